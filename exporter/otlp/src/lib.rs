@@ -1,0 +1,12 @@
+//! The neck of Pulsetrain: OTLP protobuf bytes, and everything that reads or writes them.
+//!
+//! [`view`] reads bytes in place, [`write`] makes them. Nothing here knows where bytes come from or go to.
+
+pub mod descriptor;
+pub mod view;
+pub mod wire;
+
+mod signal;
+
+pub use signal::Signal;
+pub use wire::{WireError, WireErrorKind};

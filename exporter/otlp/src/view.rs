@@ -1,0 +1,21 @@
+//! Borrowed views over OTLP messages: every field of `opentelemetry-proto` 1.10 (traces, metrics, logs), nothing copied.
+//!
+//! A view reads the fields of one message; what is nested in it stays bytes until it is iterated. Unknown fields are skipped
+//! and remain in the bytes. Where a singular field occurs twice the last one counts.
+
+mod common;
+mod fields;
+mod logs;
+mod message;
+mod metrics;
+mod traces;
+
+pub use common::{AnyValue, ArrayValue, EntityRef, InstrumentationScope, KeyValue, KeyValueList, Resource};
+pub use fields::{Fixed, Message, Packed, PackedIter, Repeated, RepeatedIter, Text, Texts};
+pub use logs::{LogRecord, LogsData, ResourceLogs, ScopeLogs};
+pub use metrics::{
+    Buckets, Exemplar, ExponentialHistogram, ExponentialHistogramPoint, Gauge, Histogram, HistogramPoint,
+    Metric, MetricData, MetricsData, NumberPoint, NumberValue, ResourceMetrics, ScopeMetrics, Sum, Summary,
+    SummaryPoint, Temporality, ValueAtQuantile,
+};
+pub use traces::{ResourceSpans, ScopeSpans, Span, SpanEvent, SpanLink, Status, TracesData};

@@ -1,0 +1,127 @@
+//! Views of `opentelemetry/proto/common/v1/common.proto` and `opentelemetry/proto/resource/v1/resource.proto`.
+
+use super::{Message, Repeated, Text, message::messages};
+use crate::{
+    descriptor::{FieldDescriptor, Kind, MessageDescriptor, Role},
+    wire::{Reader, WireError},
+};
+
+messages! {
+    /// What produced the telemetry.
+    Part Resource {
+        1 attributes: many KeyValue,
+        2 dropped_attributes_count: uint32,
+        3 entity_refs: many EntityRef,
+    }
+
+    /// The library that wrote the telemetry.
+    Part InstrumentationScope {
+        1 name: string,
+        2 version: string,
+        3 attributes: many KeyValue,
+        4 dropped_attributes_count: uint32,
+    }
+
+    /// A reference from a resource to an entity that its attributes describe.
+    Part EntityRef {
+        1 schema_url: string,
+        2 r#type: string,
+        3 id_keys: strings,
+        4 description_keys: strings,
+    }
+
+    /// An attribute.
+    Attribute KeyValue {
+        1 key: string,
+        2 value: one AnyValue,
+        3 key_strindex: int32,
+    }
+
+    /// The values of a list.
+    Part ArrayValue {
+        1 values: many AnyValue,
+    }
+
+    /// The entries of a map.
+    Part KeyValueList {
+        1 values: many KeyValue,
+    }
+}
+
+/// The value of an attribute or the body of a log record.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum AnyValue<'a> {
+    /// No value, which is a value too.
+    #[default]
+    Empty,
+    /// Text.
+    String(Text<'a>),
+    /// True or false.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A floating point number.
+    Double(f64),
+    /// A list.
+    Array(Repeated<'a, AnyValue<'a>>),
+    /// A map, with its entries in the order of the wire.
+    Map(Repeated<'a, KeyValue<'a>>),
+    /// Bytes.
+    Bytes(&'a [u8]),
+    /// An index into a table of strings, which only profiles have.
+    StringIndex(i32),
+}
+
+/// A row of the table of `AnyValue`, all of whose fields are members of one `oneof`.
+const fn any(number: u32, json_name: &'static str, kind: Kind) -> FieldDescriptor {
+    FieldDescriptor {
+        number,
+        json_name,
+        kind,
+        explicit: true,
+    }
+}
+
+impl<'a> Message<'a> for AnyValue<'a> {
+    fn descriptor() -> &'static MessageDescriptor {
+        static TABLE: MessageDescriptor = MessageDescriptor {
+            name: "AnyValue",
+            role: Role::Part,
+            fields: &[
+                any(1, "stringValue", Kind::String),
+                any(2, "boolValue", Kind::Bool),
+                any(3, "intValue", Kind::Int64),
+                any(4, "doubleValue", Kind::Double),
+                any(5, "arrayValue", Kind::One(ArrayValue::descriptor)),
+                any(6, "kvlistValue", Kind::One(KeyValueList::descriptor)),
+                any(7, "bytesValue", Kind::Bytes),
+                any(8, "stringValueStrindex", Kind::Int32),
+            ],
+        };
+        &TABLE
+    }
+
+    #[inline]
+    fn decode(bytes: &'a [u8]) -> Result<Self, WireError> {
+        let mut value = AnyValue::Empty;
+        let mut reader = Reader::new(bytes);
+        while !reader.is_at_end() {
+            let tag = reader.tag()?;
+            value = match tag {
+                0x0a => AnyValue::String(Text(reader.delimited()?)),
+                0x10 => AnyValue::Bool(reader.varint()? != 0),
+                0x18 => AnyValue::Int(reader.varint()? as i64),
+                0x21 => AnyValue::Double(f64::from_bits(reader.fixed64()?)),
+                0x2a => AnyValue::Array(ArrayValue::decode(reader.delimited()?)?.values),
+                0x32 => AnyValue::Map(KeyValueList::decode(reader.delimited()?)?.values),
+                0x3a => AnyValue::Bytes(reader.delimited()?),
+                0x40 => AnyValue::StringIndex(reader.varint()? as i32),
+                _ => {
+                    reader.value(tag)?;
+                    value
+                }
+            };
+        }
+        Ok(value)
+    }
+}

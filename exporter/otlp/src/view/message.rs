@@ -1,0 +1,249 @@
+//! The `messages!` macro: a table of fields becomes a view and its descriptor.
+//!
+//! A row is `number name: kind`, as in the proto file; the kinds are those of `descriptor::Kind`, with `one M` and `many M`
+//! for messages and `opt double` for an optional number.
+
+/// The tag of a field of a kind.
+macro_rules! tag {
+    ($number:literal, $kind:ident) => {
+        ($number << 3) | $crate::view::message::kind!($kind).wire_type()
+    };
+}
+
+/// The descriptor's kind.
+macro_rules! kind {
+    (one) => {
+        $crate::descriptor::Kind::Bytes
+    };
+    (many) => {
+        $crate::descriptor::Kind::Bytes
+    };
+    (one $message:ident) => {
+        $crate::descriptor::Kind::One(<$message<'static> as $crate::view::Message>::descriptor)
+    };
+    (many $message:ident) => {
+        $crate::descriptor::Kind::Many(<$message<'static> as $crate::view::Message>::descriptor)
+    };
+    (bool) => {
+        $crate::descriptor::Kind::Bool
+    };
+    (uint32) => {
+        $crate::descriptor::Kind::Uint32
+    };
+    (int32) => {
+        $crate::descriptor::Kind::Int32
+    };
+    (sint32) => {
+        $crate::descriptor::Kind::Sint32
+    };
+    (fixed32) => {
+        $crate::descriptor::Kind::Fixed32
+    };
+    (fixed64) => {
+        $crate::descriptor::Kind::Fixed64
+    };
+    (double) => {
+        $crate::descriptor::Kind::Double
+    };
+    (some_double) => {
+        $crate::descriptor::Kind::Double
+    };
+    (some_sfixed64) => {
+        $crate::descriptor::Kind::Sfixed64
+    };
+    (string) => {
+        $crate::descriptor::Kind::String
+    };
+    (id) => {
+        $crate::descriptor::Kind::Id
+    };
+    (strings) => {
+        $crate::descriptor::Kind::Strings
+    };
+    (packed_fixed64) => {
+        $crate::descriptor::Kind::PackedFixed64
+    };
+    (packed_uint64) => {
+        $crate::descriptor::Kind::PackedUint64
+    };
+    (packed_double) => {
+        $crate::descriptor::Kind::PackedDouble
+    };
+}
+
+/// Whether a field of a kind is sent even where it has its default value.
+macro_rules! explicit {
+    (one) => {
+        true
+    };
+    (some_double) => {
+        true
+    };
+    (some_sfixed64) => {
+        true
+    };
+    ($kind:ident) => {
+        false
+    };
+}
+
+/// The type of a view's field.
+macro_rules! field_type {
+    (one $message:ident) => { Option<$message<'a>> };
+    (many $message:ident) => { $crate::view::Repeated<'a, $message<'a>> };
+    (bool) => { bool };
+    (uint32) => { u32 };
+    (int32) => { i32 };
+    (sint32) => { i32 };
+    (fixed32) => { u32 };
+    (fixed64) => { u64 };
+    (double) => { f64 };
+    (some_double) => { Option<f64> };
+    (some_sfixed64) => { Option<i64> };
+    (string) => { $crate::view::Text<'a> };
+    (id) => { &'a [u8] };
+    (strings) => { $crate::view::Texts<'a> };
+    (packed_fixed64) => { $crate::view::Packed<'a, $crate::view::fields::Fixed> };
+    (packed_uint64) => { $crate::view::Packed<'a, u64> };
+    (packed_double) => { $crate::view::Packed<'a, f64> };
+}
+
+/// Reads one occurrence of a field into its place in a view.
+macro_rules! read_field {
+    ($place:expr, $reader:ident, $tag:ident, $start:ident, one $message:ident) => {{
+        let bytes = $reader.delimited()?;
+        $place = Some(<$message<'a> as $crate::view::Message<'a>>::decode(bytes)?);
+    }};
+    ($place:expr, $reader:ident, $tag:ident, $start:ident, many $message:ident) => {{
+        $reader.delimited()?;
+        $place.push(&$reader, $tag, $start);
+    }};
+    ($place:expr, $reader:ident, $tag:ident, $start:ident, bool) => {
+        $place = $reader.varint()? != 0
+    };
+    ($place:expr, $reader:ident, $tag:ident, $start:ident, uint32) => {
+        $place = $reader.varint()? as u32
+    };
+    ($place:expr, $reader:ident, $tag:ident, $start:ident, int32) => {
+        $place = $reader.varint()? as i32
+    };
+    ($place:expr, $reader:ident, $tag:ident, $start:ident, sint32) => {{
+        let zigzag = $reader.varint()? as u32;
+        $place = (zigzag >> 1) as i32 ^ -((zigzag & 1) as i32);
+    }};
+    ($place:expr, $reader:ident, $tag:ident, $start:ident, fixed32) => {
+        $place = $reader.fixed32()?
+    };
+    ($place:expr, $reader:ident, $tag:ident, $start:ident, fixed64) => {
+        $place = $reader.fixed64()?
+    };
+    ($place:expr, $reader:ident, $tag:ident, $start:ident, double) => {
+        $place = f64::from_bits($reader.fixed64()?)
+    };
+    ($place:expr, $reader:ident, $tag:ident, $start:ident, some_double) => {
+        $place = Some(f64::from_bits($reader.fixed64()?))
+    };
+    ($place:expr, $reader:ident, $tag:ident, $start:ident, some_sfixed64) => {
+        $place = Some($reader.fixed64()? as i64)
+    };
+    ($place:expr, $reader:ident, $tag:ident, $start:ident, string) => {
+        $place = $crate::view::Text($reader.delimited()?)
+    };
+    ($place:expr, $reader:ident, $tag:ident, $start:ident, id) => {
+        $place = $reader.delimited()?
+    };
+    ($place:expr, $reader:ident, $tag:ident, $start:ident, $list:ident) => {{
+        $reader.delimited()?;
+        $place.push(&$reader, $tag, $start);
+    }};
+}
+
+/// Makes a view and its descriptor of each table.
+macro_rules! messages {
+    ($($(#[$doc:meta])* $role:ident $name:ident { $($number:literal $field:ident: $kind:ident $($message:ident)?),* $(,)? })*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default)]
+        pub struct $name<'a> {
+            $(
+                #[doc = concat!("Field ", stringify!($number), ".")]
+                pub $field: $crate::view::message::field_type!($kind $($message)?),
+            )*
+            pub(crate) lifetime: std::marker::PhantomData<&'a ()>,
+        }
+
+        impl<'a> $crate::view::Message<'a> for $name<'a> {
+            fn descriptor() -> &'static $crate::descriptor::MessageDescriptor {
+                static TABLE: $crate::descriptor::MessageDescriptor = $crate::descriptor::MessageDescriptor {
+                    name: stringify!($name),
+                    role: $crate::descriptor::Role::$role,
+                    fields: &[$($crate::descriptor::FieldDescriptor {
+                        number: $number,
+                        json_name: $crate::view::message::json_name!($field),
+                        kind: $crate::view::message::kind!($kind $($message)?),
+                        explicit: $crate::view::message::explicit!($kind),
+                    }),*],
+                };
+                &TABLE
+            }
+
+            #[inline]
+            fn decode(bytes: &'a [u8]) -> Result<Self, $crate::wire::WireError> {
+                let mut view = Self::default();
+                let mut reader = $crate::wire::Reader::new(bytes);
+                while !reader.is_at_end() {
+                    #[allow(unused_variables, reason = "only lists need to know where they start")]
+                    let start = reader.position();
+                    let tag = reader.tag()?;
+                    $(if tag == const { $crate::view::message::tag!($number, $kind) } {
+                        $crate::view::message::read_field!(view.$field, reader, tag, start, $kind $($message)?);
+                        continue;
+                    })*
+                    $crate::view::message::unpacked!(view, reader, tag, start, $($number $field $kind,)*);
+                    reader.value(tag)?;
+                }
+                Ok(view)
+            }
+        }
+    )*};
+}
+
+/// A packed field that was written unpacked.
+macro_rules! unpacked {
+    ($view:ident, $reader:ident, $tag:ident, $start:ident,) => {};
+    ($view:ident, $reader:ident, $tag:ident, $start:ident, $number:literal $field:ident packed_fixed64, $($rest:tt)*) => {
+        $crate::view::message::unpacked!(@one $view, $reader, $tag, $start, $number $field 1);
+        $crate::view::message::unpacked!($view, $reader, $tag, $start, $($rest)*);
+    };
+    ($view:ident, $reader:ident, $tag:ident, $start:ident, $number:literal $field:ident packed_double, $($rest:tt)*) => {
+        $crate::view::message::unpacked!(@one $view, $reader, $tag, $start, $number $field 1);
+        $crate::view::message::unpacked!($view, $reader, $tag, $start, $($rest)*);
+    };
+    ($view:ident, $reader:ident, $tag:ident, $start:ident, $number:literal $field:ident packed_uint64, $($rest:tt)*) => {
+        $crate::view::message::unpacked!(@one $view, $reader, $tag, $start, $number $field 0);
+        $crate::view::message::unpacked!($view, $reader, $tag, $start, $($rest)*);
+    };
+    (@one $view:ident, $reader:ident, $tag:ident, $start:ident, $number:literal $field:ident $wire_type:literal) => {
+        if $tag == const { ($number << 3) | $wire_type } {
+            $reader.value($tag)?;
+            $view.$field.push(&$reader, $tag, $start);
+            continue;
+        }
+    };
+    ($view:ident, $reader:ident, $tag:ident, $start:ident, $number:literal $field:ident $kind:ident, $($rest:tt)*) => {
+        $crate::view::message::unpacked!($view, $reader, $tag, $start, $($rest)*);
+    };
+}
+
+/// A field's name in lowerCamelCase, made while compiling.
+macro_rules! json_name {
+    ($field:ident) => {{
+        const NAME: [u8; $crate::descriptor::camel_len(stringify!($field))] =
+            $crate::descriptor::camel(stringify!($field));
+        match std::str::from_utf8(&NAME) {
+            Ok(name) => name,
+            Err(_) => panic!("a field's name is ASCII"),
+        }
+    }};
+}
+
+pub(crate) use {explicit, field_type, json_name, kind, messages, read_field, tag, unpacked};

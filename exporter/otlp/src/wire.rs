@@ -1,0 +1,301 @@
+//! Protobuf's wire format: fields out of borrowed bytes.
+//!
+//! Nothing is allocated or copied; a length-delimited value is a slice of the input. The grammar is
+//! <https://protobuf.dev/programming-guides/encoding/>.
+
+/// What is wrong with some bytes, and where.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{kind} at byte {offset}")]
+pub struct WireError {
+    /// What is wrong.
+    pub kind: WireErrorKind,
+    /// Where, counted from the start of the bytes that were given to the reader.
+    pub offset: usize,
+}
+
+/// What can be wrong with protobuf bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum WireErrorKind {
+    /// The input ends inside a field.
+    #[error("the message ends inside a field")]
+    Truncated,
+    /// A varint has more than ten bytes, or its value more than 64 bits.
+    #[error("a varint is longer than 64 bits")]
+    VarintTooLong,
+    /// A field number is 0 or over 2^29 - 1.
+    #[error("a field number is out of range")]
+    BadFieldNumber,
+    /// A wire type is 6 or 7, or a group (3, 4), which OTLP has never had.
+    #[error("a field has a wire type that OTLP does not use")]
+    BadWireType,
+    /// Messages are nested deeper than the limit.
+    #[error("messages are nested too deep")]
+    TooDeep,
+}
+
+/// One field of a message.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Field<'a> {
+    /// The field number.
+    pub number: u32,
+    /// The value, as its wire type carries it.
+    pub value: Value<'a>,
+}
+
+/// The value of a field, as its wire type carries it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// Wire type 0.
+    Varint(u64),
+    /// Wire type 1, little endian.
+    Fixed64(u64),
+    /// Wire type 2: a string, bytes, a message or packed numbers.
+    Bytes(&'a [u8]),
+    /// Wire type 5, little endian.
+    Fixed32(u32),
+}
+
+/// Reads the fields of one message, in their order on the wire.
+#[derive(Clone, Copy, Debug)]
+pub struct Reader<'a> {
+    bytes: &'a [u8],
+    position: usize,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads the message whose bytes these are.
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes, position: 0 }
+    }
+
+    /// How many bytes have been read.
+    #[inline]
+    pub fn position(&self) -> usize {
+        self.position
+    }
+
+    /// Whether all bytes have been read.
+    #[inline]
+    pub fn is_at_end(&self) -> bool {
+        self.position >= self.bytes.len()
+    }
+
+    /// The bytes between two positions of this reader.
+    #[inline]
+    pub(crate) fn between(&self, start: usize, end: usize) -> &'a [u8] {
+        &self.bytes[start..end]
+    }
+
+    /// The next tag: field number and wire type as one number.
+    #[inline]
+    pub(crate) fn tag(&mut self) -> Result<u32, WireError> {
+        let start = self.position;
+        let tag = self.varint()?;
+        match u32::try_from(tag) {
+            Ok(tag) if tag >> 3 != 0 => Ok(tag),
+            _ => Err(WireError {
+                kind: WireErrorKind::BadFieldNumber,
+                offset: start,
+            }),
+        }
+    }
+
+    /// The next varint.
+    #[inline]
+    pub(crate) fn varint(&mut self) -> Result<u64, WireError> {
+        match self.bytes.get(self.position) {
+            Some(&byte) if byte < 0x80 => {
+                self.position += 1;
+                Ok(u64::from(byte))
+            }
+            _ => self.long_varint(),
+        }
+    }
+
+    fn long_varint(&mut self) -> Result<u64, WireError> {
+        let start = self.position;
+        let mut value = 0u64;
+        for shift in (0..70).step_by(7) {
+            let Some(&byte) = self.bytes.get(self.position) else {
+                return Err(self.error(WireErrorKind::Truncated));
+            };
+            self.position += 1;
+            if shift == 63 && byte > 1 {
+                break;
+            }
+            value |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(WireError {
+            kind: WireErrorKind::VarintTooLong,
+            offset: start,
+        })
+    }
+
+    /// The next eight bytes as a number.
+    #[inline]
+    pub(crate) fn fixed64(&mut self) -> Result<u64, WireError> {
+        match self.bytes.get(self.position..).and_then(<[u8]>::first_chunk::<8>) {
+            Some(chunk) => {
+                self.position += 8;
+                Ok(u64::from_le_bytes(*chunk))
+            }
+            None => Err(self.error(WireErrorKind::Truncated)),
+        }
+    }
+
+    /// The next four bytes as a number.
+    #[inline]
+    pub(crate) fn fixed32(&mut self) -> Result<u32, WireError> {
+        match self.bytes.get(self.position..).and_then(<[u8]>::first_chunk::<4>) {
+            Some(chunk) => {
+                self.position += 4;
+                Ok(u32::from_le_bytes(*chunk))
+            }
+            None => Err(self.error(WireErrorKind::Truncated)),
+        }
+    }
+
+    /// The next length-delimited value.
+    #[inline]
+    pub(crate) fn delimited(&mut self) -> Result<&'a [u8], WireError> {
+        let start = self.position;
+        let length = self.varint()?;
+        let end = usize::try_from(length)
+            .ok()
+            .and_then(|length| self.position.checked_add(length));
+        match end.and_then(|end| self.bytes.get(self.position..end)) {
+            Some(value) => {
+                self.position += value.len();
+                Ok(value)
+            }
+            None => Err(WireError {
+                kind: WireErrorKind::Truncated,
+                offset: start,
+            }),
+        }
+    }
+
+    /// The value that follows `tag`.
+    #[inline]
+    pub(crate) fn value(&mut self, tag: u32) -> Result<Value<'a>, WireError> {
+        Ok(match tag & 7 {
+            0 => Value::Varint(self.varint()?),
+            1 => Value::Fixed64(self.fixed64()?),
+            2 => Value::Bytes(self.delimited()?),
+            5 => Value::Fixed32(self.fixed32()?),
+            _ => return Err(self.error(WireErrorKind::BadWireType)),
+        })
+    }
+
+    fn error(&self, kind: WireErrorKind) -> WireError {
+        WireError {
+            kind,
+            offset: self.position,
+        }
+    }
+
+    fn next_field(&mut self) -> Result<Field<'a>, WireError> {
+        let tag = self.tag()?;
+        Ok(Field {
+            number: tag >> 3,
+            value: self.value(tag)?,
+        })
+    }
+}
+
+impl<'a> Iterator for Reader<'a> {
+    type Item = Result<Field<'a>, WireError>;
+
+    /// The next field; after an error there is none.
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.is_at_end() {
+            return None;
+        }
+        let field = self.next_field();
+        if field.is_err() {
+            self.position = self.bytes.len();
+        }
+        Some(field)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(bytes: &[u8]) -> Result<Vec<Field<'_>>, WireError> {
+        Reader::new(bytes).collect()
+    }
+
+    #[test]
+    fn every_wire_type_is_read() {
+        let bytes = [
+            0x08, 0x96, 0x01, 0x11, 1, 0, 0, 0, 0, 0, 0, 0, 0x1a, 2, b'h', b'i', 0x25, 7, 0, 0, 0,
+        ];
+        let values: Vec<_> = fields(&bytes)
+            .unwrap()
+            .iter()
+            .map(|field| (field.number, field.value))
+            .collect();
+        assert_eq!(
+            values,
+            [
+                (1, Value::Varint(150)),
+                (2, Value::Fixed64(1)),
+                (3, Value::Bytes(b"hi")),
+                (4, Value::Fixed32(7))
+            ]
+        );
+    }
+
+    #[test]
+    fn a_cut_at_any_byte_is_an_error_or_ends_between_fields() {
+        let bytes = [0x08, 0x96, 0x01, 0x1a, 2, b'h', b'i'];
+        let whole: Vec<usize> = (0..=bytes.len())
+            .filter(|&cut| fields(&bytes[..cut]).is_ok())
+            .collect();
+        assert_eq!(whole, [0, 3, 7]);
+    }
+
+    #[test]
+    fn a_varint_of_eleven_bytes_and_one_of_65_bits_are_refused() {
+        let eleven = [
+            0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01,
+        ];
+        assert_eq!(fields(&eleven).unwrap_err().kind, WireErrorKind::VarintTooLong);
+        let bits65 = [0x08, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x02];
+        assert_eq!(fields(&bits65).unwrap_err().kind, WireErrorKind::VarintTooLong);
+    }
+
+    #[test]
+    fn a_length_past_the_end_is_refused_however_large() {
+        assert_eq!(
+            fields(&[0x0a, 5, 1]).unwrap_err(),
+            WireError {
+                kind: WireErrorKind::Truncated,
+                offset: 1
+            }
+        );
+        let huge = [0x0a, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01];
+        assert_eq!(fields(&huge).unwrap_err().kind, WireErrorKind::Truncated);
+    }
+
+    #[test]
+    fn field_number_zero_and_group_wire_types_are_refused() {
+        assert_eq!(
+            fields(&[0x00, 0]).unwrap_err().kind,
+            WireErrorKind::BadFieldNumber
+        );
+        for wire_type in [3, 4, 6, 7] {
+            assert_eq!(
+                fields(&[0x08 | wire_type, 0]).unwrap_err().kind,
+                WireErrorKind::BadWireType
+            );
+        }
+    }
+}
