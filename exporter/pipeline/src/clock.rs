@@ -1,0 +1,28 @@
+//! The clock: the only module of the workspace that reads the time of the machine.
+//!
+//! Waiting and measuring use [`now`], which a test can pause and advance (`tokio::time::pause`). [`unix_now`] is for
+//! what goes on the wire or comes from it.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+pub use tokio::time::Instant;
+
+/// The monotonic time; stands still in a test that has paused it.
+pub fn now() -> Instant {
+    Instant::now()
+}
+
+/// The time `wait` after `start`; 30 years on where that is beyond what the clock can show.
+pub fn later(start: Instant, wait: Duration) -> Instant {
+    const FAR: Duration = Duration::from_secs(30 * 365 * 24 * 3600);
+    start.checked_add(wait).unwrap_or_else(|| start + FAR)
+}
+
+/// The wall time since 1970-01-01 UTC; zero where the machine's clock stands before that.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "this is the clock module: everyone else asks here"
+)]
+pub fn unix_now() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}

@@ -1,0 +1,113 @@
+//! The door: where sources put batches, and where a batch fans out to the queue of every sink.
+//!
+//! Live sources offer and never wait, so a slow sink loses only its own. Imports send and wait for room, so nothing is
+//! lost, and they go as fast as the slowest sink.
+
+use std::sync::Arc;
+
+use tokio::runtime::Handle;
+
+use crate::{
+    Batch, PipelineError,
+    queue::{NoRoom, QueueSender},
+};
+
+/// The way into a pipeline; a clone leads into the same one.
+///
+/// Whatever is put through the door is in the [`Ledger`](crate::Ledger) of every sink from then on, also when the pipeline
+/// is closed: the error says that there is no point in going on.
+#[derive(Clone, Debug)]
+pub struct Door {
+    queues: Arc<[QueueSender]>,
+    runtime: Handle,
+}
+
+impl Door {
+    pub(crate) fn new(queues: impl IntoIterator<Item = QueueSender>, runtime: Handle) -> Self {
+        Self {
+            queues: queues.into_iter().collect(),
+            runtime,
+        }
+    }
+
+    /// Puts a batch through without ever waiting: for live sources. A sink whose queue is full loses this batch.
+    ///
+    /// # Errors
+    /// [`PipelineError::Closed`] when the pipeline takes no more.
+    pub fn offer(&self, batch: Batch) -> Result<(), PipelineError> {
+        self.fan_out(batch, QueueSender::offer);
+        self.open()
+    }
+
+    /// Puts a batch through and waits until every sink has room for it: for imports. Sinks with room have it at once.
+    ///
+    /// When the future is dropped half-way, the sinks that had no room yet have lost the batch, and count it.
+    ///
+    /// # Errors
+    /// [`PipelineError::Closed`] when the pipeline takes no more.
+    pub async fn send(&self, batch: Batch) -> Result<(), PipelineError> {
+        self.wait_for_room(self.send_where_room(batch)).await
+    }
+
+    /// As [`send`](Self::send), for threads that read files; blocks the thread while it waits.
+    ///
+    /// # Errors
+    /// [`PipelineError::Closed`] when the pipeline takes no more.
+    ///
+    /// # Panics
+    /// When it has to wait on a thread that runs async tasks: use a thread of its own or `spawn_blocking`.
+    pub fn blocking_send(&self, batch: Batch) -> Result<(), PipelineError> {
+        let waiting = self.send_where_room(batch);
+        if waiting.is_empty() {
+            self.open()
+        } else {
+            self.runtime.block_on(self.wait_for_room(waiting))
+        }
+    }
+
+    /// Lets nothing more in. Who waits for room is turned away; what is inside stays.
+    pub(crate) fn close(&self) {
+        for queue in self.queues.iter() {
+            queue.close();
+        }
+    }
+
+    /// Gives the batch to every sink that has room now, and returns what waits for the others.
+    fn send_where_room(&self, batch: Batch) -> Vec<(&QueueSender, NoRoom)> {
+        let mut waiting = Vec::new();
+        self.fan_out(batch, |queue, batch| {
+            if let Err(no_room) = queue.try_send(batch) {
+                waiting.push((queue, no_room));
+            }
+        });
+        waiting
+    }
+
+    /// Puts the batch into every queue; all share its bytes.
+    fn fan_out<'a>(&'a self, batch: Batch, mut put: impl FnMut(&'a QueueSender, Batch)) {
+        let Some((last, others)) = self.queues.split_last() else {
+            return;
+        };
+        for queue in others {
+            put(queue, batch.clone());
+        }
+        put(last, batch);
+    }
+
+    async fn wait_for_room(&self, waiting: Vec<(&QueueSender, NoRoom)>) -> Result<(), PipelineError> {
+        for (queue, no_room) in waiting {
+            queue.send_when_room(no_room).await;
+        }
+        self.open()
+    }
+
+    /// Whether there is a sink left that takes batches, or none that could refuse them.
+    fn open(&self) -> Result<(), PipelineError> {
+        let closed = !self.queues.is_empty() && self.queues.iter().all(QueueSender::is_closed);
+        if closed {
+            Err(PipelineError::Closed)
+        } else {
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The drop ledger: for every sink, what became of the items put through the door.
+//!
+//! For each sink, in every snapshot: accepted = delivered + dropped (by reason) + queued. Items come in through the
+//! account's tickets (`ledger/account.rs`), which cannot be lost without being counted.
+
+mod account;
+mod message;
+mod reason;
+
+use std::sync::Arc;
+
+pub(crate) use account::{Account, Ticket};
+pub use reason::DropReason;
+
+/// The books of all sinks of one pipeline; a clone reads the same books, also after the pipeline has ended.
+#[derive(Clone, Debug)]
+pub struct Ledger {
+    accounts: Arc<[Arc<Account>]>,
+}
+
+/// What became of the items of one sink: a consistent picture of one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SinkCounts {
+    /// The sink's name.
+    pub name: String,
+    /// The items put through the door for this sink, whatever came of them.
+    pub accepted: u64,
+    /// The items that arrived.
+    pub delivered: u64,
+    /// The items on their way: waiting for room, in the queue, or being delivered.
+    pub queued: u64,
+    /// The items lost, one entry a reason, in the order of [`DropReason::ALL`]; reasons without loss are left out.
+    pub dropped: Vec<Dropped>,
+    /// How often the sink asked for a batch to be delivered later.
+    pub retries: u64,
+    /// What the sink said the last time it asked for that.
+    pub retry_message: Option<String>,
+    /// How often the receiver took everything but had something to say.
+    pub warnings: u64,
+    /// What it said the last time.
+    pub warning_message: Option<String>,
+}
+
+/// The items that one sink lost for one reason.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Dropped {
+    /// Why.
+    pub reason: DropReason,
+    /// How many items.
+    pub items: u64,
+    /// The last thing said about it, at most 512 bytes on one line, where something was said.
+    pub message: Option<String>,
+}
+
+impl Ledger {
+    pub(crate) fn new(accounts: impl IntoIterator<Item = Arc<Account>>) -> Self {
+        Self {
+            accounts: accounts.into_iter().collect(),
+        }
+    }
+
+    /// The counts of every sink, in the order in which the sinks were added.
+    pub fn snapshot(&self) -> Vec<SinkCounts> {
+        self.accounts.iter().map(|account| account.counts()).collect()
+    }
+}
+
+impl SinkCounts {
+    /// The items lost, for whatever reason.
+    pub fn dropped_items(&self) -> u64 {
+        self.dropped.iter().map(|dropped| dropped.items).sum()
+    }
+
+    /// The items lost for one reason.
+    pub fn dropped_for(&self, reason: DropReason) -> u64 {
+        self.dropped
+            .iter()
+            .filter(|dropped| dropped.reason == reason)
+            .map(|dropped| dropped.items)
+            .sum()
+    }
+}

@@ -1,0 +1,233 @@
+//! The account of one sink, and the tickets by which items enter and leave it.
+//!
+//! A ticket is drawn when a batch comes to the door and settled once, wherever the batch ends. One that is dropped
+//! unsettled (a cancelled send, an aborted worker) settles itself as abandoned, so no path can forget to count.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{DropReason, Dropped, SinkCounts, message};
+
+/// The counts of one sink. One short lock a batch, so that every picture of it is of one moment.
+#[derive(Debug)]
+pub(crate) struct Account {
+    name: String,
+    books: Mutex<Books>,
+}
+
+/// Items that are accepted and not settled yet.
+#[derive(Debug)]
+pub(crate) struct Ticket {
+    account: Arc<Account>,
+    items: u64,
+}
+
+#[derive(Debug, Default)]
+struct Books {
+    accepted: u64,
+    delivered: u64,
+    queued: u64,
+    dropped: [Loss; DropReason::ALL.len()],
+    retries: Remarks,
+    warnings: Remarks,
+}
+
+#[derive(Debug, Default)]
+struct Loss {
+    items: u64,
+    message: Option<String>,
+}
+
+#[derive(Debug, Default)]
+struct Remarks {
+    count: u64,
+    message: Option<String>,
+}
+
+impl Account {
+    pub(crate) fn new(name: impl Into<String>) -> Arc<Self> {
+        Arc::new(Self {
+            name: name.into(),
+            books: Mutex::default(),
+        })
+    }
+
+    /// Accepts items: from here on they are queued, until the ticket is settled.
+    pub(crate) fn accept(self: &Arc<Self>, items: u32) -> Ticket {
+        let items = u64::from(items);
+        let mut books = self.books();
+        books.accepted += items;
+        books.queued += items;
+        Ticket {
+            account: Arc::clone(self),
+            items,
+        }
+    }
+
+    /// Notes that the sink asked for a later delivery.
+    pub(crate) fn note_retry(&self, message: &str) {
+        self.books().retries.note(message);
+    }
+
+    /// Notes that the receiver took everything but had something to say.
+    pub(crate) fn note_warning(&self, message: &str) {
+        self.books().warnings.note(message);
+    }
+
+    pub(super) fn counts(&self) -> SinkCounts {
+        let books = self.books();
+        SinkCounts {
+            name: self.name.clone(),
+            accepted: books.accepted,
+            delivered: books.delivered,
+            queued: books.queued,
+            dropped: books.losses(),
+            retries: books.retries.count,
+            retry_message: books.retries.message.clone(),
+            warnings: books.warnings.count,
+            warning_message: books.warnings.message.clone(),
+        }
+    }
+
+    /// The books; nothing panics while it holds them, and numbers stay true even if something did.
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Ticket {
+    /// All items arrived but for `rejected`, which are lost.
+    pub(crate) fn deliver_except(mut self, rejected: u64, message: &str) {
+        let items = std::mem::take(&mut self.items);
+        let rejected = rejected.min(items);
+        let mut books = self.account.books();
+        books.queued -= items;
+        books.delivered += items - rejected;
+        books.lose(DropReason::Rejected, rejected, message);
+    }
+
+    /// All items are lost.
+    pub(crate) fn lose(mut self, reason: DropReason, message: &str) {
+        self.settle_lost(reason, message);
+    }
+
+    fn settle_lost(&mut self, reason: DropReason, message: &str) {
+        let items = std::mem::take(&mut self.items);
+        let mut books = self.account.books();
+        books.queued -= items;
+        books.lose(reason, items, message);
+    }
+}
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        if self.items > 0 {
+            self.settle_lost(DropReason::Abandoned, "");
+        }
+    }
+}
+
+impl Books {
+    fn lose(&mut self, reason: DropReason, items: u64, message: &str) {
+        let loss = &mut self.dropped[reason as usize];
+        loss.items += items;
+        if items > 0
+            && let Some(message) = message::bounded(message)
+        {
+            loss.message = Some(message);
+        }
+    }
+
+    fn losses(&self) -> Vec<Dropped> {
+        DropReason::ALL
+            .into_iter()
+            .zip(&self.dropped)
+            .filter(|(_, loss)| loss.items > 0)
+            .map(|(reason, loss)| Dropped {
+                reason,
+                items: loss.items,
+                message: loss.message.clone(),
+            })
+            .collect()
+    }
+}
+
+impl Remarks {
+    fn note(&mut self, message: &str) {
+        self.count += 1;
+        self.message = message::bounded(message);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn dropped(reason: DropReason, items: u64, message: Option<&str>) -> Dropped {
+        Dropped {
+            reason,
+            items,
+            message: message.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn tickets_move_items_from_queued_to_where_they_ended() {
+        let account = Account::new("test");
+        let (first, second, third) = (account.accept(5), account.accept(7), account.accept(11));
+        assert_eq!((account.counts().accepted, account.counts().queued), (23, 23));
+        first.deliver_except(0, "");
+        second.deliver_except(3, "three are too old");
+        third.lose(DropReason::Refused, "no such tenant");
+        let counts = account.counts();
+        assert_eq!((counts.accepted, counts.delivered, counts.queued), (23, 9, 0));
+        assert_eq!(
+            counts.dropped,
+            [
+                dropped(DropReason::Rejected, 3, Some("three are too old")),
+                dropped(DropReason::Refused, 11, Some("no such tenant")),
+            ]
+        );
+        assert_eq!(
+            (counts.dropped_items(), counts.dropped_for(DropReason::Refused)),
+            (14, 11)
+        );
+    }
+
+    #[test]
+    fn forgotten_ticket_is_counted_as_abandoned() {
+        let account = Account::new("test");
+        drop(account.accept(4));
+        assert_eq!(account.counts().queued, 0);
+        assert_eq!(
+            account.counts().dropped,
+            [dropped(DropReason::Abandoned, 4, None)]
+        );
+    }
+
+    #[test]
+    fn receiver_cannot_reject_more_than_it_was_sent() {
+        let account = Account::new("test");
+        account.accept(4).deliver_except(u64::MAX, "all of it");
+        assert_eq!(
+            (account.counts().delivered, account.counts().dropped_items()),
+            (0, 4)
+        );
+    }
+
+    #[test]
+    fn warnings_and_retries_are_noted_with_their_last_message() {
+        let account = Account::new("test");
+        account.note_warning("first");
+        account.note_warning("second");
+        account.note_retry("busy");
+        let counts = account.counts();
+        assert_eq!(
+            (counts.warnings, counts.warning_message.as_deref()),
+            (2, Some("second"))
+        );
+        assert_eq!(
+            (counts.retries, counts.retry_message.as_deref()),
+            (1, Some("busy"))
+        );
+    }
+}

@@ -1,0 +1,52 @@
+//! A message kept for the operator: bounded, on one line, and without anything that a terminal would obey.
+
+const MAX_BYTES: usize = 512;
+const ELLIPSIS: &str = "...";
+
+/// The message as the ledger keeps it: control characters become spaces, and what is over 512 bytes is cut.
+pub(super) fn bounded(message: &str) -> Option<String> {
+    let fits = message.len() <= MAX_BYTES;
+    let cut = if fits {
+        message.len()
+    } else {
+        char_boundary(message, MAX_BYTES - ELLIPSIS.len())
+    };
+    let mut kept: String = message[..cut]
+        .chars()
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    if !fits {
+        kept.push_str(ELLIPSIS);
+    }
+    (!kept.is_empty()).then_some(kept)
+}
+
+/// The last boundary between two characters that is not past `at`.
+fn char_boundary(message: &str, at: usize) -> usize {
+    (0..=at)
+        .rev()
+        .find(|&index| message.is_char_boundary(index))
+        .unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_message_is_cut_between_characters_and_shows_it() {
+        let kept = bounded(&"é".repeat(400)).expect("a message");
+        assert_eq!(kept.len(), 511, "254 characters of two bytes, and the three dots");
+        assert!(kept.ends_with("é..."));
+        assert_eq!(bounded(&"x".repeat(512)).expect("a message").len(), 512);
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        assert_eq!(
+            bounded("no\u{1b}[2J room\nleft").as_deref(),
+            Some("no [2J room left")
+        );
+        assert_eq!(bounded(""), None);
+    }
+}

@@ -1,0 +1,84 @@
+//! Why items are dropped: the reasons by which the ledger counts.
+
+/// Why items did not reach a sink.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum DropReason {
+    /// The queue was full when a live source offered the batch.
+    QueueFull,
+    /// One batch is larger than the whole queue may be.
+    TooLarge,
+    /// The pipeline was closed before there was room for the batch.
+    Closed,
+    /// The receiver took the batch but for these items (partial success).
+    Rejected,
+    /// The receiver will never take the batch.
+    Refused,
+    /// The batch was tried again and again until the time for that was over.
+    RetriesExhausted,
+    /// The receiver had been failing for so long that the batch was not tried, or tried once only.
+    Unreachable,
+    /// The sink panicked while it delivered the batch.
+    SinkPanicked,
+    /// The deadline of the drain passed first.
+    DrainDeadline,
+    /// The batch was given up half-way: the sending task was cancelled, or the pipeline dropped without a drain.
+    Abandoned,
+}
+
+impl DropReason {
+    /// All reasons, in the order of a batch's way.
+    pub const ALL: [Self; 10] = [
+        Self::QueueFull,
+        Self::TooLarge,
+        Self::Closed,
+        Self::Rejected,
+        Self::Refused,
+        Self::RetriesExhausted,
+        Self::Unreachable,
+        Self::SinkPanicked,
+        Self::DrainDeadline,
+        Self::Abandoned,
+    ];
+
+    /// The word in summaries and in telemetry: `queue_full`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::QueueFull => "queue_full",
+            Self::TooLarge => "too_large",
+            Self::Closed => "closed",
+            Self::Rejected => "rejected",
+            Self::Refused => "refused",
+            Self::RetriesExhausted => "retries_exhausted",
+            Self::Unreachable => "unreachable",
+            Self::SinkPanicked => "sink_panicked",
+            Self::DrainDeadline => "drain_deadline",
+            Self::Abandoned => "abandoned",
+        }
+    }
+}
+
+impl std::fmt::Display for DropReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_stands_at_its_own_place_and_has_its_own_word() {
+        for (place, reason) in DropReason::ALL.into_iter().enumerate() {
+            assert_eq!(reason as usize, place);
+            assert_eq!(
+                DropReason::ALL
+                    .iter()
+                    .filter(|other| other.as_str() == reason.as_str())
+                    .count(),
+                1
+            );
+        }
+    }
+}

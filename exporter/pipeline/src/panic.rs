@@ -1,0 +1,51 @@
+//! A panic in foreign code (a sink, a source) as an answer instead of an end: the others go on.
+
+use std::{
+    any::Any,
+    future::poll_fn,
+    panic::{AssertUnwindSafe, catch_unwind},
+    task::Poll,
+};
+
+use crate::BoxFuture;
+
+/// Starts a future and runs it to its end; a panic in either is an error with the words of the panic.
+///
+/// What the future worked on may be in any state that its own code left it in, but is memory-safe as ever.
+pub(crate) async fn caught<'a, T>(start: impl FnOnce() -> BoxFuture<'a, T>) -> Result<T, String> {
+    let mut future = catch_unwind(AssertUnwindSafe(start)).map_err(|panic| words(&*panic))?;
+    poll_fn(
+        |context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
+            Ok(poll) => poll.map(Ok),
+            Err(panic) => Poll::Ready(Err(words(&*panic))),
+        },
+    )
+    .await
+}
+
+fn words(panic: &(dyn Any + Send)) -> String {
+    let said = panic.downcast_ref::<&str>().copied();
+    let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("panicked: {}", said.unwrap_or("no message"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::resume_unwind;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn panic_before_and_inside_the_future_becomes_its_words() {
+        let before = caught::<()>(|| resume_unwind(Box::new("before"))).await;
+        assert_eq!(before, Err("panicked: before".to_owned()));
+        let inside = caught::<()>(|| {
+            Box::pin(async {
+                tokio::task::yield_now().await;
+                resume_unwind(Box::new("inside".to_owned()))
+            })
+        });
+        assert_eq!(inside.await, Err("panicked: inside".to_owned()));
+        assert_eq!(caught(|| Box::pin(async { 7 })).await, Ok(7));
+    }
+}

@@ -1,0 +1,35 @@
+//! Running sources: all at once, each to its own end.
+
+use tokio::task::JoinSet;
+
+use crate::{Door, Source, Stop, panic::caught};
+
+/// How one source ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SourceReport {
+    /// The source's name.
+    pub name: String,
+    /// Whether it read its input to the end, or until it was told to stop: an error says what it could not read.
+    pub ended: Result<(), String>,
+}
+
+/// Runs the sources side by side until the last one has ended; the reports come in the order of the sources.
+///
+/// A source that panics is reported, and the others go on. When the future is dropped, the sources are cancelled.
+pub async fn run_sources(sources: Vec<Box<dyn Source>>, door: &Door, stop: &Stop) -> Vec<SourceReport> {
+    let mut running = JoinSet::new();
+    for (place, source) in sources.into_iter().enumerate() {
+        let (door, stop) = (door.clone(), stop.clone());
+        running.spawn(async move { (place, run(source, door, stop).await) });
+    }
+    let mut reports = running.join_all().await;
+    reports.sort_by_key(|(place, _)| *place);
+    reports.into_iter().map(|(_, report)| report).collect()
+}
+
+async fn run(source: Box<dyn Source>, door: Door, stop: Stop) -> SourceReport {
+    let name = source.name().to_owned();
+    let ended = caught(|| source.run(door, stop)).await.unwrap_or_else(Err);
+    SourceReport { name, ended }
+}

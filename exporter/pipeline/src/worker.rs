@@ -1,0 +1,182 @@
+//! The worker of one sink: takes batches from its queue in order, delivers, retries by the policy, settles the tickets.
+//!
+//! It never gives up on its own account: a panic of the sink, a hanging delivery and the end of the time for draining
+//! are each settled in the ledger, and the next batch follows.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::time::{sleep_until, timeout_at};
+
+use crate::{
+    Batch, Delivery, DropReason, RetryConfig, Sink,
+    clock::{self, Instant},
+    drain::Drain,
+    ledger::{Account, Ticket},
+    panic::caught,
+    queue::{QueueReceiver, Queued},
+    retry::{Retry, Step},
+};
+
+/// Everything that one sink's task owns.
+pub(crate) struct Worker {
+    sink: Box<dyn Sink>,
+    queue: QueueReceiver,
+    account: Arc<Account>,
+    retry: Retry,
+    drain: Drain,
+    /// What the sink said the last time it failed; goes with what is dropped for it.
+    trouble: String,
+}
+
+/// How one attempt ended.
+enum Attempt {
+    /// The receiver took the batch but for `rejected` items.
+    Taken { rejected: u64, message: String },
+    /// The receiver will never take it.
+    Refused { message: String },
+    /// The receiver may take it later.
+    Failed {
+        after: Option<Duration>,
+        message: String,
+    },
+    /// There was no answer, and it will not be tried again.
+    Lost { reason: DropReason, message: String },
+}
+
+impl Worker {
+    pub(crate) fn new(
+        sink: Box<dyn Sink>,
+        queue: QueueReceiver,
+        account: Arc<Account>,
+        retry: RetryConfig,
+        drain: Drain,
+    ) -> Self {
+        Self {
+            sink,
+            queue,
+            account,
+            retry: Retry::new(retry),
+            drain,
+            trouble: String::new(),
+        }
+    }
+
+    /// Works until the drain has emptied the queue, then lets the sink finish: until the drain's deadline, but at least
+    /// for `grace`, so that a sink can write out what it holds even when a late delivery used up the time.
+    pub(crate) async fn run(mut self, grace: Duration) -> Result<(), String> {
+        while let Some(Queued { batch, ticket, room }) = self.next().await {
+            self.carry(&batch, ticket).await;
+            drop(room);
+        }
+        self.finish(grace).await
+    }
+
+    /// The next batch; from the drain on, only what is in the queue already.
+    async fn next(&mut self) -> Option<Queued> {
+        tokio::select! {
+            biased;
+            _ = self.drain.begun() => self.queue.close(),
+            queued = self.queue.next() => return queued,
+        }
+        self.queue.next().await
+    }
+
+    /// Brings one batch to its end, wherever that is.
+    async fn carry(&mut self, batch: &Batch, ticket: Ticket) {
+        let mut step = self.retry.next_batch(clock::now());
+        loop {
+            match step {
+                Step::GiveUp(reason) => return ticket.lose(reason, &self.trouble),
+                Step::TryAt(at) if !self.wait_until(at).await => {
+                    return ticket.lose(DropReason::DrainDeadline, &self.trouble);
+                }
+                Step::TryAt(_) => {}
+            }
+            match self.attempt(batch).await {
+                Attempt::Taken { rejected, message } => return self.taken(ticket, rejected, &message),
+                Attempt::Refused { message } => return self.refused(ticket, &message),
+                Attempt::Failed { after, message } => step = self.failed(after, message),
+                Attempt::Lost { reason, message } => return ticket.lose(reason, &message),
+            }
+        }
+    }
+
+    /// Waits for the time of the next attempt; false as soon as it is clear that the deadline comes first.
+    async fn wait_until(&mut self, at: Instant) -> bool {
+        // Timers tick in milliseconds; a batch that may go at once must not wait for one.
+        let wait = async {
+            if at > clock::now() {
+                sleep_until(at).await;
+            }
+        };
+        tokio::select! {
+            biased;
+            () = self.drain.comes_before(at) => false,
+            () = wait => true,
+        }
+    }
+
+    /// Delivers once; what is still in flight when the deadline passes is abandoned.
+    async fn attempt(&mut self, batch: &Batch) -> Attempt {
+        let delivery = caught(|| self.sink.deliver(batch));
+        tokio::select! {
+            biased;
+            delivery = delivery => match delivery {
+                Ok(delivery) => Attempt::from(delivery),
+                Err(words) => Attempt::Lost { reason: DropReason::SinkPanicked, message: words },
+            },
+            () = self.drain.passed() => Attempt::Lost {
+                reason: DropReason::DrainDeadline,
+                message: "still being delivered when the time was over".to_owned(),
+            },
+        }
+    }
+
+    fn taken(&mut self, ticket: Ticket, rejected: u64, message: &str) {
+        self.streak_is_over();
+        if rejected == 0 && !message.is_empty() {
+            self.account.note_warning(message);
+        }
+        ticket.deliver_except(rejected, message);
+    }
+
+    fn refused(&mut self, ticket: Ticket, message: &str) {
+        self.streak_is_over();
+        ticket.lose(DropReason::Refused, message);
+    }
+
+    fn streak_is_over(&mut self) {
+        self.retry.answered();
+        self.trouble.clear();
+    }
+
+    fn failed(&mut self, after: Option<Duration>, message: String) -> Step {
+        self.account.note_retry(&message);
+        self.trouble = message;
+        self.retry.failed(clock::now(), after)
+    }
+
+    async fn finish(&mut self, grace: Duration) -> Result<(), String> {
+        let at_least = clock::later(clock::now(), grace);
+        let until = self.drain.begun().await.max(at_least);
+        match timeout_at(until, caught(|| self.sink.finish())).await {
+            Ok(Ok(finished)) => finished,
+            Ok(Err(words)) => Err(format!("{words}, while it wrote out what it held")),
+            Err(_) => Err("did not end in time: what it still held may be lost".to_owned()),
+        }
+    }
+}
+
+impl From<Delivery> for Attempt {
+    fn from(delivery: Delivery) -> Self {
+        match delivery {
+            Delivery::Delivered => Self::Taken {
+                rejected: 0,
+                message: String::new(),
+            },
+            Delivery::Partial { rejected, message } => Self::Taken { rejected, message },
+            Delivery::Refused { message } => Self::Refused { message },
+            Delivery::Retry { after, message } => Self::Failed { after, message },
+        }
+    }
+}
