@@ -5,6 +5,7 @@
 pub mod descriptor;
 pub mod view;
 pub mod wire;
+pub mod write;
 
 mod signal;
 

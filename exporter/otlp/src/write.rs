@@ -1,0 +1,22 @@
+//! The encoder: OTLP straight into a growing buffer.
+//!
+//! Points, spans and log records are encoded once, when they are recorded; [`MetricsWriter`], [`SpansWriter`] and
+//! [`LogsWriter`] put the envelope (resource, scope) around them when a batch is full. Every length is known before it is
+//! written, so nothing is moved afterwards.
+
+mod buffer;
+mod envelope;
+mod logs;
+mod metrics;
+mod spans;
+mod value;
+
+pub use buffer::Buffer;
+pub use envelope::{Encoded, Envelope};
+pub use logs::{LogRecordParts, LogsWriter, Severity};
+pub use metrics::{HistogramParts, MetricsWriter, PointParts};
+pub use spans::{SpanParts, SpansWriter};
+pub use value::{Attribute, Value};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,163 @@
+//! Protobuf's wire format into a growing buffer: the writing side of `wire`.
+
+/// A growing buffer of protobuf fields.
+#[derive(Clone, Debug, Default)]
+pub struct Buffer {
+    bytes: Vec<u8>,
+}
+
+/// The number of bytes of `value` as a varint.
+#[inline]
+pub(crate) const fn varint_len(value: u64) -> usize {
+    // 64 - leading zeros, at least one bit, seven bits a byte, rounded up.
+    (70 - (value | 1).leading_zeros() as usize) / 7
+}
+
+/// The number of bytes of a length-delimited field with a value of `length` bytes.
+#[inline]
+pub(crate) const fn delimited_len(number: u32, length: usize) -> usize {
+    varint_len((number as u64) << 3) + varint_len(length as u64) + length
+}
+
+impl Buffer {
+    /// An empty buffer with room for `capacity` bytes.
+    pub fn with_capacity(capacity: usize) -> Self {
+        Self {
+            bytes: Vec::with_capacity(capacity),
+        }
+    }
+
+    /// The bytes so far.
+    pub fn as_slice(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// The number of bytes so far.
+    pub fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Whether nothing has been written.
+    pub fn is_empty(&self) -> bool {
+        self.bytes.is_empty()
+    }
+
+    /// Forgets the bytes and keeps the room.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+    }
+
+    /// The bytes, owned.
+    pub fn into_vec(self) -> Vec<u8> {
+        self.bytes
+    }
+
+    /// Writes a varint.
+    #[inline]
+    pub fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.bytes.push(value as u8);
+    }
+
+    /// Writes a field of wire type 0.
+    #[inline]
+    pub fn uint(&mut self, number: u32, value: u64) {
+        self.tag(number, 0);
+        self.varint(value);
+    }
+
+    /// Writes a field of wire type 1.
+    #[inline]
+    pub fn fixed64(&mut self, number: u32, value: u64) {
+        self.tag(number, 1);
+        self.bytes.extend_from_slice(&value.to_le_bytes());
+    }
+
+    /// Writes a `double` field.
+    #[inline]
+    pub fn double(&mut self, number: u32, value: f64) {
+        self.fixed64(number, value.to_bits());
+    }
+
+    /// Writes a field of wire type 5.
+    #[inline]
+    pub fn fixed32(&mut self, number: u32, value: u32) {
+        self.tag(number, 5);
+        self.bytes.extend_from_slice(&value.to_le_bytes());
+    }
+
+    /// Writes a string, bytes or an encoded message.
+    #[inline]
+    pub fn delimited(&mut self, number: u32, value: &[u8]) {
+        self.delimited_head(number, value.len());
+        self.bytes.extend_from_slice(value);
+    }
+
+    /// Writes a string unless it is empty, which is its default.
+    #[inline]
+    pub fn text(&mut self, number: u32, value: &str) {
+        if !value.is_empty() {
+            self.delimited(number, value.as_bytes());
+        }
+    }
+
+    /// Writes tag and length of a length-delimited field whose `length` bytes follow.
+    #[inline]
+    pub fn delimited_head(&mut self, number: u32, length: usize) {
+        self.tag(number, 2);
+        self.varint(length as u64);
+    }
+
+    /// Appends fields that are encoded already.
+    #[inline]
+    pub fn append(&mut self, fields: &[u8]) {
+        self.bytes.extend_from_slice(fields);
+    }
+
+    #[inline]
+    fn tag(&mut self, number: u32, wire_type: u32) {
+        self.varint(u64::from(number << 3 | wire_type));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{Reader, Value};
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        let mut buffer = Buffer::default();
+        buffer.uint(1, 300);
+        buffer.double(2, f64::NAN);
+        buffer.text(3, "loss");
+        buffer.fixed32(16, 7);
+        let values: Vec<_> = Reader::new(buffer.as_slice())
+            .map(|field| field.unwrap().value)
+            .collect();
+        assert_eq!(
+            values,
+            [
+                Value::Varint(300),
+                Value::Fixed64(f64::NAN.to_bits()),
+                Value::Bytes(b"loss"),
+                Value::Fixed32(7)
+            ]
+        );
+    }
+
+    #[test]
+    fn lengths_are_foretold_exactly() {
+        for value in [0, 1, 127, 128, 16_383, 16_384, u64::from(u32::MAX), u64::MAX] {
+            let mut buffer = Buffer::default();
+            buffer.varint(value);
+            assert_eq!(buffer.len(), varint_len(value), "{value}");
+        }
+        let mut buffer = Buffer::default();
+        buffer.delimited(16, &[0; 200]);
+        assert_eq!(buffer.len(), delimited_len(16, 200));
+    }
+}

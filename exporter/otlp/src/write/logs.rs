@@ -1,0 +1,119 @@
+//! Log records and events.
+
+use super::{
+    buffer::Buffer,
+    envelope::{Encoded, Envelope},
+    value::{self, Attribute, Value},
+};
+use crate::Signal;
+
+/// Fields of `LogRecord` (proto/logs/v1/logs.proto).
+mod field {
+    pub(super) const TIME: u32 = 1;
+    pub(super) const SEVERITY_NUMBER: u32 = 2;
+    pub(super) const SEVERITY_TEXT: u32 = 3;
+    pub(super) const BODY: u32 = 5;
+    pub(super) const ATTRIBUTES: u32 = 6;
+    pub(super) const OBSERVED_TIME: u32 = 11;
+    pub(super) const EVENT_NAME: u32 = 12;
+}
+
+/// How grave a log record is; the numbers are those of `SeverityNumber`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Severity {
+    /// For those who look for a defect.
+    Debug = 5,
+    /// Something happened.
+    #[default]
+    Info = 9,
+    /// Something may be wrong.
+    Warn = 13,
+    /// Something is wrong.
+    Error = 17,
+}
+
+impl Severity {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Debug => "DEBUG",
+            Self::Info => "INFO",
+            Self::Warn => "WARN",
+            Self::Error => "ERROR",
+        }
+    }
+}
+
+/// A log record.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LogRecordParts<'a> {
+    /// The event name; empty for a plain log record.
+    pub event_name: &'a str,
+    /// When it happened.
+    pub time_unix_nanos: u64,
+    /// When it was read; the time itself where that is all that is known.
+    pub observed_unix_nanos: u64,
+    /// How grave it is.
+    pub severity: Severity,
+    /// The text or the map that it carries.
+    pub body: Option<Value<'a>>,
+    /// What else is known of it.
+    pub attributes: &'a [Attribute<'a>],
+}
+
+/// Gathers log records until a batch is full.
+#[derive(Debug, Default)]
+pub struct LogsWriter {
+    records: Buffer,
+    scratch: Buffer,
+    count: u32,
+}
+
+impl LogsWriter {
+    /// The number of log records so far.
+    pub fn records(&self) -> u32 {
+        self.count
+    }
+
+    /// The number of bytes of the log records so far.
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Whether there are no log records.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Adds a log record.
+    pub fn record(&mut self, parts: &LogRecordParts<'_>) {
+        let out = &mut self.scratch;
+        out.clear();
+        out.fixed64(field::TIME, parts.time_unix_nanos);
+        out.uint(field::SEVERITY_NUMBER, parts.severity as u64);
+        out.text(field::SEVERITY_TEXT, parts.severity.as_str());
+        if let Some(body) = &parts.body {
+            body.encode_as(field::BODY, out);
+        }
+        value::attributes(field::ATTRIBUTES, parts.attributes, out);
+        out.fixed64(field::OBSERVED_TIME, parts.observed_unix_nanos);
+        out.text(field::EVENT_NAME, parts.event_name);
+        self.records.delimited(2, self.scratch.as_slice());
+        self.count += 1;
+    }
+
+    /// The batch so far, if it has log records; the writer is empty afterwards.
+    pub fn finish(&mut self, envelope: &Envelope) -> Option<Encoded> {
+        if self.is_empty() {
+            return None;
+        }
+        let bytes = envelope.wrap(self.records.len(), |out| out.append(self.records.as_slice()));
+        let encoded = Encoded {
+            signal: Signal::Logs,
+            items: self.count,
+            bytes,
+        };
+        self.records.clear();
+        self.count = 0;
+        Some(encoded)
+    }
+}

@@ -1,0 +1,233 @@
+//! Points, grouped by their metric while a batch fills.
+
+use pulsetrain_semconv::{Instrument, Metric};
+
+use super::{
+    buffer::{Buffer, delimited_len},
+    envelope::{Encoded, Envelope},
+    value::{self, Attribute},
+};
+use crate::{Signal, view::NumberValue};
+
+/// Fields of `NumberDataPoint` (proto/metrics/v1/metrics.proto).
+mod number_point {
+    pub(super) const START: u32 = 2;
+    pub(super) const TIME: u32 = 3;
+    pub(super) const AS_DOUBLE: u32 = 4;
+    pub(super) const AS_INT: u32 = 6;
+    pub(super) const ATTRIBUTES: u32 = 7;
+    pub(super) const FLAGS: u32 = 8;
+}
+
+/// Fields of `HistogramDataPoint`.
+mod histogram_point {
+    pub(super) const START: u32 = 2;
+    pub(super) const TIME: u32 = 3;
+    pub(super) const COUNT: u32 = 4;
+    pub(super) const SUM: u32 = 5;
+    pub(super) const BUCKET_COUNTS: u32 = 6;
+    pub(super) const EXPLICIT_BOUNDS: u32 = 7;
+    pub(super) const ATTRIBUTES: u32 = 9;
+    pub(super) const MIN: u32 = 11;
+    pub(super) const MAX: u32 = 12;
+}
+
+const CUMULATIVE: u64 = 2;
+
+/// When a point is and what it is of.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PointParts<'a> {
+    /// From when a sum or a histogram counts; zero for a gauge.
+    pub start_unix_nanos: u64,
+    /// When the value was measured.
+    pub time_unix_nanos: u64,
+    /// What tells the point's series from others of the metric.
+    pub attributes: &'a [Attribute<'a>],
+}
+
+/// The contents of a histogram since its start.
+#[derive(Clone, Copy, Debug)]
+pub struct HistogramParts<'a> {
+    /// The number of observations.
+    pub count: u64,
+    /// Their sum.
+    pub sum: f64,
+    /// The smallest.
+    pub min: f64,
+    /// The largest.
+    pub max: f64,
+    /// Observations per bucket: one more than the metric has bounds.
+    pub bucket_counts: &'a [u64],
+}
+
+/// Gathers points until a batch is full.
+#[derive(Debug, Default)]
+pub struct MetricsWriter {
+    /// One a metric that has points, in the order in which they came first.
+    groups: Vec<Group>,
+    /// Metric ordinal -> place in `groups` + 1; zero where there is none.
+    places: Vec<u16>,
+    points: u32,
+    len: usize,
+}
+
+#[derive(Debug)]
+struct Group {
+    metric: &'static Metric,
+    points: Buffer,
+}
+
+impl MetricsWriter {
+    /// The number of points so far.
+    pub fn points(&self) -> u32 {
+        self.points
+    }
+
+    /// The number of bytes of the points so far.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether there are no points.
+    pub fn is_empty(&self) -> bool {
+        self.points == 0
+    }
+
+    /// Adds a point of a gauge or a sum.
+    pub fn number(&mut self, metric: &'static Metric, point: PointParts<'_>, value: NumberValue) {
+        use number_point as field;
+        let times = if point.start_unix_nanos == 0 { 18 } else { 27 };
+        let len = times + value::attributes_len(field::ATTRIBUTES, point.attributes);
+        let out = self.begin(metric, len);
+        if point.start_unix_nanos != 0 {
+            out.fixed64(field::START, point.start_unix_nanos);
+        }
+        out.fixed64(field::TIME, point.time_unix_nanos);
+        match value {
+            NumberValue::Double(value) => out.double(field::AS_DOUBLE, value),
+            NumberValue::Int(value) => out.fixed64(field::AS_INT, value as u64),
+        }
+        value::attributes(field::ATTRIBUTES, point.attributes, out);
+    }
+
+    /// Adds a point that says only that its series has ended.
+    pub fn end_of_series(&mut self, metric: &'static Metric, point: PointParts<'_>) {
+        use number_point as field;
+        let len = 11 + value::attributes_len(field::ATTRIBUTES, point.attributes);
+        let out = self.begin(metric, len);
+        out.fixed64(field::TIME, point.time_unix_nanos);
+        value::attributes(field::ATTRIBUTES, point.attributes, out);
+        out.uint(field::FLAGS, 1);
+    }
+
+    /// Adds a point of a histogram whose bounds are the metric's.
+    pub fn histogram(&mut self, metric: &'static Metric, point: PointParts<'_>, parts: HistogramParts<'_>) {
+        use histogram_point as field;
+        let (counts_len, bounds_len) = (8 * parts.bucket_counts.len(), 8 * metric.bounds.len());
+        let len = 6 * 9
+            + delimited_len(field::BUCKET_COUNTS, counts_len)
+            + delimited_len(field::EXPLICIT_BOUNDS, bounds_len)
+            + value::attributes_len(field::ATTRIBUTES, point.attributes);
+        let out = self.begin(metric, len);
+        out.fixed64(field::START, point.start_unix_nanos);
+        out.fixed64(field::TIME, point.time_unix_nanos);
+        out.fixed64(field::COUNT, parts.count);
+        out.double(field::SUM, parts.sum);
+        out.delimited_head(field::BUCKET_COUNTS, counts_len);
+        parts
+            .bucket_counts
+            .iter()
+            .for_each(|count| out.append(&count.to_le_bytes()));
+        out.delimited_head(field::EXPLICIT_BOUNDS, bounds_len);
+        metric
+            .bounds
+            .iter()
+            .for_each(|bound| out.append(&bound.to_le_bytes()));
+        value::attributes(field::ATTRIBUTES, point.attributes, out);
+        out.double(field::MIN, parts.min);
+        out.double(field::MAX, parts.max);
+    }
+
+    /// The batch so far, if it has points; the writer is empty afterwards.
+    pub fn finish(&mut self, envelope: &Envelope) -> Option<Encoded> {
+        if self.is_empty() {
+            return None;
+        }
+        let filled = || self.groups.iter().filter(|group| !group.points.is_empty());
+        let len = filled().map(|group| delimited_len(2, group.encoded_len())).sum();
+        let bytes = envelope.wrap(len, |out| filled().for_each(|group| group.encode(out)));
+        let encoded = Encoded {
+            signal: Signal::Metrics,
+            items: self.points,
+            bytes,
+        };
+        self.groups.iter_mut().for_each(|group| group.points.clear());
+        (self.points, self.len) = (0, 0);
+        Some(encoded)
+    }
+
+    /// Begins a point of `len` bytes: field 1 of `Gauge`, `Sum` and `Histogram` alike.
+    #[inline]
+    fn begin(&mut self, metric: &'static Metric, len: usize) -> &mut Buffer {
+        self.points += 1;
+        self.len += delimited_len(1, len);
+        let out = &mut self.group(metric).points;
+        out.delimited_head(1, len);
+        out
+    }
+
+    #[inline]
+    fn group(&mut self, metric: &'static Metric) -> &mut Group {
+        let ordinal = usize::from(metric.ordinal);
+        if ordinal >= self.places.len() {
+            self.places.resize(ordinal + 1, 0);
+        }
+        if self.places[ordinal] == 0 {
+            self.groups.push(Group {
+                metric,
+                points: Buffer::default(),
+            });
+            self.places[ordinal] = self.groups.len() as u16;
+        }
+        &mut self.groups[usize::from(self.places[ordinal]) - 1]
+    }
+}
+
+impl Group {
+    /// The field of `Metric` that holds the points, and the bytes that follow them.
+    fn data(&self) -> (u32, &'static [u8]) {
+        const TEMPORALITY: u8 = 2 << 3;
+        const MONOTONIC: u8 = 3 << 3;
+        match self.metric.instrument {
+            Instrument::Gauge => (5, &[]),
+            Instrument::Counter => (7, &[TEMPORALITY, CUMULATIVE as u8, MONOTONIC, 1]),
+            Instrument::UpDownCounter => (7, &[TEMPORALITY, CUMULATIVE as u8]),
+            Instrument::Histogram => (9, &[TEMPORALITY, CUMULATIVE as u8]),
+        }
+    }
+
+    fn encoded_len(&self) -> usize {
+        let Metric {
+            name, brief, unit, ..
+        } = self.metric;
+        let (number, tail) = self.data();
+        delimited_len(1, name.len())
+            + delimited_len(2, brief.len())
+            + delimited_len(3, unit.len())
+            + delimited_len(number, self.points.len() + tail.len())
+    }
+
+    fn encode(&self, out: &mut Buffer) {
+        let Metric {
+            name, brief, unit, ..
+        } = self.metric;
+        let (number, tail) = self.data();
+        out.delimited_head(2, self.encoded_len());
+        out.delimited(1, name.as_bytes());
+        out.delimited(2, brief.as_bytes());
+        out.delimited(3, unit.as_bytes());
+        out.delimited_head(number, self.points.len() + tail.len());
+        out.append(self.points.as_slice());
+        out.append(tail);
+    }
+}

@@ -1,0 +1,118 @@
+//! Spans.
+
+use pulsetrain_semconv as semconv;
+
+use super::{
+    buffer::{Buffer, delimited_len},
+    envelope::{Encoded, Envelope},
+    value::{self, Attribute},
+};
+use crate::Signal;
+
+/// Fields of `Span` (proto/trace/v1/trace.proto).
+mod field {
+    pub(super) const TRACE_ID: u32 = 1;
+    pub(super) const SPAN_ID: u32 = 2;
+    pub(super) const PARENT_SPAN_ID: u32 = 4;
+    pub(super) const NAME: u32 = 5;
+    pub(super) const KIND: u32 = 6;
+    pub(super) const START: u32 = 7;
+    pub(super) const END: u32 = 8;
+    pub(super) const ATTRIBUTES: u32 = 9;
+}
+
+/// A span, as it was measured.
+#[derive(Clone, Copy, Debug)]
+pub struct SpanParts<'a> {
+    /// What the span is.
+    pub span: &'static semconv::Span,
+    /// The trace that it belongs to.
+    pub trace_id: [u8; 16],
+    /// Its own id.
+    pub span_id: [u8; 8],
+    /// The span that it is part of.
+    pub parent_span_id: Option<[u8; 8]>,
+    /// When it began.
+    pub start_unix_nanos: u64,
+    /// When it ended.
+    pub end_unix_nanos: u64,
+    /// What else is known of it.
+    pub attributes: &'a [Attribute<'a>],
+}
+
+/// Gathers spans until a batch is full.
+#[derive(Debug, Default)]
+pub struct SpansWriter {
+    spans: Buffer,
+    count: u32,
+}
+
+impl SpansWriter {
+    /// The number of spans so far.
+    pub fn spans(&self) -> u32 {
+        self.count
+    }
+
+    /// The number of bytes of the spans so far.
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Whether there are no spans.
+    pub fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Adds a span.
+    pub fn span(&mut self, parts: &SpanParts<'_>) {
+        let name = parts.span.name;
+        let parent_len = if parts.parent_span_id.is_some() { 10 } else { 0 };
+        let len = 18
+            + 10
+            + parent_len
+            + delimited_len(field::NAME, name.len())
+            + 2
+            + 18
+            + value::attributes_len(field::ATTRIBUTES, parts.attributes);
+        let out = &mut self.spans;
+        out.delimited_head(2, len);
+        out.delimited(field::TRACE_ID, &parts.trace_id);
+        out.delimited(field::SPAN_ID, &parts.span_id);
+        if let Some(parent) = &parts.parent_span_id {
+            out.delimited(field::PARENT_SPAN_ID, parent);
+        }
+        out.delimited(field::NAME, name.as_bytes());
+        out.uint(field::KIND, kind(parts.span.kind));
+        out.fixed64(field::START, parts.start_unix_nanos);
+        out.fixed64(field::END, parts.end_unix_nanos);
+        value::attributes(field::ATTRIBUTES, parts.attributes, out);
+        self.count += 1;
+    }
+
+    /// The batch so far, if it has spans; the writer is empty afterwards.
+    pub fn finish(&mut self, envelope: &Envelope) -> Option<Encoded> {
+        if self.is_empty() {
+            return None;
+        }
+        let bytes = envelope.wrap(self.spans.len(), |out| out.append(self.spans.as_slice()));
+        let encoded = Encoded {
+            signal: Signal::Traces,
+            items: self.count,
+            bytes,
+        };
+        self.spans.clear();
+        self.count = 0;
+        Some(encoded)
+    }
+}
+
+/// The number of a kind on the wire (`Span.SpanKind`).
+fn kind(kind: semconv::SpanKind) -> u64 {
+    match kind {
+        semconv::SpanKind::Internal => 1,
+        semconv::SpanKind::Server => 2,
+        semconv::SpanKind::Client => 3,
+        semconv::SpanKind::Producer => 4,
+        semconv::SpanKind::Consumer => 5,
+    }
+}

@@ -1,0 +1,245 @@
+//! What the writers write, read back through the views.
+
+use pulsetrain_semconv::{self as semconv, AttributeKind, Instrument, Metric, Number, SpanKind, Stability};
+
+use super::*;
+use crate::{
+    Signal,
+    view::{AnyValue, LogsData, Message, MetricData, MetricsData, NumberValue, Temporality, TracesData},
+};
+
+static STEP: semconv::Attribute = semconv::Attribute {
+    name: "train.step",
+    brief: "",
+    kind: AttributeKind::Int,
+    stability: Stability::Development,
+};
+
+const fn metric(ordinal: u16, name: &'static str, instrument: Instrument, bounds: &'static [f64]) -> Metric {
+    Metric {
+        ordinal,
+        name,
+        brief: "a test's metric",
+        unit: "s",
+        instrument,
+        number: Number::Double,
+        bounds,
+        attributes: &[],
+        prometheus_name: "",
+        stability: Stability::Development,
+        upstream: &[],
+    }
+}
+
+static LOSS: Metric = metric(7, "loss", Instrument::Gauge, &[]);
+static TOKENS: Metric = metric(0, "tokens", Instrument::Counter, &[]);
+static DURATION: Metric = metric(3, "duration", Instrument::Histogram, &[0.1, 1.0]);
+
+fn envelope() -> Envelope {
+    Envelope::new(&[(&STEP, Value::Int(-1))], "scope", "1.0", "https://schema")
+}
+
+#[test]
+fn points_are_grouped_by_metric_in_the_order_of_their_first_point() {
+    let mut writer = MetricsWriter::default();
+    let at = |time_unix_nanos| PointParts {
+        time_unix_nanos,
+        ..PointParts::default()
+    };
+    writer.number(&LOSS, at(1), NumberValue::Double(f64::NAN));
+    writer.number(
+        &TOKENS,
+        PointParts {
+            start_unix_nanos: 1,
+            ..at(2)
+        },
+        NumberValue::Int(300),
+    );
+    writer.number(&LOSS, at(3), NumberValue::Double(2.5));
+    let batch = writer.finish(&envelope()).unwrap();
+    assert_eq!(
+        (batch.signal, batch.items, writer.is_empty()),
+        (Signal::Metrics, 3, true)
+    );
+
+    let data = MetricsData::decode(&batch.bytes).unwrap();
+    let resource_metrics = data.resource_metrics.iter().next().unwrap().unwrap();
+    assert!(resource_metrics.schema_url == "https://schema");
+    let scope = resource_metrics.scope_metrics.iter().next().unwrap().unwrap();
+    assert!(scope.scope.unwrap().name == "scope" && scope.schema_url == "https://schema");
+    let metrics: Vec<_> = scope.metrics.iter().map(Result::unwrap).collect();
+    assert_eq!(
+        metrics
+            .iter()
+            .map(|metric| metric.name.to_str().unwrap())
+            .collect::<Vec<_>>(),
+        ["loss", "tokens"]
+    );
+    let Some(MetricData::Gauge(gauge)) = metrics[0].data() else {
+        panic!("loss is a gauge")
+    };
+    let values: Vec<f64> = gauge
+        .data_points
+        .iter()
+        .map(|point| point.unwrap().value().unwrap().as_f64())
+        .collect();
+    assert!(values[0].is_nan() && values[1] == 2.5 && values.len() == 2);
+    let Some(MetricData::Sum(sum)) = metrics[1].data() else {
+        panic!("tokens is a sum")
+    };
+    assert!(sum.is_monotonic && Temporality::from(sum.aggregation_temporality) == Temporality::Cumulative);
+    assert_eq!(
+        sum.data_points.iter().next().unwrap().unwrap().value(),
+        Some(NumberValue::Int(300))
+    );
+}
+
+#[test]
+fn a_finished_writer_starts_afresh() {
+    let mut writer = MetricsWriter::default();
+    writer.number(&LOSS, PointParts::default(), NumberValue::Double(1.0));
+    let first = writer.finish(&envelope()).unwrap();
+    assert!(writer.finish(&envelope()).is_none());
+    writer.number(&LOSS, PointParts::default(), NumberValue::Double(1.0));
+    assert_eq!(writer.finish(&envelope()).unwrap(), first);
+}
+
+#[test]
+fn a_histogram_carries_its_bounds_and_counts() {
+    let mut writer = MetricsWriter::default();
+    let parts = HistogramParts {
+        count: 3,
+        sum: 2.5,
+        min: 0.1,
+        max: 1.5,
+        bucket_counts: &[1, 0, 2],
+    };
+    writer.histogram(
+        &DURATION,
+        PointParts {
+            start_unix_nanos: 1,
+            time_unix_nanos: 2,
+            attributes: &[],
+        },
+        parts,
+    );
+    let batch = writer.finish(&envelope()).unwrap();
+    let data = MetricsData::decode(&batch.bytes).unwrap();
+    let scope = data
+        .resource_metrics
+        .iter()
+        .next()
+        .unwrap()
+        .unwrap()
+        .scope_metrics
+        .iter()
+        .next()
+        .unwrap()
+        .unwrap();
+    let Some(MetricData::Histogram(histogram)) = scope.metrics.iter().next().unwrap().unwrap().data() else {
+        panic!("duration is a histogram")
+    };
+    let point = histogram.data_points.iter().next().unwrap().unwrap();
+    assert_eq!(
+        (point.count, point.sum, point.min, point.max),
+        (3, Some(2.5), Some(0.1), Some(1.5))
+    );
+    assert_eq!(
+        point
+            .bucket_counts
+            .iter()
+            .map(|count| count.unwrap().0)
+            .collect::<Vec<_>>(),
+        [1, 0, 2]
+    );
+    assert_eq!(
+        point
+            .explicit_bounds
+            .iter()
+            .map(Result::unwrap)
+            .collect::<Vec<_>>(),
+        [0.1, 1.0]
+    );
+}
+
+#[test]
+fn a_span_is_read_back_with_its_ids_and_attributes() {
+    static SPAN: semconv::Span = semconv::Span {
+        name: "train.step",
+        brief: "",
+        kind: SpanKind::Internal,
+        attributes: &[],
+        stability: Stability::Development,
+        upstream: &[],
+    };
+    let mut writer = SpansWriter::default();
+    writer.span(&SpanParts {
+        span: &SPAN,
+        trace_id: [1; 16],
+        span_id: [2; 8],
+        parent_span_id: Some([3; 8]),
+        start_unix_nanos: 5,
+        end_unix_nanos: 9,
+        attributes: &[(&STEP, Value::Int(400))],
+    });
+    let batch = writer.finish(&envelope()).unwrap();
+    let data = TracesData::decode(&batch.bytes).unwrap();
+    let scope = data
+        .resource_spans
+        .iter()
+        .next()
+        .unwrap()
+        .unwrap()
+        .scope_spans
+        .iter()
+        .next()
+        .unwrap()
+        .unwrap();
+    let span = scope.spans.iter().next().unwrap().unwrap();
+    assert_eq!(
+        (span.trace_id, span.span_id, span.parent_span_id),
+        (&[1; 16][..], &[2; 8][..], &[3; 8][..])
+    );
+    assert_eq!(
+        (span.kind, span.start_time_unix_nano, span.end_time_unix_nano),
+        (1, 5, 9)
+    );
+    let attribute = span.attributes.iter().next().unwrap().unwrap();
+    assert!(attribute.key == "train.step" && matches!(attribute.value, Some(AnyValue::Int(400))));
+}
+
+#[test]
+fn a_log_record_carries_nested_values() {
+    let mut writer = LogsWriter::default();
+    let list = [Value::Text("a"), Value::Double(0.5)];
+    let map = [("list", Value::List(&list)), ("yes", Value::Bool(true))];
+    writer.record(&LogRecordParts {
+        event_name: "e",
+        body: Some(Value::Map(&map)),
+        ..LogRecordParts::default()
+    });
+    let batch = writer.finish(&envelope()).unwrap();
+    let data = LogsData::decode(&batch.bytes).unwrap();
+    let scope = data
+        .resource_logs
+        .iter()
+        .next()
+        .unwrap()
+        .unwrap()
+        .scope_logs
+        .iter()
+        .next()
+        .unwrap()
+        .unwrap();
+    let record = scope.log_records.iter().next().unwrap().unwrap();
+    assert!(record.event_name == "e" && record.severity_number == 9);
+    let Some(AnyValue::Map(entries)) = record.body else {
+        panic!("the body is a map")
+    };
+    let entries: Vec<_> = entries.iter().map(Result::unwrap).collect();
+    let Some(AnyValue::Array(values)) = entries[0].value else {
+        panic!("its first entry is a list")
+    };
+    assert!(matches!(values.iter().nth(1), Some(Ok(AnyValue::Double(0.5)))));
+    assert!(matches!(entries[1].value, Some(AnyValue::Bool(true))));
+}

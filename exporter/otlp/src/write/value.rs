@@ -1,0 +1,135 @@
+//! Attributes on their way out: keys from the registry, values of every type.
+
+use pulsetrain_semconv as semconv;
+
+use super::buffer::{Buffer, delimited_len, varint_len};
+
+/// The value of an attribute or the body of a log record.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Value<'a> {
+    /// Text.
+    Text(&'a str),
+    /// True or false.
+    Bool(bool),
+    /// An integer.
+    Int(i64),
+    /// A floating point number.
+    Double(f64),
+    /// Bytes.
+    Bytes(&'a [u8]),
+    /// A list.
+    List(&'a [Value<'a>]),
+    /// A map, in this order.
+    Map(&'a [(&'a str, Value<'a>)]),
+}
+
+/// An attribute: its definition and its value.
+pub type Attribute<'a> = (&'static semconv::Attribute, Value<'a>);
+
+impl<'a> From<&'a str> for Value<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<i64> for Value<'_> {
+    fn from(value: i64) -> Self {
+        Self::Int(value)
+    }
+}
+
+impl From<f64> for Value<'_> {
+    fn from(value: f64) -> Self {
+        Self::Double(value)
+    }
+}
+
+impl From<bool> for Value<'_> {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl Value<'_> {
+    /// The number of bytes of the value as an `AnyValue` message.
+    fn encoded_len(&self) -> usize {
+        match self {
+            Self::Text(text) => delimited_len(1, text.len()),
+            Self::Bool(_) => 2,
+            Self::Int(value) => 1 + varint_len(*value as u64),
+            Self::Double(_) => 9,
+            Self::List(values) => delimited_len(5, list_len(values)),
+            Self::Map(entries) => delimited_len(6, map_len(entries)),
+            Self::Bytes(bytes) => delimited_len(7, bytes.len()),
+        }
+    }
+
+    /// Writes the value as the fields of an `AnyValue` message.
+    fn encode(&self, out: &mut Buffer) {
+        match self {
+            Self::Text(text) => out.delimited(1, text.as_bytes()),
+            Self::Bool(value) => out.uint(2, u64::from(*value)),
+            Self::Int(value) => out.uint(3, *value as u64),
+            Self::Double(value) => out.double(4, *value),
+            Self::List(values) => {
+                out.delimited_head(5, list_len(values));
+                values.iter().for_each(|value| value.encode_as(1, out));
+            }
+            Self::Map(entries) => {
+                out.delimited_head(6, map_len(entries));
+                entries
+                    .iter()
+                    .for_each(|(key, value)| key_value(1, key, value, out));
+            }
+            Self::Bytes(bytes) => out.delimited(7, bytes),
+        }
+    }
+
+    /// Writes the value as field `number`, an `AnyValue` message.
+    pub(super) fn encode_as(&self, number: u32, out: &mut Buffer) {
+        out.delimited_head(number, self.encoded_len());
+        self.encode(out);
+    }
+}
+
+fn list_len(values: &[Value<'_>]) -> usize {
+    values
+        .iter()
+        .map(|value| delimited_len(1, value.encoded_len()))
+        .sum()
+}
+
+fn map_len(entries: &[(&str, Value<'_>)]) -> usize {
+    entries
+        .iter()
+        .map(|(key, value)| delimited_len(1, key_value_len(key, value)))
+        .sum()
+}
+
+#[inline]
+fn key_value_len(key: &str, value: &Value<'_>) -> usize {
+    delimited_len(1, key.len()) + delimited_len(2, value.encoded_len())
+}
+
+/// Writes one `KeyValue` message as field `number`.
+#[inline]
+fn key_value(number: u32, key: &str, value: &Value<'_>, out: &mut Buffer) {
+    out.delimited_head(number, key_value_len(key, value));
+    out.delimited(1, key.as_bytes());
+    value.encode_as(2, out);
+}
+
+/// The number of bytes of `attributes` as `KeyValue` messages in field `number`.
+pub(super) fn attributes_len(number: u32, attributes: &[Attribute<'_>]) -> usize {
+    let len =
+        |(attribute, value): &Attribute<'_>| delimited_len(number, key_value_len(attribute.name, value));
+    attributes.iter().map(len).sum()
+}
+
+/// Writes `attributes` as `KeyValue` messages in field `number`.
+#[inline]
+pub(super) fn attributes(number: u32, attributes: &[Attribute<'_>], out: &mut Buffer) {
+    for (attribute, value) in attributes {
+        key_value(number, attribute.name, value, out);
+    }
+}
