@@ -1,0 +1,112 @@
+//! A real OpenTelemetry Collector: receives OTLP over gRPC and HTTP, and writes what it received into a file.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::{Ipv4Addr, TcpStream},
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use tempfile::TempDir;
+
+use crate::{Certificates, Items, Process, free_port};
+
+/// A running Collector.
+#[derive(Debug)]
+pub struct Collector {
+    process: Process,
+    folder: TempDir,
+    grpc: u16,
+    http: u16,
+}
+
+impl Collector {
+    /// Starts `program` without TLS and waits until it takes telemetry.
+    pub fn start(program: &Path) -> Self {
+        Self::start_with(program, "")
+    }
+
+    /// Starts `program` with a server certificate; only clients with a certificate of the same authority get in.
+    pub fn start_with_tls(program: &Path, certificates: &Certificates) -> Self {
+        let (certificate, key) = certificates.server();
+        let tls = format!(
+            ", tls: {{cert_file: {}, key_file: {}, client_ca_file: {}}}",
+            certificate.display(),
+            key.display(),
+            certificates.authority().display()
+        );
+        Self::start_with(program, &tls)
+    }
+
+    /// `127.0.0.1:PORT` of the gRPC receiver.
+    pub fn grpc(&self) -> String {
+        format!("127.0.0.1:{}", self.grpc)
+    }
+
+    /// `127.0.0.1:PORT` of the HTTP receiver.
+    pub fn http(&self) -> String {
+        format!("127.0.0.1:{}", self.http)
+    }
+
+    /// Stops the Collector, which makes it write out what it still holds, and reads what it received.
+    pub fn stop(self) -> Items {
+        let status = self.process.stop();
+        assert!(status.success(), "the Collector ended with {status}");
+        Items::read(&output(&self.folder))
+    }
+
+    fn start_with(program: &Path, tls: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let [grpc, http, health] = [free_port(), free_port(), free_port()];
+        let config = folder.path().join("config.yaml");
+        fs::write(&config, configuration(&output(&folder), grpc, http, health, tls))
+            .expect("a temporary file can be written");
+        let mut process = Process::start("collector", Command::new(program).arg("--config").arg(config));
+        process.wait_until_ready(|| is_healthy(health));
+        Self {
+            process,
+            folder,
+            grpc,
+            http,
+        }
+    }
+}
+
+fn output(folder: &TempDir) -> PathBuf {
+    folder.path().join("received.jsonl")
+}
+
+fn configuration(output: &Path, grpc: u16, http: u16, health: u16, tls: &str) -> String {
+    let output = output.display();
+    format!(
+        "extensions:
+  health_check: {{endpoint: 127.0.0.1:{health}}}
+receivers:
+  otlp:
+    protocols:
+      grpc: {{endpoint: 127.0.0.1:{grpc}{tls}}}
+      http: {{endpoint: 127.0.0.1:{http}{tls}}}
+exporters:
+  file: {{path: {output}}}
+service:
+  extensions: [health_check]
+  telemetry: {{metrics: {{level: none}}}}
+  pipelines:
+    traces: {{receivers: [otlp], exporters: [file]}}
+    metrics: {{receivers: [otlp], exporters: [file]}}
+    logs: {{receivers: [otlp], exporters: [file]}}
+"
+    )
+}
+
+/// The health check answers 200 when every pipeline stands; before that it refuses the connection or answers 503.
+fn is_healthy(port: u16) -> bool {
+    let mut answer = String::new();
+    TcpStream::connect((Ipv4Addr::LOCALHOST, port))
+        .and_then(|mut stream| {
+            stream.write_all(b"GET / HTTP/1.0\r\n\r\n")?;
+            stream.read_to_string(&mut answer)
+        })
+        .is_ok_and(|_| answer.split(' ').nth(1) == Some("200"))
+}

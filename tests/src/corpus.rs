@@ -1,0 +1,10 @@
+//! Where the recorded inputs are.
+
+use std::path::{Path, PathBuf};
+
+/// The path of a file in `tests/corpus`; panics where there is none.
+pub fn corpus(name: &str) -> PathBuf {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(name);
+    assert!(path.exists(), "{} is not there", path.display());
+    path
+}

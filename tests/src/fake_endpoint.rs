@@ -1,0 +1,180 @@
+//! An OTLP/HTTP endpoint that answers by a script and keeps what it was sent.
+
+use std::{
+    collections::VecDeque,
+    future::pending,
+    io::Read,
+    net::SocketAddr,
+    sync::{Arc, Mutex, MutexGuard},
+};
+
+use axum::{
+    Router,
+    body::Bytes,
+    extract::State,
+    http::{HeaderMap, Response, StatusCode, Uri, header},
+};
+use flate2::read::GzDecoder;
+use serde_json::{Value, json};
+use tokio::{net::TcpListener, runtime::Runtime, time::Instant};
+
+use crate::Items;
+
+/// One answer of the endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// 200: all is taken.
+    Accept,
+    /// 200 with a partial success: so many items are refused.
+    Partial(u64),
+    /// 503 with `Retry-After` in seconds.
+    Busy(u64),
+    /// Any other status.
+    Refuse(u16),
+    /// No answer at all.
+    Hang,
+}
+
+/// One request as it came.
+#[derive(Clone, Debug)]
+pub struct Received {
+    /// The path: `/v1/metrics`.
+    pub path: String,
+    /// The headers.
+    pub headers: HeaderMap,
+    /// The body, inflated.
+    pub body: Vec<u8>,
+    /// What the endpoint answered.
+    pub answer: Answer,
+    /// When it came.
+    pub at: Instant,
+}
+
+/// A running endpoint on loopback; dropped, it stops.
+#[derive(Debug)]
+pub struct FakeEndpoint {
+    address: SocketAddr,
+    shared: Arc<Mutex<Shared>>,
+    _runtime: Runtime,
+}
+
+#[derive(Debug)]
+struct Shared {
+    script: VecDeque<Answer>,
+    afterwards: Answer,
+    received: Vec<Received>,
+}
+
+impl FakeEndpoint {
+    /// Starts an endpoint that gives the answers of `script` in order of the requests, and then `afterwards` for ever.
+    pub fn start(script: impl IntoIterator<Item = Answer>, afterwards: Answer) -> Self {
+        let script = script.into_iter().collect();
+        let shared = Arc::new(Mutex::new(Shared {
+            script,
+            afterwards,
+            received: Vec::new(),
+        }));
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime can be made");
+        let listener = runtime
+            .block_on(TcpListener::bind("127.0.0.1:0"))
+            .expect("a loopback port can be bound");
+        let address = listener.local_addr().expect("a bound socket has an address");
+        let router = Router::new().fallback(answer).with_state(Arc::clone(&shared));
+        runtime.spawn(async move { axum::serve(listener, router).await });
+        Self {
+            address,
+            shared,
+            _runtime: runtime,
+        }
+    }
+
+    /// The base URL.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// The requests so far, in order.
+    pub fn received(&self) -> Vec<Received> {
+        lock(&self.shared).received.clone()
+    }
+
+    /// The items of all requests that were answered by `answer`; the bodies must be OTLP/JSON.
+    pub fn items_answered(&self, answer: &Answer) -> Items {
+        let received = self.received();
+        let bodies = received.iter().filter(|request| request.answer == *answer);
+        let lines = bodies.map(|request| String::from_utf8_lossy(&request.body).replace('\n', " ") + "\n");
+        Items::parse(&lines.collect::<String>())
+    }
+}
+
+async fn answer(
+    State(shared): State<Arc<Mutex<Shared>>>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response<String> {
+    let answer = {
+        let mut shared = lock(&shared);
+        let answer = shared
+            .script
+            .pop_front()
+            .unwrap_or_else(|| shared.afterwards.clone());
+        let body = inflated(&headers, &body);
+        let path = uri.path().to_owned();
+        shared.received.push(Received {
+            path,
+            headers,
+            body,
+            answer: answer.clone(),
+            at: Instant::now(),
+        });
+        answer
+    };
+    let response = Response::builder().header(header::CONTENT_TYPE, "application/json");
+    let (response, body) = match answer {
+        Answer::Accept => (response, json!({})),
+        Answer::Partial(rejected) => (response, partial_success(uri.path(), rejected)),
+        Answer::Busy(secs) => {
+            let response = response
+                .status(StatusCode::SERVICE_UNAVAILABLE)
+                .header(header::RETRY_AFTER, secs);
+            (response, json!({"message": "busy"}))
+        }
+        Answer::Refuse(status) => (response.status(status), json!({"message": "refused by the test"})),
+        Answer::Hang => pending().await,
+    };
+    response
+        .body(body.to_string())
+        .expect("invariant: status and headers are valid")
+}
+
+fn partial_success(path: &str, rejected: u64) -> Value {
+    let field = match path {
+        "/v1/metrics" => "rejectedDataPoints",
+        "/v1/traces" => "rejectedSpans",
+        _ => "rejectedLogRecords",
+    };
+    json!({"partialSuccess": {field: rejected.to_string(), "errorMessage": "refused by the test"}})
+}
+
+fn inflated(headers: &HeaderMap, body: &[u8]) -> Vec<u8> {
+    if headers
+        .get(header::CONTENT_ENCODING)
+        .is_none_or(|encoding| encoding != "gzip")
+    {
+        return body.to_vec();
+    }
+    let mut inflated = Vec::new();
+    GzDecoder::new(body)
+        .read_to_end(&mut inflated)
+        .expect("a body that says gzip is gzip");
+    inflated
+}
+
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().expect("no holder of this lock panics")
+}

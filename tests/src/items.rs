@@ -1,0 +1,194 @@
+//! What an OTLP/JSON file holds, as a multiset of points, spans and log records, each with its resource and scope.
+//!
+//! How items were batched, grouped and ordered does not matter; everything else does. Written on plain serde_json, so
+//! that it knows nothing of the code it judges.
+
+mod canonical;
+#[cfg(test)]
+mod tests;
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use serde_json::{Map, Value};
+
+use canonical::canonical;
+
+/// The names in OTLP/JSON of what is nested in what: resource, scope, item; and what one item is called here.
+const SIGNALS: [[&str; 4]; 3] = [
+    ["resourceSpans", "scopeSpans", "spans", "span"],
+    ["resourceMetrics", "scopeMetrics", "metrics", "point"],
+    ["resourceLogs", "scopeLogs", "logRecords", "log"],
+];
+
+const POINT_KINDS: [&str; 5] = ["gauge", "sum", "histogram", "exponentialHistogram", "summary"];
+
+/// Items in canonical form, sorted.
+#[derive(Clone, Debug, Default)]
+pub struct Items(Vec<Value>);
+
+impl Items {
+    /// Reads a file of JSON lines.
+    pub fn read(path: &Path) -> Self {
+        let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        Self::parse(&text)
+    }
+
+    /// Reads JSON lines; panics where a line is no OTLP/JSON.
+    pub fn parse(text: &str) -> Self {
+        let mut items = Vec::new();
+        for line in text.lines().filter(|line| !line.trim().is_empty()) {
+            let message = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error} in {line}"));
+            flatten(&message, &mut items);
+        }
+        items.sort_by_cached_key(Value::to_string);
+        Self(items)
+    }
+
+    /// The number of points, spans and log records together.
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Whether there is nothing.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many points each metric has.
+    pub fn points_by_metric(&self) -> BTreeMap<&str, usize> {
+        let mut counts = BTreeMap::new();
+        for name in self.0.iter().filter_map(|item| item["metric"]["name"].as_str()) {
+            *counts.entry(name).or_default() += 1;
+        }
+        counts
+    }
+
+    /// All items that have a `point`, a `span` or a `log`, with their resource and scope.
+    pub fn of_kind(&self, kind: &str) -> Vec<&Value> {
+        self.0.iter().filter(|item| item.get(kind).is_some()).collect()
+    }
+
+    /// The points of a metric as (unix nanoseconds, value), by time.
+    pub fn values(&self, metric: &str) -> Vec<(u64, f64)> {
+        let points = self
+            .of_kind("point")
+            .into_iter()
+            .filter(|item| item["metric"]["name"] == metric);
+        let mut values: Vec<_> = points
+            .map(|item| (time(&item["point"]), number(&item["point"])))
+            .collect();
+        values.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
+        values
+    }
+
+    /// Panics with the first differences where the two are not the same multiset.
+    pub fn assert_same(&self, other: &Self) {
+        let (missing, extra) = (self.without(other), other.without(self));
+        let shown = |items: &[String]| {
+            items
+                .iter()
+                .take(3)
+                .map(|item| format!("\n    {item}"))
+                .collect::<String>()
+        };
+        assert!(
+            missing.is_empty() && extra.is_empty(),
+            "{} items only on the left:{}\n{} items only on the right:{}",
+            missing.len(),
+            shown(&missing),
+            extra.len(),
+            shown(&extra)
+        );
+    }
+
+    /// What is in `self` more often than in `other`.
+    fn without(&self, other: &Self) -> Vec<String> {
+        let mut counts = BTreeMap::<String, usize>::new();
+        for item in &other.0 {
+            *counts.entry(item.to_string()).or_default() += 1;
+        }
+        let mut left = Vec::new();
+        for item in self.0.iter().map(Value::to_string) {
+            match counts.get_mut(&item) {
+                Some(count) if *count > 0 => *count -= 1,
+                _ => left.push(item),
+            }
+        }
+        left
+    }
+}
+
+fn flatten(message: &Value, items: &mut Vec<Value>) {
+    for key in message.as_object().expect("a line is an object").keys() {
+        assert!(
+            SIGNALS.iter().any(|signal| signal[0] == key),
+            "{key} is no signal of OTLP"
+        );
+    }
+    for [resources, scopes, records, kind] in SIGNALS {
+        for resource in list(message, resources) {
+            for scope in list(resource, scopes) {
+                for record in list(scope, records) {
+                    let around = Around { resource, scope };
+                    match kind {
+                        "point" => around.push_points(record, items),
+                        _ => items.push(around.item([(kind, record.clone())])),
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// What stands around an item in the message.
+struct Around<'a> {
+    resource: &'a Value,
+    scope: &'a Value,
+}
+
+impl Around<'_> {
+    fn push_points(&self, metric: &Value, items: &mut Vec<Value>) {
+        for kind in POINT_KINDS {
+            for point in list(&metric[kind], "dataPoints") {
+                let mut head = metric.clone();
+                head["kind"] = kind.into();
+                head[kind]["dataPoints"].take();
+                items.push(self.item([("metric", head), ("point", point.clone())]));
+            }
+        }
+    }
+
+    fn item<const N: usize>(&self, parts: [(&str, Value); N]) -> Value {
+        let around = [
+            ("resource", self.resource["resource"].clone()),
+            ("resourceSchema", self.resource["schemaUrl"].clone()),
+            ("scope", self.scope["scope"].clone()),
+            ("scopeSchema", self.scope["schemaUrl"].clone()),
+        ];
+        let fields = around
+            .into_iter()
+            .chain(parts)
+            .map(|(key, value)| (key.to_owned(), value));
+        canonical(&Value::Object(fields.collect::<Map<_, _>>()))
+    }
+}
+
+fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
+    value
+        .get(key)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+fn time(point: &Value) -> u64 {
+    let text = point["timeUnixNano"]
+        .as_str()
+        .unwrap_or_else(|| panic!("no time in {point}"));
+    text.parse().unwrap_or_else(|error| panic!("{error}: {point}"))
+}
+
+fn number(point: &Value) -> f64 {
+    let text = point["asDouble"].as_str().or_else(|| point["asInt"].as_str());
+    text.and_then(|text| text.parse().ok())
+        .unwrap_or_else(|| panic!("no number in {point}"))
+}

@@ -1,0 +1,70 @@
+//! The foreign programs that judge our output, as `tests/judges/install` puts them into its cache.
+
+use std::{
+    env,
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+/// A program that nobody here wrote.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Judge {
+    /// The OpenTelemetry Collector.
+    Collector,
+    /// A Python with the OpenTelemetry SDK's protobuf classes.
+    PythonSdk,
+}
+
+impl Judge {
+    /// The name of its folder in `tests/judges`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Collector => "collector",
+            Self::PythonSdk => "python-sdk",
+        }
+    }
+
+    /// The folder of its recipe and of what goes with it.
+    pub fn folder(self) -> PathBuf {
+        judges().join(self.name())
+    }
+
+    /// The program, or none, in which case the test is to return: a line says so, past the capture of the test's output.
+    ///
+    /// # Panics
+    ///
+    /// In CI (`CI` is set and not `false`), where every judge is required.
+    pub fn require_or_skip(self) -> Option<PathBuf> {
+        let found = self.find();
+        if found.is_none() {
+            let line = format!("SKIPPED: {} not found", self.name());
+            assert!(
+                !in_ci(),
+                "{line}; in CI every judge is required: run tests/judges/install"
+            );
+            writeln!(io::stderr(), "{line} (tests/judges/install gets it)")
+                .expect("standard error can be written");
+        }
+        found
+    }
+
+    /// The installer alone knows where its cache is and which version belongs to this checkout.
+    fn find(self) -> Option<PathBuf> {
+        let output = Command::new("bash")
+            .arg(judges().join("install"))
+            .args(["--path", self.name()])
+            .output()
+            .expect("bash can be started");
+        let path = String::from_utf8(output.stdout).expect("the installer prints a path in UTF-8");
+        output.status.success().then(|| PathBuf::from(path.trim_end()))
+    }
+}
+
+fn judges() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("judges")
+}
+
+fn in_ci() -> bool {
+    env::var("CI").is_ok_and(|value| !value.is_empty() && value != "false")
+}

@@ -1,0 +1,26 @@
+//! The harness of the end-to-end tests: the real binary, a fake world around it, and foreign judges of what came out.
+//!
+//! Everything listens on loopback on a free port, is waited for by a condition, and is stopped by its own pid. What a
+//! helper here cannot do is a failed test, so it panics with what it was doing.
+
+mod certificates;
+mod collector;
+mod corpus;
+mod fake_endpoint;
+mod items;
+mod judge;
+mod ports;
+mod process;
+mod pulsetrain;
+mod wait;
+
+pub use certificates::Certificates;
+pub use collector::Collector;
+pub use corpus::corpus;
+pub use fake_endpoint::{Answer, FakeEndpoint, Received};
+pub use items::Items;
+pub use judge::Judge;
+pub use ports::free_port;
+pub use process::Process;
+pub use pulsetrain::{Finished, Import};
+pub use wait::wait_until;

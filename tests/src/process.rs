@@ -1,0 +1,97 @@
+//! A server process: started, waited for, stopped by its pid, with its output kept for the day it fails.
+
+use std::{
+    fs::{self, File},
+    io::{self, Write},
+    path::PathBuf,
+    process::{Child, Command, ExitStatus, Stdio},
+    thread,
+};
+
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
+use tempfile::TempDir;
+
+use crate::wait_until;
+
+/// A running child. Dropped, it is killed; in a test that fails, its output is shown.
+#[derive(Debug)]
+pub struct Process {
+    name: String,
+    child: Child,
+    folder: TempDir,
+}
+
+impl Process {
+    /// Starts `command` with its output in a log file.
+    pub fn start(name: &str, command: &mut Command) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let log = File::create(folder.path().join("log")).expect("a log file can be made");
+        let errors = log.try_clone().expect("a file handle can be duplicated");
+        let child = command
+            .stdin(Stdio::null())
+            .stdout(log)
+            .stderr(errors)
+            .spawn()
+            .unwrap_or_else(|error| panic!("{name} does not start: {error}"));
+        Self {
+            name: name.to_owned(),
+            child,
+            folder,
+        }
+    }
+
+    /// Waits until `ready` says true; panics where the process ends before that.
+    pub fn wait_until_ready(&mut self, mut ready: impl FnMut() -> bool) {
+        let name = self.name.clone();
+        wait_until(&format!("{name} is ready"), || {
+            if let Some(status) = self.exit_status() {
+                panic!("{name} ended ({status}) before it was ready:\n{}", self.log());
+            }
+            ready()
+        });
+    }
+
+    /// Asks the process to end (SIGTERM) and waits until it has.
+    pub fn stop(mut self) -> ExitStatus {
+        self.signal(Signal::SIGTERM);
+        let mut status = None;
+        let name = self.name.clone();
+        wait_until(&format!("{name} ends"), || {
+            status = self.exit_status();
+            status.is_some()
+        });
+        status.expect("the wait ends with a status")
+    }
+
+    /// What the process has printed so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.log_path()).unwrap_or_else(|error| format!("(no log: {error})"))
+    }
+
+    fn signal(&self, signal: Signal) {
+        let pid = i32::try_from(self.child.id()).expect("invariant: Linux pids fit in an i32");
+        kill(Pid::from_raw(pid), signal).expect("a child that was not waited for can be signalled");
+    }
+
+    fn exit_status(&mut self) -> Option<ExitStatus> {
+        self.child.try_wait().expect("a child can be waited for")
+    }
+
+    fn log_path(&self) -> PathBuf {
+        self.folder.path().join("log")
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // Either fails only where the process has ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if thread::panicking() {
+            let _ = writeln!(io::stderr(), "---- output of {}:\n{}----", self.name, self.log());
+        }
+    }
+}

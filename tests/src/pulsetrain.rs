@@ -1,0 +1,133 @@
+//! The `pulsetrain` binary, run as a user runs it.
+
+use std::{
+    env,
+    ffi::OsStr,
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Command, Output, Stdio},
+    sync::OnceLock,
+    thread,
+};
+
+use serde_json::Value;
+
+/// One `pulsetrain import ... --json`, to be run.
+#[derive(Debug)]
+pub struct Import(Command);
+
+impl Import {
+    /// An import of `path`, with no `OTEL_*` variable of the caller's.
+    pub fn of(path: impl AsRef<OsStr>) -> Self {
+        let mut command = Command::new(program());
+        for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("OTEL_")) {
+            command.env_remove(name);
+        }
+        command.args(["import", "--json"]).arg(path).stdin(Stdio::null());
+        Self(command)
+    }
+
+    /// Adds an argument.
+    pub fn arg(mut self, arg: impl AsRef<OsStr>) -> Self {
+        self.0.arg(arg);
+        self
+    }
+
+    /// Adds a target.
+    pub fn to(self, target: impl AsRef<OsStr>) -> Self {
+        self.arg("--to").arg(target)
+    }
+
+    /// Sets a variable of the environment.
+    pub fn env(mut self, name: &str, value: impl AsRef<OsStr>) -> Self {
+        self.0.env(name, value);
+        self
+    }
+
+    /// Runs the import to its end.
+    pub fn run(mut self) -> Finished {
+        Finished::new(self.0.output().expect("pulsetrain can be started"))
+    }
+
+    /// Runs the import to its end with `input` on its standard input, which ends with it.
+    pub fn run_with_input(mut self, input: &[u8]) -> Finished {
+        self.0
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        let mut child = self.0.spawn().expect("pulsetrain can be started");
+        let mut stdin = child.stdin.take().expect("invariant: standard input is piped");
+        let output = thread::scope(|scope| {
+            // A pulsetrain that gives up before the end of its input breaks the pipe; its exit code tells.
+            scope.spawn(move || stdin.write_all(input));
+            child.wait_with_output().expect("a child can be waited for")
+        });
+        Finished::new(output)
+    }
+
+    /// The command itself, for a test that needs its running process.
+    pub fn into_command(self) -> Command {
+        self.0
+    }
+}
+
+/// What an import ended with.
+#[derive(Debug)]
+pub struct Finished {
+    /// The exit code; none where a signal ended it.
+    pub code: Option<i32>,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Finished {
+    /// Reads what a process left.
+    pub fn new(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            stdout: String::from_utf8(output.stdout).expect("standard output is UTF-8"),
+            stderr: String::from_utf8(output.stderr).expect("standard error is UTF-8"),
+        }
+    }
+
+    /// Panics with all that was said where the exit code is another one, or where a panic was printed.
+    #[track_caller]
+    pub fn expect_code(self, code: i32) -> Self {
+        assert_eq!(self.code, Some(code), "standard error was:\n{}", self.stderr);
+        assert!(!self.stderr.contains("panicked"), "{}", self.stderr);
+        self
+    }
+
+    /// The JSON summary, which is the last line of standard error.
+    #[track_caller]
+    pub fn summary(&self) -> Value {
+        let last = self.stderr.lines().last().expect("an import ends with a summary");
+        serde_json::from_str(last).unwrap_or_else(|error| panic!("no summary, {error}:\n{}", self.stderr))
+    }
+}
+
+/// The binary as a user gets it: built by itself, so that it has its own features and not those of the tests' crates.
+fn program() -> &'static Path {
+    static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
+    PROGRAM.get_or_init(build)
+}
+
+fn build() -> PathBuf {
+    let cargo = env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["build", "--package", "pulsetrain-agent", "--bin", "pulsetrain"])
+        .arg("--message-format=json-render-diagnostics")
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .stderr(Stdio::inherit())
+        .output()
+        .expect("cargo can be started");
+    assert!(output.status.success(), "pulsetrain does not build");
+    String::from_utf8(output.stdout)
+        .expect("cargo writes UTF-8")
+        .lines()
+        .filter_map(|line| serde_json::from_str::<Value>(line).ok())
+        .find_map(|message| message["executable"].as_str().map(PathBuf::from))
+        .expect("cargo names the executable it built")
+}

@@ -1,0 +1,221 @@
+//! The plan of the house, checked: which crate may import which, and how files are named and how long they are.
+
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use serde_json::{Value, json};
+
+/// Who may import whom; every other import inside the workspace is forbidden.
+const MAY_IMPORT: [(&str, &[&str]); 12] = [
+    (
+        "agent",
+        &["sources", "derive", "sinks", "pipeline", "otlp", "semconv"],
+    ),
+    ("python", &["client"]),
+    ("client", &["sinks", "pipeline", "otlp", "semconv"]),
+    ("sources", &["pipeline", "otlp", "perfetto", "semconv"]),
+    ("sinks", &["pipeline", "otlp", "perfetto", "semconv"]),
+    ("derive", &["pipeline", "otlp", "semconv"]),
+    ("pipeline", &["otlp"]),
+    ("otlp", &["semconv"]),
+    ("perfetto", &[]),
+    ("semconv", &[]),
+    ("codegen", &["semconv"]),
+    (
+        "tests",
+        &[
+            "sources", "derive", "sinks", "client", "pipeline", "otlp", "perfetto", "semconv", "codegen",
+        ],
+    ),
+];
+
+const BANNED_FILES: [&str; 7] = [
+    "mod.rs",
+    "utils.rs",
+    "common.rs",
+    "helpers.rs",
+    "misc.rs",
+    "manager.rs",
+    "types.rs",
+];
+const LONGEST_FILE: usize = 600;
+
+#[test]
+fn every_import_between_crates_is_in_the_table() {
+    let violations = forbidden_imports(&cargo_metadata());
+    assert!(violations.is_empty(), "{}", violations.join("\n"));
+}
+
+#[test]
+fn a_forbidden_import_is_found() {
+    let metadata = workspace(&[("pulsetrain-otlp", "pulsetrain-sinks", None)]);
+    assert_eq!(forbidden_imports(&metadata), ["otlp may not import sinks"]);
+}
+
+#[test]
+fn a_crate_without_a_row_is_found() {
+    let metadata = workspace(&[("pulsetrain-extra", "pulsetrain-otlp", None)]);
+    assert_eq!(
+        forbidden_imports(&metadata),
+        ["extra has no row in the table of allowed imports"]
+    );
+}
+
+#[test]
+fn a_test_may_import_what_its_crate_stands_on_and_nothing_above() {
+    let below = workspace(&[("pulsetrain-pipeline", "pulsetrain-semconv", Some("dev"))]);
+    assert_eq!(forbidden_imports(&below), [""; 0]);
+    let above = workspace(&[("pulsetrain-pipeline", "pulsetrain-sinks", Some("dev"))]);
+    assert_eq!(
+        forbidden_imports(&above),
+        ["the tests of pipeline may not import sinks"]
+    );
+}
+
+#[test]
+fn source_files_are_named_and_sized_as_agreed() {
+    let sources = rust_sources(workspace_root());
+    assert!(sources.len() > 20, "only {} Rust files were found", sources.len());
+    let faults: Vec<_> = sources
+        .iter()
+        .filter_map(|path| file_fault(path, line_count(path)))
+        .collect();
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+#[test]
+fn a_banned_name_and_a_long_file_are_found() {
+    for (path, lines, fault) in [
+        (
+            "src/sinks/mod.rs",
+            10,
+            "src/sinks/mod.rs: a name that says nothing",
+        ),
+        ("src/types.rs", 10, "src/types.rs: a name that says nothing"),
+        ("src/view.rs", 601, "src/view.rs: 601 lines, which is two files"),
+    ] {
+        assert_eq!(file_fault(Path::new(path), lines).as_deref(), Some(fault));
+    }
+    assert_eq!(file_fault(Path::new("src/view.rs"), 600), None);
+    assert_eq!(file_fault(Path::new("src/generated/metric.rs"), 9_000), None);
+}
+
+/// What `cargo metadata` shows that the table forbids, one line each.
+fn forbidden_imports(metadata: &Value) -> Vec<String> {
+    let table = BTreeMap::from(MAY_IMPORT);
+    let mut faults = Vec::new();
+    for package in metadata["packages"].as_array().expect("metadata lists packages") {
+        let importer = room(package["name"].as_str().expect("a package has a name"));
+        let Some(direct) = table.get(importer) else {
+            faults.push(format!("{importer} has no row in the table of allowed imports"));
+            continue;
+        };
+        for dependency in package["dependencies"]
+            .as_array()
+            .expect("a package lists dependencies")
+        {
+            let Some(imported) = workspace_crate(dependency) else {
+                continue;
+            };
+            let for_tests = dependency["kind"] == "dev";
+            if for_tests && !stands_on(importer, &table).contains(&imported) {
+                faults.push(format!("the tests of {importer} may not import {imported}"));
+            } else if !for_tests && !direct.contains(&imported) {
+                faults.push(format!("{importer} may not import {imported}"));
+            }
+        }
+    }
+    faults
+}
+
+/// The dependency's room, where it is a crate of this workspace.
+fn workspace_crate(dependency: &Value) -> Option<&str> {
+    dependency["path"].as_str()?;
+    dependency["name"].as_str().map(room)
+}
+
+fn room(package: &str) -> &str {
+    package.strip_prefix("pulsetrain-").unwrap_or(package)
+}
+
+/// The crate itself and all that it may import, directly or through others.
+fn stands_on<'a>(importer: &'a str, table: &BTreeMap<&'a str, &'a [&'a str]>) -> Vec<&'a str> {
+    let mut reached = vec![importer];
+    let mut next = 0;
+    while let Some(room) = reached.get(next) {
+        let below = table.get(room).copied().unwrap_or_default();
+        let new: Vec<_> = below
+            .iter()
+            .copied()
+            .filter(|room| !reached.contains(room))
+            .collect();
+        reached.extend(new);
+        next += 1;
+    }
+    reached
+}
+
+fn cargo_metadata() -> Value {
+    let cargo = env::var_os("CARGO").expect("cargo tells its tests where it is");
+    let output = Command::new(cargo)
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .current_dir(workspace_root())
+        .output()
+        .expect("cargo can be started");
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    serde_json::from_slice(&output.stdout).expect("cargo metadata is JSON")
+}
+
+/// The metadata of a workspace with these imports: (importer, imported, kind).
+fn workspace(imports: &[(&str, &str, Option<&str>)]) -> Value {
+    let packages = imports.iter().map(|(importer, imported, kind)| {
+        json!({"name": importer, "dependencies": [{"name": imported, "kind": kind, "path": "/workspace"}]})
+    });
+    json!({"packages": packages.collect::<Vec<_>>()})
+}
+
+fn workspace_root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .parent()
+        .expect("the tests are in a folder of the workspace")
+}
+
+/// What is wrong with a file of that path and length.
+fn file_fault(path: &Path, lines: usize) -> Option<String> {
+    let name = path.file_name()?.to_str()?;
+    if BANNED_FILES.contains(&name) {
+        return Some(format!("{}: a name that says nothing", path.display()));
+    }
+    let generated = path.components().any(|part| part.as_os_str() == "generated") || name == "generated.rs";
+    (lines > LONGEST_FILE && !generated)
+        .then(|| format!("{}: {lines} lines, which is two files", path.display()))
+}
+
+fn line_count(path: &Path) -> usize {
+    fs::read_to_string(path)
+        .unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        .lines()
+        .count()
+}
+
+fn rust_sources(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display())) {
+        let path = entry.expect("a folder can be read").path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if path.is_dir() && name != "target" && !name.starts_with('.') {
+            found.extend(rust_sources(&path));
+        } else if name.ends_with(".rs") {
+            found.push(path);
+        }
+    }
+    found
+}
