@@ -1,0 +1,26 @@
+//! The named sets of histogram bounds that a metric may ask for (`annotations.pulsetrain.buckets`).
+
+/// A named set of bounds, in the metric's unit.
+pub(crate) struct Buckets {
+    /// The name in the registry.
+    pub(crate) name: &'static str,
+    /// What the set is made for, as the generated constant's documentation.
+    pub(crate) brief: &'static str,
+    /// The upper bounds, inclusive, growing.
+    pub(crate) bounds: &'static [f64],
+}
+
+/// Every set.
+pub(crate) const ALL: &[Buckets] = &[Buckets {
+    name: "seconds",
+    brief: "Bounds for durations in seconds: 1 ms to 1 h.",
+    bounds: &[
+        0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
+        600.0, 1800.0, 3600.0,
+    ],
+}];
+
+/// Returns the set of that name.
+pub(crate) fn find(name: &str) -> Option<&'static Buckets> {
+    ALL.iter().find(|buckets| buckets.name == name)
+}

@@ -1,0 +1,50 @@
+//! What can go wrong between the registry's YAML and the generated files.
+
+use std::path::PathBuf;
+
+/// An error of the generator; each says which file it is about.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file or folder cannot be read.
+    #[error("cannot read {}", path.display())]
+    Read {
+        /// The file or folder.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file cannot be written.
+    #[error("cannot write {}", path.display())]
+    Write {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+    /// A file is no YAML, or not in the grammar of `definition/2`.
+    #[error("{file}:{line}:{column}: {message}")]
+    Parse {
+        /// The file's name in the registry.
+        file: String,
+        /// The line, from 1.
+        line: u64,
+        /// The column, from 1.
+        column: u64,
+        /// What is wrong there.
+        message: String,
+    },
+    /// The formatter of the generated Rust cannot be started.
+    #[error("cannot start rustfmt; install it with `rustup component add rustfmt`")]
+    StartFormatter(#[source] std::io::Error),
+    /// The formatter refuses a generated file, which is a defect of the generator.
+    #[error("rustfmt refuses {}: {stderr}", path.display())]
+    Format {
+        /// The generated file.
+        path: PathBuf,
+        /// What the formatter said.
+        stderr: String,
+    },
+}

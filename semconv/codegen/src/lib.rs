@@ -1,0 +1,15 @@
+//! Reads the registry (`semconv/registry/*.yaml`), checks it and writes everything that is generated from it:
+//! Rust constants, typed instruments and the tables of the docs.
+//!
+//! A tool for this workspace, never shipped: `cargo run -p pulsetrain-codegen`.
+
+mod buckets;
+mod error;
+mod grammar;
+mod output;
+mod registry;
+mod rust;
+
+pub use error::Error;
+pub use output::{Output, generate, stale, write};
+pub use registry::Registry;

@@ -1,0 +1,40 @@
+//! Regenerates everything that comes from the registry, or checks that it is up to date.
+#![expect(clippy::print_stderr, reason = "a command-line tool talks on stderr")]
+
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Parser;
+use pulsetrain_codegen::{Registry, generate, stale, write};
+
+/// Regenerates constants, instruments and docs from semconv/registry.
+#[derive(Parser)]
+struct Arguments {
+    /// Write nothing; list the files that are not what would be generated and exit with 1.
+    #[arg(long)]
+    check: bool,
+}
+
+fn main() -> anyhow::Result<ExitCode> {
+    let arguments = Arguments::parse();
+    let semconv = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let registry = Registry::load(&semconv.join("registry")).context("the registry cannot be read")?;
+    let outputs = generate(&registry)?;
+    let stale = stale(&semconv, &outputs);
+    if !arguments.check {
+        write(&semconv, &outputs)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    for path in &stale {
+        eprintln!(
+            "stale: semconv/{}; run `cargo run -p pulsetrain-codegen`",
+            path.display()
+        );
+    }
+    Ok(if stale.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}

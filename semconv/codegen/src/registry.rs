@@ -1,0 +1,173 @@
+//! The whole registry in memory: every YAML file of a folder, merged and sorted by name.
+
+use std::path::Path;
+use std::{fs, io};
+
+use crate::error::Error;
+use crate::grammar::{
+    AttributeDef, AttributeRef, EntityDef, EventDef, File, GroupDef, MetricDef, RequirementLevel, SpanDef,
+};
+
+/// The manifest describes the registry to Weaver; it defines nothing.
+const MANIFEST: &str = "manifest.yaml";
+
+/// Everything that the registry defines, each kind sorted by name.
+#[derive(Debug, Default)]
+pub struct Registry {
+    pub(crate) attributes: Vec<Entry<AttributeDef>>,
+    pub(crate) groups: Vec<Entry<GroupDef>>,
+    pub(crate) entities: Vec<Entry<EntityDef>>,
+    pub(crate) events: Vec<Entry<EventDef>>,
+    pub(crate) metrics: Vec<Entry<MetricDef>>,
+    pub(crate) spans: Vec<Entry<SpanDef>>,
+}
+
+/// A definition and the file that it stands in.
+#[derive(Debug)]
+pub(crate) struct Entry<T> {
+    /// The file's stem: `train` for `train.yaml`.
+    pub(crate) domain: String,
+    pub(crate) def: T,
+}
+
+impl Registry {
+    /// Reads every `*.yaml` of `folder`.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or is not in the grammar: with its line.
+    pub fn load(folder: &Path) -> Result<Self, Error> {
+        let mut registry = Self::default();
+        for path in yaml_files(folder)? {
+            let text = fs::read_to_string(&path).map_err(|source| Error::Read {
+                path: path.clone(),
+                source,
+            })?;
+            let name = path
+                .file_name()
+                .map(|name| name.to_string_lossy().into_owned())
+                .unwrap_or_default();
+            registry.add(name.trim_end_matches(".yaml"), parse(&name, &text)?);
+        }
+        registry.sort();
+        Ok(registry)
+    }
+
+    fn add(&mut self, domain: &str, file: File) {
+        extend(&mut self.attributes, domain, file.attributes);
+        extend(&mut self.groups, domain, file.attribute_groups);
+        extend(&mut self.entities, domain, file.entities);
+        extend(&mut self.events, domain, file.events);
+        extend(&mut self.metrics, domain, file.metrics);
+        extend(&mut self.spans, domain, file.spans);
+    }
+
+    fn sort(&mut self) {
+        self.attributes
+            .sort_by(|a, b| a.def.key.value.cmp(&b.def.key.value));
+        self.groups.sort_by(|a, b| a.def.id.value.cmp(&b.def.id.value));
+        self.entities
+            .sort_by(|a, b| a.def.name.value.cmp(&b.def.name.value));
+        self.events
+            .sort_by(|a, b| a.def.name.value.cmp(&b.def.name.value));
+        self.metrics
+            .sort_by(|a, b| a.def.name.value.cmp(&b.def.name.value));
+        self.spans.sort_by(|a, b| a.def.name.value.cmp(&b.def.name.value));
+    }
+
+    pub(crate) fn attribute(&self, key: &str) -> Option<&AttributeDef> {
+        self.attributes
+            .iter()
+            .map(|entry| &entry.def)
+            .find(|attribute| attribute.key.value == key)
+    }
+
+    pub(crate) fn group(&self, id: &str) -> Option<&GroupDef> {
+        self.groups
+            .iter()
+            .map(|entry| &entry.def)
+            .find(|group| group.id.value == id)
+    }
+
+    /// The attributes behind a list of references, groups opened, sorted by key; of two references to one the later wins.
+    pub(crate) fn resolve(&self, references: &[AttributeRef]) -> Vec<ResolvedRef> {
+        let mut resolved = Vec::new();
+        self.open(references, &mut Vec::new(), &mut resolved);
+        resolved.reverse();
+        resolved.sort_by(|a, b| a.key.cmp(&b.key));
+        resolved.dedup_by(|later, earlier| later.key == earlier.key);
+        resolved
+    }
+
+    fn open<'a>(
+        &'a self,
+        references: &'a [AttributeRef],
+        path: &mut Vec<&'a str>,
+        into: &mut Vec<ResolvedRef>,
+    ) {
+        for reference in references {
+            if let Some(key) = &reference.attribute {
+                let level = reference
+                    .requirement_level
+                    .clone()
+                    .unwrap_or(RequirementLevel::Recommended);
+                into.push(ResolvedRef {
+                    key: key.value.clone(),
+                    level,
+                });
+            }
+            let group = reference
+                .group
+                .as_ref()
+                .filter(|id| !path.contains(&id.value.as_str()));
+            if let Some(group) = group.and_then(|id| self.group(&id.value)) {
+                path.push(&group.id.value);
+                self.open(&group.attributes, path, into);
+                path.pop();
+            }
+        }
+    }
+}
+
+/// An attribute that a signal carries.
+#[derive(Debug)]
+pub(crate) struct ResolvedRef {
+    pub(crate) key: String,
+    pub(crate) level: RequirementLevel,
+}
+
+fn extend<T>(entries: &mut Vec<Entry<T>>, domain: &str, defs: Vec<T>) {
+    entries.extend(defs.into_iter().map(|def| Entry {
+        domain: domain.to_owned(),
+        def,
+    }));
+}
+
+fn yaml_files(folder: &Path) -> Result<Vec<std::path::PathBuf>, Error> {
+    let read = |source: io::Error| Error::Read {
+        path: folder.to_owned(),
+        source,
+    };
+    let mut paths = Vec::new();
+    for entry in fs::read_dir(folder).map_err(read)? {
+        let path = entry.map_err(read)?.path();
+        let is_yaml = path.extension().is_some_and(|extension| extension == "yaml");
+        if is_yaml && path.file_name().is_some_and(|name| name != MANIFEST) {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    Ok(paths)
+}
+
+fn parse(name: &str, text: &str) -> Result<File, Error> {
+    serde_saphyr::from_str(text).map_err(|error| {
+        let error = error.without_snippet();
+        let (line, column) = error.location().map_or((1, 1), |at| (at.line(), at.column()));
+        Error::Parse {
+            file: name.to_owned(),
+            line,
+            column,
+            message: error.to_string(),
+        }
+    })
+}
