@@ -100,6 +100,28 @@ impl Finished {
         self
     }
 
+    /// Panics where standard error lacks one of these words.
+    #[track_caller]
+    pub fn expect_words(&self, words: &[&str]) {
+        for word in words {
+            assert!(
+                self.stderr.contains(word),
+                "{word:?} is missing:\n{}",
+                self.stderr
+            );
+        }
+    }
+
+    /// How many things the summary counts under `field`, which is by reason: `skipped` or `dropped`.
+    #[track_caller]
+    pub fn total(&self, field: &str) -> u64 {
+        let summary = self.summary();
+        let by_reason = summary[field]
+            .as_object()
+            .unwrap_or_else(|| panic!("{field} is not by reason: {summary}"));
+        by_reason.values().filter_map(Value::as_u64).sum()
+    }
+
     /// The JSON summary, which is the last line of standard error.
     #[track_caller]
     pub fn summary(&self) -> Value {
