@@ -3,7 +3,11 @@
 //! Live sources offer and never wait, so a slow sink loses only its own. Imports send and wait for room, so nothing is
 //! lost, and they go as fast as the slowest sink.
 
-use std::sync::Arc;
+use std::{
+    future::{Future, poll_fn},
+    sync::Arc,
+    task::Poll,
+};
 
 use tokio::runtime::Handle;
 
@@ -94,10 +98,21 @@ impl Door {
         put(last, batch);
     }
 
+    /// Waits at all queues at once, so that a sink without room delays only the sender and not the other sinks.
     async fn wait_for_room(&self, waiting: Vec<(&QueueSender, NoRoom)>) -> Result<(), PipelineError> {
-        for (queue, no_room) in waiting {
-            queue.send_when_room(no_room).await;
-        }
+        let mut waiting: Vec<_> = waiting
+            .into_iter()
+            .map(|(queue, no_room)| Box::pin(queue.send_when_room(no_room)))
+            .collect();
+        poll_fn(|context| {
+            waiting.retain_mut(|room| room.as_mut().poll(context).is_pending());
+            if waiting.is_empty() {
+                Poll::Ready(())
+            } else {
+                Poll::Pending
+            }
+        })
+        .await;
         self.open()
     }
 

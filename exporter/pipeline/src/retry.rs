@@ -53,7 +53,7 @@ impl RetryConfig {
 /// What the policy says about a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Deliver it at this time, not earlier.
+    /// Deliver it at this time, which is now or later.
     TryAt(Instant),
     /// Drop it for this reason.
     GiveUp(DropReason),
@@ -90,7 +90,7 @@ impl Retry {
         match self.streak {
             None => Step::TryAt(now),
             Some(streak) if streak.open && now < streak.next_try => Step::GiveUp(DropReason::Unreachable),
-            Some(streak) => Step::TryAt(streak.next_try),
+            Some(streak) => Step::TryAt(streak.next_try.max(now)),
         }
     }
 

@@ -43,6 +43,15 @@ fn first_batch_goes_at_once() {
 }
 
 #[test]
+fn next_batch_in_a_streak_goes_now_or_later_never_in_the_past() {
+    let start = clock::now();
+    let mut retry = Retry::new(config());
+    retry.failed(start, None);
+    assert_eq!(retry.next_batch(start), Step::TryAt(start + secs(1)));
+    assert_eq!(retry.next_batch(start + secs(2)), Step::TryAt(start + secs(2)));
+}
+
+#[test]
 fn receivers_wish_is_kept_to_exactly_whatever_the_backoff_says() {
     for wish in [Duration::from_millis(3), secs(299)] {
         let start = clock::now();

@@ -1,0 +1,148 @@
+//! What only real threads show: readers that block, and snapshots taken while others count.
+
+use std::{thread, time::Duration};
+
+use pulsetrain_pipeline::{DropReason, Ledger, Pipeline, PipelineConfig, PipelineError, QueueConfig};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::fake_sink::{Answer, FakeSink, batch};
+
+const LONG: Duration = Duration::from_secs(60);
+
+fn runtime() -> Runtime {
+    Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_time()
+        .build()
+        .expect("a runtime")
+}
+
+fn one_batch_at_a_time() -> PipelineConfig {
+    PipelineConfig {
+        queue: QueueConfig {
+            max_batches: 1,
+            max_bytes: 1000,
+        },
+        ..PipelineConfig::default()
+    }
+}
+
+/// Waits until the ledger's first sink shows what is awaited; the test's own deadline is the runner's.
+fn wait_until_queued(ledger: &Ledger, items: u64) {
+    while ledger.snapshot()[0].queued != items {
+        thread::yield_now();
+    }
+}
+
+#[test]
+fn blocking_readers_wait_for_room_and_lose_nothing() {
+    let runtime = runtime();
+    let (sink, witness) = FakeSink::scripted("quick", [Answer::Take.at_once()]);
+    let (pipeline, door) = runtime.block_on(async {
+        Pipeline::builder()
+            .config(one_batch_at_a_time())
+            .sink(sink)
+            .start()
+    });
+    let reader = |first: u32| {
+        let door = door.clone();
+        thread::spawn(move || (first..first + 500).try_for_each(|id| door.blocking_send(batch(id, 1, 10))))
+    };
+    for reader in [reader(0), reader(1000)] {
+        reader
+            .join()
+            .expect("the reader does not panic")
+            .expect("the pipeline is open");
+    }
+    let reports = runtime.block_on(pipeline.drain(LONG));
+    assert_eq!(
+        (reports[0].counts.delivered, reports[0].counts.dropped_items()),
+        (1000, 0)
+    );
+    let (low, high): (Vec<u32>, Vec<u32>) = witness.received_ids().into_iter().partition(|id| *id < 1000);
+    assert_eq!(
+        (low, high),
+        (Vec::from_iter(0..500), Vec::from_iter(1000..1500)),
+        "each reader's order is kept"
+    );
+}
+
+#[test]
+fn drain_wakes_a_blocked_reader() {
+    let runtime = runtime();
+    let (sink, _) = FakeSink::scripted("hanging", [Answer::Hang.at_once()]);
+    let (pipeline, door) = runtime.block_on(async {
+        Pipeline::builder()
+            .config(one_batch_at_a_time())
+            .sink(sink)
+            .start()
+    });
+    let ledger = pipeline.ledger().clone();
+    let reader = thread::spawn(move || (0..).try_for_each(|id| door.blocking_send(batch(id, 3, 10))));
+    wait_until_queued(&ledger, 6);
+    let reports = runtime.block_on(pipeline.drain(Duration::ZERO));
+    assert_eq!(
+        reader.join().expect("the reader does not panic"),
+        Err(PipelineError::Closed)
+    );
+    assert_eq!(reports[0].counts.dropped_for(DropReason::DrainDeadline), 3);
+    assert_eq!(ledger.snapshot()[0].dropped_for(DropReason::Closed), 3);
+}
+
+#[test]
+fn end_of_the_runtime_wakes_a_blocked_reader() {
+    let runtime = runtime();
+    let (sink, _) = FakeSink::scripted("hanging", [Answer::Hang.at_once()]);
+    let (pipeline, door) = runtime.block_on(async {
+        Pipeline::builder()
+            .config(one_batch_at_a_time())
+            .sink(sink)
+            .start()
+    });
+    let ledger = pipeline.ledger().clone();
+    let reader = thread::spawn(move || (0..).try_for_each(|id| door.blocking_send(batch(id, 1, 10))));
+    wait_until_queued(&ledger, 2);
+    drop(runtime);
+    assert_eq!(
+        reader.join().expect("the reader does not panic"),
+        Err(PipelineError::Closed)
+    );
+    let counts = ledger.snapshot().remove(0);
+    assert_eq!((counts.queued, counts.dropped_items()), (0, counts.accepted));
+    drop(pipeline);
+}
+
+#[test]
+fn every_snapshot_adds_up_while_threads_count() {
+    let runtime = runtime();
+    let (sink, _) = FakeSink::again_and_again(
+        "fickle",
+        [Answer::Take, Answer::Refuse, Answer::Reject(2)].map(Answer::at_once),
+    );
+    let (pipeline, door) = runtime.block_on(async {
+        Pipeline::builder()
+            .config(one_batch_at_a_time())
+            .sink(sink)
+            .start()
+    });
+    let readers = [(); 2].map(|()| {
+        let door = door.clone();
+        thread::spawn(move || (0..2000).try_for_each(|id| door.blocking_send(batch(id, 7, 10))))
+    });
+    let mut seen_on_the_way = false;
+    while !readers.iter().all(thread::JoinHandle::is_finished) {
+        let counts = pipeline.ledger().snapshot().remove(0);
+        assert_eq!(
+            counts.accepted,
+            counts.delivered + counts.dropped_items() + counts.queued,
+            "{counts:?}"
+        );
+        seen_on_the_way |= counts.queued > 0;
+    }
+    assert!(
+        seen_on_the_way,
+        "the snapshots were taken while something was going on"
+    );
+    let counts = runtime.block_on(pipeline.drain(LONG)).remove(0).counts;
+    assert_eq!((counts.accepted, counts.queued), (28_000, 0));
+}

@@ -1,0 +1,142 @@
+//! The door and the queues behind it: what waits, what is dropped, and who is hurt.
+
+use std::time::Duration;
+
+use pulsetrain_pipeline::{
+    DropReason, Pipeline, PipelineConfig, PipelineError, QueueConfig, SinkCounts, clock,
+};
+use tokio::time::timeout;
+
+use crate::fake_sink::{Answer, FakeSink, Witness, batch};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn bounded(max_batches: usize, max_bytes: usize) -> PipelineConfig {
+    PipelineConfig {
+        queue: QueueConfig {
+            max_batches,
+            max_bytes,
+        },
+        ..PipelineConfig::default()
+    }
+}
+
+/// A pipeline with one sink that needs a second for each batch.
+fn slow(config: PipelineConfig) -> (Pipeline, pulsetrain_pipeline::Door, Witness) {
+    let (sink, witness) = FakeSink::scripted("slow", [Answer::Take.after(SECOND)]);
+    let (pipeline, door) = Pipeline::builder().config(config).sink(sink).start();
+    (pipeline, door, witness)
+}
+
+async fn drained(pipeline: Pipeline) -> SinkCounts {
+    pipeline.drain(Duration::from_secs(3600)).await.remove(0).counts
+}
+
+#[tokio::test(start_paused = true)]
+async fn full_queue_drops_newest_and_counts_it() {
+    let (pipeline, door, witness) = slow(bounded(2, 1000));
+    for id in 0..5 {
+        door.offer(batch(id, 10, 10)).expect("the pipeline is open");
+    }
+    let counts = drained(pipeline).await;
+    assert_eq!(witness.received_ids(), [0, 1]);
+    assert_eq!((counts.accepted, counts.delivered), (50, 20));
+    assert_eq!(counts.dropped_for(DropReason::QueueFull), 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn queue_is_bounded_in_bytes_and_has_room_again_when_a_batch_is_settled() {
+    let (pipeline, door, witness) = slow(bounded(100, 25));
+    for id in 0..3 {
+        door.offer(batch(id, 1, 10)).expect("the pipeline is open");
+    }
+    assert_eq!(
+        pipeline.ledger().snapshot()[0].dropped_for(DropReason::QueueFull),
+        1,
+        "30 bytes are over 25"
+    );
+    tokio::time::sleep(SECOND + SECOND / 2).await;
+    door.offer(batch(3, 1, 15)).expect("the pipeline is open");
+    drained(pipeline).await;
+    assert_eq!(
+        witness.received_ids(),
+        [0, 1, 3],
+        "the batch in delivery still takes its 10 bytes"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn batch_larger_than_the_queue_is_dropped_with_a_word_about_it() {
+    let (pipeline, door, _) = slow(bounded(100, 25));
+    let sent = timeout(SECOND, door.send(batch(0, 7, 26))).await;
+    assert_eq!(sent, Ok(Ok(())), "waiting would be for ever");
+    door.send(batch(1, 1, 25)).await.expect("the pipeline is open");
+    let counts = drained(pipeline).await;
+    assert_eq!(
+        (counts.delivered, counts.dropped_for(DropReason::TooLarge)),
+        (1, 7)
+    );
+    let message = counts.dropped[0].message.as_deref().expect("a message");
+    assert!(
+        message.contains("26 bytes") && message.contains("25 bytes"),
+        "{message}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn send_waits_for_room_and_loses_nothing() {
+    let (pipeline, door, witness) = slow(bounded(1, 1000));
+    let start = clock::now();
+    for id in 0..20 {
+        door.send(batch(id, 1, 10)).await.expect("the pipeline is open");
+    }
+    assert!(
+        clock::now() - start >= 19 * SECOND,
+        "the last one goes in when the one before is out"
+    );
+    assert_eq!(drained(pipeline).await.delivered, 20);
+    assert_eq!(witness.received_ids(), Vec::from_iter(0..20));
+}
+
+#[tokio::test(start_paused = true)]
+async fn sent_batch_reaches_the_sinks_with_room_while_it_waits_for_another() {
+    let (hanging, _) = FakeSink::scripted("hanging", [Answer::Hang.at_once()]);
+    let (quick, witness) = FakeSink::scripted("quick", [Answer::Take.at_once()]);
+    let (pipeline, door) = Pipeline::builder()
+        .config(bounded(1, 1000))
+        .sink(hanging)
+        .sink(quick)
+        .start();
+    door.send(batch(0, 1, 10)).await.expect("the pipeline is open");
+    let waits = timeout(SECOND, door.send(batch(1, 5, 10))).await;
+    assert!(waits.is_err(), "the hanging sink has no room");
+    assert_eq!(witness.received_ids(), [0, 1]);
+    let hanging = &pipeline.ledger().snapshot()[0];
+    assert_eq!(
+        hanging.dropped_for(DropReason::Abandoned),
+        5,
+        "the cancelled send is counted where it waited"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn closed_door_says_so_and_still_counts() {
+    let (sink, _) = FakeSink::scripted("quick", [Answer::Take.at_once()]);
+    let (pipeline, door) = Pipeline::builder().sink(sink).start();
+    let ledger = pipeline.ledger().clone();
+    pipeline.drain(SECOND).await;
+    assert_eq!(door.offer(batch(0, 1, 10)), Err(PipelineError::Closed));
+    assert_eq!(door.send(batch(1, 2, 10)).await, Err(PipelineError::Closed));
+    assert_eq!(door.blocking_send(batch(2, 4, 10)), Err(PipelineError::Closed));
+    assert_eq!(ledger.snapshot()[0].dropped_for(DropReason::Closed), 7);
+}
+
+#[tokio::test]
+async fn pipeline_without_sinks_takes_everything_and_ends() {
+    let (pipeline, door) = Pipeline::builder().start();
+    door.offer(batch(0, 1, 10)).expect("nobody is there to be closed");
+    door.send(batch(1, 1, 10))
+        .await
+        .expect("nobody is there to be closed");
+    assert_eq!(pipeline.drain(SECOND).await, []);
+}

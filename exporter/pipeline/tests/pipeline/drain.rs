@@ -1,0 +1,156 @@
+//! The drain: what still goes out, what is dropped at the deadline, and how each sink ends.
+
+use std::{future::pending, panic::resume_unwind, time::Duration};
+
+use pulsetrain_pipeline::{
+    Batch, BoxFuture, Delivery, DropReason, Dropped, Pipeline, PipelineConfig, Sink, SinkReport, clock,
+};
+
+use crate::fake_sink::{Answer, FakeSink, Move, batch};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Offers three batches of one item each to a sink with this script and drains at once; also gives the time it took.
+async fn drain_of_three(script: Move, within: Duration) -> (SinkReport, Duration) {
+    let (sink, witness) = FakeSink::scripted("test", [script]);
+    let (pipeline, door) = Pipeline::builder().sink(sink).start();
+    for id in 0..3 {
+        door.offer(batch(id, 1, 10)).expect("the pipeline is open");
+    }
+    // The worker has its first batch in hand, as in a pipeline that has been running for a while.
+    tokio::task::yield_now().await;
+    let start = clock::now();
+    let report = pipeline.drain(within).await.remove(0);
+    assert_eq!(witness.books().finished, 1);
+    assert_eq!(report.counts.queued, 0);
+    (report, clock::now() - start)
+}
+
+fn only_loss(report: &SinkReport) -> &Dropped {
+    let [loss] = report.counts.dropped.as_slice() else {
+        panic!("one reason: {report:?}")
+    };
+    loss
+}
+
+#[tokio::test(start_paused = true)]
+async fn drain_with_time_enough_delivers_everything_and_takes_no_longer() {
+    let (report, took) = drain_of_three(Answer::Take.after(SECOND), 3600 * SECOND).await;
+    assert_eq!((report.counts.delivered, report.finished), (3, Ok(())));
+    assert!(took <= 3 * SECOND, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn deadline_cuts_the_delivery_in_flight_and_the_rest() {
+    let (report, took) = drain_of_three(Answer::Take.after(4 * SECOND), 6 * SECOND).await;
+    assert_eq!(report.counts.delivered, 1);
+    assert_eq!(
+        (only_loss(&report).reason, only_loss(&report).items),
+        (DropReason::DrainDeadline, 2)
+    );
+    assert!(
+        (6 * SECOND..6 * SECOND + SECOND / 100).contains(&took),
+        "{took:?}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn batch_whose_next_attempt_would_come_too_late_is_dropped_at_once_with_the_sinks_words() {
+    let (report, took) = drain_of_three(Answer::Retry(Some(60 * SECOND)).at_once(), 10 * SECOND).await;
+    let loss = only_loss(&report);
+    assert_eq!(
+        (loss.reason, loss.items, loss.message.as_deref()),
+        (DropReason::DrainDeadline, 3, Some("busy"))
+    );
+    assert_eq!(
+        report.counts.retries, 1,
+        "the receiver asked for a pause, and had it"
+    );
+    assert_eq!(took, Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn drain_without_time_counts_everything() {
+    let (report, _) = drain_of_three(Answer::Hang.at_once(), Duration::ZERO).await;
+    assert_eq!(only_loss(&report).items, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn drain_of_any_length_does_not_panic() {
+    let (report, _) = drain_of_three(Answer::Take.at_once(), Duration::MAX).await;
+    assert_eq!(report.counts.delivered, 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn pipeline_dropped_without_a_drain_counts_what_was_inside_as_abandoned() {
+    let (sink, _) = FakeSink::scripted("hanging", [Answer::Hang.at_once()]);
+    let (pipeline, door) = Pipeline::builder().sink(sink).start();
+    door.offer(batch(0, 3, 10)).expect("the pipeline is open");
+    door.offer(batch(1, 4, 10)).expect("the pipeline is open");
+    let ledger = pipeline.ledger().clone();
+    drop(pipeline);
+    tokio::time::sleep(SECOND).await;
+    assert!(door.offer(batch(2, 1, 10)).is_err());
+    let counts = ledger.snapshot().remove(0);
+    assert_eq!(
+        (
+            counts.dropped_for(DropReason::Abandoned),
+            counts.dropped_for(DropReason::Closed)
+        ),
+        (7, 1)
+    );
+}
+
+/// A sink whose only interest is how it ends.
+struct Ending(fn() -> BoxFuture<'static, Result<(), String>>);
+
+impl Sink for Ending {
+    fn name(&self) -> &str {
+        "ending"
+    }
+
+    fn deliver<'a>(&'a mut self, _batch: &'a Batch) -> BoxFuture<'a, Delivery> {
+        Box::pin(async { Delivery::Delivered })
+    }
+
+    fn finish(&mut self) -> BoxFuture<'_, Result<(), String>> {
+        (self.0)()
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn sink_that_fails_or_panics_or_hangs_at_its_end_is_reported_and_the_others_end_well() {
+    let config = PipelineConfig {
+        finish_grace: 2 * SECOND,
+        ..PipelineConfig::default()
+    };
+    let (well, _) = FakeSink::scripted("well", [Answer::Take.at_once()]);
+    let (pipeline, _door) = Pipeline::builder()
+        .config(config)
+        .sink(Box::new(Ending(|| {
+            Box::pin(async { Err("no space left on out.jsonl".to_owned()) })
+        })))
+        .sink(Box::new(Ending(|| resume_unwind(Box::new("as the script says")))))
+        .sink(Box::new(Ending(|| Box::pin(pending()))))
+        .sink(well)
+        .start();
+    let start = clock::now();
+    let ends: Vec<_> = pipeline
+        .drain(SECOND)
+        .await
+        .into_iter()
+        .map(|report| report.finished)
+        .collect();
+    let words: Vec<_> = ends
+        .iter()
+        .map(|end| end.as_ref().err().map_or("", String::as_str))
+        .collect();
+    assert_eq!(words[0], "no space left on out.jsonl");
+    assert!(words[1].contains("as the script says"), "{}", words[1]);
+    assert!(words[2].contains("in time"), "{}", words[2]);
+    assert_eq!(ends[3], Ok(()));
+    assert!(
+        clock::now() - start < 2 * SECOND + SECOND / 100,
+        "the grace bounds a hanging end"
+    );
+}

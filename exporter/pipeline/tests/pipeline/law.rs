@@ -1,0 +1,236 @@
+//! The law, in random worlds: for every sink and at every moment, accepted = delivered + dropped (by reason) + queued,
+//! and the ledger says the same as the sink's own books.
+
+use std::{
+    cell::RefCell,
+    collections::BTreeSet,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use proptest::test_runner::{Config, TestRunner};
+use pulsetrain_pipeline::{Batch, Door, DropReason, Ledger, Pipeline, SinkCounts, clock};
+use tokio::{
+    sync::mpsc,
+    task::JoinHandle,
+    time::{sleep, timeout},
+};
+
+use crate::{
+    fake_sink::{Answer, Attempt, Books, Witness, batch},
+    scenario::{End, FIRST_BACKOFF, GRACE, Op, Scenario, Size, runtime, scenarios},
+};
+
+/// The bit that the numbers of sent batches have, and those of offered ones have not.
+const SENT: u32 = 1 << 31;
+
+/// Timers tick in milliseconds.
+const TICK: Duration = Duration::from_millis(2);
+
+/// A scenario while it happens.
+struct World {
+    door: Door,
+    ledger: Ledger,
+    witnesses: Vec<Witness>,
+    /// The items put through the door until now.
+    put: Arc<AtomicU64>,
+    send: mpsc::Sender<(Batch, Option<Duration>)>,
+    sender: JoinHandle<()>,
+}
+
+#[test]
+fn accepted_is_delivered_and_dropped_and_queued_whatever_happens() {
+    let seen = RefCell::new(BTreeSet::new());
+    let config = Config {
+        cases: 1000,
+        source_file: Some(file!()),
+        ..Config::default()
+    };
+    let ran = TestRunner::new(config).run(&scenarios(), |scenario| {
+        let ends = runtime().block_on(happen(&scenario));
+        seen.borrow_mut().extend(
+            ends.iter()
+                .flat_map(|counts| &counts.dropped)
+                .map(|dropped| dropped.reason),
+        );
+        Ok(())
+    });
+    ran.unwrap_or_else(|failure| panic!("{failure}"));
+    let never: Vec<_> = DropReason::ALL
+        .into_iter()
+        .filter(|reason| !seen.borrow().contains(reason))
+        .collect();
+    assert_eq!(never, [], "reasons that no random world brought about");
+}
+
+async fn happen(scenario: &Scenario) -> Vec<SinkCounts> {
+    let (builder, witnesses) = scenario.build();
+    let (pipeline, door) = builder.start();
+    let world = World::begin(&pipeline, door, witnesses);
+    world.observe();
+    for (id, op) in (0..).zip(&scenario.ops) {
+        world.step(id, op).await;
+        world.observe();
+    }
+    match scenario.end {
+        End::Drain(within) => world.drain(pipeline, within).await,
+        End::DropWithoutDrain => drop(pipeline),
+    }
+    world.end().await
+}
+
+impl World {
+    fn begin(pipeline: &Pipeline, door: Door, witnesses: Vec<Witness>) -> Self {
+        let put = Arc::new(AtomicU64::new(0));
+        let (send, commands) = mpsc::channel(1000);
+        let sender = tokio::spawn(send_in_order(commands, door.clone(), Arc::clone(&put)));
+        Self {
+            door,
+            ledger: pipeline.ledger().clone(),
+            witnesses,
+            put,
+            send,
+            sender,
+        }
+    }
+
+    async fn step(&self, id: u32, op: &Op) {
+        match *op {
+            Op::Offer(Size { items, bytes }) => {
+                self.put.fetch_add(u64::from(items), Ordering::Relaxed);
+                self.door
+                    .offer(batch(id, items, bytes))
+                    .expect("the pipeline is open");
+            }
+            Op::Send(Size { items, bytes }, patience) => {
+                let command = (batch(id | SENT, items, bytes), patience);
+                self.send
+                    .try_send(command)
+                    .expect("there is room for every command");
+            }
+            Op::Pass(time) => sleep(time).await,
+        }
+    }
+
+    /// What must hold at every moment.
+    fn observe(&self) {
+        for (counts, witness) in self.ledger.snapshot().iter().zip(&self.witnesses) {
+            let books = witness.books();
+            assert_eq!(counts.accepted, self.put.load(Ordering::Relaxed), "{counts:?}");
+            assert_eq!(
+                counts.accepted,
+                counts.delivered + counts.dropped_items() + counts.queued,
+                "{counts:?}"
+            );
+            assert_eq!(counts.delivered, books.received, "{counts:?}");
+            assert_eq!(
+                counts.dropped_for(DropReason::Rejected),
+                books.rejected,
+                "{counts:?}"
+            );
+            assert_eq!(
+                counts.dropped_for(DropReason::Refused),
+                books.refused,
+                "{counts:?}"
+            );
+            assert_eq!(
+                counts.dropped_for(DropReason::SinkPanicked),
+                books.panicked,
+                "{counts:?}"
+            );
+            books.assert_in_order();
+        }
+    }
+
+    async fn drain(&self, pipeline: Pipeline, within: Duration) {
+        let start = clock::now();
+        let reports = pipeline.drain(within).await;
+        let took = clock::now() - start;
+        assert!(took <= within + GRACE + TICK, "{took:?}");
+        for (report, witness) in reports.iter().zip(&self.witnesses) {
+            assert_eq!(
+                (report.counts.queued, &report.finished),
+                (0, &Ok(())),
+                "{report:?}"
+            );
+            assert_eq!(witness.books().finished, 1);
+        }
+        self.observe();
+    }
+
+    /// What must hold when all is over.
+    async fn end(self) -> Vec<SinkCounts> {
+        assert!(
+            self.door.offer(batch(SENT - 1, 0, 4)).is_err(),
+            "the door is closed"
+        );
+        let attempts = self.attempts();
+        sleep(TICK).await;
+        self.observe();
+        assert_eq!(self.attempts(), attempts, "nothing is delivered after the end");
+        let Self {
+            ledger, send, sender, ..
+        } = self;
+        drop(send);
+        sender.await.expect("the sender does not panic");
+        let counts = ledger.snapshot();
+        assert!(counts.iter().all(|counts| counts.queued == 0), "{counts:?}");
+        counts
+    }
+
+    fn attempts(&self) -> usize {
+        self.witnesses
+            .iter()
+            .map(|witness| witness.books().attempts.len())
+            .sum()
+    }
+}
+
+/// The task that sends, one batch after the other.
+async fn send_in_order(
+    mut commands: mpsc::Receiver<(Batch, Option<Duration>)>,
+    door: Door,
+    put: Arc<AtomicU64>,
+) {
+    while let Some((batch, patience)) = commands.recv().await {
+        put.fetch_add(u64::from(batch.items()), Ordering::Relaxed);
+        let patience = patience.unwrap_or(Duration::from_secs(3600));
+        // Too late or closed: in both cases the ledger has it.
+        let _ = timeout(patience, door.send(batch)).await;
+    }
+}
+
+impl Books {
+    /// Batches come in the order in which they were put, and come again only after a wish to have them later, never
+    /// before the time of it.
+    fn assert_in_order(&self) {
+        for sent in [0, SENT] {
+            assert!(
+                self.attempts
+                    .iter()
+                    .map(|attempt| attempt.id)
+                    .filter(|id| id & SENT == sent)
+                    .is_sorted()
+            );
+        }
+        for pair in self.attempts.windows(2) {
+            assert_follows(pair[0], pair[1]);
+        }
+    }
+}
+
+fn assert_follows(before: Attempt, after: Attempt) {
+    let (answered, answer) = before
+        .answered
+        .expect("nothing is tried while or after a delivery hangs");
+    match answer {
+        Answer::Retry(wish) => {
+            let wish = wish.filter(|wish| !wish.is_zero()).unwrap_or(FIRST_BACKOFF);
+            assert!(after.began >= answered + wish, "{before:?} {after:?}");
+        }
+        _ => assert_ne!(before.id, after.id, "{before:?} {after:?}"),
+    }
+}

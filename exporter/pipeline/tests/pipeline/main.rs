@@ -1,0 +1,11 @@
+//! The pipeline as its users see it: fake sinks that follow a script, in time that stands still until it is needed.
+
+mod blocking;
+mod door;
+mod drain;
+mod fake_sink;
+mod law;
+mod neighbours;
+mod retry;
+mod scenario;
+mod sources;

@@ -1,0 +1,136 @@
+//! Retrying, seen from outside: order, the open circuit, and the words that are kept.
+
+use std::time::Duration;
+
+use pulsetrain_pipeline::{Door, DropReason, Pipeline, PipelineConfig, RetryConfig, clock};
+use tokio::time::sleep;
+
+use crate::fake_sink::{Answer, FakeSink, Witness, batch};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn start(script: &[Answer]) -> (Pipeline, Door, Witness) {
+    let (sink, witness) = FakeSink::scripted(
+        "test",
+        script.iter().map(|answer| answer.at_once()).collect::<Vec<_>>(),
+    );
+    let retry = RetryConfig {
+        give_up: 60 * SECOND,
+        ..RetryConfig::default()
+    }
+    .without_jitter();
+    let config = PipelineConfig {
+        retry,
+        ..PipelineConfig::default()
+    };
+    let (pipeline, door) = Pipeline::builder().config(config).sink(sink).start();
+    (pipeline, door, witness)
+}
+
+fn offer(door: &Door, ids: std::ops::Range<u32>) {
+    for id in ids {
+        door.offer(batch(id, 10, 10)).expect("the pipeline is open");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn failed_batch_is_tried_again_before_the_next_and_arrives_once() {
+    let (pipeline, door, witness) =
+        start(&[Answer::Retry(None), Answer::Retry(Some(7 * SECOND)), Answer::Take]);
+    let began = clock::now();
+    offer(&door, 0..2);
+    let counts = pipeline.drain(3600 * SECOND).await.remove(0).counts;
+    assert_eq!(
+        (counts.delivered, counts.dropped_items(), counts.retries),
+        (20, 0, 2)
+    );
+    assert_eq!(counts.retry_message.as_deref(), Some("busy"));
+    let books = witness.books();
+    let attempts: Vec<_> = books
+        .attempts
+        .iter()
+        .map(|attempt| (attempt.id, attempt.began - began))
+        .collect();
+    assert_eq!(attempts[..3], [(0, Duration::ZERO), (0, SECOND), (0, 8 * SECOND)]);
+    assert_eq!(attempts[3].0, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn refused_and_partly_taken_batches_are_never_tried_again() {
+    let (pipeline, door, witness) =
+        start(&[Answer::Refuse, Answer::Reject(3), Answer::Reject(0), Answer::Take]);
+    offer(&door, 0..4);
+    let counts = pipeline.drain(SECOND).await.remove(0).counts;
+    let ids: Vec<_> = witness
+        .books()
+        .attempts
+        .iter()
+        .map(|attempt| attempt.id)
+        .collect();
+    assert_eq!(ids, [0, 1, 2, 3]);
+    assert_eq!(counts.delivered, 27);
+    let losses: Vec<_> = counts
+        .dropped
+        .iter()
+        .map(|loss| (loss.reason, loss.items, loss.message.as_deref()))
+        .collect();
+    assert_eq!(
+        losses,
+        [
+            (DropReason::Rejected, 3, Some("some are too old")),
+            (DropReason::Refused, 10, Some("no such tenant")),
+        ]
+    );
+    assert_eq!(
+        (counts.warnings, counts.warning_message.as_deref()),
+        (1, Some("some are too old"))
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn sink_that_fails_for_too_long_loses_its_batches_at_once_until_it_answers_again() {
+    let mut script = vec![Answer::Retry(None); 10];
+    script.push(Answer::Take);
+    let (pipeline, door, witness) = start(&script);
+    offer(&door, 0..3);
+    sleep(75 * SECOND).await;
+    let counts = pipeline.ledger().snapshot().remove(0);
+    assert_eq!(
+        witness.books().attempts.len(),
+        10,
+        "1, 1.5, 2.25 s and so on: 60 s are over at the tenth"
+    );
+    assert_eq!(counts.dropped_for(DropReason::RetriesExhausted), 10);
+    assert_eq!(
+        counts.dropped_for(DropReason::Unreachable),
+        20,
+        "no wait for each of them"
+    );
+    assert_eq!(
+        counts.dropped.last().and_then(|loss| loss.message.as_deref()),
+        Some("busy")
+    );
+    sleep(60 * SECOND).await;
+    offer(&door, 3..5);
+    let counts = pipeline.drain(SECOND).await.remove(0).counts;
+    assert_eq!(
+        witness.received_ids(),
+        [3, 4],
+        "the probe arrived, and the circuit is closed"
+    );
+    assert_eq!((counts.delivered, counts.dropped_items()), (20, 30));
+}
+
+#[tokio::test(start_paused = true)]
+async fn panic_costs_its_own_batch_only() {
+    let (pipeline, door, witness) = start(&[Answer::Take, Answer::Panic, Answer::Take]);
+    offer(&door, 0..3);
+    let report = pipeline.drain(SECOND).await.remove(0);
+    assert_eq!(witness.received_ids(), [0, 2]);
+    assert_eq!(report.counts.dropped_for(DropReason::SinkPanicked), 10);
+    assert_eq!(
+        report.counts.dropped[0].message.as_deref(),
+        Some("panicked: as the script says")
+    );
+    assert_eq!(report.finished, Ok(()));
+}

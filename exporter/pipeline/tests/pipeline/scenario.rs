@@ -1,0 +1,140 @@
+//! A random world: sinks with random scripts, random batches at random moments, an end at a random moment.
+
+use std::time::Duration;
+
+use proptest::{collection::vec, option, prelude::*};
+use pulsetrain_pipeline::{Pipeline, PipelineBuilder, PipelineConfig, QueueConfig, RetryConfig};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::fake_sink::{Answer, FakeSink, Move, Witness};
+
+/// The first backoff of every random world; with nothing left to chance, no retry may come earlier.
+pub(crate) const FIRST_BACKOFF: Duration = Duration::from_millis(10);
+
+/// The least time for finishing.
+pub(crate) const GRACE: Duration = Duration::from_millis(50);
+
+#[derive(Clone, Debug)]
+pub(crate) struct Scenario {
+    pub(crate) scripts: Vec<Vec<Move>>,
+    pub(crate) queue: QueueConfig,
+    pub(crate) give_up: Duration,
+    pub(crate) ops: Vec<Op>,
+    pub(crate) end: End,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum Op {
+    Offer(Size),
+    /// Another task sends, and gives up when its patience is over.
+    Send(Size, Option<Duration>),
+    Pass(Duration),
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Size {
+    pub(crate) items: u32,
+    pub(crate) bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum End {
+    Drain(Duration),
+    DropWithoutDrain,
+}
+
+impl Scenario {
+    /// The pipeline before its start, with the hands on its sinks' books.
+    pub(crate) fn build(&self) -> (PipelineBuilder, Vec<Witness>) {
+        let retry = RetryConfig {
+            initial: FIRST_BACKOFF,
+            max: 5 * FIRST_BACKOFF,
+            give_up: self.give_up,
+            ..RetryConfig::default()
+        };
+        let config = PipelineConfig {
+            queue: self.queue,
+            retry: retry.without_jitter(),
+            finish_grace: GRACE,
+        };
+        let sinks = self
+            .scripts
+            .iter()
+            .map(|script| FakeSink::again_and_again("random", script.as_slice()));
+        let (sinks, witnesses): (Vec<_>, Vec<_>) = sinks.unzip();
+        (
+            sinks
+                .into_iter()
+                .fold(Pipeline::builder().config(config), PipelineBuilder::sink),
+            witnesses,
+        )
+    }
+}
+
+/// A runtime in whose time nothing waits for real.
+pub(crate) fn runtime() -> Runtime {
+    Builder::new_current_thread()
+        .enable_time()
+        .start_paused(true)
+        .build()
+        .expect("a runtime")
+}
+
+/// Whole worlds, in which much happens at the same millisecond.
+pub(crate) fn scenarios() -> impl Strategy<Value = Scenario> {
+    let scripts = vec(scripts(millis(0..60)), 1..4);
+    let ends = prop_oneof![
+        6 => millis(0..400).prop_map(End::Drain),
+        1 => Just(End::DropWithoutDrain),
+    ];
+    let ops = vec(ops(millis(0..80)), 0..60);
+    (scripts, queues(), millis(20..200), ops, ends).prop_map(|(scripts, queue, give_up, ops, end)| Scenario {
+        scripts,
+        queue,
+        give_up,
+        ops,
+        end,
+    })
+}
+
+pub(crate) fn scripts(times: impl Strategy<Value = Duration> + Clone) -> impl Strategy<Value = Vec<Move>> {
+    let takes = prop_oneof![2 => Just(Duration::ZERO), 1 => times.clone()];
+    vec(
+        (takes, answers(times)).prop_map(|(takes, answer)| Move { takes, answer }),
+        1..8,
+    )
+}
+
+fn answers(wishes: impl Strategy<Value = Duration>) -> impl Strategy<Value = Answer> {
+    prop_oneof![
+        12 => Just(Answer::Take),
+        2 => (0_u64..30).prop_map(Answer::Reject),
+        2 => Just(Answer::Refuse),
+        8 => option::of(wishes).prop_map(Answer::Retry),
+        2 => Just(Answer::Panic),
+        1 => Just(Answer::Hang),
+    ]
+}
+
+pub(crate) fn queues() -> impl Strategy<Value = QueueConfig> {
+    (1_usize..6, 20_usize..150).prop_map(|(max_batches, max_bytes)| QueueConfig {
+        max_batches,
+        max_bytes,
+    })
+}
+
+fn ops(passes: impl Strategy<Value = Duration> + Clone) -> impl Strategy<Value = Op> {
+    prop_oneof![
+        3 => sizes().prop_map(Op::Offer),
+        2 => (sizes(), option::of(passes.clone())).prop_map(|(size, patience)| Op::Send(size, patience)),
+        2 => passes.prop_map(Op::Pass),
+    ]
+}
+
+pub(crate) fn sizes() -> impl Strategy<Value = Size> {
+    (0_u32..20, 4_usize..64).prop_map(|(items, bytes)| Size { items, bytes })
+}
+
+pub(crate) fn millis(range: std::ops::Range<u64>) -> impl Strategy<Value = Duration> + Clone {
+    range.prop_map(Duration::from_millis)
+}

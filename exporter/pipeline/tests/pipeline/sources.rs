@@ -1,0 +1,85 @@
+//! Running sources side by side.
+
+use pulsetrain_pipeline::{BoxFuture, Door, Pipeline, Source, Stop, StopRaiser, run_sources};
+use std::{panic::resume_unwind, time::Duration};
+
+use crate::fake_sink::{Answer, FakeSink, batch};
+
+type Run = fn(Door, Stop) -> BoxFuture<'static, Result<(), String>>;
+
+struct FakeSource(&'static str, Run);
+
+impl Source for FakeSource {
+    fn name(&self) -> &str {
+        self.0
+    }
+
+    fn run(self: Box<Self>, door: Door, stop: Stop) -> BoxFuture<'static, Result<(), String>> {
+        (self.1)(door, stop)
+    }
+}
+
+fn read_two(door: Door, _stop: Stop) -> BoxFuture<'static, Result<(), String>> {
+    Box::pin(async move {
+        let read = move || (0..2).try_for_each(|id| door.blocking_send(batch(id, 1, 10)));
+        let read = tokio::task::spawn_blocking(read)
+            .await
+            .expect("the reader does not panic");
+        read.map_err(|closed| closed.to_string())
+    })
+}
+
+fn until_stopped(_door: Door, stop: Stop) -> BoxFuture<'static, Result<(), String>> {
+    Box::pin(async move {
+        stop.wait().await;
+        Ok(())
+    })
+}
+
+fn unreadable(_door: Door, _stop: Stop) -> BoxFuture<'static, Result<(), String>> {
+    Box::pin(async { Err("no permission: run it as the owner".to_owned()) })
+}
+
+fn panicking(_door: Door, _stop: Stop) -> BoxFuture<'static, Result<(), String>> {
+    Box::pin(async { resume_unwind(Box::new("as the script says")) })
+}
+
+#[tokio::test]
+async fn each_source_runs_to_its_own_end_and_is_reported_in_order() {
+    let (sink, witness) = FakeSink::scripted("quick", [Answer::Take.at_once()]);
+    let (pipeline, door) = Pipeline::builder().sink(sink).start();
+    let raiser = StopRaiser::new();
+    let sources: [(&'static str, Run); 4] = [
+        ("live", until_stopped),
+        ("panics", panicking),
+        ("denied", unreadable),
+        ("file", read_two),
+    ];
+    let sources = sources.map(|(name, run)| Box::new(FakeSource(name, run)) as Box<dyn Source>);
+    let stop = raiser.stop();
+    let running = tokio::spawn(async move { run_sources(Vec::from(sources), &door, &stop).await });
+    while witness.received_ids().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!running.is_finished(), "the live source is not told to stop yet");
+    raiser.raise();
+    let reports = running.await.expect("no source takes the others down");
+    let ends: Vec<_> = reports
+        .iter()
+        .map(|report| (report.name.as_str(), report.ended.clone()))
+        .collect();
+    assert_eq!(ends[0], ("live", Ok(())));
+    assert_eq!(
+        ends[1],
+        ("panics", Err("panicked: as the script says".to_owned()))
+    );
+    assert_eq!(
+        ends[2],
+        ("denied", Err("no permission: run it as the owner".to_owned()))
+    );
+    assert_eq!(ends[3], ("file", Ok(())));
+    assert_eq!(
+        pipeline.drain(Duration::from_secs(60)).await[0].counts.delivered,
+        2
+    );
+}
