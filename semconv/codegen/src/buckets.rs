@@ -11,14 +11,24 @@ pub(crate) struct Buckets {
 }
 
 /// Every set.
-pub(crate) const ALL: &[Buckets] = &[Buckets {
-    name: "seconds",
-    brief: "Bounds for durations in seconds: 1 ms to 1 h.",
-    bounds: &[
-        0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0,
-        600.0, 1800.0, 3600.0,
-    ],
-}];
+pub(crate) const ALL: &[Buckets] = &[
+    Buckets {
+        name: "seconds",
+        brief: "Bounds for durations in seconds: 1 ms to 1 h.",
+        bounds: &[
+            0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0, 120.0,
+            300.0, 600.0, 1800.0, 3600.0,
+        ],
+    },
+    Buckets {
+        name: "watts",
+        brief: "Bounds for the power of one accelerator in watts: 25 W to 1.6 kW.",
+        bounds: &[
+            25.0, 50.0, 75.0, 100.0, 150.0, 200.0, 250.0, 300.0, 350.0, 400.0, 450.0, 500.0, 600.0, 700.0,
+            800.0, 1000.0, 1200.0, 1400.0, 1600.0,
+        ],
+    },
+];
 
 /// Returns the set of that name.
 pub(crate) fn find(name: &str) -> Option<&'static Buckets> {

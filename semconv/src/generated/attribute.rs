@@ -92,6 +92,14 @@ pub const GPU_COMPUTE_CAPABILITY_MINOR: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Who may use the GPU.
+pub const GPU_COMPUTE_MODE: Attribute = Attribute {
+    name: "gpu.compute_mode",
+    brief: "Who may use the GPU.",
+    kind: AttributeKind::Enum(&["default", "exclusive_process", "exclusive_thread", "prohibited"]),
+    stability: Stability::Development,
+};
+
 /// CUDA version of the driver, 1000 times the major number plus 10 times the minor.
 pub const GPU_CUDA_DRIVER_VERSION: Attribute = Attribute {
     name: "gpu.cuda.driver_version",
@@ -116,11 +124,103 @@ pub const GPU_ECC_ENABLED: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Since when errors are counted.
+pub const GPU_ECC_LIFETIME: Attribute = Attribute {
+    name: "gpu.ecc.lifetime",
+    brief: "Since when errors are counted.",
+    kind: AttributeKind::Enum(&["volatile", "aggregate"]),
+    stability: Stability::Development,
+};
+
+/// Where errors happen.
+pub const GPU_ECC_LOCATION: Attribute = Attribute {
+    name: "gpu.ecc.location",
+    brief: "Where errors happen.",
+    kind: AttributeKind::Enum(&[
+        "total",
+        "dram",
+        "sram",
+        "l1",
+        "l2",
+        "register_file",
+        "texture",
+        "shared",
+        "cbu",
+        "pcie",
+        "microcontroller",
+        "other",
+    ]),
+    stability: Stability::Development,
+};
+
+/// What became of the data.
+pub const GPU_ECC_SEVERITY: Attribute = Attribute {
+    name: "gpu.ecc.severity",
+    brief: "What became of the data.",
+    kind: AttributeKind::Enum(&["corrected", "uncorrected"]),
+    stability: Stability::Development,
+};
+
+/// Number of the engine among those of its name, from 0.
+pub const GPU_ENGINE_INDEX: Attribute = Attribute {
+    name: "gpu.engine.index",
+    brief: "Number of the engine among those of its name, from 0.",
+    kind: AttributeKind::Int,
+    stability: Stability::Development,
+};
+
+/// Engine of the GPU.
+pub const GPU_ENGINE_NAME: Attribute = Attribute {
+    name: "gpu.engine.name",
+    brief: "Engine of the GPU.",
+    kind: AttributeKind::Enum(&["sm", "memory", "nvenc", "nvdec", "nvjpg", "nvofa"]),
+    stability: Stability::Development,
+};
+
+/// Registration with the NVLink fabric.
+pub const GPU_FABRIC_STATE: Attribute = Attribute {
+    name: "gpu.fabric_state",
+    brief: "Registration with the NVLink fabric.",
+    kind: AttributeKind::Enum(&["not_supported", "not_started", "in_progress", "completed"]),
+    stability: Stability::Development,
+};
+
 /// Number of the fan, from 0.
 pub const GPU_FAN_INDEX: Attribute = Attribute {
     name: "gpu.fan.index",
     brief: "Number of the fan, from 0.",
     kind: AttributeKind::Int,
+    stability: Stability::Development,
+};
+
+/// Something wrong with the GPU that lasts.
+pub const GPU_FAULT: Attribute = Attribute {
+    name: "gpu.fault",
+    brief: "Something wrong with the GPU that lasts.",
+    kind: AttributeKind::Enum(&[
+        "lost",
+        "sram_threshold_exceeded",
+        "row_remap_pending",
+        "row_remap_failure",
+        "page_retirement_pending",
+        "fabric_degraded",
+    ]),
+    stability: Stability::Development,
+};
+
+/// Something that is on or off.
+pub const GPU_FEATURE: Attribute = Attribute {
+    name: "gpu.feature",
+    brief: "Something that is on or off.",
+    kind: AttributeKind::Enum(&[
+        "persistence",
+        "ecc",
+        "mig",
+        "gsp",
+        "confidential_compute",
+        "dram_encryption",
+        "vgpu_license",
+    ]),
     stability: Stability::Development,
 };
 
@@ -156,6 +256,22 @@ pub const GPU_L2_CACHE_SIZE: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Number of an NVLink or C2C link, from 0.
+pub const GPU_LINK_INDEX: Attribute = Attribute {
+    name: "gpu.link.index",
+    brief: "Number of an NVLink or C2C link, from 0.",
+    kind: AttributeKind::Int,
+    stability: Stability::Development,
+};
+
+/// Which figure of a link.
+pub const GPU_LINK_READING: Attribute = Attribute {
+    name: "gpu.link.reading",
+    brief: "Which figure of a link.",
+    kind: AttributeKind::Enum(&["current", "max", "device_max"]),
+    stability: Stability::Development,
+};
+
 /// Free memory of the GPU, in bytes.
 pub const GPU_MEMORY_FREE: Attribute = Attribute {
     name: "gpu.memory.free",
@@ -180,11 +296,54 @@ pub const GPU_MEMORY_SIZE: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// GPU instance of a split GPU; absent for the whole GPU.
+pub const GPU_MIG_INSTANCE_ID: Attribute = Attribute {
+    name: "gpu.mig.instance_id",
+    brief: "GPU instance of a split GPU; absent for the whole GPU.",
+    kind: AttributeKind::Int,
+    stability: Stability::Development,
+};
+
+/// Profile of a GPU instance.
+pub const GPU_MIG_PROFILE: Attribute = Attribute {
+    name: "gpu.mig.profile",
+    brief: "Profile of a GPU instance.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
 /// Model name of the GPU.
 pub const GPU_NAME: Attribute = Attribute {
     name: "gpu.name",
     brief: "Model name of the GPU.",
     kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
+/// Performance state; `p0` is the fastest.
+pub const GPU_PERFORMANCE_STATE: Attribute = Attribute {
+    name: "gpu.performance_state",
+    brief: "Performance state; `p0` is the fastest.",
+    kind: AttributeKind::Enum(&[
+        "p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13", "p14", "p15",
+    ]),
+    stability: Stability::Development,
+};
+
+/// Pipe of a multiprocessor.
+pub const GPU_PIPE: Attribute = Attribute {
+    name: "gpu.pipe",
+    brief: "Pipe of a multiprocessor.",
+    kind: AttributeKind::Enum(&[
+        "tensor",
+        "tensor_half",
+        "tensor_int",
+        "tensor_double",
+        "fp16",
+        "fp32",
+        "fp64",
+        "int",
+    ]),
     stability: Stability::Development,
 };
 
@@ -217,6 +376,30 @@ pub const GPU_PRECISION: Attribute = Attribute {
     name: "gpu.precision",
     brief: "Number format that the operations are in.",
     kind: AttributeKind::Enum(&["tf32", "bf16", "fp16", "fp8", "fp4"]),
+    stability: Stability::Development,
+};
+
+/// What the driver asks to be done.
+pub const GPU_RECOVERY_ACTION: Attribute = Attribute {
+    name: "gpu.recovery_action",
+    brief: "What the driver asks to be done.",
+    kind: AttributeKind::Enum(&["none", "gpu_reset", "node_reboot", "drain_p2p", "drain_and_reset"]),
+    stability: Stability::Development,
+};
+
+/// Why a page was retired.
+pub const GPU_RETIREMENT_CAUSE: Attribute = Attribute {
+    name: "gpu.retirement.cause",
+    brief: "Why a page was retired.",
+    kind: AttributeKind::Enum(&["multiple_single_bit", "double_bit"]),
+    stability: Stability::Development,
+};
+
+/// Spare rows that a bank of memory has left.
+pub const GPU_ROW_REMAP_AVAILABILITY: Attribute = Attribute {
+    name: "gpu.row_remap.availability",
+    brief: "Spare rows that a bank of memory has left.",
+    kind: AttributeKind::Enum(&["max", "high", "partial", "low", "none"]),
     stability: Stability::Development,
 };
 
@@ -294,6 +477,14 @@ pub const GPU_UUID: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Number of an XID error of the driver.
+pub const GPU_XID_CODE: Attribute = Attribute {
+    name: "gpu.xid.code",
+    brief: "Number of an XID error of the driver.",
+    kind: AttributeKind::Int,
+    stability: Stability::Development,
+};
+
 /// Unique identity of the host.
 pub const HOST_ID: Attribute = Attribute {
     name: "host.id",
@@ -307,6 +498,118 @@ pub const HOST_NAME: Attribute = Attribute {
     name: "host.name",
     brief: "Name of the host.",
     kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
+/// Version of the driver of a component.
+pub const HW_DRIVER_VERSION: Attribute = Attribute {
+    name: "hw.driver_version",
+    brief: "Version of the driver of a component.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
+/// Version of the firmware of a component.
+pub const HW_FIRMWARE_VERSION: Attribute = Attribute {
+    name: "hw.firmware_version",
+    brief: "Version of the firmware of a component.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
+/// What the GPU is busy with.
+pub const HW_GPU_TASK: Attribute = Attribute {
+    name: "hw.gpu.task",
+    brief: "What the GPU is busy with.",
+    kind: AttributeKind::Enum(&["general", "encoder", "decoder", "jpeg", "ofa"]),
+    stability: Stability::Development,
+};
+
+/// Identity of the hardware component, unique on its host.
+pub const HW_ID: Attribute = Attribute {
+    name: "hw.id",
+    brief: "Identity of the hardware component, unique on its host.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
+/// Kind of limit.
+pub const HW_LIMIT_TYPE: Attribute = Attribute {
+    name: "hw.limit_type",
+    brief: "Kind of limit.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
+/// Model of a component.
+pub const HW_MODEL: Attribute = Attribute {
+    name: "hw.model",
+    brief: "Model of a component.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
+/// Name of the hardware component for people.
+pub const HW_NAME: Attribute = Attribute {
+    name: "hw.name",
+    brief: "Name of the hardware component for people.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
+/// Identity of the component that this one is part of.
+pub const HW_PARENT: Attribute = Attribute {
+    name: "hw.parent",
+    brief: "Identity of the component that this one is part of.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
+/// Where a sensor is.
+pub const HW_SENSOR_LOCATION: Attribute = Attribute {
+    name: "hw.sensor_location",
+    brief: "Where a sensor is.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
+/// Serial number of a component.
+pub const HW_SERIAL_NUMBER: Attribute = Attribute {
+    name: "hw.serial_number",
+    brief: "Serial number of a component.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
+/// State of a component.
+pub const HW_STATE: Attribute = Attribute {
+    name: "hw.state",
+    brief: "State of a component.",
+    kind: AttributeKind::Enum(&["ok", "degraded", "failed", "predicted_failure"]),
+    stability: Stability::Development,
+};
+
+/// Kind of hardware component.
+pub const HW_TYPE: Attribute = Attribute {
+    name: "hw.type",
+    brief: "Kind of hardware component.",
+    kind: AttributeKind::Enum(&["gpu", "fan", "network", "temperature"]),
+    stability: Stability::Development,
+};
+
+/// Maker of a component.
+pub const HW_VENDOR: Attribute = Attribute {
+    name: "hw.vendor",
+    brief: "Maker of a component.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
+/// What a source tells of the requests of a step.
+pub const INFERENCE_STATISTIC: Attribute = Attribute {
+    name: "inference.statistic",
+    brief: "What a source tells of the requests of a step.",
+    kind: AttributeKind::Enum(&["mean", "min", "max"]),
     stability: Stability::Development,
 };
 
@@ -462,11 +765,43 @@ pub const MOE_Z_LOSS: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Direction of a transfer.
+pub const NETWORK_IO_DIRECTION: Attribute = Attribute {
+    name: "network.io.direction",
+    brief: "Direction of a transfer.",
+    kind: AttributeKind::Enum(&["transmit", "receive"]),
+    stability: Stability::Development,
+};
+
+/// What holds the pipeline back.
+pub const PERF_BOTTLENECK: Attribute = Attribute {
+    name: "perf.bottleneck",
+    brief: "What holds the pipeline back.",
+    kind: AttributeKind::Enum(&[
+        "none",
+        "inference",
+        "training",
+        "data",
+        "compute",
+        "communication",
+        "checkpoint",
+    ]),
+    stability: Stability::Development,
+};
+
 /// How the time was measured.
 pub const PERF_CLOCK: Attribute = Attribute {
     name: "perf.clock",
     brief: "How the time was measured.",
     kind: AttributeKind::Enum(&["host", "cuda_event", "block_until_ready"]),
+    stability: Stability::Development,
+};
+
+/// What a source makes of several times of one step.
+pub const PERF_STATISTIC: Attribute = Attribute {
+    name: "perf.statistic",
+    brief: "What a source makes of several times of one step.",
+    kind: AttributeKind::Enum(&["sum", "mean", "min", "max"]),
     stability: Stability::Development,
 };
 
@@ -486,11 +821,95 @@ pub const PROCESS_PID: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Why items were dropped.
+pub const PULSETRAIN_DROP_REASON: Attribute = Attribute {
+    name: "pulsetrain.drop.reason",
+    brief: "Why items were dropped.",
+    kind: AttributeKind::Enum(&[
+        "queue_full",
+        "too_large",
+        "closed",
+        "rejected",
+        "refused",
+        "retries_exhausted",
+        "unreachable",
+        "sink_panicked",
+        "drain_deadline",
+        "abandoned",
+        "name_limit",
+    ]),
+    stability: Stability::Development,
+};
+
+/// Signal of OpenTelemetry.
+pub const PULSETRAIN_SIGNAL: Attribute = Attribute {
+    name: "pulsetrain.signal",
+    brief: "Signal of OpenTelemetry.",
+    kind: AttributeKind::Enum(&["traces", "metrics", "logs"]),
+    stability: Stability::Development,
+};
+
+/// Sink as the configuration names it.
+pub const PULSETRAIN_SINK_NAME: Attribute = Attribute {
+    name: "pulsetrain.sink.name",
+    brief: "Sink as the configuration names it.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
+/// Why a record of a source was not understood.
+pub const PULSETRAIN_SKIP_REASON: Attribute = Attribute {
+    name: "pulsetrain.skip.reason",
+    brief: "Why a record of a source was not understood.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
+/// Source as the configuration names it.
+pub const PULSETRAIN_SOURCE_NAME: Attribute = Attribute {
+    name: "pulsetrain.source.name",
+    brief: "Source as the configuration names it.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
+/// Name of a part of the reward: of a reward function.
+pub const RL_COMPONENT: Attribute = Attribute {
+    name: "rl.component",
+    brief: "Name of a part of the reward: of a reward function.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
+/// Group of completions of one prompt.
+pub const RL_GROUP_ID: Attribute = Attribute {
+    name: "rl.group_id",
+    brief: "Group of completions of one prompt.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
 /// Model that does the work.
 pub const RL_ROLE: Attribute = Attribute {
     name: "rl.role",
     brief: "Model that does the work.",
     kind: AttributeKind::Enum(&["actor", "critic", "reference", "reward", "rollout"]),
+    stability: Stability::Development,
+};
+
+/// What is told of the values of a batch.
+pub const RL_STATISTIC: Attribute = Attribute {
+    name: "rl.statistic",
+    brief: "What is told of the values of a batch.",
+    kind: AttributeKind::Enum(&["mean", "max", "min", "sum", "std"]),
+    stability: Stability::Development,
+};
+
+/// Identity of a trajectory.
+pub const RL_TRAJECTORY_ID: Attribute = Attribute {
+    name: "rl.trajectory_id",
+    brief: "Identity of a trajectory.",
+    kind: AttributeKind::String,
     stability: Stability::Development,
 };
 
@@ -801,22 +1220,40 @@ pub static ALL: &[&Attribute] = &[
     &GPU_CLOCK_LIMIT_KIND,
     &GPU_COMPUTE_CAPABILITY_MAJOR,
     &GPU_COMPUTE_CAPABILITY_MINOR,
+    &GPU_COMPUTE_MODE,
     &GPU_CUDA_DRIVER_VERSION,
     &GPU_CUDA_RUNTIME_VERSION,
     &GPU_ECC_ENABLED,
+    &GPU_ECC_LIFETIME,
+    &GPU_ECC_LOCATION,
+    &GPU_ECC_SEVERITY,
+    &GPU_ENGINE_INDEX,
+    &GPU_ENGINE_NAME,
+    &GPU_FABRIC_STATE,
     &GPU_FAN_INDEX,
+    &GPU_FAULT,
+    &GPU_FEATURE,
     &GPU_ID,
     &GPU_INDEX,
     &GPU_IO_DIRECTION,
     &GPU_L2_CACHE_SIZE,
+    &GPU_LINK_INDEX,
+    &GPU_LINK_READING,
     &GPU_MEMORY_FREE,
     &GPU_MEMORY_RESERVED,
     &GPU_MEMORY_SIZE,
+    &GPU_MIG_INSTANCE_ID,
+    &GPU_MIG_PROFILE,
     &GPU_NAME,
+    &GPU_PERFORMANCE_STATE,
+    &GPU_PIPE,
     &GPU_POWER_LIMIT_KIND,
     &GPU_POWER_READING,
     &GPU_POWER_SCOPE,
     &GPU_PRECISION,
+    &GPU_RECOVERY_ACTION,
+    &GPU_RETIREMENT_CAUSE,
+    &GPU_ROW_REMAP_AVAILABILITY,
     &GPU_SHARED_MEMORY_SIZE,
     &GPU_SM_COUNT,
     &GPU_TASK,
@@ -824,8 +1261,23 @@ pub static ALL: &[&Attribute] = &[
     &GPU_TEMPERATURE_SENSOR,
     &GPU_THROTTLE_REASON,
     &GPU_UUID,
+    &GPU_XID_CODE,
     &HOST_ID,
     &HOST_NAME,
+    &HW_DRIVER_VERSION,
+    &HW_FIRMWARE_VERSION,
+    &HW_GPU_TASK,
+    &HW_ID,
+    &HW_LIMIT_TYPE,
+    &HW_MODEL,
+    &HW_NAME,
+    &HW_PARENT,
+    &HW_SENSOR_LOCATION,
+    &HW_SERIAL_NUMBER,
+    &HW_STATE,
+    &HW_TYPE,
+    &HW_VENDOR,
+    &INFERENCE_STATISTIC,
     &K8S_CONTAINER_NAME,
     &K8S_JOB_NAME,
     &K8S_NAMESPACE_NAME,
@@ -845,10 +1297,22 @@ pub static ALL: &[&Attribute] = &[
     &MOE_ROUTER_CONFIDENCE,
     &MOE_ROUTER_ENTROPY,
     &MOE_Z_LOSS,
+    &NETWORK_IO_DIRECTION,
+    &PERF_BOTTLENECK,
     &PERF_CLOCK,
+    &PERF_STATISTIC,
     &PROCESS_COMMAND_LINE,
     &PROCESS_PID,
+    &PULSETRAIN_DROP_REASON,
+    &PULSETRAIN_SIGNAL,
+    &PULSETRAIN_SINK_NAME,
+    &PULSETRAIN_SKIP_REASON,
+    &PULSETRAIN_SOURCE_NAME,
+    &RL_COMPONENT,
+    &RL_GROUP_ID,
     &RL_ROLE,
+    &RL_STATISTIC,
+    &RL_TRAJECTORY_ID,
     &RUN_COMMAND,
     &RUN_DEVICE_COUNT,
     &RUN_MESSAGE_DURATION,

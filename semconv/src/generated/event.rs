@@ -5,6 +5,110 @@
 use super::attribute;
 use crate::definition::{AttributeUse, Event, Requirement, Stability, Upstream};
 
+/// An XID error of the driver.
+pub const GPU_XID: Event = Event {
+    name: "gpu.xid",
+    brief: "An XID error of the driver.",
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_INSTANCE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_XID_CODE,
+            requirement: Requirement::Required,
+        },
+    ],
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["NVML_EVENT_TYPE_XID_CRITICAL_ERROR"],
+    }],
+};
+
+/// A completion of a rollout; the body is its text.
+pub const RL_COMPLETION: Event = Event {
+    name: "rl.completion",
+    brief: "A completion of a rollout; the body is its text.",
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_TRAJECTORY_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_STEP,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["completions"],
+    }],
+};
+
+/// A prompt of a rollout; the body is its text.
+pub const RL_PROMPT: Event = Event {
+    name: "rl.prompt",
+    brief: "A prompt of a rollout; the body is its text.",
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_TRAJECTORY_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_STEP,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["prompts"],
+    }],
+};
+
+/// A trajectory of a step.
+pub const RL_TRAJECTORY: Event = Event {
+    name: "rl.trajectory",
+    brief: "A trajectory of a step.",
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_TRAJECTORY_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_STEP,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["trajectory_ids"],
+    }],
+};
+
 /// The run was started with this command line.
 pub const RUN_COMMAND: Event = Event {
     name: "run.command",
@@ -269,6 +373,10 @@ pub const TRAIN_TENSOR_ABS_MAX: Event = Event {
 
 /// Every event, sorted by name.
 pub static ALL: &[&Event] = &[
+    &GPU_XID,
+    &RL_COMPLETION,
+    &RL_PROMPT,
+    &RL_TRAJECTORY,
     &RUN_COMMAND,
     &RUN_CONFIG,
     &RUN_ENVIRONMENT,

@@ -180,6 +180,51 @@ pub fn eval_total_weights(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::GPU_BAR1_LIMIT`].
+pub fn gpu_bar1_limit(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_BAR1_LIMIT.name)
+        .with_unit(metric::GPU_BAR1_LIMIT.unit)
+        .with_description(metric::GPU_BAR1_LIMIT.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_BAR1_USED`].
+pub fn gpu_bar1_used(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_BAR1_USED.name)
+        .with_unit(metric::GPU_BAR1_USED.unit)
+        .with_description(metric::GPU_BAR1_USED.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_C2C_ERRORS`].
+pub fn gpu_c2c_errors(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::GPU_C2C_ERRORS.name)
+        .with_unit(metric::GPU_C2C_ERRORS.unit)
+        .with_description(metric::GPU_C2C_ERRORS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_C2C_SPEED`].
+pub fn gpu_c2c_speed(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_C2C_SPEED.name)
+        .with_unit(metric::GPU_C2C_SPEED.unit)
+        .with_description(metric::GPU_C2C_SPEED.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_C2C_UP`].
+pub fn gpu_c2c_up(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_C2C_UP.name)
+        .with_unit(metric::GPU_C2C_UP.unit)
+        .with_description(metric::GPU_C2C_UP.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::GPU_CLOCK_FREQUENCY`].
 pub fn gpu_clock_frequency(meter: &Meter) -> Gauge<f64> {
     meter
@@ -198,12 +243,102 @@ pub fn gpu_clock_limit(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::GPU_COMPUTE_MODE`].
+pub fn gpu_compute_mode(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_COMPUTE_MODE.name)
+        .with_unit(metric::GPU_COMPUTE_MODE.unit)
+        .with_description(metric::GPU_COMPUTE_MODE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_ECC_ERRORS`].
+pub fn gpu_ecc_errors(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::GPU_ECC_ERRORS.name)
+        .with_unit(metric::GPU_ECC_ERRORS.unit)
+        .with_description(metric::GPU_ECC_ERRORS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_ENERGY`].
+pub fn gpu_energy(meter: &Meter) -> Counter<f64> {
+    meter
+        .f64_counter(metric::GPU_ENERGY.name)
+        .with_unit(metric::GPU_ENERGY.unit)
+        .with_description(metric::GPU_ENERGY.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_ENGINE_UTILIZATION`].
+pub fn gpu_engine_utilization(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_ENGINE_UTILIZATION.name)
+        .with_unit(metric::GPU_ENGINE_UTILIZATION.unit)
+        .with_description(metric::GPU_ENGINE_UTILIZATION.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_FABRIC_STATE`].
+pub fn gpu_fabric_state(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_FABRIC_STATE.name)
+        .with_unit(metric::GPU_FABRIC_STATE.unit)
+        .with_description(metric::GPU_FABRIC_STATE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_FAN_SPEED`].
+pub fn gpu_fan_speed(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_FAN_SPEED.name)
+        .with_unit(metric::GPU_FAN_SPEED.unit)
+        .with_description(metric::GPU_FAN_SPEED.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::GPU_FAN_SPEED_RATIO`].
 pub fn gpu_fan_speed_ratio(meter: &Meter) -> Gauge<f64> {
     meter
         .f64_gauge(metric::GPU_FAN_SPEED_RATIO.name)
         .with_unit(metric::GPU_FAN_SPEED_RATIO.unit)
         .with_description(metric::GPU_FAN_SPEED_RATIO.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_FAN_TARGET_RATIO`].
+pub fn gpu_fan_target_ratio(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_FAN_TARGET_RATIO.name)
+        .with_unit(metric::GPU_FAN_TARGET_RATIO.unit)
+        .with_description(metric::GPU_FAN_TARGET_RATIO.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_FAULT_ACTIVE`].
+pub fn gpu_fault_active(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_FAULT_ACTIVE.name)
+        .with_unit(metric::GPU_FAULT_ACTIVE.unit)
+        .with_description(metric::GPU_FAULT_ACTIVE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_FEATURE_ACTIVE`].
+pub fn gpu_feature_active(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_FEATURE_ACTIVE.name)
+        .with_unit(metric::GPU_FEATURE_ACTIVE.unit)
+        .with_description(metric::GPU_FEATURE_ACTIVE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_GRAPHICS_ACTIVE`].
+pub fn gpu_graphics_active(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_GRAPHICS_ACTIVE.name)
+        .with_unit(metric::GPU_GRAPHICS_ACTIVE.unit)
+        .with_description(metric::GPU_GRAPHICS_ACTIVE.brief)
         .build()
 }
 
@@ -216,12 +351,156 @@ pub fn gpu_memory_activity(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::GPU_MEMORY_BANDWIDTH_UTILIZATION`].
+pub fn gpu_memory_bandwidth_utilization(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_MEMORY_BANDWIDTH_UTILIZATION.name)
+        .with_unit(metric::GPU_MEMORY_BANDWIDTH_UTILIZATION.unit)
+        .with_description(metric::GPU_MEMORY_BANDWIDTH_UTILIZATION.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::GPU_MEMORY_FREE`].
 pub fn gpu_memory_free(meter: &Meter) -> UpDownCounter<i64> {
     meter
         .i64_up_down_counter(metric::GPU_MEMORY_FREE.name)
         .with_unit(metric::GPU_MEMORY_FREE.unit)
         .with_description(metric::GPU_MEMORY_FREE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_MEMORY_LIMIT`].
+pub fn gpu_memory_limit(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_MEMORY_LIMIT.name)
+        .with_unit(metric::GPU_MEMORY_LIMIT.unit)
+        .with_description(metric::GPU_MEMORY_LIMIT.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_MEMORY_RESERVED`].
+pub fn gpu_memory_reserved(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_MEMORY_RESERVED.name)
+        .with_unit(metric::GPU_MEMORY_RESERVED.unit)
+        .with_description(metric::GPU_MEMORY_RESERVED.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_MEMORY_USED`].
+pub fn gpu_memory_used(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_MEMORY_USED.name)
+        .with_unit(metric::GPU_MEMORY_USED.unit)
+        .with_description(metric::GPU_MEMORY_USED.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_MIG_INSTANCES`].
+pub fn gpu_mig_instances(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::GPU_MIG_INSTANCES.name)
+        .with_unit(metric::GPU_MIG_INSTANCES.unit)
+        .with_description(metric::GPU_MIG_INSTANCES.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_NVLINK_BIT_ERROR_RATIO`].
+pub fn gpu_nvlink_bit_error_ratio(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_NVLINK_BIT_ERROR_RATIO.name)
+        .with_unit(metric::GPU_NVLINK_BIT_ERROR_RATIO.unit)
+        .with_description(metric::GPU_NVLINK_BIT_ERROR_RATIO.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_NVLINK_ERRORS`].
+pub fn gpu_nvlink_errors(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::GPU_NVLINK_ERRORS.name)
+        .with_unit(metric::GPU_NVLINK_ERRORS.unit)
+        .with_description(metric::GPU_NVLINK_ERRORS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_NVLINK_IO`].
+pub fn gpu_nvlink_io(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::GPU_NVLINK_IO.name)
+        .with_unit(metric::GPU_NVLINK_IO.unit)
+        .with_description(metric::GPU_NVLINK_IO.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_NVLINK_SPEED`].
+pub fn gpu_nvlink_speed(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_NVLINK_SPEED.name)
+        .with_unit(metric::GPU_NVLINK_SPEED.unit)
+        .with_description(metric::GPU_NVLINK_SPEED.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_NVLINK_THROUGHPUT`].
+pub fn gpu_nvlink_throughput(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_NVLINK_THROUGHPUT.name)
+        .with_unit(metric::GPU_NVLINK_THROUGHPUT.unit)
+        .with_description(metric::GPU_NVLINK_THROUGHPUT.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_NVLINK_UP`].
+pub fn gpu_nvlink_up(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_NVLINK_UP.name)
+        .with_unit(metric::GPU_NVLINK_UP.unit)
+        .with_description(metric::GPU_NVLINK_UP.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_PCIE_ERRORS`].
+pub fn gpu_pcie_errors(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::GPU_PCIE_ERRORS.name)
+        .with_unit(metric::GPU_PCIE_ERRORS.unit)
+        .with_description(metric::GPU_PCIE_ERRORS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_PCIE_GENERATION`].
+pub fn gpu_pcie_generation(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::GPU_PCIE_GENERATION.name)
+        .with_unit(metric::GPU_PCIE_GENERATION.unit)
+        .with_description(metric::GPU_PCIE_GENERATION.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_PCIE_IO`].
+pub fn gpu_pcie_io(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::GPU_PCIE_IO.name)
+        .with_unit(metric::GPU_PCIE_IO.unit)
+        .with_description(metric::GPU_PCIE_IO.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_PCIE_REPLAYS`].
+pub fn gpu_pcie_replays(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::GPU_PCIE_REPLAYS.name)
+        .with_unit(metric::GPU_PCIE_REPLAYS.unit)
+        .with_description(metric::GPU_PCIE_REPLAYS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_PCIE_SPEED`].
+pub fn gpu_pcie_speed(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_PCIE_SPEED.name)
+        .with_unit(metric::GPU_PCIE_SPEED.unit)
+        .with_description(metric::GPU_PCIE_SPEED.brief)
         .build()
 }
 
@@ -234,12 +513,39 @@ pub fn gpu_pcie_throughput(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::GPU_PCIE_WIDTH`].
+pub fn gpu_pcie_width(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::GPU_PCIE_WIDTH.name)
+        .with_unit(metric::GPU_PCIE_WIDTH.unit)
+        .with_description(metric::GPU_PCIE_WIDTH.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::GPU_PEAK_FLOPS`].
 pub fn gpu_peak_flops(meter: &Meter) -> Gauge<f64> {
     meter
         .f64_gauge(metric::GPU_PEAK_FLOPS.name)
         .with_unit(metric::GPU_PEAK_FLOPS.unit)
         .with_description(metric::GPU_PEAK_FLOPS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_PERFORMANCE_STATE`].
+pub fn gpu_performance_state(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_PERFORMANCE_STATE.name)
+        .with_unit(metric::GPU_PERFORMANCE_STATE.unit)
+        .with_description(metric::GPU_PERFORMANCE_STATE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_PIPE_UTILIZATION`].
+pub fn gpu_pipe_utilization(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_PIPE_UTILIZATION.name)
+        .with_unit(metric::GPU_PIPE_UTILIZATION.unit)
+        .with_description(metric::GPU_PIPE_UTILIZATION.brief)
         .build()
 }
 
@@ -252,12 +558,130 @@ pub fn gpu_power(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::GPU_POWER_DISTRIBUTION`].
+pub fn gpu_power_distribution(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::GPU_POWER_DISTRIBUTION.name)
+        .with_unit(metric::GPU_POWER_DISTRIBUTION.unit)
+        .with_description(metric::GPU_POWER_DISTRIBUTION.brief)
+        .with_boundaries(metric::GPU_POWER_DISTRIBUTION.bounds.to_vec())
+        .build()
+}
+
 /// Builds the instrument of [`metric::GPU_POWER_LIMIT`].
 pub fn gpu_power_limit(meter: &Meter) -> Gauge<f64> {
     meter
         .f64_gauge(metric::GPU_POWER_LIMIT.name)
         .with_unit(metric::GPU_POWER_LIMIT.unit)
         .with_description(metric::GPU_POWER_LIMIT.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_PROCESS_MEMORY`].
+pub fn gpu_process_memory(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_PROCESS_MEMORY.name)
+        .with_unit(metric::GPU_PROCESS_MEMORY.unit)
+        .with_description(metric::GPU_PROCESS_MEMORY.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_PROCESS_PEAK_MEMORY`].
+pub fn gpu_process_peak_memory(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::GPU_PROCESS_PEAK_MEMORY.name)
+        .with_unit(metric::GPU_PROCESS_PEAK_MEMORY.unit)
+        .with_description(metric::GPU_PROCESS_PEAK_MEMORY.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_PROCESS_TIME`].
+pub fn gpu_process_time(meter: &Meter) -> Counter<f64> {
+    meter
+        .f64_counter(metric::GPU_PROCESS_TIME.name)
+        .with_unit(metric::GPU_PROCESS_TIME.unit)
+        .with_description(metric::GPU_PROCESS_TIME.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_PROCESS_UTILIZATION`].
+pub fn gpu_process_utilization(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_PROCESS_UTILIZATION.name)
+        .with_unit(metric::GPU_PROCESS_UTILIZATION.unit)
+        .with_description(metric::GPU_PROCESS_UTILIZATION.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_PROTECTED_MEMORY_LIMIT`].
+pub fn gpu_protected_memory_limit(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_PROTECTED_MEMORY_LIMIT.name)
+        .with_unit(metric::GPU_PROTECTED_MEMORY_LIMIT.unit)
+        .with_description(metric::GPU_PROTECTED_MEMORY_LIMIT.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_PROTECTED_MEMORY_USED`].
+pub fn gpu_protected_memory_used(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_PROTECTED_MEMORY_USED.name)
+        .with_unit(metric::GPU_PROTECTED_MEMORY_USED.unit)
+        .with_description(metric::GPU_PROTECTED_MEMORY_USED.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_RECOVERY_ACTION`].
+pub fn gpu_recovery_action(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_RECOVERY_ACTION.name)
+        .with_unit(metric::GPU_RECOVERY_ACTION.unit)
+        .with_description(metric::GPU_RECOVERY_ACTION.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_REMAPPED_ROWS`].
+pub fn gpu_remapped_rows(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::GPU_REMAPPED_ROWS.name)
+        .with_unit(metric::GPU_REMAPPED_ROWS.unit)
+        .with_description(metric::GPU_REMAPPED_ROWS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_RETIRED_PAGES`].
+pub fn gpu_retired_pages(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::GPU_RETIRED_PAGES.name)
+        .with_unit(metric::GPU_RETIRED_PAGES.unit)
+        .with_description(metric::GPU_RETIRED_PAGES.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_ROW_REMAP_BANKS`].
+pub fn gpu_row_remap_banks(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::GPU_ROW_REMAP_BANKS.name)
+        .with_unit(metric::GPU_ROW_REMAP_BANKS.unit)
+        .with_description(metric::GPU_ROW_REMAP_BANKS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_SM_ACTIVE`].
+pub fn gpu_sm_active(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_SM_ACTIVE.name)
+        .with_unit(metric::GPU_SM_ACTIVE.unit)
+        .with_description(metric::GPU_SM_ACTIVE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_SM_OCCUPANCY`].
+pub fn gpu_sm_occupancy(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_SM_OCCUPANCY.name)
+        .with_unit(metric::GPU_SM_OCCUPANCY.unit)
+        .with_description(metric::GPU_SM_OCCUPANCY.brief)
         .build()
 }
 
@@ -279,6 +703,15 @@ pub fn gpu_temperature_limit(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::GPU_TEMPERATURE_MARGIN`].
+pub fn gpu_temperature_margin(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_TEMPERATURE_MARGIN.name)
+        .with_unit(metric::GPU_TEMPERATURE_MARGIN.unit)
+        .with_description(metric::GPU_TEMPERATURE_MARGIN.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::GPU_THROTTLE_ACTIVE`].
 pub fn gpu_throttle_active(meter: &Meter) -> UpDownCounter<i64> {
     meter
@@ -288,12 +721,220 @@ pub fn gpu_throttle_active(meter: &Meter) -> UpDownCounter<i64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::GPU_THROTTLE_TIME`].
+pub fn gpu_throttle_time(meter: &Meter) -> Counter<f64> {
+    meter
+        .f64_counter(metric::GPU_THROTTLE_TIME.name)
+        .with_unit(metric::GPU_THROTTLE_TIME.unit)
+        .with_description(metric::GPU_THROTTLE_TIME.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::GPU_UTILIZATION`].
 pub fn gpu_utilization(meter: &Meter) -> Gauge<f64> {
     meter
         .f64_gauge(metric::GPU_UTILIZATION.name)
         .with_unit(metric::GPU_UTILIZATION.unit)
         .with_description(metric::GPU_UTILIZATION.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_XID_ERRORS`].
+pub fn gpu_xid_errors(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::GPU_XID_ERRORS.name)
+        .with_unit(metric::GPU_XID_ERRORS.unit)
+        .with_description(metric::GPU_XID_ERRORS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::HW_ENERGY`].
+pub fn hw_energy(meter: &Meter) -> Counter<f64> {
+    meter
+        .f64_counter(metric::HW_ENERGY.name)
+        .with_unit(metric::HW_ENERGY.unit)
+        .with_description(metric::HW_ENERGY.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::HW_ERRORS`].
+pub fn hw_errors(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::HW_ERRORS.name)
+        .with_unit(metric::HW_ERRORS.unit)
+        .with_description(metric::HW_ERRORS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::HW_FAN_SPEED`].
+pub fn hw_fan_speed(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::HW_FAN_SPEED.name)
+        .with_unit(metric::HW_FAN_SPEED.unit)
+        .with_description(metric::HW_FAN_SPEED.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::HW_FAN_SPEED_RATIO`].
+pub fn hw_fan_speed_ratio(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::HW_FAN_SPEED_RATIO.name)
+        .with_unit(metric::HW_FAN_SPEED_RATIO.unit)
+        .with_description(metric::HW_FAN_SPEED_RATIO.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::HW_GPU_IO`].
+pub fn hw_gpu_io(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::HW_GPU_IO.name)
+        .with_unit(metric::HW_GPU_IO.unit)
+        .with_description(metric::HW_GPU_IO.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::HW_GPU_MEMORY_LIMIT`].
+pub fn hw_gpu_memory_limit(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::HW_GPU_MEMORY_LIMIT.name)
+        .with_unit(metric::HW_GPU_MEMORY_LIMIT.unit)
+        .with_description(metric::HW_GPU_MEMORY_LIMIT.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::HW_GPU_MEMORY_USAGE`].
+pub fn hw_gpu_memory_usage(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::HW_GPU_MEMORY_USAGE.name)
+        .with_unit(metric::HW_GPU_MEMORY_USAGE.unit)
+        .with_description(metric::HW_GPU_MEMORY_USAGE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::HW_GPU_MEMORY_UTILIZATION`].
+pub fn hw_gpu_memory_utilization(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::HW_GPU_MEMORY_UTILIZATION.name)
+        .with_unit(metric::HW_GPU_MEMORY_UTILIZATION.unit)
+        .with_description(metric::HW_GPU_MEMORY_UTILIZATION.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::HW_GPU_UTILIZATION`].
+pub fn hw_gpu_utilization(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::HW_GPU_UTILIZATION.name)
+        .with_unit(metric::HW_GPU_UTILIZATION.unit)
+        .with_description(metric::HW_GPU_UTILIZATION.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::HW_NETWORK_BANDWIDTH_LIMIT`].
+pub fn hw_network_bandwidth_limit(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::HW_NETWORK_BANDWIDTH_LIMIT.name)
+        .with_unit(metric::HW_NETWORK_BANDWIDTH_LIMIT.unit)
+        .with_description(metric::HW_NETWORK_BANDWIDTH_LIMIT.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::HW_NETWORK_IO`].
+pub fn hw_network_io(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::HW_NETWORK_IO.name)
+        .with_unit(metric::HW_NETWORK_IO.unit)
+        .with_description(metric::HW_NETWORK_IO.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::HW_NETWORK_UP`].
+pub fn hw_network_up(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::HW_NETWORK_UP.name)
+        .with_unit(metric::HW_NETWORK_UP.unit)
+        .with_description(metric::HW_NETWORK_UP.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::HW_POWER`].
+pub fn hw_power(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::HW_POWER.name)
+        .with_unit(metric::HW_POWER.unit)
+        .with_description(metric::HW_POWER.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::HW_STATUS`].
+pub fn hw_status(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::HW_STATUS.name)
+        .with_unit(metric::HW_STATUS.unit)
+        .with_description(metric::HW_STATUS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::HW_TEMPERATURE`].
+pub fn hw_temperature(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::HW_TEMPERATURE.name)
+        .with_unit(metric::HW_TEMPERATURE.unit)
+        .with_description(metric::HW_TEMPERATURE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::HW_TEMPERATURE_LIMIT`].
+pub fn hw_temperature_limit(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::HW_TEMPERATURE_LIMIT.name)
+        .with_unit(metric::HW_TEMPERATURE_LIMIT.unit)
+        .with_description(metric::HW_TEMPERATURE_LIMIT.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::INFERENCE_COMPLETION_TOKENS`].
+pub fn inference_completion_tokens(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::INFERENCE_COMPLETION_TOKENS.name)
+        .with_unit(metric::INFERENCE_COMPLETION_TOKENS.unit)
+        .with_description(metric::INFERENCE_COMPLETION_TOKENS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::INFERENCE_LATENCY`].
+pub fn inference_latency(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::INFERENCE_LATENCY.name)
+        .with_unit(metric::INFERENCE_LATENCY.unit)
+        .with_description(metric::INFERENCE_LATENCY.brief)
+        .with_boundaries(metric::INFERENCE_LATENCY.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::INFERENCE_PROMPT_TOKENS`].
+pub fn inference_prompt_tokens(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::INFERENCE_PROMPT_TOKENS.name)
+        .with_unit(metric::INFERENCE_PROMPT_TOKENS.unit)
+        .with_description(metric::INFERENCE_PROMPT_TOKENS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::INFERENCE_SPECULATIVE_ACCEPT_LENGTH`].
+pub fn inference_speculative_accept_length(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::INFERENCE_SPECULATIVE_ACCEPT_LENGTH.name)
+        .with_unit(metric::INFERENCE_SPECULATIVE_ACCEPT_LENGTH.unit)
+        .with_description(metric::INFERENCE_SPECULATIVE_ACCEPT_LENGTH.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::INFERENCE_SPECULATIVE_ACCEPT_RATIO`].
+pub fn inference_speculative_accept_ratio(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::INFERENCE_SPECULATIVE_ACCEPT_RATIO.name)
+        .with_unit(metric::INFERENCE_SPECULATIVE_ACCEPT_RATIO.unit)
+        .with_description(metric::INFERENCE_SPECULATIVE_ACCEPT_RATIO.brief)
         .build()
 }
 
@@ -492,6 +1133,654 @@ pub fn moe_z_loss(meter: &Meter) -> Gauge<f64> {
         .f64_gauge(metric::MOE_Z_LOSS.name)
         .with_unit(metric::MOE_Z_LOSS.unit)
         .with_description(metric::MOE_Z_LOSS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_ACTOR_GAP_TIME`].
+pub fn perf_actor_gap_time(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::PERF_ACTOR_GAP_TIME.name)
+        .with_unit(metric::PERF_ACTOR_GAP_TIME.unit)
+        .with_description(metric::PERF_ACTOR_GAP_TIME.brief)
+        .with_boundaries(metric::PERF_ACTOR_GAP_TIME.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_ACTOR_TRAIN_STEP_TIME`].
+pub fn perf_actor_train_step_time(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::PERF_ACTOR_TRAIN_STEP_TIME.name)
+        .with_unit(metric::PERF_ACTOR_TRAIN_STEP_TIME.unit)
+        .with_description(metric::PERF_ACTOR_TRAIN_STEP_TIME.brief)
+        .with_boundaries(metric::PERF_ACTOR_TRAIN_STEP_TIME.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_ACTOR_TRAIN_TIME`].
+pub fn perf_actor_train_time(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::PERF_ACTOR_TRAIN_TIME.name)
+        .with_unit(metric::PERF_ACTOR_TRAIN_TIME.unit)
+        .with_description(metric::PERF_ACTOR_TRAIN_TIME.brief)
+        .with_boundaries(metric::PERF_ACTOR_TRAIN_TIME.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_BACKPRESSURE_WAIT`].
+pub fn perf_backpressure_wait(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::PERF_BACKPRESSURE_WAIT.name)
+        .with_unit(metric::PERF_BACKPRESSURE_WAIT.unit)
+        .with_description(metric::PERF_BACKPRESSURE_WAIT.brief)
+        .with_boundaries(metric::PERF_BACKPRESSURE_WAIT.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_BACKWARD_TIME`].
+pub fn perf_backward_time(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::PERF_BACKWARD_TIME.name)
+        .with_unit(metric::PERF_BACKWARD_TIME.unit)
+        .with_description(metric::PERF_BACKWARD_TIME.brief)
+        .with_boundaries(metric::PERF_BACKWARD_TIME.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_BETWEEN_MICRO_BATCH_GAP_TIME`].
+pub fn perf_between_micro_batch_gap_time(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::PERF_BETWEEN_MICRO_BATCH_GAP_TIME.name)
+        .with_unit(metric::PERF_BETWEEN_MICRO_BATCH_GAP_TIME.unit)
+        .with_description(metric::PERF_BETWEEN_MICRO_BATCH_GAP_TIME.brief)
+        .with_boundaries(metric::PERF_BETWEEN_MICRO_BATCH_GAP_TIME.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_BOTTLENECK`].
+pub fn perf_bottleneck(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::PERF_BOTTLENECK.name)
+        .with_unit(metric::PERF_BOTTLENECK.unit)
+        .with_description(metric::PERF_BOTTLENECK.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_CHECKPOINT_TIME`].
+pub fn perf_checkpoint_time(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::PERF_CHECKPOINT_TIME.name)
+        .with_unit(metric::PERF_CHECKPOINT_TIME.unit)
+        .with_description(metric::PERF_CHECKPOINT_TIME.brief)
+        .with_boundaries(metric::PERF_CHECKPOINT_TIME.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_COMPUTE_TIME`].
+pub fn perf_compute_time(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::PERF_COMPUTE_TIME.name)
+        .with_unit(metric::PERF_COMPUTE_TIME.unit)
+        .with_description(metric::PERF_COMPUTE_TIME.brief)
+        .with_boundaries(metric::PERF_COMPUTE_TIME.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_DATA_TIME`].
+pub fn perf_data_time(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::PERF_DATA_TIME.name)
+        .with_unit(metric::PERF_DATA_TIME.unit)
+        .with_description(metric::PERF_DATA_TIME.brief)
+        .with_boundaries(metric::PERF_DATA_TIME.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_DISPATCH_WAIT`].
+pub fn perf_dispatch_wait(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::PERF_DISPATCH_WAIT.name)
+        .with_unit(metric::PERF_DISPATCH_WAIT.unit)
+        .with_description(metric::PERF_DISPATCH_WAIT.brief)
+        .with_boundaries(metric::PERF_DISPATCH_WAIT.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME`].
+pub fn perf_first_micro_batch_rollout_time(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME.name)
+        .with_unit(metric::PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME.unit)
+        .with_description(metric::PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME.brief)
+        .with_boundaries(metric::PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_FORWARD_TIME`].
+pub fn perf_forward_time(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::PERF_FORWARD_TIME.name)
+        .with_unit(metric::PERF_FORWARD_TIME.unit)
+        .with_description(metric::PERF_FORWARD_TIME.brief)
+        .with_boundaries(metric::PERF_FORWARD_TIME.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_GLOBAL_STEP_TIME`].
+pub fn perf_global_step_time(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::PERF_GLOBAL_STEP_TIME.name)
+        .with_unit(metric::PERF_GLOBAL_STEP_TIME.unit)
+        .with_description(metric::PERF_GLOBAL_STEP_TIME.brief)
+        .with_boundaries(metric::PERF_GLOBAL_STEP_TIME.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_INFER_BATCH_TIME`].
+pub fn perf_infer_batch_time(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::PERF_INFER_BATCH_TIME.name)
+        .with_unit(metric::PERF_INFER_BATCH_TIME.unit)
+        .with_description(metric::PERF_INFER_BATCH_TIME.brief)
+        .with_boundaries(metric::PERF_INFER_BATCH_TIME.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_INFER_CAPACITY`].
+pub fn perf_infer_capacity(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::PERF_INFER_CAPACITY.name)
+        .with_unit(metric::PERF_INFER_CAPACITY.unit)
+        .with_description(metric::PERF_INFER_CAPACITY.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_OLD_ACTOR_INFERENCE_TIME`].
+pub fn perf_old_actor_inference_time(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::PERF_OLD_ACTOR_INFERENCE_TIME.name)
+        .with_unit(metric::PERF_OLD_ACTOR_INFERENCE_TIME.unit)
+        .with_description(metric::PERF_OLD_ACTOR_INFERENCE_TIME.brief)
+        .with_boundaries(metric::PERF_OLD_ACTOR_INFERENCE_TIME.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_OPTIMIZER_TIME`].
+pub fn perf_optimizer_time(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::PERF_OPTIMIZER_TIME.name)
+        .with_unit(metric::PERF_OPTIMIZER_TIME.unit)
+        .with_description(metric::PERF_OPTIMIZER_TIME.brief)
+        .with_boundaries(metric::PERF_OPTIMIZER_TIME.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_REFER_GAP_TIME`].
+pub fn perf_refer_gap_time(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::PERF_REFER_GAP_TIME.name)
+        .with_unit(metric::PERF_REFER_GAP_TIME.unit)
+        .with_description(metric::PERF_REFER_GAP_TIME.brief)
+        .with_boundaries(metric::PERF_REFER_GAP_TIME.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_REFER_INFERENCE_TIME`].
+pub fn perf_refer_inference_time(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::PERF_REFER_INFERENCE_TIME.name)
+        .with_unit(metric::PERF_REFER_INFERENCE_TIME.unit)
+        .with_description(metric::PERF_REFER_INFERENCE_TIME.brief)
+        .with_boundaries(metric::PERF_REFER_INFERENCE_TIME.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_ROLLOUT_IDLE_TIME`].
+pub fn perf_rollout_idle_time(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::PERF_ROLLOUT_IDLE_TIME.name)
+        .with_unit(metric::PERF_ROLLOUT_IDLE_TIME.unit)
+        .with_description(metric::PERF_ROLLOUT_IDLE_TIME.brief)
+        .with_boundaries(metric::PERF_ROLLOUT_IDLE_TIME.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_ROLLOUT_TIME`].
+pub fn perf_rollout_time(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::PERF_ROLLOUT_TIME.name)
+        .with_unit(metric::PERF_ROLLOUT_TIME.unit)
+        .with_description(metric::PERF_ROLLOUT_TIME.brief)
+        .with_boundaries(metric::PERF_ROLLOUT_TIME.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_SAMPLE_POOL_SIZE`].
+pub fn perf_sample_pool_size(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::PERF_SAMPLE_POOL_SIZE.name)
+        .with_unit(metric::PERF_SAMPLE_POOL_SIZE.unit)
+        .with_description(metric::PERF_SAMPLE_POOL_SIZE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_STEP_TIME`].
+pub fn perf_step_time(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::PERF_STEP_TIME.name)
+        .with_unit(metric::PERF_STEP_TIME.unit)
+        .with_description(metric::PERF_STEP_TIME.brief)
+        .with_boundaries(metric::PERF_STEP_TIME.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_THROUGHPUT`].
+pub fn perf_throughput(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::PERF_THROUGHPUT.name)
+        .with_unit(metric::PERF_THROUGHPUT.unit)
+        .with_description(metric::PERF_THROUGHPUT.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_TRAIN_CAPACITY`].
+pub fn perf_train_capacity(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::PERF_TRAIN_CAPACITY.name)
+        .with_unit(metric::PERF_TRAIN_CAPACITY.unit)
+        .with_description(metric::PERF_TRAIN_CAPACITY.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_WEIGHT_SYNC_TIME`].
+pub fn perf_weight_sync_time(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::PERF_WEIGHT_SYNC_TIME.name)
+        .with_unit(metric::PERF_WEIGHT_SYNC_TIME.unit)
+        .with_description(metric::PERF_WEIGHT_SYNC_TIME.brief)
+        .with_boundaries(metric::PERF_WEIGHT_SYNC_TIME.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::PULSETRAIN_ACCEPTED_ITEMS`].
+pub fn pulsetrain_accepted_items(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::PULSETRAIN_ACCEPTED_ITEMS.name)
+        .with_unit(metric::PULSETRAIN_ACCEPTED_ITEMS.unit)
+        .with_description(metric::PULSETRAIN_ACCEPTED_ITEMS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::PULSETRAIN_DELIVERED_ITEMS`].
+pub fn pulsetrain_delivered_items(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::PULSETRAIN_DELIVERED_ITEMS.name)
+        .with_unit(metric::PULSETRAIN_DELIVERED_ITEMS.unit)
+        .with_description(metric::PULSETRAIN_DELIVERED_ITEMS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::PULSETRAIN_DROPPED_ITEMS`].
+pub fn pulsetrain_dropped_items(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::PULSETRAIN_DROPPED_ITEMS.name)
+        .with_unit(metric::PULSETRAIN_DROPPED_ITEMS.unit)
+        .with_description(metric::PULSETRAIN_DROPPED_ITEMS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::PULSETRAIN_EXPORT_DURATION`].
+pub fn pulsetrain_export_duration(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::PULSETRAIN_EXPORT_DURATION.name)
+        .with_unit(metric::PULSETRAIN_EXPORT_DURATION.unit)
+        .with_description(metric::PULSETRAIN_EXPORT_DURATION.brief)
+        .with_boundaries(metric::PULSETRAIN_EXPORT_DURATION.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::PULSETRAIN_QUEUE_ITEMS`].
+pub fn pulsetrain_queue_items(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::PULSETRAIN_QUEUE_ITEMS.name)
+        .with_unit(metric::PULSETRAIN_QUEUE_ITEMS.unit)
+        .with_description(metric::PULSETRAIN_QUEUE_ITEMS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::PULSETRAIN_QUEUE_LENGTH`].
+pub fn pulsetrain_queue_length(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::PULSETRAIN_QUEUE_LENGTH.name)
+        .with_unit(metric::PULSETRAIN_QUEUE_LENGTH.unit)
+        .with_description(metric::PULSETRAIN_QUEUE_LENGTH.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::PULSETRAIN_QUEUE_LIMIT`].
+pub fn pulsetrain_queue_limit(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::PULSETRAIN_QUEUE_LIMIT.name)
+        .with_unit(metric::PULSETRAIN_QUEUE_LIMIT.unit)
+        .with_description(metric::PULSETRAIN_QUEUE_LIMIT.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::PULSETRAIN_QUEUE_SIZE`].
+pub fn pulsetrain_queue_size(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::PULSETRAIN_QUEUE_SIZE.name)
+        .with_unit(metric::PULSETRAIN_QUEUE_SIZE.unit)
+        .with_description(metric::PULSETRAIN_QUEUE_SIZE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::PULSETRAIN_RETRIES`].
+pub fn pulsetrain_retries(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::PULSETRAIN_RETRIES.name)
+        .with_unit(metric::PULSETRAIN_RETRIES.unit)
+        .with_description(metric::PULSETRAIN_RETRIES.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::PULSETRAIN_SERIES_ACTIVE`].
+pub fn pulsetrain_series_active(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::PULSETRAIN_SERIES_ACTIVE.name)
+        .with_unit(metric::PULSETRAIN_SERIES_ACTIVE.unit)
+        .with_description(metric::PULSETRAIN_SERIES_ACTIVE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::PULSETRAIN_SERIES_LIMIT`].
+pub fn pulsetrain_series_limit(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::PULSETRAIN_SERIES_LIMIT.name)
+        .with_unit(metric::PULSETRAIN_SERIES_LIMIT.unit)
+        .with_description(metric::PULSETRAIN_SERIES_LIMIT.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::PULSETRAIN_SKIPPED_RECORDS`].
+pub fn pulsetrain_skipped_records(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::PULSETRAIN_SKIPPED_RECORDS.name)
+        .with_unit(metric::PULSETRAIN_SKIPPED_RECORDS.unit)
+        .with_description(metric::PULSETRAIN_SKIPPED_RECORDS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::PULSETRAIN_SOURCE_DURATION`].
+pub fn pulsetrain_source_duration(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::PULSETRAIN_SOURCE_DURATION.name)
+        .with_unit(metric::PULSETRAIN_SOURCE_DURATION.unit)
+        .with_description(metric::PULSETRAIN_SOURCE_DURATION.brief)
+        .with_boundaries(metric::PULSETRAIN_SOURCE_DURATION.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::PULSETRAIN_SOURCE_LAG`].
+pub fn pulsetrain_source_lag(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::PULSETRAIN_SOURCE_LAG.name)
+        .with_unit(metric::PULSETRAIN_SOURCE_LAG.unit)
+        .with_description(metric::PULSETRAIN_SOURCE_LAG.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::PULSETRAIN_SOURCE_LAST_SUCCESS_TIME`].
+pub fn pulsetrain_source_last_success_time(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::PULSETRAIN_SOURCE_LAST_SUCCESS_TIME.name)
+        .with_unit(metric::PULSETRAIN_SOURCE_LAST_SUCCESS_TIME.unit)
+        .with_description(metric::PULSETRAIN_SOURCE_LAST_SUCCESS_TIME.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_ACTOR_DEQUEUE_TIME`].
+pub fn rl_actor_dequeue_time(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::RL_ACTOR_DEQUEUE_TIME.name)
+        .with_unit(metric::RL_ACTOR_DEQUEUE_TIME.unit)
+        .with_description(metric::RL_ACTOR_DEQUEUE_TIME.brief)
+        .with_boundaries(metric::RL_ACTOR_DEQUEUE_TIME.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_ADVANTAGE`].
+pub fn rl_advantage(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_ADVANTAGE.name)
+        .with_unit(metric::RL_ADVANTAGE.unit)
+        .with_description(metric::RL_ADVANTAGE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_COMPLETION_CLIP_RATIO`].
+pub fn rl_completion_clip_ratio(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_COMPLETION_CLIP_RATIO.name)
+        .with_unit(metric::RL_COMPLETION_CLIP_RATIO.unit)
+        .with_description(metric::RL_COMPLETION_CLIP_RATIO.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_COMPLETION_LENGTH`].
+pub fn rl_completion_length(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_COMPLETION_LENGTH.name)
+        .with_unit(metric::RL_COMPLETION_LENGTH.unit)
+        .with_description(metric::RL_COMPLETION_LENGTH.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_ENTROPY`].
+pub fn rl_entropy(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_ENTROPY.name)
+        .with_unit(metric::RL_ENTROPY.unit)
+        .with_description(metric::RL_ENTROPY.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_ENVIRONMENT_TIME`].
+pub fn rl_environment_time(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::RL_ENVIRONMENT_TIME.name)
+        .with_unit(metric::RL_ENVIRONMENT_TIME.unit)
+        .with_description(metric::RL_ENVIRONMENT_TIME.brief)
+        .with_boundaries(metric::RL_ENVIRONMENT_TIME.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_IMPORTANCE_RATIO`].
+pub fn rl_importance_ratio(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_IMPORTANCE_RATIO.name)
+        .with_unit(metric::RL_IMPORTANCE_RATIO.unit)
+        .with_description(metric::RL_IMPORTANCE_RATIO.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_KL`].
+pub fn rl_kl(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_KL.name)
+        .with_unit(metric::RL_KL.unit)
+        .with_description(metric::RL_KL.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_KL_PENALTY`].
+pub fn rl_kl_penalty(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_KL_PENALTY.name)
+        .with_unit(metric::RL_KL_PENALTY.unit)
+        .with_description(metric::RL_KL_PENALTY.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_LOGP_DIFFERENCE`].
+pub fn rl_logp_difference(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_LOGP_DIFFERENCE.name)
+        .with_unit(metric::RL_LOGP_DIFFERENCE.unit)
+        .with_description(metric::RL_LOGP_DIFFERENCE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_MASKED_FRACTION`].
+pub fn rl_masked_fraction(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_MASKED_FRACTION.name)
+        .with_unit(metric::RL_MASKED_FRACTION.unit)
+        .with_description(metric::RL_MASKED_FRACTION.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_POLICY_CLIP_FRACTION`].
+pub fn rl_policy_clip_fraction(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_POLICY_CLIP_FRACTION.name)
+        .with_unit(metric::RL_POLICY_CLIP_FRACTION.unit)
+        .with_description(metric::RL_POLICY_CLIP_FRACTION.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_POLICY_CLIP_LOWER_FRACTION`].
+pub fn rl_policy_clip_lower_fraction(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_POLICY_CLIP_LOWER_FRACTION.name)
+        .with_unit(metric::RL_POLICY_CLIP_LOWER_FRACTION.unit)
+        .with_description(metric::RL_POLICY_CLIP_LOWER_FRACTION.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_POLICY_KL`].
+pub fn rl_policy_kl(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_POLICY_KL.name)
+        .with_unit(metric::RL_POLICY_KL.unit)
+        .with_description(metric::RL_POLICY_KL.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_POLICY_LOSS`].
+pub fn rl_policy_loss(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_POLICY_LOSS.name)
+        .with_unit(metric::RL_POLICY_LOSS.unit)
+        .with_description(metric::RL_POLICY_LOSS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_PROMPT_LENGTH`].
+pub fn rl_prompt_length(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_PROMPT_LENGTH.name)
+        .with_unit(metric::RL_PROMPT_LENGTH.unit)
+        .with_description(metric::RL_PROMPT_LENGTH.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_RETURN`].
+pub fn rl_return(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_RETURN.name)
+        .with_unit(metric::RL_RETURN.unit)
+        .with_description(metric::RL_RETURN.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_REWARD`].
+pub fn rl_reward(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_REWARD.name)
+        .with_unit(metric::RL_REWARD.unit)
+        .with_description(metric::RL_REWARD.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_REWARD_COMPONENT`].
+pub fn rl_reward_component(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_REWARD_COMPONENT.name)
+        .with_unit(metric::RL_REWARD_COMPONENT.unit)
+        .with_description(metric::RL_REWARD_COMPONENT.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_REWARD_TIME`].
+pub fn rl_reward_time(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::RL_REWARD_TIME.name)
+        .with_unit(metric::RL_REWARD_TIME.unit)
+        .with_description(metric::RL_REWARD_TIME.brief)
+        .with_boundaries(metric::RL_REWARD_TIME.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_ROLLOUTS`].
+pub fn rl_rollouts(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::RL_ROLLOUTS.name)
+        .with_unit(metric::RL_ROLLOUTS.unit)
+        .with_description(metric::RL_ROLLOUTS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_SCORE`].
+pub fn rl_score(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_SCORE.name)
+        .with_unit(metric::RL_SCORE.unit)
+        .with_description(metric::RL_SCORE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_STALENESS`].
+pub fn rl_staleness(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_STALENESS.name)
+        .with_unit(metric::RL_STALENESS.unit)
+        .with_description(metric::RL_STALENESS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_TEACHER_KL`].
+pub fn rl_teacher_kl(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_TEACHER_KL.name)
+        .with_unit(metric::RL_TEACHER_KL.unit)
+        .with_description(metric::RL_TEACHER_KL.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_VALUE`].
+pub fn rl_value(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_VALUE.name)
+        .with_unit(metric::RL_VALUE.unit)
+        .with_description(metric::RL_VALUE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_VALUE_CLIP_FRACTION`].
+pub fn rl_value_clip_fraction(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_VALUE_CLIP_FRACTION.name)
+        .with_unit(metric::RL_VALUE_CLIP_FRACTION.unit)
+        .with_description(metric::RL_VALUE_CLIP_FRACTION.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_VALUE_LOSS`].
+pub fn rl_value_loss(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_VALUE_LOSS.name)
+        .with_unit(metric::RL_VALUE_LOSS.unit)
+        .with_description(metric::RL_VALUE_LOSS.brief)
         .build()
 }
 

@@ -11,6 +11,12 @@ pub const BOUNDS_SECONDS: &[f64] = &[
     600.0, 1800.0, 3600.0,
 ];
 
+/// Bounds for the power of one accelerator in watts: 25 W to 1.6 kW.
+pub const BOUNDS_WATTS: &[f64] = &[
+    25.0, 50.0, 75.0, 100.0, 150.0, 200.0, 250.0, 300.0, 350.0, 400.0, 450.0, 500.0, 600.0, 700.0, 800.0,
+    1000.0, 1200.0, 1400.0, 1600.0,
+];
+
 /// Chunk of the file that the loader reads, from 0.
 ///
 /// Unit `{chunk}`; in Prometheus `data_chunk_index`.
@@ -575,11 +581,176 @@ pub const EVAL_TOTAL_WEIGHTS: Metric = Metric {
     }],
 };
 
+/// Memory that can be mapped into the address space of the host.
+///
+/// Unit `By`; in Prometheus `gpu_bar1_limit_bytes`.
+pub const GPU_BAR1_LIMIT: Metric = Metric {
+    ordinal: 19,
+    name: "gpu.bar1.limit",
+    brief: "Memory that can be mapped into the address space of the host.",
+    unit: "By",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_bar1_limit_bytes",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetBAR1MemoryInfo.bar1Total"],
+    }],
+};
+
+/// Memory mapped into the address space of the host.
+///
+/// Unit `By`; in Prometheus `gpu_bar1_used_bytes`.
+pub const GPU_BAR1_USED: Metric = Metric {
+    ordinal: 20,
+    name: "gpu.bar1.used",
+    brief: "Memory mapped into the address space of the host.",
+    unit: "By",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_bar1_used_bytes",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetBAR1MemoryInfo.bar1Used"],
+    }],
+};
+
+/// Errors of a link between GPU and CPU.
+///
+/// Unit `{error}`; in Prometheus `gpu_c2c_errors_total`.
+pub const GPU_C2C_ERRORS: Metric = Metric {
+    ordinal: 21,
+    name: "gpu.c2c.errors",
+    brief: "Errors of a link between GPU and CPU.",
+    unit: "{error}",
+    instrument: Instrument::Counter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::ERROR_TYPE,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_LINK_INDEX,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_c2c_errors_total",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &[
+            "NVML_FI_DEV_C2C_LINK_ERROR_INTR",
+            "NVML_FI_DEV_C2C_LINK_ERROR_REPLAY",
+            "NVML_FI_DEV_C2C_LINK_ERROR_REPLAY_B2B",
+        ],
+    }],
+};
+
+/// Bytes in a second that a link between GPU and CPU can carry.
+///
+/// Unit `By/s`; in Prometheus `gpu_c2c_speed_bytes_per_second`.
+pub const GPU_C2C_SPEED: Metric = Metric {
+    ordinal: 22,
+    name: "gpu.c2c.speed",
+    brief: "Bytes in a second that a link between GPU and CPU can carry.",
+    unit: "By/s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_LINK_INDEX,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "gpu_c2c_speed_bytes_per_second",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["NVML_FI_DEV_C2C_LINK_GET_MAX_BW"],
+    }],
+};
+
+/// Whether a link between GPU and CPU is up: 1 if so, else 0.
+///
+/// Unit `{link}`; in Prometheus `gpu_c2c_up`.
+pub const GPU_C2C_UP: Metric = Metric {
+    ordinal: 23,
+    name: "gpu.c2c.up",
+    brief: "Whether a link between GPU and CPU is up: 1 if so, else 0.",
+    unit: "{link}",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_LINK_INDEX,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "gpu_c2c_up",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["NVML_FI_DEV_C2C_LINK_GET_STATUS"],
+    }],
+};
+
 /// Frequency of a clock of the GPU.
 ///
 /// Unit `Hz`; in Prometheus `gpu_clock_frequency_hertz`.
 pub const GPU_CLOCK_FREQUENCY: Metric = Metric {
-    ordinal: 19,
+    ordinal: 24,
     name: "gpu.clock.frequency",
     brief: "Frequency of a clock of the GPU.",
     unit: "Hz",
@@ -622,7 +793,7 @@ pub const GPU_CLOCK_FREQUENCY: Metric = Metric {
 ///
 /// Unit `Hz`; in Prometheus `gpu_clock_limit_hertz`.
 pub const GPU_CLOCK_LIMIT: Metric = Metric {
-    ordinal: 20,
+    ordinal: 25,
     name: "gpu.clock.limit",
     brief: "Highest frequency that a clock of the GPU may have.",
     unit: "Hz",
@@ -661,11 +832,256 @@ pub const GPU_CLOCK_LIMIT: Metric = Metric {
     ],
 };
 
+/// Who may use the GPU: 1 for the present mode, 0 for the others.
+///
+/// Unit `{state}`; in Prometheus `gpu_compute_mode`.
+pub const GPU_COMPUTE_MODE: Metric = Metric {
+    ordinal: 26,
+    name: "gpu.compute_mode",
+    brief: "Who may use the GPU: 1 for the present mode, 0 for the others.",
+    unit: "{state}",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_COMPUTE_MODE,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_compute_mode",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetComputeMode"],
+    }],
+};
+
+/// Errors of memory that were found.
+///
+/// Unit `{error}`; in Prometheus `gpu_ecc_errors_total`.
+pub const GPU_ECC_ERRORS: Metric = Metric {
+    ordinal: 27,
+    name: "gpu.ecc.errors",
+    brief: "Errors of memory that were found.",
+    unit: "{error}",
+    instrument: Instrument::Counter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ECC_LIFETIME,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ECC_LOCATION,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ECC_SEVERITY,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_ecc_errors_total",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "dcgm",
+            names: &["DCGM_FI_DEV_ECC_SBE_VOL_TOTAL", "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL"],
+        },
+        Upstream {
+            system: "nvml",
+            names: &[
+                "nvmlDeviceGetTotalEccErrors",
+                "nvmlDeviceGetMemoryErrorCounter",
+                "nvmlDeviceGetSramEccErrorStatus",
+            ],
+        },
+    ],
+};
+
+/// Energy that the GPU has used since the driver was loaded.
+///
+/// Unit `J`; in Prometheus `gpu_energy_joules_total`.
+pub const GPU_ENERGY: Metric = Metric {
+    ordinal: 28,
+    name: "gpu.energy",
+    brief: "Energy that the GPU has used since the driver was loaded.",
+    unit: "J",
+    instrument: Instrument::Counter,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_POWER_SCOPE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_energy_joules_total",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "dcgm",
+            names: &["DCGM_FI_DEV_TOTAL_ENERGY_CONSUMPTION"],
+        },
+        Upstream {
+            system: "megatron",
+            names: &["energy per GPU (J/iter/GPU)", "iter-energy/gpu"],
+        },
+        Upstream {
+            system: "nvml",
+            names: &[
+                "nvmlDeviceGetTotalEnergyConsumption",
+                "NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION",
+            ],
+        },
+    ],
+};
+
+/// Share of the time in which one media engine was busy.
+///
+/// Unit `1`; in Prometheus `gpu_engine_utilization_ratio`.
+pub const GPU_ENGINE_UTILIZATION: Metric = Metric {
+    ordinal: 29,
+    name: "gpu.engine.utilization",
+    brief: "Share of the time in which one media engine was busy.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ENGINE_INDEX,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ENGINE_NAME,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_INSTANCE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_PROFILE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_engine_utilization_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &[
+            "NVML_GPM_METRIC_NVDEC_0_UTIL",
+            "NVML_GPM_METRIC_NVJPG_0_UTIL",
+            "NVML_GPM_METRIC_NVOFA_0_UTIL",
+        ],
+    }],
+};
+
+/// Registration with the NVLink fabric: 1 for the present state, 0 for the others.
+///
+/// Unit `{state}`; in Prometheus `gpu_fabric_state`.
+pub const GPU_FABRIC_STATE: Metric = Metric {
+    ordinal: 30,
+    name: "gpu.fabric_state",
+    brief: "Registration with the NVLink fabric: 1 for the present state, 0 for the others.",
+    unit: "{state}",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_FABRIC_STATE,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_fabric_state",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetGpuFabricInfoV.state"],
+    }],
+};
+
+/// Speed of a fan.
+///
+/// Unit `{revolution}/s`; in Prometheus `gpu_fan_speed_per_second`.
+pub const GPU_FAN_SPEED: Metric = Metric {
+    ordinal: 31,
+    name: "gpu.fan.speed",
+    brief: "Speed of a fan.",
+    unit: "{revolution}/s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_FAN_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_fan_speed_per_second",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetFanSpeedRPM"],
+    }],
+};
+
 /// Speed of a fan as a share of its highest.
 ///
 /// Unit `1`; in Prometheus `gpu_fan_speed_ratio`.
 pub const GPU_FAN_SPEED_RATIO: Metric = Metric {
-    ordinal: 21,
+    ordinal: 32,
     name: "gpu.fan.speed_ratio",
     brief: "Speed of a fan as a share of its highest.",
     unit: "1",
@@ -700,11 +1116,168 @@ pub const GPU_FAN_SPEED_RATIO: Metric = Metric {
     ],
 };
 
+/// Speed that a fan is told to have, as a share of its highest.
+///
+/// Unit `1`; in Prometheus `gpu_fan_target_ratio`.
+pub const GPU_FAN_TARGET_RATIO: Metric = Metric {
+    ordinal: 33,
+    name: "gpu.fan.target_ratio",
+    brief: "Speed that a fan is told to have, as a share of its highest.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_FAN_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_fan_target_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetTargetFanSpeed"],
+    }],
+};
+
+/// What is wrong with the GPU and lasts: 1 for a fault that is there, 0 for one that is not.
+///
+/// Unit `{state}`; in Prometheus `gpu_fault_active`.
+pub const GPU_FAULT_ACTIVE: Metric = Metric {
+    ordinal: 34,
+    name: "gpu.fault.active",
+    brief: "What is wrong with the GPU and lasts: 1 for a fault that is there, 0 for one that is not.",
+    unit: "{state}",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_FAULT,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_fault_active",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &[
+            "NVML_ERROR_GPU_IS_LOST",
+            "nvmlDeviceGetSramEccErrorStatus.bThresholdExceeded",
+            "NVML_FI_DEV_REMAPPED_PENDING",
+            "NVML_FI_DEV_REMAPPED_FAILURE",
+            "nvmlDeviceGetRetiredPagesPendingStatus",
+            "nvmlDeviceGetGpuFabricInfoV.healthMask",
+        ],
+    }],
+};
+
+/// What is on: 1 for a feature that is on, 0 for one that is off.
+///
+/// Unit `{state}`; in Prometheus `gpu_feature_active`.
+pub const GPU_FEATURE_ACTIVE: Metric = Metric {
+    ordinal: 35,
+    name: "gpu.feature.active",
+    brief: "What is on: 1 for a feature that is on, 0 for one that is off.",
+    unit: "{state}",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_FEATURE,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_feature_active",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &[
+            "nvmlDeviceGetPersistenceMode",
+            "nvmlDeviceGetEccMode",
+            "nvmlDeviceGetMigMode",
+            "nvmlDeviceGetGspFirmwareMode",
+            "nvmlSystemGetConfComputeState",
+            "nvmlDeviceGetDramEncryptionMode",
+            "nvmlDeviceGetGridLicensableFeatures",
+        ],
+    }],
+};
+
+/// Share of the time in which the graphics or compute engine was active.
+///
+/// Unit `1`; in Prometheus `gpu_graphics_active_ratio`.
+pub const GPU_GRAPHICS_ACTIVE: Metric = Metric {
+    ordinal: 36,
+    name: "gpu.graphics.active",
+    brief: "Share of the time in which the graphics or compute engine was active.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_INSTANCE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_PROFILE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_graphics_active_ratio",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "dcgm",
+            names: &["DCGM_FI_PROF_GR_ENGINE_ACTIVE"],
+        },
+        Upstream {
+            system: "nvml",
+            names: &["NVML_GPM_METRIC_GRAPHICS_UTIL"],
+        },
+    ],
+};
+
 /// Share of the time in which the memory controller was busy.
 ///
 /// Unit `1`; in Prometheus `gpu_memory_activity_ratio`.
 pub const GPU_MEMORY_ACTIVITY: Metric = Metric {
-    ordinal: 22,
+    ordinal: 37,
     name: "gpu.memory.activity",
     brief: "Share of the time in which the memory controller was busy.",
     unit: "1",
@@ -739,11 +1312,54 @@ pub const GPU_MEMORY_ACTIVITY: Metric = Metric {
     ],
 };
 
+/// Share of the bandwidth of the memory in use.
+///
+/// Unit `1`; in Prometheus `gpu_memory_bandwidth_utilization_ratio`.
+pub const GPU_MEMORY_BANDWIDTH_UTILIZATION: Metric = Metric {
+    ordinal: 38,
+    name: "gpu.memory.bandwidth_utilization",
+    brief: "Share of the bandwidth of the memory in use.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_INSTANCE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_PROFILE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_memory_bandwidth_utilization_ratio",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "dcgm",
+            names: &["DCGM_FI_PROF_DRAM_ACTIVE"],
+        },
+        Upstream {
+            system: "nvml",
+            names: &["NVML_GPM_METRIC_DRAM_BW_UTIL"],
+        },
+    ],
+};
+
 /// Free memory of the GPU.
 ///
 /// Unit `By`; in Prometheus `gpu_memory_free_bytes`.
 pub const GPU_MEMORY_FREE: Metric = Metric {
-    ordinal: 23,
+    ordinal: 39,
     name: "gpu.memory.free",
     brief: "Free memory of the GPU.",
     unit: "By",
@@ -778,11 +1394,594 @@ pub const GPU_MEMORY_FREE: Metric = Metric {
     ],
 };
 
+/// Memory of the GPU.
+///
+/// Unit `By`; in Prometheus `gpu_memory_limit_bytes`.
+pub const GPU_MEMORY_LIMIT: Metric = Metric {
+    ordinal: 40,
+    name: "gpu.memory.limit",
+    brief: "Memory of the GPU.",
+    unit: "By",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_INSTANCE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_PROFILE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_memory_limit_bytes",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "dcgm",
+            names: &["DCGM_FI_DEV_FB_TOTAL"],
+        },
+        Upstream {
+            system: "nvml",
+            names: &["nvmlDeviceGetMemoryInfo_v2.total"],
+        },
+    ],
+};
+
+/// Memory of the GPU that the driver keeps for itself.
+///
+/// Unit `By`; in Prometheus `gpu_memory_reserved_bytes`.
+pub const GPU_MEMORY_RESERVED: Metric = Metric {
+    ordinal: 41,
+    name: "gpu.memory.reserved",
+    brief: "Memory of the GPU that the driver keeps for itself.",
+    unit: "By",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_INSTANCE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_PROFILE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_memory_reserved_bytes",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "dcgm",
+            names: &["DCGM_FI_DEV_FB_RESERVED"],
+        },
+        Upstream {
+            system: "nvml",
+            names: &["nvmlDeviceGetMemoryInfo_v2.reserved"],
+        },
+    ],
+};
+
+/// Memory of the GPU in use.
+///
+/// Unit `By`; in Prometheus `gpu_memory_used_bytes`.
+pub const GPU_MEMORY_USED: Metric = Metric {
+    ordinal: 42,
+    name: "gpu.memory.used",
+    brief: "Memory of the GPU in use.",
+    unit: "By",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_INSTANCE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_PROFILE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_memory_used_bytes",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "dcgm",
+            names: &["DCGM_FI_DEV_FB_USED"],
+        },
+        Upstream {
+            system: "nvml",
+            names: &["nvmlDeviceGetMemoryInfo_v2.used"],
+        },
+    ],
+};
+
+/// GPU instances that the GPU is split into.
+///
+/// Unit `{instance}`; in Prometheus `gpu_mig_instances`.
+pub const GPU_MIG_INSTANCES: Metric = Metric {
+    ordinal: 43,
+    name: "gpu.mig.instances",
+    brief: "GPU instances that the GPU is split into.",
+    unit: "{instance}",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_mig_instances",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetMigDeviceHandleByIndex"],
+    }],
+};
+
+/// Share of the bits of an NVLink that came wrong.
+///
+/// Unit `1`; in Prometheus `gpu_nvlink_bit_error_ratio`.
+pub const GPU_NVLINK_BIT_ERROR_RATIO: Metric = Metric {
+    ordinal: 44,
+    name: "gpu.nvlink.bit_error_ratio",
+    brief: "Share of the bits of an NVLink that came wrong.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_LINK_INDEX,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_nvlink_bit_error_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &[
+            "NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER",
+            "NVML_FI_DEV_NVLINK_COUNT_SYMBOL_BER",
+        ],
+    }],
+};
+
+/// Errors of an NVLink.
+///
+/// Unit `{error}`; in Prometheus `gpu_nvlink_errors_total`.
+pub const GPU_NVLINK_ERRORS: Metric = Metric {
+    ordinal: 45,
+    name: "gpu.nvlink.errors",
+    brief: "Errors of an NVLink.",
+    unit: "{error}",
+    instrument: Instrument::Counter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::ERROR_TYPE,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_LINK_INDEX,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_nvlink_errors_total",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "dcgm",
+            names: &["DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL"],
+        },
+        Upstream {
+            system: "nvml",
+            names: &[
+                "nvmlDeviceGetNvLinkErrorCounter",
+                "NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL",
+                "NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL",
+                "NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL",
+                "NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY",
+            ],
+        },
+    ],
+};
+
+/// Bytes over an NVLink.
+///
+/// Unit `By`; in Prometheus `gpu_nvlink_io_bytes_total`.
+pub const GPU_NVLINK_IO: Metric = Metric {
+    ordinal: 46,
+    name: "gpu.nvlink.io",
+    brief: "Bytes over an NVLink.",
+    unit: "By",
+    instrument: Instrument::Counter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_IO_DIRECTION,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_LINK_INDEX,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_nvlink_io_bytes_total",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "dcgm",
+            names: &["DCGM_FI_PROF_NVLINK_TX_BYTES", "DCGM_FI_PROF_NVLINK_RX_BYTES"],
+        },
+        Upstream {
+            system: "nvml",
+            names: &[
+                "NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX",
+                "NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX",
+                "NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES",
+                "NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES",
+            ],
+        },
+    ],
+};
+
+/// Bytes in a second that an NVLink can carry.
+///
+/// Unit `By/s`; in Prometheus `gpu_nvlink_speed_bytes_per_second`.
+pub const GPU_NVLINK_SPEED: Metric = Metric {
+    ordinal: 47,
+    name: "gpu.nvlink.speed",
+    brief: "Bytes in a second that an NVLink can carry.",
+    unit: "By/s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_LINK_INDEX,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_nvlink_speed_bytes_per_second",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["NVML_FI_DEV_NVLINK_GET_SPEED", "NVML_FI_DEV_NVLINK_SPEED_MBPS_L0"],
+    }],
+};
+
+/// Bytes over NVLink in a second.
+///
+/// Unit `By/s`; in Prometheus `gpu_nvlink_throughput_bytes_per_second`.
+pub const GPU_NVLINK_THROUGHPUT: Metric = Metric {
+    ordinal: 48,
+    name: "gpu.nvlink.throughput",
+    brief: "Bytes over NVLink in a second.",
+    unit: "By/s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_IO_DIRECTION,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_LINK_INDEX,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_nvlink_throughput_bytes_per_second",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &[
+            "NVML_GPM_METRIC_NVLINK_TOTAL_RX_PER_SEC",
+            "NVML_GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC",
+        ],
+    }],
+};
+
+/// Whether an NVLink is up: 1 if so, else 0.
+///
+/// Unit `{link}`; in Prometheus `gpu_nvlink_up`.
+pub const GPU_NVLINK_UP: Metric = Metric {
+    ordinal: 49,
+    name: "gpu.nvlink.up",
+    brief: "Whether an NVLink is up: 1 if so, else 0.",
+    unit: "{link}",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_LINK_INDEX,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "gpu_nvlink_up",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetNvLinkState"],
+    }],
+};
+
+/// Errors of PCI Express that its error reporting counts.
+///
+/// Unit `{error}`; in Prometheus `gpu_pcie_errors_total`.
+pub const GPU_PCIE_ERRORS: Metric = Metric {
+    ordinal: 50,
+    name: "gpu.pcie.errors",
+    brief: "Errors of PCI Express that its error reporting counts.",
+    unit: "{error}",
+    instrument: Instrument::Counter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::ERROR_TYPE,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_pcie_errors_total",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &[
+            "NVML_FI_DEV_PCIE_COUNT_CORRECTABLE_ERRORS",
+            "NVML_FI_DEV_PCIE_COUNT_NON_FATAL_ERROR",
+            "NVML_FI_DEV_PCIE_COUNT_FATAL_ERROR",
+            "NVML_FI_DEV_PCIE_COUNT_BAD_TLP",
+            "NVML_FI_DEV_PCIE_COUNT_BAD_DLLP",
+        ],
+    }],
+};
+
+/// Generation of the PCI Express link.
+///
+/// Unit `{generation}`; in Prometheus `gpu_pcie_generation`.
+pub const GPU_PCIE_GENERATION: Metric = Metric {
+    ordinal: 51,
+    name: "gpu.pcie.generation",
+    brief: "Generation of the PCI Express link.",
+    unit: "{generation}",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_LINK_READING,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "gpu_pcie_generation",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &[
+            "nvmlDeviceGetCurrPcieLinkGeneration",
+            "nvmlDeviceGetMaxPcieLinkGeneration",
+            "nvmlDeviceGetGpuMaxPcieLinkGeneration",
+        ],
+    }],
+};
+
+/// Bytes over PCI Express.
+///
+/// Unit `By`; in Prometheus `gpu_pcie_io_bytes_total`.
+pub const GPU_PCIE_IO: Metric = Metric {
+    ordinal: 52,
+    name: "gpu.pcie.io",
+    brief: "Bytes over PCI Express.",
+    unit: "By",
+    instrument: Instrument::Counter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_IO_DIRECTION,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "gpu_pcie_io_bytes_total",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "dcgm",
+            names: &["DCGM_FI_PROF_PCIE_TX_BYTES", "DCGM_FI_PROF_PCIE_RX_BYTES"],
+        },
+        Upstream {
+            system: "nvml",
+            names: &[
+                "NVML_FI_DEV_PCIE_COUNT_TX_BYTES",
+                "NVML_FI_DEV_PCIE_COUNT_RX_BYTES",
+            ],
+        },
+    ],
+};
+
+/// Packets that PCI Express had to send again.
+///
+/// Unit `{replay}`; in Prometheus `gpu_pcie_replays_total`.
+pub const GPU_PCIE_REPLAYS: Metric = Metric {
+    ordinal: 53,
+    name: "gpu.pcie.replays",
+    brief: "Packets that PCI Express had to send again.",
+    unit: "{replay}",
+    instrument: Instrument::Counter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_pcie_replays_total",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "dcgm",
+            names: &["DCGM_FI_DEV_PCIE_REPLAY_COUNTER"],
+        },
+        Upstream {
+            system: "nvml",
+            names: &["nvmlDeviceGetPcieReplayCounter"],
+        },
+    ],
+};
+
+/// Bytes in a second that a lane of the PCI Express link can carry.
+///
+/// Unit `By/s`; in Prometheus `gpu_pcie_speed_bytes_per_second`.
+pub const GPU_PCIE_SPEED: Metric = Metric {
+    ordinal: 54,
+    name: "gpu.pcie.speed",
+    brief: "Bytes in a second that a lane of the PCI Express link can carry.",
+    unit: "By/s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_LINK_READING,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "gpu_pcie_speed_bytes_per_second",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetPcieSpeed", "nvmlDeviceGetPcieLinkMaxSpeed"],
+    }],
+};
+
 /// Bytes over PCI Express in a second.
 ///
 /// Unit `By/s`; in Prometheus `gpu_pcie_throughput_bytes_per_second`.
 pub const GPU_PCIE_THROUGHPUT: Metric = Metric {
-    ordinal: 24,
+    ordinal: 55,
     name: "gpu.pcie.throughput",
     brief: "Bytes over PCI Express in a second.",
     unit: "By/s",
@@ -821,11 +2020,44 @@ pub const GPU_PCIE_THROUGHPUT: Metric = Metric {
     ],
 };
 
+/// Lanes of the PCI Express link.
+///
+/// Unit `{lane}`; in Prometheus `gpu_pcie_width`.
+pub const GPU_PCIE_WIDTH: Metric = Metric {
+    ordinal: 56,
+    name: "gpu.pcie.width",
+    brief: "Lanes of the PCI Express link.",
+    unit: "{lane}",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_LINK_READING,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "gpu_pcie_width",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetCurrPcieLinkWidth", "nvmlDeviceGetMaxPcieLinkWidth"],
+    }],
+};
+
 /// Floating-point operations in a second that the GPU can do at its peak, without sparsity.
 ///
 /// Unit `{flop}/s`; in Prometheus `gpu_peak_flops_per_second`.
 pub const GPU_PEAK_FLOPS: Metric = Metric {
-    ordinal: 25,
+    ordinal: 57,
     name: "gpu.peak_flops",
     brief: "Floating-point operations in a second that the GPU can do at its peak, without sparsity.",
     unit: "{flop}/s",
@@ -860,11 +2092,105 @@ pub const GPU_PEAK_FLOPS: Metric = Metric {
     ],
 };
 
+/// Performance state: 1 for the present state, 0 for the others.
+///
+/// Unit `{state}`; in Prometheus `gpu_performance_state`.
+pub const GPU_PERFORMANCE_STATE: Metric = Metric {
+    ordinal: 58,
+    name: "gpu.performance_state",
+    brief: "Performance state: 1 for the present state, 0 for the others.",
+    unit: "{state}",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_PERFORMANCE_STATE,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "gpu_performance_state",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetPerformanceState"],
+    }],
+};
+
+/// Share of the time in which a pipe was active.
+///
+/// Unit `1`; in Prometheus `gpu_pipe_utilization_ratio`.
+pub const GPU_PIPE_UTILIZATION: Metric = Metric {
+    ordinal: 59,
+    name: "gpu.pipe.utilization",
+    brief: "Share of the time in which a pipe was active.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_INSTANCE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_PROFILE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_PIPE,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "gpu_pipe_utilization_ratio",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "dcgm",
+            names: &[
+                "DCGM_FI_PROF_PIPE_TENSOR_ACTIVE",
+                "DCGM_FI_PROF_PIPE_FP16_ACTIVE",
+                "DCGM_FI_PROF_PIPE_FP32_ACTIVE",
+                "DCGM_FI_PROF_PIPE_FP64_ACTIVE",
+            ],
+        },
+        Upstream {
+            system: "nvml",
+            names: &[
+                "NVML_GPM_METRIC_ANY_TENSOR_UTIL",
+                "NVML_GPM_METRIC_HMMA_TENSOR_UTIL",
+                "NVML_GPM_METRIC_IMMA_TENSOR_UTIL",
+                "NVML_GPM_METRIC_DFMA_TENSOR_UTIL",
+                "NVML_GPM_METRIC_FP16_UTIL",
+                "NVML_GPM_METRIC_FP32_UTIL",
+                "NVML_GPM_METRIC_FP64_UTIL",
+                "NVML_GPM_METRIC_INTEGER_UTIL",
+            ],
+        },
+    ],
+};
+
 /// Power that the GPU draws.
 ///
 /// Unit `W`; in Prometheus `gpu_power_watts`.
 pub const GPU_POWER: Metric = Metric {
-    ordinal: 26,
+    ordinal: 60,
     name: "gpu.power",
     brief: "Power that the GPU draws.",
     unit: "W",
@@ -915,11 +2241,40 @@ pub const GPU_POWER: Metric = Metric {
     ],
 };
 
+/// Power that the GPU drew, as the driver sampled it.
+///
+/// Unit `W`; in Prometheus `gpu_power_distribution_watts`.
+pub const GPU_POWER_DISTRIBUTION: Metric = Metric {
+    ordinal: 61,
+    name: "gpu.power_distribution",
+    brief: "Power that the GPU drew, as the driver sampled it.",
+    unit: "W",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_WATTS,
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_power_distribution_watts",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetSamples NVML_TOTAL_POWER_SAMPLES"],
+    }],
+};
+
 /// Power that the GPU may draw.
 ///
 /// Unit `W`; in Prometheus `gpu_power_limit_watts`.
 pub const GPU_POWER_LIMIT: Metric = Metric {
-    ordinal: 27,
+    ordinal: 62,
     name: "gpu.power_limit",
     brief: "Power that the GPU may draw.",
     unit: "W",
@@ -959,11 +2314,449 @@ pub const GPU_POWER_LIMIT: Metric = Metric {
     ],
 };
 
+/// Memory of the GPU that a process uses.
+///
+/// Unit `By`; in Prometheus `gpu_process_memory_bytes`.
+pub const GPU_PROCESS_MEMORY: Metric = Metric {
+    ordinal: 63,
+    name: "gpu.process.memory",
+    brief: "Memory of the GPU that a process uses.",
+    unit: "By",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_INSTANCE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_PROFILE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PROCESS_PID,
+            requirement: Requirement::OptIn,
+        },
+    ],
+    prometheus_name: "gpu_process_memory_bytes",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetComputeRunningProcesses_v3.usedGpuMemory"],
+    }],
+};
+
+/// Most memory of the GPU that a process has used.
+///
+/// Unit `By`; in Prometheus `gpu_process_peak_memory_bytes`.
+pub const GPU_PROCESS_PEAK_MEMORY: Metric = Metric {
+    ordinal: 64,
+    name: "gpu.process.peak_memory",
+    brief: "Most memory of the GPU that a process has used.",
+    unit: "By",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PROCESS_PID,
+            requirement: Requirement::OptIn,
+        },
+    ],
+    prometheus_name: "gpu_process_peak_memory_bytes",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetAccountingStats.maxMemoryUsage"],
+    }],
+};
+
+/// Time in which a process has had the GPU.
+///
+/// Unit `s`; in Prometheus `gpu_process_time_seconds_total`.
+pub const GPU_PROCESS_TIME: Metric = Metric {
+    ordinal: 65,
+    name: "gpu.process.time",
+    brief: "Time in which a process has had the GPU.",
+    unit: "s",
+    instrument: Instrument::Counter,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PROCESS_PID,
+            requirement: Requirement::OptIn,
+        },
+    ],
+    prometheus_name: "gpu_process_time_seconds_total",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetAccountingStats.time"],
+    }],
+};
+
+/// Share of the time in which a process kept an engine busy.
+///
+/// Unit `1`; in Prometheus `gpu_process_utilization_ratio`.
+pub const GPU_PROCESS_UTILIZATION: Metric = Metric {
+    ordinal: 66,
+    name: "gpu.process.utilization",
+    brief: "Share of the time in which a process kept an engine busy.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ENGINE_NAME,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PROCESS_PID,
+            requirement: Requirement::OptIn,
+        },
+    ],
+    prometheus_name: "gpu_process_utilization_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &[
+            "nvmlDeviceGetProcessUtilization",
+            "nvmlDeviceGetProcessesUtilizationInfo",
+        ],
+    }],
+};
+
+/// Memory that is protected from the host.
+///
+/// Unit `By`; in Prometheus `gpu_protected_memory_limit_bytes`.
+pub const GPU_PROTECTED_MEMORY_LIMIT: Metric = Metric {
+    ordinal: 67,
+    name: "gpu.protected_memory.limit",
+    brief: "Memory that is protected from the host.",
+    unit: "By",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_protected_memory_limit_bytes",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetConfComputeProtectedMemoryUsage.total"],
+    }],
+};
+
+/// Memory in use that is protected from the host.
+///
+/// Unit `By`; in Prometheus `gpu_protected_memory_used_bytes`.
+pub const GPU_PROTECTED_MEMORY_USED: Metric = Metric {
+    ordinal: 68,
+    name: "gpu.protected_memory.used",
+    brief: "Memory in use that is protected from the host.",
+    unit: "By",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_protected_memory_used_bytes",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetConfComputeProtectedMemoryUsage.used"],
+    }],
+};
+
+/// What the driver asks to be done: 1 for that, 0 for the others.
+///
+/// Unit `{state}`; in Prometheus `gpu_recovery_action`.
+pub const GPU_RECOVERY_ACTION: Metric = Metric {
+    ordinal: 69,
+    name: "gpu.recovery_action",
+    brief: "What the driver asks to be done: 1 for that, 0 for the others.",
+    unit: "{state}",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_RECOVERY_ACTION,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "gpu_recovery_action",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["NVML_FI_DEV_GET_GPU_RECOVERY_ACTION"],
+    }],
+};
+
+/// Rows of memory that were replaced by spare ones.
+///
+/// Unit `{row}`; in Prometheus `gpu_remapped_rows_total`.
+pub const GPU_REMAPPED_ROWS: Metric = Metric {
+    ordinal: 70,
+    name: "gpu.remapped_rows",
+    brief: "Rows of memory that were replaced by spare ones.",
+    unit: "{row}",
+    instrument: Instrument::Counter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ECC_SEVERITY,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_remapped_rows_total",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "dcgm",
+            names: &[
+                "DCGM_FI_DEV_CORRECTABLE_REMAPPED_ROWS",
+                "DCGM_FI_DEV_UNCORRECTABLE_REMAPPED_ROWS",
+            ],
+        },
+        Upstream {
+            system: "nvml",
+            names: &["NVML_FI_DEV_REMAPPED_COR", "NVML_FI_DEV_REMAPPED_UNC"],
+        },
+    ],
+};
+
+/// Pages of memory that are no longer used.
+///
+/// Unit `{page}`; in Prometheus `gpu_retired_pages_total`.
+pub const GPU_RETIRED_PAGES: Metric = Metric {
+    ordinal: 71,
+    name: "gpu.retired_pages",
+    brief: "Pages of memory that are no longer used.",
+    unit: "{page}",
+    instrument: Instrument::Counter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_RETIREMENT_CAUSE,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "gpu_retired_pages_total",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "dcgm",
+            names: &["DCGM_FI_DEV_RETIRED_SBE", "DCGM_FI_DEV_RETIRED_DBE"],
+        },
+        Upstream {
+            system: "nvml",
+            names: &["nvmlDeviceGetRetiredPages"],
+        },
+    ],
+};
+
+/// Banks of memory by the spare rows that they have left.
+///
+/// Unit `{bank}`; in Prometheus `gpu_row_remap_banks`.
+pub const GPU_ROW_REMAP_BANKS: Metric = Metric {
+    ordinal: 72,
+    name: "gpu.row_remap.banks",
+    brief: "Banks of memory by the spare rows that they have left.",
+    unit: "{bank}",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_ROW_REMAP_AVAILABILITY,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "gpu_row_remap_banks",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetRowRemapperHistogram"],
+    }],
+};
+
+/// Share of the time in which a multiprocessor had work, over all multiprocessors.
+///
+/// Unit `1`; in Prometheus `gpu_sm_active_ratio`.
+pub const GPU_SM_ACTIVE: Metric = Metric {
+    ordinal: 73,
+    name: "gpu.sm.active",
+    brief: "Share of the time in which a multiprocessor had work, over all multiprocessors.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_INSTANCE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_PROFILE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_sm_active_ratio",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "dcgm",
+            names: &["DCGM_FI_PROF_SM_ACTIVE"],
+        },
+        Upstream {
+            system: "nvml",
+            names: &["NVML_GPM_METRIC_SM_UTIL"],
+        },
+    ],
+};
+
+/// Share of the warps that could be resident on the multiprocessors.
+///
+/// Unit `1`; in Prometheus `gpu_sm_occupancy_ratio`.
+pub const GPU_SM_OCCUPANCY: Metric = Metric {
+    ordinal: 74,
+    name: "gpu.sm.occupancy",
+    brief: "Share of the warps that could be resident on the multiprocessors.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_INSTANCE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_PROFILE,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_sm_occupancy_ratio",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "dcgm",
+            names: &["DCGM_FI_PROF_SM_OCCUPANCY"],
+        },
+        Upstream {
+            system: "nvml",
+            names: &["NVML_GPM_METRIC_SM_OCCUPANCY"],
+        },
+    ],
+};
+
 /// Temperature of the GPU.
 ///
 /// Unit `Cel`; in Prometheus `gpu_temperature_celsius`.
 pub const GPU_TEMPERATURE: Metric = Metric {
-    ordinal: 28,
+    ordinal: 75,
     name: "gpu.temperature",
     brief: "Temperature of the GPU.",
     unit: "Cel",
@@ -1006,7 +2799,7 @@ pub const GPU_TEMPERATURE: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `gpu_temperature_limit_celsius`.
 pub const GPU_TEMPERATURE_LIMIT: Metric = Metric {
-    ordinal: 29,
+    ordinal: 76,
     name: "gpu.temperature_limit",
     brief: "Temperature at which the GPU does something about it.",
     unit: "Cel",
@@ -1041,11 +2834,40 @@ pub const GPU_TEMPERATURE_LIMIT: Metric = Metric {
     ],
 };
 
+/// How much hotter the GPU may get before it slows down.
+///
+/// Unit `Cel`; in Prometheus `gpu_temperature_margin_celsius`.
+pub const GPU_TEMPERATURE_MARGIN: Metric = Metric {
+    ordinal: 77,
+    name: "gpu.temperature_margin",
+    brief: "How much hotter the GPU may get before it slows down.",
+    unit: "Cel",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "gpu_temperature_margin_celsius",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetMarginTemperature"],
+    }],
+};
+
 /// Why the clocks are lower than they could be: 1 for each reason that holds, 0 for the others.
 ///
 /// Unit `{state}`; in Prometheus `gpu_throttle_active`.
 pub const GPU_THROTTLE_ACTIVE: Metric = Metric {
-    ordinal: 30,
+    ordinal: 78,
     name: "gpu.throttle.active",
     brief: "Why the clocks are lower than they could be: 1 for each reason that holds, 0 for the others.",
     unit: "{state}",
@@ -1084,11 +2906,54 @@ pub const GPU_THROTTLE_ACTIVE: Metric = Metric {
     ],
 };
 
+/// Time in which the clocks were held down, by reason.
+///
+/// Unit `s`; in Prometheus `gpu_throttle_time_seconds_total`.
+pub const GPU_THROTTLE_TIME: Metric = Metric {
+    ordinal: 79,
+    name: "gpu.throttle.time",
+    brief: "Time in which the clocks were held down, by reason.",
+    unit: "s",
+    instrument: Instrument::Counter,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_THROTTLE_REASON,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "gpu_throttle_time_seconds_total",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "dcgm",
+            names: &["DCGM_FI_DEV_POWER_VIOLATION", "DCGM_FI_DEV_THERMAL_VIOLATION"],
+        },
+        Upstream {
+            system: "nvml",
+            names: &[
+                "NVML_FI_DEV_PERF_POLICY_POWER",
+                "NVML_FI_DEV_PERF_POLICY_THERMAL",
+                "nvmlDeviceGetViolationStatus",
+            ],
+        },
+    ],
+};
+
 /// Share of the time in which the GPU was busy.
 ///
 /// Unit `1`; in Prometheus `gpu_utilization_ratio`.
 pub const GPU_UTILIZATION: Metric = Metric {
-    ordinal: 31,
+    ordinal: 80,
     name: "gpu.utilization",
     brief: "Share of the time in which the GPU was busy.",
     unit: "1",
@@ -1137,11 +3002,880 @@ pub const GPU_UTILIZATION: Metric = Metric {
     ],
 };
 
+/// XID errors of the driver, by code; a code that has not come is 0 from the start.
+///
+/// Unit `{error}`; in Prometheus `gpu_xid_errors_total`.
+pub const GPU_XID_ERRORS: Metric = Metric {
+    ordinal: 81,
+    name: "gpu.xid_errors",
+    brief: "XID errors of the driver, by code; a code that has not come is 0 from the start.",
+    unit: "{error}",
+    instrument: Instrument::Counter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_MIG_INSTANCE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_XID_CODE,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "gpu_xid_errors_total",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "dcgm",
+            names: &["DCGM_FI_DEV_XID_ERRORS"],
+        },
+        Upstream {
+            system: "nvml",
+            names: &["NVML_EVENT_TYPE_XID_CRITICAL_ERROR"],
+        },
+    ],
+};
+
+/// Energy that a component has used.
+///
+/// Unit `J`; in Prometheus `hw_energy_joules_total`.
+pub const HW_ENERGY: Metric = Metric {
+    ordinal: 82,
+    name: "hw.energy",
+    brief: "Energy that a component has used.",
+    unit: "J",
+    instrument: Instrument::Counter,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::HW_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_PARENT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_TYPE,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "hw_energy_joules_total",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetTotalEnergyConsumption"],
+    }],
+};
+
+/// Errors of a component.
+///
+/// Unit `{error}`; in Prometheus `hw_errors_total`.
+pub const HW_ERRORS: Metric = Metric {
+    ordinal: 83,
+    name: "hw.errors",
+    brief: "Errors of a component.",
+    unit: "{error}",
+    instrument: Instrument::Counter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::ERROR_TYPE,
+            requirement: Requirement::ConditionallyRequired,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_PARENT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_TYPE,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "hw_errors_total",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &[
+            "nvmlDeviceGetTotalEccErrors",
+            "nvmlDeviceGetPcieReplayCounter",
+            "NVML_EVENT_TYPE_XID_CRITICAL_ERROR",
+            "NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL",
+        ],
+    }],
+};
+
+/// Speed of a fan.
+///
+/// Unit `rpm`; in Prometheus `hw_fan_speed_rpm`.
+pub const HW_FAN_SPEED: Metric = Metric {
+    ordinal: 84,
+    name: "hw.fan.speed",
+    brief: "Speed of a fan.",
+    unit: "rpm",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::HW_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_PARENT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_SENSOR_LOCATION,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "hw_fan_speed_rpm",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetFanSpeedRPM"],
+    }],
+};
+
+/// Speed of a fan as a share of its highest.
+///
+/// Unit `1`; in Prometheus `hw_fan_speed_ratio`.
+pub const HW_FAN_SPEED_RATIO: Metric = Metric {
+    ordinal: 85,
+    name: "hw.fan.speed_ratio",
+    brief: "Speed of a fan as a share of its highest.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::HW_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_PARENT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_SENSOR_LOCATION,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "hw_fan_speed_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetFanSpeed_v2"],
+    }],
+};
+
+/// Bytes that the GPU received and sent.
+///
+/// Unit `By`; in Prometheus `hw_gpu_io_bytes_total`.
+pub const HW_GPU_IO: Metric = Metric {
+    ordinal: 86,
+    name: "hw.gpu.io",
+    brief: "Bytes that the GPU received and sent.",
+    unit: "By",
+    instrument: Instrument::Counter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::HW_DRIVER_VERSION,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_FIRMWARE_VERSION,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_MODEL,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_PARENT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_SERIAL_NUMBER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_VENDOR,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::NETWORK_IO_DIRECTION,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "hw_gpu_io_bytes_total",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &[
+            "NVML_FI_DEV_PCIE_COUNT_TX_BYTES",
+            "NVML_FI_DEV_PCIE_COUNT_RX_BYTES",
+        ],
+    }],
+};
+
+/// Memory of the GPU.
+///
+/// Unit `By`; in Prometheus `hw_gpu_memory_limit_bytes`.
+pub const HW_GPU_MEMORY_LIMIT: Metric = Metric {
+    ordinal: 87,
+    name: "hw.gpu.memory.limit",
+    brief: "Memory of the GPU.",
+    unit: "By",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::HW_DRIVER_VERSION,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_FIRMWARE_VERSION,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_MODEL,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_PARENT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_SERIAL_NUMBER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_VENDOR,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "hw_gpu_memory_limit_bytes",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetMemoryInfo_v2.total"],
+    }],
+};
+
+/// Memory of the GPU in use.
+///
+/// Unit `By`; in Prometheus `hw_gpu_memory_usage_bytes`.
+pub const HW_GPU_MEMORY_USAGE: Metric = Metric {
+    ordinal: 88,
+    name: "hw.gpu.memory.usage",
+    brief: "Memory of the GPU in use.",
+    unit: "By",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::HW_DRIVER_VERSION,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_FIRMWARE_VERSION,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_MODEL,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_PARENT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_SERIAL_NUMBER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_VENDOR,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "hw_gpu_memory_usage_bytes",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetMemoryInfo_v2.used"],
+    }],
+};
+
+/// Share of the memory of the GPU in use.
+///
+/// Unit `1`; in Prometheus `hw_gpu_memory_utilization_ratio`.
+pub const HW_GPU_MEMORY_UTILIZATION: Metric = Metric {
+    ordinal: 89,
+    name: "hw.gpu.memory.utilization",
+    brief: "Share of the memory of the GPU in use.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::HW_DRIVER_VERSION,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_FIRMWARE_VERSION,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_MODEL,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_PARENT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_SERIAL_NUMBER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_VENDOR,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "hw_gpu_memory_utilization_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &[
+            "nvmlDeviceGetMemoryInfo_v2.used",
+            "nvmlDeviceGetMemoryInfo_v2.total",
+        ],
+    }],
+};
+
+/// Share of the time that the GPU spent in a task.
+///
+/// Unit `1`; in Prometheus `hw_gpu_utilization_ratio`.
+pub const HW_GPU_UTILIZATION: Metric = Metric {
+    ordinal: 90,
+    name: "hw.gpu.utilization",
+    brief: "Share of the time that the GPU spent in a task.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::HW_DRIVER_VERSION,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_FIRMWARE_VERSION,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_GPU_TASK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_MODEL,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_PARENT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_SERIAL_NUMBER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_VENDOR,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "hw_gpu_utilization_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &[
+            "nvmlDeviceGetUtilizationRates.gpu",
+            "nvmlDeviceGetEncoderUtilization",
+            "nvmlDeviceGetDecoderUtilization",
+        ],
+    }],
+};
+
+/// Bytes in a second that a port can carry.
+///
+/// Unit `By/s`; in Prometheus `hw_network_bandwidth_limit_bytes_per_second`.
+pub const HW_NETWORK_BANDWIDTH_LIMIT: Metric = Metric {
+    ordinal: 91,
+    name: "hw.network.bandwidth.limit",
+    brief: "Bytes in a second that a port can carry.",
+    unit: "By/s",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::HW_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_PARENT,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "hw_network_bandwidth_limit_bytes_per_second",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["NVML_FI_DEV_NVLINK_GET_SPEED"],
+    }],
+};
+
+/// Bytes that a port received and sent; an NVLink is a port of its GPU.
+///
+/// Unit `By`; in Prometheus `hw_network_io_bytes_total`.
+pub const HW_NETWORK_IO: Metric = Metric {
+    ordinal: 92,
+    name: "hw.network.io",
+    brief: "Bytes that a port received and sent; an NVLink is a port of its GPU.",
+    unit: "By",
+    instrument: Instrument::Counter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::HW_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_PARENT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::NETWORK_IO_DIRECTION,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "hw_network_io_bytes_total",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &[
+            "NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX",
+            "NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX",
+        ],
+    }],
+};
+
+/// Whether a port is up: 1 if so, else 0.
+///
+/// Unit `1`; in Prometheus `hw_network_up`.
+pub const HW_NETWORK_UP: Metric = Metric {
+    ordinal: 93,
+    name: "hw.network.up",
+    brief: "Whether a port is up: 1 if so, else 0.",
+    unit: "1",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::HW_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_PARENT,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "hw_network_up",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetNvLinkState"],
+    }],
+};
+
+/// Power that a component draws.
+///
+/// Unit `W`; in Prometheus `hw_power_watts`.
+pub const HW_POWER: Metric = Metric {
+    ordinal: 94,
+    name: "hw.power",
+    brief: "Power that a component draws.",
+    unit: "W",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::HW_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_PARENT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_TYPE,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "hw_power_watts",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["NVML_FI_DEV_POWER_INSTANT", "NVML_FI_DEV_POWER_AVERAGE"],
+    }],
+};
+
+/// State of a component: 1 for the present state, 0 for the others.
+///
+/// Unit `1`; in Prometheus `hw_status`.
+pub const HW_STATUS: Metric = Metric {
+    ordinal: 95,
+    name: "hw.status",
+    brief: "State of a component: 1 for the present state, 0 for the others.",
+    unit: "1",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::HW_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_PARENT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_STATE,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_TYPE,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "hw_status",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &[
+            "NVML_FI_DEV_GET_GPU_RECOVERY_ACTION",
+            "NVML_FI_DEV_REMAPPED_FAILURE",
+            "NVML_FI_DEV_REMAPPED_PENDING",
+            "NVML_ERROR_GPU_IS_LOST",
+        ],
+    }],
+};
+
+/// Temperature of a component.
+///
+/// Unit `Cel`; in Prometheus `hw_temperature_celsius`.
+pub const HW_TEMPERATURE: Metric = Metric {
+    ordinal: 96,
+    name: "hw.temperature",
+    brief: "Temperature of a component.",
+    unit: "Cel",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::HW_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_PARENT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_SENSOR_LOCATION,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "hw_temperature_celsius",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetTemperature", "NVML_FI_DEV_MEMORY_TEMP"],
+    }],
+};
+
+/// Temperature limit of a component.
+///
+/// Unit `Cel`; in Prometheus `hw_temperature_limit_celsius`.
+pub const HW_TEMPERATURE_LIMIT: Metric = Metric {
+    ordinal: 97,
+    name: "hw.temperature.limit",
+    brief: "Temperature limit of a component.",
+    unit: "Cel",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::HW_ID,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_LIMIT_TYPE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_PARENT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::HW_SENSOR_LOCATION,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "hw_temperature_limit_celsius",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nvml",
+        names: &["nvmlDeviceGetTemperatureThreshold"],
+    }],
+};
+
+/// Tokens of a completion.
+///
+/// Unit `{token}`; in Prometheus `inference_completion_tokens`.
+pub const INFERENCE_COMPLETION_TOKENS: Metric = Metric {
+    ordinal: 98,
+    name: "inference.completion_tokens",
+    brief: "Tokens of a completion.",
+    unit: "{token}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::INFERENCE_STATISTIC,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "inference_completion_tokens",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "torchspec",
+        names: &["inference/completion_tokens_avg"],
+    }],
+};
+
+/// Time from a request to its last token.
+///
+/// Unit `s`; in Prometheus `inference_latency_seconds`.
+pub const INFERENCE_LATENCY: Metric = Metric {
+    ordinal: 99,
+    name: "inference.latency",
+    brief: "Time from a request to its last token.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[AttributeUse {
+        attribute: &attribute::INFERENCE_STATISTIC,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "inference_latency_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "torchspec",
+        names: &[
+            "inference/e2e_latency_avg",
+            "inference/e2e_latency_min",
+            "inference/e2e_latency_max",
+        ],
+    }],
+};
+
+/// Tokens of a prompt.
+///
+/// Unit `{token}`; in Prometheus `inference_prompt_tokens`.
+pub const INFERENCE_PROMPT_TOKENS: Metric = Metric {
+    ordinal: 100,
+    name: "inference.prompt_tokens",
+    brief: "Tokens of a prompt.",
+    unit: "{token}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::INFERENCE_STATISTIC,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "inference_prompt_tokens",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "torchspec",
+        names: &["inference/prompt_tokens_avg"],
+    }],
+};
+
+/// Draft tokens that the target model accepts in a row.
+///
+/// Unit `{token}`; in Prometheus `inference_speculative_accept_length`.
+pub const INFERENCE_SPECULATIVE_ACCEPT_LENGTH: Metric = Metric {
+    ordinal: 101,
+    name: "inference.speculative.accept_length",
+    brief: "Draft tokens that the target model accepts in a row.",
+    unit: "{token}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::INFERENCE_STATISTIC,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "inference_speculative_accept_length",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "torchspec",
+        names: &["inference/spec_accept_length_avg"],
+    }],
+};
+
+/// Share of the draft tokens that the target model accepts.
+///
+/// Unit `1`; in Prometheus `inference_speculative_accept_ratio`.
+pub const INFERENCE_SPECULATIVE_ACCEPT_RATIO: Metric = Metric {
+    ordinal: 102,
+    name: "inference.speculative.accept_ratio",
+    brief: "Share of the draft tokens that the target model accepts.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::INFERENCE_STATISTIC,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "inference_speculative_accept_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "torchspec",
+        names: &["inference/spec_accept_rate_avg"],
+    }],
+};
+
 /// Memory that the compiler expects a step to need.
 ///
 /// Unit `By`; in Prometheus `memory_estimate_size_bytes`.
 pub const MEMORY_ESTIMATE_SIZE: Metric = Metric {
-    ordinal: 32,
+    ordinal: 103,
     name: "memory.estimate.size",
     brief: "Memory that the compiler expects a step to need.",
     unit: "By",
@@ -1170,7 +3904,7 @@ pub const MEMORY_ESTIMATE_SIZE: Metric = Metric {
 ///
 /// Unit `{retry}`; in Prometheus `memory_framework_alloc_retries_total`.
 pub const MEMORY_FRAMEWORK_ALLOC_RETRIES: Metric = Metric {
-    ordinal: 33,
+    ordinal: 104,
     name: "memory.framework.alloc_retries",
     brief: "Allocations that succeeded only after the allocator had freed its caches.",
     unit: "{retry}",
@@ -1193,7 +3927,7 @@ pub const MEMORY_FRAMEWORK_ALLOC_RETRIES: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_allocated_bytes`.
 pub const MEMORY_FRAMEWORK_ALLOCATED: Metric = Metric {
-    ordinal: 34,
+    ordinal: 105,
     name: "memory.framework.allocated",
     brief: "Bytes that the framework's allocator has handed out.",
     unit: "By",
@@ -1234,7 +3968,7 @@ pub const MEMORY_FRAMEWORK_ALLOCATED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_limit_bytes`.
 pub const MEMORY_FRAMEWORK_LIMIT: Metric = Metric {
-    ordinal: 35,
+    ordinal: 106,
     name: "memory.framework.limit",
     brief: "Bytes that the framework's allocator may hold.",
     unit: "By",
@@ -1263,7 +3997,7 @@ pub const MEMORY_FRAMEWORK_LIMIT: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `memory_framework_ooms_total`.
 pub const MEMORY_FRAMEWORK_OOMS: Metric = Metric {
-    ordinal: 36,
+    ordinal: 107,
     name: "memory.framework.ooms",
     brief: "Allocations that failed for want of memory.",
     unit: "{error}",
@@ -1286,7 +4020,7 @@ pub const MEMORY_FRAMEWORK_OOMS: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_peak_bytes`.
 pub const MEMORY_FRAMEWORK_PEAK: Metric = Metric {
-    ordinal: 37,
+    ordinal: 108,
     name: "memory.framework.peak",
     brief: "Largest number of bytes that the framework's allocator has handed out at once.",
     unit: "By",
@@ -1319,7 +4053,7 @@ pub const MEMORY_FRAMEWORK_PEAK: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_reserved_bytes`.
 pub const MEMORY_FRAMEWORK_RESERVED: Metric = Metric {
-    ordinal: 38,
+    ordinal: 109,
     name: "memory.framework.reserved",
     brief: "Bytes that the framework's allocator holds.",
     unit: "By",
@@ -1348,7 +4082,7 @@ pub const MEMORY_FRAMEWORK_RESERVED: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `memory_framework_utilization_ratio`.
 pub const MEMORY_FRAMEWORK_UTILIZATION: Metric = Metric {
-    ordinal: 39,
+    ordinal: 110,
     name: "memory.framework.utilization",
     brief: "Share of the device's memory that the framework's allocator has needed.",
     unit: "1",
@@ -1381,7 +4115,7 @@ pub const MEMORY_FRAMEWORK_UTILIZATION: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_host_limit_bytes`.
 pub const MEMORY_HOST_LIMIT: Metric = Metric {
-    ordinal: 40,
+    ordinal: 111,
     name: "memory.host.limit",
     brief: "Memory of the host.",
     unit: "By",
@@ -1407,7 +4141,7 @@ pub const MEMORY_HOST_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_host_used_bytes`.
 pub const MEMORY_HOST_USED: Metric = Metric {
-    ordinal: 41,
+    ordinal: 112,
     name: "memory.host.used",
     brief: "Memory of the host in use.",
     unit: "By",
@@ -1433,7 +4167,7 @@ pub const MEMORY_HOST_USED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_segment_size_bytes`.
 pub const MEMORY_SEGMENT_SIZE: Metric = Metric {
-    ordinal: 42,
+    ordinal: 113,
     name: "memory.segment.size",
     brief: "Size of an allocator segment.",
     unit: "By",
@@ -1470,7 +4204,7 @@ pub const MEMORY_SEGMENT_SIZE: Metric = Metric {
 ///
 /// Unit `{expert}`; in Prometheus `moe_active_experts`.
 pub const MOE_ACTIVE_EXPERTS: Metric = Metric {
-    ordinal: 43,
+    ordinal: 114,
     name: "moe.active_experts",
     brief: "Experts that receive tokens, averaged over layers.",
     unit: "{expert}",
@@ -1490,7 +4224,7 @@ pub const MOE_ACTIVE_EXPERTS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `moe_aux_loss`.
 pub const MOE_AUX_LOSS: Metric = Metric {
-    ordinal: 44,
+    ordinal: 115,
     name: "moe.aux_loss",
     brief: "Load-balancing loss of the router, summed over layers.",
     unit: "{loss}",
@@ -1516,7 +4250,7 @@ pub const MOE_AUX_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_expert_balance_ratio`.
 pub const MOE_EXPERT_BALANCE: Metric = Metric {
-    ordinal: 45,
+    ordinal: 116,
     name: "moe.expert_balance",
     brief: "Tokens of the least busy expert over those of the busiest.",
     unit: "1",
@@ -1536,7 +4270,7 @@ pub const MOE_EXPERT_BALANCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_expert_utilization_ratio`.
 pub const MOE_EXPERT_UTILIZATION: Metric = Metric {
-    ordinal: 46,
+    ordinal: 117,
     name: "moe.expert_utilization",
     brief: "Share of the experts that receive tokens, averaged over layers.",
     unit: "1",
@@ -1556,7 +4290,7 @@ pub const MOE_EXPERT_UTILIZATION: Metric = Metric {
 ///
 /// Unit `{variation}`; in Prometheus `moe_load_cv`.
 pub const MOE_LOAD_CV: Metric = Metric {
-    ordinal: 47,
+    ordinal: 118,
     name: "moe.load_cv",
     brief: "Standard deviation of the tokens of an expert over their mean.",
     unit: "{variation}",
@@ -1576,7 +4310,7 @@ pub const MOE_LOAD_CV: Metric = Metric {
 ///
 /// Unit `{imbalance}`; in Prometheus `moe_load_imbalance`.
 pub const MOE_LOAD_IMBALANCE: Metric = Metric {
-    ordinal: 48,
+    ordinal: 119,
     name: "moe.load_imbalance",
     brief: "Tokens of the busiest expert over the mean, averaged over layers; 1 is perfect.",
     unit: "{imbalance}",
@@ -1596,7 +4330,7 @@ pub const MOE_LOAD_IMBALANCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_max_expert_fraction_ratio`.
 pub const MOE_MAX_EXPERT_FRACTION: Metric = Metric {
-    ordinal: 49,
+    ordinal: 120,
     name: "moe.max_expert_fraction",
     brief: "Share of the tokens that goes to the busiest expert.",
     unit: "1",
@@ -1616,7 +4350,7 @@ pub const MOE_MAX_EXPERT_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_min_active_expert_fraction_ratio`.
 pub const MOE_MIN_ACTIVE_EXPERT_FRACTION: Metric = Metric {
-    ordinal: 50,
+    ordinal: 121,
     name: "moe.min_active_expert_fraction",
     brief: "Share of the tokens that goes to the least busy expert with any.",
     unit: "1",
@@ -1639,7 +4373,7 @@ pub const MOE_MIN_ACTIVE_EXPERT_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_router_confidence_ratio`.
 pub const MOE_ROUTER_CONFIDENCE: Metric = Metric {
-    ordinal: 51,
+    ordinal: 122,
     name: "moe.router_confidence",
     brief: "Mean share of the probability that the router gives to its first choice.",
     unit: "1",
@@ -1659,7 +4393,7 @@ pub const MOE_ROUTER_CONFIDENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_router_entropy_ratio`.
 pub const MOE_ROUTER_ENTROPY: Metric = Metric {
-    ordinal: 52,
+    ordinal: 123,
     name: "moe.router_entropy",
     brief: "Entropy of the router, as a share of the largest possible.",
     unit: "1",
@@ -1679,7 +4413,7 @@ pub const MOE_ROUTER_ENTROPY: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `moe_z_loss`.
 pub const MOE_Z_LOSS: Metric = Metric {
-    ordinal: 53,
+    ordinal: 124,
     name: "moe.z_loss",
     brief: "Regularization of the router logits, summed over layers.",
     unit: "{loss}",
@@ -1701,11 +4435,1895 @@ pub const MOE_Z_LOSS: Metric = Metric {
     ],
 };
 
+/// Time that the actor had nothing to do between two micro-batches.
+///
+/// Unit `s`; in Prometheus `perf_actor_gap_time_seconds`.
+pub const PERF_ACTOR_GAP_TIME: Metric = Metric {
+    ordinal: 125,
+    name: "perf.actor_gap_time",
+    brief: "Time that the actor had nothing to do between two micro-batches.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[AttributeUse {
+        attribute: &attribute::PERF_STATISTIC,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "perf_actor_gap_time_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["perf/train/sum/actor_gap_time", "perf/train/mean/actor_gap_time"],
+    }],
+};
+
+/// Time of a step spent in the optimizer steps of the actor.
+///
+/// Unit `s`; in Prometheus `perf_actor_train_step_time_seconds`.
+pub const PERF_ACTOR_TRAIN_STEP_TIME: Metric = Metric {
+    ordinal: 126,
+    name: "perf.actor_train_step_time",
+    brief: "Time of a step spent in the optimizer steps of the actor.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[AttributeUse {
+        attribute: &attribute::PERF_STATISTIC,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "perf_actor_train_step_time_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &[
+            "perf/train/sum/actor_train_step_time",
+            "perf/train/mean/actor_train_step_time",
+        ],
+    }],
+};
+
+/// Time of a step spent in training the actor, evaluation included.
+///
+/// Unit `s`; in Prometheus `perf_actor_train_time_seconds`.
+pub const PERF_ACTOR_TRAIN_TIME: Metric = Metric {
+    ordinal: 127,
+    name: "perf.actor_train_time",
+    brief: "Time of a step spent in training the actor, evaluation included.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[AttributeUse {
+        attribute: &attribute::PERF_STATISTIC,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "perf_actor_train_time_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &[
+            "perf/train/sum/actor_train_time",
+            "perf/train/mean/actor_train_time",
+        ],
+    }],
+};
+
+/// Time that generation waited because the sample pool was full.
+///
+/// Unit `s`; in Prometheus `perf_backpressure_wait_seconds`.
+pub const PERF_BACKPRESSURE_WAIT: Metric = Metric {
+    ordinal: 128,
+    name: "perf.backpressure_wait",
+    brief: "Time that generation waited because the sample pool was full.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[],
+    prometheus_name: "perf_backpressure_wait_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "torchspec",
+        names: &["Pool capacity available after"],
+    }],
+};
+
+/// Time of a step spent in the backward pass.
+///
+/// Unit `s`; in Prometheus `perf_backward_time_seconds`.
+pub const PERF_BACKWARD_TIME: Metric = Metric {
+    ordinal: 129,
+    name: "perf.backward_time",
+    brief: "Time of a step spent in the backward pass.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[AttributeUse {
+        attribute: &attribute::PERF_CLOCK,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "perf_backward_time_seconds",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "one_logger",
+            names: &["avg_backward_time_sec"],
+        },
+        Upstream {
+            system: "torchspec",
+            names: &["perf/backward_time", "TIMING bwd="],
+        },
+    ],
+};
+
+/// Time between the training on one micro-batch and the reference model on the next.
+///
+/// Unit `s`; in Prometheus `perf_between_micro_batch_gap_time_seconds`.
+pub const PERF_BETWEEN_MICRO_BATCH_GAP_TIME: Metric = Metric {
+    ordinal: 130,
+    name: "perf.between_micro_batch_gap_time",
+    brief: "Time between the training on one micro-batch and the reference model on the next.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[AttributeUse {
+        attribute: &attribute::PERF_STATISTIC,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "perf_between_micro_batch_gap_time_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &[
+            "perf/train/sum/between_micro_batch_gap_time",
+            "perf/train/mean/between_micro_batch_gap_time",
+        ],
+    }],
+};
+
+/// What holds the pipeline back: 1 for the present verdict, 0 for the others.
+///
+/// Unit `{state}`; in Prometheus `perf_bottleneck`.
+pub const PERF_BOTTLENECK: Metric = Metric {
+    ordinal: 131,
+    name: "perf.bottleneck",
+    brief: "What holds the pipeline back: 1 for the present verdict, 0 for the others.",
+    unit: "{state}",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::PERF_BOTTLENECK,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "perf_bottleneck",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["derive"],
+    }],
+};
+
+/// Time that training stood still for a checkpoint.
+///
+/// Unit `s`; in Prometheus `perf_checkpoint_time_seconds`.
+pub const PERF_CHECKPOINT_TIME: Metric = Metric {
+    ordinal: 132,
+    name: "perf.checkpoint_time",
+    brief: "Time that training stood still for a checkpoint.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[],
+    prometheus_name: "perf_checkpoint_time_seconds",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "one_logger",
+            names: &["save_checkpoint_sync_time"],
+        },
+        Upstream {
+            system: "pulsetrain",
+            names: &["client"],
+        },
+    ],
+};
+
+/// Time of a step that the device spent in forward, backward and optimizer.
+///
+/// Unit `s`; in Prometheus `perf_compute_time_seconds`.
+pub const PERF_COMPUTE_TIME: Metric = Metric {
+    ordinal: 133,
+    name: "perf.compute_time",
+    brief: "Time of a step that the device spent in forward, backward and optimizer.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[AttributeUse {
+        attribute: &attribute::PERF_CLOCK,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "perf_compute_time_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "torchspec",
+        names: &["perf/compute_time", "TIMING compute="],
+    }],
+};
+
+/// Time of a step spent in the data iterator.
+///
+/// Unit `s`; in Prometheus `perf_data_time_seconds`.
+pub const PERF_DATA_TIME: Metric = Metric {
+    ordinal: 134,
+    name: "perf.data_time",
+    brief: "Time of a step spent in the data iterator.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[AttributeUse {
+        attribute: &attribute::PERF_CLOCK,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "perf_data_time_seconds",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "one_logger",
+            names: &["avg_dataloader_time_sec"],
+        },
+        Upstream {
+            system: "torchspec",
+            names: &["perf/data_time", "TIMING data="],
+        },
+        Upstream {
+            system: "torchtitan",
+            names: &["time_metrics/data_loading(s)"],
+        },
+    ],
+};
+
+/// Time that training waited until there were samples enough for a step.
+///
+/// Unit `s`; in Prometheus `perf_dispatch_wait_seconds`.
+pub const PERF_DISPATCH_WAIT: Metric = Metric {
+    ordinal: 135,
+    name: "perf.dispatch_wait",
+    brief: "Time that training waited until there were samples enough for a step.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[],
+    prometheus_name: "perf_dispatch_wait_seconds",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "torchspec",
+            names: &["perf/dispatch_wait", "TIMING dispatch=", "wait="],
+        },
+        Upstream {
+            system: "tunix",
+            names: &["queue"],
+        },
+    ],
+};
+
+/// Time from the start of a step until its first rollout was done.
+///
+/// Unit `s`; in Prometheus `perf_first_micro_batch_rollout_time_seconds`.
+pub const PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME: Metric = Metric {
+    ordinal: 136,
+    name: "perf.first_micro_batch_rollout_time",
+    brief: "Time from the start of a step until its first rollout was done.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[],
+    prometheus_name: "perf_first_micro_batch_rollout_time_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["perf/train/first_micro_batch_rollout_time"],
+    }],
+};
+
+/// Time of a step spent in the forward pass.
+///
+/// Unit `s`; in Prometheus `perf_forward_time_seconds`.
+pub const PERF_FORWARD_TIME: Metric = Metric {
+    ordinal: 137,
+    name: "perf.forward_time",
+    brief: "Time of a step spent in the forward pass.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[AttributeUse {
+        attribute: &attribute::PERF_CLOCK,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "perf_forward_time_seconds",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "one_logger",
+            names: &["avg_forward_time_sec"],
+        },
+        Upstream {
+            system: "torchspec",
+            names: &["perf/forward_time", "TIMING fwd="],
+        },
+    ],
+};
+
+/// Wall time of a step of reinforcement learning, from the first rollout to the new weights.
+///
+/// Unit `s`; in Prometheus `perf_global_step_time_seconds`.
+pub const PERF_GLOBAL_STEP_TIME: Metric = Metric {
+    ordinal: 138,
+    name: "perf.global_step_time",
+    brief: "Wall time of a step of reinforcement learning, from the first rollout to the new weights.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[],
+    prometheus_name: "perf_global_step_time_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["perf/train/global_step_time"],
+    }],
+};
+
+/// Time of one batch of an inference engine.
+///
+/// Unit `s`; in Prometheus `perf_infer_batch_time_seconds`.
+pub const PERF_INFER_BATCH_TIME: Metric = Metric {
+    ordinal: 139,
+    name: "perf.infer_batch_time",
+    brief: "Time of one batch of an inference engine.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[AttributeUse {
+        attribute: &attribute::PERF_STATISTIC,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "perf_infer_batch_time_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "torchspec",
+        names: &["perf/infer_batch_time"],
+    }],
+};
+
+/// Samples in a second that inference could give if training took them all.
+///
+/// Unit `{sample}/s`; in Prometheus `perf_infer_capacity_per_second`.
+pub const PERF_INFER_CAPACITY: Metric = Metric {
+    ordinal: 140,
+    name: "perf.infer_capacity",
+    brief: "Samples in a second that inference could give if training took them all.",
+    unit: "{sample}/s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "perf_infer_capacity_per_second",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "torchspec",
+        names: &["perf/infer_capacity", "I="],
+    }],
+};
+
+/// Time of a step spent in the actor before its update.
+///
+/// Unit `s`; in Prometheus `perf_old_actor_inference_time_seconds`.
+pub const PERF_OLD_ACTOR_INFERENCE_TIME: Metric = Metric {
+    ordinal: 141,
+    name: "perf.old_actor_inference_time",
+    brief: "Time of a step spent in the actor before its update.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[AttributeUse {
+        attribute: &attribute::PERF_STATISTIC,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "perf_old_actor_inference_time_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["old_actor_inference"],
+    }],
+};
+
+/// Time of a step spent in the optimizer.
+///
+/// Unit `s`; in Prometheus `perf_optimizer_time_seconds`.
+pub const PERF_OPTIMIZER_TIME: Metric = Metric {
+    ordinal: 142,
+    name: "perf.optimizer_time",
+    brief: "Time of a step spent in the optimizer.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[AttributeUse {
+        attribute: &attribute::PERF_CLOCK,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "perf_optimizer_time_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "torchspec",
+        names: &["perf/optimizer_time", "TIMING opt="],
+    }],
+};
+
+/// Time that the reference model had nothing to do between two micro-batches.
+///
+/// Unit `s`; in Prometheus `perf_refer_gap_time_seconds`.
+pub const PERF_REFER_GAP_TIME: Metric = Metric {
+    ordinal: 143,
+    name: "perf.refer_gap_time",
+    brief: "Time that the reference model had nothing to do between two micro-batches.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[AttributeUse {
+        attribute: &attribute::PERF_STATISTIC,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "perf_refer_gap_time_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["perf/train/sum/refer_gap_time", "perf/train/mean/refer_gap_time"],
+    }],
+};
+
+/// Time of a step spent in the reference model.
+///
+/// Unit `s`; in Prometheus `perf_refer_inference_time_seconds`.
+pub const PERF_REFER_INFERENCE_TIME: Metric = Metric {
+    ordinal: 144,
+    name: "perf.refer_inference_time",
+    brief: "Time of a step spent in the reference model.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[AttributeUse {
+        attribute: &attribute::PERF_STATISTIC,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "perf_refer_inference_time_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &[
+            "perf/train/sum/refer_inference_time",
+            "perf/train/mean/refer_inference_time",
+        ],
+    }],
+};
+
+/// Time that the rollout engines had nothing to do before the new weights came.
+///
+/// Unit `s`; in Prometheus `perf_rollout_idle_time_seconds`.
+pub const PERF_ROLLOUT_IDLE_TIME: Metric = Metric {
+    ordinal: 145,
+    name: "perf.rollout_idle_time",
+    brief: "Time that the rollout engines had nothing to do before the new weights came.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[],
+    prometheus_name: "perf_rollout_idle_time_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["perf/train/rollout_idle_time"],
+    }],
+};
+
+/// Time of a step spent in rollouts.
+///
+/// Unit `s`; in Prometheus `perf_rollout_time_seconds`.
+pub const PERF_ROLLOUT_TIME: Metric = Metric {
+    ordinal: 146,
+    name: "perf.rollout_time",
+    brief: "Time of a step spent in rollouts.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[AttributeUse {
+        attribute: &attribute::PERF_STATISTIC,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "perf_rollout_time_seconds",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "nemo_lens",
+            names: &["rl.rollout.duration_ms", "rl.generation.duration_ms"],
+        },
+        Upstream {
+            system: "tunix",
+            names: &["perf/train/sum/rollout_time", "perf/train/mean/rollout_time"],
+        },
+    ],
+};
+
+/// Samples that wait for training.
+///
+/// Unit `{sample}`; in Prometheus `perf_sample_pool_size`.
+pub const PERF_SAMPLE_POOL_SIZE: Metric = Metric {
+    ordinal: 147,
+    name: "perf.sample_pool_size",
+    brief: "Samples that wait for training.",
+    unit: "{sample}",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "perf_sample_pool_size",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "torchspec",
+        names: &["pool="],
+    }],
+};
+
+/// Wall time of a training step that takes its data from a queue: waiting for data, compute and optimizer.
+///
+/// Unit `s`; in Prometheus `perf_step_time_seconds`.
+pub const PERF_STEP_TIME: Metric = Metric {
+    ordinal: 148,
+    name: "perf.step_time",
+    brief: "Wall time of a training step that takes its data from a queue: waiting for data, compute and optimizer.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[],
+    prometheus_name: "perf_step_time_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "torchspec",
+        names: &["perf/step_time", "TIMING step="],
+    }],
+};
+
+/// Samples in a second that really went through the pipeline.
+///
+/// Unit `{sample}/s`; in Prometheus `perf_throughput_per_second`.
+pub const PERF_THROUGHPUT: Metric = Metric {
+    ordinal: 149,
+    name: "perf.throughput",
+    brief: "Samples in a second that really went through the pipeline.",
+    unit: "{sample}/s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "perf_throughput_per_second",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "torchspec",
+        names: &["thru="],
+    }],
+};
+
+/// Samples in a second that training could take if there were always some.
+///
+/// Unit `{sample}/s`; in Prometheus `perf_train_capacity_per_second`.
+pub const PERF_TRAIN_CAPACITY: Metric = Metric {
+    ordinal: 150,
+    name: "perf.train_capacity",
+    brief: "Samples in a second that training could take if there were always some.",
+    unit: "{sample}/s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "perf_train_capacity_per_second",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "torchspec",
+        names: &["perf/train_capacity", "T="],
+    }],
+};
+
+/// Time spent in bringing the new weights to the rollout engines.
+///
+/// Unit `s`; in Prometheus `perf_weight_sync_time_seconds`.
+pub const PERF_WEIGHT_SYNC_TIME: Metric = Metric {
+    ordinal: 151,
+    name: "perf.weight_sync_time",
+    brief: "Time spent in bringing the new weights to the rollout engines.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[],
+    prometheus_name: "perf_weight_sync_time_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["perf/train/weight_sync_time"],
+    }],
+};
+
+/// Points, spans and events that came in.
+///
+/// Unit `{item}`; in Prometheus `pulsetrain_accepted_items_total`.
+pub const PULSETRAIN_ACCEPTED_ITEMS: Metric = Metric {
+    ordinal: 152,
+    name: "pulsetrain.accepted_items",
+    brief: "Points, spans and events that came in.",
+    unit: "{item}",
+    instrument: Instrument::Counter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::PULSETRAIN_SIGNAL,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::PULSETRAIN_SOURCE_NAME,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "pulsetrain_accepted_items_total",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["agent"],
+    }],
+};
+
+/// Points, spans and events that a sink has delivered.
+///
+/// Unit `{item}`; in Prometheus `pulsetrain_delivered_items_total`.
+pub const PULSETRAIN_DELIVERED_ITEMS: Metric = Metric {
+    ordinal: 153,
+    name: "pulsetrain.delivered_items",
+    brief: "Points, spans and events that a sink has delivered.",
+    unit: "{item}",
+    instrument: Instrument::Counter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::PULSETRAIN_SIGNAL,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::PULSETRAIN_SINK_NAME,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "pulsetrain_delivered_items_total",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["agent"],
+    }],
+};
+
+/// Points, spans and events that were dropped.
+///
+/// Unit `{item}`; in Prometheus `pulsetrain_dropped_items_total`.
+pub const PULSETRAIN_DROPPED_ITEMS: Metric = Metric {
+    ordinal: 154,
+    name: "pulsetrain.dropped_items",
+    brief: "Points, spans and events that were dropped.",
+    unit: "{item}",
+    instrument: Instrument::Counter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::PULSETRAIN_DROP_REASON,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::PULSETRAIN_SIGNAL,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::PULSETRAIN_SINK_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PULSETRAIN_SOURCE_NAME,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "pulsetrain_dropped_items_total",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["agent"],
+    }],
+};
+
+/// Time of one delivery, with its retries.
+///
+/// Unit `s`; in Prometheus `pulsetrain_export_duration_seconds`.
+pub const PULSETRAIN_EXPORT_DURATION: Metric = Metric {
+    ordinal: 155,
+    name: "pulsetrain.export.duration",
+    brief: "Time of one delivery, with its retries.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::ERROR_TYPE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PULSETRAIN_SIGNAL,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PULSETRAIN_SINK_NAME,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "pulsetrain_export_duration_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["agent"],
+    }],
+};
+
+/// Points, spans and events that wait for a sink.
+///
+/// Unit `{item}`; in Prometheus `pulsetrain_queue_items`.
+pub const PULSETRAIN_QUEUE_ITEMS: Metric = Metric {
+    ordinal: 156,
+    name: "pulsetrain.queue.items",
+    brief: "Points, spans and events that wait for a sink.",
+    unit: "{item}",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::PULSETRAIN_SIGNAL,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PULSETRAIN_SINK_NAME,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "pulsetrain_queue_items",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["agent"],
+    }],
+};
+
+/// Batches that wait for a sink.
+///
+/// Unit `{batch}`; in Prometheus `pulsetrain_queue_length`.
+pub const PULSETRAIN_QUEUE_LENGTH: Metric = Metric {
+    ordinal: 157,
+    name: "pulsetrain.queue.length",
+    brief: "Batches that wait for a sink.",
+    unit: "{batch}",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::PULSETRAIN_SINK_NAME,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "pulsetrain_queue_length",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["agent"],
+    }],
+};
+
+/// Bytes that may wait for a sink.
+///
+/// Unit `By`; in Prometheus `pulsetrain_queue_limit_bytes`.
+pub const PULSETRAIN_QUEUE_LIMIT: Metric = Metric {
+    ordinal: 158,
+    name: "pulsetrain.queue.limit",
+    brief: "Bytes that may wait for a sink.",
+    unit: "By",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::PULSETRAIN_SINK_NAME,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "pulsetrain_queue_limit_bytes",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["agent"],
+    }],
+};
+
+/// Bytes that wait for a sink.
+///
+/// Unit `By`; in Prometheus `pulsetrain_queue_size_bytes`.
+pub const PULSETRAIN_QUEUE_SIZE: Metric = Metric {
+    ordinal: 159,
+    name: "pulsetrain.queue.size",
+    brief: "Bytes that wait for a sink.",
+    unit: "By",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::PULSETRAIN_SINK_NAME,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "pulsetrain_queue_size_bytes",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["agent"],
+    }],
+};
+
+/// Deliveries that were tried again.
+///
+/// Unit `{retry}`; in Prometheus `pulsetrain_retries_total`.
+pub const PULSETRAIN_RETRIES: Metric = Metric {
+    ordinal: 160,
+    name: "pulsetrain.retries",
+    brief: "Deliveries that were tried again.",
+    unit: "{retry}",
+    instrument: Instrument::Counter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::ERROR_TYPE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PULSETRAIN_SINK_NAME,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "pulsetrain_retries_total",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["agent"],
+    }],
+};
+
+/// Series that the agent keeps.
+///
+/// Unit `{series}`; in Prometheus `pulsetrain_series_active`.
+pub const PULSETRAIN_SERIES_ACTIVE: Metric = Metric {
+    ordinal: 161,
+    name: "pulsetrain.series.active",
+    brief: "Series that the agent keeps.",
+    unit: "{series}",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::PULSETRAIN_SINK_NAME,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "pulsetrain_series_active",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["agent"],
+    }],
+};
+
+/// Series that the agent may keep.
+///
+/// Unit `{series}`; in Prometheus `pulsetrain_series_limit`.
+pub const PULSETRAIN_SERIES_LIMIT: Metric = Metric {
+    ordinal: 162,
+    name: "pulsetrain.series.limit",
+    brief: "Series that the agent may keep.",
+    unit: "{series}",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::PULSETRAIN_SINK_NAME,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "pulsetrain_series_limit",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["agent"],
+    }],
+};
+
+/// Records of a source that were not understood.
+///
+/// Unit `{record}`; in Prometheus `pulsetrain_skipped_records_total`.
+pub const PULSETRAIN_SKIPPED_RECORDS: Metric = Metric {
+    ordinal: 163,
+    name: "pulsetrain.skipped_records",
+    brief: "Records of a source that were not understood.",
+    unit: "{record}",
+    instrument: Instrument::Counter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::PULSETRAIN_SKIP_REASON,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::PULSETRAIN_SOURCE_NAME,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "pulsetrain_skipped_records_total",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["agent"],
+    }],
+};
+
+/// Time of one reading of a source.
+///
+/// Unit `s`; in Prometheus `pulsetrain_source_duration_seconds`.
+pub const PULSETRAIN_SOURCE_DURATION: Metric = Metric {
+    ordinal: 164,
+    name: "pulsetrain.source.duration",
+    brief: "Time of one reading of a source.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::ERROR_TYPE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PULSETRAIN_SOURCE_NAME,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "pulsetrain_source_duration_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["agent"],
+    }],
+};
+
+/// How old the newest item of a source is.
+///
+/// Unit `s`; in Prometheus `pulsetrain_source_lag_seconds`.
+pub const PULSETRAIN_SOURCE_LAG: Metric = Metric {
+    ordinal: 165,
+    name: "pulsetrain.source.lag",
+    brief: "How old the newest item of a source is.",
+    unit: "s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::PULSETRAIN_SOURCE_NAME,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "pulsetrain_source_lag_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["agent"],
+    }],
+};
+
+/// Unix time of the last reading of a source that succeeded.
+///
+/// Unit `s`; in Prometheus `pulsetrain_source_last_success_time_seconds`.
+pub const PULSETRAIN_SOURCE_LAST_SUCCESS_TIME: Metric = Metric {
+    ordinal: 166,
+    name: "pulsetrain.source.last_success_time",
+    brief: "Unix time of the last reading of a source that succeeded.",
+    unit: "s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::PULSETRAIN_SOURCE_NAME,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "pulsetrain_source_last_success_time_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["agent"],
+    }],
+};
+
+/// Time that the actor waited for the next batch of rollouts.
+///
+/// Unit `s`; in Prometheus `rl_actor_dequeue_time_seconds`.
+pub const RL_ACTOR_DEQUEUE_TIME: Metric = Metric {
+    ordinal: 167,
+    name: "rl.actor_dequeue_time",
+    brief: "Time that the actor waited for the next batch of rollouts.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[],
+    prometheus_name: "rl_actor_dequeue_time_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["actor_dequeue_time"],
+    }],
+};
+
+/// Advantage of a token or trajectory.
+///
+/// Unit `{advantage}`; in Prometheus `rl_advantage`.
+pub const RL_ADVANTAGE: Metric = Metric {
+    ordinal: 168,
+    name: "rl.advantage",
+    brief: "Advantage of a token or trajectory.",
+    unit: "{advantage}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_advantage",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "maxtext",
+            names: &["learning/avg_advantage"],
+        },
+        Upstream {
+            system: "tunix",
+            names: &[
+                "advantages/mean",
+                "actor/train/advantage/max",
+                "rewards/advantage/std",
+            ],
+        },
+    ],
+};
+
+/// Share of the completions that were cut at the longest length.
+///
+/// Unit `1`; in Prometheus `rl_completion_clip_ratio`.
+pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
+    ordinal: 169,
+    name: "rl.completion_clip_ratio",
+    brief: "Share of the completions that were cut at the longest length.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_SPLIT,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_completion_clip_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["generation/completions/clip_ratio"],
+    }],
+};
+
+/// Length of a completion.
+///
+/// Unit `{token}`; in Prometheus `rl_completion_length`.
+pub const RL_COMPLETION_LENGTH: Metric = Metric {
+    ordinal: 170,
+    name: "rl.completion_length",
+    brief: "Length of a completion.",
+    unit: "{token}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_completion_length",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "maxtext",
+            names: &["learning/completion_length"],
+        },
+        Upstream {
+            system: "nemo_lens",
+            names: &["rl.response_length.mean"],
+        },
+        Upstream {
+            system: "tunix",
+            names: &[
+                "completions/train/mean_length",
+                "generation/completions/max_length",
+            ],
+        },
+    ],
+};
+
+/// Entropy of the policy.
+///
+/// Unit `{nat}`; in Prometheus `rl_entropy`.
+pub const RL_ENTROPY: Metric = Metric {
+    ordinal: 171,
+    name: "rl.entropy",
+    brief: "Entropy of the policy.",
+    unit: "{nat}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "rl_entropy",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "nemo_lens",
+            names: &["rl.entropy"],
+        },
+        Upstream {
+            system: "prime_rl",
+            names: &["trainer_entropy"],
+        },
+        Upstream {
+            system: "tunix",
+            names: &["actor/train/entropy", "loss/entropy"],
+        },
+    ],
+};
+
+/// Time that a trajectory spent in its environment.
+///
+/// Unit `s`; in Prometheus `rl_environment_time_seconds`.
+pub const RL_ENVIRONMENT_TIME: Metric = Metric {
+    ordinal: 172,
+    name: "rl.environment_time",
+    brief: "Time that a trajectory spent in its environment.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[AttributeUse {
+        attribute: &attribute::RL_STATISTIC,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_environment_time_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["trajectory/env_time"],
+    }],
+};
+
+/// Probability of a token under the actor over that under the policy that generated it.
+///
+/// Unit `{probability_ratio}`; in Prometheus `rl_importance_ratio`.
+pub const RL_IMPORTANCE_RATIO: Metric = Metric {
+    ordinal: 173,
+    name: "rl.importance_ratio",
+    brief: "Probability of a token under the actor over that under the policy that generated it.",
+    unit: "{probability_ratio}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_importance_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &[
+            "actor/train/is_ratio/mean",
+            "actor/train/is_ratio/max",
+            "actor/train/is_ratio/min",
+            "sampler_is/weight_mean",
+            "sampler_is/weight_max",
+        ],
+    }],
+};
+
+/// Divergence of the actor from the reference.
+///
+/// Unit `{nat}`; in Prometheus `rl_kl`.
+pub const RL_KL: Metric = Metric {
+    ordinal: 174,
+    name: "rl.kl",
+    brief: "Divergence of the actor from the reference.",
+    unit: "{nat}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "rl_kl",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "maxtext",
+            names: &["learning/avg_kl"],
+        },
+        Upstream {
+            system: "nemo_lens",
+            names: &["rl.kl_divergence"],
+        },
+        Upstream {
+            system: "surogate",
+            names: &["kl="],
+        },
+        Upstream {
+            system: "tunix",
+            names: &["actor/train/kl"],
+        },
+    ],
+};
+
+/// What is taken from the reward for the distance from the reference.
+///
+/// Unit `{reward}`; in Prometheus `rl_kl_penalty`.
+pub const RL_KL_PENALTY: Metric = Metric {
+    ordinal: 175,
+    name: "rl.kl_penalty",
+    brief: "What is taken from the reward for the distance from the reference.",
+    unit: "{reward}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "rl_kl_penalty",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["rewards/reward_kl_penalty"],
+    }],
+};
+
+/// Difference of the log probabilities of a token in the sampler and in the trainer.
+///
+/// Unit `{nat}`; in Prometheus `rl_logp_difference`.
+pub const RL_LOGP_DIFFERENCE: Metric = Metric {
+    ordinal: 176,
+    name: "rl.logp_difference",
+    brief: "Difference of the log probabilities of a token in the sampler and in the trainer.",
+    unit: "{nat}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_logp_difference",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &[
+            "sampler_trainer/logp_diff_mean",
+            "sampler_trainer/logp_diff_max",
+            "actor/train/log_ratio/abs_mean",
+        ],
+    }],
+};
+
+/// Share of the tokens left out because the policies had drifted apart.
+///
+/// Unit `1`; in Prometheus `rl_masked_fraction_ratio`.
+pub const RL_MASKED_FRACTION: Metric = Metric {
+    ordinal: 177,
+    name: "rl.masked_fraction",
+    brief: "Share of the tokens left out because the policies had drifted apart.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_SPLIT,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_masked_fraction_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "surogate",
+        names: &[
+            "train/is_masked",
+            "train/is_masked_low",
+            "train/is_masked_high",
+            "masked=",
+        ],
+    }],
+};
+
+/// Share of the tokens at which the update of the policy was clipped.
+///
+/// Unit `1`; in Prometheus `rl_policy_clip_fraction_ratio`.
+pub const RL_POLICY_CLIP_FRACTION: Metric = Metric {
+    ordinal: 178,
+    name: "rl.policy_clip_fraction",
+    brief: "Share of the tokens at which the update of the policy was clipped.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_SPLIT,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_policy_clip_fraction_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["actor/train/pg_clipfrac"],
+    }],
+};
+
+/// Share of the tokens at which the update of the policy was clipped from below.
+///
+/// Unit `1`; in Prometheus `rl_policy_clip_lower_fraction_ratio`.
+pub const RL_POLICY_CLIP_LOWER_FRACTION: Metric = Metric {
+    ordinal: 179,
+    name: "rl.policy_clip_lower_fraction",
+    brief: "Share of the tokens at which the update of the policy was clipped from below.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_SPLIT,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_policy_clip_lower_fraction_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["actor/train/pg_clipfrac_lower"],
+    }],
+};
+
+/// Divergence of the actor from the policy that generated the batch.
+///
+/// Unit `{nat}`; in Prometheus `rl_policy_kl`.
+pub const RL_POLICY_KL: Metric = Metric {
+    ordinal: 180,
+    name: "rl.policy_kl",
+    brief: "Divergence of the actor from the policy that generated the batch.",
+    unit: "{nat}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "rl_policy_kl",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "prime_rl",
+            names: &["trainer_mismatch_kl"],
+        },
+        Upstream {
+            system: "surogate",
+            names: &[
+                "train/mismatch_kl",
+                "train/masked_mismatch_kl",
+                "train/unmasked_mismatch_kl",
+            ],
+        },
+        Upstream {
+            system: "tunix",
+            names: &["actor/train/ppo_kl"],
+        },
+    ],
+};
+
+/// Loss of the policy.
+///
+/// Unit `{loss}`; in Prometheus `rl_policy_loss`.
+pub const RL_POLICY_LOSS: Metric = Metric {
+    ordinal: 181,
+    name: "rl.policy_loss",
+    brief: "Loss of the policy.",
+    unit: "{loss}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_SPLIT,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_policy_loss",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "nemo_lens",
+            names: &["rl.policy_loss"],
+        },
+        Upstream {
+            system: "surogate",
+            names: &["train/policy_loss"],
+        },
+        Upstream {
+            system: "tunix",
+            names: &["actor/train/reduced_pg_loss", "actor/train/unreduced_pg_loss"],
+        },
+    ],
+};
+
+/// Length of a prompt.
+///
+/// Unit `{token}`; in Prometheus `rl_prompt_length`.
+pub const RL_PROMPT_LENGTH: Metric = Metric {
+    ordinal: 182,
+    name: "rl.prompt_length",
+    brief: "Length of a prompt.",
+    unit: "{token}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_prompt_length",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["generation/prompts/mean_length", "generation/prompts/max_length"],
+    }],
+};
+
+/// Return of a trajectory.
+///
+/// Unit `{return}`; in Prometheus `rl_return`.
+pub const RL_RETURN: Metric = Metric {
+    ordinal: 183,
+    name: "rl.return",
+    brief: "Return of a trajectory.",
+    unit: "{return}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_return",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &[
+            "advantages/returns/mean",
+            "advantages/returns/max",
+            "advantages/returns/min",
+        ],
+    }],
+};
+
+/// Reward of a trajectory, with all its parts.
+///
+/// Unit `{reward}`; in Prometheus `rl_reward`.
+pub const RL_REWARD: Metric = Metric {
+    ordinal: 184,
+    name: "rl.reward",
+    brief: "Reward of a trajectory, with all its parts.",
+    unit: "{reward}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_reward",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "maxtext",
+            names: &["learning/avg_reward", "learning/avg_reward_std"],
+        },
+        Upstream {
+            system: "nemo_lens",
+            names: &["rl.reward", "rl.reward.mean"],
+        },
+        Upstream {
+            system: "tunix",
+            names: &[
+                "rewards/train/mean",
+                "rewards/train/max",
+                "rewards/train/min",
+                "rewards/train/sum",
+                "rewards/reward/*",
+                "tunix.mean",
+            ],
+        },
+    ],
+};
+
+/// One part of the reward of a trajectory.
+///
+/// Unit `{reward}`; in Prometheus `rl_reward_component`.
+pub const RL_REWARD_COMPONENT: Metric = Metric {
+    ordinal: 185,
+    name: "rl.reward_component",
+    brief: "One part of the reward of a trajectory.",
+    unit: "{reward}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_COMPONENT,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "rl_reward_component",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["rewards/train/<reward_fn>"],
+    }],
+};
+
+/// Time that the reward of a trajectory took.
+///
+/// Unit `s`; in Prometheus `rl_reward_time_seconds`.
+pub const RL_REWARD_TIME: Metric = Metric {
+    ordinal: 186,
+    name: "rl.reward_time",
+    brief: "Time that the reward of a trajectory took.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[AttributeUse {
+        attribute: &attribute::RL_STATISTIC,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_reward_time_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["trajectory/reward_time"],
+    }],
+};
+
+/// Completions generated since the start of the attempt.
+///
+/// Unit `{rollout}`; in Prometheus `rl_rollouts_total`.
+pub const RL_ROLLOUTS: Metric = Metric {
+    ordinal: 187,
+    name: "rl.rollouts",
+    brief: "Completions generated since the start of the attempt.",
+    unit: "{rollout}",
+    instrument: Instrument::Counter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "rl_rollouts_total",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "nemo_lens",
+            names: &["rl.num_rollouts"],
+        },
+        Upstream {
+            system: "pulsetrain",
+            names: &["client"],
+        },
+    ],
+};
+
+/// Score that the reward model gives, before anything is taken from it.
+///
+/// Unit `{score}`; in Prometheus `rl_score`.
+pub const RL_SCORE: Metric = Metric {
+    ordinal: 188,
+    name: "rl.score",
+    brief: "Score that the reward model gives, before anything is taken from it.",
+    unit: "{score}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_score",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &[
+            "rewards/train/score/mean",
+            "rewards/train/score/max",
+            "rewards/train/score/min",
+        ],
+    }],
+};
+
+/// Steps by which the policy that generated a batch was behind the actor.
+///
+/// Unit `{step}`; in Prometheus `rl_staleness`.
+pub const RL_STALENESS: Metric = Metric {
+    ordinal: 189,
+    name: "rl.staleness",
+    brief: "Steps by which the policy that generated a batch was behind the actor.",
+    unit: "{step}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::RL_STATISTIC,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_staleness",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "pulsetrain",
+            names: &["client"],
+        },
+        Upstream {
+            system: "surogate",
+            names: &["train/orch_step"],
+        },
+    ],
+};
+
+/// Divergence of the actor from its teacher.
+///
+/// Unit `{nat}`; in Prometheus `rl_teacher_kl`.
+pub const RL_TEACHER_KL: Metric = Metric {
+    ordinal: 190,
+    name: "rl.teacher_kl",
+    brief: "Divergence of the actor from its teacher.",
+    unit: "{nat}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "rl_teacher_kl",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "surogate",
+        names: &["train/teacher_kl"],
+    }],
+};
+
+/// Estimate of the value function.
+///
+/// Unit `{value}`; in Prometheus `rl_value`.
+pub const RL_VALUE: Metric = Metric {
+    ordinal: 191,
+    name: "rl.value",
+    brief: "Estimate of the value function.",
+    unit: "{value}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_value",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &[
+            "advantages/old_values/mean",
+            "advantages/old_values/max",
+            "advantages/old_values/min",
+        ],
+    }],
+};
+
+/// Share of the tokens at which the update of the value function was clipped.
+///
+/// Unit `1`; in Prometheus `rl_value_clip_fraction_ratio`.
+pub const RL_VALUE_CLIP_FRACTION: Metric = Metric {
+    ordinal: 192,
+    name: "rl.value_clip_fraction",
+    brief: "Share of the tokens at which the update of the value function was clipped.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_SPLIT,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_value_clip_fraction_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["critic/train/vf_clipfrac"],
+    }],
+};
+
+/// Loss of the value function.
+///
+/// Unit `{loss}`; in Prometheus `rl_value_loss`.
+pub const RL_VALUE_LOSS: Metric = Metric {
+    ordinal: 193,
+    name: "rl.value_loss",
+    brief: "Loss of the value function.",
+    unit: "{loss}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_SPLIT,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_value_loss",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "nemo_lens",
+            names: &["rl.value_loss"],
+        },
+        Upstream {
+            system: "tunix",
+            names: &["critic/train/loss"],
+        },
+    ],
+};
+
 /// Accelerators that the run uses.
 ///
 /// Unit `{device}`; in Prometheus `run_devices`.
 pub const RUN_DEVICES: Metric = Metric {
-    ordinal: 54,
+    ordinal: 194,
     name: "run.devices",
     brief: "Accelerators that the run uses.",
     unit: "{device}",
@@ -1731,7 +6349,7 @@ pub const RUN_DEVICES: Metric = Metric {
 ///
 /// Unit `{parameter}`; in Prometheus `run_parameters`.
 pub const RUN_PARAMETERS: Metric = Metric {
-    ordinal: 55,
+    ordinal: 195,
     name: "run.parameters",
     brief: "Parameters of the model.",
     unit: "{parameter}",
@@ -1757,7 +6375,7 @@ pub const RUN_PARAMETERS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_accept_length`.
 pub const TRAIN_ACCEPT_LENGTH: Metric = Metric {
-    ordinal: 56,
+    ordinal: 196,
     name: "train.accept_length",
     brief: "Draft tokens that the target model would accept in a row.",
     unit: "{token}",
@@ -1777,7 +6395,7 @@ pub const TRAIN_ACCEPT_LENGTH: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_accuracy_ratio`.
 pub const TRAIN_ACCURACY: Metric = Metric {
-    ordinal: 57,
+    ordinal: 197,
     name: "train.accuracy",
     brief: "Share of the tokens of the step that were predicted right.",
     unit: "1",
@@ -1812,7 +6430,7 @@ pub const TRAIN_ACCURACY: Metric = Metric {
 ///
 /// Unit `{anomaly}`; in Prometheus `train_anomalies_total`.
 pub const TRAIN_ANOMALIES: Metric = Metric {
-    ordinal: 58,
+    ordinal: 198,
     name: "train.anomalies",
     brief: "Odd steps, by what is odd.",
     unit: "{anomaly}",
@@ -1849,7 +6467,7 @@ pub const TRAIN_ANOMALIES: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_batch_size`.
 pub const TRAIN_BATCH_SIZE: Metric = Metric {
-    ordinal: 59,
+    ordinal: 199,
     name: "train.batch_size",
     brief: "Samples of a step, over all devices.",
     unit: "{sample}",
@@ -1879,7 +6497,7 @@ pub const TRAIN_BATCH_SIZE: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `train_custom`.
 pub const TRAIN_CUSTOM: Metric = Metric {
-    ordinal: 60,
+    ordinal: 200,
     name: "train.custom",
     brief: "A number that the registry has no name for.",
     unit: "{value}",
@@ -1902,7 +6520,7 @@ pub const TRAIN_CUSTOM: Metric = Metric {
 ///
 /// Unit `{epoch}`; in Prometheus `train_epoch`.
 pub const TRAIN_EPOCH: Metric = Metric {
-    ordinal: 61,
+    ordinal: 201,
     name: "train.epoch",
     brief: "Passes over the data so far, as a fraction.",
     unit: "{epoch}",
@@ -1936,7 +6554,7 @@ pub const TRAIN_EPOCH: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_eta_seconds`.
 pub const TRAIN_ETA: Metric = Metric {
-    ordinal: 62,
+    ordinal: 202,
     name: "train.eta",
     brief: "Time until the planned training is done, at the present pace.",
     unit: "s",
@@ -1966,7 +6584,7 @@ pub const TRAIN_ETA: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_expected_throughput_per_second`.
 pub const TRAIN_EXPECTED_THROUGHPUT: Metric = Metric {
-    ordinal: 63,
+    ordinal: 203,
     name: "train.expected_throughput",
     brief: "Tokens in a second that the hardware could do at its peak, over all devices.",
     unit: "{token}/s",
@@ -1986,7 +6604,7 @@ pub const TRAIN_EXPECTED_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_flops_per_step`.
 pub const TRAIN_FLOPS_PER_STEP: Metric = Metric {
-    ordinal: 64,
+    ordinal: 204,
     name: "train.flops_per_step",
     brief: "Floating-point operations of a step, over all devices.",
     unit: "{flop}",
@@ -2016,7 +6634,7 @@ pub const TRAIN_FLOPS_PER_STEP: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_flops_per_step_per_device`.
 pub const TRAIN_FLOPS_PER_STEP_PER_DEVICE: Metric = Metric {
-    ordinal: 65,
+    ordinal: 205,
     name: "train.flops_per_step_per_device",
     brief: "Floating-point operations of a step, on one device.",
     unit: "{flop}",
@@ -2036,7 +6654,7 @@ pub const TRAIN_FLOPS_PER_STEP_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{flop}/{token}`; in Prometheus `train_flops_per_token`.
 pub const TRAIN_FLOPS_PER_TOKEN: Metric = Metric {
-    ordinal: 66,
+    ordinal: 206,
     name: "train.flops_per_token",
     brief: "Floating-point operations that one token takes.",
     unit: "{flop}/{token}",
@@ -2059,7 +6677,7 @@ pub const TRAIN_FLOPS_PER_TOKEN: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_global_step`.
 pub const TRAIN_GLOBAL_STEP: Metric = Metric {
-    ordinal: 67,
+    ordinal: 207,
     name: "train.global_step",
     brief: "Number of the newest optimizer step.",
     unit: "{step}",
@@ -2117,7 +6735,7 @@ pub const TRAIN_GLOBAL_STEP: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_grad_norm`.
 pub const TRAIN_GRAD_NORM: Metric = Metric {
-    ordinal: 68,
+    ordinal: 208,
     name: "train.grad_norm",
     brief: "L2 norm of the gradients of the step, after clipping.",
     unit: "{norm}",
@@ -2179,7 +6797,7 @@ pub const TRAIN_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_last_step_time_seconds`.
 pub const TRAIN_LAST_STEP_TIME: Metric = Metric {
-    ordinal: 69,
+    ordinal: 209,
     name: "train.last_step_time",
     brief: "Unix time at which the newest step ended.",
     unit: "s",
@@ -2205,7 +6823,7 @@ pub const TRAIN_LAST_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{learning_rate}`; in Prometheus `train_learning_rate`.
 pub const TRAIN_LEARNING_RATE: Metric = Metric {
-    ordinal: 70,
+    ordinal: 210,
     name: "train.learning_rate",
     brief: "Learning rate of the step.",
     unit: "{learning_rate}",
@@ -2263,7 +6881,7 @@ pub const TRAIN_LEARNING_RATE: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_loss`.
 pub const TRAIN_LOSS: Metric = Metric {
-    ordinal: 71,
+    ordinal: 211,
     name: "train.loss",
     brief: "Loss of the step, as the trainer averages it.",
     unit: "{loss}",
@@ -2329,7 +6947,7 @@ pub const TRAIN_LOSS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_loss_component`.
 pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
-    ordinal: 72,
+    ordinal: 212,
     name: "train.loss_component",
     brief: "One part of the loss of the step.",
     unit: "{loss}",
@@ -2380,7 +6998,7 @@ pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
 ///
 /// Unit `{scale}`; in Prometheus `train_loss_scale`.
 pub const TRAIN_LOSS_SCALE: Metric = Metric {
-    ordinal: 73,
+    ordinal: 213,
     name: "train.loss_scale",
     brief: "Factor by which the loss is multiplied for half precision.",
     unit: "{scale}",
@@ -2406,7 +7024,7 @@ pub const TRAIN_LOSS_SCALE: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_max_loss`.
 pub const TRAIN_MAX_LOSS: Metric = Metric {
-    ordinal: 74,
+    ordinal: 214,
     name: "train.max_loss",
     brief: "Largest loss of a rank in the step.",
     unit: "{loss}",
@@ -2426,7 +7044,7 @@ pub const TRAIN_MAX_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_mfu_ratio`.
 pub const TRAIN_MFU: Metric = Metric {
-    ordinal: 75,
+    ordinal: 215,
     name: "train.mfu",
     brief: "Model FLOPs utilization.",
     unit: "1",
@@ -2460,7 +7078,7 @@ pub const TRAIN_MFU: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_param_norm`.
 pub const TRAIN_PARAM_NORM: Metric = Metric {
-    ordinal: 76,
+    ordinal: 216,
     name: "train.param_norm",
     brief: "L2 norm of the parameters after the step.",
     unit: "{norm}",
@@ -2486,7 +7104,7 @@ pub const TRAIN_PARAM_NORM: Metric = Metric {
 ///
 /// Unit `{perplexity}`; in Prometheus `train_perplexity`.
 pub const TRAIN_PERPLEXITY: Metric = Metric {
-    ordinal: 77,
+    ordinal: 217,
     name: "train.perplexity",
     brief: "Perplexity of the step: e to the power of the loss.",
     unit: "{perplexity}",
@@ -2512,7 +7130,7 @@ pub const TRAIN_PERPLEXITY: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `train_phase`.
 pub const TRAIN_PHASE: Metric = Metric {
-    ordinal: 78,
+    ordinal: 218,
     name: "train.phase",
     brief: "State of the training: 1 for the present phase, 0 for the others.",
     unit: "{state}",
@@ -2535,7 +7153,7 @@ pub const TRAIN_PHASE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_progress_ratio`.
 pub const TRAIN_PROGRESS: Metric = Metric {
-    ordinal: 79,
+    ordinal: 219,
     name: "train.progress",
     brief: "Share of the planned training that is done.",
     unit: "1",
@@ -2565,7 +7183,7 @@ pub const TRAIN_PROGRESS: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_raw_grad_norm`.
 pub const TRAIN_RAW_GRAD_NORM: Metric = Metric {
-    ordinal: 80,
+    ordinal: 220,
     name: "train.raw_grad_norm",
     brief: "L2 norm of the gradients of the step, before clipping.",
     unit: "{norm}",
@@ -2585,7 +7203,7 @@ pub const TRAIN_RAW_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_real_tokens_total`.
 pub const TRAIN_REAL_TOKENS: Metric = Metric {
-    ordinal: 81,
+    ordinal: 221,
     name: "train.real_tokens",
     brief: "Tokens trained on without padding, over all devices.",
     unit: "{token}",
@@ -2611,7 +7229,7 @@ pub const TRAIN_REAL_TOKENS: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_samples_total`.
 pub const TRAIN_SAMPLES: Metric = Metric {
-    ordinal: 82,
+    ordinal: 222,
     name: "train.samples",
     brief: "Samples trained on since the start of the attempt, over all devices.",
     unit: "{sample}",
@@ -2637,7 +7255,7 @@ pub const TRAIN_SAMPLES: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_skipped_steps_total`.
 pub const TRAIN_SKIPPED_STEPS: Metric = Metric {
-    ordinal: 83,
+    ordinal: 223,
     name: "train.skipped_steps",
     brief: "Steps whose update was not applied.",
     unit: "{step}",
@@ -2663,7 +7281,7 @@ pub const TRAIN_SKIPPED_STEPS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_smoothed_loss`.
 pub const TRAIN_SMOOTHED_LOSS: Metric = Metric {
-    ordinal: 84,
+    ordinal: 224,
     name: "train.smoothed.loss",
     brief: "Loss, smoothed over steps.",
     unit: "{loss}",
@@ -2689,7 +7307,7 @@ pub const TRAIN_SMOOTHED_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_smoothed_mfu_ratio`.
 pub const TRAIN_SMOOTHED_MFU: Metric = Metric {
-    ordinal: 85,
+    ordinal: 225,
     name: "train.smoothed.mfu",
     brief: "Model FLOPs utilization, smoothed over steps.",
     unit: "1",
@@ -2715,7 +7333,7 @@ pub const TRAIN_SMOOTHED_MFU: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_smoothed_step_time_seconds`.
 pub const TRAIN_SMOOTHED_STEP_TIME: Metric = Metric {
-    ordinal: 86,
+    ordinal: 226,
     name: "train.smoothed.step_time",
     brief: "Wall time of a step, smoothed over steps.",
     unit: "s",
@@ -2741,7 +7359,7 @@ pub const TRAIN_SMOOTHED_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_smoothed_throughput_per_second`.
 pub const TRAIN_SMOOTHED_THROUGHPUT: Metric = Metric {
-    ordinal: 87,
+    ordinal: 227,
     name: "train.smoothed.throughput",
     brief: "Tokens trained on in a second over all devices, smoothed over steps.",
     unit: "{token}/s",
@@ -2767,7 +7385,7 @@ pub const TRAIN_SMOOTHED_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_sol_ratio`.
 pub const TRAIN_SOL: Metric = Metric {
-    ordinal: 88,
+    ordinal: 228,
     name: "train.sol",
     brief: "Speed of light: how near the step came to the time that the hardware needs at its peak.",
     unit: "1",
@@ -2793,7 +7411,7 @@ pub const TRAIN_SOL: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_step_duration_seconds`.
 pub const TRAIN_STEP_DURATION: Metric = Metric {
-    ordinal: 89,
+    ordinal: 229,
     name: "train.step.duration",
     brief: "Wall time of a step.",
     unit: "s",
@@ -2843,7 +7461,7 @@ pub const TRAIN_STEP_DURATION: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_steps_total`.
 pub const TRAIN_STEPS: Metric = Metric {
-    ordinal: 90,
+    ordinal: 230,
     name: "train.steps",
     brief: "Optimizer steps done since the start of the attempt.",
     unit: "{step}",
@@ -2869,7 +7487,7 @@ pub const TRAIN_STEPS: Metric = Metric {
 ///
 /// Unit `{flop}/s`; in Prometheus `train_throughput_flops_per_device_per_second`.
 pub const TRAIN_THROUGHPUT_FLOPS_PER_DEVICE: Metric = Metric {
-    ordinal: 91,
+    ordinal: 231,
     name: "train.throughput.flops_per_device",
     brief: "Floating-point operations in a second, on one device.",
     unit: "{flop}/s",
@@ -2911,7 +7529,7 @@ pub const TRAIN_THROUGHPUT_FLOPS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `train_throughput_samples_per_second`.
 pub const TRAIN_THROUGHPUT_SAMPLES: Metric = Metric {
-    ordinal: 92,
+    ordinal: 232,
     name: "train.throughput.samples",
     brief: "Samples trained on in a second, over all devices.",
     unit: "{sample}/s",
@@ -2937,7 +7555,7 @@ pub const TRAIN_THROUGHPUT_SAMPLES: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_throughput_tokens_per_second`.
 pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
-    ordinal: 93,
+    ordinal: 233,
     name: "train.throughput.tokens",
     brief: "Tokens trained on in a second, over all devices.",
     unit: "{token}/s",
@@ -2983,7 +7601,7 @@ pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_throughput_tokens_per_device_per_second`.
 pub const TRAIN_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
-    ordinal: 94,
+    ordinal: 234,
     name: "train.throughput.tokens_per_device",
     brief: "Tokens trained on in a second, on one device.",
     unit: "{token}/s",
@@ -3013,7 +7631,7 @@ pub const TRAIN_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_tokens_total`.
 pub const TRAIN_TOKENS: Metric = Metric {
-    ordinal: 95,
+    ordinal: 235,
     name: "train.tokens",
     brief: "Tokens trained on since the start of the attempt, over all devices.",
     unit: "{token}",
@@ -3051,7 +7669,7 @@ pub const TRAIN_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_total_weights`.
 pub const TRAIN_TOTAL_WEIGHTS: Metric = Metric {
-    ordinal: 96,
+    ordinal: 236,
     name: "train.total_weights",
     brief: "Sum of the loss weights of the step: its tokens without padding.",
     unit: "{token}",
@@ -3088,19 +7706,90 @@ pub static ALL: &[&Metric] = &[
     &EVAL_THROUGHPUT_TOKENS,
     &EVAL_TOKENS,
     &EVAL_TOTAL_WEIGHTS,
+    &GPU_BAR1_LIMIT,
+    &GPU_BAR1_USED,
+    &GPU_C2C_ERRORS,
+    &GPU_C2C_SPEED,
+    &GPU_C2C_UP,
     &GPU_CLOCK_FREQUENCY,
     &GPU_CLOCK_LIMIT,
+    &GPU_COMPUTE_MODE,
+    &GPU_ECC_ERRORS,
+    &GPU_ENERGY,
+    &GPU_ENGINE_UTILIZATION,
+    &GPU_FABRIC_STATE,
+    &GPU_FAN_SPEED,
     &GPU_FAN_SPEED_RATIO,
+    &GPU_FAN_TARGET_RATIO,
+    &GPU_FAULT_ACTIVE,
+    &GPU_FEATURE_ACTIVE,
+    &GPU_GRAPHICS_ACTIVE,
     &GPU_MEMORY_ACTIVITY,
+    &GPU_MEMORY_BANDWIDTH_UTILIZATION,
     &GPU_MEMORY_FREE,
+    &GPU_MEMORY_LIMIT,
+    &GPU_MEMORY_RESERVED,
+    &GPU_MEMORY_USED,
+    &GPU_MIG_INSTANCES,
+    &GPU_NVLINK_BIT_ERROR_RATIO,
+    &GPU_NVLINK_ERRORS,
+    &GPU_NVLINK_IO,
+    &GPU_NVLINK_SPEED,
+    &GPU_NVLINK_THROUGHPUT,
+    &GPU_NVLINK_UP,
+    &GPU_PCIE_ERRORS,
+    &GPU_PCIE_GENERATION,
+    &GPU_PCIE_IO,
+    &GPU_PCIE_REPLAYS,
+    &GPU_PCIE_SPEED,
     &GPU_PCIE_THROUGHPUT,
+    &GPU_PCIE_WIDTH,
     &GPU_PEAK_FLOPS,
+    &GPU_PERFORMANCE_STATE,
+    &GPU_PIPE_UTILIZATION,
     &GPU_POWER,
+    &GPU_POWER_DISTRIBUTION,
     &GPU_POWER_LIMIT,
+    &GPU_PROCESS_MEMORY,
+    &GPU_PROCESS_PEAK_MEMORY,
+    &GPU_PROCESS_TIME,
+    &GPU_PROCESS_UTILIZATION,
+    &GPU_PROTECTED_MEMORY_LIMIT,
+    &GPU_PROTECTED_MEMORY_USED,
+    &GPU_RECOVERY_ACTION,
+    &GPU_REMAPPED_ROWS,
+    &GPU_RETIRED_PAGES,
+    &GPU_ROW_REMAP_BANKS,
+    &GPU_SM_ACTIVE,
+    &GPU_SM_OCCUPANCY,
     &GPU_TEMPERATURE,
     &GPU_TEMPERATURE_LIMIT,
+    &GPU_TEMPERATURE_MARGIN,
     &GPU_THROTTLE_ACTIVE,
+    &GPU_THROTTLE_TIME,
     &GPU_UTILIZATION,
+    &GPU_XID_ERRORS,
+    &HW_ENERGY,
+    &HW_ERRORS,
+    &HW_FAN_SPEED,
+    &HW_FAN_SPEED_RATIO,
+    &HW_GPU_IO,
+    &HW_GPU_MEMORY_LIMIT,
+    &HW_GPU_MEMORY_USAGE,
+    &HW_GPU_MEMORY_UTILIZATION,
+    &HW_GPU_UTILIZATION,
+    &HW_NETWORK_BANDWIDTH_LIMIT,
+    &HW_NETWORK_IO,
+    &HW_NETWORK_UP,
+    &HW_POWER,
+    &HW_STATUS,
+    &HW_TEMPERATURE,
+    &HW_TEMPERATURE_LIMIT,
+    &INFERENCE_COMPLETION_TOKENS,
+    &INFERENCE_LATENCY,
+    &INFERENCE_PROMPT_TOKENS,
+    &INFERENCE_SPECULATIVE_ACCEPT_LENGTH,
+    &INFERENCE_SPECULATIVE_ACCEPT_RATIO,
     &MEMORY_ESTIMATE_SIZE,
     &MEMORY_FRAMEWORK_ALLOC_RETRIES,
     &MEMORY_FRAMEWORK_ALLOCATED,
@@ -3123,6 +7812,75 @@ pub static ALL: &[&Metric] = &[
     &MOE_ROUTER_CONFIDENCE,
     &MOE_ROUTER_ENTROPY,
     &MOE_Z_LOSS,
+    &PERF_ACTOR_GAP_TIME,
+    &PERF_ACTOR_TRAIN_STEP_TIME,
+    &PERF_ACTOR_TRAIN_TIME,
+    &PERF_BACKPRESSURE_WAIT,
+    &PERF_BACKWARD_TIME,
+    &PERF_BETWEEN_MICRO_BATCH_GAP_TIME,
+    &PERF_BOTTLENECK,
+    &PERF_CHECKPOINT_TIME,
+    &PERF_COMPUTE_TIME,
+    &PERF_DATA_TIME,
+    &PERF_DISPATCH_WAIT,
+    &PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME,
+    &PERF_FORWARD_TIME,
+    &PERF_GLOBAL_STEP_TIME,
+    &PERF_INFER_BATCH_TIME,
+    &PERF_INFER_CAPACITY,
+    &PERF_OLD_ACTOR_INFERENCE_TIME,
+    &PERF_OPTIMIZER_TIME,
+    &PERF_REFER_GAP_TIME,
+    &PERF_REFER_INFERENCE_TIME,
+    &PERF_ROLLOUT_IDLE_TIME,
+    &PERF_ROLLOUT_TIME,
+    &PERF_SAMPLE_POOL_SIZE,
+    &PERF_STEP_TIME,
+    &PERF_THROUGHPUT,
+    &PERF_TRAIN_CAPACITY,
+    &PERF_WEIGHT_SYNC_TIME,
+    &PULSETRAIN_ACCEPTED_ITEMS,
+    &PULSETRAIN_DELIVERED_ITEMS,
+    &PULSETRAIN_DROPPED_ITEMS,
+    &PULSETRAIN_EXPORT_DURATION,
+    &PULSETRAIN_QUEUE_ITEMS,
+    &PULSETRAIN_QUEUE_LENGTH,
+    &PULSETRAIN_QUEUE_LIMIT,
+    &PULSETRAIN_QUEUE_SIZE,
+    &PULSETRAIN_RETRIES,
+    &PULSETRAIN_SERIES_ACTIVE,
+    &PULSETRAIN_SERIES_LIMIT,
+    &PULSETRAIN_SKIPPED_RECORDS,
+    &PULSETRAIN_SOURCE_DURATION,
+    &PULSETRAIN_SOURCE_LAG,
+    &PULSETRAIN_SOURCE_LAST_SUCCESS_TIME,
+    &RL_ACTOR_DEQUEUE_TIME,
+    &RL_ADVANTAGE,
+    &RL_COMPLETION_CLIP_RATIO,
+    &RL_COMPLETION_LENGTH,
+    &RL_ENTROPY,
+    &RL_ENVIRONMENT_TIME,
+    &RL_IMPORTANCE_RATIO,
+    &RL_KL,
+    &RL_KL_PENALTY,
+    &RL_LOGP_DIFFERENCE,
+    &RL_MASKED_FRACTION,
+    &RL_POLICY_CLIP_FRACTION,
+    &RL_POLICY_CLIP_LOWER_FRACTION,
+    &RL_POLICY_KL,
+    &RL_POLICY_LOSS,
+    &RL_PROMPT_LENGTH,
+    &RL_RETURN,
+    &RL_REWARD,
+    &RL_REWARD_COMPONENT,
+    &RL_REWARD_TIME,
+    &RL_ROLLOUTS,
+    &RL_SCORE,
+    &RL_STALENESS,
+    &RL_TEACHER_KL,
+    &RL_VALUE,
+    &RL_VALUE_CLIP_FRACTION,
+    &RL_VALUE_LOSS,
     &RUN_DEVICES,
     &RUN_PARAMETERS,
     &TRAIN_ACCEPT_LENGTH,

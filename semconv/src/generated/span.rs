@@ -105,6 +105,740 @@ pub const EVAL_RUN: Span = Span {
     ],
 };
 
+/// One batch of an inference engine.
+pub const INFERENCE_BATCH: Span = Span {
+    name: "inference.batch",
+    brief: "One batch of an inference engine.",
+    kind: SpanKind::Internal,
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_CLOCK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_STEP,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "pulsetrain",
+            names: &["client"],
+        },
+        Upstream {
+            system: "torchspec",
+            names: &["engine.generate"],
+        },
+    ],
+};
+
+/// The backward pass of a step or micro-batch.
+pub const PERF_BACKWARD: Span = Span {
+    name: "perf.backward",
+    brief: "The backward pass of a step or micro-batch.",
+    kind: SpanKind::Internal,
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_CLOCK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_ROLE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MICRO_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MINI_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_STEP,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "nemo_lens",
+            names: &["megatron.microbatch.backward"],
+        },
+        Upstream {
+            system: "one_logger",
+            names: &["model_backward"],
+        },
+        Upstream {
+            system: "pulsetrain",
+            names: &["client"],
+        },
+        Upstream {
+            system: "torchspec",
+            names: &["TIMING bwd="],
+        },
+    ],
+};
+
+/// Fetching the data of a step or micro-batch.
+pub const PERF_DATA: Span = Span {
+    name: "perf.data",
+    brief: "Fetching the data of a step or micro-batch.",
+    kind: SpanKind::Internal,
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_CLOCK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_ROLE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MICRO_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MINI_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_STEP,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "one_logger",
+            names: &["data_loading"],
+        },
+        Upstream {
+            system: "torchspec",
+            names: &["TIMING data="],
+        },
+        Upstream {
+            system: "torchtitan",
+            names: &["data_loading"],
+        },
+        Upstream {
+            system: "tunix",
+            names: &["data_loading"],
+        },
+    ],
+};
+
+/// Waiting until there were samples enough for a step.
+pub const PERF_DISPATCH_WAIT: Span = Span {
+    name: "perf.dispatch_wait",
+    brief: "Waiting until there were samples enough for a step.",
+    kind: SpanKind::Internal,
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_CLOCK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_ROLE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MICRO_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MINI_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_STEP,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "torchspec",
+        names: &["TIMING dispatch="],
+    }],
+};
+
+/// The forward pass of a step or micro-batch.
+pub const PERF_FORWARD: Span = Span {
+    name: "perf.forward",
+    brief: "The forward pass of a step or micro-batch.",
+    kind: SpanKind::Internal,
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_CLOCK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_ROLE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MICRO_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MINI_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_STEP,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "nemo_lens",
+            names: &["megatron.microbatch.forward"],
+        },
+        Upstream {
+            system: "one_logger",
+            names: &["model_forward"],
+        },
+        Upstream {
+            system: "pulsetrain",
+            names: &["client"],
+        },
+        Upstream {
+            system: "torchspec",
+            names: &["TIMING fwd="],
+        },
+    ],
+};
+
+/// Forward and backward pass together, where a source does not part them.
+pub const PERF_FORWARD_BACKWARD: Span = Span {
+    name: "perf.forward_backward",
+    brief: "Forward and backward pass together, where a source does not part them.",
+    kind: SpanKind::Internal,
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_CLOCK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_ROLE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MICRO_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MINI_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_STEP,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "nemo_lens",
+            names: &["megatron.forward_backward"],
+        },
+        Upstream {
+            system: "torchtitan",
+            names: &["fwd_bwd"],
+        },
+    ],
+};
+
+/// The update of the parameters.
+pub const PERF_OPTIMIZER: Span = Span {
+    name: "perf.optimizer",
+    brief: "The update of the parameters.",
+    kind: SpanKind::Internal,
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_CLOCK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_ROLE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MICRO_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MINI_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_STEP,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "nemo_lens",
+            names: &["megatron.optimizer_step"],
+        },
+        Upstream {
+            system: "one_logger",
+            names: &["optimizer_update"],
+        },
+        Upstream {
+            system: "pulsetrain",
+            names: &["client"],
+        },
+        Upstream {
+            system: "torchspec",
+            names: &["TIMING opt="],
+        },
+        Upstream {
+            system: "torchtitan",
+            names: &["Optimizer"],
+        },
+    ],
+};
+
+/// Training the actor on a micro-batch.
+pub const RL_ACTOR_TRAIN: Span = Span {
+    name: "rl.actor_train",
+    brief: "Training the actor on a micro-batch.",
+    kind: SpanKind::Internal,
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_CLOCK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_ROLE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MICRO_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MINI_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_STEP,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["peft_train_step", "peft_train", "actor_training"],
+    }],
+};
+
+/// Computing advantages.
+pub const RL_ADVANTAGE: Span = Span {
+    name: "rl.advantage",
+    brief: "Computing advantages.",
+    kind: SpanKind::Internal,
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_CLOCK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_ROLE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MICRO_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MINI_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_STEP,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["advantage_computation"],
+    }],
+};
+
+/// Training the critic on a micro-batch.
+pub const RL_CRITIC_TRAIN: Span = Span {
+    name: "rl.critic_train",
+    brief: "Training the critic on a micro-batch.",
+    kind: SpanKind::Internal,
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_CLOCK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_ROLE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MICRO_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MINI_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_STEP,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["critic_training"],
+    }],
+};
+
+/// A trajectory in its environment.
+pub const RL_ENVIRONMENT: Span = Span {
+    name: "rl.environment",
+    brief: "A trajectory in its environment.",
+    kind: SpanKind::Internal,
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_CLOCK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_ROLE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MICRO_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MINI_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_STEP,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["environment"],
+    }],
+};
+
+/// Log probabilities of the actor before its update.
+pub const RL_OLD_ACTOR_INFERENCE: Span = Span {
+    name: "rl.old_actor_inference",
+    brief: "Log probabilities of the actor before its update.",
+    kind: SpanKind::Internal,
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_CLOCK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_ROLE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MICRO_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MINI_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_STEP,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["old_actor_inference"],
+    }],
+};
+
+/// Work that waited for its device.
+pub const RL_QUEUE: Span = Span {
+    name: "rl.queue",
+    brief: "Work that waited for its device.",
+    kind: SpanKind::Internal,
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_CLOCK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_ROLE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MICRO_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MINI_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_STEP,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["queue"],
+    }],
+};
+
+/// Log probabilities of the reference model.
+pub const RL_REFERENCE_INFERENCE: Span = Span {
+    name: "rl.reference_inference",
+    brief: "Log probabilities of the reference model.",
+    kind: SpanKind::Internal,
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_CLOCK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_ROLE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MICRO_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MINI_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_STEP,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["refer_inference", "reference_inference"],
+    }],
+};
+
+/// Generating completions.
+pub const RL_ROLLOUT: Span = Span {
+    name: "rl.rollout",
+    brief: "Generating completions.",
+    kind: SpanKind::Internal,
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_CLOCK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_ROLE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MICRO_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MINI_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_STEP,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "nemo_lens",
+            names: &["rl.rollout"],
+        },
+        Upstream {
+            system: "tunix",
+            names: &["rollout"],
+        },
+    ],
+};
+
+/// Bringing the new weights to the rollout engines.
+pub const RL_WEIGHT_SYNC: Span = Span {
+    name: "rl.weight_sync",
+    brief: "Bringing the new weights to the rollout engines.",
+    kind: SpanKind::Internal,
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_CLOCK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_ROLE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MICRO_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MINI_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_STEP,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["weight_sync"],
+    }],
+};
+
 /// Compiling the model.
 pub const RUN_COMPILE: Span = Span {
     name: "run.compile",
@@ -399,6 +1133,22 @@ pub const TRAIN_STEP: Span = Span {
 /// Every span, sorted by name.
 pub static ALL: &[&Span] = &[
     &EVAL_RUN,
+    &INFERENCE_BATCH,
+    &PERF_BACKWARD,
+    &PERF_DATA,
+    &PERF_DISPATCH_WAIT,
+    &PERF_FORWARD,
+    &PERF_FORWARD_BACKWARD,
+    &PERF_OPTIMIZER,
+    &RL_ACTOR_TRAIN,
+    &RL_ADVANTAGE,
+    &RL_CRITIC_TRAIN,
+    &RL_ENVIRONMENT,
+    &RL_OLD_ACTOR_INFERENCE,
+    &RL_QUEUE,
+    &RL_REFERENCE_INFERENCE,
+    &RL_ROLLOUT,
+    &RL_WEIGHT_SYNC,
     &RUN_COMPILE,
     &RUN_INIT,
     &TRAIN_CHECKPOINT_LOAD,
