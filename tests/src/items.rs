@@ -68,7 +68,7 @@ impl Items {
         self.0.iter().filter(|item| item.get(kind).is_some()).collect()
     }
 
-    /// The points of a metric as (unix nanoseconds, value), by time.
+    /// The points of a metric as (unix nanoseconds, value), by time; a histogram's value is its sum.
     pub fn values(&self, metric: &str) -> Vec<(u64, f64)> {
         let points = self
             .of_kind("point")
@@ -188,7 +188,9 @@ fn time(point: &Value) -> u64 {
 }
 
 fn number(point: &Value) -> f64 {
-    let text = point["asDouble"].as_str().or_else(|| point["asInt"].as_str());
+    let text = ["asDouble", "asInt", "sum"]
+        .iter()
+        .find_map(|key| point[key].as_str());
     text.and_then(|text| text.parse().ok())
         .unwrap_or_else(|| panic!("no number in {point}"))
 }

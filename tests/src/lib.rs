@@ -12,6 +12,7 @@ mod judge;
 mod ports;
 mod process;
 mod pulsetrain;
+mod surogate_log;
 mod wait;
 
 pub use certificates::Certificates;
@@ -23,4 +24,5 @@ pub use judge::Judge;
 pub use ports::free_port;
 pub use process::Process;
 pub use pulsetrain::{Finished, Import};
+pub use surogate_log::{Points, Record, SurogateLog};
 pub use wait::wait_until;
