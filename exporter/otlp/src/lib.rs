@@ -3,10 +3,15 @@
 //! [`view`] reads bytes in place, [`write`] makes them. Nothing here knows where bytes come from or go to.
 
 pub mod descriptor;
+pub mod json;
+pub mod limits;
 pub mod view;
 pub mod wire;
 pub mod write;
 
+mod check;
+mod lookup;
+mod place;
 mod signal;
 
 pub use signal::Signal;

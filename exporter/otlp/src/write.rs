@@ -12,6 +12,7 @@ mod spans;
 mod value;
 
 pub use buffer::Buffer;
+pub(crate) use buffer::varint_len;
 pub use envelope::{Encoded, Envelope};
 pub use logs::{LogRecordParts, LogsWriter, Severity};
 pub use metrics::{HistogramParts, MetricsWriter, PointParts};

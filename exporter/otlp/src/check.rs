@@ -1,0 +1,114 @@
+//! One walk over protobuf bytes from outside, which finds broken structure and too much of anything.
+//!
+//! The walk goes by the messages' tables, into every message that the tables know. Unknown fields are stepped over.
+
+use crate::{
+    Signal,
+    descriptor::{FieldDescriptor, Kind, MessageDescriptor, Role},
+    limits::{Counts, Exceeded, Limit, LimitError, Limits},
+    lookup, place,
+    wire::{Reader, Value, WireError},
+};
+
+/// Checks that bytes are a well-formed message of a signal within limits, and counts what is in it.
+///
+/// # Errors
+///
+/// The first breach, with its place in `bytes`. Text that is no UTF-8 is none: readers replace it.
+pub fn check(signal: Signal, bytes: &[u8], limits: &Limits) -> Result<Counts, LimitError> {
+    let mut walk = Walk {
+        limits,
+        whole: bytes,
+        counts: Counts::default(),
+    };
+    limits
+        .admit(Limit::Bytes, bytes.len() as u64)
+        .map_err(|exceeded| LimitError::Exceeded {
+            exceeded,
+            offset: limits.bytes,
+        })?;
+    walk.message(lookup::top(signal), bytes, 1)?;
+    Ok(walk.counts)
+}
+
+struct Walk<'a> {
+    limits: &'a Limits,
+    whole: &'a [u8],
+    counts: Counts,
+}
+
+impl<'a> Walk<'a> {
+    fn message(
+        &mut self,
+        table: &'static MessageDescriptor,
+        bytes: &'a [u8],
+        depth: usize,
+    ) -> Result<(), LimitError> {
+        self.counts
+            .enter(table.role, depth, self.limits)
+            .map_err(|exceeded| self.exceeded(exceeded, bytes))?;
+        let mut reader = Reader::new(bytes);
+        let (mut last, mut attributes) = (0, 0);
+        while !reader.is_at_end() {
+            let tag = reader.tag().map_err(|error| self.wire(error, bytes))?;
+            let value = reader.value(tag).map_err(|error| self.wire(error, bytes))?;
+            if let (Some(index), Value::Bytes(inner)) = (lookup::by_tag(table, tag, last), value) {
+                last = index;
+                self.field(&table.fields[index], inner, depth, &mut attributes)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn field(
+        &mut self,
+        field: &FieldDescriptor,
+        bytes: &'a [u8],
+        depth: usize,
+        attributes: &mut u64,
+    ) -> Result<(), LimitError> {
+        match field.kind {
+            Kind::One(inner) => self.message(inner(), bytes, depth + 1),
+            Kind::Many(inner) => {
+                let inner = inner();
+                if inner.role == Role::Attribute {
+                    *attributes += 1;
+                    self.limits
+                        .admit(Limit::Attributes, *attributes)
+                        .map_err(|exceeded| self.exceeded(exceeded, bytes))?;
+                }
+                self.message(inner, bytes, depth + 1)
+            }
+            Kind::PackedFixed64 | Kind::PackedUint64 | Kind::PackedDouble => self
+                .packed(field.kind, bytes)
+                .map_err(|error| self.wire(error, bytes)),
+            _ => Ok(()),
+        }
+    }
+
+    fn packed(&self, kind: Kind, bytes: &[u8]) -> Result<(), WireError> {
+        let mut reader = Reader::new(bytes);
+        while !reader.is_at_end() {
+            match kind {
+                Kind::PackedUint64 => reader.varint()?,
+                _ => reader.fixed64()?,
+            };
+        }
+        Ok(())
+    }
+
+    fn wire(&self, error: WireError, bytes: &[u8]) -> LimitError {
+        LimitError::Wire(place::of_error(error, self.whole, bytes))
+    }
+
+    fn exceeded(&self, exceeded: Exceeded, bytes: &[u8]) -> LimitError {
+        LimitError::Exceeded {
+            exceeded,
+            offset: place::of_part(self.whole, bytes),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

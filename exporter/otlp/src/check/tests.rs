@@ -1,0 +1,112 @@
+use super::*;
+use crate::{limits::MAX_DEPTH, wire::WireErrorKind, write::Buffer};
+
+/// `bytes` as field `number` of a message, `times` over.
+fn repeated(number: u32, bytes: &[u8], times: usize) -> Vec<u8> {
+    let mut buffer = Buffer::default();
+    for _ in 0..times {
+        buffer.delimited(number, bytes);
+    }
+    buffer.into_vec()
+}
+
+/// A batch of one resource and one scope that holds `items`.
+fn batch(items: &[u8]) -> Vec<u8> {
+    repeated(1, &repeated(2, items, 1), 1)
+}
+
+/// A batch of one log record whose body is lists inside each other.
+fn nested_lists(levels: usize) -> Vec<u8> {
+    let body = (0..levels).fold(Vec::new(), |inner, _| repeated(5, &repeated(1, &inner, 1), 1));
+    batch(&repeated(2, &repeated(5, &body, 1), 1))
+}
+
+fn breached(signal: Signal, bytes: &[u8]) -> Option<Limit> {
+    match check(signal, bytes, &Limits::default()) {
+        Err(LimitError::Exceeded { exceeded, .. }) => Some(exceeded.limit),
+        _ => None,
+    }
+}
+
+#[test]
+fn items_attributes_and_messages_are_counted() {
+    let attributes = repeated(9, &repeated(1, b"k", 1), 3);
+    let bytes = batch(&repeated(2, &attributes, 2));
+    let counts = check(Signal::Traces, &bytes, &Limits::default()).unwrap();
+    assert_eq!(
+        counts,
+        Counts {
+            items: 2,
+            attributes: 6,
+            messages: 11
+        }
+    );
+}
+
+#[test]
+fn four_million_empty_spans_in_eight_mebibytes_are_refused() {
+    let bytes = batch(&repeated(2, &[], 4 << 20));
+    assert_eq!(breached(Signal::Traces, &bytes), Some(Limit::Items));
+}
+
+#[test]
+fn a_hundred_thousand_attributes_of_one_span_are_refused() {
+    let bytes = batch(&repeated(2, &repeated(9, &[], 100_000), 1));
+    assert_eq!(breached(Signal::Traces, &bytes), Some(Limit::Attributes));
+}
+
+#[test]
+fn a_value_nested_ten_thousand_deep_is_refused() {
+    assert_eq!(breached(Signal::Logs, &nested_lists(5_000)), Some(Limit::Depth));
+}
+
+#[test]
+fn no_limit_allows_more_than_the_deepest_nesting() {
+    let limits = Limits {
+        depth: usize::MAX,
+        ..Limits::default()
+    };
+    // Five messages are around the innermost list and its value.
+    let deepest = (MAX_DEPTH - 5) / 2;
+    assert!(check(Signal::Logs, &nested_lists(deepest), &limits).is_ok());
+    assert!(check(Signal::Logs, &nested_lists(deepest + 1), &limits).is_err());
+}
+
+#[test]
+fn more_bytes_than_allowed_are_refused_unread() {
+    let limits = Limits {
+        bytes: 3,
+        ..Limits::default()
+    };
+    let error = check(Signal::Logs, &[0xff; 4], &limits).unwrap_err();
+    assert_eq!(error.to_string(), "more than 3 bytes at byte 3");
+}
+
+#[test]
+fn a_fault_in_a_nested_message_has_its_place_in_the_whole() {
+    let whole = batch(&repeated(2, &[0x0a, 2, 0, 0, 0x12, 9], 1));
+    let error = check(Signal::Traces, &whole, &Limits::default()).unwrap_err();
+    let expected = WireError {
+        kind: WireErrorKind::Truncated,
+        offset: 11,
+    };
+    assert_eq!(error, LimitError::Wire(expected));
+}
+
+#[test]
+fn packed_numbers_that_end_early_are_refused() {
+    let point = repeated(6, &[0; 9], 1);
+    let metric = repeated(9, &repeated(1, &point, 1), 1);
+    let bytes = batch(&repeated(2, &metric, 1));
+    assert!(matches!(
+        check(Signal::Metrics, &bytes, &Limits::default()),
+        Err(LimitError::Wire(_))
+    ));
+}
+
+#[test]
+fn unknown_fields_are_stepped_over() {
+    let bytes = batch(&repeated(2, &repeated(99, &[0xff; 3], 5), 1));
+    let counts = check(Signal::Traces, &bytes, &Limits::default()).unwrap();
+    assert_eq!((counts.items, counts.attributes), (1, 0));
+}

@@ -1,0 +1,37 @@
+//! OTLP/JSON: from protobuf bytes and to protobuf bytes, with no tree in between.
+//!
+//! Both directions go by the messages' tables. The encoding is protobuf's JSON mapping with OTLP's own rules
+//! (<https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding>): ids are hexadecimal, enum values are numbers,
+//! names are lowerCamelCase only, unknown fields are ignored.
+//!
+//! ```
+//! # use pulsetrain_otlp::{Signal, json, limits::Limits};
+//! let text = r#"{"resourceSpans": [{"scopeSpans": [{"spans": [{"name": "train.step"}]}]}]}"#;
+//! let mut bytes = Vec::new();
+//! let decoded = json::decode(text.as_bytes(), &Limits::default(), &mut bytes)?;
+//! assert_eq!((decoded.signal, decoded.counts.items), (Some(Signal::Traces), 1));
+//!
+//! let mut again = Vec::new();
+//! json::encode(Signal::Traces, &bytes, &mut again)?;
+//! assert_eq!(again, br#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"train.step"}]}]}]}"#);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod base64;
+mod decode;
+mod encode;
+mod error;
+mod escape;
+mod hex;
+mod last_wins;
+mod number;
+mod output;
+mod scalar;
+mod token;
+
+pub use decode::{Decoded, UnknownField, decode};
+pub use encode::encode;
+pub use error::{JsonError, JsonErrorKind};
+
+#[cfg(test)]
+mod tests;

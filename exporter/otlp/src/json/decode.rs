@@ -1,0 +1,383 @@
+//! From OTLP/JSON to protobuf bytes: one pass over the text, straight into the output.
+
+use std::borrow::Cow;
+
+use super::{
+    base64,
+    error::{JsonError, JsonErrorKind},
+    hex::{self, BadId},
+    last_wins::{self, Repeat},
+    output::Output,
+    token::{Cursor, Raw},
+};
+use crate::{
+    Signal,
+    check::check,
+    descriptor::{FieldDescriptor, Kind, MessageDescriptor, Role},
+    limits::{Counts, Limit, Limits, MAX_DEPTH},
+    lookup,
+};
+
+/// What a text held.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Decoded {
+    /// The signal, by the outermost name; `None` where the object has none of the three and the output is empty.
+    pub signal: Option<Signal>,
+    /// What is in the bytes that were written.
+    pub counts: Counts,
+    /// Fields that OTLP does not know, and which were left out.
+    pub unknown_fields: u64,
+    /// The first of them.
+    pub first_unknown: Option<UnknownField>,
+}
+
+/// A field that OTLP does not know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownField {
+    /// Its name as it stands in the text.
+    pub name: String,
+    /// Where that begins, in bytes from the start of the text.
+    pub offset: usize,
+}
+
+/// Appends the protobuf bytes of one OTLP/JSON object.
+///
+/// Numbers of 64 bits may be strings or numbers and stay exact; `null` is the same as no field; where a name stands twice
+/// the last one counts. Text that is no UTF-8, and half a surrogate pair, become U+FFFD.
+///
+/// # Errors
+///
+/// The first thing that is wrong, with its place in `text`; `out` is then as it was.
+pub fn decode(text: &[u8], limits: &Limits, out: &mut Vec<u8>) -> Result<Decoded, JsonError> {
+    let start = out.len();
+    let decoded = Decoder::new(text, limits, out).document(start);
+    if decoded.is_err() {
+        out.truncate(start);
+    }
+    decoded
+}
+
+struct Decoder<'a> {
+    cursor: Cursor<'a>,
+    limits: &'a Limits,
+    output: Output<'a>,
+    is_utf8: bool,
+    repeats: Vec<Repeat>,
+    must_recount: bool,
+    decoded: Decoded,
+}
+
+impl<'a> Decoder<'a> {
+    fn new(text: &'a [u8], limits: &'a Limits, out: &'a mut Vec<u8>) -> Self {
+        Self {
+            cursor: Cursor::new(text),
+            limits,
+            output: Output::new(out),
+            is_utf8: std::str::from_utf8(text).is_ok(),
+            repeats: Vec::new(),
+            must_recount: false,
+            decoded: Decoded {
+                signal: None,
+                counts: Counts::default(),
+                unknown_fields: 0,
+                first_unknown: None,
+            },
+        }
+    }
+
+    fn document(mut self, start: usize) -> Result<Decoded, JsonError> {
+        self.admit(Limit::Bytes, self.cursor.text_len() as u64)?;
+        self.cursor.expect(b'{', "an object")?;
+        self.enter(Role::Part, 1)?;
+        let mut object = Object::at(&self);
+        while let Some(name) = self.cursor.next_name(&mut object.first)? {
+            match self.signal_named(&name)? {
+                Some(signal) => self.member(&lookup::top(signal).fields[0], 1, &mut object)?,
+                None => self.unknown_field(&name, 1)?,
+            }
+        }
+        self.end(&object);
+        if self.cursor.peek().is_some() {
+            return Err(self.error(JsonErrorKind::TrailingText));
+        }
+        if let (true, Some(signal)) = (self.must_recount, self.decoded.signal) {
+            // What was said twice was counted twice; what remains is well-formed and within limits.
+            self.decoded.counts = check(signal, &self.output.bytes[start..], self.limits).unwrap_or_default();
+        }
+        Ok(self.decoded)
+    }
+
+    fn signal_named(&mut self, name: &Raw<'a>) -> Result<Option<Signal>, JsonError> {
+        let text = text_of(name)?;
+        let is_named = |signal: &Signal| lookup::top(*signal).fields[0].json_name.as_bytes() == &*text;
+        let Some(signal) = Signal::ALL.into_iter().find(is_named) else {
+            return Ok(None);
+        };
+        if self
+            .decoded
+            .signal
+            .replace(signal)
+            .is_some_and(|other| other != signal)
+        {
+            return Err(JsonError::new(JsonErrorKind::TwoSignals, name.offset));
+        }
+        Ok(Some(signal))
+    }
+
+    fn message(&mut self, table: &'static MessageDescriptor, depth: usize) -> Result<(), JsonError> {
+        self.cursor.expect(b'{', "an object")?;
+        self.enter(table.role, depth)?;
+        let mut object = Object::at(self);
+        while let Some(name) = self.cursor.next_name(&mut object.first)? {
+            match lookup::by_name(table, &text_of(&name)?, object.last) {
+                Some(index) => {
+                    object.last = index;
+                    self.member(&table.fields[index], depth, &mut object)?;
+                }
+                None => self.unknown_field(&name, depth)?,
+            }
+        }
+        self.end(&object);
+        Ok(())
+    }
+
+    #[inline]
+    fn member(
+        &mut self,
+        field: &'static FieldDescriptor,
+        depth: usize,
+        object: &mut Object,
+    ) -> Result<(), JsonError> {
+        let bit = 1 << object.last;
+        if object.seen & bit != 0 {
+            let (number, from) = (field.number, self.output.len());
+            last_wins::note(&mut self.repeats, object.repeats_from, Repeat { number, from });
+        }
+        object.seen |= bit;
+        if self.cursor.take_word(b"null") {
+            return Ok(());
+        }
+        self.value(field, depth)
+            .map_err(|error| error.in_field(field.json_name))
+    }
+
+    fn end(&mut self, object: &Object) {
+        let repeats = &self.repeats[object.repeats_from..];
+        if !repeats.is_empty() {
+            last_wins::cut(self.output.bytes, object.start, repeats);
+            self.repeats.truncate(object.repeats_from);
+            self.must_recount = true;
+        }
+    }
+
+    fn unknown_field(&mut self, name: &Raw<'a>, depth: usize) -> Result<(), JsonError> {
+        self.decoded.unknown_fields += 1;
+        self.decoded.first_unknown.get_or_insert_with(|| UnknownField {
+            name: String::from_utf8_lossy(name.inside).into_owned(),
+            offset: name.offset,
+        });
+        let below = self.limits.depth.min(MAX_DEPTH).saturating_sub(depth);
+        self.cursor.skip_value(below)
+    }
+
+    #[inline]
+    fn value(&mut self, field: &'static FieldDescriptor, depth: usize) -> Result<(), JsonError> {
+        match field.kind {
+            Kind::One(inner) => self.nested(field, inner(), depth),
+            Kind::Many(inner) => self.messages(field, inner(), depth),
+            Kind::String => self.string(field),
+            Kind::Id => self.id(field),
+            Kind::Bytes => self.bytes(field, depth),
+            Kind::Strings => self.strings(field),
+            Kind::PackedDouble => self.packed(field, Kind::Double, depth),
+            Kind::PackedFixed64 | Kind::PackedUint64 => self.packed(field, Kind::Fixed64, depth),
+            _ => self.scalar_field(field),
+        }
+    }
+
+    fn nested(
+        &mut self,
+        field: &FieldDescriptor,
+        table: &'static MessageDescriptor,
+        depth: usize,
+    ) -> Result<(), JsonError> {
+        let open = self.output.open(field.number, depth);
+        self.message(table, depth + 1)?;
+        self.output.close(&open);
+        Ok(())
+    }
+
+    fn messages(
+        &mut self,
+        field: &FieldDescriptor,
+        table: &'static MessageDescriptor,
+        depth: usize,
+    ) -> Result<(), JsonError> {
+        self.cursor.expect(b'[', "a list of objects")?;
+        let (mut first, mut count) = (true, 0);
+        while self.cursor.next_element(&mut first)? {
+            count += 1;
+            if table.role == Role::Attribute {
+                self.admit(Limit::Attributes, count)?;
+            }
+            self.nested(field, table, depth)?;
+        }
+        Ok(())
+    }
+
+    fn strings(&mut self, field: &FieldDescriptor) -> Result<(), JsonError> {
+        self.cursor.expect(b'[', "a list of strings")?;
+        let mut first = true;
+        while self.cursor.next_element(&mut first)? {
+            let raw = self.cursor.string("a string")?;
+            self.write_text(field.number, &raw)?;
+        }
+        Ok(())
+    }
+
+    fn packed(&mut self, field: &FieldDescriptor, element: Kind, depth: usize) -> Result<(), JsonError> {
+        self.cursor.expect(b'[', "a list of numbers")?;
+        let wire_type = field.kind.unpacked_wire_type().unwrap_or_default();
+        let open = self.output.open(field.number, depth);
+        let mut first = true;
+        while self.cursor.next_element(&mut first)? {
+            let bits = self.scalar(element)?;
+            self.output.number(wire_type, bits);
+        }
+        self.output.close_unless_empty(&open);
+        Ok(())
+    }
+
+    #[inline]
+    fn string(&mut self, field: &FieldDescriptor) -> Result<(), JsonError> {
+        let raw = self.cursor.string("a string")?;
+        if field.explicit || !raw.inside.is_empty() {
+            self.write_text(field.number, &raw)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn write_text(&mut self, number: u32, raw: &Raw<'a>) -> Result<(), JsonError> {
+        if raw.escaped || !self.is_utf8 {
+            return self.write_unplain_text(number, raw);
+        }
+        self.output.delimited(number, raw.inside);
+        Ok(())
+    }
+
+    #[cold]
+    fn write_unplain_text(&mut self, number: u32, raw: &Raw<'a>) -> Result<(), JsonError> {
+        let text = text_of(raw)?;
+        self.output
+            .delimited(number, String::from_utf8_lossy(&text).as_bytes());
+        Ok(())
+    }
+
+    #[inline]
+    fn id(&mut self, field: &FieldDescriptor) -> Result<(), JsonError> {
+        let raw = self.cursor.string("a hexadecimal id as a string")?;
+        let digits = text_of(&raw)?;
+        if digits.is_empty() {
+            return Ok(());
+        }
+        self.output.tag(field.number, 2);
+        self.output.varint(digits.len() as u64 / 2);
+        hex::decode(&digits, self.output.bytes).map_err(|bad| match bad {
+            BadId::Odd => JsonError::new(JsonErrorKind::OddId, raw.offset),
+            BadId::NoDigit(index) => {
+                JsonError::new(JsonErrorKind::Expected("a hexadecimal digit"), raw.offset + index)
+            }
+        })
+    }
+
+    fn bytes(&mut self, field: &FieldDescriptor, depth: usize) -> Result<(), JsonError> {
+        let raw = self.cursor.string("bytes as a base64 string")?;
+        let text = text_of(&raw)?;
+        let open = self.output.open(field.number, depth);
+        if !base64::decode(&text, self.output.bytes) {
+            return Err(JsonError::new(JsonErrorKind::Expected("base64 text"), raw.offset));
+        }
+        if field.explicit {
+            self.output.close(&open);
+        } else {
+            self.output.close_unless_empty(&open);
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn scalar_field(&mut self, field: &FieldDescriptor) -> Result<(), JsonError> {
+        let bits = self.scalar(field.kind)?;
+        if field.explicit || bits != 0 {
+            let wire_type = field.kind.wire_type();
+            self.output.tag(field.number, wire_type);
+            self.output.number(wire_type, bits);
+        }
+        Ok(())
+    }
+
+    /// The bits of a number or a truth value, as they go on the wire.
+    #[inline]
+    fn scalar(&mut self, kind: Kind) -> Result<u64, JsonError> {
+        match kind {
+            Kind::Bool => self.cursor.truth(),
+            Kind::Double => self.cursor.double().map(f64::to_bits),
+            _ => self.cursor.integer(kind),
+        }
+    }
+
+    #[inline]
+    fn enter(&mut self, role: Role, depth: usize) -> Result<(), JsonError> {
+        let counted = self.decoded.counts.enter(role, depth, self.limits);
+        counted.map_err(|exceeded| self.error(JsonErrorKind::Exceeded(exceeded)))
+    }
+
+    #[inline]
+    fn admit(&self, limit: Limit, count: u64) -> Result<(), JsonError> {
+        let admitted = self.limits.admit(limit, count);
+        admitted.map_err(|exceeded| self.error(JsonErrorKind::Exceeded(exceeded)))
+    }
+
+    #[cold]
+    fn error(&self, kind: JsonErrorKind) -> JsonError {
+        JsonError::new(kind, self.cursor.offset())
+    }
+}
+
+/// An object that is being read.
+struct Object {
+    /// Where its fields begin in the output.
+    start: usize,
+    /// Where the notes on its repeated names begin.
+    repeats_from: usize,
+    /// Whether no member has been read.
+    first: bool,
+    /// The place of the field that was read last.
+    last: usize,
+    /// The places of the fields that were read, as bits.
+    seen: u32,
+}
+
+impl Object {
+    fn at(decoder: &Decoder<'_>) -> Self {
+        Self {
+            start: decoder.output.len(),
+            repeats_from: decoder.repeats.len(),
+            first: true,
+            last: 0,
+            seen: 0,
+        }
+    }
+}
+
+/// What a string means, as bytes; they are borrowed unless there are escapes.
+#[inline]
+fn text_of<'t>(raw: &Raw<'t>) -> Result<Cow<'t, [u8]>, JsonError> {
+    if !raw.escaped {
+        return Ok(Cow::Borrowed(raw.inside));
+    }
+    let mut text = Vec::with_capacity(raw.inside.len());
+    raw.unescape(&mut text)?;
+    Ok(Cow::Owned(text))
+}

@@ -1,0 +1,303 @@
+//! From protobuf bytes to OTLP/JSON: one pass over the bytes, straight into the text.
+//!
+//! JSON wants the elements of a list side by side and each name once; protobuf allows any order. Nearly all writers send
+//! fields in an order that suits, so the first attempt takes them as they come; where it meets a field again it gives up, and
+//! a second attempt visits every message once per field.
+
+use super::{base64, escape, hex};
+use crate::{
+    Signal,
+    descriptor::{FieldDescriptor, Kind, MessageDescriptor},
+    limits::MAX_DEPTH,
+    lookup, place,
+    wire::{Reader, Value, WireError, WireErrorKind},
+};
+
+/// Appends the OTLP/JSON of a message: one object, compact, with no line end.
+///
+/// Fields with their default value are left out, and unknown ones, which JSON cannot say.
+///
+/// # Errors
+///
+/// Bytes that are no protobuf, or messages nested deeper than [`MAX_DEPTH`]; `out` is then as it was.
+pub fn encode(signal: Signal, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), WireError> {
+    let start = out.len();
+    out.reserve(bytes.len() * 3);
+    let table = lookup::top(signal);
+    let mut encoder = Encoder {
+        whole: bytes,
+        out,
+        regroup: false,
+    };
+    let mut result = encoder.message(table, bytes, 1);
+    if matches!(result, Err(Stop::FieldAgain)) {
+        encoder.out.truncate(start);
+        encoder.regroup = true;
+        result = encoder.message(table, bytes, 1);
+    }
+    match result {
+        Err(Stop::Wire(error)) => {
+            out.truncate(start);
+            Err(error)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Why an attempt ends early.
+enum Stop {
+    Wire(WireError),
+    /// A field stands apart from its earlier occurrence, and the encoder does not regroup.
+    FieldAgain,
+}
+
+struct Encoder<'a> {
+    whole: &'a [u8],
+    out: &'a mut Vec<u8>,
+    regroup: bool,
+}
+
+impl<'a> Encoder<'a> {
+    fn message(
+        &mut self,
+        table: &'static MessageDescriptor,
+        bytes: &'a [u8],
+        depth: usize,
+    ) -> Result<(), Stop> {
+        if depth > MAX_DEPTH {
+            let kind = WireErrorKind::TooDeep;
+            return Err(self.stop(WireError { kind, offset: 0 }, bytes));
+        }
+        self.out.push(b'{');
+        if self.regroup {
+            for field in table.fields {
+                self.field_wherever(field, bytes, depth)?;
+            }
+        } else {
+            self.fields_in_order(table, bytes, depth)?;
+        }
+        self.out.push(b'}');
+        Ok(())
+    }
+
+    fn fields_in_order(
+        &mut self,
+        table: &'static MessageDescriptor,
+        bytes: &'a [u8],
+        depth: usize,
+    ) -> Result<(), Stop> {
+        let mut reader = Reader::new(bytes);
+        let (mut last, mut seen, mut list) = (0, 0u32, None);
+        while !reader.is_at_end() {
+            let tag = reader.tag().map_err(|error| self.stop(error, bytes))?;
+            let value = reader.value(tag).map_err(|error| self.stop(error, bytes))?;
+            let Some(index) = lookup::by_tag(table, tag, last) else {
+                continue;
+            };
+            let field = &table.fields[index];
+            last = index;
+            if is_empty_run(field, value) {
+                continue;
+            }
+            if list != Some(index) {
+                if list.take().is_some() {
+                    self.out.push(b']');
+                }
+                if seen & 1 << index != 0 {
+                    return Err(Stop::FieldAgain);
+                }
+                seen |= 1 << index;
+                if field.kind.is_repeated() {
+                    self.name(field);
+                    self.out.push(b'[');
+                    list = Some(index);
+                }
+            }
+            self.occurrence(field, value, depth)?;
+        }
+        if list.is_some() {
+            self.out.push(b']');
+        }
+        Ok(())
+    }
+
+    /// Writes one field, wherever its occurrences are: all elements of a list, the last of anything else.
+    fn field_wherever(
+        &mut self,
+        field: &'static FieldDescriptor,
+        bytes: &'a [u8],
+        depth: usize,
+    ) -> Result<(), Stop> {
+        let mut reader = Reader::new(bytes);
+        let mut found = None;
+        while !reader.is_at_end() {
+            let tag = reader.tag().map_err(|error| self.stop(error, bytes))?;
+            let value = reader.value(tag).map_err(|error| self.stop(error, bytes))?;
+            if !lookup::has_tag(field, tag) || is_empty_run(field, value) {
+                continue;
+            }
+            if field.kind.is_repeated() {
+                if found.is_none() {
+                    self.name(field);
+                    self.out.push(b'[');
+                }
+                self.occurrence(field, value, depth)?;
+            }
+            found = Some(value);
+        }
+        match found {
+            Some(_) if field.kind.is_repeated() => self.out.push(b']'),
+            Some(value) => self.occurrence(field, value, depth)?,
+            None => {}
+        }
+        Ok(())
+    }
+
+    /// Writes an element of a list that is begun, or a whole member.
+    #[inline]
+    fn occurrence(
+        &mut self,
+        field: &'static FieldDescriptor,
+        value: Value<'a>,
+        depth: usize,
+    ) -> Result<(), Stop> {
+        match (field.kind, value) {
+            (Kind::Many(table), Value::Bytes(bytes)) => {
+                self.comma();
+                self.message(table(), bytes, depth + 1)
+            }
+            (Kind::One(table), Value::Bytes(bytes)) => {
+                self.name(field);
+                self.message(table(), bytes, depth + 1)
+            }
+            (Kind::Strings, Value::Bytes(text)) => {
+                self.comma();
+                escape::write_string(text, self.out);
+                Ok(())
+            }
+            (Kind::PackedFixed64 | Kind::PackedUint64 | Kind::PackedDouble, value) => {
+                self.packed(field.kind, value)
+            }
+            _ => {
+                if field.explicit || !is_default(value) {
+                    self.name(field);
+                    self.single(field.kind, value);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    fn packed(&mut self, kind: Kind, value: Value<'a>) -> Result<(), Stop> {
+        let Value::Bytes(bytes) = value else {
+            self.comma();
+            self.single(kind, value);
+            return Ok(());
+        };
+        let mut reader = Reader::new(bytes);
+        while !reader.is_at_end() {
+            let number = match kind {
+                Kind::PackedUint64 => reader.varint().map(Value::Varint),
+                _ => reader.fixed64().map(Value::Fixed64),
+            };
+            let number = number.map_err(|error| self.stop(error, bytes))?;
+            self.comma();
+            self.single(kind, number);
+        }
+        Ok(())
+    }
+
+    /// Writes a value that is no message and no list.
+    #[inline]
+    fn single(&mut self, kind: Kind, value: Value<'a>) {
+        match (kind, value) {
+            (Kind::String, Value::Bytes(text)) => escape::write_string(text, self.out),
+            (Kind::Id, Value::Bytes(id)) => self.quoted(|out| hex::encode(id, out)),
+            (_, Value::Bytes(bytes)) => self.quoted(|out| base64::encode(bytes, out)),
+            (Kind::Double | Kind::PackedDouble, Value::Fixed64(bits)) => self.double(f64::from_bits(bits)),
+            (Kind::Sfixed64, Value::Fixed64(bits)) => self.quoted(|out| integer(bits as i64, out)),
+            (_, Value::Fixed64(number)) => self.quoted(|out| integer(number, out)),
+            (_, Value::Fixed32(number)) => integer(number, self.out),
+            (_, Value::Varint(number)) => self.varint(kind, number),
+        }
+    }
+
+    #[inline]
+    fn varint(&mut self, kind: Kind, number: u64) {
+        match kind {
+            Kind::Bool => {
+                let word: &[u8] = if number != 0 { b"true" } else { b"false" };
+                self.out.extend_from_slice(word);
+            }
+            Kind::Int64 => self.quoted(|out| integer(number as i64, out)),
+            Kind::PackedUint64 => self.quoted(|out| integer(number, out)),
+            Kind::Int32 => integer(number as i32, self.out),
+            Kind::Sint32 => {
+                let zigzag = number as u32;
+                integer((zigzag >> 1) as i32 ^ -((zigzag & 1) as i32), self.out);
+            }
+            _ => integer(number as u32, self.out),
+        }
+    }
+
+    fn double(&mut self, value: f64) {
+        if value.is_finite() {
+            let mut buffer = zmij::Buffer::new();
+            self.out.extend_from_slice(buffer.format_finite(value).as_bytes());
+        } else if value.is_nan() {
+            self.out.extend_from_slice(b"\"NaN\"");
+        } else if value > 0.0 {
+            self.out.extend_from_slice(b"\"Infinity\"");
+        } else {
+            self.out.extend_from_slice(b"\"-Infinity\"");
+        }
+    }
+
+    #[inline]
+    fn quoted(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        self.out.push(b'"');
+        write(self.out);
+        self.out.push(b'"');
+    }
+
+    #[inline]
+    fn name(&mut self, field: &FieldDescriptor) {
+        self.comma();
+        self.out.push(b'"');
+        self.out.extend_from_slice(field.json_name.as_bytes());
+        self.out.extend_from_slice(b"\":");
+    }
+
+    /// Writes the comma in front of a member or an element, unless it is the first.
+    #[inline]
+    fn comma(&mut self) {
+        if !matches!(self.out.last(), Some(b'{' | b'[')) {
+            self.out.push(b',');
+        }
+    }
+
+    #[cold]
+    fn stop(&self, error: WireError, bytes: &[u8]) -> Stop {
+        Stop::Wire(place::of_error(error, self.whole, bytes))
+    }
+}
+
+/// Whether a value is a packed list with no numbers, which is the same as no field.
+#[inline]
+fn is_empty_run(field: &FieldDescriptor, value: Value<'_>) -> bool {
+    matches!(value, Value::Bytes([])) && field.kind.unpacked_wire_type().is_some()
+}
+
+#[inline]
+fn is_default(value: Value<'_>) -> bool {
+    matches!(
+        value,
+        Value::Varint(0) | Value::Fixed64(0) | Value::Fixed32(0) | Value::Bytes([])
+    )
+}
+
+#[inline]
+fn integer(number: impl itoa::Integer, out: &mut Vec<u8>) {
+    let mut buffer = itoa::Buffer::new();
+    out.extend_from_slice(buffer.format(number).as_bytes());
+}

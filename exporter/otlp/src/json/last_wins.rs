@@ -1,0 +1,70 @@
+//! Names that stand twice in one object: the last one counts, as nearly every JSON reader has it.
+//!
+//! Protobuf would merge the two, so the earlier ones are cut out of the message when it is complete: once, however many
+//! there are.
+
+use std::ops::Range;
+
+use crate::wire::Reader;
+
+/// A field that was named more than once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Repeat {
+    /// The field's number.
+    pub(super) number: u32,
+    /// Where in the output its last value begins.
+    pub(super) from: usize,
+}
+
+/// Notes that a field of the current message, whose notes begin at `mine`, was named again.
+pub(super) fn note(repeats: &mut Vec<Repeat>, mine: usize, repeat: Repeat) {
+    match repeats[mine..]
+        .iter_mut()
+        .find(|noted| noted.number == repeat.number)
+    {
+        Some(noted) => *noted = repeat,
+        None => repeats.push(repeat),
+    }
+}
+
+/// Cuts out of the message that begins at `start` what was said before the last time.
+pub(super) fn cut(out: &mut Vec<u8>, start: usize, repeats: &[Repeat]) {
+    let mut end = start;
+    for kept in kept_ranges(&out[start..], start, repeats) {
+        let length = kept.len();
+        out.copy_within(kept, end);
+        end += length;
+    }
+    out.truncate(end);
+}
+
+fn kept_ranges(message: &[u8], start: usize, repeats: &[Repeat]) -> Vec<Range<usize>> {
+    let mut kept = Vec::new();
+    let mut reader = Reader::new(message);
+    let mut at = start;
+    while let Some(Ok(field)) = reader.next() {
+        let range = at..start + reader.position();
+        at = range.end;
+        let is_stale = |repeat: &Repeat| repeat.number == field.number && range.start < repeat.from;
+        if !repeats.iter().any(is_stale) {
+            kept.push(range);
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_was_said_last_stays() {
+        let mut out = vec![0xff, 0x08, 1, 0x10, 2, 0x08, 3, 0x18, 4];
+        cut(
+            &mut out,
+            1,
+            &[Repeat { number: 1, from: 5 }, Repeat { number: 3, from: 9 }],
+        );
+        assert_eq!(out, [0xff, 0x10, 2, 0x08, 3]);
+    }
+}

@@ -1,0 +1,141 @@
+//! Numbers in JSON: JSON's own grammar, and integers that stay exact however they are written.
+
+/// Why a number is no integer of 64 bits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoInteger {
+    /// It has a fraction.
+    Fraction,
+    /// It is far outside of 64 bits.
+    OutOfRange,
+}
+
+/// Length of the number at the start of `text`, by RFC 8259; 0 where there is none.
+#[inline]
+pub(super) fn len(text: &[u8]) -> usize {
+    let sign = usize::from(text.first() == Some(&b'-'));
+    let whole = digits(&text[sign..]);
+    if whole == 0 || (whole > 1 && text[sign] == b'0') {
+        return 0;
+    }
+    let mut end = sign + whole;
+    if text.get(end) == Some(&b'.') {
+        match digits(&text[end + 1..]) {
+            0 => return 0,
+            fraction => end += 1 + fraction,
+        }
+    }
+    if matches!(text.get(end), Some(b'e' | b'E')) {
+        let signed = usize::from(matches!(text.get(end + 1), Some(b'+' | b'-')));
+        match digits(&text[end + 1 + signed..]) {
+            0 => return 0,
+            exponent => end += 1 + signed + exponent,
+        }
+    }
+    end
+}
+
+#[inline]
+fn digits(text: &[u8]) -> usize {
+    text.iter()
+        .position(|byte| !byte.is_ascii_digit())
+        .unwrap_or(text.len())
+}
+
+/// The integer that a number is, `5.0` and `1e3` included.
+#[inline]
+pub(super) fn integer(number: &[u8]) -> Result<i128, NoInteger> {
+    let (negative, rest) = match number.strip_prefix(b"-") {
+        Some(rest) => (true, rest),
+        None => (false, number),
+    };
+    let magnitude = match rest.len() {
+        // Nineteen digits always fit.
+        1..20 if rest.iter().all(u8::is_ascii_digit) => i128::from(
+            rest.iter()
+                .fold(0u64, |value, &digit| value * 10 + u64::from(digit - b'0')),
+        ),
+        _ => scaled(rest)?,
+    };
+    Ok(if negative { -magnitude } else { magnitude })
+}
+
+/// The integer that a number without sign is, from its digits and where its point belongs.
+fn scaled(number: &[u8]) -> Result<i128, NoInteger> {
+    let end = number.iter().position(|byte| matches!(byte, b'e' | b'E'));
+    let (mantissa, exponent) = number.split_at(end.unwrap_or(number.len()));
+    let point = mantissa
+        .iter()
+        .position(|&byte| byte == b'.')
+        .unwrap_or(mantissa.len());
+    let fraction = mantissa.get(point + 1..).unwrap_or_default();
+    let mut digits = [&mantissa[..point], fraction].concat();
+    let trailing = digits.iter().rev().take_while(|&&digit| digit == b'0').count();
+    if trailing == digits.len() {
+        return Ok(0);
+    }
+    digits.truncate(digits.len() - trailing);
+    let scale = exponent_of(exponent) + trailing as i64 - fraction.len() as i64;
+    let zeros = usize::try_from(scale).map_err(|_| NoInteger::Fraction)?;
+    let all = digits.into_iter().chain(std::iter::repeat_n(b'0', zeros));
+    all.map(|digit| i128::from(digit - b'0'))
+        .try_fold(0i128, |value, digit| value.checked_mul(10)?.checked_add(digit))
+        .ok_or(NoInteger::OutOfRange)
+}
+
+/// The number behind an `e`, which is 0 where there is none; past a million it makes no difference.
+fn exponent_of(text: &[u8]) -> i64 {
+    let negative = text.get(1) == Some(&b'-');
+    let digits = text.iter().filter(|byte| byte.is_ascii_digit());
+    let value = digits.fold(0i64, |value, &digit| {
+        (value * 10 + i64::from(digit - b'0')).min(1_000_000_000)
+    });
+    if negative { -value } else { value }
+}
+
+/// The floating point number nearest to a number; `None` where it is too large for one.
+#[inline]
+pub(super) fn double(number: &[u8]) -> Option<f64> {
+    let value: f64 = std::str::from_utf8(number).ok()?.parse().ok()?;
+    value.is_finite().then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_grammar_is_that_of_json() {
+        for number in ["0", "-0", "7", "10.5", "1e3", "-1.5E-7", "0.0e+00"] {
+            assert_eq!(len(number.as_bytes()), number.len(), "{number}");
+        }
+        for text in ["", "-", "+1", "01", "1.", ".5", "1e", "1e+", "x", "NaN"] {
+            assert_eq!(len(text.as_bytes()), 0, "{text}");
+        }
+        assert_eq!(len(b"12,"), 2);
+    }
+
+    #[test]
+    fn integers_stay_exact_in_every_notation() {
+        let exact = |text: &str| integer(text.as_bytes()).unwrap();
+        assert_eq!(exact("18446744073709551615"), i128::from(u64::MAX));
+        assert_eq!(exact("-9223372036854775808"), i128::from(i64::MIN));
+        assert_eq!(exact("9007199254740993"), 9_007_199_254_740_993);
+        assert_eq!(exact("9007199254740993.000"), 9_007_199_254_740_993);
+        assert_eq!(exact("1.5e3"), 1500);
+        assert_eq!(exact("1500e-2"), 15);
+        assert_eq!(exact("0e999999999999"), 0);
+    }
+
+    #[test]
+    fn fractions_and_giants_are_no_integers() {
+        assert_eq!(integer(b"1.5"), Err(NoInteger::Fraction));
+        assert_eq!(integer(b"1e-400000000000000000000"), Err(NoInteger::Fraction));
+        assert_eq!(integer(b"1e999999999"), Err(NoInteger::OutOfRange));
+    }
+
+    #[test]
+    fn a_double_past_the_largest_is_none() {
+        assert_eq!(double(b"1e308"), Some(1e308));
+        assert_eq!(double(b"-1e309"), None);
+    }
+}

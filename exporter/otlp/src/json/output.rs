@@ -1,0 +1,147 @@
+//! Protobuf fields whose length is known only when they are complete.
+//!
+//! Room for a length is left in front, as much as the last message of the same depth needed; where that guess is wrong the
+//! message is moved by the difference.
+
+use crate::{limits::MAX_DEPTH, write::varint_len};
+
+/// The protobuf bytes that a text becomes.
+#[derive(Debug)]
+pub(super) struct Output<'o> {
+    pub(super) bytes: &'o mut Vec<u8>,
+    widths: [u8; MAX_DEPTH + 2],
+}
+
+/// A length-delimited field that is not complete.
+#[derive(Debug)]
+#[must_use]
+pub(super) struct Open {
+    /// Where its tag stands.
+    tag_at: usize,
+    /// Where its value starts.
+    start: usize,
+    depth: usize,
+}
+
+impl<'o> Output<'o> {
+    pub(super) fn new(bytes: &'o mut Vec<u8>) -> Self {
+        Self {
+            bytes,
+            widths: [1; MAX_DEPTH + 2],
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    #[inline]
+    pub(super) fn varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.bytes.push(value as u8);
+    }
+
+    #[inline]
+    pub(super) fn tag(&mut self, number: u32, wire_type: u32) {
+        self.varint(u64::from(number << 3 | wire_type));
+    }
+
+    /// Writes a number as a wire type carries it.
+    #[inline]
+    pub(super) fn number(&mut self, wire_type: u32, bits: u64) {
+        match wire_type {
+            0 => self.varint(bits),
+            1 => self.bytes.extend_from_slice(&bits.to_le_bytes()),
+            _ => self.bytes.extend_from_slice(&(bits as u32).to_le_bytes()),
+        }
+    }
+
+    /// Writes a length-delimited field.
+    #[inline]
+    pub(super) fn delimited(&mut self, number: u32, value: &[u8]) {
+        self.tag(number, 2);
+        self.varint(value.len() as u64);
+        self.bytes.extend_from_slice(value);
+    }
+
+    /// Begins a length-delimited field, inside of `depth` others.
+    #[inline]
+    pub(super) fn open(&mut self, number: u32, depth: usize) -> Open {
+        let tag_at = self.len();
+        self.tag(number, 2);
+        self.bytes.resize(self.len() + self.widths[depth] as usize, 0);
+        Open {
+            tag_at,
+            start: self.len(),
+            depth,
+        }
+    }
+
+    /// Ends the field that was begun last: puts its length in front of it.
+    #[inline]
+    pub(super) fn close(&mut self, field: &Open) {
+        let length = self.len() - field.start;
+        let (left, needed) = (self.widths[field.depth] as usize, varint_len(length as u64));
+        if left != needed {
+            self.make_room(field.start, left, needed);
+            self.widths[field.depth] = needed as u8;
+        }
+        let mut rest = length;
+        let (last, others) = self.bytes[field.start - left..][..needed]
+            .split_last_mut()
+            .expect("invariant: a varint has a byte at least");
+        for byte in others {
+            *byte = rest as u8 | 0x80;
+            rest >>= 7;
+        }
+        *last = rest as u8;
+    }
+
+    /// Ends the field that was begun last, or takes it back if it is empty.
+    #[inline]
+    pub(super) fn close_unless_empty(&mut self, field: &Open) {
+        if self.len() == field.start {
+            self.bytes.truncate(field.tag_at);
+        } else {
+            self.close(field);
+        }
+    }
+
+    #[cold]
+    fn make_room(&mut self, start: usize, left: usize, needed: usize) {
+        let end = self.len();
+        if needed > left {
+            self.bytes.resize(end + needed - left, 0);
+            self.bytes.copy_within(start..end, start + needed - left);
+        } else {
+            self.bytes.copy_within(start..end, start - (left - needed));
+            self.bytes.truncate(end - (left - needed));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::{Reader, Value};
+
+    #[test]
+    fn lengths_are_right_and_shortest_whatever_came_before() {
+        let mut bytes = Vec::new();
+        let mut output = Output::new(&mut bytes);
+        let lengths = [0usize, 5, 200, 3, 20_000, 127, 128];
+        for length in lengths {
+            let field = output.open(1, 1);
+            output.bytes.resize(output.len() + length, 7);
+            output.close(&field);
+        }
+        let heads: usize = lengths.iter().map(|&length| 1 + varint_len(length as u64)).sum();
+        assert_eq!(bytes.len(), heads + lengths.iter().sum::<usize>());
+        for (field, length) in Reader::new(&bytes).zip(lengths) {
+            assert_eq!(field.unwrap().value, Value::Bytes(&vec![7; length]));
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Single values out of JSON text: truth values, floating point numbers, and integers of each of protobuf's types.
+
+use super::{
+    error::{JsonError, JsonErrorKind},
+    number::{self, NoInteger},
+    token::Cursor,
+};
+use crate::descriptor::Kind;
+
+const DOUBLE: &str = "a number, or a string with a number, NaN, Infinity or -Infinity";
+const ENUM: &str = "a whole number (names of enum values are not valid in OTLP/JSON)";
+const INTEGER: &str = "a whole number, or a string with one";
+
+/// A number as it stands in the text, with its place.
+struct Numeral<'t> {
+    text: &'t [u8],
+    offset: usize,
+}
+
+impl<'t> Cursor<'t> {
+    /// `true` or `false` as a bit.
+    pub(super) fn truth(&mut self) -> Result<u64, JsonError> {
+        if self.take_word(b"true") {
+            Ok(1)
+        } else if self.take_word(b"false") {
+            Ok(0)
+        } else {
+            Err(self.missing("true or false"))
+        }
+    }
+
+    /// A floating point number.
+    pub(super) fn double(&mut self) -> Result<f64, JsonError> {
+        let numeral = self.numeral(DOUBLE)?;
+        match numeral.text {
+            b"NaN" => Ok(f64::NAN),
+            b"Infinity" => Ok(f64::INFINITY),
+            b"-Infinity" => Ok(f64::NEG_INFINITY),
+            text => {
+                numeral.validate(DOUBLE)?;
+                number::double(text).ok_or_else(|| numeral.out_of_range("a double"))
+            }
+        }
+    }
+
+    /// The bits of an integer of a kind, as they go on the wire.
+    #[inline]
+    pub(super) fn integer(&mut self, kind: Kind) -> Result<u64, JsonError> {
+        let what = if matches!(kind, Kind::Int32) {
+            ENUM
+        } else {
+            INTEGER
+        };
+        let numeral = self.numeral(what)?;
+        numeral.validate(what)?;
+        let value = match number::integer(numeral.text) {
+            Ok(value) => bits(kind, value),
+            Err(NoInteger::OutOfRange) => None,
+            Err(NoInteger::Fraction) => {
+                return Err(JsonError::new(JsonErrorKind::Expected(what), numeral.offset));
+            }
+        };
+        value.ok_or_else(|| numeral.out_of_range(range(kind)))
+    }
+
+    /// A number, or the inside of a string, which is yet to be validated.
+    #[inline]
+    fn numeral(&mut self, what: &'static str) -> Result<Numeral<'t>, JsonError> {
+        if self.peek() != Some(b'"') {
+            let offset = self.offset();
+            let text = self.number(what)?;
+            return Ok(Numeral { text, offset });
+        }
+        let raw = self.string(what)?;
+        Ok(Numeral {
+            text: raw.inside,
+            offset: raw.offset,
+        })
+    }
+}
+
+impl Numeral<'_> {
+    #[inline]
+    fn validate(&self, what: &'static str) -> Result<(), JsonError> {
+        if !self.text.is_empty() && number::len(self.text) == self.text.len() {
+            return Ok(());
+        }
+        Err(JsonError::new(JsonErrorKind::Expected(what), self.offset))
+    }
+
+    #[cold]
+    fn out_of_range(&self, range: &'static str) -> JsonError {
+        JsonError::new(JsonErrorKind::OutOfRange(range), self.offset)
+    }
+}
+
+/// An integer as the wire carries it; `None` where the kind has no room for it.
+#[inline]
+fn bits(kind: Kind, value: i128) -> Option<u64> {
+    match kind {
+        Kind::Int64 | Kind::Sfixed64 => i64::try_from(value).ok().map(|value| value as u64),
+        Kind::Uint32 | Kind::Fixed32 => u32::try_from(value).ok().map(u64::from),
+        Kind::Int32 => i32::try_from(value).ok().map(|value| i64::from(value) as u64),
+        Kind::Sint32 => i32::try_from(value)
+            .ok()
+            .map(|value| u64::from(((value << 1) ^ (value >> 31)) as u32)),
+        _ => u64::try_from(value).ok(),
+    }
+}
+
+fn range(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Int64 | Kind::Sfixed64 => "64 bits with sign",
+        Kind::Uint32 | Kind::Fixed32 => "32 bits without sign",
+        Kind::Int32 | Kind::Sint32 => "32 bits with sign",
+        _ => "64 bits without sign",
+    }
+}

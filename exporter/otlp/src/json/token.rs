@@ -1,0 +1,204 @@
+//! Tokens out of JSON text, in place: RFC 8259, read strictly.
+
+use super::{
+    error::{JsonError, JsonErrorKind},
+    escape, number,
+};
+
+/// A place in JSON text.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Cursor<'t> {
+    text: &'t [u8],
+    at: usize,
+}
+
+/// A string as it stands in the text, without its quotes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Raw<'t> {
+    /// What stands between the quotes.
+    pub(super) inside: &'t [u8],
+    /// Where that begins in the text.
+    pub(super) offset: usize,
+    /// Whether there is an escape in it.
+    pub(super) escaped: bool,
+}
+
+impl<'t> Cursor<'t> {
+    pub(super) fn new(text: &'t [u8]) -> Self {
+        let bom = if text.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
+        Self { text, at: bom }
+    }
+
+    /// The length of the whole text.
+    pub(super) fn text_len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// The offset of the next byte in the text.
+    #[inline]
+    pub(super) fn offset(&self) -> usize {
+        self.at
+    }
+
+    /// The next byte that is no white space, which is not read past.
+    #[inline]
+    pub(super) fn peek(&mut self) -> Option<u8> {
+        loop {
+            match self.text.get(self.at) {
+                Some(b' ' | b'\n' | b'\r' | b'\t') => self.at += 1,
+                other => return other.copied(),
+            }
+        }
+    }
+
+    /// Reads past one byte of punctuation.
+    #[inline]
+    pub(super) fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), JsonError> {
+        if self.peek() != Some(byte) {
+            return Err(self.missing(what));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    /// An error that says what had to stand here.
+    #[cold]
+    pub(super) fn missing(&self, what: &'static str) -> JsonError {
+        let kind = if self.at < self.text.len() {
+            JsonErrorKind::Expected(what)
+        } else {
+            JsonErrorKind::Truncated(what)
+        };
+        JsonError::new(kind, self.at)
+    }
+
+    /// The name of the next member, with the colon behind it; `None` where the object ends.
+    #[inline]
+    pub(super) fn next_name(&mut self, first: &mut bool) -> Result<Option<Raw<'t>>, JsonError> {
+        if !self.next_part(b'}', first, "a comma or the end of the object")? {
+            return Ok(None);
+        }
+        let name = self.string("a field's name")?;
+        self.expect(b':', "a colon")?;
+        Ok(Some(name))
+    }
+
+    /// Whether the list has one more element; reads past the comma in front of it, or past the end of the list.
+    #[inline]
+    pub(super) fn next_element(&mut self, first: &mut bool) -> Result<bool, JsonError> {
+        self.next_part(b']', first, "a comma or the end of the list")
+    }
+
+    #[inline]
+    fn next_part(&mut self, end: u8, first: &mut bool, what: &'static str) -> Result<bool, JsonError> {
+        let byte = self.peek();
+        if byte == Some(end) {
+            self.at += 1;
+            return Ok(false);
+        }
+        if std::mem::replace(first, false) {
+            return Ok(true);
+        }
+        if byte != Some(b',') {
+            return Err(self.missing(what));
+        }
+        self.at += 1;
+        Ok(true)
+    }
+
+    /// The string that stands here.
+    #[inline]
+    pub(super) fn string(&mut self, what: &'static str) -> Result<Raw<'t>, JsonError> {
+        self.expect(b'"', what)?;
+        let offset = self.at;
+        let mut escaped = false;
+        loop {
+            self.at += escape::plain_len(self.text.get(self.at..).unwrap_or_default());
+            match self.text.get(self.at) {
+                Some(b'"') => break,
+                Some(b'\\') => {
+                    escaped = true;
+                    self.at += 2;
+                }
+                Some(_) => return Err(JsonError::new(JsonErrorKind::ControlCharacter, self.at)),
+                None => return Err(self.missing("the end of a string")),
+            }
+        }
+        let inside = &self.text[offset..self.at];
+        self.at += 1;
+        Ok(Raw {
+            inside,
+            offset,
+            escaped,
+        })
+    }
+
+    /// The number that stands here.
+    #[inline]
+    pub(super) fn number(&mut self, what: &'static str) -> Result<&'t [u8], JsonError> {
+        self.peek();
+        let rest = &self.text[self.at..];
+        let (number, _) = rest.split_at(number::len(rest));
+        if number.is_empty() {
+            return Err(self.missing(what));
+        }
+        self.at += number.len();
+        Ok(number)
+    }
+
+    /// Reads past `word` if it stands here.
+    #[inline]
+    pub(super) fn take_word(&mut self, word: &[u8]) -> bool {
+        self.peek();
+        let stands_here = self.text[self.at..].starts_with(word);
+        if stands_here {
+            self.at += word.len();
+        }
+        stands_here
+    }
+
+    /// Reads past a value of any kind, whose objects and lists are nested no deeper than `depth`.
+    pub(super) fn skip_value(&mut self, depth: usize) -> Result<(), JsonError> {
+        match self.peek() {
+            Some(b'{') if depth > 0 => {
+                self.at += 1;
+                let mut first = true;
+                while self.next_name(&mut first)?.is_some() {
+                    self.skip_value(depth - 1)?;
+                }
+                Ok(())
+            }
+            Some(b'[') if depth > 0 => {
+                self.at += 1;
+                let mut first = true;
+                while self.next_element(&mut first)? {
+                    self.skip_value(depth - 1)?;
+                }
+                Ok(())
+            }
+            Some(b'{' | b'[') => Err(self.missing("a value that is nested less deep")),
+            Some(b'"') => self.string("a string").map(drop),
+            _ => self.skip_word_or_number(),
+        }
+    }
+
+    fn skip_word_or_number(&mut self) -> Result<(), JsonError> {
+        let words: [&[u8]; 3] = [b"true", b"false", b"null"];
+        if words.into_iter().any(|word| self.take_word(word)) {
+            return Ok(());
+        }
+        self.number("a value").map(drop)
+    }
+}
+
+impl Raw<'_> {
+    /// Appends what the string means.
+    ///
+    /// # Errors
+    ///
+    /// A backslash that begins no escape, with its place in the text.
+    pub(super) fn unescape(&self, out: &mut Vec<u8>) -> Result<(), JsonError> {
+        escape::unescape(self.inside, out)
+            .map_err(|index| JsonError::new(JsonErrorKind::BadEscape, self.offset + index))
+    }
+}
