@@ -1,0 +1,93 @@
+//! What can be wrong before the first batch: a file that cannot be opened, a variable or a target that makes no sense.
+//!
+//! What goes wrong later is a `Delivery`. No message here ever repeats a header value or credentials.
+
+use std::{io, path::PathBuf};
+
+/// Why a sink could not be made.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SinkError {
+    /// The output file could not be opened for writing.
+    #[error("cannot write {}: {source}; {advice}", path.display())]
+    OpenFile {
+        /// The file.
+        path: PathBuf,
+        /// What to do.
+        advice: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The name of the output file does not say its format.
+    #[error("cannot write {}: name it .jsonl for JSON lines, .binpb for length-prefixed protobuf", path.display())]
+    FileFormat {
+        /// The file.
+        path: PathBuf,
+    },
+    /// A variable, or a target on the command line, has a value that cannot be used.
+    #[error("{name} is {value:?}: {expected}")]
+    Setting {
+        /// The variable, or `target`.
+        name: String,
+        /// Its value.
+        value: String,
+        /// What it should be.
+        expected: &'static str,
+    },
+    /// An endpoint carries a user or a password, which would show up in messages.
+    #[error(
+        "{name} holds a user or a password before the host: put them in OTEL_EXPORTER_OTLP_HEADERS instead"
+    )]
+    Credentials {
+        /// The variable, or `target`.
+        name: String,
+    },
+    /// An entry of a list of headers cannot be sent.
+    #[error("{variable}: entry {position} {problem}")]
+    Header {
+        /// The variable.
+        variable: String,
+        /// The place of the entry in the list, from 1.
+        position: usize,
+        /// What is wrong and how to write it.
+        problem: &'static str,
+    },
+    /// Only one half of a client's certificate and key is given.
+    #[error("{given} is set but {missing} is not: a client certificate needs both files")]
+    HalfIdentity {
+        /// The variable that is set.
+        given: String,
+        /// The variable that is not.
+        missing: String,
+    },
+    /// A PEM file could not be read.
+    #[error("{variable}: cannot use {}: {source}; give a PEM file with {content}", path.display())]
+    Pem {
+        /// The variable that names the file.
+        variable: String,
+        /// The file.
+        path: PathBuf,
+        /// What the file should hold.
+        content: &'static str,
+        /// What is wrong with it.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// The certificates could be read but TLS cannot use them.
+    #[error(
+        "cannot set up TLS for {endpoint}: {source}; check OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and _CLIENT_KEY"
+    )]
+    Tls {
+        /// The endpoint.
+        endpoint: String,
+        /// What is wrong.
+        source: rustls::Error,
+    },
+    /// The system has no certificate authorities and none is named.
+    #[error(
+        "no certificate authorities on this system for {endpoint}: set OTEL_EXPORTER_OTLP_CERTIFICATE to a PEM file"
+    )]
+    NoAuthorities {
+        /// The endpoint.
+        endpoint: String,
+    },
+}

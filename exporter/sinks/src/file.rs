@@ -1,0 +1,124 @@
+//! The file sink: every batch becomes one record of a file, or one line on stdout.
+//!
+//! `format` frames a batch; `output` writes the record in place and takes a torn one back; `advice` words what went wrong.
+//! There is no buffer behind a delivery: a batch that counts as delivered has been handed to the system.
+
+mod advice;
+mod format;
+mod output;
+
+use std::{
+    fs::File,
+    path::Path,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
+
+pub use self::format::FileFormat;
+use self::{format::Record, output::Output};
+use crate::SinkError;
+
+/// Writes batches to a file or to stdout.
+///
+/// The file is written in place: one that exists already is emptied first. Records follow one another in the order of
+/// delivery, whatever their signal. Where a record cannot be written whole (full disk, quota), the file is cut back to the
+/// end of the record before, so that it stays readable; a pipe or a terminal cannot be cut back and takes nothing more.
+pub struct FileSink {
+    name: String,
+    writer: Arc<Mutex<Writer>>,
+}
+
+struct Writer {
+    format: FileFormat,
+    output: Output,
+    record: Record,
+}
+
+impl FileSink {
+    /// Opens `path`, whose ending says the format: `.jsonl` or `.binpb`.
+    pub fn create(path: &Path) -> Result<Self, SinkError> {
+        let format = FileFormat::of(path)?;
+        let file = File::create(path).map_err(|source| SinkError::OpenFile {
+            path: path.to_owned(),
+            advice: advice::open(&source),
+            source,
+        })?;
+        Ok(Self::new(&path.display().to_string(), format, Output::file(file)))
+    }
+
+    /// JSON lines on stdout. Fails where the process has none.
+    pub fn stdout() -> Result<Self, SinkError> {
+        let output = Output::stdout().map_err(|source| SinkError::OpenFile {
+            path: "stdout".into(),
+            advice: advice::open(&source),
+            source,
+        })?;
+        Ok(Self::new("stdout", FileFormat::JsonLines, output))
+    }
+
+    fn new(place: &str, format: FileFormat, output: Output) -> Self {
+        let writer = Writer {
+            format,
+            output,
+            record: Record::default(),
+        };
+        Self {
+            name: format!("file {place}"),
+            writer: Arc::new(Mutex::new(writer)),
+        }
+    }
+
+    /// Runs `work` on the blocking pool: a slow disk or a slow reader of a pipe holds up no other task.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Writer) -> Result<T, String> + Send + 'static,
+    ) -> Result<T, String> {
+        let writer = Arc::clone(&self.writer);
+        let work = move || work(&mut writer.lock().unwrap_or_else(PoisonError::into_inner));
+        let done = tokio::task::spawn_blocking(work).await;
+        done.unwrap_or_else(|error| Err(format!("the writer stopped: {error}")))
+            .map_err(|message| format!("{}: {message}", self.name))
+    }
+}
+
+impl Sink for FileSink {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
+        let batch = batch.clone();
+        Box::pin(async move {
+            match self.blocking(move |writer| writer.write(&batch)).await {
+                Ok(()) => Delivery::Delivered,
+                Err(message) => Delivery::Refused { message },
+            }
+        })
+    }
+
+    fn finish(&mut self) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(self.blocking(Writer::finish))
+    }
+}
+
+impl Writer {
+    fn write(&mut self, batch: &Batch) -> Result<(), String> {
+        let (head, body) = self
+            .record
+            .of(self.format, batch)
+            .map_err(|error| error.to_string())?;
+        let written = self.output.records();
+        self.output
+            .append(head, body)
+            .map_err(|error| advice::write(&error, written))
+    }
+
+    fn finish(&mut self) -> Result<(), String> {
+        let written = self.output.records();
+        self.output.sync().map_err(|error| advice::write(&error, written))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,26 @@
+//! What to do about a file that cannot be opened or written.
+
+use std::io::{Error, ErrorKind};
+
+/// For a file that cannot be opened.
+pub(super) fn open(error: &Error) -> &'static str {
+    match error.kind() {
+        ErrorKind::NotFound => "create the directory first",
+        ErrorKind::PermissionDenied => "choose a place where you may write, or change the permissions",
+        ErrorKind::IsADirectory => "name a file in it",
+        ErrorKind::ReadOnlyFilesystem => "choose a place on a disk that can be written",
+        _ => "choose another file",
+    }
+}
+
+/// The message for a record that cannot be written after `records` whole ones.
+pub(super) fn write(error: &Error, records: u64) -> String {
+    let advice = match error.kind() {
+        ErrorKind::StorageFull => "make room on the disk or write to another one",
+        ErrorKind::QuotaExceeded => "make room in the quota or write to another disk",
+        ErrorKind::FileTooLarge => "raise the limit on the size of files (ulimit -f)",
+        ErrorKind::BrokenPipe => "let the reader read to the end, or write to a file",
+        _ => "write to another file",
+    };
+    format!("{error}; {records} whole records are written; {advice}")
+}

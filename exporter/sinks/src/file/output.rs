@@ -1,0 +1,192 @@
+//! An open file that only ever grows by whole records.
+
+use std::{
+    fs::File,
+    io::{self, IoSlice, Seek, SeekFrom, Write},
+    os::fd::AsFd,
+};
+
+/// Where records go, with how many are there whole.
+pub(super) struct Output<F = File> {
+    file: F,
+    /// A file that was opened here can be cut back; a redirected stdout belongs to someone else.
+    own: bool,
+    length: u64,
+    records: u64,
+    torn: bool,
+}
+
+/// What an output needs of a file beyond `Write`.
+pub(super) trait Cut: Write {
+    /// Makes the file end at `length`, where the next write goes on.
+    fn cut(&mut self, length: u64) -> io::Result<()>;
+}
+
+impl Cut for File {
+    fn cut(&mut self, length: u64) -> io::Result<()> {
+        self.set_len(length)?;
+        self.seek(SeekFrom::Start(length)).map(drop)
+    }
+}
+
+impl Output {
+    /// Stdout without the line buffer of `std`, which would hold back the beginning of a record that failed.
+    pub(super) fn stdout() -> io::Result<Self> {
+        let stdout = io::stdout().as_fd().try_clone_to_owned()?;
+        Ok(Self {
+            own: false,
+            ..Self::file(stdout.into())
+        })
+    }
+
+    /// Waits until the file is on the disk, where it is one: only then are all errors known.
+    pub(super) fn sync(&mut self) -> io::Result<()> {
+        match self.file.metadata()?.is_file() {
+            true => self.file.sync_data(),
+            false => Ok(()),
+        }
+    }
+}
+
+impl<F: Cut> Output<F> {
+    /// An empty file that is ours alone.
+    pub(super) fn file(file: F) -> Self {
+        Self {
+            file,
+            own: true,
+            length: 0,
+            records: 0,
+            torn: false,
+        }
+    }
+
+    /// The records that are written whole.
+    pub(super) fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// Writes one record, given in two parts, or takes back what was written of it.
+    pub(super) fn append(&mut self, head: &[u8], body: &[u8]) -> io::Result<()> {
+        if self.torn {
+            return Err(io::Error::other(
+                "the record before broke off and could not be taken back",
+            ));
+        }
+        let mut written = 0;
+        let result = write_all(&mut self.file, head, body, &mut written);
+        match result {
+            Ok(()) => {
+                self.length += written;
+                self.records += 1;
+            }
+            Err(_) if written > 0 => self.torn = !self.own || self.file.cut(self.length).is_err(),
+            Err(_) => {}
+        }
+        result
+    }
+}
+
+/// `write_all` for two slices, that also says how far it came.
+fn write_all(file: &mut impl Write, mut head: &[u8], mut body: &[u8], written: &mut u64) -> io::Result<()> {
+    while !head.is_empty() || !body.is_empty() {
+        let count = match file.write_vectored(&[IoSlice::new(head), IoSlice::new(body)]) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(count) => count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+            Err(error) => return Err(error),
+        };
+        *written += count as u64;
+        let of_head = count.min(head.len());
+        head = &head[of_head..];
+        body = &body[count - of_head..];
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A disk with room for some bytes, which takes few at a time.
+    struct Disk {
+        bytes: Vec<u8>,
+        room: usize,
+        seekable: bool,
+    }
+
+    impl Write for Disk {
+        fn write(&mut self, buffer: &[u8]) -> io::Result<usize> {
+            let count = buffer.len().min(3).min(self.room - self.bytes.len());
+            if count == 0 && !buffer.is_empty() {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.bytes.extend_from_slice(&buffer[..count]);
+            Ok(count)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    impl Cut for Disk {
+        fn cut(&mut self, length: u64) -> io::Result<()> {
+            match self.seekable {
+                true => self.bytes.truncate(usize::try_from(length).unwrap()),
+                false => return Err(io::ErrorKind::NotSeekable.into()),
+            }
+            Ok(())
+        }
+    }
+
+    fn output(room: usize, seekable: bool) -> Output<Disk> {
+        Output::file(Disk {
+            bytes: Vec::new(),
+            room,
+            seekable,
+        })
+    }
+
+    #[test]
+    fn a_record_that_broke_off_is_taken_back_and_a_smaller_one_still_fits() {
+        let mut output = output(20, true);
+        output.append(b"head", b"-first\n").unwrap();
+        let error = output.append(b"head", b"-too-long\n").unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        assert_eq!(output.file.bytes, b"head-first\n");
+        output.append(b"", b"next\n").unwrap();
+        assert_eq!(output.file.bytes, b"head-first\nnext\n");
+        assert_eq!(output.records(), 2);
+    }
+
+    #[test]
+    fn after_a_record_that_cannot_be_taken_back_nothing_more_is_written() {
+        let mut output = output(8, false);
+        output.append(b"", b"one\n").unwrap();
+        output.append(b"", b"too-long\n").unwrap_err();
+        output.file.room = 100;
+        let error = output.append(b"", b"two\n").unwrap_err();
+        assert!(error.to_string().contains("broke off"), "{error}");
+        assert_eq!(output.file.bytes, b"one\ntoo-");
+        assert_eq!(output.records(), 1);
+    }
+
+    #[test]
+    fn a_failure_before_the_first_byte_leaves_even_a_pipe_in_order() {
+        let mut output = output(0, false);
+        output.append(b"", b"one\n").unwrap_err();
+        output.file.room = 100;
+        output.append(b"", b"two\n").unwrap();
+        assert_eq!(output.file.bytes, b"two\n");
+    }
+
+    #[test]
+    fn a_real_file_is_cut_where_the_next_record_goes_on() {
+        let mut file = tempfile::tempfile().unwrap();
+        file.write_all(b"whole, torn").unwrap();
+        file.cut(5).unwrap();
+        file.write_all(b"!").unwrap();
+        file.seek(SeekFrom::Start(0)).unwrap();
+        assert_eq!(io::read_to_string(file).unwrap(), "whole!");
+    }
+}

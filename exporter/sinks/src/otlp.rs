@@ -1,0 +1,107 @@
+//! The OTLP sink: posts batches to a receiver as they are, over gRPC, HTTP/protobuf or HTTP/JSON.
+//!
+//! `config` settles where each signal goes; `transport` is the one HTTP client; `http` and `grpc` each make one attempt and
+//! classify its outcome as the OTLP specification says; `answer` and `delay` read what the receiver sent back; `peer` and
+//! `advice` word what went wrong.
+
+mod advice;
+mod answer;
+mod body;
+mod config;
+mod delay;
+mod grpc;
+mod http;
+mod peer;
+mod tls;
+mod transport;
+
+use pulsetrain_otlp::Signal;
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
+
+pub use self::config::{Compression, Identity, NamedFile, OtlpConfig, Protocol, SignalConfig, TlsFiles};
+use self::{grpc::GrpcExporter, http::HttpExporter, transport::Transport};
+use crate::SinkError;
+
+/// The name of this exporter, in the form that the OTLP specification asks for, and the program's own.
+const USER_AGENT: &str = concat!(
+    "OTel-OTLP-Exporter-Rust/",
+    env!("CARGO_PKG_VERSION"),
+    " pulsetrain/",
+    env!("CARGO_PKG_VERSION")
+);
+
+/// Sends batches to an OTLP receiver.
+///
+/// One delivery is one request. Redirects are not followed and proxies are not used.
+pub struct OtlpSink {
+    name: String,
+    traces: Exporter,
+    metrics: Exporter,
+    logs: Exporter,
+}
+
+enum Exporter {
+    Grpc(GrpcExporter),
+    Http(HttpExporter),
+}
+
+impl OtlpSink {
+    /// Reads the certificates that `config` names and makes the clients; the first connection is made by the first delivery.
+    pub fn new(config: &OtlpConfig) -> Result<Self, SinkError> {
+        Ok(Self {
+            name: name(config),
+            traces: Exporter::new(Signal::Traces, config.signal(Signal::Traces))?,
+            metrics: Exporter::new(Signal::Metrics, config.signal(Signal::Metrics))?,
+            logs: Exporter::new(Signal::Logs, config.signal(Signal::Logs))?,
+        })
+    }
+
+    fn exporter(&mut self, signal: Signal) -> &mut Exporter {
+        match signal {
+            Signal::Traces => &mut self.traces,
+            Signal::Metrics => &mut self.metrics,
+            Signal::Logs => &mut self.logs,
+        }
+    }
+}
+
+impl Sink for OtlpSink {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
+        Box::pin(self.exporter(batch.signal()).export(batch))
+    }
+}
+
+impl Exporter {
+    fn new(signal: Signal, config: &SignalConfig) -> Result<Self, SinkError> {
+        let transport = Transport::new(config)?;
+        Ok(match config.protocol {
+            Protocol::Grpc => Self::Grpc(GrpcExporter::new(transport, signal, config)),
+            Protocol::HttpProtobuf | Protocol::HttpJson => {
+                Self::Http(HttpExporter::new(transport, signal, config))
+            }
+        })
+    }
+
+    async fn export(&mut self, batch: &Batch) -> Delivery {
+        match self {
+            Self::Grpc(exporter) => exporter.export(batch).await,
+            Self::Http(exporter) => exporter.export(batch).await,
+        }
+    }
+}
+
+/// `otlp http://collector:4318`, with every receiver once where signals go to several.
+fn name(config: &OtlpConfig) -> String {
+    let mut origins: Vec<String> = Vec::new();
+    for signal in Signal::ALL {
+        let origin = transport::origin(&config.signal(signal).endpoint);
+        if !origins.contains(&origin) {
+            origins.push(origin);
+        }
+    }
+    format!("otlp {}", origins.join(", "))
+}

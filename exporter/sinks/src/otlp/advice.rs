@@ -1,0 +1,127 @@
+//! What to do about a failed delivery, from the kind of the failure.
+
+use std::{error::Error, io, iter};
+
+use http::StatusCode;
+use rustls::{AlertDescription, CertificateError};
+use tonic::Code;
+
+use super::config::Protocol;
+
+/// A sentence part that follows the failure, where there is something to say.
+pub(super) type Advice = Option<&'static str>;
+
+pub(super) const SLOW: &str = "if the receiver is only slow, raise OTEL_EXPORTER_OTLP_TIMEOUT (milliseconds)";
+const CREDENTIALS: &str = "set the credentials in OTEL_EXPORTER_OTLP_HEADERS (key=value)";
+const SMALLER: &str = "raise the receiver's message limit or make smaller batches";
+const NOT_LISTENING: &str =
+    "start a receiver there or change the endpoint (4317 is usual for gRPC, 4318 for HTTP)";
+const NO_SUCH_HOST: &str = "check the host name in the endpoint";
+const NOT_HTTP: &str = "if this is a gRPC port (usually 4317) use grpc://, if it wants TLS use https://";
+const NOT_GRPC: &str =
+    "if this is an OTLP/HTTP port (usually 4318) use http://, if it wants TLS use grpcs://";
+const NO_TLS: &str = "the port does not speak TLS: use http:// or grpc://, or another port";
+const AUTHORITY: &str =
+    "set OTEL_EXPORTER_OTLP_CERTIFICATE to the PEM file of the authority that signed the certificate";
+const HOST_NAME: &str = "use the host name that the receiver's certificate is for";
+const EXPIRED: &str = "renew the receiver's certificate, or set this machine's clock";
+const IDENTITY: &str = "set OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY to files that the \
+                        receiver accepts";
+
+/// For an HTTP status that is no success.
+pub(super) fn http_status(status: StatusCode) -> Advice {
+    match status.as_u16() {
+        300..=399 => Some("redirects are not followed: set the endpoint to the address it points to"),
+        400 => Some("the receiver could not read the request: check that it takes OTLP at this path"),
+        401 | 403 => Some(CREDENTIALS),
+        404 | 405 => Some("check the path: OTLP/HTTP listens at /v1/traces, /v1/metrics and /v1/logs"),
+        413 => Some(SMALLER),
+        415 => Some("set OTEL_EXPORTER_OTLP_PROTOCOL to the other of http/protobuf and http/json"),
+        _ => None,
+    }
+}
+
+/// For a gRPC status that is no success.
+pub(super) fn grpc_code(code: Code) -> Advice {
+    match code {
+        Code::Unauthenticated | Code::PermissionDenied => Some(CREDENTIALS),
+        Code::Unimplemented => Some("check that an OTLP/gRPC receiver for this signal listens there"),
+        Code::ResourceExhausted | Code::OutOfRange => Some(SMALLER),
+        Code::Internal | Code::Unknown => Some(NOT_GRPC),
+        _ => None,
+    }
+}
+
+/// For a connection that failed.
+pub(super) fn transport(error: &(dyn Error + 'static), protocol: Protocol) -> Advice {
+    if let Some(error) = find::<rustls::Error>(error) {
+        return tls(error);
+    }
+    if find::<io::Error>(error).is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
+        return Some(NOT_LISTENING);
+    }
+    let text = chain(error);
+    if text.contains("dns error") {
+        return Some(NO_SUCH_HOST);
+    }
+    // HTTP/2 passes on the text alone. After the handshake the only alerts are about the client's certificate.
+    if text.contains("received fatal alert") {
+        return Some(IDENTITY);
+    }
+    find::<hyper::Error>(error)?;
+    Some(if protocol == Protocol::Grpc {
+        NOT_GRPC
+    } else {
+        NOT_HTTP
+    })
+}
+
+fn tls(error: &rustls::Error) -> Advice {
+    match error {
+        rustls::Error::InvalidCertificate(
+            CertificateError::Expired | CertificateError::ExpiredContext { .. },
+        ) => Some(EXPIRED),
+        rustls::Error::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        ) => Some(HOST_NAME),
+        rustls::Error::InvalidCertificate(_) => Some(AUTHORITY),
+        rustls::Error::AlertReceived(
+            AlertDescription::CertificateRequired
+            | AlertDescription::BadCertificate
+            | AlertDescription::CertificateUnknown
+            | AlertDescription::UnknownCA
+            | AlertDescription::AccessDenied
+            | AlertDescription::DecryptError
+            | AlertDescription::HandshakeFailure,
+        ) => Some(IDENTITY),
+        rustls::Error::InvalidMessage(_) => Some(NO_TLS),
+        _ => None,
+    }
+}
+
+/// The messages of an error and of all its causes, each once; the client's own says no more than that it failed.
+pub(super) fn chain(error: &(dyn Error + 'static)) -> String {
+    let mut messages: Vec<String> = Vec::new();
+    for error in causes(error).filter(|error| !error.is::<hyper_util::client::legacy::Error>()) {
+        let message = error.to_string();
+        if !messages.iter().any(|earlier| earlier.ends_with(&message)) {
+            messages.push(message);
+        }
+    }
+    messages.join(": ")
+}
+
+/// The first cause of one type.
+pub(super) fn find<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+    causes(error).find_map(|error| error.downcast_ref())
+}
+
+/// An error and its causes. `io::Error::source` leaves out the error that it wraps, so that is asked for by name.
+fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    iter::successors(Some(error), |&error| {
+        match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(inner) => Some(inner as &(dyn Error + 'static)),
+            None => error.source(),
+        }
+    })
+}

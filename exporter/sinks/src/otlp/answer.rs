@@ -1,0 +1,281 @@
+//! What a receiver says in the body of its answer: how much of a batch it rejected, or why it refused.
+//!
+//! Both forms are read, `Export…ServiceResponse` and `google.rpc.Status` as protobuf and as JSON. The text goes into
+//! messages on a terminal, so it is cut short and control characters are taken out.
+
+use pulsetrain_otlp::{
+    Signal,
+    wire::{Reader, Value},
+};
+use pulsetrain_pipeline::Delivery;
+
+/// The longest text of a receiver that is passed on, in characters.
+const MAX_TEXT: usize = 300;
+
+const UNREADABLE: &str = "accepted, but the answer is not OTLP: check that the endpoint is an OTLP receiver";
+
+/// How the body of an answer is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum BodyFormat {
+    /// Protobuf.
+    Protobuf,
+    /// JSON.
+    Json,
+    /// Neither: a proxy's page, or nothing.
+    Text,
+}
+
+impl BodyFormat {
+    /// The format that a `Content-Type` names.
+    pub(super) fn of(content_type: &str) -> Self {
+        match content_type.split(';').next().unwrap_or_default().trim() {
+            "application/x-protobuf" | "application/protobuf" => Self::Protobuf,
+            "application/json" => Self::Json,
+            _ => Self::Text,
+        }
+    }
+}
+
+/// How a delivery went whose answer was a success with this body, for a batch of `items` items.
+pub(super) fn success(format: BodyFormat, body: &[u8], signal: Signal, items: u32) -> Delivery {
+    let partial = match format {
+        _ if body.is_empty() => Some((0, String::new())),
+        BodyFormat::Protobuf => partial_from_protobuf(body),
+        BodyFormat::Json => partial_from_json(body, signal),
+        BodyFormat::Text => None,
+    };
+    match partial {
+        None => Delivery::Partial {
+            rejected: 0,
+            message: UNREADABLE.to_owned(),
+        },
+        Some((rejected, message)) if rejected <= 0 && message.is_empty() => Delivery::Delivered,
+        Some((rejected, message)) => Delivery::Partial {
+            rejected: u64::try_from(rejected).unwrap_or(0).min(u64::from(items)),
+            message: plain(&message),
+        },
+    }
+}
+
+/// The text of a refusal: `Status.message`, or the beginning of a text.
+pub(super) fn refusal(format: BodyFormat, body: &[u8]) -> Option<String> {
+    let text = match format {
+        BodyFormat::Protobuf => bytes_field(body, 2).ok()?.map(lossy)?,
+        BodyFormat::Json => json(body)?.get("message")?.as_str()?.to_owned(),
+        BodyFormat::Text if body.trim_ascii_start().starts_with(b"<") => return None,
+        BodyFormat::Text => lossy(body),
+    };
+    let text = plain(&text);
+    (!text.is_empty()).then_some(text)
+}
+
+/// One short line without control characters.
+pub(super) fn plain(text: &str) -> String {
+    let shown: String = text
+        .chars()
+        .take(MAX_TEXT)
+        .map(|c| if c.is_control() { ' ' } else { c })
+        .collect();
+    shown.trim().to_owned()
+}
+
+/// `partial_success = 1 { rejected_… = 1, error_message = 2 }`, the same for all three signals.
+fn partial_from_protobuf(body: &[u8]) -> Option<(i64, String)> {
+    let Some(partial) = bytes_field(body, 1).ok()? else {
+        return Some((0, String::new()));
+    };
+    let mut rejected = 0;
+    for field in Reader::new(partial) {
+        if let (1, Value::Varint(value)) = (field.ok()?.number, field.ok()?.value) {
+            rejected = value.cast_signed();
+        }
+    }
+    Some((
+        rejected,
+        bytes_field(partial, 2).ok()?.map(lossy).unwrap_or_default(),
+    ))
+}
+
+fn partial_from_json(body: &[u8], signal: Signal) -> Option<(i64, String)> {
+    let answer = json(body)?;
+    let Some(partial) = answer.get("partialSuccess") else {
+        return Some((0, String::new()));
+    };
+    let rejected = match partial.get(rejected_key(signal)) {
+        None | Some(serde_json::Value::Null) => 0,
+        Some(serde_json::Value::String(text)) => text.parse().ok()?,
+        Some(number) => number.as_i64()?,
+    };
+    let message = partial
+        .get("errorMessage")
+        .and_then(|text| text.as_str())
+        .unwrap_or_default();
+    Some((rejected, message.to_owned()))
+}
+
+fn rejected_key(signal: Signal) -> &'static str {
+    match signal {
+        Signal::Traces => "rejectedSpans",
+        Signal::Metrics => "rejectedDataPoints",
+        Signal::Logs => "rejectedLogRecords",
+    }
+}
+
+fn json(body: &[u8]) -> Option<serde_json::Value> {
+    serde_json::from_slice(body)
+        .ok()
+        .filter(serde_json::Value::is_object)
+}
+
+/// The last value of a length-delimited field, as protobuf merges scalars.
+fn bytes_field(message: &[u8], number: u32) -> Result<Option<&[u8]>, pulsetrain_otlp::WireError> {
+    let mut found = None;
+    for field in Reader::new(message) {
+        let field = field?;
+        if let Value::Bytes(bytes) = field.value
+            && field.number == number
+        {
+            found = Some(bytes);
+        }
+    }
+    Ok(found)
+}
+
+fn lossy(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(&bytes[..bytes.len().min(4 * MAX_TEXT)]).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ITEMS: u32 = 10;
+
+    fn partial(rejected: u64, message: &str) -> Delivery {
+        Delivery::Partial {
+            rejected,
+            message: message.to_owned(),
+        }
+    }
+
+    #[test]
+    fn an_empty_answer_and_an_empty_partial_success_are_full_successes() {
+        let json = [
+            r#"{}"#,
+            r#"{"partialSuccess":null}"#,
+            r#"{"partialSuccess":{}}"#,
+            r#"{"unknown":[1]}"#,
+        ];
+        for body in json {
+            assert_eq!(
+                success(BodyFormat::Json, body.as_bytes(), Signal::Logs, ITEMS),
+                Delivery::Delivered,
+                "{body}"
+            );
+        }
+        for body in [&b""[..], b"\x0a\x00", b"\x0a\x02\x08\x00"] {
+            assert_eq!(
+                success(BodyFormat::Protobuf, body, Signal::Logs, ITEMS),
+                Delivery::Delivered,
+                "{body:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn rejected_items_are_counted_from_protobuf() {
+        let body = b"\x0a\x07\x08\x03\x12\x03bad";
+        assert_eq!(
+            success(BodyFormat::Protobuf, body, Signal::Traces, ITEMS),
+            partial(3, "bad")
+        );
+    }
+
+    #[test]
+    fn rejected_items_are_counted_from_json_as_text_and_as_number_under_each_signals_own_name() {
+        for (signal, key) in [
+            (Signal::Traces, "rejectedSpans"),
+            (Signal::Metrics, "rejectedDataPoints"),
+            (Signal::Logs, "rejectedLogRecords"),
+        ] {
+            for value in ["4", "\"4\""] {
+                let body = format!(r#"{{"partialSuccess":{{"{key}":{value},"errorMessage":"no"}}}}"#);
+                assert_eq!(
+                    success(BodyFormat::Json, body.as_bytes(), signal, ITEMS),
+                    partial(4, "no"),
+                    "{body}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn a_message_without_rejected_items_is_a_warning() {
+        let body = br#"{"partialSuccess":{"errorMessage":"use the new endpoint"}}"#;
+        assert_eq!(
+            success(BodyFormat::Json, body, Signal::Logs, ITEMS),
+            partial(0, "use the new endpoint")
+        );
+    }
+
+    #[test]
+    fn no_more_is_rejected_than_was_sent_and_never_less_than_nothing() {
+        let more = br#"{"partialSuccess":{"rejectedSpans":"99"}}"#;
+        assert_eq!(
+            success(BodyFormat::Json, more, Signal::Traces, ITEMS),
+            partial(10, "")
+        );
+        let less = br#"{"partialSuccess":{"rejectedSpans":-5,"errorMessage":"odd"}}"#;
+        assert_eq!(
+            success(BodyFormat::Json, less, Signal::Traces, ITEMS),
+            partial(0, "odd")
+        );
+    }
+
+    #[test]
+    fn a_success_with_an_unreadable_body_is_taken_with_a_warning() {
+        for (format, body) in [
+            (BodyFormat::Json, &b"{"[..]),
+            (BodyFormat::Protobuf, b"\x0a\x7f"),
+            (BodyFormat::Text, b"<html>"),
+        ] {
+            let delivery = success(format, body, Signal::Traces, ITEMS);
+            assert!(
+                matches!(delivery, Delivery::Partial { rejected: 0, .. }),
+                "{delivery:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_the_message_of_a_status_or_a_short_text_but_no_page() {
+        assert_eq!(
+            refusal(BodyFormat::Protobuf, b"\x08\x03\x12\x04nope"),
+            Some("nope".to_owned())
+        );
+        assert_eq!(
+            refusal(BodyFormat::Json, br#"{"code":3,"message":"nope"}"#),
+            Some("nope".to_owned())
+        );
+        assert_eq!(
+            refusal(BodyFormat::Text, b"no\x1b[31mpe\n"),
+            Some("no [31mpe".to_owned())
+        );
+        assert_eq!(refusal(BodyFormat::Text, b"<html>"), None);
+        assert_eq!(refusal(BodyFormat::Text, b""), None);
+        assert_eq!(
+            refusal(BodyFormat::Text, &[b'x'; 9000]).map(|text| text.len()),
+            Some(MAX_TEXT)
+        );
+    }
+
+    #[test]
+    fn the_format_is_that_of_the_content_type() {
+        assert_eq!(
+            BodyFormat::of("application/json; charset=utf-8"),
+            BodyFormat::Json
+        );
+        assert_eq!(BodyFormat::of("application/x-protobuf"), BodyFormat::Protobuf);
+        assert_eq!(BodyFormat::of("text/html"), BodyFormat::Text);
+    }
+}

@@ -1,0 +1,158 @@
+//! What the `OTEL_EXPORTER_OTLP_*` variables and an explicit target say, settled for each signal.
+//!
+//! The rules are those of the OpenTelemetry specification, protocol/exporter.md. Variables come from a lookup that the
+//! caller passes in; nothing here reads the process environment, a file or the network.
+
+mod endpoint;
+mod headers;
+mod variables;
+
+use std::{path::PathBuf, time::Duration};
+
+use http::{HeaderMap, Uri};
+use pulsetrain_otlp::Signal;
+
+use self::{endpoint::Endpoint, variables::Variables};
+use crate::SinkError;
+
+/// Where and how each signal is sent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OtlpConfig {
+    traces: SignalConfig,
+    metrics: SignalConfig,
+    logs: SignalConfig,
+}
+
+/// Where and how one signal is sent.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SignalConfig {
+    /// The whole URL for HTTP; scheme and authority for gRPC.
+    pub endpoint: Uri,
+    /// The protocol.
+    pub protocol: Protocol,
+    /// Headers added to each request; every value is marked as sensitive, so that `Debug` does not show it.
+    pub headers: HeaderMap,
+    /// The longest that one request may take, answer included; `None` is no limit.
+    pub timeout: Option<Duration>,
+    /// How request bodies are compressed.
+    pub compression: Compression,
+    /// The PEM files for TLS; read only where the endpoint is `https`.
+    pub tls: TlsFiles,
+}
+
+/// Which of OTLP's three transports carries a signal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Protocol {
+    /// `grpc`.
+    Grpc,
+    /// `http/protobuf`, the default.
+    HttpProtobuf,
+    /// `http/json`.
+    HttpJson,
+}
+
+/// How request bodies are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compression {
+    /// As they are.
+    None,
+    /// gzip.
+    Gzip,
+}
+
+/// The PEM files for TLS, each with the variable that names it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The authorities to trust instead of the system's.
+    pub authority: Option<NamedFile>,
+    /// What the client shows the server.
+    pub identity: Option<Identity>,
+}
+
+/// A client's certificate chain and its private key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The certificate chain.
+    pub certificate: NamedFile,
+    /// The private key.
+    pub key: NamedFile,
+}
+
+/// A file and the variable that names it, for messages.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NamedFile {
+    /// The variable.
+    pub variable: String,
+    /// The file.
+    pub path: PathBuf,
+}
+
+impl OtlpConfig {
+    /// What the variables say. A variable for one signal goes before the one for all; an empty one counts as unset; without
+    /// any, everything goes to `http://localhost:4318` as protobuf.
+    pub fn from_env(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, SinkError> {
+        Self::settle(&Variables::new(&lookup), |variables, signal| {
+            let protocol = variables.protocol(signal)?.unwrap_or(Protocol::HttpProtobuf);
+            Ok((protocol, variables.endpoint(signal, protocol)?))
+        })
+    }
+
+    /// An explicit target: `grpc://host:port` and `grpcs://host:port` (gRPC, plain and with TLS), `http://…` and `https://…`
+    /// (a base URL, to which `/v1/<signal>` is added).
+    ///
+    /// Without a port `grpc`, `grpcs` and `http` mean OTLP's own ports, 4317 and 4318; `https` keeps 443, where hosted
+    /// receivers listen. The variables still give headers, timeout, compression and certificates, and choose between
+    /// protobuf and JSON over HTTP; their endpoints do not count.
+    pub fn from_url(url: &str, lookup: impl Fn(&str) -> Option<String>) -> Result<Self, SinkError> {
+        let target = endpoint::Target::parse(url)?;
+        Self::settle(&Variables::new(&lookup), |variables, signal| {
+            let asked = variables.protocol(signal)?;
+            Ok((target.protocol(asked), target.endpoint.clone()))
+        })
+    }
+
+    /// The settings of one signal.
+    pub fn signal(&self, signal: Signal) -> &SignalConfig {
+        match signal {
+            Signal::Traces => &self.traces,
+            Signal::Metrics => &self.metrics,
+            Signal::Logs => &self.logs,
+        }
+    }
+
+    fn settle(
+        variables: &Variables<'_>,
+        route: impl Fn(&Variables<'_>, Signal) -> Result<(Protocol, Endpoint), SinkError>,
+    ) -> Result<Self, SinkError> {
+        let settle = |signal| {
+            let (protocol, endpoint) = route(variables, signal)?;
+            variables.signal_config(signal, protocol, &endpoint)
+        };
+        Ok(Self {
+            traces: settle(Signal::Traces)?,
+            metrics: settle(Signal::Metrics)?,
+            logs: settle(Signal::Logs)?,
+        })
+    }
+}
+
+impl Variables<'_> {
+    fn signal_config(
+        &self,
+        signal: Signal,
+        protocol: Protocol,
+        to: &Endpoint,
+    ) -> Result<SignalConfig, SinkError> {
+        Ok(SignalConfig {
+            endpoint: to.for_signal(signal, protocol),
+            protocol,
+            headers: self.headers(signal)?,
+            timeout: self.timeout(signal)?,
+            compression: self.compression(signal)?,
+            tls: self.tls(signal)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

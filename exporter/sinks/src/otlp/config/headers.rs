@@ -1,0 +1,52 @@
+//! A list of headers as `OTEL_EXPORTER_OTLP_HEADERS` holds it: W3C Baggage, `key=value,key=value`, values percent-encoded,
+//! without Baggage's `;metadata` (specification, protocol/exporter.md).
+
+use http::{HeaderMap, HeaderName, HeaderValue};
+use percent_encoding::percent_decode_str;
+
+use crate::SinkError;
+
+/// Headers that frame the request; a foreign value would break it.
+const RESERVED: [&str; 8] = [
+    "connection",
+    "content-encoding",
+    "content-length",
+    "content-type",
+    "grpc-encoding",
+    "te",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Reads the list. Values become sensitive, and no error repeats one.
+pub(super) fn parse(variable: &str, list: &str) -> Result<HeaderMap, SinkError> {
+    let mut headers = HeaderMap::new();
+    for (index, entry) in list.split(',').enumerate() {
+        if entry.trim().is_empty() {
+            continue;
+        }
+        let (name, value) = header(entry).map_err(|problem| SinkError::Header {
+            variable: variable.to_owned(),
+            position: index + 1,
+            problem,
+        })?;
+        headers.append(name, value);
+    }
+    Ok(headers)
+}
+
+fn header(entry: &str) -> Result<(HeaderName, HeaderValue), &'static str> {
+    let (name, value) = entry
+        .split_once('=')
+        .ok_or("has no `=`: write key=value, with commas percent-encoded (%2C)")?;
+    let name = HeaderName::from_bytes(name.trim().as_bytes())
+        .map_err(|_| "has a key that is no header name: use letters, digits and hyphens")?;
+    if RESERVED.contains(&name.as_str()) {
+        return Err("names a header that the exporter sets itself: leave it out");
+    }
+    let decoded: Vec<u8> = percent_decode_str(value.trim()).collect();
+    let mut value = HeaderValue::from_bytes(&decoded)
+        .map_err(|_| "has a value with a line break or another control character: leave it out")?;
+    value.set_sensitive(true);
+    Ok((name, value))
+}

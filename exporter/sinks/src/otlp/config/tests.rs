@@ -1,0 +1,330 @@
+use super::*;
+
+fn env(variables: &[(&'static str, &'static str)]) -> impl Fn(&str) -> Option<String> {
+    let variables = variables.to_vec();
+    move |name| {
+        let known = variables
+            .iter()
+            .find(|(known, _)| name.strip_prefix("OTEL_EXPORTER_OTLP_") == Some(known));
+        known.map(|(_, value)| (*value).to_owned())
+    }
+}
+
+fn from_env(variables: &[(&'static str, &'static str)]) -> OtlpConfig {
+    OtlpConfig::from_env(env(variables)).unwrap()
+}
+
+fn error(variables: &[(&'static str, &'static str)]) -> String {
+    OtlpConfig::from_env(env(variables)).unwrap_err().to_string()
+}
+
+fn endpoints(config: &OtlpConfig) -> [String; 3] {
+    Signal::ALL.map(|signal| config.signal(signal).endpoint.to_string())
+}
+
+fn target(url: &str) -> OtlpConfig {
+    OtlpConfig::from_url(url, env(&[])).unwrap()
+}
+
+#[test]
+fn without_variables_all_goes_to_localhost_as_protobuf_within_ten_seconds() {
+    let config = from_env(&[]);
+    assert_eq!(
+        endpoints(&config),
+        [
+            "http://localhost:4318/v1/traces",
+            "http://localhost:4318/v1/metrics",
+            "http://localhost:4318/v1/logs"
+        ]
+    );
+    for signal in Signal::ALL {
+        let settings = config.signal(signal);
+        assert_eq!(settings.protocol, Protocol::HttpProtobuf);
+        assert_eq!(settings.timeout, Some(Duration::from_secs(10)));
+        assert_eq!(settings.compression, Compression::None);
+        assert_eq!(settings.tls, TlsFiles::default());
+        assert!(settings.headers.is_empty());
+    }
+}
+
+#[test]
+fn an_empty_variable_counts_as_unset() {
+    let names = [
+        "ENDPOINT",
+        "HEADERS",
+        "TIMEOUT",
+        "COMPRESSION",
+        "PROTOCOL",
+        "CERTIFICATE",
+        "CLIENT_KEY",
+        "INSECURE",
+    ];
+    let empty = names.map(|name| (name, ""));
+    assert_eq!(from_env(&empty), from_env(&[]));
+    assert_eq!(
+        from_env(&[("TRACES_TIMEOUT", " "), ("TIMEOUT", "7")]),
+        from_env(&[("TIMEOUT", "7")])
+    );
+}
+
+#[test]
+fn the_endpoint_for_all_signals_is_a_base_and_the_one_for_a_signal_is_used_as_it_is() {
+    let config = from_env(&[
+        ("ENDPOINT", "http://h:1/base/"),
+        ("METRICS_ENDPOINT", "https://m:2/in?tenant=a"),
+    ]);
+    assert_eq!(
+        endpoints(&config),
+        [
+            "http://h:1/base/v1/traces",
+            "https://m:2/in?tenant=a",
+            "http://h:1/base/v1/logs"
+        ]
+    );
+    let bare = from_env(&[("LOGS_ENDPOINT", "http://l:3")]);
+    assert_eq!(endpoints(&bare)[2], "http://l:3/");
+    assert_eq!(
+        endpoints(&from_env(&[("ENDPOINT", "http://[::1]:5")]))[0],
+        "http://[::1]:5/v1/traces"
+    );
+}
+
+#[test]
+fn grpc_has_its_own_default_port_and_no_path() {
+    assert_eq!(
+        endpoints(&from_env(&[("PROTOCOL", "grpc")]))[0],
+        "http://localhost:4317/"
+    );
+    let config = from_env(&[
+        ("PROTOCOL", "grpc"),
+        ("ENDPOINT", "https://h:1/base"),
+        ("LOGS_PROTOCOL", "http/json"),
+    ]);
+    assert_eq!(
+        endpoints(&config),
+        ["https://h:1/", "https://h:1/", "https://h:1/base/v1/logs"]
+    );
+    assert_eq!(config.signal(Signal::Logs).protocol, Protocol::HttpJson);
+}
+
+#[test]
+fn a_grpc_endpoint_without_scheme_means_tls_unless_insecure_is_set() {
+    let endpoint =
+        |insecure| endpoints(&from_env(&[("PROTOCOL", "grpc"), ("ENDPOINT", "h:1"), insecure]))[0].clone();
+    assert_eq!(endpoint(("INSECURE", "false")), "https://h:1/");
+    assert_eq!(endpoint(("INSECURE", "True")), "http://h:1/");
+    assert_eq!(endpoint(("TRACES_INSECURE", "true")), "http://h:1/");
+    let with_scheme = from_env(&[
+        ("PROTOCOL", "grpc"),
+        ("ENDPOINT", "https://h:1"),
+        ("INSECURE", "true"),
+    ]);
+    assert_eq!(endpoints(&with_scheme)[0], "https://h:1/");
+}
+
+#[test]
+fn each_variable_for_one_signal_goes_before_the_one_for_all() {
+    let config = from_env(&[
+        ("PROTOCOL", "http/json"),
+        ("TRACES_PROTOCOL", "http/protobuf"),
+        ("TIMEOUT", "1500"),
+        ("TRACES_TIMEOUT", "0"),
+        ("COMPRESSION", "gzip"),
+        ("TRACES_COMPRESSION", "none"),
+        ("HEADERS", "a=1,b=2"),
+        ("TRACES_HEADERS", "c=3"),
+        ("CERTIFICATE", "/ca.pem"),
+        ("TRACES_CERTIFICATE", "/own.pem"),
+        ("CLIENT_CERTIFICATE", "/crt.pem"),
+        ("CLIENT_KEY", "/key.pem"),
+        ("TRACES_CLIENT_KEY", "/own-key.pem"),
+    ]);
+    let (own, all) = (config.signal(Signal::Traces), config.signal(Signal::Logs));
+    assert_eq!(
+        (own.protocol, all.protocol),
+        (Protocol::HttpProtobuf, Protocol::HttpJson)
+    );
+    assert_eq!(
+        (own.timeout, all.timeout),
+        (None, Some(Duration::from_millis(1500)))
+    );
+    assert_eq!(
+        (own.compression, all.compression),
+        (Compression::None, Compression::Gzip)
+    );
+    assert_eq!((own.headers.len(), all.headers.len()), (1, 2));
+    assert_eq!(own.headers["c"], "3");
+    let file = |variable: &str, path: &str| NamedFile {
+        variable: format!("OTEL_EXPORTER_OTLP_{variable}"),
+        path: path.into(),
+    };
+    assert_eq!(own.tls.authority, Some(file("TRACES_CERTIFICATE", "/own.pem")));
+    assert_eq!(all.tls.authority, Some(file("CERTIFICATE", "/ca.pem")));
+    let certificate = file("CLIENT_CERTIFICATE", "/crt.pem");
+    let key = file("TRACES_CLIENT_KEY", "/own-key.pem");
+    assert_eq!(own.tls.identity, Some(Identity { certificate, key }));
+}
+
+#[test]
+fn header_values_are_percent_decoded_and_may_hold_equals_signs() {
+    let config = from_env(&[(
+        "HEADERS",
+        " Authorization = Basic%20YQ== , x-list=a%2Cb,, x-empty=",
+    )]);
+    let headers = &config.signal(Signal::Metrics).headers;
+    assert_eq!(headers["authorization"], "Basic YQ==");
+    assert_eq!(headers["x-list"], "a,b");
+    assert_eq!(headers["x-empty"], "");
+    assert_eq!(headers.len(), 3);
+}
+
+#[test]
+fn a_header_value_is_in_no_message_and_in_no_debug_output() {
+    let config = from_env(&[("HEADERS", "authorization=s3cret")]);
+    assert!(!format!("{config:?}").contains("s3cret"));
+    for list in [
+        "s3cret",
+        "k=ok,a b=s3cret",
+        "content-length=s3cret",
+        "k=s3cret%0A",
+    ] {
+        let message = error(&[("LOGS_HEADERS", list)]);
+        assert!(!message.contains("s3cret"), "{message}");
+        assert!(
+            message.starts_with("OTEL_EXPORTER_OTLP_LOGS_HEADERS: entry "),
+            "{message}"
+        );
+    }
+    assert!(error(&[("HEADERS", "k=ok,no-value")]).contains("entry 2 has no `=`"));
+}
+
+#[test]
+fn a_bad_value_names_its_variable_and_the_way_out() {
+    let cases = [
+        (("PROTOCOL", "http"), "set it to grpc, http/protobuf or http/json"),
+        (("METRICS_TIMEOUT", "10s"), "give whole milliseconds"),
+        (("TIMEOUT", "-1"), "give whole milliseconds"),
+        (("COMPRESSION", "zstd"), "set it to gzip or none"),
+        (("INSECURE", "yes"), "set it to true or false"),
+        (
+            ("ENDPOINT", "localhost:4318"),
+            "write a URL such as http://localhost:4318",
+        ),
+        (("ENDPOINT", "grpc://localhost:4317"), "write a URL such as"),
+        (("ENDPOINT", "http://"), "write a URL such as"),
+        (("LOGS_ENDPOINT", "http://h:99999/"), "write a URL such as"),
+    ];
+    for ((name, value), way_out) in cases {
+        let message = error(&[(name, value)]);
+        assert!(
+            message.starts_with(&format!("OTEL_EXPORTER_OTLP_{name} is {value:?}: ")),
+            "{message}"
+        );
+        assert!(message.contains(way_out), "{message}");
+    }
+}
+
+#[test]
+fn half_of_a_client_certificate_is_an_error_that_names_the_other_half() {
+    let message = error(&[("TRACES_CLIENT_KEY", "/key.pem")]);
+    assert_eq!(
+        message,
+        "OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY is set but OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE is not: \
+         a client certificate needs both files"
+    );
+}
+
+#[test]
+fn credentials_in_an_endpoint_are_refused_and_not_repeated() {
+    for url in [
+        "http://user:s3cret@h:1",
+        "http://user:s3cret@h:99999",
+        "user:s3cret@h:1",
+    ] {
+        let message = error(&[("ENDPOINT", url)]);
+        assert!(
+            message.contains("OTEL_EXPORTER_OTLP_HEADERS") && !message.contains("s3cret"),
+            "{message}"
+        );
+    }
+    let message = OtlpConfig::from_url("grpc://user:s3cret@h", env(&[]))
+        .unwrap_err()
+        .to_string();
+    assert!(!message.contains("s3cret"), "{message}");
+}
+
+#[test]
+fn a_target_says_protocol_and_tls_by_its_scheme() {
+    let cases = [
+        ("grpc://h:1", Protocol::Grpc, "http://h:1/"),
+        ("GRPCS://h:1/", Protocol::Grpc, "https://h:1/"),
+        (
+            "http://h:1/base/",
+            Protocol::HttpProtobuf,
+            "http://h:1/base/v1/traces",
+        ),
+        ("https://h:1", Protocol::HttpProtobuf, "https://h:1/v1/traces"),
+    ];
+    for (url, protocol, endpoint) in cases {
+        let config = target(url);
+        assert_eq!(config.signal(Signal::Traces).protocol, protocol, "{url}");
+        assert_eq!(endpoints(&config)[0], endpoint, "{url}");
+    }
+}
+
+#[test]
+fn a_target_without_port_means_otlps_own_but_https_keeps_443() {
+    let cases = [
+        ("grpc://h", "http://h:4317/"),
+        ("grpcs://[::1]", "https://[::1]:4317/"),
+        ("http://h/base", "http://h:4318/base/v1/traces"),
+        ("https://h", "https://h/v1/traces"),
+    ];
+    for (url, endpoint) in cases {
+        assert_eq!(endpoints(&target(url))[0], endpoint, "{url}");
+    }
+}
+
+#[test]
+fn a_target_goes_before_the_endpoints_and_takes_all_else_from_the_variables() {
+    let variables = [
+        ("ENDPOINT", "http://elsewhere:1"),
+        ("LOGS_ENDPOINT", "not a URL"),
+        ("PROTOCOL", "http/json"),
+        ("LOGS_PROTOCOL", "grpc"),
+        ("HEADERS", "k=v"),
+        ("COMPRESSION", "gzip"),
+        ("TIMEOUT", "5"),
+    ];
+    let config = OtlpConfig::from_url("http://h:1", env(&variables)).unwrap();
+    assert_eq!(endpoints(&config)[2], "http://h:1/v1/logs");
+    assert_eq!(config.signal(Signal::Traces).protocol, Protocol::HttpJson);
+    assert_eq!(config.signal(Signal::Logs).protocol, Protocol::HttpProtobuf);
+    let settings = config.signal(Signal::Metrics);
+    assert_eq!(settings.headers["k"], "v");
+    assert_eq!(settings.compression, Compression::Gzip);
+    assert_eq!(settings.timeout, Some(Duration::from_millis(5)));
+}
+
+#[test]
+fn a_target_that_is_no_url_says_which_forms_there_are() {
+    for url in [
+        "collector:4317",
+        "ftp://h",
+        "grpc://",
+        "grpc://h:1/path",
+        "grpc://h:",
+        "http://h:x",
+        "grpc://h:99999",
+    ] {
+        let message = OtlpConfig::from_url(url, env(&[])).unwrap_err().to_string();
+        assert!(
+            message.starts_with("target is ") && message.contains("grpc"),
+            "{message}"
+        );
+    }
+    assert!(matches!(
+        OtlpConfig::from_url("x", env(&[("TIMEOUT", "x")])),
+        Err(SinkError::Setting { .. })
+    ));
+}
