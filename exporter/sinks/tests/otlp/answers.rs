@@ -1,0 +1,100 @@
+//! What a receiver can answer, over HTTP and over gRPC.
+
+use std::{
+    convert::Infallible,
+    future, mem,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, Response};
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Body, Frame};
+
+use crate::receiver::Answer;
+
+pub(crate) const PROTOBUF: &str = "application/x-protobuf";
+pub(crate) const JSON: &str = "application/json";
+
+/// `Export…ServiceResponse { partial_success { rejected = 3, error_message = "bad" } }`.
+pub(crate) const THREE_REJECTED: &[u8] = b"\x0a\x07\x08\x03\x12\x03bad";
+
+/// An answer over HTTP.
+pub(crate) fn http(status: u16, content_type: &str, body: impl Into<Bytes>) -> Answer {
+    http_with(status, &[("content-type", content_type)], body)
+}
+
+/// An answer over HTTP with some headers.
+pub(crate) fn http_with(status: u16, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Answer {
+    let mut answer = Response::new(Full::new(body.into()).boxed_unsync());
+    *answer.status_mut() = status.try_into().unwrap();
+    answer.headers_mut().extend(header_map(headers));
+    answer
+}
+
+/// The head of an answer and the beginning of a body that never ends.
+pub(crate) fn endless(content_type: &str) -> Answer {
+    with_content_type(
+        content_type,
+        Response::new(Endless { begun: false }.boxed_unsync()),
+    )
+}
+
+struct Endless {
+    begun: bool,
+}
+
+impl Body for Endless {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match mem::replace(&mut self.begun, true) {
+            false => Poll::Ready(Some(Ok(Frame::data(Bytes::from_static(b"\0"))))),
+            true => Poll::Pending,
+        }
+    }
+}
+
+/// An answer over gRPC: a message, then the status in the trailers.
+pub(crate) fn grpc(message: &[u8], trailers: &[(&str, &str)]) -> Answer {
+    let length = u32::try_from(message.len()).unwrap().to_be_bytes();
+    let framed = [&[0], &length[..], message].concat();
+    let trailers = header_map(trailers);
+    let body = Full::new(Bytes::from(framed)).with_trailers(future::ready(Some(Ok(trailers))));
+    with_content_type("application/grpc", Response::new(body.boxed_unsync()))
+}
+
+/// A refusal over gRPC: only trailers, as servers send them when there is no message.
+pub(crate) fn grpc_status(code: u8, message: &str) -> Answer {
+    grpc_refusal(&[("grpc-status", &code.to_string()), ("grpc-message", message)])
+}
+
+pub(crate) fn grpc_refusal(trailers: &[(&str, &str)]) -> Answer {
+    let mut answer = http_with(200, trailers, "");
+    answer
+        .headers_mut()
+        .insert("content-type", HeaderValue::from_static("application/grpc"));
+    answer
+}
+
+fn with_content_type(content_type: &str, mut answer: Answer) -> Answer {
+    answer
+        .headers_mut()
+        .insert("content-type", content_type.parse().unwrap());
+    answer
+}
+
+fn header_map(headers: &[(&str, &str)]) -> HeaderMap {
+    let header = |&(name, value): &(&str, &str)| {
+        (
+            HeaderName::from_bytes(name.as_bytes()).unwrap(),
+            HeaderValue::from_str(value).unwrap(),
+        )
+    };
+    headers.iter().map(header).collect()
+}

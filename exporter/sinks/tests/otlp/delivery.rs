@@ -1,0 +1,21 @@
+//! What a delivery came to, where a test knows which way it went.
+
+use std::time::Duration;
+
+use pulsetrain_pipeline::Delivery;
+
+/// The message of a refusal.
+pub(crate) fn refusal(delivery: Delivery) -> String {
+    match delivery {
+        Delivery::Refused { message } => message,
+        other => panic!("not refused: {other:?}"),
+    }
+}
+
+/// The delay and the message of a delivery that may be tried again.
+pub(crate) fn retry(delivery: Delivery) -> (Option<Duration>, String) {
+    match delivery {
+        Delivery::Retry { after, message } => (after, message),
+        other => panic!("no retry: {other:?}"),
+    }
+}

@@ -1,0 +1,156 @@
+//! gRPC: what is sent, and how each answer is classified.
+
+use std::{io::Read, time::Duration};
+
+use flate2::read::GzDecoder;
+use pulsetrain_otlp::Signal;
+use pulsetrain_pipeline::{Delivery, Sink};
+
+use crate::{
+    answers::{THREE_REJECTED, endless, grpc, grpc_refusal, grpc_status, http},
+    delivery::{refusal, retry},
+    receiver::{Received, Receiver, batch},
+};
+
+const OK: &[(&str, &str)] = &[("grpc-status", "0")];
+
+/// `google.rpc.Status { code: 8, details: [Any { RetryInfo { retry_delay: 7 s } }] }` in base64.
+const RETRY_INFO: &str = "CAgaMAoodHlwZS5nb29nbGVhcGlzLmNvbS9nb29nbGUucnBjLlJldHJ5SW5mbxIECgIIBw==";
+
+/// The flag and the message of the one frame of a request.
+fn unframed(request: &Received) -> (u8, &[u8]) {
+    let (flag, length) = (request.body[0], &request.body[1..5]);
+    assert_eq!(
+        u32::from_be_bytes(length.try_into().unwrap()) as usize,
+        request.body.len() - 5
+    );
+    (flag, &request.body[5..])
+}
+
+#[tokio::test]
+async fn each_signal_calls_its_service_with_the_batch_byte_for_byte() {
+    let receiver = Receiver::start(|| grpc(b"", OK)).await;
+    let mut sink = receiver.sink("grpc", &[("HEADERS", "x-tenant=a%20b"), ("TIMEOUT", "5000")]);
+    for signal in Signal::ALL {
+        assert_eq!(sink.deliver(&batch(signal)).await, Delivery::Delivered);
+    }
+    let requests = receiver.requests();
+    let paths: Vec<&str> = requests.iter().map(|request| request.path.as_str()).collect();
+    assert_eq!(
+        paths,
+        [
+            "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
+            "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export",
+            "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
+        ]
+    );
+    for request in &requests {
+        assert_eq!(unframed(request), (0, &batch(Signal::Logs).bytes()[..]));
+        assert_eq!(request.header("content-type"), "application/grpc");
+        assert_eq!(request.header("te"), "trailers");
+        assert_eq!(request.header("x-tenant"), "a b");
+        assert_eq!(request.header("grpc-timeout"), "5000000u");
+        assert!(
+            request
+                .header("user-agent")
+                .starts_with("OTel-OTLP-Exporter-Rust/")
+        );
+    }
+}
+
+#[tokio::test]
+async fn gzip_inflates_to_the_batch() {
+    let receiver = Receiver::start(|| grpc(b"", OK)).await;
+    assert_eq!(
+        receiver.deliver("grpc", &[("COMPRESSION", "gzip")]).await,
+        Delivery::Delivered
+    );
+    let request = receiver.only_request();
+    assert_eq!(request.header("grpc-encoding"), "gzip");
+    let (flag, message) = unframed(&request);
+    let mut inflated = Vec::new();
+    GzDecoder::new(message).read_to_end(&mut inflated).unwrap();
+    assert_eq!((flag, inflated), (1, batch(Signal::Metrics).bytes().to_vec()));
+}
+
+#[tokio::test]
+async fn only_the_codes_of_the_specification_may_be_tried_again() {
+    const RETRYABLE: [u8; 6] = [1, 4, 10, 11, 14, 15];
+    for code in 1..=16 {
+        let receiver = Receiver::start(move || grpc_status(code, "no%20thanks")).await;
+        let delivery = receiver
+            .deliver("grpc", &[("HEADERS", "authorization=s3cret")])
+            .await;
+        let message = match RETRYABLE.contains(&code) {
+            true => retry(delivery).1,
+            false => refusal(delivery),
+        };
+        let expected = format!("http://{} (gRPC): gRPC status ", receiver.address);
+        assert!(
+            message.starts_with(&expected) && message.contains(": no thanks"),
+            "{message}"
+        );
+        assert!(!message.contains("s3cret"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn retry_info_gives_the_delay_and_makes_an_exhausted_resource_retryable() {
+    for code in ["8", "14"] {
+        let trailers = [("grpc-status", code), ("grpc-status-details-bin", RETRY_INFO)];
+        let receiver = Receiver::start(move || grpc_refusal(&trailers)).await;
+        assert_eq!(
+            retry(receiver.deliver("grpc", &[]).await).0,
+            Some(Duration::from_secs(7)),
+            "{code}"
+        );
+    }
+    let trailers = [("grpc-status", "3"), ("grpc-status-details-bin", RETRY_INFO)];
+    let receiver = Receiver::start(move || grpc_refusal(&trailers)).await;
+    refusal(receiver.deliver("grpc", &[]).await);
+}
+
+#[tokio::test]
+async fn partial_success_is_counted() {
+    let receiver = Receiver::start(|| grpc(THREE_REJECTED, OK)).await;
+    let expected = Delivery::Partial {
+        rejected: 3,
+        message: "bad".to_owned(),
+    };
+    assert_eq!(receiver.deliver("grpc", &[]).await, expected);
+}
+
+#[tokio::test]
+async fn an_answer_over_four_mebibytes_is_a_failure_for_good() {
+    let receiver = Receiver::start(|| grpc(&vec![0; (4 << 20) + 1], OK)).await;
+    let message = refusal(receiver.deliver("grpc", &[]).await);
+    assert!(message.contains("longer than 4194304 bytes"), "{message}");
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_end_in_time_may_be_tried_again() {
+    let receiver = Receiver::start(|| endless("application/grpc")).await;
+    let (_, message) = retry(receiver.deliver("grpc", &[("TIMEOUT", "100")]).await);
+    assert!(message.contains("within 100ms"), "{message}");
+    assert_eq!(receiver.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_proxy_that_answers_with_a_page_counts_by_its_http_status() {
+    for status in [429, 502, 503, 504] {
+        let receiver = Receiver::start(move || http(status, "text/html", "<html>")).await;
+        let (_, message) = retry(receiver.deliver("grpc", &[]).await);
+        assert!(message.contains("gRPC status Unavailable"), "{message}");
+    }
+    for status in [401, 403, 404, 500] {
+        let receiver = Receiver::start(move || http(status, "text/html", "<html>")).await;
+        refusal(receiver.deliver("grpc", &[]).await);
+    }
+}
+
+#[tokio::test]
+async fn a_web_page_in_place_of_an_answer_is_refused_with_a_hint() {
+    let receiver = Receiver::start(|| http(200, "text/html", "<html></html>")).await;
+    let message = refusal(receiver.deliver("grpc", &[]).await);
+    assert!(message.contains("usually 4318"), "{message}");
+}

@@ -1,0 +1,278 @@
+//! HTTP: what is sent, and how each answer is classified.
+
+use std::{
+    io::Read,
+    time::{Duration, UNIX_EPOCH},
+};
+
+use flate2::read::GzDecoder;
+use pulsetrain_otlp::Signal;
+use pulsetrain_pipeline::{Batch, Delivery, Sink, clock};
+use pulsetrain_sinks::{OtlpConfig, OtlpSink};
+
+use crate::{
+    answers::{JSON, PROTOBUF, THREE_REJECTED, endless, http, http_with},
+    delivery::{refusal, retry},
+    receiver::{Receiver, batch, lookup},
+};
+
+fn partial(rejected: u64, message: &str) -> Delivery {
+    Delivery::Partial {
+        rejected,
+        message: message.to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn each_signal_is_posted_to_its_path_byte_for_byte_on_one_connection_each() {
+    let receiver = Receiver::start(|| http(200, PROTOBUF, "")).await;
+    let mut sink = receiver.sink("http", &[]);
+    assert_eq!(sink.name(), format!("otlp http://{}", receiver.address));
+    for signal in [Signal::ALL, Signal::ALL].concat() {
+        assert_eq!(sink.deliver(&batch(signal)).await, Delivery::Delivered);
+    }
+    let requests = receiver.requests();
+    let paths: Vec<&str> = requests.iter().map(|request| request.path.as_str()).collect();
+    assert_eq!(
+        paths,
+        [
+            "/v1/traces",
+            "/v1/metrics",
+            "/v1/logs",
+            "/v1/traces",
+            "/v1/metrics",
+            "/v1/logs"
+        ]
+    );
+    assert_eq!(receiver.connections(), 3);
+    for request in requests {
+        assert_eq!(request.method, "POST");
+        assert_eq!(request.header("content-type"), PROTOBUF);
+        assert_eq!(request.header("content-encoding"), "");
+        assert!(
+            request
+                .header("user-agent")
+                .starts_with("OTel-OTLP-Exporter-Rust/")
+        );
+        assert_eq!(&request.body, batch(Signal::Traces).bytes());
+    }
+}
+
+#[tokio::test]
+async fn an_endpoint_of_one_signal_gets_that_signal_alone() {
+    let own = Receiver::start(|| http(200, PROTOBUF, "")).await;
+    let all = Receiver::start(|| http(200, PROTOBUF, "")).await;
+    let variables = [
+        ("ENDPOINT", &*format!("http://{}/all", all.address)),
+        ("LOGS_ENDPOINT", &*format!("http://{}/in?tenant=a", own.address)),
+    ];
+    let mut sink = OtlpSink::new(&OtlpConfig::from_env(lookup(&variables)).unwrap()).unwrap();
+    assert_eq!(
+        sink.name(),
+        format!("otlp http://{}, http://{}", all.address, own.address)
+    );
+    sink.deliver(&batch(Signal::Logs)).await;
+    sink.deliver(&batch(Signal::Traces)).await;
+    assert_eq!(own.only_request().path, "/in?tenant=a");
+    assert_eq!(all.only_request().path, "/all/v1/traces");
+}
+
+#[tokio::test]
+async fn json_is_sent_as_json() {
+    let receiver = Receiver::start(|| http(200, JSON, "{}")).await;
+    assert_eq!(
+        receiver.deliver("http", &[("PROTOCOL", "http/json")]).await,
+        Delivery::Delivered
+    );
+    let request = receiver.only_request();
+    assert_eq!(request.header("content-type"), JSON);
+    let body: serde_json::Value = serde_json::from_slice(&request.body).unwrap();
+    assert_eq!(body["resourceMetrics"].as_array().map(Vec::len), Some(50));
+}
+
+#[tokio::test]
+async fn a_batch_that_is_no_protobuf_cannot_be_json_and_is_refused_unsent() {
+    let receiver = Receiver::start(|| http(200, JSON, "{}")).await;
+    let mut sink = receiver.sink("http", &[("PROTOCOL", "http/json")]);
+    let message = refusal(sink.deliver(&Batch::new(Signal::Logs, 1, &b"\x0a\x05"[..])).await);
+    assert!(
+        message.contains("not sent: the batch is not OTLP protobuf"),
+        "{message}"
+    );
+    assert_eq!(receiver.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn gzip_inflates_to_the_batch() {
+    let receiver = Receiver::start(|| http(200, PROTOBUF, "")).await;
+    assert_eq!(
+        receiver.deliver("http", &[("COMPRESSION", "gzip")]).await,
+        Delivery::Delivered
+    );
+    let request = receiver.only_request();
+    assert_eq!(request.header("content-encoding"), "gzip");
+    let mut inflated = Vec::new();
+    GzDecoder::new(&request.body[..])
+        .read_to_end(&mut inflated)
+        .unwrap();
+    assert_eq!(inflated, batch(Signal::Metrics).bytes().to_vec());
+}
+
+#[tokio::test]
+async fn headers_arrive_decoded_and_may_replace_the_user_agent() {
+    let receiver = Receiver::start(|| http(200, PROTOBUF, "")).await;
+    let headers = "authorization=Basic%20YQ==,x-tenant=a,user-agent=mine";
+    receiver.deliver("http", &[("HEADERS", headers)]).await;
+    let request = receiver.only_request();
+    assert_eq!(request.header("authorization"), "Basic YQ==");
+    assert_eq!(request.header("x-tenant"), "a");
+    assert_eq!(request.header("user-agent"), "mine");
+}
+
+#[tokio::test]
+async fn only_four_statuses_may_be_tried_again() {
+    for status in [429, 502, 503, 504] {
+        let receiver = Receiver::start(move || http(status, "text/plain", "busy")).await;
+        let (after, message) = retry(receiver.deliver("http", &[]).await);
+        assert_eq!(after, None);
+        let expected = format!("http://{}/v1/metrics: HTTP status {status}", receiver.address);
+        assert!(
+            message.starts_with(&expected) && message.ends_with(": busy"),
+            "{message}"
+        );
+    }
+    for status in [
+        301, 302, 304, 307, 400, 401, 403, 404, 405, 408, 413, 415, 422, 499, 500, 501, 505, 507, 599,
+    ] {
+        let receiver = Receiver::start(move || http(status, "text/plain", "")).await;
+        let message = refusal(
+            receiver
+                .deliver("http", &[("HEADERS", "authorization=s3cret")])
+                .await,
+        );
+        assert!(
+            message.contains(&format!("HTTP status {status}")) && !message.contains("s3cret"),
+            "{message}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_carries_the_receivers_own_words_and_what_to_do() {
+    let cases = [
+        (
+            400,
+            JSON,
+            &br#"{"code":3,"message":"bad span"}"#[..],
+            ": bad span; the receiver could not read the request",
+        ),
+        (
+            400,
+            PROTOBUF,
+            b"\x08\x03\x12\x08bad span",
+            ": bad span; the receiver could not read the request",
+        ),
+        (
+            401,
+            "text/html",
+            b"<html>",
+            "; set the credentials in OTEL_EXPORTER_OTLP_HEADERS (key=value)",
+        ),
+        (
+            404,
+            "text/plain",
+            b"404 page not found\n",
+            ": 404 page not found; check the path",
+        ),
+    ];
+    for (status, content_type, body, expected) in cases {
+        let receiver = Receiver::start(move || http(status, content_type, body)).await;
+        let message = refusal(receiver.deliver("http", &[]).await);
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn retry_after_is_honoured_in_both_forms() {
+    let receiver = Receiver::start(|| http_with(503, &[("retry-after", "7")], "")).await;
+    assert_eq!(
+        retry(receiver.deliver("http", &[]).await).0,
+        Some(Duration::from_secs(7))
+    );
+
+    let date = httpdate::fmt_http_date(UNIX_EPOCH + clock::unix_now() + Duration::from_secs(1000));
+    let receiver = Receiver::start(move || http_with(429, &[("retry-after", &date)], "")).await;
+    let after = retry(receiver.deliver("http", &[]).await).0.unwrap();
+    assert!(
+        (Duration::from_secs(900)..=Duration::from_secs(1000)).contains(&after),
+        "{after:?}"
+    );
+}
+
+#[tokio::test]
+async fn partial_success_is_counted_from_protobuf_and_json() {
+    let receiver = Receiver::start(|| http(200, PROTOBUF, THREE_REJECTED)).await;
+    assert_eq!(receiver.deliver("http", &[]).await, partial(3, "bad"));
+
+    let body = r#"{"partialSuccess":{"rejectedDataPoints":"4","errorMessage":"no"}}"#;
+    let receiver = Receiver::start(move || http(200, JSON, body)).await;
+    assert_eq!(
+        receiver.deliver("http", &[("PROTOCOL", "http/json")]).await,
+        partial(4, "no")
+    );
+}
+
+#[tokio::test]
+async fn an_answer_without_content_type_is_read_in_the_form_of_the_request() {
+    let receiver = Receiver::start(|| http_with(200, &[], THREE_REJECTED)).await;
+    assert_eq!(receiver.deliver("http", &[]).await, partial(3, "bad"));
+}
+
+#[tokio::test]
+async fn an_answer_of_four_mebibytes_is_read_and_a_longer_one_is_a_failure_for_good() {
+    for status in [200, 503] {
+        let receiver = Receiver::start(move || http(status, "text/plain", vec![b' '; (4 << 20) + 1])).await;
+        let message = refusal(receiver.deliver("http", &[]).await);
+        assert!(message.contains("longer than 4194304 bytes"), "{message}");
+    }
+    let receiver = Receiver::start(|| http(503, "text/plain", vec![b' '; 4 << 20])).await;
+    retry(receiver.deliver("http", &[]).await);
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_end_in_time_may_be_tried_again() {
+    let receiver = Receiver::start(|| endless(PROTOBUF)).await;
+    let (_, message) = retry(receiver.deliver("http", &[("TIMEOUT", "100")]).await);
+    assert!(
+        message.contains("within 100ms") && message.contains("OTEL_EXPORTER_OTLP_TIMEOUT"),
+        "{message}"
+    );
+    assert_eq!(receiver.requests().len(), 1);
+}
+
+#[tokio::test]
+async fn a_request_over_64_mebibytes_is_refused_unsent() {
+    let receiver = Receiver::start(|| http(200, PROTOBUF, "")).await;
+    for scheme in ["http", "grpc"] {
+        let mut sink = receiver.sink(scheme, &[("COMPRESSION", "gzip")]);
+        let message = refusal(
+            sink.deliver(&Batch::new(Signal::Logs, 1, vec![0; (64 << 20) + 1]))
+                .await,
+        );
+        assert!(
+            message.contains("not sent: the request has 67108865 bytes"),
+            "{message}"
+        );
+    }
+    assert_eq!(receiver.requests().len(), 0);
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let target = Receiver::start(|| http(200, PROTOBUF, "")).await;
+    let location = format!("http://{}/v1/metrics", target.address);
+    let receiver = Receiver::start(move || http_with(307, &[("location", &location)], "")).await;
+    let message = refusal(receiver.deliver("http", &[]).await);
+    assert!(message.contains("redirects are not followed"), "{message}");
+    assert_eq!(target.requests().len(), 0);
+}

@@ -1,0 +1,14 @@
+//! The OTLP sink against local receivers that answer as each test tells them to.
+
+#![expect(
+    clippy::unwrap_used,
+    reason = "a receiver or a file that a test cannot make fails the test"
+)]
+
+mod answers;
+mod delivery;
+mod grpc;
+mod http;
+mod receiver;
+mod tls;
+mod unreachable;

@@ -1,0 +1,215 @@
+//! TLS over HTTP and gRPC with certificates made here: trusted, not trusted, and with a client certificate.
+
+use std::{path::PathBuf, sync::Arc};
+
+use pulsetrain_pipeline::Delivery;
+use pulsetrain_sinks::{OtlpConfig, OtlpSink, SinkError};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rustls::{
+    RootCertStore, ServerConfig,
+    crypto::ring,
+    pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer},
+    server::WebPkiClientVerifier,
+};
+use tempfile::TempDir;
+
+use crate::{
+    answers::{PROTOBUF, grpc, http},
+    delivery::retry,
+    receiver::{Answer, Receiver, lookup},
+};
+
+/// An authority, what it signed, and the client's files.
+struct Certificates {
+    directory: TempDir,
+    authority: CertifiedIssuer<'static, KeyPair>,
+}
+
+impl Certificates {
+    fn make() -> Self {
+        let mut params = CertificateParams::new(Vec::new()).unwrap();
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
+        let made = Self {
+            directory: tempfile::tempdir().unwrap(),
+            authority,
+        };
+        made.write("ca.pem", &made.authority.pem());
+        let (certificate, key) = made.signed("client");
+        made.write("client.pem", &certificate.pem());
+        made.write("client.key", &key.serialize_pem());
+        made
+    }
+
+    fn signed(&self, name: &str) -> (rcgen::Certificate, KeyPair) {
+        let key = KeyPair::generate().unwrap();
+        let params = CertificateParams::new([name.to_owned()]).unwrap();
+        (params.signed_by(&key, &self.authority).unwrap(), key)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).unwrap();
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+
+    fn text(&self, name: &str) -> String {
+        self.path(name).display().to_string()
+    }
+
+    /// A server for 127.0.0.1 that asks for a client certificate, or does not.
+    fn server(&self, ask_client: bool) -> ServerConfig {
+        let (certificate, key) = self.signed("127.0.0.1");
+        let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
+        let builder = builder.with_safe_default_protocol_versions().unwrap();
+        let builder = match ask_client {
+            false => builder.with_no_client_auth(),
+            true => builder.with_client_cert_verifier(self.client_verifier()),
+        };
+        let chain: Vec<CertificateDer<'static>> = vec![certificate.der().clone()];
+        let key = PrivateKeyDer::from(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let mut config = builder.with_single_cert(chain, key).unwrap();
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        config
+    }
+
+    fn client_verifier(&self) -> Arc<dyn rustls::server::danger::ClientCertVerifier> {
+        let mut roots = RootCertStore::empty();
+        roots.add(self.authority.der().clone()).unwrap();
+        let provider = Arc::new(ring::default_provider());
+        WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+            .build()
+            .unwrap()
+    }
+}
+
+/// A kind of receiver: the scheme of its target and what it answers.
+type Kind = (&'static str, fn() -> Answer);
+
+const KINDS: [Kind; 2] = [
+    ("https", || http(200, PROTOBUF, "")),
+    ("grpcs", || grpc(b"", &[("grpc-status", "0")])),
+];
+
+#[tokio::test]
+async fn a_certificate_of_a_named_authority_is_trusted() {
+    let certificates = Certificates::make();
+    for (scheme, answer) in KINDS {
+        let receiver = Receiver::start_tls(certificates.server(false), answer).await;
+        let delivery = receiver
+            .deliver(scheme, &[("CERTIFICATE", &certificates.text("ca.pem"))])
+            .await;
+        assert_eq!(delivery, Delivery::Delivered, "{scheme}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_certificate_is_shown_where_it_is_asked_for() {
+    let certificates = Certificates::make();
+    for (scheme, answer) in KINDS {
+        let receiver = Receiver::start_tls(certificates.server(true), answer).await;
+        let variables = [
+            ("CERTIFICATE", &*certificates.text("ca.pem")),
+            ("CLIENT_CERTIFICATE", &*certificates.text("client.pem")),
+            ("CLIENT_KEY", &*certificates.text("client.key")),
+        ];
+        assert_eq!(
+            receiver.deliver(scheme, &variables).await,
+            Delivery::Delivered,
+            "{scheme}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_missing_client_certificate_is_told_with_its_variables() {
+    let certificates = Certificates::make();
+    for (scheme, answer) in KINDS {
+        let receiver = Receiver::start_tls(certificates.server(true), answer).await;
+        let delivery = receiver
+            .deliver(scheme, &[("CERTIFICATE", &certificates.text("ca.pem"))])
+            .await;
+        let message = retry(delivery).1;
+        assert!(
+            message.contains("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE"),
+            "{scheme}: {message}"
+        );
+        assert_eq!(receiver.requests().len(), 0);
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_of_an_unknown_authority_is_told_with_the_variable() {
+    let (server, other) = (Certificates::make(), Certificates::make());
+    for (scheme, answer) in KINDS {
+        let receiver = Receiver::start_tls(server.server(false), answer).await;
+        let message = retry(
+            receiver
+                .deliver(scheme, &[("CERTIFICATE", &other.text("ca.pem"))])
+                .await,
+        )
+        .1;
+        assert!(
+            message.contains("set OTEL_EXPORTER_OTLP_CERTIFICATE"),
+            "{scheme}: {message}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn tls_to_a_plain_port_and_plain_to_a_tls_port_are_told_apart() {
+    let certificates = Certificates::make();
+    let authority = certificates.text("ca.pem");
+    for ((tls_scheme, answer), plain_scheme) in KINDS.into_iter().zip(["http", "grpc"]) {
+        let plain = Receiver::start(answer).await;
+        let message = retry(plain.deliver(tls_scheme, &[("CERTIFICATE", &authority)]).await).1;
+        assert!(message.contains("does not speak TLS"), "{tls_scheme}: {message}");
+
+        let tls = Receiver::start_tls(certificates.server(false), answer).await;
+        let message = retry(tls.deliver(plain_scheme, &[]).await).1;
+        assert!(
+            message.contains(&format!("if it wants TLS use {tls_scheme}://")),
+            "{plain_scheme}: {message}"
+        );
+    }
+}
+
+#[test]
+fn a_pem_file_that_cannot_be_used_is_an_error_with_its_variable_and_path() {
+    let certificates = Certificates::make();
+    certificates.write("empty.pem", "");
+    let good = [
+        ("CERTIFICATE", certificates.text("ca.pem")),
+        ("CLIENT_CERTIFICATE", certificates.text("client.pem")),
+        ("CLIENT_KEY", certificates.text("client.key")),
+    ];
+    let cases = [
+        ("CERTIFICATE", "missing.pem"),
+        ("CERTIFICATE", "empty.pem"),
+        ("CERTIFICATE", "client.key"),
+        ("CLIENT_CERTIFICATE", "empty.pem"),
+        ("CLIENT_KEY", "empty.pem"),
+        ("CLIENT_KEY", "client.pem"),
+    ];
+    for (variable, file) in cases {
+        let bad = certificates.text(file);
+        let variables = good
+            .each_ref()
+            .map(|(name, path)| (*name, if *name == variable { &*bad } else { &**path }));
+        let make = |url| OtlpSink::new(&OtlpConfig::from_url(url, lookup(&variables)).unwrap());
+        let error = make("https://127.0.0.1:1").err().unwrap();
+        assert!(matches!(error, SinkError::Pem { .. }), "{error}");
+        let message = error.to_string();
+        assert!(
+            message.starts_with(&format!("OTEL_EXPORTER_OTLP_{variable}: ")),
+            "{message}"
+        );
+        assert!(message.contains(&bad), "{message}");
+        assert!(
+            make("http://127.0.0.1:1").is_ok(),
+            "a plain endpoint reads no certificate"
+        );
+    }
+}

@@ -1,0 +1,88 @@
+//! Receivers that cannot be reached, break off, or speak another protocol: each may be tried again, with what to do.
+
+use std::net::SocketAddr;
+
+use pulsetrain_otlp::Signal;
+use pulsetrain_pipeline::Sink;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
+
+use crate::{
+    delivery::retry,
+    receiver::{batch, sink},
+};
+
+/// What the delivery to a target says; panics unless it may be tried again.
+async fn retry_message(target: &str) -> String {
+    let (after, message) = retry(sink(target, &[]).deliver(&batch(Signal::Traces)).await);
+    assert_eq!(after, None);
+    message
+}
+
+/// A server that reads some of each request, answers with `bytes` and hangs up.
+async fn raw_server(bytes: &'static [u8]) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        loop {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            let mut request = [0; 16 << 10];
+            let _ = stream.read(&mut request).await;
+            let _ = stream.write_all(bytes).await;
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn a_port_where_nothing_listens_says_so() {
+    let address = TcpListener::bind("127.0.0.1:0")
+        .await
+        .unwrap()
+        .local_addr()
+        .unwrap();
+    for scheme in ["http", "https", "grpc", "grpcs"] {
+        if scheme.ends_with('s') && rustls_native_certs::load_native_certs().certs.is_empty() {
+            continue;
+        }
+        let message = retry_message(&format!("{scheme}://{address}")).await;
+        assert!(message.contains(&address.to_string()), "{message}");
+        assert!(
+            message.contains("Connection refused") && message.contains("start a receiver"),
+            "{message}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_does_not_exist_says_so() {
+    let message = retry_message("http://no-such-host.invalid:4318").await;
+    assert!(message.contains("check the host name"), "{message}");
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_may_be_tried_again() {
+    for answer in [&b""[..], b"HTTP/1.1 200 OK\r\ncontent-length: 100\r\n\r\nhalf"] {
+        let address = raw_server(answer).await;
+        retry_message(&format!("http://{address}")).await;
+        retry_message(&format!("grpc://{address}")).await;
+    }
+}
+
+#[tokio::test]
+async fn a_port_for_http_that_is_asked_for_grpc_is_told_apart() {
+    let address =
+        raw_server(b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\nconnection: close\r\n\r\n").await;
+    let message = retry_message(&format!("grpc://{address}")).await;
+    assert!(message.contains("usually 4318"), "{message}");
+}
+
+#[tokio::test]
+async fn a_port_for_grpc_that_is_asked_for_http_is_told_apart() {
+    let settings = b"\0\0\0\x04\0\0\0\0\0"; // the first frame of an HTTP/2 server
+    let address = raw_server(settings).await;
+    let message = retry_message(&format!("http://{address}")).await;
+    assert!(message.contains("usually 4317"), "{message}");
+}
