@@ -3,14 +3,13 @@
 //! A view reads the fields of one message; what is nested in it stays bytes until it is iterated. Unknown fields are skipped
 //! and remain in the bytes. Where a singular field occurs twice the last one counts.
 
-mod common;
 mod fields;
 mod logs;
 mod message;
 mod metrics;
 mod traces;
+mod value;
 
-pub use common::{AnyValue, ArrayValue, EntityRef, InstrumentationScope, KeyValue, KeyValueList, Resource};
 pub use fields::{Fixed, Message, Packed, PackedIter, Repeated, RepeatedIter, Text, Texts};
 pub use logs::{LogRecord, LogsData, ResourceLogs, ScopeLogs};
 pub use metrics::{
@@ -19,3 +18,4 @@ pub use metrics::{
     SummaryPoint, Temporality, ValueAtQuantile,
 };
 pub use traces::{ResourceSpans, ScopeSpans, Span, SpanEvent, SpanLink, Status, TracesData};
+pub use value::{AnyValue, ArrayValue, EntityRef, InstrumentationScope, KeyValue, KeyValueList, Resource};

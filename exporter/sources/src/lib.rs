@@ -1,1 +1,18 @@
-//! Placeholder face.
+//! Where telemetry comes from.
+//!
+//! A source reads what a training job says of itself and writes OTLP once, at the door. [`logs`] holds one file a log
+//! format; [`Recorder`] is what all of them record into; [`Run`] says whose telemetry it is.
+
+pub mod logs;
+
+mod error;
+mod ids;
+mod recorder;
+mod run;
+mod skipped;
+
+pub use error::SourceError;
+pub use ids::{eval_span, lifecycle_trace, step_span, step_trace};
+pub use recorder::{Counts, Recorder};
+pub use run::Run;
+pub use skipped::{Place, Problem, SkipReason, Skipped};

@@ -2,7 +2,7 @@
 
 use super::{
     buffer::{Buffer, delimited_len},
-    value::{self, Attribute},
+    value::{self, Value},
 };
 use crate::Signal;
 
@@ -26,15 +26,17 @@ pub struct Encoded {
 }
 
 impl Envelope {
-    /// An envelope for what one resource says through one scope.
+    /// An envelope for what one resource says through one scope. The keys of a resource are text, since users add their own.
     pub fn new(
-        resource: &[Attribute<'_>],
+        resource: &[(&str, Value<'_>)],
         scope_name: &str,
         scope_version: &str,
         schema_url: &'static str,
     ) -> Self {
         let mut resource_fields = Buffer::default();
-        value::attributes(1, resource, &mut resource_fields);
+        resource
+            .iter()
+            .for_each(|(key, value)| value::key_value(1, key, value, &mut resource_fields));
         let mut scope = Buffer::default();
         scope.text(1, scope_name);
         scope.text(2, scope_version);

@@ -36,7 +36,12 @@ static TOKENS: Metric = metric(0, "tokens", Instrument::Counter, &[]);
 static DURATION: Metric = metric(3, "duration", Instrument::Histogram, &[0.1, 1.0]);
 
 fn envelope() -> Envelope {
-    Envelope::new(&[(&STEP, Value::Int(-1))], "scope", "1.0", "https://schema")
+    Envelope::new(
+        &[("train.rank", Value::Int(-1))],
+        "scope",
+        "1.0",
+        "https://schema",
+    )
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn key_value_len(key: &str, value: &Value<'_>) -> usize {
 
 /// Writes one `KeyValue` message as field `number`.
 #[inline]
-fn key_value(number: u32, key: &str, value: &Value<'_>, out: &mut Buffer) {
+pub(super) fn key_value(number: u32, key: &str, value: &Value<'_>, out: &mut Buffer) {
     out.delimited_head(number, key_value_len(key, value));
     out.delimited(1, key.as_bytes());
     value.encode_as(2, out);

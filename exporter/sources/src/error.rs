@@ -1,0 +1,68 @@
+//! What can go wrong with a source as a whole; what goes wrong with a record is in [`Skipped`](crate::Skipped).
+
+use std::{io, path::PathBuf};
+
+/// Why a source could not be read, or not to its end.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// The input could not be opened.
+    #[error("cannot open {path}: {source}; {advice}", path = path.display())]
+    Open {
+        /// What was to be opened.
+        path: PathBuf,
+        /// What to do.
+        advice: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Reading stopped before the end of the input.
+    #[error("cannot read on in {name} at byte {offset}: {source}; what came before is used")]
+    Read {
+        /// The input.
+        name: String,
+        /// How far it was read.
+        offset: u64,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// No format recognises the input.
+    #[error("{name} is in none of the formats that are known ({formats}); name one with --format")]
+    UnknownFormat {
+        /// The input.
+        name: String,
+        /// The names of all formats.
+        formats: String,
+    },
+    /// Nothing is in the input.
+    #[error("{name} is empty; if the run has only just started, try again when it has logged its first step")]
+    Empty {
+        /// The input.
+        name: String,
+    },
+    /// The pipeline takes no more.
+    #[error("{name} was not read to its end (stopped at byte {offset})")]
+    Stopped {
+        /// The input.
+        name: String,
+        /// How far it was read.
+        offset: u64,
+    },
+}
+
+impl SourceError {
+    /// An error of opening, with the advice that its kind calls for.
+    pub(crate) fn open(path: impl Into<PathBuf>, source: io::Error) -> Self {
+        let advice = match source.kind() {
+            io::ErrorKind::NotFound => "check the path",
+            io::ErrorKind::PermissionDenied => "run as a user who may read it, or change its permissions",
+            io::ErrorKind::IsADirectory => "name the log file inside it",
+            _ => "check the path and the disk",
+        };
+        Self::Open {
+            path: path.into(),
+            advice,
+            source,
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! Training logs: one file a format, one row of [`FORMATS`] a format.
+//!
+//! A format says how to recognise its files and parses bytes into a [`Recorder`]; reading, batching and sending are the same
+//! for all of them ([`LogSource`]).
+
+mod number_text;
+mod reader;
+mod source;
+mod surogate;
+
+use crate::{Recorder, SourceError};
+
+pub use reader::{LogReader, ReadLimits};
+pub use source::{ImportReport, LogInput, LogSource, RunOptions};
+
+/// A log format: a row of [`FORMATS`].
+#[derive(Debug)]
+pub struct LogFormat {
+    /// The name that `--format` takes.
+    pub name: &'static str,
+    /// What writes it, in one sentence.
+    pub brief: &'static str,
+    /// Says by what the first bytes of an input show that it is of this format, or nothing.
+    pub recognise: fn(&[u8]) -> Option<&'static str>,
+    /// Reads from the first bytes of an input what its run is called and when it began.
+    pub identify: fn(&[u8]) -> Identity,
+    /// Begins to parse an input.
+    pub parser: fn() -> Box<dyn LogParser>,
+}
+
+/// What the first bytes of an input say of its run.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Identity {
+    /// The name that the user gave the run.
+    pub run_name: Option<String>,
+    /// When the run began, in nanoseconds since 1970.
+    pub start_unix_nanos: Option<u64>,
+    /// The first record: it tells this run from every other.
+    pub first_record: Vec<u8>,
+}
+
+/// What a parser is given: unread bytes, and where they stand in the input.
+#[derive(Clone, Copy, Debug)]
+pub struct Window<'a> {
+    /// The bytes.
+    pub bytes: &'a [u8],
+    /// The place of the first of them.
+    pub start: crate::Place,
+    /// Whether no byte will follow them.
+    pub is_last: bool,
+}
+
+impl Window<'_> {
+    /// The place of the byte at `offset` of the window.
+    pub fn place(&self, offset: usize) -> crate::Place {
+        crate::Place {
+            offset: self.start.offset + offset as u64,
+            line: self.start.line + memchr::memchr_iter(b'\n', &self.bytes[..offset]).count() as u64,
+        }
+    }
+}
+
+/// Parses the bytes of one input, in windows.
+pub trait LogParser: Send {
+    /// Records what is complete in the window, and says how many of its bytes are done with. The next window begins there.
+    fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize;
+
+    /// The bytes up to the next window are lost, so it may begin within a record, which was counted already.
+    fn lose_sync(&mut self);
+}
+
+/// Every format that is known.
+pub static FORMATS: &[LogFormat] = &[surogate::FORMAT];
+
+/// The format of a name.
+///
+/// # Errors
+/// The names of all formats, if there is none of this name.
+pub fn format_by_name(name: &str) -> Result<&'static LogFormat, String> {
+    FORMATS
+        .iter()
+        .find(|format| format.name == name)
+        .ok_or_else(format_names)
+}
+
+/// The names of all formats, for messages.
+pub fn format_names() -> String {
+    FORMATS
+        .iter()
+        .map(|format| format.name)
+        .collect::<Vec<_>>()
+        .join(", ")
+}
+
+/// The format whose signs the first bytes of an input bear, with the sign.
+///
+/// # Errors
+/// [`SourceError::UnknownFormat`] where there is none.
+pub fn recognise(input: &str, head: &[u8]) -> Result<(&'static LogFormat, &'static str), SourceError> {
+    let recognised = FORMATS
+        .iter()
+        .find_map(|format| (format.recognise)(head).map(|sign| (format, sign)));
+    recognised.ok_or_else(|| SourceError::UnknownFormat {
+        name: input.to_owned(),
+        formats: format_names(),
+    })
+}
+
+/// Every parser on a whole input that it may not have been made for; for fuzzing.
+#[doc(hidden)]
+pub fn parse_with_every_format(bytes: &[u8]) {
+    for format in FORMATS {
+        let mut recorder = Recorder::new(crate::Run::default(), |_| {});
+        let window = Window {
+            bytes,
+            start: crate::Place { offset: 0, line: 1 },
+            is_last: true,
+        };
+        (format.recognise)(bytes);
+        (format.identify)(bytes);
+        (format.parser)().parse(window, &mut recorder);
+        recorder.finish();
+    }
+}

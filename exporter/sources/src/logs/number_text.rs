@@ -1,0 +1,40 @@
+//! Numbers as training logs print them.
+
+/// A finite number in decimal notation.
+pub(super) fn finite(text: &str) -> Option<f64> {
+    let looks_decimal = text
+        .bytes()
+        .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'+' | b'e' | b'E'));
+    if looks_decimal { text.parse().ok() } else { None }
+}
+
+/// A number that is not finite, in the spellings of C, C++, Python and JavaScript.
+pub(super) fn non_finite(text: &str) -> Option<f64> {
+    let (sign, name) = match text.strip_prefix('-') {
+        Some(name) => (-1.0, name),
+        None => (1.0, text.strip_prefix('+').unwrap_or(text)),
+    };
+    if name.eq_ignore_ascii_case("nan") {
+        Some(f64::NAN)
+    } else if name.eq_ignore_ascii_case("inf") || name.eq_ignore_ascii_case("infinity") {
+        Some(sign * f64::INFINITY)
+    } else {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finite_and_non_finite_numbers_are_told_apart() {
+        assert_eq!(finite("6.0000002e-05"), Some(6.000_000_2e-5));
+        assert_eq!((finite("nan"), finite("inf"), finite("")), (None, None, None));
+        assert!(non_finite("-nan").is_some_and(f64::is_nan));
+        assert_eq!(
+            (non_finite("-inf"), non_finite("1")),
+            (Some(f64::NEG_INFINITY), None)
+        );
+    }
+}

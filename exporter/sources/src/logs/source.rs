@@ -1,0 +1,360 @@
+//! A log as a source of the pipeline: opens the input, finds out its format and its run, and sends what the parser records.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{self, RecvTimeoutError},
+    },
+    thread,
+    time::Duration,
+};
+
+use pulsetrain_otlp::write::Encoded;
+use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop};
+
+use super::{Identity, LogFormat, LogReader, ReadLimits, recognise};
+use crate::{Counts, Recorder, Run, Skipped, SourceError, ids};
+
+/// Where a log is read from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum LogInput {
+    /// A file or a named pipe.
+    Path(PathBuf),
+    /// The standard input.
+    Stdin,
+}
+
+impl LogInput {
+    /// The name in messages.
+    pub fn name(&self) -> String {
+        match self {
+            Self::Path(path) => path.display().to_string(),
+            Self::Stdin => "standard input".to_owned(),
+        }
+    }
+
+    fn open(&self) -> Result<Box<dyn Read + Send>, SourceError> {
+        let Self::Path(path) = self else {
+            return Ok(Box::new(io::stdin()));
+        };
+        let file = File::open(path).map_err(|error| SourceError::open(path, error))?;
+        let is_directory = file.metadata().is_ok_and(|metadata| metadata.is_dir());
+        if is_directory {
+            return Err(SourceError::open(path, io::ErrorKind::IsADirectory.into()));
+        }
+        Ok(Box::new(file))
+    }
+}
+
+/// What the user says of a run; the log itself says the rest.
+#[derive(Clone, Debug, Default)]
+pub struct RunOptions {
+    /// The format, where it is not to be recognised.
+    pub format: Option<&'static LogFormat>,
+    /// The run's id.
+    pub run_id: Option<String>,
+    /// The run's name.
+    pub run_name: Option<String>,
+    /// When the run began, in nanoseconds since 1970.
+    pub start_unix_nanos: Option<u64>,
+    /// `service.name`.
+    pub service: Option<String>,
+    /// Further attributes of the resource.
+    pub resource: Vec<(String, String)>,
+}
+
+/// What an import came to.
+#[derive(Debug, Default)]
+pub struct ImportReport {
+    /// The input.
+    pub input: String,
+    /// The format, with the sign that it was recognised by; nothing where it was not.
+    pub format: Option<(&'static str, &'static str)>,
+    /// The run.
+    pub run: Run,
+    /// What was recorded.
+    pub counts: Counts,
+    /// What was not.
+    pub skipped: Skipped,
+    /// Why the input was not read, or not to its end.
+    pub error: Option<SourceError>,
+}
+
+/// Reads one log from its beginning to its end.
+pub struct LogSource {
+    name: String,
+    input: LogInput,
+    options: RunOptions,
+    bytes_read: Arc<AtomicU64>,
+    on_end: Box<dyn FnOnce(ImportReport) + Send>,
+}
+
+impl LogSource {
+    /// A source of `input`; `on_end` is given the report when it ends, however it ends.
+    pub fn new(
+        input: LogInput,
+        options: RunOptions,
+        on_end: impl FnOnce(ImportReport) + Send + 'static,
+    ) -> Self {
+        Self {
+            name: format!("log {}", input.name()),
+            input,
+            options,
+            bytes_read: Arc::default(),
+            on_end: Box::new(on_end),
+        }
+    }
+
+    /// How many bytes have been read so far, for a progress bar.
+    pub fn bytes_read(&self) -> Arc<AtomicU64> {
+        Arc::clone(&self.bytes_read)
+    }
+}
+
+impl Source for LogSource {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn run(self: Box<Self>, door: Door, stop: Stop) -> BoxFuture<'static, Result<(), String>> {
+        Box::pin(async move {
+            let import = move || {
+                let Self {
+                    input,
+                    options,
+                    bytes_read,
+                    on_end,
+                    ..
+                } = *self;
+                let report = import(&input, &options, &bytes_read, &door, &stop);
+                let result = report
+                    .error
+                    .as_ref()
+                    .map_or(Ok(()), |error| Err(error.to_string()));
+                on_end(report);
+                result
+            };
+            tokio::task::spawn_blocking(import)
+                .await
+                .unwrap_or_else(|panic| Err(format!("reading failed: {panic}")))
+        })
+    }
+}
+
+/// How many bytes are looked at to tell format and run.
+const HEAD_BYTES: usize = 64 << 10;
+
+fn import(
+    input: &LogInput,
+    options: &RunOptions,
+    bytes_read: &AtomicU64,
+    door: &Door,
+    stop: &Stop,
+) -> ImportReport {
+    let mut report = ImportReport {
+        input: input.name(),
+        ..ImportReport::default()
+    };
+    let mut chunks = match input.open() {
+        Ok(opened) => Chunks::new(report.input.clone(), opened, stop.clone()),
+        Err(error) => {
+            return ImportReport {
+                error: Some(error),
+                ..report
+            };
+        }
+    };
+    let head = chunks.head(options.format);
+    match (
+        options.format.map(|format| Ok((format, "named by --format"))),
+        head.is_empty(),
+    ) {
+        (_, true) => {
+            report.error = chunks.error.take().or(Some(SourceError::Empty {
+                name: report.input.clone(),
+            }));
+        }
+        (named, false) => match named.unwrap_or_else(|| recognise(&report.input, &head)) {
+            Ok((format, sign)) => {
+                report.format = Some((format.name, sign));
+                read(format, &head, chunks, options, bytes_read, door, &mut report);
+            }
+            Err(error) => report.error = Some(error),
+        },
+    }
+    report
+}
+
+/// Reads the whole input and sends what is recorded.
+fn read(
+    format: &'static LogFormat,
+    head: &[u8],
+    mut chunks: Chunks,
+    options: &RunOptions,
+    bytes_read: &AtomicU64,
+    door: &Door,
+    report: &mut ImportReport,
+) {
+    report.run = run(
+        format,
+        (format.identify)(&head[..head.len().min(HEAD_BYTES)]),
+        options,
+    );
+    let mut closed = false;
+    let mut recorder = Recorder::new(report.run.clone(), |encoded| {
+        closed |= send(door, encoded).is_err();
+    });
+    let mut reader = LogReader::new(format, ReadLimits::default());
+    reader.push(head, &mut recorder);
+    loop {
+        match chunks.next() {
+            Next::Bytes(chunk) => reader.push(&chunk, &mut recorder),
+            Next::Idle => recorder.flush(),
+            Next::End => break,
+        }
+        bytes_read.store(chunks.offset, Ordering::Relaxed);
+    }
+    reader.finish(&mut recorder);
+    (report.counts, report.skipped) = recorder.finish();
+    report.error = chunks.error.take();
+    if closed && report.error.is_none() {
+        report.error = Some(SourceError::Stopped {
+            name: report.input.clone(),
+            offset: chunks.offset,
+        });
+    }
+}
+
+fn send(door: &Door, encoded: Encoded) -> Result<(), pulsetrain_pipeline::PipelineError> {
+    door.blocking_send(Batch::new(encoded.signal, encoded.items, encoded.bytes))
+}
+
+/// The run: what the user said first, then what the log says.
+fn run(format: &LogFormat, identity: Identity, options: &RunOptions) -> Run {
+    let Identity {
+        run_name,
+        start_unix_nanos,
+        first_record,
+    } = identity;
+    Run {
+        id: options
+            .run_id
+            .clone()
+            .unwrap_or_else(|| ids::run_id(format.name, &first_record)),
+        name: options.run_name.clone().or(run_name).unwrap_or_default(),
+        framework: format.name.to_owned(),
+        service: options.service.clone().unwrap_or_default(),
+        start_unix_nanos: options.start_unix_nanos.or(start_unix_nanos).unwrap_or_default(),
+        extra: options.resource.clone(),
+        ..Run::default()
+    }
+}
+
+/// The bytes of an input, read by a thread of its own: a pipe that says nothing does not hold up the end of an import.
+struct Chunks {
+    name: String,
+    stop: Stop,
+    received: mpsc::Receiver<io::Result<Vec<u8>>>,
+    offset: u64,
+    error: Option<SourceError>,
+}
+
+/// What there is to read.
+enum Next {
+    /// More bytes.
+    Bytes(Vec<u8>),
+    /// Nothing for the moment.
+    Idle,
+    /// The end of the input, an error, or the word to stop.
+    End,
+}
+
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// After how long without bytes an input is idle; what was recorded leaves then.
+const IDLE_AFTER: Duration = Duration::from_millis(50);
+
+impl Chunks {
+    fn new(name: String, mut input: Box<dyn Read + Send>, stop: Stop) -> Self {
+        let (sender, received) = mpsc::sync_channel(2);
+        thread::spawn(move || {
+            loop {
+                let chunk = read_chunk(&mut *input).transpose();
+                let is_over = !matches!(chunk, Some(Ok(_)));
+                if chunk.is_some_and(|chunk| sender.send(chunk).is_err()) || is_over {
+                    return;
+                }
+            }
+        });
+        Self {
+            name,
+            stop,
+            received,
+            offset: 0,
+            error: None,
+        }
+    }
+
+    /// The first bytes: so many that format and run can be told, fewer where the input ends or pauses after its first
+    /// record.
+    fn head(&mut self, named: Option<&LogFormat>) -> Vec<u8> {
+        let mut head = Vec::new();
+        while head.len() < HEAD_BYTES {
+            match self.next() {
+                Next::Bytes(chunk) => head.extend(chunk),
+                Next::Idle if tells_run(named, &head) => break,
+                Next::Idle => {}
+                Next::End => break,
+            }
+        }
+        head
+    }
+
+    fn next(&mut self) -> Next {
+        if self.stop.is_raised() {
+            return Next::End;
+        }
+        match self.received.recv_timeout(IDLE_AFTER) {
+            Ok(Ok(chunk)) => {
+                self.offset += chunk.len() as u64;
+                Next::Bytes(chunk)
+            }
+            Ok(Err(source)) => {
+                self.error = Some(SourceError::Read {
+                    name: self.name.clone(),
+                    offset: self.offset,
+                    source,
+                });
+                Next::End
+            }
+            Err(RecvTimeoutError::Timeout) => Next::Idle,
+            Err(RecvTimeoutError::Disconnected) => Next::End,
+        }
+    }
+}
+
+/// Whether the first bytes hold the first record of a run.
+fn tells_run(named: Option<&LogFormat>, head: &[u8]) -> bool {
+    let format = named.or_else(|| recognise("", head).ok().map(|(format, _)| format));
+    format.is_some_and(|format| !(format.identify)(head).first_record.is_empty())
+}
+
+/// What one read gives; nothing at the end.
+fn read_chunk(input: &mut dyn Read) -> io::Result<Option<Vec<u8>>> {
+    let mut chunk = vec![0; CHUNK_BYTES];
+    loop {
+        match input.read(&mut chunk) {
+            Ok(0) => return Ok(None),
+            Ok(len) => {
+                chunk.truncate(len);
+                return Ok(Some(chunk));
+            }
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+}

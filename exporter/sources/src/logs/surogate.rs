@@ -1,0 +1,140 @@
+//! Surogate's `training.json`: a JSON array with one flat record a line, whose closing `]` each new record overwrites
+//! (`csrc/src/runtime/training/logging.cpp` of Surogate).
+//!
+//! [`framing`] finds the records in the bytes, [`record`] parses one, [`mapping`] says what becomes of its fields.
+
+mod framing;
+mod mapping;
+mod record;
+mod time;
+
+use super::{Identity, LogFormat, LogParser, Window};
+use crate::{Recorder, SkipReason};
+use framing::Frame;
+use record::Value;
+
+/// The row of Surogate in the table of formats.
+pub(super) const FORMAT: LogFormat = LogFormat {
+    name: "surogate",
+    brief: "training.json of Surogate",
+    recognise,
+    identify,
+    parser: || Box::new(SurogateParser::default()),
+};
+
+/// The file before its first record.
+const EMPTY_ARRAY: &[u8] = b"[\n\n]\n";
+
+fn recognise(head: &[u8]) -> Option<&'static str> {
+    if head == EMPTY_ARRAY {
+        return Some("an array without records");
+    }
+    framing::first_start(head).map(|_| "records that begin with {\"log\":")
+}
+
+fn identify(head: &[u8]) -> Identity {
+    let mut identity = Identity::default();
+    let mut from = framing::first_start(head).unwrap_or(head.len());
+    while let Some(frame) = framing::next(head, from, false) {
+        identity.take_in(&String::from_utf8_lossy(&head[frame.start..frame.end]));
+        from = frame.next;
+    }
+    identity
+}
+
+impl Identity {
+    fn take_in(&mut self, text: &str) {
+        let Ok(record) = record::parse(text) else { return };
+        if self.start_unix_nanos.is_none() {
+            self.start_unix_nanos = Some(record.time_unix_nanos);
+            self.first_record = text.as_bytes().to_vec();
+        }
+        let option = |key: &str| {
+            record
+                .fields
+                .iter()
+                .find(|(name, _)| *name == key)
+                .map(|(_, value)| value)
+        };
+        if let (Some(Value::Text("run_name")), Some(Value::Text(name))) = (option("name"), option("value")) {
+            self.run_name = Some((*name).to_owned()).filter(|name| !name.is_empty());
+        }
+    }
+}
+
+/// Parses the records of one file.
+#[derive(Debug, Default)]
+struct SurogateParser {
+    mapping: mapping::Mapping,
+    /// Whether what stands here belongs to no record and was said already.
+    in_stray: bool,
+}
+
+impl LogParser for SurogateParser {
+    fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
+        let mut done = match framing::first_start(window.bytes) {
+            Some(start) => start,
+            None => return self.no_record(window, recorder),
+        };
+        self.said_between(window, 0, done, recorder);
+        while let Some(frame) = framing::next(window.bytes, done, window.is_last) {
+            self.record(window, frame, recorder);
+            done = frame.next;
+        }
+        done
+    }
+
+    fn lose_sync(&mut self) {
+        self.in_stray = true;
+    }
+}
+
+impl SurogateParser {
+    /// A window in which no record begins: all of it but what may be the beginning of one is done with.
+    fn no_record(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
+        let done = if window.is_last {
+            window.bytes.len()
+        } else {
+            framing::keep_from(window.bytes)
+        };
+        self.said_between(window, 0, done, recorder);
+        done
+    }
+
+    /// Says what stands between records, unless it is the array's own punctuation or was said already.
+    fn said_between(&mut self, window: Window<'_>, start: usize, end: usize, recorder: &mut Recorder<'_>) {
+        let stray = &window.bytes[start..end];
+        if framing::is_punctuation(stray) {
+            return;
+        }
+        if !std::mem::replace(&mut self.in_stray, true) {
+            let message = || format!("{} bytes that belong to no record", stray.len());
+            recorder.skip(SkipReason::UnrecognisedBytes, window.place(start), message);
+        }
+    }
+
+    fn record(&mut self, window: Window<'_>, frame: Frame, recorder: &mut Recorder<'_>) {
+        self.in_stray = false;
+        let text = String::from_utf8_lossy(&window.bytes[frame.start..frame.end]);
+        match record::parse(&text) {
+            Ok(record) => {
+                self.mapping.map(&record, recorder);
+                recorder.end_of_record();
+                self.said_between(window, frame.start + record.len, frame.end, recorder);
+            }
+            Err(error) => {
+                let reason = if frame.next == window.bytes.len() && window.is_last && error.is_cut_off {
+                    SkipReason::IncompleteRecord
+                } else {
+                    SkipReason::MalformedRecord
+                };
+                recorder.skip(reason, window.place(frame.start + error.offset), || {
+                    error.to_string()
+                });
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,147 @@
+//! Where records begin and end in the bytes of the file.
+//!
+//! A record is found by its beginning, not by its end or its line: strings are not escaped, so that a quote or a newline in
+//! a message would lead every other rule astray, and lists of maxima run over several lines.
+
+use memchr::memmem;
+
+/// What every record begins with.
+const START: &[u8] = b"{\"log\":";
+
+/// One record in some bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Frame {
+    /// Its first byte.
+    pub(super) start: usize,
+    /// The byte after its last.
+    pub(super) end: usize,
+    /// Where the next one begins.
+    pub(super) next: usize,
+}
+
+/// Where the first record begins.
+pub(super) fn first_start(bytes: &[u8]) -> Option<usize> {
+    start_from(bytes, 0)
+}
+
+/// The record that begins at `from`, if its end can be seen: the next one's beginning, or the end of the input.
+pub(super) fn next(bytes: &[u8], from: usize, is_last: bool) -> Option<Frame> {
+    if from >= bytes.len() {
+        return None;
+    }
+    let next = match start_from(bytes, from + START.len()) {
+        Some(next) => next,
+        None if is_last => bytes.len(),
+        None => return None,
+    };
+    let end = from + trimmed_len(&bytes[from..next]);
+    Some(Frame {
+        start: from,
+        end,
+        next,
+    })
+}
+
+/// From where on bytes without the beginning of a record must be kept, because they may be half of one.
+pub(super) fn keep_from(bytes: &[u8]) -> usize {
+    let longest = START.len() + MARGIN;
+    bytes.len().saturating_sub(longest)
+}
+
+/// How much white space is looked at before a record.
+const MARGIN: usize = 32;
+
+/// Whether bytes between records are the array's own.
+pub(super) fn is_punctuation(bytes: &[u8]) -> bool {
+    bytes
+        .iter()
+        .all(|byte| matches!(byte, b'[' | b']' | b',') || byte.is_ascii_whitespace())
+        || bytes == b"\xef\xbb\xbf["
+}
+
+fn start_from(bytes: &[u8], from: usize) -> Option<usize> {
+    let tail = bytes.get(from..)?;
+    memmem::find_iter(tail, START)
+        .map(|offset| from + offset)
+        .find(|start| begins_record(&bytes[..*start]))
+}
+
+/// Whether what stands before `START` lets it begin a record: a new line, the beginning of the array or the end of the
+/// record before. The same text within a message has other text before it.
+fn begins_record(before: &[u8]) -> bool {
+    let window = &before[before.len().saturating_sub(MARGIN)..];
+    let rest = window.trim_ascii_end();
+    if rest.len() < window.len() && window[rest.len()..].contains(&b'\n') {
+        return true;
+    }
+    match rest {
+        [] | [.., b'['] => true,
+        [head @ .., b','] => head.trim_ascii_end().ends_with(b"}"),
+        _ => false,
+    }
+}
+
+/// The length of a record without the punctuation that follows it.
+fn trimmed_len(bytes: &[u8]) -> usize {
+    let kept = bytes
+        .iter()
+        .rposition(|byte| !(matches!(byte, b',' | b']') || byte.is_ascii_whitespace()));
+    let end = kept.map_or(0, |last| last + 1);
+    // The brackets of a list that is cut off belong to the record.
+    if end > 0 && bytes[end - 1] == b'}' {
+        end
+    } else {
+        bytes.trim_ascii_end().len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frames(text: &str) -> Vec<&str> {
+        let bytes = text.as_bytes();
+        let mut from = first_start(bytes).unwrap_or(bytes.len());
+        let mut frames = Vec::new();
+        while let Some(frame) = next(bytes, from, true) {
+            frames.push(&text[frame.start..frame.end]);
+            from = frame.next;
+        }
+        frames
+    }
+
+    #[test]
+    fn records_of_the_native_file_are_found() {
+        let text = "[\n  {\"log\": \"a\"},\n  {\"log\": \"b\", \"x\": [\n1,\n2]}\n]\n";
+        assert_eq!(
+            frames(text),
+            ["{\"log\": \"a\"}", "{\"log\": \"b\", \"x\": [\n1,\n2]}"]
+        );
+    }
+
+    #[test]
+    fn records_on_one_line_and_records_one_a_line_are_found() {
+        assert_eq!(
+            frames("[{\"log\":1},{\"log\":2}]"),
+            ["{\"log\":1}", "{\"log\":2}"]
+        );
+        assert_eq!(
+            frames("{\"log\":1}\n{\"log\":2}\n"),
+            ["{\"log\":1}", "{\"log\":2}"]
+        );
+    }
+
+    #[test]
+    fn the_beginning_of_a_record_within_a_message_is_text() {
+        let text = "[\n  {\"log\": \"info\", \"message\": \"saw {\"log\": \"x\"} there\"}\n]\n";
+        assert_eq!(frames(text).len(), 1);
+    }
+
+    #[test]
+    fn the_last_record_waits_for_its_end() {
+        let bytes = b"[\n  {\"log\": 1},\n  {\"log\": 2}\n]\n";
+        let first = next(bytes, 4, false).unwrap();
+        assert_eq!(&bytes[first.start..first.end], b"{\"log\": 1}");
+        assert_eq!(next(bytes, first.next, false), None);
+    }
+}

@@ -1,0 +1,125 @@
+//! A row of a table of fields: the upstream name, our metric, and the conversion at the door.
+
+use pulsetrain_otlp::write::{Attribute, Value as Out};
+use pulsetrain_semconv::{self as semconv, AttributeKind, Metric};
+
+use crate::Recorder;
+
+/// A field that is a number.
+#[derive(Debug)]
+pub(super) struct Row {
+    key: &'static str,
+    metric: &'static Metric,
+    conversion: Conversion,
+    attributes: &'static [Attribute<'static>],
+    on_span: Option<&'static semconv::Attribute>,
+    /// The number by which the trainer says that it has not measured.
+    pub(super) unknown: Option<f64>,
+}
+
+/// From the unit of the log to ours. Dividing by 1000 is exact where multiplying by 0.001 is not.
+#[derive(Clone, Copy, Debug)]
+enum Conversion {
+    None,
+    Times(f64),
+    DividedBy(f64),
+}
+
+/// The field `key` is `metric`, in the same unit.
+pub(super) const fn row(key: &'static str, metric: &'static Metric) -> Row {
+    Row {
+        key,
+        metric,
+        conversion: Conversion::None,
+        attributes: &[],
+        on_span: None,
+        unknown: None,
+    }
+}
+
+impl Row {
+    pub(super) const fn times(self, factor: f64) -> Self {
+        Self {
+            conversion: Conversion::Times(factor),
+            ..self
+        }
+    }
+
+    pub(super) const fn divided_by(self, divisor: f64) -> Self {
+        Self {
+            conversion: Conversion::DividedBy(divisor),
+            ..self
+        }
+    }
+
+    /// The number `unknown` stands for "not measured".
+    pub(super) const fn unless(self, unknown: f64) -> Self {
+        Self {
+            unknown: Some(unknown),
+            ..self
+        }
+    }
+
+    /// The points carry these attributes.
+    pub(super) const fn with(self, attributes: &'static [Attribute<'static>]) -> Self {
+        Self { attributes, ..self }
+    }
+
+    /// The span of the record carries the value too.
+    pub(super) const fn on_span(self, attribute: &'static semconv::Attribute) -> Self {
+        Self {
+            on_span: Some(attribute),
+            ..self
+        }
+    }
+
+    /// A number of the log in our unit.
+    pub(super) fn convert(&self, value: f64) -> f64 {
+        match self.conversion {
+            Conversion::None => value,
+            Conversion::Times(factor) => value * factor,
+            Conversion::DividedBy(divisor) => value / divisor,
+        }
+    }
+
+    /// Records a converted value with the row's attributes behind those of the record.
+    pub(super) fn record(
+        &self,
+        time_unix_nanos: u64,
+        value: f64,
+        attributes: &[Attribute<'_>],
+        recorder: &mut Recorder<'_>,
+    ) {
+        if attributes.is_empty() || self.attributes.is_empty() {
+            let all = if attributes.is_empty() {
+                self.attributes
+            } else {
+                attributes
+            };
+            recorder.record(self.metric, time_unix_nanos, value, all);
+        } else {
+            let all: Vec<Attribute<'_>> = attributes.iter().chain(self.attributes).copied().collect();
+            recorder.record(self.metric, time_unix_nanos, value, &all);
+        }
+    }
+
+    /// The converted value as an attribute of the record's span, if it is to be one.
+    pub(super) fn span_attribute(&self, value: f64) -> Option<Attribute<'static>> {
+        self.on_span.map(|attribute| match attribute.kind {
+            AttributeKind::Int => (attribute, Out::Int(value as i64)),
+            _ => (attribute, Out::Double(value)),
+        })
+    }
+}
+
+/// The row of a field. Fields come in the order of the table, so the search begins behind the row that was found last.
+#[inline]
+pub(super) fn find<'t>(rows: &'t [Row], key: &str, expected: &mut usize) -> Option<&'t Row> {
+    let (before, after) = rows.split_at((*expected).min(rows.len()));
+    let place = match after.iter().position(|row| row.key == key) {
+        Some(place) => before.len() + place,
+        None => before.iter().position(|row| row.key == key)?,
+    };
+    *expected = place + 1;
+    Some(&rows[place])
+}

@@ -1,0 +1,293 @@
+//! One record: text in, typed fields out.
+//!
+//! The text is nearly JSON. Strings are not escaped, so a string ends at the quote that the rest of a record can follow;
+//! `nan` and `inf` occur bare and quoted.
+
+use std::fmt;
+
+use super::time;
+use crate::logs::number_text;
+
+/// A record of the log.
+#[derive(Debug, PartialEq)]
+pub(super) struct Record<'a> {
+    /// The kind: `step`, `eval`, `gpu` ...
+    pub(super) kind: &'a str,
+    /// When it was written, in nanoseconds since 1970.
+    pub(super) time_unix_nanos: u64,
+    /// The step that it belongs to.
+    pub(super) step: i64,
+    /// Every other field, in the order of the text.
+    pub(super) fields: Vec<(&'a str, Value<'a>)>,
+    /// The number of bytes that the record takes of the text.
+    pub(super) len: usize,
+}
+
+/// The value of a field.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value<'a> {
+    Int(i64),
+    Double(f64),
+    Bool(bool),
+    Text(&'a str),
+    List(Vec<Value<'a>>),
+    Map(Vec<(&'a str, Value<'a>)>),
+}
+
+impl Value<'_> {
+    /// The value as a number: what is one, or the text of one that is not finite.
+    pub(super) fn as_f64(&self) -> Option<f64> {
+        match self {
+            Self::Int(value) => Some(*value as f64),
+            Self::Double(value) => Some(*value),
+            Self::Text(text) => number_text::non_finite(text),
+            _ => None,
+        }
+    }
+}
+
+/// Why some text is no record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct RecordError {
+    /// What was expected.
+    pub(super) expected: &'static str,
+    /// Where in the text.
+    pub(super) offset: usize,
+    /// Whether the text ends there, so that the record may just not be whole.
+    pub(super) is_cut_off: bool,
+}
+
+impl fmt::Display for RecordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let at = if self.is_cut_off {
+            "the record ends where"
+        } else {
+            "not understood:"
+        };
+        write!(f, "{at} {} should stand", self.expected)
+    }
+}
+
+/// Parses one record from the beginning of `text`.
+pub(super) fn parse(text: &str) -> Result<Record<'_>, RecordError> {
+    let mut cursor = Cursor {
+        text,
+        at: 0,
+        depth: 0,
+    };
+    let mut fields = Vec::with_capacity(24);
+    cursor.fields(&mut fields)?;
+    let (mut kind, mut time, mut step) = (None, None, None);
+    fields.retain(|(key, value)| match (*key, value) {
+        ("log", Value::Text(text)) => kind.replace(*text).is_some(),
+        ("time", Value::Text(text)) => time.replace(time::unix_nanos(text)).is_some(),
+        ("step", Value::Int(number)) => step.replace(*number).is_some(),
+        _ => true,
+    });
+    let missing = |expected| RecordError {
+        expected,
+        offset: 0,
+        is_cut_off: false,
+    };
+    Ok(Record {
+        kind: kind.ok_or(missing("a field \"log\" with the record's kind"))?,
+        time_unix_nanos: time
+            .flatten()
+            .ok_or(missing("a field \"time\" like 2026-11-21 00:18:40.978996216"))?,
+        step: step.unwrap_or_default(),
+        fields,
+        len: cursor.at,
+    })
+}
+
+/// How deep lists and maps may stand in each other; the format has two levels.
+const MAX_DEPTH: u32 = 8;
+
+/// Reads the text from left to right.
+struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+    depth: u32,
+}
+
+impl<'a> Cursor<'a> {
+    /// A map from its `{` to its `}`.
+    fn fields(&mut self, fields: &mut Vec<(&'a str, Value<'a>)>) -> Result<(), RecordError> {
+        self.take(b'{', "{")?;
+        self.skip_space();
+        if self.peek() == Some(b'}') {
+            self.at += 1;
+            return Ok(());
+        }
+        loop {
+            self.skip_space();
+            let key = self.key()?;
+            self.skip_space();
+            let value = self.value(false)?;
+            fields.push((key, value));
+            self.skip_space();
+            match self.peek() {
+                Some(b',') => self.at += 1,
+                Some(b'}') => {
+                    self.at += 1;
+                    return Ok(());
+                }
+                _ => return Err(self.expected(", or }")),
+            }
+        }
+    }
+
+    /// A key with its colon.
+    fn key(&mut self) -> Result<&'a str, RecordError> {
+        self.take(b'"', "a key in quotes")?;
+        let rest = &self.text.as_bytes()[self.at..];
+        let Some(len) = rest.iter().position(|byte| *byte == b'"') else {
+            self.at = self.text.len();
+            return Err(self.expected("the end of a key"));
+        };
+        let key = &self.text[self.at..self.at + len];
+        self.at += len + 1;
+        self.skip_space();
+        self.take(b':', ":")?;
+        Ok(key)
+    }
+
+    fn value(&mut self, in_list: bool) -> Result<Value<'a>, RecordError> {
+        match self.peek() {
+            Some(b'"') => self.string(in_list).map(Value::Text),
+            Some(b'{') => self.nested(|cursor| {
+                let mut fields = Vec::new();
+                cursor.fields(&mut fields).map(|()| Value::Map(fields))
+            }),
+            Some(b'[') => self.nested(Self::list),
+            _ => self.word(),
+        }
+    }
+
+    fn nested(
+        &mut self,
+        read: impl FnOnce(&mut Self) -> Result<Value<'a>, RecordError>,
+    ) -> Result<Value<'a>, RecordError> {
+        if self.depth == MAX_DEPTH {
+            return Err(self.expected("a value that is nested less deep"));
+        }
+        self.depth += 1;
+        let value = read(self);
+        self.depth -= 1;
+        value
+    }
+
+    fn list(&mut self) -> Result<Value<'a>, RecordError> {
+        self.take(b'[', "[")?;
+        let mut values = Vec::new();
+        loop {
+            self.skip_space();
+            match self.peek() {
+                Some(b']') => {
+                    self.at += 1;
+                    return Ok(Value::List(values));
+                }
+                Some(b',') => self.at += 1,
+                _ => values.push(self.value(true)?),
+            }
+        }
+    }
+
+    /// A string up to the first quote that the rest of a record can follow.
+    fn string(&mut self, in_list: bool) -> Result<&'a str, RecordError> {
+        let start = self.at + 1;
+        for quote in memchr::memchr_iter(b'"', &self.text.as_bytes()[start..]).map(|offset| start + offset) {
+            if ends_string(&self.text.as_bytes()[quote + 1..], in_list) {
+                self.at = quote + 1;
+                return Ok(&self.text[start..quote]);
+            }
+        }
+        self.at = self.text.len();
+        Err(self.expected("the end of a string"))
+    }
+
+    /// A number, `true`, `false`, `null` or a bare number that is not finite.
+    fn word(&mut self) -> Result<Value<'a>, RecordError> {
+        let rest = &self.text[self.at..];
+        let ends = |byte: &u8| matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace();
+        let word = &rest[..rest.bytes().position(|byte| ends(&byte)).unwrap_or(rest.len())];
+        let value = match word {
+            "true" => Value::Bool(true),
+            "false" => Value::Bool(false),
+            "null" | "None" => Value::Text(""),
+            _ => number(word).ok_or_else(|| self.expected("a value"))?,
+        };
+        self.at += word.len();
+        Ok(value)
+    }
+
+    #[inline]
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    #[inline]
+    fn skip_space(&mut self) {
+        while self.peek().is_some_and(|byte| byte.is_ascii_whitespace()) {
+            self.at += 1;
+        }
+    }
+
+    #[inline]
+    fn take(&mut self, byte: u8, expected: &'static str) -> Result<(), RecordError> {
+        if self.peek() != Some(byte) {
+            return Err(self.expected(expected));
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn expected(&self, expected: &'static str) -> RecordError {
+        RecordError {
+            expected,
+            offset: self.at,
+            is_cut_off: self.at >= self.text.trim_end().len(),
+        }
+    }
+}
+
+/// A number as the format prints it: an integer where it has no point, exponent or letters.
+fn number(word: &str) -> Option<Value<'_>> {
+    let bytes = word.as_bytes();
+    let is_integer = bytes.iter().all(|byte| byte.is_ascii_digit() || *byte == b'-');
+    if is_integer && let Ok(value) = word.parse() {
+        return Some(Value::Int(value));
+    }
+    number_text::finite(word)
+        .or_else(|| number_text::non_finite(word))
+        .map(Value::Double)
+}
+
+/// Whether a string ends at a quote that `rest` follows: in a map a further key or the end of the map, in a list a further
+/// element or the end of the list.
+fn ends_string(rest: &[u8], in_list: bool) -> bool {
+    let rest = rest.trim_ascii_start();
+    match (rest.first(), in_list) {
+        (None | Some(b']'), true) | (None, false) => true,
+        (Some(b','), true) => true,
+        (Some(b','), false) => begins_with_key(rest[1..].trim_ascii_start()),
+        (Some(b'}'), _) => {
+            let after = rest[1..].trim_ascii_start();
+            after.is_empty() || matches!(after[0], b',' | b']' | b'}')
+        }
+        _ => false,
+    }
+}
+
+/// Whether text begins with a quoted name and a colon.
+fn begins_with_key(text: &[u8]) -> bool {
+    let Some(text) = text.strip_prefix(b"\"") else {
+        return false;
+    };
+    let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'/' | b'.');
+    let len = text.iter().take_while(|byte| is_name(byte)).count();
+    len > 0
+        && text[len..]
+            .strip_prefix(b"\"")
+            .is_some_and(|text| text.trim_ascii_start().starts_with(b":"))
+}

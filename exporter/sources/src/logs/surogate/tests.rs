@@ -1,0 +1,178 @@
+//! The format's traps, on small texts; whole files are in the workspace's tests.
+
+use super::{super::LogReader, *};
+use crate::{Counts, Run, Skipped, logs::ReadLimits};
+use record::parse;
+
+fn fields(text: &str) -> Vec<(&str, Value<'_>)> {
+    parse(text).unwrap().fields
+}
+
+fn read_in_pieces(text: &[u8], piece: usize, limits: ReadLimits) -> (Counts, Skipped) {
+    let mut recorder = Recorder::new(Run::default(), |_| {});
+    let mut reader = LogReader::new(&FORMAT, limits);
+    text.chunks(piece)
+        .for_each(|piece| reader.push(piece, &mut recorder));
+    reader.finish(&mut recorder);
+    recorder.finish()
+}
+
+fn read(text: &str) -> (Counts, Skipped) {
+    read_in_pieces(text.as_bytes(), 7, ReadLimits::default())
+}
+
+const TIME: &str = r#""time": "2026-11-21 00:18:40.978996216""#;
+
+fn record(kind: &str, fields: &str) -> String {
+    format!(r#"{{"log": "{kind}", {TIME}, "step": 3{fields}}}"#)
+}
+
+fn file(records: &[String]) -> String {
+    format!("[\n  {}\n]\n", records.join(",\n  "))
+}
+
+#[test]
+fn a_record_has_kind_time_step_and_fields_in_any_order() {
+    let text = format!(r#"{{"log": "dataset", "split": "train", {TIME}, "step": 0, "tokens": 2000000}}"#);
+    let record = parse(&text).unwrap();
+    assert_eq!(
+        (record.kind, record.time_unix_nanos, record.step),
+        ("dataset", 1_795_220_320_978_996_216, 0)
+    );
+    assert_eq!(
+        record.fields,
+        [("split", Value::Text("train")), ("tokens", Value::Int(2_000_000))]
+    );
+    assert_eq!(record.len, text.len());
+}
+
+#[test]
+fn numbers_that_are_not_finite_come_quoted_and_bare() {
+    let text = record(
+        "step",
+        r#", "loss": "nan", "norm": "-inf", "epoch": inf, "lr": nan"#,
+    );
+    let values: Vec<f64> = fields(&text)
+        .iter()
+        .map(|(_, value)| value.as_f64().unwrap())
+        .collect();
+    assert!(values[0].is_nan() && values[3].is_nan());
+    assert_eq!(values[1..3], [f64::NEG_INFINITY, f64::INFINITY]);
+}
+
+#[test]
+fn strings_with_quotes_backslashes_and_newlines_are_taken_as_they_are() {
+    let message = "he said \"stop\", C:\\new, {\"a\": 1}\nand went";
+    let text = record("info", &format!(r#", "message": "{message}", "duration_ms": 12"#));
+    assert_eq!(
+        fields(&text),
+        [("message", Value::Text(message)), ("duration_ms", Value::Int(12))]
+    );
+}
+
+#[test]
+fn an_unescaped_string_at_the_end_of_a_record_ends_there() {
+    let text = record("option", r#", "name": "prompt", "value": "say "hi"""#);
+    assert_eq!(fields(&text)[1], ("value", Value::Text("say \"hi\"")));
+}
+
+#[test]
+fn what_is_not_understood_is_said_with_its_place() {
+    let text = record("step", r#", "loss": 1.5, "norm": oops"#);
+    let error = parse(&text).unwrap_err();
+    assert_eq!(&text[error.offset..], "oops}");
+    assert!(!error.is_cut_off);
+}
+
+#[test]
+fn deep_nesting_is_refused() {
+    let text = record(
+        "step",
+        &format!(r#", "x": {}1{}"#, "[".repeat(10_000), "]".repeat(10_000)),
+    );
+    assert!(parse(&text).unwrap_err().to_string().contains("nested less deep"));
+}
+
+#[test]
+fn a_bad_record_costs_only_itself() {
+    let good = record("step", r#", "loss": 1.5"#);
+    let text = file(&[
+        good.clone(),
+        record("step", r#", "loss": oops"#),
+        good.clone(),
+        good,
+    ]);
+    let (counts, skipped) = read(&text);
+    assert_eq!(counts.records, 3);
+    assert_eq!(
+        skipped.counts().collect::<Vec<_>>(),
+        [(SkipReason::MalformedRecord, 1)]
+    );
+    assert_eq!(skipped.problems()[0].place.line, 3);
+}
+
+#[test]
+fn a_file_that_is_still_being_written_ends_in_an_incomplete_record() {
+    let text = file(&[
+        record("step", r#", "loss": 1.5"#),
+        record("step", r#", "loss": 2.25, "norm": 1"#),
+    ]);
+    let cut = text.find("2.25").unwrap();
+    let (counts, skipped) = read(&text[..cut]);
+    assert_eq!(counts.records, 1);
+    assert_eq!(
+        skipped.counts().collect::<Vec<_>>(),
+        [(SkipReason::IncompleteRecord, 1)]
+    );
+}
+
+#[test]
+fn an_array_without_records_is_empty_and_well() {
+    assert!(recognise(EMPTY_ARRAY).is_some());
+    let (counts, skipped) = read("[\n\n]\n");
+    assert_eq!((counts.records, skipped.has_losses()), (0, false));
+}
+
+#[test]
+fn every_way_to_cut_the_input_into_pieces_gives_the_same() {
+    let text = file(&[
+        record("cmd", r#", "cmd": ["surogate", "sft"]"#),
+        record(
+            "abs-maxes",
+            ", \"abs_maxes\": [\n{\"name\": \"w\", \"value\": inf},\n{\"name\": \"v\", \"value\": 1}]",
+        ),
+        record("step", r#", "loss": 1.5, "duration_ms": 12"#),
+    ]);
+    let whole = read_in_pieces(text.as_bytes(), text.len(), ReadLimits::default());
+    assert_eq!(whole.0.records, 3);
+    for piece in 1..text.len() {
+        assert_eq!(
+            read_in_pieces(text.as_bytes(), piece, ReadLimits::default()),
+            whole,
+            "pieces of {piece}"
+        );
+    }
+}
+
+#[test]
+fn a_record_that_is_too_long_is_skipped_once_and_the_next_one_is_read() {
+    let long = record("info", &format!(r#", "message": "{}""#, "x".repeat(20_000)));
+    let text = file(&[record("step", ""), long, record("step", "")]);
+    let (counts, skipped) = read_in_pieces(text.as_bytes(), 512, ReadLimits { record_bytes: 4096 });
+    assert_eq!(counts.records, 2);
+    let told: Vec<_> = skipped.counts().map(|(reason, _)| reason).collect();
+    assert_eq!(told, [SkipReason::RecordTooLong]);
+}
+
+#[test]
+fn a_run_is_known_by_its_first_record_and_its_option() {
+    let text = file(&[
+        record("cmd", r#", "cmd": []"#),
+        record("option", r#", "name": "run_name", "value": "demo""#),
+        record("step", ""),
+    ]);
+    let identity = identify(text.as_bytes());
+    assert_eq!(identity.run_name.as_deref(), Some("demo"));
+    assert!(String::from_utf8(identity.first_record).unwrap().contains("cmd"));
+    assert_eq!(identity.start_unix_nanos, Some(1_795_220_320_978_996_216));
+}

@@ -1,0 +1,83 @@
+//! Surogate's times: `2026-11-21 00:18:40.978996216`, UTC, nanoseconds (fmt's `{}` of `system_clock::now()`).
+
+/// Nanoseconds since 1970; `None` where the text is no time. Fewer digits, a `T` and a `Z` are taken too.
+pub(super) fn unix_nanos(text: &str) -> Option<u64> {
+    let bytes = text.as_bytes();
+    let number = |range: std::ops::Range<usize>| digits(bytes.get(range)?);
+    let separated = bytes.len() >= 19
+        && [bytes[4], bytes[7], bytes[13], bytes[16]] == *b"--::"
+        && matches!(bytes[10], b' ' | b'T');
+    if !separated {
+        return None;
+    }
+    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
+    let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
+        return None;
+    }
+    let seconds = ((days_since_1970(year, month, day)? * 24 + hour) * 60 + minute) * 60 + second;
+    seconds
+        .checked_mul(1_000_000_000)?
+        .checked_add(fraction_nanos(&bytes[19..])?)
+}
+
+/// The nanoseconds of `.978996216`, or zero where there is no fraction.
+fn fraction_nanos(rest: &[u8]) -> Option<u64> {
+    let rest = rest.strip_suffix(b"Z").unwrap_or(rest);
+    let Some(fraction) = rest.strip_prefix(b".") else {
+        return rest.is_empty().then_some(0);
+    };
+    let kept = &fraction[..fraction.len().min(9)];
+    digits(fraction)?;
+    Some(digits(kept)? * 10u64.pow(9 - kept.len() as u32))
+}
+
+fn digits(text: &[u8]) -> Option<u64> {
+    if text.is_empty() || text.len() > 18 {
+        return None;
+    }
+    text.iter().try_fold(0, |number, byte| {
+        byte.is_ascii_digit()
+            .then(|| number * 10 + u64::from(byte - b'0'))
+    })
+}
+
+/// Days from 1970-01-01 to a date of the proleptic Gregorian calendar; `None` before 1970. The algorithm is
+/// `days_from_civil` of <https://howardhinnant.github.io/date_algorithms.html>.
+fn days_since_1970(year: u64, month: u64, day: u64) -> Option<u64> {
+    let year = if month <= 2 { year.checked_sub(1)? } else { year };
+    let (era, of_era) = (year / 400, year % 400);
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    (era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year).checked_sub(719_468)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_exact_to_the_nanosecond() {
+        assert_eq!(unix_nanos("1970-01-01 00:00:00.000000001"), Some(1));
+        assert_eq!(
+            unix_nanos("2026-11-21 00:18:40.978996216"),
+            Some(1_795_220_320_978_996_216)
+        );
+        assert_eq!(
+            unix_nanos("2024-02-29T12:00:00.5Z"),
+            Some(1_709_208_000_500_000_000)
+        );
+    }
+
+    #[test]
+    fn what_is_no_time_is_refused() {
+        for text in [
+            "",
+            "2026-11-21",
+            "2026-13-21 00:00:00",
+            "2026-11-21 00:00:00.x",
+            "2026-11-21 00:00:00 PST",
+        ] {
+            assert_eq!(unix_nanos(text), None, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! What every source records into: definitions with values in, batches of OTLP out.
+//!
+//! The recorder keeps what sums and histograms have come to, so that a source says what it read and nothing else, and the
+//! points that leave are cumulative. A full batch goes to whoever listens at once, so memory is bounded.
+
+mod custom;
+mod series;
+mod state;
+
+use pulsetrain_otlp::{
+    view::NumberValue,
+    write::{
+        Attribute, Encoded, Envelope, HistogramParts, LogRecordParts, LogsWriter, MetricsWriter, PointParts,
+        SpanParts, SpansWriter, Value,
+    },
+};
+use pulsetrain_semconv::{self as semconv, Instrument, Metric, Number};
+
+use self::{custom::CustomNames, series::SeriesTable, state::StateTable};
+use crate::{Place, Run, SkipReason, Skipped};
+
+/// The size at which a batch leaves: large enough that its envelope does not count, small enough for any receiver.
+const BATCH_BYTES: usize = 1 << 20;
+
+/// What has been recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Records of the input that were understood.
+    pub records: u64,
+    /// Points.
+    pub points: u64,
+    /// Spans.
+    pub spans: u64,
+    /// Events and log records.
+    pub events: u64,
+}
+
+impl Counts {
+    /// Adds up what several sources recorded.
+    pub fn merge(&mut self, other: Self) {
+        self.records += other.records;
+        self.points += other.points;
+        self.spans += other.spans;
+        self.events += other.events;
+    }
+}
+
+/// Turns definitions with values into batches.
+pub struct Recorder<'a> {
+    run: Run,
+    envelope: Envelope,
+    metrics: MetricsWriter,
+    spans: SpansWriter,
+    logs: LogsWriter,
+    series: SeriesTable,
+    states: StateTable,
+    custom: CustomNames,
+    counts: Counts,
+    skipped: Skipped,
+    listener: Box<dyn FnMut(Encoded) + 'a>,
+}
+
+impl<'a> Recorder<'a> {
+    /// A recorder for a run; `listener` is given every full batch.
+    pub fn new(run: Run, listener: impl FnMut(Encoded) + 'a) -> Self {
+        Self {
+            envelope: run.envelope(),
+            run,
+            metrics: MetricsWriter::default(),
+            spans: SpansWriter::default(),
+            logs: LogsWriter::default(),
+            series: SeriesTable::default(),
+            states: StateTable::default(),
+            custom: CustomNames::default(),
+            counts: Counts::default(),
+            skipped: Skipped::default(),
+            listener: Box::new(listener),
+        }
+    }
+
+    /// Whose telemetry is recorded.
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// What has been recorded so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// What has been skipped so far.
+    pub fn skipped(&self) -> &Skipped {
+        &self.skipped
+    }
+
+    /// Counts a record of the input that was understood; batches leave between records.
+    pub fn end_of_record(&mut self) {
+        self.counts.records += 1;
+        self.send(BATCH_BYTES);
+    }
+
+    /// Says that something was skipped, with its place.
+    pub fn skip(&mut self, reason: SkipReason, place: Place, message: impl FnOnce() -> String) {
+        self.skipped.add(reason, place, message);
+    }
+
+    /// Says that a value was skipped by rule.
+    pub fn skip_value(&mut self, reason: SkipReason) {
+        self.skipped.count(reason);
+    }
+
+    /// Records a value: what a gauge or an up-down counter is now, what a counter grew by, what a histogram observed.
+    pub fn record(
+        &mut self,
+        metric: &'static Metric,
+        time_unix_nanos: u64,
+        value: f64,
+        attributes: &[Attribute<'_>],
+    ) {
+        match metric.instrument {
+            Instrument::Counter | Instrument::Histogram if !value.is_finite() || value < 0.0 => {
+                return self.skipped.count(SkipReason::NotSummable);
+            }
+            Instrument::Gauge => {
+                let point = PointParts {
+                    start_unix_nanos: 0,
+                    time_unix_nanos,
+                    attributes,
+                };
+                self.metrics.number(metric, point, number(metric, value));
+            }
+            Instrument::UpDownCounter => {
+                let point = PointParts {
+                    start_unix_nanos: self.start(time_unix_nanos),
+                    time_unix_nanos,
+                    attributes,
+                };
+                self.metrics.number(metric, point, number(metric, value));
+            }
+            Instrument::Counter => self.add(metric, time_unix_nanos, value, attributes),
+            Instrument::Histogram => self.observe(metric, time_unix_nanos, value, attributes),
+        }
+        self.counts.points += 1;
+    }
+
+    /// Records which of its states a state set is in: a point a state whenever it changes, and again after a while so
+    /// that the series does not go stale.
+    pub fn record_state(
+        &mut self,
+        metric: &'static Metric,
+        attribute: &'static semconv::Attribute,
+        time_unix_nanos: u64,
+        current: &str,
+        attributes: &[Attribute<'_>],
+    ) {
+        let start_unix_nanos = self.start(time_unix_nanos);
+        let Self {
+            states,
+            metrics,
+            counts,
+            ..
+        } = self;
+        states.enter(
+            metric,
+            attribute,
+            time_unix_nanos,
+            current,
+            attributes,
+            |all, active| {
+                let point = PointParts {
+                    start_unix_nanos,
+                    time_unix_nanos,
+                    attributes: all,
+                };
+                metrics.number(metric, point, NumberValue::Int(i64::from(active)));
+                counts.points += 1;
+            },
+        );
+    }
+
+    /// Keeps a value under a name that the registry does not know, as `train.custom`.
+    pub fn record_custom(&mut self, time_unix_nanos: u64, name: &str, value: f64) {
+        if self.custom.admit(name) {
+            let attributes = [(&semconv::attribute::TRAIN_CUSTOM_NAME, Value::Text(name))];
+            self.record(
+                &semconv::metric::TRAIN_CUSTOM,
+                time_unix_nanos,
+                value,
+                &attributes,
+            );
+        } else {
+            self.skipped.count(SkipReason::TooManyCustomNames);
+        }
+    }
+
+    /// Records an event.
+    pub fn record_event(
+        &mut self,
+        event: &'static semconv::Event,
+        time_unix_nanos: u64,
+        body: Option<Value<'_>>,
+        attributes: &[Attribute<'_>],
+    ) {
+        self.logs.record(&LogRecordParts {
+            event_name: event.name,
+            time_unix_nanos,
+            observed_unix_nanos: time_unix_nanos,
+            body,
+            attributes,
+            ..LogRecordParts::default()
+        });
+        self.counts.events += 1;
+    }
+
+    /// Records a span.
+    pub fn record_span(&mut self, span: &SpanParts<'_>) {
+        self.spans.span(span);
+        self.counts.spans += 1;
+    }
+
+    /// Sends what there is, however little.
+    pub fn flush(&mut self) {
+        self.send(0);
+    }
+
+    /// Sends what is left, and says what was recorded and skipped.
+    pub fn finish(mut self) -> (Counts, Skipped) {
+        self.flush();
+        (self.counts, self.skipped)
+    }
+
+    fn add(
+        &mut self,
+        metric: &'static Metric,
+        time_unix_nanos: u64,
+        value: f64,
+        attributes: &[Attribute<'_>],
+    ) {
+        let start_unix_nanos = self.start(time_unix_nanos);
+        let total = self.series.add(metric, attributes, value);
+        let point = PointParts {
+            start_unix_nanos,
+            time_unix_nanos,
+            attributes,
+        };
+        self.metrics.number(metric, point, number(metric, total));
+    }
+
+    fn observe(
+        &mut self,
+        metric: &'static Metric,
+        time_unix_nanos: u64,
+        value: f64,
+        attributes: &[Attribute<'_>],
+    ) {
+        let start_unix_nanos = self.start(time_unix_nanos);
+        let point = PointParts {
+            start_unix_nanos,
+            time_unix_nanos,
+            attributes,
+        };
+        let seen = self.series.observe(metric, attributes, value);
+        let parts = HistogramParts {
+            count: seen.count,
+            sum: seen.sum,
+            min: seen.min,
+            max: seen.max,
+            bucket_counts: &seen.bucket_counts,
+        };
+        self.metrics.histogram(metric, point, parts);
+    }
+
+    /// From when sums count: the start of the run, or the first time that anything is known of it.
+    fn start(&mut self, time_unix_nanos: u64) -> u64 {
+        if self.run.start_unix_nanos == 0 {
+            self.run.start_unix_nanos = time_unix_nanos;
+        }
+        self.run.start_unix_nanos
+    }
+
+    /// Sends every batch of at least `size` bytes.
+    fn send(&mut self, size: usize) {
+        let Self {
+            metrics,
+            spans,
+            logs,
+            envelope,
+            listener,
+            ..
+        } = self;
+        let metrics = (metrics.len() >= size)
+            .then(|| metrics.finish(envelope))
+            .flatten();
+        let spans = (spans.len() >= size).then(|| spans.finish(envelope)).flatten();
+        let logs = (logs.len() >= size).then(|| logs.finish(envelope)).flatten();
+        [metrics, spans, logs].into_iter().flatten().for_each(listener);
+    }
+}
+
+/// The value in the type of the metric.
+fn number(metric: &Metric, value: f64) -> NumberValue {
+    match metric.number {
+        Number::Int => NumberValue::Int(value as i64),
+        Number::Double => NumberValue::Double(value),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,59 @@
+//! Whose telemetry it is: the run, as its resource says it.
+
+use pulsetrain_otlp::write::{Envelope, Value};
+use pulsetrain_semconv::attribute;
+
+/// The scope that imported telemetry is written under.
+const SCOPE: &str = "pulsetrain";
+
+/// The schema of every name that Pulsetrain writes.
+const SCHEMA_URL: &str = "https://pulsetrain.dev/schemas/0.1.0";
+
+/// A training run, as one rank of it says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Run {
+    /// The run's id: the same for all ranks and all attempts.
+    pub id: String,
+    /// The name that people know the run by; empty where there is none.
+    pub name: String,
+    /// The trainer: `surogate`, `maxtext` ...
+    pub framework: String,
+    /// `service.name`; the framework where it is empty.
+    pub service: String,
+    /// The rank that wrote the telemetry.
+    pub rank: i64,
+    /// How often the run had been restarted before.
+    pub attempt: i64,
+    /// When the run began, in nanoseconds since 1970; sums count from here. Zero where it is not known.
+    pub start_unix_nanos: u64,
+    /// Resource attributes that the user added; they win over ours.
+    pub extra: Vec<(String, String)>,
+}
+
+impl Run {
+    /// The envelope of everything that the run sends.
+    pub fn envelope(&self) -> Envelope {
+        let instance = format!("{}/{}", self.id, self.rank);
+        let service = if self.service.is_empty() {
+            &self.framework
+        } else {
+            &self.service
+        };
+        let mut resource = vec![
+            (attribute::SERVICE_NAME.name, Value::Text(service)),
+            (attribute::SERVICE_INSTANCE_ID.name, Value::Text(&instance)),
+            (attribute::TRAIN_RUN_ID.name, Value::Text(&self.id)),
+            (attribute::TRAIN_FRAMEWORK.name, Value::Text(&self.framework)),
+            (attribute::TRAIN_RANK.name, Value::Int(self.rank)),
+            (attribute::TRAIN_ATTEMPT.name, Value::Int(self.attempt)),
+        ];
+        if !self.name.is_empty() {
+            resource.push((attribute::TRAIN_RUN_NAME.name, Value::Text(&self.name)));
+        }
+        for (key, value) in &self.extra {
+            resource.retain(|(name, _)| name != key);
+            resource.push((key, Value::Text(value)));
+        }
+        Envelope::new(&resource, SCOPE, env!("CARGO_PKG_VERSION"), SCHEMA_URL)
+    }
+}

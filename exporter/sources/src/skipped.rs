@@ -1,0 +1,143 @@
+//! What could not be taken over, and why: nothing is lost in silence.
+
+use std::collections::BTreeMap;
+
+/// Why something in the input did not become telemetry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum SkipReason {
+    /// The input ends inside a record: the file is still being written, or was cut off.
+    IncompleteRecord,
+    /// A record that is not of its format.
+    MalformedRecord,
+    /// A record that is longer than the limit.
+    RecordTooLong,
+    /// Bytes between records that belong to none.
+    UnrecognisedBytes,
+    /// A number that the trainer marked as not measured.
+    NotMeasured,
+    /// A number that no sum or histogram can take: not finite, or negative where only growth is counted.
+    NotSummable,
+    /// A value under a name that the registry does not know, when too many such names were there already.
+    TooManyCustomNames,
+}
+
+impl SkipReason {
+    /// The reason as one word, for summaries and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::IncompleteRecord => "incomplete_record",
+            Self::MalformedRecord => "malformed_record",
+            Self::RecordTooLong => "record_too_long",
+            Self::UnrecognisedBytes => "unrecognised_bytes",
+            Self::NotMeasured => "not_measured",
+            Self::NotSummable => "not_summable",
+            Self::TooManyCustomNames => "too_many_custom_names",
+        }
+    }
+
+    /// Whether something was lost. It was not where the trainer itself said that there is nothing.
+    pub fn is_loss(self) -> bool {
+        self != Self::NotMeasured
+    }
+}
+
+/// Where in the input something is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The first byte, counted from zero.
+    pub offset: u64,
+    /// The line, counted from one.
+    pub line: u64,
+}
+
+/// One thing that was skipped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Why.
+    pub reason: SkipReason,
+    /// Where.
+    pub place: Place,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+/// Everything that was skipped: all of it counted, the first of each reason told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Skipped {
+    counts: BTreeMap<SkipReason, u64>,
+    problems: Vec<Problem>,
+}
+
+/// How many problems of one reason are told; the rest are only counted.
+const TOLD_PER_REASON: u64 = 5;
+
+impl Skipped {
+    /// Counts one more thing and tells of it if it is one of the first of its reason.
+    pub fn add(&mut self, reason: SkipReason, place: Place, message: impl FnOnce() -> String) {
+        let count = self.counts.entry(reason).or_default();
+        *count += 1;
+        if *count <= TOLD_PER_REASON {
+            self.problems.push(Problem {
+                reason,
+                place,
+                message: message(),
+            });
+        }
+    }
+
+    /// Counts one more thing that needs no telling.
+    pub fn count(&mut self, reason: SkipReason) {
+        *self.counts.entry(reason).or_default() += 1;
+    }
+
+    /// How often each reason occurred.
+    pub fn counts(&self) -> impl Iterator<Item = (SkipReason, u64)> + '_ {
+        self.counts.iter().map(|(reason, count)| (*reason, *count))
+    }
+
+    /// The first problems of each reason, in the order of the input.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// Whether something was lost.
+    pub fn has_losses(&self) -> bool {
+        self.counts.keys().any(|reason| reason.is_loss())
+    }
+
+    /// Adds up what several inputs skipped.
+    pub fn merge(&mut self, other: Self) {
+        for (reason, count) in other.counts {
+            *self.counts.entry(reason).or_default() += count;
+        }
+        self.problems.extend(other.problems);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_are_counted_and_only_the_first_are_told() {
+        let mut skipped = Skipped::default();
+        for offset in 0..100 {
+            let place = Place { offset, line: 1 };
+            skipped.add(SkipReason::MalformedRecord, place, || format!("record {offset}"));
+        }
+        assert_eq!(
+            skipped.counts().collect::<Vec<_>>(),
+            [(SkipReason::MalformedRecord, 100)]
+        );
+        assert_eq!(skipped.problems().len(), 5);
+        assert!(skipped.has_losses());
+    }
+
+    #[test]
+    fn what_the_trainer_did_not_measure_is_no_loss() {
+        let mut skipped = Skipped::default();
+        skipped.count(SkipReason::NotMeasured);
+        assert!(!skipped.has_losses());
+    }
+}
