@@ -215,6 +215,14 @@ mod tests {
     }
 
     #[test]
+    fn words_that_came_without_a_loss_are_not_given_for_a_later_one() {
+        let account = Account::new("test");
+        account.accept(4).deliver_except(0, "a warning");
+        account.accept(4).deliver_except(1, "");
+        assert_eq!(account.counts().dropped, [dropped(DropReason::Rejected, 1, None)]);
+    }
+
+    #[test]
     fn warnings_and_retries_are_noted_with_their_last_message() {
         let account = Account::new("test");
         account.note_warning("first");

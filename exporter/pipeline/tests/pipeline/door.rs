@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pulsetrain_pipeline::{
-    DropReason, Pipeline, PipelineConfig, PipelineError, QueueConfig, SinkCounts, clock,
+    Door, DropReason, Pipeline, PipelineConfig, PipelineError, QueueConfig, SinkCounts, clock,
 };
 use tokio::time::timeout;
 
@@ -22,7 +22,7 @@ fn bounded(max_batches: usize, max_bytes: usize) -> PipelineConfig {
 }
 
 /// A pipeline with one sink that needs a second for each batch.
-fn slow(config: PipelineConfig) -> (Pipeline, pulsetrain_pipeline::Door, Witness) {
+fn slow(config: PipelineConfig) -> (Pipeline, Door, Witness) {
     let (sink, witness) = FakeSink::scripted("slow", [Answer::Take.after(SECOND)]);
     let (pipeline, door) = Pipeline::builder().config(config).sink(sink).start();
     (pipeline, door, witness)
@@ -84,18 +84,20 @@ async fn batch_larger_than_the_queue_is_dropped_with_a_word_about_it() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn send_waits_for_room_and_loses_nothing() {
-    let (pipeline, door, witness) = slow(bounded(1, 1000));
-    let start = clock::now();
-    for id in 0..20 {
-        door.send(batch(id, 1, 10)).await.expect("the pipeline is open");
+async fn send_waits_for_room_in_batches_and_in_bytes_and_loses_nothing() {
+    for config in [bounded(1, 1000), bounded(1000, 19)] {
+        let (pipeline, door, witness) = slow(config);
+        let start = clock::now();
+        for id in 0..20 {
+            door.send(batch(id, 1, 10)).await.expect("the pipeline is open");
+        }
+        assert!(
+            clock::now() - start >= 19 * SECOND,
+            "the last one goes in when the one before is out"
+        );
+        assert_eq!(drained(pipeline).await.delivered, 20);
+        assert_eq!(witness.received_ids(), Vec::from_iter(0..20));
     }
-    assert!(
-        clock::now() - start >= 19 * SECOND,
-        "the last one goes in when the one before is out"
-    );
-    assert_eq!(drained(pipeline).await.delivered, 20);
-    assert_eq!(witness.received_ids(), Vec::from_iter(0..20));
 }
 
 #[tokio::test(start_paused = true)]
