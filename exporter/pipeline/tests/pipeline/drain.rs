@@ -198,3 +198,52 @@ async fn sink_that_fails_or_panics_or_hangs_at_its_end_is_reported_and_the_other
         "the grace is kept, and is a bound: {took:?}"
     );
 }
+
+/// A sink whose delivery hangs, and panics when it is cut.
+struct Clinging;
+
+struct PanicsWhenDropped;
+
+impl Drop for PanicsWhenDropped {
+    fn drop(&mut self) {
+        resume_unwind(Box::new("as the script says"));
+    }
+}
+
+impl Sink for Clinging {
+    fn name(&self) -> &str {
+        "clinging"
+    }
+
+    fn deliver<'a>(&'a mut self, _batch: &'a Batch) -> BoxFuture<'a, Delivery> {
+        Box::pin(async {
+            let _clings = PanicsWhenDropped;
+            pending().await
+        })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn panic_of_a_delivery_that_is_cut_ends_its_worker_and_is_counted() {
+    let (well, _) = FakeSink::scripted("well", [Answer::Take.at_once()]);
+    let (pipeline, door) = Pipeline::builder().sink(Box::new(Clinging)).sink(well).start();
+    for id in 0..2 {
+        door.offer(batch(id, 1, 10)).expect("the pipeline is open");
+    }
+    let reports = pipeline.drain(SECOND).await;
+    assert!(
+        reports[0]
+            .finished
+            .as_ref()
+            .is_err_and(|words| words.contains("its worker failed")),
+        "{reports:?}"
+    );
+    assert_eq!(
+        (
+            reports[0].counts.queued,
+            reports[0].counts.dropped_for(DropReason::Abandoned)
+        ),
+        (0, 2)
+    );
+    assert_eq!((reports[1].counts.delivered, &reports[1].finished), (2, &Ok(())));
+}
