@@ -108,15 +108,17 @@ impl Writer {
             .record
             .of(self.format, batch)
             .map_err(|error| error.to_string())?;
-        let written = self.output.records();
+        let written = self.output.written();
         self.output
             .append(head, body)
-            .map_err(|error| advice::write(&error, written))
+            .map_err(|error| advice::write(&error, &written))
     }
 
     fn finish(&mut self) -> Result<(), String> {
-        let written = self.output.records();
-        self.output.sync().map_err(|error| advice::write(&error, written))
+        let written = self.output.written();
+        self.output
+            .sync()
+            .map_err(|error| advice::write(&error, &written))
     }
 }
 

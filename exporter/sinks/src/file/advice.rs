@@ -2,6 +2,8 @@
 
 use std::io::{Error, ErrorKind};
 
+use super::output::Written;
+
 /// For a file that cannot be opened.
 pub(super) fn open(error: &Error) -> &'static str {
     match error.kind() {
@@ -13,8 +15,8 @@ pub(super) fn open(error: &Error) -> &'static str {
     }
 }
 
-/// The message for a record that cannot be written after `records` whole ones.
-pub(super) fn write(error: &Error, records: u64) -> String {
+/// The message for a record that cannot be written after what is `written`.
+pub(super) fn write(error: &Error, written: &Written) -> String {
     let advice = match error.kind() {
         ErrorKind::StorageFull => "make room on the disk or write to another one",
         ErrorKind::QuotaExceeded => "make room in the quota or write to another disk",
@@ -22,5 +24,6 @@ pub(super) fn write(error: &Error, records: u64) -> String {
         ErrorKind::BrokenPipe => "let the reader read to the end, or write to a file",
         _ => "write to another file",
     };
-    format!("{error}; {records} whole records are written; {advice}")
+    let Written { records, bytes } = written;
+    format!("{error}; {records} whole records ({bytes} bytes) are written; {advice}")
 }

@@ -13,7 +13,14 @@ pub(super) struct Output<F = File> {
     own: bool,
     length: u64,
     records: u64,
-    torn: bool,
+    /// What broke off a record that could not be taken back: nothing more may be written.
+    torn: Option<io::ErrorKind>,
+}
+
+/// How much is there whole.
+pub(super) struct Written {
+    pub(super) records: u64,
+    pub(super) bytes: u64,
 }
 
 /// What an output needs of a file beyond `Write`.
@@ -56,33 +63,38 @@ impl<F: Cut> Output<F> {
             own: true,
             length: 0,
             records: 0,
-            torn: false,
+            torn: None,
         }
     }
 
-    /// The records that are written whole.
-    pub(super) fn records(&self) -> u64 {
-        self.records
+    /// The records that are written whole, and their bytes.
+    pub(super) fn written(&self) -> Written {
+        Written {
+            records: self.records,
+            bytes: self.length,
+        }
     }
 
     /// Writes one record, given in two parts, or takes back what was written of it.
     pub(super) fn append(&mut self, head: &[u8], body: &[u8]) -> io::Result<()> {
-        if self.torn {
-            return Err(io::Error::other(
-                "the record before broke off and could not be taken back",
-            ));
+        if let Some(kind) = self.torn {
+            return Err(kind.into());
         }
         let mut written = 0;
         let result = write_all(&mut self.file, head, body, &mut written);
-        match result {
+        match &result {
             Ok(()) => {
                 self.length += written;
                 self.records += 1;
             }
-            Err(_) if written > 0 => self.torn = !self.own || self.file.cut(self.length).is_err(),
+            Err(error) if written > 0 && !self.take_back() => self.torn = Some(error.kind()),
             Err(_) => {}
         }
         result
+    }
+
+    fn take_back(&mut self) -> bool {
+        self.own && self.file.cut(self.length).is_ok()
     }
 }
 
@@ -156,7 +168,7 @@ mod tests {
         assert_eq!(output.file.bytes, b"head-first\n");
         output.append(b"", b"next\n").unwrap();
         assert_eq!(output.file.bytes, b"head-first\nnext\n");
-        assert_eq!(output.records(), 2);
+        assert_eq!(output.written().records, 2);
     }
 
     #[test]
@@ -166,9 +178,9 @@ mod tests {
         output.append(b"", b"too-long\n").unwrap_err();
         output.file.room = 100;
         let error = output.append(b"", b"two\n").unwrap_err();
-        assert!(error.to_string().contains("broke off"), "{error}");
+        assert_eq!(error.kind(), io::ErrorKind::StorageFull);
         assert_eq!(output.file.bytes, b"one\ntoo-");
-        assert_eq!(output.records(), 1);
+        assert_eq!(output.written().records, 1);
     }
 
     #[test]

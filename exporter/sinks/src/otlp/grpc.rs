@@ -20,9 +20,12 @@ use super::{
     transport::{Transport, TransportError},
 };
 
-/// The beginning of tonic's message for an answer over its limit: the code alone, OUT_OF_RANGE, would be tried again. A
-/// receiver built on tonic says the same about a request that is too long for it, which is as final.
-const TOO_LARGE: &str = "Error, decoded message length too large";
+/// How tonic's messages begin for an answer over its limit, as it came and inflated: the first one's code alone, OUT_OF_RANGE,
+/// would be tried again. A receiver built on tonic says the same about a request that is too long for it, which is as final.
+const TOO_LARGE: [&str; 2] = [
+    "Error, decoded message length too large",
+    "Error decompressing: size limit",
+];
 
 /// Sends one signal over gRPC.
 pub(super) struct GrpcExporter {
@@ -49,7 +52,10 @@ impl GrpcExporter {
         Self {
             client: match config.compression {
                 Compression::None => client,
-                Compression::Gzip => client.send_compressed(CompressionEncoding::Gzip),
+                // A server on grpc-go compresses its answer as the request was.
+                Compression::Gzip => client
+                    .send_compressed(CompressionEncoding::Gzip)
+                    .accept_compressed(CompressionEncoding::Gzip),
             },
             peer: Peer::new(shown, Protocol::Grpc, config.timeout),
             signal,
@@ -87,7 +93,10 @@ fn outcome(peer: &Peer, status: &Status) -> Delivery {
     if let Some(error) = advice::find::<TransportError>(status) {
         return peer.unreachable(error);
     }
-    if status.message().starts_with(TOO_LARGE) {
+    if TOO_LARGE
+        .iter()
+        .any(|beginning| status.message().starts_with(beginning))
+    {
         return peer.answer_too_large();
     }
     let what = format!(

@@ -2,12 +2,15 @@
 
 use std::{
     convert::Infallible,
-    future, mem,
+    future,
+    io::Write,
+    mem,
     pin::Pin,
     task::{Context, Poll},
 };
 
 use bytes::Bytes;
+use flate2::{Compression, write::GzEncoder};
 use http::{HeaderMap, HeaderName, HeaderValue, Response};
 use http_body_util::{BodyExt, Full};
 use hyper::body::{Body, Frame};
@@ -62,8 +65,23 @@ impl Body for Endless {
 
 /// An answer over gRPC: a message, then the status in the trailers.
 pub(crate) fn grpc(message: &[u8], trailers: &[(&str, &str)]) -> Answer {
+    grpc_frame(0, message, trailers)
+}
+
+/// A success over gRPC whose message is compressed.
+pub(crate) fn grpc_gzip(message: &[u8]) -> Answer {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(message).unwrap();
+    let mut answer = grpc_frame(1, &encoder.finish().unwrap(), &[("grpc-status", "0")]);
+    answer
+        .headers_mut()
+        .insert("grpc-encoding", HeaderValue::from_static("gzip"));
+    answer
+}
+
+fn grpc_frame(flag: u8, message: &[u8], trailers: &[(&str, &str)]) -> Answer {
     let length = u32::try_from(message.len()).unwrap().to_be_bytes();
-    let framed = [&[0], &length[..], message].concat();
+    let framed = [&[flag], &length[..], message].concat();
     let trailers = header_map(trailers);
     let body = Full::new(Bytes::from(framed)).with_trailers(future::ready(Some(Ok(trailers))));
     with_content_type("application/grpc", Response::new(body.boxed_unsync()))

@@ -7,7 +7,7 @@ use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Delivery, Sink};
 
 use crate::{
-    answers::{THREE_REJECTED, endless, grpc, grpc_refusal, grpc_status, http},
+    answers::{THREE_REJECTED, endless, grpc, grpc_gzip, grpc_refusal, grpc_status, http},
     delivery::{refusal, retry},
     receiver::{Received, Receiver, batch},
 };
@@ -71,6 +71,23 @@ async fn gzip_inflates_to_the_batch() {
     let mut inflated = Vec::new();
     GzDecoder::new(message).read_to_end(&mut inflated).unwrap();
     assert_eq!((flag, inflated), (1, batch(Signal::Metrics).bytes().to_vec()));
+}
+
+#[tokio::test]
+async fn an_answer_compressed_as_the_request_was_is_read_up_to_four_mebibytes_inflated() {
+    let receiver = Receiver::start(|| grpc_gzip(THREE_REJECTED)).await;
+    let delivery = receiver.deliver("grpc", &[("COMPRESSION", "gzip")]).await;
+    assert_eq!(
+        delivery,
+        Delivery::Partial {
+            rejected: 3,
+            message: "bad".to_owned()
+        }
+    );
+
+    let receiver = Receiver::start(|| grpc_gzip(&vec![0; (4 << 20) + 1])).await;
+    let message = refusal(receiver.deliver("grpc", &[("COMPRESSION", "gzip")]).await);
+    assert!(message.contains("longer than 4194304 bytes"), "{message}");
 }
 
 #[tokio::test]
