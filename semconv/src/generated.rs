@@ -8,3 +8,6 @@ pub mod event;
 pub mod instruments;
 pub mod metric;
 pub mod span;
+
+/// The address of this version of the vocabulary, for the schema URL of what is sent.
+pub const SCHEMA_URL: &str = "https://pulsetrain.dev/schemas/0.1.0";

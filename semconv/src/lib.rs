@@ -16,5 +16,5 @@ pub use definition::{
 #[cfg(feature = "instruments")]
 pub use generated::instruments;
 #[cfg(feature = "registry")]
-pub use generated::{attribute, event, metric, span};
+pub use generated::{SCHEMA_URL, attribute, event, metric, span};
 pub use prometheus_name::{prometheus_label, prometheus_name};

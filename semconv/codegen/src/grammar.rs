@@ -3,116 +3,52 @@
 //! Names carry their place in the file, so that a broken rule can say where. What the grammar allows to be absent but
 //! our rules do not (brief, stability, sources) is an `Option` here, so that the rule speaks and not the parser.
 
-use std::collections::BTreeMap;
+mod annotations;
+mod attribute;
 
+pub(crate) use annotations::{Annotations, Number};
+pub(crate) use attribute::{
+    AttributeDef, AttributeRef, AttributeType, GroupDef, Member, RequirementLevel, SimpleType,
+};
 use pulsetrain_semconv::prometheus_name;
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 
+/// The file that describes a registry.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Manifest {
+    pub(crate) schema_url: String,
+    #[expect(dead_code, reason = "for Weaver")]
+    description: String,
+    #[expect(dead_code, reason = "for Weaver")]
+    stability: Stability,
+}
+
 /// One YAML file.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct File {
-    pub(crate) file_format: String,
+    #[expect(dead_code, reason = "checked by being parsed")]
+    file_format: Format,
+    #[serde(default)]
     pub(crate) attributes: Vec<AttributeDef>,
+    #[serde(default)]
     pub(crate) attribute_groups: Vec<GroupDef>,
+    #[serde(default)]
     pub(crate) entities: Vec<EntityDef>,
+    #[serde(default)]
     pub(crate) events: Vec<EventDef>,
+    #[serde(default)]
     pub(crate) metrics: Vec<MetricDef>,
+    #[serde(default)]
     pub(crate) spans: Vec<SpanDef>,
 }
 
 #[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct AttributeDef {
-    pub(crate) key: Spanned<String>,
-    #[serde(rename = "type")]
-    pub(crate) kind: AttributeType,
-    pub(crate) brief: Option<String>,
-    pub(crate) note: Option<String>,
-    pub(crate) stability: Option<Stability>,
-    #[serde(default)]
-    #[expect(dead_code, reason = "for readers of the YAML; part of the grammar")]
-    examples: serde::de::IgnoredAny,
-    #[serde(default)]
-    pub(crate) annotations: Annotations,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(untagged)]
-pub(crate) enum AttributeType {
-    Simple(SimpleType),
-    Enum { members: Vec<Member> },
-}
-
-#[derive(Clone, Copy, Debug, Deserialize)]
-pub(crate) enum SimpleType {
-    #[serde(rename = "string")]
-    String,
-    #[serde(rename = "int")]
-    Int,
-    #[serde(rename = "double")]
-    Double,
-    #[serde(rename = "boolean")]
-    Boolean,
-    #[serde(rename = "string[]")]
-    Strings,
-    #[serde(rename = "int[]")]
-    Ints,
-    #[serde(rename = "double[]")]
-    Doubles,
-    #[serde(rename = "boolean[]")]
-    Booleans,
-    #[serde(rename = "any")]
-    Any,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Member {
-    pub(crate) id: String,
-    pub(crate) value: Option<String>,
-    pub(crate) brief: Option<String>,
-    pub(crate) stability: Option<Stability>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct GroupDef {
-    pub(crate) id: Spanned<String>,
-    #[expect(
-        dead_code,
-        reason = "always `internal`: groups are a way to write, not a thing to publish"
-    )]
-    visibility: Visibility,
-    #[serde(default)]
-    pub(crate) attributes: Vec<AttributeRef>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Visibility {
-    Internal,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct AttributeRef {
-    #[serde(rename = "ref")]
-    pub(crate) attribute: Option<Spanned<String>>,
-    #[serde(rename = "ref_group")]
-    pub(crate) group: Option<Spanned<String>>,
-    pub(crate) requirement_level: Option<RequirementLevel>,
-    pub(crate) note: Option<String>,
-}
-
-#[derive(Clone, Debug, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum RequirementLevel {
-    Required,
-    Recommended,
-    OptIn,
-    ConditionallyRequired(String),
+pub(crate) enum Format {
+    #[serde(rename = "definition/2")]
+    DefinitionV2,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
@@ -199,47 +135,6 @@ pub(crate) struct EventDef {
     pub(crate) entity_associations: Vec<String>,
     #[serde(default)]
     pub(crate) annotations: Annotations,
-}
-
-/// What Weaver leaves to us; a key that is not here is a mistake.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Annotations {
-    pub(crate) code_generation: CodeGeneration,
-    pub(crate) naming_conventions: NamingConventions,
-    pub(crate) pulsetrain: Pulsetrain,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct CodeGeneration {
-    pub(crate) metric_value_type: Option<Number>,
-}
-
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct NamingConventions {
-    /// Rules that this entry may break, because its name comes from elsewhere.
-    pub(crate) policy_exceptions: Vec<String>,
-}
-
-/// Our own annotations.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct Pulsetrain {
-    /// Who fills the entry, from which of their names.
-    pub(crate) sources: BTreeMap<String, Vec<String>>,
-    /// The name of a histogram's set of bounds.
-    pub(crate) buckets: Option<String>,
-    /// Of a metric in `1`: what is divided by what.
-    pub(crate) ratio: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum Number {
-    Int,
-    Double,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]

@@ -4,12 +4,17 @@
 //! A tool for this workspace, never shipped: `cargo run -p pulsetrain-codegen`.
 
 mod buckets;
+mod definition;
+mod docs;
 mod error;
 mod grammar;
 mod output;
 mod registry;
+mod rules;
 mod rust;
+mod ucum;
 
 pub use error::Error;
 pub use output::{Output, generate, stale, write};
 pub use registry::Registry;
+pub use rules::{Violation, check, rule_ids};

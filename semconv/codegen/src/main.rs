@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 use clap::Parser;
-use pulsetrain_codegen::{Registry, generate, stale, write};
+use pulsetrain_codegen::{Registry, check, generate, stale, write};
 
 /// Regenerates constants, instruments and docs from semconv/registry.
 #[derive(Parser)]
@@ -20,12 +20,21 @@ fn main() -> anyhow::Result<ExitCode> {
     let arguments = Arguments::parse();
     let semconv = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
     let registry = Registry::load(&semconv.join("registry")).context("the registry cannot be read")?;
+    let violations = check(&registry);
+    for violation in &violations {
+        eprintln!("{violation}");
+    }
+    anyhow::ensure!(
+        violations.is_empty(),
+        "{} entries of semconv/registry break a rule",
+        violations.len()
+    );
     let outputs = generate(&registry)?;
-    let stale = stale(&semconv, &outputs);
     if !arguments.check {
         write(&semconv, &outputs)?;
         return Ok(ExitCode::SUCCESS);
     }
+    let stale = stale(&semconv, &outputs)?;
     for path in &stale {
         eprintln!(
             "stale: semconv/{}; run `cargo run -p pulsetrain-codegen`",

@@ -5,9 +5,13 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use crate::docs;
 use crate::error::Error;
 use crate::registry::Registry;
 use crate::rust;
+
+/// The folders below `semconv/` that hold nothing but generated files.
+const OWN_FOLDERS: [&str; 3] = ["docs", "src/generated", "tests/generated"];
 
 /// A generated file.
 #[derive(Debug, PartialEq)]
@@ -29,25 +33,31 @@ pub fn generate(registry: &Registry) -> Result<Vec<Output>, Error> {
         let contents = rustfmt(&path, &source)?;
         outputs.push(Output { path, contents });
     }
+    outputs.extend(docs::files(registry));
     Ok(outputs)
 }
 
-/// Returns the paths, relative to `semconv`, of which the file on the disk is not what was generated.
-pub fn stale(semconv: &Path, outputs: &[Output]) -> Vec<PathBuf> {
-    let differs = |output: &&Output| {
-        fs::read_to_string(semconv.join(&output.path)).ok().as_ref() != Some(&output.contents)
-    };
-    outputs
-        .iter()
-        .filter(differs)
-        .map(|output| output.path.clone())
-        .collect()
-}
-
-/// Writes every file below `semconv`.
+/// Returns the paths below `semconv`, sorted, of files that are not what was generated: changed, missing or left over.
 ///
 /// # Errors
-/// The first file that cannot be written.
+/// A folder that cannot be read.
+pub fn stale(semconv: &Path, outputs: &[Output]) -> Result<Vec<PathBuf>, Error> {
+    let is_current = |output: &Output| {
+        fs::read_to_string(semconv.join(&output.path)).is_ok_and(|contents| contents == output.contents)
+    };
+    let differing = outputs
+        .iter()
+        .filter(|output| !is_current(output))
+        .map(|output| output.path.clone());
+    let mut stale: Vec<PathBuf> = differing.chain(left_over(semconv, outputs)?).collect();
+    stale.sort();
+    Ok(stale)
+}
+
+/// Writes every file below `semconv` and removes what is left over from before.
+///
+/// # Errors
+/// The first file that cannot be written or removed.
 pub fn write(semconv: &Path, outputs: &[Output]) -> Result<(), Error> {
     for output in outputs {
         let path = semconv.join(&output.path);
@@ -59,7 +69,30 @@ pub fn write(semconv: &Path, outputs: &[Output]) -> Result<(), Error> {
                 source,
             })?;
     }
+    for path in left_over(semconv, outputs)? {
+        let path = semconv.join(path);
+        fs::remove_file(&path).map_err(|source| Error::Write { path, source })?;
+    }
     Ok(())
+}
+
+/// The files in the folders of generated files that nothing was generated for.
+fn left_over(semconv: &Path, outputs: &[Output]) -> Result<Vec<PathBuf>, Error> {
+    let mut paths = Vec::new();
+    for folder in OWN_FOLDERS {
+        let path = semconv.join(folder);
+        let read = |source| Error::Read {
+            path: path.clone(),
+            source,
+        };
+        for entry in fs::read_dir(&path).map_err(read)? {
+            let path = Path::new(folder).join(entry.map_err(read)?.file_name());
+            if !outputs.iter().any(|output| output.path == path) {
+                paths.push(path);
+            }
+        }
+    }
+    Ok(paths)
 }
 
 /// Formats Rust as the workspace does, so that `cargo fmt` finds nothing to change.

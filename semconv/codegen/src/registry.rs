@@ -1,19 +1,24 @@
 //! The whole registry in memory: every YAML file of a folder, merged and sorted by name.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::{fs, io};
+
+use serde::de::DeserializeOwned;
 
 use crate::error::Error;
 use crate::grammar::{
-    AttributeDef, AttributeRef, EntityDef, EventDef, File, GroupDef, MetricDef, RequirementLevel, SpanDef,
+    AttributeDef, AttributeRef, EntityDef, EventDef, File, GroupDef, Manifest, MetricDef, RequirementLevel,
+    SpanDef,
 };
 
-/// The manifest describes the registry to Weaver; it defines nothing.
+/// The file that describes the registry to Weaver; it defines nothing.
 const MANIFEST: &str = "manifest.yaml";
 
 /// Everything that the registry defines, each kind sorted by name.
 #[derive(Debug, Default)]
 pub struct Registry {
+    /// The address of this version of the vocabulary, from the manifest.
+    pub(crate) schema_url: Option<String>,
     pub(crate) attributes: Vec<Entry<AttributeDef>>,
     pub(crate) groups: Vec<Entry<GroupDef>>,
     pub(crate) entities: Vec<Entry<EntityDef>>,
@@ -36,7 +41,10 @@ impl Registry {
     /// # Errors
     /// A file that cannot be read, or is not in the grammar: with its line.
     pub fn load(folder: &Path) -> Result<Self, Error> {
-        let mut registry = Self::default();
+        let mut registry = Self {
+            schema_url: schema_url(&folder.join(MANIFEST))?,
+            ..Self::default()
+        };
         for path in yaml_files(folder)? {
             let text = fs::read_to_string(&path).map_err(|source| Error::Read {
                 path: path.clone(),
@@ -135,6 +143,18 @@ pub(crate) struct ResolvedRef {
     pub(crate) level: RequirementLevel,
 }
 
+/// The schema URL of a manifest; `None` where there is no manifest.
+fn schema_url(path: &Path) -> Result<Option<String>, Error> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(parse::<Manifest>(MANIFEST, &text)?.schema_url)),
+        Err(source) if source.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(source) => Err(Error::Read {
+            path: path.to_owned(),
+            source,
+        }),
+    }
+}
+
 fn extend<T>(entries: &mut Vec<Entry<T>>, domain: &str, defs: Vec<T>) {
     entries.extend(defs.into_iter().map(|def| Entry {
         domain: domain.to_owned(),
@@ -142,7 +162,7 @@ fn extend<T>(entries: &mut Vec<Entry<T>>, domain: &str, defs: Vec<T>) {
     }));
 }
 
-fn yaml_files(folder: &Path) -> Result<Vec<std::path::PathBuf>, Error> {
+fn yaml_files(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let read = |source: io::Error| Error::Read {
         path: folder.to_owned(),
         source,
@@ -159,15 +179,18 @@ fn yaml_files(folder: &Path) -> Result<Vec<std::path::PathBuf>, Error> {
     Ok(paths)
 }
 
-fn parse(name: &str, text: &str) -> Result<File, Error> {
+fn parse<T: DeserializeOwned>(name: &str, text: &str) -> Result<T, Error> {
     serde_saphyr::from_str(text).map_err(|error| {
         let error = error.without_snippet();
         let (line, column) = error.location().map_or((1, 1), |at| (at.line(), at.column()));
+        let text = error.to_string();
+        let place = format!(" at line {line}, column {column}");
+        let message = text.strip_suffix(&place).unwrap_or(&text).to_owned();
         Error::Parse {
             file: name.to_owned(),
             line,
             column,
-            message: error.to_string(),
+            message,
         }
     })
 }

@@ -1,7 +1,7 @@
 //! `generated/attribute.rs`: one constant an attribute.
 
 use super::{HEADER, literal, table};
-use crate::grammar::{AttributeDef, AttributeType, SimpleType};
+use crate::grammar::{AttributeDef, AttributeType, Member, SimpleType};
 use crate::registry::Registry;
 
 pub(super) fn module(registry: &Registry) -> String {
@@ -34,9 +34,7 @@ fn constant(attribute: &AttributeDef) -> String {
 fn kind(kind: &AttributeType) -> String {
     let variant = match kind {
         AttributeType::Enum { members } => {
-            let values = members
-                .iter()
-                .map(|member| member.value.as_ref().unwrap_or(&member.id).as_str());
+            let values = members.iter().map(Member::value);
             return format!("AttributeKind::Enum({})", literal::strings(values));
         }
         AttributeType::Simple(SimpleType::String) => "String",

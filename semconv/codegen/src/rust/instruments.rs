@@ -40,6 +40,32 @@ fn function(metric: &MetricDef) -> String {
     )
 }
 
+/// `tests/generated/record.rs`: every instrument built and used once, so that a test sees what comes out.
+pub(super) fn record_one_of_each(registry: &Registry) -> String {
+    let calls: String = registry.metrics.iter().map(|entry| call(&entry.def)).collect();
+    format!(
+        "//! Builds every instrument and records one value with it.\n\n{HEADER}\n\
+         use opentelemetry::metrics::Meter;\n\
+         use pulsetrain_semconv::instruments;\n\n\
+         pub(crate) fn record_one_of_each(meter: &Meter) {{\n{calls}}}\n"
+    )
+}
+
+fn call(metric: &MetricDef) -> String {
+    let number = metric
+        .annotations
+        .code_generation
+        .metric_value_type
+        .unwrap_or(Number::Double);
+    let value = if number == Number::Int { "1" } else { "1.0" };
+    let method = match metric.instrument {
+        Instrument::Counter | Instrument::UpDownCounter => "add",
+        Instrument::Gauge | Instrument::Histogram => "record",
+    };
+    let function = literal::constant(&metric.name.value).to_lowercase();
+    format!("instruments::{function}(meter).{method}({value}, &[]);\n")
+}
+
 /// The type of an instrument and the method of `Meter` that starts its builder.
 fn api(instrument: Instrument, number: Number) -> (&'static str, &'static str) {
     match (instrument, number) {

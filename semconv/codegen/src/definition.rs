@@ -1,0 +1,165 @@
+//! What every kind of definition has in common, so that rules and docs need not know the kinds apart.
+
+use serde_saphyr::Spanned;
+
+use crate::grammar::{
+    Annotations, AttributeDef, AttributeRef, EntityDef, EventDef, MetricDef, SignalLevel, SpanDef, Stability,
+};
+use crate::registry::{Entry, Registry};
+
+/// The kinds of definitions; names are unique within a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Attribute,
+    Entity,
+    Event,
+    Metric,
+    Span,
+}
+
+impl Kind {
+    pub(crate) const ALL: [Self; 5] = [
+        Self::Attribute,
+        Self::Entity,
+        Self::Event,
+        Self::Metric,
+        Self::Span,
+    ];
+
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Attribute => "attribute",
+            Self::Entity => "entity",
+            Self::Event => "event",
+            Self::Metric => "metric",
+            Self::Span => "span",
+        }
+    }
+}
+
+/// A definition of any kind.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Definition<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) domain: &'a str,
+    pub(crate) name: &'a Spanned<String>,
+    pub(crate) brief: Option<&'a String>,
+    pub(crate) note: Option<&'a String>,
+    pub(crate) stability: Option<Stability>,
+    /// How much the signal itself is asked for; an attribute has no level of its own.
+    pub(crate) level: Option<SignalLevel>,
+    pub(crate) attributes: &'a [AttributeRef],
+    /// Of an entity: the attributes beside those that identify it.
+    pub(crate) description: &'a [AttributeRef],
+    pub(crate) entities: &'a [String],
+    pub(crate) annotations: &'a Annotations,
+}
+
+impl<'a> Definition<'a> {
+    /// Every reference to an attribute or a group.
+    pub(crate) fn references(&self) -> impl Iterator<Item = &'a AttributeRef> + use<'a> {
+        self.attributes.iter().chain(self.description)
+    }
+}
+
+impl Registry {
+    /// Every definition, kind by kind.
+    pub(crate) fn definitions(&self) -> Vec<Definition<'_>> {
+        let mut definitions: Vec<Definition<'_>> = self.attributes.iter().map(Definition::from).collect();
+        definitions.extend(self.entities.iter().map(Definition::from));
+        definitions.extend(self.events.iter().map(Definition::from));
+        definitions.extend(self.metrics.iter().map(Definition::from));
+        definitions.extend(self.spans.iter().map(Definition::from));
+        definitions
+    }
+}
+
+impl<'a> From<&'a Entry<AttributeDef>> for Definition<'a> {
+    fn from(Entry { domain, def }: &'a Entry<AttributeDef>) -> Self {
+        Self {
+            kind: Kind::Attribute,
+            domain,
+            name: &def.key,
+            brief: def.brief.as_ref(),
+            note: def.note.as_ref(),
+            stability: def.stability,
+            level: None,
+            attributes: &[],
+            description: &[],
+            entities: &[],
+            annotations: &def.annotations,
+        }
+    }
+}
+
+impl<'a> From<&'a Entry<EntityDef>> for Definition<'a> {
+    fn from(Entry { domain, def }: &'a Entry<EntityDef>) -> Self {
+        Self {
+            kind: Kind::Entity,
+            domain,
+            name: &def.name,
+            brief: def.brief.as_ref(),
+            note: def.note.as_ref(),
+            stability: def.stability,
+            level: def.requirement_level,
+            attributes: &def.identity,
+            description: &def.description,
+            entities: &[],
+            annotations: &def.annotations,
+        }
+    }
+}
+
+impl<'a> From<&'a Entry<EventDef>> for Definition<'a> {
+    fn from(Entry { domain, def }: &'a Entry<EventDef>) -> Self {
+        Self {
+            kind: Kind::Event,
+            domain,
+            name: &def.name,
+            brief: def.brief.as_ref(),
+            note: def.note.as_ref(),
+            stability: def.stability,
+            level: def.requirement_level,
+            attributes: &def.attributes,
+            description: &[],
+            entities: &def.entity_associations,
+            annotations: &def.annotations,
+        }
+    }
+}
+
+impl<'a> From<&'a Entry<MetricDef>> for Definition<'a> {
+    fn from(Entry { domain, def }: &'a Entry<MetricDef>) -> Self {
+        Self {
+            kind: Kind::Metric,
+            domain,
+            name: &def.name,
+            brief: def.brief.as_ref(),
+            note: def.note.as_ref(),
+            stability: def.stability,
+            level: def.requirement_level,
+            attributes: &def.attributes,
+            description: &[],
+            entities: &def.entity_associations,
+            annotations: &def.annotations,
+        }
+    }
+}
+
+impl<'a> From<&'a Entry<SpanDef>> for Definition<'a> {
+    fn from(Entry { domain, def }: &'a Entry<SpanDef>) -> Self {
+        Self {
+            kind: Kind::Span,
+            domain,
+            name: &def.name,
+            brief: def.brief.as_ref(),
+            note: def.note.as_ref(),
+            stability: def.stability,
+            level: def.requirement_level,
+            attributes: &def.attributes,
+            description: &[],
+            entities: &def.entity_associations,
+            annotations: &def.annotations,
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The checked-in files are what the registry gives: nothing edited by hand, nothing forgotten.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use pulsetrain_codegen::{Registry, check, generate, stale, write};
+
+fn semconv() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
+}
+
+fn registry() -> Registry {
+    Registry::load(&semconv().join("registry")).expect("the registry is in the grammar")
+}
+
+#[test]
+fn the_registry_keeps_every_rule() {
+    let violations: Vec<String> = check(&registry()).iter().map(ToString::to_string).collect();
+    assert!(violations.is_empty(), "{}", violations.join("\n"));
+}
+
+#[test]
+fn checked_in_files_are_what_the_registry_gives() {
+    let outputs = generate(&registry()).expect("generated");
+    let stale = stale(&semconv(), &outputs).expect("the files can be read");
+    assert!(
+        stale.is_empty(),
+        "run `cargo run -p pulsetrain-codegen`; stale: {stale:?}"
+    );
+}
+
+#[test]
+fn a_changed_a_missing_and_a_left_over_file_are_stale() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let outputs = generate(&registry()).expect("generated");
+    write(folder.path(), &outputs).expect("written");
+    assert_eq!(
+        stale(folder.path(), &outputs).expect("read"),
+        Vec::<PathBuf>::new()
+    );
+
+    fs::write(folder.path().join("src/generated/metric.rs"), "changed").expect("changed");
+    fs::remove_file(folder.path().join("docs/train.md")).expect("removed");
+    fs::write(folder.path().join("docs/gone.md"), "left over").expect("added");
+    let found = stale(folder.path(), &outputs).expect("read");
+    assert_eq!(
+        found,
+        ["docs/gone.md", "docs/train.md", "src/generated/metric.rs"].map(PathBuf::from)
+    );
+
+    write(folder.path(), &outputs).expect("written");
+    assert_eq!(
+        stale(folder.path(), &outputs).expect("read"),
+        Vec::<PathBuf>::new()
+    );
+}

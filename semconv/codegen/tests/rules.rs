@@ -1,0 +1,67 @@
+//! One folder of fixtures a rule: it breaks that rule and no other, and says so in the words of `expected.txt`.
+//!
+//! `UPDATE_GOLDEN=1 cargo test -p pulsetrain-codegen` rewrites the expected texts; read the difference before it is kept.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use pulsetrain_codegen::{Registry, check, generate, rule_ids};
+
+const CLEAN: &str = "clean";
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures")
+}
+
+fn folders(parent: &Path) -> BTreeSet<String> {
+    let entries = fs::read_dir(parent)
+        .expect("the folder of fixtures")
+        .map(|entry| entry.expect("an entry"));
+    entries
+        .map(|entry| entry.file_name().into_string().expect("a readable name"))
+        .collect()
+}
+
+fn assert_golden(path: &Path, actual: &str) {
+    if std::env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(path, actual).expect("the expected text can be written");
+    }
+    let expected = fs::read_to_string(path).unwrap_or_default();
+    assert_eq!(actual, expected, "{} differs", path.display());
+}
+
+#[test]
+fn every_rule_has_a_fixture_that_breaks_it_alone() {
+    let rules: BTreeSet<String> = rule_ids().map(str::to_owned).collect();
+    let mut covered = folders(&fixtures());
+    assert!(covered.remove(CLEAN));
+    assert_eq!(covered, rules);
+    for rule in rules {
+        let folder = fixtures().join(&rule);
+        let registry = Registry::load(&folder).expect("the fixture is in the grammar");
+        let violations = check(&registry);
+        assert!(!violations.is_empty(), "{rule}: nothing is broken");
+        assert!(
+            violations.iter().all(|violation| violation.rule == rule),
+            "{rule}: {violations:#?}"
+        );
+        let text: String = violations
+            .iter()
+            .map(|violation| format!("{violation}\n"))
+            .collect();
+        assert_golden(&folder.join("expected.txt"), &text);
+    }
+}
+
+#[test]
+fn a_clean_registry_breaks_no_rule_and_is_generated() {
+    let registry = Registry::load(&fixtures().join(CLEAN)).expect("the fixture is in the grammar");
+    assert_eq!(check(&registry), []);
+    let outputs = generate(&registry).expect("generated");
+    let metrics = outputs
+        .iter()
+        .find(|output| output.path.ends_with("metric.rs"))
+        .expect("the metrics");
+    assert!(metrics.contents.contains("pub const TRAIN_STEP_DURATION: Metric"));
+}
