@@ -3,6 +3,7 @@
 //! [`view`] reads bytes in place, [`write`] makes them. Nothing here knows where bytes come from or go to.
 
 pub mod descriptor;
+pub mod frames;
 pub mod json;
 pub mod limits;
 pub mod view;

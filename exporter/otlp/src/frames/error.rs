@@ -1,0 +1,63 @@
+//! Why a frame is not read, and where it begins.
+
+use std::io;
+
+use crate::{
+    json::JsonError,
+    limits::{Exceeded, LimitError},
+};
+
+/// Why a frame is not read, and where it begins.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {kind}", self.place())]
+pub struct FrameError {
+    /// What is wrong.
+    #[source]
+    pub kind: FrameErrorKind,
+    /// Where the frame begins, in bytes of what is read after decompression.
+    pub offset: u64,
+    /// The line of text that the fault is in, counted from 1, where the input is text.
+    pub line: Option<u64>,
+}
+
+/// What can be wrong with a frame.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FrameErrorKind {
+    /// The input cannot be read any further, or its compression is broken.
+    #[error("the input cannot be read: {0}")]
+    Read(#[source] io::Error),
+    /// The input ends inside a frame.
+    #[error("the input ends in the middle of a message")]
+    TornTail,
+    /// The input is in none of the forms.
+    #[error("this is neither OTLP/JSON nor OTLP protobuf behind lengths of four bytes")]
+    NotOtlp,
+    /// A line is no OTLP/JSON.
+    #[error(transparent)]
+    Json(#[from] JsonError),
+    /// An object has none of the names that tell the signal.
+    #[error("the object has none of resourceSpans, resourceMetrics and resourceLogs")]
+    NoSignal,
+    /// A protobuf message is broken or holds too much.
+    #[error(transparent)]
+    Protobuf(#[from] LimitError),
+    /// A protobuf message is none of the three that OTLP has.
+    #[error("the message has no spans, metrics or log records in their form")]
+    UnknownSignal,
+    /// A frame is larger than it may be.
+    #[error("the message has {0}; raise the limit or split the file")]
+    TooLarge(Exceeded),
+    /// The compression of one message is broken.
+    #[error("the message cannot be decompressed: {0}")]
+    Inflate(#[source] io::Error),
+}
+
+impl FrameError {
+    fn place(&self) -> String {
+        match self.line {
+            Some(line) => format!("line {line}"),
+            None => format!("byte {}", self.offset),
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Reads the frames of an input one after the other, and goes on behind a bad one.
+
+use std::io::Read;
+
+use super::{
+    error::{FrameError, FrameErrorKind},
+    input::Input,
+    text,
+    window::Window,
+};
+use crate::{
+    Signal,
+    limits::{Counts, Exceeded, Limit, Limits},
+};
+
+mod binary;
+mod json;
+
+/// One message of an input.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Its signal.
+    pub signal: Signal,
+    /// The message as protobuf, whatever it was in the input.
+    pub bytes: Vec<u8>,
+    /// Where it begins, in bytes of what is read after decompression.
+    pub offset: u64,
+    /// What it holds.
+    pub counts: Counts,
+}
+
+/// Reads frames; an iterator that ends where the input ends, or where nothing behind a fault can be trusted.
+///
+/// At most one frame is in memory, and no more of it than the limits allow. Messages with nothing in them have no signal; they
+/// are counted and not given out.
+///
+/// ```
+/// # use pulsetrain_otlp::{frames::FrameReader, limits::Limits};
+/// let file = "{\"resourceLogs\":[{}]}\nnot JSON\n{\"resourceSpans\":[{}]}\n";
+/// let frames: Vec<_> = FrameReader::new(file.as_bytes(), Limits::default()).collect();
+/// assert!(frames[0].is_ok() && frames[2].is_ok());
+/// assert_eq!(frames[1].as_ref().unwrap_err().to_string(), "line 2: expected an object at byte 0");
+/// ```
+pub struct FrameReader<R: Read> {
+    window: Window<Input<R>>,
+    limits: Limits,
+    form: Form,
+    /// The line that begins at the window.
+    line: u64,
+    empty_frames: u64,
+    unknown_fields: u64,
+}
+
+/// What an input consists of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// Not yet known.
+    Unknown,
+    /// One JSON object a line.
+    Lines,
+    /// JSON objects over several lines.
+    Documents,
+    /// Messages behind their length.
+    Binary,
+    /// Nothing more.
+    Ended,
+}
+
+/// What is found in the place of one frame.
+enum Found {
+    Frame(Frame),
+    /// A message with nothing in it.
+    Empty,
+    /// The input ends here.
+    End,
+}
+
+type Next = Result<Found, FrameError>;
+
+impl<R: Read> FrameReader<R> {
+    /// Reads from an input, which is not touched before the first frame is asked for.
+    pub fn new(input: R, limits: Limits) -> Self {
+        Self {
+            window: Window::new(Input::Unread(input)),
+            limits,
+            form: Form::Unknown,
+            line: 1,
+            empty_frames: 0,
+            unknown_fields: 0,
+        }
+    }
+
+    /// How many messages had nothing in them so far.
+    pub fn empty_frames(&self) -> u64 {
+        self.empty_frames
+    }
+
+    /// How many fields of OTLP/JSON were unknown and left out so far.
+    pub fn unknown_fields(&self) -> u64 {
+        self.unknown_fields
+    }
+
+    fn next_found(&mut self) -> Next {
+        if self.form == Form::Unknown {
+            self.find_form()?;
+        }
+        match self.form {
+            Form::Lines => self.next_line(),
+            Form::Documents => self.next_document(),
+            Form::Binary => self.next_binary(),
+            Form::Unknown | Form::Ended => Ok(Found::End),
+        }
+    }
+
+    fn find_form(&mut self) -> Result<(), FrameError> {
+        let Some(first) = self.first_byte()? else {
+            self.form = Form::Ended;
+            return Ok(());
+        };
+        self.form = if first == b'{' {
+            self.form_of_text()?
+        } else if self
+            .first_length()?
+            .is_some_and(|length| length <= self.most_bytes().allowed)
+        {
+            Form::Binary
+        } else {
+            return Err(self.last_error(FrameErrorKind::NotOtlp));
+        };
+        Ok(())
+    }
+
+    /// The first byte that is no white space.
+    fn first_byte(&mut self) -> Result<Option<u8>, FrameError> {
+        let limit = self.most_bytes().allowed;
+        loop {
+            let pending = self.window.pending();
+            let blank = text::blank_len(pending);
+            if blank > limit {
+                return Err(self.last_error(FrameErrorKind::NotOtlp));
+            }
+            if pending.len() > blank.max(text::BOM.len()) || !self.fill()? {
+                let pending = self.window.pending();
+                return Ok(pending.get(text::blank_len(pending)).copied());
+            }
+        }
+    }
+
+    /// The number that the first four bytes are.
+    fn first_length(&mut self) -> Result<Option<usize>, FrameError> {
+        self.fill_to(4)?;
+        let head = self.window.pending().first_chunk::<4>();
+        Ok(head.map(|head| u32::from_be_bytes(*head) as usize))
+    }
+
+    /// The most bytes that a frame may have, and the limit that says so.
+    fn most_bytes(&self) -> Exceeded {
+        let (limit, allowed) = if self.window.input().is_compressed() {
+            (Limit::InflatedBytes, self.limits.inflated_bytes)
+        } else {
+            (Limit::Bytes, self.limits.bytes)
+        };
+        Exceeded { limit, allowed }
+    }
+
+    fn fill(&mut self) -> Result<bool, FrameError> {
+        let filled = self.window.fill();
+        filled.map_err(|error| self.read_error(error))
+    }
+
+    fn fill_to(&mut self, count: usize) -> Result<bool, FrameError> {
+        let filled = self.window.fill_to(count);
+        filled.map_err(|error| self.read_error(error))
+    }
+
+    /// A fault in the input itself, behind which nothing can be read. Compressed input that is cut off is a torn tail.
+    fn read_error(&mut self, error: std::io::Error) -> FrameError {
+        self.last_error(match error.kind() {
+            std::io::ErrorKind::UnexpectedEof => FrameErrorKind::TornTail,
+            _ => FrameErrorKind::Read(error),
+        })
+    }
+
+    /// A fault behind which nothing can be read.
+    fn last_error(&mut self, kind: FrameErrorKind) -> FrameError {
+        let error = self.error(kind);
+        self.form = Form::Ended;
+        error
+    }
+
+    /// A fault in the frame that begins at the window.
+    fn error(&self, kind: FrameErrorKind) -> FrameError {
+        FrameError {
+            kind,
+            offset: self.window.offset(),
+            line: matches!(self.form, Form::Lines | Form::Documents).then_some(self.line),
+        }
+    }
+}
+
+impl<R: Read> Iterator for FrameReader<R> {
+    type Item = Result<Frame, FrameError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        loop {
+            match self.next_found() {
+                Ok(Found::Frame(frame)) => return Some(Ok(frame)),
+                Ok(Found::Empty) => self.empty_frames += 1,
+                Ok(Found::End) => {
+                    self.form = Form::Ended;
+                    return None;
+                }
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+impl<R: Read> std::fmt::Debug for FrameReader<R> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("FrameReader")
+            .field("form", &self.form)
+            .field("offset", &self.window.offset())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,107 @@
+//! Frames of protobuf: each message behind its length, maybe compressed by itself.
+
+use std::io::Read;
+
+use super::{Found, Frame, FrameReader, Next};
+use crate::{
+    Signal,
+    check::check,
+    frames::{
+        error::{FrameError, FrameErrorKind},
+        input::is_zstd,
+        signal_of::signal_of,
+        text::blank_len,
+    },
+    limits::{Exceeded, Limit, Limits},
+};
+
+/// The bytes of a length.
+const HEAD: usize = 4;
+
+impl<R: Read> FrameReader<R> {
+    /// The next message behind its length, as a frame.
+    pub(super) fn next_binary(&mut self) -> Next {
+        let is_whole = self.fill_to(HEAD)?;
+        let Some(head) = self.window.pending().first_chunk::<HEAD>() else {
+            debug_assert!(!is_whole);
+            return match self.window.pending() {
+                [] => Ok(Found::End),
+                _ => Err(self.last_error(FrameErrorKind::TornTail)),
+            };
+        };
+        let length = u32::from_be_bytes(*head) as usize;
+        let most = self.most_bytes();
+        if length > most.allowed {
+            return Err(self.skip_message(length, most));
+        }
+        if !self.fill_to(HEAD + length)? {
+            return Err(self.last_error(FrameErrorKind::TornTail));
+        }
+        let message = &self.window.pending()[HEAD..HEAD + length];
+        let found = self.decode_message(message);
+        let found = found.map_err(|kind| self.error(kind));
+        self.window.consume(HEAD + length);
+        let (found, unknown_fields) = found?;
+        self.unknown_fields += unknown_fields;
+        Ok(found)
+    }
+
+    /// Goes past a message that is too large, and says so.
+    fn skip_message(&mut self, length: usize, most: Exceeded) -> FrameError {
+        let error = self.error(FrameErrorKind::TooLarge(most));
+        match self.window.skip(HEAD + length) {
+            Ok(true) => error,
+            Ok(false) => self.last_error(FrameErrorKind::TornTail),
+            Err(fault) => self.read_error(fault),
+        }
+    }
+
+    fn decode_message(&self, message: &[u8]) -> Result<(Found, u64), FrameErrorKind> {
+        let inflated = is_zstd(message)
+            .then(|| inflate(message, &self.limits))
+            .transpose()?;
+        let message = inflated.as_deref().unwrap_or(message);
+        if message.get(blank_len(message)) == Some(&b'{') {
+            return self.decode_json(message);
+        }
+        Ok((self.decode_protobuf(message)?, 0))
+    }
+
+    fn decode_protobuf(&self, bytes: &[u8]) -> Result<Found, FrameErrorKind> {
+        let limits = Limits {
+            // The message is within the limit that holds for it here.
+            bytes: bytes.len(),
+            ..self.limits.clone()
+        };
+        let Some(signal) = signal_of(bytes) else {
+            // The outer layers are the same in all signals, so any of them counts the items.
+            let counts = check(Signal::Traces, bytes, &limits)?;
+            return match counts.items {
+                0 => Ok(Found::Empty),
+                _ => Err(FrameErrorKind::UnknownSignal),
+            };
+        };
+        Ok(Found::Frame(Frame {
+            signal,
+            bytes: bytes.to_vec(),
+            offset: self.window.offset(),
+            counts: check(signal, bytes, &limits)?,
+        }))
+    }
+}
+
+/// The message that a zstd frame holds.
+fn inflate(frame: &[u8], limits: &Limits) -> Result<Vec<u8>, FrameErrorKind> {
+    let allowed = limits.inflated_bytes;
+    let mut message = Vec::new();
+    let decoder = zstd::Decoder::with_buffer(frame).map_err(FrameErrorKind::Inflate)?;
+    decoder
+        .take(allowed as u64 + 1)
+        .read_to_end(&mut message)
+        .map_err(FrameErrorKind::Inflate)?;
+    if message.len() > allowed {
+        let limit = Limit::InflatedBytes;
+        return Err(FrameErrorKind::TooLarge(Exceeded { limit, allowed }));
+    }
+    Ok(message)
+}

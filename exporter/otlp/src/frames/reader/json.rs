@@ -1,0 +1,165 @@
+//! Frames of OTLP/JSON: one object a line, or objects over several lines.
+
+use std::io::Read;
+
+use super::{Form, Found, Frame, FrameReader, Next};
+use crate::{
+    frames::{
+        error::{FrameError, FrameErrorKind},
+        text::{ObjectEnd, begins_otlp, blank_len},
+        window::Line,
+    },
+    json::{self, JsonErrorKind},
+    limits::Limits,
+};
+
+/// How much of a second line tells whether it begins an object.
+const LOOK_AHEAD: usize = 64;
+
+impl<R: Read> FrameReader<R> {
+    /// Lines or documents: a first line that ends inside its object is a document, unless the next one begins anew.
+    pub(super) fn form_of_text(&mut self) -> Result<Form, FrameError> {
+        self.skip_blank()?;
+        let limit = self.most_bytes().allowed;
+        let Line::Whole {
+            length,
+            is_ended: true,
+        } = self.find_line(limit)?
+        else {
+            return Ok(Form::Lines);
+        };
+        if ObjectEnd::default()
+            .find(&self.window.pending()[..length])
+            .is_some()
+        {
+            return Ok(Form::Lines);
+        }
+        self.fill_to(length + LOOK_AHEAD)?;
+        let next_line = &self.window.pending()[length..];
+        Ok(if begins_otlp(next_line) {
+            Form::Lines
+        } else {
+            Form::Documents
+        })
+    }
+
+    /// The next line that is not blank, as a frame.
+    pub(super) fn next_line(&mut self) -> Next {
+        self.skip_blank()?;
+        let most = self.most_bytes();
+        match self.find_line(most.allowed)? {
+            Line::None => Ok(Found::End),
+            Line::TooLong => {
+                let error = self.error(FrameErrorKind::TooLarge(most));
+                let skipped = self.window.skip_line();
+                skipped.map_err(|error| self.read_error(error))?;
+                self.line += 1;
+                Err(error)
+            }
+            Line::Whole { length, is_ended } => {
+                let found = self.decode_text(length, !is_ended);
+                self.consume_text(length + usize::from(is_ended));
+                found
+            }
+        }
+    }
+
+    /// The next object, however many lines it has, as a frame.
+    pub(super) fn next_document(&mut self) -> Next {
+        self.skip_blank()?;
+        let most = self.most_bytes();
+        let (mut end, mut searched) = (ObjectEnd::default(), 0);
+        loop {
+            let pending = self.window.pending();
+            if pending.first().is_some_and(|&byte| byte != b'{') {
+                return Err(self.last_error(FrameErrorKind::NotOtlp));
+            }
+            if let Some(behind) = end.find(&pending[searched..]) {
+                let length = searched + behind;
+                let found = self.decode_text(length, false);
+                self.consume_text(length);
+                return found;
+            }
+            searched = pending.len();
+            if searched > most.allowed {
+                return Err(self.last_error(FrameErrorKind::TooLarge(most)));
+            }
+            if !self.fill()? {
+                return match searched {
+                    0 => Ok(Found::End),
+                    _ => Err(self.last_error(FrameErrorKind::TornTail)),
+                };
+            }
+        }
+    }
+
+    /// Decodes the text at the window; where the input ends behind it, text that breaks off is a torn tail.
+    fn decode_text(&mut self, length: usize, is_last: bool) -> Next {
+        let text = &self.window.pending()[..length];
+        let found = self.decode_json(text);
+        match found {
+            Ok((found, unknown_fields)) => {
+                self.unknown_fields += unknown_fields;
+                Ok(found)
+            }
+            Err(FrameErrorKind::Json(error)) => {
+                let lines = error.line_column(text).0 as u64 - 1;
+                let kind = match error.kind {
+                    JsonErrorKind::Truncated(_) if is_last => FrameErrorKind::TornTail,
+                    _ => FrameErrorKind::Json(error),
+                };
+                let error = self.error(kind);
+                Err(FrameError {
+                    line: error.line.map(|line| line + lines),
+                    ..error
+                })
+            }
+            Err(kind) => Err(self.error(kind)),
+        }
+    }
+
+    /// The frame that a text is, and how many of its fields are unknown.
+    pub(super) fn decode_json(&self, text: &[u8]) -> Result<(Found, u64), FrameErrorKind> {
+        let limits = Limits {
+            // The text is within the limit that holds for it here.
+            bytes: text.len(),
+            ..self.limits.clone()
+        };
+        let mut bytes = Vec::with_capacity(text.len() / 3);
+        let decoded = json::decode(text, &limits, &mut bytes)?;
+        let found = match decoded.signal {
+            Some(_) if bytes.is_empty() => Found::Empty,
+            Some(signal) => Found::Frame(Frame {
+                signal,
+                bytes,
+                offset: self.window.offset(),
+                counts: decoded.counts,
+            }),
+            None if decoded.unknown_fields == 0 => Found::Empty,
+            None => return Err(FrameErrorKind::NoSignal),
+        };
+        Ok((found, decoded.unknown_fields))
+    }
+
+    /// Consumes white space and a byte order mark.
+    fn skip_blank(&mut self) -> Result<(), FrameError> {
+        loop {
+            let blank = blank_len(self.window.pending());
+            self.consume_text(blank);
+            if !self.window.pending().is_empty() || !self.fill()? {
+                return Ok(());
+            }
+        }
+    }
+
+    fn consume_text(&mut self, count: usize) {
+        let consumed = &self.window.pending()[..count];
+        self.line += consumed.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        self.window.consume(count);
+    }
+
+    fn find_line(&mut self, limit: usize) -> Result<Line, FrameError> {
+        let line = self.window.find_line(limit);
+        line.map_err(|error| self.read_error(error))
+    }
+}

@@ -1,0 +1,90 @@
+//! Where objects end in OTLP/JSON text, without reading what they say.
+
+const TOP_NAMES: [&[u8]; 3] = [b"\"resourceSpans\"", b"\"resourceMetrics\"", b"\"resourceLogs\""];
+
+/// The byte order mark, which some programs put in front of UTF-8.
+pub(super) const BOM: &[u8] = b"\xef\xbb\xbf";
+
+/// Finds the end of an object in text that comes in pieces.
+#[derive(Debug, Default)]
+pub(super) struct ObjectEnd {
+    depth: u64,
+    is_in_string: bool,
+    is_escaped: bool,
+}
+
+impl ObjectEnd {
+    /// The index behind the end of the object, if it ends in this piece.
+    pub(super) fn find(&mut self, piece: &[u8]) -> Option<usize> {
+        piece
+            .iter()
+            .position(|&byte| self.ends_with(byte))
+            .map(|index| index + 1)
+    }
+
+    fn ends_with(&mut self, byte: u8) -> bool {
+        if self.is_in_string {
+            let was_escaped = std::mem::replace(&mut self.is_escaped, false);
+            match byte {
+                _ if was_escaped => {}
+                b'\\' => self.is_escaped = true,
+                b'"' => self.is_in_string = false,
+                _ => {}
+            }
+            return false;
+        }
+        match byte {
+            b'"' => self.is_in_string = true,
+            b'{' | b'[' => self.depth += 1,
+            b'}' | b']' => {
+                self.depth = self.depth.saturating_sub(1);
+                return self.depth == 0;
+            }
+            _ => {}
+        }
+        false
+    }
+}
+
+/// The length of the white space, and of the byte order mark, that text begins with.
+pub(super) fn blank_len(text: &[u8]) -> usize {
+    let bom = if text.starts_with(BOM) { BOM.len() } else { 0 };
+    let blank = text[bom..]
+        .iter()
+        .take_while(|byte| byte.is_ascii_whitespace())
+        .count();
+    bom + blank
+}
+
+/// Whether text begins an object that names a signal first, as a line of OTLP/JSON does.
+pub(super) fn begins_otlp(text: &[u8]) -> bool {
+    text.trim_ascii_start()
+        .strip_prefix(b"{")
+        .map(<[u8]>::trim_ascii_start)
+        .is_some_and(|text| TOP_NAMES.iter().any(|name| text.starts_with(name)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_object_ends_where_its_last_bracket_does_whatever_its_strings_say() {
+        let text = br#"{"a":[{"}":"\"}\\"}],"b":{}} {"#;
+        assert_eq!(ObjectEnd::default().find(text), Some(text.len() - 2));
+        let mut pieces = ObjectEnd::default();
+        let ends: Vec<_> = text.chunks(1).map(|piece| pieces.find(piece)).collect();
+        assert_eq!(ends.iter().position(Option::is_some), Some(text.len() - 3));
+    }
+
+    #[test]
+    fn an_object_that_is_cut_has_no_end() {
+        assert_eq!(ObjectEnd::default().find(br#"{"a":[{"b":"}}}}"#), None);
+    }
+
+    #[test]
+    fn a_line_of_otlp_begins_with_the_name_of_a_signal() {
+        assert!(begins_otlp(b"  { \"resourceLogs\": ["));
+        assert!(!begins_otlp(b"{\"resource\": {}}"));
+    }
+}

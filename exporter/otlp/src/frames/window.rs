@@ -1,0 +1,186 @@
+//! The part of an input that is in memory: from the first byte that is not consumed to the last that was read.
+
+use std::io::{self, Read};
+
+const CHUNK: usize = 64 << 10;
+
+pub(super) struct Window<R> {
+    input: R,
+    bytes: Vec<u8>,
+    start: usize,
+    end: usize,
+    /// Bytes that were consumed.
+    offset: u64,
+}
+
+/// What a search for the end of a line comes to.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Line {
+    /// A line of so many bytes, and whether a line end follows.
+    Whole { length: usize, is_ended: bool },
+    /// A line with more bytes than it may have.
+    TooLong,
+    /// Nothing is left.
+    None,
+}
+
+impl<R: Read> Window<R> {
+    pub(super) fn new(input: R) -> Self {
+        Self {
+            input,
+            bytes: Vec::new(),
+            start: 0,
+            end: 0,
+            offset: 0,
+        }
+    }
+
+    pub(super) fn input(&self) -> &R {
+        &self.input
+    }
+
+    /// How many bytes have been consumed.
+    pub(super) fn offset(&self) -> u64 {
+        self.offset
+    }
+
+    /// What was read and is not consumed.
+    pub(super) fn pending(&self) -> &[u8] {
+        &self.bytes[self.start..self.end]
+    }
+
+    pub(super) fn consume(&mut self, count: usize) {
+        self.start += count;
+        self.offset += count as u64;
+    }
+
+    /// Reads some more; `false` at the end of the input.
+    pub(super) fn fill(&mut self) -> io::Result<bool> {
+        self.make_room();
+        loop {
+            match self.input.read(&mut self.bytes[self.end..]) {
+                Ok(count) => {
+                    self.end += count;
+                    return Ok(count > 0);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn make_room(&mut self) {
+        if self.start > 0 && self.bytes.len() - self.end < CHUNK {
+            self.bytes.copy_within(self.start..self.end, 0);
+            self.end -= self.start;
+            self.start = 0;
+        }
+        if self.bytes.len() - self.end < CHUNK {
+            self.bytes.resize((self.bytes.len() * 2).max(2 * CHUNK), 0);
+        }
+    }
+
+    /// Reads until `count` bytes are pending; `false` if there are not that many.
+    pub(super) fn fill_to(&mut self, count: usize) -> io::Result<bool> {
+        while self.pending().len() < count {
+            if !self.fill()? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Finds the end of the line that begins here, without consuming it.
+    pub(super) fn find_line(&mut self, limit: usize) -> io::Result<Line> {
+        let mut searched = 0;
+        loop {
+            let found = memchr::memchr(b'\n', &self.pending()[searched..]);
+            let length = found.map_or(self.pending().len(), |at| searched + at);
+            if length > limit {
+                return Ok(Line::TooLong);
+            }
+            if found.is_some() {
+                return Ok(Line::Whole {
+                    length,
+                    is_ended: true,
+                });
+            }
+            searched = length;
+            if !self.fill()? {
+                let rest = Line::Whole {
+                    length,
+                    is_ended: false,
+                };
+                return Ok(if length == 0 { Line::None } else { rest });
+            }
+        }
+    }
+
+    /// Consumes the rest of a line, keeping none of it in memory.
+    pub(super) fn skip_line(&mut self) -> io::Result<()> {
+        loop {
+            if let Some(at) = memchr::memchr(b'\n', self.pending()) {
+                self.consume(at + 1);
+                return Ok(());
+            }
+            self.consume(self.pending().len());
+            if !self.fill()? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Consumes `count` bytes, keeping none of them in memory; `false` if there are not that many.
+    pub(super) fn skip(&mut self, mut count: usize) -> io::Result<bool> {
+        loop {
+            let step = count.min(self.pending().len());
+            self.consume(step);
+            count -= step;
+            if count == 0 {
+                return Ok(true);
+            }
+            if !self.fill()? {
+                return Ok(false);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An input that gives one byte at a time and is interrupted before each.
+    struct Drip<'a>(&'a [u8], bool);
+
+    impl Read for Drip<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.1 = !self.1;
+            if self.1 {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+            self.0.read(&mut buffer[..1])
+        }
+    }
+
+    #[test]
+    fn lines_are_found_in_an_input_that_comes_byte_by_byte() {
+        let mut window = Window::new(Drip(b"ab\n\nlast", false));
+        for (length, is_ended) in [(2, true), (0, true), (4, false)] {
+            assert_eq!(window.find_line(9).unwrap(), Line::Whole { length, is_ended });
+            window.consume(length + usize::from(is_ended));
+        }
+        assert_eq!((window.find_line(9).unwrap(), window.offset()), (Line::None, 8));
+    }
+
+    #[test]
+    fn a_long_line_is_skipped_without_being_kept() {
+        let long = [vec![b'x'; 100 * CHUNK], b"\nnext".to_vec()].concat();
+        let mut window = Window::new(long.as_slice());
+        assert_eq!(window.find_line(CHUNK).unwrap(), Line::TooLong);
+        window.skip_line().unwrap();
+        window.fill_to(4).unwrap();
+        assert_eq!(window.pending(), b"next");
+        assert!(window.bytes.len() <= 4 * CHUNK);
+    }
+}
