@@ -10,6 +10,7 @@ mod error;
 mod grammar;
 mod output;
 mod registry;
+mod resolve;
 mod rules;
 mod rust;
 mod ucum;

@@ -6,10 +6,7 @@ use std::{fs, io};
 use serde::de::DeserializeOwned;
 
 use crate::error::Error;
-use crate::grammar::{
-    AttributeDef, AttributeRef, EntityDef, EventDef, File, GroupDef, Manifest, MetricDef, RequirementLevel,
-    SpanDef,
-};
+use crate::grammar::{AttributeDef, EntityDef, EventDef, File, GroupDef, Manifest, MetricDef, SpanDef};
 
 /// The file that describes the registry to Weaver; it defines nothing.
 const MANIFEST: &str = "manifest.yaml";
@@ -95,52 +92,6 @@ impl Registry {
             .map(|entry| &entry.def)
             .find(|group| group.id.value == id)
     }
-
-    /// The attributes behind a list of references, groups opened, sorted by key; of two references to one the later wins.
-    pub(crate) fn resolve(&self, references: &[AttributeRef]) -> Vec<ResolvedRef> {
-        let mut resolved = Vec::new();
-        self.open(references, &mut Vec::new(), &mut resolved);
-        resolved.reverse();
-        resolved.sort_by(|a, b| a.key.cmp(&b.key));
-        resolved.dedup_by(|later, earlier| later.key == earlier.key);
-        resolved
-    }
-
-    fn open<'a>(
-        &'a self,
-        references: &'a [AttributeRef],
-        path: &mut Vec<&'a str>,
-        into: &mut Vec<ResolvedRef>,
-    ) {
-        for reference in references {
-            if let Some(key) = &reference.attribute {
-                let level = reference
-                    .requirement_level
-                    .clone()
-                    .unwrap_or(RequirementLevel::Recommended);
-                into.push(ResolvedRef {
-                    key: key.value.clone(),
-                    level,
-                });
-            }
-            let group = reference
-                .group
-                .as_ref()
-                .filter(|id| !path.contains(&id.value.as_str()));
-            if let Some(group) = group.and_then(|id| self.group(&id.value)) {
-                path.push(&group.id.value);
-                self.open(&group.attributes, path, into);
-                path.pop();
-            }
-        }
-    }
-}
-
-/// An attribute that a signal carries.
-#[derive(Debug)]
-pub(crate) struct ResolvedRef {
-    pub(crate) key: String,
-    pub(crate) level: RequirementLevel,
 }
 
 /// The schema URL of a manifest; `None` where there is no manifest.
