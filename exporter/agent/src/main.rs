@@ -1,1 +1,31 @@
-fn main() {}
+//! The `pulsetrain` command.
+//!
+//! `cli` says what can be asked for, one module a subcommand does it, `topology` alone knows which sources and sinks there
+//! are. Exit codes: 0 done, 1 something failed or was lost, 2 the command line makes no sense.
+
+mod cli;
+mod failure;
+mod import;
+mod semconv;
+mod topology;
+
+use std::{io::Write, process::ExitCode};
+
+use clap::Parser;
+
+use cli::{Cli, Command};
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().command {
+        Command::Import(arguments) => import::run(arguments),
+        Command::Semconv(command) => semconv::run(command),
+    };
+    match outcome {
+        Ok(code) => code,
+        Err(failure) => {
+            // Nobody is left to tell when even this cannot be written.
+            let _ = writeln!(std::io::stderr(), "pulsetrain: {failure}");
+            failure.exit_code()
+        }
+    }
+}

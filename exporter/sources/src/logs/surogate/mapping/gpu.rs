@@ -29,6 +29,7 @@ static GPU: &[Row] = &[
     row("temp_slowdown", &metric::GPU_TEMPERATURE_LIMIT)
         .with(&[(&attribute::GPU_TEMPERATURE_LIMIT_KIND, Out::Text("slowdown"))]),
     row("gpu_util", &metric::GPU_UTILIZATION)
+        .with(&[(&attribute::GPU_TASK, Out::Text("general"))])
         .divided_by(100.0)
         .unless(-1.0),
     row("mem_util", &metric::GPU_MEMORY_ACTIVITY)

@@ -1,0 +1,154 @@
+//! The command line.
+
+use std::{path::PathBuf, time::Duration};
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use pulsetrain_sources::logs::{self, LogFormat};
+
+/// OpenTelemetry-native telemetry for model training.
+#[derive(Debug, Parser)]
+#[command(name = "pulsetrain", version, propagate_version = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Turn the log of a training run into OpenTelemetry and send it
+    Import(ImportArguments),
+    /// The registry of names: list it, look a name up, check a file against it
+    #[command(subcommand)]
+    Semconv(SemconvCommand),
+}
+
+/// What `import` is told.
+#[derive(Args, Debug)]
+#[command(after_help = IMPORT_HELP)]
+pub(crate) struct ImportArguments {
+    /// The logs; `-` is the standard input
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// The format of the logs [default: recognised from their contents]
+    #[arg(long, value_name = "NAME|auto", default_value = "auto", hide_default_value = true, value_parser = format)]
+    pub(crate) format: FormatChoice,
+
+    /// Where to: FILE.jsonl, FILE.binpb, `-` (JSON lines on the standard output), grpc://, grpcs://, http:// or https://;
+    /// may be given several times [default: what the OTEL_EXPORTER_OTLP_* variables say]
+    #[arg(long, value_name = "TARGET")]
+    pub(crate) to: Vec<String>,
+
+    /// The id of the run [default: derived from the first record]
+    #[arg(long, value_name = "ID", value_parser = not_empty)]
+    pub(crate) run_id: Option<String>,
+
+    /// The name of the run [default: what the log says]
+    #[arg(long, value_name = "NAME", value_parser = not_empty)]
+    pub(crate) run_name: Option<String>,
+
+    /// When the run began, where the log does not say: 2026-11-21T00:18:40Z
+    #[arg(long, value_name = "RFC3339", value_parser = start_time)]
+    pub(crate) start_time: Option<u64>,
+
+    /// How long a target that does not answer is tried before the rest is given up
+    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
+    pub(crate) give_up_after: Duration,
+
+    /// Print the summary as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const IMPORT_HELP: &str = "\
+Exit status: 0 everything was understood and delivered, 1 something was skipped or lost, 2 the command line is wrong.
+
+Examples:
+  pulsetrain import training.json --to out.jsonl
+  pulsetrain import training.json --to grpc://localhost:4317
+  pulsetrain import runs/*/training.json --to http://localhost:4318 --json";
+
+/// What `semconv` is told.
+#[derive(Debug, Subcommand)]
+pub(crate) enum SemconvCommand {
+    /// List every name of the registry
+    List {
+        /// Only names of this kind
+        #[arg(long)]
+        kind: Option<Kind>,
+    },
+    /// Show what a name means, its unit, its attributes and who fills it
+    Show {
+        /// A metric, attribute, span or event, or the name that Prometheus has for a metric
+        name: String,
+    },
+    /// Check an OTLP file (.jsonl, .json, .binpb, plain or compressed) against the registry
+    #[command(
+        after_help = "Exit status: 0 nothing was found, 1 something was found or the file cannot be read."
+    )]
+    Check {
+        /// The file
+        file: PathBuf,
+    },
+}
+
+/// The kinds of definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Kind {
+    Metric,
+    Attribute,
+    Span,
+    Event,
+}
+
+/// A format, or the choice to recognise it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct FormatChoice(pub(crate) Option<&'static LogFormat>);
+
+fn format(name: &str) -> Result<FormatChoice, String> {
+    if name == "auto" {
+        return Ok(FormatChoice(None));
+    }
+    let format = logs::format_by_name(name)
+        .map_err(|names| format!("there is no such format; use auto or one of: {names}"))?;
+    Ok(FormatChoice(Some(format)))
+}
+
+fn not_empty(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        Err("must not be empty".to_owned())
+    } else {
+        Ok(text.to_owned())
+    }
+}
+
+fn start_time(text: &str) -> Result<u64, String> {
+    let time: jiff::Timestamp = text
+        .parse()
+        .map_err(|error| format!("{error}; write it like 2026-11-21T00:18:40Z"))?;
+    u64::try_from(time.as_nanosecond()).map_err(|_| "is before 1970".to_owned())
+}
+
+fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| "is no number of seconds".to_owned())?;
+    Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn start_times_carry_offsets_and_nanoseconds() {
+        assert_eq!(start_time("1970-01-01T01:00:00.000000001+01:00"), Ok(1));
+        assert!(start_time("yesterday").unwrap_err().contains("write it like"));
+        assert!(start_time("1969-12-31T23:59:59Z").is_err());
+    }
+}

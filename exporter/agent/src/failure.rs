@@ -1,0 +1,43 @@
+//! Why a command ends early, and with which exit code.
+
+use std::{fmt, process::ExitCode};
+
+/// A command that could not do its work at all.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The command line makes no sense.
+    Usage(String),
+    /// Something outside failed.
+    Failed(String),
+}
+
+/// Done, but something was lost, skipped or found wrong.
+pub(crate) const INCOMPLETE: u8 = 1;
+
+impl Failure {
+    /// A usage error with the text of any error.
+    pub(crate) fn usage(error: impl fmt::Display) -> Self {
+        Self::Usage(error.to_string())
+    }
+
+    /// A failure with the text of any error.
+    pub(crate) fn failed(error: impl fmt::Display) -> Self {
+        Self::Failed(error.to_string())
+    }
+
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        match self {
+            Self::Usage(_) => ExitCode::from(2),
+            Self::Failed(_) => ExitCode::from(INCOMPLETE),
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Usage(message) => write!(f, "{message}\n\nFor more information, try '--help'."),
+            Self::Failed(message) => f.write_str(message),
+        }
+    }
+}

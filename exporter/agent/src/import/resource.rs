@@ -1,0 +1,64 @@
+//! The resource attributes that the environment adds: `OTEL_SERVICE_NAME` and `OTEL_RESOURCE_ATTRIBUTES`
+//! (OpenTelemetry specification, "Environment Variable Specification").
+
+use pulsetrain_semconv::attribute;
+
+use crate::failure::Failure;
+
+/// `service.name`, and every other attribute.
+type Resource = (Option<String>, Vec<(String, String)>);
+
+/// Reads both variables; an empty one counts as unset.
+pub(crate) fn from_env(lookup: impl Fn(&str) -> Option<String>) -> Result<Resource, Failure> {
+    let set = |name| lookup(name).filter(|value| !value.trim().is_empty());
+    let mut attributes = set("OTEL_RESOURCE_ATTRIBUTES").map_or(Ok(Vec::new()), |list| parse(&list))?;
+    let named = attributes
+        .iter()
+        .position(|(key, _)| key == attribute::SERVICE_NAME.name);
+    let listed = named.map(|place| attributes.remove(place).1);
+    Ok((set("OTEL_SERVICE_NAME").or(listed), attributes))
+}
+
+/// Parses `key=value,key=value` with percent-encoded values.
+fn parse(list: &str) -> Result<Vec<(String, String)>, Failure> {
+    list.split(',')
+        .filter(|entry| !entry.trim().is_empty())
+        .map(entry)
+        .collect()
+}
+
+fn entry(entry: &str) -> Result<(String, String), Failure> {
+    let wrong = || Failure::usage(format!("OTEL_RESOURCE_ATTRIBUTES: {entry:?} is not key=value"));
+    let (key, value) = entry.split_once('=').ok_or_else(wrong)?;
+    let value = percent_encoding::percent_decode_str(value.trim())
+        .decode_utf8()
+        .map_err(|_| wrong())?;
+    Ok((key.trim().to_owned(), value.into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_service_name_of_its_own_variable_wins() {
+        let lookup = |name: &str| match name {
+            "OTEL_SERVICE_NAME" => Some("mine".to_owned()),
+            "OTEL_RESOURCE_ATTRIBUTES" => Some("service.name=other, team=a%20b".to_owned()),
+            _ => None,
+        };
+        let (service, attributes) = from_env(lookup).unwrap();
+        assert_eq!(
+            (service.as_deref(), attributes),
+            (Some("mine"), vec![("team".to_owned(), "a b".to_owned())])
+        );
+    }
+
+    #[test]
+    fn an_entry_without_a_value_is_refused() {
+        assert!(matches!(
+            from_env(|_| Some("team".to_owned())),
+            Err(Failure::Usage(_))
+        ));
+    }
+}

@@ -1,0 +1,222 @@
+//! What an import came to: told to people line by line, and to machines as one JSON object.
+
+use std::{
+    collections::BTreeMap,
+    io::{self, Write},
+    process::ExitCode,
+};
+
+use pulsetrain_pipeline::SinkReport;
+use pulsetrain_sources::{Counts, Skipped, logs::ImportReport};
+use serde_json::{Map, Value, json};
+
+use crate::failure::{Failure, INCOMPLETE};
+
+/// Everything that sources and sinks reported.
+pub(super) struct Summary {
+    inputs: Vec<ImportReport>,
+    sinks: Vec<SinkReport>,
+    counts: Counts,
+    skipped: Skipped,
+    delivered: u64,
+    dropped: BTreeMap<&'static str, u64>,
+}
+
+impl Summary {
+    pub(super) fn new(inputs: Vec<ImportReport>, sinks: Vec<SinkReport>) -> Self {
+        let (mut counts, mut skipped) = (Counts::default(), Skipped::default());
+        for input in &inputs {
+            counts.merge(input.counts);
+            skipped.merge(input.skipped.clone());
+        }
+        let mut dropped = BTreeMap::new();
+        for drop in sinks.iter().flat_map(|sink| &sink.counts.dropped) {
+            *dropped.entry(drop.reason.as_str()).or_default() += drop.items;
+        }
+        let delivered = sinks.iter().map(|sink| sink.counts.delivered).sum();
+        Self {
+            inputs,
+            sinks,
+            counts,
+            skipped,
+            delivered,
+            dropped,
+        }
+    }
+
+    /// Prints the summary to the standard error and says how the program is to end.
+    pub(super) fn print(&self, as_json: bool) -> Result<ExitCode, Failure> {
+        let mut out = io::stderr().lock();
+        let printed = if as_json {
+            writeln!(out, "{}", self.to_json())
+        } else {
+            self.write_text(&mut out)
+        };
+        printed.map_err(|error| Failure::failed(format!("cannot print the summary: {error}")))?;
+        Ok(if self.is_complete() {
+            ExitCode::SUCCESS
+        } else {
+            ExitCode::from(INCOMPLETE)
+        })
+    }
+
+    /// Whether everything was understood and delivered.
+    fn is_complete(&self) -> bool {
+        !self.skipped.has_losses()
+            && self.dropped.is_empty()
+            && self.inputs.iter().all(|input| input.error.is_none())
+            && self.sinks.iter().all(|sink| sink.finished.is_ok())
+    }
+
+    fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
+        for input in &self.inputs {
+            write_input(input, out)?;
+        }
+        for message in self.sinks.iter().flat_map(sink_messages) {
+            writeln!(out, "{message}")?;
+        }
+        let Counts {
+            records,
+            points,
+            spans,
+            events,
+        } = self.counts;
+        let skipped = self
+            .skipped
+            .counts()
+            .map(|(reason, count)| (reason.as_str(), count));
+        writeln!(
+            out,
+            "{records} records: {points} points, {spans} spans, {events} events; skipped {}; delivered {}, dropped {}",
+            tally(skipped),
+            self.delivered,
+            tally(self.dropped.iter().map(|(reason, count)| (*reason, *count))),
+        )
+    }
+
+    fn to_json(&self) -> Value {
+        let counts = |counts: &mut dyn Iterator<Item = (&'static str, u64)>| {
+            counts
+                .map(|(reason, count)| (reason.to_owned(), json!(count)))
+                .collect::<Map<_, _>>()
+        };
+        json!({
+            "records": self.counts.records,
+            "points": self.counts.points,
+            "spans": self.counts.spans,
+            "events": self.counts.events,
+            "skipped": counts(&mut self.skipped.counts().map(|(reason, count)| (reason.as_str(), count))),
+            "delivered": self.delivered,
+            "dropped": counts(&mut self.dropped.iter().map(|(reason, count)| (*reason, *count))),
+            "inputs": self.inputs.iter().map(input_json).collect::<Vec<_>>(),
+            "targets": self.sinks.iter().map(sink_json).collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn write_input(input: &ImportReport, out: &mut impl Write) -> io::Result<()> {
+    if let Some((format, sign)) = input.format {
+        let name = if input.run.name.is_empty() {
+            String::new()
+        } else {
+            format!(" {:?}", input.run.name)
+        };
+        writeln!(
+            out,
+            "{}: {format} ({sign}), run{name} {}",
+            input.input, input.run.id
+        )?;
+    }
+    for problem in input.skipped.problems() {
+        let place = problem.place;
+        let reason = problem.reason.as_str().replace('_', " ");
+        writeln!(
+            out,
+            "{}:{}: {reason} at byte {}: {}",
+            input.input, place.line, place.offset, problem.message
+        )?;
+    }
+    input.error.iter().try_for_each(|error| writeln!(out, "{error}"))
+}
+
+/// What is to be said of a target besides its counts.
+fn sink_messages(sink: &SinkReport) -> Vec<String> {
+    let counts = &sink.counts;
+    let mut messages: Vec<String> = counts
+        .dropped
+        .iter()
+        .map(|drop| dropped_message(&counts.name, drop))
+        .collect();
+    messages.extend(
+        counts
+            .warning_message
+            .iter()
+            .map(|warning| format!("{} warns: {warning}", counts.name)),
+    );
+    messages.extend(
+        sink.finished
+            .as_ref()
+            .err()
+            .map(|error| format!("{}: {error}", counts.name)),
+    );
+    messages
+}
+
+fn dropped_message(sink: &str, drop: &pulsetrain_pipeline::Dropped) -> String {
+    let message = drop
+        .message
+        .as_deref()
+        .map_or(String::new(), |message| format!(": {message}"));
+    format!(
+        "{sink} lost {} items ({}){message}",
+        drop.items,
+        drop.reason.as_str().replace('_', " ")
+    )
+}
+
+/// `3 (malformed_record 1, not_measured 2)`, or `0`.
+fn tally<'a>(counts: impl Iterator<Item = (&'a str, u64)>) -> String {
+    let counts: Vec<(&str, u64)> = counts.collect();
+    let sum: u64 = counts.iter().map(|(_, count)| count).sum();
+    if counts.is_empty() {
+        return sum.to_string();
+    }
+    let parts: Vec<String> = counts
+        .iter()
+        .map(|(reason, count)| format!("{reason} {count}"))
+        .collect();
+    format!("{sum} ({})", parts.join(", "))
+}
+
+fn input_json(input: &ImportReport) -> Value {
+    let problems = input.skipped.problems().iter().map(|problem| {
+        json!({
+            "reason": problem.reason.as_str(),
+            "line": problem.place.line,
+            "offset": problem.place.offset,
+            "message": problem.message,
+        })
+    });
+    json!({
+        "input": input.input,
+        "format": input.format.map(|(name, _)| name),
+        "recognised_by": input.format.map(|(_, sign)| sign),
+        "run_id": input.run.id,
+        "run_name": input.run.name,
+        "records": input.counts.records,
+        "problems": problems.collect::<Vec<_>>(),
+        "error": input.error.as_ref().map(ToString::to_string),
+    })
+}
+
+fn sink_json(sink: &SinkReport) -> Value {
+    let counts = &sink.counts;
+    json!({
+        "target": counts.name,
+        "accepted": counts.accepted,
+        "delivered": counts.delivered,
+        "dropped": counts.dropped.iter().map(|drop| (drop.reason.as_str().to_owned(), json!(drop.items))).collect::<Map<_, _>>(),
+        "retries": counts.retries,
+        "messages": sink_messages(sink),
+    })
+}

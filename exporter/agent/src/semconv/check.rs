@@ -1,0 +1,308 @@
+//! Checks an OTLP file against the registry: unknown names, wrong units, instruments and types, missing attributes.
+
+use std::{fs::File, path::Path, process::ExitCode};
+
+use pulsetrain_otlp::{
+    Signal, WireError,
+    frames::{Frame, FrameReader},
+    limits::Limits,
+    view::{
+        AnyValue, KeyValue, LogRecord, LogsData, Message, Metric, MetricData, MetricsData, Repeated,
+        Resource, Span, Temporality, TracesData,
+    },
+};
+use pulsetrain_semconv::{self as semconv, AttributeKind, AttributeUse, Instrument, Requirement};
+
+use super::{
+    findings::{Finding, Findings},
+    list::instrument,
+    print,
+};
+use crate::failure::{Failure, INCOMPLETE};
+
+/// Runs the command.
+pub(super) fn check(path: &Path) -> Result<ExitCode, Failure> {
+    let file = File::open(path)
+        .map_err(|error| Failure::failed(format!("cannot open {}: {error}", path.display())))?;
+    let mut findings = Findings::default();
+    let mut items = 0;
+    for frame in FrameReader::new(file, Limits::default()) {
+        findings.next_frame();
+        match frame {
+            Ok(frame) => {
+                items += frame.counts.items;
+                check_frame(&frame, &mut findings).unwrap_or_else(|error| {
+                    findings.add(Finding::Unreadable {
+                        message: error.to_string(),
+                    })
+                });
+            }
+            Err(error) => findings.add(Finding::Unreadable {
+                message: format!("{}: {error}", path.display()),
+            }),
+        }
+    }
+    print(&findings.to_text())?;
+    if findings.is_empty() {
+        return print(&format!("{items} items, nothing found\n"));
+    }
+    Ok(ExitCode::from(INCOMPLETE))
+}
+
+fn check_frame(frame: &Frame, findings: &mut Findings) -> Result<(), WireError> {
+    match frame.signal {
+        Signal::Metrics => {
+            for resource in MetricsData::decode(&frame.bytes)?.resource_metrics {
+                let resource = resource?;
+                check_resource(resource.resource, findings)?;
+                for scope in resource.scope_metrics {
+                    scope?
+                        .metrics
+                        .iter()
+                        .try_for_each(|metric| check_metric(&metric?, findings))?;
+                }
+            }
+        }
+        Signal::Traces => {
+            for resource in TracesData::decode(&frame.bytes)?.resource_spans {
+                let resource = resource?;
+                check_resource(resource.resource, findings)?;
+                for scope in resource.scope_spans {
+                    scope?
+                        .spans
+                        .iter()
+                        .try_for_each(|span| check_span(&span?, findings))?;
+                }
+            }
+        }
+        Signal::Logs => {
+            for resource in LogsData::decode(&frame.bytes)?.resource_logs {
+                let resource = resource?;
+                check_resource(resource.resource, findings)?;
+                for scope in resource.scope_logs {
+                    scope?
+                        .log_records
+                        .iter()
+                        .try_for_each(|record| check_event(&record?, findings))?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A resource may carry what its owner likes; what the registry knows must have the registry's type.
+fn check_resource(resource: Option<Resource<'_>>, findings: &mut Findings) -> Result<(), WireError> {
+    for attribute in resource.unwrap_or_default().attributes {
+        check_type("a resource", &attribute?, findings);
+    }
+    Ok(())
+}
+
+fn check_metric(metric: &Metric<'_>, findings: &mut Findings) -> Result<(), WireError> {
+    let name = metric.name.to_str_lossy();
+    let Some(known) = semconv::metric::find(&name) else {
+        findings.add(Finding::UnknownName {
+            kind: "metric",
+            name: name.into_owned(),
+        });
+        return Ok(());
+    };
+    if metric.unit != known.unit {
+        let found = metric.unit.to_string();
+        findings.add(Finding::WrongUnit {
+            metric: known.name.into(),
+            expected: known.unit,
+            found,
+        });
+    }
+    let Some(data) = metric.data() else { return Ok(()) };
+    let found = found_instrument(&data);
+    if found != instrument(known.instrument) {
+        let expected = instrument(known.instrument);
+        findings.add(Finding::WrongInstrument {
+            metric: known.name.into(),
+            expected,
+            found,
+        });
+    }
+    let on = format!("metric {name}");
+    each_point(&data, |attributes| {
+        check_attributes(&on, known.attributes, attributes, findings)
+    })
+}
+
+/// The instrument that points like these come from.
+fn found_instrument(data: &MetricData<'_>) -> &'static str {
+    match data {
+        MetricData::Gauge(_) => instrument(Instrument::Gauge),
+        MetricData::Sum(sum)
+            if Temporality::from(sum.aggregation_temporality) == Temporality::Unspecified =>
+        {
+            "sum without temporality"
+        }
+        MetricData::Sum(sum) if sum.is_monotonic => instrument(Instrument::Counter),
+        MetricData::Sum(_) => instrument(Instrument::UpDownCounter),
+        MetricData::Histogram(_) | MetricData::ExponentialHistogram(_) => instrument(Instrument::Histogram),
+        MetricData::Summary(_) => "summary",
+    }
+}
+
+type Attributes<'a> = Repeated<'a, KeyValue<'a>>;
+
+fn each_point<'a>(
+    data: &MetricData<'a>,
+    mut check: impl FnMut(Attributes<'a>) -> Result<(), WireError>,
+) -> Result<(), WireError> {
+    match data {
+        MetricData::Gauge(it) => it
+            .data_points
+            .iter()
+            .try_for_each(|point| check(point?.attributes)),
+        MetricData::Sum(it) => it
+            .data_points
+            .iter()
+            .try_for_each(|point| check(point?.attributes)),
+        MetricData::Histogram(it) => it
+            .data_points
+            .iter()
+            .try_for_each(|point| check(point?.attributes)),
+        MetricData::ExponentialHistogram(it) => it
+            .data_points
+            .iter()
+            .try_for_each(|point| check(point?.attributes)),
+        MetricData::Summary(it) => it
+            .data_points
+            .iter()
+            .try_for_each(|point| check(point?.attributes)),
+    }
+}
+
+fn check_span(span: &Span<'_>, findings: &mut Findings) -> Result<(), WireError> {
+    let name = span.name.to_str_lossy();
+    match semconv::span::find(&name) {
+        Some(known) => check_attributes(
+            &format!("span {name}"),
+            known.attributes,
+            span.attributes,
+            findings,
+        ),
+        None => {
+            findings.add(Finding::UnknownName {
+                kind: "span",
+                name: name.into_owned(),
+            });
+            Ok(())
+        }
+    }
+}
+
+/// A log record without an event name is anyone's.
+fn check_event(record: &LogRecord<'_>, findings: &mut Findings) -> Result<(), WireError> {
+    let name = record.event_name.to_str_lossy();
+    match semconv::event::find(&name) {
+        Some(known) => check_attributes(
+            &format!("event {name}"),
+            known.attributes,
+            record.attributes,
+            findings,
+        ),
+        None if name.is_empty() => Ok(()),
+        None => {
+            findings.add(Finding::UnknownName {
+                kind: "event",
+                name: name.into_owned(),
+            });
+            Ok(())
+        }
+    }
+}
+
+fn check_attributes(
+    on: &str,
+    uses: &[AttributeUse],
+    attributes: Attributes<'_>,
+    findings: &mut Findings,
+) -> Result<(), WireError> {
+    for attribute in attributes {
+        let attribute = attribute?;
+        check_type(on, &attribute, findings);
+        let key = attribute.key.to_str_lossy();
+        if semconv::attribute::find(&key).is_none() {
+            findings.add(Finding::UnknownAttribute {
+                on: on.into(),
+                attribute: key.into_owned(),
+            });
+        }
+    }
+    for required in uses.iter().filter(|it| it.requirement == Requirement::Required) {
+        let name = required.attribute.name;
+        let is_there = attributes
+            .iter()
+            .any(|attribute| attribute.is_ok_and(|attribute| attribute.key == name));
+        if !is_there {
+            findings.add(Finding::MissingAttribute {
+                on: on.into(),
+                attribute: name,
+            });
+        }
+    }
+    Ok(())
+}
+
+fn check_type(on: &str, attribute: &KeyValue<'_>, findings: &mut Findings) {
+    let Some(known) = semconv::attribute::find(&attribute.key.to_str_lossy()) else {
+        return;
+    };
+    let value = attribute.value.unwrap_or_default();
+    if !is_of_kind(&value, known.kind) {
+        let expected = kind_name(known.kind);
+        let found = type_name(&value);
+        findings.add(Finding::WrongAttributeType {
+            on: on.into(),
+            attribute: known.name,
+            expected,
+            found,
+        });
+    }
+}
+
+fn is_of_kind(value: &AnyValue<'_>, kind: AttributeKind) -> bool {
+    let all = |values: &Repeated<'_, AnyValue<'_>>, kind| {
+        values
+            .iter()
+            .all(|value| value.is_ok_and(|value| is_of_kind(&value, kind)))
+    };
+    match (kind, value) {
+        (AttributeKind::Any, _) => true,
+        (AttributeKind::String | AttributeKind::Enum(_), AnyValue::String(_)) => true,
+        (AttributeKind::Int, AnyValue::Int(_)) => true,
+        (AttributeKind::Double, AnyValue::Double(_)) => true,
+        (AttributeKind::Boolean, AnyValue::Bool(_)) => true,
+        (AttributeKind::Strings, AnyValue::Array(values)) => all(values, AttributeKind::String),
+        (AttributeKind::Ints, AnyValue::Array(values)) => all(values, AttributeKind::Int),
+        (AttributeKind::Doubles, AnyValue::Array(values)) => all(values, AttributeKind::Double),
+        (AttributeKind::Booleans, AnyValue::Array(values)) => all(values, AttributeKind::Boolean),
+        _ => false,
+    }
+}
+
+fn kind_name(kind: AttributeKind) -> String {
+    match kind {
+        AttributeKind::Enum(_) => "string".to_owned(),
+        other => format!("{other:?}").to_lowercase(),
+    }
+}
+
+fn type_name(value: &AnyValue<'_>) -> &'static str {
+    match value {
+        AnyValue::Empty => "nothing",
+        AnyValue::String(_) | AnyValue::StringIndex(_) => "string",
+        AnyValue::Bool(_) => "boolean",
+        AnyValue::Int(_) => "int",
+        AnyValue::Double(_) => "double",
+        AnyValue::Array(_) => "a list",
+        AnyValue::Map(_) => "a map",
+        AnyValue::Bytes(_) => "bytes",
+    }
+}

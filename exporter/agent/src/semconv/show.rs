@@ -1,0 +1,168 @@
+//! What a name of the registry means.
+
+use std::fmt::Write;
+
+use pulsetrain_semconv::{
+    Attribute, AttributeKind, AttributeUse, Event, Metric, Requirement, Span, Stability, Upstream, attribute,
+    event, metric, span,
+};
+
+use super::list::instrument;
+use crate::failure::Failure;
+
+/// Everything that the registry says of a name; a name may be of several kinds.
+pub(super) fn show(name: &str) -> Result<String, Failure> {
+    let mut text = String::new();
+    let by_prometheus = || {
+        metric::ALL
+            .iter()
+            .copied()
+            .find(|metric| metric.prometheus_name == name)
+    };
+    metric::find(name)
+        .or_else(by_prometheus)
+        .into_iter()
+        .for_each(|found| show_metric(found, &mut text));
+    attribute::find(name)
+        .into_iter()
+        .for_each(|found| show_attribute(found, &mut text));
+    span::find(name)
+        .into_iter()
+        .for_each(|found| show_span(found, &mut text));
+    event::find(name)
+        .into_iter()
+        .for_each(|found| show_event(found, &mut text));
+    if text.is_empty() {
+        Err(Failure::failed(unknown(name)))
+    } else {
+        Ok(text)
+    }
+}
+
+fn unknown(name: &str) -> String {
+    let near = nearest(name)
+        .map(|near| format!("; did you mean {near}?"))
+        .unwrap_or_default();
+    format!("{name:?} is not in the registry{near}\nTo see every name: pulsetrain semconv list")
+}
+
+/// The name that is most like `name`, if one is like it at all.
+pub(super) fn nearest(name: &str) -> Option<&'static str> {
+    let metrics = metric::ALL.iter().map(|it| it.name);
+    let attributes = attribute::ALL.iter().map(|it| it.name);
+    let others = span::ALL
+        .iter()
+        .map(|it| it.name)
+        .chain(event::ALL.iter().map(|it| it.name));
+    let all = metrics.chain(attributes).chain(others);
+    let near = all.map(|candidate| (strsim::jaro_winkler(name, candidate), candidate));
+    near.max_by(|a, b| a.0.total_cmp(&b.0))
+        .filter(|(likeness, _)| *likeness > 0.85)
+        .map(|(_, name)| name)
+}
+
+fn show_metric(metric: &Metric, out: &mut String) {
+    head("metric", metric.name, metric.brief, metric.stability, out);
+    row("instrument", instrument(metric.instrument), out);
+    row("unit", metric.unit, out);
+    row("value", &format!("{:?}", metric.number).to_lowercase(), out);
+    row("prometheus", metric.prometheus_name, out);
+    if !metric.bounds.is_empty() {
+        row(
+            "buckets",
+            &metric
+                .bounds
+                .iter()
+                .map(f64::to_string)
+                .collect::<Vec<_>>()
+                .join(" "),
+            out,
+        );
+    }
+    uses(metric.attributes, out);
+    upstream(metric.upstream, out);
+}
+
+fn show_attribute(attribute: &Attribute, out: &mut String) {
+    head(
+        "attribute",
+        attribute.name,
+        attribute.brief,
+        attribute.stability,
+        out,
+    );
+    match attribute.kind {
+        AttributeKind::Enum(members) => row("values", &members.join(", "), out),
+        kind => row("type", &format!("{kind:?}").to_lowercase(), out),
+    }
+}
+
+fn show_span(span: &Span, out: &mut String) {
+    head("span", span.name, span.brief, span.stability, out);
+    row("kind", &format!("{:?}", span.kind).to_lowercase(), out);
+    uses(span.attributes, out);
+    upstream(span.upstream, out);
+}
+
+fn show_event(event: &Event, out: &mut String) {
+    head("event", event.name, event.brief, event.stability, out);
+    uses(event.attributes, out);
+    upstream(event.upstream, out);
+}
+
+fn head(kind: &str, name: &str, brief: &str, stability: Stability, out: &mut String) {
+    let blank = if out.is_empty() { "" } else { "\n" };
+    let _ = writeln!(out, "{blank}{kind} {name}\n  {brief}");
+    let stability = match stability {
+        Stability::Development => "development",
+        Stability::ReleaseCandidate => "release candidate",
+        Stability::Stable => "stable",
+    };
+    row("stability", stability, out);
+}
+
+fn row(name: &str, value: &str, out: &mut String) {
+    let _ = writeln!(out, "  {name:<12} {value}");
+}
+
+fn uses(uses: &[AttributeUse], out: &mut String) {
+    for AttributeUse {
+        attribute,
+        requirement,
+    } in uses
+    {
+        let requirement = match requirement {
+            Requirement::Required => "required",
+            Requirement::ConditionallyRequired => "conditionally required",
+            Requirement::Recommended => "recommended",
+            Requirement::OptIn => "opt-in",
+        };
+        row("attribute", &format!("{} ({requirement})", attribute.name), out);
+    }
+}
+
+fn upstream(upstream: &[Upstream], out: &mut String) {
+    for Upstream { system, names } in upstream {
+        row("from", &format!("{system}: {}", names.join(", ")), out);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_metric_is_found_by_its_name_in_prometheus_too() {
+        let by_name = show("train.step.duration").unwrap();
+        assert_eq!(show("train_step_duration_seconds").unwrap(), by_name);
+        assert!(by_name.contains("histogram") && by_name.contains("surogate"));
+    }
+
+    #[test]
+    fn a_slip_of_the_pen_is_answered_with_the_name_that_was_meant() {
+        let Err(Failure::Failed(message)) = show("train.los") else {
+            panic!("it is not in the registry")
+        };
+        assert!(message.contains("did you mean train.loss?"), "{message}");
+    }
+}
