@@ -103,7 +103,7 @@ fn source(
         reports
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
-            .push(report)
+            .push(report);
     };
     let source = LogSource::new(input, options.clone(), on_end);
     progress.watch(source.bytes_read());

@@ -1,13 +1,10 @@
 //! Whose telemetry it is: the run, as its resource says it.
 
 use pulsetrain_otlp::write::{Envelope, Value};
-use pulsetrain_semconv::attribute;
+use pulsetrain_semconv::{SCHEMA_URL, attribute};
 
 /// The scope that imported telemetry is written under.
 const SCOPE: &str = "pulsetrain";
-
-/// The schema of every name that Pulsetrain writes.
-const SCHEMA_URL: &str = "https://pulsetrain.dev/schemas/0.1.0";
 
 /// A training run, as one rank of it says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -2067,7 +2067,7 @@ pub const GPU_PEAK_FLOPS: Metric = Metric {
     attributes: &[
         AttributeUse {
             attribute: &attribute::GPU_ID,
-            requirement: Requirement::Required,
+            requirement: Requirement::Recommended,
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,

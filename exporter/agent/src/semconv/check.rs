@@ -31,11 +31,11 @@ pub(super) fn check(path: &Path) -> Result<ExitCode, Failure> {
         match frame {
             Ok(frame) => {
                 items += frame.counts.items;
-                check_frame(&frame, &mut findings).unwrap_or_else(|error| {
+                if let Err(error) = check_frame(&frame, &mut findings) {
                     findings.add(Finding::Unreadable {
                         message: error.to_string(),
-                    })
-                });
+                    });
+                }
             }
             Err(error) => findings.add(Finding::Unreadable {
                 message: format!("{}: {error}", path.display()),

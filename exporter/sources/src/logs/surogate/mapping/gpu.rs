@@ -21,7 +21,9 @@ static GPU: &[Row] = &[
         .times(1e6)
         .with(&[domain("sm"), (&attribute::GPU_CLOCK_LIMIT_KIND, Out::Text("max"))]),
     row("fan", &metric::GPU_FAN_SPEED_RATIO).divided_by(100.0),
-    row("power", &metric::GPU_POWER).divided_by(1e3),
+    row("power", &metric::GPU_POWER)
+        .divided_by(1e3)
+        .with(&[(&attribute::GPU_POWER_READING, Out::Text("derived"))]),
     row("power_limit", &metric::GPU_POWER_LIMIT)
         .divided_by(1e3)
         .with(&[(&attribute::GPU_POWER_LIMIT_KIND, Out::Text("enforced"))]),
@@ -87,8 +89,13 @@ impl GpuNames {
     /// Records how a GPU is doing.
     pub(super) fn gauges(&self, record: &Record<'_>, recorder: &mut Recorder<'_>) {
         let index = field(record, "id").and_then(Value::as_f64).unwrap_or_default() as i64;
-        let mut gpu: Vec<Attribute<'_>> = vec![(&attribute::GPU_INDEX, Out::Int(index))];
-        gpu.extend(self.uuid(index).map(|uuid| (&attribute::GPU_ID, Out::Text(uuid))));
+        let index_text = index.to_string();
+        // Runs that do not introduce their GPUs know them by their index only.
+        let id = self.uuid(index).unwrap_or(&index_text);
+        let gpu: [Attribute<'_>; 2] = [
+            (&attribute::GPU_ID, Out::Text(id)),
+            (&attribute::GPU_INDEX, Out::Int(index)),
+        ];
         let mut seen = record_rows(record, GPU, &gpu, recorder);
         seen.leftovers.take("id");
         if let Some(reason) = seen.leftovers.take_text("throttle") {
