@@ -1,0 +1,57 @@
+//! OTLP/JSON in the shape of the specification's own examples, with every notation that it allows, against what it says
+//! (as prost types, written by hand) and against the one line that we write for it.
+
+#![allow(clippy::unwrap_used, reason = "a test says by a panic what is wrong")]
+
+mod expected;
+
+use prost::Message;
+use pulsetrain_otlp::{Signal, json, limits::Limits};
+
+/// Decodes an example; the bytes, and the line that they become.
+fn read(text: &str, signal: Signal) -> (Vec<u8>, String) {
+    let (mut bytes, mut line) = (Vec::new(), Vec::new());
+    let decoded = json::decode(text.as_bytes(), &Limits::default(), &mut bytes).unwrap();
+    assert_eq!((decoded.signal, decoded.unknown_fields), (Some(signal), 0));
+    json::encode(signal, &bytes, &mut line).unwrap();
+    line.push(b'\n');
+    (bytes, String::from_utf8(line).unwrap())
+}
+
+/// As text, in which one NaN is like another.
+fn shown<M: Message + Default + std::fmt::Debug>(bytes: &[u8]) -> String {
+    format!("{:#?}", M::decode(bytes).unwrap())
+}
+
+#[test]
+fn traces_say_what_the_example_says() {
+    let (bytes, line) = read(include_str!("traces.json"), Signal::Traces);
+    let expected = expected::traces();
+    assert_eq!(
+        shown::<opentelemetry_proto::tonic::trace::v1::TracesData>(&bytes),
+        format!("{expected:#?}")
+    );
+    assert_eq!(line, include_str!("traces.jsonl"));
+}
+
+#[test]
+fn metrics_say_what_the_example_says() {
+    let (bytes, line) = read(include_str!("metrics.json"), Signal::Metrics);
+    let expected = expected::metrics();
+    assert_eq!(
+        shown::<opentelemetry_proto::tonic::metrics::v1::MetricsData>(&bytes),
+        format!("{expected:#?}")
+    );
+    assert_eq!(line, include_str!("metrics.jsonl"));
+}
+
+#[test]
+fn logs_say_what_the_example_says() {
+    let (bytes, line) = read(include_str!("logs.json"), Signal::Logs);
+    let expected = expected::logs();
+    assert_eq!(
+        shown::<opentelemetry_proto::tonic::logs::v1::LogsData>(&bytes),
+        format!("{expected:#?}")
+    );
+    assert_eq!(line, include_str!("logs.jsonl"));
+}

@@ -1,0 +1,111 @@
+//! Laws of the JSON side: text survives both ways, and the serde of the prost types reads what we write and we what it writes.
+
+use opentelemetry_proto::tonic::{logs::v1::LogsData, metrics::v1::MetricsData, trace::v1::TracesData};
+use proptest::prelude::*;
+use prost::Message as _;
+use pulsetrain_otlp::{Signal, json, limits::Limits};
+
+use crate::{
+    config,
+    generate::Shape,
+    messages,
+    rearrange::{Change, rearrange},
+    seeds,
+};
+
+fn encode(signal: Signal, bytes: &[u8]) -> String {
+    let mut text = Vec::new();
+    json::encode(signal, bytes, &mut text).unwrap();
+    String::from_utf8(text).unwrap()
+}
+
+fn decode(text: &str) -> (json::Decoded, Vec<u8>) {
+    let mut bytes = Vec::new();
+    let decoded = json::decode(text.as_bytes(), &Limits::default(), &mut bytes)
+        .unwrap_or_else(|error| panic!("{error} in {text}"));
+    (decoded, bytes)
+}
+
+fn from_serde(signal: Signal, text: &str) -> Vec<u8> {
+    let read = match signal {
+        Signal::Traces => serde_json::from_str::<TracesData>(text).map(|data| data.encode_to_vec()),
+        Signal::Metrics => serde_json::from_str::<MetricsData>(text).map(|data| data.encode_to_vec()),
+        Signal::Logs => serde_json::from_str::<LogsData>(text).map(|data| data.encode_to_vec()),
+    };
+    read.unwrap_or_else(|error| panic!("{error} in {text}"))
+}
+
+fn to_serde(signal: Signal, bytes: &[u8]) -> String {
+    let written = match signal {
+        Signal::Traces => serde_json::to_string(&TracesData::decode(bytes).unwrap()),
+        Signal::Metrics => serde_json::to_string_pretty(&MetricsData::decode(bytes).unwrap()),
+        Signal::Logs => serde_json::to_string(&LogsData::decode(bytes).unwrap()),
+    };
+    written.unwrap()
+}
+
+/// Makes every NaN the one that a text can say.
+fn without_payloads(bytes: &[u8], signal: Signal) -> Vec<u8> {
+    decode(&encode(signal, bytes)).1
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn text_gives_the_bytes_back(seed in seeds()) {
+        for (signal, bytes) in messages(&seed, Shape::Any) {
+            let text = encode(signal, &bytes);
+            let again = without_payloads(&bytes, signal);
+            prop_assert_eq!(again.len(), bytes.len());
+            let (decoded, twice) = decode(&encode(signal, &again));
+            prop_assert_eq!(&twice, &again);
+            prop_assert_eq!(decoded.unknown_fields, 0);
+            if !text.contains("\"NaN\"") {
+                prop_assert_eq!(again, bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn bytes_that_look_different_give_the_same_text(seed in seeds()) {
+        for (signal, bytes) in messages(&seed, Shape::Any) {
+            for change in [Change::UnknownFields, Change::Scattered, Change::Unpacked, Change::SaidTwice] {
+                let other = decode(&encode(signal, &rearrange(signal, &bytes, change))).1;
+                // The order of the names may differ, but never what they say.
+                let value = |bytes: &[u8]| serde_json::from_str::<serde_json::Value>(&encode(signal, bytes)).unwrap();
+                prop_assert_eq!(value(&other), value(&bytes), "{:?}", change);
+            }
+        }
+    }
+
+    #[test]
+    fn serde_reads_what_we_write(seed in seeds()) {
+        for (signal, bytes) in messages(&seed, Shape::Serde) {
+            if !bytes.is_empty() {
+                prop_assert_eq!(from_serde(signal, &encode(signal, &bytes)), bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn we_read_what_serde_writes(seed in seeds()) {
+        for (signal, bytes) in messages(&seed, Shape::Serde) {
+            let (decoded, ours) = decode(&to_serde(signal, &bytes));
+            prop_assert_eq!(decoded.signal, Some(signal));
+            prop_assert_eq!(decoded.unknown_fields, 0);
+            prop_assert_eq!(crate::through_prost(signal, &ours).unwrap(), bytes);
+        }
+    }
+
+    #[test]
+    fn spaces_between_tokens_say_nothing(seed in seeds()) {
+        for (signal, bytes) in messages(&seed, Shape::Any) {
+            let text = encode(signal, &bytes);
+            let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+            let pretty = serde_json::to_string_pretty(&value).unwrap();
+            let again: serde_json::Value = serde_json::from_str(&encode(signal, &decode(&pretty).1)).unwrap();
+            prop_assert_eq!(again, value);
+        }
+    }
+}

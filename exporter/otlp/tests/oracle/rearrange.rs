@@ -1,0 +1,125 @@
+//! Bytes that mean the same and look different: unknown fields, fields in another order, numbers that are not packed.
+
+use pulsetrain_otlp::{
+    Signal,
+    descriptor::{Kind, MessageDescriptor},
+    view::{LogsData, Message, MetricsData, TracesData},
+    wire::{Field, Reader, Value},
+    write::Buffer,
+};
+
+/// Field numbers that OTLP does not have.
+const UNKNOWN: u32 = 1000;
+
+/// What is changed about every message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Change {
+    /// Fields that nobody knows stand between the others.
+    UnknownFields,
+    /// The elements of lists are scattered among the other fields.
+    Scattered,
+    /// Numbers stand one by one, each with its tag.
+    Unpacked,
+    /// Single fields stand twice, the first time with another value.
+    SaidTwice,
+}
+
+pub(crate) fn rearrange(signal: Signal, bytes: &[u8], change: Change) -> Vec<u8> {
+    let table = match signal {
+        Signal::Traces => TracesData::descriptor(),
+        Signal::Metrics => MetricsData::descriptor(),
+        Signal::Logs => LogsData::descriptor(),
+    };
+    message(table, bytes, change)
+}
+
+fn message(table: &'static MessageDescriptor, bytes: &[u8], change: Change) -> Vec<u8> {
+    let mut fields: Vec<Field<'_>> = Reader::new(bytes).map(Result::unwrap).collect();
+    if change == Change::Scattered {
+        fields = scattered(&fields);
+    }
+    let mut out = Buffer::default();
+    for field in fields {
+        let (_, row) = table.by_number(field.number).unwrap();
+        let is_single_number = !row.explicit && !row.kind.is_repeated();
+        match change {
+            Change::UnknownFields => unknown_fields(&mut out),
+            Change::SaidTwice if is_single_number => other_value(&mut out, field),
+            _ => {}
+        }
+        match (row.kind, field.value) {
+            (Kind::One(inner) | Kind::Many(inner), Value::Bytes(bytes)) => {
+                out.delimited(field.number, &message(inner(), bytes, change));
+            }
+            (kind, Value::Bytes(bytes))
+                if change == Change::Unpacked && kind.unpacked_wire_type().is_some() =>
+            {
+                unpack(&mut out, field.number, kind, bytes);
+            }
+            (_, value) => write(&mut out, field.number, value),
+        }
+    }
+    out.into_vec()
+}
+
+/// One occurrence of each field in turn; the order within a field stays.
+fn scattered<'a>(fields: &[Field<'a>]) -> Vec<Field<'a>> {
+    let mut numbered: Vec<(usize, Field<'a>)> = fields
+        .iter()
+        .enumerate()
+        .map(|(index, field)| {
+            (
+                fields[..index]
+                    .iter()
+                    .filter(|other| other.number == field.number)
+                    .count(),
+                *field,
+            )
+        })
+        .collect();
+    numbered.sort_by_key(|(turn, _)| *turn);
+    numbered.into_iter().map(|(_, field)| field).collect()
+}
+
+fn unknown_fields(out: &mut Buffer) {
+    out.uint(UNKNOWN, u64::MAX);
+    out.fixed64(UNKNOWN + 1, 7);
+    out.delimited(UNKNOWN + 2, b"unknown");
+    out.fixed32(UNKNOWN + 3, 7);
+}
+
+fn other_value(out: &mut Buffer, field: Field<'_>) {
+    match field.value {
+        Value::Bytes(_) => out.delimited(field.number, b"other"),
+        Value::Varint(value) => out.uint(field.number, !value & 0xff),
+        Value::Fixed64(value) => out.fixed64(field.number, !value),
+        Value::Fixed32(value) => out.fixed32(field.number, !value),
+    }
+}
+
+fn unpack(out: &mut Buffer, number: u32, kind: Kind, bytes: &[u8]) {
+    if matches!(kind, Kind::PackedUint64) {
+        // A message of fields 0 to n would need tags; a varint is read by giving it one.
+        let mut rest = bytes;
+        while !rest.is_empty() {
+            let end = rest.iter().position(|byte| byte & 0x80 == 0).unwrap() + 1;
+            let tagged = [&[0x08], &rest[..end]].concat();
+            let field = Reader::new(&tagged).next().unwrap().unwrap();
+            write(out, number, field.value);
+            rest = &rest[end..];
+        }
+        return;
+    }
+    for chunk in bytes.as_chunks::<8>().0 {
+        out.fixed64(number, u64::from_le_bytes(*chunk));
+    }
+}
+
+fn write(out: &mut Buffer, number: u32, value: Value<'_>) {
+    match value {
+        Value::Varint(value) => out.uint(number, value),
+        Value::Fixed64(value) => out.fixed64(number, value),
+        Value::Bytes(value) => out.delimited(number, value),
+        Value::Fixed32(value) => out.fixed32(number, value),
+    }
+}
