@@ -2,7 +2,7 @@
 //!
 //! What goes wrong later is a `Delivery`. No message here ever repeats a header value or credentials.
 
-use std::{io, path::PathBuf};
+use std::{io, net::SocketAddr, path::PathBuf};
 
 /// Why a sink could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -89,5 +89,13 @@ pub enum SinkError {
     NoAuthorities {
         /// The endpoint.
         endpoint: String,
+    },
+    /// The port of a page could not be opened.
+    #[error("cannot listen on {address}: {source}; is another program using the port? choose another with listen")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// What the system said.
+        source: io::Error,
     },
 }

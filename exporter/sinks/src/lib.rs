@@ -1,4 +1,4 @@
-//! Where telemetry goes to: files and OTLP endpoints.
+//! Where telemetry goes to: files, OTLP endpoints, and a page for Prometheus.
 //!
 //! A sink takes batches of OTLP bytes as they are and says how each delivery went. It never waits to try again and never
 //! counts: that is the pipeline's part. Nothing here knows a metric or a span by name.
@@ -6,7 +6,12 @@
 mod error;
 mod file;
 mod otlp;
+mod prometheus;
 
 pub use error::SinkError;
 pub use file::{FileFormat, FileSink};
 pub use otlp::{Compression, Identity, NamedFile, OtlpConfig, OtlpSink, Protocol, SignalConfig, TlsFiles};
+pub use prometheus::{
+    ExtraFamilies, ExtraFamily, ExtraKind, ExtraMetric, ExtraValue, PrometheusConfig, PrometheusCounts,
+    PrometheusServer, PrometheusSink, PrometheusStore, Refusal, Translation,
+};

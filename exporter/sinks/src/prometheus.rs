@@ -1,0 +1,16 @@
+//! The Prometheus endpoint: the last value of every series, for a Prometheus that comes to fetch it.
+//!
+//! `sink` walks each batch and puts its points into `store`; `server` answers a scrape with a page that `render` writes from
+//! the store piece by piece, in the format that `accept` read from the request. `extra` adds families of other origin.
+
+mod config;
+mod extra;
+mod server;
+mod sink;
+mod store;
+
+pub use config::{PrometheusConfig, Translation};
+pub use extra::{ExtraFamilies, ExtraFamily, ExtraKind, ExtraMetric, ExtraValue};
+pub use server::PrometheusServer;
+pub use sink::PrometheusSink;
+pub use store::{PrometheusCounts, PrometheusStore, Refusal};

@@ -1,0 +1,99 @@
+//! What can be set of the Prometheus endpoint.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    time::Duration,
+};
+
+use crate::SinkError;
+
+/// The settings of the Prometheus endpoint; the default is what most want.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PrometheusConfig {
+    /// Where the endpoint listens. Default `127.0.0.1:9464`, the port that OpenTelemetry reserves for it.
+    pub listen: SocketAddr,
+    /// Allows a `listen` that other machines can reach. Default false: everybody who can connect reads every metric.
+    pub allow_remote: bool,
+    /// The path of the page. Default `/metrics`.
+    pub path: String,
+    /// The resource attributes that become labels of every series; all others are in `target_info` only.
+    /// Default `train.run.id`, `train.run.name`, `service.instance.id`, `host.name`, `train.rank`.
+    pub resource_labels: Vec<String>,
+    /// Whether every series carries the labels `otel_scope_name`, `otel_scope_version` and `otel_scope_schema_url`.
+    /// Default false, as in Prometheus' own OTLP receiver.
+    pub scope_labels: bool,
+    /// The most series at one time; points of further series are refused and counted. A histogram with all its buckets is
+    /// one series. Default 200,000, some 60 MB.
+    pub series_limit: usize,
+    /// How long a resource (a run, a rank) may send nothing before all its series end. Default 10 minutes: longer than a
+    /// checkpoint takes. A series of a resource that goes on sending stays until the resource ends it.
+    pub stale_after: Duration,
+    /// How names become Prometheus names. Default [`Translation::UnderscoreEscapingWithSuffixes`].
+    pub translation: Translation,
+}
+
+/// How names become Prometheus names: OpenTelemetry's `translation_strategy`.
+///
+/// What a client cannot read is escaped by the scheme that it asks for, or with underscores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Translation {
+    /// `gpu.power` in watts is `gpu_power_watts`, as Prometheus and the Collector name it by default.
+    #[default]
+    UnderscoreEscapingWithSuffixes,
+    /// `gpu.power` in watts is `gpu_power`.
+    UnderscoreEscapingWithoutSuffixes,
+    /// `gpu.power` in watts is `gpu.power_watts`.
+    NoUtf8EscapingWithSuffixes,
+    /// `gpu.power` is `gpu.power`.
+    NoTranslation,
+}
+
+impl Default for PrometheusConfig {
+    fn default() -> Self {
+        let labels = [
+            "train.run.id",
+            "train.run.name",
+            "service.instance.id",
+            "host.name",
+            "train.rank",
+        ];
+        Self {
+            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9464),
+            allow_remote: false,
+            path: "/metrics".to_owned(),
+            resource_labels: labels.map(str::to_owned).to_vec(),
+            scope_labels: false,
+            series_limit: 200_000,
+            stale_after: Duration::from_secs(600),
+            translation: Translation::default(),
+        }
+    }
+}
+
+impl PrometheusConfig {
+    /// Says what cannot be used, before anything is opened.
+    pub fn check(&self) -> Result<(), SinkError> {
+        if !self.path.starts_with('/') || self.path.contains(['?', '#', ' ']) {
+            return Err(SinkError::Setting {
+                name: "path".to_owned(),
+                value: self.path.clone(),
+                expected: "give a path that starts with a slash, such as /metrics",
+            });
+        }
+        if !self.listen.ip().is_loopback() && !self.allow_remote {
+            return Err(SinkError::Setting {
+                name: "listen".to_owned(),
+                value: self.listen.to_string(),
+                expected: "other machines could read every metric: listen on 127.0.0.1, or allow it with allow_remote",
+            });
+        }
+        Ok(())
+    }
+}
+
+impl Translation {
+    /// Whether names keep characters that are not legal in Prometheus before version 3.
+    pub(crate) fn keeps_utf8(self) -> bool {
+        matches!(self, Self::NoUtf8EscapingWithSuffixes | Self::NoTranslation)
+    }
+}
