@@ -1,14 +1,19 @@
 //! The one thing that travels through the pipeline: OTLP bytes with their signal.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use pulsetrain_otlp::Signal;
 
-/// OTLP protobuf bytes (`TracesData`, `MetricsData` or `LogsData`) of one signal; a clone shares the bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+use crate::Receipt;
+
+/// OTLP protobuf bytes (`TracesData`, `MetricsData` or `LogsData`) of one signal; a clone shares the bytes and the receipt.
+#[derive(Clone, Debug)]
 pub struct Batch {
     signal: Signal,
     items: u32,
     bytes: Bytes,
+    receipt: Option<Arc<Receipt>>,
 }
 
 impl Batch {
@@ -18,6 +23,16 @@ impl Batch {
             signal,
             items,
             bytes: bytes.into(),
+            receipt: None,
+        }
+    }
+
+    /// The same batch, watched over by a receipt, which may watch over others too.
+    #[must_use]
+    pub fn with_receipt(self, receipt: Arc<Receipt>) -> Self {
+        Self {
+            receipt: Some(receipt),
+            ..self
         }
     }
 
@@ -35,4 +50,24 @@ impl Batch {
     pub fn bytes(&self) -> &Bytes {
         &self.bytes
     }
+
+    /// Tells the receipt, where there is one, where an output that can be cut back ends after this batch, in bytes.
+    pub fn note_output_end(&self, output: &str, end: u64) {
+        if let Some(receipt) = &self.receipt {
+            receipt.output_ends(output, end);
+        }
+    }
+
+    pub(crate) fn receipt(&self) -> Option<Arc<Receipt>> {
+        self.receipt.clone()
+    }
 }
+
+/// Batches are equal when they carry the same; who watches over them does not matter.
+impl PartialEq for Batch {
+    fn eq(&self, other: &Self) -> bool {
+        (self.signal, self.items, &self.bytes) == (other.signal, other.items, &other.bytes)
+    }
+}
+
+impl Eq for Batch {}

@@ -6,6 +6,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{DropReason, Dropped, SinkCounts, message};
+use crate::Receipt;
 
 /// The counts of one sink. One short lock a batch, so that every picture of it is of one moment.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub(crate) struct Account {
 pub(crate) struct Ticket {
     account: Arc<Account>,
     items: u64,
+    /// Held until the items are settled.
+    receipt: Option<Arc<Receipt>>,
 }
 
 #[derive(Debug, Default)]
@@ -60,6 +63,7 @@ impl Account {
         Ticket {
             account: Arc::clone(self),
             items,
+            receipt: None,
         }
     }
 
@@ -95,6 +99,12 @@ impl Account {
 }
 
 impl Ticket {
+    /// The same ticket, which tells `receipt` what becomes of the items.
+    pub(crate) fn with_receipt(mut self, receipt: Option<Arc<Receipt>>) -> Self {
+        self.receipt = receipt;
+        self
+    }
+
     /// All items arrived but for `rejected`, which are lost.
     pub(crate) fn deliver_except(mut self, rejected: u64, message: &str) {
         let items = std::mem::take(&mut self.items);
@@ -115,6 +125,10 @@ impl Ticket {
         let mut books = self.account.books();
         books.queued -= items;
         books.lose(reason, items, message);
+        drop(books);
+        if let Some(receipt) = self.receipt.take().filter(|_| reason.is_of_the_end()) {
+            receipt.cut_off();
+        }
     }
 }
 

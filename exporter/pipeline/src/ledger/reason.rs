@@ -56,6 +56,11 @@ impl DropReason {
             Self::Abandoned => "abandoned",
         }
     }
+
+    /// Whether only the end of the pipeline kept the items from their sink: to send them again would make sense.
+    pub(crate) fn is_of_the_end(self) -> bool {
+        matches!(self, Self::Closed | Self::DrainDeadline | Self::Abandoned)
+    }
 }
 
 impl std::fmt::Display for DropReason {

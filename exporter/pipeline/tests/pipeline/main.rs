@@ -6,6 +6,7 @@ mod drain;
 mod fake_sink;
 mod law;
 mod neighbours;
+mod receipts;
 mod retry;
 mod scenario;
 mod sources;

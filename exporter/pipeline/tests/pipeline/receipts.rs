@@ -1,0 +1,160 @@
+//! Receipts: settled when every sink is done with a batch, and honest about why.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use pulsetrain_pipeline::{
+    Batch, BoxFuture, Delivery, Pipeline, PipelineConfig, QueueConfig, Receipt, Settlement, Sink,
+};
+
+use crate::fake_sink::{Answer, FakeSink, Move, batch};
+
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3600);
+const UNPOISONED: &str = "nothing panics while it holds the lock";
+
+/// How a receipt was settled, if it was.
+#[derive(Clone, Default)]
+struct Seen(Arc<Mutex<Option<Settlement>>>);
+
+impl Seen {
+    fn receipt(&self) -> Arc<Receipt> {
+        let seen = Arc::clone(&self.0);
+        Arc::new(Receipt::new(move |settlement| {
+            let before = seen.lock().expect(UNPOISONED).replace(settlement);
+            assert_eq!(before, None, "a receipt is settled once");
+        }))
+    }
+
+    fn settlement(&self) -> Option<Settlement> {
+        self.0.lock().expect(UNPOISONED).clone()
+    }
+
+    fn is_cut_off(&self) -> Option<bool> {
+        self.settlement().map(|settlement| settlement.is_cut_off)
+    }
+}
+
+fn taking(name: &str, time: Duration) -> Box<dyn Sink> {
+    FakeSink::scripted(name, [Answer::Take.after(time)]).0
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_slowest_sink_settles_the_receipt() {
+    let (pipeline, door) = Pipeline::builder()
+        .sink(taking("fast", SECOND))
+        .sink(taking("slow", 3 * SECOND))
+        .start();
+    let seen = Seen::default();
+    door.offer(batch(1, 5, 10).with_receipt(seen.receipt())).unwrap();
+    tokio::time::sleep(2 * SECOND).await;
+    assert_eq!(pipeline.ledger().snapshot()[0].delivered, 5);
+    assert_eq!(seen.is_cut_off(), None);
+    tokio::time::sleep(2 * SECOND).await;
+    assert_eq!(seen.is_cut_off(), Some(false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_receipt_waits_for_all_its_batches() {
+    let (_pipeline, door) = Pipeline::builder().sink(taking("slow", SECOND)).start();
+    let seen = Seen::default();
+    let receipt = seen.receipt();
+    for id in 0..3 {
+        door.offer(batch(id, 1, 10).with_receipt(Arc::clone(&receipt)))
+            .unwrap();
+    }
+    drop(receipt);
+    tokio::time::sleep(2 * SECOND + SECOND / 2).await;
+    assert_eq!(seen.is_cut_off(), None, "the third is still on its way");
+    tokio::time::sleep(SECOND).await;
+    assert_eq!(seen.is_cut_off(), Some(false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_sink_will_never_take_is_settled_for_good() {
+    let one_batch = QueueConfig {
+        max_batches: 1,
+        max_bytes: 1000,
+    };
+    let config = PipelineConfig {
+        queue: one_batch,
+        ..PipelineConfig::default()
+    };
+    let refusing = Move {
+        takes: SECOND,
+        answer: Answer::Refuse,
+    };
+    let (pipeline, door) = Pipeline::builder()
+        .config(config)
+        .sink(FakeSink::scripted("refuses", [refusing]).0)
+        .start();
+    let (refused, no_room) = (Seen::default(), Seen::default());
+    door.offer(batch(1, 1, 10).with_receipt(refused.receipt()))
+        .unwrap();
+    door.offer(batch(2, 1, 10).with_receipt(no_room.receipt()))
+        .unwrap();
+    assert_eq!(no_room.is_cut_off(), Some(false));
+    pipeline.drain(HOUR).await;
+    assert_eq!(refused.is_cut_off(), Some(false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_only_the_end_of_the_pipeline_lost_is_told_apart() {
+    let (pipeline, door) = Pipeline::builder().sink(taking("slow", HOUR)).start();
+    let (in_delivery, waiting, too_late) = (Seen::default(), Seen::default(), Seen::default());
+    door.offer(batch(1, 1, 10).with_receipt(in_delivery.receipt()))
+        .unwrap();
+    door.offer(batch(2, 1, 10).with_receipt(waiting.receipt()))
+        .unwrap();
+    pipeline.drain(SECOND).await;
+    door.offer(batch(3, 1, 10).with_receipt(too_late.receipt()))
+        .unwrap_err();
+    for seen in [in_delivery, waiting, too_late] {
+        assert_eq!(seen.is_cut_off(), Some(true));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pipeline_that_is_dropped_has_cut_off_what_was_inside() {
+    let (pipeline, door) = Pipeline::builder().sink(taking("slow", HOUR)).start();
+    let seen = Seen::default();
+    door.offer(batch(1, 1, 10).with_receipt(seen.receipt())).unwrap();
+    drop(pipeline);
+    while seen.settlement().is_none() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(seen.is_cut_off(), Some(true));
+}
+
+/// An output that grows by each batch and says so.
+struct Growing(u64);
+
+impl Sink for Growing {
+    fn name(&self) -> &str {
+        "growing"
+    }
+
+    fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
+        self.0 += batch.bytes().len() as u64;
+        batch.note_output_end("out", self.0);
+        Box::pin(async { Delivery::Delivered })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_receipt_says_where_outputs_ended_after_its_batches() {
+    let (pipeline, door) = Pipeline::builder().sink(Box::new(Growing(0))).start();
+    let seen = [Seen::default(), Seen::default()];
+    for (id, seen) in (0..).zip(&seen) {
+        door.offer(batch(id, 1, 10).with_receipt(seen.receipt())).unwrap();
+    }
+    pipeline.drain(HOUR).await;
+    let ends = seen.map(|seen| seen.settlement().unwrap().output_ends);
+    assert_eq!(
+        ends,
+        [10, 20].map(|end| BTreeMap::from([("out".to_owned(), end)]))
+    );
+}
