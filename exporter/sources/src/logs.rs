@@ -48,6 +48,17 @@ pub struct Window<'a> {
     pub start: crate::Place,
     /// Whether no byte will follow them.
     pub is_last: bool,
+    /// The time of what says no time of its own.
+    pub time: ReadTime,
+}
+
+/// When bytes were read, for what says no time of its own and for dates without a year.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ReadTime {
+    /// Nanoseconds since 1970: the moment of reading; of a file that was finished before, `--start-time` or its last change.
+    pub unix_nanos: u64,
+    /// Whether the bytes were read as they were written, so that the time is that of the line and not only near it.
+    pub is_live: bool,
 }
 
 impl Window<'_> {
@@ -95,16 +106,32 @@ pub fn format_names() -> String {
 /// The format whose signs the first bytes of an input bear, with the sign.
 ///
 /// # Errors
-/// [`SourceError::UnknownFormat`] where there is none.
+/// [`SourceError::UnknownFormat`] where there is none, [`SourceError::Compressed`] where that is why.
 pub fn recognise(input: &str, head: &[u8]) -> Result<(&'static LogFormat, &'static str), SourceError> {
     let recognised = FORMATS
         .iter()
         .find_map(|format| (format.recognise)(head).map(|sign| (format, sign)));
-    recognised.ok_or_else(|| SourceError::UnknownFormat {
-        name: input.to_owned(),
-        formats: format_names(),
-    })
+    let name = || input.to_owned();
+    recognised.ok_or_else(
+        || match COMPRESSED.iter().find(|(magic, _)| head.starts_with(magic)) {
+            Some((_, program)) => SourceError::Compressed {
+                name: name(),
+                program,
+            },
+            None => SourceError::UnknownFormat {
+                name: name(),
+                formats: format_names(),
+            },
+        },
+    )
 }
+
+/// What compressed files begin with, and what decompresses them.
+const COMPRESSED: [(&[u8], &str); 3] = [
+    (b"\x1f\x8b", "gzip"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"\xfd7zXZ", "xz"),
+];
 
 /// Every parser on a whole input that it may not have been made for; for fuzzing.
 #[doc(hidden)]
@@ -115,6 +142,7 @@ pub fn parse_with_every_format(bytes: &[u8]) {
             bytes,
             start: crate::Place { offset: 0, line: 1 },
             is_last: true,
+            time: ReadTime::default(),
         };
         (format.recognise)(bytes);
         (format.identify)(bytes);

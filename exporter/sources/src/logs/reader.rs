@@ -1,6 +1,6 @@
 //! Drives a parser over an input: windows of bounded size, and what cannot be parsed within them is skipped and said.
 
-use super::{LogFormat, LogParser, Window};
+use super::{LogFormat, LogParser, ReadTime, Window};
 use crate::{Place, Recorder, SkipReason};
 
 /// How much of an input is held at once.
@@ -24,6 +24,7 @@ pub struct LogReader {
     parser: Box<dyn LogParser>,
     unread: Vec<u8>,
     start: Place,
+    time: ReadTime,
     limits: ReadLimits,
 }
 
@@ -35,6 +36,7 @@ impl LogReader {
             parser: (format.parser)(),
             unread: Vec::new(),
             start,
+            time: ReadTime::default(),
             limits,
         }
     }
@@ -42,6 +44,11 @@ impl LogReader {
     /// Where the first byte that is not done with stands.
     pub fn position(&self) -> Place {
         self.start
+    }
+
+    /// Says when the bytes that follow are read.
+    pub fn set_time(&mut self, time: ReadTime) {
+        self.time = time;
     }
 
     /// Takes the next bytes of the input and records what they complete.
@@ -64,6 +71,7 @@ impl LogReader {
             bytes: &self.unread,
             start: self.start,
             is_last,
+            time: self.time,
         };
         let done = self.parser.parse(window, recorder);
         self.start = window.place(done);
@@ -79,6 +87,7 @@ impl LogReader {
             bytes: &self.unread,
             start: self.start,
             is_last: false,
+            time: self.time,
         };
         let dropped = self.unread.len().saturating_sub(KEPT);
         self.start = window.place(dropped);

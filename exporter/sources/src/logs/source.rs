@@ -1,7 +1,7 @@
 //! A log as a source of the pipeline: opens the input, finds out its format and its run, and sends what the parser records.
 
 use std::{
-    fs::File,
+    fs::{File, Metadata},
     io::{self, Read},
     path::PathBuf,
     sync::{
@@ -10,13 +10,13 @@ use std::{
         mpsc::{self, RecvTimeoutError},
     },
     thread,
-    time::Duration,
+    time::{Duration, UNIX_EPOCH},
 };
 
 use pulsetrain_otlp::write::Encoded;
-use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop};
+use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop, clock};
 
-use super::{Identity, LogFormat, LogReader, ReadLimits, recognise};
+use super::{Identity, LogFormat, LogReader, ReadLimits, ReadTime, recognise};
 use crate::{Counts, Recorder, Run, Skipped, SourceError, ids};
 
 /// Where a log is read from.
@@ -47,6 +47,14 @@ impl LogInput {
             return Err(SourceError::open(path, io::ErrorKind::IsADirectory.into()));
         }
         Ok(Box::new(file))
+    }
+
+    /// When a finished file was written last; nothing of an input that is still being written.
+    fn last_change(&self) -> Option<u64> {
+        let Self::Path(path) = self else { return None };
+        let metadata = path.metadata().ok().filter(Metadata::is_file)?;
+        let changed = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
+        u64::try_from(changed.as_nanos()).ok()
     }
 }
 
@@ -160,7 +168,10 @@ fn import(
         ..ImportReport::default()
     };
     let mut chunks = match input.open() {
-        Ok(opened) => Chunks::new(report.input.clone(), opened, stop.clone()),
+        Ok(opened) => Chunks {
+            known_time: options.start_unix_nanos.or_else(|| input.last_change()),
+            ..Chunks::new(report.input.clone(), opened, stop.clone())
+        },
         Err(error) => {
             return ImportReport {
                 error: Some(error),
@@ -209,8 +220,10 @@ fn read(
         closed |= send(door, encoded).is_err();
     });
     let mut reader = LogReader::new(format, ReadLimits::default());
+    reader.set_time(chunks.read_time());
     reader.push(head, &mut recorder);
     loop {
+        reader.set_time(chunks.read_time());
         match chunks.next() {
             Next::Bytes(chunk) => reader.push(&chunk, &mut recorder),
             Next::Idle => recorder.flush(),
@@ -261,6 +274,8 @@ struct Chunks {
     received: mpsc::Receiver<io::Result<Vec<u8>>>,
     offset: u64,
     error: Option<SourceError>,
+    /// The time near which everything was written, where that is not now.
+    known_time: Option<u64>,
 }
 
 /// What there is to read.
@@ -296,6 +311,7 @@ impl Chunks {
             received,
             offset: 0,
             error: None,
+            known_time: None,
         }
     }
 
@@ -312,6 +328,15 @@ impl Chunks {
             }
         }
         head
+    }
+
+    fn read_time(&self) -> ReadTime {
+        ReadTime {
+            unix_nanos: self
+                .known_time
+                .unwrap_or_else(|| clock::unix_now().as_nanos() as u64),
+            is_live: self.known_time.is_none(),
+        }
     }
 
     fn next(&mut self) -> Next {
