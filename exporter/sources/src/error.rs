@@ -34,6 +34,14 @@ pub enum SourceError {
         /// The names of all formats.
         formats: String,
     },
+    /// The input is compressed.
+    #[error("{name} is compressed; give it decompressed: {program} -dc {name} | pulsetrain import -")]
+    Compressed {
+        /// The input.
+        name: String,
+        /// What decompresses it.
+        program: &'static str,
+    },
     /// Nothing is in the input.
     #[error("{name} is empty; if the run has only just started, try again when it has logged its first step")]
     Empty {
