@@ -23,6 +23,6 @@ pub use items::Items;
 pub use judge::Judge;
 pub use ports::free_port;
 pub use process::Process;
-pub use pulsetrain::{Finished, Import};
+pub use pulsetrain::{Finished, Import, semconv};
 pub use surogate_log::{Points, Record, SurogateLog};
 pub use wait::wait_until;

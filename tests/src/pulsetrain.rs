@@ -12,18 +12,20 @@ use std::{
 
 use serde_json::Value;
 
-/// One `pulsetrain import ... --json`, to be run.
+/// One `pulsetrain import`, to be run.
 #[derive(Debug)]
 pub struct Import(Command);
 
 impl Import {
-    /// An import of `path`, with no `OTEL_*` variable of the caller's.
+    /// An import of `path`, with no `OTEL_*` variable of the caller's, that ends with a summary in JSON.
     pub fn of(path: impl AsRef<OsStr>) -> Self {
-        let mut command = Command::new(program());
-        for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("OTEL_")) {
-            command.env_remove(name);
-        }
-        command.args(["import", "--json"]).arg(path).stdin(Stdio::null());
+        Self::for_people(path).arg("--json")
+    }
+
+    /// An import of `path` that ends with a summary in words.
+    pub fn for_people(path: impl AsRef<OsStr>) -> Self {
+        let mut command = command(["import"]);
+        command.arg(path);
         Self(command)
     }
 
@@ -128,6 +130,22 @@ impl Finished {
         let last = self.stderr.lines().last().expect("an import ends with a summary");
         serde_json::from_str(last).unwrap_or_else(|error| panic!("no summary, {error}:\n{}", self.stderr))
     }
+}
+
+/// Runs `pulsetrain semconv` with further arguments.
+pub fn semconv<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Finished {
+    let mut command = command(["semconv"]);
+    Finished::new(command.args(args).output().expect("pulsetrain can be started"))
+}
+
+/// `pulsetrain` without standard input and without a variable that configures OpenTelemetry.
+fn command<const N: usize>(args: [&str; N]) -> Command {
+    let mut command = Command::new(program());
+    for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("OTEL_")) {
+        command.env_remove(name);
+    }
+    command.args(args).stdin(Stdio::null());
+    command
 }
 
 /// The binary as a user gets it: built by itself, so that it has its own features and not those of the tests' crates.

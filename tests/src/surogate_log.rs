@@ -24,6 +24,7 @@ const GAUGES: &[(&str, &str, &str, f64)] = &[
     ("step", "loss", "train.loss", 1.0),
     ("step", "norm", "train.grad_norm", 1.0),
     ("step", "lr", "train.learning_rate", 1.0),
+    ("eval", "epoch", "train.epoch", 1.0),
     ("eval", "loss", "eval.loss", 1.0),
     ("gpu", "clock", "gpu.clock.frequency", 1e6),
     ("gpu", "max_clock", "gpu.clock.limit", 1e6),

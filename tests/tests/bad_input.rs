@@ -1,0 +1,170 @@
+//! Bad input is an answer: a clear message with what to do, the exit code of the command's help, no panic.
+
+use std::{
+    fs,
+    fs::Permissions,
+    os::unix::{
+        fs::{MetadataExt, PermissionsExt},
+        process::CommandExt,
+    },
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use pulsetrain_tests::{Finished, Import, Items, corpus};
+use tempfile::TempDir;
+
+const STEP: &str = r#"{"log": "step", "time": "2026-11-21 00:18:40.989663449", "step": 7, "epoch": 0.5, "step_tokens": 16384, "duration_ms": 123, "norm": 1.5, "loss": 2.5, "lr": 2e-05}"#;
+
+#[test]
+fn garbage_is_told_from_a_log() {
+    let folder = folder();
+    // Every byte value, in an order in which no text is.
+    let garbage: Vec<u8> = (0..100_000_u32)
+        .map(|n| (n.wrapping_mul(2_654_435_761) >> 13) as u8)
+        .collect();
+    let finished = import(&file(&folder, "garbage", &garbage)).run().expect_code(1);
+    finished.expect_words(&["garbage", "--format"]);
+}
+
+#[test]
+fn garbage_that_is_called_a_log_is_skipped_and_counted() {
+    let folder = folder();
+    let finished = import(&file(&folder, "garbage", &[0xff; 10_000]))
+        .arg("--format")
+        .arg("surogate")
+        .run();
+    let finished = finished.expect_code(1);
+    assert!(finished.total("skipped") > 0, "{}", finished.stderr);
+}
+
+#[test]
+fn an_empty_file_is_named() {
+    let folder = folder();
+    import(&file(&folder, "empty.json", b""))
+        .run()
+        .expect_code(1)
+        .expect_words(&["empty.json", "empty"]);
+}
+
+#[test]
+fn a_directory_is_named_with_what_to_do() {
+    let folder = folder();
+    import(folder.path())
+        .run()
+        .expect_code(1)
+        .expect_words(&["is a directory", "file"]);
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let folder = folder();
+    import(&folder.path().join("absent.json"))
+        .run()
+        .expect_code(1)
+        .expect_words(&["absent.json", "No such file"]);
+}
+
+#[test]
+fn a_compressed_log_is_told_with_what_to_do() {
+    let folder = folder();
+    import(&file(
+        &folder,
+        "training.json.gz",
+        b"\x1f\x8b\x08\x00\x00\x00\x00\x00",
+    ))
+    .run()
+    .expect_code(1)
+    .expect_words(&["training.json.gz", "gzip -dc"]);
+}
+
+#[test]
+fn the_good_one_of_two_inputs_is_imported() {
+    let folder = folder();
+    let out = folder.path().join("out.jsonl");
+    let finished = Import::of(folder.path().join("absent.json"))
+        .arg(corpus("surogate/training_dense.json"))
+        .to(&out)
+        .run()
+        .expect_code(1);
+    finished.expect_words(&["absent.json", "No such file"]);
+    assert_eq!(Items::read(&out).values("train.loss").len(), 30);
+}
+
+#[test]
+fn a_target_that_is_none_is_a_usage_error() {
+    Import::of(corpus("surogate/training_dense.json"))
+        .to("out.csv")
+        .run()
+        .expect_code(2)
+        .expect_words(&[".jsonl"]);
+}
+
+#[test]
+fn a_file_that_may_not_be_read_is_named() {
+    let folder = folder_for_all();
+    let log = file(&folder, "secret.json", b"[\n]\n");
+    fs::set_permissions(&log, Permissions::from_mode(0o000)).expect("permissions can be set");
+    let finished = as_nobody(import(&log), &folder);
+    finished
+        .expect_code(1)
+        .expect_words(&["secret.json", "Permission denied"]);
+}
+
+#[test]
+fn a_broken_record_costs_only_itself() {
+    let folder = folder();
+    let log = format!("[\n  {STEP},\n  {{\"log\": \"info\", \"message\": \"say \"hi\"\n,\n  {STEP}\n]\n");
+    let out = folder.path().join("out.jsonl");
+    let finished = Import::of(file(&folder, "training.json", log.as_bytes()))
+        .to(&out)
+        .run()
+        .expect_code(1);
+    assert_eq!(finished.total("skipped"), 1, "{}", finished.stderr);
+    assert_eq!(Items::read(&out).values("train.loss").len(), 2);
+}
+
+/// What the input reads is of no interest where only the message is.
+fn import(path: &Path) -> Import {
+    Import::of(path).to("-")
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("a temporary folder can be made")
+}
+
+fn folder_for_all() -> TempDir {
+    let permissions = Permissions::from_mode(0o755);
+    tempfile::Builder::new()
+        .permissions(permissions)
+        .tempdir()
+        .expect("a temporary folder can be made")
+}
+
+fn file(folder: &TempDir, name: &str, contents: &[u8]) -> PathBuf {
+    let path = folder.path().join(name);
+    fs::write(&path, contents).expect("a temporary file can be written");
+    path
+}
+
+/// Runs the import without root's right to read everything: as the user `nobody`, from a copy that `nobody` may run.
+fn as_nobody(import: Import, folder: &TempDir) -> Finished {
+    const NOBODY: u32 = 65_534;
+    let command = import.into_command();
+    let program = folder.path().join("pulsetrain");
+    // By a process of its own: while this one has the copy open for writing, no thread of it could start the copy.
+    let copied = Command::new("cp")
+        .arg(command.get_program())
+        .arg(&program)
+        .status();
+    assert!(
+        copied.is_ok_and(|status| status.success()),
+        "the program can be copied"
+    );
+    let mut copy = Command::new(program);
+    copy.args(command.get_args());
+    if fs::metadata("/proc/self").expect("Linux has /proc").uid() == 0 {
+        copy.uid(NOBODY);
+    }
+    Finished::new(copy.output().expect("pulsetrain can be started"))
+}

@@ -1,0 +1,167 @@
+//! A Surogate log arrives in a real Collector, every item of it: what the Collector writes is what our own file has.
+
+use std::path::Path;
+
+use pulsetrain_tests::{Certificates, Collector, Import, Items, Judge, corpus};
+use tempfile::TempDir;
+
+const LOGS: [&str; 2] = ["surogate/training_dense.json", "surogate/training_moe.json"];
+
+#[test]
+fn every_item_arrives_over_grpc() {
+    arrives(|collector| format!("grpc://{}", collector.grpc()), &[]);
+}
+
+#[test]
+fn every_item_arrives_over_grpc_with_gzip() {
+    arrives(
+        |collector| format!("grpc://{}", collector.grpc()),
+        &[("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")],
+    );
+}
+
+#[test]
+fn every_item_arrives_over_http_protobuf() {
+    arrives(http, &[("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")]);
+}
+
+#[test]
+fn every_item_arrives_over_http_protobuf_with_gzip() {
+    arrives(
+        http,
+        &[
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+            ("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip"),
+        ],
+    );
+}
+
+#[test]
+fn every_item_arrives_over_http_json() {
+    arrives(http, &[("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")]);
+}
+
+#[test]
+fn every_item_arrives_over_http_json_with_gzip() {
+    arrives(
+        http,
+        &[
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json"),
+            ("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip"),
+        ],
+    );
+}
+
+#[test]
+fn every_item_arrives_over_grpc_with_a_client_certificate() {
+    arrives_over_tls(|collector| format!("grpcs://{}", collector.grpc()));
+}
+
+#[test]
+fn every_item_arrives_over_https_with_a_client_certificate() {
+    arrives_over_tls(|collector| format!("https://{}", collector.http()));
+}
+
+#[test]
+fn nothing_arrives_without_a_client_certificate() {
+    let Some(program) = Judge::Collector.require_or_skip() else {
+        return;
+    };
+    let certificates = Certificates::generate();
+    let collector = Collector::start_with_tls(&program, &certificates);
+    let finished = Import::of(corpus(LOGS[0]))
+        .to(format!("https://{}", collector.http()))
+        .env("OTEL_EXPORTER_OTLP_CERTIFICATE", certificates.authority())
+        .env("OTEL_EXPORTER_OTLP_TIMEOUT", "2000")
+        .run()
+        .expect_code(1);
+    assert!(
+        finished.stderr.contains("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE"),
+        "{}",
+        finished.stderr
+    );
+    assert!(collector.stop().is_empty());
+}
+
+#[test]
+fn a_loss_that_is_not_a_number_arrives_as_one() {
+    let Some(program) = Judge::Collector.require_or_skip() else {
+        return;
+    };
+    let folder = folder();
+    let log = folder.path().join("training.json");
+    let record = r#"{"log": "step", "time": "2026-11-21 00:18:40.989663449", "step": 7, "epoch": 0.5, "step_tokens": 16384, "duration_ms": 123, "norm": "inf", "loss": "nan", "lr": 2e-05}"#;
+    std::fs::write(&log, format!("[\n  {record}\n]\n")).expect("a temporary file can be written");
+    for protocol in ["http/protobuf", "http/json"] {
+        let collector = Collector::start(&program);
+        let import = Import::of(&log)
+            .to(http(&collector))
+            .env("OTEL_EXPORTER_OTLP_PROTOCOL", protocol);
+        import.run().expect_code(0);
+        let received = collector.stop();
+        let [(time, loss)] = received.values("train.loss")[..] else {
+            panic!("one train.loss is expected")
+        };
+        assert!(loss.is_nan(), "{loss}");
+        assert_eq!(time % 1_000_000_000, 989_663_449);
+        assert_eq!(received.values("train.grad_norm")[0].1, f64::INFINITY);
+    }
+}
+
+fn arrives(url: impl Fn(&Collector) -> String, environment: &[(&str, &str)]) {
+    let Some(program) = Judge::Collector.require_or_skip() else {
+        return;
+    };
+    for log in LOGS {
+        let collector = Collector::start(&program);
+        let mut import = Import::of(corpus(log)).to(url(&collector));
+        for (name, value) in environment {
+            import = import.env(name, value);
+        }
+        compare(import, collector);
+    }
+}
+
+fn arrives_over_tls(url: impl Fn(&Collector) -> String) {
+    let Some(program) = Judge::Collector.require_or_skip() else {
+        return;
+    };
+    let certificates = Certificates::generate();
+    let (certificate, key) = certificates.client();
+    for log in LOGS {
+        let collector = Collector::start_with_tls(&program, &certificates);
+        let import = Import::of(corpus(log))
+            .to(url(&collector))
+            .env("OTEL_EXPORTER_OTLP_CERTIFICATE", certificates.authority())
+            .env("OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE", &certificate)
+            .env("OTEL_EXPORTER_OTLP_CLIENT_KEY", &key);
+        compare(import, collector);
+    }
+}
+
+/// Runs the import with a file beside its target; both must hold the same, and something.
+fn compare(import: Import, collector: Collector) {
+    let folder = folder();
+    let ours = folder.path().join("out.jsonl");
+    import.to(&ours).run().expect_code(0);
+    let ours = read(&ours);
+    collector.stop().assert_same(&ours);
+}
+
+fn read(path: &Path) -> Items {
+    let items = Items::read(path);
+    assert!(
+        items.len() > 300,
+        "a log of 30 steps has more than {} items",
+        items.len()
+    );
+    items
+}
+
+fn http(collector: &Collector) -> String {
+    format!("http://{}", collector.http())
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("a temporary folder can be made")
+}

@@ -1,0 +1,143 @@
+//! What the options of `import` do, and what it says at its end.
+
+use std::fs;
+
+use pulsetrain_tests::{Import, Items, SurogateLog, corpus};
+use serde_json::{Value, json};
+
+const LOG: &str = "surogate/training_dense.json";
+
+#[test]
+fn every_target_gets_everything() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let [one, other] = ["one.jsonl", "other.jsonl"].map(|name| folder.path().join(name));
+    let finished = Import::of(corpus(LOG)).to(&one).to(&other).run().expect_code(0);
+    let items = Items::read(&one);
+    assert!(!items.is_empty());
+    items.assert_same(&Items::read(&other));
+    assert_eq!(finished.summary()["delivered"], 2 * items.len());
+}
+
+#[test]
+fn the_json_summary_is_all_that_standard_error_has() {
+    let finished = Import::of(corpus(LOG)).to("-").run().expect_code(0);
+    assert_eq!(finished.stderr.lines().count(), 1);
+    let summary = finished.summary();
+    for field in ["records", "points", "spans", "events", "delivered"] {
+        assert!(summary[field].is_u64(), "{field} in {summary}");
+    }
+    for field in ["skipped", "dropped"] {
+        assert_eq!(summary[field], json!({}), "{field}");
+    }
+}
+
+#[test]
+fn the_last_line_for_people_is_the_summary() {
+    let finished = Import::for_people(corpus(LOG)).to("-").run().expect_code(0);
+    let (items, log) = (Items::parse(&finished.stdout), SurogateLog::read(&corpus(LOG)));
+    let [points, spans, events] = ["point", "span", "log"].map(|kind| items.of_kind(kind).len());
+    assert_eq!(
+        finished.stderr.lines().last(),
+        Some(&*format!(
+            "{} records: {points} points, {spans} spans, {events} events; skipped 0; delivered {}, dropped 0",
+            log.count(),
+            items.len()
+        ))
+    );
+}
+
+#[test]
+fn a_problem_is_told_to_people_with_its_place() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let log = folder.path().join("training.json");
+    let text = fs::read_to_string(corpus(LOG)).expect("the corpus can be read");
+    fs::write(&log, text.replacen(r#""loss": 4.23,"#, r#""loss": ?,"#, 1))
+        .expect("a temporary file can be written");
+    let finished = Import::for_people(&log).to("-").run().expect_code(1);
+    finished.expect_words(&[
+        "training.json:16: malformed record",
+        "skipped 1 (malformed_record 1)",
+    ]);
+    assert_eq!(Items::parse(&finished.stdout).values("train.loss").len(), 29);
+}
+
+#[test]
+fn run_id_and_run_name_are_on_every_resource() {
+    let items = import(&["--run-id=job-7", "--run-name=tuned"]);
+    for item in items.of_kind("point") {
+        assert_eq!(resource(item, "train.run.id"), Some("job-7"));
+        assert_eq!(resource(item, "train.run.name"), Some("tuned"));
+    }
+}
+
+#[test]
+fn without_options_the_log_names_its_run() {
+    for item in import(&[]).of_kind("span") {
+        assert_eq!(resource(item, "train.run.name"), Some("demo"));
+        assert_eq!(resource(item, "train.run.id").map(str::len), Some(32));
+    }
+}
+
+#[test]
+fn sums_count_from_the_start_time() {
+    let items = import(&["--start-time=2026-11-20T23:00:00.000000001+00:00"]);
+    let tokens: Vec<_> = items
+        .of_kind("point")
+        .into_iter()
+        .filter(|item| item["metric"]["name"] == "train.tokens")
+        .collect();
+    assert_eq!(tokens.len(), 30);
+    for item in tokens {
+        assert_eq!(item["point"]["startTimeUnixNano"], "1795215600000000001");
+    }
+}
+
+#[test]
+fn a_resource_attribute_of_the_environment_is_on_the_resource() {
+    let finished = Import::of(corpus(LOG))
+        .to("-")
+        .env("OTEL_SERVICE_NAME", "pretraining")
+        .env("OTEL_RESOURCE_ATTRIBUTES", "team=a%20b")
+        .run()
+        .expect_code(0);
+    for item in Items::parse(&finished.stdout).of_kind("span") {
+        assert_eq!(resource(item, "service.name"), Some("pretraining"));
+        assert_eq!(resource(item, "team"), Some("a b"));
+    }
+}
+
+#[test]
+fn an_output_that_is_the_input_is_refused_before_it_is_emptied() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let log = folder.path().join("training.jsonl");
+    fs::copy(corpus(LOG), &log).expect("a temporary file can be written");
+    let finished = Import::of(&log).to(&log).run().expect_code(2);
+    finished.expect_words(&["both input and output"]);
+    assert_eq!(fs::read(&log).ok(), fs::read(corpus(LOG)).ok());
+}
+
+#[test]
+fn arguments_that_make_no_sense_are_usage_errors() {
+    for (argument, word) in [
+        ("--format=csv", "surogate"),
+        ("--start-time=yesterday", "2026-11-21T00:18:40Z"),
+        ("--to=ftp://host", "grpc://"),
+        ("--run-id=", "empty"),
+        ("--give-up-after=soon", "seconds"),
+    ] {
+        let finished = Import::of(corpus(LOG)).arg(argument).run().expect_code(2);
+        finished.expect_words(&[word]);
+    }
+}
+
+fn import(options: &[&str]) -> Items {
+    let import = Import::of(corpus(LOG)).to("-");
+    let finished = options.iter().fold(import, Import::arg).run().expect_code(0);
+    Items::parse(&finished.stdout)
+}
+
+fn resource<'a>(item: &'a Value, key: &str) -> Option<&'a str> {
+    let attributes = item["resource"]["attributes"].as_array()?;
+    let found = attributes.iter().find(|attribute| attribute["key"] == key)?;
+    found["value"]["stringValue"].as_str()
+}

@@ -1,0 +1,144 @@
+//! An endpoint in trouble: what it takes arrives once, what it refuses is lost once, and both are counted.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use pulsetrain_tests::{Answer, FakeEndpoint, Finished, Import, Items, SurogateLog, corpus, free_port};
+
+const LOG: &str = "surogate/training_dense.json";
+
+#[test]
+fn a_busy_endpoint_is_tried_again_and_gets_everything_once() {
+    let endpoint = FakeEndpoint::start([Answer::Busy(1)], Answer::Accept);
+    let (finished, ours) = import_to(&endpoint, 0);
+    endpoint.items_answered(&Answer::Accept).assert_same(&ours);
+    assert_eq!(finished.summary()["dropped"], serde_json::json!({}));
+    let received = endpoint.received();
+    let again = received[1..]
+        .iter()
+        .find(|request| request.body == received[0].body);
+    let again = again.expect("the refused body is sent again");
+    assert!(
+        again.at - received[0].at >= Duration::from_secs(1),
+        "Retry-After was not kept"
+    );
+}
+
+#[test]
+fn a_refusal_drops_the_batch_and_is_not_tried_again() {
+    let endpoint = FakeEndpoint::start([], Answer::Refuse(400));
+    let (finished, ours) = import_to(&endpoint, 1);
+    let bodies = requests_by_body(&endpoint);
+    assert!(bodies.values().all(|times| *times == 1), "{:?}", bodies.values());
+    assert_eq!(finished.total("dropped"), ours.len() as u64);
+    assert!(finished.stderr.contains("400"), "{}", finished.stderr);
+}
+
+#[test]
+fn a_partial_success_is_counted_and_not_tried_again() {
+    let endpoint = FakeEndpoint::start([Answer::Partial(3)], Answer::Accept);
+    let (finished, _) = import_to(&endpoint, 1);
+    assert_eq!(finished.total("dropped"), 3);
+    assert!(requests_by_body(&endpoint).values().all(|times| *times == 1));
+    assert!(
+        finished.stderr.contains("refused by the test"),
+        "{}",
+        finished.stderr
+    );
+}
+
+#[test]
+fn an_endpoint_that_never_answers_is_given_up_in_time() {
+    let endpoint = FakeEndpoint::start([], Answer::Hang);
+    let finished = import(&endpoint.url())
+        .env("OTEL_EXPORTER_OTLP_TIMEOUT", "500")
+        .arg("--give-up-after=1")
+        .run()
+        .expect_code(1);
+    assert!(finished.total("dropped") > 0);
+    assert!(finished.stderr.contains(&endpoint.url()), "{}", finished.stderr);
+}
+
+#[test]
+fn an_endpoint_that_is_not_there_is_named_with_what_to_do() {
+    let url = format!("http://127.0.0.1:{}", free_port());
+    let finished = import(&url).arg("--give-up-after=1").run().expect_code(1);
+    finished.expect_words(&[&url, "Connection refused", "start"]);
+    assert!(finished.total("dropped") > 0);
+}
+
+#[test]
+fn gzip_and_headers_of_the_environment_are_on_the_wire() {
+    let endpoint = FakeEndpoint::start([], Answer::Accept);
+    import(&endpoint.url())
+        .env("OTEL_EXPORTER_OTLP_COMPRESSION", "gzip")
+        .env(
+            "OTEL_EXPORTER_OTLP_HEADERS",
+            "x-team=a%20b,authorization=Bearer%20t",
+        )
+        .run()
+        .expect_code(0);
+    let received = endpoint.received();
+    assert!(!received.is_empty());
+    for request in received {
+        for (name, value) in [
+            ("content-encoding", "gzip"),
+            ("x-team", "a b"),
+            ("authorization", "Bearer t"),
+        ] {
+            assert_eq!(request.headers[name], value, "{}", request.path);
+        }
+    }
+}
+
+#[test]
+fn a_variable_of_one_signal_overrides_the_general_one() {
+    let (general, traces) = (
+        FakeEndpoint::start([], Answer::Accept),
+        FakeEndpoint::start([], Answer::Accept),
+    );
+    Import::of(corpus(LOG))
+        .env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
+        .env("OTEL_EXPORTER_OTLP_ENDPOINT", general.url())
+        .env(
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+            format!("{}/spans", traces.url()),
+        )
+        .run()
+        .expect_code(0);
+    assert!(
+        general
+            .received()
+            .iter()
+            .all(|request| ["/v1/metrics", "/v1/logs"].contains(&request.path.as_str()))
+    );
+    assert!(!general.received().is_empty());
+    assert!(traces.received().iter().all(|request| request.path == "/spans"));
+    let log = SurogateLog::read(&corpus(LOG));
+    assert_eq!(
+        traces.items_answered(&Answer::Accept).of_kind("span").len(),
+        log.of_kind("step").len() + log.of_kind("eval").len()
+    );
+}
+
+/// Imports into the endpoint and into a file, which says what there was to send.
+fn import_to(endpoint: &FakeEndpoint, code: i32) -> (Finished, Items) {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let file = folder.path().join("out.jsonl");
+    let finished = import(&endpoint.url()).to(&file).run().expect_code(code);
+    (finished, Items::read(&file))
+}
+
+fn import(url: &str) -> Import {
+    Import::of(corpus(LOG))
+        .to(url)
+        .env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
+}
+
+fn requests_by_body(endpoint: &FakeEndpoint) -> BTreeMap<Vec<u8>, usize> {
+    let mut times = BTreeMap::new();
+    for request in endpoint.received() {
+        *times.entry(request.body).or_default() += 1;
+    }
+    assert!(!times.is_empty());
+    times
+}

@@ -1,0 +1,45 @@
+//! The whole output of an import beside the one that was checked in; `UPDATE_GOLDEN=1` writes it anew.
+
+use std::{env, fs, path::Path};
+
+use pulsetrain_tests::{Import, Items, corpus};
+use serde_json::{Deserializer, Value};
+
+#[test]
+fn the_log_of_a_dense_model_becomes_what_it_always_became() {
+    becomes_the_golden_file("training_dense");
+}
+
+#[test]
+fn the_log_of_a_mixture_of_experts_becomes_what_it_always_became() {
+    becomes_the_golden_file("training_moe");
+}
+
+fn becomes_the_golden_file(name: &str) {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("golden/{name}.json"));
+    let finished = Import::of(corpus(&format!("surogate/{name}.json")))
+        .to("-")
+        .run()
+        .expect_code(0);
+    if env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&golden, pretty(&finished.stdout))
+            .unwrap_or_else(|error| panic!("{}: {error}", golden.display()));
+    }
+    let expected = fs::read_to_string(&golden)
+        .unwrap_or_else(|error| panic!("{}: {error}; UPDATE_GOLDEN=1 writes it", golden.display()));
+    let expected: String = messages(&expected)
+        .map(|message| format!("{message}\n"))
+        .collect();
+    Items::parse(&finished.stdout).assert_same(&Items::parse(&expected));
+}
+
+/// The messages with a line a field, so that a change shows where it is.
+fn pretty(lines: &str) -> String {
+    messages(lines).map(|message| format!("{message:#}\n")).collect()
+}
+
+fn messages(text: &str) -> impl Iterator<Item = Value> {
+    Deserializer::from_str(text)
+        .into_iter()
+        .map(|message| message.expect("the output is JSON"))
+}

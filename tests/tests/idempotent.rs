@@ -1,0 +1,40 @@
+//! The same file imported twice is the same telemetry: the same ids, the same times, the same bytes.
+
+use std::fs;
+
+use pulsetrain_tests::{Import, Items, corpus};
+
+#[test]
+fn a_second_import_writes_the_same_bytes() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    for name in ["out.jsonl", "out.binpb"] {
+        let [first, second] = ["first", "second"].map(|run| {
+            let path = folder.path().join(format!("{run}-{name}"));
+            Import::of(corpus("surogate/training_moe.json"))
+                .to(&path)
+                .run()
+                .expect_code(0);
+            fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+        });
+        assert!(first == second, "two imports of one file differ in {name}");
+    }
+}
+
+#[test]
+fn a_second_run_has_other_ids_and_the_same_times() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let [first, second] = ["first", "second"].map(|run| {
+        let path = folder.path().join(format!("{run}.jsonl"));
+        Import::of(corpus("surogate/training_dense.json"))
+            .arg("--run-id")
+            .arg(run)
+            .to(&path)
+            .run()
+            .expect_code(0);
+        Items::read(&path)
+    });
+    assert_eq!(first.values("train.loss"), second.values("train.loss"));
+    for (one, other) in first.of_kind("span").iter().zip(second.of_kind("span")) {
+        assert_ne!(one["span"]["traceId"], other["span"]["traceId"]);
+    }
+}

@@ -1,0 +1,68 @@
+//! The OpenTelemetry SDK's own protobuf classes, in Python, read both of our file forms and find the same in them.
+
+use std::{fs, path::Path, process::Command};
+
+use pulsetrain_tests::{Import, Items, Judge, corpus};
+
+#[test]
+fn the_classes_read_what_we_write_of_a_dense_model() {
+    both_files_are_read("surogate/training_dense.json");
+}
+
+#[test]
+fn the_classes_read_what_we_write_of_a_mixture_of_experts() {
+    both_files_are_read("surogate/training_moe.json");
+}
+
+#[test]
+fn a_loss_that_is_not_a_number_is_none_to_the_classes_either() {
+    let Some(python) = Judge::PythonSdk.require_or_skip() else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let [log, lines, frames] =
+        ["training.json", "out.jsonl", "out.binpb"].map(|name| folder.path().join(name));
+    let text = fs::read_to_string(corpus("surogate/training_dense.json")).expect("the corpus can be read");
+    fs::write(&log, text.replacen(r#""loss": 4.23"#, r#""loss": nan"#, 1))
+        .expect("a temporary file can be written");
+    Import::of(&log).to(&lines).to(&frames).run().expect_code(0);
+    assert!(fs::read_to_string(&lines).is_ok_and(|text| text.contains(r#""asDouble":"NaN""#)));
+    for items in [Items::read(&lines), read(&python, &lines), read(&python, &frames)] {
+        let losses = items.values("train.loss");
+        assert!(losses[0].1.is_nan(), "{losses:?}");
+        assert!(losses[1..].iter().all(|(_, loss)| loss.is_finite()), "{losses:?}");
+    }
+}
+
+fn both_files_are_read(log: &str) {
+    let Some(python) = Judge::PythonSdk.require_or_skip() else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let [lines, frames] = ["out.jsonl", "out.binpb"].map(|name| folder.path().join(name));
+    Import::of(corpus(log))
+        .to(&lines)
+        .to(&frames)
+        .run()
+        .expect_code(0);
+    let ours = Items::read(&lines);
+    assert!(!ours.is_empty());
+    read(&python, &lines).assert_same(&ours);
+    read(&python, &frames).assert_same(&ours);
+}
+
+fn read(python: &Path, file: &Path) -> Items {
+    let script = Judge::PythonSdk.folder().join("read_otlp.py");
+    let output = Command::new(python)
+        .arg(script)
+        .arg(file)
+        .output()
+        .expect("python can be started");
+    assert!(
+        output.status.success(),
+        "{}: {}",
+        file.display(),
+        String::from_utf8_lossy(&output.stderr)
+    );
+    Items::parse(&String::from_utf8(output.stdout).expect("python prints UTF-8"))
+}

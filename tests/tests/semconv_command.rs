@@ -1,0 +1,86 @@
+//! `pulsetrain semconv`: what we write is what the registry says, and what is not is found.
+
+use std::fs;
+
+use pulsetrain_tests::{Import, corpus, semconv};
+
+#[test]
+fn everything_that_an_import_writes_is_in_the_registry() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    for log in ["surogate/training_dense.json", "surogate/training_moe.json"] {
+        for name in ["out.jsonl", "out.binpb"] {
+            let file = folder.path().join(name);
+            let imported = Import::of(corpus(log)).to(&file).run().expect_code(0);
+            let finished = semconv(["check".as_ref(), file.as_os_str()]).expect_code(0);
+            let delivered = &imported.summary()["delivered"];
+            assert_eq!(finished.stdout, format!("{delivered} items, nothing found\n"));
+        }
+    }
+}
+
+#[test]
+fn every_deviation_is_listed() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let file = folder.path().join("out.jsonl");
+    Import::of(corpus("surogate/training_dense.json"))
+        .to(&file)
+        .run()
+        .expect_code(0);
+    let text = fs::read_to_string(&file).expect("the output can be read");
+    let changed = [
+        (r#""name":"train.loss""#, r#""name":"train.lost""#),
+        (r#""unit":"W""#, r#""unit":"mW""#),
+        (r#""key":"gpu.id""#, r#""key":"gpu.ident""#),
+    ];
+    let text = changed.iter().fold(text, |text, (ours, other)| {
+        assert!(text.contains(ours), "{ours} is not in the output");
+        text.replace(ours, other)
+    });
+    fs::write(&file, text).expect("the output can be written");
+    let finished = semconv(["check".as_ref(), file.as_os_str()]).expect_code(1);
+    for words in [
+        ["train.lost", "unknown"],
+        ["gpu.power", "mW"],
+        ["gpu.clock.limit lacks", "gpu.id"],
+    ] {
+        let said = finished
+            .stdout
+            .lines()
+            .any(|line| words.iter().all(|word| line.contains(word)));
+        assert!(said, "{words:?} is not in\n{}", finished.stdout);
+    }
+}
+
+#[test]
+fn a_file_that_is_no_otlp_is_told() {
+    for (path, word) in [
+        (corpus("surogate/training_dense.json"), "training_dense.json"),
+        ("absent".into(), "absent"),
+    ] {
+        let finished = semconv(["check".as_ref(), path.as_os_str()]).expect_code(1);
+        assert!(
+            format!("{}{}", finished.stdout, finished.stderr).contains(word),
+            "{finished:?}"
+        );
+    }
+}
+
+#[test]
+fn names_are_listed_and_shown() {
+    let list = semconv(["list"]).expect_code(0);
+    for name in ["train.loss", "train.run.id", "eval.run", "run.option"] {
+        assert!(list.stdout.contains(name), "{name} is not in the list");
+    }
+    let show = semconv(["show", "train.loss"]).expect_code(0);
+    for word in ["train.loss", "train_loss", "gauge", "surogate"] {
+        assert!(
+            show.stdout.to_lowercase().contains(word),
+            "{word} is not in\n{}",
+            show.stdout
+        );
+    }
+    semconv(["show", "train.lost"])
+        .expect_code(1)
+        .expect_words(&["train.loss"]);
+    semconv(["explain"]).expect_code(2);
+}
