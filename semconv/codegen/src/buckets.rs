@@ -28,6 +28,11 @@ pub(crate) const ALL: &[Buckets] = &[
             800.0, 1000.0, 1200.0, 1400.0, 1600.0,
         ],
     },
+    Buckets {
+        name: "own",
+        brief: "No bounds: every point brings its own.",
+        bounds: &[],
+    },
 ];
 
 /// Returns the set of that name.

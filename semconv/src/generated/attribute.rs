@@ -1059,7 +1059,7 @@ pub const TRAIN_EPOCH: Attribute = Attribute {
 pub const TRAIN_FLOPS_PART: Attribute = Attribute {
     name: "train.flops.part",
     brief: "Part of the model that the operations are counted for.",
-    kind: AttributeKind::Enum(&["blocks", "lm_head", "attention"]),
+    kind: AttributeKind::Enum(&["blocks", "lm_head", "attention", "weights"]),
     stability: Stability::Development,
 };
 

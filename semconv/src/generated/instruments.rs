@@ -153,6 +153,15 @@ pub fn eval_throughput_samples(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::EVAL_THROUGHPUT_STEPS`].
+pub fn eval_throughput_steps(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::EVAL_THROUGHPUT_STEPS.name)
+        .with_unit(metric::EVAL_THROUGHPUT_STEPS.unit)
+        .with_description(metric::EVAL_THROUGHPUT_STEPS.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::EVAL_THROUGHPUT_TOKENS`].
 pub fn eval_throughput_tokens(meter: &Meter) -> Gauge<f64> {
     meter
@@ -1603,6 +1612,15 @@ pub fn rl_importance_ratio(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::RL_KEPT_TOKENS`].
+pub fn rl_kept_tokens(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::RL_KEPT_TOKENS.name)
+        .with_unit(metric::RL_KEPT_TOKENS.unit)
+        .with_description(metric::RL_KEPT_TOKENS.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::RL_KL`].
 pub fn rl_kl(meter: &Meter) -> Gauge<f64> {
     meter
@@ -1838,12 +1856,40 @@ pub fn train_batch_size(meter: &Meter) -> Gauge<i64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::TRAIN_COMPLETED_FLOPS`].
+pub fn train_completed_flops(meter: &Meter) -> Counter<f64> {
+    meter
+        .f64_counter(metric::TRAIN_COMPLETED_FLOPS.name)
+        .with_unit(metric::TRAIN_COMPLETED_FLOPS.unit)
+        .with_description(metric::TRAIN_COMPLETED_FLOPS.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::TRAIN_CUSTOM`].
 pub fn train_custom(meter: &Meter) -> Gauge<f64> {
     meter
         .f64_gauge(metric::TRAIN_CUSTOM.name)
         .with_unit(metric::TRAIN_CUSTOM.unit)
         .with_description(metric::TRAIN_CUSTOM.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_CUSTOM_DISTRIBUTION`].
+pub fn train_custom_distribution(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::TRAIN_CUSTOM_DISTRIBUTION.name)
+        .with_unit(metric::TRAIN_CUSTOM_DISTRIBUTION.unit)
+        .with_description(metric::TRAIN_CUSTOM_DISTRIBUTION.brief)
+        .with_boundaries(metric::TRAIN_CUSTOM_DISTRIBUTION.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_ELAPSED_TIME`].
+pub fn train_elapsed_time(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_ELAPSED_TIME.name)
+        .with_unit(metric::TRAIN_ELAPSED_TIME.unit)
+        .with_description(metric::TRAIN_ELAPSED_TIME.brief)
         .build()
 }
 
@@ -1898,6 +1944,15 @@ pub fn train_flops_per_token(meter: &Meter) -> Gauge<f64> {
         .f64_gauge(metric::TRAIN_FLOPS_PER_TOKEN.name)
         .with_unit(metric::TRAIN_FLOPS_PER_TOKEN.unit)
         .with_description(metric::TRAIN_FLOPS_PER_TOKEN.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_FLOPS_SHARE`].
+pub fn train_flops_share(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_FLOPS_SHARE.name)
+        .with_unit(metric::TRAIN_FLOPS_SHARE.unit)
+        .with_description(metric::TRAIN_FLOPS_SHARE.brief)
         .build()
 }
 
@@ -1973,12 +2028,30 @@ pub fn train_max_loss(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::TRAIN_MEAN_LOSS`].
+pub fn train_mean_loss(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_MEAN_LOSS.name)
+        .with_unit(metric::TRAIN_MEAN_LOSS.unit)
+        .with_description(metric::TRAIN_MEAN_LOSS.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::TRAIN_MFU`].
 pub fn train_mfu(meter: &Meter) -> Gauge<f64> {
     meter
         .f64_gauge(metric::TRAIN_MFU.name)
         .with_unit(metric::TRAIN_MFU.unit)
         .with_description(metric::TRAIN_MFU.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_MICRO_BATCHES`].
+pub fn train_micro_batches(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::TRAIN_MICRO_BATCHES.name)
+        .with_unit(metric::TRAIN_MICRO_BATCHES.unit)
+        .with_description(metric::TRAIN_MICRO_BATCHES.brief)
         .build()
 }
 
@@ -2136,6 +2209,15 @@ pub fn train_throughput_samples(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::TRAIN_THROUGHPUT_STEPS`].
+pub fn train_throughput_steps(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_THROUGHPUT_STEPS.name)
+        .with_unit(metric::TRAIN_THROUGHPUT_STEPS.unit)
+        .with_description(metric::TRAIN_THROUGHPUT_STEPS.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::TRAIN_THROUGHPUT_TOKENS`].
 pub fn train_throughput_tokens(meter: &Meter) -> Gauge<f64> {
     meter
@@ -2169,5 +2251,14 @@ pub fn train_total_weights(meter: &Meter) -> Gauge<f64> {
         .f64_gauge(metric::TRAIN_TOTAL_WEIGHTS.name)
         .with_unit(metric::TRAIN_TOTAL_WEIGHTS.unit)
         .with_description(metric::TRAIN_TOTAL_WEIGHTS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_ZERO_GRADS`].
+pub fn train_zero_grads(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::TRAIN_ZERO_GRADS.name)
+        .with_unit(metric::TRAIN_ZERO_GRADS.unit)
+        .with_description(metric::TRAIN_ZERO_GRADS.brief)
         .build()
 }

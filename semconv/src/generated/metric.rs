@@ -17,6 +17,9 @@ pub const BOUNDS_WATTS: &[f64] = &[
     1000.0, 1200.0, 1400.0, 1600.0,
 ];
 
+/// No bounds: every point brings its own.
+pub const BOUNDS_OWN: &[f64] = &[];
+
 /// Chunk of the file that the loader reads, from 0.
 ///
 /// Unit `{chunk}`; in Prometheus `data_chunk_index`.
@@ -515,11 +518,31 @@ pub const EVAL_THROUGHPUT_SAMPLES: Metric = Metric {
     }],
 };
 
+/// Evaluation steps done in a second.
+///
+/// Unit `{step}/s`; in Prometheus `eval_throughput_steps_per_second`.
+pub const EVAL_THROUGHPUT_STEPS: Metric = Metric {
+    ordinal: 16,
+    name: "eval.throughput.steps",
+    brief: "Evaluation steps done in a second.",
+    unit: "{step}/s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "eval_throughput_steps_per_second",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "hf_trainer",
+        names: &["eval_steps_per_second"],
+    }],
+};
+
 /// Tokens evaluated in a second, over all devices.
 ///
 /// Unit `{token}/s`; in Prometheus `eval_throughput_tokens_per_second`.
 pub const EVAL_THROUGHPUT_TOKENS: Metric = Metric {
-    ordinal: 16,
+    ordinal: 17,
     name: "eval.throughput.tokens",
     brief: "Tokens evaluated in a second, over all devices.",
     unit: "{token}/s",
@@ -545,7 +568,7 @@ pub const EVAL_THROUGHPUT_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `eval_tokens_total`.
 pub const EVAL_TOKENS: Metric = Metric {
-    ordinal: 17,
+    ordinal: 18,
     name: "eval.tokens",
     brief: "Tokens evaluated since the start of the attempt.",
     unit: "{token}",
@@ -565,7 +588,7 @@ pub const EVAL_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `eval_total_weights`.
 pub const EVAL_TOTAL_WEIGHTS: Metric = Metric {
-    ordinal: 18,
+    ordinal: 19,
     name: "eval.total_weights",
     brief: "Sum of the loss weights of the evaluation: its tokens without padding.",
     unit: "{token}",
@@ -585,7 +608,7 @@ pub const EVAL_TOTAL_WEIGHTS: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_bar1_limit_bytes`.
 pub const GPU_BAR1_LIMIT: Metric = Metric {
-    ordinal: 19,
+    ordinal: 20,
     name: "gpu.bar1.limit",
     brief: "Memory that can be mapped into the address space of the host.",
     unit: "By",
@@ -614,7 +637,7 @@ pub const GPU_BAR1_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_bar1_used_bytes`.
 pub const GPU_BAR1_USED: Metric = Metric {
-    ordinal: 20,
+    ordinal: 21,
     name: "gpu.bar1.used",
     brief: "Memory mapped into the address space of the host.",
     unit: "By",
@@ -643,7 +666,7 @@ pub const GPU_BAR1_USED: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_c2c_errors_total`.
 pub const GPU_C2C_ERRORS: Metric = Metric {
-    ordinal: 21,
+    ordinal: 22,
     name: "gpu.c2c.errors",
     brief: "Errors of a link between GPU and CPU.",
     unit: "{error}",
@@ -684,7 +707,7 @@ pub const GPU_C2C_ERRORS: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_c2c_speed_bytes_per_second`.
 pub const GPU_C2C_SPEED: Metric = Metric {
-    ordinal: 22,
+    ordinal: 23,
     name: "gpu.c2c.speed",
     brief: "Bytes in a second that a link between GPU and CPU can carry.",
     unit: "By/s",
@@ -717,7 +740,7 @@ pub const GPU_C2C_SPEED: Metric = Metric {
 ///
 /// Unit `{link}`; in Prometheus `gpu_c2c_up`.
 pub const GPU_C2C_UP: Metric = Metric {
-    ordinal: 23,
+    ordinal: 24,
     name: "gpu.c2c.up",
     brief: "Whether a link between GPU and CPU is up: 1 if so, else 0.",
     unit: "{link}",
@@ -750,7 +773,7 @@ pub const GPU_C2C_UP: Metric = Metric {
 ///
 /// Unit `Hz`; in Prometheus `gpu_clock_frequency_hertz`.
 pub const GPU_CLOCK_FREQUENCY: Metric = Metric {
-    ordinal: 24,
+    ordinal: 25,
     name: "gpu.clock.frequency",
     brief: "Frequency of a clock of the GPU.",
     unit: "Hz",
@@ -793,7 +816,7 @@ pub const GPU_CLOCK_FREQUENCY: Metric = Metric {
 ///
 /// Unit `Hz`; in Prometheus `gpu_clock_limit_hertz`.
 pub const GPU_CLOCK_LIMIT: Metric = Metric {
-    ordinal: 25,
+    ordinal: 26,
     name: "gpu.clock.limit",
     brief: "Highest frequency that a clock of the GPU may have.",
     unit: "Hz",
@@ -836,7 +859,7 @@ pub const GPU_CLOCK_LIMIT: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_compute_mode`.
 pub const GPU_COMPUTE_MODE: Metric = Metric {
-    ordinal: 26,
+    ordinal: 27,
     name: "gpu.compute_mode",
     brief: "Who may use the GPU: 1 for the present mode, 0 for the others.",
     unit: "{state}",
@@ -869,7 +892,7 @@ pub const GPU_COMPUTE_MODE: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_ecc_errors_total`.
 pub const GPU_ECC_ERRORS: Metric = Metric {
-    ordinal: 27,
+    ordinal: 28,
     name: "gpu.ecc.errors",
     brief: "Errors of memory that were found.",
     unit: "{error}",
@@ -920,7 +943,7 @@ pub const GPU_ECC_ERRORS: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `gpu_energy_joules_total`.
 pub const GPU_ENERGY: Metric = Metric {
-    ordinal: 28,
+    ordinal: 29,
     name: "gpu.energy",
     brief: "Energy that the GPU has used since the driver was loaded.",
     unit: "J",
@@ -966,7 +989,7 @@ pub const GPU_ENERGY: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_engine_utilization_ratio`.
 pub const GPU_ENGINE_UTILIZATION: Metric = Metric {
-    ordinal: 29,
+    ordinal: 30,
     name: "gpu.engine.utilization",
     brief: "Share of the time in which one media engine was busy.",
     unit: "1",
@@ -1015,7 +1038,7 @@ pub const GPU_ENGINE_UTILIZATION: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_fabric_state`.
 pub const GPU_FABRIC_STATE: Metric = Metric {
-    ordinal: 30,
+    ordinal: 31,
     name: "gpu.fabric_state",
     brief: "Registration with the NVLink fabric: 1 for the present state, 0 for the others.",
     unit: "{state}",
@@ -1048,7 +1071,7 @@ pub const GPU_FABRIC_STATE: Metric = Metric {
 ///
 /// Unit `{revolution}/s`; in Prometheus `gpu_fan_speed_per_second`.
 pub const GPU_FAN_SPEED: Metric = Metric {
-    ordinal: 31,
+    ordinal: 32,
     name: "gpu.fan.speed",
     brief: "Speed of a fan.",
     unit: "{revolution}/s",
@@ -1081,7 +1104,7 @@ pub const GPU_FAN_SPEED: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_fan_speed_ratio`.
 pub const GPU_FAN_SPEED_RATIO: Metric = Metric {
-    ordinal: 32,
+    ordinal: 33,
     name: "gpu.fan.speed_ratio",
     brief: "Speed of a fan as a share of its highest.",
     unit: "1",
@@ -1120,7 +1143,7 @@ pub const GPU_FAN_SPEED_RATIO: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_fan_target_ratio`.
 pub const GPU_FAN_TARGET_RATIO: Metric = Metric {
-    ordinal: 33,
+    ordinal: 34,
     name: "gpu.fan.target_ratio",
     brief: "Speed that a fan is told to have, as a share of its highest.",
     unit: "1",
@@ -1153,7 +1176,7 @@ pub const GPU_FAN_TARGET_RATIO: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_fault_active`.
 pub const GPU_FAULT_ACTIVE: Metric = Metric {
-    ordinal: 34,
+    ordinal: 35,
     name: "gpu.fault.active",
     brief: "What is wrong with the GPU and lasts: 1 for a fault that is there, 0 for one that is not.",
     unit: "{state}",
@@ -1193,7 +1216,7 @@ pub const GPU_FAULT_ACTIVE: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_feature_active`.
 pub const GPU_FEATURE_ACTIVE: Metric = Metric {
-    ordinal: 35,
+    ordinal: 36,
     name: "gpu.feature.active",
     brief: "What is on: 1 for a feature that is on, 0 for one that is off.",
     unit: "{state}",
@@ -1234,7 +1257,7 @@ pub const GPU_FEATURE_ACTIVE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_graphics_active_ratio`.
 pub const GPU_GRAPHICS_ACTIVE: Metric = Metric {
-    ordinal: 36,
+    ordinal: 37,
     name: "gpu.graphics.active",
     brief: "Share of the time in which the graphics or compute engine was active.",
     unit: "1",
@@ -1277,7 +1300,7 @@ pub const GPU_GRAPHICS_ACTIVE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_memory_activity_ratio`.
 pub const GPU_MEMORY_ACTIVITY: Metric = Metric {
-    ordinal: 37,
+    ordinal: 38,
     name: "gpu.memory.activity",
     brief: "Share of the time in which the memory controller was busy.",
     unit: "1",
@@ -1316,7 +1339,7 @@ pub const GPU_MEMORY_ACTIVITY: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_memory_bandwidth_utilization_ratio`.
 pub const GPU_MEMORY_BANDWIDTH_UTILIZATION: Metric = Metric {
-    ordinal: 38,
+    ordinal: 39,
     name: "gpu.memory.bandwidth_utilization",
     brief: "Share of the bandwidth of the memory in use.",
     unit: "1",
@@ -1359,7 +1382,7 @@ pub const GPU_MEMORY_BANDWIDTH_UTILIZATION: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_memory_free_bytes`.
 pub const GPU_MEMORY_FREE: Metric = Metric {
-    ordinal: 39,
+    ordinal: 40,
     name: "gpu.memory.free",
     brief: "Free memory of the GPU.",
     unit: "By",
@@ -1398,7 +1421,7 @@ pub const GPU_MEMORY_FREE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_memory_limit_bytes`.
 pub const GPU_MEMORY_LIMIT: Metric = Metric {
-    ordinal: 40,
+    ordinal: 41,
     name: "gpu.memory.limit",
     brief: "Memory of the GPU.",
     unit: "By",
@@ -1441,7 +1464,7 @@ pub const GPU_MEMORY_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_memory_reserved_bytes`.
 pub const GPU_MEMORY_RESERVED: Metric = Metric {
-    ordinal: 41,
+    ordinal: 42,
     name: "gpu.memory.reserved",
     brief: "Memory of the GPU that the driver keeps for itself.",
     unit: "By",
@@ -1484,7 +1507,7 @@ pub const GPU_MEMORY_RESERVED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_memory_used_bytes`.
 pub const GPU_MEMORY_USED: Metric = Metric {
-    ordinal: 42,
+    ordinal: 43,
     name: "gpu.memory.used",
     brief: "Memory of the GPU in use.",
     unit: "By",
@@ -1527,7 +1550,7 @@ pub const GPU_MEMORY_USED: Metric = Metric {
 ///
 /// Unit `{instance}`; in Prometheus `gpu_mig_instances`.
 pub const GPU_MIG_INSTANCES: Metric = Metric {
-    ordinal: 43,
+    ordinal: 44,
     name: "gpu.mig.instances",
     brief: "GPU instances that the GPU is split into.",
     unit: "{instance}",
@@ -1556,7 +1579,7 @@ pub const GPU_MIG_INSTANCES: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_nvlink_bit_error_ratio`.
 pub const GPU_NVLINK_BIT_ERROR_RATIO: Metric = Metric {
-    ordinal: 44,
+    ordinal: 45,
     name: "gpu.nvlink.bit_error_ratio",
     brief: "Share of the bits of an NVLink that came wrong.",
     unit: "1",
@@ -1592,7 +1615,7 @@ pub const GPU_NVLINK_BIT_ERROR_RATIO: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_nvlink_errors_total`.
 pub const GPU_NVLINK_ERRORS: Metric = Metric {
-    ordinal: 45,
+    ordinal: 46,
     name: "gpu.nvlink.errors",
     brief: "Errors of an NVLink.",
     unit: "{error}",
@@ -1641,7 +1664,7 @@ pub const GPU_NVLINK_ERRORS: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_nvlink_io_bytes_total`.
 pub const GPU_NVLINK_IO: Metric = Metric {
-    ordinal: 46,
+    ordinal: 47,
     name: "gpu.nvlink.io",
     brief: "Bytes over an NVLink.",
     unit: "By",
@@ -1689,7 +1712,7 @@ pub const GPU_NVLINK_IO: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_nvlink_speed_bytes_per_second`.
 pub const GPU_NVLINK_SPEED: Metric = Metric {
-    ordinal: 47,
+    ordinal: 48,
     name: "gpu.nvlink.speed",
     brief: "Bytes in a second that an NVLink can carry.",
     unit: "By/s",
@@ -1722,7 +1745,7 @@ pub const GPU_NVLINK_SPEED: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_nvlink_throughput_bytes_per_second`.
 pub const GPU_NVLINK_THROUGHPUT: Metric = Metric {
-    ordinal: 48,
+    ordinal: 49,
     name: "gpu.nvlink.throughput",
     brief: "Bytes over NVLink in a second.",
     unit: "By/s",
@@ -1762,7 +1785,7 @@ pub const GPU_NVLINK_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{link}`; in Prometheus `gpu_nvlink_up`.
 pub const GPU_NVLINK_UP: Metric = Metric {
-    ordinal: 49,
+    ordinal: 50,
     name: "gpu.nvlink.up",
     brief: "Whether an NVLink is up: 1 if so, else 0.",
     unit: "{link}",
@@ -1795,7 +1818,7 @@ pub const GPU_NVLINK_UP: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_pcie_errors_total`.
 pub const GPU_PCIE_ERRORS: Metric = Metric {
-    ordinal: 50,
+    ordinal: 51,
     name: "gpu.pcie.errors",
     brief: "Errors of PCI Express that its error reporting counts.",
     unit: "{error}",
@@ -1834,7 +1857,7 @@ pub const GPU_PCIE_ERRORS: Metric = Metric {
 ///
 /// Unit `{generation}`; in Prometheus `gpu_pcie_generation`.
 pub const GPU_PCIE_GENERATION: Metric = Metric {
-    ordinal: 51,
+    ordinal: 52,
     name: "gpu.pcie.generation",
     brief: "Generation of the PCI Express link.",
     unit: "{generation}",
@@ -1871,7 +1894,7 @@ pub const GPU_PCIE_GENERATION: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_pcie_io_bytes_total`.
 pub const GPU_PCIE_IO: Metric = Metric {
-    ordinal: 52,
+    ordinal: 53,
     name: "gpu.pcie.io",
     brief: "Bytes over PCI Express.",
     unit: "By",
@@ -1913,7 +1936,7 @@ pub const GPU_PCIE_IO: Metric = Metric {
 ///
 /// Unit `{replay}`; in Prometheus `gpu_pcie_replays_total`.
 pub const GPU_PCIE_REPLAYS: Metric = Metric {
-    ordinal: 53,
+    ordinal: 54,
     name: "gpu.pcie.replays",
     brief: "Packets that PCI Express had to send again.",
     unit: "{replay}",
@@ -1948,7 +1971,7 @@ pub const GPU_PCIE_REPLAYS: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_pcie_speed_bytes_per_second`.
 pub const GPU_PCIE_SPEED: Metric = Metric {
-    ordinal: 54,
+    ordinal: 55,
     name: "gpu.pcie.speed",
     brief: "Bytes in a second that a lane of the PCI Express link can carry.",
     unit: "By/s",
@@ -1981,7 +2004,7 @@ pub const GPU_PCIE_SPEED: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_pcie_throughput_bytes_per_second`.
 pub const GPU_PCIE_THROUGHPUT: Metric = Metric {
-    ordinal: 55,
+    ordinal: 56,
     name: "gpu.pcie.throughput",
     brief: "Bytes over PCI Express in a second.",
     unit: "By/s",
@@ -2024,7 +2047,7 @@ pub const GPU_PCIE_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{lane}`; in Prometheus `gpu_pcie_width`.
 pub const GPU_PCIE_WIDTH: Metric = Metric {
-    ordinal: 56,
+    ordinal: 57,
     name: "gpu.pcie.width",
     brief: "Lanes of the PCI Express link.",
     unit: "{lane}",
@@ -2057,7 +2080,7 @@ pub const GPU_PCIE_WIDTH: Metric = Metric {
 ///
 /// Unit `{flop}/s`; in Prometheus `gpu_peak_flops_per_second`.
 pub const GPU_PEAK_FLOPS: Metric = Metric {
-    ordinal: 57,
+    ordinal: 58,
     name: "gpu.peak_flops",
     brief: "Floating-point operations in a second that the GPU can do at its peak, without sparsity.",
     unit: "{flop}/s",
@@ -2096,7 +2119,7 @@ pub const GPU_PEAK_FLOPS: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_performance_state`.
 pub const GPU_PERFORMANCE_STATE: Metric = Metric {
-    ordinal: 58,
+    ordinal: 59,
     name: "gpu.performance_state",
     brief: "Performance state: 1 for the present state, 0 for the others.",
     unit: "{state}",
@@ -2129,7 +2152,7 @@ pub const GPU_PERFORMANCE_STATE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_pipe_utilization_ratio`.
 pub const GPU_PIPE_UTILIZATION: Metric = Metric {
-    ordinal: 59,
+    ordinal: 60,
     name: "gpu.pipe.utilization",
     brief: "Share of the time in which a pipe was active.",
     unit: "1",
@@ -2190,7 +2213,7 @@ pub const GPU_PIPE_UTILIZATION: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_power_watts`.
 pub const GPU_POWER: Metric = Metric {
-    ordinal: 60,
+    ordinal: 61,
     name: "gpu.power",
     brief: "Power that the GPU draws.",
     unit: "W",
@@ -2245,7 +2268,7 @@ pub const GPU_POWER: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_power_distribution_watts`.
 pub const GPU_POWER_DISTRIBUTION: Metric = Metric {
-    ordinal: 61,
+    ordinal: 62,
     name: "gpu.power_distribution",
     brief: "Power that the GPU drew, as the driver sampled it.",
     unit: "W",
@@ -2274,7 +2297,7 @@ pub const GPU_POWER_DISTRIBUTION: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_power_limit_watts`.
 pub const GPU_POWER_LIMIT: Metric = Metric {
-    ordinal: 62,
+    ordinal: 63,
     name: "gpu.power_limit",
     brief: "Power that the GPU may draw.",
     unit: "W",
@@ -2318,7 +2341,7 @@ pub const GPU_POWER_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_process_memory_bytes`.
 pub const GPU_PROCESS_MEMORY: Metric = Metric {
-    ordinal: 63,
+    ordinal: 64,
     name: "gpu.process.memory",
     brief: "Memory of the GPU that a process uses.",
     unit: "By",
@@ -2359,7 +2382,7 @@ pub const GPU_PROCESS_MEMORY: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_process_peak_memory_bytes`.
 pub const GPU_PROCESS_PEAK_MEMORY: Metric = Metric {
-    ordinal: 64,
+    ordinal: 65,
     name: "gpu.process.peak_memory",
     brief: "Most memory of the GPU that a process has used.",
     unit: "By",
@@ -2392,7 +2415,7 @@ pub const GPU_PROCESS_PEAK_MEMORY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `gpu_process_time_seconds_total`.
 pub const GPU_PROCESS_TIME: Metric = Metric {
-    ordinal: 65,
+    ordinal: 66,
     name: "gpu.process.time",
     brief: "Time in which a process has had the GPU.",
     unit: "s",
@@ -2425,7 +2448,7 @@ pub const GPU_PROCESS_TIME: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_process_utilization_ratio`.
 pub const GPU_PROCESS_UTILIZATION: Metric = Metric {
-    ordinal: 66,
+    ordinal: 67,
     name: "gpu.process.utilization",
     brief: "Share of the time in which a process kept an engine busy.",
     unit: "1",
@@ -2465,7 +2488,7 @@ pub const GPU_PROCESS_UTILIZATION: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_protected_memory_limit_bytes`.
 pub const GPU_PROTECTED_MEMORY_LIMIT: Metric = Metric {
-    ordinal: 67,
+    ordinal: 68,
     name: "gpu.protected_memory.limit",
     brief: "Memory that is protected from the host.",
     unit: "By",
@@ -2494,7 +2517,7 @@ pub const GPU_PROTECTED_MEMORY_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_protected_memory_used_bytes`.
 pub const GPU_PROTECTED_MEMORY_USED: Metric = Metric {
-    ordinal: 68,
+    ordinal: 69,
     name: "gpu.protected_memory.used",
     brief: "Memory in use that is protected from the host.",
     unit: "By",
@@ -2523,7 +2546,7 @@ pub const GPU_PROTECTED_MEMORY_USED: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_recovery_action`.
 pub const GPU_RECOVERY_ACTION: Metric = Metric {
-    ordinal: 69,
+    ordinal: 70,
     name: "gpu.recovery_action",
     brief: "What the driver asks to be done: 1 for that, 0 for the others.",
     unit: "{state}",
@@ -2556,7 +2579,7 @@ pub const GPU_RECOVERY_ACTION: Metric = Metric {
 ///
 /// Unit `{row}`; in Prometheus `gpu_remapped_rows_total`.
 pub const GPU_REMAPPED_ROWS: Metric = Metric {
-    ordinal: 70,
+    ordinal: 71,
     name: "gpu.remapped_rows",
     brief: "Rows of memory that were replaced by spare ones.",
     unit: "{row}",
@@ -2598,7 +2621,7 @@ pub const GPU_REMAPPED_ROWS: Metric = Metric {
 ///
 /// Unit `{page}`; in Prometheus `gpu_retired_pages_total`.
 pub const GPU_RETIRED_PAGES: Metric = Metric {
-    ordinal: 71,
+    ordinal: 72,
     name: "gpu.retired_pages",
     brief: "Pages of memory that are no longer used.",
     unit: "{page}",
@@ -2637,7 +2660,7 @@ pub const GPU_RETIRED_PAGES: Metric = Metric {
 ///
 /// Unit `{bank}`; in Prometheus `gpu_row_remap_banks`.
 pub const GPU_ROW_REMAP_BANKS: Metric = Metric {
-    ordinal: 72,
+    ordinal: 73,
     name: "gpu.row_remap.banks",
     brief: "Banks of memory by the spare rows that they have left.",
     unit: "{bank}",
@@ -2670,7 +2693,7 @@ pub const GPU_ROW_REMAP_BANKS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_sm_active_ratio`.
 pub const GPU_SM_ACTIVE: Metric = Metric {
-    ordinal: 73,
+    ordinal: 74,
     name: "gpu.sm.active",
     brief: "Share of the time in which a multiprocessor had work, over all multiprocessors.",
     unit: "1",
@@ -2713,7 +2736,7 @@ pub const GPU_SM_ACTIVE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_sm_occupancy_ratio`.
 pub const GPU_SM_OCCUPANCY: Metric = Metric {
-    ordinal: 74,
+    ordinal: 75,
     name: "gpu.sm.occupancy",
     brief: "Share of the warps that could be resident on the multiprocessors.",
     unit: "1",
@@ -2756,7 +2779,7 @@ pub const GPU_SM_OCCUPANCY: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `gpu_temperature_celsius`.
 pub const GPU_TEMPERATURE: Metric = Metric {
-    ordinal: 75,
+    ordinal: 76,
     name: "gpu.temperature",
     brief: "Temperature of the GPU.",
     unit: "Cel",
@@ -2799,7 +2822,7 @@ pub const GPU_TEMPERATURE: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `gpu_temperature_limit_celsius`.
 pub const GPU_TEMPERATURE_LIMIT: Metric = Metric {
-    ordinal: 76,
+    ordinal: 77,
     name: "gpu.temperature_limit",
     brief: "Temperature at which the GPU does something about it.",
     unit: "Cel",
@@ -2838,7 +2861,7 @@ pub const GPU_TEMPERATURE_LIMIT: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `gpu_temperature_margin_celsius`.
 pub const GPU_TEMPERATURE_MARGIN: Metric = Metric {
-    ordinal: 77,
+    ordinal: 78,
     name: "gpu.temperature_margin",
     brief: "How much hotter the GPU may get before it slows down.",
     unit: "Cel",
@@ -2867,7 +2890,7 @@ pub const GPU_TEMPERATURE_MARGIN: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_throttle_active`.
 pub const GPU_THROTTLE_ACTIVE: Metric = Metric {
-    ordinal: 78,
+    ordinal: 79,
     name: "gpu.throttle.active",
     brief: "Why the clocks are lower than they could be: 1 for each reason that holds, 0 for the others.",
     unit: "{state}",
@@ -2910,7 +2933,7 @@ pub const GPU_THROTTLE_ACTIVE: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `gpu_throttle_time_seconds_total`.
 pub const GPU_THROTTLE_TIME: Metric = Metric {
-    ordinal: 79,
+    ordinal: 80,
     name: "gpu.throttle.time",
     brief: "Time in which the clocks were held down, by reason.",
     unit: "s",
@@ -2953,7 +2976,7 @@ pub const GPU_THROTTLE_TIME: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_utilization_ratio`.
 pub const GPU_UTILIZATION: Metric = Metric {
-    ordinal: 80,
+    ordinal: 81,
     name: "gpu.utilization",
     brief: "Share of the time in which the GPU was busy.",
     unit: "1",
@@ -3006,7 +3029,7 @@ pub const GPU_UTILIZATION: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_xid_errors_total`.
 pub const GPU_XID_ERRORS: Metric = Metric {
-    ordinal: 81,
+    ordinal: 82,
     name: "gpu.xid_errors",
     brief: "XID errors of the driver, by code; a code that has not come is 0 from the start.",
     unit: "{error}",
@@ -3049,7 +3072,7 @@ pub const GPU_XID_ERRORS: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `hw_energy_joules_total`.
 pub const HW_ENERGY: Metric = Metric {
-    ordinal: 82,
+    ordinal: 83,
     name: "hw.energy",
     brief: "Energy that a component has used.",
     unit: "J",
@@ -3086,7 +3109,7 @@ pub const HW_ENERGY: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `hw_errors_total`.
 pub const HW_ERRORS: Metric = Metric {
-    ordinal: 83,
+    ordinal: 84,
     name: "hw.errors",
     brief: "Errors of a component.",
     unit: "{error}",
@@ -3132,7 +3155,7 @@ pub const HW_ERRORS: Metric = Metric {
 ///
 /// Unit `rpm`; in Prometheus `hw_fan_speed_rpm`.
 pub const HW_FAN_SPEED: Metric = Metric {
-    ordinal: 84,
+    ordinal: 85,
     name: "hw.fan.speed",
     brief: "Speed of a fan.",
     unit: "rpm",
@@ -3169,7 +3192,7 @@ pub const HW_FAN_SPEED: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_fan_speed_ratio`.
 pub const HW_FAN_SPEED_RATIO: Metric = Metric {
-    ordinal: 85,
+    ordinal: 86,
     name: "hw.fan.speed_ratio",
     brief: "Speed of a fan as a share of its highest.",
     unit: "1",
@@ -3206,7 +3229,7 @@ pub const HW_FAN_SPEED_RATIO: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_gpu_io_bytes_total`.
 pub const HW_GPU_IO: Metric = Metric {
-    ordinal: 86,
+    ordinal: 87,
     name: "hw.gpu.io",
     brief: "Bytes that the GPU received and sent.",
     unit: "By",
@@ -3266,7 +3289,7 @@ pub const HW_GPU_IO: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_gpu_memory_limit_bytes`.
 pub const HW_GPU_MEMORY_LIMIT: Metric = Metric {
-    ordinal: 87,
+    ordinal: 88,
     name: "hw.gpu.memory.limit",
     brief: "Memory of the GPU.",
     unit: "By",
@@ -3319,7 +3342,7 @@ pub const HW_GPU_MEMORY_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_gpu_memory_usage_bytes`.
 pub const HW_GPU_MEMORY_USAGE: Metric = Metric {
-    ordinal: 88,
+    ordinal: 89,
     name: "hw.gpu.memory.usage",
     brief: "Memory of the GPU in use.",
     unit: "By",
@@ -3372,7 +3395,7 @@ pub const HW_GPU_MEMORY_USAGE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_gpu_memory_utilization_ratio`.
 pub const HW_GPU_MEMORY_UTILIZATION: Metric = Metric {
-    ordinal: 89,
+    ordinal: 90,
     name: "hw.gpu.memory.utilization",
     brief: "Share of the memory of the GPU in use.",
     unit: "1",
@@ -3428,7 +3451,7 @@ pub const HW_GPU_MEMORY_UTILIZATION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_gpu_utilization_ratio`.
 pub const HW_GPU_UTILIZATION: Metric = Metric {
-    ordinal: 90,
+    ordinal: 91,
     name: "hw.gpu.utilization",
     brief: "Share of the time that the GPU spent in a task.",
     unit: "1",
@@ -3489,7 +3512,7 @@ pub const HW_GPU_UTILIZATION: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `hw_network_bandwidth_limit_bytes_per_second`.
 pub const HW_NETWORK_BANDWIDTH_LIMIT: Metric = Metric {
-    ordinal: 91,
+    ordinal: 92,
     name: "hw.network.bandwidth.limit",
     brief: "Bytes in a second that a port can carry.",
     unit: "By/s",
@@ -3522,7 +3545,7 @@ pub const HW_NETWORK_BANDWIDTH_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_network_io_bytes_total`.
 pub const HW_NETWORK_IO: Metric = Metric {
-    ordinal: 92,
+    ordinal: 93,
     name: "hw.network.io",
     brief: "Bytes that a port received and sent; an NVLink is a port of its GPU.",
     unit: "By",
@@ -3562,7 +3585,7 @@ pub const HW_NETWORK_IO: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_network_up`.
 pub const HW_NETWORK_UP: Metric = Metric {
-    ordinal: 93,
+    ordinal: 94,
     name: "hw.network.up",
     brief: "Whether a port is up: 1 if so, else 0.",
     unit: "1",
@@ -3595,7 +3618,7 @@ pub const HW_NETWORK_UP: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `hw_power_watts`.
 pub const HW_POWER: Metric = Metric {
-    ordinal: 94,
+    ordinal: 95,
     name: "hw.power",
     brief: "Power that a component draws.",
     unit: "W",
@@ -3632,7 +3655,7 @@ pub const HW_POWER: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_status`.
 pub const HW_STATUS: Metric = Metric {
-    ordinal: 95,
+    ordinal: 96,
     name: "hw.status",
     brief: "State of a component: 1 for the present state, 0 for the others.",
     unit: "1",
@@ -3678,7 +3701,7 @@ pub const HW_STATUS: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `hw_temperature_celsius`.
 pub const HW_TEMPERATURE: Metric = Metric {
-    ordinal: 96,
+    ordinal: 97,
     name: "hw.temperature",
     brief: "Temperature of a component.",
     unit: "Cel",
@@ -3715,7 +3738,7 @@ pub const HW_TEMPERATURE: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `hw_temperature_limit_celsius`.
 pub const HW_TEMPERATURE_LIMIT: Metric = Metric {
-    ordinal: 97,
+    ordinal: 98,
     name: "hw.temperature.limit",
     brief: "Temperature limit of a component.",
     unit: "Cel",
@@ -3756,7 +3779,7 @@ pub const HW_TEMPERATURE_LIMIT: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `inference_completion_tokens`.
 pub const INFERENCE_COMPLETION_TOKENS: Metric = Metric {
-    ordinal: 98,
+    ordinal: 99,
     name: "inference.completion_tokens",
     brief: "Tokens of a completion.",
     unit: "{token}",
@@ -3779,7 +3802,7 @@ pub const INFERENCE_COMPLETION_TOKENS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `inference_latency_seconds`.
 pub const INFERENCE_LATENCY: Metric = Metric {
-    ordinal: 99,
+    ordinal: 100,
     name: "inference.latency",
     brief: "Time from a request to its last token.",
     unit: "s",
@@ -3806,7 +3829,7 @@ pub const INFERENCE_LATENCY: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `inference_prompt_tokens`.
 pub const INFERENCE_PROMPT_TOKENS: Metric = Metric {
-    ordinal: 100,
+    ordinal: 101,
     name: "inference.prompt_tokens",
     brief: "Tokens of a prompt.",
     unit: "{token}",
@@ -3829,7 +3852,7 @@ pub const INFERENCE_PROMPT_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `inference_speculative_accept_length`.
 pub const INFERENCE_SPECULATIVE_ACCEPT_LENGTH: Metric = Metric {
-    ordinal: 101,
+    ordinal: 102,
     name: "inference.speculative.accept_length",
     brief: "Draft tokens that the target model accepts in a row.",
     unit: "{token}",
@@ -3852,7 +3875,7 @@ pub const INFERENCE_SPECULATIVE_ACCEPT_LENGTH: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `inference_speculative_accept_ratio`.
 pub const INFERENCE_SPECULATIVE_ACCEPT_RATIO: Metric = Metric {
-    ordinal: 102,
+    ordinal: 103,
     name: "inference.speculative.accept_ratio",
     brief: "Share of the draft tokens that the target model accepts.",
     unit: "1",
@@ -3875,7 +3898,7 @@ pub const INFERENCE_SPECULATIVE_ACCEPT_RATIO: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_estimate_size_bytes`.
 pub const MEMORY_ESTIMATE_SIZE: Metric = Metric {
-    ordinal: 103,
+    ordinal: 104,
     name: "memory.estimate.size",
     brief: "Memory that the compiler expects a step to need.",
     unit: "By",
@@ -3904,7 +3927,7 @@ pub const MEMORY_ESTIMATE_SIZE: Metric = Metric {
 ///
 /// Unit `{retry}`; in Prometheus `memory_framework_alloc_retries_total`.
 pub const MEMORY_FRAMEWORK_ALLOC_RETRIES: Metric = Metric {
-    ordinal: 104,
+    ordinal: 105,
     name: "memory.framework.alloc_retries",
     brief: "Allocations that succeeded only after the allocator had freed its caches.",
     unit: "{retry}",
@@ -3927,7 +3950,7 @@ pub const MEMORY_FRAMEWORK_ALLOC_RETRIES: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_allocated_bytes`.
 pub const MEMORY_FRAMEWORK_ALLOCATED: Metric = Metric {
-    ordinal: 105,
+    ordinal: 106,
     name: "memory.framework.allocated",
     brief: "Bytes that the framework's allocator has handed out.",
     unit: "By",
@@ -3968,7 +3991,7 @@ pub const MEMORY_FRAMEWORK_ALLOCATED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_limit_bytes`.
 pub const MEMORY_FRAMEWORK_LIMIT: Metric = Metric {
-    ordinal: 106,
+    ordinal: 107,
     name: "memory.framework.limit",
     brief: "Bytes that the framework's allocator may hold.",
     unit: "By",
@@ -3997,7 +4020,7 @@ pub const MEMORY_FRAMEWORK_LIMIT: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `memory_framework_ooms_total`.
 pub const MEMORY_FRAMEWORK_OOMS: Metric = Metric {
-    ordinal: 107,
+    ordinal: 108,
     name: "memory.framework.ooms",
     brief: "Allocations that failed for want of memory.",
     unit: "{error}",
@@ -4020,7 +4043,7 @@ pub const MEMORY_FRAMEWORK_OOMS: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_peak_bytes`.
 pub const MEMORY_FRAMEWORK_PEAK: Metric = Metric {
-    ordinal: 108,
+    ordinal: 109,
     name: "memory.framework.peak",
     brief: "Largest number of bytes that the framework's allocator has handed out at once.",
     unit: "By",
@@ -4053,7 +4076,7 @@ pub const MEMORY_FRAMEWORK_PEAK: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_reserved_bytes`.
 pub const MEMORY_FRAMEWORK_RESERVED: Metric = Metric {
-    ordinal: 109,
+    ordinal: 110,
     name: "memory.framework.reserved",
     brief: "Bytes that the framework's allocator holds.",
     unit: "By",
@@ -4082,7 +4105,7 @@ pub const MEMORY_FRAMEWORK_RESERVED: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `memory_framework_utilization_ratio`.
 pub const MEMORY_FRAMEWORK_UTILIZATION: Metric = Metric {
-    ordinal: 110,
+    ordinal: 111,
     name: "memory.framework.utilization",
     brief: "Share of the device's memory that the framework's allocator has needed.",
     unit: "1",
@@ -4115,7 +4138,7 @@ pub const MEMORY_FRAMEWORK_UTILIZATION: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_host_limit_bytes`.
 pub const MEMORY_HOST_LIMIT: Metric = Metric {
-    ordinal: 111,
+    ordinal: 112,
     name: "memory.host.limit",
     brief: "Memory of the host.",
     unit: "By",
@@ -4141,7 +4164,7 @@ pub const MEMORY_HOST_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_host_used_bytes`.
 pub const MEMORY_HOST_USED: Metric = Metric {
-    ordinal: 112,
+    ordinal: 113,
     name: "memory.host.used",
     brief: "Memory of the host in use.",
     unit: "By",
@@ -4167,7 +4190,7 @@ pub const MEMORY_HOST_USED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_segment_size_bytes`.
 pub const MEMORY_SEGMENT_SIZE: Metric = Metric {
-    ordinal: 113,
+    ordinal: 114,
     name: "memory.segment.size",
     brief: "Size of an allocator segment.",
     unit: "By",
@@ -4204,7 +4227,7 @@ pub const MEMORY_SEGMENT_SIZE: Metric = Metric {
 ///
 /// Unit `{expert}`; in Prometheus `moe_active_experts`.
 pub const MOE_ACTIVE_EXPERTS: Metric = Metric {
-    ordinal: 114,
+    ordinal: 115,
     name: "moe.active_experts",
     brief: "Experts that receive tokens, averaged over layers.",
     unit: "{expert}",
@@ -4224,7 +4247,7 @@ pub const MOE_ACTIVE_EXPERTS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `moe_aux_loss`.
 pub const MOE_AUX_LOSS: Metric = Metric {
-    ordinal: 115,
+    ordinal: 116,
     name: "moe.aux_loss",
     brief: "Load-balancing loss of the router, summed over layers.",
     unit: "{loss}",
@@ -4250,7 +4273,7 @@ pub const MOE_AUX_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_expert_balance_ratio`.
 pub const MOE_EXPERT_BALANCE: Metric = Metric {
-    ordinal: 116,
+    ordinal: 117,
     name: "moe.expert_balance",
     brief: "Tokens of the least busy expert over those of the busiest.",
     unit: "1",
@@ -4270,7 +4293,7 @@ pub const MOE_EXPERT_BALANCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_expert_utilization_ratio`.
 pub const MOE_EXPERT_UTILIZATION: Metric = Metric {
-    ordinal: 117,
+    ordinal: 118,
     name: "moe.expert_utilization",
     brief: "Share of the experts that receive tokens, averaged over layers.",
     unit: "1",
@@ -4290,7 +4313,7 @@ pub const MOE_EXPERT_UTILIZATION: Metric = Metric {
 ///
 /// Unit `{variation}`; in Prometheus `moe_load_cv`.
 pub const MOE_LOAD_CV: Metric = Metric {
-    ordinal: 118,
+    ordinal: 119,
     name: "moe.load_cv",
     brief: "Standard deviation of the tokens of an expert over their mean.",
     unit: "{variation}",
@@ -4310,7 +4333,7 @@ pub const MOE_LOAD_CV: Metric = Metric {
 ///
 /// Unit `{imbalance}`; in Prometheus `moe_load_imbalance`.
 pub const MOE_LOAD_IMBALANCE: Metric = Metric {
-    ordinal: 119,
+    ordinal: 120,
     name: "moe.load_imbalance",
     brief: "Tokens of the busiest expert over the mean, averaged over layers; 1 is perfect.",
     unit: "{imbalance}",
@@ -4330,7 +4353,7 @@ pub const MOE_LOAD_IMBALANCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_max_expert_fraction_ratio`.
 pub const MOE_MAX_EXPERT_FRACTION: Metric = Metric {
-    ordinal: 120,
+    ordinal: 121,
     name: "moe.max_expert_fraction",
     brief: "Share of the tokens that goes to the busiest expert.",
     unit: "1",
@@ -4350,7 +4373,7 @@ pub const MOE_MAX_EXPERT_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_min_active_expert_fraction_ratio`.
 pub const MOE_MIN_ACTIVE_EXPERT_FRACTION: Metric = Metric {
-    ordinal: 121,
+    ordinal: 122,
     name: "moe.min_active_expert_fraction",
     brief: "Share of the tokens that goes to the least busy expert with any.",
     unit: "1",
@@ -4373,7 +4396,7 @@ pub const MOE_MIN_ACTIVE_EXPERT_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_router_confidence_ratio`.
 pub const MOE_ROUTER_CONFIDENCE: Metric = Metric {
-    ordinal: 122,
+    ordinal: 123,
     name: "moe.router_confidence",
     brief: "Mean share of the probability that the router gives to its first choice.",
     unit: "1",
@@ -4393,7 +4416,7 @@ pub const MOE_ROUTER_CONFIDENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_router_entropy_ratio`.
 pub const MOE_ROUTER_ENTROPY: Metric = Metric {
-    ordinal: 123,
+    ordinal: 124,
     name: "moe.router_entropy",
     brief: "Entropy of the router, as a share of the largest possible.",
     unit: "1",
@@ -4413,7 +4436,7 @@ pub const MOE_ROUTER_ENTROPY: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `moe_z_loss`.
 pub const MOE_Z_LOSS: Metric = Metric {
-    ordinal: 124,
+    ordinal: 125,
     name: "moe.z_loss",
     brief: "Regularization of the router logits, summed over layers.",
     unit: "{loss}",
@@ -4439,7 +4462,7 @@ pub const MOE_Z_LOSS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_actor_gap_time_seconds`.
 pub const PERF_ACTOR_GAP_TIME: Metric = Metric {
-    ordinal: 125,
+    ordinal: 126,
     name: "perf.actor_gap_time",
     brief: "Time that the actor had nothing to do between two micro-batches.",
     unit: "s",
@@ -4462,7 +4485,7 @@ pub const PERF_ACTOR_GAP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_actor_train_step_time_seconds`.
 pub const PERF_ACTOR_TRAIN_STEP_TIME: Metric = Metric {
-    ordinal: 126,
+    ordinal: 127,
     name: "perf.actor_train_step_time",
     brief: "Time of a step spent in the optimizer steps of the actor.",
     unit: "s",
@@ -4488,7 +4511,7 @@ pub const PERF_ACTOR_TRAIN_STEP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_actor_train_time_seconds`.
 pub const PERF_ACTOR_TRAIN_TIME: Metric = Metric {
-    ordinal: 127,
+    ordinal: 128,
     name: "perf.actor_train_time",
     brief: "Time of a step spent in training the actor, evaluation included.",
     unit: "s",
@@ -4514,7 +4537,7 @@ pub const PERF_ACTOR_TRAIN_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_backpressure_wait_seconds`.
 pub const PERF_BACKPRESSURE_WAIT: Metric = Metric {
-    ordinal: 128,
+    ordinal: 129,
     name: "perf.backpressure_wait",
     brief: "Time that generation waited because the sample pool was full.",
     unit: "s",
@@ -4534,7 +4557,7 @@ pub const PERF_BACKPRESSURE_WAIT: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_backward_time_seconds`.
 pub const PERF_BACKWARD_TIME: Metric = Metric {
-    ordinal: 129,
+    ordinal: 130,
     name: "perf.backward_time",
     brief: "Time of a step spent in the backward pass.",
     unit: "s",
@@ -4563,7 +4586,7 @@ pub const PERF_BACKWARD_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_between_micro_batch_gap_time_seconds`.
 pub const PERF_BETWEEN_MICRO_BATCH_GAP_TIME: Metric = Metric {
-    ordinal: 130,
+    ordinal: 131,
     name: "perf.between_micro_batch_gap_time",
     brief: "Time between the training on one micro-batch and the reference model on the next.",
     unit: "s",
@@ -4589,7 +4612,7 @@ pub const PERF_BETWEEN_MICRO_BATCH_GAP_TIME: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `perf_bottleneck`.
 pub const PERF_BOTTLENECK: Metric = Metric {
-    ordinal: 131,
+    ordinal: 132,
     name: "perf.bottleneck",
     brief: "What holds the pipeline back: 1 for the present verdict, 0 for the others.",
     unit: "{state}",
@@ -4612,7 +4635,7 @@ pub const PERF_BOTTLENECK: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_checkpoint_time_seconds`.
 pub const PERF_CHECKPOINT_TIME: Metric = Metric {
-    ordinal: 132,
+    ordinal: 133,
     name: "perf.checkpoint_time",
     brief: "Time that training stood still for a checkpoint.",
     unit: "s",
@@ -4638,7 +4661,7 @@ pub const PERF_CHECKPOINT_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_compute_time_seconds`.
 pub const PERF_COMPUTE_TIME: Metric = Metric {
-    ordinal: 133,
+    ordinal: 134,
     name: "perf.compute_time",
     brief: "Time of a step that the device spent in forward, backward and optimizer.",
     unit: "s",
@@ -4661,7 +4684,7 @@ pub const PERF_COMPUTE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_data_time_seconds`.
 pub const PERF_DATA_TIME: Metric = Metric {
-    ordinal: 134,
+    ordinal: 135,
     name: "perf.data_time",
     brief: "Time of a step spent in the data iterator.",
     unit: "s",
@@ -4694,7 +4717,7 @@ pub const PERF_DATA_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_dispatch_wait_seconds`.
 pub const PERF_DISPATCH_WAIT: Metric = Metric {
-    ordinal: 135,
+    ordinal: 136,
     name: "perf.dispatch_wait",
     brief: "Time that training waited until there were samples enough for a step.",
     unit: "s",
@@ -4720,7 +4743,7 @@ pub const PERF_DISPATCH_WAIT: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_first_micro_batch_rollout_time_seconds`.
 pub const PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME: Metric = Metric {
-    ordinal: 136,
+    ordinal: 137,
     name: "perf.first_micro_batch_rollout_time",
     brief: "Time from the start of a step until its first rollout was done.",
     unit: "s",
@@ -4740,7 +4763,7 @@ pub const PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_forward_time_seconds`.
 pub const PERF_FORWARD_TIME: Metric = Metric {
-    ordinal: 137,
+    ordinal: 138,
     name: "perf.forward_time",
     brief: "Time of a step spent in the forward pass.",
     unit: "s",
@@ -4769,7 +4792,7 @@ pub const PERF_FORWARD_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_global_step_time_seconds`.
 pub const PERF_GLOBAL_STEP_TIME: Metric = Metric {
-    ordinal: 138,
+    ordinal: 139,
     name: "perf.global_step_time",
     brief: "Wall time of a step of reinforcement learning, from the first rollout to the new weights.",
     unit: "s",
@@ -4789,7 +4812,7 @@ pub const PERF_GLOBAL_STEP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_infer_batch_time_seconds`.
 pub const PERF_INFER_BATCH_TIME: Metric = Metric {
-    ordinal: 139,
+    ordinal: 140,
     name: "perf.infer_batch_time",
     brief: "Time of one batch of an inference engine.",
     unit: "s",
@@ -4812,7 +4835,7 @@ pub const PERF_INFER_BATCH_TIME: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `perf_infer_capacity_per_second`.
 pub const PERF_INFER_CAPACITY: Metric = Metric {
-    ordinal: 140,
+    ordinal: 141,
     name: "perf.infer_capacity",
     brief: "Samples in a second that inference could give if training took them all.",
     unit: "{sample}/s",
@@ -4832,7 +4855,7 @@ pub const PERF_INFER_CAPACITY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_old_actor_inference_time_seconds`.
 pub const PERF_OLD_ACTOR_INFERENCE_TIME: Metric = Metric {
-    ordinal: 141,
+    ordinal: 142,
     name: "perf.old_actor_inference_time",
     brief: "Time of a step spent in the actor before its update.",
     unit: "s",
@@ -4855,7 +4878,7 @@ pub const PERF_OLD_ACTOR_INFERENCE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_optimizer_time_seconds`.
 pub const PERF_OPTIMIZER_TIME: Metric = Metric {
-    ordinal: 142,
+    ordinal: 143,
     name: "perf.optimizer_time",
     brief: "Time of a step spent in the optimizer.",
     unit: "s",
@@ -4878,7 +4901,7 @@ pub const PERF_OPTIMIZER_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_refer_gap_time_seconds`.
 pub const PERF_REFER_GAP_TIME: Metric = Metric {
-    ordinal: 143,
+    ordinal: 144,
     name: "perf.refer_gap_time",
     brief: "Time that the reference model had nothing to do between two micro-batches.",
     unit: "s",
@@ -4901,7 +4924,7 @@ pub const PERF_REFER_GAP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_refer_inference_time_seconds`.
 pub const PERF_REFER_INFERENCE_TIME: Metric = Metric {
-    ordinal: 144,
+    ordinal: 145,
     name: "perf.refer_inference_time",
     brief: "Time of a step spent in the reference model.",
     unit: "s",
@@ -4927,7 +4950,7 @@ pub const PERF_REFER_INFERENCE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_rollout_idle_time_seconds`.
 pub const PERF_ROLLOUT_IDLE_TIME: Metric = Metric {
-    ordinal: 145,
+    ordinal: 146,
     name: "perf.rollout_idle_time",
     brief: "Time that the rollout engines had nothing to do before the new weights came.",
     unit: "s",
@@ -4947,7 +4970,7 @@ pub const PERF_ROLLOUT_IDLE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_rollout_time_seconds`.
 pub const PERF_ROLLOUT_TIME: Metric = Metric {
-    ordinal: 146,
+    ordinal: 147,
     name: "perf.rollout_time",
     brief: "Time of a step spent in rollouts.",
     unit: "s",
@@ -4976,7 +4999,7 @@ pub const PERF_ROLLOUT_TIME: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `perf_sample_pool_size`.
 pub const PERF_SAMPLE_POOL_SIZE: Metric = Metric {
-    ordinal: 147,
+    ordinal: 148,
     name: "perf.sample_pool_size",
     brief: "Samples that wait for training.",
     unit: "{sample}",
@@ -4996,7 +5019,7 @@ pub const PERF_SAMPLE_POOL_SIZE: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_step_time_seconds`.
 pub const PERF_STEP_TIME: Metric = Metric {
-    ordinal: 148,
+    ordinal: 149,
     name: "perf.step_time",
     brief: "Wall time of a training step that takes its data from a queue: waiting for data, compute and optimizer.",
     unit: "s",
@@ -5016,7 +5039,7 @@ pub const PERF_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `perf_throughput_per_second`.
 pub const PERF_THROUGHPUT: Metric = Metric {
-    ordinal: 149,
+    ordinal: 150,
     name: "perf.throughput",
     brief: "Samples in a second that really went through the pipeline.",
     unit: "{sample}/s",
@@ -5036,7 +5059,7 @@ pub const PERF_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `perf_train_capacity_per_second`.
 pub const PERF_TRAIN_CAPACITY: Metric = Metric {
-    ordinal: 150,
+    ordinal: 151,
     name: "perf.train_capacity",
     brief: "Samples in a second that training could take if there were always some.",
     unit: "{sample}/s",
@@ -5056,7 +5079,7 @@ pub const PERF_TRAIN_CAPACITY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_weight_sync_time_seconds`.
 pub const PERF_WEIGHT_SYNC_TIME: Metric = Metric {
-    ordinal: 151,
+    ordinal: 152,
     name: "perf.weight_sync_time",
     brief: "Time spent in bringing the new weights to the rollout engines.",
     unit: "s",
@@ -5076,7 +5099,7 @@ pub const PERF_WEIGHT_SYNC_TIME: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_accepted_items_total`.
 pub const PULSETRAIN_ACCEPTED_ITEMS: Metric = Metric {
-    ordinal: 152,
+    ordinal: 153,
     name: "pulsetrain.accepted_items",
     brief: "Points, spans and events that came in.",
     unit: "{item}",
@@ -5105,7 +5128,7 @@ pub const PULSETRAIN_ACCEPTED_ITEMS: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_delivered_items_total`.
 pub const PULSETRAIN_DELIVERED_ITEMS: Metric = Metric {
-    ordinal: 153,
+    ordinal: 154,
     name: "pulsetrain.delivered_items",
     brief: "Points, spans and events that a sink has delivered.",
     unit: "{item}",
@@ -5134,7 +5157,7 @@ pub const PULSETRAIN_DELIVERED_ITEMS: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_dropped_items_total`.
 pub const PULSETRAIN_DROPPED_ITEMS: Metric = Metric {
-    ordinal: 154,
+    ordinal: 155,
     name: "pulsetrain.dropped_items",
     brief: "Points, spans and events that were dropped.",
     unit: "{item}",
@@ -5171,7 +5194,7 @@ pub const PULSETRAIN_DROPPED_ITEMS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_export_duration_seconds`.
 pub const PULSETRAIN_EXPORT_DURATION: Metric = Metric {
-    ordinal: 155,
+    ordinal: 156,
     name: "pulsetrain.export.duration",
     brief: "Time of one delivery, with its retries.",
     unit: "s",
@@ -5204,7 +5227,7 @@ pub const PULSETRAIN_EXPORT_DURATION: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_queue_items`.
 pub const PULSETRAIN_QUEUE_ITEMS: Metric = Metric {
-    ordinal: 156,
+    ordinal: 157,
     name: "pulsetrain.queue.items",
     brief: "Points, spans and events that wait for a sink.",
     unit: "{item}",
@@ -5233,7 +5256,7 @@ pub const PULSETRAIN_QUEUE_ITEMS: Metric = Metric {
 ///
 /// Unit `{batch}`; in Prometheus `pulsetrain_queue_length`.
 pub const PULSETRAIN_QUEUE_LENGTH: Metric = Metric {
-    ordinal: 157,
+    ordinal: 158,
     name: "pulsetrain.queue.length",
     brief: "Batches that wait for a sink.",
     unit: "{batch}",
@@ -5256,7 +5279,7 @@ pub const PULSETRAIN_QUEUE_LENGTH: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_queue_limit_bytes`.
 pub const PULSETRAIN_QUEUE_LIMIT: Metric = Metric {
-    ordinal: 158,
+    ordinal: 159,
     name: "pulsetrain.queue.limit",
     brief: "Bytes that may wait for a sink.",
     unit: "By",
@@ -5279,7 +5302,7 @@ pub const PULSETRAIN_QUEUE_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_queue_size_bytes`.
 pub const PULSETRAIN_QUEUE_SIZE: Metric = Metric {
-    ordinal: 159,
+    ordinal: 160,
     name: "pulsetrain.queue.size",
     brief: "Bytes that wait for a sink.",
     unit: "By",
@@ -5302,7 +5325,7 @@ pub const PULSETRAIN_QUEUE_SIZE: Metric = Metric {
 ///
 /// Unit `{retry}`; in Prometheus `pulsetrain_retries_total`.
 pub const PULSETRAIN_RETRIES: Metric = Metric {
-    ordinal: 160,
+    ordinal: 161,
     name: "pulsetrain.retries",
     brief: "Deliveries that were tried again.",
     unit: "{retry}",
@@ -5331,7 +5354,7 @@ pub const PULSETRAIN_RETRIES: Metric = Metric {
 ///
 /// Unit `{series}`; in Prometheus `pulsetrain_series_active`.
 pub const PULSETRAIN_SERIES_ACTIVE: Metric = Metric {
-    ordinal: 161,
+    ordinal: 162,
     name: "pulsetrain.series.active",
     brief: "Series that the agent keeps.",
     unit: "{series}",
@@ -5354,7 +5377,7 @@ pub const PULSETRAIN_SERIES_ACTIVE: Metric = Metric {
 ///
 /// Unit `{series}`; in Prometheus `pulsetrain_series_limit`.
 pub const PULSETRAIN_SERIES_LIMIT: Metric = Metric {
-    ordinal: 162,
+    ordinal: 163,
     name: "pulsetrain.series.limit",
     brief: "Series that the agent may keep.",
     unit: "{series}",
@@ -5377,7 +5400,7 @@ pub const PULSETRAIN_SERIES_LIMIT: Metric = Metric {
 ///
 /// Unit `{record}`; in Prometheus `pulsetrain_skipped_records_total`.
 pub const PULSETRAIN_SKIPPED_RECORDS: Metric = Metric {
-    ordinal: 163,
+    ordinal: 164,
     name: "pulsetrain.skipped_records",
     brief: "Records of a source that were not understood.",
     unit: "{record}",
@@ -5406,7 +5429,7 @@ pub const PULSETRAIN_SKIPPED_RECORDS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_duration_seconds`.
 pub const PULSETRAIN_SOURCE_DURATION: Metric = Metric {
-    ordinal: 164,
+    ordinal: 165,
     name: "pulsetrain.source.duration",
     brief: "Time of one reading of a source.",
     unit: "s",
@@ -5435,7 +5458,7 @@ pub const PULSETRAIN_SOURCE_DURATION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_lag_seconds`.
 pub const PULSETRAIN_SOURCE_LAG: Metric = Metric {
-    ordinal: 165,
+    ordinal: 166,
     name: "pulsetrain.source.lag",
     brief: "How old the newest item of a source is.",
     unit: "s",
@@ -5458,7 +5481,7 @@ pub const PULSETRAIN_SOURCE_LAG: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_last_success_time_seconds`.
 pub const PULSETRAIN_SOURCE_LAST_SUCCESS_TIME: Metric = Metric {
-    ordinal: 166,
+    ordinal: 167,
     name: "pulsetrain.source.last_success_time",
     brief: "Unix time of the last reading of a source that succeeded.",
     unit: "s",
@@ -5481,7 +5504,7 @@ pub const PULSETRAIN_SOURCE_LAST_SUCCESS_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_actor_dequeue_time_seconds`.
 pub const RL_ACTOR_DEQUEUE_TIME: Metric = Metric {
-    ordinal: 167,
+    ordinal: 168,
     name: "rl.actor_dequeue_time",
     brief: "Time that the actor waited for the next batch of rollouts.",
     unit: "s",
@@ -5501,7 +5524,7 @@ pub const RL_ACTOR_DEQUEUE_TIME: Metric = Metric {
 ///
 /// Unit `{advantage}`; in Prometheus `rl_advantage`.
 pub const RL_ADVANTAGE: Metric = Metric {
-    ordinal: 168,
+    ordinal: 169,
     name: "rl.advantage",
     brief: "Advantage of a token or trajectory.",
     unit: "{advantage}",
@@ -5540,7 +5563,7 @@ pub const RL_ADVANTAGE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_completion_clip_ratio`.
 pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
-    ordinal: 169,
+    ordinal: 170,
     name: "rl.completion_clip_ratio",
     brief: "Share of the completions that were cut at the longest length.",
     unit: "1",
@@ -5563,7 +5586,7 @@ pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_completion_length`.
 pub const RL_COMPLETION_LENGTH: Metric = Metric {
-    ordinal: 170,
+    ordinal: 171,
     name: "rl.completion_length",
     brief: "Length of a completion.",
     unit: "{token}",
@@ -5605,7 +5628,7 @@ pub const RL_COMPLETION_LENGTH: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_entropy`.
 pub const RL_ENTROPY: Metric = Metric {
-    ordinal: 171,
+    ordinal: 172,
     name: "rl.entropy",
     brief: "Entropy of the policy.",
     unit: "{nat}",
@@ -5644,7 +5667,7 @@ pub const RL_ENTROPY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_environment_time_seconds`.
 pub const RL_ENVIRONMENT_TIME: Metric = Metric {
-    ordinal: 172,
+    ordinal: 173,
     name: "rl.environment_time",
     brief: "Time that a trajectory spent in its environment.",
     unit: "s",
@@ -5667,7 +5690,7 @@ pub const RL_ENVIRONMENT_TIME: Metric = Metric {
 ///
 /// Unit `{probability_ratio}`; in Prometheus `rl_importance_ratio`.
 pub const RL_IMPORTANCE_RATIO: Metric = Metric {
-    ordinal: 173,
+    ordinal: 174,
     name: "rl.importance_ratio",
     brief: "Probability of a token under the actor over that under the policy that generated it.",
     unit: "{probability_ratio}",
@@ -5698,11 +5721,31 @@ pub const RL_IMPORTANCE_RATIO: Metric = Metric {
     }],
 };
 
+/// Tokens of the step that are not masked out of the loss.
+///
+/// Unit `{token}`; in Prometheus `rl_kept_tokens`.
+pub const RL_KEPT_TOKENS: Metric = Metric {
+    ordinal: 175,
+    name: "rl.kept_tokens",
+    brief: "Tokens of the step that are not masked out of the loss.",
+    unit: "{token}",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "rl_kept_tokens",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "surogate",
+        names: &["train/keep_tokens"],
+    }],
+};
+
 /// Divergence of the actor from the reference.
 ///
 /// Unit `{nat}`; in Prometheus `rl_kl`.
 pub const RL_KL: Metric = Metric {
-    ordinal: 174,
+    ordinal: 176,
     name: "rl.kl",
     brief: "Divergence of the actor from the reference.",
     unit: "{nat}",
@@ -5745,7 +5788,7 @@ pub const RL_KL: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_kl_penalty`.
 pub const RL_KL_PENALTY: Metric = Metric {
-    ordinal: 175,
+    ordinal: 177,
     name: "rl.kl_penalty",
     brief: "What is taken from the reward for the distance from the reference.",
     unit: "{reward}",
@@ -5774,7 +5817,7 @@ pub const RL_KL_PENALTY: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_logp_difference`.
 pub const RL_LOGP_DIFFERENCE: Metric = Metric {
-    ordinal: 176,
+    ordinal: 178,
     name: "rl.logp_difference",
     brief: "Difference of the log probabilities of a token in the sampler and in the trainer.",
     unit: "{nat}",
@@ -5807,7 +5850,7 @@ pub const RL_LOGP_DIFFERENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_masked_fraction_ratio`.
 pub const RL_MASKED_FRACTION: Metric = Metric {
-    ordinal: 177,
+    ordinal: 179,
     name: "rl.masked_fraction",
     brief: "Share of the tokens left out because the policies had drifted apart.",
     unit: "1",
@@ -5835,7 +5878,7 @@ pub const RL_MASKED_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_policy_clip_fraction_ratio`.
 pub const RL_POLICY_CLIP_FRACTION: Metric = Metric {
-    ordinal: 178,
+    ordinal: 180,
     name: "rl.policy_clip_fraction",
     brief: "Share of the tokens at which the update of the policy was clipped.",
     unit: "1",
@@ -5858,7 +5901,7 @@ pub const RL_POLICY_CLIP_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_policy_clip_lower_fraction_ratio`.
 pub const RL_POLICY_CLIP_LOWER_FRACTION: Metric = Metric {
-    ordinal: 179,
+    ordinal: 181,
     name: "rl.policy_clip_lower_fraction",
     brief: "Share of the tokens at which the update of the policy was clipped from below.",
     unit: "1",
@@ -5881,7 +5924,7 @@ pub const RL_POLICY_CLIP_LOWER_FRACTION: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_policy_kl`.
 pub const RL_POLICY_KL: Metric = Metric {
-    ordinal: 180,
+    ordinal: 182,
     name: "rl.policy_kl",
     brief: "Divergence of the actor from the policy that generated the batch.",
     unit: "{nat}",
@@ -5924,7 +5967,7 @@ pub const RL_POLICY_KL: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `rl_policy_loss`.
 pub const RL_POLICY_LOSS: Metric = Metric {
-    ordinal: 181,
+    ordinal: 183,
     name: "rl.policy_loss",
     brief: "Loss of the policy.",
     unit: "{loss}",
@@ -5957,7 +6000,7 @@ pub const RL_POLICY_LOSS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_prompt_length`.
 pub const RL_PROMPT_LENGTH: Metric = Metric {
-    ordinal: 182,
+    ordinal: 184,
     name: "rl.prompt_length",
     brief: "Length of a prompt.",
     unit: "{token}",
@@ -5986,7 +6029,7 @@ pub const RL_PROMPT_LENGTH: Metric = Metric {
 ///
 /// Unit `{return}`; in Prometheus `rl_return`.
 pub const RL_RETURN: Metric = Metric {
-    ordinal: 183,
+    ordinal: 185,
     name: "rl.return",
     brief: "Return of a trajectory.",
     unit: "{return}",
@@ -6019,7 +6062,7 @@ pub const RL_RETURN: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_reward`.
 pub const RL_REWARD: Metric = Metric {
-    ordinal: 184,
+    ordinal: 186,
     name: "rl.reward",
     brief: "Reward of a trajectory, with all its parts.",
     unit: "{reward}",
@@ -6065,7 +6108,7 @@ pub const RL_REWARD: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_reward_component`.
 pub const RL_REWARD_COMPONENT: Metric = Metric {
-    ordinal: 185,
+    ordinal: 187,
     name: "rl.reward_component",
     brief: "One part of the reward of a trajectory.",
     unit: "{reward}",
@@ -6098,7 +6141,7 @@ pub const RL_REWARD_COMPONENT: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_reward_time_seconds`.
 pub const RL_REWARD_TIME: Metric = Metric {
-    ordinal: 186,
+    ordinal: 188,
     name: "rl.reward_time",
     brief: "Time that the reward of a trajectory took.",
     unit: "s",
@@ -6121,7 +6164,7 @@ pub const RL_REWARD_TIME: Metric = Metric {
 ///
 /// Unit `{rollout}`; in Prometheus `rl_rollouts_total`.
 pub const RL_ROLLOUTS: Metric = Metric {
-    ordinal: 187,
+    ordinal: 189,
     name: "rl.rollouts",
     brief: "Completions generated since the start of the attempt.",
     unit: "{rollout}",
@@ -6147,7 +6190,7 @@ pub const RL_ROLLOUTS: Metric = Metric {
 ///
 /// Unit `{score}`; in Prometheus `rl_score`.
 pub const RL_SCORE: Metric = Metric {
-    ordinal: 188,
+    ordinal: 190,
     name: "rl.score",
     brief: "Score that the reward model gives, before anything is taken from it.",
     unit: "{score}",
@@ -6180,7 +6223,7 @@ pub const RL_SCORE: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `rl_staleness`.
 pub const RL_STALENESS: Metric = Metric {
-    ordinal: 189,
+    ordinal: 191,
     name: "rl.staleness",
     brief: "Steps by which the policy that generated a batch was behind the actor.",
     unit: "{step}",
@@ -6209,7 +6252,7 @@ pub const RL_STALENESS: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_teacher_kl`.
 pub const RL_TEACHER_KL: Metric = Metric {
-    ordinal: 190,
+    ordinal: 192,
     name: "rl.teacher_kl",
     brief: "Divergence of the actor from its teacher.",
     unit: "{nat}",
@@ -6238,7 +6281,7 @@ pub const RL_TEACHER_KL: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `rl_value`.
 pub const RL_VALUE: Metric = Metric {
-    ordinal: 191,
+    ordinal: 193,
     name: "rl.value",
     brief: "Estimate of the value function.",
     unit: "{value}",
@@ -6271,7 +6314,7 @@ pub const RL_VALUE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_value_clip_fraction_ratio`.
 pub const RL_VALUE_CLIP_FRACTION: Metric = Metric {
-    ordinal: 192,
+    ordinal: 194,
     name: "rl.value_clip_fraction",
     brief: "Share of the tokens at which the update of the value function was clipped.",
     unit: "1",
@@ -6294,7 +6337,7 @@ pub const RL_VALUE_CLIP_FRACTION: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `rl_value_loss`.
 pub const RL_VALUE_LOSS: Metric = Metric {
-    ordinal: 193,
+    ordinal: 195,
     name: "rl.value_loss",
     brief: "Loss of the value function.",
     unit: "{loss}",
@@ -6323,7 +6366,7 @@ pub const RL_VALUE_LOSS: Metric = Metric {
 ///
 /// Unit `{device}`; in Prometheus `run_devices`.
 pub const RUN_DEVICES: Metric = Metric {
-    ordinal: 194,
+    ordinal: 196,
     name: "run.devices",
     brief: "Accelerators that the run uses.",
     unit: "{device}",
@@ -6349,7 +6392,7 @@ pub const RUN_DEVICES: Metric = Metric {
 ///
 /// Unit `{parameter}`; in Prometheus `run_parameters`.
 pub const RUN_PARAMETERS: Metric = Metric {
-    ordinal: 195,
+    ordinal: 197,
     name: "run.parameters",
     brief: "Parameters of the model.",
     unit: "{parameter}",
@@ -6375,7 +6418,7 @@ pub const RUN_PARAMETERS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_accept_length`.
 pub const TRAIN_ACCEPT_LENGTH: Metric = Metric {
-    ordinal: 196,
+    ordinal: 198,
     name: "train.accept_length",
     brief: "Draft tokens that the target model would accept in a row.",
     unit: "{token}",
@@ -6395,7 +6438,7 @@ pub const TRAIN_ACCEPT_LENGTH: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_accuracy_ratio`.
 pub const TRAIN_ACCURACY: Metric = Metric {
-    ordinal: 197,
+    ordinal: 199,
     name: "train.accuracy",
     brief: "Share of the tokens of the step that were predicted right.",
     unit: "1",
@@ -6430,7 +6473,7 @@ pub const TRAIN_ACCURACY: Metric = Metric {
 ///
 /// Unit `{anomaly}`; in Prometheus `train_anomalies_total`.
 pub const TRAIN_ANOMALIES: Metric = Metric {
-    ordinal: 198,
+    ordinal: 200,
     name: "train.anomalies",
     brief: "Odd steps, by what is odd.",
     unit: "{anomaly}",
@@ -6467,7 +6510,7 @@ pub const TRAIN_ANOMALIES: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_batch_size`.
 pub const TRAIN_BATCH_SIZE: Metric = Metric {
-    ordinal: 199,
+    ordinal: 201,
     name: "train.batch_size",
     brief: "Samples of a step, over all devices.",
     unit: "{sample}",
@@ -6493,11 +6536,31 @@ pub const TRAIN_BATCH_SIZE: Metric = Metric {
     ],
 };
 
+/// Floating-point operations since the start of the attempt, over all devices.
+///
+/// Unit `{flop}`; in Prometheus `train_completed_flops_total`.
+pub const TRAIN_COMPLETED_FLOPS: Metric = Metric {
+    ordinal: 202,
+    name: "train.completed_flops",
+    brief: "Floating-point operations since the start of the attempt, over all devices.",
+    unit: "{flop}",
+    instrument: Instrument::Counter,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "train_completed_flops_total",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "hf_trainer",
+        names: &["total_flos"],
+    }],
+};
+
 /// A number that the registry has no name for.
 ///
 /// Unit `{value}`; in Prometheus `train_custom`.
 pub const TRAIN_CUSTOM: Metric = Metric {
-    ordinal: 200,
+    ordinal: 203,
     name: "train.custom",
     brief: "A number that the registry has no name for.",
     unit: "{value}",
@@ -6516,11 +6579,60 @@ pub const TRAIN_CUSTOM: Metric = Metric {
     }],
 };
 
+/// A distribution that the registry has no name for, such as that of a layer's weights.
+///
+/// Unit `{value}`; in Prometheus `train_custom_distribution`.
+pub const TRAIN_CUSTOM_DISTRIBUTION: Metric = Metric {
+    ordinal: 204,
+    name: "train.custom_distribution",
+    brief: "A distribution that the registry has no name for, such as that of a layer's weights.",
+    unit: "{value}",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_OWN,
+    attributes: &[AttributeUse {
+        attribute: &attribute::TRAIN_CUSTOM_NAME,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "train_custom_distribution",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["every source"],
+    }],
+};
+
+/// Wall time since the start of the training.
+///
+/// Unit `s`; in Prometheus `train_elapsed_time_seconds`.
+pub const TRAIN_ELAPSED_TIME: Metric = Metric {
+    ordinal: 205,
+    name: "train.elapsed_time",
+    brief: "Wall time since the start of the training.",
+    unit: "s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "train_elapsed_time_seconds",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "hf_trainer",
+            names: &["train_runtime"],
+        },
+        Upstream {
+            system: "torchspec",
+            names: &["Training elapsed"],
+        },
+    ],
+};
+
 /// Passes over the data so far, as a fraction.
 ///
 /// Unit `{epoch}`; in Prometheus `train_epoch`.
 pub const TRAIN_EPOCH: Metric = Metric {
-    ordinal: 201,
+    ordinal: 206,
     name: "train.epoch",
     brief: "Passes over the data so far, as a fraction.",
     unit: "{epoch}",
@@ -6554,7 +6666,7 @@ pub const TRAIN_EPOCH: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_eta_seconds`.
 pub const TRAIN_ETA: Metric = Metric {
-    ordinal: 202,
+    ordinal: 207,
     name: "train.eta",
     brief: "Time until the planned training is done, at the present pace.",
     unit: "s",
@@ -6584,7 +6696,7 @@ pub const TRAIN_ETA: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_expected_throughput_per_second`.
 pub const TRAIN_EXPECTED_THROUGHPUT: Metric = Metric {
-    ordinal: 203,
+    ordinal: 208,
     name: "train.expected_throughput",
     brief: "Tokens in a second that the hardware could do at its peak, over all devices.",
     unit: "{token}/s",
@@ -6604,7 +6716,7 @@ pub const TRAIN_EXPECTED_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_flops_per_step`.
 pub const TRAIN_FLOPS_PER_STEP: Metric = Metric {
-    ordinal: 204,
+    ordinal: 209,
     name: "train.flops_per_step",
     brief: "Floating-point operations of a step, over all devices.",
     unit: "{flop}",
@@ -6634,7 +6746,7 @@ pub const TRAIN_FLOPS_PER_STEP: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_flops_per_step_per_device`.
 pub const TRAIN_FLOPS_PER_STEP_PER_DEVICE: Metric = Metric {
-    ordinal: 205,
+    ordinal: 210,
     name: "train.flops_per_step_per_device",
     brief: "Floating-point operations of a step, on one device.",
     unit: "{flop}",
@@ -6654,7 +6766,7 @@ pub const TRAIN_FLOPS_PER_STEP_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{flop}/{token}`; in Prometheus `train_flops_per_token`.
 pub const TRAIN_FLOPS_PER_TOKEN: Metric = Metric {
-    ordinal: 206,
+    ordinal: 211,
     name: "train.flops_per_token",
     brief: "Floating-point operations that one token takes.",
     unit: "{flop}/{token}",
@@ -6673,11 +6785,34 @@ pub const TRAIN_FLOPS_PER_TOKEN: Metric = Metric {
     }],
 };
 
+/// Share of a step's floating-point operations that one part of the model takes.
+///
+/// Unit `1`; in Prometheus `train_flops_share_ratio`.
+pub const TRAIN_FLOPS_SHARE: Metric = Metric {
+    ordinal: 212,
+    name: "train.flops_share",
+    brief: "Share of a step's floating-point operations that one part of the model takes.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::TRAIN_FLOPS_PART,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "train_flops_share_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "maxtext",
+        names: &["% learnable weight flops", "% attention flops"],
+    }],
+};
+
 /// Number of the newest optimizer step.
 ///
 /// Unit `{step}`; in Prometheus `train_global_step`.
 pub const TRAIN_GLOBAL_STEP: Metric = Metric {
-    ordinal: 207,
+    ordinal: 213,
     name: "train.global_step",
     brief: "Number of the newest optimizer step.",
     unit: "{step}",
@@ -6735,7 +6870,7 @@ pub const TRAIN_GLOBAL_STEP: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_grad_norm`.
 pub const TRAIN_GRAD_NORM: Metric = Metric {
-    ordinal: 208,
+    ordinal: 214,
     name: "train.grad_norm",
     brief: "L2 norm of the gradients of the step, after clipping.",
     unit: "{norm}",
@@ -6797,7 +6932,7 @@ pub const TRAIN_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_last_step_time_seconds`.
 pub const TRAIN_LAST_STEP_TIME: Metric = Metric {
-    ordinal: 209,
+    ordinal: 215,
     name: "train.last_step_time",
     brief: "Unix time at which the newest step ended.",
     unit: "s",
@@ -6823,7 +6958,7 @@ pub const TRAIN_LAST_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{learning_rate}`; in Prometheus `train_learning_rate`.
 pub const TRAIN_LEARNING_RATE: Metric = Metric {
-    ordinal: 210,
+    ordinal: 216,
     name: "train.learning_rate",
     brief: "Learning rate of the step.",
     unit: "{learning_rate}",
@@ -6881,7 +7016,7 @@ pub const TRAIN_LEARNING_RATE: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_loss`.
 pub const TRAIN_LOSS: Metric = Metric {
-    ordinal: 211,
+    ordinal: 217,
     name: "train.loss",
     brief: "Loss of the step, as the trainer averages it.",
     unit: "{loss}",
@@ -6947,7 +7082,7 @@ pub const TRAIN_LOSS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_loss_component`.
 pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
-    ordinal: 212,
+    ordinal: 218,
     name: "train.loss_component",
     brief: "One part of the loss of the step.",
     unit: "{loss}",
@@ -6998,7 +7133,7 @@ pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
 ///
 /// Unit `{scale}`; in Prometheus `train_loss_scale`.
 pub const TRAIN_LOSS_SCALE: Metric = Metric {
-    ordinal: 213,
+    ordinal: 219,
     name: "train.loss_scale",
     brief: "Factor by which the loss is multiplied for half precision.",
     unit: "{scale}",
@@ -7024,7 +7159,7 @@ pub const TRAIN_LOSS_SCALE: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_max_loss`.
 pub const TRAIN_MAX_LOSS: Metric = Metric {
-    ordinal: 214,
+    ordinal: 220,
     name: "train.max_loss",
     brief: "Largest loss of a rank in the step.",
     unit: "{loss}",
@@ -7040,11 +7175,31 @@ pub const TRAIN_MAX_LOSS: Metric = Metric {
     }],
 };
 
+/// Mean loss of the steps since the start of the attempt.
+///
+/// Unit `{loss}`; in Prometheus `train_mean_loss`.
+pub const TRAIN_MEAN_LOSS: Metric = Metric {
+    ordinal: 221,
+    name: "train.mean_loss",
+    brief: "Mean loss of the steps since the start of the attempt.",
+    unit: "{loss}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "train_mean_loss",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "hf_trainer",
+        names: &["train_loss"],
+    }],
+};
+
 /// Model FLOPs utilization.
 ///
 /// Unit `1`; in Prometheus `train_mfu_ratio`.
 pub const TRAIN_MFU: Metric = Metric {
-    ordinal: 215,
+    ordinal: 222,
     name: "train.mfu",
     brief: "Model FLOPs utilization.",
     unit: "1",
@@ -7074,11 +7229,31 @@ pub const TRAIN_MFU: Metric = Metric {
     ],
 };
 
+/// Micro-batches of the step.
+///
+/// Unit `{micro_batch}`; in Prometheus `train_micro_batches`.
+pub const TRAIN_MICRO_BATCHES: Metric = Metric {
+    ordinal: 223,
+    name: "train.micro_batches",
+    brief: "Micro-batches of the step.",
+    unit: "{micro_batch}",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "train_micro_batches",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "surogate",
+        names: &["train/micro_batches", "micro_batches="],
+    }],
+};
+
 /// L2 norm of the parameters after the step.
 ///
 /// Unit `{norm}`; in Prometheus `train_param_norm`.
 pub const TRAIN_PARAM_NORM: Metric = Metric {
-    ordinal: 216,
+    ordinal: 224,
     name: "train.param_norm",
     brief: "L2 norm of the parameters after the step.",
     unit: "{norm}",
@@ -7104,7 +7279,7 @@ pub const TRAIN_PARAM_NORM: Metric = Metric {
 ///
 /// Unit `{perplexity}`; in Prometheus `train_perplexity`.
 pub const TRAIN_PERPLEXITY: Metric = Metric {
-    ordinal: 217,
+    ordinal: 225,
     name: "train.perplexity",
     brief: "Perplexity of the step: e to the power of the loss.",
     unit: "{perplexity}",
@@ -7130,7 +7305,7 @@ pub const TRAIN_PERPLEXITY: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `train_phase`.
 pub const TRAIN_PHASE: Metric = Metric {
-    ordinal: 218,
+    ordinal: 226,
     name: "train.phase",
     brief: "State of the training: 1 for the present phase, 0 for the others.",
     unit: "{state}",
@@ -7153,7 +7328,7 @@ pub const TRAIN_PHASE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_progress_ratio`.
 pub const TRAIN_PROGRESS: Metric = Metric {
-    ordinal: 219,
+    ordinal: 227,
     name: "train.progress",
     brief: "Share of the planned training that is done.",
     unit: "1",
@@ -7183,7 +7358,7 @@ pub const TRAIN_PROGRESS: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_raw_grad_norm`.
 pub const TRAIN_RAW_GRAD_NORM: Metric = Metric {
-    ordinal: 220,
+    ordinal: 228,
     name: "train.raw_grad_norm",
     brief: "L2 norm of the gradients of the step, before clipping.",
     unit: "{norm}",
@@ -7203,7 +7378,7 @@ pub const TRAIN_RAW_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_real_tokens_total`.
 pub const TRAIN_REAL_TOKENS: Metric = Metric {
-    ordinal: 221,
+    ordinal: 229,
     name: "train.real_tokens",
     brief: "Tokens trained on without padding, over all devices.",
     unit: "{token}",
@@ -7229,7 +7404,7 @@ pub const TRAIN_REAL_TOKENS: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_samples_total`.
 pub const TRAIN_SAMPLES: Metric = Metric {
-    ordinal: 222,
+    ordinal: 230,
     name: "train.samples",
     brief: "Samples trained on since the start of the attempt, over all devices.",
     unit: "{sample}",
@@ -7255,7 +7430,7 @@ pub const TRAIN_SAMPLES: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_skipped_steps_total`.
 pub const TRAIN_SKIPPED_STEPS: Metric = Metric {
-    ordinal: 223,
+    ordinal: 231,
     name: "train.skipped_steps",
     brief: "Steps whose update was not applied.",
     unit: "{step}",
@@ -7281,7 +7456,7 @@ pub const TRAIN_SKIPPED_STEPS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_smoothed_loss`.
 pub const TRAIN_SMOOTHED_LOSS: Metric = Metric {
-    ordinal: 224,
+    ordinal: 232,
     name: "train.smoothed.loss",
     brief: "Loss, smoothed over steps.",
     unit: "{loss}",
@@ -7307,7 +7482,7 @@ pub const TRAIN_SMOOTHED_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_smoothed_mfu_ratio`.
 pub const TRAIN_SMOOTHED_MFU: Metric = Metric {
-    ordinal: 225,
+    ordinal: 233,
     name: "train.smoothed.mfu",
     brief: "Model FLOPs utilization, smoothed over steps.",
     unit: "1",
@@ -7333,7 +7508,7 @@ pub const TRAIN_SMOOTHED_MFU: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_smoothed_step_time_seconds`.
 pub const TRAIN_SMOOTHED_STEP_TIME: Metric = Metric {
-    ordinal: 226,
+    ordinal: 234,
     name: "train.smoothed.step_time",
     brief: "Wall time of a step, smoothed over steps.",
     unit: "s",
@@ -7359,7 +7534,7 @@ pub const TRAIN_SMOOTHED_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_smoothed_throughput_per_second`.
 pub const TRAIN_SMOOTHED_THROUGHPUT: Metric = Metric {
-    ordinal: 227,
+    ordinal: 235,
     name: "train.smoothed.throughput",
     brief: "Tokens trained on in a second over all devices, smoothed over steps.",
     unit: "{token}/s",
@@ -7385,7 +7560,7 @@ pub const TRAIN_SMOOTHED_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_sol_ratio`.
 pub const TRAIN_SOL: Metric = Metric {
-    ordinal: 228,
+    ordinal: 236,
     name: "train.sol",
     brief: "Speed of light: how near the step came to the time that the hardware needs at its peak.",
     unit: "1",
@@ -7411,7 +7586,7 @@ pub const TRAIN_SOL: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_step_duration_seconds`.
 pub const TRAIN_STEP_DURATION: Metric = Metric {
-    ordinal: 229,
+    ordinal: 237,
     name: "train.step.duration",
     brief: "Wall time of a step.",
     unit: "s",
@@ -7461,7 +7636,7 @@ pub const TRAIN_STEP_DURATION: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_steps_total`.
 pub const TRAIN_STEPS: Metric = Metric {
-    ordinal: 230,
+    ordinal: 238,
     name: "train.steps",
     brief: "Optimizer steps done since the start of the attempt.",
     unit: "{step}",
@@ -7487,7 +7662,7 @@ pub const TRAIN_STEPS: Metric = Metric {
 ///
 /// Unit `{flop}/s`; in Prometheus `train_throughput_flops_per_device_per_second`.
 pub const TRAIN_THROUGHPUT_FLOPS_PER_DEVICE: Metric = Metric {
-    ordinal: 231,
+    ordinal: 239,
     name: "train.throughput.flops_per_device",
     brief: "Floating-point operations in a second, on one device.",
     unit: "{flop}/s",
@@ -7529,7 +7704,7 @@ pub const TRAIN_THROUGHPUT_FLOPS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `train_throughput_samples_per_second`.
 pub const TRAIN_THROUGHPUT_SAMPLES: Metric = Metric {
-    ordinal: 232,
+    ordinal: 240,
     name: "train.throughput.samples",
     brief: "Samples trained on in a second, over all devices.",
     unit: "{sample}/s",
@@ -7551,11 +7726,31 @@ pub const TRAIN_THROUGHPUT_SAMPLES: Metric = Metric {
     ],
 };
 
+/// Steps done in a second.
+///
+/// Unit `{step}/s`; in Prometheus `train_throughput_steps_per_second`.
+pub const TRAIN_THROUGHPUT_STEPS: Metric = Metric {
+    ordinal: 241,
+    name: "train.throughput.steps",
+    brief: "Steps done in a second.",
+    unit: "{step}/s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "train_throughput_steps_per_second",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "hf_trainer",
+        names: &["train_steps_per_second"],
+    }],
+};
+
 /// Tokens trained on in a second, over all devices.
 ///
 /// Unit `{token}/s`; in Prometheus `train_throughput_tokens_per_second`.
 pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
-    ordinal: 233,
+    ordinal: 242,
     name: "train.throughput.tokens",
     brief: "Tokens trained on in a second, over all devices.",
     unit: "{token}/s",
@@ -7601,7 +7796,7 @@ pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_throughput_tokens_per_device_per_second`.
 pub const TRAIN_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
-    ordinal: 234,
+    ordinal: 243,
     name: "train.throughput.tokens_per_device",
     brief: "Tokens trained on in a second, on one device.",
     unit: "{token}/s",
@@ -7631,7 +7826,7 @@ pub const TRAIN_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_tokens_total`.
 pub const TRAIN_TOKENS: Metric = Metric {
-    ordinal: 235,
+    ordinal: 244,
     name: "train.tokens",
     brief: "Tokens trained on since the start of the attempt, over all devices.",
     unit: "{token}",
@@ -7669,7 +7864,7 @@ pub const TRAIN_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_total_weights`.
 pub const TRAIN_TOTAL_WEIGHTS: Metric = Metric {
-    ordinal: 236,
+    ordinal: 245,
     name: "train.total_weights",
     brief: "Sum of the loss weights of the step: its tokens without padding.",
     unit: "{token}",
@@ -7682,6 +7877,26 @@ pub const TRAIN_TOTAL_WEIGHTS: Metric = Metric {
     upstream: &[Upstream {
         system: "maxtext",
         names: &["learning/total_weights", "total_weights:"],
+    }],
+};
+
+/// Elements of the gradients that are zero.
+///
+/// Unit `{element}`; in Prometheus `train_zero_grads`.
+pub const TRAIN_ZERO_GRADS: Metric = Metric {
+    ordinal: 246,
+    name: "train.zero_grads",
+    brief: "Elements of the gradients that are zero.",
+    unit: "{element}",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "train_zero_grads",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "megatron",
+        names: &["num zeros"],
     }],
 };
 
@@ -7703,6 +7918,7 @@ pub static ALL: &[&Metric] = &[
     &EVAL_LOSS_COMPONENT,
     &EVAL_PERPLEXITY,
     &EVAL_THROUGHPUT_SAMPLES,
+    &EVAL_THROUGHPUT_STEPS,
     &EVAL_THROUGHPUT_TOKENS,
     &EVAL_TOKENS,
     &EVAL_TOTAL_WEIGHTS,
@@ -7861,6 +8077,7 @@ pub static ALL: &[&Metric] = &[
     &RL_ENTROPY,
     &RL_ENVIRONMENT_TIME,
     &RL_IMPORTANCE_RATIO,
+    &RL_KEPT_TOKENS,
     &RL_KL,
     &RL_KL_PENALTY,
     &RL_LOGP_DIFFERENCE,
@@ -7887,13 +8104,17 @@ pub static ALL: &[&Metric] = &[
     &TRAIN_ACCURACY,
     &TRAIN_ANOMALIES,
     &TRAIN_BATCH_SIZE,
+    &TRAIN_COMPLETED_FLOPS,
     &TRAIN_CUSTOM,
+    &TRAIN_CUSTOM_DISTRIBUTION,
+    &TRAIN_ELAPSED_TIME,
     &TRAIN_EPOCH,
     &TRAIN_ETA,
     &TRAIN_EXPECTED_THROUGHPUT,
     &TRAIN_FLOPS_PER_STEP,
     &TRAIN_FLOPS_PER_STEP_PER_DEVICE,
     &TRAIN_FLOPS_PER_TOKEN,
+    &TRAIN_FLOPS_SHARE,
     &TRAIN_GLOBAL_STEP,
     &TRAIN_GRAD_NORM,
     &TRAIN_LAST_STEP_TIME,
@@ -7902,7 +8123,9 @@ pub static ALL: &[&Metric] = &[
     &TRAIN_LOSS_COMPONENT,
     &TRAIN_LOSS_SCALE,
     &TRAIN_MAX_LOSS,
+    &TRAIN_MEAN_LOSS,
     &TRAIN_MFU,
+    &TRAIN_MICRO_BATCHES,
     &TRAIN_PARAM_NORM,
     &TRAIN_PERPLEXITY,
     &TRAIN_PHASE,
@@ -7920,10 +8143,12 @@ pub static ALL: &[&Metric] = &[
     &TRAIN_STEPS,
     &TRAIN_THROUGHPUT_FLOPS_PER_DEVICE,
     &TRAIN_THROUGHPUT_SAMPLES,
+    &TRAIN_THROUGHPUT_STEPS,
     &TRAIN_THROUGHPUT_TOKENS,
     &TRAIN_THROUGHPUT_TOKENS_PER_DEVICE,
     &TRAIN_TOKENS,
     &TRAIN_TOTAL_WEIGHTS,
+    &TRAIN_ZERO_GRADS,
 ];
 
 /// Returns the metric of that name.

@@ -22,6 +22,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::eval_loss_component(meter).record(1.0, &[]);
     instruments::eval_perplexity(meter).record(1.0, &[]);
     instruments::eval_throughput_samples(meter).record(1.0, &[]);
+    instruments::eval_throughput_steps(meter).record(1.0, &[]);
     instruments::eval_throughput_tokens(meter).record(1.0, &[]);
     instruments::eval_tokens(meter).add(1, &[]);
     instruments::eval_total_weights(meter).record(1.0, &[]);
@@ -180,6 +181,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::rl_entropy(meter).record(1.0, &[]);
     instruments::rl_environment_time(meter).record(1.0, &[]);
     instruments::rl_importance_ratio(meter).record(1.0, &[]);
+    instruments::rl_kept_tokens(meter).record(1, &[]);
     instruments::rl_kl(meter).record(1.0, &[]);
     instruments::rl_kl_penalty(meter).record(1.0, &[]);
     instruments::rl_logp_difference(meter).record(1.0, &[]);
@@ -206,13 +208,17 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::train_accuracy(meter).record(1.0, &[]);
     instruments::train_anomalies(meter).add(1, &[]);
     instruments::train_batch_size(meter).record(1, &[]);
+    instruments::train_completed_flops(meter).add(1.0, &[]);
     instruments::train_custom(meter).record(1.0, &[]);
+    instruments::train_custom_distribution(meter).record(1.0, &[]);
+    instruments::train_elapsed_time(meter).record(1.0, &[]);
     instruments::train_epoch(meter).record(1.0, &[]);
     instruments::train_eta(meter).record(1.0, &[]);
     instruments::train_expected_throughput(meter).record(1.0, &[]);
     instruments::train_flops_per_step(meter).record(1.0, &[]);
     instruments::train_flops_per_step_per_device(meter).record(1.0, &[]);
     instruments::train_flops_per_token(meter).record(1.0, &[]);
+    instruments::train_flops_share(meter).record(1.0, &[]);
     instruments::train_global_step(meter).record(1, &[]);
     instruments::train_grad_norm(meter).record(1.0, &[]);
     instruments::train_last_step_time(meter).record(1.0, &[]);
@@ -221,7 +227,9 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::train_loss_component(meter).record(1.0, &[]);
     instruments::train_loss_scale(meter).record(1.0, &[]);
     instruments::train_max_loss(meter).record(1.0, &[]);
+    instruments::train_mean_loss(meter).record(1.0, &[]);
     instruments::train_mfu(meter).record(1.0, &[]);
+    instruments::train_micro_batches(meter).record(1, &[]);
     instruments::train_param_norm(meter).record(1.0, &[]);
     instruments::train_perplexity(meter).record(1.0, &[]);
     instruments::train_phase(meter).add(1, &[]);
@@ -239,8 +247,10 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::train_steps(meter).add(1, &[]);
     instruments::train_throughput_flops_per_device(meter).record(1.0, &[]);
     instruments::train_throughput_samples(meter).record(1.0, &[]);
+    instruments::train_throughput_steps(meter).record(1.0, &[]);
     instruments::train_throughput_tokens(meter).record(1.0, &[]);
     instruments::train_throughput_tokens_per_device(meter).record(1.0, &[]);
     instruments::train_tokens(meter).add(1, &[]);
     instruments::train_total_weights(meter).record(1.0, &[]);
+    instruments::train_zero_grads(meter).record(1, &[]);
 }
