@@ -1,0 +1,262 @@
+//! Packets into items.
+
+use std::collections::VecDeque;
+
+use super::{
+    Packet,
+    clock::Clocks,
+    error::ReadError,
+    item::{AnnotationData, CounterReading, EventKind, Item, LogItem, Time, TraceEvent, Track, TrackKind},
+    sequence::Sequence,
+};
+use crate::{
+    WireError, WireErrorKind,
+    field::{annotation, attributes, counter, event, interned, log, process, thread, track},
+    wire::{Fields, Value},
+};
+
+/// How deep annotations are followed.
+const DEEPEST: usize = 64;
+
+/// Decodes what a packet holds; false where that is nothing that is known.
+pub(super) fn packet(
+    packet: &Packet<'_>,
+    sequence: &mut Sequence,
+    clocks: &Clocks,
+    ready: &mut VecDeque<Result<Item, ReadError>>,
+) -> Result<bool, WireError> {
+    let mut push = |item| ready.push_back(Ok(item));
+    if let Some(bytes) = packet.track {
+        push(Item::Track(decode_track(bytes)?));
+    } else if let Some(bytes) = packet.event {
+        let time = clocks.time(packet, sequence);
+        if let Some(event) = decode_event(bytes, time, sequence)? {
+            push(Item::Event(event));
+        }
+    } else if let Some(bytes) = packet.log {
+        for line in messages(bytes, log::EVENTS) {
+            push(Item::Log(decode_log(line?)?));
+        }
+    } else if let Some(bytes) = packet.attributes {
+        for attribute in messages(bytes, attributes::ATTRIBUTE) {
+            push(decode_attribute(attribute?)?);
+        }
+    } else {
+        return Ok(false);
+    }
+    Ok(true)
+}
+
+/// The occurrences of one field.
+fn messages(bytes: &[u8], number: u32) -> impl Iterator<Item = Result<&[u8], WireError>> {
+    Fields::new(bytes).filter_map(move |field| match field {
+        Ok((found, Value::Bytes(message))) if found == number => Some(Ok(message)),
+        Ok(_) => None,
+        Err(error) => Some(Err(error)),
+    })
+}
+
+fn decode_track(bytes: &[u8]) -> Result<Track, WireError> {
+    let mut about = Track::default();
+    for field in Fields::new(bytes) {
+        let (number, value) = field?;
+        match number {
+            track::UUID => about.uuid = value.number(),
+            track::PARENT_UUID => about.parent = Some(value.number()),
+            track::NAME | track::STATIC_NAME => about.name = value.text(),
+            track::DESCRIPTION => about.description = value.text(),
+            track::SIBLING_ORDER_RANK => about.rank = value.number() as i32,
+            track::PROCESS => about.kind = decode_process(value.bytes())?,
+            track::THREAD => about.kind = decode_thread(value.bytes())?,
+            track::COUNTER => about.kind = decode_counter(value.bytes())?,
+            track::STATE => about.kind = TrackKind::State,
+            _ => {}
+        }
+    }
+    Ok(about)
+}
+
+fn decode_process(bytes: &[u8]) -> Result<TrackKind, WireError> {
+    let (mut pid, mut name, mut labels) = (0, String::new(), Vec::new());
+    for field in Fields::new(bytes) {
+        let (number, value) = field?;
+        match number {
+            process::PID => pid = value.number() as i32,
+            process::NAME => name = value.text(),
+            process::LABELS => labels.push(value.text()),
+            _ => {}
+        }
+    }
+    Ok(TrackKind::Process { pid, name, labels })
+}
+
+fn decode_thread(bytes: &[u8]) -> Result<TrackKind, WireError> {
+    let (mut pid, mut tid, mut name) = (0, 0, String::new());
+    for field in Fields::new(bytes) {
+        let (number, value) = field?;
+        match number {
+            thread::PID => pid = value.number() as i32,
+            thread::TID => tid = value.number() as i64,
+            thread::NAME => name = value.text(),
+            _ => {}
+        }
+    }
+    Ok(TrackKind::Thread { pid, tid, name })
+}
+
+fn decode_counter(bytes: &[u8]) -> Result<TrackKind, WireError> {
+    let mut unit = String::new();
+    for field in Fields::new(bytes) {
+        match field? {
+            (counter::UNIT_NAME, value) => unit = value.text(),
+            (counter::UNIT, value) => {
+                unit = match value.number() {
+                    counter::UNIT_TIME_NS => "ns".to_owned(),
+                    counter::UNIT_SIZE_BYTES => "By".to_owned(),
+                    _ => String::new(),
+                };
+            }
+            _ => {}
+        }
+    }
+    Ok(TrackKind::Counter { unit })
+}
+
+/// An event; none where its kind is none that is known.
+fn decode_event(bytes: &[u8], time: Time, sequence: &Sequence) -> Result<Option<TraceEvent>, WireError> {
+    let mut kind = None;
+    let mut about = TraceEvent {
+        track_uuid: sequence.track_uuid.unwrap_or_default(),
+        time,
+        kind: EventKind::Instant,
+        name: String::new(),
+        categories: Vec::new(),
+        annotations: Vec::new(),
+        flows: Vec::new(),
+        correlation: None,
+        value: None,
+    };
+    let string = |field, number| sequence.string(field, number).unwrap_or_default().to_owned();
+    for field in Fields::new(bytes) {
+        let (number, value) = field?;
+        match number {
+            event::TYPE => kind = kind_of(value.number()),
+            event::TRACK_UUID => about.track_uuid = value.number(),
+            event::NAME => about.name = value.text(),
+            event::NAME_IID => about.name = string(interned::EVENT_NAMES, value.number()),
+            event::CATEGORIES => about.categories.push(value.text()),
+            event::CATEGORY_IIDS => {
+                let numbers = numbers(value)?;
+                let category = |number| string(interned::CATEGORIES, number);
+                about.categories.extend(numbers.into_iter().map(category));
+            }
+            event::ANNOTATIONS => about.annotations.push(annotation(value.bytes(), sequence, 0)?),
+            event::FLOW_IDS | event::TERMINATING_FLOW_IDS => about.flows.extend(numbers(value)?),
+            event::CORRELATION_ID => about.correlation = Some(value.number()),
+            event::COUNTER_VALUE => about.value = Some(CounterReading::Int(value.number() as i64)),
+            event::DOUBLE_COUNTER_VALUE => about.value = Some(CounterReading::Double(value.double())),
+            _ => {}
+        }
+    }
+    Ok(kind.map(|kind| TraceEvent { kind, ..about }))
+}
+
+fn kind_of(number: u64) -> Option<EventKind> {
+    Some(match number {
+        event::SLICE_BEGIN => EventKind::Begin,
+        event::SLICE_END => EventKind::End,
+        event::INSTANT => EventKind::Instant,
+        event::COUNTER => EventKind::Counter,
+        event::STATE => EventKind::State,
+        _ => return None,
+    })
+}
+
+/// The numbers of a repeated field's occurrence: one, or several that are packed (fixed64 ones only are written so).
+fn numbers(value: Value<'_>) -> Result<Vec<u64>, WireError> {
+    match value {
+        Value::Bytes(packed) => {
+            let (chunks, rest) = packed.as_chunks::<8>();
+            if !rest.is_empty() {
+                let offset = packed.len() - rest.len();
+                let kind = WireErrorKind::Truncated;
+                return Err(WireError { kind, offset });
+            }
+            Ok(chunks.iter().map(|chunk| u64::from_le_bytes(*chunk)).collect())
+        }
+        single => Ok(vec![single.number()]),
+    }
+}
+
+fn annotation(
+    bytes: &[u8],
+    sequence: &Sequence,
+    depth: usize,
+) -> Result<(String, AnnotationData), WireError> {
+    if depth > DEEPEST {
+        let kind = WireErrorKind::TooDeep;
+        return Err(WireError { kind, offset: 0 });
+    }
+    let (mut name, mut data) = (String::new(), AnnotationData::Empty);
+    let (mut entries, mut values) = (Vec::new(), Vec::new());
+    let string = |field, number| sequence.string(field, number).unwrap_or_default().to_owned();
+    for field in Fields::new(bytes) {
+        let (number, value) = field?;
+        match number {
+            annotation::NAME => name = value.text(),
+            annotation::NAME_IID => name = string(interned::ANNOTATION_NAMES, value.number()),
+            annotation::BOOL => data = AnnotationData::Bool(value.number() != 0),
+            annotation::UINT | annotation::POINTER => data = AnnotationData::Uint(value.number()),
+            annotation::INT => data = AnnotationData::Int(value.number() as i64),
+            annotation::DOUBLE => data = AnnotationData::Double(value.double()),
+            annotation::STRING | annotation::LEGACY_JSON => data = AnnotationData::Text(value.text()),
+            annotation::STRING_IID => {
+                data = AnnotationData::Text(string(interned::ANNOTATION_STRINGS, value.number()));
+            }
+            annotation::DICT_ENTRIES => entries.push(annotation(value.bytes(), sequence, depth + 1)?),
+            annotation::ARRAY_VALUES => values.push(annotation(value.bytes(), sequence, depth + 1)?.1),
+            _ => {}
+        }
+    }
+    if !entries.is_empty() {
+        data = AnnotationData::Map(entries);
+    } else if !values.is_empty() {
+        data = AnnotationData::List(values);
+    }
+    Ok((name, data))
+}
+
+fn decode_log(bytes: &[u8]) -> Result<LogItem, WireError> {
+    let mut line = LogItem {
+        time: Time::Unix(0),
+        pid: 0,
+        priority: 0,
+        tag: String::new(),
+        message: String::new(),
+    };
+    for field in Fields::new(bytes) {
+        let (number, value) = field?;
+        match number {
+            log::PID => line.pid = value.number() as i32,
+            log::TIMESTAMP => line.time = Time::Unix(value.number()),
+            log::TAG => line.tag = value.text(),
+            log::PRIORITY => line.priority = value.number() as u32,
+            log::MESSAGE => line.message = value.text(),
+            _ => {}
+        }
+    }
+    Ok(line)
+}
+
+fn decode_attribute(bytes: &[u8]) -> Result<Item, WireError> {
+    let (mut key, mut text) = (String::new(), String::new());
+    for field in Fields::new(bytes) {
+        match field? {
+            (attributes::KEY, value) => key = value.text(),
+            (attributes::STRING_VALUE, value) => text = value.text(),
+            (attributes::LONG_VALUE, value) => text = (value.number() as i64).to_string(),
+            _ => {}
+        }
+    }
+    Ok(Item::Attribute(key, text))
+}

@@ -1,0 +1,103 @@
+//! What the packets of one sequence rely on: interned strings, defaults, and where incremental clocks are.
+
+use std::collections::HashMap;
+
+use super::Packet;
+use crate::{
+    WireError,
+    field::{defaults, interned, packet},
+    wire::{Fields, Value},
+};
+
+/// The state of one sequence.
+#[derive(Debug, Default)]
+pub(super) struct Sequence {
+    valid: bool,
+    /// Strings by the field of `InternedData` and their number.
+    strings: HashMap<(u32, u64), String>,
+    /// The clock of packets that name none.
+    pub(super) clock_id: Option<u64>,
+    /// The track of events that name none.
+    pub(super) track_uuid: Option<u64>,
+    /// Where incremental clocks are, and what one tick of a clock is.
+    pub(super) clocks: HashMap<u64, SequenceClock>,
+}
+
+/// A clock of one sequence.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SequenceClock {
+    /// Where it is, if it is incremental.
+    pub(super) at: Option<u64>,
+    /// Nanoseconds a tick.
+    pub(super) unit: u64,
+}
+
+impl Sequence {
+    /// Takes in what a packet says of the state, before the packet itself is looked at.
+    pub(super) fn begin(&mut self, packet: &Packet<'_>) -> Result<(), WireError> {
+        if packet.flags & packet::STATE_CLEARED != 0 {
+            *self = Self {
+                valid: true,
+                ..Self::default()
+            };
+        }
+        for interned in &packet.interned {
+            self.intern(interned)?;
+        }
+        packet
+            .defaults
+            .map_or(Ok(()), |defaults| self.set_defaults(defaults))
+    }
+
+    /// Whether the state was set up.
+    pub(super) fn is_valid(&self) -> bool {
+        self.valid
+    }
+
+    /// An interned string; none where its number was never given.
+    pub(super) fn string(&self, field: u32, number: u64) -> Option<&str> {
+        self.strings.get(&(field, number)).map(String::as_str)
+    }
+
+    fn intern(&mut self, data: &[u8]) -> Result<(), WireError> {
+        for field in Fields::new(data) {
+            let (
+                number @ (interned::CATEGORIES
+                | interned::EVENT_NAMES
+                | interned::ANNOTATION_NAMES
+                | interned::ANNOTATION_STRINGS),
+                Value::Bytes(entry),
+            ) = field?
+            else {
+                continue;
+            };
+            let (mut iid, mut text) = (0, String::new());
+            for field in Fields::new(entry) {
+                match field? {
+                    (interned::ENTRY_IID, value) => iid = value.number(),
+                    (interned::ENTRY_TEXT, value) => text = value.text(),
+                    _ => {}
+                }
+            }
+            self.strings.insert((number, iid), text);
+        }
+        Ok(())
+    }
+
+    fn set_defaults(&mut self, bytes: &[u8]) -> Result<(), WireError> {
+        for field in Fields::new(bytes) {
+            match field? {
+                (defaults::TIMESTAMP_CLOCK_ID, value) => self.clock_id = Some(value.number()),
+                (defaults::TRACK_EVENT, Value::Bytes(event)) => {
+                    for field in Fields::new(event) {
+                        if let (defaults::EVENT_TRACK_UUID, value) = field? {
+                            self.track_uuid = Some(value.number());
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,156 @@
+//! The reader, on traces that others would write.
+
+use std::io::Write;
+
+use super::*;
+use crate::wire::Buffer;
+
+/// A trace of packets that `fill` writes.
+fn trace(fills: &[&dyn Fn(&mut Buffer)]) -> Vec<u8> {
+    let mut out = Buffer::default();
+    fills
+        .iter()
+        .for_each(|fill| out.message(1, |packet| fill(packet)));
+    out.as_slice().to_vec()
+}
+
+fn begin(out: &mut Buffer, time: u64, track: u64, name: &str) {
+    out.uint(packet::TIMESTAMP, time);
+    out.uint(packet::SEQUENCE_ID, 1);
+    out.message(packet::TRACK_EVENT, |out| {
+        out.uint(9, 1);
+        out.uint(11, track);
+        out.delimited(23, name.as_bytes());
+    });
+}
+
+fn names(bytes: &[u8]) -> Vec<String> {
+    let name = |item| match item {
+        Ok(Item::Event(event)) => Some(event.name),
+        _ => None,
+    };
+    TraceReader::new(bytes).filter_map(name).collect()
+}
+
+#[test]
+fn a_trace_without_clocks_keeps_its_own_times() {
+    let bytes = trace(&[&|out| begin(out, 42, 7, "a")]);
+    let item = TraceReader::new(bytes.as_slice()).next().unwrap().unwrap();
+    let Item::Event(event) = item else {
+        panic!("{item:?}");
+    };
+    assert_eq!(event.time, Time::Clock { id: 6, nanos: 42 });
+    assert_eq!(event.track_uuid, 7);
+}
+
+#[test]
+fn other_clocks_are_brought_onto_the_wall_clock_over_several_snapshots() {
+    let clock = |out: &mut Buffer, id, at| {
+        out.message(1, |out| {
+            out.uint(1, id);
+            out.uint(2, at);
+        });
+    };
+    let bytes = trace(&[
+        &|out| {
+            out.message(packet::CLOCK_SNAPSHOT, |out| {
+                clock(out, 6, 100);
+                clock(out, 3, 50);
+            });
+        },
+        &|out| {
+            out.message(packet::CLOCK_SNAPSHOT, |out| {
+                clock(out, 6, 200);
+                clock(out, 1, 1_000_000);
+            });
+        },
+        &|out| {
+            begin(out, 60, 7, "a");
+            out.uint(packet::TIMESTAMP_CLOCK_ID, 3);
+        },
+    ]);
+    let item = TraceReader::new(bytes.as_slice()).next().unwrap().unwrap();
+    let Item::Event(event) = item else {
+        panic!("{item:?}");
+    };
+    assert_eq!(event.time, Time::Unix(999_910));
+}
+
+#[test]
+fn compressed_packets_and_compressed_files_are_read() {
+    let plain = trace(&[&|out| begin(out, 1, 7, "a"), &|out| begin(out, 2, 7, "b")]);
+    let mut zlib = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+    zlib.write_all(&plain).unwrap();
+    let zlib = zlib.finish().unwrap();
+    let zstd = zstd::encode_all(plain.as_slice(), 1).unwrap();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(&plain).unwrap();
+    for bytes in [
+        trace(&[&|out| out.delimited(packet::COMPRESSED_PACKETS, &zlib)]),
+        trace(&[&|out| out.delimited(packet::ZSTD_COMPRESSED_PACKETS, &zstd)]),
+        gzip.finish().unwrap(),
+        zstd.clone(),
+    ] {
+        assert_eq!(names(&bytes), ["a", "b"]);
+    }
+}
+
+#[test]
+fn what_is_not_known_is_skipped_and_counted() {
+    let bytes = trace(&[
+        &|out| out.delimited(4000, b"a packet from the future"),
+        &|out| begin(out, 1, 7, "a"),
+        &|out| {
+            begin(out, 2, 7, "relies on what was lost");
+            out.uint(packet::SEQUENCE_FLAGS, packet::NEEDS_STATE);
+        },
+    ]);
+    let mut reader = TraceReader::new(bytes.as_slice());
+    assert_eq!(reader.by_ref().filter(Result::is_ok).count(), 1);
+    let expected = ReadCounts {
+        packets: 3,
+        unknown: 1,
+        without_state: 1,
+    };
+    assert_eq!(reader.counts(), expected);
+}
+
+#[test]
+fn a_cut_trace_gives_what_was_whole_and_says_where_it_was_cut() {
+    let bytes = trace(&[&|out| begin(out, 1, 7, "a"), &|out| begin(out, 2, 7, "b")]);
+    let second = bytes.len() / 2;
+    for cut in second + 1..bytes.len() {
+        let read: Vec<_> = TraceReader::new(&bytes[..cut]).collect();
+        assert_eq!(read.len(), 2);
+        let error = read[1].as_ref().unwrap_err();
+        assert!(matches!(error.kind, ReadErrorKind::TornTail), "{error}");
+        assert_eq!(error.offset, second as u64);
+    }
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none());
+    gzip.write_all(&bytes).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let error = TraceReader::new(&gzip[..gzip.len() - 10]).find_map(Result::err);
+    assert!(matches!(error.unwrap().kind, ReadErrorKind::TornTail));
+}
+
+#[test]
+fn a_packet_that_makes_no_sense_does_not_end_the_reading() {
+    let bytes = trace(&[&|out| out.append(&[0x0b]), &|out| begin(out, 2, 7, "b")]);
+    let read: Vec<_> = TraceReader::new(bytes.as_slice()).collect();
+    assert_eq!(
+        read[0].as_ref().unwrap_err().to_string(),
+        "byte 0: a field has a wire type that Perfetto does not use at byte 0"
+    );
+    assert!(read[1].is_ok());
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_bytes_make_the_reader_panic(bytes in proptest::collection::vec(0u8..=255, 0..300)) {
+        TraceReader::new(bytes.as_slice()).for_each(drop);
+        let framed = trace(&[&|out: &mut Buffer| out.append(&bytes)]);
+        TraceReader::new(framed.as_slice()).for_each(drop);
+        let event = trace(&[&|out: &mut Buffer| out.delimited(packet::TRACK_EVENT, &bytes)]);
+        TraceReader::new(event.as_slice()).for_each(drop);
+    }
+}

@@ -1,0 +1,395 @@
+//! The writer: tracks and events into any `Write`, as they come.
+//!
+//! `track` holds the handles, `descriptor` what is written of a track, `event` and `annotation` what is said of an event,
+//! `sequence` the state that makes events small, `intern` the strings in it.
+
+mod annotation;
+mod descriptor;
+mod event;
+mod intern;
+mod log;
+mod sequence;
+mod track;
+
+use std::io::{self, Write};
+
+use self::{
+    annotation::Encoder,
+    descriptor::Place,
+    sequence::{Head, Sequence},
+};
+pub use self::{
+    annotation::{AnnotationList, AnnotationValue, Annotations},
+    event::Event,
+    log::{LogLine, LogPriority},
+    track::{
+        Counter, CounterTrack, CounterUnit, CounterValue, EventTrack, GroupTrack, LaneTrack, ParentTrack,
+        Process, ProcessTrack, StateStyle, StateTrack, ThreadTrack,
+    },
+};
+use crate::{
+    field::{attributes, event as field, log as log_field, packet, trace, track as track_field},
+    wire::Buffer,
+};
+
+/// How many bytes are gathered before they are handed on.
+const CHUNK: usize = 256 << 10;
+
+/// How a trace is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WriterConfig {
+    /// What the tracks' numbers are derived from. Traces that are to be concatenated need different seeds.
+    pub seed: u64,
+    /// After how many bytes a track's state is set up again, so that a trace that was cut can be read from there on.
+    pub clear_every_bytes: usize,
+    /// How states are written.
+    pub states: StateStyle,
+}
+
+impl Default for WriterConfig {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            clear_every_bytes: 64 << 20,
+            states: StateStyle::Slices,
+        }
+    }
+}
+
+/// Writes a trace.
+///
+/// Events of different tracks may come in any order. On one track, events of the same time must come in their order:
+/// readers close the innermost slice that is open, and never complain. Slices written depth first are always right.
+///
+/// ```
+/// # use pulsetrain_perfetto::{Process, TraceWriter};
+/// let mut trace = TraceWriter::new(Vec::new());
+/// let process = trace.process(&Process { pid: 7, name: "rank 0", ..Process::default() })?;
+/// let lane = trace.lane(process, "steps", 0)?;
+/// trace.begin(lane, 1_700_000_000_000_000_000, "train.step", |event| {
+///     event.category("train").annotate("train.step", 400_i64);
+/// })?;
+/// trace.end(lane, 1_700_000_000_250_000_000)?;
+/// assert_eq!(trace.finish()?.len(), 217);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct TraceWriter<W: Write> {
+    out: W,
+    buffer: Buffer,
+    encoder: Encoder,
+    config: WriterConfig,
+    tracks: Vec<Track>,
+    /// Where the clocks of all sequences start: the time of the first event.
+    base_nanos: Option<u64>,
+    written: u64,
+}
+
+#[derive(Debug)]
+struct Track {
+    uuid: u64,
+    /// The process that the track stands under, and its pid.
+    pid: i32,
+    sequence: Sequence,
+    /// Whether a state's slice is open.
+    open: bool,
+}
+
+impl<W: Write> TraceWriter<W> {
+    /// Writes to `out`, which needs no buffer of its own.
+    pub fn new(out: W) -> Self {
+        Self::with_config(out, WriterConfig::default())
+    }
+
+    /// Writes to `out` in a way of one's own.
+    pub fn with_config(out: W, config: WriterConfig) -> Self {
+        Self {
+            out,
+            buffer: Buffer::default(),
+            encoder: Encoder::default(),
+            config,
+            tracks: Vec::new(),
+            base_nanos: None,
+            written: 0,
+        }
+    }
+
+    /// Adds a process.
+    pub fn process(&mut self, about: &Process<'_>) -> io::Result<ProcessTrack> {
+        let place = self.place(None, about.rank);
+        descriptor::write(place, &mut self.buffer, |out| descriptor::process(about, out));
+        self.add(place, about.pid).map(ProcessTrack)
+    }
+
+    /// Adds a thread of a process.
+    pub fn thread(&mut self, process: ProcessTrack, tid: i64, name: &str) -> io::Result<ThreadTrack> {
+        let place = self.place(Some(process.into()), 0);
+        let pid = self.tracks[process.0 as usize].pid;
+        descriptor::write(place, &mut self.buffer, |out| {
+            descriptor::thread(pid, tid, name, out);
+        });
+        self.add(place, pid).map(ThreadTrack)
+    }
+
+    /// Adds a heading. Of the tracks of a parent the one with the lowest `rank` stands first.
+    pub fn group(&mut self, parent: impl Into<ParentTrack>, name: &str, rank: i32) -> io::Result<GroupTrack> {
+        self.named(parent.into(), name, rank).map(GroupTrack)
+    }
+
+    /// Adds a row of slices. Viewers show rows of one parent that have the same name as one track of several rows.
+    pub fn lane(&mut self, parent: impl Into<ParentTrack>, name: &str, rank: i32) -> io::Result<LaneTrack> {
+        self.named(parent.into(), name, rank).map(LaneTrack)
+    }
+
+    /// Adds a number over time.
+    pub fn counter(
+        &mut self,
+        parent: impl Into<ParentTrack>,
+        about: &Counter<'_>,
+    ) -> io::Result<CounterTrack> {
+        let parent = parent.into();
+        let place = self.place(Some(parent), 0);
+        descriptor::write(place, &mut self.buffer, |out| descriptor::counter(about, out));
+        self.add(place, self.tracks[parent.0 as usize].pid)
+            .map(CounterTrack)
+    }
+
+    /// Adds a state over time.
+    pub fn state(&mut self, parent: impl Into<ParentTrack>, name: &str, rank: i32) -> io::Result<StateTrack> {
+        let parent = parent.into();
+        let place = self.place(Some(parent), rank);
+        let native = self.config.states == StateStyle::Native;
+        descriptor::write(place, &mut self.buffer, |out| {
+            out.delimited(track_field::NAME, name.as_bytes());
+            if native {
+                out.delimited(track_field::STATE, &[]);
+            }
+        });
+        self.add(place, self.tracks[parent.0 as usize].pid)
+            .map(StateTrack)
+    }
+
+    /// Begins a slice, of which `describe` says more.
+    #[inline]
+    pub fn begin(
+        &mut self,
+        track: impl Into<EventTrack>,
+        unix_nanos: u64,
+        name: impl AsRef<[u8]>,
+        describe: impl FnOnce(&mut Event<'_>),
+    ) -> io::Result<()> {
+        self.named_event(
+            track.into().0,
+            unix_nanos,
+            field::SLICE_BEGIN,
+            name.as_ref(),
+            describe,
+        )
+    }
+
+    /// Ends the innermost slice that is open on the track.
+    #[inline]
+    pub fn end(&mut self, track: impl Into<EventTrack>, unix_nanos: u64) -> io::Result<()> {
+        self.event(track.into().0, unix_nanos, |encoder| {
+            encoder.body.uint(field::TYPE, field::SLICE_END);
+        })
+    }
+
+    /// Writes something that has a time and no duration.
+    pub fn instant(
+        &mut self,
+        track: impl Into<EventTrack>,
+        unix_nanos: u64,
+        name: impl AsRef<[u8]>,
+        describe: impl FnOnce(&mut Event<'_>),
+    ) -> io::Result<()> {
+        self.named_event(
+            track.into().0,
+            unix_nanos,
+            field::INSTANT,
+            name.as_ref(),
+            describe,
+        )
+    }
+
+    /// Sets a counter.
+    #[inline]
+    pub fn count(
+        &mut self,
+        counter: CounterTrack,
+        unix_nanos: u64,
+        value: impl Into<CounterValue>,
+    ) -> io::Result<()> {
+        let value = value.into();
+        self.event(counter.0, unix_nanos, |encoder| {
+            encoder.body.uint(field::TYPE, field::COUNTER);
+            match value {
+                CounterValue::Int(value) => encoder.body.uint(field::COUNTER_VALUE, value as u64),
+                CounterValue::Double(value) => {
+                    encoder.body.fixed64(field::DOUBLE_COUNTER_VALUE, value.to_bits());
+                }
+            }
+        })
+    }
+
+    /// Sets a state; none is idle.
+    pub fn set_state(&mut self, track: StateTrack, unix_nanos: u64, state: Option<&str>) -> io::Result<()> {
+        if self.config.states == StateStyle::Native {
+            let name = state.unwrap_or_default().as_bytes();
+            return self.named_event(track.0, unix_nanos, field::STATE, name, |_| {});
+        }
+        let open = std::mem::replace(&mut self.tracks[track.0 as usize].open, state.is_some());
+        if open {
+            self.end(EventTrack(track.0), unix_nanos)?;
+        }
+        match state {
+            Some(name) => self.begin(EventTrack(track.0), unix_nanos, name, |_| {}),
+            None => Ok(()),
+        }
+    }
+
+    /// Writes a log line of a process.
+    pub fn log(&mut self, process: ProcessTrack, unix_nanos: u64, line: &LogLine<'_>) -> io::Result<()> {
+        let pid = self.tracks[process.0 as usize].pid as u64;
+        self.buffer.message(trace::PACKET, |out| {
+            out.uint(packet::SEQUENCE_ID, u64::from(descriptor::SEQUENCE));
+            out.message(packet::ANDROID_LOG, |out| {
+                out.message(log_field::EVENTS, |out| {
+                    out.uint(log_field::PID, pid);
+                    out.uint(log_field::TID, pid);
+                    out.uint(log_field::TIMESTAMP, unix_nanos);
+                    out.delimited(log_field::TAG, line.tag);
+                    out.uint(log_field::PRIORITY, line.priority as u64);
+                    out.delimited(log_field::MESSAGE, line.message);
+                });
+            });
+        });
+        self.hand_on_when_full()
+    }
+
+    /// Says something of the whole trace.
+    pub fn trace_attribute(&mut self, key: &str, value: &str) -> io::Result<()> {
+        self.buffer.message(trace::PACKET, |out| {
+            out.uint(packet::SEQUENCE_ID, u64::from(descriptor::SEQUENCE));
+            out.message(packet::TRACE_ATTRIBUTES, |out| {
+                out.message(attributes::ATTRIBUTE, |out| {
+                    out.delimited(attributes::KEY, key.as_bytes());
+                    out.delimited(attributes::STRING_VALUE, value.as_bytes());
+                });
+            });
+        });
+        self.hand_on_when_full()
+    }
+
+    /// Gives back the memory that a track's strings take; worth it where a track is done and thousands follow.
+    pub fn forget(&mut self, track: impl Into<EventTrack>) {
+        self.tracks[track.into().0 as usize].sequence.forget();
+    }
+
+    /// How many bytes the trace has so far.
+    pub fn bytes(&self) -> u64 {
+        self.written + self.buffer.len() as u64
+    }
+
+    /// Hands on everything that was gathered.
+    pub fn flush(&mut self) -> io::Result<()> {
+        self.hand_on()?;
+        self.out.flush()
+    }
+
+    /// Hands on everything and gives back what was written to.
+    pub fn finish(mut self) -> io::Result<W> {
+        self.flush()?;
+        Ok(self.out)
+    }
+
+    fn named_event(
+        &mut self,
+        track: u32,
+        unix_nanos: u64,
+        kind: u64,
+        name: &[u8],
+        describe: impl FnOnce(&mut Event<'_>),
+    ) -> io::Result<()> {
+        self.event(track, unix_nanos, |encoder| {
+            encoder.body.uint(field::TYPE, kind);
+            match encoder.strings.event_name(name, &mut encoder.news) {
+                Some(number) => encoder.body.uint(field::NAME_IID, number),
+                None => encoder.body.delimited(field::NAME, name),
+            }
+            describe(&mut Event::new(encoder));
+        })
+    }
+
+    #[inline]
+    fn event(&mut self, track: u32, unix_nanos: u64, fill: impl FnOnce(&mut Encoder)) -> io::Result<()> {
+        let base_nanos = *self.base_nanos.get_or_insert(unix_nanos);
+        let about = &mut self.tracks[track as usize];
+        let head = Head {
+            id: descriptor::SEQUENCE + 1 + track,
+            track_uuid: about.uuid,
+            base_nanos,
+            clear_every: self.config.clear_every_bytes,
+        };
+        let out = &mut self.buffer;
+        about
+            .sequence
+            .event(head, unix_nanos, &mut self.encoder, out, fill);
+        self.hand_on_when_full()
+    }
+
+    fn named(&mut self, parent: ParentTrack, name: &str, rank: i32) -> io::Result<u32> {
+        let place = self.place(Some(parent), rank);
+        descriptor::write(place, &mut self.buffer, |out| {
+            out.delimited(track_field::NAME, name.as_bytes());
+        });
+        self.add(place, self.tracks[parent.0 as usize].pid)
+    }
+
+    fn place(&self, parent: Option<ParentTrack>, rank: i32) -> Place {
+        Place {
+            uuid: uuid(self.config.seed, self.tracks.len() as u64),
+            parent: parent.map(|parent| self.tracks[parent.0 as usize].uuid),
+            rank,
+        }
+    }
+
+    fn add(&mut self, place: Place, pid: i32) -> io::Result<u32> {
+        let index = self.tracks.len() as u32;
+        self.tracks.push(Track {
+            uuid: place.uuid,
+            pid,
+            sequence: Sequence::default(),
+            open: false,
+        });
+        self.hand_on_when_full()?;
+        Ok(index)
+    }
+
+    #[inline]
+    fn hand_on_when_full(&mut self) -> io::Result<()> {
+        if self.buffer.len() < CHUNK {
+            return Ok(());
+        }
+        self.hand_on()
+    }
+
+    fn hand_on(&mut self) -> io::Result<()> {
+        self.out.write_all(self.buffer.as_slice())?;
+        self.written += self.buffer.len() as u64;
+        self.buffer.clear();
+        Ok(())
+    }
+}
+
+/// A track's number: SplitMix64 (Steele, Lea, Flood 2014), which gives no number twice, over the seed and the track's place.
+fn uuid(seed: u64, index: u64) -> u64 {
+    let mut mixed = seed.wrapping_add((index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    // 0 is Perfetto's word for no track.
+    (mixed ^ mixed >> 31).max(1)
+}
+
+#[cfg(test)]
+mod tests;

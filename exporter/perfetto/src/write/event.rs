@@ -1,0 +1,58 @@
+//! What can be said of an event besides its track, its time and its name.
+
+use super::annotation::{AnnotationValue, Annotations, Encoder};
+use crate::field::event;
+
+/// An event that is being written.
+pub struct Event<'a> {
+    encoder: &'a mut Encoder,
+}
+
+impl<'a> Event<'a> {
+    pub(super) fn new(encoder: &'a mut Encoder) -> Self {
+        Self { encoder }
+    }
+
+    /// Puts the event into a category, by which viewers filter.
+    #[inline]
+    pub fn category(&mut self, name: impl AsRef<[u8]>) -> &mut Self {
+        let Encoder { body, news, strings } = &mut *self.encoder;
+        body.uint(event::CATEGORY_IIDS, strings.category(name.as_ref(), news));
+        self
+    }
+
+    /// Makes the event a station of a flow: viewers draw an arrow from each station of an id to the next in time.
+    pub fn flow(&mut self, id: u64) -> &mut Self {
+        self.encoder.body.fixed64(event::FLOW_IDS, id);
+        self
+    }
+
+    /// Makes the event the last station of a flow, so that its id may be used for another flow afterwards.
+    pub fn last_of_flow(&mut self, id: u64) -> &mut Self {
+        self.encoder.body.fixed64(event::TERMINATING_FLOW_IDS, id);
+        self
+    }
+
+    /// Says what the event belongs to; viewers colour events with the same id alike.
+    pub fn correlation(&mut self, id: u64) -> &mut Self {
+        self.encoder.body.uint(event::CORRELATION_ID, id);
+        self
+    }
+
+    /// Adds one annotation.
+    #[inline]
+    pub fn annotate<'v>(
+        &mut self,
+        name: impl AsRef<[u8]>,
+        value: impl Into<AnnotationValue<'v>>,
+    ) -> &mut Self {
+        self.annotations().add(name, value);
+        self
+    }
+
+    /// The annotations, to add to: maps and lists too.
+    #[inline]
+    pub fn annotations(&mut self) -> Annotations<'_> {
+        Annotations::new(self.encoder, event::ANNOTATIONS)
+    }
+}

@@ -1,0 +1,146 @@
+//! A sequence: the packets of one track, each relative to the one before.
+//!
+//! Times are differences of an incremental clock, strings are numbers, and the track is a default, so that an event costs
+//! a few bytes. All of that is state, set up by a first packet and set up again now and then, so that a trace that is cut
+//! or split can still be read from there on.
+
+use super::{annotation::Encoder, intern::Strings};
+use crate::{
+    field::{clock, defaults, packet, trace},
+    wire::{Buffer, varint_len},
+};
+
+/// The incremental clock of every sequence; only ids from 64 to 127 belong to a sequence.
+const CLOCK: u64 = clock::FIRST_OF_SEQUENCE;
+
+/// How far a sequence is.
+#[derive(Debug, Default)]
+pub(super) struct Sequence {
+    /// None where the next packet has to set the state up.
+    state: Option<State>,
+    begun: bool,
+}
+
+#[derive(Debug)]
+struct State {
+    strings: Box<Strings>,
+    last_nanos: u64,
+    bytes: usize,
+}
+
+/// What is the same for all packets of a sequence.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Head {
+    pub(super) id: u32,
+    pub(super) track_uuid: u64,
+    /// Where the incremental clock starts.
+    pub(super) base_nanos: u64,
+    /// After how many bytes the state is set up again.
+    pub(super) clear_every: usize,
+}
+
+impl Sequence {
+    /// Writes one event, which `fill` describes.
+    #[inline]
+    pub(super) fn event(
+        &mut self,
+        head: Head,
+        unix_nanos: u64,
+        encoder: &mut Encoder,
+        out: &mut Buffer,
+        fill: impl FnOnce(&mut Encoder),
+    ) {
+        let state = self.state(head, out);
+        encoder.body.clear();
+        encoder.news.clear();
+        std::mem::swap(&mut state.strings, &mut encoder.strings);
+        fill(encoder);
+        std::mem::swap(&mut state.strings, &mut encoder.strings);
+        let delta = unix_nanos.wrapping_sub(state.last_nanos);
+        state.last_nanos = unix_nanos;
+        let before = out.len();
+        event_packet(head.id, delta, encoder, out);
+        state.bytes += out.len() - before;
+    }
+
+    /// Forgets the state and the memory it takes; the next event sets it up again.
+    pub(super) fn forget(&mut self) {
+        self.state = None;
+    }
+
+    fn state(&mut self, head: Head, out: &mut Buffer) -> &mut State {
+        let worn = |state: &State| state.bytes >= head.clear_every || state.strings.is_full();
+        if self.state.as_ref().is_some_and(worn) {
+            self.state = None;
+        }
+        let begun = &mut self.begun;
+        self.state.get_or_insert_with(|| {
+            state_packet(head, !std::mem::replace(begun, true), out);
+            State {
+                strings: Box::default(),
+                last_nanos: head.base_nanos,
+                bytes: 0,
+            }
+        })
+    }
+}
+
+/// The packet that everything behind it relies on: the state is cleared, the clocks are tied, the defaults are said.
+fn state_packet(head: Head, first: bool, out: &mut Buffer) {
+    out.message(trace::PACKET, |out| {
+        out.uint(packet::SEQUENCE_ID, u64::from(head.id));
+        out.uint(
+            packet::SEQUENCE_FLAGS,
+            packet::STATE_CLEARED | packet::NEEDS_STATE,
+        );
+        if first {
+            out.uint(packet::FIRST_ON_SEQUENCE, 1);
+        }
+        out.message(packet::CLOCK_SNAPSHOT, |snapshot| {
+            clocks(head.base_nanos, snapshot);
+        });
+        out.message(packet::DEFAULTS, |out| {
+            out.uint(defaults::TIMESTAMP_CLOCK_ID, CLOCK);
+            out.message(defaults::TRACK_EVENT, |out| {
+                out.uint(defaults::EVENT_TRACK_UUID, head.track_uuid);
+            });
+        });
+    });
+}
+
+/// The same instant on the wall clock and on the sequence's own. It is the same for all sequences of a trace, since readers
+/// refuse clocks that go backwards.
+fn clocks(base_nanos: u64, snapshot: &mut Buffer) {
+    snapshot.message(clock::CLOCKS, |out| {
+        out.uint(clock::ID, clock::REALTIME);
+        out.uint(clock::TIMESTAMP, base_nanos);
+    });
+    snapshot.message(clock::CLOCKS, |out| {
+        out.uint(clock::ID, CLOCK);
+        out.uint(clock::TIMESTAMP, base_nanos);
+        out.uint(clock::IS_INCREMENTAL, 1);
+        out.uint(clock::UNIT_MULTIPLIER_NS, 1);
+    });
+    snapshot.uint(clock::PRIMARY, clock::REALTIME);
+}
+
+/// The packet of an event. It does not say that it needs the state (two bytes): that tells a reader what to leave out where
+/// packets were lost in a ring buffer, and in a file the state always comes first.
+#[inline]
+fn event_packet(id: u32, delta: u64, encoder: &Encoder, out: &mut Buffer) {
+    let (body, news) = (encoder.body.as_slice(), encoder.news.as_slice());
+    let news_len = if news.is_empty() {
+        0
+    } else {
+        1 + varint_len(news.len() as u64) + news.len()
+    };
+    let body_len = 1 + varint_len(body.len() as u64) + body.len();
+    let length = 1 + varint_len(delta) + 1 + varint_len(u64::from(id)) + news_len + body_len;
+    out.head(trace::PACKET, length);
+    out.uint(packet::TIMESTAMP, delta);
+    out.uint(packet::SEQUENCE_ID, u64::from(id));
+    if !news.is_empty() {
+        out.delimited(packet::INTERNED_DATA, news);
+    }
+    out.delimited(packet::TRACK_EVENT, body);
+}

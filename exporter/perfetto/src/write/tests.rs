@@ -1,0 +1,205 @@
+//! What is written, read back by the reader beside it.
+
+use super::*;
+use crate::{AnnotationData, EventKind, Item, Time, TraceReader};
+
+const NOON: u64 = 1_700_000_000_000_000_000;
+
+fn items(bytes: &[u8]) -> Vec<Item> {
+    TraceReader::new(bytes).map(Result::unwrap).collect()
+}
+
+fn events(bytes: &[u8]) -> Vec<crate::TraceEvent> {
+    let event = |item| match item {
+        Item::Event(event) => Some(event),
+        _ => None,
+    };
+    items(bytes).into_iter().filter_map(event).collect()
+}
+
+fn one_lane(config: WriterConfig) -> (TraceWriter<Vec<u8>>, LaneTrack) {
+    let mut trace = TraceWriter::with_config(Vec::new(), config);
+    let process = trace
+        .process(&Process {
+            pid: 7,
+            name: "rank 0",
+            labels: &["host a"],
+            rank: 0,
+        })
+        .unwrap();
+    let lane = trace.lane(process, "steps", 0).unwrap();
+    (trace, lane)
+}
+
+#[test]
+fn times_are_exact_whichever_way_they_go() {
+    let times = [NOON, NOON + 1, NOON, NOON - 5_000_000_000, u64::MAX, 0];
+    let (mut trace, lane) = one_lane(WriterConfig::default());
+    for time in times {
+        trace.instant(lane, time, "tick", |_| {}).unwrap();
+    }
+    let read: Vec<_> = events(&trace.finish().unwrap())
+        .iter()
+        .map(|event| event.time)
+        .collect();
+    assert_eq!(read, times.map(Time::Unix));
+}
+
+#[test]
+fn annotations_keep_their_types_and_their_nesting() {
+    let (mut trace, lane) = one_lane(WriterConfig::default());
+    trace
+        .begin(lane, NOON, "span", |event| {
+            event.annotate("bool", true).annotate("int", -3_i64);
+            event.annotate("uint", u64::MAX).annotate("double", f64::INFINITY);
+            event.annotate("text", "bf16").annotate("again", "bf16");
+            event.annotations().list("list", |list| {
+                list.push(1_i64);
+                list.map(|map| map.add("k", "v"));
+                list.list(|_| {});
+            });
+        })
+        .unwrap();
+    let data = AnnotationData::List(vec![
+        AnnotationData::Int(1),
+        AnnotationData::Map(vec![("k".into(), AnnotationData::Text("v".into()))]),
+        AnnotationData::Empty,
+    ]);
+    let expected = [
+        ("bool", AnnotationData::Bool(true)),
+        ("int", AnnotationData::Int(-3)),
+        ("uint", AnnotationData::Uint(u64::MAX)),
+        ("double", AnnotationData::Double(f64::INFINITY)),
+        ("text", AnnotationData::Text("bf16".into())),
+        ("again", AnnotationData::Text("bf16".into())),
+        ("list", data),
+    ];
+    let read = events(&trace.finish().unwrap()).remove(0);
+    assert_eq!(
+        read.annotations,
+        expected.map(|(name, value)| (name.to_owned(), value))
+    );
+}
+
+#[test]
+fn a_state_that_is_set_up_again_makes_no_difference() {
+    let write = |clear_every_bytes| {
+        let config = WriterConfig {
+            clear_every_bytes,
+            ..WriterConfig::default()
+        };
+        let (mut trace, lane) = one_lane(config);
+        for step in 0..50_i64 {
+            let start = NOON + step as u64 * 1000;
+            trace
+                .begin(lane, start, "step", |event| {
+                    event
+                        .category("train")
+                        .annotate("train.step", step)
+                        .flow(step as u64);
+                })
+                .unwrap();
+            trace.end(lane, start + 999).unwrap();
+        }
+        trace.finish().unwrap()
+    };
+    let (seldom, often) = (write(usize::MAX), write(100));
+    assert!(seldom.len() < often.len());
+    assert_eq!(events(&seldom), events(&often));
+}
+
+#[test]
+fn a_span_with_five_attributes_costs_seventy_bytes() {
+    let (mut trace, lane) = one_lane(WriterConfig::default());
+    let before = trace.bytes();
+    for step in 0..1000_u64 {
+        let start = NOON + step * 2_000_000;
+        trace
+            .begin(lane, start, "perf.forward", |event| {
+                event.category("trainer").annotate("train.step", step as i64);
+                event.annotate("train.micro_batch", (step % 8) as i64);
+                event.annotate("device.id", "0").annotate("perf.clock", "host");
+                event.annotate("train.loss", step as f64 / 3.0);
+            })
+            .unwrap();
+        trace.end(lane, start + 1_500_000).unwrap();
+    }
+    let per_span = (trace.bytes() - before) as f64 / 1000.0;
+    assert!(per_span <= 70.0, "{per_span}");
+}
+
+#[test]
+fn states_are_slices_unless_asked_otherwise() {
+    let kinds = |states| {
+        let config = WriterConfig {
+            states,
+            ..WriterConfig::default()
+        };
+        let (mut trace, _) = one_lane(config);
+        let process = ProcessTrack(0);
+        let phase = trace.state(process, "phase", 0).unwrap();
+        for (second, state) in [Some("warmup"), Some("train"), None].into_iter().enumerate() {
+            trace.set_state(phase, NOON + second as u64, state).unwrap();
+        }
+        let kind = |event: &crate::TraceEvent| (event.kind, event.name.clone());
+        events(&trace.finish().unwrap())
+            .iter()
+            .map(kind)
+            .collect::<Vec<_>>()
+    };
+    let named = |kind, name: &str| (kind, name.to_owned());
+    assert_eq!(
+        kinds(StateStyle::Slices),
+        [
+            named(EventKind::Begin, "warmup"),
+            named(EventKind::End, ""),
+            named(EventKind::Begin, "train"),
+            named(EventKind::End, ""),
+        ]
+    );
+    assert_eq!(
+        kinds(StateStyle::Native),
+        [
+            named(EventKind::State, "warmup"),
+            named(EventKind::State, "train"),
+            named(EventKind::State, "")
+        ]
+    );
+}
+
+#[test]
+fn tracks_counters_logs_and_attributes_come_back() {
+    let (mut trace, _) = one_lane(WriterConfig::default());
+    let process = ProcessTrack(0);
+    let thread = trace.thread(process, 9, "loader").unwrap();
+    let about = Counter {
+        name: "gpu.power",
+        unit: CounterUnit::Named("W"),
+        description: "power draw",
+        scale: None,
+    };
+    let counter = trace.counter(process, &about).unwrap();
+    trace.count(counter, NOON, 250.5).unwrap();
+    trace.count(counter, NOON + 1, -3_i64).unwrap();
+    let line = LogLine {
+        priority: LogPriority::Warn,
+        tag: b"trainer",
+        message: b"loss is rising",
+    };
+    trace.log(process, NOON + 2, &line).unwrap();
+    trace.trace_attribute("train.run.id", "r").unwrap();
+    trace.instant(thread, NOON + 3, "wake", |_| {}).unwrap();
+    let read = format!("{:?}", items(&trace.finish().unwrap()));
+    for part in [
+        r#"Process { pid: 7, name: "rank 0", labels: ["host a"] }"#,
+        r#"Thread { pid: 7, tid: 9, name: "loader" }"#,
+        r#"Counter { unit: "W" }"#,
+        r#"description: "power draw""#,
+        "Double(250.5)",
+        "Int(-3)",
+        r#"time: Unix(1700000000000000002), pid: 7, priority: 5, tag: "trainer", message: "loss is rising""#,
+        r#"Attribute("train.run.id", "r")"#,
+    ] {
+        assert!(read.contains(part), "{part} is missing: {read}");
+    }
+}
