@@ -32,7 +32,8 @@ mod histogram_point {
     pub(super) const MAX: u32 = 12;
 }
 
-const CUMULATIVE: u64 = 2;
+const DELTA: u8 = 1;
+const CUMULATIVE: u8 = 2;
 
 /// When a point is and what it is of.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,18 +46,18 @@ pub struct PointParts<'a> {
     pub attributes: &'a [Attribute<'a>],
 }
 
-/// The contents of a histogram since its start.
+/// The contents of a histogram since the start of its point.
 #[derive(Clone, Copy, Debug)]
 pub struct HistogramParts<'a> {
     /// The number of observations.
     pub count: u64,
-    /// Their sum.
+    /// Their sum; NaN where it is not known, and then it is not sent.
     pub sum: f64,
     /// The smallest.
     pub min: f64,
     /// The largest.
     pub max: f64,
-    /// Observations per bucket: one more than the metric has bounds.
+    /// Observations per bucket: one more than there are bounds.
     pub bucket_counts: &'a [u64],
 }
 
@@ -122,9 +123,21 @@ impl MetricsWriter {
 
     /// Adds a point of a histogram whose bounds are the metric's.
     pub fn histogram(&mut self, metric: &'static Metric, point: PointParts<'_>, parts: HistogramParts<'_>) {
+        self.distribution(metric, point, parts, metric.bounds);
+    }
+
+    /// Adds a point with bounds of its own to a histogram whose metric has none.
+    pub fn distribution(
+        &mut self,
+        metric: &'static Metric,
+        point: PointParts<'_>,
+        parts: HistogramParts<'_>,
+        bounds: &[f64],
+    ) {
         use histogram_point as field;
-        let (counts_len, bounds_len) = (8 * parts.bucket_counts.len(), 8 * metric.bounds.len());
-        let len = 6 * 9
+        let (counts_len, bounds_len) = (8 * parts.bucket_counts.len(), 8 * bounds.len());
+        let doubles = if parts.sum.is_nan() { 5 } else { 6 };
+        let len = doubles * 9
             + delimited_len(field::BUCKET_COUNTS, counts_len)
             + delimited_len(field::EXPLICIT_BOUNDS, bounds_len)
             + value::attributes_len(field::ATTRIBUTES, point.attributes);
@@ -132,17 +145,16 @@ impl MetricsWriter {
         out.fixed64(field::START, point.start_unix_nanos);
         out.fixed64(field::TIME, point.time_unix_nanos);
         out.fixed64(field::COUNT, parts.count);
-        out.double(field::SUM, parts.sum);
+        if !parts.sum.is_nan() {
+            out.double(field::SUM, parts.sum);
+        }
         out.delimited_head(field::BUCKET_COUNTS, counts_len);
         parts
             .bucket_counts
             .iter()
             .for_each(|count| out.append(&count.to_le_bytes()));
         out.delimited_head(field::EXPLICIT_BOUNDS, bounds_len);
-        metric
-            .bounds
-            .iter()
-            .for_each(|bound| out.append(&bound.to_le_bytes()));
+        bounds.iter().for_each(|bound| out.append(&bound.to_le_bytes()));
         value::attributes(field::ATTRIBUTES, point.attributes, out);
         out.double(field::MIN, parts.min);
         out.double(field::MAX, parts.max);
@@ -200,9 +212,11 @@ impl Group {
         const MONOTONIC: u8 = 3 << 3;
         match self.metric.instrument {
             Instrument::Gauge => (5, &[]),
-            Instrument::Counter => (7, &[TEMPORALITY, CUMULATIVE as u8, MONOTONIC, 1]),
-            Instrument::UpDownCounter => (7, &[TEMPORALITY, CUMULATIVE as u8]),
-            Instrument::Histogram => (9, &[TEMPORALITY, CUMULATIVE as u8]),
+            Instrument::Counter => (7, &[TEMPORALITY, CUMULATIVE, MONOTONIC, 1]),
+            Instrument::UpDownCounter => (7, &[TEMPORALITY, CUMULATIVE]),
+            // Points with bounds of their own cannot add up: each is for itself.
+            Instrument::Histogram if self.metric.bounds.is_empty() => (9, &[TEMPORALITY, DELTA]),
+            Instrument::Histogram => (9, &[TEMPORALITY, CUMULATIVE]),
         }
     }
 
