@@ -48,13 +48,12 @@ impl<'a> Walk<'a> {
             .enter(table.role, depth, self.limits)
             .map_err(|exceeded| self.exceeded(exceeded, bytes))?;
         let mut reader = Reader::new(bytes);
-        let (mut last, mut attributes) = (0, 0);
+        let mut attributes = 0;
         while !reader.is_at_end() {
             let tag = reader.tag().map_err(|error| self.wire(error, bytes))?;
             let value = reader.value(tag).map_err(|error| self.wire(error, bytes))?;
-            if let (Some(index), Value::Bytes(inner)) = (lookup::by_tag(table, tag, last), value) {
-                last = index;
-                self.field(&table.fields[index], inner, depth, &mut attributes)?;
+            if let (Some((_, field)), Value::Bytes(inner)) = (table.by_tag(tag), value) {
+                self.field(field, inner, depth, &mut attributes)?;
             }
         }
         Ok(())

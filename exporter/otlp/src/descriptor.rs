@@ -11,7 +11,20 @@ pub struct MessageDescriptor {
     pub fields: &'static [FieldDescriptor],
     /// What an occurrence of this message counts as.
     pub role: Role,
+    /// The places in `fields` by tag, so that a field is found at once.
+    places_by_tag: [u8; TAGS],
+    /// The places in `fields` by a hash of the JSON name.
+    places_by_name: [u8; NAMES],
 }
+
+/// More than the largest tag: OTLP's field numbers end at 16.
+const TAGS: usize = 17 << 3;
+
+/// Room for the names of a message such that no two of any of OTLP's messages fall together.
+const NAMES: usize = 64;
+
+/// The place of a field that is not there.
+const NOWHERE: u8 = u8::MAX;
 
 /// What an occurrence of a message counts as, for limits and ledgers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -98,7 +111,7 @@ impl Kind {
     }
 
     /// The wire type of one number of a packed field that is written unpacked, which a reader must take too.
-    pub fn unpacked_wire_type(self) -> Option<u32> {
+    pub const fn unpacked_wire_type(self) -> Option<u32> {
         match self {
             Self::PackedUint64 => Some(0),
             Self::PackedFixed64 | Self::PackedDouble => Some(1),
@@ -108,8 +121,30 @@ impl Kind {
 }
 
 impl MessageDescriptor {
+    /// A message with these fields.
+    pub(crate) const fn new(name: &'static str, role: Role, fields: &'static [FieldDescriptor]) -> Self {
+        let (mut places_by_tag, mut places_by_name) = ([NOWHERE; TAGS], [NOWHERE; NAMES]);
+        let mut index = 0;
+        while index < fields.len() {
+            let FieldDescriptor { number, kind, .. } = &fields[index];
+            let place = index as u8;
+            places_by_tag[(*number << 3 | kind.wire_type()) as usize] = place;
+            if let Some(wire_type) = kind.unpacked_wire_type() {
+                places_by_tag[(*number << 3 | wire_type) as usize] = place;
+            }
+            places_by_name[name_hash(fields[index].json_name.as_bytes())] = place;
+            index += 1;
+        }
+        Self {
+            name,
+            fields,
+            role,
+            places_by_tag,
+            places_by_name,
+        }
+    }
+
     /// The field with a number, with its place in `fields`.
-    #[inline]
     pub fn by_number(&self, number: u32) -> Option<(usize, &'static FieldDescriptor)> {
         self.fields
             .iter()
@@ -117,13 +152,28 @@ impl MessageDescriptor {
             .map(|index| (index, &self.fields[index]))
     }
 
+    /// The field that a tag is of, with its place in `fields`; a number of a packed field may stand by itself.
+    #[inline]
+    pub fn by_tag(&self, tag: u32) -> Option<(usize, &'static FieldDescriptor)> {
+        let place = usize::from(*self.places_by_tag.get(tag as usize)?);
+        self.fields.get(place).map(|field| (place, field))
+    }
+
     /// The field with a JSON name, with its place in `fields`.
     #[inline]
     pub fn by_json_name(&self, name: &[u8]) -> Option<(usize, &'static FieldDescriptor)> {
-        self.fields
-            .iter()
-            .position(|field| field.json_name.as_bytes() == name)
-            .map(|index| (index, &self.fields[index]))
+        let place = usize::from(self.places_by_name[name_hash(name)]);
+        let field = self.fields.get(place)?;
+        (field.json_name.as_bytes() == name).then_some((place, field))
+    }
+}
+
+/// Where a name stands among those of its message.
+#[inline]
+const fn name_hash(name: &[u8]) -> usize {
+    match (name.first(), name.last()) {
+        (Some(&first), Some(&last)) => (name.len() + 3 * first as usize + 2 * last as usize) % NAMES,
+        _ => 0,
     }
 }
 
@@ -166,6 +216,52 @@ pub(crate) const fn camel<const N: usize>(snake: &str) -> [u8; N] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// All tables that can be reached from one.
+    fn reach(table: &'static MessageDescriptor, found: &mut Vec<&'static MessageDescriptor>) {
+        if found.iter().any(|other| other.name == table.name) {
+            return;
+        }
+        found.push(table);
+        for field in table.fields {
+            if let Kind::One(inner) | Kind::Many(inner) = field.kind {
+                reach(inner(), found);
+            }
+        }
+    }
+
+    #[test]
+    fn every_field_of_every_message_is_found_by_tag_and_by_name() {
+        let mut tables = Vec::new();
+        for signal in crate::Signal::ALL {
+            reach(crate::lookup::top(signal), &mut tables);
+        }
+        assert!(tables.len() > 30, "all messages are reached");
+        for table in tables {
+            for (index, field) in table.fields.iter().enumerate() {
+                let tag = field.number << 3 | field.kind.wire_type();
+                assert_eq!(
+                    table.by_tag(tag).unwrap().0,
+                    index,
+                    "{} {}",
+                    table.name,
+                    field.json_name
+                );
+                let named = table.by_json_name(field.json_name.as_bytes());
+                assert_eq!(named.unwrap().0, index, "{} {}", table.name, field.json_name);
+            }
+            assert!(table.by_json_name(b"").is_none());
+            assert!(table.by_tag(u32::MAX).is_none());
+        }
+    }
+
+    #[test]
+    fn an_unpacked_number_belongs_to_its_list_and_another_wire_type_to_nothing() {
+        let table = <crate::view::HistogramPoint<'_> as crate::view::Message>::descriptor();
+        let (bounds, _) = table.by_number(7).unwrap();
+        assert_eq!(table.by_tag(7 << 3 | 1).unwrap().0, bounds);
+        assert!(table.by_tag(7 << 3).is_none());
+    }
 
     #[test]
     fn snake_case_becomes_lower_camel_case() {

@@ -88,7 +88,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next tag: field number and wire type as one number.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn tag(&mut self) -> Result<u32, WireError> {
         let start = self.position;
         let tag = self.varint()?;
@@ -101,18 +101,30 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The next varint.
-    #[inline]
-    pub(crate) fn varint(&mut self) -> Result<u64, WireError> {
+    /// The next varint: the way through packed numbers.
+    ///
+    /// # Errors
+    /// Where the bytes end inside it, or it has more than 64 bits.
+    #[inline(always)]
+    pub fn varint(&mut self) -> Result<u64, WireError> {
         match self.bytes.get(self.position) {
             Some(&byte) if byte < 0x80 => {
                 self.position += 1;
                 Ok(u64::from(byte))
             }
-            _ => self.long_varint(),
+            Some(&low) => match self.bytes.get(self.position + 1) {
+                // The length of most items has two bytes.
+                Some(&high) if high < 0x80 => {
+                    self.position += 2;
+                    Ok(u64::from(low & 0x7f) | u64::from(high) << 7)
+                }
+                _ => self.long_varint(),
+            },
+            None => self.long_varint(),
         }
     }
 
+    #[inline(never)]
     fn long_varint(&mut self) -> Result<u64, WireError> {
         let start = self.position;
         let mut value = 0u64;
@@ -136,7 +148,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next eight bytes as a number.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn fixed64(&mut self) -> Result<u64, WireError> {
         match self.bytes.get(self.position..).and_then(<[u8]>::first_chunk::<8>) {
             Some(chunk) => {
@@ -148,7 +160,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next four bytes as a number.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn fixed32(&mut self) -> Result<u32, WireError> {
         match self.bytes.get(self.position..).and_then(<[u8]>::first_chunk::<4>) {
             Some(chunk) => {
@@ -160,7 +172,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The next length-delimited value.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn delimited(&mut self) -> Result<&'a [u8], WireError> {
         let start = self.position;
         let length = self.varint()?;
@@ -180,7 +192,7 @@ impl<'a> Reader<'a> {
     }
 
     /// The value that follows `tag`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn value(&mut self, tag: u32) -> Result<Value<'a>, WireError> {
         Ok(match tag & 7 {
             0 => Value::Varint(self.varint()?),

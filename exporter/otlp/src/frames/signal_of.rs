@@ -8,7 +8,6 @@
 use crate::{
     Signal,
     descriptor::{FieldDescriptor, Kind, MessageDescriptor},
-    lookup,
     view::{LogRecord, Message, Metric, Span},
     wire::{Reader, Value},
 };
@@ -68,8 +67,7 @@ fn narrow(possible: &mut Vec<(Signal, &'static MessageDescriptor)>, item: &[u8])
     let mut reader = Reader::new(item);
     while !reader.is_at_end() {
         let Ok(tag) = reader.tag() else { return };
-        let has_field =
-            |(_, table): &(Signal, &'static MessageDescriptor)| lookup::by_tag(table, tag, 0).is_some();
+        let has_field = |(_, table): &(Signal, &'static MessageDescriptor)| table.by_tag(tag).is_some();
         if possible.iter().any(has_field) {
             possible.retain(has_field);
         }
@@ -84,11 +82,11 @@ fn fits(table: &'static MessageDescriptor, bytes: &[u8], depth: usize) -> bool {
     let mut reader = Reader::new(bytes);
     while !reader.is_at_end() {
         let Ok(tag) = reader.tag() else { return false };
-        let Some(index) = lookup::by_tag(table, tag, 0) else {
+        let Some((_, field)) = table.by_tag(tag) else {
             return false;
         };
         match reader.value(tag) {
-            Ok(Value::Bytes(value)) if !value_fits(&table.fields[index], value, depth) => return false,
+            Ok(Value::Bytes(value)) if !value_fits(field, value, depth) => return false,
             Ok(_) => {}
             Err(_) => return false,
         }

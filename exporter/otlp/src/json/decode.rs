@@ -92,7 +92,7 @@ impl<'a> Decoder<'a> {
         let mut object = Object::at(&self);
         while let Some(name) = self.cursor.next_name(&mut object.first)? {
             match self.signal_named(&name)? {
-                Some(signal) => self.member(&lookup::top(signal).fields[0], 1, &mut object)?,
+                Some(signal) => self.member((0, &lookup::top(signal).fields[0]), 1, &mut object)?,
                 None => self.unknown_field(&name, 1)?,
             }
         }
@@ -129,11 +129,8 @@ impl<'a> Decoder<'a> {
         self.enter(table.role, depth)?;
         let mut object = Object::at(self);
         while let Some(name) = self.cursor.next_name(&mut object.first)? {
-            match lookup::by_name(table, &text_of(&name)?, object.last) {
-                Some(index) => {
-                    object.last = index;
-                    self.member(&table.fields[index], depth, &mut object)?;
-                }
+            match table.by_json_name(&text_of(&name)?) {
+                Some(place) => self.member(place, depth, &mut object)?,
                 None => self.unknown_field(&name, depth)?,
             }
         }
@@ -144,17 +141,17 @@ impl<'a> Decoder<'a> {
     #[inline]
     fn member(
         &mut self,
-        field: &'static FieldDescriptor,
+        (place, field): (usize, &'static FieldDescriptor),
         depth: usize,
         object: &mut Object,
     ) -> Result<(), JsonError> {
-        let bit = 1 << object.last;
+        let bit = 1 << place;
         if object.seen & bit != 0 {
             let (number, from) = (field.number, self.output.len());
             last_wins::note(&mut self.repeats, object.repeats_from, Repeat { number, from });
         }
         object.seen |= bit;
-        if self.cursor.take_word(b"null") {
+        if self.cursor.peek() == Some(b'n') && self.cursor.take_word(b"null") {
             return Ok(());
         }
         self.value(field, depth)
@@ -353,8 +350,6 @@ struct Object {
     repeats_from: usize,
     /// Whether no member has been read.
     first: bool,
-    /// The place of the field that was read last.
-    last: usize,
     /// The places of the fields that were read, as bits.
     seen: u32,
 }
@@ -365,7 +360,6 @@ impl Object {
             start: decoder.output.len(),
             repeats_from: decoder.repeats.len(),
             first: true,
-            last: 0,
             seen: 0,
         }
     }

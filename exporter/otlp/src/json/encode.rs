@@ -70,8 +70,9 @@ impl<'a> Encoder<'a> {
         }
         self.out.push(b'{');
         if self.regroup {
-            for field in table.fields {
-                self.field_wherever(field, bytes, depth)?;
+            for (place, field) in table.fields.iter().enumerate() {
+                let is_of_field = |tag| table.by_tag(tag).is_some_and(|(found, _)| found == place);
+                self.field_wherever(field, is_of_field, bytes, depth)?;
             }
         } else {
             self.fields_in_order(table, bytes, depth)?;
@@ -87,15 +88,13 @@ impl<'a> Encoder<'a> {
         depth: usize,
     ) -> Result<(), Stop> {
         let mut reader = Reader::new(bytes);
-        let (mut last, mut seen, mut list) = (0, 0u32, None);
+        let (mut seen, mut list) = (0u32, None);
         while !reader.is_at_end() {
             let tag = reader.tag().map_err(|error| self.stop(error, bytes))?;
             let value = reader.value(tag).map_err(|error| self.stop(error, bytes))?;
-            let Some(index) = lookup::by_tag(table, tag, last) else {
+            let Some((index, field)) = table.by_tag(tag) else {
                 continue;
             };
-            let field = &table.fields[index];
-            last = index;
             if is_empty_run(field, value) {
                 continue;
             }
@@ -125,6 +124,7 @@ impl<'a> Encoder<'a> {
     fn field_wherever(
         &mut self,
         field: &'static FieldDescriptor,
+        is_of_field: impl Fn(u32) -> bool,
         bytes: &'a [u8],
         depth: usize,
     ) -> Result<(), Stop> {
@@ -133,7 +133,7 @@ impl<'a> Encoder<'a> {
         while !reader.is_at_end() {
             let tag = reader.tag().map_err(|error| self.stop(error, bytes))?;
             let value = reader.value(tag).map_err(|error| self.stop(error, bytes))?;
-            if !lookup::has_tag(field, tag) || is_empty_run(field, value) {
+            if !is_of_field(tag) || is_empty_run(field, value) {
                 continue;
             }
             if field.kind.is_repeated() {

@@ -72,7 +72,10 @@ impl<'o> Output<'o> {
     pub(super) fn open(&mut self, number: u32, depth: usize) -> Open {
         let tag_at = self.len();
         self.tag(number, 2);
-        self.bytes.resize(self.len() + self.widths[depth] as usize, 0);
+        match self.widths[depth] {
+            1 => self.bytes.push(0),
+            width => self.bytes.resize(self.len() + width as usize, 0),
+        }
         Open {
             tag_at,
             start: self.len(),
@@ -84,7 +87,17 @@ impl<'o> Output<'o> {
     #[inline]
     pub(super) fn close(&mut self, field: &Open) {
         let length = self.len() - field.start;
-        let (left, needed) = (self.widths[field.depth] as usize, varint_len(length as u64));
+        let left = self.widths[field.depth] as usize;
+        if left == 1 && length < 0x80 {
+            self.bytes[field.start - 1] = length as u8;
+        } else {
+            self.close_long(field, length, left);
+        }
+    }
+
+    #[inline(never)]
+    fn close_long(&mut self, field: &Open, length: usize, left: usize) {
+        let needed = varint_len(length as u64);
         if left != needed {
             self.make_room(field.start, left, needed);
             self.widths[field.depth] = needed as u8;

@@ -51,6 +51,9 @@ impl<'t> Cursor<'t> {
         } else {
             INTEGER
         };
+        if let Some(bits) = self.take_plain_integer(|value| bits(kind, value.into())) {
+            return Ok(bits);
+        }
         let numeral = self.numeral(what)?;
         numeral.validate(what)?;
         let value = match number::integer(numeral.text) {

@@ -173,16 +173,17 @@ macro_rules! messages {
 
         impl<'a> $crate::view::Message<'a> for $name<'a> {
             fn descriptor() -> &'static $crate::descriptor::MessageDescriptor {
-                static TABLE: $crate::descriptor::MessageDescriptor = $crate::descriptor::MessageDescriptor {
-                    name: stringify!($name),
-                    role: $crate::descriptor::Role::$role,
-                    fields: &[$($crate::descriptor::FieldDescriptor {
-                        number: $number,
-                        json_name: $crate::view::message::json_name!($field),
-                        kind: $crate::view::message::kind!($kind $($message)?),
-                        explicit: $crate::view::message::explicit!($kind),
-                    }),*],
-                };
+                const FIELDS: &[$crate::descriptor::FieldDescriptor] = &[$($crate::descriptor::FieldDescriptor {
+                    number: $number,
+                    json_name: $crate::view::message::json_name!($field),
+                    kind: $crate::view::message::kind!($kind $($message)?),
+                    explicit: $crate::view::message::explicit!($kind),
+                }),*];
+                static TABLE: $crate::descriptor::MessageDescriptor = $crate::descriptor::MessageDescriptor::new(
+                    stringify!($name),
+                    $crate::descriptor::Role::$role,
+                    FIELDS,
+                );
                 &TABLE
             }
 

@@ -84,20 +84,17 @@ const fn any(number: u32, json_name: &'static str, kind: Kind) -> FieldDescripto
 
 impl<'a> Message<'a> for AnyValue<'a> {
     fn descriptor() -> &'static MessageDescriptor {
-        static TABLE: MessageDescriptor = MessageDescriptor {
-            name: "AnyValue",
-            role: Role::Part,
-            fields: &[
-                any(1, "stringValue", Kind::String),
-                any(2, "boolValue", Kind::Bool),
-                any(3, "intValue", Kind::Int64),
-                any(4, "doubleValue", Kind::Double),
-                any(5, "arrayValue", Kind::One(ArrayValue::descriptor)),
-                any(6, "kvlistValue", Kind::One(KeyValueList::descriptor)),
-                any(7, "bytesValue", Kind::Bytes),
-                any(8, "stringValueStrindex", Kind::Int32),
-            ],
-        };
+        const FIELDS: &[FieldDescriptor] = &[
+            any(1, "stringValue", Kind::String),
+            any(2, "boolValue", Kind::Bool),
+            any(3, "intValue", Kind::Int64),
+            any(4, "doubleValue", Kind::Double),
+            any(5, "arrayValue", Kind::One(ArrayValue::descriptor)),
+            any(6, "kvlistValue", Kind::One(KeyValueList::descriptor)),
+            any(7, "bytesValue", Kind::Bytes),
+            any(8, "stringValueStrindex", Kind::Int32),
+        ];
+        static TABLE: MessageDescriptor = MessageDescriptor::new("AnyValue", Role::Part, FIELDS);
         &TABLE
     }
 

@@ -23,7 +23,10 @@ pub(crate) trait ToProst {
 
 fn list<'a, M: Message<'a> + ToProst>(list: Repeated<'a, M>) -> Vec<M::Prost> {
     let length = list.len();
-    let all: Vec<M::Prost> = list.into_iter().map(|message| message.unwrap().to_prost()).collect();
+    let all: Vec<M::Prost> = list
+        .into_iter()
+        .map(|message| message.unwrap().to_prost())
+        .collect();
     assert_eq!(all.len(), length);
     all
 }
