@@ -42,6 +42,14 @@ pub enum SourceError {
         /// What decompresses it.
         program: &'static str,
     },
+    /// Several formats recognise the input.
+    #[error("{name} may be one of {candidates}; name one with --format")]
+    AmbiguousFormat {
+        /// The input.
+        name: String,
+        /// The names of the formats, each with the sign that it saw.
+        candidates: String,
+    },
     /// Nothing is in the input.
     #[error("{name} is empty; if the run has only just started, try again when it has logged its first step")]
     Empty {

@@ -3,13 +3,25 @@
 //! A format says how to recognise its files and parses bytes into a [`Recorder`]; reading, batching and sending are the same
 //! for all of them ([`LogSource`]).
 
+mod absl;
+mod coverage;
+mod fields;
+mod lines;
+mod literal;
+mod maxtext;
 mod number_text;
 mod reader;
+mod row;
+#[cfg(test)]
+mod sampled;
 mod source;
+mod spans;
 mod surogate;
+mod time;
 
 use crate::{Recorder, SourceError};
 
+pub use coverage::Covered;
 pub use reader::{LogReader, ReadLimits};
 pub use source::{ImportReport, LogInput, LogSource, RunOptions};
 
@@ -20,17 +32,25 @@ pub struct LogFormat {
     pub name: &'static str,
     /// What writes it, in one sentence.
     pub brief: &'static str,
+    /// The trainer that writes it: `service.name` where the user says nothing else.
+    pub framework: &'static str,
+    /// Whether its writer empties the file and goes on: one that shrinks is then the same run and not a new one.
+    pub shrinks: bool,
     /// Says by what the first bytes of an input show that it is of this format, or nothing.
     pub recognise: fn(&[u8]) -> Option<&'static str>,
     /// Reads from the first bytes of an input what its run is called and when it began.
     pub identify: fn(&[u8]) -> Identity,
     /// Begins to parse an input.
     pub parser: fn() -> Box<dyn LogParser>,
+    /// What becomes of every name upstream.
+    pub coverage: fn() -> Vec<Covered>,
 }
 
 /// What the first bytes of an input say of its run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
+    /// The trainer that wrote it, where the format is that of several.
+    pub framework: Option<&'static str>,
     /// The name that the user gave the run.
     pub run_name: Option<String>,
     /// When the run began, in nanoseconds since 1970.
@@ -81,7 +101,11 @@ pub trait LogParser: Send {
 }
 
 /// Every format that is known.
-pub static FORMATS: &[LogFormat] = &[surogate::FORMAT];
+pub static FORMATS: &[LogFormat] = &[
+    surogate::FORMAT,
+    maxtext::FORMAT,
+    maxtext::metrics_file::FORMAT,
+];
 
 /// The format of a name.
 ///
@@ -106,24 +130,36 @@ pub fn format_names() -> String {
 /// The format whose signs the first bytes of an input bear, with the sign.
 ///
 /// # Errors
-/// [`SourceError::UnknownFormat`] where there is none, [`SourceError::Compressed`] where that is why.
+/// [`SourceError::UnknownFormat`] where there is none, [`SourceError::Compressed`] where that is why,
+/// [`SourceError::AmbiguousFormat`] where there are several.
 pub fn recognise(input: &str, head: &[u8]) -> Result<(&'static LogFormat, &'static str), SourceError> {
-    let recognised = FORMATS
+    let candidates: Vec<_> = FORMATS
         .iter()
-        .find_map(|format| (format.recognise)(head).map(|sign| (format, sign)));
-    let name = || input.to_owned();
-    recognised.ok_or_else(
-        || match COMPRESSED.iter().find(|(magic, _)| head.starts_with(magic)) {
-            Some((_, program)) => SourceError::Compressed {
-                name: name(),
-                program,
-            },
-            None => SourceError::UnknownFormat {
-                name: name(),
-                formats: format_names(),
-            },
+        .filter_map(|format| (format.recognise)(head).map(|sign| (format, sign)))
+        .collect();
+    match candidates[..] {
+        [] => Err(unrecognised(input, head)),
+        [one] => Ok(one),
+        _ => Err(SourceError::AmbiguousFormat {
+            name: input.to_owned(),
+            candidates: candidates
+                .iter()
+                .map(|(format, sign)| format!("{} ({sign})", format.name))
+                .collect::<Vec<_>>()
+                .join(", "),
+        }),
+    }
+}
+
+fn unrecognised(input: &str, head: &[u8]) -> SourceError {
+    let name = input.to_owned();
+    match COMPRESSED.iter().find(|(magic, _)| head.starts_with(magic)) {
+        Some((_, program)) => SourceError::Compressed { name, program },
+        None => SourceError::UnknownFormat {
+            name,
+            formats: format_names(),
         },
-    )
+    }
 }
 
 /// What compressed files begin with, and what decompresses them.

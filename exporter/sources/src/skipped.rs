@@ -20,6 +20,10 @@ pub enum SkipReason {
     NotSummable,
     /// A value under a name that the registry does not know, when too many such names were there already.
     TooManyCustomNames,
+    /// A name that the registry does not know: its values are kept as `train.custom`, and this is said once a name.
+    UnknownName,
+    /// What a format leaves out by a rule, under the name of the rule: it is no telemetry, or was said already.
+    LeftOut(&'static str),
 }
 
 impl SkipReason {
@@ -33,12 +37,15 @@ impl SkipReason {
             Self::NotMeasured => "not_measured",
             Self::NotSummable => "not_summable",
             Self::TooManyCustomNames => "too_many_custom_names",
+            Self::UnknownName => "unknown_name",
+            Self::LeftOut(rule) => rule,
         }
     }
 
-    /// Whether something was lost. It was not where the trainer itself said that there is nothing.
+    /// Whether something was lost. It was not where the trainer itself said that there is nothing, where a rule says
+    /// that there is nothing to keep, nor where it was kept under another name.
     pub fn is_loss(self) -> bool {
-        self != Self::NotMeasured
+        !matches!(self, Self::NotMeasured | Self::UnknownName | Self::LeftOut(_))
     }
 }
 

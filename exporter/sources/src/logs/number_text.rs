@@ -23,9 +23,41 @@ pub(super) fn non_finite(text: &str) -> Option<f64> {
     }
 }
 
+/// A number of either kind, with or without commas between the thousands.
+pub(super) fn any(text: &str) -> Option<f64> {
+    finite(text).or_else(|| non_finite(text)).or_else(|| {
+        let grouped = text.contains(',') && !text.starts_with(',');
+        grouped.then(|| finite(&text.replace(',', "")))?
+    })
+}
+
+/// A number and what stands behind it: `0.081s`, `0.2%`, `1.5M`.
+pub(super) fn with_suffix(text: &str) -> Option<(f64, &str)> {
+    if let Some(number) = any(text) {
+        return Some((number, ""));
+    }
+    let end = text
+        .trim_end_matches(|letter: char| letter.is_alphabetic() || letter == '%' || letter == '/')
+        .len();
+    let (number, suffix) = text.split_at(end);
+    any(number.trim_end()).map(|number| (number, suffix))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn printed_numbers_have_commas_and_units() {
+        assert_eq!(with_suffix("1,129"), Some((1129.0, "")));
+        assert_eq!(with_suffix("0.081s"), Some((0.081, "s")));
+        assert_eq!(with_suffix("46.6%"), Some((46.6, "%")));
+        assert_eq!(with_suffix("3e-05"), Some((3e-5, "")));
+        assert_eq!(
+            (with_suffix("warmup"), with_suffix(""), any(",1")),
+            (None, None, None)
+        );
+    }
 
     #[test]
     fn finite_and_non_finite_numbers_are_told_apart() {

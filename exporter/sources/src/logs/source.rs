@@ -249,6 +249,7 @@ fn send(door: &Door, encoded: Encoded) -> Result<(), pulsetrain_pipeline::Pipeli
 /// The run: what the user said first, then what the log says.
 fn run(format: &LogFormat, identity: Identity, options: &RunOptions) -> Run {
     let Identity {
+        framework,
         run_name,
         start_unix_nanos,
         first_record,
@@ -259,7 +260,7 @@ fn run(format: &LogFormat, identity: Identity, options: &RunOptions) -> Run {
             .clone()
             .unwrap_or_else(|| ids::run_id(format.name, &first_record)),
         name: options.run_name.clone().or(run_name).unwrap_or_default(),
-        framework: format.name.to_owned(),
+        framework: framework.unwrap_or(format.framework).to_owned(),
         service: options.service.clone().unwrap_or_default(),
         start_unix_nanos: options.start_unix_nanos.or(start_unix_nanos).unwrap_or_default(),
         extra: options.resource.clone(),

@@ -6,7 +6,7 @@
 mod framing;
 mod mapping;
 mod record;
-mod time;
+
 
 use super::{Identity, LogFormat, LogParser, Window};
 use crate::{Recorder, SkipReason};
@@ -17,9 +17,12 @@ use record::Value;
 pub(super) const FORMAT: LogFormat = LogFormat {
     name: "surogate",
     brief: "training.json of Surogate",
+    framework: "surogate",
+    shrinks: false,
     recognise,
     identify,
     parser: || Box::new(SurogateParser::default()),
+    coverage: mapping::coverage,
 };
 
 /// The file before its first record.

@@ -5,18 +5,20 @@
 
 mod gpu;
 mod leftover;
-mod row;
 
 use pulsetrain_otlp::write::{Attribute, SpanParts, Value as Out};
 use pulsetrain_semconv::{self as semconv, attribute, event, metric, span};
 
-use self::{
-    gpu::GpuNames,
-    leftover::Leftovers,
-    row::{Row, find, row},
-};
+use self::{gpu::GpuNames, leftover::Leftovers};
 use super::record::{Record, Value};
-use crate::{Recorder, SkipReason, ids};
+use crate::{
+    Recorder, SkipReason, ids,
+    logs::{
+        Covered,
+        coverage::{self, covered},
+        row::{Row, find, row},
+    },
+};
 
 /// Fields of a `step` record; those of a mixture of experts follow the others.
 static STEP: &[Row] = &[
@@ -108,6 +110,44 @@ static SOL: &[Row] = &[
 
 const fn precision(name: &'static str) -> Attribute<'static> {
     (&attribute::GPU_PRECISION, Out::Text(name))
+}
+
+/// What becomes of every field, as the coverage table says it.
+pub(super) fn coverage() -> Vec<Covered> {
+    let rules = [
+        covered(
+            "step.step",
+            metric::TRAIN_GLOBAL_STEP.name,
+            "as it is; `train.steps` grows by one a record",
+        ),
+        covered(
+            "step.phase",
+            metric::TRAIN_PHASE.name,
+            "the state set is in this state",
+        ),
+        covered(
+            "gpu.throttle",
+            metric::GPU_THROTTLE_ACTIVE.name,
+            "the state set is in this state",
+        ),
+        covered("gpu-model", event::RUN_GPU_MODEL.name, "one event a GPU"),
+        covered(
+            "allocator.stats",
+            metric::MEMORY_SEGMENT_SIZE.name,
+            "one series a segment and kind of memory",
+        ),
+        covered(
+            "abs-maxes",
+            event::TRAIN_TENSOR_ABS_MAX.name,
+            "one event with all tensors",
+        ),
+        covered("cmd", event::RUN_COMMAND.name, "one event"),
+        covered("option", event::RUN_OPTION.name, "one event an option"),
+        covered("info", event::RUN_MESSAGE.name, "one event a message"),
+    ];
+    let mut all = coverage::tables(&[STEP, MOE, EVAL, DATASET, SOL, gpu::GPU]);
+    all.extend(rules);
+    all
 }
 
 /// Maps the records of one run.

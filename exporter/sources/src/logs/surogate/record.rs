@@ -5,8 +5,8 @@
 
 use std::fmt;
 
-use super::time;
-use crate::logs::number_text;
+
+use crate::logs::{number_text, time};
 
 /// A record of the log.
 #[derive(Debug, PartialEq)]

@@ -7,13 +7,16 @@ use super::{
     super::record::{Record, Value},
     leftover::Leftovers,
     record_rows,
-    row::{Row, row},
+
     scalar,
 };
-use crate::Recorder;
+use crate::{
+    Recorder,
+    logs::row::{Row, row},
+};
 
 /// Numeric fields of a `gpu` record; -1 where the driver does not say.
-static GPU: &[Row] = &[
+pub(super) static GPU: &[Row] = &[
     row("clock", &metric::GPU_CLOCK_FREQUENCY)
         .times(1e6)
         .with(&[domain("sm")]),

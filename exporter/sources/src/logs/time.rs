@@ -1,6 +1,9 @@
-//! Surogate's times: `2026-11-21 00:18:40.978996216`, UTC, nanoseconds (fmt's `{}` of `system_clock::now()`).
+//! Times as training logs print them: `2026-11-21 00:18:40.978996216`, and absl's `1121 00:33:07.258122` without a year.
+//!
+//! No log says its time zone, so all are read as UTC, which is what clusters run on.
 
-/// Nanoseconds since 1970; `None` where the text is no time. Fewer digits, a `T` and a `Z` are taken too.
+/// Nanoseconds since 1970; `None` where the text is no time. Fewer digits, a decimal comma, a `T` and a `Z` are
+/// taken too.
 pub(super) fn unix_nanos(text: &str) -> Option<u64> {
     let bytes = text.as_bytes();
     let number = |range: std::ops::Range<usize>| digits(bytes.get(range)?);
@@ -21,10 +24,23 @@ pub(super) fn unix_nanos(text: &str) -> Option<u64> {
         .checked_add(fraction_nanos(&bytes[19..])?)
 }
 
+/// Nanoseconds since 1970 of absl's `1121 00:33:07.258122`, in the year that brings it nearest to `near_unix_nanos`.
+pub(super) fn absl_unix_nanos(text: &str, near_unix_nanos: u64) -> Option<u64> {
+    let (date, clock) = text.split_at_checked(4)?;
+    let (month, day) = date.split_at_checked(2)?;
+    let clock = clock.strip_prefix(' ')?;
+    let year = 1970 + near_unix_nanos / NANOS_OF_YEAR;
+    let times = (year.saturating_sub(1).max(1970)..=year + 1)
+        .filter_map(|year| unix_nanos(&format!("{year:04}-{month}-{day} {clock}")));
+    times.min_by_key(|time| time.abs_diff(near_unix_nanos))
+}
+
+const NANOS_OF_YEAR: u64 = 31_556_952_000_000_000;
+
 /// The nanoseconds of `.978996216`, or zero where there is no fraction.
 fn fraction_nanos(rest: &[u8]) -> Option<u64> {
     let rest = rest.strip_suffix(b"Z").unwrap_or(rest);
-    let Some(fraction) = rest.strip_prefix(b".") else {
+    let Some(fraction) = rest.strip_prefix(b".").or_else(|| rest.strip_prefix(b",")) else {
         return rest.is_empty().then_some(0);
     };
     let kept = &fraction[..fraction.len().min(9)];
@@ -66,6 +82,20 @@ mod tests {
             unix_nanos("2024-02-29T12:00:00.5Z"),
             Some(1_709_208_000_500_000_000)
         );
+    }
+
+    #[test]
+    fn a_date_without_a_year_takes_the_nearest() {
+        let new_year = unix_nanos("2027-01-01 00:00:05").unwrap();
+        assert_eq!(
+            absl_unix_nanos("1231 23:59:59.5", new_year),
+            unix_nanos("2026-12-31 23:59:59.5")
+        );
+        assert_eq!(
+            absl_unix_nanos("0101 00:00:01", new_year),
+            unix_nanos("2027-01-01 00:00:01")
+        );
+        assert_eq!(absl_unix_nanos("0000 00:00:1795221162.374285", new_year), None);
     }
 
     #[test]

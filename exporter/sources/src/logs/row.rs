@@ -3,6 +3,7 @@
 use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{self as semconv, AttributeKind, Metric};
 
+use super::Covered;
 use crate::Recorder;
 
 /// A field that is a number.
@@ -13,6 +14,7 @@ pub(super) struct Row {
     conversion: Conversion,
     attributes: &'static [Attribute<'static>],
     on_span: Option<&'static semconv::Attribute>,
+    pub(super) is_total: bool,
     /// The number by which the trainer says that it has not measured.
     pub(super) unknown: Option<f64>,
 }
@@ -33,6 +35,7 @@ pub(super) const fn row(key: &'static str, metric: &'static Metric) -> Row {
         conversion: Conversion::None,
         attributes: &[],
         on_span: None,
+        is_total: false,
         unknown: None,
     }
 }
@@ -57,6 +60,47 @@ impl Row {
         Self {
             unknown: Some(unknown),
             ..self
+        }
+    }
+
+    /// The log tells what a counter has come to, not what it grew by.
+    pub(super) const fn running_total(self) -> Self {
+        Self {
+            is_total: true,
+            ..self
+        }
+    }
+
+    /// The name that the log gives the value.
+    pub(super) const fn key(&self) -> &'static str {
+        self.key
+    }
+
+    /// The row as a line of the coverage table.
+    pub(super) fn covered(&self) -> Covered {
+        let attributes = self.attributes.iter().map(|(attribute, value)| match value {
+            Out::Text(text) => format!("{}={text}", attribute.name),
+            other => format!("{}={other:?}", attribute.name),
+        });
+        Covered {
+            key: self.key,
+            name: self.metric.name,
+            attributes: attributes.collect::<Vec<_>>().join(", "),
+            conversion: self.conversion_text(),
+        }
+    }
+
+    fn conversion_text(&self) -> String {
+        let unit = self.metric.unit;
+        let conversion = match self.conversion {
+            Conversion::None => format!("as it is, `{unit}`"),
+            Conversion::Times(factor) => format!("times {factor:e}, `{unit}`"),
+            Conversion::DividedBy(divisor) => format!("divided by {divisor:e}, `{unit}`"),
+        };
+        if self.is_total {
+            format!("growth since the value before, `{unit}`")
+        } else {
+            conversion
         }
     }
 

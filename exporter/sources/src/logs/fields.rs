@@ -1,0 +1,273 @@
+//! Fields of a record that have names upstream: what becomes of each is a [`Row`]; what has none is kept as it is.
+
+use std::{borrow::Cow, collections::HashSet};
+
+use pulsetrain_otlp::write::{Attribute, Value as Out};
+use pulsetrain_semconv::{attribute, event, metric};
+
+use super::{
+    number_text,
+    row::{Row, find},
+};
+use crate::{Place, Recorder, SkipReason};
+
+/// The value of a field.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Value<'a> {
+    /// A number; truth is 1 and 0.
+    Number(f64),
+    /// Text that is no number.
+    Text(Cow<'a, str>),
+}
+
+impl<'a> Value<'a> {
+    /// A number where the text is one, else the text.
+    pub(super) fn of(text: &'a str) -> Self {
+        number_text::any(text).map_or(Self::Text(Cow::Borrowed(text)), Self::Number)
+    }
+
+    /// The number, if it is one.
+    pub(super) fn number(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Text(text) => number_text::any(text),
+        }
+    }
+}
+
+/// A field of a record.
+pub(super) type Field<'a> = (Cow<'a, str>, Value<'a>);
+
+/// Where and when a record was written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Written {
+    /// Nanoseconds since 1970.
+    pub(super) time_unix_nanos: u64,
+    /// The step that it belongs to, where it says one.
+    pub(super) step: Option<i64>,
+    /// Its place in the log.
+    pub(super) place: Place,
+}
+
+/// Records the fields of one system's records.
+#[derive(Debug)]
+pub(super) struct Fields {
+    system: &'static str,
+    told: HashSet<String>,
+    totals: Vec<(&'static str, f64)>,
+    last_step: Option<i64>,
+}
+
+impl Fields {
+    /// Fields of `system`, under whose name the unknown ones are kept.
+    pub(super) fn of(system: &'static str) -> Self {
+        Self {
+            system,
+            told: HashSet::new(),
+            totals: Vec::new(),
+            last_step: None,
+        }
+    }
+
+    /// Records that a step is done; steps between two that are logged count too.
+    pub(super) fn step(&mut self, time_unix_nanos: u64, step: i64, recorder: &mut Recorder<'_>) {
+        let before = self.last_step.replace(step);
+        if before == Some(step) {
+            return;
+        }
+        // A step below the last one is the first after a restart.
+        let grown = before
+            .and_then(|before| step.checked_sub(before))
+            .filter(|grown| *grown > 0);
+        recorder.record(&metric::TRAIN_GLOBAL_STEP, time_unix_nanos, step as f64, &[]);
+        recorder.record(
+            &metric::TRAIN_STEPS,
+            time_unix_nanos,
+            grown.unwrap_or(1) as f64,
+            &[],
+        );
+    }
+
+    /// Records every field, and answers with what the record's span carries.
+    pub(super) fn record(
+        &mut self,
+        rows: &[Row],
+        written: Written,
+        fields: &[Field<'_>],
+        attributes: &[Attribute<'_>],
+        recorder: &mut Recorder<'_>,
+    ) -> Vec<Attribute<'static>> {
+        let mut on_span: Vec<Attribute<'static>> = Vec::with_capacity(8);
+        on_span.extend(written.step.map(|step| (&attribute::TRAIN_STEP, Out::Int(step))));
+        let mut expected = 0;
+        let mut texts = Vec::new();
+        for (key, value) in fields {
+            let row = find(rows, key, &mut expected);
+            match (row, value.number()) {
+                (Some(row), Some(number)) => {
+                    let number = self.known(row, written, number, attributes, recorder);
+                    on_span.extend(number.and_then(|number| row.span_attribute(number)));
+                }
+                (Some(_), None) => recorder.skip_value(SkipReason::NotMeasured),
+                (None, Some(number)) => self.unknown(key, written, number, recorder),
+                (None, None) => texts.push((key, value)),
+            }
+        }
+        self.texts(&texts, written, recorder);
+        on_span
+    }
+
+    fn known(
+        &mut self,
+        row: &Row,
+        written: Written,
+        number: f64,
+        attributes: &[Attribute<'_>],
+        recorder: &mut Recorder<'_>,
+    ) -> Option<f64> {
+        if row.unknown == Some(number) {
+            recorder.skip_value(SkipReason::NotMeasured);
+            return None;
+        }
+        let converted = row.convert(number);
+        let value = if row.is_total {
+            self.grown(row.key(), converted)
+        } else {
+            converted
+        };
+        row.record(written.time_unix_nanos, value, attributes, recorder);
+        Some(converted)
+    }
+
+    /// By how much a total has grown; one that fell was counted anew.
+    fn grown(&mut self, key: &'static str, total: f64) -> f64 {
+        let Some((_, last)) = self.totals.iter_mut().find(|(known, _)| *known == key) else {
+            self.totals.push((key, total));
+            return total;
+        };
+        let grown = total - std::mem::replace(last, total);
+        if grown < 0.0 { total } else { grown }
+    }
+
+    fn unknown(&mut self, key: &str, written: Written, number: f64, recorder: &mut Recorder<'_>) {
+        let name = format!("{}.{key}", self.system);
+        recorder.record_custom(written.time_unix_nanos, &name, number);
+        self.tell(&name, written.place, recorder);
+    }
+
+    /// Keeps texts that nobody knows, in one event.
+    fn texts(
+        &mut self,
+        texts: &[(&Cow<'_, str>, &Value<'_>)],
+        written: Written,
+        recorder: &mut Recorder<'_>,
+    ) {
+        if texts.is_empty() {
+            return;
+        }
+        let mut entries: Vec<(&str, Out<'_>)> = Vec::with_capacity(texts.len());
+        for (key, value) in texts {
+            if let Value::Text(text) = value {
+                entries.push((key, Out::Text(text)));
+                self.tell(&format!("{}.{key}", self.system), written.place, recorder);
+            }
+        }
+        let mut attributes = vec![(&attribute::TRAIN_RECORD_KIND, Out::Text(self.system))];
+        attributes.extend(written.step.map(|step| (&attribute::TRAIN_STEP, Out::Int(step))));
+        let body = Some(Out::Map(&entries));
+        recorder.record_event(
+            &event::TRAIN_CUSTOM_RECORD,
+            written.time_unix_nanos,
+            body,
+            &attributes,
+        );
+    }
+
+    fn tell(&mut self, name: &str, place: Place, recorder: &mut Recorder<'_>) {
+        if !self.told.contains(name) {
+            self.told.insert(name.to_owned());
+            recorder.skip(SkipReason::UnknownName, place, || {
+                format!(
+                    "{name} is a name that the registry does not know; its values are kept as train.custom"
+                )
+            });
+        }
+    }
+}
+
+/// The fields of `k: v, k: v` or of any such text: parts at `between`, each split at its first `within`.
+pub(super) fn split<'a>(
+    text: &'a str,
+    between: &'a str,
+    within: &'a str,
+) -> impl Iterator<Item = (&'a str, &'a str)> {
+    text.split(between).filter_map(move |part| {
+        let (key, value) = part.split_once(within)?;
+        Some((key.trim(), value.trim()))
+    })
+}
+
+/// The fields of `k: v, k=v`: parts at commas, each split at its first colon or equals sign.
+pub(super) fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
+    text.split(", ").filter_map(|part| {
+        let sign = part.find([':', '='])?;
+        Some((part[..sign].trim(), part[sign + 1..].trim()))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Run, logs::row::row};
+
+    static ROWS: &[Row] = &[
+        row("ms", &metric::TRAIN_STEP_DURATION).divided_by(1e3),
+        row("seen", &metric::TRAIN_TOKENS).running_total(),
+    ];
+
+    #[test]
+    fn unknown_names_are_said_once_and_kept_every_time() {
+        let mut recorder = Recorder::new(Run::default(), |_| {});
+        let mut fields = Fields::of("demo");
+        let written = Written {
+            time_unix_nanos: 1,
+            step: None,
+            place: Place::default(),
+        };
+        for _ in 0..3 {
+            let record = [
+                (Cow::Borrowed("ms"), Value::of("12")),
+                (Cow::Borrowed("novel"), Value::of("1.5")),
+            ];
+            fields.record(ROWS, written, &record, &[], &mut recorder);
+        }
+        let (counts, skipped) = recorder.finish();
+        assert_eq!(counts.points, 6);
+        assert_eq!(
+            skipped.counts().collect::<Vec<_>>(),
+            [(SkipReason::UnknownName, 1)]
+        );
+        assert!(skipped.problems()[0].message.contains("demo.novel"));
+    }
+
+    #[test]
+    fn a_total_counts_by_its_growth() {
+        let mut fields = Fields::of("demo");
+        let grown: Vec<f64> = [100.0, 150.0, 30.0]
+            .map(|total| fields.grown("seen", total))
+            .to_vec();
+        assert_eq!(grown, [100.0, 50.0, 30.0]);
+    }
+
+    #[test]
+    fn pairs_have_colons_or_equals_signs() {
+        let found: Vec<_> = pairs("seconds: 12.4, running loss=5.9, loose").collect();
+        assert_eq!(found, [("seconds", "12.4"), ("running loss", "5.9")]);
+    }
+
+    #[test]
+    fn fields_are_split_at_their_first_sign() {
+        let found: Vec<_> = split("a: 1, b/c: x: y, loose", ", ", ": ").collect();
+        assert_eq!(found, [("a", "1"), ("b/c", "x: y")]);
+    }
+}

@@ -1,0 +1,257 @@
+//! Logs that are lines: bytes in, clean text out, one line at a time.
+//!
+//! A line ends at a newline, a carriage return or both, for progress bars write only the latter. Colours are taken out, torn
+//! UTF-8 is replaced. A last line without an end may be half of one: it is read only where its format can tell.
+
+use std::{borrow::Cow, cell::Cell};
+
+use super::{Identity, LogParser, ReadTime, Window};
+use crate::{Place, Recorder, SkipReason};
+
+/// A format whose records are lines.
+pub(super) trait LineFormat: Send {
+    /// Whether a line shows by itself that it is whole, as an object in braces does.
+    const SHOWS_ITS_END: bool = false;
+
+    /// By what a line shows that it is of this format.
+    fn sign(text: &str) -> Option<&'static str>
+    where
+        Self: Sized;
+
+    /// Records what a line says; answers whether it was a record.
+    fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool;
+}
+
+/// A line of a log.
+#[derive(Clone, Copy)]
+pub(super) struct Line<'a> {
+    /// Its text, without its end and without colours.
+    pub(super) text: &'a str,
+    window: Window<'a>,
+    offset: usize,
+    last_time: &'a Cell<u64>,
+}
+
+/// The least time between two lines that say none: what comes with one read keeps its order, and no two points of a series
+/// fall together.
+const TICK_NANOS: u64 = 1_000_000;
+const LIVE_TICK_NANOS: u64 = 1_000;
+
+impl Line<'_> {
+    /// The time of a record that says none of its own: once a record.
+    pub(super) fn read_time(&self) -> u64 {
+        let ReadTime { unix_nanos, is_live } = self.window.time;
+        let tick = if is_live { LIVE_TICK_NANOS } else { TICK_NANOS };
+        let time = unix_nanos.max(self.last_time.get().saturating_add(tick));
+        self.last_time.set(time);
+        time
+    }
+
+    /// Near which time the line was written, for dates without a year.
+    pub(super) fn near_unix_nanos(&self) -> u64 {
+        self.window.time.unix_nanos
+    }
+
+    /// Whether [`Self::read_time`] is when the line was written, so that a span can end there.
+    pub(super) fn is_live(&self) -> bool {
+        self.window.time.is_live
+    }
+
+    /// Where the line begins.
+    pub(super) fn place(&self) -> Place {
+        self.window.place(self.offset)
+    }
+
+    /// The line with other text: a part of it, or what is left without its prefix.
+    pub(super) fn with_text<'t>(&'t self, text: &'t str) -> Line<'t> {
+        Line { text, ..*self }
+    }
+}
+
+/// Parses a log by its lines.
+#[derive(Debug, Default)]
+pub(super) struct LineParser<F> {
+    format: F,
+    last_time: Cell<u64>,
+    /// Whether the rest of the line that stands here was lost.
+    is_torn: bool,
+}
+
+impl<F: LineFormat> LogParser for LineParser<F> {
+    fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
+        let mut done = 0;
+        for end in memchr::memchr2_iter(b'\n', b'\r', window.bytes) {
+            if !std::mem::take(&mut self.is_torn) && end > done {
+                self.line(window, done..end, recorder);
+            }
+            done = end + 1;
+        }
+        if window.is_last && done < window.bytes.len() && !self.is_torn {
+            self.last_line(window, done, recorder);
+            done = window.bytes.len();
+        }
+        done
+    }
+
+    fn lose_sync(&mut self) {
+        self.is_torn = true;
+    }
+}
+
+impl<F: LineFormat> LineParser<F> {
+    fn line(&mut self, window: Window<'_>, range: std::ops::Range<usize>, recorder: &mut Recorder<'_>) {
+        let text = clean(&window.bytes[range.clone()]);
+        let line = Line {
+            text: &text,
+            window,
+            offset: range.start,
+            last_time: &self.last_time,
+        };
+        if self.format.line(&line, recorder) {
+            recorder.end_of_record();
+        }
+    }
+
+    /// The line that the input ends in: a number in it may lack its last digits.
+    fn last_line(&mut self, window: Window<'_>, start: usize, recorder: &mut Recorder<'_>) {
+        let range = start..window.bytes.len();
+        if F::SHOWS_ITS_END {
+            self.line(window, range, recorder);
+        } else if F::sign(&clean(&window.bytes[range])).is_some() {
+            recorder.skip(SkipReason::IncompleteRecord, window.place(start), || {
+                "the input ends within this line".to_owned()
+            });
+        }
+    }
+}
+
+/// The first line that bears a format's sign, with the sign.
+pub(super) fn recognise<F: LineFormat>(head: &[u8]) -> Option<&'static str> {
+    signed_line::<F>(head).map(|(_, sign)| sign)
+}
+
+/// A run is known by everything up to the first line that bears the format's sign.
+pub(super) fn identify<F: LineFormat>(head: &[u8]) -> Identity {
+    let end = signed_line::<F>(head).map_or(0, |(end, _)| end);
+    Identity {
+        first_record: head[..end].to_vec(),
+        ..Identity::default()
+    }
+}
+
+fn signed_line<F: LineFormat>(head: &[u8]) -> Option<(usize, &'static str)> {
+    let mut start = 0;
+    let ends = memchr::memchr2_iter(b'\n', b'\r', head).chain(F::SHOWS_ITS_END.then_some(head.len()));
+    for end in ends {
+        if let Some(sign) = F::sign(&clean(&head[start..end])) {
+            return Some((end, sign));
+        }
+        start = (end + 1).min(head.len());
+    }
+    None
+}
+
+/// The text of some bytes: no colours, no torn characters.
+fn clean(bytes: &[u8]) -> Cow<'_, str> {
+    if memchr::memchr(ESCAPE, bytes).is_none() {
+        return String::from_utf8_lossy(bytes);
+    }
+    let mut kept = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some(escape) = memchr::memchr(ESCAPE, rest) {
+        kept.extend_from_slice(&rest[..escape]);
+        rest = &rest[escape + sequence_len(&rest[escape..])..];
+    }
+    kept.extend_from_slice(rest);
+    Cow::Owned(String::from_utf8_lossy(&kept).into_owned())
+}
+
+const ESCAPE: u8 = 0x1b;
+
+/// The length of the control sequence (ECMA-48) at the beginning of `bytes`, its escape included.
+fn sequence_len(bytes: &[u8]) -> usize {
+    match bytes.get(1) {
+        Some(b'[') => {
+            let end = bytes[2..].iter().position(|byte| (0x40..=0x7e).contains(byte));
+            end.map_or(bytes.len(), |end| end + 3)
+        }
+        Some(_) => 2,
+        None => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Counts, Run, Skipped};
+
+    #[derive(Default)]
+    struct Words(Vec<(String, u64)>);
+
+    impl LineFormat for Words {
+        fn sign(text: &str) -> Option<&'static str> {
+            text.starts_with("step").then_some("a step")
+        }
+
+        fn line(&mut self, line: &Line<'_>, _: &mut Recorder<'_>) -> bool {
+            self.0.push((line.text.to_owned(), line.read_time()));
+            true
+        }
+    }
+
+    fn read(pieces: &[&[u8]]) -> (Vec<(String, u64)>, Counts, Skipped) {
+        let mut parser = LineParser::<Words>::default();
+        let mut recorder = Recorder::new(Run::default(), |_| {});
+        let mut unread = Vec::new();
+        for (number, piece) in pieces.iter().enumerate() {
+            unread.extend_from_slice(piece);
+            let window = Window {
+                bytes: &unread,
+                start: Place::default(),
+                is_last: number + 1 == pieces.len(),
+                time: ReadTime {
+                    unix_nanos: 5_000_000,
+                    is_live: false,
+                },
+            };
+            let done = parser.parse(window, &mut recorder);
+            unread.drain(..done);
+        }
+        let (counts, skipped) = recorder.finish();
+        (parser.format.0, counts, skipped)
+    }
+
+    fn texts(pieces: &[&[u8]]) -> Vec<String> {
+        read(pieces).0.into_iter().map(|(text, _)| text).collect()
+    }
+
+    #[test]
+    fn every_kind_of_line_end_ends_a_line() {
+        assert_eq!(texts(&[b"a\nb\r\nc\rd\n"]), ["a", "b", "c", "d"]);
+        assert_eq!(texts(&[b"a\r", b"\nb", b"c\n"]), ["a", "bc"]);
+    }
+
+    #[test]
+    fn colours_and_torn_characters_are_taken_out() {
+        assert_eq!(
+            texts(&[b"\x1b[1m>> eval\x1b[22m \xff\n\x1b[3"]),
+            [">> eval \u{fffd}"]
+        );
+    }
+
+    #[test]
+    fn lines_without_a_time_keep_their_order() {
+        let times: Vec<u64> = read(&[b"a\nb\n"]).0.into_iter().map(|(_, time)| time).collect();
+        assert_eq!(times, [5_000_000, 6_000_000]);
+    }
+
+    #[test]
+    fn a_last_line_without_an_end_is_said_and_not_read() {
+        let (lines, _, skipped) = read(&[b"a\nstep 1 loss 2.3"]);
+        assert_eq!(lines.len(), 1);
+        assert_eq!(
+            skipped.counts().collect::<Vec<_>>(),
+            [(SkipReason::IncompleteRecord, 1)]
+        );
+    }
+}

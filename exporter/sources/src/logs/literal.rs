@@ -1,0 +1,232 @@
+//! Flat objects as JSON and as Python print them: `{"loss": 2.3, "epoch": NaN}` and `{'loss': '4.471', 'done': True}`.
+//!
+//! Python's `json` writes `NaN` and `Infinity`, which strict readers refuse; a diverged loss must not be lost over that.
+
+use std::borrow::Cow;
+
+use super::{
+    fields::{Field, Value},
+    number_text,
+};
+
+/// The object at the beginning of `text` with the number of bytes that it takes; nothing where it is not whole.
+///
+/// Lists and objects inside it are given as their text, `null` and `None` not at all.
+pub(super) fn object(text: &str) -> Option<(Vec<Field<'_>>, usize)> {
+    let mut cursor = Cursor { text, at: 0 };
+    let fields = cursor.object()?;
+    Some((fields, cursor.at))
+}
+
+/// The value of `key` as text.
+pub(super) fn text<'f>(fields: &'f [Field<'_>], key: &str) -> Option<&'f str> {
+    fields
+        .iter()
+        .find(|(name, _)| name == key)
+        .and_then(|(_, value)| match value {
+            Value::Text(text) => Some(text.as_ref()),
+            Value::Number(_) => None,
+        })
+}
+
+/// The value of `key` as a number.
+pub(super) fn number(fields: &[Field<'_>], key: &str) -> Option<f64> {
+    fields
+        .iter()
+        .find(|(name, _)| name == key)
+        .and_then(|(_, value)| value.number())
+}
+
+struct Cursor<'a> {
+    text: &'a str,
+    at: usize,
+}
+
+impl<'a> Cursor<'a> {
+    fn object(&mut self) -> Option<Vec<Field<'a>>> {
+        let mut fields = Vec::with_capacity(24);
+        self.take(b'{')?;
+        while self.peek()? != b'}' {
+            let key = self.string()?;
+            self.take(b':')?;
+            if let Some(value) = self.value()? {
+                fields.push((key, value));
+            }
+            if self.peek()? == b',' {
+                self.at += 1;
+            } else if self.peek()? != b'}' {
+                return None;
+            }
+        }
+        self.at += 1;
+        Some(fields)
+    }
+
+    fn value(&mut self) -> Option<Option<Value<'a>>> {
+        match self.peek()? {
+            b'"' | b'\'' => self.string().map(|text| Some(Value::Text(text))),
+            b'{' | b'[' => self.nested().map(|text| Some(Value::Text(Cow::Borrowed(text)))),
+            _ => self.word(),
+        }
+    }
+
+    /// A list or an object inside, whole and unread: as deep as it likes, for nothing here descends into it.
+    fn nested(&mut self) -> Option<&'a str> {
+        let start = self.at;
+        let mut depth = 0_usize;
+        loop {
+            match self.peek()? {
+                b'"' | b'\'' => {
+                    self.string()?;
+                    continue;
+                }
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth -= 1,
+                _ => {}
+            }
+            self.at += self.text[self.at..].chars().next()?.len_utf8();
+            if depth == 0 {
+                return Some(&self.text[start..self.at]);
+            }
+        }
+    }
+
+    fn word(&mut self) -> Option<Option<Value<'a>>> {
+        let rest = &self.text[self.at..];
+        let len = rest.find([',', '}', ']', ' ', '\n', '\r', '\t'])?;
+        let word = &rest[..len];
+        self.at += len;
+        match word {
+            "true" | "True" => Some(Some(Value::Number(1.0))),
+            "false" | "False" => Some(Some(Value::Number(0.0))),
+            "null" | "None" => Some(None),
+            _ => number_text::any(word).map(|number| Some(Value::Number(number))),
+        }
+    }
+
+    /// A string in either kind of quotes; a copy only where it has escapes.
+    fn string(&mut self) -> Option<Cow<'a, str>> {
+        let quote = self.peek()?;
+        if quote != b'"' && quote != b'\'' {
+            return None;
+        }
+        let start = self.at + 1;
+        let rest = &self.text.as_bytes()[start..];
+        let mut end = memchr::memchr2(quote, b'\\', rest)?;
+        let is_plain = rest[end] == quote;
+        while rest[end] != quote {
+            let next = end + 2;
+            end = next + memchr::memchr2(quote, b'\\', rest.get(next..)?)?;
+        }
+        self.at = start + end + 1;
+        let raw = &self.text[start..start + end];
+        Some(if is_plain {
+            Cow::Borrowed(raw)
+        } else {
+            Cow::Owned(unescape(raw))
+        })
+    }
+
+    fn peek(&mut self) -> Option<u8> {
+        let rest = &self.text.as_bytes()[self.at..];
+        let space = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        self.at += space;
+        rest.get(space).copied()
+    }
+
+    fn take(&mut self, byte: u8) -> Option<()> {
+        (self.peek()? == byte).then(|| self.at += 1)
+    }
+}
+
+/// The text that escapes stand for; one that stands for nothing is left as it is.
+fn unescape(raw: &str) -> String {
+    let mut text = String::with_capacity(raw.len());
+    let mut rest = raw;
+    while let Some((before, after)) = rest.split_once('\\') {
+        text.push_str(before);
+        let Some(letter) = after.chars().next() else { break };
+        rest = &after[letter.len_utf8()..];
+        match letter {
+            'n' => text.push('\n'),
+            't' => text.push('\t'),
+            'r' => text.push('\r'),
+            'u' => {
+                let code = rest
+                    .get(..4)
+                    .and_then(|digits| u32::from_str_radix(digits, 16).ok());
+                // Halves of a surrogate pair stand for nothing alone.
+                text.push(
+                    code.and_then(char::from_u32)
+                        .unwrap_or(char::REPLACEMENT_CHARACTER),
+                );
+                rest = rest.get(4..).unwrap_or_default();
+            }
+            other => text.push(other),
+        }
+    }
+    text.push_str(rest);
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Option<Vec<(String, Value<'_>)>> {
+        let (fields, len) = object(text)?;
+        assert!(len <= text.len());
+        Some(
+            fields
+                .into_iter()
+                .map(|(key, value)| (key.into_owned(), value))
+                .collect(),
+        )
+    }
+
+    #[test]
+    fn json_with_numbers_that_are_not_finite_is_read() {
+        let fields = read(r#"{"a": 1.5e-3, "b": NaN, "c": -Infinity, "d": null, "e": true}"#).unwrap();
+        assert_eq!(fields[0].1, Value::Number(0.0015));
+        assert!(matches!(fields[1].1, Value::Number(number) if number.is_nan()));
+        assert_eq!(fields[2].1, Value::Number(f64::NEG_INFINITY));
+        assert_eq!(fields[3], ("e".to_owned(), Value::Number(1.0)));
+    }
+
+    #[test]
+    fn python_dictionaries_are_read() {
+        let fields = read("{'loss': '4.471', 'n': 640, 'best': None, 'x': \"it's\"}").unwrap();
+        assert_eq!(fields[0].1.number(), Some(4.471));
+        assert_eq!(fields[1].1, Value::Number(640.0));
+        assert_eq!(fields[2].1, Value::Text("it's".into()));
+    }
+
+    #[test]
+    fn what_is_nested_is_kept_as_text_however_deep() {
+        let deep = format!(
+            "{{\"x\": {}1{}, \"y\": 2}}",
+            "[".repeat(100_000),
+            "]".repeat(100_000)
+        );
+        assert_eq!(read(&deep).unwrap()[1].1, Value::Number(2.0));
+        let fields = read(r#"{"x": {"a": "}"}, "y": "\u00e9\n\"q\""}"#).unwrap();
+        assert_eq!(fields[0].1, Value::Text(r#"{"a": "}"}"#.into()));
+        assert_eq!(fields[1].1, Value::Text("é\n\"q\"".into()));
+    }
+
+    #[test]
+    fn what_is_not_whole_is_refused() {
+        for text in [
+            "",
+            "{",
+            "{\"a\": 1",
+            "{\"a\": 1.5,",
+            "{\"a\" 1}",
+            "{a: 1}",
+            "{\"a\": x}",
+            "{\"a\\",
+        ] {
+            assert_eq!(read(text), None, "{text:?}");
+        }
+    }
+}

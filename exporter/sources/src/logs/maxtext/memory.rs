@@ -1,0 +1,173 @@
+//! MaxText's lines about memory: what the compiler expects, and what devices and the host use.
+//!
+//! It prints "GB" and divides by 2^30.
+
+use pulsetrain_otlp::write::{Attribute, Value as Out};
+use pulsetrain_semconv::{Metric, attribute, metric};
+
+use crate::{
+    Recorder,
+    logs::{
+        Covered,
+        coverage::covered,
+        number_text,
+        row::{Row, row},
+    },
+};
+
+const GIB: f64 = (1_u64 << 30) as f64;
+
+const fn part(name: &'static str) -> Attribute<'static> {
+    (&attribute::MEMORY_ESTIMATE_PART, Out::Text(name))
+}
+
+/// Of the line "Total estimated memory size:"; older releases leave "estimated" out.
+static ESTIMATES: &[Row] = &[
+    row("total", &metric::MEMORY_ESTIMATE_SIZE)
+        .times(GIB)
+        .with(&[part("total")]),
+    row("output", &metric::MEMORY_ESTIMATE_SIZE)
+        .times(GIB)
+        .with(&[part("output")]),
+    row("temp", &metric::MEMORY_ESTIMATE_SIZE)
+        .times(GIB)
+        .with(&[part("temp")]),
+    row("argument", &metric::MEMORY_ESTIMATE_SIZE)
+        .times(GIB)
+        .with(&[part("argument")]),
+    row("host temp", &metric::MEMORY_ESTIMATE_SIZE)
+        .times(GIB)
+        .with(&[part("host_temp")]),
+];
+
+/// What the lines that follow a heading tell of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Of {
+    #[default]
+    Device,
+    Host,
+}
+
+/// Reads the lines about memory.
+#[derive(Debug, Default)]
+pub(super) struct MemoryLines {
+    of: Of,
+}
+
+impl MemoryLines {
+    /// Records what a line says of memory; answers whether it says anything.
+    pub(super) fn line(
+        &mut self,
+        text: &str,
+        time: impl FnOnce() -> u64,
+        recorder: &mut Recorder<'_>,
+    ) -> bool {
+        match text.trim_start() {
+            heading if heading.starts_with("Memstats: ") => self.of = Of::Device,
+            heading if heading.starts_with("RAMstats: ") => self.of = Of::Host,
+            estimate if estimate.starts_with("Total ") && estimate.contains("memory size: ") => {
+                estimates(estimate, time(), recorder);
+                return true;
+            }
+            usage if usage.starts_with(USING) => {
+                if let Some(usage) = Usage::parse(&usage[USING.len()..]) {
+                    self.usage(&usage, time(), recorder);
+                    return true;
+                }
+            }
+            _ => {}
+        }
+        false
+    }
+
+    fn usage(&self, usage: &Usage<'_>, time: u64, recorder: &mut Recorder<'_>) {
+        let device = [(&attribute::DEVICE_ID, Out::Text(usage.device))];
+        let mut record = |metric: &'static Metric, value: f64, attributes: &[Attribute<'_>]| {
+            recorder.record(metric, time, value, attributes);
+        };
+        match self.of {
+            Of::Device => {
+                record(&metric::MEMORY_FRAMEWORK_ALLOCATED, usage.used * GIB, &device);
+                record(&metric::MEMORY_FRAMEWORK_LIMIT, usage.limit * GIB, &device);
+                record(
+                    &metric::MEMORY_FRAMEWORK_UTILIZATION,
+                    usage.percent / 100.0,
+                    &device,
+                );
+            }
+            Of::Host => {
+                record(&metric::MEMORY_HOST_USED, usage.used * GIB, &[]);
+                record(&metric::MEMORY_HOST_LIMIT, usage.limit * GIB, &[]);
+            }
+        }
+    }
+}
+
+const USING: &str = "Using (GB) ";
+
+/// `44.63 / 95.74 (46.615835%) on TPU_0(process=0,(0,0,0,0))`.
+struct Usage<'a> {
+    used: f64,
+    limit: f64,
+    percent: f64,
+    /// Without the parenthesis that follows the device's name.
+    device: &'a str,
+}
+
+impl<'a> Usage<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let (used, rest) = text.split_once(" / ")?;
+        let (limit, rest) = rest.split_once(" (")?;
+        let (percent, rest) = rest.split_once("%)")?;
+        let device = rest.trim().strip_prefix("on ").unwrap_or_default();
+        Some(Self {
+            used: number_text::any(used.trim())?,
+            limit: number_text::any(limit.trim())?,
+            percent: number_text::any(percent)?,
+            device: device.split('(').next().unwrap_or(device).trim(),
+        })
+    }
+}
+
+fn estimates(text: &str, time: u64, recorder: &mut Recorder<'_>) {
+    for part in text.trim_end_matches('.').split(", ") {
+        let Some((name, size)) = part.split_once(" size: ") else {
+            continue;
+        };
+        let name = name.to_ascii_lowercase().replace("estimated ", "");
+        let name = name.trim_end_matches(" memory");
+        let size = size.trim_end_matches(" GB");
+        let row = ESTIMATES.iter().find(|row| row.key() == name);
+        if let Some((row, size)) = row.zip(number_text::any(size)) {
+            row.record(time, row.convert(size), &[], recorder);
+        }
+    }
+}
+
+/// The lines about memory as lines of the coverage table.
+pub(super) fn coverage() -> Vec<Covered> {
+    let rules = [
+        covered(
+            "Memstats: Using a",
+            metric::MEMORY_FRAMEWORK_ALLOCATED.name,
+            "times 2^30",
+        ),
+        covered(
+            "Memstats: Using / b",
+            metric::MEMORY_FRAMEWORK_LIMIT.name,
+            "times 2^30",
+        ),
+        covered(
+            "Memstats: Using (c%)",
+            metric::MEMORY_FRAMEWORK_UTILIZATION.name,
+            "divided by 100",
+        ),
+        covered("RAMstats: Using a", metric::MEMORY_HOST_USED.name, "times 2^30"),
+        covered(
+            "RAMstats: Using / b",
+            metric::MEMORY_HOST_LIMIT.name,
+            "times 2^30",
+        ),
+    ];
+    ESTIMATES.iter().map(Row::covered).chain(rules).collect()
+}

@@ -1,0 +1,109 @@
+//! MaxText's `metrics_file` and the windows of its `gcs_metrics`: one JSON object a step, without a time.
+//!
+//! MaxText empties `metrics_file` at every step 0, that of an evaluation too, and goes on writing: a file that shrinks is
+//! the same run, and nothing in it was read before.
+
+use pulsetrain_semconv::{attribute, metric};
+
+use super::tables;
+use crate::{
+    Recorder, SkipReason,
+    logs::{
+        Covered, Identity, LogFormat,
+        coverage::covered,
+        fields::{Fields, Written},
+        lines::{self, Line, LineFormat, LineParser},
+        literal,
+        row::Row,
+    },
+};
+
+/// The row of MaxText's JSON lines in the table of formats.
+pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
+    name: "maxtext-metrics",
+    brief: "metrics_file and gcs_metrics of MaxText",
+    framework: "maxtext",
+    shrinks: true,
+    recognise: lines::recognise::<MetricsFile>,
+    identify,
+    parser: || Box::new(LineParser::<MetricsFile>::default()),
+    coverage,
+};
+
+/// Fields that are no metric: the run's name is in the resource, the step is the record's own.
+const NOT_VALUES: [&str; 2] = ["step", "run_name"];
+
+fn identify(head: &[u8]) -> Identity {
+    let identity = lines::identify::<MetricsFile>(head);
+    let first = String::from_utf8_lossy(&identity.first_record).into_owned();
+    let object = literal::object(first.trim());
+    let name = object.and_then(|(fields, _)| literal::text(&fields, "run_name").map(str::to_owned));
+    Identity {
+        run_name: name.filter(|name| !name.is_empty()),
+        ..identity
+    }
+}
+
+#[derive(Debug)]
+struct MetricsFile {
+    fields: Fields,
+}
+
+impl Default for MetricsFile {
+    fn default() -> Self {
+        Self {
+            fields: Fields::of("maxtext"),
+        }
+    }
+}
+
+impl LineFormat for MetricsFile {
+    const SHOWS_ITS_END: bool = true;
+
+    fn sign(text: &str) -> Option<&'static str> {
+        let is_ours = text.starts_with("{\"")
+            && (text.contains("\"learning/") || text.contains("\"perf/") || text.contains("\"eval/"))
+            && text.contains("\"step\": ")
+            && text.contains("\"run_name\": ");
+        is_ours.then_some("JSON lines with \"learning/\" or \"eval/\", \"step\" and \"run_name\"")
+    }
+
+    fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
+        let object = Self::sign(line.text).and_then(|_| literal::object(line.text));
+        let Some((mut fields, _)) = object else {
+            let message = || "a line is no whole JSON object with a step of MaxText".to_owned();
+            recorder.skip(SkipReason::MalformedRecord, line.place(), message);
+            return false;
+        };
+        let step = literal::number(&fields, "step").map(|step| step as i64);
+        fields.retain(|(key, _)| !NOT_VALUES.contains(&key.as_ref()));
+        let written = Written {
+            time_unix_nanos: line.read_time(),
+            step,
+            place: line.place(),
+        };
+        let is_eval = fields.iter().any(|(key, _)| key.starts_with("eval/"));
+        if let Some(step) = step.filter(|_| !is_eval) {
+            self.fields.step(written.time_unix_nanos, step, recorder);
+        }
+        self.fields
+            .record(tables::METRICS_FILE, written, &fields, &[], recorder);
+        true
+    }
+}
+
+fn coverage() -> Vec<Covered> {
+    let rules = [
+        covered(
+            "step",
+            metric::TRAIN_GLOBAL_STEP.name,
+            "as it is, but for evaluations, which count their own",
+        ),
+        covered("run_name", attribute::TRAIN_RUN_NAME.name, "of the resource"),
+    ];
+    tables::METRICS_FILE
+        .iter()
+        .map(Row::covered)
+        .chain(rules)
+        .collect()
+}

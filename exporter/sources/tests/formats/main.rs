@@ -1,0 +1,10 @@
+//! Every text format on what its system really printed: each upstream value arrives once, in our unit, and the whole
+//! output is what it always was (`tests/golden`; `UPDATE_GOLDEN=1` writes it anew).
+//!
+//! What is expected is worked out from the samples with plain string code and by nothing of ours.
+
+mod foreign;
+mod imported;
+mod maxtext;
+
+use imported::Imported;
