@@ -14,6 +14,8 @@ pub enum Judge {
     Collector,
     /// A Python with the OpenTelemetry SDK's protobuf classes.
     PythonSdk,
+    /// Perfetto's trace_processor, behind a script that prints what queries find.
+    TraceProcessor,
 }
 
 impl Judge {
@@ -22,6 +24,7 @@ impl Judge {
         match self {
             Self::Collector => "collector",
             Self::PythonSdk => "python-sdk",
+            Self::TraceProcessor => "trace_processor",
         }
     }
 

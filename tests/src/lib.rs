@@ -13,6 +13,7 @@ mod ports;
 mod process;
 mod pulsetrain;
 mod surogate_log;
+mod trace_processor;
 mod wait;
 
 pub use certificates::Certificates;
@@ -25,4 +26,5 @@ pub use ports::free_port;
 pub use process::Process;
 pub use pulsetrain::{Finished, Import, semconv};
 pub use surogate_log::{Points, Record, SurogateLog};
+pub use trace_processor::TraceProcessor;
 pub use wait::wait_until;

@@ -71,7 +71,7 @@ impl<'a> Annotations<'a> {
         Self { encoder, field }
     }
 
-    /// Adds an annotation.
+    /// Adds an annotation. trace_processor has its key with an underscore for each dot: `debug.train_step`.
     #[inline]
     pub fn add<'v>(&mut self, name: impl AsRef<[u8]>, value: impl Into<AnnotationValue<'v>>) {
         let start = self.open(name.as_ref());
