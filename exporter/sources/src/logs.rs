@@ -6,6 +6,7 @@
 mod absl;
 mod coverage;
 mod fields;
+mod kempnerforge;
 mod lines;
 mod literal;
 mod maxtext;
@@ -105,6 +106,7 @@ pub static FORMATS: &[LogFormat] = &[
     surogate::FORMAT,
     maxtext::FORMAT,
     maxtext::metrics_file::FORMAT,
+    kempnerforge::FORMAT,
 ];
 
 /// The format of a name.

@@ -54,7 +54,7 @@ pub(super) struct Written {
 pub(super) struct Fields {
     system: &'static str,
     told: HashSet<String>,
-    totals: Vec<(&'static str, f64)>,
+    totals: Vec<(String, f64)>,
     last_step: Option<i64>,
 }
 
@@ -140,9 +140,9 @@ impl Fields {
     }
 
     /// By how much a total has grown; one that fell was counted anew.
-    fn grown(&mut self, key: &'static str, total: f64) -> f64 {
-        let Some((_, last)) = self.totals.iter_mut().find(|(known, _)| *known == key) else {
-            self.totals.push((key, total));
+    pub(super) fn grown(&mut self, key: &str, total: f64) -> f64 {
+        let Some((_, last)) = self.totals.iter_mut().find(|(known, _)| known == key) else {
+            self.totals.push((key.to_owned(), total));
             return total;
         };
         let grown = total - std::mem::replace(last, total);

@@ -60,7 +60,9 @@ pub(crate) fn all_samples() -> Vec<String> {
 }
 
 fn folder(name: &str) -> PathBuf {
-    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests").join(name)
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests")
+        .join(name)
 }
 
 impl Imported {
@@ -73,7 +75,8 @@ impl Imported {
         let (batches, counts, skipped) = read(found, &bytes);
         let mut lines = Vec::new();
         for batch in &batches {
-            frames::append_json_line(batch.signal, &batch.bytes, &mut lines).expect("what we wrote can be read");
+            frames::append_json_line(batch.signal, &batch.bytes, &mut lines)
+                .expect("what we wrote can be read");
         }
         let text = String::from_utf8(lines).expect("JSON is text");
         is_golden(name, &text);
@@ -100,7 +103,11 @@ impl Imported {
                 .iter()
                 .all(|(key, value)| point.attributes.get(*key).is_some_and(|found| found == value))
         };
-        let points = self.points.iter().filter(|point| point.metric == metric).filter(has_all);
+        let points = self
+            .points
+            .iter()
+            .filter(|point| point.metric == metric)
+            .filter(has_all);
         points.map(|point| point.value).collect()
     }
 
@@ -108,7 +115,10 @@ impl Imported {
     pub(crate) fn growth(&self, metric: &str) -> Vec<f64> {
         let sums = self.values(metric);
         let before = std::iter::once(0.0).chain(sums.iter().copied());
-        sums.iter().zip(before).map(|(sum, before)| sum - before).collect()
+        sums.iter()
+            .zip(before)
+            .map(|(sum, before)| sum - before)
+            .collect()
     }
 
     /// How many points there are of all metrics but `train.global_step` and `train.steps`, which a step's number makes.
@@ -143,7 +153,10 @@ impl Imported {
             ("resourceLogs", "scopeLogs", "logRecords"),
         ] {
             for resource in list(&message[resources]) {
-                for item in list(&resource[scopes]).iter().flat_map(|scope| list(&scope[items])) {
+                for item in list(&resource[scopes])
+                    .iter()
+                    .flat_map(|scope| list(&scope[items]))
+                {
                     match items {
                         "metrics" => self.take_metric(item),
                         "spans" => self.spans.push(item.clone()),
@@ -174,7 +187,11 @@ pub(crate) fn attributes(item: &Value) -> BTreeMap<String, String> {
 
 /// The time at `key` of a span or an event.
 pub(crate) fn time(item: &Value, key: &str) -> u64 {
-    item[key].as_str().expect("a time is text").parse().expect("a time is a number")
+    item[key]
+        .as_str()
+        .expect("a time is text")
+        .parse()
+        .expect("a time is a number")
 }
 
 pub(crate) fn read(format: &logs::LogFormat, bytes: &[u8]) -> (Vec<Encoded>, Counts, Skipped) {
@@ -191,7 +208,9 @@ pub(crate) fn read(format: &logs::LogFormat, bytes: &[u8]) -> (Vec<Encoded>, Cou
         unix_nanos: NEAR,
         is_live: false,
     });
-    bytes.chunks(4099).for_each(|chunk| reader.push(chunk, &mut recorder));
+    bytes
+        .chunks(4099)
+        .for_each(|chunk| reader.push(chunk, &mut recorder));
     reader.finish(&mut recorder);
     let (counts, skipped) = recorder.finish();
     (batches.into_inner(), counts, skipped)
@@ -211,8 +230,17 @@ fn is_golden(name: &str, actual: &str) {
             .zip(actual.bytes())
             .take_while(|(expected, actual)| expected == actual)
             .count();
-        let around = |text: &str| String::from_utf8_lossy(&text.as_bytes()[at.saturating_sub(200).min(text.len())..(at + 200).min(text.len())]).into_owned();
-        panic!("{name} differs at byte {at}:\n{}\n{}", around(&expected), around(actual));
+        let around = |text: &str| {
+            String::from_utf8_lossy(
+                &text.as_bytes()[at.saturating_sub(200).min(text.len())..(at + 200).min(text.len())],
+            )
+            .into_owned()
+        };
+        panic!(
+            "{name} differs at byte {at}:\n{}\n{}",
+            around(&expected),
+            around(actual)
+        );
     }
 }
 
@@ -221,7 +249,9 @@ fn list(value: &Value) -> &[Value] {
 }
 
 fn attribute(attribute: &Value) -> (String, String) {
-    let value = attribute["value"].as_object().and_then(|value| value.values().next());
+    let value = attribute["value"]
+        .as_object()
+        .and_then(|value| value.values().next());
     let text = match value {
         Some(Value::String(text)) => text.clone(),
         Some(other) => other.to_string(),
@@ -231,7 +261,9 @@ fn attribute(attribute: &Value) -> (String, String) {
 }
 
 fn number(point: &Value) -> f64 {
-    let value = ["asDouble", "asInt", "sum"].iter().find_map(|key| point.get(*key));
+    let value = ["asDouble", "asInt", "sum"]
+        .iter()
+        .find_map(|key| point.get(*key));
     match value {
         Some(Value::String(text)) => text.parse().expect("a number as text"),
         Some(value) => value.as_f64().expect("a number"),

@@ -5,6 +5,7 @@
 
 mod foreign;
 mod imported;
+mod kempnerforge;
 mod maxtext;
 
 use imported::Imported;

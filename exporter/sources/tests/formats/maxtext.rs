@@ -26,7 +26,13 @@ fn step_lines(text: &str) -> Vec<&str> {
 fn value_of(line: &str, key: &str) -> f64 {
     let start = line.find(&format!(" {key}: ")).map(|at| at + 1).unwrap_or(0);
     let value = &line[start + key.len() + 2..];
-    value.split(',').next().expect("there is one").trim().parse().expect("it is a number")
+    value
+        .split(',')
+        .next()
+        .expect("there is one")
+        .trim()
+        .parse()
+        .expect("it is a number")
 }
 
 #[test]
@@ -44,7 +50,10 @@ fn every_value_of_standard_error_arrives_once() {
         };
         assert_eq!(found.len(), expected.len(), "{metric}");
         for (found, expected) in found.iter().zip(expected) {
-            assert!((found - expected).abs() <= 1e-9 * expected.abs().max(1e-3), "{metric}: {found} and {expected}");
+            assert!(
+                (found - expected).abs() <= 1e-9 * expected.abs().max(1e-3),
+                "{metric}: {found} and {expected}"
+            );
         }
     }
     // Seven values a step, five estimates of memory, the parameters and the devices.
@@ -57,8 +66,14 @@ fn every_value_of_standard_error_arrives_once() {
 fn every_option_and_fact_of_the_environment_is_an_event() {
     let text = sample_text("maxtext/demo.stderr");
     let imported = Imported::of("maxtext", "maxtext/demo.stderr");
-    let options = text.lines().filter(|line| line.contains("] Config param ")).count();
-    let facts = text.lines().filter(|line| line.contains("] System Information: ")).count();
+    let options = text
+        .lines()
+        .filter(|line| line.contains("] Config param "))
+        .count();
+    let facts = text
+        .lines()
+        .filter(|line| line.contains("] System Information: "))
+        .count();
     assert!(options > 700 && facts == 3);
     assert_eq!(imported.events.len(), options + facts);
 }
@@ -95,7 +110,10 @@ fn every_value_of_the_json_lines_arrives_once() {
             .lines()
             .map(|line| serde_json::from_str(line).expect("a line is JSON"))
             .collect();
-        let values: usize = rows.iter().map(|row| row.as_object().expect("an object").len() - 2).sum();
+        let values: usize = rows
+            .iter()
+            .map(|row| row.as_object().expect("an object").len() - 2)
+            .sum();
         assert_eq!(imported.measured(), values, "{name}");
         for (key, metric) in [
             ("learning/loss", "train.loss"),
@@ -104,7 +122,10 @@ fn every_value_of_the_json_lines_arrives_once() {
             ("learning/current_learning_rate", "train.learning_rate"),
             ("step", "train.global_step"),
         ] {
-            let expected: Vec<f64> = rows.iter().map(|row| row[key].as_f64().expect("a number")).collect();
+            let expected: Vec<f64> = rows
+                .iter()
+                .map(|row| row[key].as_f64().expect("a number"))
+                .collect();
             assert_eq!(imported.values(metric), expected, "{metric} of {name}");
         }
         imported.lost_nothing();
@@ -119,7 +140,10 @@ fn the_json_lines_and_standard_error_agree_to_the_printed_precision() {
         let (printed, exact) = (printed.values(metric), exact.values(metric));
         assert_eq!(printed.len(), exact.len());
         for (printed, exact) in printed.iter().zip(exact) {
-            assert!((printed - exact).abs() <= 0.000_501, "{metric}: {printed} and {exact}");
+            assert!(
+                (printed - exact).abs() <= 0.000_501,
+                "{metric}: {printed} and {exact}"
+            );
         }
     }
 }

@@ -1,0 +1,311 @@
+//! KempnerForge's standard output and error (`kempnerforge/metrics/{logger,tracker,memory}.py`): lines after `[rank N] INFO`,
+//! without a time. Training, mixtures of experts and evaluations share the prefix `[step N]` and differ in their keys.
+
+use pulsetrain_otlp::write::Value as Out;
+use pulsetrain_semconv::{attribute, event, metric};
+
+use super::{
+    Covered, LogFormat,
+    coverage::{self, covered},
+    fields::{self, Field, Fields, Value, Written},
+    lines::{self, Line, LineFormat, LineParser},
+    number_text,
+    row::{Row, row},
+    spans,
+};
+use crate::Recorder;
+
+/// The row of KempnerForge in the table of formats.
+pub(super) const FORMAT: LogFormat = LogFormat {
+    name: "kempnerforge",
+    brief: "standard output of KempnerForge",
+    framework: "kempnerforge",
+    shrinks: false,
+    recognise: lines::recognise::<KempnerForge>,
+    identify: lines::identify::<KempnerForge>,
+    parser: || Box::new(LineParser::<KempnerForge>::default()),
+    coverage: coverage_table,
+};
+
+/// Its "GB" are 2^30 bytes.
+const GIB: f64 = (1_u64 << 30) as f64;
+
+static STEP: &[Row] = &[
+    row("loss", &metric::TRAIN_LOSS).on_span(&attribute::TRAIN_LOSS),
+    row("lr", &metric::TRAIN_LEARNING_RATE).on_span(&attribute::TRAIN_LEARNING_RATE),
+    row("grad_norm", &metric::TRAIN_GRAD_NORM).on_span(&attribute::TRAIN_GRAD_NORM),
+    row("tok/s", &metric::TRAIN_THROUGHPUT_TOKENS),
+    row("mfu", &metric::TRAIN_MFU).divided_by(100.0),
+    row("mem", &metric::MEMORY_FRAMEWORK_PEAK).times(GIB),
+    row("mem total", &metric::MEMORY_FRAMEWORK_LIMIT).times(GIB),
+    row("step_time", &metric::TRAIN_STEP_DURATION),
+    row("eval/loss", &metric::EVAL_LOSS),
+    row("eval/perplexity", &metric::EVAL_PERPLEXITY),
+    row("moe/aux_loss", &metric::MOE_AUX_LOSS),
+    row("moe/router_z_loss", &metric::MOE_Z_LOSS),
+    row("moe/expert_balance", &metric::MOE_EXPERT_BALANCE),
+    row("data/text_tokens_trained", &metric::TRAIN_TOKENS).running_total(),
+];
+
+/// Of the line "GPU mem: 1.2GB allocated, 3.4GB peak, 5.6GB reserved / 80.0GB total (4%)".
+static GPU_MEMORY: &[Row] = &[
+    row("allocated", &metric::MEMORY_FRAMEWORK_ALLOCATED).times(GIB),
+    row("peak", &metric::MEMORY_FRAMEWORK_PEAK).times(GIB),
+    row("reserved", &metric::MEMORY_FRAMEWORK_RESERVED).times(GIB),
+    row("total", &metric::MEMORY_FRAMEWORK_LIMIT).times(GIB),
+    row("%", &metric::MEMORY_FRAMEWORK_UTILIZATION).divided_by(100.0),
+];
+
+static MODEL: &[Row] = &[row("parameters", &metric::RUN_PARAMETERS)];
+
+/// What messages of a run's life begin with.
+const MESSAGES: [&str; 5] = [
+    "Starting training: ",
+    "Training complete: ",
+    "Checkpoint committed: ",
+    "Sync checkpoint saved: ",
+    "Shutdown requested ",
+];
+
+/// Reads KempnerForge's lines.
+#[derive(Debug)]
+struct KempnerForge {
+    fields: Fields,
+}
+
+impl Default for KempnerForge {
+    fn default() -> Self {
+        Self {
+            fields: Fields::of("kempnerforge"),
+        }
+    }
+}
+
+impl LineFormat for KempnerForge {
+    fn sign(text: &str) -> Option<&'static str> {
+        let message = message(text)?;
+        if message.starts_with("Training config: JobConfig(") {
+            return Some("\"Training config: JobConfig(\" after \"[rank N]\"");
+        }
+        let (_, rest) = step(message)?;
+        (rest.contains('=') || rest.starts_with(GPU)).then_some("lines with \"[rank N]\" and \"[step N]\"")
+    }
+
+    fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
+        let Some(message) = message(line.text) else {
+            return false;
+        };
+        let written = |step| Written {
+            time_unix_nanos: line.read_time(),
+            step,
+            place: line.place(),
+        };
+        if let Some((step, rest)) = step(message) {
+            self.step(written(Some(step)), rest, line.is_live(), recorder);
+        } else if let Some(config) = message.strip_prefix("Training config: ") {
+            let attributes = [(&attribute::TRAIN_FRAMEWORK, Out::Text("kempnerforge"))];
+            let body = Some(Out::Text(config));
+            recorder.record_event(
+                &event::RUN_CONFIG,
+                written(None).time_unix_nanos,
+                body,
+                &attributes,
+            );
+        } else if let Some(parameters) = parameters(message) {
+            let fields = [("parameters".into(), Value::Number(parameters))];
+            self.fields.record(MODEL, written(None), &fields, &[], recorder);
+        } else if MESSAGES.iter().any(|begin| message.starts_with(begin)) {
+            let body = Some(Out::Text(message));
+            recorder.record_event(&event::RUN_MESSAGE, written(None).time_unix_nanos, body, &[]);
+        } else {
+            return false;
+        }
+        true
+    }
+}
+
+impl KempnerForge {
+    fn step(&mut self, written: Written, rest: &str, is_live: bool, recorder: &mut Recorder<'_>) {
+        let time = written.time_unix_nanos;
+        if let Some(usage) = rest.strip_prefix(GPU) {
+            self.fields
+                .record(GPU_MEMORY, written, &gpu_memory(usage), &[], recorder);
+            return;
+        }
+        let mut fields: Vec<Field<'_>> = fields::split(rest, " | ", "=").flat_map(field).collect();
+        self.datasets(&mut fields, written, recorder);
+        let is_train = fields.iter().any(|(key, _)| key == "loss");
+        if let Some(step) = written.step.filter(|_| is_train) {
+            self.fields.step(time, step, recorder);
+        }
+        let on_span = self.fields.record(STEP, written, &fields, &[], recorder);
+        let duration = fields.iter().find(|(key, _)| key == "step_time");
+        let duration = duration.and_then(|(_, value)| value.number());
+        if let (Some(step), Some(duration), true) = (written.step, duration, is_live) {
+            spans::step(step, time, duration, &on_span, recorder);
+        }
+    }
+
+    /// Records and takes out what is told of each data set: `loss/<name>` and `data/<name>/tokens`.
+    fn datasets(&mut self, fields: &mut Vec<Field<'_>>, written: Written, recorder: &mut Recorder<'_>) {
+        fields.retain(|(key, value)| {
+            let tokens = key
+                .strip_prefix("data/")
+                .and_then(|key| key.strip_suffix("/tokens"));
+            let (Some(name), Some(number)) = (key.strip_prefix("loss/").or(tokens), value.number()) else {
+                return true;
+            };
+            let attributes = [
+                (&attribute::DATA_NAME, Out::Text(name)),
+                (&attribute::DATA_SPLIT, Out::Text("train")),
+            ];
+            if tokens.is_some() {
+                let grown = self.fields.grown(key, number);
+                recorder.record(
+                    &metric::DATA_CONSUMED_TOKENS,
+                    written.time_unix_nanos,
+                    grown,
+                    &attributes,
+                );
+            } else {
+                recorder.record(&metric::DATA_LOSS, written.time_unix_nanos, number, &attributes);
+            }
+            false
+        });
+    }
+}
+
+const GPU: &str = "GPU mem: ";
+
+/// What stands behind `[rank N] LEVEL`.
+fn message(text: &str) -> Option<&str> {
+    let (rank, rest) = text.strip_prefix("[rank ")?.split_once("] ")?;
+    rank.parse::<u32>().ok()?;
+    let (_, message) = rest.split_once(' ')?;
+    Some(message.trim_start())
+}
+
+/// The step's number and what is said of it.
+fn step(message: &str) -> Option<(i64, &str)> {
+    let (step, rest) = message.strip_prefix("[step ")?.split_once("] ")?;
+    Some((step.parse().ok()?, rest))
+}
+
+/// A field; `mem=0.5/80GB` is two.
+fn field<'a>((key, text): (&'a str, &'a str)) -> Vec<Field<'a>> {
+    if key == "mem"
+        && let Some((used, total)) = text.split_once('/')
+    {
+        return [("mem", used), ("mem total", total)]
+            .map(|(key, text)| (key.into(), printed(text)))
+            .to_vec();
+    }
+    vec![(key.into(), printed(text))]
+}
+
+/// A number as the logger prints it: `1,129`, `0.2%`, `1.57s`, `80GB`, and `1.5M` for a million and a half.
+fn printed(text: &str) -> Value<'_> {
+    match number_text::with_suffix(text) {
+        Some((number, "" | "%" | "s" | "GB")) => Value::Number(number),
+        Some((number, "k")) => Value::Number(number * 1e3),
+        Some((number, "M")) => Value::Number(number * 1e6),
+        Some((number, "B")) => Value::Number(number * 1e9),
+        _ => Value::of(text),
+    }
+}
+
+fn gpu_memory(usage: &str) -> Vec<Field<'_>> {
+    let (usage, percent) = usage.split_once(" (").unwrap_or((usage, ""));
+    let parts = usage.split([',', '/']).filter_map(|part| {
+        let (size, name) = part.trim().split_once(' ')?;
+        Some((name.into(), printed(size)))
+    });
+    let percent = percent
+        .strip_suffix("%)")
+        .map(|percent| ("%".into(), Value::of(percent)));
+    parts.chain(percent).collect()
+}
+
+fn parameters(message: &str) -> Option<f64> {
+    number_text::any(message.strip_prefix("Model: ")?.strip_suffix(" parameters")?)
+}
+
+fn coverage_table() -> Vec<Covered> {
+    let rules = [
+        covered(
+            "step",
+            metric::TRAIN_GLOBAL_STEP.name,
+            "as it is; `train.steps` grows by the steps since the line before",
+        ),
+        covered(
+            "loss/<dataset>",
+            metric::DATA_LOSS.name,
+            "as it is, by `data.name`",
+        ),
+        covered(
+            "data/<dataset>/tokens",
+            metric::DATA_CONSUMED_TOKENS.name,
+            "growth since the value before, by `data.name`",
+        ),
+        covered("Training config", event::RUN_CONFIG.name, "one event"),
+        covered(
+            "Starting training, Training complete, checkpoints, Shutdown requested",
+            event::RUN_MESSAGE.name,
+            "one event a line",
+        ),
+    ];
+    let mut all = coverage::tables(&[STEP, GPU_MEMORY, MODEL]);
+    all.extend(rules);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logs::sampled::Sampled;
+
+    #[test]
+    fn a_line_of_training_in_colours_gives_its_values() {
+        let read = Sampled::read(
+            &FORMAT,
+            "[rank 0] INFO     \x1b[1m[step 10]\x1b[0m \x1b[36mloss\x1b[0m=6.8125 | lr=3.00e-04 | grad_norm=2.547 | tok/s=1,129 | \
+             mfu=46.6% | mem=41.5/80GB | step_time=0.23s\n",
+        );
+        assert_eq!(read.values("train.throughput.tokens"), [1129.0]);
+        assert_eq!(read.values("train.mfu"), [0.466]);
+        assert_eq!(read.values("memory.framework.limit"), [80.0 * GIB]);
+        assert_eq!((read.counts.points, read.counts.spans), (10, 0));
+        assert!(!read.skipped.has_losses());
+    }
+
+    #[test]
+    fn lines_of_experts_and_of_memory_are_no_steps() {
+        let read = Sampled::read(
+            &FORMAT,
+            "[rank 0] INFO     [step 1] moe/aux_loss=1.0164 | moe/router_z_loss=1.9297 | moe/expert_balance=0.6111\n\
+             [rank 0] INFO     [step 1] GPU mem: 1.5GB allocated, 3.5GB peak, 5.5GB reserved / 80.0GB total (4%)\n\
+             [rank 0] INFO     [step 1] loss/wiki=2.5 | data/wiki/tokens=1.5M | moe/novel=3\n",
+        );
+        assert_eq!(read.values("moe.z_loss"), [1.9297]);
+        assert_eq!(read.values("memory.framework.utilization"), [0.04]);
+        assert_eq!(read.values("data.consumed_tokens"), [1.5e6]);
+        assert_eq!(read.values("train.custom"), [3.0]);
+        assert_eq!(read.values("train.global_step"), [0.0; 0]);
+    }
+
+    #[test]
+    fn other_lines_of_a_rank_are_left_alone() {
+        for line in [
+            "[rank 0] INFO     TensorBoard writer → tb_dense",
+            "[rank x] INFO [step 1] a=1",
+            "[step 1] loss=2",
+        ] {
+            assert_eq!(KempnerForge::sign(line), None, "{line}");
+            assert_eq!(
+                Sampled::read(&FORMAT, &format!("{line}\n")).counts.records,
+                0,
+                "{line}"
+            );
+        }
+    }
+}
