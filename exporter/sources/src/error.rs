@@ -56,6 +56,30 @@ pub enum SourceError {
         /// The input.
         name: String,
     },
+    /// A pattern of files to follow makes no sense.
+    #[error("{pattern} is no pattern: {message} at character {place}; it is taken for the name of a file")]
+    Pattern {
+        /// The pattern.
+        pattern: String,
+        /// Where it stops making sense, in characters.
+        place: usize,
+        /// What is wrong there.
+        message: &'static str,
+    },
+    /// The positions of followed files cannot be read or written.
+    #[error("cannot keep positions in {folder}: {source}; make the folder writable and its disk have room, or name another one", folder = folder.display())]
+    Positions {
+        /// The folder.
+        folder: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Another program keeps its positions in the folder.
+    #[error("another pulsetrain keeps its positions in {folder}; end it, or name another folder", folder = folder.display())]
+    PositionsInUse {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// The pipeline takes no more.
     #[error("{name} was not read to its end (stopped at byte {offset})")]
     Stopped {
@@ -67,6 +91,14 @@ pub enum SourceError {
 }
 
 impl SourceError {
+    /// An error of reading or writing the positions in a folder.
+    pub(crate) fn positions(folder: impl Into<PathBuf>, source: io::Error) -> Self {
+        Self::Positions {
+            folder: folder.into(),
+            source,
+        }
+    }
+
     /// An error of opening, with the advice that its kind calls for.
     pub(crate) fn open(path: impl Into<PathBuf>, source: io::Error) -> Self {
         let advice = match source.kind() {

@@ -18,6 +18,7 @@ mod sampled;
 mod source;
 mod spans;
 mod surogate;
+mod tail;
 mod time;
 
 use crate::{Recorder, SourceError};
@@ -25,6 +26,7 @@ use crate::{Recorder, SourceError};
 pub use coverage::Covered;
 pub use reader::{LogReader, ReadLimits};
 pub use source::{ImportReport, LogInput, LogSource, RunOptions};
+pub use tail::{AtStop, Positions, TailConfig, TailEvent, TailSource, TailStatus};
 
 /// A log format: a row of [`FORMATS`].
 #[derive(Debug)]
@@ -35,7 +37,8 @@ pub struct LogFormat {
     pub brief: &'static str,
     /// The trainer that writes it: `service.name` where the user says nothing else.
     pub framework: &'static str,
-    /// Whether its writer empties the file and goes on: one that shrinks is then the same run and not a new one.
+    /// Whether the same run goes on in a file that was emptied or replaced, by its writer or by whoever rotates logs. In
+    /// the others a new run begins then.
     pub shrinks: bool,
     /// Says by what the first bytes of an input show that it is of this format, or nothing.
     pub recognise: fn(&[u8]) -> Option<&'static str>,
@@ -58,6 +61,8 @@ pub struct Identity {
     pub start_unix_nanos: Option<u64>,
     /// The first record: it tells this run from every other.
     pub first_record: Vec<u8>,
+    /// Whether the next records could still say more of the run.
+    pub may_grow: bool,
 }
 
 /// What a parser is given: unread bytes, and where they stand in the input.
@@ -99,6 +104,11 @@ pub trait LogParser: Send {
 
     /// The bytes up to the next window are lost, so it may begin within a record, which was counted already.
     fn lose_sync(&mut self);
+
+    /// Whether each new record is written over the end of the file, from the end of the last one on.
+    fn rewrites_end(&self) -> bool {
+        false
+    }
 }
 
 /// Every format that is known.
@@ -108,6 +118,7 @@ pub static FORMATS: &[LogFormat] = &[
     maxtext::metrics_file::FORMAT,
     kempnerforge::FORMAT,
 ];
+pub static FORMATS: &[LogFormat] = &[surogate::FORMAT, maxtext::FORMAT, maxtext::metrics_file::FORMAT];
 
 /// The format of a name.
 ///

@@ -4,6 +4,7 @@
 //! points that leave are cumulative. A full batch goes to whoever listens at once, so memory is bounded.
 
 mod custom;
+mod resume;
 mod series;
 mod state;
 
@@ -57,6 +58,8 @@ pub struct Recorder<'a> {
     custom: CustomNames,
     counts: Counts,
     skipped: Skipped,
+    /// The latest time that was recorded.
+    last_unix_nanos: u64,
     listener: Box<dyn FnMut(Encoded) + 'a>,
 }
 
@@ -74,6 +77,7 @@ impl<'a> Recorder<'a> {
             custom: CustomNames::default(),
             counts: Counts::default(),
             skipped: Skipped::default(),
+            last_unix_nanos: 0,
             listener: Box::new(listener),
         }
     }
@@ -117,6 +121,7 @@ impl<'a> Recorder<'a> {
         value: f64,
         attributes: &[Attribute<'_>],
     ) {
+        self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
         match metric.instrument {
             Instrument::Counter | Instrument::Histogram if !value.is_finite() || value < 0.0 => {
                 return self.skipped.count(SkipReason::NotSummable);

@@ -26,7 +26,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "maxtext",
     brief: "standard error or output of MaxText",
     framework: "maxtext",
-    shrinks: false,
+    shrinks: true,
     recognise: lines::recognise::<MaxText>,
     identify,
     parser: || Box::new(LineParser::<MaxText>::default()),

@@ -1,5 +1,7 @@
 //! Drives a parser over an input: windows of bounded size, and what cannot be parsed within them is skipped and said.
 
+mod live;
+
 use super::{LogFormat, LogParser, ReadTime, Window};
 use crate::{Place, Recorder, SkipReason};
 

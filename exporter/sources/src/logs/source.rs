@@ -154,7 +154,7 @@ impl Source for LogSource {
 }
 
 /// How many bytes are looked at to tell format and run.
-const HEAD_BYTES: usize = 64 << 10;
+pub(super) const HEAD_BYTES: usize = 64 << 10;
 
 fn import(
     input: &LogInput,
@@ -247,12 +247,13 @@ fn send(door: &Door, encoded: Encoded) -> Result<(), pulsetrain_pipeline::Pipeli
 }
 
 /// The run: what the user said first, then what the log says.
-fn run(format: &LogFormat, identity: Identity, options: &RunOptions) -> Run {
+pub(super) fn run(format: &LogFormat, identity: Identity, options: &RunOptions) -> Run {
     let Identity {
         framework,
         run_name,
         start_unix_nanos,
         first_record,
+        ..
     } = identity;
     Run {
         id: options

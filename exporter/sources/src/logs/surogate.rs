@@ -7,7 +7,6 @@ mod framing;
 mod mapping;
 mod record;
 
-
 use super::{Identity, LogFormat, LogParser, Window};
 use crate::{Recorder, SkipReason};
 use framing::Frame;
@@ -38,12 +37,18 @@ fn recognise(head: &[u8]) -> Option<&'static str> {
 fn identify(head: &[u8]) -> Identity {
     let mut identity = Identity::default();
     let mut from = framing::first_start(head).unwrap_or(head.len());
-    while let Some(frame) = framing::next(head, from, false) {
+    identity.may_grow = true;
+    while identity.may_grow
+        && let Some(frame) = framing::next(head, from, false)
+    {
         identity.take_in(&String::from_utf8_lossy(&head[frame.start..frame.end]));
         from = frame.next;
     }
     identity
 }
+
+/// The kinds of record that come before and among the options, of which the run's name is one.
+const OPENING: [&str; 3] = ["cmd", "gpu-model", "option"];
 
 impl Identity {
     fn take_in(&mut self, text: &str) {
@@ -61,7 +66,9 @@ impl Identity {
         };
         if let (Some(Value::Text("run_name")), Some(Value::Text(name))) = (option("name"), option("value")) {
             self.run_name = Some((*name).to_owned()).filter(|name| !name.is_empty());
+            self.may_grow = false;
         }
+        self.may_grow &= OPENING.contains(&record.kind);
     }
 }
 
@@ -89,6 +96,10 @@ impl LogParser for SurogateParser {
 
     fn lose_sync(&mut self) {
         self.in_stray = true;
+    }
+
+    fn rewrites_end(&self) -> bool {
+        true
     }
 }
 

@@ -5,6 +5,8 @@
 
 use memchr::memmem;
 
+use super::record;
+
 /// What every record begins with.
 const START: &[u8] = b"{\"log\":";
 
@@ -24,7 +26,8 @@ pub(super) fn first_start(bytes: &[u8]) -> Option<usize> {
     start_from(bytes, 0)
 }
 
-/// The record that begins at `from`, if its end can be seen: the next one's beginning, or the end of the input.
+/// The record that begins at `from`, if its end can be seen: the next one's beginning, the end of the array, or the end of
+/// the input.
 pub(super) fn next(bytes: &[u8], from: usize, is_last: bool) -> Option<Frame> {
     if from >= bytes.len() {
         return None;
@@ -32,13 +35,30 @@ pub(super) fn next(bytes: &[u8], from: usize, is_last: bool) -> Option<Frame> {
     let next = match start_from(bytes, from + START.len()) {
         Some(next) => next,
         None if is_last => bytes.len(),
-        None => return None,
+        None => return before_closing(bytes, from),
     };
     let end = from + trimmed_len(&bytes[from..next]);
     Some(Frame {
         start: from,
         end,
         next,
+    })
+}
+
+/// What stands after the last record of a file at rest; the next record is written over it.
+const CLOSING: &[u8] = b"\n]\n";
+
+/// The record that begins at `from`, if it is whole and the array is closed after it. A file that is being written ends
+/// here; of the record that will follow nothing is to be seen yet.
+fn before_closing(bytes: &[u8], from: usize) -> Option<Frame> {
+    let text = bytes[from..].strip_suffix(CLOSING)?;
+    let end = from + text.len();
+    let is_whole = |text: &str| record::parse(text).is_ok_and(|record| record.len == text.len());
+    let complete = text.ends_with(b"}") && is_whole(&String::from_utf8_lossy(text));
+    complete.then_some(Frame {
+        start: from,
+        end,
+        next: end,
     })
 }
 
@@ -143,5 +163,29 @@ mod tests {
         let first = next(bytes, 4, false).unwrap();
         assert_eq!(&bytes[first.start..first.end], b"{\"log\": 1}");
         assert_eq!(next(bytes, first.next, false), None);
+    }
+
+    const RECORD: &str =
+        r#"{"log": "info", "time": "2026-11-21 00:18:40.979062193", "step": 0, "message": "x"}"#;
+
+    #[test]
+    fn the_last_record_is_complete_when_the_array_is_closed_and_what_follows_stays_unread() {
+        let file = format!("[\n  {RECORD}\n]\n");
+        let frame = next(file.as_bytes(), 4, false).unwrap();
+        assert_eq!(
+            (&file[frame.start..frame.end], &file[frame.next..]),
+            (RECORD, "\n]\n")
+        );
+    }
+
+    #[test]
+    fn a_record_of_which_only_a_part_is_there_is_not_complete_wherever_it_is_torn() {
+        let file = format!("[\n  {RECORD}\n]\n");
+        for torn in 4..file.len() {
+            assert_eq!(next(&file.as_bytes()[..torn], 4, false), None, "{torn}");
+        }
+        // The text of a message that looks like the end of the file.
+        let torn = &file.replace("\"x\"}", "\"x}");
+        assert_eq!(next(torn.as_bytes(), 4, false), None);
     }
 }

@@ -5,7 +5,6 @@
 
 use std::fmt;
 
-
 use crate::logs::{number_text, time};
 
 /// A record of the log.

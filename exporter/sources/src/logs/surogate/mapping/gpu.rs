@@ -6,9 +6,7 @@ use pulsetrain_semconv::{self as semconv, attribute, event, metric};
 use super::{
     super::record::{Record, Value},
     leftover::Leftovers,
-    record_rows,
-
-    scalar,
+    record_rows, scalar,
 };
 use crate::{
     Recorder,

@@ -1,0 +1,35 @@
+//! Reading of an input that is still being written, and of one that was read before.
+
+use super::LogReader;
+use crate::{Place, Recorder};
+
+impl LogReader {
+    /// Whether new records are written over the end of the file.
+    pub(in crate::logs) fn rewrites_end(&self) -> bool {
+        self.parser.rewrites_end()
+    }
+
+    /// Forgets what was read after the last complete record: it is read anew, because it may have been written over.
+    pub(in crate::logs) fn rewind(&mut self) {
+        self.unread.clear();
+    }
+
+    /// Says that the bytes so far end at `place`, where a record ended when they were read before.
+    pub(in crate::logs) fn settle(&mut self, place: Place, recorder: &mut Recorder<'_>) {
+        // Where the end of the file is written over, only what follows a record shows that it is complete.
+        self.parse(self.rewrites_end(), recorder);
+        self.unread.clear();
+        self.start = place;
+    }
+
+    /// Takes what was read as the end of the input.
+    pub(in crate::logs) fn end(&mut self, recorder: &mut Recorder<'_>) {
+        self.parse(true, recorder);
+    }
+
+    /// Begins to read the input in which the same records go on.
+    pub(in crate::logs) fn go_on_elsewhere(&mut self) {
+        self.unread.clear();
+        self.start = Place { offset: 0, line: 1 };
+    }
+}

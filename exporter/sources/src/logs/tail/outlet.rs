@@ -1,0 +1,175 @@
+//! What a stream has of the world: the door that it sends through, the positions that it keeps, the user that it tells.
+
+use std::{collections::HashSet, fs::File, io, path::Path, sync::Arc, time::Duration};
+
+use pulsetrain_otlp::write::Encoded;
+use pulsetrain_pipeline::{
+    Door,
+    clock::{self, Instant},
+};
+
+use super::{
+    AtStop, Positions, TailConfig, TailEvent, bell::Bell, identity::Inode, positions::Update,
+    reading::Reading, saved::FilePosition,
+};
+use crate::{
+    SourceError,
+    logs::{ImportReport, RunOptions},
+};
+
+/// While so many flushes are on their way, what is read waits for the next one: batches grow instead of becoming more.
+const FLUSHES_UNDER_WAY: usize = 64;
+
+/// While so many bytes are on their way, a long backlog is left in its file. A quarter of what a queue holds by default.
+const BYTES_UNDER_WAY: usize = 16 << 20;
+
+/// For how long sinks that make no progress hold up the reading.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How often sinks are looked at that hold up the reading.
+const GLANCE: Duration = Duration::from_millis(5);
+
+/// How often positions are written at most.
+const SAVE_INTERVAL: Duration = Duration::from_millis(500);
+
+/// The way out of all streams of a follower.
+pub(super) struct Outlet {
+    positions: Positions,
+    door: Door,
+    bell: Arc<Bell>,
+    on_event: Box<dyn FnMut(TailEvent) + Send>,
+    options: RunOptions,
+    at_stop: AtStop,
+    followed: HashSet<Inode>,
+    is_ending: bool,
+    is_closed: bool,
+    next_save: Instant,
+    could_not_save: bool,
+}
+
+impl Outlet {
+    pub(super) fn new(
+        config: &TailConfig,
+        positions: Positions,
+        door: Door,
+        bell: Arc<Bell>,
+        on_event: Box<dyn FnMut(TailEvent) + Send>,
+    ) -> Self {
+        Self {
+            positions,
+            door,
+            bell,
+            on_event,
+            options: config.options.clone(),
+            at_stop: config.at_stop,
+            followed: HashSet::new(),
+            is_ending: false,
+            is_closed: false,
+            next_save: clock::now(),
+            could_not_save: false,
+        }
+    }
+
+    /// Sends batches; the update counts when they have arrived.
+    pub(super) fn offer(&mut self, batches: Vec<Encoded>, update: Option<Update>) {
+        if !batches.is_empty() {
+            self.let_sinks_catch_up();
+        }
+        self.is_closed |= self.positions.offer(&self.door, batches, update).is_err();
+    }
+
+    /// Whether the sinks keep up, so that small batches do not fill their queues.
+    pub(super) fn has_room(&self) -> bool {
+        self.is_ending || self.positions.unsettled().1 < FLUSHES_UNDER_WAY
+    }
+
+    /// The position of an earlier follower.
+    pub(super) fn position_of(&self, path: &Path) -> Option<FilePosition> {
+        self.positions.of(path)
+    }
+
+    pub(super) fn is_finished(&self, file: &File) -> io::Result<bool> {
+        self.positions.is_finished(file)
+    }
+
+    /// Whether a file is being read, under whatever name.
+    pub(super) fn is_followed(&self, inode: Inode) -> bool {
+        self.followed.contains(&inode)
+    }
+
+    pub(super) fn begin_to_follow(&mut self, inode: Inode) {
+        self.followed.insert(inode);
+    }
+
+    pub(super) fn end_to_follow(&mut self, inode: Inode) {
+        self.followed.remove(&inode);
+    }
+
+    pub(super) fn options(&self) -> &RunOptions {
+        &self.options
+    }
+
+    pub(super) fn begin_to_end(&mut self) {
+        self.is_ending = true;
+    }
+
+    pub(super) fn is_ending(&self) -> bool {
+        self.is_ending
+    }
+
+    pub(super) fn finishes_at_stop(&self) -> bool {
+        self.at_stop == AtStop::Finish
+    }
+
+    /// Whether the pipeline takes no more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    pub(super) fn tell_opened(&mut self, reading: &Reading, offset: u64) {
+        (self.on_event)(reading.opened(offset));
+    }
+
+    pub(super) fn tell_ended(&mut self, report: ImportReport) {
+        (self.on_event)(TailEvent::Ended(Box::new(report)));
+    }
+
+    pub(super) fn tell_problem(&mut self, error: SourceError) {
+        (self.on_event)(TailEvent::Problem(error));
+    }
+
+    /// Writes the positions, where that was not done just now. Trouble is told once.
+    pub(super) fn save(&mut self) {
+        if clock::now() >= self.next_save {
+            self.save_now();
+        }
+    }
+
+    pub(super) fn save_now(&mut self) {
+        self.next_save = clock::later(clock::now(), SAVE_INTERVAL);
+        let saved = self.positions.save();
+        let could_not = std::mem::replace(&mut self.could_not_save, saved.is_err());
+        if let Err(error) = saved
+            && !could_not
+        {
+            self.tell_problem(error);
+        }
+    }
+
+    /// Leaves a backlog in its file as long as the sinks make progress with what they have.
+    fn let_sinks_catch_up(&self) {
+        let (mut before, _) = self.positions.unsettled();
+        let mut patience = clock::later(clock::now(), PATIENCE);
+        while before > BYTES_UNDER_WAY && clock::now() < patience {
+            if self.bell.is_stop() && !self.is_ending {
+                return;
+            }
+            std::thread::sleep(GLANCE);
+            let (now, _) = self.positions.unsettled();
+            if now < before {
+                patience = clock::later(clock::now(), PATIENCE);
+            }
+            before = now;
+        }
+    }
+}

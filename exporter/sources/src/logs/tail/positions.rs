@@ -1,0 +1,266 @@
+//! How far everything is read and delivered, in an order that a restart can rely on.
+//!
+//! What is read goes through the door in one order, for all files together, and each flush is an entry in that order. An
+//! entry counts when every sink is done with its batches and with all before it. So the positions that are written are
+//! those of one moment, and an output that is cut back to its length of that moment holds exactly what they cover.
+
+use std::{
+    collections::VecDeque,
+    fmt,
+    fs::{self, File, TryLockError},
+    io,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use pulsetrain_otlp::write::Encoded;
+use pulsetrain_pipeline::{Batch, Door, PipelineError, Receipt, Settlement};
+
+use super::{
+    identity::FileIdentity,
+    saved::{self, FilePosition, Saved},
+};
+use crate::SourceError;
+
+/// How many files that were read to their end are remembered.
+const FINISHED_LIMIT: usize = 1000;
+
+/// The positions of everything that is followed; a clone is the same ones.
+///
+/// In a folder they outlive the program: opened again, they say where to go on. A position is written only when every sink
+/// has delivered what was read up to it, or dropped and counted it. An output file that is to hold every item once must be
+/// cut back to [`output_end`](Self::output_end) before anything is delivered. An OTLP receiver that was sent items after
+/// the last written position is sent them again, with the same ids, times and values.
+#[derive(Clone)]
+pub struct Positions(Arc<Shared>);
+
+struct Shared {
+    folder: Option<Folder>,
+    /// Held while an entry is made and its batches go through the door, so that both have the same order.
+    order: Mutex<()>,
+    table: Mutex<Table>,
+    saving: Mutex<()>,
+}
+
+struct Folder {
+    path: PathBuf,
+    put_aside: Option<PathBuf>,
+    /// Locked as long as it is open.
+    _lock: File,
+}
+
+#[derive(Default)]
+struct Table {
+    saved: Saved,
+    is_changed: bool,
+    /// Entries that do not count yet, the first with this number.
+    entries: VecDeque<Entry>,
+    first: u64,
+    unsettled_bytes: usize,
+    /// The pipeline came to its end before a batch was delivered: nothing after it counts.
+    is_cut_off: bool,
+}
+
+struct Entry {
+    bytes: usize,
+    update: Option<Update>,
+    settlement: Option<Settlement>,
+}
+
+/// What becomes true when an entry counts.
+#[derive(Clone, Debug)]
+pub(super) enum Update {
+    /// A file is read so far.
+    Read(PathBuf, Box<FilePosition>),
+    /// A file was read to its end, and its name may belong to another one.
+    Finished(PathBuf, Box<FilePosition>),
+}
+
+impl Positions {
+    /// Positions that end with the program.
+    pub fn in_memory() -> Self {
+        Self::new(None, Saved::default())
+    }
+
+    /// Opens the positions in a folder, which is made where it is missing.
+    ///
+    /// # Errors
+    /// [`SourceError::Positions`] where the folder cannot be used, [`SourceError::PositionsInUse`] where another program
+    /// uses it.
+    pub fn open(folder: &Path) -> Result<Self, SourceError> {
+        let error = |source| SourceError::positions(folder, source);
+        fs::create_dir_all(folder).map_err(error)?;
+        let lock = File::create(folder.join("lock")).map_err(error)?;
+        lock.try_lock().map_err(|refused| match refused {
+            TryLockError::WouldBlock => SourceError::PositionsInUse {
+                folder: folder.to_owned(),
+            },
+            TryLockError::Error(source) => error(source),
+        })?;
+        let (saved, put_aside) = saved::load(folder).map_err(error)?;
+        let folder = Folder {
+            path: folder.to_owned(),
+            put_aside,
+            _lock: lock,
+        };
+        Ok(Self::new(Some(folder), saved))
+    }
+
+    fn new(folder: Option<Folder>, saved: Saved) -> Self {
+        Self(Arc::new(Shared {
+            folder,
+            order: Mutex::default(),
+            table: Mutex::new(Table {
+                saved,
+                ..Table::default()
+            }),
+            saving: Mutex::default(),
+        }))
+    }
+
+    /// Where a file of positions that made no sense was put; everything is read from its beginning then.
+    pub fn put_aside(&self) -> Option<&Path> {
+        self.0.folder.as_ref()?.put_aside.as_deref()
+    }
+
+    /// Where an output ended at the last written position; none where it was not written to before.
+    pub fn output_end(&self, output: &str) -> Option<u64> {
+        lock(&self.0.table).saved.outputs.get(output).copied()
+    }
+
+    /// Writes what counts by now, where there is a folder. Called last when the pipeline is drained: what a sink took in
+    /// the drain counts too.
+    ///
+    /// # Errors
+    /// [`SourceError::Positions`] where it cannot be written; what was written before is still whole.
+    pub fn save(&self) -> Result<(), SourceError> {
+        let Some(folder) = &self.0.folder else {
+            return Ok(());
+        };
+        let _saving = lock(&self.0.saving);
+        let saved = {
+            let mut table = lock(&self.0.table);
+            if !std::mem::take(&mut table.is_changed) {
+                return Ok(());
+            }
+            table.saved.clone()
+        };
+        saved::store(&folder.path, &saved).map_err(|source| {
+            lock(&self.0.table).is_changed = true;
+            SourceError::positions(&folder.path, source)
+        })
+    }
+
+    /// The position that counts for a path.
+    pub(super) fn of(&self, path: &Path) -> Option<FilePosition> {
+        lock(&self.0.table).saved.files.get(path).cloned()
+    }
+
+    /// Whether a file was read to its end before, under whatever name.
+    pub(super) fn is_finished(&self, file: &File) -> io::Result<bool> {
+        let finished = lock(&self.0.table).saved.finished.clone();
+        for identity in finished {
+            if identity.is_of(file)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// How many bytes are on their way to the sinks, and in how many flushes.
+    pub(super) fn unsettled(&self) -> (usize, usize) {
+        let table = lock(&self.0.table);
+        (table.unsettled_bytes, table.entries.len())
+    }
+
+    /// Offers batches; when they and all before them are settled, the update counts.
+    pub(super) fn offer(
+        &self,
+        door: &Door,
+        batches: Vec<Encoded>,
+        update: Option<Update>,
+    ) -> Result<(), PipelineError> {
+        if batches.is_empty() && update.is_none() {
+            return Ok(());
+        }
+        let _order = lock(&self.0.order);
+        let bytes = batches.iter().map(|batch| batch.bytes.len()).sum();
+        let number = lock(&self.0.table).enter(bytes, update);
+        let shared = Arc::clone(&self.0);
+        let receipt = Arc::new(Receipt::new(move |settlement| {
+            lock(&shared.table).settle(number, settlement);
+        }));
+        let offers = batches.into_iter().map(|encoded| {
+            let batch = Batch::new(encoded.signal, encoded.items, encoded.bytes);
+            door.offer(batch.with_receipt(Arc::clone(&receipt)))
+        });
+        // All are offered, so that all are counted.
+        offers.fold(Ok(()), Result::and)
+    }
+}
+
+impl fmt::Debug for Positions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let folder = self.0.folder.as_ref().map(|folder| &folder.path);
+        f.debug_struct("Positions")
+            .field("folder", &folder)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Table {
+    fn enter(&mut self, bytes: usize, update: Option<Update>) -> u64 {
+        self.unsettled_bytes += bytes;
+        self.entries.push_back(Entry {
+            bytes,
+            update,
+            settlement: None,
+        });
+        self.first + self.entries.len() as u64 - 1
+    }
+
+    /// Notes how an entry ended, and lets count what follows from it.
+    fn settle(&mut self, number: u64, settlement: Settlement) {
+        let entry = usize::try_from(number - self.first)
+            .ok()
+            .and_then(|place| self.entries.get_mut(place));
+        let Some(entry) = entry else { return };
+        entry.settlement = Some(settlement);
+        self.unsettled_bytes -= entry.bytes;
+        while let Some(settlement) = self.entries.front_mut().and_then(|entry| entry.settlement.take()) {
+            let entry = self
+                .entries
+                .pop_front()
+                .expect("invariant: it was there to be looked at");
+            self.first += 1;
+            self.is_cut_off |= settlement.is_cut_off;
+            if !self.is_cut_off {
+                self.count(entry.update, settlement);
+            }
+        }
+    }
+
+    fn count(&mut self, update: Option<Update>, settlement: Settlement) {
+        self.is_changed = true;
+        self.saved.outputs.extend(settlement.output_ends);
+        match update {
+            None => {}
+            Some(Update::Read(path, position)) => {
+                self.saved.files.insert(path, *position);
+            }
+            Some(Update::Finished(path, position)) => {
+                self.saved
+                    .finished
+                    .extend(Some(position.identity).filter(FileIdentity::has_bytes));
+                self.saved.files.insert(path, *position);
+                let excess = self.saved.finished.len().saturating_sub(FINISHED_LIMIT);
+                self.saved.finished.drain(..excess);
+            }
+        }
+    }
+}
+
+/// Locks; numbers and positions stay true even if something panicked meanwhile.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

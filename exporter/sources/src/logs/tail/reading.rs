@@ -1,0 +1,296 @@
+//! One run that is being read: the open file, the parser and what it has recorded, and how far all that is.
+
+use std::{
+    cell::RefCell,
+    fs::File,
+    io,
+    os::unix::fs::FileExt,
+    path::{Path, PathBuf},
+    rc::Rc,
+};
+
+use pulsetrain_otlp::write::Encoded;
+use pulsetrain_pipeline::clock;
+
+use super::{
+    TailEvent,
+    identity::{FileIdentity, HEAD, Inode},
+    saved::{FilePosition, SavedRun},
+};
+use crate::{
+    Recorder, Run, SourceError,
+    logs::{ImportReport, LogFormat, LogReader, ReadLimits, ReadTime},
+};
+
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// A run and the file that it is read from.
+pub(super) struct Reading {
+    path: PathBuf,
+    /// Closed where too many are open; opened again when there is something to read.
+    file: Option<File>,
+    inode: Inode,
+    /// The first bytes, as the parser was given them.
+    head: Vec<u8>,
+    format: &'static LogFormat,
+    sign: &'static str,
+    reader: LogReader,
+    recorder: Recorder<'static>,
+    recorded: Rc<RefCell<Vec<Encoded>>>,
+    /// The end of what the parser was given.
+    read_to: u64,
+    is_continued: bool,
+    error: Option<SourceError>,
+}
+
+/// What reading came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Outcome {
+    /// There is nothing more at the moment.
+    UpToDate,
+    /// There is more.
+    More,
+    /// The file does not hold what was read from it: it was emptied, and perhaps filled again.
+    Replaced,
+}
+
+impl Reading {
+    /// Begins to read a run from the beginning of a file.
+    pub(super) fn new(
+        path: &Path,
+        (file, inode): (File, Inode),
+        (format, sign): (&'static LogFormat, &'static str),
+        run: Run,
+    ) -> Self {
+        let recorded = Rc::new(RefCell::new(Vec::new()));
+        let listener = Rc::clone(&recorded);
+        Self {
+            path: path.to_owned(),
+            file: Some(file),
+            inode,
+            head: Vec::new(),
+            format,
+            sign,
+            reader: LogReader::new(format, ReadLimits::default()),
+            recorder: Recorder::new(run, move |encoded| listener.borrow_mut().push(encoded)),
+            recorded,
+            read_to: 0,
+            is_continued: false,
+            error: None,
+        }
+    }
+
+    /// Reads again what was delivered before, up to a position, and keeps nothing of it but what sums have come to.
+    pub(super) fn replay(&mut self, position: &FilePosition) -> io::Result<()> {
+        while self.read_to < position.offset {
+            let left = usize::try_from(position.offset - self.read_to).unwrap_or(CHUNK_BYTES);
+            let chunk = self.chunk(left.min(CHUNK_BYTES))?;
+            if chunk.is_empty() {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            self.push(&chunk);
+            self.recorded.take();
+        }
+        self.reader.settle(position.place(), &mut self.recorder);
+        self.recorder.restart_counts();
+        if position.is_continued {
+            self.restart_sums();
+        }
+        self.recorded.take();
+        Ok(())
+    }
+
+    /// The run began in a file that is gone: what its sums had come to is not known.
+    pub(super) fn restart_sums(&mut self) {
+        self.is_continued = true;
+        self.recorder.restart_sums();
+    }
+
+    /// Reads what is new, at most about `budget` bytes, and hands over every full batch.
+    pub(super) fn read_on(
+        &mut self,
+        budget: usize,
+        mut full: impl FnMut(Vec<Encoded>),
+    ) -> io::Result<Outcome> {
+        self.reopen()?;
+        if self.reader.rewrites_end() {
+            self.reader.rewind();
+            self.read_to = self.reader.position().offset;
+        }
+        let mut read = 0;
+        while read < budget {
+            let chunk = self.chunk(CHUNK_BYTES)?;
+            if !self.is_unchanged(chunk.len())? {
+                return Ok(Outcome::Replaced);
+            }
+            if chunk.is_empty() {
+                return Ok(Outcome::UpToDate);
+            }
+            read += chunk.len();
+            self.push(&chunk);
+            full(self.recorded.take());
+        }
+        Ok(Outcome::More)
+    }
+
+    /// Everything that is recorded and not handed over yet.
+    pub(super) fn flush(&mut self) -> Vec<Encoded> {
+        self.recorder.flush();
+        self.recorded.take()
+    }
+
+    /// How far the run is read, with whose it is.
+    pub(super) fn position(&self) -> FilePosition {
+        let place = self.reader.position();
+        FilePosition {
+            identity: self.identity(),
+            offset: place.offset,
+            line: place.line,
+            format: self.format.name.to_owned(),
+            run: SavedRun::of(self.recorder.run()),
+            is_continued: self.is_continued,
+        }
+    }
+
+    pub(super) fn identity(&self) -> FileIdentity {
+        let done = usize::try_from(self.reader.position().offset).unwrap_or(HEAD);
+        FileIdentity::new(self.inode, &self.head[..self.head.len().min(done)])
+    }
+
+    pub(super) fn inode(&self) -> Inode {
+        self.inode
+    }
+
+    /// Whether the run goes on in a file that takes the place of this one.
+    pub(super) fn goes_on(&self) -> bool {
+        self.format.shrinks
+    }
+
+    pub(super) fn run(&self) -> &Run {
+        self.recorder.run()
+    }
+
+    /// The end of what the parser was given.
+    pub(super) fn read_to(&self) -> u64 {
+        self.read_to
+    }
+
+    pub(super) fn has_handle(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Gives the open file back; it is opened again when it is needed.
+    pub(super) fn close_handle(&mut self) {
+        self.file = None;
+    }
+
+    /// Goes on with the same run in another file, or in the same one after it was emptied.
+    pub(super) fn continue_in(&mut self, (file, inode): (File, Inode)) {
+        self.reader.go_on_elsewhere();
+        self.file = Some(file);
+        self.inode = inode;
+        self.head.clear();
+        self.read_to = 0;
+        self.is_continued = true;
+    }
+
+    /// Goes on reading the same file, which has another name by now.
+    pub(super) fn give_handle(&mut self, file: File) {
+        self.file = Some(file);
+    }
+
+    /// What the user is told when the reading begins.
+    pub(super) fn opened(&self, offset: u64) -> TailEvent {
+        TailEvent::Opened {
+            path: self.path.clone(),
+            format: self.format.name,
+            run: self.run().clone(),
+            offset,
+        }
+    }
+
+    /// Takes what stands at the end of the file as it is: no more will follow.
+    pub(super) fn take_torn_end(&mut self) {
+        self.reader.end(&mut self.recorder);
+    }
+
+    /// Ends the run.
+    pub(super) fn finish(mut self) -> (Vec<Encoded>, ImportReport) {
+        self.recorder.flush();
+        let run = self.recorder.run().clone();
+        let (counts, skipped) = self.recorder.finish();
+        let report = ImportReport {
+            input: self.path.display().to_string(),
+            format: Some((self.format.name, self.sign)),
+            run,
+            counts,
+            skipped,
+            error: self.error,
+        };
+        (self.recorded.take(), report)
+    }
+
+    fn push(&mut self, chunk: &[u8]) {
+        self.keep_head(chunk);
+        self.reader.set_time(ReadTime {
+            unix_nanos: clock::unix_now().as_nanos() as u64,
+            is_live: true,
+        });
+        self.reader.push(chunk, &mut self.recorder);
+        self.read_to += chunk.len() as u64;
+    }
+
+    fn keep_head(&mut self, chunk: &[u8]) {
+        let Ok(start) = usize::try_from(self.read_to) else {
+            return;
+        };
+        if start < HEAD {
+            // What was written over since is replaced.
+            self.head.truncate(start);
+            self.head
+                .extend_from_slice(&chunk[..chunk.len().min(HEAD - start)]);
+        }
+    }
+
+    /// The next bytes of the file, at most `limit`; none at its end.
+    fn chunk(&self, limit: usize) -> io::Result<Vec<u8>> {
+        let mut chunk = vec![0; limit];
+        let mut len = 0;
+        while len < limit {
+            match self
+                .handle()?
+                .read_at(&mut chunk[len..], self.read_to + len as u64)
+            {
+                Ok(0) => break,
+                Ok(count) => len += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        chunk.truncate(len);
+        Ok(chunk)
+    }
+
+    /// Whether the file still holds what was read, the last chunk included.
+    fn is_unchanged(&self, chunk: usize) -> io::Result<bool> {
+        let file = self.handle()?;
+        let is_long_enough = file.metadata()?.len() >= self.read_to + chunk as u64;
+        Ok(is_long_enough && self.identity().has_head(file)?)
+    }
+
+    fn handle(&self) -> io::Result<&File> {
+        self.file.as_ref().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// Opens the file again by its name, if it is still the same one.
+    fn reopen(&mut self) -> io::Result<()> {
+        if self.file.is_none() {
+            let (file, inode) = super::candidates::open(&self.path)?;
+            if inode != self.inode {
+                return Err(io::ErrorKind::NotFound.into());
+            }
+            self.file = Some(file);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,1 @@
+//! A follower in a pipeline, beside a writer.

@@ -1,0 +1,21 @@
+//! Going on with what an earlier recorder had begun.
+
+use super::{Recorder, series::SeriesTable};
+use crate::{Counts, Skipped};
+
+impl Recorder<'_> {
+    /// Counts from zero what is recorded and skipped from now on; sums and histograms go on.
+    pub(crate) fn restart_counts(&mut self) {
+        self.flush();
+        self.counts = Counts::default();
+        self.skipped = Skipped::default();
+    }
+
+    /// Begins sums and histograms anew: they count from the last time that was recorded, because what they had come to
+    /// before it is not known.
+    pub(crate) fn restart_sums(&mut self) {
+        self.flush();
+        self.series = SeriesTable::default();
+        self.run.start_unix_nanos = self.last_unix_nanos;
+    }
+}
