@@ -118,7 +118,6 @@ pub static FORMATS: &[LogFormat] = &[
     maxtext::metrics_file::FORMAT,
     kempnerforge::FORMAT,
 ];
-pub static FORMATS: &[LogFormat] = &[surogate::FORMAT, maxtext::FORMAT, maxtext::metrics_file::FORMAT];
 
 /// The format of a name.
 ///
