@@ -3,8 +3,16 @@
 //! `sink` walks each batch and puts its points into `store`; `server` answers a scrape with a page that `render` writes from
 //! the store piece by piece, in the format that `accept` read from the request. `extra` adds families of other origin.
 
+mod accept;
+mod attribute_text;
 mod config;
+mod escape;
 mod extra;
+mod ingest;
+mod labels;
+mod names;
+mod points;
+mod render;
 mod server;
 mod sink;
 mod store;
@@ -14,3 +22,6 @@ pub use extra::{ExtraFamilies, ExtraFamily, ExtraKind, ExtraMetric, ExtraValue};
 pub use server::PrometheusServer;
 pub use sink::PrometheusSink;
 pub use store::{PrometheusCounts, PrometheusStore, Refusal};
+
+#[cfg(test)]
+mod tests;

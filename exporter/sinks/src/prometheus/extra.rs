@@ -1,5 +1,16 @@
 //! Families that do not come out of batches: the program's own telemetry, or a registry of another library.
 
+use std::sync::Arc;
+
+use super::{
+    labels,
+    store::{
+        bounds::Bounds,
+        family::{Head, Kind},
+        value::{Histogram, Summary, Value},
+    },
+};
+
 /// Something that has families of its own for the page.
 pub trait ExtraFamilies: Send + Sync + 'static {
     /// The families as they are now; asked for once a scrape, before the first byte is written.
@@ -68,4 +79,94 @@ pub enum ExtraValue {
         /// Quantile and value.
         quantiles: Vec<(f64, f64)>,
     },
+}
+
+/// A family that is ready for the page.
+pub(super) struct ReadyFamily {
+    pub(super) head: Head,
+    /// Label text and value.
+    pub(super) series: Vec<(String, Value)>,
+}
+
+impl ExtraFamily {
+    /// The family as the page takes it, or none where it has no name or no series.
+    pub(super) fn ready(self) -> Option<ReadyFamily> {
+        let kind = self.kind.kind();
+        let series: Vec<_> = self
+            .metrics
+            .into_iter()
+            .filter_map(|metric| Some((label_text(metric.labels), metric.value.value(kind)?)))
+            .collect();
+        let head = Head {
+            name: self.name,
+            help: self.help,
+            unit: String::new(),
+            kind,
+        };
+        (!head.name.is_empty() && !series.is_empty()).then_some(ReadyFamily { head, series })
+    }
+}
+
+impl ExtraKind {
+    fn kind(self) -> Kind {
+        match self {
+            Self::Counter => Kind::Counter,
+            Self::Gauge => Kind::Gauge,
+            Self::Untyped => Kind::Untyped,
+            Self::Histogram => Kind::Histogram,
+            Self::Summary => Kind::Summary,
+        }
+    }
+}
+
+impl ExtraValue {
+    fn value(self, kind: Kind) -> Option<Value> {
+        match (kind, self) {
+            (Kind::Counter | Kind::Gauge | Kind::Untyped, Self::Number(value)) => Some(Value::Number(value)),
+            (Kind::Histogram, Self::Histogram { count, sum, buckets }) => {
+                Some(Value::Histogram(Box::new(histogram(count, sum, &buckets))))
+            }
+            (
+                Kind::Summary,
+                Self::Summary {
+                    count,
+                    sum,
+                    quantiles,
+                },
+            ) => Some(Value::Summary(Box::new(Summary {
+                count,
+                sum,
+                quantiles: quantiles.into(),
+            }))),
+            _ => None,
+        }
+    }
+}
+
+/// From counts up to each bound to counts of each bucket.
+fn histogram(count: u64, sum: f64, buckets: &[(f64, u64)]) -> Histogram {
+    let finite = buckets.iter().filter(|(bound, _)| bound.is_finite());
+    let (bounds, up_to): (Vec<f64>, Vec<u64>) = finite.copied().unzip();
+    let before = std::iter::once(0).chain(up_to.iter().copied());
+    let each = up_to.iter().copied().chain([count]).zip(before);
+    Histogram {
+        bounds: Arc::new(Bounds::new(bounds)),
+        buckets: each.map(|(up_to, before)| up_to.saturating_sub(before)).collect(),
+        count,
+        sum: Some(sum),
+    }
+}
+
+fn label_text(mut labels: Vec<(String, String)>) -> String {
+    labels.sort();
+    labels.dedup_by(|a, b| a.0 == b.0);
+    let mut text = String::new();
+    let named = labels
+        .iter()
+        .filter(|(name, value)| !name.is_empty() && !value.is_empty());
+    labels::write(
+        named.map(|(name, value)| (name.as_str(), value.as_str())),
+        &mut text,
+    );
+    text
 }

@@ -1,25 +1,50 @@
 //! The HTTP server in front of the page.
+//!
+//! `answer` makes the answer to a request, `body` writes a page as its reader takes it, `progress` finds readers that take
+//! nothing. What a program adds to the page (`ExtraFamilies`) is asked for at each scrape.
 
-use std::net::SocketAddr;
+mod answer;
+mod body;
+mod compress;
+mod progress;
 
+use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+
+use hyper::{server::conn::http1, service::service_fn};
+use hyper_util::{rt::TokioIo, server::graceful::GracefulShutdown};
 use pulsetrain_pipeline::Stop;
-use tokio::net::TcpListener;
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    time::timeout,
+};
 
+use self::{answer::Site, progress::Progress};
 use super::{ExtraFamilies, PrometheusConfig, PrometheusStore};
 use crate::SinkError;
+
+/// The most connections at one time; further ones wait in the system's queue.
+const MOST_CONNECTIONS: usize = 2_048;
+/// A connection that moves nothing for so long is cut off: a reader that never reads, or one that is gone.
+const STALL_LIMIT: Duration = Duration::from_secs(120);
+/// What pages that are being read get when the server stops.
+const GRACE: Duration = Duration::from_secs(5);
+/// What a server that ran out of file descriptors waits before it takes the next connection.
+const PAUSE: Duration = Duration::from_millis(100);
 
 /// Serves the page over HTTP/1.1.
 pub struct PrometheusServer {
     listener: TcpListener,
     address: SocketAddr,
+    site: Arc<Site>,
 }
 
 impl PrometheusServer {
     /// Opens the port. Port 0 is a free one; [`local_addr`](Self::local_addr) says which.
     pub async fn bind(
         config: &PrometheusConfig,
-        _store: PrometheusStore,
-        _extra: Vec<Box<dyn ExtraFamilies>>,
+        store: PrometheusStore,
+        extra: Vec<Box<dyn ExtraFamilies>>,
     ) -> Result<Self, SinkError> {
         config.check()?;
         let listen = |source| SinkError::Listen {
@@ -27,8 +52,15 @@ impl PrometheusServer {
             source,
         };
         let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
-        let address = listener.local_addr().map_err(listen)?;
-        Ok(Self { listener, address })
+        Ok(Self {
+            address: listener.local_addr().map_err(listen)?,
+            listener,
+            site: Arc::new(Site {
+                path: config.path.clone(),
+                store,
+                extra,
+            }),
+        })
     }
 
     /// Where the server listens.
@@ -36,9 +68,48 @@ impl PrometheusServer {
         self.address
     }
 
-    /// Answers requests until `stop` is raised; pages that are being read then get a short while to end.
+    /// Answers requests until `stop` is raised; pages that are being read then get five seconds to end.
     pub async fn run(self, stop: Stop) {
-        let _ = &self.listener;
-        stop.wait().await;
+        let graceful = GracefulShutdown::new();
+        let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+        loop {
+            let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+                return;
+            };
+            let accepted = tokio::select! {
+                accepted = self.listener.accept() => accepted,
+                () = stop.wait() => break,
+            };
+            match accepted {
+                Ok((stream, _)) => {
+                    let connection = connection(Arc::clone(&self.site), stream, graceful.watcher());
+                    tokio::spawn(async move {
+                        connection.await;
+                        drop(place);
+                    });
+                }
+                Err(_) => tokio::time::sleep(PAUSE).await,
+            }
+        }
+        drop(self.listener);
+        // Whoever has not read his page by then is cut off with the runtime.
+        let _ = timeout(GRACE, graceful.shutdown()).await;
+    }
+}
+
+/// Serves one connection to its end.
+async fn connection(site: Arc<Site>, stream: TcpStream, watcher: hyper_util::server::graceful::Watcher) {
+    let progress = Progress::new();
+    let noted = progress.clone();
+    let service = service_fn(move |request| {
+        noted.note();
+        let answer = site.answer(&request, &noted);
+        async move { Ok::<_, Infallible>(answer) }
+    });
+    let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+    tokio::select! {
+        // An error here is a client that went away.
+        _ = watcher.watch(connection) => {}
+        () = progress.stalled(STALL_LIMIT) => {}
     }
 }

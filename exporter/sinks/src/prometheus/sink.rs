@@ -1,25 +1,61 @@
-//! The sink: walks the points of a batch into the store.
+//! The sink: takes batches in and says how many of their points it refused.
 
+use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
 
-use super::{PrometheusConfig, PrometheusStore};
+use super::{
+    PrometheusConfig, PrometheusStore, Refusal,
+    ingest::{Ingest, Refused},
+};
+
+/// Series are looked through for silent targets no more often than this.
+const SWEEP_EVERY_MILLIS: u64 = 5_000;
 
 /// Keeps the last value of every series of the batches that are delivered to it; spans and log records pass unread.
 pub struct PrometheusSink {
     store: PrometheusStore,
+    ingest: Ingest,
+    swept_millis: u64,
 }
 
 impl PrometheusSink {
     /// A sink without series.
     pub fn new(config: &PrometheusConfig) -> Self {
+        let store = PrometheusStore::new(config);
         Self {
-            store: PrometheusStore::new(config),
+            ingest: Ingest::new(store.clone()),
+            store,
+            swept_millis: 0,
         }
     }
 
     /// The series, for the server and for telemetry; a clone sees the same ones.
     pub fn store(&self) -> PrometheusStore {
         self.store.clone()
+    }
+
+    fn take(&mut self, batch: &Batch) -> Delivery {
+        if batch.signal() != Signal::Metrics {
+            return Delivery::Delivered;
+        }
+        self.sweep();
+        match self.ingest.batch(batch.bytes()) {
+            Ok(refused) => delivery(&refused),
+            Err(error) => Delivery::Refused {
+                message: format!("the batch is no OTLP: {error}"),
+            },
+        }
+    }
+
+    /// A scrape sweeps too; this is for stores that nobody scrapes.
+    fn sweep(&mut self) {
+        let now = self.store.now_millis();
+        if now.saturating_sub(self.swept_millis) >= SWEEP_EVERY_MILLIS {
+            self.swept_millis = now;
+            self.store.sweep();
+            self.store.forget_empty_families();
+            self.ingest.forget_families();
+        }
     }
 }
 
@@ -28,7 +64,23 @@ impl Sink for PrometheusSink {
         "prometheus"
     }
 
-    fn deliver<'a>(&'a mut self, _batch: &'a Batch) -> BoxFuture<'a, Delivery> {
-        Box::pin(std::future::ready(Delivery::Delivered))
+    fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
+        Box::pin(std::future::ready(self.take(batch)))
+    }
+}
+
+fn delivery(refused: &Refused) -> Delivery {
+    let parts: Vec<String> = Refusal::ALL
+        .iter()
+        .zip(refused)
+        .filter(|(_, points)| **points > 0)
+        .map(|(refusal, points)| format!("{points} points: {refusal}"))
+        .collect();
+    if parts.is_empty() {
+        return Delivery::Delivered;
+    }
+    Delivery::Partial {
+        rejected: refused.iter().sum(),
+        message: parts.join("; "),
     }
 }

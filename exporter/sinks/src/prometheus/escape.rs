@@ -1,0 +1,177 @@
+//! Escaping: names for clients that cannot read every character, and values between quotes.
+//!
+//! The schemes are those of Prometheus' `docs/instrumenting/escaping_schemes.md` (prometheus/common `EscapeName`).
+
+use std::{borrow::Cow, fmt::Write};
+
+/// How names with characters that old clients cannot read are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Escaping {
+    /// As they are, in quotes where needed.
+    AllowUtf8,
+    /// Each such character is an underscore.
+    Underscores,
+    /// `.` is `_dot_`, `_` is `__`, every other such character is `_UNICODE_`.
+    Dots,
+    /// Such names begin with `U__` and have `_UNICODE_` for each such character.
+    Values,
+}
+
+impl Escaping {
+    /// The word in `Accept` and `Content-Type`.
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Self::AllowUtf8 => "allow-utf-8",
+            Self::Underscores => "underscores",
+            Self::Dots => "dots",
+            Self::Values => "values",
+        }
+    }
+
+    pub(super) fn from_word(word: &str) -> Option<Self> {
+        [Self::AllowUtf8, Self::Underscores, Self::Dots, Self::Values]
+            .into_iter()
+            .find(|scheme| scheme.word() == word)
+    }
+
+    /// The name under this scheme.
+    pub(super) fn name(self, name: &str) -> Cow<'_, str> {
+        if name.is_empty() || self == Self::AllowUtf8 || (self != Self::Dots && is_legacy(name)) {
+            return Cow::Borrowed(name);
+        }
+        let mut escaped = String::with_capacity(name.len() + 8);
+        if self == Self::Values {
+            escaped.push_str("U__");
+        }
+        name.char_indices()
+            .for_each(|(place, c)| self.character(place, c, &mut escaped));
+        Cow::Owned(escaped)
+    }
+
+    fn character(self, place: usize, c: char, out: &mut String) {
+        match (self, c) {
+            (Self::Dots | Self::Values, '_') => out.push_str("__"),
+            (Self::Dots, '.') => out.push_str("_dot_"),
+            _ if is_legacy_char(place, c) => out.push(c),
+            (Self::Values, _) => {
+                let _ = write!(out, "_{:x}_", u32::from(c));
+            }
+            (Self::Dots, _) => out.push_str("__"),
+            _ => out.push('_'),
+        }
+    }
+}
+
+/// Whether every Prometheus can read the name of a metric or a label.
+pub(super) fn is_legacy(name: &str) -> bool {
+    !name.is_empty() && name.char_indices().all(|(place, c)| is_legacy_char(place, c))
+}
+
+fn is_legacy_char(place: usize, c: char) -> bool {
+    c.is_ascii_alphabetic() || c == '_' || c == ':' || (c.is_ascii_digit() && place > 0)
+}
+
+/// Writes the name of a label: bare where every Prometheus can read it, in quotes otherwise.
+pub(super) fn push_label_name(name: &str, out: &mut String) {
+    if is_legacy(name) && !name.contains(':') {
+        out.push_str(name);
+    } else {
+        out.push('"');
+        push_escaped(name, out);
+        out.push('"');
+    }
+}
+
+/// Writes what stands between quotes.
+pub(super) fn push_escaped(text: &str, out: &mut String) {
+    let mut rest = text;
+    while let Some(place) = rest.find(['\\', '"', '\n']) {
+        out.push_str(&rest[..place]);
+        out.push_str(match rest.as_bytes()[place] {
+            b'\\' => "\\\\",
+            b'"' => "\\\"",
+            _ => "\\n",
+        });
+        rest = &rest[place + 1..];
+    }
+    out.push_str(rest);
+}
+
+/// Reads back what [`push_escaped`] wrote.
+pub(super) fn unescaped(text: &str) -> Cow<'_, str> {
+    if !text.contains('\\') {
+        return Cow::Borrowed(text);
+    }
+    let mut plain = String::with_capacity(text.len());
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => plain.push(match chars.next() {
+                Some('n') => '\n',
+                Some(other) => other,
+                None => '\\',
+            }),
+            c => plain.push(c),
+        }
+    }
+    Cow::Owned(plain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_escaped_by_each_scheme_as_prometheus_does() {
+        // Cases of prometheus/common, model/metric_test.go, TestEscapeName.
+        let cases = [
+            (
+                "no:escaping_required",
+                "no:escaping_required",
+                "no:escaping__required",
+                "no:escaping_required",
+            ),
+            (
+                "mysystem.prod.west.cpu.load",
+                "mysystem_prod_west_cpu_load",
+                "mysystem_dot_prod_dot_west_dot_cpu_dot_load",
+                "U__mysystem_2e_prod_2e_west_2e_cpu_2e_load",
+            ),
+            (
+                "mysystem.prod.west.cpu.load_total",
+                "mysystem_prod_west_cpu_load_total",
+                "mysystem_dot_prod_dot_west_dot_cpu_dot_load__total",
+                "U__mysystem_2e_prod_2e_west_2e_cpu_2e_load__total",
+            ),
+            (
+                "http.status:sum",
+                "http_status:sum",
+                "http_dot_status:sum",
+                "U__http_2e_status:sum",
+            ),
+            (
+                "label with 😱",
+                "label_with__",
+                "label__with____",
+                "U__label_20_with_20__1f631_",
+            ),
+            ("花火", "__", "____", "U___82b1__706b_"),
+        ];
+        for (name, underscores, dots, values) in cases {
+            assert_eq!(Escaping::Underscores.name(name), underscores);
+            assert_eq!(Escaping::Dots.name(name), dots);
+            assert_eq!(Escaping::Values.name(name), values);
+            assert_eq!(Escaping::AllowUtf8.name(name), name);
+        }
+    }
+
+    #[test]
+    fn what_is_escaped_is_read_back() {
+        for text in ["", "plain", "a\"b\\c\nd", "\\n", "ü\\"] {
+            let mut escaped = String::new();
+            push_escaped(text, &mut escaped);
+            assert!(!escaped.contains('\n'));
+            assert_eq!(unescaped(&escaped), text);
+        }
+    }
+}

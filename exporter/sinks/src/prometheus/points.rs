@@ -1,0 +1,213 @@
+//! OTLP points as values of the store.
+//!
+//! Explicit histograms keep their buckets; exponential ones become Prometheus' native histograms: schema at most 8, bucket
+//! index one higher (an OTLP bucket is named by its lower bound, a native one by its upper).
+
+use std::sync::Arc;
+
+use pulsetrain_otlp::{
+    WireError,
+    view::{
+        Buckets, Exemplar as OtlpExemplar, ExponentialHistogramPoint, HistogramPoint, NumberPoint, Repeated,
+        SummaryPoint,
+    },
+};
+
+use super::{
+    attribute_text::value_text,
+    labels,
+    store::{
+        Refusal,
+        bounds::Bounds,
+        value::{Exemplar, Histogram, Native, Side, Summary, Value},
+    },
+};
+
+/// The most buckets of one histogram, and quantiles of one summary.
+const MOST_BUCKETS: usize = 10_000;
+/// The most exemplars that a native histogram keeps.
+const MOST_NATIVE_EXEMPLARS: usize = 10;
+/// The most characters of an exemplar's labels (OpenMetrics 1.0, "Exemplars").
+const MOST_EXEMPLAR_CHARACTERS: usize = 128;
+/// What a native histogram takes for zero where the point does not say (Prometheus' own default for OTLP).
+const ZERO_THRESHOLD: f64 = 1e-128;
+const SCHEMAS: std::ops::RangeInclusive<i32> = -4..=8;
+
+/// Why a point has no value here: refused, or its bytes are no protobuf.
+pub(super) enum PointError {
+    Refused(Refusal),
+    Wire(WireError),
+}
+
+impl From<WireError> for PointError {
+    fn from(error: WireError) -> Self {
+        Self::Wire(error)
+    }
+}
+
+const MALFORMED: PointError = PointError::Refused(Refusal::Malformed);
+
+pub(super) fn number(point: &NumberPoint<'_>) -> Result<Value, PointError> {
+    point
+        .value()
+        .map(|value| Value::Number(value.as_f64()))
+        .ok_or(MALFORMED)
+}
+
+/// The histogram of a point; `share` finds bounds that others have too.
+pub(super) fn histogram(
+    point: &HistogramPoint<'_>,
+    share: impl FnOnce(Vec<f64>) -> Arc<Bounds>,
+) -> Result<Value, PointError> {
+    let bounds: Vec<f64> = point.explicit_bounds.iter().collect::<Result<_, _>>()?;
+    let mut buckets: Vec<u64> = point
+        .bucket_counts
+        .iter()
+        .map(|count| count.map(|count| count.0))
+        .collect::<Result<_, _>>()?;
+    if buckets.is_empty() && bounds.is_empty() {
+        buckets.push(point.count);
+    }
+    let rising =
+        bounds.windows(2).all(|pair| pair[0] < pair[1]) && !bounds.iter().any(|bound| bound.is_nan());
+    if buckets.len() != bounds.len() + 1 || buckets.len() > MOST_BUCKETS || !rising {
+        return Err(MALFORMED);
+    }
+    Ok(Value::Histogram(Box::new(Histogram {
+        bounds: share(bounds),
+        buckets: buckets.into(),
+        count: point.count,
+        sum: point.sum,
+    })))
+}
+
+pub(super) fn native(point: &ExponentialHistogramPoint<'_>) -> Result<Value, PointError> {
+    if point.scale < *SCHEMAS.start() {
+        return Err(MALFORMED);
+    }
+    let schema = point.scale.min(*SCHEMAS.end());
+    let scale_down = point.scale.saturating_sub(schema).min(63) as u32;
+    Ok(Value::Native(Box::new(Native {
+        schema,
+        zero_threshold: if point.zero_threshold > 0.0 {
+            point.zero_threshold
+        } else {
+            ZERO_THRESHOLD
+        },
+        zero_count: point.zero_count,
+        count: point.count,
+        sum: point.sum,
+        positive: side(point.positive, scale_down)?,
+        negative: side(point.negative, scale_down)?,
+    })))
+}
+
+fn side(buckets: Option<Buckets<'_>>, scale_down: u32) -> Result<Side, PointError> {
+    let Some(buckets) = buckets else {
+        return Ok(Side::default());
+    };
+    let index = |place: usize| ((i64::from(buckets.offset) + place as i64) >> scale_down) + 1;
+    let first = index(0);
+    let mut counts: Vec<u64> = Vec::new();
+    for (place, count) in buckets.bucket_counts.iter().enumerate() {
+        let merged = (index(place) - first) as usize;
+        if place >= MOST_BUCKETS {
+            return Err(MALFORMED);
+        }
+        counts.resize(counts.len().max(merged + 1), 0);
+        counts[merged] = counts[merged].saturating_add(count?);
+    }
+    let last = first + counts.len() as i64;
+    match (i32::try_from(first), i32::try_from(last)) {
+        (Ok(first), Ok(_)) => Ok(Side {
+            first,
+            counts: counts.into(),
+        }),
+        _ => Err(MALFORMED),
+    }
+}
+
+pub(super) fn summary(point: &SummaryPoint<'_>) -> Result<Value, PointError> {
+    if point.quantile_values.len() > MOST_BUCKETS {
+        return Err(MALFORMED);
+    }
+    let mut quantiles: Vec<(f64, f64)> = point
+        .quantile_values
+        .iter()
+        .map(|entry| entry.map(|entry| (entry.quantile, entry.value)))
+        .collect::<Result<_, _>>()?;
+    quantiles.sort_by(|a, b| a.0.total_cmp(&b.0));
+    quantiles.dedup_by(|a, b| a.0 == b.0);
+    Ok(Value::Summary(Box::new(Summary {
+        count: point.count,
+        sum: point.sum,
+        quantiles: quantiles.into(),
+    })))
+}
+
+/// The exemplars of a point, each with the bucket that it stands for.
+pub(super) fn exemplars(
+    exemplars: &Repeated<'_, OtlpExemplar<'_>>,
+    value: &Value,
+) -> Result<Vec<Exemplar>, WireError> {
+    let mut kept: Vec<Exemplar> = Vec::new();
+    for exemplar in exemplars.iter() {
+        let exemplar = exemplar?;
+        let Some(number) = exemplar.value() else { continue };
+        let number = number.as_f64();
+        let bucket = match value {
+            Value::Histogram(histogram) => {
+                histogram.bounds.values().partition_point(|bound| *bound < number) as u32
+            }
+            Value::Native(_) => kept.len() as u32,
+            Value::Number(_) | Value::Summary(_) => 0,
+        };
+        kept.push(Exemplar {
+            bucket,
+            labels: exemplar_labels(&exemplar)?,
+            value: number,
+            unix_nanos: exemplar.time_unix_nano,
+        });
+        if kept.len() == MOST_NATIVE_EXEMPLARS && matches!(value, Value::Native(_)) {
+            break;
+        }
+    }
+    Ok(kept)
+}
+
+/// Trace and span first; the other attributes where all of them still fit.
+fn exemplar_labels(exemplar: &OtlpExemplar<'_>) -> Result<Box<str>, WireError> {
+    let ids = [("trace_id", exemplar.trace_id), ("span_id", exemplar.span_id)];
+    let mut pairs: Vec<(String, String)> = ids
+        .iter()
+        .filter(|(_, id)| id.iter().any(|byte| *byte != 0) && id.len() <= 16)
+        .map(|(name, id)| {
+            (
+                (*name).to_owned(),
+                id.iter().map(|byte| format!("{byte:02x}")).collect(),
+            )
+        })
+        .collect();
+    let with_ids = pairs.len();
+    for attribute in exemplar.filtered_attributes.iter() {
+        let attribute = attribute?;
+        let name = pulsetrain_semconv::prometheus_label(&attribute.key.to_str_lossy());
+        let value = attribute.value.map_or("".into(), value_text);
+        if !name.is_empty() && pairs.iter().all(|(other, _)| *other != name) {
+            pairs.push((name, value.into_owned()));
+        }
+    }
+    let characters: usize = pairs
+        .iter()
+        .map(|(name, value)| name.chars().count() + value.chars().count())
+        .sum();
+    if characters > MOST_EXEMPLAR_CHARACTERS {
+        pairs.truncate(with_ids);
+    }
+    let mut text = String::new();
+    labels::write(
+        pairs.iter().map(|(name, value)| (name.as_str(), value.as_str())),
+        &mut text,
+    );
+    Ok(text.into())
+}

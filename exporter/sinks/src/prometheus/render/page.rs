@@ -1,0 +1,237 @@
+//! One scrape's page, written piece by piece as its reader takes it.
+
+use std::{borrow::Cow, collections::HashSet, sync::Arc};
+
+use super::{
+    super::{
+        PrometheusStore,
+        escape::Escaping,
+        extra::ReadyFamily,
+        labels,
+        store::{
+            TARGET_INFO,
+            family::{Family, Head, Kind, Series},
+            value::{Exemplar, Exemplars, Value},
+        },
+    },
+    protobuf::ProtobufFamily,
+    sample_name,
+    text::TextFamily,
+};
+
+/// The most series in one piece: written in a fraction of a millisecond, in which a point may have to wait.
+const PIECE_SERIES: usize = 256;
+
+/// The encoding of a page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Format {
+    Text,
+    OpenMetrics,
+    Protobuf,
+}
+
+/// A page that is being written. It shows the series that there were when it was begun, each with its value of now.
+pub(crate) struct Page {
+    format: Format,
+    escaping: Escaping,
+    /// Whether the labels of the store's own series may need escaping.
+    escapes_labels: bool,
+    births: u64,
+    parts: std::vec::IntoIter<Part>,
+    open: Option<Open>,
+    /// The families on the page so far: a name occurs once.
+    names: HashSet<String>,
+    ended: bool,
+}
+
+enum Part {
+    Family(Arc<Family>),
+    Ready(ReadyFamily),
+}
+
+/// The family that is being written.
+struct Open {
+    family: Arc<Family>,
+    next: usize,
+    /// None until the first series: a family without any is not on the page.
+    writer: Option<Writer>,
+}
+
+enum Writer {
+    Text(TextFamily),
+    Protobuf(ProtobufFamily),
+}
+
+impl Page {
+    /// Begins a page of what is in the store now, followed by `extra`.
+    pub(crate) fn new(
+        store: &PrometheusStore,
+        extra: Vec<ReadyFamily>,
+        format: Format,
+        escaping: Escaping,
+    ) -> Self {
+        store.sweep();
+        let keeps_utf8 = store.config().translation.keeps_utf8();
+        let own = store.families().into_iter().map(Part::Family);
+        let parts: Vec<Part> = target_info(store)
+            .into_iter()
+            .map(Part::Ready)
+            .chain(own)
+            .chain(extra.into_iter().map(Part::Ready))
+            .collect();
+        Self {
+            format,
+            escaping,
+            escapes_labels: escaping == Escaping::Dots || (escaping != Escaping::AllowUtf8 && keeps_utf8),
+            births: store.room().births(),
+            parts: parts.into_iter(),
+            open: None,
+            names: HashSet::new(),
+            ended: false,
+        }
+    }
+
+    /// Writes the next piece, which may be empty; false when the page has ended.
+    pub(crate) fn push_piece(&mut self, out: &mut Vec<u8>) -> bool {
+        if let Some(mut open) = self.open.take() {
+            if self.push_series(&mut open, out) {
+                self.open = Some(open);
+            } else if let Some(writer) = open.writer {
+                writer.finish(out);
+            }
+            return true;
+        }
+        match self.parts.next() {
+            Some(Part::Family(family)) => {
+                self.open = Some(Open {
+                    family,
+                    next: 0,
+                    writer: None,
+                });
+            }
+            Some(Part::Ready(family)) => self.push_ready(&family, out),
+            None => return self.push_end(out),
+        }
+        true
+    }
+
+    /// Writes some series of the open family; false when it has no more.
+    fn push_series(&mut self, open: &mut Open, out: &mut Vec<u8>) -> bool {
+        let family = Arc::clone(&open.family);
+        let table = family.lock();
+        let places = table.places(open.next, PIECE_SERIES);
+        open.next += places.len();
+        let births = self.births;
+        let shown = |series: &&Series| series.birth <= births && !series.target.has_ended();
+        for series in places.iter().flatten().filter(shown) {
+            if open.writer.is_none() {
+                open.writer = self.writer(&family.head, out);
+                if open.writer.is_none() {
+                    return false;
+                }
+            }
+            let Some(writer) = &mut open.writer else {
+                return false;
+            };
+            let labels = if self.escapes_labels {
+                self.escaped(&series.labels)
+            } else {
+                Cow::Borrowed(&*series.labels)
+            };
+            let exemplars = series.exemplars.as_deref().map_or(&[][..], Exemplars::as_slice);
+            writer.push_series(&labels, &series.value, exemplars, series.start_unix_nanos, out);
+        }
+        places.len() == PIECE_SERIES
+    }
+
+    fn push_ready(&mut self, family: &ReadyFamily, out: &mut Vec<u8>) {
+        let Some(mut writer) = self.writer(&family.head, out) else {
+            return;
+        };
+        for (labels, value) in &family.series {
+            let labels = if self.escaping == Escaping::AllowUtf8 {
+                Cow::Borrowed(labels.as_str())
+            } else {
+                self.escaped(labels)
+            };
+            writer.push_series(&labels, value, &[], 0, out);
+        }
+        writer.finish(out);
+    }
+
+    /// Begins a family; none where its name is on the page already.
+    fn writer(&mut self, head: &Head, out: &mut Vec<u8>) -> Option<Writer> {
+        let name = self.escaping.name(&head.name);
+        if !self.names.insert(name.as_ref().to_owned()) {
+            return None;
+        }
+        if self.format == Format::Protobuf {
+            return Some(Writer::Protobuf(ProtobufFamily::new(head, &name)));
+        }
+        let family = TextFamily::new(head, &name, self.format == Format::OpenMetrics);
+        family.push_head(head, out);
+        Some(Writer::Text(family))
+    }
+
+    /// Labels whose names every reader takes.
+    fn escaped<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut escaped = String::with_capacity(text.len());
+        for (name, value) in labels::read(text) {
+            let separator = if escaped.is_empty() { "" } else { "," };
+            let name = sample_name::label(self.escaping, &name);
+            escaped.extend([separator, &name, "=\"", value, "\""]);
+        }
+        Cow::Owned(escaped)
+    }
+
+    fn push_end(&mut self, out: &mut Vec<u8>) -> bool {
+        if self.format == Format::OpenMetrics && !self.ended {
+            out.extend_from_slice(b"# EOF\n");
+        }
+        self.ended = true;
+        false
+    }
+}
+
+impl Writer {
+    #[inline]
+    fn push_series(
+        &mut self,
+        labels: &str,
+        value: &Value,
+        exemplars: &[Exemplar],
+        start_nanos: u64,
+        out: &mut Vec<u8>,
+    ) {
+        match self {
+            Self::Text(family) => family.push_series(labels, value, exemplars, out),
+            Self::Protobuf(family) => family.push_series(labels, value, exemplars, start_nanos),
+        }
+    }
+
+    fn finish(self, out: &mut Vec<u8>) {
+        if let Self::Protobuf(family) = self {
+            family.finish(out);
+        }
+    }
+}
+
+/// The family that describes the targets, where there are any.
+fn target_info(store: &PrometheusStore) -> Option<ReadyFamily> {
+    let infos = store.targets().infos();
+    if infos.is_empty() {
+        return None;
+    }
+    Some(ReadyFamily {
+        head: Head {
+            name: TARGET_INFO.to_owned(),
+            help: "Target metadata".to_owned(),
+            unit: String::new(),
+            kind: Kind::Gauge,
+        },
+        series: infos
+            .iter()
+            .map(|target| (target.info.to_string(), Value::Number(1.0)))
+            .collect(),
+    })
+}

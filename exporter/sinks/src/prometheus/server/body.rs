@@ -1,0 +1,89 @@
+//! The body of an answer: a page that is written as fast as its reader takes it, and no faster.
+
+use std::{
+    io,
+    pin::Pin,
+    task::{Context, Poll},
+};
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, SizeHint};
+
+use super::{super::render::Page, compress::Compressor, progress::Progress};
+
+/// So many bytes are handed out at a time.
+const FRAME_BYTES: usize = 64 << 10;
+
+/// What an answer carries.
+pub(super) enum ScrapeBody {
+    /// A text, or nothing.
+    Whole(Bytes),
+    /// A page.
+    Page(Box<Writing>),
+}
+
+/// A page that is being written.
+pub(super) struct Writing {
+    page: Page,
+    compressor: Compressor,
+    piece: Vec<u8>,
+    ended: bool,
+    progress: Progress,
+}
+
+impl ScrapeBody {
+    pub(super) fn page(page: Page, compressor: Compressor, progress: Progress) -> Self {
+        Self::Page(Box::new(Writing {
+            page,
+            compressor,
+            piece: Vec::new(),
+            ended: false,
+            progress,
+        }))
+    }
+}
+
+impl Writing {
+    /// The next bytes of the page; none at its end.
+    fn next(&mut self) -> io::Result<Option<Bytes>> {
+        while !self.ended && self.compressor.ready() < FRAME_BYTES {
+            self.piece.clear();
+            let goes_on = self.page.push_piece(&mut self.piece);
+            self.compressor.write(&self.piece)?;
+            if !goes_on {
+                self.ended = true;
+                self.compressor.finish()?;
+            }
+        }
+        self.progress.note();
+        let bytes = self.compressor.take();
+        Ok((!bytes.is_empty()).then(|| bytes.into()))
+    }
+}
+
+impl Body for ScrapeBody {
+    type Data = Bytes;
+    type Error = io::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        _context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
+        let next = match self.get_mut() {
+            Self::Whole(bytes) => Ok(Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty())),
+            Self::Page(writing) => writing.next(),
+        };
+        Poll::Ready(next.map(|bytes| bytes.map(Frame::data)).transpose())
+    }
+
+    fn is_end_stream(&self) -> bool {
+        matches!(self, Self::Whole(bytes) if bytes.is_empty())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
+            Self::Page(_) => SizeHint::default(),
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! Compression of a page while it is written.
+
+use std::io::{self, Write};
+
+use flate2::write::GzEncoder;
+
+use super::super::accept::Coding;
+
+/// Takes a page in and gives it out compressed, piece by piece.
+pub(super) enum Compressor {
+    Identity(Vec<u8>),
+    Gzip(GzEncoder<Vec<u8>>),
+    Zstd(Box<zstd::stream::write::Encoder<'static, Vec<u8>>>),
+}
+
+/// The fastest level: text of a page shrinks tenfold even so.
+const LEVEL: u32 = 1;
+
+impl Compressor {
+    pub(super) fn new(coding: Coding) -> io::Result<Self> {
+        Ok(match coding {
+            Coding::Identity => Self::Identity(Vec::new()),
+            Coding::Gzip => Self::Gzip(GzEncoder::new(Vec::new(), flate2::Compression::new(LEVEL))),
+            Coding::Zstd => {
+                let encoder = zstd::stream::write::Encoder::new(Vec::new(), LEVEL as i32)?;
+                Self::Zstd(Box::new(encoder))
+            }
+        })
+    }
+
+    /// Takes a piece in; what is ready comes out of [`take`](Self::take).
+    pub(super) fn write(&mut self, piece: &[u8]) -> io::Result<()> {
+        match self {
+            Self::Identity(out) => out.write_all(piece),
+            Self::Gzip(encoder) => encoder.write_all(piece),
+            Self::Zstd(encoder) => encoder.write_all(piece),
+        }
+    }
+
+    pub(super) fn finish(&mut self) -> io::Result<()> {
+        match self {
+            Self::Identity(_) => Ok(()),
+            Self::Gzip(encoder) => encoder.try_finish(),
+            Self::Zstd(encoder) => encoder.do_finish(),
+        }
+    }
+
+    /// How many bytes are ready.
+    pub(super) fn ready(&self) -> usize {
+        match self {
+            Self::Identity(out) => out.len(),
+            Self::Gzip(encoder) => encoder.get_ref().len(),
+            Self::Zstd(encoder) => encoder.get_ref().len(),
+        }
+    }
+
+    /// The bytes that are ready.
+    pub(super) fn take(&mut self) -> Vec<u8> {
+        match self {
+            Self::Identity(out) => std::mem::take(out),
+            Self::Gzip(encoder) => std::mem::take(encoder.get_mut()),
+            Self::Zstd(encoder) => std::mem::take(encoder.get_mut()),
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! The bounds of a histogram with their text, shared by all series of a family that have the same ones.
+
+use super::super::render::go_float;
+
+/// Bucket bounds in rising order.
+#[derive(Debug)]
+pub(crate) struct Bounds {
+    values: Box<[f64]>,
+    texts: Box<[Text]>,
+}
+
+/// A bound as text 0.0.4 (`1`) and OpenMetrics (`1.0`) have it.
+#[derive(Debug)]
+struct Text {
+    text: Box<str>,
+    open_metrics: Box<str>,
+}
+
+impl Bounds {
+    pub(crate) fn new(values: Vec<f64>) -> Self {
+        let text = |bound: &f64| Text {
+            text: go_float::text(*bound).into(),
+            open_metrics: go_float::open_metrics(*bound).into(),
+        };
+        let texts = values.iter().map(text).collect();
+        Self {
+            values: values.into(),
+            texts,
+        }
+    }
+
+    pub(crate) fn values(&self) -> &[f64] {
+        &self.values
+    }
+
+    /// The bounds as text, the last one (`+Inf`) included.
+    pub(crate) fn texts(&self, open_metrics: bool) -> impl Iterator<Item = &str> {
+        self.texts
+            .iter()
+            .map(move |text| {
+                if open_metrics {
+                    &*text.open_metrics
+                } else {
+                    &*text.text
+                }
+            })
+            .chain(std::iter::once("+Inf"))
+    }
+}
+
+impl PartialEq for Bounds {
+    fn eq(&self, other: &Self) -> bool {
+        self.values == other.values
+    }
+}

@@ -1,0 +1,281 @@
+//! A family: the series of one name, each with its last value, behind a lock of their own.
+//!
+//! A scrape takes the lock for a few hundred series at a time, so a point waits for microseconds at most.
+
+use std::{
+    hash::BuildHasher,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+use super::{
+    Refusal, Room,
+    bounds::Bounds,
+    target::Target,
+    value::{Exemplar, Exemplars, Value},
+};
+
+/// How the values of a family behave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Kind {
+    Counter,
+    Gauge,
+    Untyped,
+    Histogram,
+    Summary,
+}
+
+/// What is said of a family before its series.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Head {
+    /// The translated name: of a counter with `_total`, of a histogram without `_bucket`.
+    pub(crate) name: String,
+    pub(crate) help: String,
+    pub(crate) unit: String,
+    pub(crate) kind: Kind,
+}
+
+/// A family with its series.
+#[derive(Debug)]
+pub(crate) struct Family {
+    pub(crate) head: Head,
+    table: Mutex<Table>,
+}
+
+/// One series.
+#[derive(Debug)]
+pub(crate) struct Series {
+    pub(crate) labels: Box<str>,
+    pub(crate) value: Value,
+    pub(crate) start_unix_nanos: u64,
+    pub(crate) exemplars: Option<Box<Exemplars>>,
+    pub(crate) target: Arc<Target>,
+    /// Which birth of the store it was: a scrape leaves out what was born after it began.
+    pub(crate) birth: u64,
+    time_unix_nanos: u64,
+    source: u16,
+}
+
+/// The series of a family: places that stay where they are, so that a scrape can go on where it stopped.
+#[derive(Debug, Default)]
+pub(crate) struct Table {
+    places: Vec<Option<Series>>,
+    free: Vec<u32>,
+    /// Places by the hash of their labels.
+    index: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+    /// The names, before translation, of the metrics that share the family.
+    sources: Vec<Box<str>>,
+    bounds: Option<Arc<Bounds>>,
+}
+
+/// A point for one series.
+#[derive(Debug)]
+pub(crate) struct Point<'a> {
+    pub(crate) labels: &'a str,
+    pub(crate) start_unix_nanos: u64,
+    pub(crate) time_unix_nanos: u64,
+    pub(crate) source: u16,
+    pub(crate) target: &'a Arc<Target>,
+    pub(crate) change: Change,
+    pub(crate) exemplars: Vec<Exemplar>,
+}
+
+/// What a point does to its series.
+#[derive(Debug)]
+pub(crate) enum Change {
+    /// It is now this.
+    Set(Value),
+    /// So much more was counted.
+    Add(Value),
+    /// It has ended.
+    End,
+}
+
+impl Family {
+    pub(crate) fn new(head: Head) -> Self {
+        Self {
+            head,
+            table: Mutex::default(),
+        }
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Table {
+    /// Takes a point in. One that is older than what the series has changes nothing.
+    pub(crate) fn record(&mut self, point: Point<'_>, kind: Kind, room: &Room) -> Result<(), Refusal> {
+        match self.find(point.labels) {
+            Some(place) => self.update(place, point, kind, room),
+            None => self.begin(point, room),
+        }
+    }
+
+    /// The first point of a series.
+    fn begin(&mut self, point: Point<'_>, room: &Room) -> Result<(), Refusal> {
+        let (Change::Set(value) | Change::Add(value)) = point.change else {
+            return Ok(());
+        };
+        let series = Series {
+            labels: point.labels.into(),
+            value,
+            start_unix_nanos: point.start_unix_nanos,
+            exemplars: None,
+            target: Arc::clone(point.target),
+            birth: room.enter()?,
+            time_unix_nanos: point.time_unix_nanos,
+            source: point.source,
+        };
+        self.insert(series).keep(point.exemplars);
+        Ok(())
+    }
+
+    fn update(&mut self, place: u32, point: Point<'_>, kind: Kind, room: &Room) -> Result<(), Refusal> {
+        let Some(series) = self.places[place as usize].as_mut() else {
+            return Ok(());
+        };
+        if series.source != point.source {
+            return Err(Refusal::NameCollision);
+        }
+        if series.is_past(&point) {
+            return Ok(());
+        }
+        if matches!(point.change, Change::End) {
+            self.remove(place, room);
+            return Ok(());
+        }
+        series.target = Arc::clone(point.target);
+        series.change(point.change, point.start_unix_nanos, kind);
+        series.time_unix_nanos = series.time_unix_nanos.max(point.time_unix_nanos);
+        series.keep(point.exemplars);
+        Ok(())
+    }
+
+    /// The number that stands for a metric's name among those that share the family; none where there are too many.
+    pub(crate) fn source(&mut self, name: &str) -> Option<u16> {
+        let known = self.sources.iter().position(|other| **other == *name);
+        let place = known.unwrap_or_else(|| {
+            self.sources.push(name.into());
+            self.sources.len() - 1
+        });
+        u16::try_from(place).ok()
+    }
+
+    /// Bounds with these values, shared with the last histogram that had the same ones.
+    pub(crate) fn bounds(&mut self, values: Vec<f64>) -> Arc<Bounds> {
+        match &self.bounds {
+            Some(bounds) if bounds.values() == values => Arc::clone(bounds),
+            _ => Arc::clone(self.bounds.insert(Arc::new(Bounds::new(values)))),
+        }
+    }
+
+    /// Takes out the series of targets that have ended.
+    pub(crate) fn sweep(&mut self, room: &Room) {
+        for place in 0..self.places.len() {
+            let ended = |series: &Series| series.target.has_ended();
+            if self.places[place].as_ref().is_some_and(ended) {
+                self.remove(place as u32, room);
+            }
+        }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.index.is_empty()
+    }
+
+    /// The places from `first` on, at most `count`; the places in use are series.
+    pub(crate) fn places(&self, first: usize, count: usize) -> &[Option<Series>] {
+        let first = first.min(self.places.len());
+        let last = first.saturating_add(count).min(self.places.len());
+        &self.places[first..last]
+    }
+
+    fn find(&self, labels: &str) -> Option<u32> {
+        let same = |place: &u32| self.labels_of(*place) == labels;
+        self.index.find(self.hasher.hash_one(labels), same).copied()
+    }
+
+    fn labels_of(&self, place: u32) -> &str {
+        self.places[place as usize]
+            .as_ref()
+            .map_or("", |series| &series.labels)
+    }
+
+    fn insert(&mut self, series: Series) -> &mut Series {
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(None);
+            self.places.len() as u32 - 1
+        });
+        let hash = self.hasher.hash_one(&*series.labels);
+        self.places[place as usize] = Some(series);
+        let (places, hasher) = (&self.places, &self.hasher);
+        let rehash = |place: &u32| {
+            let labels = places[*place as usize]
+                .as_ref()
+                .map_or("", |series| &*series.labels);
+            hasher.hash_one(labels)
+        };
+        self.index.insert_unique(hash, place, rehash);
+        self.places[place as usize]
+            .as_mut()
+            .expect("invariant: the series was put there above")
+    }
+
+    fn remove(&mut self, place: u32, room: &Room) {
+        let Some(series) = self.places[place as usize].take() else {
+            return;
+        };
+        let hash = self.hasher.hash_one(&*series.labels);
+        if let Ok(entry) = self.index.find_entry(hash, |other| *other == place) {
+            entry.remove();
+        }
+        self.free.push(place);
+        room.leave();
+    }
+}
+
+impl Series {
+    /// Whether the point is older than what the series has, or of a run that was over when the series' run began.
+    /// What was counted since another point is never too old: it is added in any order.
+    fn is_past(&self, point: &Point<'_>) -> bool {
+        match point.change {
+            Change::Add(_) => false,
+            Change::End => point.time_unix_nanos < self.time_unix_nanos,
+            Change::Set(_) => {
+                point.time_unix_nanos < self.time_unix_nanos || point.start_unix_nanos < self.start_unix_nanos
+            }
+        }
+    }
+
+    fn change(&mut self, change: Change, start_unix_nanos: u64, kind: Kind) {
+        match change {
+            Change::Set(value) => {
+                let fell = kind != Kind::Gauge && value.fell_below(&self.value);
+                if start_unix_nanos > self.start_unix_nanos {
+                    self.start_unix_nanos = start_unix_nanos;
+                } else if fell {
+                    // A restart that the sender did not tell of: it counts from its last point (OTLP data model, "Resets").
+                    self.start_unix_nanos = self.time_unix_nanos;
+                }
+                self.value = value;
+            }
+            Change::Add(delta) => {
+                if !self.value.add(&delta) {
+                    self.value = delta;
+                    self.start_unix_nanos = self.time_unix_nanos;
+                }
+            }
+            Change::End => {}
+        }
+    }
+
+    fn keep(&mut self, exemplars: Vec<Exemplar>) {
+        if !exemplars.is_empty() {
+            self.exemplars.get_or_insert_default().keep(exemplars);
+        }
+    }
+}

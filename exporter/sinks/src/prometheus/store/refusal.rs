@@ -1,0 +1,75 @@
+//! Why a point is not kept, and how often that happened.
+
+use std::fmt;
+
+/// What the store holds and what it refused.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct PrometheusCounts {
+    /// The series now.
+    pub series: usize,
+    /// The points refused since the start, one entry a reason, in the order of [`Refusal::ALL`]; zeros included.
+    pub refused: Vec<(Refusal, u64)>,
+}
+
+/// Why a point cannot be kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Its series would be one more than `series_limit`.
+    SeriesLimit,
+    /// Another metric has its name in Prometheus with another type.
+    TypeConflict,
+    /// Another metric has its name in Prometheus, and a series with the same labels.
+    NameCollision,
+    /// Nothing legal is left of its name.
+    BadName,
+    /// It counts since the last point, or since nobody knows when, and its kind cannot be added up.
+    Temporality,
+    /// It has no value, or buckets that make no sense.
+    Malformed,
+    /// Its labels are longer than 16 KiB.
+    LabelsTooLong,
+}
+
+impl Refusal {
+    /// All reasons, in the order of their declaration.
+    pub const ALL: [Self; 7] = [
+        Self::SeriesLimit,
+        Self::TypeConflict,
+        Self::NameCollision,
+        Self::BadName,
+        Self::Temporality,
+        Self::Malformed,
+        Self::LabelsTooLong,
+    ];
+
+    /// The reason as a value of a label.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::SeriesLimit => "series_limit",
+            Self::TypeConflict => "type_conflict",
+            Self::NameCollision => "name_collision",
+            Self::BadName => "bad_name",
+            Self::Temporality => "temporality",
+            Self::Malformed => "malformed",
+            Self::LabelsTooLong => "labels_too_long",
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::SeriesLimit => "over series_limit; raise it, or send fewer attribute values",
+            Self::TypeConflict => "another metric has the name in Prometheus with another type; rename one",
+            Self::NameCollision => "another metric has the name and the labels in Prometheus; rename one",
+            Self::BadName => "no legal character in the name",
+            Self::Temporality => {
+                "delta or unknown temporality of a kind that cannot be added up; send cumulative points"
+            }
+            Self::Malformed => "no value, or buckets that do not fit together",
+            Self::LabelsTooLong => "labels longer than 16 KiB",
+        })
+    }
+}

@@ -1,0 +1,169 @@
+//! Targets: the resources that send points. A target that falls silent takes its series with it.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use pulsetrain_otlp::{WireError, view::Resource};
+
+use super::super::labels::{self, Labeller, Labels};
+
+const NAMESPACE: &str = "service.namespace";
+const NAME: &str = "service.name";
+const INSTANCE: &str = "service.instance.id";
+
+/// A resource, as its series see it.
+#[derive(Debug)]
+pub(crate) struct Target {
+    /// The labels of every series of the target, sorted by name: `job`, `instance` and those of the allow-list.
+    pub(crate) labels: Vec<(Arc<str>, Box<str>)>,
+    /// `job` and `instance` as label text; empty where the resource has neither.
+    pub(crate) identity: Box<str>,
+    /// The labels of its `target_info`; empty where it has none.
+    pub(crate) info: Box<str>,
+    /// When it last sent something, in milliseconds since the store began.
+    seen_millis: AtomicU64,
+    ended: AtomicBool,
+}
+
+/// The targets that have sent something lately.
+#[derive(Debug, Default)]
+pub(crate) struct Targets {
+    by_attributes: HashMap<Box<str>, Arc<Target>>,
+}
+
+impl Target {
+    /// Whether the target fell silent, which is the end of its series.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.ended.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn seen_millis(&self) -> u64 {
+        self.seen_millis.load(Ordering::Relaxed)
+    }
+}
+
+impl Targets {
+    /// The target of a resource, which has sent something just now.
+    pub(crate) fn enter(
+        &mut self,
+        resource: &Resource<'_>,
+        promoted: &[String],
+        labeller: &mut Labeller,
+        now_millis: u64,
+    ) -> Result<Arc<Target>, WireError> {
+        let mut key = String::new();
+        let all = labeller.labels(&resource.attributes, |_| true)?;
+        labels::write(borrowed(&all), &mut key);
+        if let Some(target) = self.by_attributes.get(key.as_str()) {
+            target.seen_millis.store(now_millis, Ordering::Relaxed);
+            return Ok(Arc::clone(target));
+        }
+        let target = Arc::new(Target::new(resource, promoted, labeller, now_millis)?);
+        self.by_attributes.insert(key.into(), Arc::clone(&target));
+        Ok(target)
+    }
+
+    /// Takes out the targets that have been silent for longer than `stale_after`; whether there were any with series.
+    pub(crate) fn sweep(&mut self, now_millis: u64, stale_after: Duration) -> bool {
+        let limit = u64::try_from(stale_after.as_millis()).unwrap_or(u64::MAX);
+        let mut had_series = false;
+        self.by_attributes.retain(|_, target| {
+            let silent = now_millis.saturating_sub(target.seen_millis());
+            let stays = silent <= limit;
+            if !stays {
+                target.ended.store(true, Ordering::Relaxed);
+                had_series |= Arc::strong_count(target) > 1;
+            }
+            stays
+        });
+        had_series
+    }
+
+    /// The `target_info` labels of the targets that have series: one a `job` and `instance`, that of the latest resource.
+    pub(crate) fn infos(&self) -> Vec<Arc<Target>> {
+        let mut latest: HashMap<&str, &Arc<Target>> = HashMap::new();
+        // One owner is this table; every other one is a series.
+        let alive = |target: &&Arc<Target>| !target.info.is_empty() && Arc::strong_count(target) > 1;
+        for target in self.by_attributes.values().filter(alive) {
+            let entry = latest.entry(&*target.identity).or_insert(target);
+            if (target.seen_millis(), &target.info) > (entry.seen_millis(), &entry.info) {
+                *entry = target;
+            }
+        }
+        let mut infos: Vec<_> = latest.into_values().cloned().collect();
+        infos.sort_by(|a, b| a.info.cmp(&b.info));
+        infos
+    }
+}
+
+impl Target {
+    fn new(
+        resource: &Resource<'_>,
+        promoted: &[String],
+        labeller: &mut Labeller,
+        now_millis: u64,
+    ) -> Result<Self, WireError> {
+        let attributes = &resource.attributes;
+        let identity = identity(attributes, labeller)?;
+        let mut labels = labeller.labels(attributes, |key| promoted.iter().any(|wanted| wanted == key))?;
+        let mut info = labeller.labels(attributes, |key| ![NAMESPACE, NAME, INSTANCE].contains(&key))?;
+        let has_info = !info.is_empty() && !identity.is_empty();
+        override_with(&mut labels, &identity);
+        override_with(&mut info, &identity);
+        Ok(Self {
+            labels: labels
+                .into_iter()
+                .map(|(name, value)| (name, value.into()))
+                .collect(),
+            identity: text(&identity),
+            info: if has_info { text(&info) } else { "".into() },
+            seen_millis: AtomicU64::new(now_millis),
+            ended: AtomicBool::new(false),
+        })
+    }
+}
+
+/// `job` is the service's name, with its namespace where it has one; `instance` is its instance id.
+fn identity<'a>(
+    attributes: &pulsetrain_otlp::view::Repeated<'a, pulsetrain_otlp::view::KeyValue<'a>>,
+    labeller: &mut Labeller,
+) -> Result<Labels<'a>, WireError> {
+    let mut value = |key: &str| -> Result<Option<_>, WireError> {
+        Ok(labeller
+            .labels(attributes, |other| other == key)?
+            .pop()
+            .map(|(_, value)| value))
+    };
+    let job = value(NAME)?.map(|name| match value(NAMESPACE) {
+        Ok(Some(namespace)) => format!("{namespace}/{name}").into(),
+        _ => name,
+    });
+    let instance = value(INSTANCE)?.map(|instance| ("instance".into(), instance));
+    Ok(instance
+        .into_iter()
+        .chain(job.map(|job| ("job".into(), job)))
+        .collect())
+}
+
+/// Puts the identity in, over labels of the same names.
+fn override_with<'a>(labels: &mut Labels<'a>, identity: &Labels<'a>) {
+    labels.retain(|(name, _)| identity.iter().all(|(other, _)| other != name));
+    labels.extend(identity.iter().cloned());
+    labels.sort_by(|(a, _), (b, _)| a.cmp(b));
+}
+
+fn borrowed<'a>(labels: &'a Labels<'_>) -> impl Iterator<Item = (&'a str, &'a str)> {
+    labels.iter().map(|(name, value)| (&**name, &**value))
+}
+
+fn text(labels: &Labels<'_>) -> Box<str> {
+    let mut text = String::new();
+    labels::write(borrowed(labels), &mut text);
+    text.into()
+}

@@ -1,0 +1,128 @@
+//! The value of a series, and how a later one joins it.
+
+use std::sync::Arc;
+
+use super::bounds::Bounds;
+
+/// What a series is now. Large kinds are boxed: most series are numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value {
+    /// Of a counter or a gauge.
+    Number(f64),
+    /// Buckets with explicit bounds.
+    Histogram(Box<Histogram>),
+    /// Exponential buckets: Prometheus' native histogram.
+    Native(Box<Native>),
+    /// Quantiles.
+    Summary(Box<Summary>),
+}
+
+/// A distribution with explicit bounds.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Histogram {
+    pub(crate) bounds: Arc<Bounds>,
+    /// Observations per bucket: one more than there are bounds.
+    pub(crate) buckets: Box<[u64]>,
+    pub(crate) count: u64,
+    pub(crate) sum: Option<f64>,
+}
+
+/// A distribution with exponential buckets, in Prometheus' schema (-4 to 8).
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Native {
+    pub(crate) schema: i32,
+    pub(crate) zero_threshold: f64,
+    pub(crate) zero_count: u64,
+    pub(crate) count: u64,
+    pub(crate) sum: Option<f64>,
+    pub(crate) positive: Side,
+    pub(crate) negative: Side,
+}
+
+/// The buckets of one sign, from the bucket with index `first` on; index i reaches up to 2^(i / 2^schema).
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Side {
+    pub(crate) first: i32,
+    pub(crate) counts: Box<[u64]>,
+}
+
+/// A distribution as quantiles.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Summary {
+    pub(crate) count: u64,
+    pub(crate) sum: f64,
+    /// Quantile and value.
+    pub(crate) quantiles: Box<[(f64, f64)]>,
+}
+
+/// A measurement that stands for a counter or a bucket.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Exemplar {
+    /// The bucket of an explicit histogram; zero for a counter, the rank among the kept ones for a native histogram.
+    pub(crate) bucket: u32,
+    /// Label text.
+    pub(crate) labels: Box<str>,
+    pub(crate) value: f64,
+    pub(crate) unix_nanos: u64,
+}
+
+/// The exemplars of a series, by bucket. Boxed by its series: most have none.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Exemplars {
+    newest: Vec<Exemplar>,
+}
+
+impl Value {
+    /// Adds what was counted since the last point; false where it cannot be added.
+    pub(crate) fn add(&mut self, delta: &Self) -> bool {
+        match (self, delta) {
+            (Self::Number(total), Self::Number(more)) => {
+                *total += more;
+                true
+            }
+            (Self::Histogram(total), Self::Histogram(more)) => total.add(more),
+            _ => false,
+        }
+    }
+
+    /// Whether this counted less than `other`, which a cumulative series does only after a restart.
+    pub(crate) fn fell_below(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Number(new), Self::Number(old)) => new < old,
+            (Self::Histogram(new), Self::Histogram(old)) => new.count < old.count,
+            (Self::Native(new), Self::Native(old)) => new.count < old.count,
+            _ => false,
+        }
+    }
+}
+
+impl Histogram {
+    fn add(&mut self, delta: &Self) -> bool {
+        if self.bounds != delta.bounds {
+            return false;
+        }
+        for (total, more) in self.buckets.iter_mut().zip(&delta.buckets) {
+            *total = total.saturating_add(*more);
+        }
+        self.count = self.count.saturating_add(delta.count);
+        self.sum = self.sum.zip(delta.sum).map(|(total, more)| total + more);
+        true
+    }
+}
+
+impl Exemplars {
+    /// Keeps the newest of each bucket.
+    pub(crate) fn keep(&mut self, exemplars: Vec<Exemplar>) {
+        for exemplar in exemplars {
+            match self.newest.iter_mut().find(|kept| kept.bucket == exemplar.bucket) {
+                Some(place) => *place = exemplar,
+                None => self.newest.push(exemplar),
+            }
+        }
+        self.newest.sort_by_key(|exemplar| exemplar.bucket);
+    }
+
+    pub(crate) fn as_slice(&self) -> &[Exemplar] {
+        &self.newest
+    }
+}

@@ -1,0 +1,82 @@
+//! Batches in, pages out: what the endpoint makes of points, without the network.
+
+mod bad_input;
+mod counters;
+mod endings;
+mod golden;
+mod otlp;
+
+use self::otlp::Batches;
+use super::{
+    PrometheusConfig, PrometheusSink, Refusal,
+    escape::Escaping,
+    render::{Format, Page},
+};
+
+/// A sink under test.
+struct World {
+    sink: PrometheusSink,
+}
+
+impl World {
+    fn new() -> Self {
+        Self::with(&PrometheusConfig::default())
+    }
+
+    fn with(config: &PrometheusConfig) -> Self {
+        Self {
+            sink: PrometheusSink::new(config),
+        }
+    }
+
+    /// Delivers and expects that everything is taken.
+    fn take(&mut self, batches: Batches) {
+        assert_eq!(self.refused(batches), []);
+    }
+
+    /// Delivers and says what of it was refused.
+    fn refused(&mut self, batches: Batches) -> Vec<(Refusal, u64)> {
+        let before = self.sink.store().counts().refused;
+        let delivery = otlp::now(pulsetrain_pipeline::Sink::deliver(
+            &mut self.sink,
+            &batches.encode(),
+        ));
+        let after = self.sink.store().counts().refused;
+        let refused: Vec<_> = after
+            .into_iter()
+            .zip(before)
+            .map(|((refusal, after), (_, before))| (refusal, after - before))
+            .filter(|(_, points)| *points > 0)
+            .collect();
+        let rejected = match delivery {
+            pulsetrain_pipeline::Delivery::Delivered => 0,
+            pulsetrain_pipeline::Delivery::Partial { rejected, .. } => rejected,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(rejected, refused.iter().map(|(_, points)| points).sum::<u64>());
+        refused
+    }
+
+    fn page(&self, format: Format, escaping: Escaping) -> Vec<u8> {
+        let mut page = Page::new(&self.sink.store(), Vec::new(), format, escaping);
+        let mut out = Vec::new();
+        while page.push_piece(&mut out) {}
+        out
+    }
+
+    /// The lines of the text page that are samples of `name`.
+    fn samples(&self, name: &str) -> Vec<String> {
+        let mut out = Vec::new();
+        self.sink.store().write_text(&mut out);
+        let text = String::from_utf8(out).expect("a page is UTF-8");
+        let of_name = |line: &&str| {
+            let rest = line.strip_prefix(name);
+            rest.is_some_and(|rest| rest.starts_with(['{', ' ']))
+        };
+        text.lines().filter(of_name).map(str::to_owned).collect()
+    }
+
+    fn series(&self) -> usize {
+        self.sink.store().counts().series
+    }
+}

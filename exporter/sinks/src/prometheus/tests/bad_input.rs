@@ -1,0 +1,198 @@
+//! What no well-meaning sender sends.
+
+use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, any_value::Value};
+
+use super::{otlp::*, *};
+
+#[test]
+fn series_over_the_limit_are_refused_and_the_others_go_on() {
+    let mut world = World::with(&PrometheusConfig {
+        series_limit: 2,
+        ..PrometheusConfig::default()
+    });
+    let three = |time| {
+        let points = ["1", "2", "3"]
+            .map(|a| number(0, time, 1.0, &[("a", a)]))
+            .to_vec();
+        run("r", vec![metric("g", "", "", gauge(points))])
+    };
+    assert_eq!(world.refused(three(T0)), [(Refusal::SeriesLimit, 1)]);
+    assert_eq!(world.refused(three(T0 + 1)), [(Refusal::SeriesLimit, 1)]);
+    assert_eq!(world.series(), 2);
+    // The end of one makes room for another.
+    world.take(run("r", vec![end("g", T0 + 2, &[("a", "1")])]));
+    world.take(run("r", vec![simple("g", T0 + 3, 1.0, &[("a", "3")])]));
+}
+
+#[test]
+fn a_name_with_two_types_keeps_the_first() {
+    let mut world = World::new();
+    world.take(run("r", vec![simple("x.total", T0, 1.0, &[])]));
+    let counter = run(
+        "r",
+        vec![metric(
+            "x",
+            "",
+            "",
+            sum(CUMULATIVE, true, vec![number(T0, T0, 1.0, &[])]),
+        )],
+    );
+    assert_eq!(world.refused(counter), [(Refusal::TypeConflict, 1)]);
+    // A histogram's samples have names of their own.
+    world.take(run("r", vec![simple("h_count", T0, 1.0, &[])]));
+    let histogram = histogram(CUMULATIVE, buckets(T0, T0, &[], &[1], 1.0));
+    assert_eq!(
+        world.refused(run("r", vec![metric("h", "", "", histogram)])),
+        [(Refusal::TypeConflict, 1)]
+    );
+    let info = run("r", vec![simple("target.info", T0, 1.0, &[])]);
+    assert_eq!(world.refused(info), [(Refusal::TypeConflict, 1)]);
+}
+
+#[test]
+fn names_that_collide_share_a_family_but_no_series() {
+    let mut world = World::new();
+    world.take(run("r", vec![simple("a.b", T0, 1.0, &[("l", "1")])]));
+    world.take(run("r", vec![simple("a_b", T0, 2.0, &[("l", "2")])]));
+    let same = run("r", vec![simple("a_b", T0 + 1, 3.0, &[("l", "1")])]);
+    assert_eq!(world.refused(same), [(Refusal::NameCollision, 1)]);
+    assert_eq!(
+        world.samples("a_b"),
+        [
+            "a_b{l=\"1\",train_run_id=\"r\"} 1",
+            "a_b{l=\"2\",train_run_id=\"r\"} 2"
+        ]
+    );
+}
+
+#[test]
+fn keys_that_collide_share_a_label_with_both_values() {
+    let mut world = World::new();
+    world.take(run(
+        "r",
+        vec![simple("g", T0, 1.0, &[("a_b", "2"), ("a.b", "1")])],
+    ));
+    assert_eq!(world.samples("g"), ["g{a_b=\"1;2\",train_run_id=\"r\"} 1"]);
+}
+
+#[test]
+fn labels_that_the_page_writes_itself_cannot_be_sent() {
+    let mut world = World::new();
+    let mut point = buckets(T0, T0, &[1.0], &[1, 1], 2.0);
+    point.attributes = attributes(&[("le", "7"), ("__name__", "evil"), ("job", "mine"), ("empty", "")]);
+    world.take(from(
+        &[("service.name", "real")],
+        vec![metric("h", "", "", histogram(CUMULATIVE, point))],
+    ));
+    assert_eq!(world.samples("h_count"), ["h_count{job=\"real\"} 2"]);
+}
+
+#[test]
+fn any_label_value_gives_a_page_that_can_be_read() {
+    let mut world = World::new();
+    world.take(run("r", vec![simple("g", T0, 1.0, &[("a", "q\"b\\s\nn\r\0,}")])]));
+    assert_eq!(
+        world.samples("g"),
+        ["g{a=\"q\\\"b\\\\s\\nn\r\0,}\",train_run_id=\"r\"} 1"]
+    );
+}
+
+#[test]
+fn bytes_that_are_no_utf8_are_replaced() {
+    let batch = run("r", vec![simple("g", T0, 1.0, &[("a", "<<<"), ("b", "<<<")])]).encode();
+    let torn: Vec<u8> = batch
+        .bytes()
+        .iter()
+        .map(|byte| if *byte == b'<' { 0xff } else { *byte })
+        .collect();
+    let torn = pulsetrain_pipeline::Batch::new(pulsetrain_otlp::Signal::Metrics, 1, torn);
+    let mut world = World::new();
+    let delivery = now(pulsetrain_pipeline::Sink::deliver(&mut world.sink, &torn));
+    assert_eq!(delivery, pulsetrain_pipeline::Delivery::Delivered);
+    assert_eq!(
+        world.samples("g"),
+        ["g{a=\"\u{fffd}\u{fffd}\u{fffd}\",b=\"\u{fffd}\u{fffd}\u{fffd}\",train_run_id=\"r\"} 1"]
+    );
+}
+
+#[test]
+fn values_of_every_type_have_a_text() {
+    let mut point = number(0, T0, 1.0, &[]);
+    let text = |text: &str| AnyValue {
+        value: Some(Value::StringValue(text.into())),
+    };
+    let list = Value::ArrayValue(ArrayValue {
+        values: vec![
+            text("x"),
+            AnyValue {
+                value: Some(Value::IntValue(1)),
+            },
+        ],
+    });
+    point.attributes = vec![
+        attribute("a", Value::BoolValue(true)),
+        attribute("b", Value::IntValue(-7)),
+        attribute("c", Value::DoubleValue(0.5)),
+        attribute("d", Value::BytesValue(vec![1, 2])),
+        attribute("e", list),
+    ];
+    let mut world = World::new();
+    world.take(from(&[], vec![metric("g", "", "", gauge(vec![point]))]));
+    assert_eq!(
+        world.samples("g"),
+        ["g{a=\"true\",b=\"-7\",c=\"0.5\",d=\"AQI=\",e=\"[\\\"x\\\",1]\"} 1"]
+    );
+}
+
+#[test]
+fn buckets_that_make_no_sense_are_refused() {
+    let mut world = World::new();
+    for (bounds, counts) in [
+        (&[1.0, 2.0][..], &[1, 2][..]),
+        (&[2.0, 1.0], &[1, 2, 3]),
+        (&[1.0, 1.0], &[1, 2, 3]),
+        (&[f64::NAN], &[1, 2]),
+        (&[1.0], &[]),
+    ] {
+        let point = buckets(T0, T0, bounds, counts, 1.0);
+        let batch = run("r", vec![metric("h", "", "", histogram(CUMULATIVE, point))]);
+        assert_eq!(
+            world.refused(batch),
+            [(Refusal::Malformed, 1)],
+            "{bounds:?} {counts:?}"
+        );
+    }
+    let far = run(
+        "r",
+        vec![metric("n", "", "", exponential(CUMULATIVE, 0, i32::MAX, &[1, 1]))],
+    );
+    assert_eq!(world.refused(far), [(Refusal::Malformed, 1)]);
+}
+
+#[test]
+fn a_megabyte_of_label_and_names_without_a_legal_character_are_refused() {
+    let mut world = World::new();
+    let long = "x".repeat(1 << 20);
+    let batch = run("r", vec![simple("g", T0, 1.0, &[("a", &long)])]);
+    assert_eq!(world.refused(batch), [(Refusal::LabelsTooLong, 1)]);
+    let batch = run("r", vec![simple("花火", T0, 1.0, &[]), simple("", T0, 1.0, &[])]);
+    assert_eq!(world.refused(batch), [(Refusal::BadName, 2)]);
+}
+
+#[test]
+fn a_batch_that_is_cut_off_anywhere_never_panics() {
+    let batch = run(
+        "r",
+        vec![
+            metric("n", "s", "d", exponential(CUMULATIVE, 3, 0, &[1])),
+            simple("g", T0, 1.0, &[("a", "b")]),
+        ],
+    );
+    let bytes = batch.encode().bytes().clone();
+    let mut world = World::new();
+    for end in 0..bytes.len() {
+        let torn = pulsetrain_pipeline::Batch::new(pulsetrain_otlp::Signal::Metrics, 2, bytes.slice(..end));
+        let _ = now(pulsetrain_pipeline::Sink::deliver(&mut world.sink, &torn));
+        let _ = world.page(Format::OpenMetrics, Escaping::AllowUtf8);
+    }
+}

@@ -1,0 +1,138 @@
+//! Sums and histograms over time: restarts, deltas, late points.
+
+use super::{otlp::*, *};
+
+fn counter(temporality: i32, start: u64, time: u64, value: f64) -> Batches {
+    run(
+        "r",
+        vec![metric(
+            "x",
+            "",
+            "",
+            sum(temporality, true, vec![number(start, time, value, &[])]),
+        )],
+    )
+}
+
+fn durations(temporality: i32, time: u64, bounds: &[f64], counts: &[u64]) -> Batches {
+    let point = buckets(T0, time, bounds, counts, counts.iter().sum::<u64>() as f64);
+    run("r", vec![metric("d", "s", "", histogram(temporality, point))])
+}
+
+#[test]
+fn a_restart_begins_anew_with_its_new_start_time() {
+    let mut world = World::new();
+    world.take(counter(CUMULATIVE, T0, T0 + SECOND, 100.0));
+    world.take(counter(CUMULATIVE, T0 + 5 * SECOND, T0 + 6 * SECOND, 3.0));
+    assert_eq!(world.samples("x_total"), ["x_total{train_run_id=\"r\"} 3"]);
+    // A straggler of the first run does not take the counter back.
+    world.take(counter(CUMULATIVE, T0, T0 + 7 * SECOND, 101.0));
+    assert_eq!(world.samples("x_total"), ["x_total{train_run_id=\"r\"} 3"]);
+    assert!(created(&world).ends_with("5"), "{}", created(&world));
+}
+
+#[test]
+fn a_fall_without_a_new_start_time_is_a_restart_since_the_last_point() {
+    let mut world = World::new();
+    world.take(counter(CUMULATIVE, T0, T0 + SECOND, 100.0));
+    world.take(counter(CUMULATIVE, T0, T0 + 2 * SECOND, 1.0));
+    assert_eq!(world.samples("x_total"), ["x_total{train_run_id=\"r\"} 1"]);
+    assert!(created(&world).ends_with("1"), "{}", created(&world));
+}
+
+/// The whole seconds of the start time on the protobuf page: the field's tag, its length, and a varint of 5 bytes.
+fn created(world: &World) -> String {
+    let page = world.page(Format::Protobuf, Escaping::AllowUtf8);
+    let place = page.windows(2).rposition(|pair| pair == [0x1a, 0x08].as_slice());
+    let place = place.expect("the page has a start time");
+    let seconds = page[place + 3..place + 8]
+        .iter()
+        .rev()
+        .fold(0u64, |sum, byte| sum << 7 | u64::from(byte & 0x7f));
+    seconds.to_string()
+}
+
+#[test]
+fn a_point_that_comes_late_changes_nothing() {
+    let mut world = World::new();
+    world.take(run("r", vec![simple("g", T0 + SECOND, 2.0, &[])]));
+    world.take(run("r", vec![simple("g", T0, 1.0, &[])]));
+    assert_eq!(world.samples("g"), ["g{train_run_id=\"r\"} 2"]);
+}
+
+#[test]
+fn a_point_of_the_far_future_can_be_followed() {
+    let mut world = World::new();
+    world.take(run("r", vec![simple("g", u64::MAX, 1.0, &[])]));
+    let in_a_minute = pulsetrain_pipeline::clock::unix_now().as_nanos() as u64 + 60 * SECOND;
+    world.take(run("r", vec![simple("g", in_a_minute, 2.0, &[])]));
+    assert_eq!(world.samples("g"), ["g{train_run_id=\"r\"} 2"]);
+}
+
+#[test]
+fn what_was_counted_since_the_last_point_is_added_up_in_any_order() {
+    let mut world = World::new();
+    for (time, value) in [(1, 5.0), (3, 7.0), (2, 1.0)] {
+        world.take(counter(
+            DELTA,
+            T0 + (time - 1) * SECOND,
+            T0 + time * SECOND,
+            value,
+        ));
+    }
+    assert_eq!(world.samples("x_total"), ["x_total{train_run_id=\"r\"} 13"]);
+}
+
+#[test]
+fn histograms_of_the_same_bounds_are_added_up_and_new_bounds_begin_anew() {
+    let mut world = World::new();
+    world.take(durations(DELTA, T0 + 1, &[1.0, 2.0], &[1, 2, 3]));
+    world.take(durations(DELTA, T0 + 2, &[1.0, 2.0], &[1, 0, 0]));
+    let label = "train_run_id=\"r\"";
+    assert_eq!(
+        world.samples("d_seconds_bucket"),
+        [("1", 2), ("2", 4), ("+Inf", 7)]
+            .map(|(le, count)| format!("d_seconds_bucket{{{label},le=\"{le}\"}} {count}"))
+    );
+    assert_eq!(
+        world.samples("d_seconds_sum"),
+        [format!("d_seconds_sum{{{label}}} 7")]
+    );
+    world.take(durations(DELTA, T0 + 3, &[5.0], &[1, 1]));
+    assert_eq!(
+        world.samples("d_seconds_count"),
+        [format!("d_seconds_count{{{label}}} 2")]
+    );
+}
+
+#[test]
+fn what_cannot_be_added_up_is_refused_and_counted() {
+    let mut world = World::new();
+    let native = run("r", vec![metric("n", "s", "", exponential(DELTA, 3, 0, &[1]))]);
+    assert_eq!(world.refused(native), [(Refusal::Temporality, 1)]);
+    assert_eq!(
+        world.refused(counter(0, T0, T0, 1.0)),
+        [(Refusal::Temporality, 1)]
+    );
+    assert_eq!(world.series(), 0);
+}
+
+#[test]
+fn a_native_histogram_of_too_fine_a_scale_is_merged_and_of_too_coarse_a_one_refused() {
+    let mut world = World::new();
+    // Scale 10 has four buckets for each of schema 8.
+    let fine = exponential(CUMULATIVE, 10, -2, &[1, 1, 1, 1, 1, 1, 1, 1]);
+    world.take(run("r", vec![metric("n", "s", "", fine)]));
+    assert_eq!(
+        world.samples("n_seconds_count"),
+        ["n_seconds_count{train_run_id=\"r\"} 11"]
+    );
+    let page = format!("{:?}", world.page(Format::Protobuf, Escaping::AllowUtf8));
+    // The spans: first bucket at index 0, three of them; then 2, +2, -2 observations, zigzag.
+    assert!(page.contains("98, 4, 8, 0, 16, 3, 106, 3, 4, 4, 3"), "{page}");
+    let coarse = run(
+        "r",
+        vec![metric("m", "s", "", exponential(CUMULATIVE, -5, 0, &[1]))],
+    );
+    assert_eq!(world.refused(coarse), [(Refusal::Malformed, 1)]);
+}

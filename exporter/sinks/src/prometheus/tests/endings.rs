@@ -1,0 +1,127 @@
+//! How series end: by the flag, by silence; and that none stays for ever.
+
+use std::time::Duration;
+
+use tokio::time::advance;
+
+use super::{otlp::*, *};
+
+#[test]
+fn a_series_ends_with_the_flag_and_may_begin_again() {
+    let mut world = World::new();
+    world.take(run(
+        "r",
+        vec![
+            simple("g", T0, 1.0, &[("a", "1")]),
+            simple("g", T0, 2.0, &[("a", "2")]),
+        ],
+    ));
+    world.take(run("r", vec![end("g", T0 + 1, &[("a", "1")])]));
+    assert_eq!(world.samples("g"), ["g{a=\"2\",train_run_id=\"r\"} 2"]);
+    world.take(run("r", vec![simple("g", T0 + 2, 3.0, &[("a", "1")])]));
+    assert_eq!(world.samples("g").len(), 2);
+}
+
+#[test]
+fn an_end_that_is_older_than_the_series_does_not_end_it() {
+    let mut world = World::new();
+    world.take(run("r", vec![simple("g", T0 + 1, 1.0, &[])]));
+    world.take(run("r", vec![end("g", T0, &[]), end("never_there", T0, &[])]));
+    assert_eq!(world.series(), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_series_of_a_run_end_when_it_falls_silent_and_of_no_other() {
+    let mut world = World::new();
+    world.take(run(
+        "silent",
+        vec![simple("loss", T0, 1.0, &[]), simple("norm", T0, 1.0, &[])],
+    ));
+    world.take(run(
+        "alive",
+        vec![simple("loss", T0, 1.0, &[]), simple("constant", T0, 1.0, &[])],
+    ));
+    for second in 1..=601 {
+        advance(Duration::from_secs(1)).await;
+        // One of its series goes on; the others are still worth showing.
+        world.take(run("alive", vec![simple("loss", T0 + second, 1.0, &[])]));
+    }
+    assert_eq!(world.samples("loss"), ["loss{train_run_id=\"alive\"} 1"]);
+    assert_eq!(world.samples("constant").len(), 1);
+    assert_eq!(world.series(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn target_info_is_there_for_as_long_as_the_target_has_series() {
+    let target = |metrics| from(&[("service.name", "t"), ("train.framework", "f")], metrics);
+    let mut world = World::new();
+    world.take(target(vec![simple("g", T0, 1.0, &[])]));
+    assert_eq!(
+        world.samples("target_info"),
+        ["target_info{job=\"t\",train_framework=\"f\"} 1"]
+    );
+    world.take(target(vec![end("g", T0 + 1, &[])]));
+    assert_eq!(world.samples("target_info"), [""; 0]);
+    assert_eq!(world.page(Format::Text, Escaping::Underscores), b"");
+}
+
+#[test]
+fn target_info_of_a_restarted_rank_is_that_of_its_latest_attempt() {
+    let attempt = |attempt, time| {
+        let resource = [
+            ("service.name", "t"),
+            ("service.instance.id", "i"),
+            ("train.attempt", attempt),
+        ];
+        from(&resource, vec![simple("g", time, 1.0, &[])])
+    };
+    let mut world = World::new();
+    world.take(attempt("1", T0));
+    world.take(attempt("2", T0 + 1));
+    assert_eq!(
+        world.samples("target_info"),
+        ["target_info{instance=\"i\",job=\"t\",train_attempt=\"2\"} 1"]
+    );
+    assert_eq!(world.series(), 1);
+}
+
+/// Runs of 5 to 60 minutes begin every two minutes for a day; half of them end properly, half are killed.
+#[tokio::test(start_paused = true)]
+async fn a_day_of_runs_leaves_no_series_that_never_ends() {
+    let mut world = World::new();
+    let mut most = 0;
+    let runs: Vec<(u64, u64)> = (0..720)
+        .map(|run| (run * 2, run * 2 + 5 + run * 7 % 55))
+        .collect();
+    for minute in 0..24 * 60 {
+        let time = T0 + minute * 60 * SECOND;
+        for (id, (begin, end_minute)) in runs
+            .iter()
+            .enumerate()
+            .filter(|(_, run)| run.0 <= minute && minute <= run.1)
+        {
+            let name = format!("run-{id}");
+            let labels = [("file", name.as_str())];
+            world.take(run(
+                &name,
+                vec![
+                    simple("loss", time, *begin as f64, &[]),
+                    simple("data", time, 1.0, &labels),
+                ],
+            ));
+            if minute == *end_minute && id % 2 == 0 {
+                world.take(run(
+                    &name,
+                    vec![end("loss", time, &[]), end("data", time, &labels)],
+                ));
+            }
+        }
+        advance(Duration::from_secs(60)).await;
+        most = most.max(world.series());
+    }
+    // At most 30 runs at a time, and those of the last 10 minutes that were killed.
+    assert!((20..=2 * (30 + 5 + 1)).contains(&most), "{most}");
+    advance(Duration::from_secs(601)).await;
+    assert_eq!(world.page(Format::Text, Escaping::Underscores), b"");
+    assert_eq!(world.series(), 0);
+}
