@@ -256,7 +256,7 @@ impl<'a> Decoder<'a> {
 
     #[inline]
     fn write_text(&mut self, number: u32, raw: &Raw<'a>) -> Result<(), JsonError> {
-        if raw.escaped || !self.is_utf8 {
+        if raw.escapes > 0 || !self.is_utf8 {
             return self.write_unplain_text(number, raw);
         }
         self.output.delimited(number, raw.inside);
@@ -368,7 +368,7 @@ impl Object {
 /// What a string means, as bytes; they are borrowed unless there are escapes.
 #[inline]
 fn text_of<'t>(raw: &Raw<'t>) -> Result<Cow<'t, [u8]>, JsonError> {
-    if !raw.escaped {
+    if raw.escapes == 0 {
         return Ok(Cow::Borrowed(raw.inside));
     }
     let mut text = Vec::with_capacity(raw.inside.len());

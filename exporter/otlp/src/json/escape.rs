@@ -9,10 +9,7 @@ const HIGHS: u64 = 0x8080_8080_8080_8080;
 pub(super) fn plain_len(bytes: &[u8]) -> usize {
     let mut at = 0;
     while let Some(chunk) = bytes.get(at..).and_then(<[u8]>::first_chunk::<8>) {
-        let word = u64::from_le_bytes(*chunk);
-        let special = zero_bytes(word ^ (ONES * b'"' as u64))
-            | zero_bytes(word ^ (ONES * b'\\' as u64))
-            | (word.wrapping_sub(ONES * b' ' as u64) & !word & HIGHS);
+        let special = special_bytes(u64::from_le_bytes(*chunk));
         if special != 0 {
             return at + special.trailing_zeros() as usize / 8;
         }
@@ -20,6 +17,23 @@ pub(super) fn plain_len(bytes: &[u8]) -> usize {
     }
     let rest = bytes[at..].iter().position(|&byte| is_special(byte));
     rest.map_or(bytes.len(), |index| at + index)
+}
+
+/// Whether `bytes` are ASCII of which nothing must be escaped.
+#[inline]
+fn is_plain_ascii(bytes: &[u8]) -> bool {
+    let (words, rest) = bytes.as_chunks::<8>();
+    let is_plain = |word: u64| special_bytes(word) | (word & HIGHS) == 0;
+    words.iter().all(|chunk| is_plain(u64::from_le_bytes(*chunk)))
+        && rest.iter().all(|&byte| byte.is_ascii() && !is_special(byte))
+}
+
+/// The high bit of every quote, backslash and control character; bytes above the first such one may be marked wrongly.
+#[inline]
+fn special_bytes(word: u64) -> u64 {
+    zero_bytes(word ^ (ONES * b'"' as u64))
+        | zero_bytes(word ^ (ONES * b'\\' as u64))
+        | (word.wrapping_sub(ONES * b' ' as u64) & !word & HIGHS)
 }
 
 /// The high bit of every byte that is zero; bytes above the first such one may be marked wrongly.
@@ -37,7 +51,7 @@ fn is_special(byte: u8) -> bool {
 #[inline]
 pub(super) fn write_string(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
-    if plain_len(text) == text.len() && is_utf8(text) {
+    if is_plain_ascii(text) || (plain_len(text) == text.len() && is_utf8(text)) {
         out.extend_from_slice(text);
     } else {
         write_escaped(text, out);

@@ -49,11 +49,13 @@ pub(super) fn encode(bytes: &[u8], out: &mut Vec<u8>) {
 pub(super) fn decode(digits: &[u8], out: &mut Vec<u8>) -> Result<(), BadId> {
     let mut wrong = 0;
     let (pairs, rest) = digits.as_chunks::<2>();
-    out.extend(pairs.iter().map(|&[high, low]| {
+    let start = out.len();
+    out.resize(start + pairs.len(), 0);
+    for (byte, &[high, low]) in out[start..].iter_mut().zip(pairs) {
         let (high, low) = (VALUES[high as usize], VALUES[low as usize]);
         wrong |= high | low;
-        high << 4 | (low & 15)
-    }));
+        *byte = high << 4 | (low & 15);
+    }
     if wrong == NONE || rest.first().is_some_and(|&digit| VALUES[digit as usize] == NONE) {
         let index = digits.iter().position(|&digit| VALUES[digit as usize] == NONE);
         return Err(BadId::NoDigit(index.unwrap_or_default()));

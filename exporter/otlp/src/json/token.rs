@@ -19,8 +19,8 @@ pub(super) struct Raw<'t> {
     pub(super) inside: &'t [u8],
     /// Where that begins in the text.
     pub(super) offset: usize,
-    /// Whether there is an escape in it.
-    pub(super) escaped: bool,
+    /// How many escapes there are in it.
+    pub(super) escapes: usize,
 }
 
 impl<'t> Cursor<'t> {
@@ -73,7 +73,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// The name of the next member, with the colon behind it; `None` where the object ends.
-    #[inline]
+    #[inline(always)]
     pub(super) fn next_name(&mut self, first: &mut bool) -> Result<Option<Raw<'t>>, JsonError> {
         if !self.next_part(b'}', first, "a comma or the end of the object")? {
             return Ok(None);
@@ -107,17 +107,34 @@ impl<'t> Cursor<'t> {
     }
 
     /// The string that stands here.
-    #[inline]
+    #[inline(always)]
     pub(super) fn string(&mut self, what: &'static str) -> Result<Raw<'t>, JsonError> {
         self.expect(b'"', what)?;
         let offset = self.at;
-        let mut escaped = false;
+        let rest = self.text.get(offset..).unwrap_or_default();
+        let (inside, behind) = rest.split_at(escape::plain_len(rest));
+        if behind.first() == Some(&b'"') {
+            self.at += inside.len() + 1;
+            return Ok(Raw {
+                inside,
+                offset,
+                escapes: 0,
+            });
+        }
+        self.unplain_string()
+    }
+
+    /// The string whose inside begins here, with escapes in it, or broken.
+    #[cold]
+    fn unplain_string(&mut self) -> Result<Raw<'t>, JsonError> {
+        let offset = self.at;
+        let mut escapes = 0;
         loop {
             self.at += escape::plain_len(self.text.get(self.at..).unwrap_or_default());
             match self.text.get(self.at) {
                 Some(b'"') => break,
                 Some(b'\\') => {
-                    escaped = true;
+                    escapes += 1;
                     self.at += 2;
                 }
                 Some(_) => return Err(JsonError::new(JsonErrorKind::ControlCharacter, self.at)),
@@ -129,7 +146,7 @@ impl<'t> Cursor<'t> {
         Ok(Raw {
             inside,
             offset,
-            escaped,
+            escapes,
         })
     }
 

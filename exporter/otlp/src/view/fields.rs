@@ -178,7 +178,7 @@ impl<'a, M> RepeatedIter<'a, M> {
 }
 
 /// The next field, if it is the one with `wanted` for its tag.
-#[inline]
+#[inline(always)]
 fn next_occurrence<'a>(reader: &mut Reader<'a>, wanted: u32) -> Result<Option<&'a [u8]>, WireError> {
     let tag = reader.tag()?;
     if tag == wanted {

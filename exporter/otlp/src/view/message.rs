@@ -188,24 +188,43 @@ macro_rules! messages {
             }
 
             #[inline]
+            #[allow(unused_variables, unused_assignments, reason = "only lists need to know where a field starts")]
             fn decode(bytes: &'a [u8]) -> Result<Self, $crate::wire::WireError> {
                 let mut view = Self::default();
                 let mut reader = $crate::wire::Reader::new(bytes);
-                while !reader.is_at_end() {
-                    #[allow(unused_variables, reason = "only lists need to know where they start")]
-                    let start = reader.position();
-                    let tag = reader.tag()?;
-                    $(if tag == const { $crate::view::message::tag!($number, $kind) } {
+                if reader.is_at_end() {
+                    return Ok(view);
+                }
+                let mut start = reader.position();
+                let mut tag = reader.tag()?;
+                loop {
+                    // Writers keep one order, so each field is looked for behind the last one: a row of branches that go the
+                    // same way for every message of a batch. What is out of order takes another pass.
+                    let pass = reader.position();
+                    $(while tag == const { $crate::view::message::tag!($number, $kind) } {
                         $crate::view::message::read_field!(view.$field, reader, tag, start, $kind $($message)?);
-                        continue;
+                        $crate::view::message::next_tag!(view, reader, tag, start);
                     })*
                     $crate::view::message::unpacked!(view, reader, tag, start, $($number $field $kind,)*);
-                    reader.value(tag)?;
+                    if reader.position() == pass {
+                        reader.value(tag)?;
+                        $crate::view::message::next_tag!(view, reader, tag, start);
+                    }
                 }
-                Ok(view)
             }
         }
     )*};
+}
+
+/// Goes on to the next field, or returns the view where there is none.
+macro_rules! next_tag {
+    ($view:ident, $reader:ident, $tag:ident, $start:ident) => {
+        if $reader.is_at_end() {
+            return Ok($view);
+        }
+        $start = $reader.position();
+        $tag = $reader.tag()?;
+    };
 }
 
 /// A packed field that was written unpacked.
@@ -224,10 +243,10 @@ macro_rules! unpacked {
         $crate::view::message::unpacked!($view, $reader, $tag, $start, $($rest)*);
     };
     (@one $view:ident, $reader:ident, $tag:ident, $start:ident, $number:literal $field:ident $wire_type:literal) => {
-        if $tag == const { ($number << 3) | $wire_type } {
+        while $tag == const { ($number << 3) | $wire_type } {
             $reader.value($tag)?;
             $view.$field.push(&$reader, $tag, $start);
-            continue;
+            $crate::view::message::next_tag!($view, $reader, $tag, $start);
         }
     };
     ($view:ident, $reader:ident, $tag:ident, $start:ident, $number:literal $field:ident $kind:ident, $($rest:tt)*) => {
@@ -247,4 +266,4 @@ macro_rules! json_name {
     }};
 }
 
-pub(crate) use {explicit, field_type, json_name, kind, messages, read_field, tag, unpacked};
+pub(crate) use {explicit, field_type, json_name, kind, messages, next_tag, read_field, tag, unpacked};
