@@ -11,7 +11,9 @@ mod prometheus;
 pub use error::SinkError;
 pub use file::{FileFormat, FileSink};
 pub use otlp::{Compression, Identity, NamedFile, OtlpConfig, OtlpSink, Protocol, SignalConfig, TlsFiles};
-pub use prometheus::{
+#[cfg(feature = "prometheus-bridge")]
+pub use self::prometheus::RegistryBridge;
+pub use self::prometheus::{
     ExtraFamilies, ExtraFamily, ExtraKind, ExtraMetric, ExtraValue, PrometheusConfig, PrometheusCounts,
     PrometheusServer, PrometheusSink, PrometheusStore, Refusal, Translation,
 };

@@ -5,6 +5,8 @@
 
 mod accept;
 mod attribute_text;
+#[cfg(feature = "prometheus-bridge")]
+mod bridge;
 mod config;
 mod escape;
 mod extra;
@@ -17,6 +19,8 @@ mod server;
 mod sink;
 mod store;
 
+#[cfg(feature = "prometheus-bridge")]
+pub use bridge::RegistryBridge;
 pub use config::{PrometheusConfig, Translation};
 pub use extra::{ExtraFamilies, ExtraFamily, ExtraKind, ExtraMetric, ExtraValue};
 pub use server::PrometheusServer;
