@@ -3,7 +3,7 @@
 use pulsetrain_semconv as semconv;
 
 use super::{
-    buffer::{Buffer, delimited_len},
+    buffer::Buffer,
     envelope::{Encoded, Envelope},
     value::{self, Attribute},
 };
@@ -44,6 +44,7 @@ pub struct SpanParts<'a> {
 #[derive(Debug, Default)]
 pub struct SpansWriter {
     spans: Buffer,
+    scratch: Buffer,
     count: u32,
 }
 
@@ -65,27 +66,20 @@ impl SpansWriter {
 
     /// Adds a span.
     pub fn span(&mut self, parts: &SpanParts<'_>) {
-        let name = parts.span.name;
-        let parent_len = if parts.parent_span_id.is_some() { 10 } else { 0 };
-        let len = 18
-            + 10
-            + parent_len
-            + delimited_len(field::NAME, name.len())
-            + 2
-            + 18
-            + value::attributes_len(field::ATTRIBUTES, parts.attributes);
-        let out = &mut self.spans;
-        out.delimited_head(2, len);
+        // Written apart first: its length stands before it, and to work it out takes longer than to copy it.
+        let out = &mut self.scratch;
+        out.clear();
         out.delimited(field::TRACE_ID, &parts.trace_id);
         out.delimited(field::SPAN_ID, &parts.span_id);
         if let Some(parent) = &parts.parent_span_id {
             out.delimited(field::PARENT_SPAN_ID, parent);
         }
-        out.delimited(field::NAME, name.as_bytes());
+        out.delimited(field::NAME, parts.span.name.as_bytes());
         out.uint(field::KIND, kind(parts.span.kind));
         out.fixed64(field::START, parts.start_unix_nanos);
         out.fixed64(field::END, parts.end_unix_nanos);
         value::attributes(field::ATTRIBUTES, parts.attributes, out);
+        self.spans.delimited(2, self.scratch.as_slice());
         self.count += 1;
     }
 

@@ -7,6 +7,8 @@ mod framing;
 mod mapping;
 mod record;
 
+use std::borrow::Cow;
+
 use super::{Identity, LogFormat, LogParser, Window};
 use crate::{Recorder, SkipReason};
 use framing::Frame;
@@ -129,7 +131,9 @@ impl SurogateParser {
 
     fn record(&mut self, window: Window<'_>, frame: Frame, recorder: &mut Recorder<'_>) {
         self.in_stray = false;
-        let text = String::from_utf8_lossy(&window.bytes[frame.start..frame.end]);
+        let bytes = &window.bytes[frame.start..frame.end];
+        // Checked as a whole first, which is much faster and nearly always enough.
+        let text = str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
         match record::parse(&text) {
             Ok(record) => {
                 self.mapping.map(&record, recorder);

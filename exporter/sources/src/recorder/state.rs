@@ -1,11 +1,9 @@
 //! State sets: one series a state, 1 for the state that holds and 0 for the others.
 
-use std::collections::HashMap;
-
 use pulsetrain_otlp::write::{Attribute, Value};
 use pulsetrain_semconv::{self as semconv, AttributeKind, Metric};
 
-use super::series::series_key;
+use super::series::PerSeries;
 
 /// After how long a state that has not changed is said again: well under the five minutes after which Prometheus lets a
 /// series go.
@@ -14,7 +12,8 @@ const REPEAT_NANOS: u64 = 60_000_000_000;
 /// Which state every state set is in.
 #[derive(Debug, Default)]
 pub(super) struct StateTable {
-    current: HashMap<(u16, String), Entered>,
+    /// Nothing where no state was entered yet.
+    current: PerSeries<Option<Entered>>,
 }
 
 #[derive(Debug)]
@@ -37,8 +36,8 @@ impl StateTable {
         let AttributeKind::Enum(known) = attribute.kind else {
             return;
         };
-        let key = (metric.ordinal, series_key(attributes));
-        let last = self.current.get(&key);
+        let current = self.current.of(metric, attributes, || None);
+        let last = current.as_ref();
         if last.is_some_and(|last| {
             last.state == state && time_unix_nanos.saturating_sub(last.said_unix_nanos) < REPEAT_NANOS
         }) {
@@ -55,12 +54,9 @@ impl StateTable {
             *all.last_mut().expect("invariant: pushed above") = (attribute, Value::Text(name));
             point(&all, name == state);
         }
-        self.current.insert(
-            key,
-            Entered {
-                state: state.to_owned(),
-                said_unix_nanos: time_unix_nanos,
-            },
-        );
+        *current = Some(Entered {
+            state: state.to_owned(),
+            said_unix_nanos: time_unix_nanos,
+        });
     }
 }

@@ -3,6 +3,8 @@
 //! The text is nearly JSON. Strings are not escaped, so a string ends at the quote that the rest of a record can follow;
 //! `nan` and `inf` occur bare and quoted.
 
+mod decimal;
+
 use std::fmt;
 
 use crate::logs::{number_text, time};
@@ -67,6 +69,9 @@ impl fmt::Display for RecordError {
     }
 }
 
+/// Room for the fields of the longest kind of record that comes often.
+const USUAL_FIELDS: usize = 20;
+
 /// Parses one record from the beginning of `text`.
 pub(super) fn parse(text: &str) -> Result<Record<'_>, RecordError> {
     let mut cursor = Cursor {
@@ -74,15 +79,14 @@ pub(super) fn parse(text: &str) -> Result<Record<'_>, RecordError> {
         at: 0,
         depth: 0,
     };
-    let mut fields = Vec::with_capacity(24);
-    cursor.fields(&mut fields)?;
+    let mut fields = Vec::with_capacity(USUAL_FIELDS);
     let (mut kind, mut time, mut step) = (None, None, None);
-    fields.retain(|(key, value)| match (*key, value) {
-        ("log", Value::Text(text)) => kind.replace(*text).is_some(),
-        ("time", Value::Text(text)) => time.replace(time::unix_nanos(text)).is_some(),
-        ("step", Value::Int(number)) => step.replace(*number).is_some(),
-        _ => true,
-    });
+    cursor.fields(|key, value| match (key, value) {
+        ("log", Value::Text(text)) => kind = Some(text),
+        ("time", Value::Text(text)) => time = time::unix_nanos(text),
+        ("step", Value::Int(number)) => step = Some(number),
+        field => fields.push(field),
+    })?;
     let missing = |expected| RecordError {
         expected,
         offset: 0,
@@ -90,9 +94,7 @@ pub(super) fn parse(text: &str) -> Result<Record<'_>, RecordError> {
     };
     Ok(Record {
         kind: kind.ok_or(missing("a field \"log\" with the record's kind"))?,
-        time_unix_nanos: time
-            .flatten()
-            .ok_or(missing("a field \"time\" like 2026-11-21 00:18:40.978996216"))?,
+        time_unix_nanos: time.ok_or(missing("a field \"time\" like 2026-11-21 00:18:40.978996216"))?,
         step: step.unwrap_or_default(),
         fields,
         len: cursor.at,
@@ -111,7 +113,7 @@ struct Cursor<'a> {
 
 impl<'a> Cursor<'a> {
     /// A map from its `{` to its `}`.
-    fn fields(&mut self, fields: &mut Vec<(&'a str, Value<'a>)>) -> Result<(), RecordError> {
+    fn fields(&mut self, mut field: impl FnMut(&'a str, Value<'a>)) -> Result<(), RecordError> {
         self.take(b'{', "{")?;
         self.skip_space();
         if self.peek() == Some(b'}') {
@@ -123,7 +125,7 @@ impl<'a> Cursor<'a> {
             let key = self.key()?;
             self.skip_space();
             let value = self.value(false)?;
-            fields.push((key, value));
+            field(key, value);
             self.skip_space();
             match self.peek() {
                 Some(b',') => self.at += 1,
@@ -156,7 +158,8 @@ impl<'a> Cursor<'a> {
             Some(b'"') => self.string(in_list).map(Value::Text),
             Some(b'{') => self.nested(|cursor| {
                 let mut fields = Vec::new();
-                cursor.fields(&mut fields).map(|()| Value::Map(fields))
+                cursor.fields(|key, value| fields.push((key, value)))?;
+                Ok(Value::Map(fields))
             }),
             Some(b'[') => self.nested(Self::list),
             _ => self.word(),
@@ -208,8 +211,11 @@ impl<'a> Cursor<'a> {
     /// A number, `true`, `false`, `null` or a bare number that is not finite.
     fn word(&mut self) -> Result<Value<'a>, RecordError> {
         let rest = &self.text[self.at..];
-        let ends = |byte: &u8| matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace();
-        let word = &rest[..rest.bytes().position(|byte| ends(&byte)).unwrap_or(rest.len())];
+        if let Some((number, len)) = decimal::parse(rest.as_bytes()) {
+            self.at += len;
+            return Ok(number);
+        }
+        let word = &rest[..rest.bytes().position(ends_word).unwrap_or(rest.len())];
         let value = match word {
             "true" => Value::Bool(true),
             "false" => Value::Bool(false),
@@ -248,6 +254,11 @@ impl<'a> Cursor<'a> {
             is_cut_off: self.at >= self.text.trim_end().len(),
         }
     }
+}
+
+/// Whether a number or a bare word ends before this byte.
+fn ends_word(byte: u8) -> bool {
+    matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace()
 }
 
 /// A number as the format prints it: an integer where it has no point, exponent or letters.
