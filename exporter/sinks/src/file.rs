@@ -8,7 +8,8 @@ mod format;
 mod output;
 
 use std::{
-    fs::File,
+    fs::{File, OpenOptions},
+    io::{self, Seek, SeekFrom},
     path::Path,
     sync::{Arc, Mutex, PoisonError},
 };
@@ -21,7 +22,8 @@ use crate::SinkError;
 
 /// Writes batches to a file or to stdout.
 ///
-/// The file is written in place: one that exists already is emptied first. Records follow one another in the order of
+/// The file is written in place: one that exists already is emptied first, or cut back to where an earlier sink is known
+/// to have ended ([`resume`](Self::resume)); after each batch its receipt is told where the file ends now. Records follow one another in the order of
 /// delivery, whatever their signal. Where a record cannot be written whole (full disk, quota), the file is cut back to the
 /// end of the record before, so that it stays readable; a pipe or a terminal cannot be cut back and takes nothing more.
 pub struct FileSink {
@@ -33,35 +35,49 @@ struct Writer {
     format: FileFormat,
     output: Output,
     record: Record,
+    /// The name by which receipts know the output, where it can be cut back.
+    output_name: Option<String>,
 }
 
 impl FileSink {
     /// Opens `path`, whose ending says the format: `.jsonl` or `.binpb`.
     pub fn create(path: &Path) -> Result<Self, SinkError> {
         let format = FileFormat::of(path)?;
-        let file = File::create(path).map_err(|source| SinkError::OpenFile {
-            path: path.to_owned(),
-            advice: advice::open(&source),
-            source,
-        })?;
-        Ok(Self::new(&path.display().to_string(), format, Output::file(file)))
+        let file = File::create(path).map_err(|source| cannot_open(path, source))?;
+        Ok(Self::of_file(path, format, Output::file(file)))
+    }
+
+    /// Opens `path` to go on where an earlier sink ended: what stands after the first `end` bytes is cut off. Where there are
+    /// fewer, or there is no file any more, the records follow what is there.
+    pub fn resume(path: &Path, end: u64) -> Result<Self, SinkError> {
+        let format = FileFormat::of(path)?;
+        let (file, length) = open_at(path, end).map_err(|source| cannot_open(path, source))?;
+        Ok(Self::of_file(path, format, Output::file_from(file, length)))
+    }
+
+    /// The name by which a [`Settlement`](pulsetrain_pipeline::Settlement) says where the file at `path` ends.
+    pub fn output_name(path: &Path) -> String {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        path.display().to_string()
     }
 
     /// JSON lines on stdout. Fails where the process has none.
     pub fn stdout() -> Result<Self, SinkError> {
-        let output = Output::stdout().map_err(|source| SinkError::OpenFile {
-            path: "stdout".into(),
-            advice: advice::open(&source),
-            source,
-        })?;
-        Ok(Self::new("stdout", FileFormat::JsonLines, output))
+        let output = Output::stdout().map_err(|source| cannot_open("stdout".as_ref(), source))?;
+        Ok(Self::new("stdout", FileFormat::JsonLines, output, None))
     }
 
-    fn new(place: &str, format: FileFormat, output: Output) -> Self {
+    fn of_file(path: &Path, format: FileFormat, output: Output) -> Self {
+        let output_name = Some(Self::output_name(path));
+        Self::new(&path.display().to_string(), format, output, output_name)
+    }
+
+    fn new(place: &str, format: FileFormat, output: Output, output_name: Option<String>) -> Self {
         let writer = Writer {
             format,
             output,
             record: Record::default(),
+            output_name,
         };
         Self {
             name: format!("file {place}"),
@@ -111,7 +127,11 @@ impl Writer {
         let written = self.output.written();
         self.output
             .append(head, body)
-            .map_err(|error| advice::write(&error, &written))
+            .map_err(|error| advice::write(&error, &written))?;
+        if let Some(name) = &self.output_name {
+            batch.note_output_end(name, self.output.written().bytes);
+        }
+        Ok(())
     }
 
     fn finish(&mut self) -> Result<(), String> {
@@ -120,6 +140,31 @@ impl Writer {
             .sync()
             .map_err(|error| advice::write(&error, &written))
     }
+}
+
+fn cannot_open(path: &Path, source: io::Error) -> SinkError {
+    SinkError::OpenFile {
+        path: path.to_owned(),
+        advice: advice::open(&source),
+        source,
+    }
+}
+
+/// Opens a file that ends at `end` at the latest, with where it ends. A pipe or a device has no end.
+fn open_at(path: &Path, end: u64) -> io::Result<(File, u64)> {
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(path)?;
+    let metadata = file.metadata()?;
+    if !metadata.is_file() {
+        return Ok((file, 0));
+    }
+    let end = end.min(metadata.len());
+    file.set_len(end)?;
+    file.seek(SeekFrom::Start(end))?;
+    Ok((file, end))
 }
 
 #[cfg(test)]

@@ -58,16 +58,21 @@ impl Output {
 impl<F: Cut> Output<F> {
     /// An empty file that is ours alone.
     pub(super) fn file(file: F) -> Self {
+        Self::file_from(file, 0)
+    }
+
+    /// A file that is ours alone and holds whole records up to `length`, where the next write goes on.
+    pub(super) fn file_from(file: F, length: u64) -> Self {
         Self {
             file,
             own: true,
-            length: 0,
+            length,
             records: 0,
             torn: None,
         }
     }
 
-    /// The records that are written whole, and their bytes.
+    /// The records that were written here, and the bytes that there are.
     pub(super) fn written(&self) -> Written {
         Written {
             records: self.records,
