@@ -55,6 +55,20 @@ pub(crate) struct ImportArguments {
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     pub(crate) give_up_after: Duration,
 
+    /// Go on reading as the logs are written, until interrupted. Each PATH may be a directory or a quoted pattern too, and
+    /// what is not there yet is waited for
+    #[arg(long)]
+    pub(crate) follow: bool,
+
+    /// With --follow: the folder that remembers what was delivered, so that the next start neither repeats nor loses
+    /// anything, even after a kill
+    #[arg(long, value_name = "FOLDER", requires = "follow")]
+    pub(crate) state: Option<PathBuf>,
+
+    /// With --follow: how often logs are looked at where the system does not tell of changes (network file systems)
+    #[arg(long, value_name = "SECONDS", default_value = "1", requires = "follow", value_parser = seconds)]
+    pub(crate) poll_interval: Duration,
+
     /// Print the summary as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -66,7 +80,8 @@ Exit status: 0 everything was understood and delivered, 1 something was skipped 
 Examples:
   pulsetrain import training.json --to out.jsonl
   pulsetrain import training.json --to grpc://localhost:4317
-  pulsetrain import runs/*/training.json --to http://localhost:4318 --json";
+  pulsetrain import runs/*/training.json --to http://localhost:4318 --json
+  pulsetrain import --follow 'runs/*/training.json' --state state --to grpc://localhost:4317";
 
 /// What `semconv` is told.
 #[derive(Debug, Subcommand)]

@@ -1,5 +1,6 @@
 //! `pulsetrain import`: logs in, OpenTelemetry out, and a sum of it all.
 
+mod follow;
 mod progress;
 mod resource;
 mod summary;
@@ -15,8 +16,13 @@ use pulsetrain_pipeline::{
 };
 use pulsetrain_sources::logs::{ImportReport, LogInput, LogSource, RunOptions};
 
+use tokio::signal::unix::{SignalKind, signal};
+
 use self::{progress::Progress, summary::Summary};
 use crate::{cli::ImportArguments, failure::Failure, topology};
+
+/// What the inputs have come to so far.
+type Reports = Arc<Mutex<Vec<ImportReport>>>;
 
 /// How much may wait in front of a target: enough to keep it busy, little enough to forget about.
 const QUEUE: QueueConfig = QueueConfig {
@@ -46,26 +52,36 @@ pub(crate) fn run(arguments: ImportArguments) -> Result<ExitCode, Failure> {
 async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
     let inputs: Vec<LogInput> = arguments.paths.iter().cloned().map(topology::input).collect();
     let options = options(&arguments)?;
+    let positions = follow::positions(&arguments)?;
     let mut builder = Pipeline::builder().config(PipelineConfig {
-        queue: QUEUE,
+        queue: queue(&arguments),
         retry: RetryConfig {
             give_up: arguments.give_up_after,
             ..RetryConfig::default()
         },
         ..PipelineConfig::default()
     });
-    for sink in topology::sinks(&arguments.to, &inputs)? {
+    let sinks = if arguments.follow {
+        topology::sinks_after(&arguments.to, &inputs, &positions)?
+    } else {
+        topology::sinks(&arguments.to, &inputs)?
+    };
+    for sink in sinks {
         builder = builder.sink(sink);
     }
     let (pipeline, door) = builder.start();
     let stop = StopRaiser::new();
     let interrupted = tokio::spawn(raise_on_interrupt(stop.clone()));
-    let reports = Arc::new(Mutex::new(Vec::new()));
-    let progress = Progress::of(&inputs, arguments.json);
-    let sources = inputs
+    let reports = Reports::default();
+    let (followed, read) = follow::divide(inputs, arguments.follow);
+    let progress = Progress::of(&read, arguments.json || arguments.follow);
+    let mut sources: Vec<_> = read
         .into_iter()
         .map(|input| source(input, &options, &reports, &progress))
         .collect();
+    sources.extend(follow::source(
+        followed, &arguments, &options, &positions, &reports,
+    ));
     run_sources(sources, &door, &stop.stop()).await;
     progress.finish();
     drop(door);
@@ -76,8 +92,18 @@ async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
     };
     let sinks = pipeline.drain(deadline).await;
     interrupted.abort();
+    positions.save().map_err(Failure::failed)?;
     let reports = std::mem::take(&mut *reports.lock().unwrap_or_else(PoisonError::into_inner));
     Summary::new(reports, sinks).print(arguments.json)
+}
+
+/// Who reads to the end waits for room; who follows does not, so there must be more.
+fn queue(arguments: &ImportArguments) -> QueueConfig {
+    if arguments.follow {
+        QueueConfig::default()
+    } else {
+        QUEUE
+    }
 }
 
 fn options(arguments: &ImportArguments) -> Result<RunOptions, Failure> {
@@ -92,30 +118,33 @@ fn options(arguments: &ImportArguments) -> Result<RunOptions, Failure> {
     })
 }
 
-fn source(
-    input: LogInput,
-    options: &RunOptions,
-    reports: &Arc<Mutex<Vec<ImportReport>>>,
-    progress: &Progress,
-) -> Box<dyn Source> {
+fn source(input: LogInput, options: &RunOptions, reports: &Reports, progress: &Progress) -> Box<dyn Source> {
     let reports = Arc::clone(reports);
-    let on_end = move |report| {
-        reports
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(report);
-    };
+    let on_end = move |report| add(&reports, report);
     let source = LogSource::new(input, options.clone(), on_end);
     progress.watch(source.bytes_read());
     Box::new(source)
 }
 
-/// The first Ctrl-C ends the reading: what was read is delivered and summed up. The second ends the program.
-async fn raise_on_interrupt(stop: StopRaiser) {
-    if tokio::signal::ctrl_c().await.is_ok() {
-        stop.raise();
+fn add(reports: &Reports, report: ImportReport) {
+    reports
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .push(report);
+}
+
+/// The first Ctrl-C, or the word to end (SIGTERM), ends the reading: what was read is delivered and summed up. The second
+/// ends the program.
+async fn raise_on_interrupt(stop: StopRaiser) -> std::io::Result<()> {
+    let mut terminated = signal(SignalKind::terminate())?;
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted?,
+        _ = terminated.recv() => {}
     }
-    if tokio::signal::ctrl_c().await.is_ok() {
-        std::process::exit(130);
+    stop.raise();
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted?,
+        _ = terminated.recv() => {}
     }
+    std::process::exit(130);
 }

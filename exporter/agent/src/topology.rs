@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pulsetrain_pipeline::Sink;
 use pulsetrain_sinks::{FileSink, OtlpConfig, OtlpSink, SinkError};
-use pulsetrain_sources::logs::LogInput;
+use pulsetrain_sources::logs::{LogInput, Positions};
 
 use crate::failure::Failure;
 
@@ -22,6 +22,15 @@ pub(crate) fn input(path: PathBuf) -> LogInput {
 /// # Errors
 /// A target that is none, an environment that makes no sense, a file that cannot be opened.
 pub(crate) fn sinks(targets: &[String], inputs: &[LogInput]) -> Result<Vec<Box<dyn Sink>>, Failure> {
+    sinks_after(targets, inputs, &Positions::in_memory())
+}
+
+/// As [`sinks`], for inputs that are followed from `positions` on: a file goes on from where it ended then.
+pub(crate) fn sinks_after(
+    targets: &[String],
+    inputs: &[LogInput],
+    positions: &Positions,
+) -> Result<Vec<Box<dyn Sink>>, Failure> {
     if targets.is_empty() {
         let config = OtlpConfig::from_env(variable).map_err(Failure::usage)?;
         return Ok(vec![otlp(&config)?]);
@@ -31,7 +40,10 @@ pub(crate) fn sinks(targets: &[String], inputs: &[LogInput]) -> Result<Vec<Box<d
         .iter()
         .map(|target| Target::parse(target))
         .collect::<Result<_, _>>()?;
-    targets.iter().map(|target| target.open(inputs)).collect()
+    targets
+        .iter()
+        .map(|target| target.open(inputs, positions))
+        .collect()
 }
 
 /// Where telemetry is to go.
@@ -54,15 +66,23 @@ impl Target {
         Ok(Self::File(target.into()))
     }
 
-    fn open(&self, inputs: &[LogInput]) -> Result<Box<dyn Sink>, Failure> {
+    fn open(&self, inputs: &[LogInput], positions: &Positions) -> Result<Box<dyn Sink>, Failure> {
         match self {
             Self::Stdout => Ok(Box::new(FileSink::stdout().map_err(Failure::failed)?)),
             Self::Otlp(config) => otlp(config),
             Self::File(path) => {
                 refuse_input(path, inputs)?;
-                Ok(Box::new(FileSink::create(path).map_err(Failure::failed)?))
+                Ok(Box::new(file_after(path, positions).map_err(Failure::failed)?))
             }
         }
+    }
+}
+
+/// A file that holds what was delivered before `positions`, and nothing after.
+fn file_after(path: &Path, positions: &Positions) -> Result<FileSink, SinkError> {
+    match positions.output_end(&FileSink::output_name(path)) {
+        Some(end) => FileSink::resume(path, end),
+        None => FileSink::create(path),
     }
 }
 

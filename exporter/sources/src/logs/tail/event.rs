@@ -8,6 +8,11 @@ use crate::{Run, SourceError, logs::ImportReport};
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum TailEvent {
+    /// A file is not there yet, or does not say yet what run it is of.
+    Waiting {
+        /// The file.
+        path: PathBuf,
+    },
     /// A run is being followed.
     Opened {
         /// The file.
@@ -28,6 +33,7 @@ pub enum TailEvent {
 impl fmt::Display for TailEvent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Waiting { path } => write!(f, "waiting for a run in {}", path.display()),
             Self::Opened {
                 path,
                 format,

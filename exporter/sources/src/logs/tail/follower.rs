@@ -33,6 +33,7 @@ pub(super) struct Follower {
     bell: Arc<Bell>,
     status: Arc<TailStatus>,
     next_poll: Instant,
+    has_told_waiting: bool,
     config: TailConfig,
 }
 
@@ -61,6 +62,7 @@ impl Follower {
             bell,
             status: source.status,
             next_poll: clock::now(),
+            has_told_waiting: false,
             config: source.config,
         }
     }
@@ -114,6 +116,7 @@ impl Follower {
         for stream in &mut self.streams {
             stream.look(&mut self.outlet);
         }
+        self.tell_waiting();
         self.close_handles();
     }
 
@@ -122,6 +125,19 @@ impl Follower {
         for stream in &mut self.streams {
             if stream.next() != Next::Change || changed.contains(stream.path()) {
                 stream.look(&mut self.outlet);
+            }
+        }
+    }
+
+    /// Tells at the beginning of what was named and is not there: its name may be wrong.
+    fn tell_waiting(&mut self) {
+        if std::mem::replace(&mut self.has_told_waiting, true) {
+            return;
+        }
+        for path in self.candidates.named().filter(|path| !path.is_dir()) {
+            let stream = self.by_path.get(path).and_then(|place| self.streams.get(*place));
+            if stream.is_some_and(|stream| stream.reading().is_none()) {
+                self.outlet.tell_waiting(path);
             }
         }
     }

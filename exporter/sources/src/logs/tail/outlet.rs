@@ -126,6 +126,12 @@ impl Outlet {
         self.is_closed
     }
 
+    pub(super) fn tell_waiting(&mut self, path: &Path) {
+        (self.on_event)(TailEvent::Waiting {
+            path: path.to_owned(),
+        });
+    }
+
     pub(super) fn tell_opened(&mut self, reading: &Reading, offset: u64) {
         (self.on_event)(reading.opened(offset));
     }

@@ -1,0 +1,79 @@
+//! `import --follow`: which inputs are followed, from where on, and what the user hears of it.
+
+use std::{
+    io::{self, Write},
+    os::unix::fs::FileTypeExt,
+    path::PathBuf,
+    sync::Arc,
+};
+
+use pulsetrain_pipeline::Source;
+use pulsetrain_sources::logs::{LogInput, Positions, RunOptions, TailConfig, TailEvent, TailSource};
+
+use super::{Reports, add};
+use crate::{cli::ImportArguments, failure::Failure};
+
+/// The positions of the state folder; without one they are kept in memory.
+pub(super) fn positions(arguments: &ImportArguments) -> Result<Positions, Failure> {
+    let Some(folder) = &arguments.state else {
+        return Ok(Positions::in_memory());
+    };
+    let positions = Positions::open(folder).map_err(Failure::failed)?;
+    if let Some(aside) = positions.put_aside() {
+        let aside = aside.display();
+        tell(&format!(
+            "the positions made no sense and are put aside as {aside}; every log is read from its beginning"
+        ));
+    }
+    Ok(positions)
+}
+
+/// What is followed, and what can only be read to its end: the standard input, pipes, terminals.
+pub(super) fn divide(inputs: Vec<LogInput>, follow: bool) -> (Vec<PathBuf>, Vec<LogInput>) {
+    let (mut followed, mut read) = (Vec::new(), Vec::new());
+    for input in inputs {
+        match input {
+            LogInput::Path(path) if follow && !is_pipe(&path) => followed.push(path),
+            input => read.push(input),
+        }
+    }
+    (followed, read)
+}
+
+/// The source of everything that is followed, where there is something.
+pub(super) fn source(
+    paths: Vec<PathBuf>,
+    arguments: &ImportArguments,
+    options: &RunOptions,
+    positions: &Positions,
+    reports: &Reports,
+) -> Option<Box<dyn Source>> {
+    if paths.is_empty() {
+        return None;
+    }
+    let config = TailConfig {
+        options: options.clone(),
+        poll_interval: arguments.poll_interval,
+        ..TailConfig::new(paths)
+    };
+    let (reports, is_terse) = (Arc::clone(reports), arguments.json);
+    let source = TailSource::new(config, positions.clone(), move |event| match event {
+        TailEvent::Ended(report) => add(&reports, *report),
+        TailEvent::Problem(error) => tell(&error.to_string()),
+        event if !is_terse => tell(&event.to_string()),
+        _ => {}
+    });
+    Some(Box::new(source))
+}
+
+fn is_pipe(path: &PathBuf) -> bool {
+    path.metadata().is_ok_and(|metadata| {
+        let kind = metadata.file_type();
+        kind.is_fifo() || kind.is_char_device() || kind.is_socket()
+    })
+}
+
+fn tell(message: &str) {
+    // Nobody is left to tell when even this cannot be written.
+    let _ = writeln!(io::stderr().lock(), "pulsetrain: {message}");
+}
