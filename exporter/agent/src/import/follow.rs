@@ -3,7 +3,7 @@
 use std::{
     io::{self, Write},
     os::unix::fs::FileTypeExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
 };
 
@@ -66,7 +66,7 @@ pub(super) fn source(
     Some(Box::new(source))
 }
 
-fn is_pipe(path: &PathBuf) -> bool {
+fn is_pipe(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| {
         let kind = metadata.file_type();
         kind.is_fifo() || kind.is_char_device() || kind.is_socket()
