@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use pulsetrain_pipeline::Sink;
 use pulsetrain_sinks::{FileSink, OtlpConfig, OtlpSink, SinkError};
-use pulsetrain_sources::logs::{LogInput, Positions};
+use pulsetrain_sources::logs::LogInput;
 
 use crate::failure::Failure;
 
@@ -22,14 +22,14 @@ pub(crate) fn input(path: PathBuf) -> LogInput {
 /// # Errors
 /// A target that is none, an environment that makes no sense, a file that cannot be opened.
 pub(crate) fn sinks(targets: &[String], inputs: &[LogInput]) -> Result<Vec<Box<dyn Sink>>, Failure> {
-    sinks_after(targets, inputs, &Positions::in_memory())
+    sinks_after(targets, inputs, &pulsetrain_sources::logs::Positions::in_memory())
 }
 
 /// As [`sinks`], for inputs that are followed from `positions` on: a file goes on from where it ended then.
 pub(crate) fn sinks_after(
     targets: &[String],
     inputs: &[LogInput],
-    positions: &Positions,
+    positions: &pulsetrain_sources::logs::Positions,
 ) -> Result<Vec<Box<dyn Sink>>, Failure> {
     if targets.is_empty() {
         let config = OtlpConfig::from_env(variable).map_err(Failure::usage)?;
@@ -66,7 +66,11 @@ impl Target {
         Ok(Self::File(target.into()))
     }
 
-    fn open(&self, inputs: &[LogInput], positions: &Positions) -> Result<Box<dyn Sink>, Failure> {
+    fn open(
+        &self,
+        inputs: &[LogInput],
+        positions: &pulsetrain_sources::logs::Positions,
+    ) -> Result<Box<dyn Sink>, Failure> {
         match self {
             Self::Stdout => Ok(Box::new(FileSink::stdout().map_err(Failure::failed)?)),
             Self::Otlp(config) => otlp(config),
@@ -79,7 +83,7 @@ impl Target {
 }
 
 /// A file that holds what was delivered before `positions`, and nothing after.
-fn file_after(path: &Path, positions: &Positions) -> Result<FileSink, SinkError> {
+fn file_after(path: &Path, positions: &pulsetrain_sources::logs::Positions) -> Result<FileSink, SinkError> {
     match positions.output_end(&FileSink::output_name(path)) {
         Some(end) => FileSink::resume(path, end),
         None => FileSink::create(path),
