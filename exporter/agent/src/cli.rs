@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::{path::PathBuf, time::Duration};
+use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pulsetrain_sources::logs::{self, LogFormat};
@@ -17,6 +17,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Turn the log of a training run into OpenTelemetry and send it
     Import(ImportArguments),
+    /// Run a trainer as it is, and send what it prints and logs as OpenTelemetry
+    Run(RunArguments),
     /// The registry of names: list it, look a name up, check a file against it
     #[command(subcommand)]
     Semconv(SemconvCommand),
@@ -82,6 +84,61 @@ Examples:
   pulsetrain import training.json --to grpc://localhost:4317
   pulsetrain import runs/*/training.json --to http://localhost:4318 --json
   pulsetrain import --follow 'runs/*/training.json' --state state --to grpc://localhost:4317";
+
+/// What `run` is told.
+#[derive(Args, Debug)]
+#[command(after_help = RUN_HELP)]
+pub(crate) struct RunArguments {
+    /// The program and its arguments, after `--`
+    #[arg(required = true, last = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+
+    /// Take sinks and limits from this file of the agent
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// The format of what is printed [default: recognised from its contents]
+    #[arg(long, value_name = "NAME|auto", default_value = "auto", hide_default_value = true, value_parser = format)]
+    pub(crate) format: FormatChoice,
+
+    /// Where to, as for `import`; may be given several times [default: the sinks of --config, or what the
+    /// OTEL_EXPORTER_OTLP_* variables say]
+    #[arg(long, value_name = "TARGET")]
+    pub(crate) to: Vec<String>,
+
+    /// Follow this log besides; may be given several times
+    #[arg(long, value_name = "PATH")]
+    pub(crate) follow: Vec<PathBuf>,
+
+    /// The id of the run [default: PULSETRAIN_RUN_ID, or the id of the launcher's job, or a new one]
+    #[arg(long, value_name = "ID", value_parser = not_empty)]
+    pub(crate) run_id: Option<String>,
+
+    /// The name of the run [default: what the log says]
+    #[arg(long, value_name = "NAME", value_parser = not_empty)]
+    pub(crate) run_name: Option<String>,
+
+    /// How long targets have for the rest when the trainer has ended
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
+    pub(crate) drain: Duration,
+
+    /// Print a line a step on the terminal
+    #[arg(long)]
+    pub(crate) step_line: bool,
+
+    /// Print at the end what was read and sent; without it only what was lost
+    #[arg(long)]
+    pub(crate) summary: bool,
+}
+
+const RUN_HELP: &str = "\
+Exit status: that of the command; 128 + n where signal n ended it, 127 where it is not there, 126 where it cannot be started,
+2 where our own command line is wrong. The command gets PULSETRAIN_RUN_ID, so that all its ranks agree on their run.
+
+Examples:
+  pulsetrain run --to grpc://localhost:4317 -- python train.py
+  pulsetrain run --format maxtext --to out.jsonl -- python -m maxtext.train config.yml
+  pulsetrain run --follow training.json --step-line -- surogate sft config.yaml";
 
 /// What `semconv` is told.
 #[derive(Debug, Subcommand)]

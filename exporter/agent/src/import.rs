@@ -2,8 +2,8 @@
 
 mod follow;
 mod progress;
-mod resource;
-mod summary;
+pub(crate) mod resource;
+pub(crate) mod summary;
 
 use std::{
     process::ExitCode,

@@ -4,8 +4,10 @@
 //! are. Exit codes: 0 done, 1 something failed or was lost, 2 the command line makes no sense.
 
 mod cli;
+mod config;
 mod failure;
 mod import;
+mod run;
 mod semconv;
 mod topology;
 
@@ -18,6 +20,7 @@ use cli::{Cli, Command};
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Import(arguments) => import::run(arguments),
+        Command::Run(arguments) => run::run(arguments),
         Command::Semconv(command) => semconv::run(command),
     };
     match outcome {

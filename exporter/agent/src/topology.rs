@@ -2,11 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use pulsetrain_pipeline::Sink;
-use pulsetrain_sinks::{FileSink, OtlpConfig, OtlpSink, SinkError};
+use pulsetrain_pipeline::{BoxFuture, Sink, Stop};
+use pulsetrain_sinks::{
+    ConsoleSink, ConsoleStyle, FileSink, OtlpConfig, OtlpSink, PrometheusConfig, PrometheusServer,
+    PrometheusSink, SinkError,
+};
 use pulsetrain_sources::logs::LogInput;
 
-use crate::failure::Failure;
+use crate::{
+    config::{OtlpSection, SinkConfig, Spot},
+    failure::Failure,
+};
 
 /// The input that a path on the command line names.
 pub(crate) fn input(path: PathBuf) -> LogInput {
@@ -44,6 +50,66 @@ pub(crate) fn sinks_after(
         .iter()
         .map(|target| target.open(inputs, positions))
         .collect()
+}
+
+/// Whether a sink of the configuration makes sense, without touching the world.
+///
+/// # Errors
+/// The place and what is wrong there.
+pub(crate) fn check_sink(sink: &SinkConfig) -> Result<(), (Spot, String)> {
+    let (spot, outcome) = match sink {
+        SinkConfig::Prometheus(page) => (page.listen.spot, page.settings().check()),
+        SinkConfig::Otlp(otlp) => (otlp.endpoint.spot, otlp_config(otlp).map(drop)),
+        SinkConfig::File(file) => (
+            file.path.spot,
+            pulsetrain_sinks::FileFormat::of(Path::new(&file.path.value)).map(drop),
+        ),
+        SinkConfig::Console(console) => (console.spot, Ok(())),
+    };
+    outcome.map_err(|error| (spot, error.to_string()))
+}
+
+/// A sink of the configuration, with what has to run beside it.
+pub(crate) struct BuiltSink {
+    /// The sink.
+    pub(crate) sink: Box<dyn Sink>,
+    /// The server of a sink that others fetch from; runs until it is stopped.
+    pub(crate) server: Option<BoxFuture<'static, ()>>,
+}
+
+/// Makes a sink of the configuration; `stop` ends what runs beside it.
+///
+/// # Errors
+/// What cannot be opened, listened on or understood.
+pub(crate) async fn build_sink(config: &SinkConfig, stop: Stop) -> Result<BuiltSink, SinkError> {
+    let sink: Box<dyn Sink> = match config {
+        SinkConfig::Prometheus(page) => return prometheus(&page.settings(), stop).await,
+        SinkConfig::Otlp(otlp) => Box::new(OtlpSink::new(&otlp_config(otlp)?)?),
+        SinkConfig::File(file) => Box::new(FileSink::create(Path::new(&file.path.value))?),
+        SinkConfig::Console(_) => Box::new(ConsoleSink::stderr(ConsoleStyle::InPlace)),
+    };
+    Ok(BuiltSink { sink, server: None })
+}
+
+async fn prometheus(config: &PrometheusConfig, stop: Stop) -> Result<BuiltSink, SinkError> {
+    let sink = PrometheusSink::new(config);
+    let server = PrometheusServer::bind(config, sink.store(), Vec::new()).await?;
+    Ok(BuiltSink {
+        sink: Box::new(sink),
+        server: Some(Box::pin(server.run(stop))),
+    })
+}
+
+/// The line of a step on a terminal that belongs to the trainer.
+pub(crate) fn step_line() -> Box<dyn Sink> {
+    Box::new(ConsoleSink::stderr(ConsoleStyle::Scrolling))
+}
+
+/// The settings of an OTLP sink: what the section says goes before what the variables say.
+fn otlp_config(section: &OtlpSection) -> Result<OtlpConfig, SinkError> {
+    OtlpConfig::from_url(&section.endpoint, |name| {
+        section.variable(name).or_else(|| variable(name))
+    })
 }
 
 /// Where telemetry is to go.

@@ -1,11 +1,13 @@
 //! The door: where sources put batches, and where a batch fans out to the queue of every sink.
 //!
 //! Live sources offer and never wait, so a slow sink loses only its own. Imports send and wait for room, so nothing is
-//! lost, and they go as fast as the slowest sink.
+//! lost, and they go as fast as the slowest sink. Sinks may come and go while batches pass: each batch goes to those that
+//! are there when it comes.
 
 use std::{
+    fmt,
     future::{Future, poll_fn},
-    sync::Arc,
+    sync::{Arc, PoisonError, RwLock},
     task::Poll,
 };
 
@@ -22,16 +24,39 @@ use crate::{
 /// is closed: the error says that there is no point in going on.
 #[derive(Clone, Debug)]
 pub struct Door {
-    queues: Arc<[QueueSender]>,
+    queues: Arc<RwLock<Queues>>,
+    watcher: Option<Watcher>,
     runtime: Handle,
 }
 
+/// Is shown every batch that goes through a door.
+#[derive(Clone)]
+struct Watcher(Arc<dyn Fn(&Batch) + Send + Sync>);
+
+/// The queues of all sinks; replaced as a whole, so that a batch that is passing sees all or none of a change.
+type Queues = Arc<[Arc<QueueSender>]>;
+
 impl Door {
-    pub(crate) fn new(queues: impl IntoIterator<Item = QueueSender>, runtime: Handle) -> Self {
+    pub(crate) fn new(runtime: Handle) -> Self {
         Self {
-            queues: queues.into_iter().collect(),
+            queues: Arc::new(RwLock::new(Arc::new([]))),
+            watcher: None,
             runtime,
         }
+    }
+
+    /// The same door for one source: `watch` is shown every batch that goes through it, and must not wait there.
+    #[must_use]
+    pub fn watched(&self, watch: impl Fn(&Batch) + Send + Sync + 'static) -> Self {
+        Self {
+            watcher: Some(Watcher(Arc::new(watch))),
+            ..self.clone()
+        }
+    }
+
+    /// Leads to these queues from now on.
+    pub(crate) fn lead_to(&self, queues: impl IntoIterator<Item = Arc<QueueSender>>) {
+        *self.queues.write().unwrap_or_else(PoisonError::into_inner) = queues.into_iter().collect();
     }
 
     /// Puts a batch through without ever waiting: for live sources. A sink whose queue is full loses this batch.
@@ -39,7 +64,7 @@ impl Door {
     /// # Errors
     /// [`PipelineError::Closed`] when the pipeline takes no more.
     pub fn offer(&self, batch: Batch) -> Result<(), PipelineError> {
-        self.fan_out(batch, QueueSender::offer);
+        self.fan_out(batch, |queue, batch| queue.offer(batch));
         self.open()
     }
 
@@ -71,25 +96,29 @@ impl Door {
 
     /// Lets nothing more in. Who waits for room is turned away; what is inside stays.
     pub(crate) fn close(&self) {
-        for queue in self.queues.iter() {
+        for queue in self.queues().iter() {
             queue.close();
         }
     }
 
     /// Gives the batch to every sink that has room now, and returns what waits for the others.
-    fn send_where_room(&self, batch: Batch) -> Vec<(&QueueSender, NoRoom)> {
+    fn send_where_room(&self, batch: Batch) -> Vec<(Arc<QueueSender>, NoRoom)> {
         let mut waiting = Vec::new();
         self.fan_out(batch, |queue, batch| {
             if let Err(no_room) = queue.try_send(batch) {
-                waiting.push((queue, no_room));
+                waiting.push((Arc::clone(queue), no_room));
             }
         });
         waiting
     }
 
     /// Puts the batch into every queue; all share its bytes.
-    fn fan_out<'a>(&'a self, batch: Batch, mut put: impl FnMut(&'a QueueSender, Batch)) {
-        let Some((last, others)) = self.queues.split_last() else {
+    fn fan_out(&self, batch: Batch, mut put: impl FnMut(&Arc<QueueSender>, Batch)) {
+        if let Some(Watcher(watch)) = &self.watcher {
+            watch(&batch);
+        }
+        let queues = self.queues();
+        let Some((last, others)) = queues.split_last() else {
             return;
         };
         for queue in others {
@@ -99,10 +128,10 @@ impl Door {
     }
 
     /// Waits at all queues at once, so that a sink without room delays only the sender and not the other sinks.
-    async fn wait_for_room(&self, waiting: Vec<(&QueueSender, NoRoom)>) -> Result<(), PipelineError> {
+    async fn wait_for_room(&self, waiting: Vec<(Arc<QueueSender>, NoRoom)>) -> Result<(), PipelineError> {
         let mut waiting: Vec<_> = waiting
             .into_iter()
-            .map(|(queue, no_room)| Box::pin(queue.send_when_room(no_room)))
+            .map(|(queue, no_room)| Box::pin(async move { queue.send_when_room(no_room).await }))
             .collect();
         poll_fn(|context| {
             waiting.retain_mut(|room| room.as_mut().poll(context).is_pending());
@@ -116,13 +145,24 @@ impl Door {
         self.open()
     }
 
+    fn queues(&self) -> Queues {
+        Arc::clone(&self.queues.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
     /// Whether there is a sink left that takes batches, or none that could refuse them.
     fn open(&self) -> Result<(), PipelineError> {
-        let closed = !self.queues.is_empty() && self.queues.iter().all(QueueSender::is_closed);
+        let queues = self.queues();
+        let closed = !queues.is_empty() && queues.iter().all(|queue| queue.is_closed());
         if closed {
             Err(PipelineError::Closed)
         } else {
             Ok(())
         }
+    }
+}
+
+impl fmt::Debug for Watcher {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Watcher")
     }
 }

@@ -7,15 +7,15 @@ mod account;
 mod message;
 mod reason;
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 pub(crate) use account::{Account, Ticket};
 pub use reason::DropReason;
 
-/// The books of all sinks of one pipeline; a clone reads the same books, also after the pipeline has ended.
-#[derive(Clone, Debug)]
+/// The books of all sinks that a pipeline has; a clone reads the same books, also after the pipeline has ended.
+#[derive(Clone, Debug, Default)]
 pub struct Ledger {
-    accounts: Arc<[Arc<Account>]>,
+    accounts: Arc<RwLock<Vec<Arc<Account>>>>,
 }
 
 /// What became of the items of one sink: a consistent picture of one moment.
@@ -30,6 +30,8 @@ pub struct SinkCounts {
     pub delivered: u64,
     /// The items on their way: waiting for room, in the queue, or being delivered.
     pub queued: u64,
+    /// The batches that these items are in.
+    pub queued_batches: u64,
     /// The items lost, one entry a reason, in the order of [`DropReason::ALL`]; reasons without loss are left out.
     pub dropped: Vec<Dropped>,
     /// How often the sink asked for a batch to be delivered later.
@@ -55,15 +57,15 @@ pub struct Dropped {
 }
 
 impl Ledger {
-    pub(crate) fn new(accounts: impl IntoIterator<Item = Arc<Account>>) -> Self {
-        Self {
-            accounts: accounts.into_iter().collect(),
-        }
+    /// Keeps these books from now on.
+    pub(crate) fn keep(&self, accounts: impl IntoIterator<Item = Arc<Account>>) {
+        *self.accounts.write().unwrap_or_else(PoisonError::into_inner) = accounts.into_iter().collect();
     }
 
     /// The counts of every sink, in the order in which the sinks were added.
     pub fn snapshot(&self) -> Vec<SinkCounts> {
-        self.accounts.iter().map(|account| account.counts()).collect()
+        let accounts = self.accounts.read().unwrap_or_else(PoisonError::into_inner);
+        accounts.iter().map(|account| account.counts()).collect()
     }
 }
 

@@ -35,6 +35,7 @@ pub mod clock;
 mod door;
 mod drain;
 mod error;
+mod lane;
 mod ledger;
 mod panic;
 mod pipeline;

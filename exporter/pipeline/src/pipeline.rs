@@ -1,13 +1,12 @@
 //! The pipeline as a whole: built from sinks, started, watched through its ledger, drained within a deadline.
+//!
+//! Every sink has a lane of its own (`lane`); lanes may be added and taken out while batches pass.
 
 use std::time::Duration;
 
-use tokio::{runtime::Handle, task::JoinHandle};
+use tokio::runtime::Handle;
 
-use crate::{
-    Door, Ledger, QueueConfig, RetryConfig, Sink, SinkCounts, clock, drain::DrainRaiser, ledger::Account,
-    queue::queue, worker::Worker,
-};
+use crate::{BoxFuture, Door, Ledger, QueueConfig, RetryConfig, Sink, SinkCounts, clock, lane::Lane};
 
 /// How a pipeline treats each of its sinks.
 #[derive(Clone, Debug, PartialEq)]
@@ -40,10 +39,10 @@ pub struct PipelineBuilder {
 /// A running pipeline. Dropped without a drain, it stops at once and counts what was inside as abandoned.
 #[derive(Debug)]
 pub struct Pipeline {
+    config: PipelineConfig,
     door: Door,
     ledger: Ledger,
-    drain: DrainRaiser,
-    workers: Vec<JoinHandle<Result<(), String>>>,
+    lanes: Vec<Lane>,
 }
 
 /// How one sink ended.
@@ -76,32 +75,18 @@ impl PipelineBuilder {
     /// When it is called outside a tokio runtime.
     pub fn start(self) -> (Pipeline, Door) {
         let Self { config, sinks } = self;
-        let drain = DrainRaiser::new();
-        let (mut accounts, mut queues, mut workers) = (Vec::new(), Vec::new(), Vec::new());
+        let mut pipeline = Pipeline {
+            config,
+            door: Door::new(Handle::current()),
+            ledger: Ledger::default(),
+            lanes: Vec::new(),
+        };
         for sink in sinks {
-            let account = Account::new(sink.name());
-            let (sender, receiver) = queue(config.queue, account.clone());
-            let worker = Worker::new(
-                sink,
-                receiver,
-                account.clone(),
-                config.retry.clone(),
-                drain.drain(),
-            );
-            workers.push(tokio::spawn(worker.run(config.finish_grace)));
-            queues.push(sender);
-            accounts.push(account);
+            pipeline.lanes.push(Lane::start(sink, &pipeline.config));
         }
-        let door = Door::new(queues, Handle::current());
-        (
-            Pipeline {
-                door: door.clone(),
-                ledger: Ledger::new(accounts),
-                drain,
-                workers,
-            },
-            door,
-        )
+        pipeline.publish();
+        let door = pipeline.door.clone();
+        (pipeline, door)
     }
 }
 
@@ -116,35 +101,49 @@ impl Pipeline {
         &self.ledger
     }
 
+    /// Adds a sink, which gets every batch from now on; it is the last in the ledger.
+    ///
+    /// # Panics
+    /// When it is called outside a tokio runtime.
+    pub fn add_sink(&mut self, sink: Box<dyn Sink>) {
+        self.lanes.push(Lane::start(sink, &self.config));
+        self.publish();
+    }
+
+    /// Takes the sink of this name out: no batch goes to it any more, and it has this long for what is queued. The others
+    /// go on undisturbed. Nothing where there is no such sink; the first where there are several.
+    pub fn remove_sink(&mut self, name: &str, within: Duration) -> Option<BoxFuture<'static, SinkReport>> {
+        let place = self.lanes.iter().position(|lane| lane.name() == name)?;
+        let lane = self.lanes.remove(place);
+        self.publish();
+        lane.close(clock::later(clock::now(), within));
+        Some(Box::pin(lane.end()))
+    }
+
     /// Closes the door, lets the sinks take what is queued until the time is over, drops the rest and counts it.
     ///
     /// Ends at the latest when the time and then the grace for finishing are over, or as soon as nothing is queued and
     /// every sink has finished. A batch whose next attempt would come too late is dropped at once.
     pub async fn drain(mut self, within: Duration) -> Vec<SinkReport> {
         self.door.close();
-        self.drain.raise(clock::later(clock::now(), within));
-        let mut ends = Vec::new();
-        for worker in &mut self.workers {
-            ends.push(
-                worker
-                    .await
-                    .unwrap_or_else(|failed| Err(format!("its worker failed: {failed}"))),
-            );
+        let deadline = clock::later(clock::now(), within);
+        self.lanes.iter().for_each(|lane| lane.close(deadline));
+        let mut reports = Vec::new();
+        for lane in std::mem::take(&mut self.lanes) {
+            reports.push(lane.end().await);
         }
-        let counts = self.ledger.snapshot();
-        counts
-            .into_iter()
-            .zip(ends)
-            .map(|(counts, finished)| SinkReport { counts, finished })
-            .collect()
+        reports
+    }
+
+    /// Lets door and ledger know which lanes there are.
+    fn publish(&self) {
+        self.ledger.keep(self.lanes.iter().map(Lane::account));
+        self.door.lead_to(self.lanes.iter().map(Lane::queue));
     }
 }
 
 impl Drop for Pipeline {
     fn drop(&mut self) {
         self.door.close();
-        for worker in &self.workers {
-            worker.abort();
-        }
     }
 }

@@ -3,11 +3,13 @@
 //! A sink takes batches of OTLP bytes as they are and says how each delivery went. It never waits to try again and never
 //! counts: that is the pipeline's part. Nothing here knows a metric or a span by name.
 
+mod console;
 mod error;
 mod file;
 mod otlp;
 mod prometheus;
 
+pub use console::{ConsoleSink, ConsoleStyle};
 pub use error::SinkError;
 pub use file::{FileFormat, FileSink};
 pub use otlp::{Compression, Identity, NamedFile, OtlpConfig, OtlpSink, Protocol, SignalConfig, TlsFiles};

@@ -13,7 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::failure::{Failure, INCOMPLETE};
 
 /// Everything that sources and sinks reported.
-pub(super) struct Summary {
+pub(crate) struct Summary {
     inputs: Vec<ImportReport>,
     sinks: Vec<SinkReport>,
     counts: Counts,
@@ -23,7 +23,7 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    pub(super) fn new(inputs: Vec<ImportReport>, sinks: Vec<SinkReport>) -> Self {
+    pub(crate) fn new(inputs: Vec<ImportReport>, sinks: Vec<SinkReport>) -> Self {
         let (mut counts, mut skipped) = (Counts::default(), Skipped::default());
         for input in &inputs {
             counts.merge(input.counts);
@@ -61,14 +61,15 @@ impl Summary {
     }
 
     /// Whether everything was understood and delivered.
-    fn is_complete(&self) -> bool {
+    pub(crate) fn is_complete(&self) -> bool {
         !self.skipped.has_losses()
             && self.dropped.is_empty()
             && self.inputs.iter().all(|input| input.error.is_none())
             && self.sinks.iter().all(|sink| sink.finished.is_ok())
     }
 
-    fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
+    /// Tells it to people.
+    pub(crate) fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
         for input in &self.inputs {
             write_input(input, out)?;
         }

@@ -20,6 +20,7 @@ pub(crate) struct Account {
 pub(crate) struct Ticket {
     account: Arc<Account>,
     items: u64,
+    is_settled: bool,
     /// Held until the items are settled.
     receipt: Option<Arc<Receipt>>,
 }
@@ -29,6 +30,7 @@ struct Books {
     accepted: u64,
     delivered: u64,
     queued: u64,
+    queued_batches: u64,
     dropped: [Loss; DropReason::ALL.len()],
     retries: Remarks,
     warnings: Remarks,
@@ -60,9 +62,11 @@ impl Account {
         let mut books = self.books();
         books.accepted += items;
         books.queued += items;
+        books.queued_batches += 1;
         Ticket {
             account: Arc::clone(self),
             items,
+            is_settled: false,
             receipt: None,
         }
     }
@@ -77,13 +81,14 @@ impl Account {
         self.books().warnings.note(message);
     }
 
-    pub(super) fn counts(&self) -> SinkCounts {
+    pub(crate) fn counts(&self) -> SinkCounts {
         let books = self.books();
         SinkCounts {
             name: self.name.clone(),
             accepted: books.accepted,
             delivered: books.delivered,
             queued: books.queued,
+            queued_batches: books.queued_batches,
             dropped: books.losses(),
             retries: books.retries.count,
             retry_message: books.retries.message.clone(),
@@ -107,10 +112,10 @@ impl Ticket {
 
     /// All items arrived but for `rejected`, which are lost.
     pub(crate) fn deliver_except(mut self, rejected: u64, message: &str) {
-        let items = std::mem::take(&mut self.items);
+        let items = self.settle();
         let rejected = rejected.min(items);
         let mut books = self.account.books();
-        books.queued -= items;
+        books.settle(items);
         books.delivered += items - rejected;
         books.lose(DropReason::Rejected, rejected, message);
     }
@@ -120,10 +125,15 @@ impl Ticket {
         self.settle_lost(reason, message);
     }
 
+    fn settle(&mut self) -> u64 {
+        self.is_settled = true;
+        self.items
+    }
+
     fn settle_lost(&mut self, reason: DropReason, message: &str) {
-        let items = std::mem::take(&mut self.items);
+        let items = self.settle();
         let mut books = self.account.books();
-        books.queued -= items;
+        books.settle(items);
         books.lose(reason, items, message);
         drop(books);
         if let Some(receipt) = self.receipt.take().filter(|_| reason.is_of_the_end()) {
@@ -134,13 +144,19 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        if self.items > 0 {
+        if !self.is_settled {
             self.settle_lost(DropReason::Abandoned, "");
         }
     }
 }
 
 impl Books {
+    /// Takes the items of one batch out of those that are queued.
+    fn settle(&mut self, items: u64) {
+        self.queued -= items;
+        self.queued_batches -= 1;
+    }
+
     fn lose(&mut self, reason: DropReason, items: u64, message: &str) {
         let loss = &mut self.dropped[reason as usize];
         loss.items += items;

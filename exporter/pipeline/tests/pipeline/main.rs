@@ -1,6 +1,7 @@
 //! The pipeline as its users see it: fake sinks that follow a script, in time that stands still until it is needed.
 
 mod blocking;
+mod changing_sinks;
 mod door;
 mod drain;
 mod fake_sink;

@@ -1,0 +1,60 @@
+//! The configuration file of the agent: one YAML file of sources, sinks and limits.
+//!
+//! `section` makes the types, whose doc comments are what `--print-config` prints; `read` fills them, with the environment
+//! expanded; `check` looks at the world that they name; `fault` says what is wrong, at which place, and what to write.
+
+mod check;
+mod fault;
+mod limits;
+mod named;
+mod placed;
+mod print;
+mod quantity;
+mod read;
+mod section;
+mod sinks;
+mod sources;
+#[cfg(test)]
+mod tests;
+mod variables;
+
+pub(crate) use self::{
+    check::check,
+    fault::Fault,
+    limits::{HealthConfig, LimitsConfig, TelemetryConfig},
+    named::Named,
+    placed::{Placed, Spot},
+    print::print,
+    read::{load, parse},
+    sinks::{FileSection, OtlpSection, PrometheusSection, SinkConfig},
+    sources::{LogsSection, SourceConfig},
+};
+
+section::section! {
+    /// What the agent reads, where it sends it, and how much it allows itself.
+    ///
+    /// ${NAME} and ${NAME:-default} stand for variables of the environment, $$ for a dollar sign. SIGHUP reads the file
+    /// again: what has not changed goes on undisturbed.
+    pub(crate) struct Config {
+        /// Where telemetry comes from: a name of your choice, below it the kind of source.
+        sources: Named<SourceConfig> = Named::default(),
+        /// Where telemetry goes to: a name of your choice, below it the kind of sink.
+        sinks: Named<SinkConfig> = sinks::default(),
+        /// How much may wait, and how long.
+        limits: LimitsConfig = LimitsConfig::default(),
+        /// What the agent says of itself.
+        telemetry: TelemetryConfig = TelemetryConfig::default(),
+        /// Where others ask whether the agent lives.
+        health: HealthConfig = HealthConfig::default(),
+    }
+}
+
+impl Config {
+    /// The default with one source: what `--print-config` prints.
+    pub(crate) fn example() -> Self {
+        Self {
+            sources: sources::example(),
+            ..Self::default()
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! `--check`: what a configuration asks of the world, looked at without starting anything.
+
+use std::{
+    collections::BTreeMap,
+    fs::File,
+    io,
+    net::{SocketAddr, TcpListener},
+    path::Path,
+};
+
+use pulsetrain_sources::logs;
+
+use super::{Config, Fault, LogsSection, SinkConfig, SourceConfig, fault::nearest, placed::Spot};
+use crate::topology;
+
+/// Everything that is wrong, in the order of the file. A port that `running` already listens on is not taken by others.
+pub(crate) fn check(file: &str, config: &Config, running: Option<&Config>) -> Vec<Fault> {
+    let mut found = Findings {
+        file,
+        faults: Vec::new(),
+    };
+    if config.sources.0.is_empty() {
+        found.whole(
+            "there are no sources, so there is nothing to do: pulsetrain agent --print-config shows one",
+        );
+    }
+    if config.sinks.0.is_empty() {
+        found.whole(
+            "there are no sinks, so nothing would go anywhere: remove the key to have the default one",
+        );
+    }
+    if config.limits.queue_batches == 0 || config.limits.queue_bytes.0 == 0 {
+        found.whole("limits: a queue of zero takes nothing: give queue_batches and queue_bytes at least 1");
+    }
+    for (name, source) in config.sources.iter() {
+        let SourceConfig::Logs(logs) = source;
+        found.logs(name, logs, logs.spot);
+    }
+    for (name, sink) in config.sinks.iter() {
+        found.sink(name, sink);
+    }
+    found.ports(config, running);
+    found.faults.sort_by_key(|fault| fault.spot);
+    found.faults
+}
+
+struct Findings<'a> {
+    file: &'a str,
+    faults: Vec<Fault>,
+}
+
+impl Findings<'_> {
+    fn whole(&mut self, message: &str) {
+        self.faults.push(Fault::of_file(self.file, message));
+    }
+
+    fn at(&mut self, spot: Spot, message: impl Into<String>) {
+        self.faults.push(Fault::at(self.file, spot, message));
+    }
+
+    fn logs(&mut self, name: &str, logs: &LogsSection, spot: Spot) {
+        if logs.paths.is_empty() {
+            self.at(
+                spot,
+                format!("sources.{name}.logs has no paths: name the logs, like paths: [training.json]"),
+            );
+        }
+        for path in &logs.paths {
+            if let Err(error) = readable(Path::new(&path.value)) {
+                self.at(path.spot, format!("{} cannot be read: {error}", path.value));
+            }
+        }
+        let format = logs.format.value.as_str();
+        if format != "auto" && logs::format_by_name(format).is_err() {
+            let names: Vec<&str> = logs::FORMATS
+                .iter()
+                .map(|format| format.name)
+                .chain(["auto"])
+                .collect();
+            let instead = nearest(format, &names);
+            self.at(
+                logs.format.spot,
+                format!("there is no format {format:?}{instead}"),
+            );
+        }
+    }
+
+    fn sink(&mut self, name: &str, sink: &SinkConfig) {
+        if let Err((spot, message)) = topology::check_sink(sink) {
+            self.at(spot, format!("sinks.{name}: {message}"));
+        }
+    }
+
+    /// Ports that somebody else holds, or that are asked for twice.
+    fn ports(&mut self, config: &Config, running: Option<&Config>) {
+        let ours: Vec<SocketAddr> = running.map(listens).unwrap_or_default().into_keys().collect();
+        for (address, spots) in listens(config) {
+            if let [_, second, ..] = spots[..] {
+                self.at(
+                    second,
+                    format!("{address} is listened on twice: give one of them another port"),
+                );
+            }
+            if ours.contains(&address) || address.port() == 0 {
+                continue;
+            }
+            if let Err(error) = TcpListener::bind(address) {
+                self.at(
+                    spots[0],
+                    format!("cannot listen on {address}: {error}; {}", advice(&error)),
+                );
+            }
+        }
+    }
+}
+
+/// Where a configuration listens, each address with the places that ask for it.
+fn listens(config: &Config) -> BTreeMap<SocketAddr, Vec<Spot>> {
+    let mut listens: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (_, sink) in config.sinks.iter() {
+        if let SinkConfig::Prometheus(prometheus) = sink {
+            listens
+                .entry(*prometheus.listen)
+                .or_default()
+                .push(prometheus.listen.spot);
+        }
+    }
+    if config.health.enabled {
+        let listen = &config.health.listen;
+        listens.entry(listen.value).or_default().push(listen.spot);
+    }
+    listens
+}
+
+fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::AddrInUse => "stop the program that has it, or choose another port",
+        io::ErrorKind::AddrNotAvailable => "choose an address of this machine, such as 127.0.0.1",
+        io::ErrorKind::PermissionDenied => "choose a port above 1023",
+        _ => "choose another address",
+    }
+}
+
+/// Whether a log can be read, as far as that can be told: what is not there yet may come, patterns name nothing yet.
+fn readable(path: &Path) -> io::Result<()> {
+    match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        opened => opened.map(drop),
+    }
+}

@@ -1,0 +1,105 @@
+//! What is wrong with a configuration file: the place, the words, and what to write instead.
+
+use std::fmt;
+
+use serde_saphyr::Error;
+
+use super::placed::Spot;
+
+/// One thing that is wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Fault {
+    /// The file.
+    pub(crate) file: String,
+    /// The place in it; zero where it is about the file as a whole.
+    pub(crate) spot: Spot,
+    /// What is wrong and what to write instead.
+    pub(crate) message: String,
+}
+
+impl Fault {
+    /// A fault of the file as a whole.
+    pub(crate) fn of_file(file: &str, message: impl Into<String>) -> Self {
+        Self::at(file, Spot::default(), message)
+    }
+
+    /// A fault at a place.
+    pub(crate) fn at(file: &str, spot: Spot, message: impl Into<String>) -> Self {
+        Self {
+            file: file.to_owned(),
+            spot,
+            message: message.into(),
+        }
+    }
+
+    /// What the YAML reader says, in words of ours where it knows more than it says.
+    pub(super) fn of_yaml(file: &str, error: &Error) -> Self {
+        let error = error.without_snippet();
+        let spot = error.location().map_or_else(Spot::default, |at| Spot {
+            line: at.line(),
+            column: at.column(),
+        });
+        Self::at(file, spot, words(error))
+    }
+}
+
+fn words(error: &Error) -> String {
+    match error {
+        Error::SerdeUnknownField { field, expected, .. } => {
+            format!("there is no key {field:?} here{}", nearest(field, expected))
+        }
+        Error::SerdeUnknownVariant {
+            variant, expected, ..
+        } => {
+            format!("there is no kind {variant:?} here{}", nearest(variant, expected))
+        }
+        Error::DuplicateMappingKey { key, .. } => format!(
+            "the key {} is there twice: keep one",
+            key.as_deref().unwrap_or_default()
+        ),
+        Error::InvalidScalar { .. } => {
+            "this is no value of that key: a number is written in digits, like 1000".to_owned()
+        }
+        other => plainer(&without_place(&other.to_string())),
+    }
+}
+
+/// The reader's words without the place at their end, which is said in front.
+fn without_place(text: &str) -> String {
+    let end = text.rfind(" at line ").unwrap_or(text.len());
+    text[..end].to_owned()
+}
+
+/// The reader's words, where a user of YAML knows better ones.
+fn plainer(words: &str) -> String {
+    let plainer = match words {
+        "expected sequence start" => {
+            "a list is wanted here: write [one, two], or one item a line after a dash"
+        }
+        "expected mapping start" => "keys are wanted here: write them below, further in, one a line",
+        "invalid socket address syntax" => "this is no address: write one with its port, like 127.0.0.1:9464",
+        other => other,
+    };
+    plainer.to_owned()
+}
+
+/// Says which name was meant where one is near, otherwise which there are.
+pub(super) fn nearest(given: &str, known: &[&str]) -> String {
+    let distance = |name: &str| strsim::damerau_levenshtein(given, name);
+    let near = known.iter().min_by_key(|name| distance(name));
+    match near {
+        Some(name) if distance(name) <= 1 + given.len() / 4 => format!("; did you mean {name:?}?"),
+        _ => format!("; it can be: {}", known.join(", ")),
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { file, spot, message } = self;
+        if spot.line == 0 {
+            write!(f, "{file}: {message}")
+        } else {
+            write!(f, "{file}:{}:{}: {message}", spot.line, spot.column)
+        }
+    }
+}

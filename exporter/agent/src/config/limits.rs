@@ -1,0 +1,62 @@
+//! Sections that are about the agent itself: its limits, its telemetry, its health checks.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use pulsetrain_pipeline::{PipelineConfig, QueueConfig, RetryConfig};
+
+use super::{
+    Placed,
+    quantity::{Size, Time},
+    section::section,
+};
+
+section! {
+    /// How much may wait in front of each sink, and how long anything is tried.
+    pub(crate) struct LimitsConfig {
+        /// The most batches that wait for one sink; the newest is dropped and counted when there is no room.
+        queue_batches: usize = 1000,
+        /// The most bytes that wait for one sink.
+        queue_bytes: Size = Size(64 << 20),
+        /// How long a sink that fails is tried before its batches are given up.
+        give_up_after: Time = Time::secs(300),
+        /// How long the sinks have for what is queued when the agent is told to end.
+        drain: Time = Time::secs(5),
+    }
+}
+
+impl LimitsConfig {
+    /// The limits as the pipeline takes them.
+    pub(crate) fn pipeline(&self) -> PipelineConfig {
+        PipelineConfig {
+            queue: QueueConfig {
+                max_batches: self.queue_batches,
+                max_bytes: self.queue_bytes.0,
+            },
+            retry: RetryConfig {
+                give_up: self.give_up_after.0,
+                ..RetryConfig::default()
+            },
+            ..PipelineConfig::default()
+        }
+    }
+}
+
+section! {
+    /// What the agent says of itself: accepted, delivered and dropped items, queues, lag, all named pulsetrain.*
+    pub(crate) struct TelemetryConfig {
+        /// Whether it goes to the sinks, as everything else does.
+        enabled: bool = true,
+        /// How often.
+        interval: Time = Time::secs(5),
+    }
+}
+
+section! {
+    /// Answers /healthz (the agent lives) and /readyz (every source and sink has been started) over HTTP.
+    pub(crate) struct HealthConfig {
+        /// Whether it listens at all.
+        enabled: bool = true,
+        /// Where it listens. Only this machine can reach a loopback address.
+        listen: Placed<SocketAddr> = Placed::nowhere(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 13133)),
+    }
+}

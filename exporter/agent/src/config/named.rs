@@ -1,0 +1,66 @@
+//! Entries under names that the user chooses: `sources` and `sinks`.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Deserializer};
+
+use super::section::{Entry, Key, Setting, Shown};
+
+/// Entries by name.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Named<T>(pub(crate) BTreeMap<String, T>);
+
+/// What can stand under a name: one of several kinds, each with keys of its own.
+pub(crate) trait Kinds: Sized {
+    /// The kind and its keys.
+    fn kind(&self) -> Key;
+
+    /// One of every kind, for those who look for an example.
+    fn examples() -> Vec<(&'static str, Self)>;
+}
+
+impl<T> Named<T> {
+    /// The entries, sorted by name.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, &T)> {
+        self.0.iter().map(|(name, entry)| (name.as_str(), entry))
+    }
+}
+
+impl<T> Default for Named<T> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<T> FromIterator<(String, T)> for Named<T> {
+    fn from_iter<I: IntoIterator<Item = (String, T)>>(entries: I) -> Self {
+        Self(entries.into_iter().collect())
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Named<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        // A key with nothing below it is an empty list of entries.
+        let entries = Option::<BTreeMap<String, T>>::deserialize(deserializer)?;
+        Ok(Self(entries.unwrap_or_default()))
+    }
+}
+
+impl<T: Kinds> Setting for Named<T> {
+    fn shown(&self) -> Shown {
+        let set: Vec<Entry> = self.iter().map(|(name, entry)| show(name, entry)).collect();
+        let examples = T::examples()
+            .iter()
+            .map(|(name, entry)| show(name, entry))
+            .filter(|example| set.iter().all(|entry| entry.kind.name != example.kind.name))
+            .collect();
+        Shown::Named { set, examples }
+    }
+}
+
+fn show(name: &str, entry: &impl Kinds) -> Entry {
+    Entry {
+        name: name.to_owned(),
+        kind: entry.kind(),
+    }
+}

@@ -1,0 +1,73 @@
+//! `--print-config`: a configuration as YAML, every key with its documentation.
+
+use std::fmt::Write;
+
+use super::{
+    Config,
+    section::{Entry, Key, Section, Shown},
+};
+
+/// The configuration with comments; reading it gives the same configuration.
+pub(crate) fn print(config: &Config) -> String {
+    let mut out = String::new();
+    comment(&mut out, "", Config::DOC);
+    for key in config.keys() {
+        out.push('\n');
+        print_key(&mut out, "", &key);
+    }
+    out
+}
+
+fn print_key(out: &mut String, indent: &str, key: &Key) {
+    comment(out, indent, key.doc);
+    let name = key.name;
+    let deeper = format!("{indent}  ");
+    match &key.value {
+        Shown::Unset => line(out, format_args!("{indent}# {name}:")),
+        Shown::Scalar(scalar) => line(out, format_args!("{indent}{name}: {scalar}")),
+        Shown::List(items) if items.is_empty() => line(out, format_args!("{indent}{name}: []")),
+        Shown::List(items) => {
+            line(out, format_args!("{indent}{name}:"));
+            for item in items {
+                line(out, format_args!("{deeper}- {item}"));
+            }
+        }
+        Shown::Keys(keys) if keys.is_empty() => line(out, format_args!("{indent}{name}: {{}}")),
+        Shown::Keys(keys) => {
+            line(out, format_args!("{indent}{name}:"));
+            keys.iter().for_each(|key| print_key(out, &deeper, key));
+        }
+        Shown::Named { set, examples } => {
+            line(out, format_args!("{indent}{name}:"));
+            set.iter().for_each(|entry| print_entry(out, &deeper, entry));
+            for example in examples {
+                print_example(out, &deeper, example);
+            }
+        }
+    }
+}
+
+fn print_entry(out: &mut String, indent: &str, entry: &Entry) {
+    line(out, format_args!("{indent}{}:", entry.name));
+    print_key(out, &format!("{indent}  "), &entry.kind);
+}
+
+/// An entry that is not set, every line of it a comment.
+fn print_example(out: &mut String, indent: &str, entry: &Entry) {
+    let mut text = String::new();
+    print_entry(&mut text, "", entry);
+    for text in text.lines() {
+        line(out, format_args!("{indent}# {text}"));
+    }
+}
+
+fn comment(out: &mut String, indent: &str, doc: &[&str]) {
+    for text in doc {
+        line(out, format_args!("{indent}#{text}"));
+    }
+}
+
+fn line(out: &mut String, text: std::fmt::Arguments<'_>) {
+    // Writing into a string cannot fail.
+    let _ = writeln!(out, "{text}");
+}

@@ -1,0 +1,190 @@
+//! Durations and sizes as people write them: `5s`, `64MiB`.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use super::section::{Setting, Shown};
+
+/// A duration: a number with `ms`, `s`, `m` or `h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Time(pub(crate) Duration);
+
+/// A size: a number of bytes, or one with `KiB`, `MiB` or `GiB`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Size(pub(crate) usize);
+
+const TIME_UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+const SIZE_UNITS: [(&str, usize); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
+
+impl Time {
+    /// A duration in whole seconds.
+    pub(crate) const fn secs(secs: u64) -> Self {
+        Self(Duration::from_secs(secs))
+    }
+}
+
+impl TryFrom<String> for Time {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let wrong =
+            || format!("{text:?} is no duration: write a number with its unit, like 500ms, 5s, 2m or 1h");
+        let (number, unit) = split(&text);
+        let number: f64 = number.parse().map_err(|_| wrong())?;
+        let (_, millis) = TIME_UNITS
+            .iter()
+            .find(|(name, _)| *name == unit)
+            .ok_or_else(wrong)?;
+        let duration = Duration::try_from_secs_f64(number * *millis as f64 / 1e3);
+        duration.map(Self).map_err(|_| wrong())
+    }
+}
+
+impl TryFrom<String> for Size {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        let wrong = || {
+            format!(
+                "{text:?} is no size: write whole bytes, or a number with its unit, like 512KiB, 64MiB or 1GiB"
+            )
+        };
+        let (number, unit) = split(&text);
+        let number: usize = number.parse().map_err(|_| wrong())?;
+        let unit = if unit.is_empty() { "B" } else { unit };
+        let (_, bytes) = SIZE_UNITS
+            .iter()
+            .find(|(name, _)| *name == unit)
+            .ok_or_else(wrong)?;
+        number.checked_mul(*bytes).map(Self).ok_or_else(wrong)
+    }
+}
+
+/// The number and the unit of a quantity.
+fn split(text: &str) -> (&str, &str) {
+    let end = text
+        .find(|character: char| !character.is_ascii_digit() && character != '.')
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    (number, unit.trim())
+}
+
+impl Setting for Time {
+    fn shown(&self) -> Shown {
+        let millis = self.0.as_millis() as u64;
+        let fits = |(_, unit): &&(&str, u64)| millis >= *unit && millis % *unit == 0;
+        let (name, unit) = TIME_UNITS.iter().find(fits).unwrap_or(&("s", 1_000));
+        Shown::Scalar(format!("{}{name}", millis / unit))
+    }
+}
+
+impl Setting for Size {
+    fn shown(&self) -> Shown {
+        let fits = |(_, unit): &&(&str, usize)| self.0 >= *unit && self.0 % *unit == 0;
+        let (name, unit) = SIZE_UNITS.iter().find(fits).unwrap_or(&("B", 1));
+        Shown::Scalar(format!("{}{name}", self.0 / unit))
+    }
+}
+
+impl Setting for bool {
+    fn shown(&self) -> Shown {
+        Shown::Scalar(self.to_string())
+    }
+}
+
+impl Setting for usize {
+    fn shown(&self) -> Shown {
+        Shown::Scalar(self.to_string())
+    }
+}
+
+impl Setting for std::net::SocketAddr {
+    fn shown(&self) -> Shown {
+        Shown::Scalar(self.to_string())
+    }
+}
+
+impl Setting for String {
+    fn shown(&self) -> Shown {
+        Shown::Scalar(quoted(self))
+    }
+}
+
+impl Setting for Vec<String> {
+    fn shown(&self) -> Shown {
+        Shown::List(self.iter().map(|text| quoted(text)).collect())
+    }
+}
+
+impl Setting for Vec<super::Placed<String>> {
+    fn shown(&self) -> Shown {
+        Shown::List(self.iter().map(|text| quoted(text)).collect())
+    }
+}
+
+impl<T: Setting> Setting for Option<T> {
+    fn shown(&self) -> Shown {
+        self.as_ref().map_or(Shown::Unset, Setting::shown)
+    }
+}
+
+/// Text as YAML: as it is where it cannot be mistaken for anything else.
+fn quoted(text: &str) -> String {
+    let is_plain = |character: char| character.is_ascii_alphanumeric() || "/._-".contains(character);
+    let begins_plain = text.starts_with(|first: char| first.is_ascii_alphabetic() || first == '/');
+    if begins_plain && text.chars().all(is_plain) && !["true", "false", "null", "yes", "no"].contains(&text) {
+        return text.to_owned();
+    }
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_read_as_they_are_printed() {
+        for text in ["500ms", "5s", "90s", "2m", "1h", "0s"] {
+            let time = Time::try_from(text.to_owned()).unwrap();
+            assert!(
+                matches!(time.shown(), Shown::Scalar(shown) if shown == text),
+                "{text}"
+            );
+        }
+        for text in ["64MiB", "1GiB", "3KiB", "1000B"] {
+            let size = Size::try_from(text.to_owned()).unwrap();
+            assert!(
+                matches!(size.shown(), Shown::Scalar(shown) if shown == text),
+                "{text}"
+            );
+        }
+        assert_eq!(
+            Time::try_from("1.5 s".to_owned()),
+            Ok(Time(Duration::from_millis(1500)))
+        );
+        assert_eq!(Size::try_from("1000".to_owned()), Ok(Size(1000)));
+    }
+
+    #[test]
+    fn a_quantity_without_sense_is_refused_with_an_example() {
+        for text in ["5", "s", "-1s", "5 parsecs", "1e99h", ""] {
+            assert!(
+                Time::try_from(text.to_owned())
+                    .unwrap_err()
+                    .contains("like 500ms"),
+                "{text}"
+            );
+        }
+        for text in ["1.5MiB", "MiB", "5MB", "99999999999GiB"] {
+            assert!(
+                Size::try_from(text.to_owned())
+                    .unwrap_err()
+                    .contains("like 512KiB"),
+                "{text}"
+            );
+        }
+    }
+}

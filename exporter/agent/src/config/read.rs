@@ -1,0 +1,45 @@
+//! Reads a configuration file, with the variables of the environment in place of their names.
+
+use std::{collections::HashMap, fs, path::Path};
+
+use serde_saphyr::{Options, PropertySyntax};
+
+use super::{Config, Fault, variables::unset_variable};
+
+/// The most that a configuration file may hold.
+const MAX_BYTES: u64 = 1 << 20;
+
+/// Reads the file at `path`.
+///
+/// # Errors
+/// What is wrong with it, and where.
+pub(crate) fn load(path: &Path, variables: &HashMap<String, String>) -> Result<Config, Fault> {
+    let file = path.display().to_string();
+    let cannot = |error: std::io::Error| Fault::of_file(&file, format!("cannot be read: {error}"));
+    if fs::metadata(path).map_err(cannot)?.len() > MAX_BYTES {
+        return Err(Fault::of_file(
+            &file,
+            "is larger than 1 MiB, which no configuration is: check the path",
+        ));
+    }
+    parse(&file, &fs::read_to_string(path).map_err(cannot)?, variables)
+}
+
+/// Reads `text`, which stands in `file`.
+///
+/// # Errors
+/// What is wrong with it, and where.
+pub(crate) fn parse(file: &str, text: &str, variables: &HashMap<String, String>) -> Result<Config, Fault> {
+    if let Some((spot, name)) = unset_variable(text, variables) {
+        return Err(Fault::at(
+            file,
+            spot,
+            format!(
+                "the variable {name} is not set: set it, or give a default as ${{{name}:-default}}; a dollar sign is written $$"
+            ),
+        ));
+    }
+    let mut options = Options::default().with_properties(variables.clone());
+    options.property_syntax = PropertySyntax::DockerCompose;
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| Fault::of_yaml(file, &error))
+}

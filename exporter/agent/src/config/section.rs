@@ -1,0 +1,108 @@
+//! `section!`: a part of the configuration as a type, with its defaults and, from its doc comments, its documentation.
+//!
+//! The one place where a key gets its name, its type, its default and its text.
+
+/// What a key is, for printing.
+pub(crate) struct Key {
+    /// The key.
+    pub(crate) name: &'static str,
+    /// Its doc comment, one line an entry.
+    pub(crate) doc: &'static [&'static str],
+    /// Its value.
+    pub(crate) value: Shown,
+}
+
+/// A value as it is printed.
+pub(crate) enum Shown {
+    /// A scalar, as YAML.
+    Scalar(String),
+    /// A list of scalars.
+    List(Vec<String>),
+    /// Keys of their own.
+    Keys(Vec<Key>),
+    /// Entries under names that the user chooses, and examples of what else there could be.
+    Named {
+        /// What is set.
+        set: Vec<Entry>,
+        /// What could be.
+        examples: Vec<Entry>,
+    },
+    /// Nothing: the key is shown as a comment.
+    Unset,
+}
+
+/// An entry under a name of the user's choice.
+pub(crate) struct Entry {
+    /// The name.
+    pub(crate) name: String,
+    /// The kind, with its documentation and its keys.
+    pub(crate) kind: Key,
+}
+
+/// Part of the configuration: a type with keys.
+pub(crate) trait Section {
+    /// The doc comment of the type.
+    const DOC: &'static [&'static str];
+
+    /// The keys in order, with their values.
+    fn keys(&self) -> Vec<Key>;
+}
+
+/// A value of a key.
+pub(crate) trait Setting {
+    /// How it is printed.
+    fn shown(&self) -> Shown;
+}
+
+impl<T: Section> Setting for T {
+    fn shown(&self) -> Shown {
+        Shown::Keys(self.keys())
+    }
+}
+
+/// Defines a section: a struct whose fields each have a doc comment and a default.
+macro_rules! section {
+    (
+        $(#[doc = $doc:literal])*
+        pub(crate) struct $name:ident {
+            $(
+                $(#[doc = $key_doc:literal])*
+                $key:ident: $type:ty = $default:expr,
+            )*
+        }
+    ) => {
+        $(#[doc = $doc])*
+        #[derive(Clone, Debug, PartialEq, serde::Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub(crate) struct $name {
+            $(
+                $(#[doc = $key_doc])*
+                pub(crate) $key: $type,
+            )*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($key: $default,)* }
+            }
+        }
+
+        impl $crate::config::section::Section for $name {
+            const DOC: &'static [&'static str] = &[$($doc,)*];
+
+            fn keys(&self) -> Vec<$crate::config::section::Key> {
+                #[allow(unused_imports, reason = "a section without keys uses neither")]
+                use $crate::config::section::{Key, Setting};
+                vec![$(
+                    Key {
+                        name: stringify!($key),
+                        doc: &[$($key_doc,)*],
+                        value: Setting::shown(&self.$key),
+                    },
+                )*]
+            }
+        }
+    };
+}
+
+pub(crate) use section;

@@ -1,0 +1,196 @@
+//! The kinds of sink that a configuration can name.
+
+use std::{collections::BTreeMap, net::SocketAddr};
+
+use pulsetrain_sinks::{PrometheusConfig, Translation};
+use serde::Deserialize;
+
+use super::{
+    Named, Placed,
+    named::Kinds,
+    quantity::Time,
+    section::{Key, Section, Setting, Shown, section},
+};
+
+/// A sink.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum SinkConfig {
+    /// A page for Prometheus.
+    Prometheus(Placed<PrometheusSection>),
+    /// An OTLP receiver.
+    Otlp(Placed<OtlpSection>),
+    /// A file.
+    File(Placed<FileSection>),
+    /// A line on the terminal.
+    Console(Placed<ConsoleSection>),
+}
+
+section! {
+    /// The last value of every series, on a page that Prometheus fetches.
+    pub(crate) struct PrometheusSection {
+        /// Where the page is served. Only this machine can reach a loopback address.
+        listen: Placed<SocketAddr> = Placed::nowhere(PrometheusConfig::default().listen),
+        /// Allows an address that other machines can reach: everybody who can connect then reads every metric.
+        allow_remote: bool = PrometheusConfig::default().allow_remote,
+        /// The path of the page.
+        path: String = PrometheusConfig::default().path,
+        /// The resource attributes that become labels of every series; all others are in target_info only.
+        resource_labels: Vec<String> = PrometheusConfig::default().resource_labels,
+        /// Whether every series carries the labels otel_scope_name, otel_scope_version and otel_scope_schema_url.
+        scope_labels: bool = PrometheusConfig::default().scope_labels,
+        /// The most series at one time; points of further series are refused and counted.
+        series_limit: usize = PrometheusConfig::default().series_limit,
+        /// How long a run may send nothing before its series end.
+        stale_after: Time = Time(PrometheusConfig::default().stale_after),
+        /// How names become Prometheus names: underscore_escaping_with_suffixes, underscore_escaping_without_suffixes,
+        /// no_utf8_escaping_with_suffixes or no_translation.
+        translation: TranslationName = TranslationName::UnderscoreEscapingWithSuffixes,
+    }
+}
+
+section! {
+    /// A receiver of OTLP: a Collector, Tempo, Mimir.
+    pub(crate) struct OtlpSection {
+        /// grpc://host:port, grpcs://host:port, http://host:port or https://host:port. What is not set here is read from the
+        /// OTEL_EXPORTER_OTLP_* variables.
+        endpoint: Placed<String> = Placed::nowhere(String::new()),
+        /// Headers of every request. Keep secrets in variables: Bearer ${TOKEN}.
+        headers: Headers = Headers::default(),
+        /// gzip or none.
+        compression: Option<Placed<String>> = None,
+        /// The longest that one request may take.
+        timeout: Option<Time> = None,
+    }
+}
+
+section! {
+    /// A file: .jsonl for JSON lines, .binpb for length-prefixed protobuf. An existing file is emptied first.
+    pub(crate) struct FileSection {
+        /// The file.
+        path: Placed<String> = Placed::nowhere(String::new()),
+    }
+}
+
+section! {
+    /// A line for every run, kept up to date on the terminal; quiet where there is none.
+    pub(crate) struct ConsoleSection {}
+}
+
+/// How names become Prometheus names, as the Collector spells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum TranslationName {
+    UnderscoreEscapingWithSuffixes,
+    UnderscoreEscapingWithoutSuffixes,
+    NoUtf8EscapingWithSuffixes,
+    NoTranslation,
+}
+
+/// Headers by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Headers(pub(crate) BTreeMap<String, String>);
+
+/// What the agent sends to where nothing is said.
+pub(super) fn default() -> Named<SinkConfig> {
+    let prometheus = SinkConfig::Prometheus(Placed::nowhere(PrometheusSection::default()));
+    [("prometheus".to_owned(), prometheus)].into_iter().collect()
+}
+
+impl PrometheusSection {
+    /// The settings as the sink takes them.
+    pub(crate) fn settings(&self) -> PrometheusConfig {
+        PrometheusConfig {
+            listen: *self.listen,
+            allow_remote: self.allow_remote,
+            path: self.path.clone(),
+            resource_labels: self.resource_labels.clone(),
+            scope_labels: self.scope_labels,
+            series_limit: self.series_limit,
+            stale_after: self.stale_after.0,
+            translation: self.translation.into(),
+        }
+    }
+}
+
+impl OtlpSection {
+    /// What the section sets, under the name of the variable that it goes before.
+    pub(crate) fn variable(&self, name: &str) -> Option<String> {
+        match name {
+            "OTEL_EXPORTER_OTLP_HEADERS" => self.headers.list(),
+            "OTEL_EXPORTER_OTLP_COMPRESSION" => self.compression.as_ref().map(|name| name.value.clone()),
+            "OTEL_EXPORTER_OTLP_TIMEOUT" => self.timeout.map(|time| time.0.as_millis().to_string()),
+            _ => None,
+        }
+    }
+}
+
+impl Headers {
+    /// The headers as one variable holds them; nothing where there are none.
+    fn list(&self) -> Option<String> {
+        let encoded = |(name, value): (&String, &String)| {
+            let value = percent_encoding::utf8_percent_encode(value, percent_encoding::NON_ALPHANUMERIC);
+            format!("{name}={value}")
+        };
+        (!self.0.is_empty()).then(|| self.0.iter().map(encoded).collect::<Vec<_>>().join(","))
+    }
+}
+
+impl From<TranslationName> for Translation {
+    fn from(name: TranslationName) -> Self {
+        match name {
+            TranslationName::UnderscoreEscapingWithSuffixes => Self::UnderscoreEscapingWithSuffixes,
+            TranslationName::UnderscoreEscapingWithoutSuffixes => Self::UnderscoreEscapingWithoutSuffixes,
+            TranslationName::NoUtf8EscapingWithSuffixes => Self::NoUtf8EscapingWithSuffixes,
+            TranslationName::NoTranslation => Self::NoTranslation,
+        }
+    }
+}
+
+impl Setting for TranslationName {
+    fn shown(&self) -> Shown {
+        let name = match self {
+            Self::UnderscoreEscapingWithSuffixes => "underscore_escaping_with_suffixes",
+            Self::UnderscoreEscapingWithoutSuffixes => "underscore_escaping_without_suffixes",
+            Self::NoUtf8EscapingWithSuffixes => "no_utf8_escaping_with_suffixes",
+            Self::NoTranslation => "no_translation",
+        };
+        Shown::Scalar(name.to_owned())
+    }
+}
+
+impl Setting for Headers {
+    fn shown(&self) -> Shown {
+        // Headers may hold secrets, which are not shown.
+        Shown::Keys(Vec::new())
+    }
+}
+
+impl Kinds for SinkConfig {
+    fn kind(&self) -> Key {
+        let (name, doc, value) = match self {
+            Self::Prometheus(prometheus) => ("prometheus", PrometheusSection::DOC, prometheus.shown()),
+            Self::Otlp(otlp) => ("otlp", OtlpSection::DOC, otlp.shown()),
+            Self::File(file) => ("file", FileSection::DOC, file.shown()),
+            Self::Console(console) => ("console", ConsoleSection::DOC, console.shown()),
+        };
+        Key { name, doc, value }
+    }
+
+    fn examples() -> Vec<(&'static str, Self)> {
+        let otlp = OtlpSection {
+            endpoint: Placed::nowhere("grpc://localhost:4317".to_owned()),
+            ..OtlpSection::default()
+        };
+        let file = FileSection {
+            path: Placed::nowhere("telemetry.jsonl".to_owned()),
+        };
+        vec![
+            ("prometheus", Self::Prometheus(Placed::default())),
+            ("collector", Self::Otlp(Placed::nowhere(otlp))),
+            ("archive", Self::File(Placed::nowhere(file))),
+            ("terminal", Self::Console(Placed::default())),
+        ]
+    }
+}

@@ -1,0 +1,139 @@
+//! What is wrong with a configuration, in the words that a user reads.
+
+use std::collections::HashMap;
+
+use super::*;
+
+/// The messages about a configuration that cannot be read.
+fn refused(text: &str) -> String {
+    parse("agent.yaml", text, &variables()).unwrap_err().to_string()
+}
+
+fn variables() -> HashMap<String, String> {
+    HashMap::from([
+        ("PORT".to_owned(), "9999".to_owned()),
+        ("ODD".to_owned(), "a: b # c".to_owned()),
+    ])
+}
+
+#[test]
+fn the_printed_default_is_read_as_the_default() {
+    let printed = print(&Config::example());
+    let config =
+        parse("printed", &printed, &HashMap::new()).unwrap_or_else(|fault| panic!("{fault}\n{printed}"));
+    assert_eq!(config, Config::example());
+    insta::assert_snapshot!(printed);
+}
+
+#[test]
+fn every_example_that_is_printed_as_a_comment_can_be_read() {
+    let printed = print(&Config::example());
+    let (before, rest) = printed.split_once("\nsinks:\n").unwrap();
+    let (sinks, after) = rest.split_once("\n\n").unwrap();
+    let sinks = sinks.replace("\n  # ", "\n  ");
+    let uncommented = format!("{before}\nsinks:\n{sinks}\n\n{after}");
+    let config = parse("printed", &uncommented, &HashMap::new())
+        .unwrap_or_else(|fault| panic!("{fault}\n{uncommented}"));
+    let names: Vec<_> = config.sinks.iter().map(|(name, _)| name.to_owned()).collect();
+    assert_eq!(names, ["archive", "collector", "prometheus", "terminal"]);
+}
+
+#[test]
+fn what_is_wrong_is_said_with_its_place_and_what_to_write() {
+    let cases = [
+        "limitz:\n  drain: 5s\n",
+        "limits:\n  queue_batch: 5\n",
+        "limits:\n  queue_batches: many\n",
+        "limits:\n  drain: 5\n",
+        "limits:\n  queue_bytes: 64MB\n",
+        "limits:\n  drain: 5s\n  drain: 6s\n",
+        "sources:\n  trainer:\n    log:\n      paths: [a]\n",
+        "sources:\n  trainer:\n    logs:\n      paths: a\n",
+        "sources:\n  trainer:\n    logs:\n      path: [a]\n",
+        "sinks:\n  page:\n    prometheus:\n      listen: localhost\n",
+        "sinks:\n  page:\n    prometheus:\n      listen: ${NOT_SET}\n",
+        "sinks:\n  page:\n    prometheus:\n      translation: none\n",
+        "sinks: [\n",
+        "sinks:\n\tpage: {}\n",
+    ];
+    let said: Vec<String> = cases
+        .iter()
+        .map(|text| format!("{text}{}\n", refused(text)))
+        .collect();
+    insta::assert_snapshot!(said.join("\n"));
+}
+
+#[test]
+fn variables_stand_for_values_and_never_for_structure() {
+    let text = "sinks:
+  page:
+    prometheus:
+      listen: 127.0.0.1:${PORT}
+      path: \"/${MISSING:-metrics}/$$x\"
+      resource_labels: [\"${ODD}\"]
+";
+    let config = parse("agent.yaml", text, &variables()).unwrap();
+    let Some(SinkConfig::Prometheus(page)) = config.sinks.0.get("page") else {
+        panic!("no page in {config:?}");
+    };
+    assert_eq!(page.listen.port(), 9999);
+    assert_eq!(page.path, "/metrics/$x");
+    assert_eq!(page.resource_labels, ["a: b # c"]);
+}
+
+#[test]
+fn a_value_that_moves_to_another_line_is_no_change() {
+    let text = "sources:\n  trainer:\n    logs:\n      paths: [a]\n";
+    let moved = format!("# a comment\n{text}");
+    let [config, moved] = [text, &moved].map(|text| parse("agent.yaml", text, &variables()).unwrap());
+    assert_eq!(config, moved);
+}
+
+#[test]
+fn the_check_names_everything_that_cannot_work() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let text = format!(
+        "sources:
+  trainer:
+    logs:
+      paths: [training.json]
+      format: surogat
+  nothing:
+    logs: {{}}
+sinks:
+  page:
+    prometheus:
+      listen: 127.0.0.1:{port}
+  open:
+    prometheus:
+      listen: 0.0.0.0:0
+  archive:
+    file:
+      path: out.csv
+  collector:
+    otlp:
+      endpoint: collector:4317
+health:
+  enabled: false
+"
+    );
+    let config = parse("agent.yaml", &text, &variables()).unwrap();
+    let faults: Vec<String> = check("agent.yaml", &config, None)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    insta::assert_snapshot!(faults.join("\n").replace(&port.to_string(), "PORT"));
+}
+
+#[test]
+fn a_port_of_the_running_agent_is_not_taken() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let text = format!(
+        "sources:\n  a:\n    logs:\n      paths: [a]\nhealth:\n  listen: {}\nsinks:\n  page:\n    prometheus:\n      listen: 127.0.0.1:0\n",
+        taken.local_addr().unwrap()
+    );
+    let config = parse("agent.yaml", &text, &variables()).unwrap();
+    assert_eq!(check("agent.yaml", &config, None).len(), 1);
+    assert_eq!(check("agent.yaml", &config, Some(&config)), []);
+}

@@ -1,0 +1,194 @@
+//! `pulsetrain run`: a trainer as it would run without us, and its telemetry besides.
+//!
+//! `trainer` starts it, on a terminal where we are on one; `copy` passes on what it prints; `stream` reads it aside;
+//! `signals` passes signals on; `identity` says whose run it is. Whatever becomes of our side, the trainer runs on.
+
+mod copy;
+mod identity;
+mod lines;
+mod outcome;
+mod signals;
+mod stream;
+mod terminal;
+mod trainer;
+
+use std::{
+    ffi::OsString,
+    io::{self, Write},
+    process::ExitCode,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::Ordering,
+        mpsc::{Receiver, RecvTimeoutError},
+    },
+    time::Duration,
+};
+
+use pulsetrain_pipeline::{Door, Pipeline, PipelineBuilder, Sink, Source, Stop, StopRaiser, run_sources};
+use pulsetrain_sources::logs::{ImportReport, RunOptions};
+use tokio::{runtime::Runtime, task::JoinHandle};
+
+use self::{copy::Chunk, identity::Identity, outcome::Outcome, stream::StreamSource, trainer::Trainer};
+use crate::{
+    cli::RunArguments,
+    config::{self, Config},
+    failure::Failure,
+    import::resource,
+    topology::{self, BuiltSink},
+};
+
+/// What a shell says of a program that is not there, and of one that cannot be started.
+const NOT_FOUND: u8 = 127;
+const NOT_STARTED: u8 = 126;
+
+/// Runs the command.
+pub(crate) fn run(arguments: RunArguments) -> Result<ExitCode, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
+    let ended = run_on(&runtime, &arguments);
+    // Nothing of ours that hangs holds up the end.
+    runtime.shutdown_background();
+    ended
+}
+
+fn run_on(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Failure> {
+    let options = options(arguments)?;
+    let identity = Identity::new(arguments.run_id.clone(), variable, identity::new_id);
+    let (pipeline, door) = runtime.block_on(start_pipeline(arguments))?;
+    let signals =
+        signals::keep().map_err(|error| Failure::failed(format!("cannot receive signals: {error}")))?;
+    let variables = [(identity::RUN_ID, identity.id.clone())];
+    let mut trainer = match Trainer::start(&arguments.command, &variables) {
+        Ok(trainer) => trainer,
+        Err(error) => return Ok(not_started(&arguments.command, &error)),
+    };
+    let receiver = signals::Receiver::watch(signals, trainer.pid(), trainer.terminal());
+    let copies = copy::copy(trainer.take_streams());
+    let reading = Reading::start(runtime, arguments, copies.chunks, identity, options, door);
+
+    let status = trainer
+        .wait(|| receiver.forget_trainer())
+        .map_err(|error| Failure::failed(format!("cannot wait for the trainer: {error}")))?;
+    // What the trainer's own children still print is passed on for a while, not for ever.
+    let _: Result<(), RecvTimeoutError> = copies.ended.recv_timeout(arguments.drain);
+    drop(trainer);
+    let code = trainer::exit_code(status);
+    receiver.end_at_once_with(code);
+    let (inputs, sinks) = runtime.block_on(async {
+        let inputs = reading.end(arguments.drain).await;
+        (inputs, pipeline.drain(arguments.drain).await)
+    });
+    Outcome::new(inputs, sinks, copies.unparsed.load(Ordering::Relaxed)).tell(arguments.summary);
+    Ok(ExitCode::from(code))
+}
+
+/// The pipeline to where `--to` or the configuration says.
+async fn start_pipeline(arguments: &RunArguments) -> Result<(Pipeline, Door), Failure> {
+    let config = match &arguments.config {
+        Some(path) => config::load(path, &std::env::vars().collect()).map_err(Failure::usage)?,
+        None => Config::default(),
+    };
+    let mut sinks = if arguments.config.is_some() && arguments.to.is_empty() {
+        configured_sinks(&config).await
+    } else {
+        topology::sinks(&arguments.to, &[])?
+    };
+    if arguments.step_line {
+        sinks.push(topology::step_line());
+    }
+    let builder = Pipeline::builder().config(config.limits.pipeline());
+    Ok(sinks.into_iter().fold(builder, PipelineBuilder::sink).start())
+}
+
+/// The sinks of the configuration. One that cannot be made is said and left out: the trainer is more important, and where
+/// several ranks share a machine only one of them has the port.
+async fn configured_sinks(config: &Config) -> Vec<Box<dyn Sink>> {
+    let mut sinks = Vec::new();
+    for (name, sink) in config.sinks.iter() {
+        match topology::build_sink(sink, Stop::never()).await {
+            Ok(BuiltSink { sink, server }) => {
+                sinks.push(sink);
+                server.map(tokio::spawn);
+            }
+            Err(error) => tell(&format!("goes on without the sink {name}: {error}")),
+        }
+    }
+    sinks
+}
+
+fn options(arguments: &RunArguments) -> Result<RunOptions, Failure> {
+    let (service, resource) = resource::from_env(variable)?;
+    Ok(RunOptions {
+        format: arguments.format.0,
+        run_name: arguments.run_name.clone(),
+        service,
+        resource,
+        ..RunOptions::default()
+    })
+}
+
+/// The reading of what the trainer prints and writes.
+struct Reading {
+    stop: StopRaiser,
+    sources: JoinHandle<()>,
+    reports: Arc<Mutex<Vec<ImportReport>>>,
+}
+
+impl Reading {
+    fn start(
+        runtime: &Runtime,
+        arguments: &RunArguments,
+        chunks: Receiver<Chunk>,
+        identity: Identity,
+        options: RunOptions,
+        door: Door,
+    ) -> Self {
+        let (stop, reports) = (StopRaiser::new(), Arc::<Mutex<Vec<ImportReport>>>::default());
+        let kept = Arc::clone(&reports);
+        let on_end = move |report| kept.lock().unwrap_or_else(PoisonError::into_inner).push(report);
+        let program = arguments.command[0].to_string_lossy();
+        let source = StreamSource::new(&program, chunks, identity, options, on_end);
+        let (sources, stopped): (Vec<Box<dyn Source>>, _) = (vec![Box::new(source)], stop.stop());
+        let sources = runtime.spawn(async move {
+            run_sources(sources, &door, &stopped).await;
+        });
+        Self {
+            stop,
+            sources,
+            reports,
+        }
+    }
+
+    /// Lets the sources read what is there; a file system that hangs does not hold us up.
+    async fn end(self, within: Duration) -> Vec<ImportReport> {
+        self.stop.raise();
+        let _ = tokio::time::timeout(within, self.sources).await;
+        std::mem::take(&mut *self.reports.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Says why the trainer could not be started, with the exit code that a shell has for it.
+fn not_started(command: &[OsString], error: &io::Error) -> ExitCode {
+    let program = command
+        .first()
+        .map(|program| program.to_string_lossy())
+        .unwrap_or_default();
+    tell(&format!("cannot start {program}: {error}"));
+    ExitCode::from(if error.kind() == io::ErrorKind::NotFound {
+        NOT_FOUND
+    } else {
+        NOT_STARTED
+    })
+}
+
+/// Nobody is left to tell when even this cannot be written.
+fn tell(message: &str) {
+    let _ = writeln!(io::stderr(), "pulsetrain: {message}");
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}

@@ -1,0 +1,92 @@
+//! Whose run it is: an id that all ranks agree on, the rank, and how often the run was restarted, from the environment.
+
+/// The variable by which the id of a run reaches every process of it.
+pub(super) const RUN_ID: &str = "PULSETRAIN_RUN_ID";
+
+/// Where the launchers of the field put an id that is the same on every node.
+const JOB_IDS: [&str; 4] = ["TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "LSB_JOBID", "PBS_JOBID"];
+/// Where they put the rank of a process.
+const RANKS: [&str; 4] = ["RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"];
+/// Where they put the number of restarts.
+const RESTARTS: [&str; 2] = ["TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT"];
+
+/// What the environment says of the run that is about to start.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Identity {
+    /// The run's id.
+    pub(super) id: String,
+    /// The rank of the process; that of the first where nothing says so.
+    pub(super) rank: i64,
+    /// How often the run was restarted.
+    pub(super) attempt: i64,
+}
+
+impl Identity {
+    /// The identity by what was asked for, then by our variable, then by the launcher's, else a new one.
+    pub(super) fn new(
+        asked: Option<String>,
+        variable: impl Fn(&str) -> Option<String>,
+        new: impl FnOnce() -> String,
+    ) -> Self {
+        let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
+        let number = |names: &[&str]| names.iter().find_map(|name| set(name)?.trim().parse().ok());
+        // torchrun says "none" where it was given no id.
+        let job = || {
+            JOB_IDS
+                .iter()
+                .find_map(|name| set(name).filter(|id| id != "none"))
+        };
+        Self {
+            id: asked.or_else(|| set(RUN_ID)).or_else(job).unwrap_or_else(new),
+            rank: number(&RANKS).unwrap_or_default(),
+            attempt: number(&RESTARTS).unwrap_or_default(),
+        }
+    }
+}
+
+/// An id that no other run has.
+pub(super) fn new_id() -> String {
+    format!("{:016x}", fastrand::u64(..))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(asked: Option<&str>, variables: &[(&str, &str)]) -> Identity {
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| (*value).to_owned())
+        };
+        Identity::new(asked.map(str::to_owned), variable, || "new".to_owned())
+    }
+
+    #[test]
+    fn ranks_of_one_job_agree() {
+        let [first, second] =
+            ["0", "1"].map(|rank| identity(None, &[("SLURM_JOB_ID", "77"), ("SLURM_PROCID", rank)]));
+        assert_eq!((first.id.as_str(), first.rank), ("77", 0));
+        assert_eq!((second.id.as_str(), second.rank), ("77", 1));
+    }
+
+    #[test]
+    fn what_was_asked_for_goes_before_what_is_set() {
+        let set = [("PULSETRAIN_RUN_ID", "ours"), ("TORCHELASTIC_RUN_ID", "theirs")];
+        assert_eq!(identity(Some("asked"), &set).id, "asked");
+        assert_eq!(identity(None, &set).id, "ours");
+        assert_eq!(identity(None, &set[1..]).id, "theirs");
+        assert_eq!(
+            identity(
+                None,
+                &[("TORCHELASTIC_RUN_ID", "none"), ("PULSETRAIN_RUN_ID", " ")]
+            )
+            .id,
+            "new"
+        );
+    }
+
+    #[test]
+    fn a_restart_is_another_attempt_of_the_same_run() {
+        assert_eq!(identity(None, &[("TORCHELASTIC_RESTART_COUNT", "3")]).attempt, 3);
+    }
+}

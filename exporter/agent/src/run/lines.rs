@@ -1,0 +1,104 @@
+//! Puts whole lines of several streams into one text, so that no line of one is torn by another.
+
+use super::copy::Chunk;
+
+/// A longer line than this is no line of a log, and is left out.
+const MAX_LINE_BYTES: usize = 1 << 20;
+
+/// The beginnings of lines, one a stream.
+#[derive(Debug, Default)]
+pub(super) struct Lines {
+    torn: Vec<Torn>,
+    /// How many bytes were left out.
+    pub(super) left_out: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Torn {
+    bytes: Vec<u8>,
+    /// Whether the line has lost a part: it is left out up to its end.
+    is_broken: bool,
+}
+
+impl Lines {
+    /// Appends to `text` the lines that the chunk completes.
+    pub(super) fn push(&mut self, chunk: &Chunk, text: &mut Vec<u8>) {
+        if self.torn.len() <= chunk.stream {
+            self.torn.resize_with(chunk.stream + 1, Torn::default);
+        }
+        let torn = &mut self.torn[chunk.stream];
+        if chunk.missed > 0 {
+            self.left_out += std::mem::take(&mut torn.bytes).len() as u64;
+            torn.is_broken = true;
+        }
+        let mut bytes = chunk.bytes.as_slice();
+        if torn.is_broken {
+            let end = memchr::memchr(b'\n', bytes).map_or(bytes.len(), |end| end + 1);
+            torn.is_broken = !bytes[..end].ends_with(b"\n");
+            self.left_out += end as u64;
+            bytes = &bytes[end..];
+        }
+        let whole = memchr::memrchr(b'\n', bytes).map_or(0, |end| end + 1);
+        if whole > 0 {
+            text.append(&mut torn.bytes);
+            text.extend_from_slice(&bytes[..whole]);
+        }
+        torn.bytes.extend_from_slice(&bytes[whole..]);
+        if torn.bytes.len() > MAX_LINE_BYTES {
+            self.left_out += std::mem::take(&mut torn.bytes).len() as u64;
+            torn.is_broken = true;
+        }
+    }
+
+    /// Appends what is left when the streams have ended.
+    pub(super) fn finish(&mut self, text: &mut Vec<u8>) {
+        for torn in self.torn.iter_mut().filter(|torn| !torn.bytes.is_empty()) {
+            text.append(&mut torn.bytes);
+            text.push(b'\n');
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(chunks: &[(usize, &str, u64)]) -> (String, u64) {
+        let (mut lines, mut text) = (Lines::default(), Vec::new());
+        for (stream, bytes, missed) in chunks {
+            let chunk = Chunk {
+                stream: *stream,
+                bytes: bytes.as_bytes().to_vec(),
+                missed: *missed,
+            };
+            lines.push(&chunk, &mut text);
+        }
+        lines.finish(&mut text);
+        (String::from_utf8(text).unwrap(), lines.left_out)
+    }
+
+    #[test]
+    fn lines_of_two_streams_do_not_tear_one_another() {
+        let chunks = [
+            (0, "a", 0),
+            (1, "x\ny", 0),
+            (0, "b\nc", 0),
+            (1, "z\n", 0),
+            (0, "d", 0),
+        ];
+        assert_eq!(text(&chunks), ("x\nab\nyz\ncd\n".to_owned(), 0));
+    }
+
+    #[test]
+    fn a_line_that_lost_a_part_is_left_out_to_its_end() {
+        let chunks = [(0, "one\ntw", 0), (0, "xx", 5), (0, "yy\nthree\n", 0)];
+        assert_eq!(text(&chunks), ("one\nthree\n".to_owned(), 7));
+    }
+
+    #[test]
+    fn a_line_without_end_is_left_out() {
+        let long = "x".repeat(MAX_LINE_BYTES + 1);
+        let chunks = [(0, long.as_str(), 0), (0, "rest\nnext\n", 0)];
+        assert_eq!(text(&chunks), ("next\n".to_owned(), long.len() as u64 + 5));
+    }
+}

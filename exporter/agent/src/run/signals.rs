@@ -1,0 +1,92 @@
+//! Signals pass through: what we are told, the trainer is told.
+
+use std::{
+    io,
+    os::fd::OwnedFd,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicI32, Ordering},
+    },
+    thread,
+};
+
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use signal_hook::{
+    consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH},
+    iterator::{SignalsInfo, exfiltrator::WithOrigin},
+    low_level::siginfo::Origin,
+};
+
+use super::terminal::copy_size;
+
+const PASSED: [i32; 8] = [
+    SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH,
+];
+
+/// Who gets the signals.
+#[derive(Clone, Default)]
+pub(super) struct Receiver {
+    trainer: Arc<Mutex<Option<Pid>>>,
+    /// The exit code once the trainer has ended; -1 before.
+    ended: Arc<AtomicI32>,
+}
+
+impl Receiver {
+    /// Passes signals on to the trainer from now on; those that came before are passed on now.
+    pub(super) fn watch(signals: SignalsInfo<WithOrigin>, trainer: Pid, terminal: Option<OwnedFd>) -> Self {
+        let receiver = Self {
+            trainer: Arc::new(Mutex::new(Some(trainer))),
+            ended: Arc::new(AtomicI32::new(-1)),
+        };
+        let passing = receiver.clone();
+        thread::spawn(move || passing.pass(signals, terminal.as_ref()));
+        receiver
+    }
+
+    /// The trainer is about to be forgotten: its process id may soon be another's.
+    pub(super) fn forget_trainer(&self) {
+        *self.trainer.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+
+    /// The trainer has ended: from now on, whoever wants us to end does not have to wait for the drain.
+    pub(super) fn end_at_once_with(&self, code: u8) {
+        self.ended.store(i32::from(code), Ordering::Relaxed);
+    }
+
+    fn pass(&self, mut signals: SignalsInfo<WithOrigin>, terminal: Option<&OwnedFd>) {
+        for origin in &mut signals {
+            let ended = self.ended.load(Ordering::Relaxed);
+            if ended >= 0 && [SIGINT, SIGTERM, SIGHUP, SIGQUIT].contains(&origin.signal) {
+                std::process::exit(ended);
+            }
+            match (origin.signal, terminal) {
+                // A window that is gone has no size.
+                (SIGWINCH, Some(terminal)) => {
+                    drop(copy_size(terminal, io::stdout()).or_else(|_| copy_size(terminal, io::stderr())))
+                }
+                (SIGWINCH, None) => {}
+                _ => self.pass_one(&origin, terminal.is_some()),
+            }
+        }
+    }
+
+    fn pass_one(&self, origin: &Origin, has_own_terminal: bool) {
+        let trainer = self.trainer.lock().unwrap_or_else(PoisonError::into_inner);
+        let (Some(pid), Some(signal)) = (*trainer, Signal::from_named_raw(origin.signal)) else {
+            return;
+        };
+        let is_from_terminal = origin.process.is_none();
+        // A trainer that has ended in between needs no signal.
+        let _ = match (is_from_terminal, has_own_terminal) {
+            // The terminal has told everyone on it, the trainer too.
+            (true, false) => Ok(()),
+            (true, true) => kill_process_group(pid, signal),
+            (false, _) => kill_process(pid, signal),
+        };
+    }
+}
+
+/// Begins to keep signals; those that come before there is a trainer wait for it.
+pub(super) fn keep() -> io::Result<SignalsInfo<WithOrigin>> {
+    SignalsInfo::new(PASSED)
+}

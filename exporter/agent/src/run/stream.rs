@@ -1,0 +1,181 @@
+//! The source that reads what the trainer prints: lines aside from the copy, through the parser of their format, to the door.
+
+use std::{
+    sync::mpsc::{Receiver, RecvTimeoutError},
+    time::Duration,
+};
+
+use pulsetrain_otlp::write::Encoded;
+use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop, clock};
+use pulsetrain_sources::{
+    Recorder, Run,
+    logs::{ImportReport, LogFormat, LogReader, ReadLimits, ReadTime, RunOptions, recognise},
+};
+
+use super::{copy::Chunk, identity::Identity, lines::Lines};
+
+/// How often what was recorded leaves.
+const FLUSH: Duration = Duration::from_millis(100);
+
+/// How much output is kept to recognise its format by.
+const HEAD_BYTES: usize = 256 << 10;
+
+/// Reads what a trainer prints.
+pub(super) struct StreamSource {
+    name: String,
+    chunks: Receiver<Chunk>,
+    identity: Identity,
+    options: RunOptions,
+    on_end: Box<dyn FnOnce(ImportReport) + Send>,
+}
+
+impl StreamSource {
+    /// A source of `chunks`; `on_end` is told what came of it.
+    pub(super) fn new(
+        program: &str,
+        chunks: Receiver<Chunk>,
+        identity: Identity,
+        options: RunOptions,
+        on_end: impl FnOnce(ImportReport) + Send + 'static,
+    ) -> Self {
+        Self {
+            name: format!("output of {program}"),
+            chunks,
+            identity,
+            options,
+            on_end: Box::new(on_end),
+        }
+    }
+
+    fn read(self, door: &Door, stop: &Stop) {
+        let mut text = Text::new(self.chunks, stop.clone());
+        let mut report = ImportReport {
+            input: self.name,
+            ..ImportReport::default()
+        };
+        if let Some((format, sign, head)) = recognised(self.options.format, &mut text) {
+            report.format = Some((format.name, sign));
+            report.run = run(format, &head, self.identity, &self.options);
+            (report.counts, report.skipped) = {
+                let mut recorder = Recorder::new(report.run.clone(), |encoded| offer(door, encoded));
+                parse(format, head, &mut text, &mut recorder);
+                recorder.finish()
+            };
+        }
+        (self.on_end)(report);
+    }
+}
+
+impl Source for StreamSource {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn run(self: Box<Self>, door: Door, stop: Stop) -> BoxFuture<'static, Result<(), String>> {
+        Box::pin(async move {
+            tokio::task::spawn_blocking(move || self.read(&door, &stop))
+                .await
+                .map_err(|panic| format!("reading failed: {panic}"))
+        })
+    }
+}
+
+/// A trainer never waits: what finds no room is dropped and counted by the pipeline.
+fn offer(door: &Door, encoded: Encoded) {
+    // The pipeline closes only after this source has ended.
+    let _ = door.offer(Batch::new(encoded.signal, encoded.items, encoded.bytes));
+}
+
+/// Reads until a format is recognised, or was named and there is something to read; nothing where the output ends first.
+fn recognised(
+    named: Option<&'static LogFormat>,
+    text: &mut Text,
+) -> Option<(&'static LogFormat, &'static str, Vec<u8>)> {
+    let mut head = Vec::new();
+    loop {
+        let is_open = text.read(&mut head);
+        if let Some(format) = named.filter(|_| !head.is_empty()) {
+            return Some((format, "named by --format", head));
+        }
+        if let Ok((format, sign)) = recognise("", &head) {
+            return Some((format, sign, head));
+        }
+        if !is_open {
+            return None;
+        }
+        if head.len() > HEAD_BYTES {
+            head.drain(..head.len() - HEAD_BYTES / 2);
+        }
+    }
+}
+
+fn run(format: &'static LogFormat, head: &[u8], identity: Identity, options: &RunOptions) -> Run {
+    let said = (format.identify)(head);
+    Run {
+        id: identity.id,
+        name: options.run_name.clone().or(said.run_name).unwrap_or_default(),
+        framework: said.framework.unwrap_or(format.framework).to_owned(),
+        service: options.service.clone().unwrap_or_default(),
+        rank: identity.rank,
+        attempt: identity.attempt,
+        start_unix_nanos: options
+            .start_unix_nanos
+            .or(said.start_unix_nanos)
+            .unwrap_or_default(),
+        extra: options.resource.clone(),
+    }
+}
+
+fn parse(format: &'static LogFormat, head: Vec<u8>, text: &mut Text, recorder: &mut Recorder<'_>) {
+    let mut reader = LogReader::new(format, ReadLimits::default());
+    let mut flushed = clock::now();
+    let mut bytes = head;
+    loop {
+        reader.set_time(ReadTime {
+            unix_nanos: clock::unix_now().as_nanos() as u64,
+            is_live: true,
+        });
+        reader.push(&bytes, recorder);
+        bytes.clear();
+        if flushed.elapsed() >= FLUSH {
+            recorder.flush();
+            flushed = clock::now();
+        }
+        if !text.read(&mut bytes) {
+            break;
+        }
+    }
+    reader.push(&bytes, recorder);
+    reader.finish(recorder);
+}
+
+/// The lines of all streams as one text.
+struct Text {
+    chunks: Receiver<Chunk>,
+    lines: Lines,
+    stop: Stop,
+}
+
+impl Text {
+    fn new(chunks: Receiver<Chunk>, stop: Stop) -> Self {
+        Self {
+            chunks,
+            lines: Lines::default(),
+            stop,
+        }
+    }
+
+    /// Appends the next lines to `text`, waiting a moment for them; false when there will be no more.
+    fn read(&mut self, text: &mut Vec<u8>) -> bool {
+        match self.chunks.recv_timeout(FLUSH) {
+            Ok(chunk) => {
+                self.lines.push(&chunk, text);
+                return true;
+            }
+            Err(RecvTimeoutError::Timeout) if !self.stop.is_raised() => return true,
+            Err(_) => {}
+        }
+        self.lines.finish(text);
+        false
+    }
+}

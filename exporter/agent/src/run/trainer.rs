@@ -1,0 +1,167 @@
+//! The trainer as a child process: on a terminal of its own where we are on one, behind pipes where we are not.
+
+use std::{
+    ffi::OsString,
+    fs::File,
+    io::{self, IsTerminal},
+    os::{
+        fd::{AsFd, OwnedFd},
+        unix::process::ExitStatusExt,
+    },
+    process::{Child, ExitStatus, Stdio},
+};
+
+use rustix::{
+    io::Errno,
+    process::{Pid, WaitId, WaitIdOptions, waitid},
+};
+
+use super::terminal::{self, RawTerminal};
+
+/// A running trainer.
+pub(super) struct Trainer {
+    child: Child,
+    /// What it prints, and where that goes.
+    streams: Vec<Stream>,
+    /// Our side of its terminal.
+    terminal: Option<OwnedFd>,
+    /// Our own terminal, while its keys are the trainer's.
+    _keys: Option<RawTerminal>,
+}
+
+/// Something that the trainer prints.
+pub(super) struct Stream {
+    /// Where it is read.
+    pub(super) from: File,
+    /// Where it goes.
+    pub(super) to: File,
+}
+
+impl Trainer {
+    /// Starts `command` with these variables added to its environment.
+    pub(super) fn start(command: &[OsString], variables: &[(&str, String)]) -> io::Result<Self> {
+        let (program, arguments) = command.split_first().ok_or(io::ErrorKind::InvalidInput)?;
+        let variables = variables.iter().map(|(name, value)| (name, value));
+        if io::stdout().is_terminal() || io::stderr().is_terminal() {
+            let command = pty_process::blocking::Command::new(program)
+                .args(arguments)
+                .envs(variables);
+            Self::on_terminal(command)
+        } else {
+            let mut command = std::process::Command::new(program);
+            command.args(arguments).envs(variables);
+            Self::behind_pipes(command)
+        }
+    }
+
+    fn behind_pipes(mut command: std::process::Command) -> io::Result<Self> {
+        let (out, out_end) = io::pipe()?;
+        let (err, err_end) = io::pipe()?;
+        let child = command.stdout(out_end).stderr(err_end).spawn()?;
+        // The command holds our copies of the trainer's ends: the streams end only when they are closed.
+        drop(command);
+        Ok(Self {
+            child,
+            streams: vec![stdout(out.into())?, stderr(err.into())?],
+            terminal: None,
+            _keys: None,
+        })
+    }
+
+    fn on_terminal(mut command: pty_process::blocking::Command) -> io::Result<Self> {
+        let (pty, pts) = pty_process::blocking::open().map_err(io_error)?;
+        let keys = RawTerminal::take()?;
+        terminal::prepare(&pts, keys.as_ref())?;
+        let both = io::stdout().is_terminal() && io::stderr().is_terminal();
+        let size = if io::stdout().is_terminal() {
+            terminal::copy_size(&pty, io::stdout())
+        } else {
+            terminal::copy_size(&pty, io::stderr())
+        };
+        size?;
+        if keys.is_none() {
+            command = command.stdin(Stdio::inherit());
+        }
+        let mut streams = Vec::new();
+        let pty = OwnedFd::from(pty);
+        if !io::stdout().is_terminal() {
+            let (out, end) = io::pipe()?;
+            command = command.stdout(end);
+            streams.push(stdout(out.into())?);
+            streams.push(stderr(pty.try_clone()?)?);
+        } else if !both {
+            let (err, end) = io::pipe()?;
+            command = command.stderr(end);
+            streams.push(stderr(err.into())?);
+            streams.push(stdout(pty.try_clone()?)?);
+        } else {
+            streams.push(stdout(pty.try_clone()?)?);
+        }
+        let child = command.spawn(pts).map_err(io_error)?;
+        if keys.is_some() {
+            super::copy::pass_keys(pty.try_clone()?)?;
+        }
+        Ok(Self {
+            child,
+            streams,
+            terminal: Some(pty),
+            _keys: keys,
+        })
+    }
+
+    /// Our side of its terminal, where it has one.
+    pub(super) fn terminal(&self) -> Option<OwnedFd> {
+        self.terminal.as_ref()?.try_clone().ok()
+    }
+
+    /// What it prints, to be copied.
+    pub(super) fn take_streams(&mut self) -> Vec<Stream> {
+        std::mem::take(&mut self.streams)
+    }
+
+    /// The process.
+    pub(super) fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    /// Waits until the trainer has ended, and calls `ended` while its process id still is its own.
+    pub(super) fn wait(&mut self, ended: impl FnOnce()) -> io::Result<ExitStatus> {
+        while let Err(Errno::INTR) = waitid(
+            WaitId::Pid(self.pid()),
+            WaitIdOptions::EXITED | WaitIdOptions::NOWAIT,
+        ) {}
+        ended();
+        self.child.wait()
+    }
+}
+
+/// The exit code by which a shell tells how a program ended.
+pub(super) fn exit_code(status: ExitStatus) -> u8 {
+    let code = status
+        .code()
+        .or_else(|| status.signal().map(|signal| 128 + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+}
+
+fn stdout(from: OwnedFd) -> io::Result<Stream> {
+    stream(from, io::stdout())
+}
+
+fn stderr(from: OwnedFd) -> io::Result<Stream> {
+    stream(from, io::stderr())
+}
+
+fn stream(from: OwnedFd, to: impl AsFd) -> io::Result<Stream> {
+    Ok(Stream {
+        from: from.into(),
+        to: to.as_fd().try_clone_to_owned()?.into(),
+    })
+}
+
+fn io_error(error: pty_process::Error) -> io::Error {
+    match error {
+        pty_process::Error::Io(error) => error,
+        pty_process::Error::Rustix(error) => error.into(),
+        other => io::Error::other(other),
+    }
+}

@@ -1,0 +1,79 @@
+//! Sinks that come and go while batches pass.
+
+use std::time::Duration;
+
+use pulsetrain_pipeline::{DropReason, Pipeline};
+
+use crate::fake_sink::{Answer, FakeSink, batch};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_gets_what_comes_while_it_is_there() {
+    let (stays, stays_saw) = FakeSink::scripted("stays", [Answer::Take.at_once()]);
+    let (goes, goes_saw) = FakeSink::scripted("goes", [Answer::Take.at_once()]);
+    let (comes, comes_saw) = FakeSink::scripted("comes", [Answer::Take.at_once()]);
+    let (mut pipeline, door) = Pipeline::builder().sink(stays).sink(goes).start();
+    door.offer(batch(1, 1, 8)).expect("the pipeline is open");
+    let removed = pipeline
+        .remove_sink("goes", MINUTE)
+        .expect("the sink is there")
+        .await;
+    door.offer(batch(2, 1, 8)).expect("the pipeline is open");
+    pipeline.add_sink(comes);
+    door.offer(batch(3, 1, 8)).expect("the pipeline is open");
+    let names: Vec<_> = pipeline
+        .ledger()
+        .snapshot()
+        .into_iter()
+        .map(|counts| counts.name)
+        .collect();
+    assert_eq!(names, ["stays", "comes"]);
+    let reports = pipeline.drain(MINUTE).await;
+
+    assert_eq!(stays_saw.received_ids(), [1, 2, 3]);
+    assert_eq!(goes_saw.received_ids(), [1]);
+    assert_eq!(comes_saw.received_ids(), [3]);
+    assert_eq!((removed.counts.delivered, removed.finished), (1, Ok(())));
+    assert_eq!(goes_saw.books().finished, 1);
+    assert_eq!(
+        reports
+            .iter()
+            .map(|report| report.counts.delivered)
+            .collect::<Vec<_>>(),
+        [3, 1]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_goes_has_its_time_for_what_is_queued_and_holds_nobody_up() {
+    let slow = Answer::Take.after(MINUTE);
+    let (goes, goes_saw) = FakeSink::again_and_again("goes", [slow]);
+    let (stays, stays_saw) = FakeSink::scripted("stays", [Answer::Take.at_once()]);
+    let (mut pipeline, door) = Pipeline::builder().sink(goes).sink(stays).start();
+    for id in 1..=3 {
+        door.offer(batch(id, 1, 8)).expect("the pipeline is open");
+    }
+    let removed = pipeline
+        .remove_sink("goes", MINUTE + MINUTE / 2)
+        .expect("the sink is there");
+    door.offer(batch(4, 1, 8)).expect("the pipeline is open");
+    let counts = removed.await.counts;
+    assert_eq!(goes_saw.received_ids(), [1]);
+    assert_eq!(
+        (
+            counts.delivered,
+            counts.dropped_for(DropReason::DrainDeadline),
+            counts.queued
+        ),
+        (1, 2, 0)
+    );
+    pipeline.drain(MINUTE).await;
+    assert_eq!(stays_saw.received_ids(), [1, 2, 3, 4]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_is_not_there_cannot_be_removed() {
+    let (mut pipeline, _door) = Pipeline::builder().start();
+    assert!(pipeline.remove_sink("nobody", MINUTE).is_none());
+}

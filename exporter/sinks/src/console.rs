@@ -1,0 +1,72 @@
+//! The step line: what a run is at, on the terminal, in the manner of Surogate's console.
+//!
+//! `columns` is the one table of what the line shows; `steps` takes the points of a batch apart into steps; `run` remembers
+//! what a run has said and draws its line; `screen` writes the lines, and nothing where there is no terminal.
+
+mod columns;
+mod run;
+mod screen;
+mod steps;
+
+use std::collections::BTreeMap;
+
+use pulsetrain_otlp::{Signal, view};
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
+
+pub use self::screen::ConsoleStyle;
+use self::{run::RunLine, screen::Screen, steps::steps};
+
+/// The most runs that have a line; further ones are not shown.
+const MAX_RUNS: usize = 64;
+
+/// Shows one line a run.
+pub struct ConsoleSink {
+    runs: BTreeMap<String, RunLine>,
+    screen: Screen,
+}
+
+impl ConsoleSink {
+    /// Shows lines on the standard error, where that is a terminal.
+    pub fn stderr(style: ConsoleStyle) -> Self {
+        Self {
+            runs: BTreeMap::new(),
+            screen: Screen::stderr(style),
+        }
+    }
+
+    fn show(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let data = view::Message::decode(bytes).map_err(|error| format!("cannot be shown: {error}"))?;
+        for step in steps(&data) {
+            if self.runs.len() >= MAX_RUNS && !self.runs.contains_key(&step.run) {
+                continue;
+            }
+            let run = self
+                .runs
+                .entry(step.run.clone())
+                .or_insert_with(|| RunLine::of(&step));
+            if let Some(line) = run.advance(&step) {
+                self.screen.draw(&step.run, &line);
+            }
+        }
+        self.screen.flush();
+        Ok(())
+    }
+}
+
+impl Sink for ConsoleSink {
+    fn name(&self) -> &'static str {
+        "console"
+    }
+
+    fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
+        let shown = if batch.signal() == Signal::Metrics && self.screen.is_seen() {
+            self.show(batch.bytes())
+        } else {
+            Ok(())
+        };
+        Box::pin(std::future::ready(match shown {
+            Ok(()) => Delivery::Delivered,
+            Err(message) => Delivery::Refused { message },
+        }))
+    }
+}
