@@ -7,6 +7,7 @@ mod console;
 mod error;
 mod file;
 mod otlp;
+mod perfetto;
 mod prometheus;
 
 pub use console::{ConsoleSink, ConsoleStyle};

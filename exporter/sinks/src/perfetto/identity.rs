@@ -1,0 +1,168 @@
+//! What a span says beyond what a viewer shows, as one map `otel`: enough to make the same span of it again.
+//!
+//! The reading side is `sources/perfetto/spans.rs`. Fields with their default are left out, as on the wire.
+
+use pulsetrain_otlp::{
+    WireError,
+    view::{InstrumentationScope, Message, Resource, Span, SpanEvent, SpanLink},
+};
+use pulsetrain_perfetto::Annotations;
+
+use super::{config::AttributePolicy, scopes::ScopeEntry, values};
+
+/// The key of the map.
+pub(super) const KEY: &str = "otel";
+
+/// The status of a span that failed (`Status.StatusCode`).
+const ERROR: i32 = 2;
+
+/// Adds all of a span but its name, its times as drawn, its events and its attributes.
+pub(super) fn add_span(
+    number: u32,
+    scope: u32,
+    span: &Span<'_>,
+    drawn: (u64, u64),
+    out: &mut Annotations<'_>,
+) -> Result<(), WireError> {
+    let mut outcome = Ok(());
+    out.map(KEY, |map| {
+        map.add("span", number);
+        map.add("scope", scope);
+        id(map, "trace_id", span.trace_id);
+        id(map, "span_id", span.span_id);
+        id(map, "parent_span_id", span.parent_span_id);
+        text(map, "trace_state", span.trace_state.as_bytes());
+        uint(map, "flags", span.flags);
+        int(map, "kind", span.kind);
+        uint(map, "dropped_attributes_count", span.dropped_attributes_count);
+        uint(map, "dropped_events_count", span.dropped_events_count);
+        uint(map, "dropped_links_count", span.dropped_links_count);
+        if let Some(status) = span.status {
+            map.add("status_code", status.code);
+            text(map, "status_message", status.message.as_bytes());
+        }
+        if (span.start_time_unix_nano, span.end_time_unix_nano) != drawn {
+            map.add("start_time_unix_nano", span.start_time_unix_nano);
+            map.add("end_time_unix_nano", span.end_time_unix_nano);
+        }
+        if !span.links.is_empty() {
+            map.list("links", |list| {
+                for link in span.links {
+                    outcome = link.and_then(|link| {
+                        let mut added = Ok(());
+                        list.map(|map| added = add_link(&link, map));
+                        added
+                    });
+                    if outcome.is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+    });
+    outcome
+}
+
+fn add_link(link: &SpanLink<'_>, map: &mut Annotations<'_>) -> Result<(), WireError> {
+    id(map, "trace_id", link.trace_id);
+    id(map, "span_id", link.span_id);
+    text(map, "trace_state", link.trace_state.as_bytes());
+    uint(map, "flags", link.flags);
+    uint(map, "dropped_attributes_count", link.dropped_attributes_count);
+    let mut outcome = Ok(());
+    map.map("attributes", |map| {
+        outcome = values::attributes(link.attributes, &AttributePolicy::Full, map);
+    });
+    outcome
+}
+
+/// Adds what belongs to a span that failed, for a viewer.
+pub(super) fn add_failure(span: &Span<'_>, out: &mut Annotations<'_>) {
+    if let Some(status) = span.status.filter(|status| status.code == ERROR) {
+        out.map(KEY, |map| {
+            map.add("status", "error");
+            text(map, "status_message", status.message.as_bytes());
+        });
+    }
+}
+
+/// Adds which span an event is of, and its place there.
+pub(super) fn add_event(span: u32, place: u32, event: &SpanEvent<'_>, drawn: u64, out: &mut Annotations<'_>) {
+    out.map(KEY, |map| {
+        map.add("event_of", span);
+        map.add("place", place);
+        uint(map, "dropped_attributes_count", event.dropped_attributes_count);
+        if event.time_unix_nano != drawn {
+            map.add("time_unix_nano", event.time_unix_nano);
+        }
+    });
+}
+
+/// Adds a resource but its attributes, and the scopes whose spans are drawn in its process.
+pub(super) fn add_resource<'a>(
+    resource: &Resource<'_>,
+    scopes: impl Iterator<Item = (u32, &'a ScopeEntry)>,
+    out: &mut Annotations<'_>,
+) -> Result<(), WireError> {
+    let mut outcome = Ok(());
+    out.map(KEY, |map| {
+        map.add("resource", true);
+        uint(map, "dropped_attributes_count", resource.dropped_attributes_count);
+        map.list("scopes", |list| {
+            for (number, scope) in scopes {
+                list.map(|map| {
+                    if let Err(error) = add_scope(number, scope, map) {
+                        outcome = Err(error);
+                    }
+                });
+            }
+        });
+    });
+    outcome
+}
+
+fn add_scope(number: u32, entry: &ScopeEntry, map: &mut Annotations<'_>) -> Result<(), WireError> {
+    let scope = InstrumentationScope::decode(&entry.bytes)?;
+    map.add("scope", number);
+    text(map, "name", scope.name.as_bytes());
+    text(map, "version", scope.version.as_bytes());
+    text(map, "schema_url", &entry.schema_url);
+    text(map, "resource_schema_url", &entry.resource_schema_url);
+    uint(map, "dropped_attributes_count", scope.dropped_attributes_count);
+    let mut outcome = Ok(());
+    map.map("attributes", |map| {
+        outcome = values::attributes(scope.attributes, &AttributePolicy::Full, map);
+    });
+    outcome
+}
+
+/// An id in hexadecimal, unless there is none.
+pub(super) fn id(map: &mut Annotations<'_>, key: &str, id: &[u8]) {
+    if !id.is_empty() {
+        let mut hex = String::with_capacity(2 * id.len());
+        for byte in id {
+            hex.extend(
+                [byte >> 4, byte & 15].map(|digit| char::from_digit(u32::from(digit), 16).unwrap_or('0')),
+            );
+        }
+        map.add(key, hex.as_str());
+    }
+}
+
+fn text(map: &mut Annotations<'_>, key: &str, text: &[u8]) {
+    if !text.is_empty() {
+        map.add(key, text);
+    }
+}
+
+fn uint(map: &mut Annotations<'_>, key: &str, value: u32) {
+    if value != 0 {
+        map.add(key, value);
+    }
+}
+
+fn int(map: &mut Annotations<'_>, key: &str, value: i32) {
+    if value != 0 {
+        map.add(key, value);
+    }
+}

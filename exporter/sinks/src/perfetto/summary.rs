@@ -1,0 +1,82 @@
+//! What was mapped, what was mended, and what was left out.
+
+/// What became of the telemetry that was mapped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PerfettoSummary {
+    /// Processes drawn.
+    pub processes: u64,
+    /// Rows of slices drawn.
+    pub lanes: u64,
+    /// Spans drawn.
+    pub spans: u64,
+    /// Span events drawn.
+    pub events: u64,
+    /// Arrows drawn: links, and parents that a span does not stand under.
+    pub flows: u64,
+    /// Points drawn.
+    pub points: u64,
+    /// Log records drawn.
+    pub logs: u64,
+    /// Counters, one a series and statistic.
+    pub counters: u64,
+    /// Items that were not asked for: window, steps, ranks.
+    pub filtered: u64,
+    /// Spans that were there already, byte for byte, and are drawn once.
+    pub duplicates: u64,
+    /// Different spans with the same ids; all are drawn, the first is the parent of their children.
+    pub same_ids: u64,
+    /// Spans whose parent is not in the input, drawn as roots.
+    pub missing_parents: u64,
+    /// Circles of parents, each cut at its earliest span.
+    pub cycles: u64,
+    /// Spans that end before they start, drawn without a duration.
+    pub end_before_start: u64,
+    /// Spans without an end, drawn up to the end of the trace.
+    pub unfinished: u64,
+    /// Items without a time, drawn at the start of the trace.
+    pub without_time: u64,
+    /// Links to spans that are not in the input, written as attributes only.
+    pub links_outside: u64,
+    /// Spans deeper than a viewer nests, drawn on a row of their own.
+    pub too_deep: u64,
+    /// Points without a value, which only say that a series has ended.
+    pub without_value: u64,
+}
+
+impl PerfettoSummary {
+    /// Everything with its name, for summaries.
+    pub fn named(&self) -> [(&'static str, u64); 19] {
+        [
+            ("processes", self.processes),
+            ("lanes", self.lanes),
+            ("spans", self.spans),
+            ("events", self.events),
+            ("flows", self.flows),
+            ("points", self.points),
+            ("logs", self.logs),
+            ("counters", self.counters),
+            ("filtered", self.filtered),
+            ("duplicates", self.duplicates),
+            ("same_ids", self.same_ids),
+            ("missing_parents", self.missing_parents),
+            ("cycles", self.cycles),
+            ("end_before_start", self.end_before_start),
+            ("unfinished", self.unfinished),
+            ("without_time", self.without_time),
+            ("links_outside", self.links_outside),
+            ("too_deep", self.too_deep),
+            ("without_value", self.without_value),
+        ]
+    }
+
+    /// Whether anything in the input was not as it should be.
+    pub fn is_mended(&self) -> bool {
+        let mended = [
+            self.same_ids,
+            self.cycles,
+            self.end_before_start,
+            self.without_time,
+        ];
+        mended.iter().any(|count| *count > 0)
+    }
+}

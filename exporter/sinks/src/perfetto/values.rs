@@ -1,0 +1,103 @@
+//! OTLP's values as Perfetto's annotations.
+//!
+//! What Perfetto has no type for is a map with one entry that says what it is: bytes, and everything that is empty. The
+//! reading side is `sources/perfetto/values.rs`.
+
+use pulsetrain_otlp::{
+    WireError,
+    view::{AnyValue, KeyValue, Repeated},
+};
+use pulsetrain_perfetto::{AnnotationList, Annotations};
+
+use super::config::AttributePolicy;
+
+/// The entry of a map that stands for bytes, in base64.
+const BYTES: &str = "otel.bytes";
+/// The entry of a map that stands for something empty: `null`, `list` or `map`.
+const EMPTY: &str = "otel.empty";
+
+/// Adds the attributes that are asked for.
+pub(super) fn attributes(
+    attributes: Repeated<'_, KeyValue<'_>>,
+    policy: &AttributePolicy,
+    out: &mut Annotations<'_>,
+) -> Result<(), WireError> {
+    for attribute in attributes {
+        let attribute = attribute?;
+        if policy.shows(attribute.key.as_bytes()) {
+            add(attribute.key.as_bytes(), attribute.value.unwrap_or_default(), out)?;
+        }
+    }
+    Ok(())
+}
+
+/// Adds one value.
+#[inline]
+pub(super) fn add(key: &[u8], value: AnyValue<'_>, out: &mut Annotations<'_>) -> Result<(), WireError> {
+    match value {
+        AnyValue::String(text) => out.add(key, text.as_bytes()),
+        AnyValue::Bool(value) => out.add(key, value),
+        AnyValue::Int(value) => out.add(key, value),
+        AnyValue::Double(value) => out.add(key, value),
+        other => return add_nested(key, other, out),
+    }
+    Ok(())
+}
+
+fn add_nested(key: &[u8], value: AnyValue<'_>, out: &mut Annotations<'_>) -> Result<(), WireError> {
+    let mut outcome = Ok(());
+    match value {
+        AnyValue::Array(values) if !values.is_empty() => {
+            out.list(key, |list| outcome = push_all(values, list));
+        }
+        AnyValue::Map(entries) if !entries.is_empty() => {
+            out.map(key, |map| {
+                outcome = attributes(entries, &AttributePolicy::Full, map);
+            });
+        }
+        other => out.map(key, |map| marker(other, map)),
+    }
+    outcome
+}
+
+fn push_all(values: Repeated<'_, AnyValue<'_>>, list: &mut AnnotationList<'_>) -> Result<(), WireError> {
+    values.iter().try_for_each(|value| push(value?, list))
+}
+
+fn push(value: AnyValue<'_>, list: &mut AnnotationList<'_>) -> Result<(), WireError> {
+    let mut outcome = Ok(());
+    match value {
+        AnyValue::String(text) => list.push(text.as_bytes()),
+        AnyValue::Bool(value) => list.push(value),
+        AnyValue::Int(value) => list.push(value),
+        AnyValue::Double(value) => list.push(value),
+        AnyValue::Array(values) if !values.is_empty() => list.list(|list| outcome = push_all(values, list)),
+        AnyValue::Map(entries) if !entries.is_empty() => {
+            list.map(|map| outcome = attributes(entries, &AttributePolicy::Full, map));
+        }
+        other => list.map(|map| marker(other, map)),
+    }
+    outcome
+}
+
+/// What stands for a value that Perfetto has no type for.
+fn marker(value: AnyValue<'_>, map: &mut Annotations<'_>) {
+    use base64::{Engine, engine::general_purpose::STANDARD};
+    match value {
+        AnyValue::Bytes(bytes) => map.add(BYTES, STANDARD.encode(bytes).as_str()),
+        AnyValue::Array(_) => map.add(EMPTY, "list"),
+        AnyValue::Map(_) => map.add(EMPTY, "map"),
+        _ => map.add(EMPTY, "null"),
+    }
+}
+
+/// A value as short text: for names of groups and series.
+pub(super) fn short_text(value: AnyValue<'_>) -> String {
+    match value {
+        AnyValue::String(text) => text.to_str_lossy().into_owned(),
+        AnyValue::Bool(value) => value.to_string(),
+        AnyValue::Int(value) => value.to_string(),
+        AnyValue::Double(value) => value.to_string(),
+        _ => "...".to_owned(),
+    }
+}
