@@ -1,15 +1,19 @@
 //! Where telemetry comes from.
 //!
 //! A source reads what a training job says of itself and writes OTLP once, at the door. [`logs`] holds one file a log
-//! format; [`Recorder`] is what all of them record into; [`Run`] says whose telemetry it is.
+//! format, and reads event files too; [`Recorder`] is what all of them record into; [`Run`] says whose telemetry it is.
 
 pub mod logs;
 
+mod conversion;
 mod error;
 mod ids;
 mod recorder;
 mod run;
 mod skipped;
+mod tags;
+mod tensorboard;
+mod wandb;
 
 pub use error::SourceError;
 pub use ids::{eval_span, lifecycle_trace, step_span, step_trace};

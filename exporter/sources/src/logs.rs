@@ -117,6 +117,8 @@ pub static FORMATS: &[LogFormat] = &[
     maxtext::FORMAT,
     maxtext::metrics_file::FORMAT,
     kempnerforge::FORMAT,
+    crate::tensorboard::FORMAT,
+    crate::wandb::FORMAT,
 ];
 
 /// The format of a name.

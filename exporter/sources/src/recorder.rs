@@ -4,6 +4,7 @@
 //! points that leave are cumulative. A full batch goes to whoever listens at once, so memory is bounded.
 
 mod custom;
+mod distribution;
 mod resume;
 mod series;
 mod state;

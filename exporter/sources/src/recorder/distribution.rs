@@ -1,0 +1,33 @@
+//! Distributions that a source has made itself: each point is for itself, with bounds of its own.
+
+use pulsetrain_otlp::write::{HistogramParts, PointParts, Value};
+use pulsetrain_semconv as semconv;
+
+use super::Recorder;
+use crate::SkipReason;
+
+impl Recorder<'_> {
+    /// Keeps a distribution under a name that the registry does not know, as `train.custom_distribution`. It is of what
+    /// was observed after `start_unix_nanos`.
+    pub fn record_custom_distribution(
+        &mut self,
+        start_unix_nanos: u64,
+        time_unix_nanos: u64,
+        name: &str,
+        parts: HistogramParts<'_>,
+        bounds: &[f64],
+    ) {
+        if !self.custom.admit(name) {
+            return self.skipped.count(SkipReason::TooManyCustomNames);
+        }
+        let attributes = [(&semconv::attribute::TRAIN_CUSTOM_NAME, Value::Text(name))];
+        let point = PointParts {
+            start_unix_nanos,
+            time_unix_nanos,
+            attributes: &attributes,
+        };
+        let metric = &semconv::metric::TRAIN_CUSTOM_DISTRIBUTION;
+        self.metrics.distribution(metric, point, parts, bounds);
+        self.counts.points += 1;
+    }
+}

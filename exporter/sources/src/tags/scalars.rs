@@ -1,0 +1,249 @@
+//! Takes in the numbers of a file, whatever kind of file it is, and records what they mean.
+
+use std::collections::HashMap;
+
+use pulsetrain_otlp::write::{Attribute, Value};
+use pulsetrain_semconv::{Instrument, Metric, Number, attribute, event, metric};
+
+use super::{
+    distribution::Distribution,
+    meaning::Meaning,
+    pattern,
+    row::{Becomes, TagRow},
+    system::{self, System, TextRow, system_of},
+};
+use crate::{Place, Recorder, SkipReason};
+
+/// When and at which step something was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct At {
+    /// In nanoseconds since 1970.
+    pub(crate) time_unix_nanos: u64,
+    /// The step that the writer gave, if it is of a step.
+    pub(crate) step: Option<i64>,
+    /// Where in the file it stands.
+    pub(crate) place: Place,
+}
+
+/// The rule for numbers that say the step again.
+const STEP_AGAIN: &str = "step_again";
+
+/// What is known of the tags of one file.
+#[derive(Debug, Default)]
+pub(crate) struct Scalars {
+    /// What the tags mean that are the writer's own and no trainer's.
+    own: &'static [TagRow],
+    system: Option<&'static System>,
+    /// Every tag that has come, in the order of coming.
+    tags: Vec<Tag>,
+    places: HashMap<String, usize>,
+    /// Writers repeat their tags in the same order, so the next one is likely to stand here.
+    expected: usize,
+    highest_step: Option<i64>,
+}
+
+#[derive(Debug)]
+struct Tag {
+    name: String,
+    /// Nothing where no row knows the tag.
+    meaning: Option<Meaning>,
+    /// Whether it was said that no row knows the tag.
+    is_told: bool,
+    /// What a total came to when it was last seen.
+    last_total: f64,
+    /// When a distribution was last seen.
+    last_time_unix_nanos: u64,
+}
+
+impl Scalars {
+    /// Takes in numbers whose tags a writer has given itself.
+    pub(crate) fn of_writer(own: &'static [TagRow]) -> Self {
+        Self {
+            own,
+            ..Self::default()
+        }
+    }
+
+    /// Sees whether a tag gives the system away; once it is known, its own table counts. A writer that gives several
+    /// numbers at once in no order shows all their tags first.
+    pub(crate) fn show(&mut self, tag: &str) {
+        if self.system.is_none() && !self.places.contains_key(tag) {
+            self.system = system_of(tag);
+            if self.system.is_some() {
+                // What was not known may be now; what was means the same in every table.
+                (self.tags, self.places, self.expected) = (Vec::new(), HashMap::new(), 0);
+            }
+        }
+    }
+
+    /// Whether the number under a tag is the step.
+    pub(crate) fn is_step(&self, tag: &str) -> bool {
+        let meaning = self.meaning(tag);
+        meaning.is_some_and(|meaning| meaning.row.becomes == Becomes::Step)
+    }
+
+    /// Forgets the steps that a restart takes back.
+    pub(crate) fn restart_from(&mut self, step: i64) {
+        self.highest_step = step.checked_sub(1);
+    }
+
+    /// Records a number under a tag.
+    pub(crate) fn record(&mut self, tag: &str, at: At, value: f64, recorder: &mut Recorder<'_>) {
+        let place = self.place(tag);
+        let Tag {
+            name,
+            meaning,
+            last_total,
+            is_told,
+            ..
+        } = &mut self.tags[place];
+        let Some(meaning) = meaning else {
+            if !std::mem::replace(is_told, true) {
+                tell_unknown(name, at.place, recorder);
+            }
+            recorder.record_custom(at.time_unix_nanos, name, value);
+            return self.say_step(at, recorder);
+        };
+        let converted = meaning.row.conversion.apply(value);
+        let (metric, value) = match meaning.row.becomes {
+            Becomes::Nothing(rule) => return recorder.skip_value(SkipReason::LeftOut(rule)),
+            Becomes::Step if at.step.is_some_and(|step| value == step as f64) => {
+                recorder.skip_value(SkipReason::LeftOut(STEP_AGAIN));
+                return self.say_step(at, recorder);
+            }
+            Becomes::Value(metric) if fits(metric, converted) => (metric, converted),
+            // A total that falls has begun again.
+            Becomes::Total(metric) if fits(metric, converted) => {
+                let before = std::mem::replace(last_total, converted);
+                (
+                    metric,
+                    if converted < before {
+                        converted
+                    } else {
+                        converted - before
+                    },
+                )
+            }
+            _ => {
+                recorder.record_custom(at.time_unix_nanos, name, value);
+                return self.say_step(at, recorder);
+            }
+        };
+        meaning.with_attributes(|attributes| recorder.record(metric, at.time_unix_nanos, value, attributes));
+        self.say_step(at, recorder);
+    }
+
+    /// Records a text under a tag.
+    pub(crate) fn record_text(&mut self, tag: &str, at: At, text: &str, recorder: &mut Recorder<'_>) {
+        let meaning = self.meaning(tag);
+        if let Some(Becomes::State(metric, attribute)) = meaning.map(|meaning| meaning.row.becomes) {
+            return recorder.record_state(metric, attribute, at.time_unix_nanos, text, &[]);
+        }
+        let rows = self.system.map_or(&[][..], |system| system.texts);
+        for row in rows {
+            match row {
+                TextRow::Configuration(form) if pattern::matches(form, tag) => {
+                    return recorder.record_event(
+                        &event::RUN_CONFIG,
+                        at.time_unix_nanos,
+                        Some(Value::Text(text)),
+                        &[],
+                    );
+                }
+                TextRow::Option(form) => {
+                    if let Some(&[name]) = pattern::parts(form, tag).as_deref() {
+                        return record_option(name, Value::Text(text), at.time_unix_nanos, recorder);
+                    }
+                }
+                TextRow::Configuration(_) => {}
+            }
+        }
+        let mut attributes: Vec<Attribute<'_>> = vec![(&attribute::TRAIN_RECORD_KIND, Value::Text(tag))];
+        attributes.extend(at.step.map(|step| (&attribute::TRAIN_STEP, Value::Int(step))));
+        let body = Some(Value::Text(text));
+        recorder.record_event(&event::TRAIN_CUSTOM_RECORD, at.time_unix_nanos, body, &attributes);
+    }
+
+    /// Records a distribution under a tag, of what came after the one before; says whether it is one.
+    pub(crate) fn record_distribution(
+        &mut self,
+        tag: &str,
+        at: At,
+        distribution: &Distribution,
+        recorder: &mut Recorder<'_>,
+    ) -> bool {
+        let Some(parts) = distribution.parts() else {
+            return false;
+        };
+        let place = self.place(tag);
+        let time = at.time_unix_nanos;
+        let since = std::mem::replace(&mut self.tags[place].last_time_unix_nanos, time).min(time);
+        recorder.record_custom_distribution(since, time, tag, parts, &distribution.bounds);
+        true
+    }
+
+    /// Records the step once, when its first number comes. Several writers of one file may count apart, so a step that is
+    /// behind another one is not news.
+    fn say_step(&mut self, at: At, recorder: &mut Recorder<'_>) {
+        let Some(step) = at.step else { return };
+        if self.highest_step.is_none_or(|highest| step > highest) {
+            self.highest_step = Some(step);
+            recorder.record(&metric::TRAIN_GLOBAL_STEP, at.time_unix_nanos, step as f64, &[]);
+        }
+    }
+
+    fn meaning(&self, tag: &str) -> Option<Meaning> {
+        Meaning::find(self.own.iter().chain(system::rows(self.system)), tag)
+    }
+
+    #[inline]
+    fn place(&mut self, tag: &str) -> usize {
+        let place = match self.tags.get(self.expected) {
+            Some(next) if next.name == tag => self.expected,
+            _ => self.look_up(tag),
+        };
+        self.expected = if place + 1 < self.tags.len() { place + 1 } else { 0 };
+        place
+    }
+
+    fn look_up(&mut self, tag: &str) -> usize {
+        if let Some(place) = self.places.get(tag) {
+            return *place;
+        }
+        self.show(tag);
+        let meaning = self.meaning(tag);
+        self.tags.push(Tag {
+            name: tag.to_owned(),
+            meaning,
+            is_told: false,
+            last_total: 0.0,
+            last_time_unix_nanos: 0,
+        });
+        let place = self.tags.len() - 1;
+        self.places.insert(tag.to_owned(), place);
+        place
+    }
+}
+
+/// Records an option of the configuration.
+pub(crate) fn record_option(name: &str, value: Value<'_>, time_unix_nanos: u64, recorder: &mut Recorder<'_>) {
+    let attributes = [
+        (&attribute::RUN_OPTION_NAME, Value::Text(name)),
+        (&attribute::RUN_OPTION_VALUE, value),
+    ];
+    recorder.record_event(&event::RUN_OPTION, time_unix_nanos, None, &attributes);
+}
+
+fn tell_unknown(tag: &str, place: Place, recorder: &mut Recorder<'_>) {
+    recorder.skip(SkipReason::UnknownName, place, || {
+        format!("{tag} is a tag that the registry has no name for; its values are kept as train.custom")
+    });
+}
+
+/// Whether the metric can take the value; what it cannot is kept under its own name.
+fn fits(metric: &Metric, value: f64) -> bool {
+    match metric.instrument {
+        Instrument::Counter | Instrument::Histogram => value.is_finite() && value >= 0.0,
+        Instrument::Gauge | Instrument::UpDownCounter => value.is_finite() || metric.number == Number::Double,
+    }
+}

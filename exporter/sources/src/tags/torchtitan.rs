@@ -1,0 +1,48 @@
+//! torchtitan (`torchtitan/components/metrics.py`): units stand in the tags.
+
+use pulsetrain_semconv::metric;
+
+use super::{
+    row::{TagRow, tag, total},
+    system::{System, seen},
+};
+
+pub(super) const SYSTEM: System = System {
+    name: "torchtitan",
+    signs: &["loss_metrics/{}", "time_metrics/{}", "throughput(tps)", "mfu(%)"],
+    rows: ROWS,
+    texts: &[],
+    seen_in_events: seen!(
+        "an event file",
+        "torchtitan",
+        "loss_metrics/global_avg_loss, throughput(tps) ..."
+    ),
+    seen_in_wandb: seen!(
+        "a wandb file",
+        "torchtitan",
+        "loss_metrics/global_avg_loss, throughput(tps) ..."
+    ),
+};
+
+const GIB: f64 = (1u64 << 30) as f64;
+
+static ROWS: &[TagRow] = &[
+    tag("loss_metrics/global_avg_loss", &metric::TRAIN_LOSS),
+    tag("loss_metrics/global_max_loss", &metric::TRAIN_MAX_LOSS),
+    tag("grad_norm", &metric::TRAIN_GRAD_NORM),
+    tag("throughput(tps)", &metric::TRAIN_THROUGHPUT_TOKENS_PER_DEVICE),
+    tag("tflops", &metric::TRAIN_THROUGHPUT_FLOPS_PER_DEVICE).times(1e12),
+    tag("mfu(%)", &metric::TRAIN_MFU).divided_by(100.0),
+    total("n_tokens_seen", &metric::TRAIN_TOKENS),
+    tag("time_metrics/end_to_end(s)", &metric::TRAIN_STEP_DURATION),
+    tag("time_metrics/data_loading(s)", &metric::PERF_DATA_TIME),
+    tag("memory/max_active(GiB)", &metric::MEMORY_FRAMEWORK_ALLOCATED).times(GIB),
+    tag("memory/max_active(%)", &metric::MEMORY_FRAMEWORK_UTILIZATION).divided_by(100.0),
+    tag("memory/max_reserved(GiB)", &metric::MEMORY_FRAMEWORK_RESERVED).times(GIB),
+    total(
+        "memory/num_alloc_retries",
+        &metric::MEMORY_FRAMEWORK_ALLOC_RETRIES,
+    ),
+    total("memory/num_ooms", &metric::MEMORY_FRAMEWORK_OOMS),
+    tag("validation_metrics/loss", &metric::EVAL_LOSS),
+];

@@ -1,0 +1,162 @@
+//! What becomes of an event and of the values in it.
+
+use std::borrow::Cow;
+
+use pulsetrain_otlp::{wire::WireError, write::Value};
+
+use super::{
+    At, EventFileParser,
+    event::{Content, Event},
+    histogram, hparams,
+    summary::{self, Data, TaggedValue},
+    tensor,
+};
+use crate::{
+    Place, Recorder, SkipReason,
+    tags::{Distribution, record_option},
+};
+
+/// The most numbers of a tensor that are read: the rows of a histogram with thousands of buckets.
+const MOST_NUMBERS: usize = 1 << 16;
+
+/// Plugins whose tensors are pictures, sounds, or descriptions of how to show others.
+const MEDIA_PLUGINS: [&[u8]; 8] = [
+    b"images",
+    b"audio",
+    b"mesh",
+    b"pr_curves",
+    b"graph_run_metadata",
+    b"graph_keras_model",
+    b"custom_scalars",
+    b"projector",
+];
+
+/// The rule for pictures and sounds.
+const MEDIA: SkipReason = SkipReason::LeftOut("media");
+/// The rule for what describes hyperparameters but is none.
+const HPARAMS_FORM: SkipReason = SkipReason::LeftOut("hparams_form");
+
+/// Why a value is not taken over.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ValueError {
+    #[error(transparent)]
+    Wire(#[from] WireError),
+    #[error("the bounds of the histogram {tag:?} do not grow, or are not as many as its counts")]
+    Histogram { tag: String },
+    #[error("the tensor {tag:?} of the plugin {plugin:?} holds no single number, text or histogram")]
+    Tensor { tag: String, plugin: String },
+}
+
+impl EventFileParser {
+    /// Records everything that an event says, and gives back the first of what cannot be read.
+    #[inline]
+    pub(super) fn event(
+        &mut self,
+        event: Event<'_>,
+        place: Place,
+        recorder: &mut Recorder<'_>,
+    ) -> Result<(), ValueError> {
+        self.time_unix_nanos = event.time_unix_nanos().unwrap_or(self.time_unix_nanos);
+        let at = At {
+            time_unix_nanos: self.time_unix_nanos,
+            step: Some(event.step),
+            place,
+        };
+        let mut outcome = Ok(());
+        match event.content {
+            Content::Summary(summary) => {
+                for value in summary::values(summary) {
+                    let read = value
+                        .map_err(ValueError::from)
+                        .and_then(|value| self.value(value, at, recorder));
+                    outcome = outcome.and(read);
+                }
+            }
+            Content::NoTelemetry(rule) => recorder.skip_value(SkipReason::LeftOut(rule)),
+            Content::SessionStart => self.scalars.restart_from(event.step),
+            Content::Version | Content::Nothing => {}
+        }
+        outcome
+    }
+
+    #[inline]
+    fn value(
+        &mut self,
+        value: TaggedValue<'_>,
+        at: At,
+        recorder: &mut Recorder<'_>,
+    ) -> Result<(), ValueError> {
+        let tag = text(value.tag);
+        match value.data {
+            Data::Scalar(number) => self.scalars.record(&tag, at, number.into(), recorder),
+            Data::Histogram(bytes) => self.histogram(&tag, at, &histogram::parse(bytes)?, recorder)?,
+            Data::Tensor(bytes) if value.plugin != b"hparams" => {
+                self.tensor(&tag, at, bytes, value.plugin, recorder)?;
+            }
+            Data::Media => recorder.skip_value(MEDIA),
+            Data::Tensor(_) | Data::Nothing => hyperparameters(value, at, recorder)?,
+        }
+        Ok(())
+    }
+
+    /// A tensor is a number, a histogram, a text or media, as its plugin says; without one, what it looks like.
+    fn tensor(
+        &mut self,
+        tag: &str,
+        at: At,
+        bytes: &[u8],
+        plugin: &[u8],
+        recorder: &mut Recorder<'_>,
+    ) -> Result<(), ValueError> {
+        if MEDIA_PLUGINS.contains(&plugin) {
+            recorder.skip_value(MEDIA);
+            return Ok(());
+        }
+        let tensor = tensor::parse(bytes, MOST_NUMBERS)?;
+        match (&tensor.numbers[..], &tensor.strings[..]) {
+            (numbers, []) if plugin == b"histograms" => {
+                self.histogram(tag, at, &histogram::of_rows(numbers), recorder)?;
+            }
+            ([number], []) => self.scalars.record(tag, at, *number, recorder),
+            ([], strings) if !strings.is_empty() => {
+                let lines: Vec<_> = strings.iter().map(|string| text(string)).collect();
+                self.scalars.record_text(tag, at, &lines.join("\n"), recorder);
+            }
+            _ => {
+                return Err(ValueError::Tensor {
+                    tag: tag.to_owned(),
+                    plugin: text(plugin).into_owned(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn histogram(
+        &mut self,
+        tag: &str,
+        at: At,
+        distribution: &Distribution,
+        recorder: &mut Recorder<'_>,
+    ) -> Result<(), ValueError> {
+        let is_taken = self.scalars.record_distribution(tag, at, distribution, recorder);
+        is_taken
+            .then_some(())
+            .ok_or_else(|| ValueError::Histogram { tag: tag.to_owned() })
+    }
+}
+
+/// Records hyperparameters, if a value holds some: they are in what the plugin keeps, not in the value.
+fn hyperparameters(value: TaggedValue<'_>, at: At, recorder: &mut Recorder<'_>) -> Result<(), ValueError> {
+    let option = |name: &str, value: Value<'_>| record_option(name, value, at.time_unix_nanos, recorder);
+    let is_session = value.plugin == b"hparams" && hparams::each(value.plugin_content, option)?;
+    if !is_session {
+        recorder.skip_value(HPARAMS_FORM);
+    }
+    Ok(())
+}
+
+/// Tags are UTF-8; what is not is kept as far as it can be.
+fn text(bytes: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bytes)
+}

@@ -1,0 +1,170 @@
+//! wandb's offline files, `run-<id>.wandb`: everything that the library would have sent to its server.
+//!
+//! [`blocks`] finds the records in the bytes and checks them, [`record`] says what a record is, [`item`] reads keys and
+//! values, [`content`] says what becomes of them; [`tags`](crate::tags) says what a number under a key means.
+
+mod blocks;
+mod content;
+mod item;
+mod machine;
+mod record;
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::{
+    Place, Recorder, SkipReason,
+    logs::{Identity, LogFormat, LogParser, Window},
+    tags::{self, Scalars, System, system_of},
+};
+use blocks::{Blocks, Found};
+use record::Record;
+
+/// The row of wandb in the table of formats.
+pub(crate) const FORMAT: LogFormat = LogFormat {
+    name: "wandb",
+    brief: "offline files of wandb (run-*.wandb)",
+    framework: "wandb",
+    shrinks: false,
+    recognise,
+    identify,
+    parser: || Box::new(WandbParser::default()),
+    coverage: || {
+        let rows = machine::ROWS.iter().map(tags::TagRow::covered);
+        tags::coverage().into_iter().chain(rows).collect()
+    },
+};
+
+fn recognise(head: &[u8]) -> Option<&'static str> {
+    head.starts_with(&blocks::MAGIC).then(|| {
+        let said = "the first bytes of a wandb file";
+        system(head).map_or(said, |system| system.seen_in_wandb)
+    })
+}
+
+fn identify(head: &[u8]) -> Identity {
+    let mut identity = Identity {
+        framework: system(head).map(|system| system.name),
+        ..Identity::default()
+    };
+    for record in records(head) {
+        if let Ok(Record::Run(run)) = record::parse(&record)
+            && let Ok(run) = record::run(run)
+        {
+            identity.run_name = run.name;
+            identity.start_unix_nanos = run.start_unix_nanos;
+            identity.first_record = run.id;
+        }
+    }
+    identity
+}
+
+/// The system whose keys are in the first history.
+fn system(head: &[u8]) -> Option<&'static System> {
+    records(head)
+        .iter()
+        .find_map(|record| match record::parse(record) {
+            Ok(Record::History(items)) => item::all(items)
+                .ok()?
+                .iter()
+                .find_map(|item| system_of(&item.key)),
+            _ => None,
+        })
+}
+
+/// The whole records at the beginning of a file.
+fn records(head: &[u8]) -> Vec<Vec<u8>> {
+    let (mut blocks, mut records) = (Blocks::default(), Vec::new());
+    let mut rest = head;
+    while let Found::Record { len, record } = blocks.next(rest, (head.len() - rest.len()) as u64) {
+        records.push(record.to_vec());
+        rest = &rest[len..];
+    }
+    records
+}
+
+/// Parses the records of one file.
+#[derive(Debug)]
+struct WandbParser {
+    blocks: Blocks,
+    history: Scalars,
+    machine: Scalars,
+    /// The keys that a history has had.
+    seen: HashSet<String>,
+    /// The last word of the summary on every key.
+    summary: BTreeMap<String, String>,
+    /// The time of the newest record that has one.
+    time_unix_nanos: u64,
+}
+
+impl Default for WandbParser {
+    fn default() -> Self {
+        Self {
+            blocks: Blocks::default(),
+            history: Scalars::default(),
+            machine: Scalars::of_writer(machine::ROWS),
+            seen: HashSet::new(),
+            summary: BTreeMap::new(),
+            time_unix_nanos: 0,
+        }
+    }
+}
+
+impl LogParser for WandbParser {
+    fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
+        let mut done = 0;
+        loop {
+            let place = Place {
+                offset: window.start.offset + done as u64,
+                line: 1,
+            };
+            let mut blocks = std::mem::take(&mut self.blocks);
+            let found = blocks.next(&window.bytes[done..], place.offset);
+            let mut is_partial = false;
+            match found {
+                Found::Record { len, record } => {
+                    self.record(record, place, recorder);
+                    done += len;
+                }
+                Found::Broken { len, problem } => {
+                    recorder.skip(SkipReason::MalformedRecord, place, || problem.to_owned());
+                    done += len;
+                }
+                Found::Partial { len } => {
+                    done += len;
+                    is_partial = true;
+                }
+            }
+            self.blocks = blocks;
+            if is_partial {
+                return self.end_of_window(window, done, recorder);
+            }
+        }
+    }
+
+    fn lose_sync(&mut self) {
+        self.blocks.lose_sync();
+    }
+}
+
+impl WandbParser {
+    /// What is left of a window has no whole chunk.
+    fn end_of_window(&mut self, window: Window<'_>, done: usize, recorder: &mut Recorder<'_>) -> usize {
+        if !window.is_last {
+            return done;
+        }
+        if done < window.bytes.len() || self.blocks.is_inside_record() {
+            let place = Place {
+                offset: window.start.offset + done as u64,
+                line: 1,
+            };
+            let message =
+                || "the file ends inside a record: its writer is still at it, or was stopped".to_owned();
+            recorder.skip(SkipReason::IncompleteRecord, place, message);
+        }
+        self.end_of_summary(recorder);
+        window.bytes.len()
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+//! What wandb measures of the machine by itself (`core/pkg/monitor` of wandb): of its keys, those that the registry has a name
+//! for. The others are kept under their own.
+
+use pulsetrain_otlp::write::{Attribute, Value};
+use pulsetrain_semconv::{attribute, metric};
+
+use crate::tags::{Capture, TagRow, tag};
+
+/// The number of a GPU is all that is known of it.
+const GPU: &[Capture] = &[(0, &attribute::GPU_ID), (0, &attribute::GPU_INDEX)];
+
+const MHZ: f64 = 1e6;
+
+const fn clock(domain: &'static str) -> Attribute<'static> {
+    (&attribute::GPU_CLOCK_DOMAIN, Value::Text(domain))
+}
+
+const fn task(name: &'static str) -> Attribute<'static> {
+    (&attribute::GPU_TASK, Value::Text(name))
+}
+
+pub(super) static ROWS: &[TagRow] = &[
+    tag("gpu.{}.gpu", &metric::GPU_UTILIZATION)
+        .divided_by(100.0)
+        .capturing(GPU)
+        .with(&[task("general")]),
+    tag("gpu.{}.encoderUtilization", &metric::GPU_UTILIZATION)
+        .divided_by(100.0)
+        .capturing(GPU)
+        .with(&[task("encoder")]),
+    tag("gpu.{}.memory", &metric::GPU_MEMORY_ACTIVITY)
+        .divided_by(100.0)
+        .capturing(GPU),
+    tag("gpu.{}.memoryAllocatedBytes", &metric::GPU_MEMORY_USED).capturing(GPU),
+    tag("gpu.{}.temp", &metric::GPU_TEMPERATURE).capturing(GPU),
+    tag("gpu.{}.powerWatts", &metric::GPU_POWER).capturing(GPU),
+    tag("gpu.{}.enforcedPowerLimitWatts", &metric::GPU_POWER_LIMIT)
+        .capturing(GPU)
+        .with(&[(&attribute::GPU_POWER_LIMIT_KIND, Value::Text("enforced"))]),
+    tag("gpu.{}.smClock", &metric::GPU_CLOCK_FREQUENCY)
+        .times(MHZ)
+        .capturing(GPU)
+        .with(&[clock("sm")]),
+    tag("gpu.{}.graphicsClock", &metric::GPU_CLOCK_FREQUENCY)
+        .times(MHZ)
+        .capturing(GPU)
+        .with(&[clock("graphics")]),
+    tag("gpu.{}.memoryClock", &metric::GPU_CLOCK_FREQUENCY)
+        .times(MHZ)
+        .capturing(GPU)
+        .with(&[clock("memory")]),
+    tag("gpu.{}.fanSpeed", &metric::GPU_FAN_SPEED_RATIO)
+        .divided_by(100.0)
+        .capturing(GPU),
+];

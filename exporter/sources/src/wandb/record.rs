@@ -1,0 +1,90 @@
+//! What a record is: the `Record` message (`wandb/proto/wandb_internal.proto`).
+
+use pulsetrain_otlp::wire::{Field, Reader, Value, WireError};
+
+/// A record, by what becomes of it.
+#[derive(Debug, PartialEq)]
+pub(super) enum Record<'a> {
+    /// What was logged at a step.
+    History(&'a [u8]),
+    /// The newest values of keys.
+    Summary(&'a [u8]),
+    /// What the library measured of the machine.
+    Stats(&'a [u8]),
+    /// A change of the configuration.
+    Config(&'a [u8]),
+    /// The run: who, where, with what configuration.
+    Run(&'a [u8]),
+    /// Lines that the program printed.
+    Output,
+    /// What wandb says to itself.
+    Bookkeeping,
+}
+
+/// Parses a record; of its fields one says what it is, and the others number it.
+pub(super) fn parse(bytes: &[u8]) -> Result<Record<'_>, WireError> {
+    let mut record = Record::Bookkeeping;
+    for field in Reader::new(bytes) {
+        let Field { number, value } = field?;
+        record = match (number, value) {
+            (2, Value::Bytes(history)) => Record::History(history),
+            (3, Value::Bytes(summary)) => Record::Summary(summary),
+            (5, Value::Bytes(config)) => Record::Config(config),
+            (7, Value::Bytes(stats)) => Record::Stats(stats),
+            (17, Value::Bytes(run)) => Record::Run(run),
+            (4 | 13, _) => Record::Output,
+            _ => continue,
+        };
+    }
+    Ok(record)
+}
+
+/// The run as its record says it.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Run<'a> {
+    pub(super) id: Vec<u8>,
+    pub(super) name: Option<String>,
+    pub(super) start_unix_nanos: Option<u64>,
+    /// The configuration, as the changes that made it.
+    pub(super) config: &'a [u8],
+}
+
+/// Parses a `RunRecord`.
+pub(super) fn run(bytes: &[u8]) -> Result<Run<'_>, WireError> {
+    let mut run = Run::default();
+    for field in Reader::new(bytes) {
+        let Field { number, value } = field?;
+        match (number, value) {
+            (1, Value::Bytes(id)) => run.id = id.to_vec(),
+            (4, Value::Bytes(config)) => run.config = config,
+            (8, Value::Bytes(name)) if !name.is_empty() => {
+                run.name = Some(String::from_utf8_lossy(name).into_owned());
+            }
+            (17, Value::Bytes(time)) => run.start_unix_nanos = timestamp(time)?,
+            _ => {}
+        }
+    }
+    Ok(run)
+}
+
+/// A `google.protobuf.Timestamp` in nanoseconds since 1970.
+pub(super) fn timestamp(bytes: &[u8]) -> Result<Option<u64>, WireError> {
+    let (mut seconds, mut nanos) = (0_u64, 0_u64);
+    for field in Reader::new(bytes) {
+        match field? {
+            Field {
+                number: 1,
+                value: Value::Varint(number),
+            } => seconds = number,
+            Field {
+                number: 2,
+                value: Value::Varint(number),
+            } => nanos = number,
+            _ => {}
+        }
+    }
+    Ok(seconds
+        .checked_mul(1_000_000_000)
+        .and_then(|time| time.checked_add(nanos))
+        .filter(|time| *time > 0))
+}

@@ -1,0 +1,217 @@
+//! The format's traps, on small files; a whole file is in the crate's tests.
+
+use super::*;
+use crate::{
+    Counts, Run, Skipped,
+    logs::{LogReader, ReadLimits},
+};
+
+fn varint(mut number: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+    bytes
+}
+
+fn bytes(field: u64, contents: &[u8]) -> Vec<u8> {
+    [
+        varint(field << 3 | 2),
+        varint(contents.len() as u64),
+        contents.to_vec(),
+    ]
+    .concat()
+}
+
+fn item(field: u64, key: &str, json: &str) -> Vec<u8> {
+    bytes(
+        field,
+        &[bytes(2, key.as_bytes()), bytes(16, json.as_bytes())].concat(),
+    )
+}
+
+fn history(items: &[(&str, &str)]) -> Vec<u8> {
+    let items: Vec<u8> = items.iter().flat_map(|(key, json)| item(1, key, json)).collect();
+    bytes(2, &items)
+}
+
+fn step(number: u64) -> Vec<u8> {
+    let (number, time) = (number.to_string(), format!("1.79522048{number}5e+09"));
+    history(&[("_step", &number), ("_timestamp", &time), ("train/loss", "2.5")])
+}
+
+fn chunk(kind: u8, data: &[u8]) -> Vec<u8> {
+    let covered = [&[kind], data].concat();
+    let sum = crc32fast::hash(&covered).to_le_bytes();
+    [&sum[..], &(data.len() as u16).to_le_bytes(), &covered].concat()
+}
+
+/// A file of records, cut into chunks as wandb does.
+fn file(records: &[Vec<u8>]) -> Vec<u8> {
+    let mut file = blocks::MAGIC.to_vec();
+    for record in records {
+        let mut rest = &record[..];
+        let mut is_first = true;
+        loop {
+            let left = (32 << 10) - file.len() % (32 << 10);
+            if left < 7 {
+                file.extend(vec![0; left]);
+                continue;
+            }
+            let len = rest.len().min(left - 7);
+            let kind = match (is_first, len == rest.len()) {
+                (true, true) => 1,
+                (true, false) => 2,
+                (false, false) => 3,
+                (false, true) => 4,
+            };
+            file.extend(chunk(kind, &rest[..len]));
+            (rest, is_first) = (&rest[len..], false);
+            if rest.is_empty() {
+                break;
+            }
+        }
+    }
+    file
+}
+
+fn read_in_pieces(file: &[u8], piece: usize) -> (Counts, Skipped) {
+    let mut recorder = Recorder::new(Run::default(), |_| {});
+    let mut reader = LogReader::new(&FORMAT, ReadLimits::default());
+    file.chunks(piece)
+        .for_each(|piece| reader.push(piece, &mut recorder));
+    reader.finish(&mut recorder);
+    recorder.finish()
+}
+
+fn reasons(skipped: &Skipped) -> Vec<(SkipReason, u64)> {
+    skipped.counts().collect()
+}
+
+#[test]
+fn records_over_several_blocks_are_put_together_however_the_file_is_cut() {
+    let long = history(&[("_step", "1"), ("note", &format!("\"{}\"", "x".repeat(100_000)))]);
+    let file = file(&[step(0), long, step(2)]);
+    assert!(file.len() > 3 * (32 << 10));
+    let whole = read_in_pieces(&file, file.len());
+    assert_eq!((whole.0.records, whole.0.points, whole.0.events), (3, 4, 1));
+    assert!(!whole.1.has_losses());
+    for piece in [1, 7, 999, 32 << 10, (32 << 10) + 1] {
+        assert_eq!(read_in_pieces(&file, piece), whole, "pieces of {piece}");
+    }
+}
+
+#[test]
+fn a_flipped_bit_costs_one_record() {
+    let mut file = file(&[step(0), step(1), step(2)]);
+    let at = file.len() - 2 * (file.len() - 7) / 3 + 20;
+    file[at] ^= 1;
+    let (counts, skipped) = read_in_pieces(&file, file.len());
+    assert_eq!((counts.records, counts.points), (2, 4));
+    assert_eq!(
+        skipped.counts().find(|(reason, _)| reason.is_loss()),
+        Some((SkipReason::MalformedRecord, 1))
+    );
+}
+
+#[test]
+fn after_a_broken_chunk_reading_goes_on_with_the_next_block() {
+    let mut records: Vec<_> = (0..600).map(|_| step(1)).collect();
+    records.push(step(9));
+    let mut file = file(&records);
+    // The kind of the first chunk.
+    file[13] = 77;
+    for piece in [64, file.len()] {
+        let (counts, skipped) = read_in_pieces(&file, piece);
+        assert!(counts.records > 100 && counts.records < 500, "{}", counts.records);
+        let losses: Vec<_> = reasons(&skipped)
+            .into_iter()
+            .filter(|(reason, _)| reason.is_loss())
+            .collect();
+        // The chunk itself, and the end of the record that crosses into the next block.
+        assert_eq!(losses, [(SkipReason::MalformedRecord, 2)]);
+    }
+}
+
+#[test]
+fn a_file_that_is_still_written_ends_in_an_incomplete_record() {
+    let file = file(&[step(0), step(1)]);
+    let (counts, skipped) = read_in_pieces(&file[..file.len() - 3], file.len());
+    assert_eq!(counts.records, 1);
+    assert!(reasons(&skipped).contains(&(SkipReason::IncompleteRecord, 1)));
+}
+
+#[test]
+fn the_summary_is_kept_only_where_no_history_said_it() {
+    let summary = bytes(
+        3,
+        &[item(1, "train/loss", "2.5"), item(1, "best_epoch", "7")].concat(),
+    );
+    let file = file(&[step(0), summary.clone(), step(1), summary]);
+    let (counts, skipped) = read_in_pieces(&file, file.len());
+    // A loss and a step twice, and the best epoch once.
+    assert_eq!(counts.points, 5);
+    let wandb_summary = reasons(&skipped)
+        .into_iter()
+        .find(|(reason, _)| reason.as_str() == "wandb_summary");
+    // Three of the four values of the summaries: the last best epoch is the one that is kept.
+    assert_eq!(wandb_summary, Some((SkipReason::LeftOut("wandb_summary"), 3)));
+}
+
+#[test]
+fn values_are_numbers_texts_histograms_or_files() {
+    use item::{Value, value};
+    assert!(matches!(value("NaN"), Value::Number(number) if number.is_nan()));
+    assert_eq!(value("-Infinity"), Value::Number(f64::NEG_INFINITY));
+    assert_eq!(value("1.795e+09"), Value::Number(1.795e9));
+    assert_eq!(value("\"say \\\"hi\\\"\""), Value::Text("say \"hi\"".into()));
+    assert_eq!(
+        (value("true"), value("null"), value("[1]")),
+        (Value::Number(1.0), Value::Null, Value::Other)
+    );
+    assert_eq!(value(r#"{"_type": "image-file", "path": "a.png"}"#), Value::Media);
+    let packed =
+        r#"{"_type": "histogram", "values": [1, 2], "packedBins": {"min": 0, "size": 0.5, "count": 2}}"#;
+    let bins = r#"{"_type": "histogram", "values": [1, 2], "bins": [0, 0.5, 1]}"#;
+    assert_eq!(format!("{:?}", value(packed)), format!("{:?}", value(bins)));
+    assert!(format!("{:?}", value(bins)).contains("bucket_counts: [0, 1, 2, 0]"));
+}
+
+#[test]
+fn gpus_of_the_machine_are_in_our_units() {
+    let stats = [
+        item(3, "gpu.1.gpu", "50"),
+        item(3, "gpu.1.powerWatts", "410.5"),
+        item(3, "cpu", "3"),
+    ]
+    .concat();
+    let mut batches = Vec::new();
+    let mut recorder = Recorder::new(Run::default(), |batch| batches.push(batch));
+    let mut reader = LogReader::new(&FORMAT, ReadLimits::default());
+    reader.push(&file(&[bytes(7, &stats)]), &mut recorder);
+    reader.finish(&mut recorder);
+    assert_eq!(recorder.finish().0.points, 3);
+    let text = String::from_utf8_lossy(&batches[0].bytes).into_owned();
+    assert!(text.contains("gpu.utilization") && text.contains("gpu.power") && text.contains("train.custom"));
+}
+
+#[test]
+fn a_run_is_known_by_its_id_and_name() {
+    let run = bytes(
+        17,
+        &[
+            bytes(1, b"1c2e8f8a"),
+            bytes(8, b"quick-fox-7"),
+            bytes(17, &[8, 100]),
+        ]
+        .concat(),
+    );
+    let file = file(&[run, step(0)]);
+    let identity = identify(&file);
+    assert_eq!(identity.run_name.as_deref(), Some("quick-fox-7"));
+    assert_eq!(identity.first_record, b"1c2e8f8a");
+    assert_eq!(identity.start_unix_nanos, Some(100_000_000_000));
+    assert_eq!(recognise(&file), Some("the first bytes of a wandb file"));
+}
