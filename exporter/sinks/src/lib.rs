@@ -1,4 +1,4 @@
-//! Where telemetry goes to: files, OTLP endpoints, and a page for Prometheus.
+//! Where telemetry goes to: files, OTLP endpoints, a page for Prometheus, Perfetto traces, and a line on the terminal.
 //!
 //! A sink takes batches of OTLP bytes as they are and says how each delivery went. It never waits to try again and never
 //! counts: that is the pipeline's part. Nothing here knows a metric or a span by name.
@@ -14,6 +14,7 @@ pub use console::{ConsoleSink, ConsoleStyle};
 pub use error::SinkError;
 pub use file::{FileFormat, FileSink};
 pub use otlp::{Compression, Identity, NamedFile, OtlpConfig, OtlpSink, Protocol, SignalConfig, TlsFiles};
+pub use perfetto::{AttributePolicy, PerfettoConfig, PerfettoError, PerfettoMapper, PerfettoSummary};
 #[cfg(feature = "prometheus-bridge")]
 pub use self::prometheus::RegistryBridge;
 pub use self::prometheus::{
