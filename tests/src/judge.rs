@@ -12,6 +12,8 @@ use std::{
 pub enum Judge {
     /// The OpenTelemetry Collector.
     Collector,
+    /// Prometheus, with promtool beside it.
+    Prometheus,
     /// A Python with the OpenTelemetry SDK's protobuf classes.
     PythonSdk,
     /// Perfetto's trace_processor, behind a script that prints what queries find.
@@ -23,6 +25,7 @@ impl Judge {
     pub fn name(self) -> &'static str {
         match self {
             Self::Collector => "collector",
+            Self::Prometheus => "prometheus",
             Self::PythonSdk => "python-sdk",
             Self::TraceProcessor => "trace_processor",
         }

@@ -1,0 +1,165 @@
+//! A real Prometheus: scrapes what it is told to, takes OTLP, and answers queries.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::TcpStream,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{Process, free_port};
+
+/// A running Prometheus that scrapes every second.
+#[derive(Debug)]
+pub struct Prometheus {
+    _process: Process,
+    _folder: TempDir,
+    port: u16,
+}
+
+impl Prometheus {
+    /// Starts `program` and waits until it is ready. `targets` are what it scrapes: name and address; every series of one
+    /// carries its name as the label `via`. Labels that a page sets are kept.
+    pub fn start(program: &Path, targets: &[(&str, String)], promoted: &[&str]) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let config = folder.path().join("prometheus.yml");
+        fs::write(&config, configuration(targets, promoted)).expect("a temporary file can be written");
+        let port = free_port();
+        let mut process = Process::start(
+            "prometheus",
+            Command::new(program)
+                .arg(format!("--config.file={}", config.display()))
+                .arg(format!(
+                    "--storage.tsdb.path={}",
+                    folder.path().join("data").display()
+                ))
+                .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+                .args([
+                    "--web.enable-otlp-receiver",
+                    "--enable-feature=exemplar-storage,native-histograms,otlp-deltatocumulative",
+                ]),
+        );
+        process.wait_until_ready(|| {
+            request(port, "GET", "/-/ready", "", &[]).is_some_and(|answer| answer.0 == 200)
+        });
+        Self {
+            _process: process,
+            _folder: folder,
+            port,
+        }
+    }
+
+    /// The result of an instant query: each series with its labels and `value`, or `histogram`.
+    pub fn query(&self, expression: &str) -> Vec<Value> {
+        self.api(&format!("query?query={}", encoded(expression)))["result"].take_list()
+    }
+
+    /// The value of an instant query that gives one series; none where it gives no series.
+    pub fn value(&self, expression: &str) -> Option<f64> {
+        let result = self.query(expression);
+        assert!(result.len() <= 1, "{expression} gives {result:?}");
+        let text = result.first()?["value"][1].as_str()?.replace("Inf", "inf");
+        Some(text.parse().expect("a sample is a number"))
+    }
+
+    /// All series that match, as maps of labels.
+    pub fn series(&self, selector: &str) -> Vec<Value> {
+        self.api(&format!("series?match[]={}", encoded(selector)))
+            .take_list()
+    }
+
+    /// The exemplars of a query over all time.
+    pub fn exemplars(&self, expression: &str) -> Vec<Value> {
+        let range = "start=0&end=9999999999";
+        self.api(&format!("query_exemplars?query={}&{range}", encoded(expression)))
+            .take_list()
+    }
+
+    /// Sends OTLP metrics; panics unless all is taken.
+    pub fn push(&self, otlp: &[u8]) {
+        let headers = "Content-Type: application/x-protobuf\r\n";
+        let (status, body) =
+            request(self.port, "POST", "/api/v1/otlp/v1/metrics", headers, otlp).expect("Prometheus answers");
+        assert!(
+            (200..300).contains(&status),
+            "{status}: {}",
+            String::from_utf8_lossy(&body)
+        );
+    }
+
+    fn api(&self, path: &str) -> Value {
+        let path = format!("/api/v1/{path}");
+        let (_, body) = request(self.port, "GET", &path, "", &[]).expect("Prometheus answers");
+        let mut answer: Value = serde_json::from_slice(&body).expect("Prometheus answers in JSON");
+        assert_eq!(answer["status"], "success", "{path}: {answer}");
+        answer["data"].take()
+    }
+}
+
+/// Runs `promtool check metrics` on a page; `program` is the Prometheus that it was built with.
+pub fn promtool_check(program: &Path, page: &[u8]) -> Output {
+    let mut promtool = Command::new(program.with_file_name("promtool"))
+        .args(["check", "metrics"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("promtool can be started");
+    let mut input = promtool.stdin.take().expect("invariant: the input is piped");
+    input.write_all(page).expect("promtool reads");
+    drop(input);
+    promtool.wait_with_output().expect("promtool ends")
+}
+
+/// A list out of an answer.
+trait TakeList {
+    fn take_list(&self) -> Vec<Value>;
+}
+
+impl TakeList for Value {
+    fn take_list(&self) -> Vec<Value> {
+        self.as_array().cloned().unwrap_or_default()
+    }
+}
+
+fn configuration(targets: &[(&str, String)], promoted: &[&str]) -> String {
+    let mut text = format!(
+        "global: {{scrape_interval: 1s, scrape_native_histograms: true}}\n\
+         otlp: {{promote_resource_attributes: [{}]}}\nscrape_configs:\n",
+        promoted.join(", ")
+    );
+    for (name, address) in targets {
+        text.push_str(&format!(
+            "- job_name: {name}\n  honor_labels: true\n  static_configs: [{{targets: ['{address}'], labels: {{via: {name}}}}}]\n"
+        ));
+    }
+    text
+}
+
+/// Status and body of an answer; none where nothing listens.
+fn request(port: u16, method: &str, path: &str, headers: &str, body: &[u8]) -> Option<(u16, Vec<u8>)> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    let length = body.len();
+    let head =
+        format!("{method} {path} HTTP/1.0\r\nHost: localhost\r\n{headers}Content-Length: {length}\r\n\r\n");
+    stream.write_all(head.as_bytes()).ok()?;
+    stream.write_all(body).ok()?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).ok()?;
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
+    let status = std::str::from_utf8(answer.get(9..12)?).ok()?.parse().ok()?;
+    Some((status, answer.split_off(end + 4)))
+}
+
+fn encoded(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' => char::from(byte).to_string(),
+            _ => format!("%{byte:02X}"),
+        })
+        .collect()
+}

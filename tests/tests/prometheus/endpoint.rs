@@ -1,0 +1,72 @@
+//! Our endpoint in this process, on a free port.
+
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream},
+};
+
+use pulsetrain_otlp::Signal;
+use pulsetrain_pipeline::{Batch, Delivery, Sink, StopRaiser};
+use pulsetrain_sinks::{PrometheusConfig, PrometheusServer, PrometheusSink};
+use tokio::runtime::Runtime;
+
+/// A running endpoint; dropped, it stops.
+pub(crate) struct Endpoint {
+    runtime: Runtime,
+    sink: PrometheusSink,
+    address: SocketAddr,
+    stop: StopRaiser,
+}
+
+impl Endpoint {
+    pub(crate) fn start(resource_labels: &[&str]) -> Self {
+        let config = PrometheusConfig {
+            listen: "127.0.0.1:0".parse().expect("an address"),
+            resource_labels: resource_labels.iter().map(|key| (*key).to_owned()).collect(),
+            ..PrometheusConfig::default()
+        };
+        let runtime = Runtime::new().expect("a runtime can be made");
+        let (sink, stop) = (PrometheusSink::new(&config), StopRaiser::new());
+        let server = runtime
+            .block_on(PrometheusServer::bind(&config, sink.store(), Vec::new()))
+            .expect("a free port can be bound");
+        let address = server.local_addr();
+        runtime.spawn(server.run(stop.stop()));
+        Self {
+            runtime,
+            sink,
+            address,
+            stop,
+        }
+    }
+
+    pub(crate) fn address(&self) -> String {
+        self.address.to_string()
+    }
+
+    /// Takes in OTLP metrics, every point of them.
+    pub(crate) fn take(&mut self, otlp: &[u8]) {
+        let batch = Batch::new(Signal::Metrics, 1, otlp.to_vec());
+        let delivery = self.runtime.block_on(self.sink.deliver(&batch));
+        assert_eq!(delivery, Delivery::Delivered);
+    }
+
+    /// The page as a client with this `Accept` gets it.
+    pub(crate) fn page(&self, accept: &str) -> Vec<u8> {
+        let mut stream = TcpStream::connect(self.address).expect("the endpoint listens");
+        write!(stream, "GET /metrics HTTP/1.0\r\nAccept: {accept}\r\n\r\n").expect("the endpoint reads");
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).expect("the endpoint answers");
+        let end = answer
+            .windows(4)
+            .position(|four| four == b"\r\n\r\n")
+            .expect("an answer has a head");
+        answer.split_off(end + 4)
+    }
+}
+
+impl Drop for Endpoint {
+    fn drop(&mut self) {
+        self.stop.raise();
+    }
+}

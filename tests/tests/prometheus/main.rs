@@ -1,0 +1,6 @@
+//! The Prometheus endpoint, judged by a real Prometheus, by promtool and by the Collector's own Prometheus exporter.
+
+mod endpoint;
+mod names;
+mod otlp;
+mod scrape;

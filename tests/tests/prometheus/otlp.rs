@@ -1,0 +1,54 @@
+//! OTLP for the tests here, written as JSON and made protobuf by our own codec.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use pulsetrain_otlp::{Signal, json, limits::Limits};
+use serde_json::{Value, json};
+
+/// Now, in nanoseconds since 1970.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a foreign program compares what is sent with its own clock"
+)]
+pub(crate) fn now() -> u64 {
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .expect("the clock is past 1970");
+    u64::try_from(since.as_nanos()).expect("nanoseconds fit until 2554")
+}
+
+/// Metrics of one resource as protobuf.
+pub(crate) fn encode(resource: &[(&str, &str)], metrics: &[Value]) -> Vec<u8> {
+    let message = json!({"resourceMetrics": [{
+        "resource": {"attributes": attributes(resource)},
+        "scopeMetrics": [{"scope": {"name": "test", "version": "1"}, "metrics": metrics}],
+    }]});
+    let mut bytes = Vec::new();
+    json::decode(message.to_string().as_bytes(), &Limits::default(), &mut bytes).expect("OTLP/JSON");
+    assert!(pulsetrain_otlp::limits::check(Signal::Metrics, &bytes, &Limits::default()).is_ok());
+    bytes
+}
+
+pub(crate) fn attributes(pairs: &[(&str, &str)]) -> Value {
+    pairs
+        .iter()
+        .map(|(key, value)| json!({"key": key, "value": {"stringValue": value}}))
+        .collect()
+}
+
+/// A gauge with one point of now; NaN and infinities are values.
+pub(crate) fn gauge(name: &str, unit: &str, value: f64) -> Value {
+    let value = match value {
+        f64::INFINITY => json!("Infinity"),
+        f64::NEG_INFINITY => json!("-Infinity"),
+        value if value.is_nan() => json!("NaN"),
+        value => json!(value),
+    };
+    json!({"name": name, "unit": unit, "gauge": {"dataPoints": [
+        {"timeUnixNano": now().to_string(), "asDouble": value}]}})
+}
+
+/// The end of a gauge's series.
+pub(crate) fn end(name: &str, unit: &str) -> Value {
+    json!({"name": name, "unit": unit, "gauge": {"dataPoints": [{"timeUnixNano": now().to_string(), "flags": 1}]}})
+}
