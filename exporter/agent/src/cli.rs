@@ -17,6 +17,8 @@ pub(crate) struct Cli {
 pub(crate) enum Command {
     /// Turn the log of a training run into OpenTelemetry and send it
     Import(ImportArguments),
+    /// Follow the logs of this machine and send them, for as long as it trains
+    Agent(AgentArguments),
     /// Run a trainer as it is, and send what it prints and logs as OpenTelemetry
     Run(RunArguments),
     /// The registry of names: list it, look a name up, check a file against it
@@ -84,6 +86,34 @@ Examples:
   pulsetrain import training.json --to grpc://localhost:4317
   pulsetrain import runs/*/training.json --to http://localhost:4318 --json
   pulsetrain import --follow 'runs/*/training.json' --state state --to grpc://localhost:4317";
+
+/// What `agent` is told.
+#[derive(Args, Debug)]
+#[command(after_help = AGENT_HELP)]
+pub(crate) struct AgentArguments {
+    /// The configuration [default: pulsetrain.yaml, where there is one]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Only say what is wrong with the configuration
+    #[arg(long, conflicts_with = "print_config")]
+    pub(crate) check: bool,
+
+    /// Print a configuration to start from, with every key and what it means
+    #[arg(long)]
+    pub(crate) print_config: bool,
+}
+
+const AGENT_HELP: &str = "\
+SIGHUP reads the configuration again, SIGTERM and SIGINT end the agent after what is queued had its time.
+
+Exit status: 0 it was told to end and lost nothing, 1 something failed or was lost, 2 the configuration or the command line is
+wrong.
+
+Examples:
+  pulsetrain agent --print-config > pulsetrain.yaml
+  pulsetrain agent --check
+  pulsetrain agent --config /etc/pulsetrain.yaml";
 
 /// What `run` is told.
 #[derive(Args, Debug)]

@@ -25,8 +25,8 @@ pub(crate) use self::{
     named::Named,
     placed::{Placed, Spot},
     print::print,
-    read::{load, parse},
-    sinks::{FileSection, OtlpSection, PrometheusSection, SinkConfig},
+    read::load,
+    sinks::{OtlpSection, SinkConfig},
     sources::{LogsSection, SourceConfig},
 };
 
@@ -42,6 +42,9 @@ section::section! {
         sinks: Named<SinkConfig> = sinks::default(),
         /// How much may wait, and how long.
         limits: LimitsConfig = LimitsConfig::default(),
+        /// Where the agent remembers how far it has read each log, so that a restart neither repeats nor loses anything.
+        /// Where it is not given: pulsetrain in $XDG_STATE_HOME, or in .local/state of the home.
+        state_folder: Option<Placed<String>> = None,
         /// What the agent says of itself.
         telemetry: TelemetryConfig = TelemetryConfig::default(),
         /// Where others ask whether the agent lives.

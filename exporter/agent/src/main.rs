@@ -3,6 +3,7 @@
 //! `cli` says what can be asked for, one module a subcommand does it, `topology` alone knows which sources and sinks there
 //! are. Exit codes: 0 done, 1 something failed or was lost, 2 the command line makes no sense.
 
+mod agent;
 mod cli;
 mod config;
 mod failure;
@@ -19,6 +20,7 @@ use cli::{Cli, Command};
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
+        Command::Agent(arguments) => agent::run(&arguments),
         Command::Import(arguments) => import::run(arguments),
         Command::Run(arguments) => run::run(arguments),
         Command::Semconv(command) => semconv::run(command),

@@ -25,7 +25,7 @@ use std::{
 };
 
 use pulsetrain_pipeline::{Door, Pipeline, PipelineBuilder, Sink, Source, Stop, StopRaiser, run_sources};
-use pulsetrain_sources::logs::{ImportReport, RunOptions};
+use pulsetrain_sources::logs::{ImportReport, Positions, RunOptions, TailEvent};
 use tokio::{runtime::Runtime, task::JoinHandle};
 
 use self::{copy::Chunk, identity::Identity, outcome::Outcome, stream::StreamSource, trainer::Trainer};
@@ -108,8 +108,8 @@ async fn start_pipeline(arguments: &RunArguments) -> Result<(Pipeline, Door), Fa
 async fn configured_sinks(config: &Config) -> Vec<Box<dyn Sink>> {
     let mut sinks = Vec::new();
     for (name, sink) in config.sinks.iter() {
-        match topology::build_sink(sink, Stop::never()).await {
-            Ok(BuiltSink { sink, server }) => {
+        match topology::build_sink(sink, &Positions::in_memory(), Stop::never()).await {
+            Ok(BuiltSink { sink, server, .. }) => {
                 sinks.push(sink);
                 server.map(tokio::spawn);
             }
@@ -150,8 +150,22 @@ impl Reading {
         let kept = Arc::clone(&reports);
         let on_end = move |report| kept.lock().unwrap_or_else(PoisonError::into_inner).push(report);
         let program = arguments.command[0].to_string_lossy();
-        let source = StreamSource::new(&program, chunks, identity, options, on_end);
-        let (sources, stopped): (Vec<Box<dyn Source>>, _) = (vec![Box::new(source)], stop.stop());
+        let kept = Arc::clone(&reports);
+        // What is followed is said at the end and not on the trainer's terminal.
+        let on_event = move |event| {
+            if let TailEvent::Ended(report) = event {
+                kept.lock().unwrap_or_else(PoisonError::into_inner).push(*report);
+            }
+        };
+        let followed_options = RunOptions {
+            format: None,
+            run_id: Some(identity.id.clone()),
+            ..options.clone()
+        };
+        let followed = topology::followed(&arguments.follow, followed_options, on_event);
+        let source: Box<dyn Source> =
+            Box::new(StreamSource::new(&program, chunks, identity, options, on_end));
+        let (sources, stopped) = ([source].into_iter().chain(followed).collect(), stop.stop());
         let sources = runtime.spawn(async move {
             run_sources(sources, &door, &stopped).await;
         });

@@ -2,15 +2,18 @@
 
 use std::path::{Path, PathBuf};
 
-use pulsetrain_pipeline::{BoxFuture, Sink, Stop};
+use pulsetrain_pipeline::{BoxFuture, Sink, Source, Stop};
 use pulsetrain_sinks::{
     ConsoleSink, ConsoleStyle, FileSink, OtlpConfig, OtlpSink, PrometheusConfig, PrometheusServer,
-    PrometheusSink, SinkError,
+    PrometheusSink, PrometheusStore, SinkError,
 };
-use pulsetrain_sources::logs::LogInput;
+use pulsetrain_sources::{
+    SourceError,
+    logs::{self, AtStop, LogInput, Positions, RunOptions, TailConfig, TailEvent, TailSource},
+};
 
 use crate::{
-    config::{OtlpSection, SinkConfig, Spot},
+    config::{Config, OtlpSection, SinkConfig, SourceConfig, Spot},
     failure::Failure,
 };
 
@@ -28,14 +31,14 @@ pub(crate) fn input(path: PathBuf) -> LogInput {
 /// # Errors
 /// A target that is none, an environment that makes no sense, a file that cannot be opened.
 pub(crate) fn sinks(targets: &[String], inputs: &[LogInput]) -> Result<Vec<Box<dyn Sink>>, Failure> {
-    sinks_after(targets, inputs, &pulsetrain_sources::logs::Positions::in_memory())
+    sinks_after(targets, inputs, &Positions::in_memory())
 }
 
 /// As [`sinks`], for inputs that are followed from `positions` on: a file goes on from where it ended then.
 pub(crate) fn sinks_after(
     targets: &[String],
     inputs: &[LogInput],
-    positions: &pulsetrain_sources::logs::Positions,
+    positions: &Positions,
 ) -> Result<Vec<Box<dyn Sink>>, Failure> {
     if targets.is_empty() {
         let config = OtlpConfig::from_env(variable).map_err(Failure::usage)?;
@@ -75,29 +78,92 @@ pub(crate) struct BuiltSink {
     pub(crate) sink: Box<dyn Sink>,
     /// The server of a sink that others fetch from; runs until it is stopped.
     pub(crate) server: Option<BoxFuture<'static, ()>>,
+    /// The series that it keeps.
+    pub(crate) series: Option<PrometheusStore>,
 }
 
-/// Makes a sink of the configuration; `stop` ends what runs beside it.
+/// Makes a sink of the configuration; `stop` ends what runs beside it. A file that `positions` know goes on where it ended
+/// with them, so that it holds every item once.
 ///
 /// # Errors
 /// What cannot be opened, listened on or understood.
-pub(crate) async fn build_sink(config: &SinkConfig, stop: Stop) -> Result<BuiltSink, SinkError> {
+pub(crate) async fn build_sink(
+    config: &SinkConfig,
+    positions: &Positions,
+    stop: Stop,
+) -> Result<BuiltSink, SinkError> {
     let sink: Box<dyn Sink> = match config {
         SinkConfig::Prometheus(page) => return prometheus(&page.settings(), stop).await,
         SinkConfig::Otlp(otlp) => Box::new(OtlpSink::new(&otlp_config(otlp)?)?),
-        SinkConfig::File(file) => Box::new(FileSink::create(Path::new(&file.path.value))?),
+        SinkConfig::File(file) => Box::new(file_after(Path::new(&file.path.value), positions)?),
         SinkConfig::Console(_) => Box::new(ConsoleSink::stderr(ConsoleStyle::InPlace)),
     };
-    Ok(BuiltSink { sink, server: None })
+    Ok(BuiltSink {
+        sink,
+        server: None,
+        series: None,
+    })
 }
 
 async fn prometheus(config: &PrometheusConfig, stop: Stop) -> Result<BuiltSink, SinkError> {
     let sink = PrometheusSink::new(config);
-    let server = PrometheusServer::bind(config, sink.store(), Vec::new()).await?;
+    let store = sink.store();
+    let server = PrometheusServer::bind(config, store.clone(), Vec::new()).await?;
     Ok(BuiltSink {
         sink: Box::new(sink),
         server: Some(Box::pin(server.run(stop))),
+        series: Some(store),
     })
+}
+
+/// A source of the configuration.
+pub(crate) fn build_source(
+    config: &SourceConfig,
+    positions: &Positions,
+    on_event: impl FnMut(TailEvent) + Send + 'static,
+) -> Box<dyn Source> {
+    let SourceConfig::Logs(logs) = config;
+    let mut tail = TailConfig::new(logs.paths.iter().map(|path| PathBuf::from(&path.value)));
+    tail.poll_interval = logs.poll_interval.0;
+    tail.options = RunOptions {
+        format: logs::format_by_name(&logs.format).ok(),
+        run_id: logs.run_id.clone(),
+        run_name: logs.run_name.clone(),
+        ..RunOptions::default()
+    };
+    Box::new(TailSource::new(tail, positions.clone(), on_event))
+}
+
+/// Where the agent remembers how far it has read: where the configuration says, else in the user's folder for such things.
+///
+/// # Errors
+/// A folder that cannot be used, or that another agent uses.
+pub(crate) fn positions(config: &Config) -> Result<Positions, SourceError> {
+    let folder = config
+        .state_folder
+        .as_ref()
+        .map(|folder| PathBuf::from(&folder.value));
+    let in_home = || variable("HOME").map(|home| Path::new(&home).join(".local/state"));
+    let of_user = || variable("XDG_STATE_HOME").map(PathBuf::from).or_else(in_home);
+    match folder.or_else(|| of_user().map(|folder| folder.join("pulsetrain"))) {
+        Some(folder) => Positions::open(&folder),
+        None => Ok(Positions::in_memory()),
+    }
+}
+
+/// The logs that a trainer writes besides what it prints, to be read to their end when it has ended.
+pub(crate) fn followed(
+    paths: &[PathBuf],
+    options: RunOptions,
+    on_event: impl FnMut(TailEvent) + Send + 'static,
+) -> Option<Box<dyn Source>> {
+    let config = TailConfig {
+        options,
+        at_stop: AtStop::Finish,
+        ..TailConfig::new(paths.iter().cloned())
+    };
+    (!paths.is_empty())
+        .then(|| Box::new(TailSource::new(config, Positions::in_memory(), on_event)) as Box<dyn Source>)
 }
 
 /// The line of a step on a terminal that belongs to the trainer.
@@ -132,11 +198,7 @@ impl Target {
         Ok(Self::File(target.into()))
     }
 
-    fn open(
-        &self,
-        inputs: &[LogInput],
-        positions: &pulsetrain_sources::logs::Positions,
-    ) -> Result<Box<dyn Sink>, Failure> {
+    fn open(&self, inputs: &[LogInput], positions: &Positions) -> Result<Box<dyn Sink>, Failure> {
         match self {
             Self::Stdout => Ok(Box::new(FileSink::stdout().map_err(Failure::failed)?)),
             Self::Otlp(config) => otlp(config),
@@ -149,7 +211,7 @@ impl Target {
 }
 
 /// A file that holds what was delivered before `positions`, and nothing after.
-fn file_after(path: &Path, positions: &pulsetrain_sources::logs::Positions) -> Result<FileSink, SinkError> {
+fn file_after(path: &Path, positions: &Positions) -> Result<FileSink, SinkError> {
     match positions.output_end(&FileSink::output_name(path)) {
         Some(end) => FileSink::resume(path, end),
         None => FileSink::create(path),

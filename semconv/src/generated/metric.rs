@@ -5171,7 +5171,7 @@ pub const PULSETRAIN_DROPPED_ITEMS: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::PULSETRAIN_SIGNAL,
-            requirement: Requirement::Required,
+            requirement: Requirement::Recommended,
         },
         AttributeUse {
             attribute: &attribute::PULSETRAIN_SINK_NAME,

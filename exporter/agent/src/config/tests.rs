@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::*;
+use super::{read::parse, *};
 
 /// The messages about a configuration that cannot be read.
 fn refused(text: &str) -> String {

@@ -162,6 +162,5 @@ fn io_error(error: pty_process::Error) -> io::Error {
     match error {
         pty_process::Error::Io(error) => error,
         pty_process::Error::Rustix(error) => error.into(),
-        other => io::Error::other(other),
     }
 }

@@ -1,0 +1,149 @@
+//! `pulsetrain agent`: reads, keeps and sends telemetry for as long as the machine trains.
+//!
+//! `running` holds what is at work and changes it when the configuration changes; `health` answers whether it lives;
+//! `telemetry` says what it does. SIGHUP reads the configuration again; SIGTERM and SIGINT end it after a bounded drain.
+
+mod health;
+mod running;
+mod telemetry;
+
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use tokio::signal::unix::{Signal, SignalKind, signal};
+
+use self::running::Running;
+use crate::{
+    cli::AgentArguments,
+    config::{self, Config, Fault},
+    failure::{Failure, INCOMPLETE},
+};
+
+/// Runs the command.
+pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode, Failure> {
+    if arguments.print_config {
+        return print(&config::print(&Config::example()));
+    }
+    let file = file(arguments)?;
+    let config = match read(&file, None) {
+        Ok(config) => config,
+        Err(faults) => return Ok(refuse(&faults)),
+    };
+    if arguments.check {
+        return print(&format!("{}: nothing is wrong\n", file.display()));
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
+    let ended = runtime.block_on(live(&file, config));
+    // Nothing of ours that hangs holds up the end.
+    runtime.shutdown_background();
+    ended
+}
+
+/// Lives until it is told to end.
+async fn live(file: &Path, config: Config) -> Result<ExitCode, Failure> {
+    let mut signals =
+        Signals::keep().map_err(|error| Failure::failed(format!("cannot receive signals: {error}")))?;
+    let mut running = Running::start(config).await?;
+    tell("ready");
+    while signals.asks_to_reload().await {
+        match read(file, Some(running.config())) {
+            Ok(config) => {
+                running.change(config).await;
+                tell("reloaded the configuration");
+            }
+            Err(faults) => {
+                tell_all(&faults);
+                tell("goes on with the old configuration");
+            }
+        }
+    }
+    tokio::select! {
+        lost = running.end() => Ok(if lost { ExitCode::from(INCOMPLETE) } else { ExitCode::SUCCESS }),
+        // Whoever says it twice does not want to wait for the drain.
+        () = signals.ask_to_end() => Ok(ExitCode::from(INCOMPLETE)),
+    }
+}
+
+/// Reads the file and looks at the world that it names.
+fn read(file: &Path, running: Option<&Config>) -> Result<Config, Vec<Fault>> {
+    let config = config::load(file, &std::env::vars().collect()).map_err(|fault| vec![fault])?;
+    let faults = config::check(&file.display().to_string(), &config, running);
+    if faults.is_empty() {
+        Ok(config)
+    } else {
+        Err(faults)
+    }
+}
+
+/// The file that was named, or the one that is there.
+fn file(arguments: &AgentArguments) -> Result<PathBuf, Failure> {
+    const DEFAULT: &str = "pulsetrain.yaml";
+    match &arguments.config {
+        Some(file) => Ok(file.clone()),
+        None if Path::new(DEFAULT).exists() => Ok(DEFAULT.into()),
+        None => Err(Failure::usage(format!(
+            "no --config is given and there is no {DEFAULT} here: pulsetrain agent --print-config > {DEFAULT} writes one"
+        ))),
+    }
+}
+
+/// The signals that concern an agent.
+struct Signals {
+    reload: Signal,
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    fn keep() -> io::Result<Self> {
+        Ok(Self {
+            reload: signal(SignalKind::hangup())?,
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// True when the configuration is to be read again, false when it is time to end.
+    async fn asks_to_reload(&mut self) -> bool {
+        tokio::select! {
+            _ = self.reload.recv() => true,
+            _ = self.terminate.recv() => false,
+            _ = self.interrupt.recv() => false,
+        }
+    }
+
+    async fn ask_to_end(&mut self) {
+        while self.asks_to_reload().await {}
+    }
+}
+
+fn refuse(faults: &[Fault]) -> ExitCode {
+    tell_all(faults);
+    ExitCode::from(2)
+}
+
+fn tell_all(faults: &[Fault]) {
+    for fault in faults {
+        // Without our name in front: editors jump to `file:line:column`.
+        let _ = writeln!(io::stderr(), "{fault}");
+    }
+}
+
+/// Says something to whoever reads the log of the agent; a log that cannot be written is no reason to stop.
+fn tell(message: &str) {
+    let _ = writeln!(io::stderr(), "pulsetrain: {message}");
+}
+
+fn print(text: &str) -> Result<ExitCode, Failure> {
+    io::stdout()
+        .write_all(text.as_bytes())
+        .map_err(|error| Failure::failed(format!("cannot print: {error}")))?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,130 @@
+//! Answers `/healthz` and `/readyz`: two questions of those who start and watch the agent.
+
+use std::{
+    convert::Infallible,
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use http_body_util::Full;
+use hyper::{
+    Method, Request, Response, StatusCode, body::Bytes, header, server::conn::http1, service::service_fn,
+};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use pulsetrain_pipeline::Stop;
+use tokio::{net::TcpListener, sync::Semaphore};
+
+/// The most questions at one time.
+const MOST_CONNECTIONS: usize = 64;
+/// How long a client has for its question.
+const QUESTION: Duration = Duration::from_secs(5);
+
+/// Whether everything has been started; a clone says the same.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ready(Arc<AtomicBool>);
+
+impl Ready {
+    pub(super) fn set(&self, ready: bool) {
+        self.0.store(ready, Ordering::Relaxed);
+    }
+}
+
+/// Listens, and gives what answers until it is stopped.
+pub(super) async fn serve(
+    address: SocketAddr,
+    ready: Ready,
+    stop: Stop,
+) -> io::Result<impl Future<Output = ()> + Send + 'static> {
+    let listener = TcpListener::bind(address).await?;
+    Ok(async move {
+        tokio::select! {
+            () = accept(listener, ready) => {}
+            () = stop.wait() => {}
+        }
+    })
+}
+
+async fn accept(listener: TcpListener, ready: Ready) {
+    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    while let Ok(place) = Arc::clone(&places).acquire_owned().await {
+        let Ok((stream, _)) = listener.accept().await else {
+            // Out of file descriptors: another connection may end meanwhile.
+            tokio::time::sleep(QUESTION).await;
+            continue;
+        };
+        let ready = ready.clone();
+        tokio::spawn(async move {
+            let service = service_fn(|request| {
+                let answer = answer(&request, &ready);
+                async { Ok::<_, Infallible>(answer) }
+            });
+            let connection = http1::Builder::new()
+                .timer(TokioTimer::new())
+                .header_read_timeout(QUESTION)
+                .serve_connection(TokioIo::new(stream), service);
+            // An error here is a client that went away.
+            let _ = connection.await;
+            drop(place);
+        });
+    }
+}
+
+fn answer<B>(request: &Request<B>, ready: &Ready) -> Response<Full<Bytes>> {
+    let (status, text) = match (request.method(), request.uri().path()) {
+        (&Method::GET | &Method::HEAD, "/healthz") => (StatusCode::OK, "ok\n"),
+        (&Method::GET | &Method::HEAD, "/readyz") if ready.0.load(Ordering::Relaxed) => {
+            (StatusCode::OK, "ready\n")
+        }
+        (&Method::GET | &Method::HEAD, "/readyz") => (StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
+        (&Method::GET | &Method::HEAD, _) => (StatusCode::NOT_FOUND, "ask /healthz or /readyz\n"),
+        _ => (StatusCode::METHOD_NOT_ALLOWED, "only GET\n"),
+    };
+    let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())));
+    *response.status_mut() = status;
+    let plain = header::HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, plain);
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(method: &str, path: &str, ready: &Ready) -> u16 {
+        let request = Request::builder().method(method).uri(path).body(()).unwrap();
+        answer(&request, ready).status().as_u16()
+    }
+
+    #[test]
+    fn an_agent_lives_before_it_is_ready() {
+        let ready = Ready::default();
+        assert_eq!(
+            (
+                status("GET", "/healthz", &ready),
+                status("GET", "/readyz", &ready)
+            ),
+            (200, 503)
+        );
+        ready.set(true);
+        assert_eq!(status("HEAD", "/readyz", &ready), 200);
+        ready.set(false);
+        assert_eq!(status("GET", "/readyz", &ready), 503);
+    }
+
+    #[test]
+    fn nothing_else_is_answered() {
+        let ready = Ready::default();
+        assert_eq!(
+            (
+                status("GET", "/metrics", &ready),
+                status("POST", "/healthz", &ready)
+            ),
+            (404, 405)
+        );
+    }
+}

@@ -1,0 +1,265 @@
+//! What is at work: sources, sinks and what serves them, each under its name, and how one configuration becomes another.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use pulsetrain_pipeline::{Door, Pipeline, SinkReport, StopRaiser, run_sources};
+use pulsetrain_sources::logs::Positions;
+use tokio::task::JoinHandle;
+
+use super::{
+    health::{self, Ready},
+    telemetry::{NamedSink, Telemetry},
+    tell,
+};
+use crate::{
+    config::{Config, Named, SinkConfig, SourceConfig},
+    failure::Failure,
+    topology::{self, BuiltSink},
+};
+
+/// How long something has to end that is told to.
+const END: Duration = Duration::from_secs(5);
+
+/// An agent at work.
+pub(super) struct Running {
+    config: Config,
+    pipeline: Pipeline,
+    door: Door,
+    positions: Positions,
+    telemetry: Option<Telemetry>,
+    sources: BTreeMap<String, Task>,
+    servers: BTreeMap<String, Task>,
+    health: Option<Task>,
+    ready: Ready,
+}
+
+/// Something that runs until it is told to end.
+struct Task {
+    stop: StopRaiser,
+    done: JoinHandle<()>,
+}
+
+impl Task {
+    fn spawn(stop: StopRaiser, work: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self {
+            stop,
+            done: tokio::spawn(work),
+        }
+    }
+
+    /// Ends it; what does not end in time is left behind.
+    async fn end(mut self) {
+        self.stop.raise();
+        if tokio::time::timeout(END, &mut self.done).await.is_err() {
+            self.done.abort();
+        }
+    }
+}
+
+impl Running {
+    /// Starts everything that the configuration names.
+    ///
+    /// # Errors
+    /// What cannot be opened or listened on.
+    pub(super) async fn start(config: Config) -> Result<Self, Failure> {
+        let positions = topology::positions(&config).map_err(Failure::failed)?;
+        if let Some(aside) = positions.put_aside() {
+            tell(&format!(
+                "the positions of the last time make no sense and were put aside as {}: everything is read again",
+                aside.display()
+            ));
+        }
+        let (pipeline, door) = Pipeline::builder().config(config.limits.pipeline()).start();
+        let telemetry = config.telemetry.enabled.then(|| {
+            Telemetry::start(
+                &config.telemetry,
+                &config.limits,
+                pipeline.ledger().clone(),
+                &door,
+            )
+        });
+        let mut running = Self {
+            pipeline,
+            door,
+            positions,
+            telemetry,
+            sources: BTreeMap::new(),
+            servers: BTreeMap::new(),
+            health: None,
+            ready: Ready::default(),
+            config,
+        };
+        running.start_health().await?;
+        for (name, sink) in running.config.sinks.clone().iter() {
+            running
+                .start_sink(name, sink)
+                .await
+                .map_err(|error| Failure::failed(format!("the sink {name}: {error}")))?;
+        }
+        for (name, source) in running.config.sources.clone().iter() {
+            running.start_source(name, source);
+        }
+        running.ready.set(true);
+        Ok(running)
+    }
+
+    /// The configuration that is at work.
+    pub(super) fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Makes another configuration the one at work. What is the same in both goes on undisturbed.
+    pub(super) async fn change(&mut self, new: Config) {
+        self.ready.set(false);
+        let old = std::mem::replace(&mut self.config, new.clone());
+        for name in gone(&old.sources, &new.sources) {
+            self.end_source(&name).await;
+        }
+        for name in gone(&old.sinks, &new.sinks) {
+            self.end_sink(&name).await;
+        }
+        for (name, sink) in new
+            .sinks
+            .iter()
+            .filter(|(name, sink)| old.sinks.0.get(*name) != Some(sink))
+        {
+            if let Err(error) = self.start_sink(name, sink).await {
+                tell(&format!("goes on without the sink {name}: {error}"));
+            }
+        }
+        for (name, source) in new
+            .sources
+            .iter()
+            .filter(|(name, source)| old.sources.0.get(*name) != Some(source))
+        {
+            self.start_source(name, source);
+        }
+        if (old.limits, old.telemetry, old.health, old.state_folder)
+            != (new.limits, new.telemetry, new.health, new.state_folder)
+        {
+            tell("limits, telemetry, health and state_folder change with the next start");
+        }
+        self.ready.set(true);
+    }
+
+    /// Ends everything: sources first, then what is queued has its time. Says what was lost, and whether anything was.
+    pub(super) async fn end(mut self) -> bool {
+        self.ready.set(false);
+        for name in self.sources.keys().cloned().collect::<Vec<_>>() {
+            self.end_source(&name).await;
+        }
+        if let Some(telemetry) = self.telemetry.take() {
+            telemetry.end().await;
+        }
+        drop(self.door);
+        let reports = self.pipeline.drain(self.config.limits.drain.0).await;
+        if let Err(error) = self.positions.save() {
+            tell(&error.to_string());
+        }
+        for server in self.servers.into_values().chain(self.health) {
+            server.end().await;
+        }
+        reports.iter().map(report).fold(false, |lost, one| lost | one)
+    }
+
+    async fn start_health(&mut self) -> Result<(), Failure> {
+        let health = &self.config.health;
+        if health.enabled {
+            let stop = StopRaiser::new();
+            let served = health::serve(*health.listen, self.ready.clone(), stop.stop())
+                .await
+                .map_err(|error| {
+                    Failure::failed(format!("cannot listen on {}: {error}", health.listen.value))
+                })?;
+            self.health = Some(Task::spawn(stop, served));
+        }
+        Ok(())
+    }
+
+    async fn start_sink(
+        &mut self,
+        name: &str,
+        config: &SinkConfig,
+    ) -> Result<(), pulsetrain_sinks::SinkError> {
+        let stop = StopRaiser::new();
+        let built = topology::build_sink(config, &self.positions, stop.stop()).await?;
+        let BuiltSink { sink, server, series } = built;
+        if let Some(server) = server {
+            self.servers.insert(name.to_owned(), Task::spawn(stop, server));
+        }
+        let sink = match &self.telemetry {
+            Some(telemetry) => telemetry.measure(name, sink, series),
+            None => Box::new(NamedSink::new(name, sink)),
+        };
+        self.pipeline.add_sink(sink);
+        Ok(())
+    }
+
+    async fn end_sink(&mut self, name: &str) {
+        if let Some(ended) = self.pipeline.remove_sink(name, self.config.limits.drain.0) {
+            report(&ended.await);
+        }
+        if let Some(server) = self.servers.remove(name) {
+            server.end().await;
+        }
+    }
+
+    fn start_source(&mut self, name: &str, config: &SourceConfig) {
+        let said = name.to_owned();
+        let source = topology::build_source(config, &self.positions, move |event| {
+            tell(&format!("{said}: {event}"))
+        });
+        let stop = StopRaiser::new();
+        let (door, stopped, said) = (self.door_of(name), stop.stop(), name.to_owned());
+        let task = Task::spawn(stop, async move {
+            for report in run_sources(vec![source], &door, &stopped).await {
+                if let Err(error) = report.ended {
+                    tell(&format!("{said}: {error}"));
+                }
+            }
+        });
+        self.sources.insert(name.to_owned(), task);
+    }
+
+    fn door_of(&self, source: &str) -> Door {
+        match &self.telemetry {
+            Some(telemetry) => telemetry.watch(source, &self.door),
+            None => self.door.clone(),
+        }
+    }
+
+    async fn end_source(&mut self, name: &str) {
+        if let Some(source) = self.sources.remove(name) {
+            source.end().await;
+        }
+        if let Some(telemetry) = &self.telemetry {
+            telemetry.forget_source(name);
+        }
+    }
+}
+
+/// What is no longer there, or is there in another way.
+fn gone<T: PartialEq>(old: &Named<T>, new: &Named<T>) -> Vec<String> {
+    let is_gone = |(name, entry): &(&str, &T)| new.0.get(*name) != Some(entry);
+    old.iter()
+        .filter(is_gone)
+        .map(|(name, _)| name.to_owned())
+        .collect()
+}
+
+/// Says what a sink lost at its end, and whether it did.
+fn report(ended: &SinkReport) -> bool {
+    let name = &ended.counts.name;
+    for dropped in &ended.counts.dropped {
+        let message = dropped.message.as_deref().unwrap_or_default();
+        let reason = dropped.reason.as_str().replace('_', " ");
+        tell(&format!(
+            "{name} lost {} items ({reason}) {message}",
+            dropped.items
+        ));
+    }
+    if let Err(error) = &ended.finished {
+        tell(&format!("{name}: {error}"));
+    }
+    ended.counts.dropped_items() > 0 || ended.finished.is_err()
+}

@@ -1,0 +1,178 @@
+//! What the agent says of itself, by the typed instruments of the registry over the OpenTelemetry SDK.
+//!
+//! `watched` counts what sources bring, `measured` what sinks take, `books` what the ledger knows. `exporter` puts what the
+//! SDK has collected through the door, so that it goes wherever all telemetry goes: to the page of Prometheus and by OTLP.
+
+mod books;
+mod exporter;
+mod measured;
+mod newest;
+mod watched;
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use opentelemetry::{
+    KeyValue,
+    metrics::{Counter, Gauge, Histogram, Meter, MeterProvider},
+};
+use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
+use pulsetrain_pipeline::{Door, Ledger, Sink, clock};
+use pulsetrain_semconv::{attribute, instruments};
+use pulsetrain_sinks::PrometheusStore;
+use tokio::task::JoinHandle;
+
+pub(super) use self::measured::NamedSink;
+use self::{books::Books, exporter::DoorExporter, watched::SourceFigures};
+use crate::config::{LimitsConfig, TelemetryConfig};
+
+/// The source that the agent itself is.
+const OURSELVES: &str = "pulsetrain";
+
+/// The collection is ours to call for, so that the ledger is read just before; the SDK's own clock hardly ever rings.
+const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// The agent's own telemetry.
+pub(super) struct Telemetry {
+    shared: Arc<Shared>,
+    ticking: JoinHandle<()>,
+}
+
+struct Shared {
+    provider: SdkMeterProvider,
+    accepted: Counter<u64>,
+    delivered: Counter<u64>,
+    export_duration: Histogram<f64>,
+    lag: Gauge<f64>,
+    last_success: Gauge<f64>,
+    sources: Mutex<BTreeMap<String, Arc<SourceFigures>>>,
+    books: Mutex<Books>,
+    ledger: Ledger,
+}
+
+impl Telemetry {
+    /// Starts to collect, and to send what was collected through `door`.
+    pub(super) fn start(
+        config: &TelemetryConfig,
+        limits: &LimitsConfig,
+        ledger: Ledger,
+        door: &Door,
+    ) -> Self {
+        let figures = Arc::<SourceFigures>::default();
+        let exporter = DoorExporter::default();
+        let reader = PeriodicReader::builder(exporter.clone())
+            .with_interval(NEVER)
+            .build();
+        let provider = SdkMeterProvider::builder().with_reader(reader).build();
+        let meter = provider.meter("pulsetrain");
+        let shared = Arc::new(Shared::new(provider, &meter, limits, ledger));
+        shared
+            .sources()
+            .insert(OURSELVES.to_owned(), Arc::clone(&figures));
+        exporter.lead_to(watched::door(door, OURSELVES, shared.accepted.clone(), figures));
+        let ticking = tokio::spawn(tick(Arc::clone(&shared), config.interval.0));
+        Self { shared, ticking }
+    }
+
+    /// The sink under its name, with its deliveries counted and timed.
+    pub(super) fn measure(
+        &self,
+        name: &str,
+        sink: Box<dyn Sink>,
+        series: Option<PrometheusStore>,
+    ) -> Box<dyn Sink> {
+        if let Some(series) = series {
+            self.shared.books().watch_series(name, series);
+        }
+        let (delivered, duration) = (self.shared.delivered.clone(), self.shared.export_duration.clone());
+        Box::new(measured::MeasuredSink::new(
+            NamedSink::new(name, sink),
+            delivered,
+            duration,
+        ))
+    }
+
+    /// The door for a source, with what goes through it counted.
+    pub(super) fn watch(&self, source: &str, door: &Door) -> Door {
+        let figures = Arc::<SourceFigures>::default();
+        self.shared
+            .sources()
+            .insert(source.to_owned(), Arc::clone(&figures));
+        watched::door(door, source, self.shared.accepted.clone(), figures)
+    }
+
+    /// A source is no more: its lag is nobody's.
+    pub(super) fn forget_source(&self, source: &str) {
+        self.shared.sources().remove(source);
+    }
+
+    /// Sends what was collected last.
+    pub(super) async fn end(&self) {
+        self.ticking.abort();
+        let shared = Arc::clone(&self.shared);
+        // The SDK waits on a thread of its own, and we on one of ours.
+        let _ = tokio::task::spawn_blocking(move || {
+            shared.record();
+            shared.provider.shutdown()
+        })
+        .await;
+    }
+}
+
+async fn tick(shared: Arc<Shared>, interval: Duration) {
+    loop {
+        tokio::time::sleep(interval).await;
+        let shared = Arc::clone(&shared);
+        // What could not be sent is in the ledger; the SDK has nothing to add.
+        let _ = tokio::task::spawn_blocking(move || {
+            shared.record();
+            shared.provider.force_flush()
+        })
+        .await;
+    }
+}
+
+impl Shared {
+    fn new(provider: SdkMeterProvider, meter: &Meter, limits: &LimitsConfig, ledger: Ledger) -> Self {
+        Self {
+            provider,
+            accepted: instruments::pulsetrain_accepted_items(meter),
+            delivered: instruments::pulsetrain_delivered_items(meter),
+            export_duration: instruments::pulsetrain_export_duration(meter),
+            lag: instruments::pulsetrain_source_lag(meter),
+            last_success: instruments::pulsetrain_source_last_success_time(meter),
+            sources: Mutex::default(),
+            books: Mutex::new(Books::new(meter, limits.queue_bytes.0)),
+            ledger,
+        }
+    }
+
+    /// Records what is looked up rather than counted.
+    fn record(&self) {
+        self.books().record(&self.ledger.snapshot());
+        let now = clock::unix_now();
+        for (name, figures) in self.sources().iter() {
+            let source = [KeyValue::new(
+                attribute::PULSETRAIN_SOURCE_NAME.name,
+                name.clone(),
+            )];
+            if let Some(newest) = figures.newest() {
+                self.lag.record(now.saturating_sub(newest).as_secs_f64(), &source);
+            }
+            if let Some(last) = figures.last_success() {
+                self.last_success.record(last.as_secs_f64(), &source);
+            }
+        }
+    }
+
+    fn books(&self) -> MutexGuard<'_, Books> {
+        self.books.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn sources(&self) -> MutexGuard<'_, BTreeMap<String, Arc<SourceFigures>>> {
+        self.sources.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,118 @@
+//! What the ledger and the stores know, put into instruments: each time by how much it has changed.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use opentelemetry::{
+    KeyValue,
+    metrics::{Counter, Meter, UpDownCounter},
+};
+use pulsetrain_pipeline::SinkCounts;
+use pulsetrain_semconv::{attribute, instruments};
+use pulsetrain_sinks::PrometheusStore;
+
+/// The instruments, and what they were told last.
+pub(super) struct Books {
+    dropped: Counter<u64>,
+    retries: Counter<u64>,
+    items: UpDownCounter<i64>,
+    batches: UpDownCounter<i64>,
+    limit: UpDownCounter<i64>,
+    series: UpDownCounter<i64>,
+    queue_bytes: i64,
+    told: BTreeMap<String, Told>,
+    stores: BTreeMap<String, PrometheusStore>,
+}
+
+/// What was told of one sink.
+#[derive(Debug, Default)]
+struct Told {
+    dropped: BTreeMap<&'static str, u64>,
+    retries: u64,
+    items: i64,
+    batches: i64,
+    limit: i64,
+    series: i64,
+}
+
+impl Books {
+    pub(super) fn new(meter: &Meter, queue_bytes: usize) -> Self {
+        Self {
+            dropped: instruments::pulsetrain_dropped_items(meter),
+            retries: instruments::pulsetrain_retries(meter),
+            items: instruments::pulsetrain_queue_items(meter),
+            batches: instruments::pulsetrain_queue_length(meter),
+            limit: instruments::pulsetrain_queue_limit(meter),
+            series: instruments::pulsetrain_series_active(meter),
+            queue_bytes: i64::try_from(queue_bytes).unwrap_or(i64::MAX),
+            told: BTreeMap::new(),
+            stores: BTreeMap::new(),
+        }
+    }
+
+    /// Counts the series of a sink from now on.
+    pub(super) fn watch_series(&mut self, sink: &str, store: PrometheusStore) {
+        self.stores.insert(sink.to_owned(), store);
+    }
+
+    /// Tells what is new.
+    pub(super) fn record(&mut self, sinks: &[SinkCounts]) {
+        let names: BTreeSet<&str> = sinks.iter().map(|counts| counts.name.as_str()).collect();
+        let gone: Vec<String> = self
+            .told
+            .keys()
+            .filter(|name| !names.contains(name.as_str()))
+            .cloned()
+            .collect();
+        for name in gone {
+            let mut told = self.told.remove(&name).unwrap_or_default();
+            self.stores.remove(&name);
+            self.levels(&name, &mut told, [0; 4]);
+        }
+        for counts in sinks {
+            let mut told = self.told.remove(&counts.name).unwrap_or_default();
+            self.sums(counts, &mut told);
+            let series = self
+                .stores
+                .get(&counts.name)
+                .map_or(0, |store| store.counts().series as i64);
+            let levels = [
+                counts.queued as i64,
+                counts.queued_batches as i64,
+                self.queue_bytes,
+                series,
+            ];
+            self.levels(&counts.name, &mut told, levels);
+            self.told.insert(counts.name.clone(), told);
+        }
+    }
+
+    fn sums(&self, counts: &SinkCounts, told: &mut Told) {
+        let sink = KeyValue::new(attribute::PULSETRAIN_SINK_NAME.name, counts.name.clone());
+        for dropped in &counts.dropped {
+            let reason = dropped.reason.as_str();
+            let before = told.dropped.insert(reason, dropped.items).unwrap_or_default();
+            let reason = KeyValue::new(attribute::PULSETRAIN_DROP_REASON.name, reason);
+            self.dropped
+                .add(dropped.items.saturating_sub(before), &[sink.clone(), reason]);
+        }
+        self.retries
+            .add(counts.retries.saturating_sub(told.retries), &[sink]);
+        told.retries = counts.retries;
+    }
+
+    fn levels(&self, sink: &str, told: &mut Told, [items, batches, limit, series]: [i64; 4]) {
+        let sink = [KeyValue::new(
+            attribute::PULSETRAIN_SINK_NAME.name,
+            sink.to_owned(),
+        )];
+        for (instrument, told, now) in [
+            (&self.items, &mut told.items, items),
+            (&self.batches, &mut told.batches, batches),
+            (&self.limit, &mut told.limit, limit),
+            (&self.series, &mut told.series, series),
+        ] {
+            instrument.add(now - *told, &sink);
+            *told = now;
+        }
+    }
+}

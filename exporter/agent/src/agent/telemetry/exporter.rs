@@ -1,0 +1,168 @@
+//! What the SDK has collected, as OTLP, through the door.
+//!
+//! Not `opentelemetry-otlp`: it would be a second OTLP client in one program, with a second queue that nobody counts.
+
+use std::{
+    sync::{Arc, Mutex, OnceLock, PoisonError},
+    time::{Duration, SystemTime, UNIX_EPOCH},
+};
+
+use opentelemetry::{KeyValue, Value as SdkValue};
+use opentelemetry_sdk::{
+    error::{OTelSdkError, OTelSdkResult},
+    metrics::{
+        Temporality,
+        data::{AggregatedMetrics, Metric, MetricData, ResourceMetrics},
+        exporter::PushMetricExporter,
+    },
+};
+use pulsetrain_otlp::{
+    view::NumberValue,
+    write::{Attribute, Envelope, HistogramParts, MetricsWriter, PointParts, Value},
+};
+use pulsetrain_pipeline::{Batch, Door};
+use pulsetrain_semconv::{SCHEMA_URL, attribute, metric};
+
+/// The name of the agent, as a service and as the scope of its telemetry.
+const SERVICE: &str = "pulsetrain";
+
+/// Puts what the SDK collects through a door. A clone has the same door.
+#[derive(Clone, Default)]
+pub(super) struct DoorExporter {
+    door: Arc<OnceLock<Door>>,
+    writer: Arc<Mutex<MetricsWriter>>,
+}
+
+impl DoorExporter {
+    /// Says where the door is; until then there is nowhere to go.
+    pub(super) fn lead_to(&self, door: Door) {
+        // Said once, at the start.
+        let _ = self.door.set(door);
+    }
+}
+
+impl PushMetricExporter for DoorExporter {
+    async fn export(&self, collected: &ResourceMetrics) -> OTelSdkResult {
+        let Some(door) = self.door.get() else {
+            return Ok(());
+        };
+        let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        for collected in collected.scope_metrics().flat_map(|scope| scope.metrics()) {
+            write(&mut writer, collected);
+        }
+        let Some(encoded) = writer.finish(&envelope()) else {
+            return Ok(());
+        };
+        door.offer(Batch::new(encoded.signal, encoded.items, encoded.bytes))
+            .map_err(|error| OTelSdkError::InternalFailure(error.to_string()))
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn shutdown_with_timeout(&self, _: Duration) -> OTelSdkResult {
+        Ok(())
+    }
+
+    fn temporality(&self) -> Temporality {
+        Temporality::Cumulative
+    }
+}
+
+/// Who speaks: the agent of this machine, the same one after a restart.
+fn envelope() -> Envelope {
+    let machine = rustix::system::uname();
+    let machine = machine.nodename().to_string_lossy();
+    let resource = [
+        (attribute::SERVICE_NAME.name, Value::Text(SERVICE)),
+        (attribute::SERVICE_INSTANCE_ID.name, Value::Text(&machine)),
+    ];
+    Envelope::new(&resource, SERVICE, env!("CARGO_PKG_VERSION"), SCHEMA_URL)
+}
+
+/// Writes the points of a metric of the registry, of which all that the agent records are.
+fn write(writer: &mut MetricsWriter, collected: &Metric) {
+    let Some(definition) = metric::find(collected.name()) else {
+        return;
+    };
+    match collected.data() {
+        AggregatedMetrics::F64(data) => points(writer, definition, data, NumberValue::Double),
+        AggregatedMetrics::I64(data) => points(writer, definition, data, NumberValue::Int),
+        AggregatedMetrics::U64(data) => points(writer, definition, data, |value| {
+            NumberValue::Int(i64::try_from(value).unwrap_or(i64::MAX))
+        }),
+    }
+}
+
+fn points<T: Copy>(
+    writer: &mut MetricsWriter,
+    definition: &'static pulsetrain_semconv::Metric,
+    data: &MetricData<T>,
+    number: impl Fn(T) -> NumberValue,
+) {
+    match data {
+        MetricData::Gauge(gauge) => {
+            for point in gauge.data_points() {
+                with_attributes(point.attributes(), |attributes| {
+                    let parts = parts(None, gauge.time(), attributes);
+                    writer.number(definition, parts, number(point.value()));
+                });
+            }
+        }
+        MetricData::Sum(sum) => {
+            for point in sum.data_points() {
+                with_attributes(point.attributes(), |attributes| {
+                    let parts = parts(Some(sum.start_time()), sum.time(), attributes);
+                    writer.number(definition, parts, number(point.value()));
+                });
+            }
+        }
+        MetricData::Histogram(histogram) => {
+            for point in histogram.data_points() {
+                let value = |value: Option<T>| value.map_or(f64::NAN, |value| number(value).as_f64());
+                let bucket_counts: Vec<u64> = point.bucket_counts().collect();
+                with_attributes(point.attributes(), |attributes| {
+                    let contents = HistogramParts {
+                        count: point.count(),
+                        sum: number(point.sum()).as_f64(),
+                        min: value(point.min()),
+                        max: value(point.max()),
+                        bucket_counts: &bucket_counts,
+                    };
+                    let parts = parts(Some(histogram.start_time()), histogram.time(), attributes);
+                    writer.histogram(definition, parts, contents);
+                });
+            }
+        }
+        // The typed instruments ask for bounds, never for exponential buckets.
+        MetricData::ExponentialHistogram(_) => {}
+    }
+}
+
+fn parts<'a>(start: Option<SystemTime>, time: SystemTime, attributes: &'a [Attribute<'a>]) -> PointParts<'a> {
+    PointParts {
+        start_unix_nanos: start.map_or(0, unix_nanos),
+        time_unix_nanos: unix_nanos(time),
+        attributes,
+    }
+}
+
+fn unix_nanos(time: SystemTime) -> u64 {
+    time.duration_since(UNIX_EPOCH)
+        .map_or(0, |since| since.as_nanos() as u64)
+}
+
+/// The attributes of a point by their definitions; all that the agent sets are text.
+fn with_attributes<'a>(attributes: impl Iterator<Item = &'a KeyValue>, write: impl FnOnce(&[Attribute<'_>])) {
+    let attributes: Vec<Attribute<'_>> = attributes
+        .filter_map(|attribute| {
+            let definition = attribute::find(attribute.key.as_str())?;
+            match &attribute.value {
+                SdkValue::String(text) => Some((definition, Value::Text(text.as_str()))),
+                _ => None,
+            }
+        })
+        .collect();
+    write(&attributes);
+}

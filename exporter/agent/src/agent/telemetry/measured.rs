@@ -1,0 +1,108 @@
+//! Sinks under the names of the configuration, and with their deliveries counted and timed.
+
+use opentelemetry::{
+    KeyValue,
+    metrics::{Counter, Histogram},
+};
+use pulsetrain_pipeline::{
+    Batch, BoxFuture, Delivery, Sink,
+    clock::{self, Instant},
+};
+use pulsetrain_semconv::attribute;
+
+/// A sink that is called by its name in the configuration.
+pub(in crate::agent) struct NamedSink {
+    name: String,
+    sink: Box<dyn Sink>,
+}
+
+impl NamedSink {
+    pub(in crate::agent) fn new(name: &str, sink: Box<dyn Sink>) -> Self {
+        Self {
+            name: name.to_owned(),
+            sink,
+        }
+    }
+}
+
+impl Sink for NamedSink {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
+        self.sink.deliver(batch)
+    }
+
+    fn finish(&mut self) -> BoxFuture<'_, Result<(), String>> {
+        self.sink.finish()
+    }
+}
+
+/// A sink whose deliveries are counted, by signal, and timed from the first attempt to the last.
+pub(super) struct MeasuredSink {
+    sink: NamedSink,
+    delivered: Counter<u64>,
+    duration: Histogram<f64>,
+    /// The batch that is being tried, told by where its bytes are, and since when.
+    trying: Option<(usize, Instant)>,
+}
+
+impl MeasuredSink {
+    pub(super) fn new(sink: NamedSink, delivered: Counter<u64>, duration: Histogram<f64>) -> Self {
+        Self {
+            sink,
+            delivered,
+            duration,
+            trying: None,
+        }
+    }
+
+    /// When the first attempt with this batch began.
+    fn began(&mut self, batch: &Batch) -> Instant {
+        let place = batch.bytes().as_ptr().addr();
+        match self.trying {
+            Some((known, began)) if known == place => began,
+            _ => {
+                let now = clock::now();
+                self.trying = Some((place, now));
+                now
+            }
+        }
+    }
+
+    fn ended(&mut self, batch: &Batch, began: Instant, delivery: &Delivery) {
+        let delivered = match delivery {
+            Delivery::Retry { .. } => return,
+            Delivery::Delivered => u64::from(batch.items()),
+            Delivery::Partial { rejected, .. } => u64::from(batch.items()).saturating_sub(*rejected),
+            Delivery::Refused { .. } => 0,
+        };
+        self.trying = None;
+        let attributes = [
+            KeyValue::new(attribute::PULSETRAIN_SINK_NAME.name, self.sink.name.clone()),
+            KeyValue::new(attribute::PULSETRAIN_SIGNAL.name, batch.signal().as_str()),
+        ];
+        self.duration.record(began.elapsed().as_secs_f64(), &attributes);
+        self.delivered.add(delivered, &attributes);
+    }
+}
+
+impl Sink for MeasuredSink {
+    fn name(&self) -> &str {
+        self.sink.name()
+    }
+
+    fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
+        Box::pin(async move {
+            let began = self.began(batch);
+            let delivery = self.sink.deliver(batch).await;
+            self.ended(batch, began, &delivery);
+            delivery
+        })
+    }
+
+    fn finish(&mut self) -> BoxFuture<'_, Result<(), String>> {
+        self.sink.finish()
+    }
+}

@@ -1,0 +1,62 @@
+//! What a source brings, counted at its door.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use opentelemetry::{KeyValue, metrics::Counter};
+use pulsetrain_otlp::Signal;
+use pulsetrain_pipeline::{Batch, Door, clock};
+use pulsetrain_semconv::attribute;
+
+use super::newest::newest;
+
+/// When a source brought something last, and how new that was; zero where it has brought nothing yet.
+#[derive(Debug, Default)]
+pub(super) struct SourceFigures {
+    newest_unix_nanos: AtomicU64,
+    last_unix_nanos: AtomicU64,
+}
+
+impl SourceFigures {
+    /// The time of the newest item.
+    pub(super) fn newest(&self) -> Option<Duration> {
+        read(&self.newest_unix_nanos)
+    }
+
+    /// When the last batch came.
+    pub(super) fn last_success(&self) -> Option<Duration> {
+        read(&self.last_unix_nanos)
+    }
+
+    fn note(&self, batch: &Batch) {
+        self.newest_unix_nanos.fetch_max(newest(batch), Ordering::Relaxed);
+        let now = clock::unix_now().as_nanos() as u64;
+        self.last_unix_nanos.store(now, Ordering::Relaxed);
+    }
+}
+
+fn read(nanos: &AtomicU64) -> Option<Duration> {
+    let nanos = nanos.load(Ordering::Relaxed);
+    (nanos > 0).then(|| Duration::from_nanos(nanos))
+}
+
+/// A door that counts what goes through it.
+pub(super) fn door(door: &Door, source: &str, accepted: Counter<u64>, figures: Arc<SourceFigures>) -> Door {
+    let attributes = Signal::ALL.map(|signal| {
+        [
+            KeyValue::new(attribute::PULSETRAIN_SOURCE_NAME.name, source.to_owned()),
+            KeyValue::new(attribute::PULSETRAIN_SIGNAL.name, signal.as_str()),
+        ]
+    });
+    door.watched(move |batch| {
+        if let Some(place) = Signal::ALL.iter().position(|signal| *signal == batch.signal()) {
+            accepted.add(u64::from(batch.items()), &attributes[place]);
+        }
+        figures.note(batch);
+    })
+}
