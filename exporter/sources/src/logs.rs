@@ -20,6 +20,7 @@ mod spans;
 mod surogate;
 mod tail;
 mod time;
+mod torchspec;
 
 use crate::{Recorder, SourceError};
 
@@ -114,11 +115,12 @@ pub trait LogParser: Send {
 /// Every format that is known.
 pub static FORMATS: &[LogFormat] = &[
     surogate::FORMAT,
+    surogate::console::FORMAT,
+    surogate::jsonl::FORMAT,
     maxtext::FORMAT,
     maxtext::metrics_file::FORMAT,
     kempnerforge::FORMAT,
-    crate::tensorboard::FORMAT,
-    crate::wandb::FORMAT,
+    torchspec::FORMAT,
 ];
 
 /// The format of a name.

@@ -20,7 +20,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     name: "kempnerforge",
     brief: "standard output of KempnerForge",
     framework: "kempnerforge",
-    shrinks: false,
+    shrinks: true,
     recognise: lines::recognise::<KempnerForge>,
     identify: lines::identify::<KempnerForge>,
     parser: || Box::new(LineParser::<KempnerForge>::default()),

@@ -10,13 +10,26 @@ use crate::{Place, Recorder, SkipReason};
 
 /// A format whose records are lines.
 pub(super) trait LineFormat: Send {
-    /// Whether a line shows by itself that it is whole, as an object in braces does.
-    const SHOWS_ITS_END: bool = false;
+    /// Whether a last line without an end shows by itself that it is whole, as a bar in brackets does.
+    fn is_whole(_text: &str) -> bool
+    where
+        Self: Sized,
+    {
+        false
+    }
 
     /// By what a line shows that it is of this format.
     fn sign(text: &str) -> Option<&'static str>
     where
         Self: Sized;
+
+    /// Whether a last line without an end is the beginning of a record.
+    fn is_begun(text: &str) -> bool
+    where
+        Self: Sized,
+    {
+        Self::sign(text).is_some()
+    }
 
     /// Records what a line says; answers whether it was a record.
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool;
@@ -115,9 +128,10 @@ impl<F: LineFormat> LineParser<F> {
     /// The line that the input ends in: a number in it may lack its last digits.
     fn last_line(&mut self, window: Window<'_>, start: usize, recorder: &mut Recorder<'_>) {
         let range = start..window.bytes.len();
-        if F::SHOWS_ITS_END {
+        let text = clean(&window.bytes[range.clone()]);
+        if F::is_whole(&text) {
             self.line(window, range, recorder);
-        } else if F::sign(&clean(&window.bytes[range])).is_some() {
+        } else if F::is_begun(&text) {
             recorder.skip(SkipReason::IncompleteRecord, window.place(start), || {
                 "the input ends within this line".to_owned()
             });
@@ -140,15 +154,20 @@ pub(super) fn identify<F: LineFormat>(head: &[u8]) -> Identity {
 }
 
 fn signed_line<F: LineFormat>(head: &[u8]) -> Option<(usize, &'static str)> {
+    // A file of another kind may hold what a program printed; text has no zero bytes.
+    if memchr::memchr(0, head).is_some() {
+        return None;
+    }
     let mut start = 0;
-    let ends = memchr::memchr2_iter(b'\n', b'\r', head).chain(F::SHOWS_ITS_END.then_some(head.len()));
-    for end in ends {
+    for end in memchr::memchr2_iter(b'\n', b'\r', head) {
         if let Some(sign) = F::sign(&clean(&head[start..end])) {
             return Some((end, sign));
         }
-        start = (end + 1).min(head.len());
+        start = end + 1;
     }
-    None
+    let last = clean(&head[start..]);
+    let sign = F::sign(&last).filter(|_| F::is_whole(&last));
+    sign.map(|sign| (head.len(), sign))
 }
 
 /// The text of some bytes: no colours, no torn characters.

@@ -3,7 +3,9 @@
 //!
 //! [`framing`] finds the records in the bytes, [`record`] parses one, [`mapping`] says what becomes of its fields.
 
+pub(super) mod console;
 mod framing;
+pub(super) mod jsonl;
 mod mapping;
 mod record;
 

@@ -19,6 +19,10 @@ pub(crate) struct Point {
     /// The value; of a histogram its sum, which grows.
     pub(crate) value: f64,
     pub(crate) attributes: BTreeMap<String, String>,
+    /// In nanoseconds since 1970.
+    pub(crate) time: u64,
+    /// Whether the value is what has come together since the start.
+    pub(crate) is_sum: bool,
 }
 
 /// What came of a sample.
@@ -174,6 +178,8 @@ impl Imported {
                     metric: metric["name"].as_str().expect("a metric has a name").to_owned(),
                     value: number(point),
                     attributes: list(&point["attributes"]).iter().map(attribute).collect(),
+                    time: time(point, "timeUnixNano"),
+                    is_sum: kind == "histogram" || metric[kind]["isMonotonic"] == true,
                 });
             }
         }

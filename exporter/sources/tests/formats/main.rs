@@ -3,9 +3,16 @@
 //!
 //! What is expected is worked out from the samples with plain string code and by nothing of ours.
 
+mod agreement;
 mod foreign;
 mod imported;
 mod kempnerforge;
 mod maxtext;
+mod series;
+mod surogate_console;
+mod tensorboard;
+mod torchspec;
+mod upstream;
+mod wandb;
 
 use imported::Imported;

@@ -58,7 +58,13 @@ impl Default for MetricsFile {
 }
 
 impl LineFormat for MetricsFile {
-    const SHOWS_ITS_END: bool = true;
+    fn is_whole(text: &str) -> bool {
+        text.ends_with('}')
+    }
+
+    fn is_begun(text: &str) -> bool {
+        text.starts_with('{')
+    }
 
     fn sign(text: &str) -> Option<&'static str> {
         let is_ours = text.starts_with("{\"")

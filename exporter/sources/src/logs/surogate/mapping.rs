@@ -3,7 +3,7 @@
 //! A number is a row of a table. What is no number (a command, an option, a message) is an event; what no table knows is
 //! kept under `train.custom`.
 
-mod gpu;
+pub(super) mod gpu;
 mod leftover;
 
 use pulsetrain_otlp::write::{Attribute, SpanParts, Value as Out};

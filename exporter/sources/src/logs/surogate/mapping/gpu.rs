@@ -14,7 +14,7 @@ use crate::{
 };
 
 /// Numeric fields of a `gpu` record; -1 where the driver does not say.
-pub(super) static GPU: &[Row] = &[
+pub(in crate::logs::surogate) static GPU: &[Row] = &[
     row("clock", &metric::GPU_CLOCK_FREQUENCY)
         .times(1e6)
         .with(&[domain("sm")]),
@@ -70,7 +70,7 @@ static MODEL: &[(&str, &semconv::Attribute)] = &[
 ];
 
 /// What holds the clocks down, in the log's words and in ours.
-static THROTTLE: &[(&str, &str)] = &[
+pub(in crate::logs::surogate) static THROTTLE: &[(&str, &str)] = &[
     ("power cap", "power_cap"),
     ("thermal cap", "thermal_cap"),
     ("idle", "idle"),

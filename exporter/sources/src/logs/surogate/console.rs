@@ -1,0 +1,304 @@
+//! Surogate's console: steps, evaluations and GPUs as `csrc/src/runtime/training/logging.cpp` prints them at every
+//! verbosity, and the line of reinforcement learning. No line says its time.
+
+mod heading;
+mod tables;
+
+use pulsetrain_otlp::write::{Attribute, Value as Out};
+use pulsetrain_semconv::{attribute, event, metric};
+
+use self::heading::Heading;
+use crate::{
+    Recorder,
+    logs::{
+        Covered, LogFormat,
+        coverage::{self, covered},
+        fields::{self, Field, Fields, Value, Written},
+        lines::{self, Line, LineFormat, LineParser},
+        number_text, spans,
+    },
+};
+
+/// The row of Surogate's console in the table of formats.
+pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
+    name: "surogate-console",
+    brief: "standard output of Surogate",
+    framework: "surogate",
+    shrinks: true,
+    recognise: lines::recognise::<Console>,
+    identify: lines::identify::<Console>,
+    parser: || Box::new(LineParser::<Console>::default()),
+    coverage: coverage_table,
+};
+
+const STEP: &str = ":: step";
+const EVAL: &str = ">> eval";
+const GPU: &str = "[G] step";
+const GPU_MORE: &str = "Mem Usage";
+
+/// Reads the console's lines.
+#[derive(Debug)]
+struct Console {
+    fields: Fields,
+    heading: Heading,
+    /// The GPU and the step that the line before told of: a second line goes on.
+    gpu: Option<(i64, Option<i64>)>,
+}
+
+impl Default for Console {
+    fn default() -> Self {
+        Self {
+            fields: Fields::of("surogate"),
+            heading: Heading::default(),
+            gpu: None,
+        }
+    }
+}
+
+impl LineFormat for Console {
+    fn sign(text: &str) -> Option<&'static str> {
+        if text.starts_with(STEP) && text.contains(" | norm ") {
+            Some("lines that begin with \":: step\"")
+        } else if grpo(text).is_some() {
+            Some("lines with \"step=\", \"grad_norm=\" and \"masked=\"")
+        } else {
+            None
+        }
+    }
+
+    fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
+        let text = line.text;
+        let written = |step| Written {
+            time_unix_nanos: line.read_time(),
+            step,
+            place: line.place(),
+        };
+        if let Some(step) = StepLine::parse(text) {
+            self.step(&step, written(Some(step.number)), line.is_live(), recorder);
+        } else if let Some(rest) = text.strip_prefix(EVAL) {
+            let fields: Vec<Field<'_>> = rest.split('|').map(str::trim).filter_map(part).collect();
+            self.fields
+                .record(tables::EVAL, written(None), &fields, &[], recorder);
+        } else if let Some((gpu, step, rest)) = gpu_line(text) {
+            self.gpu = Some((gpu, step));
+            self.gpu(gpu, written(step), rest, recorder);
+        } else if let Some((gpu, step)) = self.gpu.filter(|_| text.starts_with(GPU_MORE)) {
+            self.gpu(gpu, written(step), text, recorder);
+        } else if let Some(fields) = grpo(text) {
+            self.grpo(&fields, written(None), line.is_live(), recorder);
+        } else {
+            return self
+                .heading
+                .line(text, &mut self.fields, || written(None), recorder);
+        }
+        true
+    }
+}
+
+impl Console {
+    fn step(&mut self, step: &StepLine<'_>, written: Written, is_live: bool, recorder: &mut Recorder<'_>) {
+        let time = written.time_unix_nanos;
+        self.fields.step(time, step.number, recorder);
+        let mut on_span = self
+            .fields
+            .record(tables::STEP, written, &step.fields, &[], recorder);
+        if step.is_spike {
+            let kind = [(&attribute::TRAIN_ANOMALY_TYPE, Out::Text("grad_norm_spike"))];
+            recorder.record(&metric::TRAIN_ANOMALIES, time, 1.0, &kind);
+        }
+        if let Some(phase) = step.phase {
+            recorder.record_state(&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE, time, phase, &[]);
+        }
+        let duration = step
+            .fields
+            .iter()
+            .find(|(key, _)| key == "ms")
+            .and_then(|(_, value)| value.number());
+        if let Some(duration_ms) = duration.filter(|_| is_live) {
+            on_span.retain(|(key, _)| *key != &attribute::TRAIN_PHASE);
+            spans::step(step.number, time, duration_ms / 1e3, &on_span, recorder);
+        }
+    }
+
+    fn gpu(&mut self, gpu: i64, written: Written, text: &str, recorder: &mut Recorder<'_>) {
+        let id = gpu.to_string();
+        let attributes: [Attribute<'_>; 2] = [
+            (&attribute::GPU_ID, Out::Text(&id)),
+            (&attribute::GPU_INDEX, Out::Int(gpu)),
+        ];
+        let fields: Vec<Field<'_>> = text.split('|').map(str::trim).flat_map(gpu_part).collect();
+        self.fields
+            .record(tables::GPU, written, &fields, &attributes, recorder);
+    }
+
+    fn grpo(&mut self, fields: &[Field<'_>], written: Written, is_live: bool, recorder: &mut Recorder<'_>) {
+        let of = |name: &str| {
+            fields
+                .iter()
+                .find(|(key, _)| key == name)
+                .and_then(|(_, value)| value.number())
+        };
+        let Some(step) = of("step").map(|step| step as i64) else {
+            return;
+        };
+        let written = Written {
+            step: Some(step),
+            ..written
+        };
+        self.fields.step(written.time_unix_nanos, step, recorder);
+        let on_span = self
+            .fields
+            .record(tables::GRPO, written, &fields[1..], &[], recorder);
+        if let Some(secs) = of("time").filter(|_| is_live) {
+            spans::step(step, written.time_unix_nanos, secs, &on_span, recorder);
+        }
+    }
+}
+
+/// `:: step      22 [ 10.0%] \ loss 2.1348 | norm !9.7500 | 130.0k tps |   126 ms | sol 68.3 | eta 00h00m | converging`.
+struct StepLine<'a> {
+    number: i64,
+    fields: Vec<Field<'a>>,
+    /// The norm is far above its mean.
+    is_spike: bool,
+    phase: Option<&'a str>,
+}
+
+impl<'a> StepLine<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
+        let rest = text.strip_prefix(STEP)?;
+        let (number, rest) = rest.split_once('[')?;
+        let (percent, rest) = rest.split_once("%]")?;
+        let mut step = Self {
+            number: number.trim().parse().ok()?,
+            fields: vec![("%".into(), Value::of(percent.trim()))],
+            is_spike: false,
+            phase: None,
+        };
+        for text in rest
+            .trim_start_matches([' ', '\\', '/'])
+            .split('|')
+            .map(str::trim)
+        {
+            step.is_spike |= text.starts_with("norm") && text.contains('!');
+            match part(text) {
+                Some(field) => step.fields.push(field),
+                None if !text.contains(' ') && !text.is_empty() => step.phase = Some(text),
+                None => {}
+            }
+        }
+        Some(step)
+    }
+}
+
+/// `loss 2.1348`, `130.0k tps`, `126 ms` or `eta 00h03m`.
+fn part(text: &str) -> Option<Field<'_>> {
+    let (first, second) = text.split_once(' ')?;
+    let second = second.trim_start_matches([' ', '!']);
+    if first == "eta" {
+        return Some(("eta".into(), hours_and_minutes(second)));
+    }
+    if let Some(number) = thousands(first) {
+        return Some((second.into(), Value::Number(number)));
+    }
+    Some((first.into(), Value::of(second)))
+}
+
+/// `130.0k`, or a number as it is.
+fn thousands(text: &str) -> Option<f64> {
+    match number_text::with_suffix(text)? {
+        (number, "") => Some(number),
+        (number, "k") => Some(number * 1e3),
+        _ => None,
+    }
+}
+
+fn hours_and_minutes(text: &str) -> Value<'_> {
+    let parsed = text.strip_suffix('m').and_then(|text| text.split_once('h'));
+    let secs = parsed.and_then(|(hours, minutes)| {
+        Some(number_text::any(hours)? * 3600.0 + number_text::any(minutes)? * 60.0)
+    });
+    secs.map_or(Value::of(text), Value::Number)
+}
+
+/// `[G] step     5 [gpu  0] | power  620 W   | temp  61 / 87°C | clock 1755 MHz`.
+fn gpu_line(text: &str) -> Option<(i64, Option<i64>, &str)> {
+    let (step, rest) = text.strip_prefix(GPU)?.split_once("[gpu")?;
+    let (gpu, rest) = rest.split_once(']')?;
+    Some((gpu.trim().parse().ok()?, step.trim().parse().ok(), rest))
+}
+
+/// A part of a line of a GPU: one number, two where the temperature comes with its limit.
+fn gpu_part(text: &str) -> Vec<Field<'_>> {
+    let field = |key: &'static str, text: &str| {
+        let digits = text.trim().split(' ').next().unwrap_or_default();
+        number_text::any(digits).map(|number| (key.into(), Value::Number(number)))
+    };
+    if let Some(rest) = text.strip_prefix("temp") {
+        let (now, limit) = rest.trim_end_matches("°C").split_once('/').unwrap_or((rest, ""));
+        return [field("temp", now), field("temp limit", limit)]
+            .into_iter()
+            .flatten()
+            .collect();
+    }
+    let keys = ["power", "clock", "Mem Usage", "PCI↓", "PCI↑"];
+    let found = keys
+        .into_iter()
+        .find_map(|key| field(key, text.strip_prefix(key)?));
+    found.into_iter().collect()
+}
+
+/// `step=1 loss=0.5 grad_norm=1.2 lr=1e-6 kl=0.01 masked=3.5% tokens=512 micro_batches=4 vtc=480 expected=1.0 time=2.5s`.
+fn grpo(text: &str) -> Option<Vec<Field<'_>>> {
+    let text = &text[text.find("step=")?..];
+    if !text.contains(" grad_norm=") || !text.contains(" masked=") {
+        return None;
+    }
+    let fields = fields::split(text, " ", "=").map(|(key, text)| {
+        let value = match number_text::with_suffix(text) {
+            Some((number, "" | "%" | "s")) => Value::Number(number),
+            _ => Value::of(text),
+        };
+        (key.into(), value)
+    });
+    Some(fields.collect())
+}
+
+fn coverage_table() -> Vec<Covered> {
+    let rules = [
+        covered(
+            ":: step N",
+            metric::TRAIN_GLOBAL_STEP.name,
+            "as it is; `train.steps` grows by the steps since the line before",
+        ),
+        covered(
+            "norm !",
+            metric::TRAIN_ANOMALIES.name,
+            "one more, `train.anomaly.type=grad_norm_spike`",
+        ),
+        covered(
+            "the last word of a step",
+            metric::TRAIN_PHASE.name,
+            "the state set is in this state",
+        ),
+        covered("Device N", event::RUN_GPU_MODEL.name, "one event a GPU"),
+        covered("done in N ms", event::RUN_MESSAGE.name, "one event"),
+        covered(
+            "tokens of one file",
+            "(left out: the line of its data set counts them)",
+            "",
+        ),
+    ];
+    let mut all = coverage::tables(&[
+        tables::STEP,
+        tables::EVAL,
+        tables::GPU,
+        tables::GRPO,
+        tables::HEADING,
+    ]);
+    all.extend(rules);
+    all
+}
+
+#[cfg(test)]
+mod tests;

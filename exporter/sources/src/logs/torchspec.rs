@@ -1,0 +1,326 @@
+//! TorchSpec's standard error: a progress bar, cut by carriage returns, with log lines glued to it
+//! (`torchspec/controller/loop.py`, `torchspec/controller/inference_manager.py`).
+//!
+//! Log lines say their time. A bar says the seconds since the start; its time is not before the line before it.
+
+mod bar;
+mod tables;
+
+use pulsetrain_otlp::write::Value as Out;
+use pulsetrain_semconv::{attribute, event, metric};
+
+use super::{
+    Covered, LogFormat,
+    coverage::{self, covered},
+    fields::{self, Field, Fields, Value, Written},
+    lines::{self, Line, LineFormat, LineParser},
+    number_text, spans, time,
+};
+use crate::{Recorder, SkipReason};
+use bar::Bar;
+
+/// The row of TorchSpec in the table of formats.
+pub(super) const FORMAT: LogFormat = LogFormat {
+    name: "torchspec",
+    brief: "standard error of TorchSpec",
+    framework: "torchspec",
+    shrinks: true,
+    recognise: lines::recognise::<TorchSpec>,
+    identify: lines::identify::<TorchSpec>,
+    parser: || Box::new(LineParser::<TorchSpec>::default()),
+    coverage: coverage_table,
+};
+
+/// What messages of a run's life begin with.
+const MESSAGES: [&str; 3] = ["Training completed: ", "Epoch ", "Max steps reached"];
+
+/// Bars follow each other by at least this much.
+const TICK_NANOS: u64 = 1_000_000;
+
+/// Reads TorchSpec's lines.
+#[derive(Debug)]
+struct TorchSpec {
+    fields: Fields,
+    /// When the run said that it starts: bars count from here.
+    start: Option<u64>,
+    last_time: Option<u64>,
+    /// The step of the last bar: the last bar of a run is drawn twice.
+    last_bar: Option<i64>,
+    timing: Timing,
+}
+
+/// What the last line with "TIMING" said.
+#[derive(Debug, Default)]
+struct Timing {
+    step: Option<i64>,
+    step_secs: f64,
+    data_secs: f64,
+    compute_secs: f64,
+}
+
+impl Default for TorchSpec {
+    fn default() -> Self {
+        Self {
+            fields: Fields::of("torchspec"),
+            start: None,
+            last_time: None,
+            last_bar: None,
+            timing: Timing::default(),
+        }
+    }
+}
+
+impl LineFormat for TorchSpec {
+    fn sign(text: &str) -> Option<&'static str> {
+        if text.contains(TIMING) && text.contains(" dispatch=") {
+            return Some("lines with \"TIMING step=\" and \"dispatch=\"");
+        }
+        let is_bar = text.contains("thru=") && Bar::parse(text).is_some();
+        is_bar.then_some("a progress bar with \"thru=\"")
+    }
+
+    fn is_whole(text: &str) -> bool {
+        text.trim_end().ends_with(']')
+    }
+
+    fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
+        let (bar, logged) = line
+            .text
+            .split_at(log_start(line.text).unwrap_or(line.text.len()));
+        let bar = Bar::parse(bar);
+        let has_bar = bar.is_some();
+        if let Some(bar) = bar {
+            self.bar(&bar, line, recorder);
+        }
+        let is_record = self.logged(logged, line, recorder);
+        if has_bar && is_record {
+            recorder.end_of_record();
+        }
+        has_bar || is_record
+    }
+}
+
+const TIMING: &str = " TIMING step=";
+
+/// Where a log line begins: `[2026-11-21 00:21:27,088] loop.py:340 INFO ...`.
+fn log_start(text: &str) -> Option<usize> {
+    text.match_indices("[2")
+        .map(|(at, _)| at)
+        .find(|at| logged_time(&text[*at..]).is_some())
+}
+
+fn logged_time(text: &str) -> Option<u64> {
+    time::unix_nanos(text.get(1..24)?)
+}
+
+impl TorchSpec {
+    fn bar(&mut self, bar: &Bar<'_>, line: &Line<'_>, recorder: &mut Recorder<'_>) {
+        if self.last_bar.replace(bar.step) == Some(bar.step) {
+            return recorder.skip_value(SkipReason::LeftOut("bar_drawn_again"));
+        }
+        let written = Written {
+            time_unix_nanos: self.bar_time(bar, line),
+            step: Some(bar.step),
+            place: line.place(),
+        };
+        if bar.step > 0 {
+            self.fields.step(written.time_unix_nanos, bar.step, recorder);
+        }
+        let mut fields = bar.fields();
+        if self.timing.step == Some(bar.step) {
+            // The line before said it to the millisecond.
+            fields.retain(|(key, _)| key != "wait");
+            recorder.skip_value(SkipReason::LeftOut("wait_told_by_timing"));
+        }
+        self.fields.record(tables::BAR, written, &fields, &[], recorder);
+        if let Some(verdict) = self.bottleneck(bar) {
+            let (metric, attribute) = (&metric::PERF_BOTTLENECK, &attribute::PERF_BOTTLENECK);
+            recorder.record_state(metric, attribute, written.time_unix_nanos, verdict, &[]);
+        }
+    }
+
+    fn bar_time(&mut self, bar: &Bar<'_>, line: &Line<'_>) -> u64 {
+        let said = self.last_time.filter(|_| !line.is_live());
+        let time = said.map_or_else(
+            || line.read_time(),
+            |last| {
+                let elapsed = bar.elapsed_secs.unwrap_or_default().saturating_mul(1_000_000_000);
+                let by_start = self.start.map_or(0, |start| start.saturating_add(elapsed));
+                by_start.max(last + TICK_NANOS)
+            },
+        );
+        self.last_time = Some(time);
+        time
+    }
+
+    /// What holds the run back, as TorchSpec's documentation reads it: training starved of samples waits for inference; of
+    /// two capacities the lower one limits; where training limits, data or computation may take most of its step.
+    fn bottleneck(&self, bar: &Bar<'_>) -> Option<&'static str> {
+        let (infer, train, wait) = (bar.number("I")?, bar.number("T")?, bar.number("wait")?);
+        let timing = &self.timing;
+        let is_starved = timing.step.is_some() && wait >= timing.step_secs;
+        if infer <= 0.0 || train <= 0.0 {
+            return None;
+        }
+        Some(if is_starved || infer < train * BALANCED {
+            "inference"
+        } else if infer * BALANCED <= train {
+            "none"
+        } else if timing.data_secs > timing.compute_secs * MUCH {
+            "data"
+        } else if timing.compute_secs > timing.data_secs * MUCH {
+            "compute"
+        } else {
+            "training"
+        })
+    }
+
+    fn logged(&mut self, text: &str, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
+        let Some(time_unix_nanos) = logged_time(text) else {
+            return false;
+        };
+        // A line may be written before the bar that stands before it was drawn, as far as seconds tell.
+        self.last_time = self.last_time.max(Some(time_unix_nanos));
+        let written = |step| Written {
+            time_unix_nanos,
+            step,
+            place: line.place(),
+        };
+        if let Some(at) = text.find(TIMING) {
+            return self.timing(&text[at + TIMING.len()..], written(None), recorder);
+        }
+        let Some(message) = text.split_once(" INFO ").or_else(|| text.split_once(" WARNING ")) else {
+            return false;
+        };
+        self.message(message.1, written(None), recorder)
+    }
+
+    /// `2: step=0.081s data=0.020s compute=0.060s [fwd=0.018s bwd=0.033s opt=0.009s] dispatch=0.000s`.
+    fn timing(&mut self, text: &str, written: Written, recorder: &mut Recorder<'_>) -> bool {
+        let Some((step, times)) = text
+            .split_once(": ")
+            .and_then(|(step, times)| Some((step.parse().ok()?, times)))
+        else {
+            return false;
+        };
+        let written = Written {
+            step: Some(step),
+            ..written
+        };
+        self.fields.step(written.time_unix_nanos, step, recorder);
+        let fields: Vec<Field<'_>> = fields::split(times, " ", "=")
+            .map(|(key, secs)| (key.trim_start_matches('[').into(), seconds(secs)))
+            .collect();
+        let on_span = self
+            .fields
+            .record(tables::TIMING, written, &fields, &[], recorder);
+        let of = |name: &str| {
+            fields
+                .iter()
+                .find(|(key, _)| key == name)
+                .and_then(|(_, value)| value.number())
+        };
+        if let Some(duration) = of("step") {
+            spans::step(step, written.time_unix_nanos, duration, &on_span, recorder);
+        }
+        self.timing = Timing {
+            step: Some(step),
+            step_secs: of("step").unwrap_or_default(),
+            data_secs: of("data").unwrap_or_default(),
+            compute_secs: of("compute").unwrap_or_default(),
+        };
+        true
+    }
+
+    fn message(&mut self, message: &str, written: Written, recorder: &mut Recorder<'_>) -> bool {
+        let fields: Vec<Field<'_>>;
+        if let Some(options) = message.strip_prefix("Starting: ") {
+            self.start = Some(written.time_unix_nanos);
+            options_events(options, written, recorder);
+            return true;
+        } else if let Some((step, values)) = eval(message) {
+            fields = fields::pairs(values)
+                .map(|(key, text)| (key.into(), Value::of(text)))
+                .collect();
+            let written = Written {
+                step: Some(step),
+                ..written
+            };
+            self.fields.record(tables::EVAL, written, &fields, &[], recorder);
+            return true;
+        } else if let Some((_, pool)) = message.split_once("pausing generation: pool_size=") {
+            fields = vec![(
+                "pool_size".into(),
+                Value::of(pool.split('/').next().unwrap_or(pool)),
+            )];
+        } else if let Some(secs) = message.strip_prefix("Pool capacity available after ") {
+            fields = vec![("available after".into(), seconds(secs))];
+        } else if MESSAGES.iter().any(|begin| message.starts_with(begin)) {
+            let body = Some(Out::Text(message));
+            recorder.record_event(&event::RUN_MESSAGE, written.time_unix_nanos, body, &[]);
+            return true;
+        } else {
+            return false;
+        }
+        self.fields
+            .record(tables::BACKPRESSURE, written, &fields, &[], recorder);
+        true
+    }
+}
+
+/// Capacities that differ by less than a tenth are in balance.
+const BALANCED: f64 = 0.9;
+
+/// By what factor one part of a step must outweigh the other to be what limits it.
+const MUCH: f64 = 2.0;
+
+/// `Step 20 eval: loss=1.234, acc=0.500, sim_acc_len=2.10`.
+fn eval(message: &str) -> Option<(i64, &str)> {
+    let (step, values) = message.strip_prefix("Step ")?.split_once(" eval: ")?;
+    Some((step.parse().ok()?, values))
+}
+
+fn seconds(text: &str) -> Value<'_> {
+    match number_text::with_suffix(text.trim_end_matches(']')) {
+        Some((secs, "s" | "")) => Value::Number(secs),
+        _ => Value::of(text),
+    }
+}
+
+fn options_events(options: &str, written: Written, recorder: &mut Recorder<'_>) {
+    for (name, value) in fields::split(options, ", ", "=") {
+        let value = number_text::any(value).map_or(Out::Text(value), |number| Out::Int(number as i64));
+        let attributes = [
+            (&attribute::RUN_OPTION_NAME, Out::Text(name)),
+            (&attribute::RUN_OPTION_VALUE, value),
+        ];
+        recorder.record_event(&event::RUN_OPTION, written.time_unix_nanos, None, &attributes);
+    }
+}
+
+fn coverage_table() -> Vec<Covered> {
+    let rules = [
+        covered(
+            "n of n/total",
+            metric::TRAIN_GLOBAL_STEP.name,
+            "as it is; `train.steps` grows by the steps since the bar before",
+        ),
+        covered(
+            "I, T, wait",
+            metric::PERF_BOTTLENECK.name,
+            "the state set is in the state that TorchSpec's documentation reads from them",
+        ),
+        covered("Starting", event::RUN_OPTION.name, "one event an option"),
+        covered(
+            "Training completed, Epoch, Max steps reached",
+            event::RUN_MESSAGE.name,
+            "one event a line",
+        ),
+    ];
+    let mut all = coverage::tables(&[tables::BAR, tables::TIMING, tables::EVAL, tables::BACKPRESSURE]);
+    all.extend(rules);
+    all
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,50 @@
+//! Which of TorchSpec's numbers is which metric.
+
+use pulsetrain_otlp::write::{Attribute, Value as Out};
+use pulsetrain_semconv::{attribute, metric};
+
+use crate::logs::row::{Row, row};
+
+const HOST: &[Attribute<'static>] = &[(&attribute::PERF_CLOCK, Out::Text("host"))];
+const CUDA: &[Attribute<'static>] = &[(&attribute::PERF_CLOCK, Out::Text("cuda_event"))];
+
+/// Of the progress bar.
+pub(super) static BAR: &[Row] = &[
+    row("n/total", &metric::TRAIN_PROGRESS),
+    row("elapsed", &metric::TRAIN_ELAPSED_TIME),
+    row("remaining", &metric::TRAIN_ETA),
+    row("step/s", &metric::TRAIN_THROUGHPUT_STEPS),
+    row("loss", &metric::TRAIN_LOSS),
+    row("acc", &metric::TRAIN_ACCURACY),
+    row("acc_len", &metric::TRAIN_ACCEPT_LENGTH),
+    row("thru", &metric::PERF_THROUGHPUT),
+    row("I", &metric::PERF_INFER_CAPACITY),
+    row("T", &metric::PERF_TRAIN_CAPACITY),
+    row("wait", &metric::PERF_DISPATCH_WAIT),
+    row("pool", &metric::PERF_SAMPLE_POOL_SIZE),
+    row("epoch", &metric::TRAIN_EPOCH),
+];
+
+/// Of a line with "TIMING".
+pub(super) static TIMING: &[Row] = &[
+    row("step", &metric::TRAIN_STEP_DURATION),
+    row("data", &metric::PERF_DATA_TIME).with(HOST),
+    row("compute", &metric::PERF_COMPUTE_TIME).with(CUDA),
+    row("fwd", &metric::PERF_FORWARD_TIME).with(CUDA),
+    row("bwd", &metric::PERF_BACKWARD_TIME).with(CUDA),
+    row("opt", &metric::PERF_OPTIMIZER_TIME).with(CUDA),
+    row("dispatch", &metric::PERF_DISPATCH_WAIT),
+];
+
+/// Of a line with "eval:".
+pub(super) static EVAL: &[Row] = &[
+    row("loss", &metric::EVAL_LOSS),
+    row("acc", &metric::EVAL_ACCURACY),
+    row("sim_acc_len", &metric::EVAL_ACCEPT_LENGTH),
+];
+
+/// Of the lines that tell of a full sample pool.
+pub(super) static BACKPRESSURE: &[Row] = &[
+    row("pool_size", &metric::PERF_SAMPLE_POOL_SIZE),
+    row("available after", &metric::PERF_BACKPRESSURE_WAIT),
+];

@@ -1,0 +1,182 @@
+//! Event files and wandb files, decoded by the few lines that their formats need and by nothing of ours.
+
+/// A field of a protobuf message: its number, and its value as the wire has it.
+type Field<'a> = (u64, Wire<'a>);
+
+/// A value on the wire.
+#[derive(Clone, Copy)]
+pub(crate) enum Wire<'a> {
+    Number(u64),
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Wire<'a> {
+    fn number(self) -> u64 {
+        let Self::Number(number) = self else {
+            panic!("bytes where a number should be")
+        };
+        number
+    }
+
+    pub(crate) fn bytes(self) -> &'a [u8] {
+        let Self::Bytes(bytes) = self else {
+            panic!("a number where bytes should be")
+        };
+        bytes
+    }
+
+    fn text(self) -> String {
+        String::from_utf8(self.bytes().to_vec()).expect("text is UTF-8")
+    }
+}
+
+fn varint(bytes: &mut &[u8]) -> u64 {
+    let (mut number, mut shift) = (0, 0);
+    loop {
+        let byte = bytes[0];
+        *bytes = &bytes[1..];
+        number |= u64::from(byte & 0x7f) << shift;
+        shift += 7;
+        if byte < 0x80 {
+            return number;
+        }
+    }
+}
+
+fn take<'a>(bytes: &mut &'a [u8], len: usize) -> &'a [u8] {
+    let (taken, rest) = bytes.split_at(len);
+    *bytes = rest;
+    taken
+}
+
+fn little_endian(bytes: &[u8]) -> u64 {
+    bytes
+        .iter()
+        .rev()
+        .fold(0, |number, byte| number << 8 | u64::from(*byte))
+}
+
+/// The fields of a message.
+pub(crate) fn fields(mut bytes: &[u8]) -> Vec<Field<'_>> {
+    let mut fields = Vec::new();
+    while !bytes.is_empty() {
+        let tag = varint(&mut bytes);
+        let value = match tag & 7 {
+            0 => Wire::Number(varint(&mut bytes)),
+            1 => Wire::Number(little_endian(take(&mut bytes, 8))),
+            2 => {
+                let len = varint(&mut bytes) as usize;
+                Wire::Bytes(take(&mut bytes, len))
+            }
+            5 => Wire::Number(little_endian(take(&mut bytes, 4))),
+            other => panic!("wire type {other}"),
+        };
+        fields.push((tag >> 3, value));
+    }
+    fields
+}
+
+/// A number under a tag.
+#[derive(Clone, Debug)]
+pub(crate) struct Scalar {
+    pub(crate) tag: String,
+    pub(crate) step: i64,
+    /// In nanoseconds since 1970.
+    pub(crate) time: u64,
+    pub(crate) value: f64,
+}
+
+/// What an event file holds.
+#[derive(Default)]
+pub(crate) struct EventFile {
+    pub(crate) events: usize,
+    pub(crate) scalars: Vec<Scalar>,
+    /// Texts under tags.
+    pub(crate) texts: Vec<(String, String)>,
+}
+
+/// Decodes an event file.
+pub(crate) fn event_file(mut bytes: &[u8]) -> EventFile {
+    let mut file = EventFile::default();
+    while !bytes.is_empty() {
+        let len = little_endian(take(&mut bytes, 8)) as usize;
+        take(&mut bytes, 4);
+        take_event(take(&mut bytes, len), &mut file);
+        take(&mut bytes, 4);
+    }
+    file
+}
+
+fn take_event(event: &[u8], file: &mut EventFile) {
+    file.events += 1;
+    let fields = fields(event);
+    let number = |wanted: u64| {
+        fields
+            .iter()
+            .find(|(field, _)| *field == wanted)
+            .map_or(0, |(_, value)| value.number())
+    };
+    let seconds = f64::from_bits(number(1));
+    let whole = seconds.floor();
+    let time = whole as u64 * 1_000_000_000 + ((seconds - whole) * 1e9).round() as u64;
+    let step = number(2) as i64;
+    for (_, summary) in fields.iter().filter(|(field, _)| *field == 5) {
+        for (_, value) in self::fields(summary.bytes()) {
+            let parts = self::fields(value.bytes());
+            let part = |wanted: u64| {
+                parts
+                    .iter()
+                    .find(|(field, _)| *field == wanted)
+                    .map(|(_, value)| *value)
+            };
+            let tag = part(1).expect("a value has a tag").text();
+            if let Some(bits) = part(2) {
+                let value = f32::from_bits(bits.number() as u32).into();
+                file.scalars.push(Scalar {
+                    tag,
+                    step,
+                    time,
+                    value,
+                });
+            } else {
+                let tensor = part(8).expect("what is no number is a tensor").bytes();
+                let text = self::fields(tensor).into_iter().find(|(field, _)| *field == 8);
+                file.texts
+                    .push((tag, text.expect("a text is a string tensor").1.text()));
+            }
+        }
+    }
+}
+
+/// The records of a wandb file.
+pub(crate) fn wandb_records(file: &[u8]) -> Vec<Vec<u8>> {
+    let (mut records, mut at) = (Vec::new(), 7);
+    let mut begun = Vec::new();
+    while at + 7 <= file.len() {
+        let left = 32_768 - at % 32_768;
+        if left < 7 {
+            at += left;
+            continue;
+        }
+        let len = little_endian(&file[at + 4..at + 6]) as usize;
+        begun.extend_from_slice(&file[at + 7..at + 7 + len]);
+        if matches!(file[at + 6], 1 | 4) {
+            records.push(std::mem::take(&mut begun));
+        }
+        at += 7 + len;
+    }
+    records
+}
+
+/// The keys and values of the items in `field` of a message.
+pub(crate) fn items(message: &[u8], field: u64) -> Vec<(String, String)> {
+    let items = fields(message).into_iter().filter(|(found, _)| *found == field);
+    let item = |item: &[u8]| {
+        let parts = fields(item);
+        let keys = parts.iter().filter(|(number, _)| matches!(number, 1 | 2));
+        let key = keys.map(|(_, key)| key.text()).collect::<Vec<_>>().join(".");
+        let value = parts.iter().find(|(number, _)| *number == 16);
+        (key, value.expect("an item has a value").1.text())
+    };
+    items.map(|(_, value)| item(value.bytes())).collect()
+}
