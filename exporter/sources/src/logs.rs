@@ -121,6 +121,8 @@ pub static FORMATS: &[LogFormat] = &[
     maxtext::metrics_file::FORMAT,
     kempnerforge::FORMAT,
     torchspec::FORMAT,
+    crate::tensorboard::FORMAT,
+    crate::wandb::FORMAT,
 ];
 
 /// The format of a name.
