@@ -14,6 +14,7 @@ mod process;
 mod prometheus;
 mod pulsetrain;
 mod surogate_log;
+mod surogate_writer;
 mod trace_processor;
 mod wait;
 
@@ -28,5 +29,6 @@ pub use process::Process;
 pub use prometheus::{Prometheus, promtool_check};
 pub use pulsetrain::{Finished, Import, semconv};
 pub use surogate_log::{Points, Record, SurogateLog};
+pub use surogate_writer::{SurogateWriter, surogate_records};
 pub use trace_processor::TraceProcessor;
 pub use wait::wait_until;

@@ -56,12 +56,10 @@ pub(super) fn source(
         poll_interval: arguments.poll_interval,
         ..TailConfig::new(paths)
     };
-    let (reports, is_terse) = (Arc::clone(reports), arguments.json);
+    let reports = Arc::clone(reports);
     let source = TailSource::new(config, positions.clone(), move |event| match event {
         TailEvent::Ended(report) => add(&reports, *report),
-        TailEvent::Problem(error) => tell(&error.to_string()),
-        event if !is_terse => tell(&event.to_string()),
-        _ => {}
+        event => tell(&event.to_string()),
     });
     Some(Box::new(source))
 }

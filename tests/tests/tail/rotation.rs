@@ -1,0 +1,114 @@
+//! Rotation of a log of lines: the run goes on in the file that comes next, and what was renamed is not read again.
+
+use std::{
+    fs::{self, File, OpenOptions},
+    io::Write,
+    path::Path,
+};
+
+use pulsetrain_tests::{SurogateWriter, corpus, surogate_records, wait_until};
+
+use crate::world::{World, imported};
+
+/// A log of lines with times of their own, in three parts.
+fn parts() -> [String; 3] {
+    let text = fs::read_to_string(corpus("maxtext/demo.stderr")).expect("the corpus can be read");
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let third = lines.len() / 3;
+    [&lines[..third], &lines[third..2 * third], &lines[2 * third..]].map(|lines| lines.concat())
+}
+
+fn appended(log: &Path) -> File {
+    OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(log)
+        .expect("a log can be opened")
+}
+
+/// Writes text in pieces that end anywhere, within lines and characters.
+fn write_torn(mut log: &File, text: &str) {
+    for piece in text.as_bytes().chunks(611) {
+        log.write_all(piece).expect("a log can be written");
+    }
+}
+
+/// How many items the first parts come to.
+fn items_of(world: &World, parts: &[String]) -> usize {
+    let log = world.path("so-far");
+    fs::write(&log, parts.concat()).expect("a file can be written");
+    imported([log.as_path()], &[]).len()
+}
+
+#[test]
+fn a_log_is_followed_through_rotation_by_rename_and_by_copying_and_emptying() {
+    let parts = parts();
+    // The pattern matches the renamed file too.
+    let world = World::new("train.log*").with("--poll-interval=0.1");
+    let log = world.path("train.log");
+    let follower = world.follow();
+    let writer = appended(&log);
+    write_torn(&writer, &parts[0]);
+    let first = items_of(&world, &parts[..1]);
+    assert!(first > 0, "the first part says something");
+    wait_until("the follower has begun", || !world.delivered().is_empty());
+
+    // The writer goes on in the renamed file for a while, as one does that has not heard of it yet.
+    let (early, late) = parts[1].split_at(parts[1].find('\n').expect("there are lines") + 1);
+    fs::rename(&log, world.path("train.log.1")).expect("a log can be renamed");
+    write_torn(&writer, early);
+    let writer = appended(&log);
+    write_torn(&writer, late);
+    let second = items_of(&world, &parts[..2]);
+    wait_until("the second part is delivered", || {
+        world.delivered().len() >= second
+    });
+
+    fs::copy(&log, world.path("copied")).expect("a log can be copied");
+    writer.set_len(0).expect("a log can be emptied");
+    write_torn(&writer, &parts[2]);
+    let whole = world.path("whole");
+    fs::write(&whole, parts.concat()).expect("a file can be written");
+    world.expect_delivered(follower, &imported([whole.as_path()], &[]));
+}
+
+#[test]
+fn a_log_that_turns_into_a_directory_is_told_and_followed_when_it_is_a_log_again() {
+    let original = corpus("surogate/training_dense.json");
+    let expected = imported([original.as_path()], &[]);
+    let world = World::new("training.json").with("--poll-interval=0.1");
+    let log = world.path("training.json");
+    fs::copy(&original, &log).expect("a log can be copied");
+    let follower = world.follow();
+    wait_until("the run is delivered", || {
+        world.delivered().len() >= expected.len()
+    });
+    fs::remove_file(&log).expect("a log can be removed");
+    fs::create_dir(&log).expect("a folder can be made");
+    wait_until("it is told", || follower.log().contains("is a directory"));
+    fs::remove_dir(&log).expect("a folder can be removed");
+    let second = corpus("surogate/training_moe.json");
+    let mut writer = SurogateWriter::create(&log);
+    surogate_records(&second)
+        .iter()
+        .for_each(|record| writer.append(record));
+    world.expect_delivered(follower, &imported([original.as_path(), &second], &[]));
+}
+
+#[test]
+fn a_link_that_is_set_to_another_log_is_another_run() {
+    let logs = [
+        corpus("surogate/training_dense.json"),
+        corpus("surogate/training_moe.json"),
+    ];
+    let world = World::new("latest.json").with("--poll-interval=0.1");
+    let link = world.path("latest.json");
+    std::os::unix::fs::symlink(&logs[0], &link).expect("a link can be made");
+    let follower = world.follow();
+    let first = imported([logs[0].as_path()], &[]).len();
+    wait_until("the first run is delivered", || world.delivered().len() >= first);
+    let next = world.path("next.json");
+    std::os::unix::fs::symlink(&logs[1], &next).expect("a link can be made");
+    fs::rename(&next, &link).expect("a link can be replaced");
+    world.expect_delivered(follower, &imported(logs.iter().map(AsRef::as_ref), &[]));
+}

@@ -1,0 +1,98 @@
+//! A folder with logs, a follower of them, and what it has delivered.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use pulsetrain_tests::{Import, Items, Process, wait_until};
+use tempfile::TempDir;
+
+pub(crate) struct World {
+    folder: TempDir,
+    input: PathBuf,
+    arguments: Vec<String>,
+}
+
+impl World {
+    /// A world whose follower is told to follow `input`, which is a path or a pattern in its folder.
+    pub(crate) fn new(input: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        Self {
+            input: folder.path().join(input),
+            folder,
+            arguments: Vec::new(),
+        }
+    }
+
+    /// Gives the follower one more argument.
+    pub(crate) fn with(mut self, argument: impl Into<String>) -> Self {
+        self.arguments.push(argument.into());
+        self
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Where the follower writes to.
+    pub(crate) fn out(&self) -> PathBuf {
+        self.path("out.jsonl")
+    }
+
+    /// Where the follower keeps its positions.
+    pub(crate) fn positions(&self) -> PathBuf {
+        self.path("state/positions.json")
+    }
+
+    /// Starts the follower, with positions that outlive it.
+    pub(crate) fn follow(&self) -> Process {
+        self.follow_to(&self.out().display().to_string())
+    }
+
+    pub(crate) fn follow_to(&self, target: &str) -> Process {
+        let import = Import::of(&self.input)
+            .arg("--follow")
+            .arg("--state")
+            .arg(self.path("state"))
+            .env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
+            .to(target);
+        let import = self
+            .arguments
+            .iter()
+            .fold(import, |import, argument| import.arg(argument));
+        Process::start("pulsetrain", &mut import.into_command())
+    }
+
+    /// What has been delivered so far. A line that is just being written is left out.
+    pub(crate) fn delivered(&self) -> Items {
+        let text = fs::read_to_string(self.out()).unwrap_or_default();
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        Items::parse(&text[..whole])
+    }
+
+    /// Waits until as much is delivered as is expected, ends the follower, and compares.
+    #[track_caller]
+    pub(crate) fn expect_delivered(&self, follower: Process, expected: &Items) {
+        wait_until("everything is delivered", || {
+            self.delivered().len() >= expected.len()
+        });
+        let status = follower.stop();
+        assert!(status.success(), "{status}");
+        self.delivered().assert_same(expected);
+    }
+}
+
+/// What an import of finished logs comes to, all together.
+pub(crate) fn imported<'a>(logs: impl IntoIterator<Item = &'a Path>, arguments: &[&str]) -> Items {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let out = folder.path().join("imported.jsonl");
+    let text = logs.into_iter().map(|log| {
+        let import = arguments
+            .iter()
+            .fold(Import::of(log), |import, argument| import.arg(argument));
+        import.to(&out).run().expect_code(0);
+        fs::read_to_string(&out).expect("an import writes its file")
+    });
+    Items::parse(&text.collect::<String>())
+}
