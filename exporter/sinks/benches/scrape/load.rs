@@ -11,7 +11,7 @@ use crate::contestants::Contestant;
 pub(crate) const POINTS_PER_SEC: usize = 50_000;
 pub(crate) const BATCH: usize = 500;
 
-/// Runs `work` while points come in; also gives the time of the slowest batch in microseconds.
+/// Runs `work` while points come in; also gives the time of the slowest batch in milliseconds.
 pub(crate) fn while_points_come_in<T>(contestant: &dyn Contestant, work: impl FnOnce() -> T) -> (T, f64) {
     let (started, ended) = (AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -37,5 +37,5 @@ fn feed(contestant: &dyn Contestant, started: &AtomicBool, ended: &AtomicBool) -
         next += pace;
         thread::sleep(next.saturating_duration_since(Instant::now()));
     }
-    slowest.as_secs_f64() * 1e6
+    slowest.as_secs_f64() * 1e3
 }

@@ -1,4 +1,8 @@
 //! From a batch to the store: resource by resource, metric by metric, point by point.
+//!
+//! Points are read and labelled without any lock; `pending` holds them until a few hundred go into their family at once.
+
+mod pending;
 
 use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
@@ -12,13 +16,15 @@ use pulsetrain_otlp::{
 use pulsetrain_pipeline::clock;
 use pulsetrain_semconv::Instrument;
 
+use self::pending::{Pending, PendingPoint};
 use super::{
     PrometheusStore, Refusal,
     labels::{self, Labeller},
     names,
     points::{self, PointError},
     store::{
-        family::{Change, Family, Head, Kind, Point},
+        bounds::Bounds,
+        family::{Change, Family, Head, Kind},
         target::Target,
         value::Value,
     },
@@ -30,6 +36,8 @@ const MOST_LABEL_BYTES: usize = 16 << 10;
 const FUTURE_NANOS: u64 = 3_600_000_000_000;
 /// So many metrics are remembered with their families; then memory starts anew.
 const REMEMBERED_METRICS: usize = 10_000;
+/// So many sets of bounds are remembered, to be shared by the histograms that have them.
+const REMEMBERED_BOUNDS: usize = 64;
 
 /// The points refused, in the order of [`Refusal::ALL`].
 pub(super) type Refused = [u64; Refusal::ALL.len()];
@@ -38,8 +46,10 @@ pub(super) type Refused = [u64; Refusal::ALL.len()];
 pub(super) struct Ingest {
     store: PrometheusStore,
     labeller: Labeller,
-    /// By name, unit and instrument: the family, and the metric's number among those that share it.
+    /// By name, unit and kind: the family, and the metric's number among those that share it.
     families: HashMap<String, Result<(Arc<Family>, u16), Refusal>>,
+    bounds: Vec<Arc<Bounds>>,
+    pending: Pending,
     text: String,
     refused: Refused,
     now_unix_nanos: u64,
@@ -81,6 +91,8 @@ impl Ingest {
             labeller: Labeller::new(store.config().translation),
             store,
             families: HashMap::new(),
+            bounds: Vec::new(),
+            pending: Pending::default(),
             text: String::new(),
             refused: Refused::default(),
             now_unix_nanos: 0,
@@ -156,7 +168,9 @@ impl Ingest {
             target,
             scope,
         };
-        self.data(&data, &place)
+        let walked = self.data(&data, &place);
+        self.flush(&place);
+        walked
     }
 
     fn family(&mut self, metric: &Metric<'_>, data: &MetricData<'_>) -> Result<(Arc<Family>, u16), Refusal> {
@@ -164,6 +178,7 @@ impl Ingest {
         let (name, unit) = (metric.name.to_str_lossy(), metric.unit.to_str_lossy());
         self.text.clear();
         self.text.extend([&name, "\0", &unit, "\0"]);
+        self.text.push(char::from(kind as u8));
         self.text.push(char::from(instrument as u8));
         if let Some(found) = self.families.get(self.text.as_str()) {
             return found.clone();
@@ -220,10 +235,12 @@ impl Ingest {
             MetricData::Histogram(histogram) => {
                 let temporality = histogram.aggregation_temporality.into();
                 self.each(&histogram.data_points, |ingest, point| {
-                    let share = |bounds| place.family.lock().bounds(bounds);
-                    ingest.point(place, &parts!(point, point.exemplars), Some(temporality), || {
-                        points::histogram(point, share)
-                    })
+                    let mut known = std::mem::take(&mut ingest.bounds);
+                    let value = || points::histogram(point, |bounds| shared(&mut known, bounds));
+                    let taken =
+                        ingest.point(place, &parts!(point, point.exemplars), Some(temporality), value);
+                    ingest.bounds = known;
+                    taken
                 })
             }
             MetricData::ExponentialHistogram(histogram) => {
@@ -278,17 +295,22 @@ impl Ingest {
             (change(value, temporality)?, exemplars)
         };
         self.write_labels(place, &parts.attributes, kind)?;
-        let point = Point {
-            labels: &self.text,
+        let point = PendingPoint {
             start_unix_nanos: parts.start_unix_nanos,
             time_unix_nanos: self.not_in_the_future(parts.time_unix_nanos),
-            source: place.source,
-            target: place.target,
             change,
             exemplars,
         };
-        let recorded = place.family.lock().record(point, kind, self.store.room());
-        recorded.map_err(PointError::Refused)
+        if self.pending.push(&self.text, point) {
+            self.flush(place);
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self, place: &Place<'_>) {
+        for refusal in self.pending.flush(place, self.store.room()) {
+            self.refused[refusal as usize] += 1;
+        }
     }
 
     fn not_in_the_future(&self, unix_nanos: u64) -> u64 {
@@ -360,6 +382,19 @@ fn kind_of(data: &MetricData<'_>) -> (Kind, Instrument) {
         // A summary's name has the suffixes of a histogram's: its unit and nothing else.
         MetricData::Summary(_) => (Kind::Summary, Instrument::Histogram),
     }
+}
+
+/// Bounds with these values, shared with the histograms that had the same ones lately.
+fn shared(known: &mut Vec<Arc<Bounds>>, values: Vec<f64>) -> Arc<Bounds> {
+    if let Some(bounds) = known.iter().find(|bounds| bounds.values() == values) {
+        return Arc::clone(bounds);
+    }
+    if known.len() == REMEMBERED_BOUNDS {
+        known.clear();
+    }
+    let bounds = Arc::new(Bounds::new(values));
+    known.push(Arc::clone(&bounds));
+    bounds
 }
 
 fn point_count(data: &MetricData<'_>) -> usize {

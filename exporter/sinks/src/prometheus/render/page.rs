@@ -2,6 +2,8 @@
 
 use std::{borrow::Cow, collections::HashSet, sync::Arc};
 
+use parking_lot::MutexGuard;
+
 use super::{
     super::{
         PrometheusStore,
@@ -141,7 +143,10 @@ impl Page {
             let exemplars = series.exemplars.as_deref().map_or(&[][..], Exemplars::as_slice);
             writer.push_series(&labels, &series.value, exemplars, series.start_unix_nanos, out);
         }
-        places.len() == PIECE_SERIES
+        let goes_on = places.len() == PIECE_SERIES;
+        // Without fairness this thread would have the lock again before a point that waits for it wakes up.
+        MutexGuard::unlock_fair(table);
+        goes_on
     }
 
     fn push_ready(&mut self, family: &ReadyFamily, out: &mut Vec<u8>) {

@@ -2,16 +2,13 @@
 //!
 //! A scrape takes the lock for a few hundred series at a time, so a point waits for microseconds at most.
 
-use std::{
-    hash::BuildHasher,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::{hash::BuildHasher, sync::Arc};
 
 use hashbrown::{DefaultHashBuilder, HashTable};
+use parking_lot::{Mutex, MutexGuard};
 
 use super::{
     Refusal, Room,
-    bounds::Bounds,
     target::Target,
     value::{Exemplar, Exemplars, Value},
 };
@@ -67,7 +64,6 @@ pub(crate) struct Table {
     hasher: DefaultHashBuilder,
     /// The names, before translation, of the metrics that share the family.
     sources: Vec<Box<str>>,
-    bounds: Option<Arc<Bounds>>,
 }
 
 /// A point for one series.
@@ -101,8 +97,9 @@ impl Family {
         }
     }
 
+    /// The series. Whoever takes the lock again and again lets it go fairly (`unlock_fair`).
     pub(crate) fn lock(&self) -> MutexGuard<'_, Table> {
-        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+        self.table.lock()
     }
 }
 
@@ -163,14 +160,6 @@ impl Table {
             self.sources.len() - 1
         });
         u16::try_from(place).ok()
-    }
-
-    /// Bounds with these values, shared with the last histogram that had the same ones.
-    pub(crate) fn bounds(&mut self, values: Vec<f64>) -> Arc<Bounds> {
-        match &self.bounds {
-            Some(bounds) if bounds.values() == values => Arc::clone(bounds),
-            _ => Arc::clone(self.bounds.insert(Arc::new(Bounds::new(values)))),
-        }
     }
 
     /// Takes out the series of targets that have ended.
