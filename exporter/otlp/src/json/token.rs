@@ -135,7 +135,7 @@ impl<'t> Cursor<'t> {
                 Some(b'"') => break,
                 Some(b'\\') => {
                     escapes += 1;
-                    self.at += 2;
+                    self.at = (self.at + 2).min(self.text.len());
                 }
                 Some(_) => return Err(JsonError::new(JsonErrorKind::ControlCharacter, self.at)),
                 None => return Err(self.missing("the end of a string")),

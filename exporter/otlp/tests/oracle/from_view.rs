@@ -12,6 +12,8 @@ use pulsetrain_otlp::view::{
     TracesData,
 };
 
+// The path is spelled out because the fuzz targets take this file in by its path too.
+#[path = "from_view/metrics.rs"]
 mod metrics;
 
 /// A view that has a prost type.

@@ -1,0 +1,81 @@
+//! Any bytes as each signal: what prost reads, `check`, the views and the JSON encoder read too, and alike.
+
+#![no_main]
+
+#[path = "../../../exporter/otlp/tests/oracle/from_view.rs"]
+mod from_view;
+
+use from_view::ToProst;
+use libfuzzer_sys::fuzz_target;
+use opentelemetry_proto::tonic::{logs::v1::LogsData, metrics::v1::MetricsData, trace::v1::TracesData};
+use prost::Message;
+use pulsetrain_otlp::{
+    Signal, WireErrorKind, frames, json,
+    limits::{Counts, LimitError, Limits, MAX_DEPTH, check},
+    view::{self, Message as _},
+};
+
+fuzz_target!(|bytes: &[u8]| {
+    let _ = frames::signal_of(bytes);
+    for signal in Signal::ALL {
+        let checked = check(signal, bytes, &limits());
+        let encoded = json::encode(signal, bytes, &mut Vec::new());
+        assert!(checked.is_err() || encoded.is_ok(), "{checked:?} {encoded:?}");
+        if let Some(canonical) = through_prost(signal, bytes) {
+            assert!(checked.as_ref().map_or_else(is_group, |_| true), "{checked:?}");
+            reads_as_prost_wrote(signal, &canonical);
+        }
+    }
+});
+
+/// As deep as our readers go, which is deeper than prost does.
+fn limits() -> Limits {
+    Limits {
+        depth: MAX_DEPTH,
+        ..Limits::default()
+    }
+}
+
+/// Whether the error is that of a group, which OTLP has never had; prost skips unknown ones.
+fn is_group(error: &LimitError) -> bool {
+    matches!(error, LimitError::Wire(error) if error.kind == WireErrorKind::BadWireType)
+}
+
+/// Bytes as prost writes them mean the same to the views, and survive JSON but for what a NaN carries.
+fn reads_as_prost_wrote(signal: Signal, canonical: &[u8]) {
+    assert_eq!(through_views(signal, canonical), canonical);
+    let (once, counts) = through_json(signal, canonical);
+    assert_eq!(check(signal, canonical, &limits()).unwrap(), counts);
+    assert_eq!(once.len(), canonical.len());
+    assert_eq!(through_json(signal, &once).0, once);
+}
+
+fn through_prost(signal: Signal, bytes: &[u8]) -> Option<Vec<u8>> {
+    match signal {
+        Signal::Traces => TracesData::decode(bytes).ok().map(|data| data.encode_to_vec()),
+        Signal::Metrics => MetricsData::decode(bytes).ok().map(|data| data.encode_to_vec()),
+        Signal::Logs => LogsData::decode(bytes).ok().map(|data| data.encode_to_vec()),
+    }
+}
+
+fn through_views(signal: Signal, bytes: &[u8]) -> Vec<u8> {
+    match signal {
+        Signal::Traces => view::TracesData::decode(bytes)
+            .unwrap()
+            .to_prost()
+            .encode_to_vec(),
+        Signal::Metrics => view::MetricsData::decode(bytes)
+            .unwrap()
+            .to_prost()
+            .encode_to_vec(),
+        Signal::Logs => view::LogsData::decode(bytes).unwrap().to_prost().encode_to_vec(),
+    }
+}
+
+fn through_json(signal: Signal, bytes: &[u8]) -> (Vec<u8>, Counts) {
+    let (mut text, mut again) = (Vec::new(), Vec::new());
+    json::encode(signal, bytes, &mut text).unwrap();
+    let decoded = json::decode(&text, &limits(), &mut again).unwrap();
+    assert_eq!(decoded.unknown_fields, 0);
+    (again, decoded.counts)
+}
