@@ -135,6 +135,7 @@ impl Scalars {
 
     /// Records a text under a tag.
     pub(crate) fn record_text(&mut self, tag: &str, at: At, text: &str, recorder: &mut Recorder<'_>) {
+        self.show(tag);
         let meaning = self.meaning(tag);
         if let Some(Becomes::State(metric, attribute)) = meaning.map(|meaning| meaning.row.becomes) {
             return recorder.record_state(metric, attribute, at.time_unix_nanos, text, &[]);

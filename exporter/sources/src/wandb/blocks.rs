@@ -25,8 +25,8 @@ pub(super) struct Blocks {
     pending: Option<Vec<u8>>,
     /// The record that was put together last.
     whole: Vec<u8>,
-    /// The next chunk is at the beginning of the next block.
-    seeks_block: bool,
+    /// How many bytes are passed over before the next chunk.
+    to_skip: u64,
 }
 
 /// What stands at the beginning of some bytes.
@@ -65,17 +65,11 @@ impl Blocks {
             at = MAGIC.len();
         }
         loop {
-            let left = (BLOCK_LEN - (offset + at as u64) % BLOCK_LEN) as usize;
-            if self.seeks_block && (offset + at as u64) % BLOCK_LEN != 0 {
-                let skipped = left.min(bytes.len() - at);
-                at += skipped;
-                self.seeks_block = skipped < left;
-                if self.seeks_block {
-                    return Found::Partial { len: at };
-                }
-                continue;
+            at += self.skip(bytes.len() - at);
+            if self.to_skip > 0 {
+                return Found::Partial { len: at };
             }
-            self.seeks_block = false;
+            let left = (BLOCK_LEN - (offset + at as u64) % BLOCK_LEN) as usize;
             match chunk(&bytes[at..], left) {
                 Chunk::Whole { kind, data } => {
                     at += HEAD_LEN + data.len();
@@ -107,7 +101,8 @@ impl Blocks {
                 }
                 Chunk::Padding => at += left,
                 Chunk::NoChunk => {
-                    (self.pending, self.seeks_block) = (None, true);
+                    // At the beginning of a block that is the whole of it.
+                    (self.pending, self.to_skip) = (None, left as u64);
                     let problem = "there is no record where one should begin; reading goes on with the next block of 32 KiB";
                     return Found::Broken { len: at, problem };
                 }
@@ -121,9 +116,16 @@ impl Blocks {
         self.pending.is_some()
     }
 
-    /// The bytes up to the next ones are lost.
+    /// The bytes up to the next ones are lost: the chunk there is likely to be none, and then its block is passed over.
     pub(super) fn lose_sync(&mut self) {
-        (self.pending, self.seeks_block) = (None, true);
+        self.pending = None;
+    }
+
+    /// How many of `available` bytes are passed over.
+    fn skip(&mut self, available: usize) -> usize {
+        let skipped = self.to_skip.min(available as u64);
+        self.to_skip -= skipped;
+        skipped as usize
     }
 
     /// Takes a chunk, and says whether a record is whole now.
