@@ -66,6 +66,11 @@ impl Process {
         status.expect("the wait ends with a status")
     }
 
+    /// Tells the process to read its configuration again (SIGHUP).
+    pub fn reload(&self) {
+        self.signal(Signal::SIGHUP);
+    }
+
     /// What the process has printed so far.
     pub fn log(&self) -> String {
         fs::read_to_string(self.log_path()).unwrap_or_else(|error| format!("(no log: {error})"))

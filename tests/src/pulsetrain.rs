@@ -139,7 +139,7 @@ pub fn semconv<A: AsRef<OsStr>>(args: impl IntoIterator<Item = A>) -> Finished {
 }
 
 /// `pulsetrain` without standard input and without a variable that configures OpenTelemetry.
-fn command<const N: usize>(args: [&str; N]) -> Command {
+pub fn command<const N: usize>(args: [&str; N]) -> Command {
     let mut command = Command::new(program());
     for (name, _) in env::vars_os().filter(|(name, _)| name.to_string_lossy().starts_with("OTEL_")) {
         command.env_remove(name);

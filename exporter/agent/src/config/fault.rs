@@ -32,26 +32,25 @@ impl Fault {
         }
     }
 
-    /// What the YAML reader says, in words of ours where it knows more than it says.
-    pub(super) fn of_yaml(file: &str, error: &Error) -> Self {
+    /// What the YAML reader says about `text`, in words of ours where it knows more than it says.
+    pub(super) fn of_yaml(file: &str, text: &str, error: &Error) -> Self {
         let error = error.without_snippet();
         let spot = error.location().map_or_else(Spot::default, |at| Spot {
             line: at.line(),
             column: at.column(),
         });
-        Self::at(file, spot, words(error))
+        Self::at(file, spot, words(error, word_at(text, spot)))
     }
 }
 
-fn words(error: &Error) -> String {
+/// `given` is the word at the place: the reader itself names none once a variable stands anywhere before it.
+fn words(error: &Error, given: &str) -> String {
     match error {
-        Error::SerdeUnknownField { field, expected, .. } => {
-            format!("there is no key {field:?} here{}", nearest(field, expected))
+        Error::SerdeUnknownField { expected, .. } => {
+            format!("there is no key {given:?} here{}", nearest(given, expected))
         }
-        Error::SerdeUnknownVariant {
-            variant, expected, ..
-        } => {
-            format!("there is no kind {variant:?} here{}", nearest(variant, expected))
+        Error::SerdeUnknownVariant { expected, .. } => {
+            format!("there is no kind {given:?} here{}", nearest(given, expected))
         }
         Error::DuplicateMappingKey { key, .. } => format!(
             "the key {} is there twice: keep one",
@@ -62,6 +61,20 @@ fn words(error: &Error) -> String {
         }
         other => plainer(&without_place(&other.to_string())),
     }
+}
+
+/// The word that begins at a place; empty where there is none.
+fn word_at(text: &str, spot: Spot) -> &str {
+    let line = (spot.line as usize)
+        .checked_sub(1)
+        .and_then(|line| text.lines().nth(line));
+    let start = line.and_then(|line| line.char_indices().nth((spot.column as usize).checked_sub(1)?));
+    let (Some(line), Some((start, _))) = (line, start) else {
+        return "";
+    };
+    let rest = line[start..].trim_start_matches(['"', '\'']);
+    let end = rest.find(|character: char| !character.is_alphanumeric() && !"_-".contains(character));
+    &rest[..end.unwrap_or(rest.len())]
 }
 
 /// The reader's words without the place at their end, which is said in front.

@@ -41,5 +41,5 @@ pub(crate) fn parse(file: &str, text: &str, variables: &HashMap<String, String>)
     }
     let mut options = Options::default().with_properties(variables.clone());
     options.property_syntax = PropertySyntax::DockerCompose;
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| Fault::of_yaml(file, &error))
+    serde_saphyr::from_str_with_options(text, options).map_err(|error| Fault::of_yaml(file, text, &error))
 }

@@ -53,6 +53,7 @@ fn what_is_wrong_is_said_with_its_place_and_what_to_write() {
         "sinks:\n  page:\n    prometheus:\n      listen: localhost\n",
         "sinks:\n  page:\n    prometheus:\n      listen: ${NOT_SET}\n",
         "sinks:\n  page:\n    prometheus:\n      translation: none\n",
+        "state_folder: ${PORT}\nsinks:\n  page:\n    \"prometeus\": {}\n",
         "sinks: [\n",
         "sinks:\n\tpage: {}\n",
     ];

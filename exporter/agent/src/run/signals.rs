@@ -1,7 +1,7 @@
 //! Signals pass through: what we are told, the trainer is told.
 
 use std::{
-    io,
+    fs, io,
     os::fd::OwnedFd,
     sync::{
         Arc, Mutex, PoisonError,
@@ -86,7 +86,35 @@ impl Receiver {
     }
 }
 
-/// Begins to keep signals; those that come before there is a trainer wait for it.
+/// Begins to keep signals; those that come before there is a trainer wait for it. A signal that we were started to ignore
+/// (`nohup`) stays ignored, and so it is for the trainer.
 pub(super) fn keep() -> io::Result<SignalsInfo<WithOrigin>> {
-    SignalsInfo::new(PASSED)
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let ignored = ignored(&status);
+    SignalsInfo::new(
+        PASSED
+            .iter()
+            .filter(|signal| ignored & (1 << (**signal - 1)) == 0),
+    )
+}
+
+/// The set of ignored signals in what Linux says of a process; empty where it says nothing.
+fn ignored(status: &str) -> u64 {
+    let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok())
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_process_ignores_is_read_from_its_status() {
+        assert_eq!(
+            ignored("Name:\tpulsetrain\nSigIgn:\t0000000000001001\nSigCgt:\t0\n"),
+            0x1001
+        );
+        assert_eq!(ignored("Name:\tpulsetrain\n"), 0);
+    }
 }

@@ -1,0 +1,29 @@
+//! `pulsetrain` on a terminal, as a user has it: 40 rows of 100 columns, whose other side the test holds.
+
+use std::{
+    io::{Read, Write},
+    process::Command,
+};
+
+use pty_process::{Size, blocking};
+
+/// Runs a command on a terminal to its end, and gives its exit code and all that the terminal was sent. `react` sees what
+/// has come so far and may type.
+pub fn on_terminal(command: &Command, mut react: impl FnMut(&mut dyn Write, &str)) -> (Option<i32>, String) {
+    let (mut terminal, end) = blocking::open().expect("a terminal can be opened");
+    terminal
+        .resize(Size::new(40, 100))
+        .expect("a terminal has a size");
+    let mut child = blocking::Command::new(command.get_program())
+        .args(command.get_args())
+        .spawn(end)
+        .expect("pulsetrain can be started");
+    let (mut printed, mut buffer) = (Vec::new(), [0; 4096]);
+    // A terminal ends with an error when its last program has.
+    while let Ok(len @ 1..) = terminal.read(&mut buffer) {
+        printed.extend_from_slice(&buffer[..len]);
+        react(&mut terminal, &String::from_utf8_lossy(&printed));
+    }
+    let status = child.wait().expect("a child can be waited for");
+    (status.code(), String::from_utf8_lossy(&printed).into_owned())
+}

@@ -1,0 +1,281 @@
+//! `pulsetrain agent`: from a log that is being written to a page and a file, through changes of its configuration.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::{Ipv4Addr, TcpListener, TcpStream},
+    path::PathBuf,
+    process::Output,
+};
+
+use pulsetrain_tests::{Items, Process, SurogateLog, command, corpus, free_port, wait_until};
+use tempfile::TempDir;
+
+/// A folder with a configuration, the log that it names and the ports that it takes.
+struct World {
+    folder: TempDir,
+    page: u16,
+    health: u16,
+}
+
+impl World {
+    fn new() -> Self {
+        let world = Self {
+            folder: tempfile::tempdir().unwrap(),
+            page: free_port(),
+            health: free_port(),
+        };
+        world.configure("");
+        world
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Writes the configuration, with more sinks than the page.
+    fn configure(&self, sinks: &str) {
+        let config = format!(
+            "state_folder: ${{STATE}}
+sources:
+  trainer:
+    logs:
+      paths: [{}]
+      poll_interval: 100ms
+sinks:
+  page:
+    prometheus:
+      listen: 127.0.0.1:{}
+{sinks}
+telemetry:
+  interval: 100ms
+health:
+  listen: 127.0.0.1:{}
+",
+            self.path("training.json").display(),
+            self.page,
+            self.health
+        );
+        fs::write(self.path("agent.yaml"), config).unwrap();
+    }
+
+    fn start(&self) -> Process {
+        let mut command = command(["agent", "--config"]);
+        command
+            .arg(self.path("agent.yaml"))
+            .env("STATE", self.path("state"));
+        let mut agent = Process::start("pulsetrain agent", &mut command);
+        agent.wait_until_ready(|| get(self.health, "/readyz").starts_with("HTTP/1.1 200"));
+        agent
+    }
+
+    /// The values of a series of the page, by its name.
+    fn scraped(&self, name: &str) -> Vec<f64> {
+        let page = get(self.page, "/metrics");
+        let of_series = |line: &&str| {
+            line.strip_prefix(name)
+                .is_some_and(|rest| rest.starts_with(['{', ' ']))
+        };
+        let value = |line: &str| line.rsplit(' ').next().unwrap().parse().unwrap();
+        page.lines().filter(of_series).map(value).collect()
+    }
+}
+
+#[test]
+fn a_log_that_is_written_comes_out_on_the_page_and_in_the_file() {
+    let world = World::new();
+    world.configure(&format!(
+        "  archive:\n    file:\n      path: {}\n",
+        world.path("out.jsonl").display()
+    ));
+    let agent = world.start();
+    assert_eq!(world.scraped("train_loss"), [0.0; 0]);
+    let log = corpus("surogate/training_dense.json");
+    fs::copy(&log, world.path("training.json")).unwrap();
+
+    let log = SurogateLog::read(&log);
+    let losses: Vec<f64> = log
+        .of_kind("step")
+        .iter()
+        .map(|step| step.number("loss"))
+        .collect();
+    wait_until("the page has the loss of the last step", || {
+        world.scraped("train_loss") == losses[losses.len() - 1..]
+    });
+    wait_until("the agent has counted what it read", || {
+        world
+            .scraped("pulsetrain_accepted_items_total")
+            .iter()
+            .sum::<f64>()
+            > losses.len() as f64
+    });
+    wait_until("the agent knows its series", || {
+        world.scraped("pulsetrain_series_active").iter().sum::<f64>() > 10.0
+    });
+    for name in [
+        "pulsetrain_delivered_items_total",
+        "pulsetrain_queue_items",
+        "pulsetrain_queue_length",
+        "pulsetrain_source_lag_seconds",
+        "pulsetrain_export_duration_seconds_count",
+    ] {
+        wait_until(name, || !world.scraped(name).is_empty());
+    }
+    assert!(agent.stop().success());
+    let items = Items::read(&world.path("out.jsonl"));
+    let mut sent: Vec<_> = items.values("train.loss");
+    sent.sort_by_key(|(time, _)| *time);
+    assert_eq!(sent.into_iter().map(|(_, loss)| loss).collect::<Vec<_>>(), losses);
+}
+
+#[test]
+fn a_restart_goes_on_where_the_agent_ended() {
+    let world = World::new();
+    world.configure(&format!(
+        "  archive:\n    file:\n      path: {}\n",
+        world.path("out.jsonl").display()
+    ));
+    let log = fs::read_to_string(corpus("surogate/training_dense.json")).unwrap();
+    let half = log[..log.len() / 2].rfind("\n").unwrap();
+    fs::write(world.path("training.json"), &log[..half]).unwrap();
+    let first = world.start();
+    wait_until("the first agent has read", || {
+        !world.scraped("train_loss").is_empty()
+    });
+    assert!(first.stop().success());
+    fs::write(world.path("rest"), "").unwrap();
+    fs::OpenOptions::new()
+        .append(true)
+        .open(world.path("training.json"))
+        .unwrap()
+        .write_all(&log.as_bytes()[half..])
+        .unwrap();
+    let losses: Vec<f64> = SurogateLog::read(&corpus("surogate/training_dense.json"))
+        .of_kind("step")
+        .iter()
+        .map(|step| step.number("loss"))
+        .collect();
+    let second = world.start();
+    wait_until("the second agent has read the rest", || {
+        world.scraped("train_loss") == losses[losses.len() - 1..]
+    });
+    assert!(second.stop().success());
+    let mut sent = Items::read(&world.path("out.jsonl")).values("train.loss");
+    sent.sort_by_key(|(time, _)| *time);
+    assert_eq!(sent.into_iter().map(|(_, loss)| loss).collect::<Vec<_>>(), losses);
+}
+
+#[test]
+fn a_reload_changes_what_has_changed_and_nothing_else() {
+    let world = World::new();
+    let agent = world.start();
+    fs::copy(
+        corpus("surogate/training_dense.json"),
+        world.path("training.json"),
+    )
+    .unwrap();
+    wait_until("the page has a loss", || !world.scraped("train_loss").is_empty());
+
+    world.configure("  archive:\n    fil:\n      path: out.jsonl\n");
+    agent.reload();
+    wait_until("the bad configuration is refused", || {
+        agent.log().contains("goes on with the old configuration")
+    });
+    assert!(agent.log().contains("did you mean \"file\"?"), "{}", agent.log());
+
+    world.configure(&format!(
+        "  archive:\n    file:\n      path: {}\n",
+        world.path("out.jsonl").display()
+    ));
+    agent.reload();
+    wait_until("the configuration is reloaded", || {
+        agent.log().contains("reloaded the configuration")
+    });
+    assert!(
+        !world.scraped("train_loss").is_empty(),
+        "the page has forgotten its series"
+    );
+    fs::copy(corpus("surogate/training_moe.json"), world.path("training.json")).unwrap();
+    wait_until("the new sink has the new run", || {
+        fs::read_to_string(world.path("out.jsonl")).is_ok_and(|sent| sent.contains("moe."))
+    });
+
+    world.configure("");
+    agent.reload();
+    wait_until("the sink is taken out", || {
+        agent.log().matches("reloaded the configuration").count() == 2
+    });
+    assert!(agent.stop().success());
+}
+
+#[test]
+fn a_configuration_is_checked_without_starting_anything() {
+    let world = World::new();
+    assert_eq!(check(&world).status.code(), Some(0), "{:?}", check(&world));
+
+    world.configure("  archive:\n    file:\n      paht: out.jsonl\n");
+    let said = said(&check(&world), 2);
+    assert!(
+        said.contains("agent.yaml:13:7: there is no key \"paht\" here; did you mean \"path\"?"),
+        "{said}"
+    );
+
+    world.configure("");
+    let _taken = TcpListener::bind((Ipv4Addr::LOCALHOST, world.page)).unwrap();
+    let said = self::said(&check(&world), 2);
+    assert!(said.contains("agent.yaml:10:15: cannot listen on"), "{said}");
+}
+
+#[test]
+fn the_printed_configuration_has_nothing_wrong_with_it() {
+    let printed = command(["agent", "--print-config"]).output().unwrap();
+    assert_eq!(printed.status.code(), Some(0));
+    let folder = tempfile::tempdir().unwrap();
+    let [page, health] = [free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
+    let text = String::from_utf8(printed.stdout).unwrap();
+    fs::write(
+        folder.path().join("a.yaml"),
+        text.replace("127.0.0.1:9464", &page)
+            .replace("127.0.0.1:13133", &health),
+    )
+    .unwrap();
+    let checked = command(["agent", "--check", "--config"])
+        .arg(folder.path().join("a.yaml"))
+        .output()
+        .unwrap();
+    assert_eq!(
+        checked.status.code(),
+        Some(0),
+        "{}",
+        String::from_utf8_lossy(&checked.stderr)
+    );
+}
+
+fn check(world: &World) -> Output {
+    let mut command = command(["agent", "--check", "--config"]);
+    command
+        .arg(world.path("agent.yaml"))
+        .env("STATE", world.path("state"))
+        .output()
+        .unwrap()
+}
+
+#[track_caller]
+fn said(output: &Output, code: i32) -> String {
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    said
+}
+
+/// The answer to a GET with its head; empty where nobody answers.
+fn get(port: u16, path: &str) -> String {
+    let mut answer = String::new();
+    let asked = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).and_then(|mut stream| {
+        write!(
+            stream,
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        )?;
+        stream.read_to_string(&mut answer)
+    });
+    asked.map_or_else(|_| String::new(), |_| answer)
+}
