@@ -1,0 +1,58 @@
+//! The progress bar: for people who wait at a terminal for a long file, and for nobody else.
+
+use std::{
+    fs,
+    path::PathBuf,
+    process::{Command, Output},
+};
+
+use pulsetrain_tests::Import;
+use tempfile::TempDir;
+
+/// What the bar shows and no other line does: how fast it goes.
+const SPEED: &str = "iB/s";
+
+#[test]
+fn a_long_file_at_a_terminal_has_a_progress_bar() {
+    let (folder, log) = long_log();
+    let import = Import::for_people(&log).to(folder.path().join("out.binpb"));
+    let output = at_a_terminal(import);
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{shown}");
+    assert!(shown.contains(SPEED), "{shown}");
+    assert!(
+        shown.trim_end().ends_with("dropped 0"),
+        "the summary is not last: {shown}"
+    );
+}
+
+#[test]
+fn nothing_but_the_summary_is_shown_where_no_terminal_is() {
+    let (folder, log) = long_log();
+    let import = Import::for_people(&log).to(folder.path().join("out.binpb"));
+    let finished = import.run().expect_code(0);
+    assert!(!finished.stderr.contains(SPEED), "{}", finished.stderr);
+}
+
+/// 17 MiB, most of which is the white space that may stand between records.
+fn long_log() -> (TempDir, PathBuf) {
+    const STEP: &str = r#"{"log": "step", "time": "2026-11-21 00:18:40.989663449", "step": 7, "epoch": 0.5, "step_tokens": 16384, "duration_ms": 123, "norm": 1.5, "loss": 2.5, "lr": 2e-05}"#;
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let log = folder.path().join("training.json");
+    let pause = " ".repeat(17 << 10) + "\n";
+    let records: Vec<String> = (0..1024).map(|_| format!("{pause}  {STEP}")).collect();
+    fs::write(&log, format!("[{}\n]\n", records.join(","))).expect("a temporary file can be written");
+    (folder, log)
+}
+
+/// Runs the import with a terminal as its standard error, as `script` makes one.
+fn at_a_terminal(import: Import) -> Output {
+    let command = import.into_command();
+    let words = [command.get_program()].into_iter().chain(command.get_args());
+    let line: Vec<_> = words
+        .map(|word| format!("'{}'", word.to_string_lossy()))
+        .collect();
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--return", "--command", &line.join(" "), "/dev/null"]);
+    script.output().expect("script (util-linux) can be started")
+}
