@@ -3,9 +3,7 @@
 use std::borrow::Cow;
 
 use super::{
-    base64,
     error::{JsonError, JsonErrorKind},
-    hex::{self, BadId},
     last_wins::{self, Repeat},
     output::Output,
     token::{Cursor, Raw},
@@ -13,10 +11,12 @@ use super::{
 use crate::{
     Signal,
     check::check,
-    descriptor::{FieldDescriptor, Kind, MessageDescriptor, Role},
+    descriptor::{FieldDescriptor, MessageDescriptor, Role},
     limits::{Counts, Limit, Limits, MAX_DEPTH},
     lookup,
 };
+
+mod value;
 
 /// What a text held.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,8 +101,15 @@ impl<'a> Decoder<'a> {
             return Err(self.error(JsonErrorKind::TrailingText));
         }
         if let (true, Some(signal)) = (self.must_recount, self.decoded.signal) {
-            // What was said twice was counted twice; what remains is well-formed and within limits.
-            self.decoded.counts = check(signal, &self.output.bytes[start..], self.limits).unwrap_or_default();
+            // What was said twice was counted twice.
+            let bytes = &self.output.bytes[start..];
+            let limits = Limits {
+                bytes: bytes.len(),
+                ..self.limits.clone()
+            };
+            if let Ok(counts) = check(signal, bytes, &limits) {
+                self.decoded.counts = counts;
+            }
         }
         Ok(self.decoded)
     }
@@ -175,153 +182,6 @@ impl<'a> Decoder<'a> {
         });
         let below = self.limits.depth.min(MAX_DEPTH).saturating_sub(depth);
         self.cursor.skip_value(below)
-    }
-
-    #[inline]
-    fn value(&mut self, field: &'static FieldDescriptor, depth: usize) -> Result<(), JsonError> {
-        match field.kind {
-            Kind::One(inner) => self.nested(field, inner(), depth),
-            Kind::Many(inner) => self.messages(field, inner(), depth),
-            Kind::String => self.string(field),
-            Kind::Id => self.id(field),
-            Kind::Bytes => self.bytes(field, depth),
-            Kind::Strings => self.strings(field),
-            Kind::PackedDouble => self.packed(field, Kind::Double, depth),
-            Kind::PackedFixed64 | Kind::PackedUint64 => self.packed(field, Kind::Fixed64, depth),
-            _ => self.scalar_field(field),
-        }
-    }
-
-    fn nested(
-        &mut self,
-        field: &FieldDescriptor,
-        table: &'static MessageDescriptor,
-        depth: usize,
-    ) -> Result<(), JsonError> {
-        let open = self.output.open(field.number, depth);
-        self.message(table, depth + 1)?;
-        self.output.close(&open);
-        Ok(())
-    }
-
-    fn messages(
-        &mut self,
-        field: &FieldDescriptor,
-        table: &'static MessageDescriptor,
-        depth: usize,
-    ) -> Result<(), JsonError> {
-        self.cursor.expect(b'[', "a list of objects")?;
-        let (mut first, mut count) = (true, 0);
-        while self.cursor.next_element(&mut first)? {
-            count += 1;
-            if table.role == Role::Attribute {
-                self.admit(Limit::Attributes, count)?;
-            }
-            self.nested(field, table, depth)?;
-        }
-        Ok(())
-    }
-
-    fn strings(&mut self, field: &FieldDescriptor) -> Result<(), JsonError> {
-        self.cursor.expect(b'[', "a list of strings")?;
-        let mut first = true;
-        while self.cursor.next_element(&mut first)? {
-            let raw = self.cursor.string("a string")?;
-            self.write_text(field.number, &raw)?;
-        }
-        Ok(())
-    }
-
-    fn packed(&mut self, field: &FieldDescriptor, element: Kind, depth: usize) -> Result<(), JsonError> {
-        self.cursor.expect(b'[', "a list of numbers")?;
-        let wire_type = field.kind.unpacked_wire_type().unwrap_or_default();
-        let open = self.output.open(field.number, depth);
-        let mut first = true;
-        while self.cursor.next_element(&mut first)? {
-            let bits = self.scalar(element)?;
-            self.output.number(wire_type, bits);
-        }
-        self.output.close_unless_empty(&open);
-        Ok(())
-    }
-
-    #[inline]
-    fn string(&mut self, field: &FieldDescriptor) -> Result<(), JsonError> {
-        let raw = self.cursor.string("a string")?;
-        if field.explicit || !raw.inside.is_empty() {
-            self.write_text(field.number, &raw)?;
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn write_text(&mut self, number: u32, raw: &Raw<'a>) -> Result<(), JsonError> {
-        if raw.escapes > 0 || !self.is_utf8 {
-            return self.write_unplain_text(number, raw);
-        }
-        self.output.delimited(number, raw.inside);
-        Ok(())
-    }
-
-    #[cold]
-    fn write_unplain_text(&mut self, number: u32, raw: &Raw<'a>) -> Result<(), JsonError> {
-        let text = text_of(raw)?;
-        self.output
-            .delimited(number, String::from_utf8_lossy(&text).as_bytes());
-        Ok(())
-    }
-
-    #[inline]
-    fn id(&mut self, field: &FieldDescriptor) -> Result<(), JsonError> {
-        let raw = self.cursor.string("a hexadecimal id as a string")?;
-        let digits = text_of(&raw)?;
-        if digits.is_empty() {
-            return Ok(());
-        }
-        self.output.tag(field.number, 2);
-        self.output.varint(digits.len() as u64 / 2);
-        hex::decode(&digits, self.output.bytes).map_err(|bad| match bad {
-            BadId::Odd => JsonError::new(JsonErrorKind::OddId, raw.offset),
-            BadId::NoDigit(index) => {
-                JsonError::new(JsonErrorKind::Expected("a hexadecimal digit"), raw.offset + index)
-            }
-        })
-    }
-
-    fn bytes(&mut self, field: &FieldDescriptor, depth: usize) -> Result<(), JsonError> {
-        let raw = self.cursor.string("bytes as a base64 string")?;
-        let text = text_of(&raw)?;
-        let open = self.output.open(field.number, depth);
-        if !base64::decode(&text, self.output.bytes) {
-            return Err(JsonError::new(JsonErrorKind::Expected("base64 text"), raw.offset));
-        }
-        if field.explicit {
-            self.output.close(&open);
-        } else {
-            self.output.close_unless_empty(&open);
-        }
-        Ok(())
-    }
-
-    #[inline]
-    fn scalar_field(&mut self, field: &FieldDescriptor) -> Result<(), JsonError> {
-        let bits = self.scalar(field.kind)?;
-        if field.explicit || bits != 0 {
-            let wire_type = field.kind.wire_type();
-            self.output.tag(field.number, wire_type);
-            self.output.number(wire_type, bits);
-        }
-        Ok(())
-    }
-
-    /// The bits of a number or a truth value, as they go on the wire.
-    #[inline]
-    fn scalar(&mut self, kind: Kind) -> Result<u64, JsonError> {
-        match kind {
-            Kind::Bool => self.cursor.truth(),
-            Kind::Double => self.cursor.double().map(f64::to_bits),
-            _ => self.cursor.integer(kind),
-        }
     }
 
     #[inline]

@@ -38,16 +38,21 @@ pub(super) fn cut(out: &mut Vec<u8>, start: usize, repeats: &[Repeat]) {
     out.truncate(end);
 }
 
+/// What stays, in as few pieces as there are.
 fn kept_ranges(message: &[u8], start: usize, repeats: &[Repeat]) -> Vec<Range<usize>> {
-    let mut kept = Vec::new();
+    let mut kept: Vec<Range<usize>> = Vec::new();
     let mut reader = Reader::new(message);
     let mut at = start;
     while let Some(Ok(field)) = reader.next() {
         let range = at..start + reader.position();
         at = range.end;
         let is_stale = |repeat: &Repeat| repeat.number == field.number && range.start < repeat.from;
-        if !repeats.iter().any(is_stale) {
-            kept.push(range);
+        if repeats.iter().any(is_stale) {
+            continue;
+        }
+        match kept.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => kept.push(range),
         }
     }
     kept
