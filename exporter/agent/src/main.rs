@@ -6,6 +6,7 @@
 mod agent;
 mod cli;
 mod config;
+mod convert;
 mod failure;
 mod import;
 mod run;
@@ -21,6 +22,7 @@ use cli::{Cli, Command};
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Agent(arguments) => agent::run(&arguments),
+        Command::Convert(arguments) => convert::run(&arguments),
         Command::Import(arguments) => import::run(arguments),
         Command::Run(arguments) => run::run(arguments),
         Command::Semconv(command) => semconv::run(command),

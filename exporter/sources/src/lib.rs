@@ -8,6 +8,7 @@ pub mod logs;
 mod conversion;
 mod error;
 mod ids;
+mod perfetto;
 mod recorder;
 mod run;
 mod skipped;
@@ -17,6 +18,7 @@ mod wandb;
 
 pub use error::SourceError;
 pub use ids::{eval_span, lifecycle_trace, step_span, step_trace};
+pub use perfetto::{PerfettoConversion, convert_perfetto};
 pub use recorder::{Counts, Recorder};
 pub use run::Run;
 pub use skipped::{Place, Problem, SkipReason, Skipped};

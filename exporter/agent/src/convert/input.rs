@@ -1,0 +1,132 @@
+//! The inputs of a conversion, as OTLP messages: whatever form they come in.
+
+use std::{
+    fs::File,
+    io::{self, BufReader, Cursor, Read},
+    path::Path,
+};
+
+use pulsetrain_otlp::{Signal, frames::FrameReader, limits::Limits};
+use pulsetrain_sources::convert_perfetto;
+
+use crate::failure::Failure;
+
+/// How many problems of one input are told one by one.
+const PROBLEMS: usize = 20;
+
+/// What was read of an input.
+#[derive(Debug, Default)]
+pub(super) struct InputReport {
+    pub(super) name: String,
+    pub(super) form: &'static str,
+    pub(super) messages: u64,
+    /// What could not be read, the first few with their places.
+    pub(super) problems: Vec<String>,
+    pub(super) lost: u64,
+}
+
+/// Endings of names that Perfetto traces have: Perfetto's own, ours, and Tunix's.
+const PERFETTO: [&str; 4] = [".pftrace", ".perfetto-trace", ".perfetto", ".pb"];
+
+/// Reads an input and hands on its messages.
+pub(super) fn read(
+    path: &Path,
+    deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
+) -> Result<InputReport, Failure> {
+    let mut input = open(path)?;
+    let mut head = Vec::new();
+    input
+        .by_ref()
+        .take(2)
+        .read_to_end(&mut head)
+        .map_err(|error| Failure::failed(format!("cannot read {}: {error}", path.display())))?;
+    let is_perfetto = is_perfetto(path, &head);
+    let whole = Cursor::new(head).chain(input);
+    let mut report = InputReport {
+        name: path.display().to_string(),
+        ..InputReport::default()
+    };
+    if is_perfetto {
+        report.perfetto(whole, path, deliver)?;
+    } else {
+        report.otlp(whole, deliver)?;
+    }
+    Ok(report)
+}
+
+fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
+    if path.as_os_str() == "-" {
+        return Ok(Box::new(io::stdin().lock()));
+    }
+    let opened = File::open(path).map_err(|error| {
+        Failure::failed(format!("cannot open {}: {error}; check the path", path.display()))
+    })?;
+    Ok(Box::new(BufReader::with_capacity(1 << 18, opened)))
+}
+
+/// A name says it; where it does not, a trace begins with a packet, and neither OTLP's JSON nor its lengths do.
+fn is_perfetto(path: &Path, head: &[u8]) -> bool {
+    let name = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_lowercase();
+    let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
+    PERFETTO.iter().any(|ending| name.ends_with(ending))
+        || matches!(head, [b'\n', next] if !next.is_ascii_whitespace() && *next != b'{')
+}
+
+impl InputReport {
+    fn otlp(
+        &mut self,
+        input: impl Read,
+        deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.form = "otlp";
+        for frame in FrameReader::new(input, Limits::default()) {
+            match frame {
+                Ok(frame) => {
+                    self.messages += 1;
+                    deliver(frame.signal, frame.bytes)?;
+                }
+                Err(error) => self.problem(error.to_string()),
+            }
+        }
+        Ok(())
+    }
+
+    fn perfetto(
+        &mut self,
+        input: impl Read,
+        path: &Path,
+        deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.form = "perfetto";
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let conversion = convert_perfetto(input, &name);
+        for error in conversion.errors {
+            self.problem(error);
+        }
+        for (count, what) in [
+            (
+                conversion.packets_without_state,
+                "packets rely on state that was lost",
+            ),
+            (conversion.stray_ends, "ends of slices that never began"),
+        ] {
+            if count > 0 {
+                self.problem(format!("{count} {what}"));
+            }
+        }
+        self.messages = conversion.messages.len() as u64;
+        let mut messages = conversion.messages.into_iter();
+        messages.try_for_each(|(signal, bytes)| deliver(signal, bytes))
+    }
+
+    fn problem(&mut self, problem: String) {
+        self.lost += 1;
+        if self.problems.len() < PROBLEMS {
+            self.problems.push(problem);
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! What a conversion came to: for people line by line, for machines as one JSON object.
+
+use std::{
+    io::{self, Write},
+    path::Path,
+    process::ExitCode,
+};
+
+use serde_json::{Map, Value, json};
+
+use super::{input::InputReport, output::Written};
+use crate::failure::{Failure, INCOMPLETE};
+
+/// Prints the summary to the standard error and says how the program is to end.
+pub(super) fn print(
+    inputs: &[InputReport],
+    output: &Path,
+    written: &Written,
+    as_json: bool,
+) -> Result<ExitCode, Failure> {
+    let mut out = io::stderr().lock();
+    let printed = if as_json {
+        writeln!(out, "{}", to_json(inputs, output, written))
+    } else {
+        write_text(inputs, output, written, &mut out)
+    };
+    printed.map_err(|error| Failure::failed(format!("cannot print the summary: {error}")))?;
+    Ok(if inputs.iter().all(|input| input.lost == 0) {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(INCOMPLETE)
+    })
+}
+
+fn write_text(
+    inputs: &[InputReport],
+    output: &Path,
+    written: &Written,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    for input in inputs {
+        for problem in &input.problems {
+            writeln!(out, "{}: {problem}", input.name)?;
+        }
+    }
+    let counts = mapped(written).map(|(name, count)| format!("{} {count}", name.replace('_', " ")));
+    let counts: Vec<String> = counts.collect();
+    let Written { messages, bytes, .. } = written;
+    let colon = if counts.is_empty() { "" } else { ": " };
+    writeln!(
+        out,
+        "{messages} messages -> {} ({bytes} bytes){colon}{}",
+        output.display(),
+        counts.join(", ")
+    )
+}
+
+/// What a trace shows and what had to be mended, without what there was nothing of.
+fn mapped(written: &Written) -> impl Iterator<Item = (&'static str, u64)> {
+    let named = written.mapped.map(|summary| summary.named());
+    named.into_iter().flatten().filter(|(_, count)| *count > 0)
+}
+
+fn to_json(inputs: &[InputReport], output: &Path, written: &Written) -> Value {
+    let input = |input: &InputReport| {
+        json!({
+            "input": input.name,
+            "form": input.form,
+            "messages": input.messages,
+            "lost": input.lost,
+            "problems": input.problems,
+        })
+    };
+    let named = written.mapped.map(|summary| summary.named());
+    let named = named.into_iter().flatten();
+    json!({
+        "inputs": inputs.iter().map(input).collect::<Vec<_>>(),
+        "output": output.display().to_string(),
+        "messages": written.messages,
+        "bytes": written.bytes,
+        "mapped": named.map(|(name, count)| (name.to_owned(), json!(count))).collect::<Map<_, _>>(),
+    })
+}

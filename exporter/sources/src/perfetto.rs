@@ -1,0 +1,107 @@
+//! Perfetto traces as OTLP: slices are spans, counters are gauges, log lines are log records.
+//!
+//! A trace that the Perfetto sink wrote in full gives back the very spans that it was made of. Any other gives what a viewer
+//! shows: nesting is parenthood, a process is a resource, a track is `thread.name`, annotations are attributes.
+//! Times of clocks that a trace does not tie to the wall clock count from the time in the file's name (Tunix), else from 1970.
+
+mod envelope;
+mod slices;
+mod spans;
+mod tracks;
+mod values;
+
+use std::io::Read;
+
+use pulsetrain_otlp::Signal;
+use pulsetrain_perfetto::{EventKind, Item, LogItem, Time, TraceEvent, TraceReader};
+
+use self::{
+    slices::{Epoch, Slices},
+    tracks::Tracks,
+};
+
+/// What a trace came to.
+#[derive(Debug, Default)]
+pub struct PerfettoConversion {
+    /// OTLP messages, each with its signal.
+    pub messages: Vec<(Signal, Vec<u8>)>,
+    /// Spans in them.
+    pub spans: u64,
+    /// Points in them.
+    pub points: u64,
+    /// Log records in them.
+    pub logs: u64,
+    /// Packets of kinds that are not known, left out.
+    pub unknown_packets: u64,
+    /// Packets that rely on state which was lost, left out.
+    pub packets_without_state: u64,
+    /// Ends of slices that never began, left out.
+    pub stray_ends: u64,
+    /// Slices that never end; they last until the end of the trace.
+    pub unfinished: u64,
+    /// What could not be read, with its place; the first few.
+    pub errors: Vec<String>,
+}
+
+/// How many errors are told one by one.
+const ERRORS: usize = 20;
+
+/// Reads a trace whose file has this name.
+pub fn convert_perfetto(input: impl Read, file_name: &str) -> PerfettoConversion {
+    let mut conversion = PerfettoConversion::default();
+    let (mut tracks, mut events, mut logs) = (Tracks::default(), Vec::new(), Vec::new());
+    let mut reader = TraceReader::new(input);
+    for item in reader.by_ref() {
+        match item {
+            Ok(Item::Track(track)) => tracks.insert(track),
+            Ok(Item::Event(event)) => events.push(event),
+            Ok(Item::Log(log)) => logs.push(log),
+            Ok(_) => {}
+            Err(error) if conversion.errors.len() < ERRORS => conversion.errors.push(error.to_string()),
+            Err(_) => {}
+        }
+    }
+    let counts = reader.counts();
+    conversion.unknown_packets = counts.unknown;
+    conversion.packets_without_state = counts.without_state;
+    conversion.take(&tracks, events, &logs, file_name);
+    conversion
+}
+
+impl PerfettoConversion {
+    fn take(&mut self, tracks: &Tracks, events: Vec<TraceEvent>, logs: &[LogItem], file_name: &str) {
+        let epoch = epoch(&events, file_name);
+        let (counters, events): (Vec<_>, Vec<_>) = events
+            .into_iter()
+            .partition(|event| event.kind == EventKind::Counter);
+        let slices = Slices::pair(events, epoch);
+        self.stray_ends = slices.stray_ends;
+        self.unfinished = slices.unfinished;
+        self.spans = slices.slices.len() as u64;
+        let spans = spans::encode(&slices, tracks, file_name);
+        envelope::traces(spans, &slices, tracks, &mut self.messages);
+        self.points = counters.len() as u64;
+        envelope::metrics(&counters, tracks, epoch, &mut self.messages);
+        self.logs = logs.len() as u64;
+        envelope::logs(logs, &mut self.messages);
+    }
+}
+
+/// Where clocks begin that nothing ties to the wall clock: at the seconds that the file's name ends with. Tunix's second
+/// format counts from there; its first, and all others, count from a start of their own, which their first event is.
+fn epoch(events: &[TraceEvent], file_name: &str) -> Epoch {
+    let stem = file_name.split('.').next().unwrap_or_default();
+    let seconds = stem.rsplit('_').next().and_then(|last| last.parse::<u64>().ok());
+    let Some(nanos) = seconds.and_then(|seconds| seconds.checked_mul(1_000_000_000)) else {
+        return Epoch { offset_nanos: 0 };
+    };
+    let clock = |event: &TraceEvent| match event.time {
+        Time::Clock { nanos, .. } => Some(nanos),
+        Time::Unix(_) => None,
+    };
+    let first = events.iter().filter_map(clock).min().unwrap_or_default();
+    let counted_from = if stem.contains("_v2_") { 0 } else { first };
+    Epoch {
+        offset_nanos: nanos.wrapping_sub(counted_from),
+    }
+}

@@ -1,0 +1,63 @@
+//! What stands around an event: its process, and the headings above its track.
+
+use std::collections::HashMap;
+
+use pulsetrain_perfetto::{Track, TrackKind};
+
+/// The tracks of a trace.
+#[derive(Debug, Default)]
+pub(super) struct Tracks(HashMap<u64, Track>);
+
+impl Tracks {
+    /// Takes in a description; what comes later counts.
+    pub(super) fn insert(&mut self, track: Track) {
+        self.0.insert(track.uuid, track);
+    }
+
+    pub(super) fn get(&self, uuid: u64) -> Option<&Track> {
+        self.0.get(&uuid)
+    }
+
+    /// The track and all above it, the outermost last; a circle ends where it closes.
+    fn path(&self, uuid: u64) -> Vec<&Track> {
+        let mut path: Vec<&Track> = Vec::new();
+        let mut next = self.get(uuid);
+        while let Some(track) = next.filter(|track| path.iter().all(|seen| seen.uuid != track.uuid)) {
+            path.push(track);
+            next = track.parent.and_then(|parent| self.get(parent));
+        }
+        path
+    }
+
+    /// The number of the process that a track stands under, or of the outermost track.
+    pub(super) fn process(&self, uuid: u64) -> u64 {
+        let path = self.path(uuid);
+        let process = path
+            .iter()
+            .find(|track| matches!(track.kind, TrackKind::Process { .. }));
+        process.or(path.last()).map_or(uuid, |track| track.uuid)
+    }
+
+    /// What a track is called.
+    pub(super) fn name(&self, uuid: u64) -> &str {
+        self.get(uuid).map_or("", |track| match &track.kind {
+            TrackKind::Process { name, .. } | TrackKind::Thread { name, .. } => name,
+            _ => &track.name,
+        })
+    }
+
+    /// The names from below the process down to the track, with slashes between them.
+    pub(super) fn label(&self, uuid: u64) -> String {
+        let process = self.process(uuid);
+        let below = self
+            .path(uuid)
+            .into_iter()
+            .take_while(|track| track.uuid != process);
+        let mut names: Vec<&str> = below
+            .map(|track| self.name(track.uuid))
+            .filter(|name| !name.is_empty())
+            .collect();
+        names.reverse();
+        names.join("/")
+    }
+}
