@@ -50,7 +50,7 @@ pub(crate) fn run(arguments: ImportArguments) -> Result<ExitCode, Failure> {
 }
 
 async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
-    let inputs: Vec<LogInput> = arguments.paths.iter().cloned().map(topology::input).collect();
+    let inputs: Vec<LogInput> = arguments.paths.iter().cloned().flat_map(topology::inputs).collect();
     let options = options(&arguments)?;
     let positions = follow::positions(&arguments)?;
     let mut builder = Pipeline::builder().config(PipelineConfig {
@@ -121,7 +121,8 @@ fn options(arguments: &ImportArguments) -> Result<RunOptions, Failure> {
 fn source(input: LogInput, options: &RunOptions, reports: &Reports, progress: &Progress) -> Box<dyn Source> {
     let reports = Arc::clone(reports);
     let on_end = move |report| add(&reports, report);
-    let source = LogSource::new(input, options.clone(), on_end);
+    let options = topology::options_of(&input, options);
+    let source = LogSource::new(input, options, on_end);
     progress.watch(source.bytes_read());
     Box::new(source)
 }

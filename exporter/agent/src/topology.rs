@@ -8,8 +8,9 @@ use pulsetrain_sinks::{
     PrometheusSink, PrometheusStore, SinkError,
 };
 use pulsetrain_sources::{
-    SourceError,
+    SourceError, event_files,
     logs::{self, AtStop, LogInput, Positions, RunOptions, TailConfig, TailEvent, TailSource},
+    options_of_file,
 };
 
 use crate::{
@@ -17,12 +18,23 @@ use crate::{
     failure::Failure,
 };
 
-/// The input that a path on the command line names.
-pub(crate) fn input(path: PathBuf) -> LogInput {
+/// The inputs that a path on the command line names: of a folder the event files below it.
+pub(crate) fn inputs(path: PathBuf) -> Vec<LogInput> {
     if path.as_os_str() == "-" {
-        LogInput::Stdin
-    } else {
-        LogInput::Path(path)
+        return vec![LogInput::Stdin];
+    }
+    let event_files = if path.is_dir() { event_files(&path) } else { Vec::new() };
+    if event_files.is_empty() {
+        return vec![LogInput::Path(path)];
+    }
+    event_files.into_iter().map(LogInput::Path).collect()
+}
+
+/// The options for one input: several files may be of one run.
+pub(crate) fn options_of(input: &LogInput, options: &RunOptions) -> RunOptions {
+    match input {
+        LogInput::Path(path) => options_of_file(path, options),
+        LogInput::Stdin => options.clone(),
     }
 }
 

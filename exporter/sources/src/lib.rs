@@ -22,3 +22,4 @@ pub use perfetto::{PerfettoConversion, convert_perfetto};
 pub use recorder::{Counts, Recorder};
 pub use run::Run;
 pub use skipped::{Place, Problem, SkipReason, Skipped};
+pub use tensorboard::{event_files, options_of_file};

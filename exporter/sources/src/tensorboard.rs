@@ -5,6 +5,7 @@
 
 mod checksum;
 mod event;
+mod folder;
 mod frame;
 mod histogram;
 mod hparams;
@@ -18,6 +19,7 @@ use crate::{
     tags::{self, At, Scalars, System, system_of},
 };
 use event::{Content, Event};
+pub use folder::{event_files, options_of_file};
 use frame::Frame;
 
 /// The row of TensorBoard in the table of formats.

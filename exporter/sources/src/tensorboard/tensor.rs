@@ -56,7 +56,7 @@ impl Tensor<'_> {
         match value {
             Value::Fixed32(bits) => self.push(f64::from(f32::from_bits(bits)), most),
             Value::Bytes(packed) => {
-                self.chunks(packed, most, |bytes: [u8; 4]| f32::from_le_bytes(bytes).into())
+                self.chunks(packed, most, |bytes: [u8; 4]| f32::from_le_bytes(bytes).into());
             }
             _ => {}
         }
@@ -91,11 +91,11 @@ impl Tensor<'_> {
             data_type::DOUBLE => self.chunks(content, most, f64::from_le_bytes),
             data_type::INT32 => self.chunks(content, most, |bytes: [u8; 4]| i32::from_le_bytes(bytes).into()),
             data_type::UINT32 => {
-                self.chunks(content, most, |bytes: [u8; 4]| u32::from_le_bytes(bytes).into())
+                self.chunks(content, most, |bytes: [u8; 4]| u32::from_le_bytes(bytes).into());
             }
             data_type::INT64 => self.chunks(content, most, |bytes: [u8; 8]| i64::from_le_bytes(bytes) as f64),
             data_type::UINT64 => {
-                self.chunks(content, most, |bytes: [u8; 8]| u64::from_le_bytes(bytes) as f64)
+                self.chunks(content, most, |bytes: [u8; 8]| u64::from_le_bytes(bytes) as f64);
             }
             data_type::INT16 => self.chunks(content, most, |bytes: [u8; 2]| i16::from_le_bytes(bytes).into()),
             data_type::BFLOAT16 => self.chunks(content, most, |bytes: [u8; 2]| {

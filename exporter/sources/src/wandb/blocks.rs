@@ -48,9 +48,10 @@ enum Chunk<'a> {
     },
     /// A chunk whose checksum is wrong, of this length.
     Unsound(usize),
-    /// What is left of a block and too short for a chunk, or no chunk at all.
+    /// What is left of a block and too short for a chunk.
     Padding,
-    NoChunk,
+    /// No chunk, though one should begin here.
+    Nothing,
     Partial,
 }
 
@@ -100,7 +101,7 @@ impl Blocks {
                     };
                 }
                 Chunk::Padding => at += left,
-                Chunk::NoChunk => {
+                Chunk::Nothing => {
                     // At the beginning of a block that is the whole of it.
                     (self.pending, self.to_skip) = (None, left as u64);
                     let problem = "there is no record where one should begin; reading goes on with the next block of 32 KiB";
@@ -170,7 +171,7 @@ fn chunk(bytes: &[u8], left: usize) -> Chunk<'_> {
     };
     let len = usize::from(u16::from_le_bytes([l0, l1]));
     if !(FULL..=LAST).contains(&kind) || HEAD_LEN + len > left {
-        return Chunk::NoChunk;
+        return Chunk::Nothing;
     }
     let Some(covered) = bytes.get(HEAD_LEN - 1..HEAD_LEN + len) else {
         return Chunk::Partial;

@@ -42,8 +42,14 @@ impl WandbParser {
                 self.time_unix_nanos = run.start_unix_nanos.unwrap_or(self.time_unix_nanos);
                 self.config(run.config, recorder)
             }
-            Record::Output => Ok(recorder.skip_value(CONSOLE)),
-            Record::Bookkeeping => Ok(recorder.skip_value(BOOKKEEPING)),
+            Record::Output => {
+                recorder.skip_value(CONSOLE);
+                Ok(())
+            }
+            Record::Bookkeeping => {
+                recorder.skip_value(BOOKKEEPING);
+                Ok(())
+            }
         });
         match read {
             Ok(()) => recorder.end_of_record(),
