@@ -1,7 +1,8 @@
 //! The Prometheus endpoint: the last value of every series, for a Prometheus that comes to fetch it.
 //!
-//! `sink` walks each batch and puts its points into `store`; `server` answers a scrape with a page that `render` writes from
-//! the store piece by piece, in the format that `accept` read from the request. `extra` adds families of other origin.
+//! `sink` takes batches in, `ingest` walks their points into `store`; `server` answers a scrape with a page that `render`
+//! writes from the store piece by piece, in the format that `accept` reads from the request. `names`, `labels` and `escape`
+//! make names and labels, `extra` and `bridge` add families of other origin.
 
 mod accept;
 mod attribute_text;

@@ -29,8 +29,10 @@ const KEYS: [&str; 4] = ["train_run_id", "train_rank", "train_component", "host_
 /// A library with all series in it.
 pub(crate) trait Contestant: Sync {
     fn name(&self) -> &'static str;
-    /// Writes the page.
-    fn scrape(&self, page: &mut Vec<u8>);
+    /// Writes the page into a buffer that is used again and again, so that no page of memory is new to the kernel.
+    fn scrape(&self);
+    /// The page that was written last: its bytes, and how many of them begin labels.
+    fn page(&self) -> (usize, usize);
     /// Takes in the batch of that number: new values of so many series.
     fn take(&self, batch: usize);
 }
@@ -40,18 +42,21 @@ pub(crate) struct Ours {
     sink: Mutex<PrometheusSink>,
     store: PrometheusStore,
     batches: OnceLock<Vec<Batch>>,
+    page: Mutex<Vec<u8>>,
 }
 
 /// `prometheus`.
 pub(crate) struct Official {
     registry: Registry,
     gauges: GaugeVec,
+    page: Mutex<Vec<u8>>,
 }
 
 /// `prometheus-client`.
 pub(crate) struct Client {
     registry: prometheus_client::registry::Registry,
     gauges: Family<Vec<(&'static str, String)>, gauge::Gauge<f64, AtomicU64>>,
+    page: Mutex<String>,
 }
 
 fn labels(series: usize) -> [String; 4] {
@@ -81,6 +86,7 @@ impl Ours {
             store: sink.store(),
             sink: Mutex::new(sink),
             batches: OnceLock::new(),
+            page: Mutex::default(),
         };
         (0..SERIES / BATCH).for_each(|number| ours.deliver(&batch(number)));
         ours
@@ -113,8 +119,14 @@ impl Contestant for Ours {
         "pulsetrain"
     }
 
-    fn scrape(&self, page: &mut Vec<u8>) {
-        self.store.write_text(page);
+    fn scrape(&self) {
+        let mut page = self.page.lock().unwrap();
+        page.clear();
+        self.store.write_text(&mut page);
+    }
+
+    fn page(&self) -> (usize, usize) {
+        sizes(&self.page.lock().unwrap())
     }
 
     fn take(&self, number: usize) {
@@ -128,7 +140,11 @@ impl Official {
         let gauges = GaugeVec::new(Opts::new(NAME, "Loss."), &KEYS).unwrap();
         let registry = Registry::new();
         registry.register(Box::new(gauges.clone())).unwrap();
-        let official = Self { registry, gauges };
+        let official = Self {
+            registry,
+            gauges,
+            page: Mutex::default(),
+        };
         (0..SERIES / BATCH).for_each(|number| official.take(number));
         official
     }
@@ -139,8 +155,16 @@ impl Contestant for Official {
         "prometheus 0.14"
     }
 
-    fn scrape(&self, page: &mut Vec<u8>) {
-        TextEncoder::new().encode(&self.registry.gather(), page).unwrap();
+    fn scrape(&self) {
+        let mut page = self.page.lock().unwrap();
+        page.clear();
+        TextEncoder::new()
+            .encode(&self.registry.gather(), &mut *page)
+            .unwrap();
+    }
+
+    fn page(&self) -> (usize, usize) {
+        sizes(&self.page.lock().unwrap())
     }
 
     fn take(&self, number: usize) {
@@ -158,7 +182,11 @@ impl Client {
         let mut registry = prometheus_client::registry::Registry::default();
         let gauges = Family::default();
         registry.register(NAME, "Loss", gauges.clone());
-        let client = Self { registry, gauges };
+        let client = Self {
+            registry,
+            gauges,
+            page: Mutex::default(),
+        };
         (0..SERIES / BATCH).for_each(|number| client.take(number));
         client
     }
@@ -169,10 +197,14 @@ impl Contestant for Client {
         "prometheus-client 0.25"
     }
 
-    fn scrape(&self, page: &mut Vec<u8>) {
-        let mut text = String::with_capacity(page.capacity());
-        prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
-        *page = text.into_bytes();
+    fn scrape(&self) {
+        let mut page = self.page.lock().unwrap();
+        page.clear();
+        prometheus_client::encoding::text::encode(&mut *page, &self.registry).unwrap();
+    }
+
+    fn page(&self) -> (usize, usize) {
+        sizes(self.page.lock().unwrap().as_bytes())
     }
 
     fn take(&self, number: usize) {
@@ -181,6 +213,10 @@ impl Contestant for Client {
             self.gauges.get_or_create(&labels).set(value(series, number));
         }
     }
+}
+
+fn sizes(page: &[u8]) -> (usize, usize) {
+    (page.len(), page.iter().filter(|byte| **byte == b'{').count())
 }
 
 /// A batch as a source would send it.

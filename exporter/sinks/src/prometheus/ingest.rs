@@ -296,8 +296,9 @@ impl Ingest {
         };
         self.write_labels(place, &parts.attributes, kind)?;
         let point = PendingPoint {
-            start_unix_nanos: parts.start_unix_nanos,
-            time_unix_nanos: self.not_in_the_future(parts.time_unix_nanos),
+            // What is not counted does not begin anew: the start of a gauge says nothing.
+            start_unix_nanos: temporality.map_or(0, |_| parts.start_unix_nanos),
+            time_unix_nanos: self.credible(parts.time_unix_nanos),
             change,
             exemplars,
         };
@@ -313,12 +314,13 @@ impl Ingest {
         }
     }
 
-    fn not_in_the_future(&self, unix_nanos: u64) -> u64 {
+    /// The time of a point, or now where it has none or one of the far future.
+    fn credible(&self, unix_nanos: u64) -> u64 {
         let latest = self.now_unix_nanos.saturating_add(FUTURE_NANOS);
-        if unix_nanos > latest {
-            self.now_unix_nanos
-        } else {
+        if (1..=latest).contains(&unix_nanos) {
             unix_nanos
+        } else {
+            self.now_unix_nanos
         }
     }
 

@@ -235,7 +235,8 @@ impl Series {
             Change::Add(_) => false,
             Change::End => point.time_unix_nanos < self.time_unix_nanos,
             Change::Set(_) => {
-                point.time_unix_nanos < self.time_unix_nanos || point.start_unix_nanos < self.start_unix_nanos
+                let of_an_earlier_run = (1..self.start_unix_nanos).contains(&point.start_unix_nanos);
+                point.time_unix_nanos < self.time_unix_nanos || of_an_earlier_run
             }
         }
     }

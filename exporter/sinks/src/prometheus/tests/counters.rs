@@ -70,6 +70,14 @@ fn a_point_of_the_far_future_can_be_followed() {
 }
 
 #[test]
+fn a_point_without_a_time_is_of_now() {
+    let mut world = World::new();
+    world.take(run("r", vec![simple("g", T0, 1.0, &[])]));
+    world.take(run("r", vec![simple("g", 0, 2.0, &[])]));
+    assert_eq!(world.samples("g"), ["g{train_run_id=\"r\"} 2"]);
+}
+
+#[test]
 fn what_was_counted_since_the_last_point_is_added_up_in_any_order() {
     let mut world = World::new();
     for (time, value) in [(1, 5.0), (3, 7.0), (2, 1.0)] {
