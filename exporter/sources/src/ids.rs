@@ -27,6 +27,11 @@ pub fn eval_span(run: &Run, step: i64, time_unix_nanos: u64) -> [u8; 8] {
     span(run, "eval.run", step, time_unix_nanos as i64)
 }
 
+/// The span of a part of a step that ended at a time.
+pub(crate) fn part_span(run: &Run, name: &str, step: i64, end_unix_nanos: u64) -> [u8; 8] {
+    span(run, name, step, end_unix_nanos as i64)
+}
+
 /// An id for a run that nobody has named: from the first bytes that it wrote, which hold the time of its start.
 pub(crate) fn run_id(format: &str, first_bytes: &[u8]) -> String {
     let mut parts = Parts::new("run");

@@ -6,10 +6,12 @@
 mod absl;
 mod coverage;
 mod fields;
+mod huggingface;
 mod kempnerforge;
 mod lines;
 mod literal;
 mod maxtext;
+mod megatron;
 mod number_text;
 mod reader;
 mod row;
@@ -21,6 +23,8 @@ mod surogate;
 mod tail;
 mod time;
 mod torchspec;
+mod torchtitan;
+mod tunix;
 
 use crate::{Recorder, SourceError};
 
@@ -121,6 +125,12 @@ pub static FORMATS: &[LogFormat] = &[
     maxtext::metrics_file::FORMAT,
     kempnerforge::FORMAT,
     torchspec::FORMAT,
+    tunix::FORMAT,
+    huggingface::FORMAT,
+    huggingface::state::FORMAT,
+    torchtitan::FORMAT,
+    torchtitan::structured::FORMAT,
+    megatron::FORMAT,
     crate::tensorboard::FORMAT,
     crate::wandb::FORMAT,
 ];

@@ -74,11 +74,6 @@ impl Line<'_> {
     pub(super) fn place(&self) -> Place {
         self.window.place(self.offset)
     }
-
-    /// The line with other text: a part of it, or what is left without its prefix.
-    pub(super) fn with_text<'t>(&'t self, text: &'t str) -> Line<'t> {
-        Line { text, ..*self }
-    }
 }
 
 /// Parses a log by its lines.

@@ -5,6 +5,7 @@
 
 mod agreement;
 mod foreign;
+mod huggingface;
 mod imported;
 mod kempnerforge;
 mod maxtext;
@@ -12,6 +13,8 @@ mod series;
 mod surogate_console;
 mod tensorboard;
 mod torchspec;
+mod torchtitan;
+mod tunix;
 mod upstream;
 mod wandb;
 

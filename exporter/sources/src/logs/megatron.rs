@@ -1,0 +1,172 @@
+//! Megatron-LM's training line: ` [time] iteration 10/ 100 | consumed samples: 1280 | ... | lm loss: 1.0E+01 |`
+//! (`megatron/training/training.py`), printed by the last rank.
+
+use pulsetrain_otlp::write::{Attribute, Value as Out};
+use pulsetrain_semconv::{attribute, metric};
+
+use super::{
+    Covered, LogFormat,
+    coverage::{self, covered},
+    fields::{Field, Fields, Value, Written},
+    lines::{self, Line, LineFormat, LineParser},
+    number_text,
+    row::{Row, row},
+    spans, time,
+};
+use crate::Recorder;
+
+/// The row of Megatron-LM in the table of formats.
+pub(super) const FORMAT: LogFormat = LogFormat {
+    name: "megatron",
+    brief: "training lines of Megatron-LM",
+    framework: "megatron",
+    shrinks: true,
+    recognise: lines::recognise::<Megatron>,
+    identify: lines::identify::<Megatron>,
+    parser: || Box::new(LineParser::<Megatron>::default()),
+    coverage: coverage_table,
+};
+
+const ELAPSED: &str = "elapsed time per iteration (ms)";
+
+const fn custom(name: &'static str) -> Attribute<'static> {
+    (&attribute::TRAIN_CUSTOM_NAME, Out::Text(name))
+}
+
+/// Power and energy are means over GPUs that the line does not name, so no GPU's metric takes them.
+static ITERATION: &[Row] = &[
+    row("iteration", &metric::TRAIN_PROGRESS),
+    row("consumed samples", &metric::TRAIN_SAMPLES).running_total(),
+    row(ELAPSED, &metric::TRAIN_STEP_DURATION).divided_by(1e3),
+    row(
+        "throughput per GPU (TFLOP/s/GPU)",
+        &metric::TRAIN_THROUGHPUT_FLOPS_PER_DEVICE,
+    )
+    .times(1e12),
+    row("energy per GPU (J/iter/GPU)", &metric::TRAIN_CUSTOM).with(&[custom("megatron.energy_per_gpu")]),
+    row("power per GPU (W/GPU)", &metric::TRAIN_CUSTOM).with(&[custom("megatron.power_per_gpu")]),
+    row("learning rate", &metric::TRAIN_LEARNING_RATE).on_span(&attribute::TRAIN_LEARNING_RATE),
+    row("global batch size", &metric::TRAIN_BATCH_SIZE),
+    row("lm loss", &metric::TRAIN_LOSS).on_span(&attribute::TRAIN_LOSS),
+    row("load_balancing_loss", &metric::TRAIN_LOSS_COMPONENT)
+        .with(&[(&attribute::TRAIN_COMPONENT, Out::Text("moe_lb"))]),
+    row("loss scale", &metric::TRAIN_LOSS_SCALE),
+    row("grad norm", &metric::TRAIN_GRAD_NORM).on_span(&attribute::TRAIN_GRAD_NORM),
+    row("num zeros", &metric::TRAIN_ZERO_GRADS),
+    row("params norm", &metric::TRAIN_PARAM_NORM),
+    row("number of skipped iterations", &metric::TRAIN_SKIPPED_STEPS),
+    row("number of nan iterations", &metric::TRAIN_ANOMALIES)
+        .with(&[(&attribute::TRAIN_ANOMALY_TYPE, Out::Text("nonfinite"))]),
+];
+
+/// Reads Megatron-LM's lines.
+#[derive(Debug)]
+struct Megatron {
+    fields: Fields,
+    last_step: Option<i64>,
+}
+
+impl Default for Megatron {
+    fn default() -> Self {
+        Self {
+            fields: Fields::of("megatron"),
+            last_step: None,
+        }
+    }
+}
+
+impl LineFormat for Megatron {
+    fn sign(text: &str) -> Option<&'static str> {
+        iteration(text).map(|_| "lines with \"iteration\" and \"elapsed time per iteration (ms):\"")
+    }
+
+    fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
+        let Some(found) = iteration(line.text) else {
+            return false;
+        };
+        let written = Written {
+            time_unix_nanos: found.time_unix_nanos.unwrap_or_else(|| line.read_time()),
+            step: Some(found.step),
+            place: line.place(),
+        };
+        self.fields.step(written.time_unix_nanos, found.step, recorder);
+        let on_span = self
+            .fields
+            .record(ITERATION, written, &found.fields, &[], recorder);
+        // Between lines further apart the time is a mean, and no iteration is known to have ended with it.
+        let is_next = self.last_step.replace(found.step) == found.step.checked_sub(1);
+        let elapsed = found
+            .fields
+            .iter()
+            .find(|(key, _)| key == ELAPSED)
+            .and_then(|(_, value)| value.number());
+        if let Some(ms) = elapsed.filter(|_| is_next && found.time_unix_nanos.is_some()) {
+            spans::step(found.step, written.time_unix_nanos, ms / 1e3, &on_span, recorder);
+        }
+        true
+    }
+}
+
+struct Iteration<'a> {
+    time_unix_nanos: Option<u64>,
+    step: i64,
+    fields: Vec<Field<'a>>,
+}
+
+fn iteration(text: &str) -> Option<Iteration<'_>> {
+    let (before, rest) = text.split_once("iteration ")?;
+    let (number, rest) = rest.split_once('|')?;
+    if !rest.contains(ELAPSED) {
+        return None;
+    }
+    let (step, total) = number.split_once('/')?;
+    let step: i64 = step.trim().parse().ok()?;
+    let total = number_text::any(total.trim()).filter(|total| *total > 0.0);
+    let progress = total.map(|total| ("iteration".into(), Value::Number(step as f64 / total)));
+    let fields = rest.split('|').filter_map(|part| {
+        let (key, value) = part.rsplit_once(':')?;
+        Some((key.trim().into(), Value::of(value.trim())))
+    });
+    Some(Iteration {
+        time_unix_nanos: time::unix_nanos(before.trim().trim_start_matches('[').trim_end_matches(']')),
+        step,
+        fields: progress.into_iter().chain(fields).collect(),
+    })
+}
+
+fn coverage_table() -> Vec<Covered> {
+    let step = covered(
+        "iteration n",
+        metric::TRAIN_GLOBAL_STEP.name,
+        "as it is; `train.steps` grows by the steps since the line before",
+    );
+    coverage::tables(&[ITERATION]).into_iter().chain([step]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logs::sampled::Sampled;
+
+    const LINE: &str = " [2026-01-01 00:00:00.000000] iteration       10/     100 | consumed samples:         1280 | \
+                        elapsed time per iteration (ms): 123.4 | throughput per GPU (TFLOP/s/GPU): 400.1 | learning rate: 1.000000E-04 | \
+                        global batch size:   128 | lm loss: 1.0E+01 | loss scale: 1.0 | grad norm: 1.234 | \
+                        number of skipped iterations:   0 | number of nan iterations:   0 |\n";
+
+    #[test]
+    fn a_line_gives_its_values_in_our_units() {
+        let read = Sampled::read(
+            &FORMAT,
+            &format!("{LINE}{}", LINE.replace("10/", "11/").replace("1280", "1408")),
+        );
+        assert_eq!(read.values("train.step.duration").len(), 2);
+        assert_eq!(read.values("train.samples"), [1280.0, 1408.0]);
+        assert_eq!(read.values("train.throughput.flops_per_device")[0], 400.1 * 1e12);
+        assert_eq!(
+            (read.values("train.loss"), read.values("train.progress")),
+            (vec![10.0, 10.0], vec![0.1, 0.11])
+        );
+        assert_eq!(read.counts.spans, 1);
+        assert!(!read.skipped.has_losses() && read.skipped.counts().next().is_none());
+    }
+}

@@ -1,0 +1,167 @@
+//! torchtitan's console line: `step:  1  loss: 12.26000  grad_norm:  1.9000  memory: 30.10GiB(38.00%)  tps: 3,200  mfu: 18.21%`
+//! after `[titan] <time> - root - INFO -` (`torchtitan/components/metrics.py`). [`structured`] reads its JSON lines.
+
+pub(super) mod structured;
+
+use pulsetrain_semconv::{attribute, metric};
+
+use super::{
+    Covered, LogFormat,
+    coverage::{self, covered},
+    fields::{Field, Fields, Value, Written},
+    lines::{self, Line, LineFormat, LineParser},
+    number_text,
+    row::{Row, row},
+    time,
+};
+use crate::Recorder;
+
+/// The row of torchtitan's console in the table of formats.
+pub(super) const FORMAT: LogFormat = LogFormat {
+    name: "torchtitan",
+    brief: "console lines of torchtitan",
+    framework: "torchtitan",
+    shrinks: true,
+    recognise: lines::recognise::<TorchTitan>,
+    identify: lines::identify::<TorchTitan>,
+    parser: || Box::new(LineParser::<TorchTitan>::default()),
+    coverage: coverage_table,
+};
+
+const GIB: f64 = (1_u64 << 30) as f64;
+
+static STEP: &[Row] = &[
+    row("loss", &metric::TRAIN_LOSS).on_span(&attribute::TRAIN_LOSS),
+    row("grad_norm", &metric::TRAIN_GRAD_NORM).on_span(&attribute::TRAIN_GRAD_NORM),
+    row("memory GiB", &metric::MEMORY_FRAMEWORK_PEAK).times(GIB),
+    row("memory %", &metric::MEMORY_FRAMEWORK_UTILIZATION).divided_by(100.0),
+    row("tps", &metric::TRAIN_THROUGHPUT_TOKENS_PER_DEVICE),
+    row("tflops", &metric::TRAIN_THROUGHPUT_FLOPS_PER_DEVICE).times(1e12),
+    row("mfu", &metric::TRAIN_MFU).divided_by(100.0),
+];
+
+static VALIDATION: &[Row] = &[
+    row("loss", &metric::EVAL_LOSS),
+    row("memory GiB", &metric::MEMORY_FRAMEWORK_PEAK).times(GIB),
+    row("memory %", &metric::MEMORY_FRAMEWORK_UTILIZATION).divided_by(100.0),
+    row("tps", &metric::EVAL_THROUGHPUT_TOKENS),
+];
+
+/// Reads torchtitan's lines.
+#[derive(Debug)]
+struct TorchTitan {
+    fields: Fields,
+}
+
+impl Default for TorchTitan {
+    fn default() -> Self {
+        Self {
+            fields: Fields::of("torchtitan"),
+        }
+    }
+}
+
+impl LineFormat for TorchTitan {
+    fn sign(text: &str) -> Option<&'static str> {
+        step(text).map(|_| "lines with \"step:\", \"loss:\" and \"memory:\"")
+    }
+
+    fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
+        let Some((step, fields)) = step(line.text) else {
+            return false;
+        };
+        let is_validation = line.text.contains("validate step:");
+        let written = Written {
+            time_unix_nanos: logged_time(line.text).unwrap_or_else(|| line.read_time()),
+            step: Some(step),
+            place: line.place(),
+        };
+        if !is_validation {
+            self.fields.step(written.time_unix_nanos, step, recorder);
+        }
+        let rows = if is_validation { VALIDATION } else { STEP };
+        self.fields.record(rows, written, &fields, &[], recorder);
+        true
+    }
+}
+
+/// `[titan] 2026-11-21 00:21:27,088 - root - INFO - `.
+fn logged_time(text: &str) -> Option<u64> {
+    time::unix_nanos(text.strip_prefix("[titan] ")?.split(" - ").next()?.trim())
+}
+
+/// The step and the words that follow it, each key with its colon before its value.
+fn step(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
+    let text = &text[text.find("step:")?..];
+    if !text.contains(" loss:") || !text.contains(" memory:") {
+        return None;
+    }
+    let mut words = text.split_ascii_whitespace();
+    let mut step = None;
+    let mut fields = Vec::new();
+    while let Some(key) = words.next() {
+        let key = key.strip_suffix(':')?;
+        let value = words.next()?;
+        match key {
+            "step" => step = value.parse().ok(),
+            "memory" => fields.extend(memory(value)),
+            _ => fields.push((key.into(), printed(value))),
+        }
+    }
+    Some((step?, fields))
+}
+
+/// `30.10GiB(38.00%)`.
+fn memory(text: &str) -> Vec<Field<'_>> {
+    let (size, share) = text.split_once('(').unwrap_or((text, ""));
+    let size = number_text::any(size.trim_end_matches("GiB"));
+    let share = number_text::any(share.trim_end_matches("%)"));
+    let parts = [("memory GiB", size), ("memory %", share)];
+    parts
+        .into_iter()
+        .filter_map(|(key, number)| Some((key.into(), Value::Number(number?))))
+        .collect()
+}
+
+fn printed(text: &str) -> Value<'_> {
+    match number_text::with_suffix(text) {
+        Some((number, "" | "%")) => Value::Number(number),
+        _ => Value::of(text),
+    }
+}
+
+fn coverage_table() -> Vec<Covered> {
+    let step = covered(
+        "step",
+        metric::TRAIN_GLOBAL_STEP.name,
+        "as it is; `train.steps` grows by the steps since the line before",
+    );
+    coverage::tables(&[STEP, VALIDATION])
+        .into_iter()
+        .chain([step])
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logs::sampled::Sampled;
+
+    #[test]
+    fn a_coloured_line_gives_its_values() {
+        let read = Sampled::read(
+            &FORMAT,
+            "[titan] 2026-11-21 00:21:27,088 - root - INFO - \x1b[31mstep:  1  \x1b[32mloss: 12.26000  \x1b[38;2;1;2;3mgrad_norm:  1.9000  \
+             memory: 30.10GiB(38.00%)  tps: 3,200  tflops: 180.12  mfu: N/A\x1b[39m\n\
+             [titan] 2026-11-21 00:21:28,088 - root - INFO - validate step: 10  loss:  5.2000  memory: 30.10GiB(38.00%)  tps: 3,200\n",
+        );
+        assert_eq!(read.values("train.loss"), [12.26]);
+        assert_eq!(read.values("train.throughput.tokens_per_device"), [3200.0]);
+        assert_eq!(
+            (read.values("train.mfu"), read.values("eval.loss")),
+            (vec![], vec![5.2])
+        );
+        assert_eq!(read.values("memory.framework.utilization"), [0.38, 0.38]);
+        assert!(!read.skipped.has_losses());
+    }
+}

@@ -1,0 +1,188 @@
+//! Tunix's standard error: absl lines of its trainers (`tunix/sft/peft_trainer.py`, `tunix/rl/rl_cluster.py`).
+//!
+//! Prompts, completions and the ids of trajectories are left out: what they say may be private.
+
+use pulsetrain_otlp::write::Value as Out;
+use pulsetrain_semconv::{attribute, event, metric};
+
+use super::{
+    Covered, LogFormat, absl,
+    coverage::{self, covered},
+    fields::{self, Field, Fields, Value, Written},
+    lines::{self, Line, LineFormat, LineParser},
+    number_text,
+    row::{Row, row},
+};
+use crate::{Recorder, SkipReason};
+
+/// The row of Tunix's lines in the table of formats.
+pub(super) const FORMAT: LogFormat = LogFormat {
+    name: "tunix",
+    brief: "standard error of Tunix",
+    framework: "tunix",
+    shrinks: true,
+    recognise: lines::recognise::<Tunix>,
+    identify: lines::identify::<Tunix>,
+    parser: || Box::new(LineParser::<Tunix>::default()),
+    coverage: coverage_table,
+};
+
+static STEP: &[Row] = &[
+    row("training loss", &metric::TRAIN_LOSS),
+    row("training perplexity", &metric::TRAIN_PERPLEXITY),
+    row("eval loss", &metric::EVAL_LOSS),
+    row("eval perplexity", &metric::EVAL_PERPLEXITY),
+];
+
+static CACHE: &[Row] = &[
+    row("Compiled train_step cache size", &metric::TRAIN_CUSTOM).with(&[(
+        &attribute::TRAIN_CUSTOM_NAME,
+        Out::Text("tunix.compiled_train_steps"),
+    )]),
+];
+
+const STRINGS: &str = "Rollout string metric ";
+const OPTIONS: &str = "Training with full_batch_size=";
+const FINISHED: &str = "Train loop finished in: ";
+
+/// Reads Tunix's lines.
+#[derive(Debug)]
+struct Tunix {
+    fields: Fields,
+}
+
+impl Default for Tunix {
+    fn default() -> Self {
+        Self {
+            fields: Fields::of("tunix"),
+        }
+    }
+}
+
+impl LineFormat for Tunix {
+    fn sign(text: &str) -> Option<&'static str> {
+        let (file, text) = absl::file_and_text(text)?;
+        let is_ours = match file {
+            "peft_trainer.py" => {
+                step(text).is_some() || text.starts_with(FINISHED) || text.starts_with("Compiled ")
+            }
+            "rl_cluster.py" => text.starts_with(STRINGS),
+            "rl_learner.py" => text.starts_with(OPTIONS),
+            _ => false,
+        };
+        is_ours.then_some("lines that peft_trainer.py or rl_learner.py of Tunix wrote")
+    }
+
+    fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
+        // Most lines are of other programs, and a time costs more than a name.
+        if Self::sign(line.text).is_none() {
+            return false;
+        }
+        let Some((prefix, text)) = absl::split(line.text, line.near_unix_nanos()) else {
+            return false;
+        };
+        let written = |step| Written {
+            time_unix_nanos: prefix.time_unix_nanos,
+            step,
+            place: line.place(),
+        };
+        if let Some((step, fields)) = step(text) {
+            if fields.iter().any(|(key, _)| key == "training loss") {
+                self.fields.step(prefix.time_unix_nanos, step, recorder);
+            }
+            self.fields
+                .record(STEP, written(Some(step)), &fields, &[], recorder);
+        } else if let Some(rest) = text.strip_prefix(FINISHED) {
+            let secs = rest.split(' ').next().and_then(number_text::any);
+            let duration = secs.map(|secs| (&attribute::RUN_MESSAGE_DURATION, Out::Double(secs)));
+            let body = Some(Out::Text("Train loop finished"));
+            recorder.record_event(
+                &event::RUN_MESSAGE,
+                prefix.time_unix_nanos,
+                body,
+                duration.as_slice(),
+            );
+        } else if text.starts_with(OPTIONS) {
+            options(text, prefix.time_unix_nanos, recorder);
+        } else if text.starts_with(STRINGS) {
+            recorder.skip_value(SkipReason::LeftOut("private_content"));
+            return false;
+        } else if let Some((key, size)) = text.split_once(": ") {
+            let fields = [(key.into(), Value::of(size))];
+            self.fields.record(CACHE, written(None), &fields, &[], recorder);
+        }
+        true
+    }
+}
+
+/// `Train step 8 training loss: -0.027751  - training perplexity: 0.972631`.
+fn step(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
+    let (step, rest) = text.strip_prefix("Train step ")?.split_once(' ')?;
+    let fields = fields::split(rest, " - ", ": ").map(|(key, text)| (key.into(), Value::of(text)));
+    Some((step.parse().ok()?, fields.collect()))
+}
+
+fn options(text: &str, time_unix_nanos: u64, recorder: &mut Recorder<'_>) {
+    let text = text.strip_prefix("Training with ").unwrap_or(text);
+    for (name, value) in fields::split(text, ", ", "=") {
+        let attributes = [
+            (
+                &attribute::RUN_OPTION_NAME,
+                Out::Text(name.trim_start_matches("self._")),
+            ),
+            (&attribute::RUN_OPTION_VALUE, Out::Text(value)),
+        ];
+        recorder.record_event(&event::RUN_OPTION, time_unix_nanos, None, &attributes);
+    }
+}
+
+fn coverage_table() -> Vec<Covered> {
+    let rules = [
+        covered(
+            "Train step N training",
+            metric::TRAIN_GLOBAL_STEP.name,
+            "as it is; `train.steps` grows by the steps since the line before",
+        ),
+        covered(
+            "Train loop finished in",
+            event::RUN_MESSAGE.name,
+            "one event, with its duration",
+        ),
+        covered(
+            "Training with full_batch_size",
+            event::RUN_OPTION.name,
+            "one event an option",
+        ),
+        covered("Rollout string metric", "(left out: it may be private)", ""),
+    ];
+    let mut all = coverage::tables(&[STEP, CACHE]);
+    all.extend(rules);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logs::sampled::Sampled;
+
+    #[test]
+    fn steps_and_evaluations_are_told_apart() {
+        let read = Sampled::read(
+            &FORMAT,
+            "I1121 00:12:04.391063 140567410772864 peft_trainer.py:770] Train step 1 training loss: -0.027751  - training perplexity: 0.972631\n\
+             I1121 00:12:04.391063 140567410772864 peft_trainer.py:1217] Train step 0 eval loss: 0.000000 - eval perplexity: 1.000000\n\
+             I1121 00:12:04.391063 140567410772864 other.py:1] Train step 5 training loss: 1.0\n\
+             I1121 00:12:04.267470 140567410772864 rl_cluster.py:606] Rollout string metric prompts: [['a']\n",
+        );
+        assert_eq!(read.values("train.loss"), [-0.027751]);
+        assert_eq!(
+            (read.values("train.global_step"), read.values("eval.perplexity")),
+            (vec![1.0], vec![1.0])
+        );
+        assert_eq!(
+            (read.counts.points, read.counts.records, read.counts.events),
+            (6, 2, 0)
+        );
+        assert!(!read.skipped.has_losses());
+    }
+}
