@@ -203,6 +203,11 @@ impl Record {
             .unwrap_or_else(|| panic!("{field} is no number in {}", self.0))
     }
 
+    /// All fields.
+    pub fn fields(&self) -> &Value {
+        &self.0
+    }
+
     fn has(&self, field: &str) -> bool {
         self.0.get(field).is_some()
     }
