@@ -115,6 +115,17 @@ fn both_forms_give_the_bytes_that_were_written() {
 }
 
 #[test]
+fn a_message_that_begins_like_text_is_protobuf_all_the_same() {
+    let name = |length: usize| SPANS.replace("\"a\"", &format!("\"{}\"", "a".repeat(length)));
+    let is_like_text = |message: &Vec<u8>| message.starts_with(b"\n{");
+    let message = (1..127)
+        .map(|length| protobuf(&name(length)))
+        .find(is_like_text)
+        .unwrap();
+    assert_eq!(read(&binary(&[&message])), [Ok((Signal::Traces, 1))]);
+}
+
+#[test]
 fn a_bad_line_is_named_and_the_next_is_read() {
     let file = format!("{SPANS}\n{{\"resourceSpans\":[{{\n\n{{\"step\":1}}\n{LOGS}\n");
     assert_eq!(

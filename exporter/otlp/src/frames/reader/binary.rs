@@ -10,7 +10,6 @@ use crate::{
         error::{FrameError, FrameErrorKind},
         input::is_zstd,
         signal_of::signal_of,
-        text::blank_len,
     },
     limits::{Exceeded, Limit, Limits},
 };
@@ -61,7 +60,8 @@ impl<R: Read> FrameReader<R> {
             .then(|| inflate(message, &self.limits))
             .transpose()?;
         let message = inflated.as_deref().unwrap_or(message);
-        if message.get(blank_len(message)) == Some(&b'{') {
+        // No blanks in front: a line end and a brace are also how a resource of 123 bytes begins.
+        if message.first() == Some(&b'{') {
             return self.decode_json(message);
         }
         Ok((self.decode_protobuf(message)?, 0))
