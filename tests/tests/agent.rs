@@ -21,7 +21,7 @@ struct World {
 impl World {
     fn new() -> Self {
         let world = Self {
-            folder: tempfile::tempdir().unwrap(),
+            folder: tempfile::tempdir().expect("a temporary folder can be made"),
             page: free_port(),
             health: free_port(),
         };
@@ -56,7 +56,7 @@ health:
             self.page,
             self.health
         );
-        fs::write(self.path("agent.yaml"), config).unwrap();
+        fs::write(self.path("agent.yaml"), config).expect("a temporary file can be written");
     }
 
     fn start(&self) -> Process {
@@ -76,7 +76,12 @@ health:
             line.strip_prefix(name)
                 .is_some_and(|rest| rest.starts_with(['{', ' ']))
         };
-        let value = |line: &str| line.rsplit(' ').next().unwrap().parse().unwrap();
+        let value = |line: &str| {
+            line.rsplit(' ')
+                .next()
+                .and_then(|value| value.parse().ok())
+                .expect("a series has a value")
+        };
         page.lines().filter(of_series).map(value).collect()
     }
 }
@@ -257,7 +262,7 @@ fn check(world: &World) -> Output {
         .arg(world.path("agent.yaml"))
         .env("STATE", world.path("state"))
         .output()
-        .unwrap()
+        .expect("pulsetrain can be started")
 }
 
 #[track_caller]

@@ -246,11 +246,17 @@ impl Run {
     }
 
     fn spawn(mut self) -> Child {
-        self.ours.arg("--").args(self.trainer).spawn().unwrap()
+        self.ours
+            .arg("--")
+            .args(self.trainer)
+            .spawn()
+            .expect("pulsetrain can be started")
     }
 
     fn output(self) -> Output {
-        self.spawn().wait_with_output().unwrap()
+        self.spawn()
+            .wait_with_output()
+            .expect("a child can be waited for")
     }
 }
 
@@ -264,12 +270,17 @@ fn script_on_terminal(script: &str, react: impl FnMut(&mut dyn Write, &str)) -> 
 
 fn line(out: &mut impl BufRead) -> String {
     let mut line = String::new();
-    out.read_line(&mut line).unwrap();
+    out.read_line(&mut line).expect("the output is text");
     line
 }
 
 fn pid(child: &Child) -> Pid {
-    Pid::from_raw(child.id().try_into().unwrap())
+    Pid::from_raw(
+        child
+            .id()
+            .try_into()
+            .expect("invariant: Linux pids fit in an i32"),
+    )
 }
 
 fn sent(folder: &TempDir) -> PathBuf {
@@ -277,5 +288,5 @@ fn sent(folder: &TempDir) -> PathBuf {
 }
 
 fn folder() -> TempDir {
-    tempfile::tempdir().unwrap()
+    tempfile::tempdir().expect("a temporary folder can be made")
 }

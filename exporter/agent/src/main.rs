@@ -24,7 +24,7 @@ fn main() -> ExitCode {
         Command::Agent(arguments) => agent::run(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
         Command::Import(arguments) => import::run(arguments),
-        Command::Run(arguments) => run::run(arguments),
+        Command::Run(arguments) => run::run(&arguments),
         Command::Semconv(command) => semconv::run(command),
     };
     match outcome {

@@ -42,13 +42,13 @@ const NOT_FOUND: u8 = 127;
 const NOT_STARTED: u8 = 126;
 
 /// Runs the command.
-pub(crate) fn run(arguments: RunArguments) -> Result<ExitCode, Failure> {
+pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
-    let ended = run_on(&runtime, &arguments);
+    let ended = run_on(&runtime, arguments);
     // Nothing of ours that hangs holds up the end.
     runtime.shutdown_background();
     ended

@@ -207,7 +207,7 @@ impl Running {
     fn start_source(&mut self, name: &str, config: &SourceConfig) {
         let said = name.to_owned();
         let source = topology::build_source(config, &self.positions, move |event| {
-            tell(&format!("{said}: {event}"))
+            tell(&format!("{said}: {event}"));
         });
         let stop = StopRaiser::new();
         let (door, stopped, said) = (self.door_of(name), stop.stop(), name.to_owned());

@@ -6,12 +6,16 @@ use std::{
     io,
     net::{SocketAddr, TcpListener},
     path::Path,
+    time::Duration,
 };
 
 use pulsetrain_sources::logs;
 
 use super::{Config, Fault, LogsSection, SinkConfig, SourceConfig, fault::nearest, placed::Spot};
 use crate::topology;
+
+/// What is done again and again is not done more often than this.
+const SHORTEST: Duration = Duration::from_millis(100);
 
 /// Everything that is wrong, in the order of the file. A port that `running` already listens on is not taken by others.
 pub(crate) fn check(file: &str, config: &Config, running: Option<&Config>) -> Vec<Fault> {
@@ -31,6 +35,9 @@ pub(crate) fn check(file: &str, config: &Config, running: Option<&Config>) -> Ve
     }
     if config.limits.queue_batches == 0 || config.limits.queue_bytes.0 == 0 {
         found.whole("limits: a queue of zero takes nothing: give queue_batches and queue_bytes at least 1");
+    }
+    if config.telemetry.interval.0 < SHORTEST {
+        found.whole("telemetry: an interval below 100ms would keep a processor busy: give it 1s or more");
     }
     for (name, source) in config.sources.iter() {
         let SourceConfig::Logs(logs) = source;
@@ -63,6 +70,14 @@ impl Findings<'_> {
             self.at(
                 spot,
                 format!("sources.{name}.logs has no paths: name the logs, like paths: [training.json]"),
+            );
+        }
+        if logs.poll_interval.0 < SHORTEST {
+            self.at(
+                spot,
+                format!(
+                    "sources.{name}.logs: a poll_interval below 100ms would keep a processor busy: give it 1s"
+                ),
             );
         }
         for path in &logs.paths {

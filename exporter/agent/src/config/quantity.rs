@@ -75,7 +75,7 @@ fn split(text: &str) -> (&str, &str) {
 impl Setting for Time {
     fn shown(&self) -> Shown {
         let millis = self.0.as_millis() as u64;
-        let fits = |(_, unit): &&(&str, u64)| millis >= *unit && millis % *unit == 0;
+        let fits = |(_, unit): &&(&str, u64)| millis >= *unit && millis.is_multiple_of(*unit);
         let (name, unit) = TIME_UNITS.iter().find(fits).unwrap_or(&("s", 1_000));
         Shown::Scalar(format!("{}{name}", millis / unit))
     }
@@ -83,7 +83,7 @@ impl Setting for Time {
 
 impl Setting for Size {
     fn shown(&self) -> Shown {
-        let fits = |(_, unit): &&(&str, usize)| self.0 >= *unit && self.0 % *unit == 0;
+        let fits = |(_, unit): &&(&str, usize)| self.0 >= *unit && self.0.is_multiple_of(*unit);
         let (name, unit) = SIZE_UNITS.iter().find(fits).unwrap_or(&("B", 1));
         Shown::Scalar(format!("{}{name}", self.0 / unit))
     }

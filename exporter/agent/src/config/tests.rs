@@ -128,6 +128,22 @@ health:
 }
 
 #[test]
+fn an_interval_that_would_keep_a_processor_busy_is_refused() {
+    let text = "sources:\n  a:\n    logs:\n      paths: [a]\n      poll_interval: 0s\ntelemetry:\n  interval: 1ms\nhealth:\n  enabled: false\nsinks:\n  t:\n    console: {}\n";
+    let config = parse("agent.yaml", text, &variables()).unwrap();
+    let faults: Vec<String> = check("agent.yaml", &config, None)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(faults.len(), 2, "{faults:?}");
+    assert!(faults[0].starts_with("agent.yaml: telemetry:"), "{faults:?}");
+    assert!(
+        faults[1].starts_with("agent.yaml:4:7: sources.a.logs:"),
+        "{faults:?}"
+    );
+}
+
+#[test]
 fn a_port_of_the_running_agent_is_not_taken() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let text = format!(

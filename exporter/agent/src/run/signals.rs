@@ -62,7 +62,7 @@ impl Receiver {
             match (origin.signal, terminal) {
                 // A window that is gone has no size.
                 (SIGWINCH, Some(terminal)) => {
-                    drop(copy_size(terminal, io::stdout()).or_else(|_| copy_size(terminal, io::stderr())))
+                    drop(copy_size(terminal, io::stdout()).or_else(|_| copy_size(terminal, io::stderr())));
                 }
                 (SIGWINCH, None) => {}
                 _ => self.pass_one(&origin, terminal.is_some()),
