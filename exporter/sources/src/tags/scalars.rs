@@ -8,9 +8,8 @@ use pulsetrain_semconv::{Instrument, Metric, Number, attribute, event, metric};
 use super::{
     distribution::Distribution,
     meaning::Meaning,
-    pattern,
     row::{Becomes, TagRow},
-    system::{self, System, TextRow, system_of},
+    system::{self, System, TextMeaning, system_of},
 };
 use crate::{Place, Recorder, SkipReason};
 
@@ -136,28 +135,18 @@ impl Scalars {
     /// Records a text under a tag.
     pub(crate) fn record_text(&mut self, tag: &str, at: At, text: &str, recorder: &mut Recorder<'_>) {
         self.show(tag);
-        let meaning = self.meaning(tag);
-        if let Some(Becomes::State(metric, attribute)) = meaning.map(|meaning| meaning.row.becomes) {
-            return recorder.record_state(metric, attribute, at.time_unix_nanos, text, &[]);
-        }
+        let time = at.time_unix_nanos;
         let rows = self.system.map_or(&[][..], |system| system.texts);
-        for row in rows {
-            match row {
-                TextRow::Configuration(form) if pattern::matches(form, tag) => {
-                    return recorder.record_event(
-                        &event::RUN_CONFIG,
-                        at.time_unix_nanos,
-                        Some(Value::Text(text)),
-                        &[],
-                    );
-                }
-                TextRow::Option(form) => {
-                    if let Some(&[name]) = pattern::parts(form, tag).as_deref() {
-                        return record_option(name, Value::Text(text), at.time_unix_nanos, recorder);
-                    }
-                }
-                TextRow::Configuration(_) => {}
+        match rows.iter().find_map(|row| row.matches(tag)) {
+            Some(TextMeaning::Configuration) => {
+                return recorder.record_event(&event::RUN_CONFIG, time, Some(Value::Text(text)), &[]);
             }
+            Some(TextMeaning::Option(name)) => return record_option(name, Value::Text(text), time, recorder),
+            None => {}
+        }
+        if let Some(Becomes::State(metric, attribute)) = self.meaning(tag).map(|meaning| meaning.row.becomes)
+        {
+            return recorder.record_state(metric, attribute, time, text, &[]);
         }
         let mut attributes: Vec<Attribute<'_>> = vec![(&attribute::TRAIN_RECORD_KIND, Value::Text(tag))];
         attributes.extend(at.step.map(|step| (&attribute::TRAIN_STEP, Value::Int(step))));

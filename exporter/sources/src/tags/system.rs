@@ -30,6 +30,27 @@ pub(crate) enum TextRow {
     Configuration(&'static str),
 }
 
+/// What a text was found to be.
+pub(super) enum TextMeaning<'t> {
+    /// The value of the option of this name.
+    Option(&'t str),
+    /// The whole configuration.
+    Configuration,
+}
+
+impl TextRow {
+    /// What a text under `tag` is, if the row knows it.
+    pub(super) fn matches<'t>(&self, tag: &'t str) -> Option<TextMeaning<'t>> {
+        match self {
+            Self::Option(form) => pattern::parts(form, tag)?
+                .first()
+                .copied()
+                .map(TextMeaning::Option),
+            Self::Configuration(form) => pattern::matches(form, tag).then_some(TextMeaning::Configuration),
+        }
+    }
+}
+
 /// Every system that is known.
 pub(super) static SYSTEMS: &[System] = &[
     kempnerforge::SYSTEM,

@@ -1,0 +1,107 @@
+//! What reading event files costs beside prost, in one run: from the bytes of a file to the bytes of OTLP, checksums and all.
+//!
+//! The files are those of the corpus, over and over. Both ways are measured in turns, by the processor time of this thread,
+//! and the best round counts, so that a busy machine touches both alike.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a bench prints its table, and stops at what it does not expect"
+)]
+
+mod naive;
+
+use std::{fs, hint::black_box, path::Path};
+
+use pulsetrain_sources::{
+    Recorder, Run,
+    logs::{self, LogReader, ReadLimits},
+};
+
+const ROUNDS: usize = 7;
+const MIB: usize = 1 << 20;
+/// What is read at once, as an import does.
+const CHUNK: usize = MIB;
+
+fn main() {
+    println!("$ cargo bench -p pulsetrain-sources --bench tensorboard");
+    println!("one core, processor time, best of {ROUNDS} interleaved rounds\n");
+    println!(
+        "{:<46}{:>8}{:>8}{:>10}{:>8}",
+        "MB/s", "ours", "prost", "points", "ratio"
+    );
+    for (what, folder) in [
+        ("one number an event, 14 tags (torch)", "kempnerforge/tensorboard"),
+        ("one number an event, 31 tags (torch)", "torchspec/tensorboard"),
+        (
+            "one number an event, 93 tags (tensorboardX)",
+            "tunix/colocated/tensorboard",
+        ),
+        ("four of five are settings (tensorboardX)", "maxtext/tensorboard"),
+    ] {
+        compare(what, &file(folder));
+    }
+}
+
+/// The event file of a folder of the corpus, repeated to 32 MiB.
+fn file(folder: &str) -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../tests/corpus")
+        .join(folder);
+    let entry = fs::read_dir(path).unwrap().next().unwrap().unwrap();
+    let once = fs::read(entry.path()).unwrap();
+    once.repeat(32 * MIB / once.len())
+}
+
+fn compare(what: &str, file: &[u8]) {
+    let (mut ours, mut prost) = (f64::INFINITY, f64::INFINITY);
+    let mut points = 0;
+    for _ in 0..ROUNDS {
+        let (seconds, ours_points) = timed(|| read(file));
+        ours = ours.min(seconds);
+        let (seconds, naive_points) = timed(|| naive::read(file));
+        prost = prost.min(seconds);
+        // Ours leaves out what says the step again or the time of day, and says every step once.
+        assert!(naive_points > 0 && ours_points > 0);
+        points = ours_points;
+    }
+    let speed = |seconds: f64| file.len() as f64 / 1e6 / seconds;
+    println!(
+        "{what:<46}{:>8.0}{:>8.0}{points:>10}{:>7.1}x",
+        speed(ours),
+        speed(prost),
+        prost / ours
+    );
+}
+
+/// Reads a file as an import does, and says how many points came of it.
+fn read(file: &[u8]) -> u64 {
+    let format = logs::format_by_name("tensorboard").unwrap();
+    let mut recorder = Recorder::new(Run::default(), |batch| {
+        black_box(batch.bytes.len());
+    });
+    let mut reader = LogReader::new(format, ReadLimits::default());
+    file.chunks(CHUNK)
+        .for_each(|chunk| reader.push(chunk, &mut recorder));
+    reader.finish(&mut recorder);
+    let (counts, _) = recorder.finish();
+    counts.points
+}
+
+/// Runs `work` and says how much processor time of this thread it took.
+fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
+    let before = thread_seconds();
+    let result = black_box(work());
+    (thread_seconds() - before, result)
+}
+
+fn thread_seconds() -> f64 {
+    let mut time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `time` is a valid place for the clock's reading, and the call does nothing else.
+    let status = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
+    assert_eq!(status, 0);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
