@@ -8,7 +8,7 @@ use crate::imported::{all_samples, read, sample};
 const BINARY: [&str; 2] = ["tensorboard", "wandb"];
 
 /// The samples that are text.
-fn texts() -> Vec<(String, Vec<u8>)> {
+pub(crate) fn texts() -> Vec<(String, Vec<u8>)> {
     let samples = all_samples().into_iter().map(|name| (sample(&name), name));
     let texts = samples.filter(|(bytes, _)| std::str::from_utf8(bytes).is_ok());
     texts.map(|(bytes, name)| (name, bytes)).collect()

@@ -44,12 +44,14 @@ fn the_bar_without_performance_metrics_and_the_slow_one_are_read() {
 fn the_bottleneck_is_read_as_the_documentation_reads_it() {
     let holding = |values: &str, timing: &str| {
         let bar = format!("Training: 5%|▌ | 21/40 [00:03<00:03, 5.9step/s, {values}]");
-        let mut parser = TorchSpec::default();
-        parser.timing = Timing {
-            step: Some(20),
-            step_secs: 1.0,
-            data_secs: if timing == "data" { 0.9 } else { 0.1 },
-            compute_secs: if timing == "even" { 0.1 } else { 0.25 },
+        let parser = TorchSpec {
+            timing: Timing {
+                step: Some(20),
+                step_secs: 1.0,
+                data_secs: if timing == "data" { 0.9 } else { 0.1 },
+                compute_secs: if timing == "even" { 0.1 } else { 0.25 },
+            },
+            ..TorchSpec::default()
         };
         parser.bottleneck(&Bar::parse(&bar).unwrap())
     };

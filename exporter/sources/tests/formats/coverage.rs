@@ -1,0 +1,79 @@
+//! The coverage tables in `exporter/sources/FORMATS.md` are what the formats' tables say, and no sample that is text has
+//! a name that is in none of them.
+
+use std::{env, fmt::Write, fs, path::Path};
+
+use pulsetrain_sources::{SkipReason, logs};
+
+use crate::{
+    foreign::texts,
+    imported::{all_samples, read, sample},
+};
+
+#[test]
+fn the_documented_tables_are_those_of_the_formats() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("FORMATS.md");
+    let expected = page();
+    if env::var_os("UPDATE_GOLDEN").is_some() {
+        fs::write(&path, &expected).expect("the page can be written");
+    }
+    let found = fs::read_to_string(&path).expect("UPDATE_GOLDEN=1 writes the page");
+    assert!(
+        found == expected,
+        "FORMATS.md is not up to date; UPDATE_GOLDEN=1 writes it"
+    );
+}
+
+#[test]
+fn no_text_sample_has_a_name_that_is_in_no_table() {
+    let mut recognised = 0;
+    for (name, bytes) in texts() {
+        let Ok((format, _)) = logs::recognise(&name, &bytes[..bytes.len().min(64 << 10)]) else {
+            continue;
+        };
+        recognised += 1;
+        let (_, _, skipped) = read(format, &bytes);
+        let unknown: Vec<_> = skipped
+            .problems()
+            .iter()
+            .filter(|problem| problem.reason == SkipReason::UnknownName)
+            .collect();
+        assert!(unknown.is_empty(), "{name}: {unknown:?}");
+    }
+    assert!(recognised > 15, "only {recognised} samples were recognised");
+}
+
+/// A section a format, a row a name upstream.
+fn page() -> String {
+    let mut page = String::from(
+        "# What becomes of every name\n\n\
+         Written from the tables of the formats by `UPDATE_GOLDEN=1 cargo test -p pulsetrain-sources --test formats`.\n\
+         A name that is in no table is kept as `train.custom` and said once.\n",
+    );
+    for format in logs::FORMATS {
+        let samples = samples_of(format.name);
+        let rows = (format.coverage)();
+        write!(page, "\n## `{}`: {}\n\n", format.name, format.brief).expect("invariant: a String takes all");
+        if !samples.is_empty() {
+            write!(page, "Shown by: {}.\n\n", samples.join(", ")).expect("invariant: a String takes all");
+        }
+        page.push_str("| upstream | becomes | attributes | how |\n|---|---|---|---|\n");
+        for row in rows {
+            let cells =
+                [row.key, row.name, &row.attributes, &row.conversion].map(|cell| cell.replace('|', "\\|"));
+            writeln!(page, "| {} |", cells.join(" | ")).expect("invariant: a String takes all");
+        }
+    }
+    page
+}
+
+/// The samples that are recognised as a format.
+fn samples_of(format: &str) -> Vec<String> {
+    let is_of = |name: &String| {
+        let bytes = sample(name);
+        logs::recognise(name, &bytes[..bytes.len().min(64 << 10)])
+            .is_ok_and(|(found, _)| found.name == format)
+    };
+    let samples = all_samples().into_iter().filter(is_of);
+    samples.map(|name| format!("`{name}`")).collect()
+}
