@@ -53,16 +53,18 @@ impl Endpoint {
 
     /// The page as a client with this `Accept` gets it.
     pub(crate) fn page(&self, accept: &str) -> Vec<u8> {
-        let mut stream = TcpStream::connect(self.address).expect("the endpoint listens");
-        write!(stream, "GET /metrics HTTP/1.0\r\nAccept: {accept}\r\n\r\n").expect("the endpoint reads");
-        let mut answer = Vec::new();
-        stream.read_to_end(&mut answer).expect("the endpoint answers");
-        let end = answer
-            .windows(4)
-            .position(|four| four == b"\r\n\r\n")
-            .expect("an answer has a head");
-        answer.split_off(end + 4)
+        page(&self.address(), accept)
     }
+}
+
+/// The page of an endpoint, as a client with this `Accept` gets it.
+pub(crate) fn page(address: &str, accept: &str) -> Vec<u8> {
+    let mut stream = TcpStream::connect(address).expect("the endpoint listens");
+    write!(stream, "GET /metrics HTTP/1.0\r\nAccept: {accept}\r\n\r\n").expect("the endpoint reads");
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).expect("the endpoint answers");
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n");
+    answer.split_off(end.expect("an answer has a head") + 4)
 }
 
 impl Drop for Endpoint {
