@@ -4,7 +4,7 @@ use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{self as semconv, AttributeKind, Metric};
 
 use super::Covered;
-use crate::Recorder;
+use crate::{Recorder, conversion::Conversion};
 
 /// A field that is a number.
 #[derive(Debug)]
@@ -17,14 +17,6 @@ pub(super) struct Row {
     pub(super) is_total: bool,
     /// The number by which the trainer says that it has not measured.
     pub(super) unknown: Option<f64>,
-}
-
-/// From the unit of the log to ours. Dividing by 1000 is exact where multiplying by 0.001 is not.
-#[derive(Clone, Copy, Debug)]
-enum Conversion {
-    None,
-    Times(f64),
-    DividedBy(f64),
 }
 
 /// The field `key` is `metric`, in the same unit.
@@ -119,11 +111,7 @@ impl Row {
 
     /// A number of the log in our unit.
     pub(super) fn convert(&self, value: f64) -> f64 {
-        match self.conversion {
-            Conversion::None => value,
-            Conversion::Times(factor) => value * factor,
-            Conversion::DividedBy(divisor) => value / divisor,
-        }
+        self.conversion.apply(value)
     }
 
     /// Records a converted value with the row's attributes behind those of the record.
