@@ -151,9 +151,16 @@ impl Positions {
         })
     }
 
-    /// The position that counts for a path.
+    /// How far a path was read: what is on its way counts for a follower that takes over from another one in the same
+    /// program, but nothing of it for the next program.
     pub(super) fn of(&self, path: &Path) -> Option<FilePosition> {
-        lock(&self.0.table).saved.files.get(path).cloned()
+        let table = lock(&self.0.table);
+        let on_its_way = table
+            .entries
+            .iter()
+            .rev()
+            .find_map(|entry| entry.position_of(path));
+        on_its_way.or_else(|| table.saved.files.get(path)).cloned()
     }
 
     /// Whether a file was read to its end before, under whatever name.
@@ -205,6 +212,15 @@ impl fmt::Debug for Positions {
         f.debug_struct("Positions")
             .field("folder", &folder)
             .finish_non_exhaustive()
+    }
+}
+
+impl Entry {
+    fn position_of(&self, path: &Path) -> Option<&FilePosition> {
+        match &self.update {
+            Some(Update::Read(of, position) | Update::Finished(of, position)) if of == path => Some(position),
+            _ => None,
+        }
     }
 }
 

@@ -1,1 +1,144 @@
-//! A follower in a pipeline, beside a writer.
+//! The order in which positions come to count, whatever the order in which sinks are done.
+
+use std::{path::PathBuf, sync::Arc, time::Duration};
+
+use pulsetrain_otlp::{Signal, write::Encoded};
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Door, Pipeline, Sink};
+use tokio::sync::Semaphore;
+
+use super::{
+    Positions,
+    identity::{FileIdentity, Inode},
+    positions::Update,
+    saved::{FilePosition, SavedRun},
+};
+use crate::Run;
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Takes a batch whenever it is let.
+struct Held {
+    let_in: Arc<Semaphore>,
+    bytes: u64,
+}
+
+impl Sink for Held {
+    fn name(&self) -> &str {
+        "held"
+    }
+
+    fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
+        Box::pin(async {
+            self.let_in.acquire().await.unwrap().forget();
+            self.bytes += batch.bytes().len() as u64;
+            batch.note_output_end("out", self.bytes);
+            Delivery::Delivered
+        })
+    }
+}
+
+fn held() -> (Pipeline, Door, Arc<Semaphore>) {
+    let let_in = Arc::new(Semaphore::new(0));
+    let sink = Held {
+        let_in: Arc::clone(&let_in),
+        bytes: 0,
+    };
+    let (pipeline, door) = Pipeline::builder().sink(Box::new(sink)).start();
+    (pipeline, door, let_in)
+}
+
+fn batch() -> Encoded {
+    Encoded {
+        signal: Signal::Metrics,
+        items: 1,
+        bytes: vec![0; 10],
+    }
+}
+
+fn log() -> PathBuf {
+    "/logs/training.json".into()
+}
+
+fn read_to(offset: u64) -> Option<Update> {
+    let inode = Inode::of(&std::env::temp_dir().metadata().unwrap());
+    let position = FilePosition {
+        identity: FileIdentity::new(inode, b"[\n"),
+        offset,
+        line: 1,
+        format: "surogate".to_owned(),
+        run: SavedRun::of(&Run::default()),
+        is_continued: false,
+    };
+    Some(Update::Read(log(), Box::new(position)))
+}
+
+/// The offset and the end of the output that the next program would find.
+fn kept(folder: &std::path::Path) -> (Option<u64>, Option<u64>) {
+    let (saved, _) = super::saved::load(folder).unwrap();
+    let offset = saved.files.get(&log()).map(|position| position.offset);
+    (offset, saved.outputs.get("out").copied())
+}
+
+#[tokio::test]
+async fn a_position_counts_when_its_batches_are_delivered_and_with_it_the_end_of_the_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let positions = Positions::open(folder.path()).unwrap();
+    let (pipeline, door, let_in) = held();
+    positions.offer(&door, vec![batch()], read_to(100)).unwrap();
+    positions
+        .offer(&door, vec![batch(), batch()], read_to(200))
+        .unwrap();
+    // Nothing is to be delivered for this one, but what is before it is not delivered yet.
+    positions.offer(&door, Vec::new(), read_to(201)).unwrap();
+    positions.save().unwrap();
+    assert_eq!(kept(folder.path()), (None, None));
+
+    let_in.add_permits(2);
+    while positions.unsettled().1 > 2 {
+        tokio::task::yield_now().await;
+    }
+    positions.save().unwrap();
+    assert_eq!(kept(folder.path()), (Some(100), Some(10)));
+
+    let_in.add_permits(1);
+    pipeline.drain(MINUTE).await;
+    positions.save().unwrap();
+    assert_eq!(kept(folder.path()), (Some(201), Some(30)));
+    assert_eq!(positions.unsettled(), (0, 0));
+}
+
+#[tokio::test]
+async fn what_the_end_of_the_pipeline_kept_from_its_sink_is_read_again_with_all_after_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let positions = Positions::open(folder.path()).unwrap();
+    let (pipeline, door, let_in) = held();
+    let_in.add_permits(1);
+    for offset in [100, 200] {
+        positions.offer(&door, vec![batch()], read_to(offset)).unwrap();
+    }
+    positions.offer(&door, Vec::new(), read_to(201)).unwrap();
+    while positions.unsettled().1 > 2 {
+        tokio::task::yield_now().await;
+    }
+    pipeline.drain(Duration::ZERO).await;
+    positions.save().unwrap();
+    assert_eq!(kept(folder.path()), (Some(100), Some(10)));
+}
+
+#[tokio::test]
+async fn a_follower_that_takes_over_goes_on_after_what_is_on_its_way() {
+    let positions = Positions::in_memory();
+    let (_pipeline, door, _held) = held();
+    positions.offer(&door, vec![batch()], read_to(100)).unwrap();
+    assert_eq!(positions.of(&log()).map(|position| position.offset), Some(100));
+}
+
+#[test]
+fn a_folder_of_positions_belongs_to_one_program_at_a_time() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = Positions::open(folder.path()).unwrap();
+    let refused = Positions::open(folder.path()).unwrap_err().to_string();
+    assert!(refused.contains("another pulsetrain"), "{refused}");
+    drop(first);
+    Positions::open(folder.path()).unwrap();
+}
