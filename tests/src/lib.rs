@@ -14,8 +14,8 @@ mod process;
 mod prometheus;
 mod pulsetrain;
 mod surogate_log;
-mod terminal;
 mod surogate_writer;
+mod terminal;
 mod trace_processor;
 mod wait;
 
@@ -30,7 +30,7 @@ pub use process::Process;
 pub use prometheus::{Prometheus, promtool_check};
 pub use pulsetrain::{Finished, Import, command, semconv};
 pub use surogate_log::{Points, Record, SurogateLog};
-pub use terminal::on_terminal;
 pub use surogate_writer::{SurogateWriter, surogate_records};
+pub use terminal::on_terminal;
 pub use trace_processor::TraceProcessor;
 pub use wait::wait_until;

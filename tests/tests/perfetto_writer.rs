@@ -29,8 +29,10 @@ fn written() -> Written {
         labels: &["host a"],
         rank: 3,
     };
-    let process = trace.process(&about).unwrap();
-    let group = trace.group(process, "steps", 0).unwrap();
+    let process = trace.process(&about).expect("writing into memory does not fail");
+    let group = trace
+        .group(process, "steps", 0)
+        .expect("writing into memory does not fail");
     Written {
         trace,
         process,
@@ -40,9 +42,10 @@ fn written() -> Written {
 
 fn judge<const N: usize>(trace: TraceWriter<Vec<u8>>, queries: [&str; N]) -> Option<[Vec<Value>; N]> {
     let judge = TraceProcessor::require_or_skip()?;
-    let folder = tempfile::tempdir().unwrap();
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("written.pftrace");
-    fs::write(&file, trace.finish().unwrap()).unwrap();
+    let bytes = trace.finish().expect("writing into memory does not fail");
+    fs::write(&file, bytes).expect("the trace can be written");
     Some(judge.query(&file, queries))
 }
 

@@ -50,7 +50,12 @@ pub(crate) fn run(arguments: ImportArguments) -> Result<ExitCode, Failure> {
 }
 
 async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
-    let inputs: Vec<LogInput> = arguments.paths.iter().cloned().flat_map(topology::inputs).collect();
+    let inputs: Vec<LogInput> = arguments
+        .paths
+        .iter()
+        .cloned()
+        .flat_map(topology::inputs)
+        .collect();
     let options = options(&arguments)?;
     let positions = follow::positions(&arguments)?;
     let mut builder = Pipeline::builder().config(PipelineConfig {

@@ -23,7 +23,11 @@ pub(crate) fn inputs(path: PathBuf) -> Vec<LogInput> {
     if path.as_os_str() == "-" {
         return vec![LogInput::Stdin];
     }
-    let event_files = if path.is_dir() { event_files(&path) } else { Vec::new() };
+    let event_files = if path.is_dir() {
+        event_files(&path)
+    } else {
+        Vec::new()
+    };
     if event_files.is_empty() {
         return vec![LogInput::Path(path)];
     }

@@ -91,7 +91,9 @@ pub enum SinkError {
         endpoint: String,
     },
     /// The port of a page could not be opened.
-    #[error("cannot listen on {address}: {source}; is another program using the port? choose another with listen")]
+    #[error(
+        "cannot listen on {address}: {source}; is another program using the port? choose another with listen"
+    )]
     Listen {
         /// The address.
         address: SocketAddr,

@@ -10,14 +10,14 @@ mod otlp;
 mod perfetto;
 mod prometheus;
 
-pub use console::{ConsoleSink, ConsoleStyle};
-pub use error::SinkError;
-pub use file::{FileFormat, FileSink};
-pub use otlp::{Compression, Identity, NamedFile, OtlpConfig, OtlpSink, Protocol, SignalConfig, TlsFiles};
-pub use perfetto::{AttributePolicy, PerfettoConfig, PerfettoError, PerfettoMapper, PerfettoSummary};
 #[cfg(feature = "prometheus-bridge")]
 pub use self::prometheus::RegistryBridge;
 pub use self::prometheus::{
     ExtraFamilies, ExtraFamily, ExtraKind, ExtraMetric, ExtraValue, PrometheusConfig, PrometheusCounts,
     PrometheusServer, PrometheusSink, PrometheusStore, Refusal, Translation,
 };
+pub use console::{ConsoleSink, ConsoleStyle};
+pub use error::SinkError;
+pub use file::{FileFormat, FileSink};
+pub use otlp::{Compression, Identity, NamedFile, OtlpConfig, OtlpSink, Protocol, SignalConfig, TlsFiles};
+pub use perfetto::{AttributePolicy, PerfettoConfig, PerfettoError, PerfettoMapper, PerfettoSummary};

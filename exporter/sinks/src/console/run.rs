@@ -83,10 +83,10 @@ impl RunLine {
             Show::Progress => write!(line, " [{:5.1}%]", value * 100.0),
             Show::Trend(label) => write!(
                 line,
-                " {} {label} {value:>7.4}",
+                " {} {label} {value:>6.4}",
                 trend(self.before[column], value)
             ),
-            Show::Spike(label) => write!(line, " | {label} {}{value:>7.4}", self.norms.mark(value)),
+            Show::Spike(label) => write!(line, " | {label} {}{value:>6.4}", self.norms.mark(value)),
             Show::Exponent(label) => write!(line, " | {label} {value:.2e}"),
             Show::PerSecond(label) => write!(line, " | {:5.1}k {label}", value / 1e3),
             Show::Millis => write!(line, " | {:5.0} ms", value * 1e3),
@@ -194,7 +194,7 @@ mod tests {
         ));
         assert_eq!(
             line.unwrap(),
-            ":: step      22 [ 10.0%] \\ loss  2.1348 | norm  9.7500 | lr 2.00e-5 | 130.0k tps |   126 ms | sol 68.3 | eta 00h18m"
+            ":: step      22 [ 10.0%] \\ loss 2.1348 | norm  9.7500 | lr 2.00e-5 | 130.0k tps |   126 ms | sol 68.3 | eta 00h18m"
         );
     }
 
@@ -227,7 +227,7 @@ mod tests {
     fn a_loss_that_is_no_number_is_shown_as_it_is() {
         let mut run = RunLine::default();
         let line = run.advance(&step(1, &[(Show::Step, 1.0), (Show::Trend("loss"), f64::NAN)]));
-        assert_eq!(line.unwrap(), ":: step       1   loss     NaN");
+        assert_eq!(line.unwrap(), ":: step       1   loss    NaN");
     }
 
     #[test]

@@ -72,12 +72,11 @@ impl Screen {
             }
             self.drawn = self.lines.len();
         }
-        let Some(out) = self.out.as_mut().filter(|_| !self.pending.is_empty()) else {
+        let pending = std::mem::take(&mut self.pending);
+        let Some(out) = self.out.as_mut().filter(|_| !pending.is_empty()) else {
             return;
         };
-        let written = out.write_all(&self.pending).and_then(|()| out.flush());
-        self.pending.clear();
-        if written.is_err() {
+        if out.write_all(&pending).and_then(|()| out.flush()).is_err() {
             self.out = None;
         }
     }
