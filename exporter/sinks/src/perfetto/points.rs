@@ -195,7 +195,9 @@ impl Points {
         use pulsetrain_otlp::view::NumberValue;
         for point in points {
             let point = point?;
-            let Some(value) = point.value().filter(|_| admit(point.time_unix_nano, point.flags)) else {
+            // A point that only says that its series has ended has no value, and is to be counted all the same.
+            let admitted = admit(point.time_unix_nano, point.flags);
+            let Some(value) = point.value().filter(|_| admitted) else {
                 continue;
             };
             if around.metric.unit == STATE {

@@ -1,0 +1,132 @@
+//! Metrics and logs as counters, states and log lines: hand-made ones of every kind, and those of a real run.
+
+use std::{fs, path::Path};
+
+use pulsetrain_tests::{Finished, Import, TraceProcessor, command, corpus};
+use serde_json::{Value, json};
+
+fn convert(input: &Path, output: &Path) -> Value {
+    let mut command = command(["convert", "--json"]);
+    command.arg(input).arg("-o").arg(output);
+    let finished = Finished::new(command.output().expect("pulsetrain can be started"));
+    finished.expect_code(0).summary()["mapped"].clone()
+}
+
+/// A metric of each kind, one state set, and a log record, in the first nanoseconds of 2023-11-14T22:13:20Z.
+fn every_kind() -> String {
+    let at = |nanos: u64| (1_700_000_000_000_000_000 + nanos).to_string();
+    let metrics = json!([
+        {"name": "gpu.power", "unit": "W", "gauge": {"dataPoints": [
+            {"timeUnixNano": at(1), "asDouble": 250.5, "attributes": [{"key": "gpu", "value": {"intValue": 0}}]},
+            {"timeUnixNano": at(2), "flags": 1, "attributes": [{"key": "gpu", "value": {"intValue": 0}}]}]}},
+        {"name": "tokens", "unit": "{token}", "sum": {"aggregationTemporality": 1, "isMonotonic": true, "dataPoints": [
+            {"timeUnixNano": at(2), "asInt": 5}, {"timeUnixNano": at(1), "asInt": 3}]}},
+        {"name": "duration", "unit": "s", "histogram": {"aggregationTemporality": 2, "dataPoints": [
+            {"timeUnixNano": at(3), "count": 4, "sum": 6, "explicitBounds": [1, 3], "bucketCounts": [2, 2, 0]}]}},
+        {"name": "wait", "unit": "s", "exponentialHistogram": {"aggregationTemporality": 2, "dataPoints": [
+            {"timeUnixNano": at(3), "count": 2, "sum": 3, "scale": 0, "positive": {"offset": 0, "bucketCounts": [2]}}]}},
+        {"name": "old", "summary": {"dataPoints": [
+            {"timeUnixNano": at(3), "count": 2, "sum": 3, "quantileValues": [{"quantile": 0.5, "value": 1.5}]}]}},
+        {"name": "phase", "unit": "{state}", "sum": {"aggregationTemporality": 2, "dataPoints": [
+            {"timeUnixNano": at(0), "asInt": 1, "attributes": [{"key": "phase", "value": {"stringValue": "warmup"}}]},
+            {"timeUnixNano": at(0), "asInt": 0, "attributes": [{"key": "phase", "value": {"stringValue": "train"}}]},
+            {"timeUnixNano": at(4), "asInt": 1, "attributes": [{"key": "phase", "value": {"stringValue": "train"}}]},
+            {"timeUnixNano": at(9), "asInt": 1, "attributes": [{"key": "phase", "value": {"stringValue": "train"}}]}]}},
+    ]);
+    let log = json!({"timeUnixNano": at(5), "severityNumber": 17, "body": {"stringValue": "loss is not finite"},
+        "attributes": [{"key": "train.step", "value": {"intValue": 7}}]});
+    let resource = json!({"attributes": [{"key": "service.name", "value": {"stringValue": "trainer"}}]});
+    let metrics =
+        json!({"resourceMetrics": [{"resource": resource, "scopeMetrics": [{"metrics": metrics}]}]});
+    let logs = json!({"resourceLogs": [{"resource": resource, "scopeLogs": [{"logRecords": [log]}]}]});
+    format!("{metrics}\n{logs}\n")
+}
+
+#[test]
+fn every_kind_of_metric_and_a_log_record_are_found_with_their_values() {
+    let Some(judge) = TraceProcessor::require_or_skip() else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let (otlp, trace) = (folder.path().join("in.jsonl"), folder.path().join("out.pftrace"));
+    fs::write(&otlp, every_kind()).expect("a temporary file can be written");
+    let mapped = convert(&otlp, &trace);
+    assert_eq!(
+        (&mapped["without_value"], &mapped["logs"]),
+        (&json!(1), &json!(1)),
+        "{mapped}"
+    );
+    let [counters, states, logs, instants] = judge.query(
+        &trace,
+        [
+            "select t.name, c.value from counter c join counter_track t on t.id = c.track_id order by t.name, c.ts",
+            "select s.name, s.dur from slice s join track t on t.id = s.track_id where t.name = 'phase' order by s.ts",
+            "select prio, msg from android_logs",
+            "select name, extract_arg(arg_set_id, 'debug.train_step') as step from slice where dur = 0",
+        ],
+    );
+    let counters: Vec<String> = counters
+        .iter()
+        .map(|row| format!("{} {}", row["name"].as_str().unwrap_or_default(), row["value"]))
+        .collect();
+    assert_eq!(
+        counters,
+        [
+            "duration.count 4",
+            "duration.le_1 2",
+            "duration.le_3 4",
+            "duration.p50 1",
+            "duration.p90 2.6",
+            "duration.p99 2.96",
+            "duration.sum 6",
+            "gpu.power {gpu=0} 250.5",
+            "old.count 2",
+            "old.p50 1.5",
+            "old.sum 3",
+            "tokens 3",
+            "tokens 8",
+            "wait.count 2",
+            "wait.le_2 2",
+            "wait.p50 1.5",
+            "wait.p90 1.9",
+            "wait.p99 1.99",
+            "wait.sum 3",
+        ]
+    );
+    assert_eq!(
+        states,
+        [
+            json!({"name": "warmup", "dur": 4}),
+            json!({"name": "train", "dur": 5})
+        ]
+    );
+    assert_eq!(logs, [json!({"prio": 6, "msg": "loss is not finite"})]);
+    assert_eq!(instants, [json!({"name": "loss is not finite", "step": 7})]);
+}
+
+#[test]
+fn a_real_run_has_a_value_for_every_point_that_was_drawn() {
+    let Some(judge) = TraceProcessor::require_or_skip() else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let (otlp, trace) = (folder.path().join("in.jsonl"), folder.path().join("out.pftrace"));
+    Import::of(corpus("surogate/training_dense.json")).to(&otlp).run();
+    let mapped = convert(&otlp, &trace);
+    let [losses, steps] = judge.query(
+        &trace,
+        [
+            "select count(*) as n from counter c join counter_track t on t.id = c.track_id where t.name = 'train.loss'",
+            "select count(*) as n from slice where name = 'train.step'",
+        ],
+    );
+    let read = pulsetrain_tests::Items::read(&otlp);
+    assert_eq!(losses[0]["n"], read.values("train.loss").len());
+    let spans = read.of_kind("span");
+    let drawn = spans
+        .iter()
+        .filter(|item| item["span"]["name"] == "train.step")
+        .count();
+    assert_eq!(steps[0]["n"], drawn);
+    assert!(drawn > 0 && mapped["counters"].as_u64() > Some(5), "{mapped}");
+}
