@@ -140,6 +140,16 @@ impl Buffer {
         self.bytes.extend_from_slice(fields);
     }
 
+    /// Appends packed numbers of eight bytes each, in one block.
+    #[inline]
+    pub(super) fn append_words<N: Copy>(&mut self, numbers: &[N], to_bytes: impl Fn(N) -> [u8; 8]) {
+        let start = self.bytes.len();
+        self.bytes.resize(start + 8 * numbers.len(), 0);
+        for (place, number) in self.bytes[start..].chunks_exact_mut(8).zip(numbers) {
+            place.copy_from_slice(&to_bytes(*number));
+        }
+    }
+
     #[inline]
     fn tag(&mut self, number: u32, wire_type: u32) {
         self.varint(u64::from(number << 3 | wire_type));

@@ -149,12 +149,9 @@ impl MetricsWriter {
             out.double(field::SUM, parts.sum);
         }
         out.delimited_head(field::BUCKET_COUNTS, counts_len);
-        parts
-            .bucket_counts
-            .iter()
-            .for_each(|count| out.append(&count.to_le_bytes()));
+        out.append_words(parts.bucket_counts, |count| count.to_le_bytes());
         out.delimited_head(field::EXPLICIT_BOUNDS, bounds_len);
-        bounds.iter().for_each(|bound| out.append(&bound.to_le_bytes()));
+        out.append_words(bounds, |bound| bound.to_le_bytes());
         value::attributes(field::ATTRIBUTES, point.attributes, out);
         out.double(field::MIN, parts.min);
         out.double(field::MAX, parts.max);
