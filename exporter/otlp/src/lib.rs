@@ -1,6 +1,6 @@
 //! The neck of Pulsetrain: OTLP protobuf bytes, and everything that reads or writes them.
 //!
-//! [`view`] reads bytes in place, [`write`] makes them. Nothing here knows where bytes come from or go to.
+//! [`view`] reads bytes in place, [`mod@write`] makes them. Nothing here knows where bytes come from or go to.
 
 pub mod descriptor;
 pub mod frames;
