@@ -14,7 +14,10 @@ pub fn on_terminal(command: &Command, mut react: impl FnMut(&mut dyn Write, &str
     terminal
         .resize(Size::new(40, 100))
         .expect("a terminal has a size");
-    let mut child = blocking::Command::new(command.get_program())
+    // Who starts the tests in the background has them ignore interrupts, and so would everything that they start.
+    let mut child = blocking::Command::new("env")
+        .arg("--default-signal")
+        .arg(command.get_program())
         .args(command.get_args())
         .spawn(end)
         .expect("pulsetrain can be started");
