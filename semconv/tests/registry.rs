@@ -56,11 +56,12 @@ fn generated_prometheus_names_are_those_of_run_time() {
 
 #[test]
 fn only_histograms_have_bounds_and_they_grow() {
+    // The points of this one bring bounds of their own, so that its definition must have none.
     let brings_its_own = |metric: &Metric| metric.name == metric::TRAIN_CUSTOM_DISTRIBUTION.name;
-    for metric in metric::ALL.iter().filter(|metric| !brings_its_own(metric)) {
+    for metric in metric::ALL {
         assert_eq!(
             metric.bounds.is_empty(),
-            metric.instrument != Instrument::Histogram,
+            metric.instrument != Instrument::Histogram || brings_its_own(metric),
             "{}",
             metric.name
         );
