@@ -7,17 +7,15 @@ mod input;
 mod output;
 mod summary;
 
-use std::{path::Path, process::ExitCode};
+use std::{path::PathBuf, process::ExitCode};
 
 pub(crate) use self::arguments::ConvertArguments;
 use self::output::Output;
-use crate::failure::Failure;
+use crate::{failure::Failure, topology};
 
 /// Runs the command.
 pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
-    for input in &arguments.inputs {
-        refuse_output(&arguments.output, input)?;
-    }
+    topology::refuse_input(&arguments.output, arguments.inputs.iter().map(PathBuf::as_path))?;
     let mut output = Output::of(&arguments.output, arguments.perfetto())?;
     let mut reports = Vec::new();
     for path in &arguments.inputs {
@@ -26,18 +24,4 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
     }
     let written = output.finish()?;
     summary::print(&reports, &arguments.output, &written, arguments.json)
-}
-
-/// An output that is an input would be emptied before it is read.
-fn refuse_output(output: &Path, input: &Path) -> Result<(), Failure> {
-    let same = output
-        .canonicalize()
-        .is_ok_and(|output| input.canonicalize().is_ok_and(|input| input == output));
-    if same {
-        return Err(Failure::usage(format!(
-            "{} is both input and output; name another output",
-            input.display()
-        )));
-    }
-    Ok(())
 }

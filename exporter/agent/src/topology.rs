@@ -1,4 +1,4 @@
-//! Which sources and sinks there are: the only file that names them.
+//! Which sources and sinks a pipeline can have: the only file that makes them. `convert`, which has no pipeline, is beside it.
 
 use std::path::{Path, PathBuf};
 
@@ -219,7 +219,7 @@ impl Target {
             Self::Stdout => Ok(Box::new(FileSink::stdout().map_err(Failure::failed)?)),
             Self::Otlp(config) => otlp(config),
             Self::File(path) => {
-                refuse_input(path, inputs)?;
+                refuse_input(path, inputs.iter().filter_map(path_of))?;
                 Ok(Box::new(file_after(path, positions).map_err(Failure::failed)?))
             }
         }
@@ -242,22 +242,29 @@ fn otlp(config: &OtlpConfig) -> Result<Box<dyn Sink>, Failure> {
     Ok(Box::new(sink))
 }
 
-/// An output that is an input would be emptied before it is read.
-fn refuse_input(output: &Path, inputs: &[LogInput]) -> Result<(), Failure> {
+/// Refuses an output that is one of the inputs: it would be emptied before it is read.
+pub(crate) fn refuse_input<'a>(
+    output: &Path,
+    inputs: impl IntoIterator<Item = &'a Path>,
+) -> Result<(), Failure> {
     let Ok(output) = output.canonicalize() else {
         return Ok(());
     };
-    for input in inputs {
-        if let LogInput::Path(path) = input
-            && path.canonicalize().is_ok_and(|path| path == output)
-        {
-            return Err(Failure::usage(format!(
-                "{} is both input and output; name another output",
-                path.display()
-            )));
-        }
+    let is_output = |input: &&Path| input.canonicalize().is_ok_and(|input| input == output);
+    match inputs.into_iter().find(is_output) {
+        Some(input) => Err(Failure::usage(format!(
+            "{} is both input and output; name another output",
+            input.display()
+        ))),
+        None => Ok(()),
     }
-    Ok(())
+}
+
+fn path_of(input: &LogInput) -> Option<&Path> {
+    match input {
+        LogInput::Path(path) => Some(path),
+        LogInput::Stdin => None,
+    }
 }
 
 fn variable(name: &str) -> Option<String> {
