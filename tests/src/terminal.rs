@@ -3,9 +3,19 @@
 use std::{
     io::{Read, Write},
     process::Command,
+    sync::mpsc,
+    thread,
+    time::Duration,
 };
 
+use nix::{
+    sys::signal::{Signal, kill},
+    unistd::Pid,
+};
 use pty_process::{Size, blocking};
+
+/// What has not ended by then is killed, so that a test fails with what was printed instead of waiting for ever.
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// Runs a command on a terminal to its end, and gives its exit code and all that the terminal was sent. `react` sees what
 /// has come so far and may type.
@@ -21,6 +31,7 @@ pub fn on_terminal(command: &Command, mut react: impl FnMut(&mut dyn Write, &str
         .args(command.get_args())
         .spawn(end)
         .expect("pulsetrain can be started");
+    let _until_the_end = kill_later(child.id());
     let (mut printed, mut buffer) = (Vec::new(), [0; 4096]);
     // A terminal ends with an error when its last program has.
     while let Ok(len @ 1..) = terminal.read(&mut buffer) {
@@ -29,4 +40,17 @@ pub fn on_terminal(command: &Command, mut react: impl FnMut(&mut dyn Write, &str
     }
     let status = child.wait().expect("a child can be waited for");
     (status.code(), String::from_utf8_lossy(&printed).into_owned())
+}
+
+/// Kills a process after the longest time, unless what is returned has been dropped before.
+fn kill_later(process: u32) -> mpsc::Sender<()> {
+    let process = Pid::from_raw(i32::try_from(process).expect("invariant: Linux pids fit in an i32"));
+    let (until_the_end, ended) = mpsc::channel();
+    thread::spawn(move || {
+        if ended.recv_timeout(LONGEST) == Err(mpsc::RecvTimeoutError::Timeout) {
+            // It fails only where the process has ended just now.
+            let _ = kill(process, Signal::SIGKILL);
+        }
+    });
+    until_the_end
 }

@@ -193,7 +193,7 @@ fn a_trainer_on_a_terminal_has_a_terminal_of_the_same_size() {
 
 #[test]
 fn a_key_that_interrupts_reaches_the_trainer_once() {
-    let script = "trap 'n=$((n+1))' INT; echo ready; n=0; while [ $n -eq 0 ]; do sleep 0.05; done; sleep 0.2; echo $n times; exit 5";
+    let script = "n=0; trap 'n=$((n+1))' INT; echo ready; while [ $n -eq 0 ]; do sleep 0.05; done; sleep 0.2; echo $n times; exit 5";
     let (code, printed) = script_on_terminal(script, |keys, printed| {
         if printed.ends_with("ready\r\n") {
             keys.write_all(b"\x03").unwrap();
