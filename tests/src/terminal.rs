@@ -43,9 +43,9 @@ pub fn on_terminal(command: &Command, mut react: impl FnMut(&mut dyn Write, &str
 }
 
 /// Kills a process after the longest time, unless what is returned has been dropped before.
-fn kill_later(process: u32) -> mpsc::Sender<()> {
+fn kill_later(process: u32) -> mpsc::SyncSender<()> {
     let process = Pid::from_raw(i32::try_from(process).expect("invariant: Linux pids fit in an i32"));
-    let (until_the_end, ended) = mpsc::channel();
+    let (until_the_end, ended) = mpsc::sync_channel(0);
     thread::spawn(move || {
         if ended.recv_timeout(LONGEST) == Err(mpsc::RecvTimeoutError::Timeout) {
             // It fails only where the process has ended just now.
