@@ -29,6 +29,22 @@ pub(crate) const ALL: &[Buckets] = &[
         ],
     },
     Buckets {
+        name: "watts_together",
+        brief: "Bounds for the power of the accelerators of a host together in watts: 50 W to 16 kW.",
+        bounds: &[
+            50.0, 100.0, 200.0, 300.0, 400.0, 500.0, 600.0, 700.0, 850.0, 1000.0, 1400.0, 2000.0, 2800.0,
+            4000.0, 5600.0, 8000.0, 11_000.0, 16_000.0,
+        ],
+    },
+    Buckets {
+        name: "joules",
+        brief: "Bounds for the energy of a step in joules: 1 J to 1 MJ.",
+        bounds: &[
+            1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0, 2000.0, 5000.0, 10_000.0, 20_000.0,
+            50_000.0, 100_000.0, 200_000.0, 500_000.0, 1_000_000.0,
+        ],
+    },
+    Buckets {
         name: "own",
         brief: "No bounds: every point brings its own.",
         bounds: &[],

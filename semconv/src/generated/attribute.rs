@@ -419,6 +419,78 @@ pub const GPU_SM_COUNT: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// How the GPUs of the step were found.
+pub const GPU_STEP_ATTRIBUTION: Attribute = Attribute {
+    name: "gpu.step.attribution",
+    brief: "How the GPUs of the step were found.",
+    kind: AttributeKind::Enum(&["rank", "run", "host"]),
+    stability: Stability::Development,
+};
+
+/// Share of the step in which the GPUs were busy, as their mean.
+pub const GPU_STEP_BUSY_RATIO: Attribute = Attribute {
+    name: "gpu.step.busy_ratio",
+    brief: "Share of the step in which the GPUs were busy, as their mean.",
+    kind: AttributeKind::Double,
+    stability: Stability::Development,
+};
+
+/// Energy that the GPUs of the rank used in the step, in joules.
+pub const GPU_STEP_ENERGY: Attribute = Attribute {
+    name: "gpu.step.energy",
+    brief: "Energy that the GPUs of the rank used in the step, in joules.",
+    kind: AttributeKind::Double,
+    stability: Stability::Development,
+};
+
+/// How much the energy of the step may be wrong at most, in joules.
+pub const GPU_STEP_ENERGY_ERROR: Attribute = Attribute {
+    name: "gpu.step.energy_error",
+    brief: "How much the energy of the step may be wrong at most, in joules.",
+    kind: AttributeKind::Double,
+    stability: Stability::Development,
+};
+
+/// What is known of the energy of the step.
+pub const GPU_STEP_ENERGY_STATUS: Attribute = Attribute {
+    name: "gpu.step.energy_status",
+    brief: "What is known of the energy of the step.",
+    kind: AttributeKind::Enum(&["complete", "partial", "shared", "unknown"]),
+    stability: Stability::Development,
+};
+
+/// GPUs that the step ran on.
+pub const GPU_STEP_GPUS: Attribute = Attribute {
+    name: "gpu.step.gpus",
+    brief: "GPUs that the step ran on.",
+    kind: AttributeKind::Int,
+    stability: Stability::Development,
+};
+
+/// Mean power of the GPUs of the step together, in watts.
+pub const GPU_STEP_MEAN_POWER: Attribute = Attribute {
+    name: "gpu.step.mean_power",
+    brief: "Mean power of the GPUs of the step together, in watts.",
+    kind: AttributeKind::Double,
+    stability: Stability::Development,
+};
+
+/// Highest power of the GPUs of the step together that was read or follows from the counters, in watts.
+pub const GPU_STEP_PEAK_POWER: Attribute = Attribute {
+    name: "gpu.step.peak_power",
+    brief: "Highest power of the GPUs of the step together that was read or follows from the counters, in watts.",
+    kind: AttributeKind::Double,
+    stability: Stability::Development,
+};
+
+/// Time of the step in which the clocks of a GPU were held down for the reason that held longest, in seconds.
+pub const GPU_STEP_THROTTLE_TIME: Attribute = Attribute {
+    name: "gpu.step.throttle_time",
+    brief: "Time of the step in which the clocks of a GPU were held down for the reason that held longest, in seconds.",
+    kind: AttributeKind::Double,
+    stability: Stability::Development,
+};
+
 /// What the GPU is busy with.
 pub const GPU_TASK: Attribute = Attribute {
     name: "gpu.task",
@@ -1256,6 +1328,15 @@ pub static ALL: &[&Attribute] = &[
     &GPU_ROW_REMAP_AVAILABILITY,
     &GPU_SHARED_MEMORY_SIZE,
     &GPU_SM_COUNT,
+    &GPU_STEP_ATTRIBUTION,
+    &GPU_STEP_BUSY_RATIO,
+    &GPU_STEP_ENERGY,
+    &GPU_STEP_ENERGY_ERROR,
+    &GPU_STEP_ENERGY_STATUS,
+    &GPU_STEP_GPUS,
+    &GPU_STEP_MEAN_POWER,
+    &GPU_STEP_PEAK_POWER,
+    &GPU_STEP_THROTTLE_TIME,
     &GPU_TASK,
     &GPU_TEMPERATURE_LIMIT_KIND,
     &GPU_TEMPERATURE_SENSOR,

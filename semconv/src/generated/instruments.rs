@@ -694,6 +694,64 @@ pub fn gpu_sm_occupancy(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::GPU_STEP_BUSY_RATIO`].
+pub fn gpu_step_busy_ratio(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_STEP_BUSY_RATIO.name)
+        .with_unit(metric::GPU_STEP_BUSY_RATIO.unit)
+        .with_description(metric::GPU_STEP_BUSY_RATIO.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_STEP_ENERGY`].
+pub fn gpu_step_energy(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::GPU_STEP_ENERGY.name)
+        .with_unit(metric::GPU_STEP_ENERGY.unit)
+        .with_description(metric::GPU_STEP_ENERGY.brief)
+        .with_boundaries(metric::GPU_STEP_ENERGY.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_STEP_MEAN_POWER`].
+pub fn gpu_step_mean_power(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::GPU_STEP_MEAN_POWER.name)
+        .with_unit(metric::GPU_STEP_MEAN_POWER.unit)
+        .with_description(metric::GPU_STEP_MEAN_POWER.brief)
+        .with_boundaries(metric::GPU_STEP_MEAN_POWER.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_STEP_PEAK_POWER`].
+pub fn gpu_step_peak_power(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::GPU_STEP_PEAK_POWER.name)
+        .with_unit(metric::GPU_STEP_PEAK_POWER.unit)
+        .with_description(metric::GPU_STEP_PEAK_POWER.brief)
+        .with_boundaries(metric::GPU_STEP_PEAK_POWER.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_STEP_THROTTLE_TIME`].
+pub fn gpu_step_throttle_time(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::GPU_STEP_THROTTLE_TIME.name)
+        .with_unit(metric::GPU_STEP_THROTTLE_TIME.unit)
+        .with_description(metric::GPU_STEP_THROTTLE_TIME.brief)
+        .with_boundaries(metric::GPU_STEP_THROTTLE_TIME.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_STEPS`].
+pub fn gpu_steps(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::GPU_STEPS.name)
+        .with_unit(metric::GPU_STEPS.unit)
+        .with_description(metric::GPU_STEPS.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::GPU_TEMPERATURE`].
 pub fn gpu_temperature(meter: &Meter) -> Gauge<f64> {
     meter
@@ -1251,6 +1309,15 @@ pub fn perf_dispatch_wait(meter: &Meter) -> Histogram<f64> {
         .with_unit(metric::PERF_DISPATCH_WAIT.unit)
         .with_description(metric::PERF_DISPATCH_WAIT.brief)
         .with_boundaries(metric::PERF_DISPATCH_WAIT.bounds.to_vec())
+        .build()
+}
+
+/// Builds the instrument of [`metric::PERF_ENERGY_PER_TOKEN`].
+pub fn perf_energy_per_token(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::PERF_ENERGY_PER_TOKEN.name)
+        .with_unit(metric::PERF_ENERGY_PER_TOKEN.unit)
+        .with_description(metric::PERF_ENERGY_PER_TOKEN.brief)
         .build()
 }
 

@@ -1017,6 +1017,46 @@ pub const TRAIN_STEP: Span = Span {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::GPU_STEP_ATTRIBUTION,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_STEP_BUSY_RATIO,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_STEP_ENERGY,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_STEP_ENERGY_ERROR,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_STEP_ENERGY_STATUS,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_STEP_GPUS,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_STEP_MEAN_POWER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_STEP_PEAK_POWER,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_STEP_THROTTLE_TIME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_THROTTLE_REASON,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::MOE_ACTIVE_EXPERTS,
             requirement: Requirement::Recommended,
         },

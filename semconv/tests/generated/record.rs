@@ -82,6 +82,12 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::gpu_row_remap_banks(meter).record(1, &[]);
     instruments::gpu_sm_active(meter).record(1.0, &[]);
     instruments::gpu_sm_occupancy(meter).record(1.0, &[]);
+    instruments::gpu_step_busy_ratio(meter).record(1.0, &[]);
+    instruments::gpu_step_energy(meter).record(1.0, &[]);
+    instruments::gpu_step_mean_power(meter).record(1.0, &[]);
+    instruments::gpu_step_peak_power(meter).record(1.0, &[]);
+    instruments::gpu_step_throttle_time(meter).record(1.0, &[]);
+    instruments::gpu_steps(meter).add(1, &[]);
     instruments::gpu_temperature(meter).record(1.0, &[]);
     instruments::gpu_temperature_limit(meter).record(1.0, &[]);
     instruments::gpu_temperature_margin(meter).record(1.0, &[]);
@@ -143,6 +149,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::perf_compute_time(meter).record(1.0, &[]);
     instruments::perf_data_time(meter).record(1.0, &[]);
     instruments::perf_dispatch_wait(meter).record(1.0, &[]);
+    instruments::perf_energy_per_token(meter).record(1.0, &[]);
     instruments::perf_first_micro_batch_rollout_time(meter).record(1.0, &[]);
     instruments::perf_forward_time(meter).record(1.0, &[]);
     instruments::perf_global_step_time(meter).record(1.0, &[]);
