@@ -12,10 +12,14 @@ use std::{
 pub enum Judge {
     /// The OpenTelemetry Collector.
     Collector,
+    /// Jaeger.
+    Jaeger,
     /// Prometheus, with promtool beside it.
     Prometheus,
     /// A Python with the OpenTelemetry SDK's protobuf classes.
     PythonSdk,
+    /// Grafana Tempo.
+    Tempo,
     /// Perfetto's trace_processor, behind a script that prints what queries find.
     TraceProcessor,
 }
@@ -25,8 +29,10 @@ impl Judge {
     pub fn name(self) -> &'static str {
         match self {
             Self::Collector => "collector",
+            Self::Jaeger => "jaeger",
             Self::Prometheus => "prometheus",
             Self::PythonSdk => "python-sdk",
+            Self::Tempo => "tempo",
             Self::TraceProcessor => "trace_processor",
         }
     }

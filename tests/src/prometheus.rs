@@ -2,8 +2,7 @@
 
 use std::{
     fs,
-    io::{Read, Write},
-    net::TcpStream,
+    io::Write,
     path::Path,
     process::{Command, Output, Stdio},
 };
@@ -11,7 +10,10 @@ use std::{
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::{Process, free_port};
+use crate::{
+    Process, free_port,
+    http::{answers_ok, encoded, push_otlp, request},
+};
 
 /// A running Prometheus that scrapes every second.
 #[derive(Debug)]
@@ -43,14 +45,17 @@ impl Prometheus {
                     "--enable-feature=exemplar-storage,native-histograms,otlp-deltatocumulative",
                 ]),
         );
-        process.wait_until_ready(|| {
-            request(port, "GET", "/-/ready", "", &[]).is_some_and(|answer| answer.0 == 200)
-        });
+        process.wait_until_ready(|| answers_ok(port, "/-/ready"));
         Self {
             _process: process,
             _folder: folder,
             port,
         }
+    }
+
+    /// Its base URL.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
     }
 
     /// The result of an instant query: each series with its labels and `value`, or `histogram`.
@@ -81,14 +86,7 @@ impl Prometheus {
 
     /// Sends OTLP metrics; panics unless all is taken.
     pub fn push(&self, otlp: &[u8]) {
-        let headers = "Content-Type: application/x-protobuf\r\n";
-        let (status, body) =
-            request(self.port, "POST", "/api/v1/otlp/v1/metrics", headers, otlp).expect("Prometheus answers");
-        assert!(
-            (200..300).contains(&status),
-            "{status}: {}",
-            String::from_utf8_lossy(&body)
-        );
+        push_otlp(self.port, "/api/v1/otlp/v1/metrics", "", otlp);
     }
 
     fn api(&self, path: &str) -> Value {
@@ -138,28 +136,4 @@ fn configuration(targets: &[(&str, String)], promoted: &[&str]) -> String {
         ));
     }
     text
-}
-
-/// Status and body of an answer; none where nothing listens.
-fn request(port: u16, method: &str, path: &str, headers: &str, body: &[u8]) -> Option<(u16, Vec<u8>)> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
-    let length = body.len();
-    let head =
-        format!("{method} {path} HTTP/1.0\r\nHost: localhost\r\n{headers}Content-Length: {length}\r\n\r\n");
-    stream.write_all(head.as_bytes()).ok()?;
-    stream.write_all(body).ok()?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).ok()?;
-    let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
-    let status = std::str::from_utf8(answer.get(9..12)?).ok()?.parse().ok()?;
-    Some((status, answer.split_off(end + 4)))
-}
-
-fn encoded(text: &str) -> String {
-    text.bytes()
-        .map(|byte| match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' => char::from(byte).to_string(),
-            _ => format!("%{byte:02X}"),
-        })
-        .collect()
 }

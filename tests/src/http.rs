@@ -1,0 +1,53 @@
+//! A plain HTTP client for servers on loopback: one request a connection.
+
+use std::{
+    io::{Read, Write},
+    net::{Ipv4Addr, TcpStream},
+};
+
+/// Status and body of an answer; none where nothing listens. Each of `headers` ends with CRLF.
+pub(crate) fn request(
+    port: u16,
+    method: &str,
+    path: &str,
+    headers: &str,
+    body: &[u8],
+) -> Option<(u16, Vec<u8>)> {
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
+    let length = body.len();
+    let head =
+        format!("{method} {path} HTTP/1.0\r\nHost: localhost\r\n{headers}Content-Length: {length}\r\n\r\n");
+    stream.write_all(head.as_bytes()).ok()?;
+    stream.write_all(body).ok()?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).ok()?;
+    let end = answer.windows(4).position(|four| four == b"\r\n\r\n")?;
+    let status = std::str::from_utf8(answer.get(9..12)?).ok()?.parse().ok()?;
+    Some((status, answer.split_off(end + 4)))
+}
+
+/// Whether a GET is answered with 200.
+pub(crate) fn answers_ok(port: u16, path: &str) -> bool {
+    request(port, "GET", path, "", &[]).is_some_and(|(status, _)| status == 200)
+}
+
+/// Sends OTLP protobuf; panics unless all is taken.
+pub(crate) fn push_otlp(port: u16, path: &str, headers: &str, otlp: &[u8]) {
+    let headers = format!("Content-Type: application/x-protobuf\r\n{headers}");
+    let (status, body) = request(port, "POST", path, &headers, otlp).expect("the server answers");
+    assert!(
+        (200..300).contains(&status),
+        "{status}: {}",
+        String::from_utf8_lossy(&body)
+    );
+}
+
+/// Text for a query string.
+pub(crate) fn encoded(text: &str) -> String {
+    text.bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' => char::from(byte).to_string(),
+            _ => format!("%{byte:02X}"),
+        })
+        .collect()
+}

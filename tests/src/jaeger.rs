@@ -1,0 +1,127 @@
+//! A real Jaeger that keeps traces in memory: takes OTLP, and answers by trace id and by service.
+
+use std::{fs, path::Path, process::Command};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{
+    Process, free_port,
+    http::{answers_ok, encoded, push_otlp, request},
+};
+
+/// A running Jaeger.
+#[derive(Debug)]
+pub struct Jaeger {
+    _process: Process,
+    _folder: TempDir,
+    ports: Ports,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ports {
+    query: u16,
+    query_grpc: u16,
+    otlp: u16,
+    otlp_grpc: u16,
+    health: u16,
+}
+
+impl Jaeger {
+    /// Starts `program` and waits until it takes traces and answers queries.
+    pub fn start(program: &Path) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let ports = Ports {
+            query: free_port(),
+            query_grpc: free_port(),
+            otlp: free_port(),
+            otlp_grpc: free_port(),
+            health: free_port(),
+        };
+        let config = folder.path().join("jaeger.yaml");
+        fs::write(&config, configuration(ports)).expect("a temporary file can be written");
+        let mut process = Process::start("jaeger", Command::new(program).arg("--config").arg(config));
+        process.wait_until_ready(|| {
+            answers_ok(ports.health, "/status") && answers_ok(ports.query, "/api/services")
+        });
+        Self {
+            _process: process,
+            _folder: folder,
+            ports,
+        }
+    }
+
+    /// The base URL of its query API.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.ports.query)
+    }
+
+    /// The base URL of its OTLP/HTTP receiver.
+    pub fn otlp(&self) -> String {
+        format!("http://127.0.0.1:{}", self.ports.otlp)
+    }
+
+    /// Sends OTLP traces; panics unless all is taken.
+    pub fn push(&self, otlp: &[u8]) {
+        push_otlp(self.ports.otlp, "/v1/traces", "", otlp);
+    }
+
+    /// What a path of its query API answers: status and body.
+    pub fn get(&self, path: &str) -> (u16, Vec<u8>) {
+        request(self.ports.query, "GET", path, "", &[]).expect("Jaeger answers")
+    }
+
+    /// A trace in OTLP/JSON, as `/api/v3/traces/ID` has it; none where Jaeger does not know it.
+    pub fn trace(&self, id: &str) -> Option<Value> {
+        let (status, body) = self.get(&format!("/api/v3/traces/{id}?raw_traces=true"));
+        let mut answer: Value = serde_json::from_slice(&body).expect("Jaeger answers in JSON");
+        match status {
+            200 => Some(answer["result"].take()),
+            404 => None,
+            status => panic!("{status}: {answer}"),
+        }
+    }
+
+    /// The traces of a service, in Jaeger's own JSON.
+    pub fn traces_of(&self, service: &str) -> Vec<Value> {
+        let (status, body) = self.get(&format!("/api/traces?service={}&limit=1000", encoded(service)));
+        let answer: Value = serde_json::from_slice(&body).expect("Jaeger answers in JSON");
+        assert_eq!(status, 200, "{answer}");
+        answer["data"].as_array().cloned().unwrap_or_default()
+    }
+}
+
+fn configuration(ports: Ports) -> String {
+    let Ports {
+        query,
+        query_grpc,
+        otlp,
+        otlp_grpc,
+        health,
+    } = ports;
+    format!(
+        "service:
+  extensions: [jaeger_storage, jaeger_query, healthcheckv2]
+  telemetry: {{metrics: {{level: none}}, logs: {{level: warn}}}}
+  pipelines:
+    traces: {{receivers: [otlp], exporters: [jaeger_storage_exporter]}}
+extensions:
+  healthcheckv2:
+    use_v2: true
+    http: {{endpoint: 127.0.0.1:{health}}}
+  jaeger_query:
+    storage: {{traces: memory}}
+    http: {{endpoint: 127.0.0.1:{query}}}
+    grpc: {{endpoint: 127.0.0.1:{query_grpc}}}
+  jaeger_storage:
+    backends: {{memory: {{memory: {{max_traces: 100000}}}}}}
+receivers:
+  otlp:
+    protocols:
+      grpc: {{endpoint: 127.0.0.1:{otlp_grpc}}}
+      http: {{endpoint: 127.0.0.1:{otlp}}}
+exporters:
+  jaeger_storage_exporter: {{trace_storage: memory}}
+"
+    )
+}

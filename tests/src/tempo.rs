@@ -1,0 +1,171 @@
+//! A real Grafana Tempo with a folder as its storage: takes OTLP, and answers by trace id and by TraceQL.
+
+use std::{fs, path::Path, process::Command};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::{
+    Process, free_port,
+    http::{answers_ok, encoded, push_otlp, request},
+};
+
+/// A running Tempo.
+#[derive(Debug)]
+pub struct Tempo {
+    _process: Process,
+    _folder: TempDir,
+    ports: Ports,
+    tenant: Option<&'static str>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Ports {
+    http: u16,
+    grpc: u16,
+    gossip: u16,
+    otlp: u16,
+    otlp_grpc: u16,
+}
+
+impl Tempo {
+    /// Starts `program` and waits until it is ready.
+    pub fn start(program: &Path) -> Self {
+        Self::start_with(program, None, "")
+    }
+
+    /// Starts `program` so that every request has to name its tenant; what is sent and asked here is of `tenant`.
+    pub fn start_for_tenant(program: &Path, tenant: &'static str) -> Self {
+        Self::start_with(program, Some(tenant), "multitenancy_enabled: true\n")
+    }
+
+    /// Starts `program` so that no trace may be larger than `bytes`.
+    pub fn start_with_largest_trace(program: &Path, bytes: u64) -> Self {
+        let limit = format!("    global: {{max_bytes_per_trace: {bytes}}}\n");
+        Self::start_with(program, None, &limit)
+    }
+
+    /// `limits` is the end of the configuration: overrides, or keys at the top.
+    fn start_with(program: &Path, tenant: Option<&'static str>, limits: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let ports = Ports {
+            http: free_port(),
+            grpc: free_port(),
+            gossip: free_port(),
+            otlp: free_port(),
+            otlp_grpc: free_port(),
+        };
+        let config = folder.path().join("tempo.yaml");
+        fs::write(&config, configuration(ports, folder.path(), limits))
+            .expect("a temporary file can be written");
+        let argument = format!("-config.file={}", config.display());
+        let mut process = Process::start("tempo", Command::new(program).arg(argument));
+        process.wait_until_ready(|| answers_ok(ports.http, "/ready"));
+        Self {
+            _process: process,
+            _folder: folder,
+            ports,
+            tenant,
+        }
+    }
+
+    /// The base URL of its query API.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.ports.http)
+    }
+
+    /// The base URL of its OTLP/HTTP receiver.
+    pub fn otlp(&self) -> String {
+        format!("http://127.0.0.1:{}", self.ports.otlp)
+    }
+
+    /// Sends OTLP traces; panics unless all is taken.
+    pub fn push(&self, otlp: &[u8]) {
+        push_otlp(self.ports.otlp, "/v1/traces", &self.tenant_header(), otlp);
+    }
+
+    /// What a path of its query API answers: status and body.
+    pub fn get(&self, path: &str) -> (u16, Vec<u8>) {
+        let headers = format!("Accept: application/json\r\n{}", self.tenant_header());
+        request(self.ports.http, "GET", path, &headers, &[]).expect("Tempo answers")
+    }
+
+    /// A trace, as `/api/v2/traces/ID` has it: OTLP with its ids in base64; none where Tempo does not know it.
+    pub fn trace(&self, id: &str) -> Option<Value> {
+        let (status, body) = self.get(&format!("/api/v2/traces/{id}"));
+        if status == 404 {
+            return None;
+        }
+        assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
+        let mut answer: Value = serde_json::from_slice(&body).expect("Tempo answers in JSON");
+        // A trace that nobody sent is an empty one here.
+        Some(answer["trace"].take()).filter(|trace| trace.get("resourceSpans").is_some())
+    }
+
+    /// The ids of the traces that a TraceQL query finds, with 32 digits each, sorted. What was sent is found some seconds later.
+    pub fn search(&self, query: &str) -> Vec<String> {
+        let (status, body) = self.get(&format!("/api/search?q={}&limit=1000", encoded(query)));
+        assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
+        let answer: Value = serde_json::from_slice(&body).expect("Tempo answers in JSON");
+        let traces = answer["traces"].as_array().cloned().unwrap_or_default();
+        let id = |trace: &Value| format!("{:0>32}", trace["traceID"].as_str().expect("a trace has an id"));
+        let mut ids: Vec<String> = traces.iter().map(id).collect();
+        ids.sort();
+        ids
+    }
+
+    fn tenant_header(&self) -> String {
+        self.tenant
+            .map_or_else(String::new, |tenant| format!("X-Scope-OrgID: {tenant}\r\n"))
+    }
+}
+
+fn configuration(ports: Ports, folder: &Path, limits: &str) -> String {
+    let Ports {
+        http,
+        grpc,
+        gossip,
+        otlp,
+        otlp_grpc,
+    } = ports;
+    let folder = folder.display();
+    // A trace is complete for the search when nothing came for a second, not only after the default ten.
+    format!(
+        "stream_over_http_enabled: true
+server:
+  http_listen_address: 127.0.0.1
+  http_listen_port: {http}
+  grpc_listen_address: 127.0.0.1
+  grpc_listen_port: {grpc}
+  log_level: warn
+distributor:
+  receivers:
+    otlp:
+      protocols:
+        grpc: {{endpoint: 127.0.0.1:{otlp_grpc}}}
+        http: {{endpoint: 127.0.0.1:{otlp}}}
+ingester:
+  trace_idle_period: 1s
+  flush_check_period: 1s
+  lifecycler:
+    address: 127.0.0.1
+    min_ready_duration: 0s
+    ring: {{kvstore: {{store: inmemory}}, replication_factor: 1}}
+memberlist: {{bind_addr: [127.0.0.1], bind_port: {gossip}}}
+storage:
+  trace:
+    backend: local
+    local: {{path: {folder}/blocks}}
+    wal: {{path: {folder}/wal}}
+usage_report: {{reporting_enabled: false}}
+metrics_generator:
+  ring: {{kvstore: {{store: inmemory}}}}
+  storage: {{path: {folder}/generator}}
+  traces_storage: {{path: {folder}/traces}}
+  processor: {{local_blocks: {{filter_server_spans: false}}}}
+overrides:
+  defaults:
+    metrics_generator: {{processors: [local-blocks]}}
+{limits}"
+    )
+}

@@ -1,0 +1,113 @@
+//! Traces that our OTLP sink sends to a real Tempo and a real Jaeger come back, each by its id and by a question.
+
+use std::collections::BTreeSet;
+
+use pulsetrain_tests::{Answer, FakeEndpoint, Import, Items, Jaeger, Judge, Tempo, corpus, wait_until};
+use serde_json::Value;
+
+/// Imports a training log: spans go to `traces`, points and records to an endpoint that takes all. Gives what was sent.
+fn import(traces: &str) -> Items {
+    let others = FakeEndpoint::start([], Answer::Accept);
+    let log = corpus("surogate/training_dense.json");
+    Import::of(&log)
+        .env("OTEL_EXPORTER_OTLP_ENDPOINT", others.url())
+        .env(
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+            format!("{traces}/v1/traces"),
+        )
+        .run()
+        .expect_code(0);
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let file = folder.path().join("sent.jsonl");
+    Import::of(&log).to(&file).run().expect_code(0);
+    Items::read(&file)
+}
+
+/// The ids of traces, and the names of their spans with the time at which they begin.
+fn ids(items: &Items) -> BTreeSet<String> {
+    let id = |item: &Value| item["span"]["traceId"].as_str().map(str::to_owned);
+    items.of_kind("span").into_iter().filter_map(id).collect()
+}
+
+fn spans(items: &Items, trace: &str) -> BTreeSet<[String; 2]> {
+    let of_trace = items.of_kind("span").into_iter().map(|item| &item["span"]);
+    of_trace
+        .filter(|span| span["traceId"] == trace)
+        .map(named)
+        .collect()
+}
+
+/// The same of an answer; ids are not looked at, since Tempo has them in base64.
+fn answered(trace: &Value) -> BTreeSet<[String; 2]> {
+    let lists = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
+    let resources = lists(trace, "resourceSpans");
+    let scopes = resources
+        .iter()
+        .flat_map(|resource| lists(resource, "scopeSpans"));
+    let spans: Vec<Value> = scopes.flat_map(|scope| lists(&scope, "spans")).collect();
+    spans.iter().map(named).collect()
+}
+
+fn named(span: &Value) -> [String; 2] {
+    ["name", "startTimeUnixNano"].map(|key| span[key].as_str().expect("a span has it").to_owned())
+}
+
+#[test]
+fn jaeger_gives_back_what_the_sink_sent() {
+    let Some(program) = Judge::Jaeger.require_or_skip() else {
+        return;
+    };
+    let jaeger = Jaeger::start(&program);
+    let sent = import(&jaeger.otlp());
+    let ids = ids(&sent);
+    assert!(ids.len() > 10, "a trace for every step: {ids:?}");
+    for id in &ids {
+        let trace = jaeger.trace(id).unwrap();
+        assert_eq!(answered(&trace), spans(&sent, id), "{id}");
+    }
+    assert!(jaeger.trace("0123456789abcdef0123456789abcdef").is_none());
+    let service = service(&sent);
+    let of_service = jaeger.traces_of(&service);
+    let found: BTreeSet<_> = of_service
+        .iter()
+        .map(|trace| trace["traceID"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(found, ids);
+    assert!(jaeger.traces_of("another").is_empty());
+}
+
+#[test]
+fn tempo_gives_back_what_the_sink_sent() {
+    let Some(program) = Judge::Tempo.require_or_skip() else {
+        return;
+    };
+    let tempo = Tempo::start(&program);
+    let sent = import(&tempo.otlp());
+    let ids = ids(&sent);
+    assert!(ids.len() > 10, "a trace for every step: {ids:?}");
+    for id in &ids {
+        wait_until("Tempo has the trace", || tempo.trace(id).is_some());
+        assert_eq!(answered(&tempo.trace(id).unwrap()), spans(&sent, id), "{id}");
+    }
+    assert!(tempo.trace("0123456789abcdef0123456789abcdef").is_none());
+    let all = format!("{{ resource.service.name = \"{}\" }}", service(&sent));
+    wait_until("the search finds every trace", || {
+        tempo.search(&all).into_iter().collect::<BTreeSet<_>>() == ids
+    });
+    let some = tempo.search("{ name = \"train.step\" && span.train.step >= 3 && span.train.step < 5 }");
+    assert_eq!(some.len(), 2, "{some:?}");
+    assert!(tempo.search("{ name = \"no such span\" }").is_empty());
+}
+
+fn service(items: &Items) -> String {
+    let spans = items.of_kind("span");
+    let attributes = spans[0]["resource"]["attributes"]
+        .as_array()
+        .expect("a resource has attributes");
+    let name = attributes
+        .iter()
+        .find(|attribute| attribute["key"] == "service.name");
+    name.and_then(|name| name["value"]["stringValue"].as_str())
+        .expect("a resource has a service name")
+        .to_owned()
+}
