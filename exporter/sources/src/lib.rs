@@ -2,8 +2,10 @@
 //!
 //! A source reads what a training job says of itself and writes OTLP once, at the door. [`logs`] holds one file a log
 //! format, and reads event files too; [`Recorder`] is what all of them record into; [`Run`] says whose telemetry it is.
+//! [`nvml`] watches GPUs.
 
 pub mod logs;
+pub mod nvml;
 
 mod conversion;
 mod error;

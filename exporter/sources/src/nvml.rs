@@ -1,0 +1,18 @@
+//! GPUs, as NVIDIA's management library (NVML) sees them.
+//!
+//! [`NvmlSource`] has two halves. `driver` runs on threads of its own, calls NVML and nothing else, and hands over what it
+//! was told: one pass over all GPUs a tick. `record` runs with the other sources, and makes series of it. Between them is a
+//! queue, so a driver that hangs holds up its own thread only. [`survey`] looks once, for those who ask what is there.
+
+mod belonging;
+mod config;
+mod driver;
+mod inventory;
+mod notice;
+mod source;
+
+pub use belonging::{Belonging, NoBelonging, OwnedAttribute, OwnedValue, Subject};
+pub use config::{GpuSemconv, NvmlConfig};
+pub use inventory::{Driver, DriverState, Gpu, GpuProcess, Inventory, MigInstance, Reason, Unavailable};
+pub use notice::GpuNotice;
+pub use source::{NvmlSource, survey};

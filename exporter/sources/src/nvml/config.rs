@@ -1,0 +1,53 @@
+//! What of the GPUs is observed, how often, and under which names.
+
+use std::{path::PathBuf, time::Duration};
+
+/// Under which names the GPUs' telemetry goes out.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum GpuSemconv {
+    /// Our own: `gpu.*`.
+    #[default]
+    Gpu,
+    /// OpenTelemetry's: `hw.*`, and of ours only what has no standard name.
+    Hw,
+    /// Both side by side.
+    Both,
+}
+
+/// How the GPUs are observed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NvmlConfig {
+    /// NVML's library; `libnvidia-ml.so.1` as the system finds it where it is not given.
+    pub library: Option<PathBuf>,
+    /// How often what changes from moment to moment is read.
+    pub interval: Duration,
+    /// Under which names it goes out.
+    pub semconv: GpuSemconv,
+    /// Whether memory and utilization are told apart by process.
+    pub processes: bool,
+    /// Whether the GPUs' own performance counters are read (GPM: SM activity, occupancy, pipes).
+    pub profiling: bool,
+    /// Resource attributes that say where the GPUs are: `host.name` ...
+    pub resource: Vec<(String, String)>,
+}
+
+impl Default for NvmlConfig {
+    fn default() -> Self {
+        Self {
+            library: None,
+            interval: Duration::from_secs(1),
+            semconv: GpuSemconv::Gpu,
+            processes: true,
+            profiling: true,
+            resource: Vec::new(),
+        }
+    }
+}
+
+impl NvmlConfig {
+    /// How long nothing may be heard of the driver until what it said last is no longer true: three intervals, and long
+    /// enough that a busy machine is not taken for a hanging one.
+    pub fn stale_after(&self) -> Duration {
+        self.interval.saturating_mul(3).max(Duration::from_secs(5))
+    }
+}

@@ -1,0 +1,162 @@
+//! The driver's side: threads that call NVML and hand over what it says. Nobody waits for them.
+//!
+//! `library` loads NVML, `session` reads it until it has to be loaded anew, `device` finds the GPUs.
+
+mod device;
+mod library;
+mod session;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, Thread},
+    time::Duration,
+};
+
+use pulsetrain_pipeline::clock::{self, Instant};
+use tokio::sync::mpsc;
+
+use self::session::Ended;
+use super::{Driver, Gpu, NvmlConfig};
+
+/// How much may wait for whoever records: it is taken at once, so more than a few is never there.
+const QUEUE: usize = 16;
+/// How long until a driver that is not there is looked for again, the first time and at most.
+const RETRY: Duration = Duration::from_secs(5);
+const RETRY_AT_MOST: Duration = Duration::from_secs(60);
+/// How often a survey looks whether there is something to see.
+const GLANCE: Duration = Duration::from_millis(5);
+
+/// What was heard of the driver.
+#[derive(Debug)]
+pub(super) enum Heard {
+    /// It is not there.
+    Absent {
+        /// What is missing.
+        why: String,
+        /// What to do about it.
+        advice: &'static str,
+    },
+    /// One pass over all GPUs.
+    Tick(Box<Tick>),
+}
+
+/// One pass over all GPUs.
+#[derive(Debug)]
+pub(super) struct Tick {
+    /// The driver.
+    pub(super) driver: Arc<Driver>,
+    /// The GPUs.
+    pub(super) gpus: Vec<Arc<Gpu>>,
+}
+
+/// The threads, seen from outside. Dropping it lets them end; they are not waited for.
+pub(super) struct DriverThread {
+    /// What they say.
+    pub(super) heard: mpsc::Receiver<Heard>,
+    ending: Arc<AtomicBool>,
+    thread: Thread,
+}
+
+/// What the threads hold of the other side.
+#[derive(Clone)]
+struct Telling {
+    heard: mpsc::Sender<Heard>,
+    ending: Arc<AtomicBool>,
+}
+
+/// Starts to read the driver.
+///
+/// # Errors
+/// The system has no thread to give.
+pub(super) fn start(config: &NvmlConfig) -> Result<DriverThread, String> {
+    let (sender, heard) = mpsc::channel(QUEUE);
+    let ending = Arc::<AtomicBool>::default();
+    let telling = Telling {
+        heard: sender,
+        ending: Arc::clone(&ending),
+    };
+    let config = config.clone();
+    let thread = thread::Builder::new()
+        .name("nvml".to_owned())
+        .spawn(move || read(&config, &telling))
+        .map_err(|error| format!("cannot start a thread to read the GPUs: {error}"))?;
+    Ok(DriverThread {
+        heard,
+        ending,
+        thread: thread.thread().clone(),
+    })
+}
+
+/// Reads the driver for as long as anybody listens: loads it, reads it until it has gone, and begins again.
+fn read(config: &NvmlConfig, telling: &Telling) {
+    let mut wait = RETRY;
+    while !telling.is_ending() {
+        let ended = match library::load(config.library.as_deref()) {
+            Ok(nvml) => session::read(&nvml, config, telling),
+            Err(absent) => {
+                telling.tell(absent);
+                Ended::Gone
+            }
+        };
+        wait = match ended {
+            Ended::Told => return,
+            Ended::LoadAgain => RETRY,
+            Ended::Gone => {
+                telling.pause(wait);
+                wait.saturating_mul(2).min(RETRY_AT_MOST)
+            }
+        };
+    }
+}
+
+impl Telling {
+    /// Hands something over; whether anybody listens shows at the next look.
+    fn tell(&self, heard: Heard) {
+        if self.heard.blocking_send(heard).is_err() {
+            self.ending.store(true, Ordering::Relaxed);
+        }
+    }
+
+    fn is_ending(&self) -> bool {
+        self.ending.load(Ordering::Relaxed)
+    }
+
+    /// Waits, but not beyond the end.
+    fn pause(&self, wait: Duration) {
+        self.pause_until(clock::later(clock::now(), wait));
+    }
+
+    fn pause_until(&self, end: Instant) {
+        while !self.is_ending() {
+            let left = end.saturating_duration_since(clock::now());
+            if left.is_zero() {
+                return;
+            }
+            thread::park_timeout(left);
+        }
+    }
+}
+
+impl DriverThread {
+    /// What is heard next, for those who may block; nothing at the end of patience.
+    pub(super) fn recv_until(&mut self, end: Instant) -> Option<Heard> {
+        loop {
+            match self.heard.try_recv() {
+                Ok(heard) => return Some(heard),
+                Err(mpsc::error::TryRecvError::Disconnected) => return None,
+                Err(mpsc::error::TryRecvError::Empty) if clock::now() >= end => return None,
+                Err(mpsc::error::TryRecvError::Empty) => thread::park_timeout(GLANCE),
+            }
+        }
+    }
+}
+
+impl Drop for DriverThread {
+    fn drop(&mut self) {
+        self.ending.store(true, Ordering::Relaxed);
+        self.thread.unpark();
+    }
+}

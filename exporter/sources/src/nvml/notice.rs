@@ -1,0 +1,105 @@
+//! What is worth telling people about the GPUs: one line each, said when it changes and not again.
+
+use std::fmt;
+
+use super::{DriverState, Gpu, Reason};
+
+/// Something that has changed.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum GpuNotice {
+    /// There is no driver; GPUs are not observed until there is one.
+    NoDriver {
+        /// What is missing.
+        why: String,
+        /// What to do about it.
+        advice: &'static str,
+    },
+    /// These GPUs are observed from now on.
+    Observed {
+        /// The version of the driver.
+        driver: String,
+        /// How many.
+        gpus: usize,
+        /// The models, each once.
+        models: String,
+    },
+    /// A GPU does not give some of its telemetry.
+    Unavailable {
+        /// The GPU.
+        gpu: u32,
+        /// Why.
+        reason: Reason,
+        /// The metrics.
+        metrics: Vec<&'static str>,
+    },
+    /// A GPU has stopped answering.
+    Lost {
+        /// The GPU.
+        gpu: u32,
+        /// Its UUID.
+        uuid: String,
+    },
+    /// A GPU answers again.
+    Back {
+        /// The GPU.
+        gpu: u32,
+        /// Its UUID.
+        uuid: String,
+    },
+    /// The driver has not answered for longer than it should take; what it said last has ended.
+    Silent {
+        /// For how many seconds.
+        secs: u64,
+    },
+    /// The driver answers again.
+    Answers,
+}
+
+impl fmt::Display for GpuNotice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoDriver { why, advice } => write!(f, "GPUs are not observed: {why}; {advice}"),
+            Self::Observed { driver, gpus, models } => {
+                let s = if *gpus == 1 { "" } else { "s" };
+                write!(f, "observing {gpus} GPU{s} ({models}, driver {driver})")
+            }
+            Self::Unavailable { gpu, reason, metrics } => {
+                write!(f, "GPU {gpu} does not give {} ({reason})", metrics.join(", "))
+            }
+            Self::Lost { gpu, uuid } => write!(
+                f,
+                "GPU {gpu} ({uuid}) does not answer any more: look for XID messages in the kernel log; it may need a reset"
+            ),
+            Self::Back { gpu, uuid } => write!(f, "GPU {gpu} ({uuid}) answers again"),
+            Self::Silent { secs } => write!(
+                f,
+                "the GPU driver has not answered for {secs} s: its series have ended and go on when it answers"
+            ),
+            Self::Answers => f.write_str("the GPU driver answers again"),
+        }
+    }
+}
+
+impl GpuNotice {
+    /// The notice that a driver and its GPUs call for when they are first seen.
+    pub(super) fn of(driver: &DriverState, gpus: &[Gpu]) -> Option<Self> {
+        match driver {
+            DriverState::Absent { why, advice } => Some(Self::NoDriver {
+                why: why.clone(),
+                advice,
+            }),
+            DriverState::Present(driver) => {
+                let mut models: Vec<&str> = gpus.iter().map(|gpu| gpu.name.as_str()).collect();
+                models.sort_unstable();
+                models.dedup();
+                Some(Self::Observed {
+                    driver: driver.version.clone(),
+                    gpus: gpus.len(),
+                    models: models.join(", "),
+                })
+            }
+            DriverState::Unknown | DriverState::Silent => None,
+        }
+    }
+}
