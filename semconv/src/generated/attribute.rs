@@ -60,6 +60,14 @@ pub const EVAL_TOKENS: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Architecture of the GPU.
+pub const GPU_ARCHITECTURE: Attribute = Attribute {
+    name: "gpu.architecture",
+    brief: "Architecture of the GPU.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
 /// Clock of the GPU.
 pub const GPU_CLOCK_DOMAIN: Attribute = Attribute {
     name: "gpu.clock.domain",
@@ -113,6 +121,14 @@ pub const GPU_CUDA_RUNTIME_VERSION: Attribute = Attribute {
     name: "gpu.cuda.runtime_version",
     brief: "CUDA version of the runtime, 1000 times the major number plus 10 times the minor.",
     kind: AttributeKind::Int,
+    stability: Stability::Development,
+};
+
+/// Version of the driver.
+pub const GPU_DRIVER_VERSION: Attribute = Attribute {
+    name: "gpu.driver.version",
+    brief: "Version of the driver.",
+    kind: AttributeKind::String,
     stability: Stability::Development,
 };
 
@@ -296,6 +312,22 @@ pub const GPU_MEMORY_SIZE: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Name of a metric of the GPU.
+pub const GPU_METRIC_NAME: Attribute = Attribute {
+    name: "gpu.metric.name",
+    brief: "Name of a metric of the GPU.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
+/// Compute instance inside a GPU instance.
+pub const GPU_MIG_COMPUTE_INSTANCE_ID: Attribute = Attribute {
+    name: "gpu.mig.compute_instance_id",
+    brief: "Compute instance inside a GPU instance.",
+    kind: AttributeKind::Int,
+    stability: Stability::Development,
+};
+
 /// GPU instance of a split GPU; absent for the whole GPU.
 pub const GPU_MIG_INSTANCE_ID: Attribute = Attribute {
     name: "gpu.mig.instance_id",
@@ -312,10 +344,26 @@ pub const GPU_MIG_PROFILE: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// UUID of a MIG device.
+pub const GPU_MIG_UUID: Attribute = Attribute {
+    name: "gpu.mig.uuid",
+    brief: "UUID of a MIG device.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
 /// Model name of the GPU.
 pub const GPU_NAME: Attribute = Attribute {
     name: "gpu.name",
     brief: "Model name of the GPU.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
+/// PCI address of the GPU.
+pub const GPU_PCI_ADDRESS: Attribute = Attribute {
+    name: "gpu.pci.address",
+    brief: "PCI address of the GPU.",
     kind: AttributeKind::String,
     stability: Stability::Development,
 };
@@ -400,6 +448,14 @@ pub const GPU_ROW_REMAP_AVAILABILITY: Attribute = Attribute {
     name: "gpu.row_remap.availability",
     brief: "Spare rows that a bank of memory has left.",
     kind: AttributeKind::Enum(&["max", "high", "partial", "low", "none"]),
+    stability: Stability::Development,
+};
+
+/// Serial number of the board.
+pub const GPU_SERIAL_NUMBER: Attribute = Attribute {
+    name: "gpu.serial_number",
+    brief: "Serial number of the board.",
+    kind: AttributeKind::String,
     stability: Stability::Development,
 };
 
@@ -541,10 +597,34 @@ pub const GPU_THROTTLE_REASON: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Why a metric has no value.
+pub const GPU_UNAVAILABLE_REASON: Attribute = Attribute {
+    name: "gpu.unavailable.reason",
+    brief: "Why a metric has no value.",
+    kind: AttributeKind::Enum(&[
+        "not_supported",
+        "no_permission",
+        "missing_symbol",
+        "gpu_lost",
+        "no_data",
+        "driver_error",
+        "turned_off",
+    ]),
+    stability: Stability::Development,
+};
+
 /// UUID of the GPU.
 pub const GPU_UUID: Attribute = Attribute {
     name: "gpu.uuid",
     brief: "UUID of the GPU.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
+/// Version of the firmware of the board.
+pub const GPU_VBIOS_VERSION: Attribute = Attribute {
+    name: "gpu.vbios.version",
+    brief: "Version of the firmware of the board.",
     kind: AttributeKind::String,
     stability: Stability::Development,
 };
@@ -1288,6 +1368,7 @@ pub static ALL: &[&Attribute] = &[
     &EVAL_LOSS,
     &EVAL_PERPLEXITY,
     &EVAL_TOKENS,
+    &GPU_ARCHITECTURE,
     &GPU_CLOCK_DOMAIN,
     &GPU_CLOCK_LIMIT_KIND,
     &GPU_COMPUTE_CAPABILITY_MAJOR,
@@ -1295,6 +1376,7 @@ pub static ALL: &[&Attribute] = &[
     &GPU_COMPUTE_MODE,
     &GPU_CUDA_DRIVER_VERSION,
     &GPU_CUDA_RUNTIME_VERSION,
+    &GPU_DRIVER_VERSION,
     &GPU_ECC_ENABLED,
     &GPU_ECC_LIFETIME,
     &GPU_ECC_LOCATION,
@@ -1314,9 +1396,13 @@ pub static ALL: &[&Attribute] = &[
     &GPU_MEMORY_FREE,
     &GPU_MEMORY_RESERVED,
     &GPU_MEMORY_SIZE,
+    &GPU_METRIC_NAME,
+    &GPU_MIG_COMPUTE_INSTANCE_ID,
     &GPU_MIG_INSTANCE_ID,
     &GPU_MIG_PROFILE,
+    &GPU_MIG_UUID,
     &GPU_NAME,
+    &GPU_PCI_ADDRESS,
     &GPU_PERFORMANCE_STATE,
     &GPU_PIPE,
     &GPU_POWER_LIMIT_KIND,
@@ -1326,6 +1412,7 @@ pub static ALL: &[&Attribute] = &[
     &GPU_RECOVERY_ACTION,
     &GPU_RETIREMENT_CAUSE,
     &GPU_ROW_REMAP_AVAILABILITY,
+    &GPU_SERIAL_NUMBER,
     &GPU_SHARED_MEMORY_SIZE,
     &GPU_SM_COUNT,
     &GPU_STEP_ATTRIBUTION,
@@ -1341,7 +1428,9 @@ pub static ALL: &[&Attribute] = &[
     &GPU_TEMPERATURE_LIMIT_KIND,
     &GPU_TEMPERATURE_SENSOR,
     &GPU_THROTTLE_REASON,
+    &GPU_UNAVAILABLE_REASON,
     &GPU_UUID,
+    &GPU_VBIOS_VERSION,
     &GPU_XID_CODE,
     &HOST_ID,
     &HOST_NAME,

@@ -351,6 +351,15 @@ pub fn gpu_graphics_active(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::GPU_INFO`].
+pub fn gpu_info(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_INFO.name)
+        .with_unit(metric::GPU_INFO.unit)
+        .with_description(metric::GPU_INFO.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::GPU_MEMORY_ACTIVITY`].
 pub fn gpu_memory_activity(meter: &Meter) -> Gauge<f64> {
     meter
@@ -402,6 +411,15 @@ pub fn gpu_memory_used(meter: &Meter) -> UpDownCounter<i64> {
         .i64_up_down_counter(metric::GPU_MEMORY_USED.name)
         .with_unit(metric::GPU_MEMORY_USED.unit)
         .with_description(metric::GPU_MEMORY_USED.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_METRIC_UNAVAILABLE`].
+pub fn gpu_metric_unavailable(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_METRIC_UNAVAILABLE.name)
+        .with_unit(metric::GPU_METRIC_UNAVAILABLE.unit)
+        .with_description(metric::GPU_METRIC_UNAVAILABLE.brief)
         .build()
 }
 
@@ -803,6 +821,16 @@ pub fn gpu_utilization(meter: &Meter) -> Gauge<f64> {
         .f64_gauge(metric::GPU_UTILIZATION.name)
         .with_unit(metric::GPU_UTILIZATION.unit)
         .with_description(metric::GPU_UTILIZATION.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_UTILIZATION_DISTRIBUTION`].
+pub fn gpu_utilization_distribution(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::GPU_UTILIZATION_DISTRIBUTION.name)
+        .with_unit(metric::GPU_UTILIZATION_DISTRIBUTION.unit)
+        .with_description(metric::GPU_UTILIZATION_DISTRIBUTION.brief)
+        .with_boundaries(metric::GPU_UTILIZATION_DISTRIBUTION.bounds.to_vec())
         .build()
 }
 

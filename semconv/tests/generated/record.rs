@@ -44,12 +44,14 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::gpu_fault_active(meter).add(1, &[]);
     instruments::gpu_feature_active(meter).add(1, &[]);
     instruments::gpu_graphics_active(meter).record(1.0, &[]);
+    instruments::gpu_info(meter).add(1, &[]);
     instruments::gpu_memory_activity(meter).record(1.0, &[]);
     instruments::gpu_memory_bandwidth_utilization(meter).record(1.0, &[]);
     instruments::gpu_memory_free(meter).add(1, &[]);
     instruments::gpu_memory_limit(meter).add(1, &[]);
     instruments::gpu_memory_reserved(meter).add(1, &[]);
     instruments::gpu_memory_used(meter).add(1, &[]);
+    instruments::gpu_metric_unavailable(meter).add(1, &[]);
     instruments::gpu_mig_instances(meter).record(1, &[]);
     instruments::gpu_nvlink_bit_error_ratio(meter).record(1.0, &[]);
     instruments::gpu_nvlink_errors(meter).add(1, &[]);
@@ -94,6 +96,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::gpu_throttle_active(meter).add(1, &[]);
     instruments::gpu_throttle_time(meter).add(1.0, &[]);
     instruments::gpu_utilization(meter).record(1.0, &[]);
+    instruments::gpu_utilization_distribution(meter).record(1.0, &[]);
     instruments::gpu_xid_errors(meter).add(1, &[]);
     instruments::hw_energy(meter).add(1.0, &[]);
     instruments::hw_errors(meter).add(1, &[]);
