@@ -16,6 +16,7 @@ use tokio::runtime::Handle;
 use crate::{
     Batch, PipelineError,
     queue::{NoRoom, QueueSender},
+    stage::StageSlot,
 };
 
 /// The way into a pipeline; a clone leads into the same one.
@@ -26,6 +27,7 @@ use crate::{
 pub struct Door {
     queues: Arc<RwLock<Queues>>,
     watcher: Option<Watcher>,
+    stage: Option<Arc<StageSlot>>,
     runtime: Handle,
 }
 
@@ -41,7 +43,16 @@ impl Door {
         Self {
             queues: Arc::new(RwLock::new(Arc::new([]))),
             watcher: None,
+            stage: None,
             runtime,
+        }
+    }
+
+    /// The same door with a stage in front of the fan-out.
+    pub(crate) fn with_stage(&self, stage: Arc<StageSlot>) -> Self {
+        Self {
+            stage: Some(stage),
+            ..self.clone()
         }
     }
 
@@ -64,7 +75,9 @@ impl Door {
     /// # Errors
     /// [`PipelineError::Closed`] when the pipeline takes no more.
     pub fn offer(&self, batch: Batch) -> Result<(), PipelineError> {
-        self.fan_out(batch, |queue, batch| queue.offer(batch));
+        for batch in self.through_stage(batch) {
+            self.fan_out(batch, |queue, batch| queue.offer(batch));
+        }
         self.open()
     }
 
@@ -104,19 +117,29 @@ impl Door {
     /// Gives the batch to every sink that has room now, and returns what waits for the others.
     fn send_where_room(&self, batch: Batch) -> Vec<(Arc<QueueSender>, NoRoom)> {
         let mut waiting = Vec::new();
-        self.fan_out(batch, |queue, batch| {
-            if let Err(no_room) = queue.try_send(batch) {
-                waiting.push((Arc::clone(queue), no_room));
-            }
-        });
+        for batch in self.through_stage(batch) {
+            self.fan_out(batch, |queue, batch| {
+                if let Err(no_room) = queue.try_send(batch) {
+                    waiting.push((Arc::clone(queue), no_room));
+                }
+            });
+        }
         waiting
+    }
+
+    /// What goes on when this batch comes: the batch, or what the stage makes of it.
+    fn through_stage(&self, batch: Batch) -> Vec<Batch> {
+        if let Some(Watcher(watch)) = &self.watcher {
+            watch(&batch);
+        }
+        match &self.stage {
+            Some(stage) => stage.pass(batch),
+            None => vec![batch],
+        }
     }
 
     /// Puts the batch into every queue; all share its bytes.
     fn fan_out(&self, batch: Batch, mut put: impl FnMut(&Arc<QueueSender>, Batch)) {
-        if let Some(Watcher(watch)) = &self.watcher {
-            watch(&batch);
-        }
         let queues = self.queues();
         let Some((last, others)) = queues.split_last() else {
             return;

@@ -1,6 +1,6 @@
 //! The pipeline: what carries batches from sources to sinks, and counts every item on the way.
 //!
-//! A source puts a [`Batch`] through the [`Door`]; the door fans it out to the bounded queue of every sink; one worker a
+//! A source puts a [`Batch`] through the [`Door`]; the door shows it to the [`Stage`], where there is one, and fans it out to the bounded queue of every sink; one worker a
 //! sink takes batches from its queue, delivers them, and retries by one policy. The [`Ledger`] counts, for each sink and
 //! at every moment: accepted = delivered + dropped (by reason) + queued.
 //!
@@ -45,6 +45,7 @@ mod retry;
 mod run;
 mod sink;
 mod source;
+mod stage;
 mod stop;
 mod worker;
 
@@ -59,4 +60,5 @@ pub use retry::RetryConfig;
 pub use run::{SourceReport, run_sources};
 pub use sink::{BoxFuture, Delivery, Sink};
 pub use source::Source;
+pub use stage::Stage;
 pub use stop::{Stop, StopRaiser};

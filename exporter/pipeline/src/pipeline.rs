@@ -6,7 +6,11 @@ use std::time::Duration;
 
 use tokio::runtime::Handle;
 
-use crate::{BoxFuture, Door, Ledger, QueueConfig, RetryConfig, Sink, SinkCounts, clock, lane::Lane};
+use crate::{
+    BoxFuture, Door, Ledger, QueueConfig, RetryConfig, Sink, SinkCounts, Stage, clock,
+    lane::Lane,
+    stage::{StageSlot, StageTask},
+};
 
 /// How a pipeline treats each of its sinks.
 #[derive(Clone, Debug, PartialEq)]
@@ -34,6 +38,7 @@ impl Default for PipelineConfig {
 pub struct PipelineBuilder {
     config: PipelineConfig,
     sinks: Vec<Box<dyn Sink>>,
+    stage: Option<Box<dyn Stage>>,
 }
 
 /// A running pipeline. Dropped without a drain, it stops at once and counts what was inside as abandoned.
@@ -43,6 +48,7 @@ pub struct Pipeline {
     door: Door,
     ledger: Ledger,
     lanes: Vec<Lane>,
+    stage: Option<StageTask>,
 }
 
 /// How one sink ended.
@@ -69,23 +75,31 @@ impl PipelineBuilder {
         self
     }
 
+    /// Sets what stands between the sources and the sinks.
+    #[must_use]
+    pub fn stage(mut self, stage: Box<dyn Stage>) -> Self {
+        self.stage = Some(stage);
+        self
+    }
+
     /// Starts a worker for every sink.
     ///
     /// # Panics
     /// When it is called outside a tokio runtime.
     pub fn start(self) -> (Pipeline, Door) {
-        let Self { config, sinks } = self;
+        let Self { config, sinks, stage } = self;
         let mut pipeline = Pipeline {
             config,
             door: Door::new(Handle::current()),
             ledger: Ledger::default(),
             lanes: Vec::new(),
+            stage: None,
         };
         for sink in sinks {
             pipeline.lanes.push(Lane::start(sink, &pipeline.config));
         }
         pipeline.publish();
-        let door = pipeline.door.clone();
+        let door = pipeline.begin(stage);
         (pipeline, door)
     }
 }
@@ -125,14 +139,27 @@ impl Pipeline {
     /// Ends at the latest when the time and then the grace for finishing are over, or as soon as nothing is queued and
     /// every sink has finished. A batch whose next attempt would come too late is dropped at once.
     pub async fn drain(mut self, within: Duration) -> Vec<SinkReport> {
-        self.door.close();
         let deadline = clock::later(clock::now(), within);
+        if let Some(stage) = self.stage.take() {
+            stage.end(&self.door, deadline).await;
+        }
+        self.door.close();
         self.lanes.iter().for_each(|lane| lane.close(deadline));
         let mut reports = Vec::new();
         for lane in std::mem::take(&mut self.lanes) {
             reports.push(lane.end().await);
         }
         reports
+    }
+
+    /// Starts the stage, where there is one, and gives the door that leads through it. Ours leads past it.
+    fn begin(&mut self, stage: Option<Box<dyn Stage>>) -> Door {
+        let Some(slot) = stage.map(StageSlot::new) else {
+            return self.door.clone();
+        };
+        let door = self.door.with_stage(slot.clone());
+        self.stage = Some(StageTask::start(slot, self.door.clone()));
+        door
     }
 
     /// Lets door and ledger know which lanes there are.
@@ -145,5 +172,8 @@ impl Pipeline {
 impl Drop for Pipeline {
     fn drop(&mut self) {
         self.door.close();
+        if let Some(stage) = &self.stage {
+            stage.abandon(&self.door);
+        }
     }
 }

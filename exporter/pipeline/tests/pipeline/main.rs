@@ -11,3 +11,4 @@ mod receipts;
 mod retry;
 mod scenario;
 mod sources;
+mod stage;

@@ -1,0 +1,218 @@
+//! The stage: what it holds comes later and never gets lost, whatever becomes of it or of the pipeline.
+
+use std::{
+    panic::resume_unwind,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use proptest::{collection::vec, prelude::*, test_runner::Config};
+use pulsetrain_pipeline::{
+    Batch, DropReason, Ledger, Pipeline,
+    clock::{self, Instant},
+};
+use tokio::time::sleep;
+
+use crate::{
+    fake_sink::{Answer, FakeSink, Witness, batch, id_of},
+    scenario::{End, millis, runtime},
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// The number of a batch at which the stage panics.
+const BAD: u32 = 13;
+
+/// Holds the batches with odd numbers for a while.
+struct Stage {
+    hold: Duration,
+    held: Vec<(Instant, Batch)>,
+    held_items: Arc<AtomicU64>,
+}
+
+impl Stage {
+    fn holding(hold: Duration) -> (Box<Self>, Arc<AtomicU64>) {
+        let held_items = Arc::<AtomicU64>::default();
+        let stage = Self {
+            hold,
+            held: Vec::new(),
+            held_items: Arc::clone(&held_items),
+        };
+        (Box::new(stage), held_items)
+    }
+
+    fn let_go(&mut self, is_due: impl Fn(Instant) -> bool, out: &mut Vec<Batch>) {
+        let due = self.held.iter().take_while(|(at, _)| is_due(*at)).count();
+        for (_, batch) in self.held.drain(..due) {
+            self.held_items
+                .fetch_sub(u64::from(batch.items()), Ordering::Relaxed);
+            out.push(batch);
+        }
+    }
+}
+
+impl pulsetrain_pipeline::Stage for Stage {
+    fn pass(&mut self, batch: Batch, now: Instant, out: &mut Vec<Batch>) {
+        match id_of(&batch) {
+            // Not `panic!`: the hook would print it.
+            BAD => resume_unwind(Box::new("as it was told")),
+            id if id % 2 == 1 => {
+                self.held_items
+                    .fetch_add(u64::from(batch.items()), Ordering::Relaxed);
+                self.held.push((now + self.hold, batch));
+            }
+            _ => out.push(batch),
+        }
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.held.first().map(|(at, _)| *at)
+    }
+
+    fn release(&mut self, now: Instant, out: &mut Vec<Batch>) {
+        self.let_go(|at| at <= now, out);
+    }
+
+    fn finish(&mut self, out: &mut Vec<Batch>) {
+        self.let_go(|_| true, out);
+    }
+}
+
+fn quick(stage: Box<Stage>) -> (Pipeline, pulsetrain_pipeline::Door, Witness) {
+    let (sink, witness) = FakeSink::scripted("quick", [Answer::Take.at_once()]);
+    let (pipeline, door) = Pipeline::builder().sink(sink).stage(stage).start();
+    (pipeline, door, witness)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_held_goes_on_when_it_is_due_without_another_batch() {
+    let (stage, _) = Stage::holding(10 * SECOND);
+    let (pipeline, door, witness) = quick(stage);
+    for id in 0..3 {
+        door.offer(batch(id, 1, 4)).expect("the pipeline is open");
+    }
+    sleep(9 * SECOND).await;
+    assert_eq!(witness.received_ids(), [0, 2]);
+    assert_eq!(
+        pipeline.ledger().snapshot()[0].accepted,
+        2,
+        "what is held is not accepted yet"
+    );
+    sleep(2 * SECOND).await;
+    assert_eq!(witness.received_ids(), [0, 2, 1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_drain_lets_go_what_is_held() {
+    let (stage, held) = Stage::holding(3600 * SECOND);
+    let (pipeline, door, witness) = quick(stage);
+    for id in 0..4 {
+        door.send(batch(id, 5, 4)).await.expect("the pipeline is open");
+    }
+    let counts = pipeline.drain(SECOND).await.remove(0).counts;
+    assert_eq!(witness.received_ids(), [0, 2, 1, 3]);
+    assert_eq!((counts.delivered, held.load(Ordering::Relaxed)), (20, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_held_when_nobody_drains_is_counted_as_lost() {
+    let (stage, _) = Stage::holding(SECOND);
+    let (pipeline, door, _) = quick(stage);
+    let ledger = pipeline.ledger().clone();
+    door.offer(batch(1, 7, 4)).expect("the pipeline is open");
+    drop(pipeline);
+    assert_eq!(ledger.snapshot()[0].dropped_for(DropReason::Closed), 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stage_that_panics_is_taken_out_and_nothing_is_lost_for_it() {
+    let (stage, _) = Stage::holding(3600 * SECOND);
+    let (pipeline, door, witness) = quick(stage);
+    for id in [1, BAD, 3, 4] {
+        door.offer(batch(id, 1, 4)).expect("the pipeline is open");
+    }
+    pipeline.drain(SECOND).await;
+    assert_eq!(witness.received_ids(), [BAD, 1, 3, 4]);
+}
+
+#[derive(Clone, Debug)]
+enum Op {
+    Offer(u32),
+    Send(u32),
+    Pass(Duration),
+}
+
+fn ops() -> impl Strategy<Value = Vec<Op>> {
+    let op = prop_oneof![
+        2 => (0_u32..20).prop_map(Op::Offer),
+        2 => (0_u32..20).prop_map(Op::Send),
+        3 => millis(0..80).prop_map(Op::Pass),
+    ];
+    vec(op, 0..40)
+}
+
+proptest! {
+    #![proptest_config(Config { cases: 300, source_file: Some(file!()), ..Config::default() })]
+
+    #[test]
+    fn accepted_and_held_are_all_that_was_put_at_every_moment(
+        ops in ops(),
+        hold in millis(0..200),
+        takes in millis(0..30),
+        drains in any::<bool>(),
+    ) {
+        let end = if drains { End::Drain(SECOND) } else { End::DropWithoutDrain };
+        let last = runtime().block_on(happen(&ops, hold, takes, end));
+        prop_assert!(!drains || last.iter().all(|lost| *lost == 0));
+    }
+}
+
+/// Everything at once; returns what each sink lost in the end.
+async fn happen(ops: &[Op], hold: Duration, takes: Duration, end: End) -> Vec<u64> {
+    let (stage, held) = Stage::holding(hold);
+    let (sink, _) = FakeSink::scripted("random", [Answer::Take.after(takes)]);
+    let (pipeline, door) = Pipeline::builder().sink(sink).stage(stage).start();
+    let ledger = pipeline.ledger().clone();
+    let mut put = 0;
+    for (id, op) in (0_u32..).zip(ops) {
+        // Numbers below the bad one are as good as any.
+        match *op {
+            Op::Offer(items) => door.offer(batch(id % BAD, items, 4)),
+            Op::Send(items) => door.send(batch(id % BAD, items, 4)).await,
+            Op::Pass(time) => {
+                sleep(time).await;
+                Ok(())
+            }
+        }
+        .expect("the pipeline is open");
+        put += match *op {
+            Op::Offer(items) | Op::Send(items) => u64::from(items),
+            Op::Pass(_) => 0,
+        };
+        assert_law(&ledger, put, held.load(Ordering::Relaxed));
+    }
+    match end {
+        End::Drain(within) => drop(pipeline.drain(within + 40 * takes).await),
+        End::DropWithoutDrain => drop(pipeline),
+    }
+    assert_law(&ledger, put, 0);
+    ledger
+        .snapshot()
+        .iter()
+        .map(|counts| counts.dropped_items())
+        .collect()
+}
+
+fn assert_law(ledger: &Ledger, put: u64, held: u64) {
+    let counts = &ledger.snapshot()[0];
+    let now = clock::now();
+    assert_eq!(counts.accepted + held, put, "{counts:?} at {now:?}");
+    assert_eq!(
+        counts.accepted,
+        counts.delivered + counts.dropped_items() + counts.queued,
+        "{counts:?}"
+    );
+}
