@@ -1,0 +1,141 @@
+//! OTLP to Perfetto: our mapper beside the least that any conversion does (`floor`) and beside one written on prost types
+//! (`plain`), in one run, from protobuf and from JSON; and how large the trace is, compressed and not.
+//!
+//! The three are measured in turns, so that a busy machine touches all alike. CPU time is the thread's own, from the kernel.
+
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a bench prints its table, and stops at what it does not expect"
+)]
+
+mod floor;
+mod input;
+mod plain;
+
+use std::{hint::black_box, io::Write};
+
+use nix::time::{ClockId, clock_gettime};
+use pulsetrain_otlp::{Signal, frames::FrameReader, limits::Limits};
+use pulsetrain_sinks::{AttributePolicy, PerfettoConfig, PerfettoMapper};
+
+use input::Input;
+
+const SPANS: u64 = 200_000;
+const ROUNDS: usize = 7;
+
+type Way<'a> = (&'static str, &'a dyn Fn(&mut Vec<u8>));
+
+fn main() {
+    println!("cargo bench -p pulsetrain-sinks --bench perfetto");
+    let input = Input::of(SPANS);
+    let (spans, bytes, text) = (input.spans, input.bytes(), input.lines.len());
+    println!(
+        "{spans} spans with 5 attributes, 8 ranks: {bytes} bytes of protobuf ({} a span), {text} bytes of JSON",
+        bytes as u64 / spans
+    );
+    println!("one core, CPU time of the thread, best of {ROUNDS} rounds in turns\n");
+    let protobuf: [Way<'_>; 3] = [
+        ("floor", &|out| floor::protobuf(&input.messages, out)),
+        ("pulsetrain", &|out| {
+            protobuf(&input.messages, AttributePolicy::Lean, out)
+        }),
+        ("prost", &|out| plain::protobuf(&input.messages, out)),
+    ];
+    table("protobuf -> Perfetto", bytes, spans, &protobuf);
+    let json: [Way<'_>; 3] = [
+        ("floor", &|out| floor::json(&input.lines, out)),
+        ("pulsetrain", &|out| json(&input.lines, out)),
+        ("prost, serde_json", &|out| plain::json(&input.lines, out)),
+    ];
+    table("JSON -> Perfetto", text, spans, &json);
+    sizes(&input);
+}
+
+fn protobuf(messages: &[Vec<u8>], attributes: AttributePolicy, out: &mut Vec<u8>) {
+    let mut mapper = mapper(attributes);
+    for message in messages {
+        mapper.add(Signal::Traces, message.clone()).unwrap();
+    }
+    mapper.write(out).unwrap();
+}
+
+fn json(lines: &[u8], out: &mut Vec<u8>) {
+    let mut mapper = mapper(AttributePolicy::Lean);
+    for frame in FrameReader::new(lines, Limits::default()) {
+        let frame = frame.unwrap();
+        mapper.add(frame.signal, frame.bytes).unwrap();
+    }
+    mapper.write(out).unwrap();
+}
+
+fn mapper(attributes: AttributePolicy) -> PerfettoMapper {
+    PerfettoMapper::new(PerfettoConfig {
+        attributes,
+        ..PerfettoConfig::default()
+    })
+}
+
+/// Measures ways of the same work, the floor first and ours second, and prints what they come to.
+fn table(title: &str, bytes: usize, spans: u64, ways: &[Way<'_>; 3]) {
+    let mut best = [f64::INFINITY; 3];
+    let mut out = Vec::new();
+    let mut written = [0; 3];
+    for _ in 0..ROUNDS {
+        for (place, (_, work)) in ways.iter().enumerate() {
+            out.clear();
+            let start = cpu_secs();
+            work(&mut out);
+            best[place] = best[place].min(cpu_secs() - start);
+            written[place] = black_box(&out).len();
+        }
+    }
+    println!(
+        "{title:<24} {:>8} {:>12} {:>9} {:>14}",
+        "MB/s", "spans/s", "ns/span", "bytes written"
+    );
+    for ((name, _), (secs, written)) in ways.iter().zip(best.into_iter().zip(written)) {
+        println!(
+            "{name:<24} {:>8.0} {:>12.0} {:>9.0} {written:>14}",
+            bytes as f64 / secs / 1e6,
+            spans as f64 / secs,
+            secs / spans as f64 * 1e9
+        );
+    }
+    println!(
+        "of the floor: {:.0} %; prost / ours {:.1}x\n",
+        100.0 * best[0] / best[1],
+        best[2] / best[1]
+    );
+}
+
+/// Prints the size of the trace for each policy, as it is and compressed.
+fn sizes(input: &Input) {
+    println!(
+        "{:<24} {:>12} {:>12} {:>14} {:>14}",
+        "size", "bytes", "a span", "gzip -1", "zstd -3"
+    );
+    let only = AttributePolicy::Only(Vec::new());
+    for (name, policy) in [
+        ("no attributes", only),
+        ("lean", AttributePolicy::Lean),
+        ("full", AttributePolicy::Full),
+    ] {
+        let mut trace = Vec::new();
+        protobuf(&input.messages, policy, &mut trace);
+        let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+        gzip.write_all(&trace).unwrap();
+        println!(
+            "{name:<24} {:>12} {:>12.1} {:>14} {:>14}",
+            trace.len(),
+            trace.len() as f64 / input.spans as f64,
+            gzip.finish().unwrap().len(),
+            zstd::encode_all(trace.as_slice(), 3).unwrap().len()
+        );
+    }
+}
+
+fn cpu_secs() -> f64 {
+    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap();
+    time.tv_sec() as f64 + time.tv_nsec() as f64 / 1e9
+}
