@@ -7,7 +7,11 @@ mod canonical;
 #[cfg(test)]
 mod tests;
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
 
 use serde_json::{Map, Value};
 
@@ -31,6 +35,13 @@ impl Items {
     pub fn read(path: &Path) -> Self {
         let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
         Self::parse(&text)
+    }
+
+    /// Reads a file that is being written, as far as its lines are whole; nothing where there is none.
+    pub fn read_whole_lines(path: &Path) -> Self {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        Self::parse(&text[..whole])
     }
 
     /// Reads JSON lines; panics where a line is no OTLP/JSON.
@@ -79,6 +90,33 @@ impl Items {
             .collect();
         values.sort_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
         values
+    }
+
+    /// Those of one service, and those of all others.
+    pub fn divide_by_service(self, service: &str) -> (Self, Self) {
+        let of_service = |item: &Value| {
+            list(&item["resource"], "attributes").iter().any(|attribute| {
+                attribute["key"] == "service.name" && attribute["value"]["stringValue"] == service
+            })
+        };
+        let (these, others) = self.0.into_iter().partition(of_service);
+        (Self(these), Self(others))
+    }
+
+    /// Panics with the first items that `other` has and this has not, or not as often.
+    pub fn assert_holds(&self, other: &Self) {
+        let missing = other.without(self);
+        assert!(
+            missing.is_empty(),
+            "{} items are missing, such as\n{}",
+            missing.len(),
+            missing[0]
+        );
+    }
+
+    /// The items, each once.
+    pub fn distinct(&self) -> BTreeSet<String> {
+        self.0.iter().map(ToString::to_string).collect()
     }
 
     /// Panics with the first differences where the two are not the same multiset.

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use pulsetrain_pipeline::{BoxFuture, Sink, Source, Stop};
 use pulsetrain_sinks::{
-    ConsoleSink, ConsoleStyle, FileSink, OtlpConfig, OtlpSink, PrometheusConfig, PrometheusServer,
-    PrometheusSink, PrometheusStore, SinkError,
+    ConsoleSink, ConsoleStyle, FileJournal, FileSink, OtlpConfig, OtlpSink, PrometheusConfig,
+    PrometheusServer, PrometheusSink, PrometheusStore, SinkError,
 };
 use pulsetrain_sources::{
     SourceError, event_files,
-    logs::{self, AtStop, LogInput, Positions, RunOptions, TailConfig, TailEvent, TailSource},
+    logs::{self, AtStop, LogInput, OutputStart, Positions, RunOptions, TailConfig, TailEvent, TailSource},
     options_of_file,
 };
 
@@ -226,11 +226,17 @@ impl Target {
     }
 }
 
-/// A file that holds what was delivered before `positions`, and nothing after.
+/// A file that goes on where it ended with `positions`: what is read again from there on is cut off it, and nothing else.
 fn file_after(path: &Path, positions: &Positions) -> Result<FileSink, SinkError> {
-    match positions.output_end(&FileSink::output_name(path)) {
-        Some(end) => FileSink::resume(path, end),
-        None => FileSink::create(path),
+    let name = FileSink::output_name(path);
+    let journal = positions.output_journal(&name).map(|journal| {
+        let (positions, name) = (positions.clone(), name.clone());
+        FileJournal::new(journal, move || positions.output_end(&name).unwrap_or_default())
+    });
+    match (positions.open_output(&name), journal) {
+        (OutputStart::Recover, Some(journal)) => FileSink::recover(path, &journal),
+        (OutputStart::Recover, None) => FileSink::create(path),
+        (OutputStart::GoOn, journal) => FileSink::go_on(path, journal.as_ref()),
     }
 }
 

@@ -51,6 +51,11 @@ impl Batch {
         &self.bytes
     }
 
+    /// Whether its source watches over it, and brings it again after a kill that came before it was settled.
+    pub fn comes_again(&self) -> bool {
+        self.receipt.is_some()
+    }
+
     /// Tells the receipt, where there is one, where an output that can be cut back ends after this batch, in bytes.
     pub fn note_output_end(&self, output: &str, end: u64) {
         if let Some(receipt) = &self.receipt {

@@ -66,6 +66,12 @@ impl Lane {
         self.drain.raise(deadline);
     }
 
+    /// As [`close`](Self::close), while the other lanes go on.
+    pub(crate) fn leave(&self, deadline: Instant) {
+        self.account.leave();
+        self.close(deadline);
+    }
+
     /// Waits for the end of a closed lane.
     pub(crate) async fn end(mut self) -> SinkReport {
         let finished = (&mut self.worker).await;

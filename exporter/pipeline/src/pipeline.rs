@@ -125,12 +125,12 @@ impl Pipeline {
     }
 
     /// Takes the sink of this name out: no batch goes to it any more, and it has this long for what is queued. The others
-    /// go on undisturbed. Nothing where there is no such sink; the first where there are several.
+    /// go on undisturbed, and receipts do not count what it lost as cut off. Nothing where there is no such sink; the first where there are several.
     pub fn remove_sink(&mut self, name: &str, within: Duration) -> Option<BoxFuture<'static, SinkReport>> {
         let place = self.lanes.iter().position(|lane| lane.name() == name)?;
         let lane = self.lanes.remove(place);
         self.publish();
-        lane.close(clock::later(clock::now(), within));
+        lane.leave(clock::later(clock::now(), within));
         Some(Box::pin(lane.end()))
     }
 

@@ -18,6 +18,19 @@ pub enum SinkError {
         /// What the system said.
         source: io::Error,
     },
+    /// The output file could not be brought to where its sources go on.
+    #[error(
+        "cannot go on writing {}, whose journal is {}: {source}; make room on the disk and see that both can be written, \
+         or name another file", path.display(), journal.display()
+    )]
+    RecoverFile {
+        /// The file.
+        path: PathBuf,
+        /// Its journal.
+        journal: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
     /// The name of the output file does not say its format.
     #[error("cannot write {}: name it .jsonl for JSON lines, .binpb for length-prefixed protobuf", path.display())]
     FileFormat {

@@ -1,10 +1,11 @@
 //! The file sink: every batch becomes one record of a file, or one line on stdout.
 //!
-//! `format` frames a batch; `output` writes the record in place and takes a torn one back; `advice` words what went wrong.
-//! There is no buffer behind a delivery: a batch that counts as delivered has been handed to the system.
+//! `format` frames a batch; `output` writes the record in place and takes a torn one back; `journal` notes what a restart
+//! must not cut off; `advice` words what went wrong. There is no buffer behind a delivery: a batch that counts as delivered has been handed to the system.
 
 mod advice;
 mod format;
+mod journal;
 mod output;
 
 use std::{
@@ -16,14 +17,14 @@ use std::{
 
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
 
-pub use self::format::FileFormat;
-use self::{format::Record, output::Output};
+pub use self::{format::FileFormat, journal::FileJournal};
+use self::{format::Record, journal::OpenJournal, output::Output};
 use crate::SinkError;
 
 /// Writes batches to a file or to stdout.
 ///
-/// The file is written in place: one that exists already is emptied first, or cut back to where an earlier sink is known
-/// to have ended ([`resume`](Self::resume)); after each batch its receipt is told where the file ends now. Records follow one another in the order of
+/// The file is written in place: one that exists already is emptied first, or cut back to what no source brings again
+/// ([`recover`](Self::recover)); after each batch its receipt is told where the file ends now. Records follow one another in the order of
 /// delivery, whatever their signal. Where a record cannot be written whole (full disk, quota), the file is cut back to the
 /// end of the record before, so that it stays readable; a pipe or a terminal cannot be cut back and takes nothing more.
 pub struct FileSink {
@@ -37,6 +38,8 @@ struct Writer {
     record: Record,
     /// The name by which receipts know the output, where it can be cut back.
     output_name: Option<String>,
+    /// Where records are noted that come only once.
+    journal: Option<OpenJournal>,
 }
 
 impl FileSink {
@@ -44,15 +47,36 @@ impl FileSink {
     pub fn create(path: &Path) -> Result<Self, SinkError> {
         let format = FileFormat::of(path)?;
         let file = File::create(path).map_err(|source| cannot_open(path, source))?;
-        Ok(Self::of_file(path, format, Output::file(file)))
+        Ok(Self::of_file(path, format, Output::file(file), None))
     }
 
-    /// Opens `path` to go on where an earlier sink ended: what stands after the first `end` bytes is cut off. Where there are
-    /// fewer, or there is no file any more, the records follow what is there.
-    pub fn resume(path: &Path, end: u64) -> Result<Self, SinkError> {
+    /// Opens `path` after a restart: what its sources bring again is cut off, what comes only once is kept. Batches with a
+    /// receipt come again, up to the committed end of the `journal`; all others are noted in it.
+    pub fn recover(path: &Path, journal: &FileJournal) -> Result<Self, SinkError> {
         let format = FileFormat::of(path)?;
-        let (file, length) = open_at(path, end).map_err(|source| cannot_open(path, source))?;
-        Ok(Self::of_file(path, format, Output::file_from(file, length)))
+        let opened = open(path).and_then(|(mut file, is_regular)| {
+            let end = match is_regular {
+                true => journal.recover(&mut file, format)?,
+                false => 0,
+            };
+            Ok((file, end, is_regular.then(|| journal.open()).transpose()?))
+        });
+        let (file, end, journal) = opened.map_err(|source| cannot_recover(path, journal, source))?;
+        Ok(Self::of_file(path, format, Output::file_from(file, end), journal))
+    }
+
+    /// Opens `path` to go on at its end, where a sink of the same program wrote to it before.
+    pub fn go_on(path: &Path, journal: Option<&FileJournal>) -> Result<Self, SinkError> {
+        let format = FileFormat::of(path)?;
+        let opened = open(path).and_then(|(mut file, is_regular)| {
+            let end = match is_regular {
+                true => file.seek(SeekFrom::End(0))?,
+                false => 0,
+            };
+            Ok((file, end, journal.map(FileJournal::open).transpose()?))
+        });
+        let (file, end, journal) = opened.map_err(|source| cannot_open(path, source))?;
+        Ok(Self::of_file(path, format, Output::file_from(file, end), journal))
     }
 
     /// The name by which a [`Settlement`](pulsetrain_pipeline::Settlement) says where the file at `path` ends.
@@ -64,20 +88,27 @@ impl FileSink {
     /// JSON lines on stdout. Fails where the process has none.
     pub fn stdout() -> Result<Self, SinkError> {
         let output = Output::stdout().map_err(|source| cannot_open("stdout".as_ref(), source))?;
-        Ok(Self::new("stdout", FileFormat::JsonLines, output, None))
+        Ok(Self::new("stdout", FileFormat::JsonLines, output, None, None))
     }
 
-    fn of_file(path: &Path, format: FileFormat, output: Output) -> Self {
+    fn of_file(path: &Path, format: FileFormat, output: Output, journal: Option<OpenJournal>) -> Self {
         let output_name = Some(Self::output_name(path));
-        Self::new(&path.display().to_string(), format, output, output_name)
+        Self::new(&path.display().to_string(), format, output, output_name, journal)
     }
 
-    fn new(place: &str, format: FileFormat, output: Output, output_name: Option<String>) -> Self {
+    fn new(
+        place: &str,
+        format: FileFormat,
+        output: Output,
+        output_name: Option<String>,
+        journal: Option<OpenJournal>,
+    ) -> Self {
         let writer = Writer {
             format,
             output,
             record: Record::default(),
             output_name,
+            journal,
         };
         Self {
             name: format!("file {place}"),
@@ -128,10 +159,15 @@ impl Writer {
         self.output
             .append(head, body)
             .map_err(|error| advice::write(&error, &written))?;
+        let end = self.output.written().bytes;
         if let Some(name) = &self.output_name {
-            batch.note_output_end(name, self.output.written().bytes);
+            batch.note_output_end(name, end);
         }
-        Ok(())
+        match &mut self.journal {
+            // Written it is; only a kill in the next moments could take it away.
+            Some(journal) if !batch.comes_again() => journal.note(written.bytes, end).or(Ok(())),
+            _ => Ok(()),
+        }
     }
 
     fn finish(&mut self) -> Result<(), String> {
@@ -150,21 +186,27 @@ fn cannot_open(path: &Path, source: io::Error) -> SinkError {
     }
 }
 
-/// Opens a file that ends at `end` at the latest, with where it ends. A pipe or a device has no end.
-fn open_at(path: &Path, end: u64) -> io::Result<(File, u64)> {
-    let mut file = OpenOptions::new()
+fn cannot_recover(path: &Path, journal: &FileJournal, source: io::Error) -> SinkError {
+    SinkError::RecoverFile {
+        path: path.to_owned(),
+        journal: journal.path().to_owned(),
+        source,
+    }
+}
+
+/// Opens a file as it is, and says whether it is one: a pipe or a device has no end.
+fn open(path: &Path) -> io::Result<(File, bool)> {
+    // A pipe must not be opened for reading too: its reader could go unnoticed then.
+    let is_other = path
+        .metadata()
+        .is_ok_and(|metadata| !metadata.is_file() && !metadata.is_dir());
+    let file = OpenOptions::new()
+        .read(!is_other)
         .write(true)
         .create(true)
         .truncate(false)
         .open(path)?;
-    let metadata = file.metadata()?;
-    if !metadata.is_file() {
-        return Ok((file, 0));
-    }
-    let end = end.min(metadata.len());
-    file.set_len(end)?;
-    file.seek(SeekFrom::Start(end))?;
-    Ok((file, end))
+    Ok((file, !is_other))
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ use crate::{Recorder, SourceError};
 pub use coverage::Covered;
 pub use reader::{LogReader, ReadLimits};
 pub use source::{ImportReport, LogInput, LogSource, RunOptions};
-pub use tail::{AtStop, Positions, TailConfig, TailEvent, TailSource, TailStatus};
+pub use tail::{AtStop, OutputStart, Positions, TailConfig, TailEvent, TailSource, TailStatus};
 
 /// A log format: a row of [`FORMATS`].
 #[derive(Debug)]

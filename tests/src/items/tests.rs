@@ -99,3 +99,14 @@ fn spans_and_log_records_are_items_too() {
     assert_eq!(both.of_kind("span")[0]["span"]["traceId"], "ab");
     assert_eq!(both.of_kind("log")[0]["log"]["eventName"], "run.config");
 }
+
+#[test]
+#[should_panic(expected = "1 items are missing")]
+fn what_is_there_once_does_not_hold_what_is_there_twice() {
+    let once = items(&[gauge(&json!([{"timeUnixNano": "7", "asDouble": 3}]))]);
+    let (of_trainer, others) = once.clone().divide_by_service("trainer");
+    assert_eq!((of_trainer.len(), others.len()), (1, 0));
+    once.assert_holds(&once);
+    let message = gauge(&json!([{"timeUnixNano": "7", "asDouble": 3}]));
+    once.assert_holds(&items(&[message.clone(), message]));
+}

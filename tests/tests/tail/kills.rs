@@ -1,11 +1,9 @@
 //! A follower that is killed again and again, while the log grows: what it leaves behind is what an import gives.
 
-use std::{collections::BTreeSet, fs, path::Path, thread, time::SystemTime};
+use std::{fs, path::Path, thread, time::SystemTime};
 
 use fastrand::Rng;
-use pulsetrain_tests::{
-    Answer, FakeEndpoint, Items, Process, SurogateWriter, corpus, surogate_records, wait_until,
-};
+use pulsetrain_tests::{Answer, FakeEndpoint, Process, SurogateRun, corpus, spin, wait_until};
 
 use crate::world::{World, imported};
 
@@ -18,16 +16,16 @@ fn fifty_kills_at_random_moments_lose_nothing_and_repeat_nothing() {
     let mut random = Rng::with_seed(20_261_121);
     let world = World::new("training.json");
     let log = world.path("training.json");
-    let mut run = Run::begin(&log, 0);
+    let mut run = SurogateRun::begin(&log, 0);
     for kill in 0..KILLS {
         if kill == EMPTIED_BEFORE {
             deliver_all(&world, &log);
             fs::copy(&log, world.path("emptied.json")).expect("a log can be copied");
-            run = Run::begin(&log, 1);
+            run = SurogateRun::begin(&log, 1);
         }
         if kill == RENAMED_BEFORE {
             fs::rename(&log, world.path("renamed.json")).expect("a log can be renamed");
-            run = Run::begin(&log, 2);
+            run = SurogateRun::begin(&log, 2);
         }
         if kill % 5 == 4 {
             kill_while_a_record_is_torn(&world, &mut run, &mut random);
@@ -46,7 +44,7 @@ fn a_receiver_gets_again_after_a_kill_only_what_it_can_tell_by_its_ids_and_times
     let endpoint = FakeEndpoint::start([], Answer::Accept);
     let world = World::new("training.json");
     let log = world.path("training.json");
-    let mut run = Run::begin(&log, 0);
+    let mut run = SurogateRun::begin(&log, 0);
     let received = || endpoint.items_answered(&Answer::Accept);
     for _ in 0..10 {
         let before = received().len();
@@ -59,15 +57,15 @@ fn a_receiver_gets_again_after_a_kill_only_what_it_can_tell_by_its_ids_and_times
     let expected = imported([log.as_path()], &[]);
     let follower = world.follow_to(&endpoint.url());
     wait_until("everything has arrived", || {
-        distinct(&received()).len() >= distinct(&expected).len()
+        received().distinct().len() >= expected.distinct().len()
     });
     follower.stop();
     assert_eq!(
-        distinct(&expected).len(),
+        expected.distinct().len(),
         expected.len(),
         "no item of a log is there twice"
     );
-    assert_eq!(distinct(&received()), distinct(&expected));
+    assert_eq!(received().distinct(), expected.distinct());
 }
 
 #[test]
@@ -85,54 +83,7 @@ fn positions_that_make_no_sense_are_put_aside_and_everything_is_read_again() {
     world.expect_delivered(follower, &expected);
 }
 
-/// A run of Surogate that goes on for ever.
-struct Run {
-    writer: SurogateWriter,
-    /// The records that are written first.
-    opening: Vec<String>,
-    hour: usize,
-    step: usize,
-}
-
-impl Run {
-    /// Begins to write a run whose times are in an hour of their own.
-    fn begin(log: &Path, hour: usize) -> Self {
-        let mut opening: Vec<String> = surogate_records(&corpus("surogate/training_dense.json"))
-            .iter()
-            .map(|record| record.replace("2026-11-21 00:", &format!("2026-11-21 {hour:02}:")))
-            .collect();
-        opening.reverse();
-        Self {
-            writer: SurogateWriter::create(log),
-            opening,
-            hour,
-            step: 0,
-        }
-    }
-
-    fn next_record(&mut self) -> String {
-        self.opening.pop().unwrap_or_else(|| {
-            self.step += 1;
-            let (hour, step) = (self.hour, self.step);
-            let (minute, second, loss) = (30 + step / 60 % 30, step % 60, 1000.0 / step as f64);
-            format!(
-                r#"{{"log": "step", "time": "2026-11-21 {hour:02}:{minute:02}:{second:02}.{step:09}", "step": {step}, "epoch": 0.5, "step_tokens": 16384, "duration_ms": 123, "norm": 1.5, "loss": {loss}, "lr": 2e-05, "phase": "converging"}}"#
-            )
-        })
-    }
-
-    /// Writes some records, one in four in pieces.
-    fn write(&mut self, random: &mut Rng, records: usize) {
-        for _ in 0..records {
-            let record = self.next_record();
-            let cuts = [random.usize(1..20), random.usize(20..record.len())];
-            let cuts: &[usize] = if random.u8(0..4) == 0 { &cuts } else { &[] };
-            self.writer.append_torn(&record, cuts, thread::yield_now);
-        }
-    }
-}
-
-fn kill_while_the_log_grows(world: &World, run: &mut Run, random: &mut Rng) {
+fn kill_while_the_log_grows(world: &World, run: &mut SurogateRun, random: &mut Rng) {
     let before = State::of(world);
     let records = random.usize(5..60);
     let moment = random.u8(0..4);
@@ -156,13 +107,12 @@ fn kill_while_the_log_grows(world: &World, run: &mut Run, random: &mut Rng) {
 }
 
 /// The follower sees half a record when it begins, and never the other half.
-fn kill_while_a_record_is_torn(world: &World, run: &mut Run, random: &mut Rng) {
-    let record = run.next_record();
-    let cut = random.usize(1..record.len() + 4);
-    run.writer.append_torn(&record, &[cut], || {
+fn kill_while_a_record_is_torn(world: &World, run: &mut SurogateRun, random: &mut Rng) {
+    let mut moment = random.fork();
+    run.write_torn(random, || {
         let follower = world.follow();
         wait_until("it has begun", || has_begun(&follower));
-        spin(random);
+        spin(&mut moment);
         drop(follower);
     });
 }
@@ -181,11 +131,6 @@ fn has_begun(follower: &Process) -> bool {
     log.contains("following") || log.contains("waiting")
 }
 
-/// A moment that nobody can tell beforehand.
-fn spin(random: &mut Rng) {
-    (0..random.u32(0..2_000_000)).for_each(|_| std::hint::spin_loop());
-}
-
 /// By what is seen from outside that a follower has done something.
 struct State {
     out_bytes: u64,
@@ -201,12 +146,4 @@ impl State {
                 .ok(),
         }
     }
-}
-
-fn distinct(items: &Items) -> BTreeSet<String> {
-    ["point", "span", "log"]
-        .into_iter()
-        .flat_map(|kind| items.of_kind(kind))
-        .map(ToString::to_string)
-        .collect()
 }

@@ -66,9 +66,7 @@ impl World {
 
     /// What has been delivered so far. A line that is just being written is left out.
     pub(crate) fn delivered(&self) -> Items {
-        let text = fs::read_to_string(self.out()).unwrap_or_default();
-        let whole = text.rfind('\n').map_or(0, |end| end + 1);
-        Items::parse(&text[..whole])
+        Items::read_whole_lines(&self.out())
     }
 
     /// Waits until as much is delivered as is expected, ends the follower, and compares.

@@ -115,6 +115,8 @@ impl Running {
         for name in gone(&old.sources, &new.sources) {
             self.end_source(&name).await;
         }
+        // What the sources that go on bring meanwhile waits, so that no sink misses it.
+        let held = self.positions.hold();
         for name in gone(&old.sinks, &new.sinks) {
             self.end_sink(&name).await;
         }
@@ -127,6 +129,7 @@ impl Running {
                 tell(&format!("goes on without the sink {name}: {error}"));
             }
         }
+        drop(held);
         for (name, source) in new
             .sources
             .iter()

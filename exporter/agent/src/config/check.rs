@@ -46,6 +46,7 @@ pub(crate) fn check(file: &str, config: &Config, running: Option<&Config>) -> Ve
     for (name, sink) in config.sinks.iter() {
         found.sink(name, sink);
     }
+    found.files(config);
     found.ports(config, running);
     found.faults.sort_by_key(|fault| fault.spot);
     found.faults
@@ -103,6 +104,35 @@ impl Findings<'_> {
     fn sink(&mut self, name: &str, sink: &SinkConfig) {
         if let Err((spot, message)) = topology::check_sink(sink) {
             self.at(spot, format!("sinks.{name}: {message}"));
+        }
+    }
+
+    /// Files that two sinks would write, or that are written and read.
+    fn files(&mut self, config: &Config) {
+        let mut written = BTreeMap::new();
+        let absolute = |path: &str| std::path::absolute(path).unwrap_or_else(|_| path.into());
+        for (name, sink) in config.sinks.iter() {
+            let SinkConfig::File(file) = sink else { continue };
+            let path = &file.path;
+            if let Some(other) = written.insert(absolute(path), name) {
+                let message = format!(
+                    "{} is the file of sinks.{other} too: name another one",
+                    path.value
+                );
+                self.at(path.spot, message);
+            }
+        }
+        for (name, source) in config.sources.iter() {
+            let SourceConfig::Logs(logs) = source;
+            for path in &logs.paths {
+                if let Some(sink) = written.get(&absolute(path)) {
+                    let message = format!(
+                        "{} is read by sources.{name} and written by sinks.{sink}: name another file",
+                        path.value
+                    );
+                    self.at(path.spot, message);
+                }
+            }
         }
     }
 

@@ -65,7 +65,8 @@ section! {
 }
 
 section! {
-    /// A file: .jsonl for JSON lines, .binpb for length-prefixed protobuf. An existing file is emptied first.
+    /// A file: .jsonl for JSON lines, .binpb for length-prefixed protobuf. After a restart it goes on where the agent ended,
+    /// with every item once; a file that this agent has not written is emptied first.
     pub(crate) struct FileSection {
         /// The file.
         path: Placed<String> = Placed::nowhere(String::new()),

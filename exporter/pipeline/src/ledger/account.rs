@@ -3,7 +3,10 @@
 //! A ticket is drawn when a batch comes to the door and settled once, wherever the batch ends. One that is dropped
 //! unsettled (a cancelled send, an aborted worker) settles itself as abandoned, so no path can forget to count.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{
+    Arc, Mutex, MutexGuard, PoisonError,
+    atomic::{AtomicBool, Ordering},
+};
 
 use super::{DropReason, Dropped, SinkCounts, message};
 use crate::Receipt;
@@ -13,6 +16,8 @@ use crate::Receipt;
 pub(crate) struct Account {
     name: String,
     books: Mutex<Books>,
+    /// The sink is taken out, and the pipeline goes on without it: what it did not take is nobody's to bring again.
+    is_leaving: AtomicBool,
 }
 
 /// Items that are accepted and not settled yet.
@@ -53,6 +58,7 @@ impl Account {
         Arc::new(Self {
             name: name.into(),
             books: Mutex::default(),
+            is_leaving: AtomicBool::new(false),
         })
     }
 
@@ -69,6 +75,11 @@ impl Account {
             is_settled: false,
             receipt: None,
         }
+    }
+
+    /// From now on, what is lost is lost with the sink and not with the pipeline.
+    pub(crate) fn leave(&self) {
+        self.is_leaving.store(true, Ordering::Relaxed);
     }
 
     /// Notes that the sink asked for a later delivery.
@@ -136,7 +147,8 @@ impl Ticket {
         books.settle(items);
         books.lose(reason, items, message);
         drop(books);
-        if let Some(receipt) = self.receipt.take().filter(|_| reason.is_of_the_end()) {
+        let is_cut_off = reason.is_of_the_end() && !self.account.is_leaving.load(Ordering::Relaxed);
+        if let Some(receipt) = self.receipt.take().filter(|_| is_cut_off) {
             receipt.cut_off();
         }
     }

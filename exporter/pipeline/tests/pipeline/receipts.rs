@@ -158,3 +158,17 @@ async fn the_receipt_says_where_outputs_ended_after_its_batches() {
         [10, 20].map(|end| BTreeMap::from([("out".to_owned(), end)]))
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn what_a_sink_loses_that_is_taken_out_is_not_cut_off() {
+    let (mut pipeline, door) = Pipeline::builder()
+        .sink(taking("goes", HOUR))
+        .sink(taking("stays", SECOND))
+        .start();
+    let seen = Seen::default();
+    door.offer(batch(1, 5, 10).with_receipt(seen.receipt())).unwrap();
+    let removed = pipeline.remove_sink("goes", SECOND).unwrap().await;
+    assert_eq!(removed.counts.dropped_items(), 5);
+    pipeline.drain(HOUR).await;
+    assert_eq!(seen.is_cut_off(), Some(false));
+}

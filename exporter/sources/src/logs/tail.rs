@@ -27,7 +27,7 @@ use self::{bell::Bell, follower::Follower};
 pub use self::{
     config::{AtStop, TailConfig},
     event::TailEvent,
-    positions::Positions,
+    positions::{OutputStart, Positions},
     status::TailStatus,
 };
 

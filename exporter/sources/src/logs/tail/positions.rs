@@ -3,19 +3,23 @@
 //! What is read goes through the door in one order, for all files together, and each flush is an entry in that order. An
 //! entry counts when every sink is done with its batches and with all before it. So the positions that are written are
 //! those of one moment, and an output that is cut back to its length of that moment holds exactly what they cover.
+//! `outputs` says where that is.
+
+mod outputs;
 
 use std::{
-    collections::VecDeque,
+    collections::{BTreeMap, HashSet, VecDeque},
     fmt,
     fs::{self, File, TryLockError},
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
 };
 
 use pulsetrain_otlp::write::Encoded;
 use pulsetrain_pipeline::{Batch, Door, PipelineError, Receipt, Settlement};
 
+pub use self::outputs::OutputStart;
 use super::{
     identity::FileIdentity,
     saved::{self, FilePosition, Saved},
@@ -29,18 +33,28 @@ const FINISHED_LIMIT: usize = 1000;
 ///
 /// In a folder they outlive the program: opened again, they say where to go on. A position is written only when every sink
 /// has delivered what was read up to it, or dropped and counted it. An output file that is to hold every item once must be
-/// cut back to [`output_end`](Self::output_end) before anything is delivered. An OTLP receiver that was sent items after
+/// cut back to [`output_end`](Self::output_end) when the program begins. An OTLP receiver that was sent items after
 /// the last written position is sent them again, with the same ids, times and values.
 #[derive(Clone)]
 pub struct Positions(Arc<Shared>);
 
 struct Shared {
     folder: Option<Folder>,
-    /// Held while an entry is made and its batches go through the door, so that both have the same order.
-    order: Mutex<()>,
+    /// Locked while an entry is made and its batches go through the door, so that both have the same order.
+    order: Mutex<Order>,
+    released: Condvar,
     table: Mutex<Table>,
     saving: Mutex<()>,
 }
+
+#[derive(Default)]
+struct Order {
+    is_held: bool,
+}
+
+/// Nothing passes while this is there.
+#[must_use = "what follows is not held up"]
+pub struct Hold(Arc<Shared>);
 
 struct Folder {
     path: PathBuf,
@@ -53,6 +67,10 @@ struct Folder {
 struct Table {
     saved: Saved,
     is_changed: bool,
+    /// Where the outputs end in what was written last.
+    written_outputs: BTreeMap<String, u64>,
+    /// Outputs that this program has opened.
+    opened_outputs: HashSet<String>,
     /// Entries that do not count yet, the first with this number.
     entries: VecDeque<Entry>,
     first: u64,
@@ -110,7 +128,9 @@ impl Positions {
         Self(Arc::new(Shared {
             folder,
             order: Mutex::default(),
+            released: Condvar::new(),
             table: Mutex::new(Table {
+                written_outputs: saved.outputs.clone(),
                 saved,
                 ..Table::default()
             }),
@@ -123,9 +143,10 @@ impl Positions {
         self.0.folder.as_ref()?.put_aside.as_deref()
     }
 
-    /// Where an output ended at the last written position; none where it was not written to before.
-    pub fn output_end(&self, output: &str) -> Option<u64> {
-        lock(&self.0.table).saved.outputs.get(output).copied()
+    /// Holds up whatever is offered until the hold is dropped: sinks can be exchanged meanwhile, and nothing misses them.
+    pub fn hold(&self) -> Hold {
+        lock(&self.0.order).is_held = true;
+        Hold(Arc::clone(&self.0))
     }
 
     /// Writes what counts by now, where there is a folder. Called last when the pipeline is drained: what a sink took in
@@ -145,10 +166,13 @@ impl Positions {
             }
             table.saved.clone()
         };
-        saved::store(&folder.path, &saved).map_err(|source| {
-            lock(&self.0.table).is_changed = true;
-            SourceError::positions(&folder.path, source)
-        })
+        let stored = saved::store(&folder.path, &saved);
+        let mut table = lock(&self.0.table);
+        match stored {
+            Ok(()) => table.written_outputs = saved.outputs,
+            Err(_) => table.is_changed = true,
+        }
+        stored.map_err(|source| SourceError::positions(&folder.path, source))
     }
 
     /// How far a path was read: what is on its way counts for a follower that takes over from another one in the same
@@ -190,7 +214,12 @@ impl Positions {
         if batches.is_empty() && update.is_none() {
             return Ok(());
         }
-        let _order = lock(&self.0.order);
+        let order = lock(&self.0.order);
+        let _order = self
+            .0
+            .released
+            .wait_while(order, |order| order.is_held)
+            .unwrap_or_else(PoisonError::into_inner);
         let bytes = batches.iter().map(|batch| batch.bytes.len()).sum();
         let number = lock(&self.0.table).enter(bytes, update);
         let shared = Arc::clone(&self.0);
@@ -203,6 +232,13 @@ impl Positions {
         });
         // All are offered, so that all are counted.
         offers.fold(Ok(()), Result::and)
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        lock(&self.0.order).is_held = false;
+        self.0.released.notify_all();
     }
 }
 

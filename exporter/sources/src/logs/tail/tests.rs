@@ -7,7 +7,7 @@ use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Door, Pipeline, Sink};
 use tokio::sync::Semaphore;
 
 use super::{
-    Positions,
+    OutputStart, Positions,
     identity::{FileIdentity, Inode},
     positions::Update,
     saved::{FilePosition, SavedRun},
@@ -131,6 +131,36 @@ async fn a_follower_that_takes_over_goes_on_after_what_is_on_its_way() {
     let (_pipeline, door, _held) = held();
     positions.offer(&door, vec![batch()], read_to(100)).unwrap();
     assert_eq!(positions.of(&log()).map(|position| position.offset), Some(100));
+}
+
+#[tokio::test]
+async fn what_is_held_goes_to_the_sinks_that_are_there_when_it_is_let_go() {
+    let positions = Positions::in_memory();
+    let (mut pipeline, door) = Pipeline::builder().start();
+    let hold = positions.hold();
+    let (offering, is_offering) = std::sync::mpsc::sync_channel(1);
+    let source = std::thread::spawn({
+        let positions = positions.clone();
+        move || {
+            offering.send(()).unwrap();
+            positions.offer(&door, vec![batch()], None)
+        }
+    });
+    is_offering.recv().unwrap();
+    let let_in = Arc::new(Semaphore::new(1));
+    pipeline.add_sink(Box::new(Held { let_in, bytes: 0 }));
+    drop(hold);
+    source.join().unwrap().unwrap();
+    assert_eq!(pipeline.drain(MINUTE).await[0].counts.delivered, 1);
+}
+
+#[test]
+fn an_output_is_recovered_once_in_a_program() {
+    let positions = Positions::in_memory();
+    let opened = ["a", "b", "a"].map(|output| positions.open_output(output));
+    let [first, other, again] = opened;
+    assert_eq!((first, other), (OutputStart::Recover, OutputStart::Recover));
+    assert_eq!(again, OutputStart::GoOn);
 }
 
 #[test]

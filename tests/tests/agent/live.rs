@@ -2,89 +2,13 @@
 
 use std::{
     fs,
-    io::{Read, Write},
-    net::{Ipv4Addr, TcpListener, TcpStream},
-    path::PathBuf,
-    process::Output,
+    io::Write,
+    net::{Ipv4Addr, TcpListener},
 };
 
-use pulsetrain_tests::{Items, Process, SurogateLog, command, corpus, free_port, wait_until};
-use tempfile::TempDir;
+use pulsetrain_tests::{Items, SurogateLog, command, corpus, free_port, wait_until};
 
-/// A folder with a configuration, the log that it names and the ports that it takes.
-struct World {
-    folder: TempDir,
-    page: u16,
-    health: u16,
-}
-
-impl World {
-    fn new() -> Self {
-        let world = Self {
-            folder: tempfile::tempdir().expect("a temporary folder can be made"),
-            page: free_port(),
-            health: free_port(),
-        };
-        world.configure("");
-        world
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    /// Writes the configuration, with more sinks than the page.
-    fn configure(&self, sinks: &str) {
-        let config = format!(
-            "state_folder: ${{STATE}}
-sources:
-  trainer:
-    logs:
-      paths: [{}]
-      poll_interval: 100ms
-sinks:
-  page:
-    prometheus:
-      listen: 127.0.0.1:{}
-{sinks}
-telemetry:
-  interval: 100ms
-health:
-  listen: 127.0.0.1:{}
-",
-            self.path("training.json").display(),
-            self.page,
-            self.health
-        );
-        fs::write(self.path("agent.yaml"), config).expect("a temporary file can be written");
-    }
-
-    fn start(&self) -> Process {
-        let mut command = command(["agent", "--config"]);
-        command
-            .arg(self.path("agent.yaml"))
-            .env("STATE", self.path("state"));
-        let mut agent = Process::start("pulsetrain agent", &mut command);
-        agent.wait_until_ready(|| get(self.health, "/readyz").starts_with("HTTP/1.1 200"));
-        agent
-    }
-
-    /// The values of a series of the page, by its name.
-    fn scraped(&self, name: &str) -> Vec<f64> {
-        let page = get(self.page, "/metrics");
-        let of_series = |line: &&str| {
-            line.strip_prefix(name)
-                .is_some_and(|rest| rest.starts_with(['{', ' ']))
-        };
-        let value = |line: &str| {
-            line.rsplit(' ')
-                .next()
-                .and_then(|value| value.parse().ok())
-                .expect("a series has a value")
-        };
-        page.lines().filter(of_series).map(value).collect()
-    }
-}
+use crate::world::{World, check, said};
 
 #[test]
 fn a_log_that_is_written_comes_out_on_the_page_and_in_the_file() {
@@ -226,7 +150,7 @@ fn a_configuration_is_checked_without_starting_anything() {
     );
 
     world.configure("");
-    let _taken = TcpListener::bind((Ipv4Addr::LOCALHOST, world.page)).unwrap();
+    let _taken = TcpListener::bind((Ipv4Addr::LOCALHOST, world.page())).unwrap();
     let said = self::said(&check(&world), 2);
     assert!(said.contains("agent.yaml:10:15: cannot listen on"), "{said}");
 }
@@ -254,33 +178,4 @@ fn the_printed_configuration_has_nothing_wrong_with_it() {
         "{}",
         String::from_utf8_lossy(&checked.stderr)
     );
-}
-
-fn check(world: &World) -> Output {
-    let mut command = command(["agent", "--check", "--config"]);
-    command
-        .arg(world.path("agent.yaml"))
-        .env("STATE", world.path("state"))
-        .output()
-        .expect("pulsetrain can be started")
-}
-
-#[track_caller]
-fn said(output: &Output, code: i32) -> String {
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert_eq!(output.status.code(), Some(code), "{said}");
-    said
-}
-
-/// The answer to a GET with its head; empty where nobody answers.
-fn get(port: u16, path: &str) -> String {
-    let mut answer = String::new();
-    let asked = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).and_then(|mut stream| {
-        write!(
-            stream,
-            "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
-        )?;
-        stream.read_to_string(&mut answer)
-    });
-    asked.map_or_else(|_| String::new(), |_| answer)
 }

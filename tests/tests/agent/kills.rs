@@ -1,0 +1,211 @@
+//! An agent that is killed again and again while its logs grow: what it leaves behind is what an import gives.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    thread,
+    time::SystemTime,
+};
+
+use fastrand::Rng;
+use pulsetrain_tests::{Answer, FakeEndpoint, Import, Items, Process, SurogateRun, spin, wait_until};
+
+use crate::world::World;
+
+const KILLS: usize = 50;
+
+/// Two logs, each of a source of its own.
+const LOGS: [&str; 2] = ["first.json", "second.json"];
+
+#[test]
+fn fifty_kills_lose_and_repeat_nothing_of_two_sources_and_take_nothing_back_of_a_third() {
+    const EMPTIED_BEFORE: usize = 20;
+    const RENAMED_BEFORE: usize = 35;
+    let mut random = Rng::with_seed(20_261_122);
+    let world = world_with_archive("");
+    let [first, second] = LOGS.map(|log| world.path(log));
+    let mut runs = [SurogateRun::begin(&first, 0), SurogateRun::begin(&second, 10)];
+    let mut logs = vec![first.clone(), second];
+    for kill in 0..KILLS {
+        if kill == EMPTIED_BEFORE {
+            deliver_all(&world, &logs);
+            fs::copy(&first, world.path("emptied.json")).expect("a log can be copied");
+            logs.push(world.path("emptied.json"));
+            runs[0] = SurogateRun::begin(&first, 1);
+        }
+        if kill == RENAMED_BEFORE {
+            fs::rename(&first, world.path("renamed.json")).expect("a log can be renamed");
+            logs.push(world.path("renamed.json"));
+            runs[0] = SurogateRun::begin(&first, 2);
+        }
+        if kill % 5 == 4 {
+            kill_while_a_record_is_torn(&world, &mut runs[kill % 2], &mut random);
+        } else {
+            kill_while_logs_grow(&world, &mut runs, &mut random);
+        }
+    }
+    let expected = imported(&logs);
+    let agent = world.spawn();
+    wait_until("everything is delivered", || {
+        world.written("out.jsonl").1.len() >= expected.len()
+    });
+    assert!(agent.stop().success());
+    world.written("out.jsonl").1.assert_same(&expected);
+}
+
+/// Nothing that the logs give is ever committed, because one sink takes nothing: every kill cuts the file back to nothing
+/// of them. What the agent says of itself comes only once, and stays.
+#[test]
+fn what_no_log_brings_again_outlives_every_kill() {
+    let endpoint = FakeEndpoint::start([], Answer::Refuse(503));
+    let collector = format!("  collector:\n    otlp:\n      endpoint: {}\n", endpoint.url());
+    let world = world_with_archive(&collector);
+    let mut random = Rng::with_seed(11);
+    let mut runs = LOGS.map(|log| SurogateRun::begin(&world.path(log), usize::from(log == LOGS[1])));
+    let mut own = Items::default();
+    for _ in 0..5 {
+        runs.iter_mut().for_each(|run| run.write(&mut random, 30));
+        let agent = world.start();
+        wait_until("the agent has said more of itself", || {
+            world.written("out.jsonl").0.len() > own.len() + 20
+        });
+        wait_until("the logs have come", || !world.written("out.jsonl").1.is_empty());
+        drop(agent);
+        let now = world.written("out.jsonl").0;
+        now.assert_holds(&own);
+        own = now;
+    }
+    let expected = imported(&LOGS.map(|log| world.path(log)));
+    let agent = world.spawn();
+    wait_until("everything is there again", || {
+        world.written("out.jsonl").1.len() >= expected.len()
+    });
+    drop(agent);
+    let (now, of_logs) = world.written("out.jsonl");
+    now.assert_holds(&own);
+    of_logs.assert_same(&expected);
+}
+
+#[test]
+fn a_receiver_gets_again_after_a_kill_only_what_it_can_tell_by_its_ids_and_times() {
+    let mut random = Rng::with_seed(7);
+    let endpoint = FakeEndpoint::start([], Answer::Accept);
+    let world = World::new();
+    let collector = format!("  collector:\n    otlp:\n      endpoint: {}\n", endpoint.url());
+    world.configure_with(&LOGS, &collector, "");
+    let logs = LOGS.map(|log| world.path(log));
+    let mut runs = [SurogateRun::begin(&logs[0], 0), SurogateRun::begin(&logs[1], 10)];
+    let received = || {
+        endpoint
+            .items_answered(&Answer::Accept)
+            .divide_by_service("pulsetrain")
+            .1
+    };
+    for _ in 0..10 {
+        let before = received().len();
+        let agent = world.spawn();
+        runs.iter_mut().for_each(|run| run.write(&mut random, 20));
+        wait_until("something arrives", || received().len() > before);
+        spin(&mut random);
+        drop(agent);
+    }
+    let expected = imported(&logs);
+    let agent = world.spawn();
+    wait_until("everything has arrived", || {
+        received().distinct().len() >= expected.distinct().len()
+    });
+    agent.stop();
+    assert_eq!(
+        expected.distinct().len(),
+        expected.len(),
+        "no item of a log is there twice"
+    );
+    assert_eq!(received().distinct(), expected.distinct());
+}
+
+fn world_with_archive(more: &str) -> World {
+    let world = World::new();
+    let archive = format!(
+        "  archive:\n    file:\n      path: {}\n{more}",
+        world.path("out.jsonl").display()
+    );
+    world.configure_with(&LOGS, &archive, "");
+    world
+}
+
+fn kill_while_logs_grow(world: &World, runs: &mut [SurogateRun; 2], random: &mut Rng) {
+    let before = State::of(world);
+    let records = random.usize(5..40);
+    let moment = random.u8(0..4);
+    let [mut writing, mut other] = [random.fork(), random.fork()];
+    let [first, second] = runs;
+    thread::scope(|scope| {
+        scope.spawn(|| first.write(&mut writing, records));
+        scope.spawn(|| second.write(&mut other, records));
+        let agent = world.spawn();
+        match moment {
+            0 => {}
+            1 => wait_until("it has begun", || has_begun(&agent)),
+            2 => wait_until("it has delivered", || {
+                State::of(world).out_bytes != before.out_bytes
+            }),
+            _ => wait_until("it has kept its positions", || {
+                State::of(world).saved != before.saved
+            }),
+        }
+        spin(random);
+        drop(agent);
+    });
+}
+
+/// The agent sees half a record when it begins, and never the other half.
+fn kill_while_a_record_is_torn(world: &World, run: &mut SurogateRun, random: &mut Rng) {
+    let mut moment = random.fork();
+    run.write_torn(random, || {
+        let agent = world.spawn();
+        wait_until("it has begun", || has_begun(&agent));
+        spin(&mut moment);
+        drop(agent);
+    });
+}
+
+fn deliver_all(world: &World, logs: &[PathBuf]) {
+    let expected = imported(logs);
+    let agent = world.spawn();
+    wait_until("everything is delivered", || {
+        world.written("out.jsonl").1.len() >= expected.len()
+    });
+    drop(agent);
+}
+
+fn has_begun(agent: &Process) -> bool {
+    let log = agent.log();
+    log.contains("following") || log.contains("waiting")
+}
+
+/// What an import of finished logs comes to, all together.
+fn imported(logs: &[PathBuf]) -> Items {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let out = folder.path().join("imported.jsonl");
+    let text = logs.iter().map(|log| {
+        Import::of(log).to(&out).run().expect_code(0);
+        fs::read_to_string(&out).expect("an import writes its file")
+    });
+    Items::parse(&text.collect::<String>())
+}
+
+/// By what is seen from outside that an agent has done something.
+struct State {
+    out_bytes: u64,
+    saved: Option<SystemTime>,
+}
+
+impl State {
+    fn of(world: &World) -> Self {
+        let modified = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
+        Self {
+            out_bytes: fs::metadata(world.path("out.jsonl")).map_or(0, |file| file.len()),
+            saved: modified(&world.path("state/positions.json")),
+        }
+    }
+}

@@ -1,0 +1,5 @@
+//! `pulsetrain agent`: the real binary, the logs that it follows and the world that it serves.
+
+mod kills;
+mod live;
+mod world;
