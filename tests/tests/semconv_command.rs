@@ -19,6 +19,35 @@ fn everything_that_an_import_writes_is_in_the_registry() {
 }
 
 #[test]
+fn every_sample_of_the_corpus_becomes_what_the_registry_says() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let out = folder.path().join("out.jsonl");
+    let (mut folders, mut checked) = (vec![corpus("")], 0);
+    while let Some(path) = folders.pop() {
+        if path.is_dir() {
+            let entries = fs::read_dir(&path).expect("a folder can be listed");
+            folders.extend(entries.map(|entry| entry.expect("an entry can be read").path()));
+            continue;
+        }
+        let imported = Import::of(&path).to(&out).run();
+        // A Perfetto trace, an expectation, a note: what is in no format is said to be.
+        if imported.stderr.contains("none of the formats") || imported.stdout.contains("none of the formats")
+        {
+            continue;
+        }
+        let finished = semconv(["check".as_ref(), out.as_os_str()]);
+        assert!(
+            finished.stdout.ends_with("nothing found\n"),
+            "{}: {}",
+            path.display(),
+            finished.stdout
+        );
+        checked += 1;
+    }
+    assert!(checked > 20, "only {checked} samples were recognised");
+}
+
+#[test]
 fn every_deviation_is_listed() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let file = folder.path().join("out.jsonl");

@@ -40,6 +40,11 @@ pub(crate) struct ImportArguments {
     #[arg(long, value_name = "NAME|auto", default_value = "auto", hide_default_value = true, value_parser = format)]
     pub(crate) format: FormatChoice,
 
+    /// What the keys mean, for --format json and keyvalue: a YAML file like {step: iter, values: [{key: loss, metric:
+    /// train.loss}]}
+    #[arg(long, value_name = "FILE", requires = "format")]
+    pub(crate) mapping: Option<PathBuf>,
+
     /// Where to: FILE.jsonl, FILE.binpb, `-` (JSON lines on the standard output), grpc://, grpcs://, http:// or https://;
     /// may be given several times [default: what the OTEL_EXPORTER_OTLP_* variables say]
     #[arg(long, value_name = "TARGET")]
@@ -132,6 +137,11 @@ pub(crate) struct RunArguments {
     /// The format of what is printed [default: recognised from its contents]
     #[arg(long, value_name = "NAME|auto", default_value = "auto", hide_default_value = true, value_parser = format)]
     pub(crate) format: FormatChoice,
+
+    /// What the keys mean, for --format json and keyvalue: a YAML file like {step: iter, values: [{key: loss, metric:
+    /// train.loss}]}
+    #[arg(long, value_name = "FILE", requires = "format")]
+    pub(crate) mapping: Option<PathBuf>,
 
     /// Where to, as for `import`; may be given several times [default: the sinks of --config, or what the
     /// OTEL_EXPORTER_OTLP_* variables say]

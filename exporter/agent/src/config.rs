@@ -6,6 +6,7 @@
 mod check;
 mod fault;
 mod limits;
+mod mapping;
 mod named;
 mod placed;
 mod print;
@@ -19,9 +20,10 @@ mod tests;
 mod variables;
 
 pub(crate) use self::{
-    check::check,
+    check::{check, mapped},
     fault::Fault,
     limits::{HealthConfig, LimitsConfig, TelemetryConfig},
+    mapping::load_mapping,
     named::Named,
     placed::{Placed, Spot},
     print::print,

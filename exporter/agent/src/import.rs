@@ -1,6 +1,7 @@
 //! `pulsetrain import`: logs in, OpenTelemetry out, and a sum of it all.
 
 mod follow;
+pub(crate) mod mapping;
 mod progress;
 pub(crate) mod resource;
 pub(crate) mod summary;
@@ -115,6 +116,7 @@ fn options(arguments: &ImportArguments) -> Result<RunOptions, Failure> {
     let (service, resource) = resource::from_env(|name| std::env::var(name).ok())?;
     Ok(RunOptions {
         format: arguments.format.0,
+        mapping: mapping::of(arguments.format, arguments.mapping.as_deref())?,
         run_id: arguments.run_id.clone(),
         run_name: arguments.run_name.clone(),
         start_unix_nanos: arguments.start_time,

@@ -33,7 +33,7 @@ use crate::{
     cli::RunArguments,
     config::{self, Config},
     failure::Failure,
-    import::resource,
+    import::{mapping, resource},
     topology::{self, BuiltSink},
 };
 
@@ -123,6 +123,7 @@ fn options(arguments: &RunArguments) -> Result<RunOptions, Failure> {
     let (service, resource) = resource::from_env(variable)?;
     Ok(RunOptions {
         format: arguments.format.0,
+        mapping: mapping::of(arguments.format, arguments.mapping.as_deref())?,
         run_name: arguments.run_name.clone(),
         service,
         resource,

@@ -143,6 +143,10 @@ pub(crate) fn build_source(
     tail.poll_interval = logs.poll_interval.0;
     tail.options = RunOptions {
         format: logs::format_by_name(&logs.format).ok(),
+        // What makes no sense was said by the check, before anything was started.
+        mapping: (logs.mapping.as_ref())
+            .and_then(|mapping| mapping.build().ok())
+            .unwrap_or_default(),
         run_id: logs.run_id.clone(),
         run_name: logs.run_name.clone(),
         ..RunOptions::default()

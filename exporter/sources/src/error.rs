@@ -2,6 +2,8 @@
 
 use std::{io, path::PathBuf};
 
+use crate::logs::MappingPart;
+
 /// Why a source could not be read, or not to its end.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -65,6 +67,14 @@ pub enum SourceError {
         place: usize,
         /// What is wrong there.
         message: &'static str,
+    },
+    /// A part of a mapping makes no sense.
+    #[error("{message}")]
+    Mapping {
+        /// The part.
+        part: MappingPart,
+        /// What is wrong with it, and what it can be.
+        message: String,
     },
     /// The positions of followed files cannot be read or written.
     #[error("cannot keep positions in {folder}: {source}; make the folder writable and its disk have room, or name another one", folder = folder.display())]

@@ -7,6 +7,7 @@
 pub mod logs;
 pub mod nvml;
 
+mod attribute_part;
 mod conversion;
 mod error;
 mod ids;

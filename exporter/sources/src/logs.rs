@@ -6,6 +6,7 @@
 mod absl;
 mod coverage;
 mod fields;
+mod generic;
 mod huggingface;
 mod kempnerforge;
 mod lines;
@@ -26,9 +27,12 @@ mod torchspec;
 mod torchtitan;
 mod tunix;
 
+use std::sync::Arc;
+
 use crate::{Recorder, SourceError};
 
 pub use coverage::Covered;
+pub use generic::{Mapping, MappingPart, ValueBecomes, ValueRule};
 pub use reader::{LogReader, ReadLimits};
 pub use source::{ImportReport, LogInput, LogSource, RunOptions};
 pub use tail::{AtStop, OutputStart, Positions, TailConfig, TailEvent, TailSource, TailStatus};
@@ -50,9 +54,25 @@ pub struct LogFormat {
     /// Reads from the first bytes of an input what its run is called and when it began.
     pub identify: fn(&[u8]) -> Identity,
     /// Begins to parse an input.
-    pub parser: fn() -> Box<dyn LogParser>,
+    pub parser: Begin,
     /// What becomes of every name upstream.
     pub coverage: fn() -> Vec<Covered>,
+}
+
+/// How a format begins to parse an input.
+#[derive(Clone, Copy, Debug)]
+pub enum Begin {
+    /// By what it knows itself.
+    Known(fn() -> Box<dyn LogParser>),
+    /// By what the user says that the keys mean.
+    Mapped(fn(&Arc<Mapping>) -> Box<dyn LogParser>),
+}
+
+impl LogFormat {
+    /// Whether what its keys mean is for a [`Mapping`] to say.
+    pub fn takes_mapping(&self) -> bool {
+        matches!(self.parser, Begin::Mapped(_))
+    }
 }
 
 /// What the first bytes of an input say of its run.
@@ -133,6 +153,8 @@ pub static FORMATS: &[LogFormat] = &[
     megatron::FORMAT,
     crate::tensorboard::FORMAT,
     crate::wandb::FORMAT,
+    generic::JSON,
+    generic::KEY_VALUE,
 ];
 
 /// The format of a name.
@@ -202,15 +224,13 @@ const COMPRESSED: [(&[u8], &str); 3] = [
 pub fn parse_with_every_format(bytes: &[u8]) {
     for format in FORMATS {
         let mut recorder = Recorder::new(crate::Run::default(), |_| {});
-        let window = Window {
-            bytes,
-            start: crate::Place { offset: 0, line: 1 },
-            is_last: true,
-            time: ReadTime::default(),
-        };
         (format.recognise)(bytes);
         (format.identify)(bytes);
-        (format.parser)().parse(window, &mut recorder);
+        let mut reader = LogReader::new(format, ReadLimits::default());
+        let (first, second) = bytes.split_at(bytes.len() / 2);
+        reader.push(first, &mut recorder);
+        reader.push(second, &mut recorder);
+        reader.finish(&mut recorder);
         recorder.finish();
     }
 }

@@ -15,7 +15,7 @@ mod values;
 
 use crate::{
     Place, Recorder, SkipReason,
-    logs::{Identity, LogFormat, LogParser, Window},
+    logs::{Begin, Identity, LogFormat, LogParser, Window},
     tags::{self, At, Scalars, System, system_of},
 };
 use event::{Content, Event};
@@ -30,7 +30,7 @@ pub(crate) const FORMAT: LogFormat = LogFormat {
     shrinks: false,
     recognise,
     identify,
-    parser: || Box::new(EventFileParser::default()),
+    parser: Begin::Known(|| Box::new(EventFileParser::default())),
     coverage: tags::coverage,
 };
 

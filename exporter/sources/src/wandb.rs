@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::{
     Place, Recorder, SkipReason,
-    logs::{Identity, LogFormat, LogParser, Window},
+    logs::{Begin, Identity, LogFormat, LogParser, Window},
     tags::{self, Scalars, System, system_of},
 };
 use blocks::{Blocks, Found};
@@ -27,7 +27,7 @@ pub(crate) const FORMAT: LogFormat = LogFormat {
     shrinks: false,
     recognise,
     identify,
-    parser: || Box::new(WandbParser::default()),
+    parser: Begin::Known(|| Box::new(WandbParser::default())),
     coverage: || {
         let rows = machine::ROWS.iter().map(tags::TagRow::covered);
         tags::coverage().into_iter().chain(rows).collect()

@@ -86,6 +86,7 @@ impl Findings<'_> {
                 self.at(path.spot, format!("{} cannot be read: {error}", path.value));
             }
         }
+        self.mapping(name, logs);
         let format = logs.format.value.as_str();
         if format != "auto" && logs::format_by_name(format).is_err() {
             let names: Vec<&str> = logs::FORMATS
@@ -97,6 +98,24 @@ impl Findings<'_> {
             self.at(
                 logs.format.spot,
                 format!("there is no format {format:?}{instead}"),
+            );
+        }
+    }
+
+    /// A mapping that makes no sense, or that nobody asks.
+    fn mapping(&mut self, name: &str, logs: &LogsSection) {
+        let Some(mapping) = &logs.mapping else { return };
+        for (spot, message) in mapping.build().err().unwrap_or_default() {
+            self.at(spot, format!("sources.{name}.logs.mapping: {message}"));
+        }
+        let takes = |format: &logs::LogFormat| format.takes_mapping();
+        if !logs::format_by_name(&logs.format).is_ok_and(takes) {
+            self.at(
+                logs.format.spot,
+                format!(
+                    "sources.{name}.logs: a mapping is for the formats {}: name one of them",
+                    mapped()
+                ),
             );
         }
     }
@@ -157,6 +176,12 @@ impl Findings<'_> {
             }
         }
     }
+}
+
+/// The formats that take a mapping.
+pub(crate) fn mapped() -> String {
+    let all = logs::FORMATS.iter().filter(|format| format.takes_mapping());
+    all.map(|format| format.name).collect::<Vec<_>>().join(" and ")
 }
 
 /// Where a configuration listens, each address with the places that ask for it.

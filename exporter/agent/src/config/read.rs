@@ -2,6 +2,7 @@
 
 use std::{collections::HashMap, fs, path::Path};
 
+use serde::de::DeserializeOwned;
 use serde_saphyr::{Options, PropertySyntax};
 
 use super::{Config, Fault, variables::unset_variable};
@@ -9,11 +10,22 @@ use super::{Config, Fault, variables::unset_variable};
 /// The most that a configuration file may hold.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Reads the file at `path`.
+/// Reads the configuration at `path`.
 ///
 /// # Errors
 /// What is wrong with it, and where.
 pub(crate) fn load(path: &Path, variables: &HashMap<String, String>) -> Result<Config, Fault> {
+    load_part(path, variables)
+}
+
+/// Reads the file at `path`, which holds a configuration or a part of one.
+///
+/// # Errors
+/// What is wrong with it, and where.
+pub(super) fn load_part<T: DeserializeOwned>(
+    path: &Path,
+    variables: &HashMap<String, String>,
+) -> Result<T, Fault> {
     let file = path.display().to_string();
     let cannot = |error: std::io::Error| Fault::of_file(&file, format!("cannot be read: {error}"));
     if fs::metadata(path).map_err(cannot)?.len() > MAX_BYTES {
@@ -29,7 +41,11 @@ pub(crate) fn load(path: &Path, variables: &HashMap<String, String>) -> Result<C
 ///
 /// # Errors
 /// What is wrong with it, and where.
-pub(crate) fn parse(file: &str, text: &str, variables: &HashMap<String, String>) -> Result<Config, Fault> {
+pub(super) fn parse<T: DeserializeOwned>(
+    file: &str,
+    text: &str,
+    variables: &HashMap<String, String>,
+) -> Result<T, Fault> {
     if let Some((spot, name)) = unset_variable(text, variables) {
         return Err(Fault::at(
             file,

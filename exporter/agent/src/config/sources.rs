@@ -4,6 +4,7 @@ use serde::Deserialize;
 
 use super::{
     Named, Placed,
+    mapping::MappingSection,
     named::Kinds,
     quantity::Time,
     section::{Key, Section, Setting, section},
@@ -24,6 +25,9 @@ section! {
         paths: Vec<Placed<String>> = Vec::new(),
         /// The format, or auto to recognise it.
         format: Placed<String> = Placed::nowhere("auto".to_owned()),
+        /// For the formats json and keyvalue: which key is which metric, as in {step: iter, values: [{key: loss, metric:
+        /// train.loss}, {key: dt, metric: train.step.duration, unit: ms}]}. MAPPING.md shows all that can be said.
+        mapping: Option<MappingSection> = None,
         /// The id of the run; derived from its first record where it is not given.
         run_id: Option<String> = None,
         /// The name of the run; what the log says where it is not given.

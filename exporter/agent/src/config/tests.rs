@@ -2,7 +2,11 @@
 
 use std::collections::HashMap;
 
-use super::{read::parse, *};
+use super::*;
+
+fn parse(file: &str, text: &str, variables: &HashMap<String, String>) -> Result<Config, Fault> {
+    read::parse(file, text, variables)
+}
 
 /// The messages about a configuration that cannot be read.
 fn refused(text: &str) -> String {
@@ -153,4 +157,51 @@ fn a_port_of_the_running_agent_is_not_taken() {
     let config = parse("agent.yaml", &text, &variables()).unwrap();
     assert_eq!(check("agent.yaml", &config, None).len(), 1);
     assert_eq!(check("agent.yaml", &config, Some(&config)), []);
+}
+
+#[test]
+fn what_is_wrong_with_a_mapping_is_said_at_its_place() {
+    let text = "sources:
+  trainer:
+    logs:
+      paths: [training.log]
+      format: keyvalue
+      mapping:
+        time_format: iso
+        line: '('
+        sign: ''
+        values:
+          - {key: loss, metric: train.los}
+          - {key: dt, metric: train.step.duration, unit: GiB}
+          - key: reward
+            metric: rl.reward
+            attributes:
+              rl.statistic: median
+          - {pattern: '(?<gpu>.+)_loss', metric: train.loss_component}
+          - {key: a, pattern: b, drop: true}
+          - {key: a}
+          - {key: n, custom: n, unit: ms}
+  other:
+    logs:
+      paths: [training.log]
+      format: maxtext
+      mapping: {step: iter}
+health:
+  enabled: false
+sinks:
+  terminal:
+    console: {}
+";
+    let config = parse("agent.yaml", text, &variables()).unwrap();
+    let faults: Vec<String> = check("agent.yaml", &config, None)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    insta::assert_snapshot!(faults.join("\n"));
+    let message =
+        refused("sources:\n  a:\n    logs:\n      mapping:\n        values:\n          - {kei: loss}\n");
+    assert!(
+        message.starts_with("agent.yaml:6:14: there is no key \"kei\" here"),
+        "{message}"
+    );
 }

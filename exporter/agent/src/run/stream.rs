@@ -56,9 +56,11 @@ impl StreamSource {
         if let Some((format, sign, head)) = recognised(self.options.format, &mut text) {
             report.format = Some((format.name, sign));
             report.run = run(format, &head, self.identity, &self.options);
+            let mapping = &self.options.mapping;
+            let reader = LogReader::mapped(format, mapping, ReadLimits::default());
             (report.counts, report.skipped) = {
                 let mut recorder = Recorder::new(report.run.clone(), |encoded| offer(door, encoded));
-                parse(format, head, &mut text, &mut recorder);
+                parse(reader, head, &mut text, &mut recorder);
                 recorder.finish()
             };
         }
@@ -126,8 +128,7 @@ fn run(format: &'static LogFormat, head: &[u8], identity: Identity, options: &Ru
     }
 }
 
-fn parse(format: &'static LogFormat, head: Vec<u8>, text: &mut Text, recorder: &mut Recorder<'_>) {
-    let mut reader = LogReader::new(format, ReadLimits::default());
+fn parse(mut reader: LogReader, head: Vec<u8>, text: &mut Text, recorder: &mut Recorder<'_>) {
     let mut flushed = clock::now();
     let mut bytes = head;
     loop {

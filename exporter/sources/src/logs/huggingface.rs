@@ -7,7 +7,7 @@ use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{attribute, metric};
 
 use super::{
-    Covered, LogFormat, coverage,
+    Begin, Covered, LogFormat, coverage,
     fields::{Field, Fields, Written},
     lines::{self, Line, LineFormat, LineParser},
     literal,
@@ -23,7 +23,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     shrinks: true,
     recognise: lines::recognise::<Dictionaries>,
     identify: lines::identify::<Dictionaries>,
-    parser: || Box::new(LineParser::<Dictionaries>::default()),
+    parser: Begin::Known(|| Box::new(LineParser::<Dictionaries>::default())),
     coverage: || coverage::tables(&[ROWS]),
 };
 

@@ -5,7 +5,7 @@ use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::{
-    Covered, LogFormat,
+    Begin, Covered, LogFormat,
     coverage::{self, covered},
     fields::{self, Field, Fields, Value, Written},
     lines::{self, Line, LineFormat, LineParser},
@@ -23,7 +23,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     shrinks: true,
     recognise: lines::recognise::<KempnerForge>,
     identify: lines::identify::<KempnerForge>,
-    parser: || Box::new(LineParser::<KempnerForge>::default()),
+    parser: Begin::Known(|| Box::new(LineParser::<KempnerForge>::default())),
     coverage: coverage_table,
 };
 

@@ -107,6 +107,15 @@ impl<F: LineFormat> LogParser for LineParser<F> {
 }
 
 impl<F: LineFormat> LineParser<F> {
+    /// A parser for a format that begins with something known.
+    pub(super) fn of(format: F) -> Self {
+        Self {
+            format,
+            last_time: Cell::default(),
+            is_torn: false,
+        }
+    }
+
     fn line(&mut self, window: Window<'_>, range: std::ops::Range<usize>, recorder: &mut Recorder<'_>) {
         let text = clean(&window.bytes[range.clone()]);
         let line = Line {

@@ -18,6 +18,20 @@ pub(super) fn object(text: &str) -> Option<(Vec<Field<'_>>, usize)> {
     Some((fields, cursor.at))
 }
 
+/// The fields of the object at the beginning of `text`, those of objects inside it under keys that are joined by dots;
+/// nothing where it is not whole.
+///
+/// Lists, and objects that are very deep, are given as their text, `null` and `None` not at all.
+pub(super) fn flat_object(text: &str) -> Option<Vec<Field<'_>>> {
+    let mut fields = Vec::with_capacity(24);
+    let mut cursor = Cursor { text, at: 0 };
+    cursor.flat_object(&[], &mut fields)?;
+    Some(fields)
+}
+
+/// How many objects deep fields are told apart.
+const DEPTH: usize = 16;
+
 /// The value of `key` as text.
 pub(super) fn text<'f>(fields: &'f [Field<'_>], key: &str) -> Option<&'f str> {
     fields
@@ -60,6 +74,27 @@ impl<'a> Cursor<'a> {
         }
         self.at += 1;
         Some(fields)
+    }
+
+    fn flat_object(&mut self, outer: &[&str], fields: &mut Vec<Field<'a>>) -> Option<()> {
+        self.take(b'{')?;
+        while self.peek()? != b'}' {
+            let key = self.string()?;
+            self.take(b':')?;
+            if self.peek()? == b'{' && outer.len() < DEPTH {
+                let path: Vec<&str> = outer.iter().copied().chain([key.as_ref()]).collect();
+                self.flat_object(&path, fields)?;
+            } else if let Some(value) = self.value()? {
+                fields.push((joined(outer, key), value));
+            }
+            if self.peek()? == b',' {
+                self.at += 1;
+            } else if self.peek()? != b'}' {
+                return None;
+            }
+        }
+        self.at += 1;
+        Some(())
     }
 
     fn value(&mut self) -> Option<Option<Value<'a>>> {
@@ -139,6 +174,13 @@ impl<'a> Cursor<'a> {
     }
 }
 
+fn joined<'a>(outer: &[&str], key: Cow<'a, str>) -> Cow<'a, str> {
+    if outer.is_empty() {
+        return key;
+    }
+    Cow::Owned(format!("{}.{key}", outer.join(".")))
+}
+
 /// The text that escapes stand for; one that stands for nothing is left as it is.
 fn unescape(raw: &str) -> String {
     let mut text = String::with_capacity(raw.len());
@@ -215,6 +257,18 @@ mod tests {
     }
 
     #[test]
+    fn objects_inside_are_joined_by_dots_up_to_some_depth() {
+        let fields = flat_object(r#"{"a": 1, "b": {"c": {"d": 2}, "e": [3]}, "f": {}} rest"#).unwrap();
+        let shown: Vec<String> = fields
+            .iter()
+            .map(|(key, value)| format!("{key}={value:?}"))
+            .collect();
+        assert_eq!(shown, ["a=Number(1.0)", "b.c.d=Number(2.0)", "b.e=Text(\"[3]\")"]);
+        let deep = format!("{}1{}", "{\"x\": ".repeat(100_000), "}".repeat(100_000));
+        assert_eq!(flat_object(&deep).unwrap().len(), 1);
+    }
+
+    #[test]
     fn what_is_not_whole_is_refused() {
         for text in [
             "",
@@ -227,6 +281,7 @@ mod tests {
             "{\"a\\",
         ] {
             assert_eq!(read(text), None, "{text:?}");
+            assert_eq!(flat_object(text), None, "{text:?}");
         }
     }
 }

@@ -12,7 +12,7 @@ use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::{
-    Covered, Identity, LogFormat, absl,
+    Begin, Covered, Identity, LogFormat, absl,
     coverage::{self, covered},
     fields::{self, Field, Fields, Value, Written},
     lines::{self, Line, LineFormat, LineParser},
@@ -29,7 +29,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     shrinks: true,
     recognise: lines::recognise::<MaxText>,
     identify,
-    parser: || Box::new(LineParser::<MaxText>::default()),
+    parser: Begin::Known(|| Box::new(LineParser::<MaxText>::default())),
     coverage: coverage_table,
 };
 

@@ -5,7 +5,7 @@ use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{attribute, metric};
 
 use super::{
-    Covered, LogFormat,
+    Begin, Covered, LogFormat,
     coverage::{self, covered},
     fields::{Field, Fields, Value, Written},
     lines::{self, Line, LineFormat, LineParser},
@@ -23,7 +23,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     shrinks: true,
     recognise: lines::recognise::<Megatron>,
     identify: lines::identify::<Megatron>,
-    parser: || Box::new(LineParser::<Megatron>::default()),
+    parser: Begin::Known(|| Box::new(LineParser::<Megatron>::default())),
     coverage: coverage_table,
 };
 

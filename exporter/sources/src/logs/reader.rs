@@ -2,7 +2,9 @@
 
 mod live;
 
-use super::{LogFormat, LogParser, ReadTime, Window};
+use std::sync::Arc;
+
+use super::{Begin, LogFormat, LogParser, Mapping, ReadTime, Window};
 use crate::{Place, Recorder, SkipReason};
 
 /// How much of an input is held at once.
@@ -31,11 +33,19 @@ pub struct LogReader {
 }
 
 impl LogReader {
-    /// Begins to read an input of a format.
+    /// Begins to read an input of a format; one that takes a mapping has the default one.
     pub fn new(format: &LogFormat, limits: ReadLimits) -> Self {
+        Self::mapped(format, &Arc::default(), limits)
+    }
+
+    /// Begins to read an input of a format; `mapping` says what keys mean where the format does not.
+    pub fn mapped(format: &LogFormat, mapping: &Arc<Mapping>, limits: ReadLimits) -> Self {
         let start = Place { offset: 0, line: 1 };
         Self {
-            parser: (format.parser)(),
+            parser: match format.parser {
+                Begin::Known(parser) => parser(),
+                Begin::Mapped(parser) => parser(mapping),
+            },
             unread: Vec::new(),
             start,
             time: ReadTime::default(),

@@ -1,14 +1,14 @@
 //! What a format makes of some text, for the tests of the formats.
 
-use std::cell::RefCell;
+use std::{cell::RefCell, sync::Arc};
 
 use pulsetrain_otlp::{
     Signal,
-    view::{Message, MetricData, MetricsData},
+    view::{AnyValue, KeyValue, Message, MetricData, MetricsData},
     write::Encoded,
 };
 
-use super::{LogFormat, LogReader, ReadLimits, ReadTime};
+use super::{LogFormat, LogReader, Mapping, ReadLimits, ReadTime};
 use crate::{Counts, Recorder, Run, Skipped};
 
 /// Everything that came of a text.
@@ -24,9 +24,14 @@ const NEAR: u64 = 1_795_305_600_000_000_000;
 impl Sampled {
     /// Reads a text as a finished file.
     pub(super) fn read(format: &LogFormat, text: &str) -> Self {
+        Self::read_mapped(format, &Arc::default(), text)
+    }
+
+    /// Reads a text as a finished file whose keys mean what `mapping` says.
+    pub(super) fn read_mapped(format: &LogFormat, mapping: &Arc<Mapping>, text: &str) -> Self {
         let batches = RefCell::new(Vec::new());
         let mut recorder = Recorder::new(Run::default(), |batch| batches.borrow_mut().push(batch));
-        let mut reader = LogReader::new(format, ReadLimits::default());
+        let mut reader = LogReader::mapped(format, mapping, ReadLimits::default());
         reader.set_time(ReadTime {
             unix_nanos: NEAR,
             is_live: false,
@@ -47,6 +52,27 @@ impl Sampled {
     /// The values of a metric's points, in order; of a histogram what its sum grew by.
     pub(super) fn values(&self, name: &str) -> Vec<f64> {
         let mut values = Vec::new();
+        self.each(name, |data| collect(data, &mut values));
+        values
+    }
+
+    /// The attributes of the points of a gauge, each as `key=value` in order.
+    pub(super) fn attributes(&self, name: &str) -> Vec<String> {
+        let mut all = Vec::new();
+        self.each(name, |data| {
+            let Some(MetricData::Gauge(gauge)) = data else {
+                panic!("{name} is no gauge")
+            };
+            for point in gauge.data_points.iter().map(Result::unwrap) {
+                let attributes = point.attributes.iter().map(Result::unwrap);
+                let shown: Vec<String> = attributes.map(|pair| shown(&pair)).collect();
+                all.push(shown.join(" "));
+            }
+        });
+        all
+    }
+
+    fn each(&self, name: &str, mut visit: impl FnMut(Option<MetricData<'_>>)) {
         for batch in self
             .batches
             .iter()
@@ -61,12 +87,18 @@ impl Sampled {
                         .map(Result::unwrap)
                         .filter(|metric| metric.name == name)
                     {
-                        collect(metric.data(), &mut values);
+                        visit(metric.data());
                     }
                 }
             }
         }
-        values
+    }
+}
+
+fn shown(pair: &KeyValue<'_>) -> String {
+    match pair.value.unwrap() {
+        AnyValue::String(text) => format!("{}={text}", pair.key),
+        other => format!("{}={other:?}", pair.key),
     }
 }
 

@@ -16,7 +16,7 @@ use std::{
 use pulsetrain_otlp::write::Encoded;
 use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop, clock};
 
-use super::{Identity, LogFormat, LogReader, ReadLimits, ReadTime, recognise};
+use super::{Identity, LogFormat, LogReader, Mapping, ReadLimits, ReadTime, recognise};
 use crate::{Counts, Recorder, Run, Skipped, SourceError, ids};
 
 /// Where a log is read from.
@@ -63,6 +63,8 @@ impl LogInput {
 pub struct RunOptions {
     /// The format, where it is not to be recognised.
     pub format: Option<&'static LogFormat>,
+    /// What keys mean, for a format that takes a mapping.
+    pub mapping: Arc<Mapping>,
     /// The run's id.
     pub run_id: Option<String>,
     /// The run's name.
@@ -219,7 +221,7 @@ fn read(
     let mut recorder = Recorder::new(report.run.clone(), |encoded| {
         closed |= send(door, encoded).is_err();
     });
-    let mut reader = LogReader::new(format, ReadLimits::default());
+    let mut reader = LogReader::mapped(format, &options.mapping, ReadLimits::default());
     reader.set_time(chunks.read_time());
     reader.push(head, &mut recorder);
     loop {

@@ -11,7 +11,7 @@ mod record;
 
 use std::borrow::Cow;
 
-use super::{Identity, LogFormat, LogParser, Window};
+use super::{Begin, Identity, LogFormat, LogParser, Window};
 use crate::{Recorder, SkipReason};
 use framing::Frame;
 use record::Value;
@@ -24,7 +24,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     shrinks: false,
     recognise,
     identify,
-    parser: || Box::new(SurogateParser::default()),
+    parser: Begin::Known(|| Box::new(SurogateParser::default())),
     coverage: mapping::coverage,
 };
 

@@ -10,7 +10,7 @@ use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::{
-    Covered, LogFormat,
+    Begin, Covered, LogFormat,
     coverage::{self, covered},
     fields::{self, Field, Fields, Value, Written},
     lines::{self, Line, LineFormat, LineParser},
@@ -27,7 +27,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     shrinks: true,
     recognise: lines::recognise::<TorchSpec>,
     identify: lines::identify::<TorchSpec>,
-    parser: || Box::new(LineParser::<TorchSpec>::default()),
+    parser: Begin::Known(|| Box::new(LineParser::<TorchSpec>::default())),
     coverage: coverage_table,
 };
 

@@ -6,7 +6,7 @@ pub(super) mod structured;
 use pulsetrain_semconv::{attribute, metric};
 
 use super::{
-    Covered, LogFormat,
+    Begin, Covered, LogFormat,
     coverage::{self, covered},
     fields::{Field, Fields, Value, Written},
     lines::{self, Line, LineFormat, LineParser},
@@ -24,7 +24,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     shrinks: true,
     recognise: lines::recognise::<TorchTitan>,
     identify: lines::identify::<TorchTitan>,
-    parser: || Box::new(LineParser::<TorchTitan>::default()),
+    parser: Begin::Known(|| Box::new(LineParser::<TorchTitan>::default())),
     coverage: coverage_table,
 };
 

@@ -6,7 +6,7 @@ use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::{
-    Covered, LogFormat, absl,
+    Begin, Covered, LogFormat, absl,
     coverage::{self, covered},
     fields::{self, Field, Fields, Value, Written},
     lines::{self, Line, LineFormat, LineParser},
@@ -23,7 +23,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     shrinks: true,
     recognise: lines::recognise::<Tunix>,
     identify: lines::identify::<Tunix>,
-    parser: || Box::new(LineParser::<Tunix>::default()),
+    parser: Begin::Known(|| Box::new(LineParser::<Tunix>::default())),
     coverage: coverage_table,
 };
 

@@ -1,9 +1,10 @@
 //! What one tag was found to mean: the row that knows it, and the attributes that its varying parts become.
 
-use pulsetrain_otlp::write::{Attribute, Value};
-use pulsetrain_semconv::{self as semconv, AttributeKind};
+use pulsetrain_otlp::write::Attribute;
+use pulsetrain_semconv as semconv;
 
 use super::{pattern, row::TagRow};
+use crate::attribute_part::Part;
 
 /// A row that knows a tag.
 #[derive(Debug)]
@@ -11,13 +12,6 @@ pub(super) struct Meaning {
     pub(super) row: &'static TagRow,
     /// The varying parts of the tag, if its points carry some.
     captured: Vec<(&'static semconv::Attribute, Part)>,
-}
-
-/// A varying part of a tag, as the value of its attribute.
-#[derive(Debug)]
-enum Part {
-    Text(String),
-    Int(i64),
 }
 
 impl Meaning {
@@ -44,22 +38,12 @@ impl Meaning {
         if self.captured.is_empty() {
             return record(self.row.attributes);
         }
-        let captured = self.captured.iter().map(|(attribute, part)| match part {
-            Part::Text(text) => (*attribute, Value::Text(text)),
-            Part::Int(number) => (*attribute, Value::Int(*number)),
-        });
+        let captured = self
+            .captured
+            .iter()
+            .map(|(attribute, part)| (*attribute, part.value()));
+
         let all: Vec<Attribute<'_>> = captured.chain(self.row.attributes.iter().copied()).collect();
         record(&all)
-    }
-}
-
-impl Part {
-    /// The part as a value of the attribute, if it can be one: of a closed set only its members can.
-    fn of(attribute: &semconv::Attribute, part: &str) -> Option<Self> {
-        match attribute.kind {
-            AttributeKind::Enum(known) => known.contains(&part).then(|| Self::Text(part.to_owned())),
-            AttributeKind::Int => part.parse().ok().map(Self::Int),
-            _ => Some(Self::Text(part.to_owned())),
-        }
     }
 }

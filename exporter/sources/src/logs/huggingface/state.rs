@@ -6,7 +6,7 @@ use super::ROWS;
 use crate::{
     Recorder, SkipReason,
     logs::{
-        Identity, LogFormat, LogParser, Window,
+        Begin, Identity, LogFormat, LogParser, Window,
         fields::{Field, Fields, Written},
         literal,
     },
@@ -20,7 +20,7 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     shrinks: false,
     recognise,
     identify,
-    parser: || Box::new(StateParser::default()),
+    parser: Begin::Known(|| Box::new(StateParser::default())),
     coverage: super::coverage_of_state,
 };
 

@@ -9,7 +9,7 @@ use super::tables;
 use crate::{
     Recorder, SkipReason,
     logs::{
-        Covered, Identity, LogFormat,
+        Begin, Covered, Identity, LogFormat,
         coverage::covered,
         fields::{Fields, Written},
         lines::{self, Line, LineFormat, LineParser},
@@ -26,7 +26,7 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     shrinks: true,
     recognise: lines::recognise::<MetricsFile>,
     identify,
-    parser: || Box::new(LineParser::<MetricsFile>::default()),
+    parser: Begin::Known(|| Box::new(LineParser::<MetricsFile>::default())),
     coverage,
 };
 

@@ -11,7 +11,7 @@ use self::heading::Heading;
 use crate::{
     Recorder,
     logs::{
-        Covered, LogFormat,
+        Begin, Covered, LogFormat,
         coverage::{self, covered},
         fields::{self, Field, Fields, Value, Written},
         lines::{self, Line, LineFormat, LineParser},
@@ -27,7 +27,7 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     shrinks: true,
     recognise: lines::recognise::<Console>,
     identify: lines::identify::<Console>,
-    parser: || Box::new(LineParser::<Console>::default()),
+    parser: Begin::Known(|| Box::new(LineParser::<Console>::default())),
     coverage: coverage_table,
 };
 

@@ -10,7 +10,7 @@ use super::mapping::gpu::{GPU, THROTTLE};
 use crate::{
     Recorder, SkipReason,
     logs::{
-        Covered, LogFormat,
+        Begin, Covered, LogFormat,
         coverage::{self, covered},
         fields::{Field, Fields, Value, Written},
         lines::{self, Line, LineFormat, LineParser},
@@ -26,7 +26,7 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     shrinks: false,
     recognise: lines::recognise::<JsonLines>,
     identify: lines::identify::<JsonLines>,
-    parser: || Box::new(LineParser::<JsonLines>::default()),
+    parser: Begin::Known(|| Box::new(LineParser::<JsonLines>::default())),
     coverage: coverage_table,
 };
 

@@ -7,6 +7,7 @@ use std::{
     os::unix::fs::FileExt,
     path::{Path, PathBuf},
     rc::Rc,
+    sync::Arc,
 };
 
 use pulsetrain_otlp::write::Encoded;
@@ -19,7 +20,7 @@ use super::{
 };
 use crate::{
     Recorder, Run, SourceError,
-    logs::{ImportReport, LogFormat, LogReader, ReadLimits, ReadTime},
+    logs::{ImportReport, LogFormat, LogReader, Mapping, ReadLimits, ReadTime},
 };
 
 const CHUNK_BYTES: usize = 1 << 20;
@@ -60,6 +61,7 @@ impl Reading {
         path: &Path,
         (file, inode): (File, Inode),
         (format, sign): (&'static LogFormat, &'static str),
+        mapping: &Arc<Mapping>,
         run: Run,
     ) -> Self {
         let recorded = Rc::new(RefCell::new(Vec::new()));
@@ -71,7 +73,7 @@ impl Reading {
             head: Vec::new(),
             format,
             sign,
-            reader: LogReader::new(format, ReadLimits::default()),
+            reader: LogReader::mapped(format, mapping, ReadLimits::default()),
             recorder: Recorder::new(run, move |encoded| listener.borrow_mut().push(encoded)),
             recorded,
             read_to: 0,

@@ -311,8 +311,9 @@ impl Stream {
         let (Some(opened_at), Some(format)) = (opened_at, format) else {
             return self.begin_after(position, outlet);
         };
-        let run = position.run.resumed(outlet.options());
-        let mut reading = Reading::new(&self.path, opened_at, (format, "it was followed before"), run);
+        let options = outlet.options();
+        let (run, sign) = (position.run.resumed(options), "it was followed before");
+        let mut reading = Reading::new(&self.path, opened_at, (format, sign), &options.mapping, run);
         match reading.replay(position) {
             Ok(()) => {
                 outlet.tell_opened(&reading, position.offset);
@@ -334,8 +335,9 @@ impl Stream {
             self.reading = self.fresh(opened, outlet)?;
             return Ok(());
         };
-        let run = position.run.resumed(outlet.options());
-        let mut reading = Reading::new(&self.path, opened, (format, "it was followed before"), run);
+        let options = outlet.options();
+        let (run, sign) = (position.run.resumed(options), "it was followed before");
+        let mut reading = Reading::new(&self.path, opened, (format, sign), &options.mapping, run);
         reading.restart_sums();
         outlet.tell_opened(&reading, 0);
         self.reading = Some(Box::new(reading));
@@ -359,7 +361,7 @@ impl Stream {
         }
         let mut run = source::run(format.0, identity, outlet.options());
         run.attempt = self.attempt_of(&run);
-        let reading = Reading::new(&self.path, opened, format, run);
+        let reading = Reading::new(&self.path, opened, format, &outlet.options().mapping, run);
         outlet.tell_opened(&reading, 0);
         Ok(Some(Box::new(reading)))
     }

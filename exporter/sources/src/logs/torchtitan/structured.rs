@@ -7,7 +7,7 @@ use pulsetrain_semconv::{self as semconv, attribute, event, metric, span};
 use crate::{
     Recorder, SkipReason, ids,
     logs::{
-        Covered, LogFormat,
+        Begin, Covered, LogFormat,
         coverage::{self, covered},
         fields::{Field, Fields, Value, Written},
         lines::{self, Line, LineFormat, LineParser},
@@ -24,7 +24,7 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     shrinks: false,
     recognise: lines::recognise::<Structured>,
     identify: lines::identify::<Structured>,
-    parser: || Box::new(LineParser::<Structured>::default()),
+    parser: Begin::Known(|| Box::new(LineParser::<Structured>::default())),
     coverage: coverage_table,
 };
 

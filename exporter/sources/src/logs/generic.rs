@@ -1,0 +1,194 @@
+//! Logs of no known system: JSON lines, and lines of `key=value`, by a [`Mapping`] of the user.
+//!
+//! `mapping` is what the configuration says, `rule` what that is for one key, `record` makes points of a record. `unit` and
+//! `clock` know the spellings of units and times, `pairs` takes lines apart.
+
+mod clock;
+mod mapping;
+mod pairs;
+mod record;
+mod rule;
+mod unit;
+
+use std::{borrow::Cow, sync::Arc};
+
+use pulsetrain_semconv::{event, metric};
+
+pub use mapping::{Mapping, MappingPart, ValueBecomes, ValueRule};
+
+use self::record::Records;
+use super::{
+    Begin, Covered, Identity, LogFormat,
+    coverage::covered,
+    fields::{Field, Value},
+    lines::{Line, LineFormat, LineParser},
+    literal,
+};
+use crate::{Recorder, SkipReason};
+
+/// JSON lines in the table of formats.
+pub(super) const JSON: LogFormat = LogFormat {
+    name: "json",
+    brief: "JSON lines of any system, by a mapping",
+    framework: "custom",
+    shrinks: true,
+    recognise: |_| None,
+    identify: |head| up_to_first(head, |line| line.contains('{')),
+    parser: Begin::Mapped(|mapping| Box::new(LineParser::of(JsonLines(Records::of(mapping))))),
+    coverage,
+};
+
+/// Lines of `key=value` in the table of formats.
+pub(super) const KEY_VALUE: LogFormat = LogFormat {
+    name: "keyvalue",
+    brief: "lines of key=value of any system, by a mapping",
+    framework: "custom",
+    shrinks: true,
+    recognise: |_| None,
+    identify: |head| up_to_first(head, |line| line.contains(['=', ':'])),
+    parser: Begin::Mapped(|mapping| Box::new(LineParser::of(KeyValueLines(Records::of(mapping))))),
+    coverage,
+};
+
+/// A run is known by everything up to the first line that may be a record.
+fn up_to_first(head: &[u8], may_be: impl Fn(&str) -> bool) -> Identity {
+    let mut start = 0;
+    let mut ends = memchr::memchr_iter(b'\n', head);
+    let end = ends.find(|end| {
+        let line = String::from_utf8_lossy(&head[std::mem::replace(&mut start, end + 1)..*end]);
+        may_be(&line)
+    });
+    // A file may end without a newline; what is there then is all that there is.
+    let end = end.or_else(|| {
+        let rest = String::from_utf8_lossy(&head[start..]);
+        (may_be(&rest) && rest.trim_end().ends_with('}')).then_some(head.len())
+    });
+    Identity {
+        first_record: head[..end.unwrap_or(0)].to_vec(),
+        ..Identity::default()
+    }
+}
+
+/// Reads JSON lines.
+#[derive(Debug)]
+struct JsonLines(Records);
+
+impl LineFormat for JsonLines {
+    fn sign(_: &str) -> Option<&'static str> {
+        None
+    }
+
+    fn is_whole(text: &str) -> bool {
+        text.trim_end().ends_with('}')
+    }
+
+    fn is_begun(text: &str) -> bool {
+        text.contains('{')
+    }
+
+    fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
+        let Some((mut fields, body)) = self.0.lined(line.text) else {
+            return false;
+        };
+        let Some(start) = body.find('{') else {
+            return false;
+        };
+        let Some(object) = literal::flat_object(&body[start..]) else {
+            recorder.skip(SkipReason::MalformedRecord, line.place(), || {
+                "the line is no whole JSON object".to_owned()
+            });
+            return false;
+        };
+        fields.extend(object);
+        self.0.record(&fields, line, recorder);
+        true
+    }
+}
+
+/// Reads lines of `key=value`.
+#[derive(Debug)]
+struct KeyValueLines(Records);
+
+impl LineFormat for KeyValueLines {
+    fn sign(_: &str) -> Option<&'static str> {
+        None
+    }
+
+    fn is_begun(text: &str) -> bool {
+        text.contains(['=', ':'])
+    }
+
+    fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
+        let Some((mut fields, body)) = self.0.lined(line.text) else {
+            return false;
+        };
+        let pair = |key, value| fields.push((Cow::Borrowed(key), Value::of(value)));
+        self.0.mapping().pairs.each(body, pair);
+        if !self.0.is_record(&fields) {
+            return false;
+        }
+        self.0.record(&fields, line, recorder);
+        true
+    }
+}
+
+/// The fields of a line and the text that holds its record.
+type Lined<'a> = (Vec<Field<'a>>, &'a str);
+
+impl Records {
+    /// What the pattern of lines finds; nothing where the line is none of its.
+    fn lined<'a>(&self, text: &'a str) -> Option<Lined<'a>> {
+        let Some(pattern) = &self.mapping().line else {
+            return Some((Vec::with_capacity(16), text));
+        };
+        let captures = pattern.captures(text)?;
+        let named = pattern.capture_names().flatten();
+        let groups = named.filter_map(|name| Some((name, captures.name(name)?.as_str())));
+        let mut fields = Vec::with_capacity(16);
+        let mut body = text;
+        for (name, group) in groups {
+            if name == RECORD {
+                body = group;
+            } else {
+                fields.push((Cow::Owned(name.to_owned()), Value::of(group)));
+            }
+        }
+        Some((fields, body))
+    }
+
+    fn mapping(&self) -> &Arc<Mapping> {
+        &self.mapping
+    }
+}
+
+/// The group of the pattern of lines that holds the record.
+const RECORD: &str = "record";
+
+fn coverage() -> Vec<Covered> {
+    vec![
+        covered(
+            "the step's key",
+            metric::TRAIN_GLOBAL_STEP.name,
+            "as it is; `train.steps` grows by the steps since the record before",
+        ),
+        covered(
+            "keys of the mapping",
+            "the metric of the mapping",
+            "by the unit, the factor or the suffix that the value has",
+        ),
+        covered(
+            "the name of a metric",
+            "that metric",
+            "as it is, or by its suffix",
+        ),
+        covered("other numbers", metric::TRAIN_CUSTOM.name, "as it is"),
+        covered(
+            "other text",
+            event::TRAIN_CUSTOM_RECORD.name,
+            "one event a record, its body the keys and texts",
+        ),
+    ]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,151 @@
+//! How a log of no known format says its time.
+
+use jiff::{Timestamp, civil, fmt::strtime, tz::TimeZone};
+
+use crate::logs::{fields::Value, time};
+
+/// The form of the times of a log.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) enum TimeForm {
+    /// RFC 3339, the same with a space and without a zone (UTC), or a number since 1970 whose size tells its unit.
+    #[default]
+    Auto,
+    /// A number since 1970: so many nanoseconds each.
+    Unix(f64),
+    /// Directives of `strftime`; UTC where they read no zone.
+    Directives(String),
+}
+
+/// The names of units, with the nanoseconds that each is.
+const UNIX: [(&str, f64); 4] = [
+    ("unix_s", 1e9),
+    ("unix_ms", 1e6),
+    ("unix_us", 1e3),
+    ("unix_ns", 1.0),
+];
+
+impl TimeForm {
+    /// The form that a mapping names.
+    ///
+    /// # Errors
+    /// What it can be instead.
+    pub(super) fn of(name: &str) -> Result<Self, String> {
+        if name == "auto" {
+            return Ok(Self::Auto);
+        }
+        if let Some((_, nanos)) = UNIX.iter().find(|(known, _)| *known == name) {
+            return Ok(Self::Unix(*nanos));
+        }
+        if name.contains('%') {
+            // What cannot even write a time cannot read one.
+            return match strtime::format(name, &Timestamp::UNIX_EPOCH.to_zoned(TimeZone::UTC)) {
+                Ok(_) => Ok(Self::Directives(name.to_owned())),
+                Err(error) => Err(format!("{name:?} cannot be read: {error}")),
+            };
+        }
+        Err(format!(
+            "there is no form of time {name:?}; it can be: auto, unix_s, unix_ms, unix_us, unix_ns, or directives like \"%Y-%m-%d %H:%M:%S\""
+        ))
+    }
+
+    /// Nanoseconds since 1970 of a value; nothing where it is no time of this form.
+    pub(super) fn read(&self, value: &Value<'_>) -> Option<u64> {
+        match (self, value) {
+            (Self::Auto, value) => match (value.number(), value) {
+                (Some(number), _) => unix(number, unit_of(number)),
+                (None, Value::Text(text)) => date(text),
+                (None, Value::Number(_)) => None,
+            },
+            (Self::Unix(nanos), value) => unix(value.number()?, *nanos),
+            (Self::Directives(directives), Value::Text(text)) => directed(directives, text),
+            (Self::Directives(directives), Value::Number(number)) => {
+                directed(directives, &number.to_string())
+            }
+        }
+    }
+}
+
+/// The unit in which a number since 1970 is of our time: between 1973 and 5138 for each of them.
+fn unit_of(number: f64) -> f64 {
+    match number {
+        ..1e11 => 1e9,
+        ..1e14 => 1e6,
+        ..1e17 => 1e3,
+        _ => 1.0,
+    }
+}
+
+fn unix(number: f64, nanos: f64) -> Option<u64> {
+    if !(number >= 0.0 && number * nanos < 1.8e19) {
+        return None;
+    }
+    // The whole part first: the fraction of a second survives better.
+    let whole = number.trunc();
+    let fraction = ((number - whole) * nanos).round();
+    Some(whole as u64 * nanos as u64 + fraction as u64)
+}
+
+fn date(text: &str) -> Option<u64> {
+    let zoned = text.parse::<Timestamp>().ok();
+    zoned.map_or_else(|| time::unix_nanos(text), |timestamp| since_1970(&timestamp))
+}
+
+fn directed(directives: &str, text: &str) -> Option<u64> {
+    let parsed = strtime::parse(directives, text).ok()?;
+    let timestamp = parsed.to_timestamp().or_else(|_| {
+        let in_utc = |date: civil::DateTime| date.to_zoned(TimeZone::UTC);
+        parsed
+            .to_datetime()
+            .and_then(in_utc)
+            .map(|zoned| zoned.timestamp())
+    });
+    since_1970(&timestamp.ok()?)
+}
+
+fn since_1970(timestamp: &Timestamp) -> Option<u64> {
+    u64::try_from(timestamp.as_nanosecond()).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOON: u64 = 1_795_262_400_250_000_000;
+
+    fn read(form: &str, text: &str) -> Option<u64> {
+        TimeForm::of(form).unwrap().read(&Value::of(text))
+    }
+
+    #[test]
+    fn every_form_is_read() {
+        for (form, text) in [
+            ("auto", "2026-11-21T12:00:00.25Z"),
+            ("auto", "2026-11-21T13:00:00.25+01:00"),
+            ("auto", "2026-11-21 12:00:00,250"),
+            ("auto", "1795262400.25"),
+            ("auto", "1795262400250"),
+            ("unix_ms", "1795262400250"),
+            ("unix_us", "1795262400250000"),
+            ("%d/%m/%Y %H:%M:%S%.f", "21/11/2026 12:00:00.25"),
+            ("%d/%m/%Y %H:%M:%S%.f %z", "21/11/2026 14:00:00.25 +0200"),
+        ] {
+            assert_eq!(read(form, text), Some(NOON), "{form}: {text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_time_is_none() {
+        for (form, text) in [
+            ("auto", "yesterday"),
+            ("auto", "-1"),
+            ("auto", "nan"),
+            ("unix_s", "1e300"),
+            ("unix_ns", "noon"),
+            ("%Y", "21"),
+        ] {
+            assert_eq!(read(form, text), None, "{form}: {text}");
+        }
+        assert!(TimeForm::of("unix").unwrap_err().contains("unix_ms"));
+        assert!(TimeForm::of("%!").is_err());
+    }
+}

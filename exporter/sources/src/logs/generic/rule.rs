@@ -1,0 +1,139 @@
+//! A rule of a mapping as the parsers use it, and what it is for one key.
+
+use std::sync::Arc;
+
+use pulsetrain_semconv::{Attribute, AttributeKind, Metric, metric};
+use regex::Regex;
+
+use super::mapping::Mapping;
+use crate::{attribute_part::Part, conversion::Conversion};
+
+/// What some keys mean.
+#[derive(Clone, Debug)]
+pub(super) struct Rule {
+    pub(super) matches: Matches,
+    pub(super) becomes: Becomes,
+    /// What is done to numbers; nothing where their own suffix says it.
+    pub(super) conversion: Option<Conversion>,
+    pub(super) is_total: bool,
+    pub(super) with: Vec<(&'static Attribute, Part)>,
+    pub(super) from: Vec<(&'static Attribute, String)>,
+}
+
+/// The keys of a rule.
+#[derive(Clone, Debug)]
+pub(super) enum Matches {
+    /// This one.
+    Key(String),
+    /// All that match.
+    Pattern(Regex),
+}
+
+/// What values become.
+#[derive(Clone, Debug)]
+pub(super) enum Becomes {
+    /// Points of a metric.
+    Value(&'static Metric),
+    /// The state that a state set is in.
+    State(&'static Metric, &'static Attribute),
+    /// Points of `train.custom` under a name.
+    Custom(String),
+    /// Nothing.
+    Nothing,
+}
+
+/// The unit of state sets.
+const STATE: &str = "{state}";
+
+impl Becomes {
+    /// Values of a metric, of a state set its states.
+    pub(super) fn of(metric: &'static Metric) -> Self {
+        let mut attributes = metric.attributes.iter().map(|used| used.attribute);
+        let states = attributes.find(|attribute| matches!(attribute.kind, AttributeKind::Enum(_)));
+        match states.filter(|_| metric.unit == STATE) {
+            Some(attribute) => Self::State(metric, attribute),
+            None => Self::Value(metric),
+        }
+    }
+
+    /// The metric, if values become points of one of the registry.
+    pub(super) fn metric(&self) -> Option<&'static Metric> {
+        match self {
+            Self::Value(metric) | Self::State(metric, _) => Some(metric),
+            Self::Custom(_) | Self::Nothing => None,
+        }
+    }
+}
+
+impl Matches {
+    pub(super) fn is_key(&self) -> bool {
+        matches!(self, Self::Key(_))
+    }
+
+    /// The names of the groups: attributes.
+    pub(super) fn groups(&self) -> Vec<String> {
+        match self {
+            Self::Key(_) => Vec::new(),
+            Self::Pattern(regex) => regex.capture_names().flatten().map(str::to_owned).collect(),
+        }
+    }
+}
+
+/// What a key means, worked out once.
+#[derive(Clone, Debug)]
+pub(super) struct Meaning {
+    pub(super) rule: Arc<Rule>,
+    /// What the groups of the pattern hold in this key.
+    pub(super) captured: Vec<(&'static Attribute, Part)>,
+}
+
+impl Mapping {
+    /// What `key` means; nothing where nobody knows.
+    pub(super) fn meaning(&self, key: &str) -> Option<Meaning> {
+        let by_rule = self.rules.iter().find_map(|rule| {
+            Some(Meaning {
+                captured: rule.captured(key)?,
+                rule: Arc::new(rule.clone()),
+            })
+        });
+        by_rule.or_else(|| by_name(key))
+    }
+}
+
+impl Rule {
+    /// What the groups hold, if the rule is for `key`. A group whose text can be no value of its attribute is for another
+    /// rule.
+    fn captured(&self, key: &str) -> Option<Vec<(&'static Attribute, Part)>> {
+        let regex = match &self.matches {
+            Matches::Key(known) => return (known == key).then(Vec::new),
+            Matches::Pattern(regex) => regex,
+        };
+        let captures = regex.captures(key)?;
+        let metric = self.becomes.metric();
+        let named = regex.capture_names().flatten().filter_map(|name| {
+            let mut attributes = metric?.attributes.iter().map(|used| used.attribute);
+            let attribute = attributes.find(|attribute| attribute.name == name)?;
+            Some((attribute, captures.name(name)?.as_str()))
+        });
+        named
+            .map(|(attribute, text)| Some((attribute, Part::of(attribute, text)?)))
+            .collect()
+    }
+}
+
+/// A key that is the name of a metric is that metric.
+fn by_name(key: &str) -> Option<Meaning> {
+    let metric = metric::find(key)?;
+    let rule = Rule {
+        matches: Matches::Key(key.to_owned()),
+        becomes: Becomes::of(metric),
+        conversion: None,
+        is_total: false,
+        with: Vec::new(),
+        from: Vec::new(),
+    };
+    Some(Meaning {
+        rule: Arc::new(rule),
+        captured: Vec::new(),
+    })
+}

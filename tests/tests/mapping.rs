@@ -1,0 +1,175 @@
+//! `--mapping`: the examples of `exporter/sources/MAPPING.md`, imported as they stand there.
+
+use std::{fs, path::Path};
+
+use pulsetrain_tests::{Import, command, semconv};
+use serde_json::Value;
+
+/// The blocks of code below a heading of the page, with their languages.
+fn blocks(heading: &str) -> Vec<(String, String)> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../exporter/sources/MAPPING.md");
+    let page = fs::read_to_string(path).expect("the page can be read");
+    let section = page
+        .split("\n## ")
+        .find(|section| section.starts_with(heading))
+        .unwrap_or_else(|| panic!("{heading} is a heading"));
+    let mut pieces = section.split("```");
+    pieces.next();
+    let mut blocks = Vec::new();
+    while let (Some(block), Some(_)) = (pieces.next(), pieces.next()) {
+        let (language, text) = block.split_once('\n').expect("a block has lines");
+        blocks.push((language.to_owned(), text.to_owned()));
+    }
+    blocks
+}
+
+/// Imports the log of a section by its mapping; the points as `name{attributes}=value`, histograms by their sums.
+fn imported(heading: &str, format: &str) -> Vec<String> {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let [log, mapping, out] = ["log", "mapping.yaml", "out.jsonl"].map(|name| folder.path().join(name));
+    let blocks = blocks(heading);
+    fs::write(&log, &blocks[0].1).expect("the log can be written");
+    assert_eq!(blocks[1].0, "yaml");
+    fs::write(&mapping, &blocks[1].1).expect("the mapping can be written");
+    let import = Import::of(&log).arg("--format").arg(format);
+    import
+        .arg("--mapping")
+        .arg(&mapping)
+        .to(&out)
+        .run()
+        .expect_code(0);
+    let checked = semconv(["check".as_ref(), out.as_os_str()]).expect_code(0);
+    assert!(checked.stdout.ends_with("nothing found\n"), "{}", checked.stdout);
+    let text = fs::read_to_string(&out).expect("the output can be read");
+    text.lines()
+        .flat_map(|line| points(&serde_json::from_str(line).expect("a line is JSON")))
+        .collect()
+}
+
+fn points(message: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    for metric in list(&message["resourceMetrics"][0]["scopeMetrics"][0]["metrics"]) {
+        for kind in ["gauge", "sum", "histogram"] {
+            for point in list(&metric[kind]["dataPoints"]) {
+                let value = ["asDouble", "asInt", "sum"].iter().find_map(|key| point.get(key));
+                let value = value.expect("a point has a value").to_string();
+                let value: f64 = value.trim_matches('"').parse().expect("a value is a number");
+                let attributes: Vec<&str> = list(&point["attributes"])
+                    .iter()
+                    .filter_map(|attribute| attribute["value"]["stringValue"].as_str())
+                    .collect();
+                let name = metric["name"].as_str().expect("a metric has a name");
+                found.push(format!("{name}{{{}}}={value}", attributes.join(",")));
+            }
+        }
+    }
+    found
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn has_all(points: &[String], expected: &[&str]) {
+    for point in expected {
+        assert!(
+            points.iter().any(|found| found == point),
+            "{point} is not in {points:#?}"
+        );
+    }
+}
+
+#[test]
+fn the_json_lines_of_the_page_become_what_it_says() {
+    let points = imported("JSON lines", "json");
+    has_all(
+        &points,
+        &[
+            "train.loss{}=2.5",
+            "train.loss{}=2.25",
+            "train.step.duration{}=0.25",
+            "memory.framework.allocated{}=13421772800",
+            "train.loss_component{moe_lb}=0.5",
+            "train.loss_component{moe_lb}=0.25",
+            "train.tokens{}=4096",
+            "train.tokens{}=8192",
+            "train.global_step{}=10",
+            "train.global_step{}=11",
+        ],
+    );
+    // Five values and two of the step, twice.
+    assert_eq!(points.len(), 14, "{points:#?}");
+}
+
+#[test]
+fn the_lines_of_pairs_of_the_page_become_what_it_says() {
+    let points = imported("Lines of key=value", "keyvalue");
+    has_all(
+        &points,
+        &[
+            "train.loss{}=2.5",
+            "train.step.duration{}=0.25",
+            "train.mfu{}=0.415",
+            "train.throughput.tokens{}=1500",
+            "train.throughput.tokens{}=1480",
+            "rl.reward{max,train}=3",
+            "rl.reward{max,train}=4",
+        ],
+    );
+    assert_eq!(points.len(), 14, "{points:#?}");
+}
+
+#[test]
+fn a_mapping_that_cannot_be_is_a_usage_error_with_its_place() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let mapping = folder.path().join("mapping.yaml");
+    fs::write(
+        &mapping,
+        "values:\n  - {key: loss, metric: train.los}\n  - {key: dt, metric: train.step.duration, unit: GiB}\n",
+    )
+    .expect("the mapping can be written");
+    let run = |format: &str| {
+        let import = Import::of("log").arg("--format").arg(format);
+        import.arg("--mapping").arg(&mapping).to("-").run().expect_code(2)
+    };
+    let finished = run("json");
+    for place in ["mapping.yaml:2:25: ", "mapping.yaml:3:50: "] {
+        assert!(finished.stderr.contains(place), "{}", finished.stderr);
+    }
+    let finished = run("surogate");
+    assert!(
+        finished.stderr.contains("json and keyvalue"),
+        "{}",
+        finished.stderr
+    );
+}
+
+#[test]
+fn run_reads_what_a_trainer_prints_by_a_mapping() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let (mapping, out) = (
+        folder.path().join("mapping.yaml"),
+        folder.path().join("out.jsonl"),
+    );
+    fs::write(&mapping, "step: it\nvalues:\n  - {key: l, metric: train.loss}\n")
+        .expect("the mapping can be written");
+    let mut run = command(["run", "--format", "keyvalue", "--mapping"]);
+    run.arg(&mapping).arg("--to").arg(&out);
+    run.args([
+        "--",
+        "sh",
+        "-c",
+        "echo starting; echo it=1 l=2.5; echo it=2 l=2.25",
+    ]);
+    let output = run.output().expect("pulsetrain can be started");
+    assert!(output.status.success(), "{output:?}");
+    let text = fs::read_to_string(&out).expect("the output can be read");
+    let points: Vec<String> = text
+        .lines()
+        .flat_map(|line| points(&serde_json::from_str(line).expect("a line is JSON")))
+        .collect();
+    has_all(
+        &points,
+        &["train.loss{}=2.5", "train.loss{}=2.25", "train.steps{}=2"],
+    );
+}
