@@ -205,7 +205,7 @@ fn a_mapping_that_makes_no_sense_says_what_it_can_be() {
         (rule("loss", "train.los"), MappingPart::Metric, "semconv list"),
         (rule("x", "my.loss"), MappingPart::Metric, "train.loss"),
         (in_unit("t", "perf.step_time", "GiB"), MappingPart::Unit, "ms"),
-        (in_unit("l", "train.epoch", "ms"), MappingPart::Unit, "factor"),
+        (in_unit("l", "train.epoch", "ms"), MappingPart::Unit, "k, K, M"),
         (rule("", "train.loss"), MappingPart::Key, "not empty"),
         (
             ValueRule {
