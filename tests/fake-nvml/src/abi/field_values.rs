@@ -1,0 +1,56 @@
+//! Field values: many readings in one call, each with its own code, time and cost.
+
+use std::ffi::c_int;
+
+use nvml_wrapper_sys::bindings::{
+    nvmlDevice_t, nvmlFieldValue_t, nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT as INVALID_ARGUMENT,
+    nvmlReturn_enum_NVML_SUCCESS as SUCCESS, nvmlReturn_t,
+};
+
+use super::fields;
+use crate::{
+    call::{Target, answer_for},
+    scenario::Trouble,
+};
+
+/// Time inside the driver that a field is said to have cost.
+const FIELD_MICROS: i64 = 3;
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetFieldValues(
+    device: nvmlDevice_t,
+    count: c_int,
+    values: *mut nvmlFieldValue_t,
+) -> nvmlReturn_t {
+    answer_for("nvmlDeviceGetFieldValues", device, |target| {
+        if values.is_null() || count < 1 {
+            return Err(INVALID_ARGUMENT);
+        }
+        for place in 0..count as usize {
+            // SAFETY: by NVML's contract the pointer has `count` values, each with its field and scope.
+            fill(target, unsafe { &mut *values.add(place) });
+        }
+        Ok(())
+    })
+}
+
+fn fill(target: &Target, value: &mut nvmlFieldValue_t) {
+    let id = fields::id_before_580_82(&target.world.scenario.driver.version, value.fieldId);
+    let place = Some(usize::from(target.handle.gpu));
+    let mut faults = target.world.faults(Trouble::Answers, target.second, place);
+    let fault = faults.find(|fault| fault.fields.as_ref().is_some_and(|fields| fields.contains(&id)));
+    let read = match fault {
+        Some(fault) => Err(fault.code()),
+        None => fields::read(target, id, value.scopeId),
+    };
+    value.timestamp = target.world.clock.stamp_micros(target.second) as i64;
+    value.latencyUsec = FIELD_MICROS;
+    match read {
+        Ok((kind, number)) => {
+            value.nvmlReturn = SUCCESS;
+            value.valueType = kind;
+            value.value = number;
+        }
+        Err(code) => value.nvmlReturn = code,
+    }
+}

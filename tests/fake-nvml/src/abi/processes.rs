@@ -1,0 +1,155 @@
+//! The processes on a GPU: how much memory each has, and how busy each keeps which part.
+
+use std::ffi::{c_uint, c_ulonglong};
+
+use nvml_wrapper_sys::bindings::{
+    nvmlDevice_t, nvmlProcessInfo_t, nvmlProcessInfo_v1_t, nvmlProcessUtilizationInfo_v1_t,
+    nvmlProcessUtilizationSample_t, nvmlProcessesUtilizationInfo_t,
+    nvmlReturn_enum_NVML_ERROR_NOT_FOUND as NOT_FOUND,
+    nvmlReturn_enum_NVML_ERROR_NOT_SUPPORTED as NOT_SUPPORTED, nvmlReturn_t,
+};
+
+use crate::{
+    call::{Target, answer_for},
+    function::Function,
+    gpu::{Process, ProcessKind},
+    out::{get, put, put_list},
+};
+
+/// Calls that list the processes of a kind, in the later structure and in the first.
+macro_rules! lists {
+    ($($call:ident: $info:ident => $kind:expr;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $call(device: nvmlDevice_t, count: *mut c_uint, infos: *mut $info) -> nvmlReturn_t {
+            answer_for(stringify!($call), device, |target| {
+                let listed: Vec<$info> = of_kind(target, $kind).map(|process| process.$info(target.second)).collect();
+                // SAFETY: by NVML's contract `count` points to how many structures `infos` has room for.
+                unsafe { put_list(infos, count, &listed) }
+            })
+        }
+    )*};
+}
+
+lists! {
+    nvmlDeviceGetComputeRunningProcesses_v3: nvmlProcessInfo_t => ProcessKind::Compute;
+    nvmlDeviceGetGraphicsRunningProcesses_v3: nvmlProcessInfo_t => ProcessKind::Graphics;
+    nvmlDeviceGetMPSComputeRunningProcesses_v3: nvmlProcessInfo_t => ProcessKind::Mps;
+    nvmlDeviceGetComputeRunningProcesses_v2: nvmlProcessInfo_t => ProcessKind::Compute;
+    nvmlDeviceGetGraphicsRunningProcesses_v2: nvmlProcessInfo_t => ProcessKind::Graphics;
+    nvmlDeviceGetComputeRunningProcesses: nvmlProcessInfo_v1_t => ProcessKind::Compute;
+    nvmlDeviceGetGraphicsRunningProcesses: nvmlProcessInfo_v1_t => ProcessKind::Graphics;
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetProcessUtilization(
+    device: nvmlDevice_t,
+    utilization: *mut nvmlProcessUtilizationSample_t,
+    count: *mut c_uint,
+    last_seen: c_ulonglong,
+) -> nvmlReturn_t {
+    answer_for("nvmlDeviceGetProcessUtilization", device, |target| {
+        let listed: Vec<_> = busy(target, last_seen)?
+            .iter()
+            .map(|busy| nvmlProcessUtilizationSample_t {
+                pid: busy.pid,
+                timeStamp: busy.timeStamp,
+                smUtil: busy.smUtil,
+                memUtil: busy.memUtil,
+                encUtil: busy.encUtil,
+                decUtil: busy.decUtil,
+            })
+            .collect();
+        // SAFETY: by NVML's contract `count` points to how many structures `utilization` has room for.
+        unsafe { put_list(utilization, count, &listed) }
+    })
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetProcessesUtilizationInfo(
+    device: nvmlDevice_t,
+    info: *mut nvmlProcessesUtilizationInfo_t,
+) -> nvmlReturn_t {
+    answer_for("nvmlDeviceGetProcessesUtilizationInfo", device, |target| {
+        // SAFETY: by NVML's contract the pointer is null or points to the structure with its room and its array.
+        let mut asked = unsafe { get(info) }?;
+        let listed = busy(target, asked.lastSeenTimeStamp)?;
+        // SAFETY: as above; the count is a place of its own and the array has as much room as it says.
+        let reply = unsafe { put_list(asked.procUtilArray, &mut asked.processSamplesCount, &listed) };
+        // SAFETY: as above.
+        unsafe { put(info, asked) }?;
+        reply
+    })
+}
+
+impl Process {
+    fn nvmlProcessInfo_t(&self, second: f64) -> nvmlProcessInfo_t {
+        nvmlProcessInfo_t {
+            pid: self.pid,
+            usedGpuMemory: self.memory(second),
+            gpuInstanceId: self.gpu_instance.unwrap_or(u32::MAX),
+            computeInstanceId: self.compute_instance.unwrap_or(u32::MAX),
+        }
+    }
+
+    fn nvmlProcessInfo_v1_t(&self, second: f64) -> nvmlProcessInfo_v1_t {
+        nvmlProcessInfo_v1_t {
+            pid: self.pid,
+            usedGpuMemory: self.memory(second),
+        }
+    }
+
+    /// NVML's "not available" where the driver does not tell.
+    fn memory(&self, second: f64) -> u64 {
+        self.memory_bytes
+            .as_ref()
+            .map_or(u64::MAX, |bytes| bytes.at(second) as u64)
+    }
+}
+
+/// The processes of a kind that the target shows: all of the GPU, or those of the MIG instance.
+fn of_kind(target: &Target, kind: ProcessKind) -> impl Iterator<Item = &Process> {
+    running(target).filter(move |process| process.kind == kind)
+}
+
+fn running(target: &Target) -> impl Iterator<Item = &Process> {
+    let processes = target.gpu.processes.iter();
+    processes.filter(|process| {
+        let here = target.mig.is_none_or(|mig| {
+            process.gpu_instance == Some(mig.gpu_instance)
+                && process
+                    .compute_instance
+                    .is_none_or(|instance| instance == mig.compute_instance)
+        });
+        here && process.runs(target.second)
+    })
+}
+
+/// One sample of each process that the driver measures, of the last whole second, where it is newer than the last seen.
+fn busy(target: &Target, last_seen: u64) -> Result<Vec<nvmlProcessUtilizationInfo_v1_t>, nvmlReturn_t> {
+    // The driver measures no process of a GPU that is cut into instances.
+    target.whole()?;
+    if target.read("mode.mig").is_ok_and(|mode| mode != 0.0) {
+        return Err(NOT_SUPPORTED);
+    }
+    let second = target.second.floor();
+    let stamp = target.world.clock.stamp_micros(second);
+    let measured = running(target).filter(|process| process.sm_percent.is_some() && stamp > last_seen);
+    let percent = |function: &Option<Function>| function.as_ref().map_or(0, |share| share.at(second) as u32);
+    let listed: Vec<_> = measured
+        .map(|process| nvmlProcessUtilizationInfo_v1_t {
+            timeStamp: stamp,
+            pid: process.pid,
+            smUtil: percent(&process.sm_percent),
+            memUtil: percent(&process.memory_percent),
+            encUtil: percent(&process.encoder_percent),
+            decUtil: percent(&process.decoder_percent),
+            jpgUtil: 0,
+            ofaUtil: 0,
+        })
+        .collect();
+    if listed.is_empty() {
+        Err(NOT_FOUND)
+    } else {
+        Ok(listed)
+    }
+}

@@ -1,0 +1,170 @@
+//! What happens on every call before it is answered: it is recorded, takes its time, hangs, or fails as the scenario says.
+
+mod codes;
+
+use std::{thread, time::Duration};
+
+use nvml_wrapper_sys::bindings::{
+    nvmlDevice_t, nvmlReturn_enum_NVML_ERROR_DRIVER_NOT_LOADED as DRIVER_NOT_LOADED,
+    nvmlReturn_enum_NVML_ERROR_GPU_IS_LOST as GPU_IS_LOST,
+    nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT as INVALID_ARGUMENT,
+    nvmlReturn_enum_NVML_ERROR_NOT_SUPPORTED as NOT_SUPPORTED,
+    nvmlReturn_enum_NVML_ERROR_UNINITIALIZED as UNINITIALIZED, nvmlReturn_enum_NVML_ERROR_UNKNOWN as UNKNOWN,
+    nvmlReturn_enum_NVML_SUCCESS as SUCCESS, nvmlReturn_t,
+};
+
+pub(crate) use self::codes::{ERRORS, code_of};
+use crate::{
+    gpu::{Gpu, Mig},
+    handle::Handle,
+    scenario::Trouble,
+    world::World,
+};
+
+/// What a call answers: nothing more than its return code, the rest goes through the caller's pointers.
+pub(crate) type Reply = Result<(), nvmlReturn_t>;
+
+/// Answers a call that is about no GPU.
+pub(crate) fn answer(call: &str, body: impl FnOnce(&'static World, f64) -> Reply) -> nvmlReturn_t {
+    code(enter(call, None).and_then(|(world, second)| {
+        connected(world, second)?;
+        body(world, second)
+    }))
+}
+
+/// Answers a call that needs no connection: the one that makes it, and the one that ends it.
+pub(crate) fn answer_unconnected(
+    call: &str,
+    body: impl FnOnce(&'static World, f64) -> Reply,
+) -> nvmlReturn_t {
+    code(enter(call, None).and_then(|(world, second)| body(world, second)))
+}
+
+/// Answers a call about a GPU or a MIG instance.
+pub(crate) fn answer_for(
+    call: &str,
+    device: nvmlDevice_t,
+    body: impl FnOnce(&Target) -> Reply,
+) -> nvmlReturn_t {
+    let handle = Handle::of(device);
+    let place = handle.map(|handle| usize::from(handle.gpu));
+    code(enter(call, place).and_then(|(world, second)| {
+        connected(world, second)?;
+        body(&Target::of(world, second, handle.ok_or(INVALID_ARGUMENT)?)?)
+    }))
+}
+
+/// What a device handle stands for at the moment of a call.
+pub(crate) struct Target {
+    pub(crate) world: &'static World,
+    pub(crate) second: f64,
+    pub(crate) handle: Handle,
+    pub(crate) gpu: &'static Gpu,
+    pub(crate) mig: Option<&'static Mig>,
+}
+
+impl Target {
+    /// What a handle stands for; an error where it is void, or the GPU is gone.
+    pub(crate) fn of(world: &'static World, second: f64, handle: Handle) -> Result<Self, nvmlReturn_t> {
+        let place = usize::from(handle.gpu);
+        let gpu = world.scenario.gpus.get(place).ok_or(INVALID_ARGUMENT)?;
+        if handle.generation != world.connection().generation {
+            return Err(INVALID_ARGUMENT);
+        }
+        if world.is(Trouble::Lost, second, place) || world.is(Trouble::Absent, second, place) {
+            return Err(GPU_IS_LOST);
+        }
+        let mig = match handle.mig {
+            Some(mig) => {
+                let mig = gpu.mig.get(usize::from(mig)).ok_or(INVALID_ARGUMENT)?;
+                Some(mig)
+                    .filter(|mig| mig.exists(second))
+                    .ok_or(INVALID_ARGUMENT)?
+                    .into()
+            }
+            None => None,
+        };
+        Ok(Self {
+            world,
+            second,
+            handle,
+            gpu,
+            mig,
+        })
+    }
+
+    /// A reading at the moment of the call; not supported where the scenario has none.
+    pub(crate) fn read(&self, name: &str) -> Result<f64, nvmlReturn_t> {
+        let readings = self.mig.map_or(&self.gpu.readings, |mig| &mig.readings);
+        let function = readings.function(name).ok_or(NOT_SUPPORTED)?;
+        Ok(function.at(self.second))
+    }
+
+    /// The reading of one part of many: `nvlink.3.rx_kib`, and where that part has none of its own, `nvlink.rx_kib`.
+    pub(crate) fn read_part(&self, of: &str, part: u32, name: &str) -> Result<f64, nvmlReturn_t> {
+        let own = self.read(&format!("{of}.{part}.{name}"));
+        own.or_else(|_| self.read(&format!("{of}.{name}")))
+    }
+
+    /// A fact in words.
+    pub(crate) fn fact(&self, name: &str) -> Result<&'static str, nvmlReturn_t> {
+        let facts = self.mig.map_or(&self.gpu.facts, |mig| &mig.facts);
+        facts.get(name).map(String::as_str).ok_or(NOT_SUPPORTED)
+    }
+
+    /// The GPU itself; an error for a MIG instance, of which the call cannot be asked.
+    pub(crate) fn whole(&self) -> Result<&'static Gpu, nvmlReturn_t> {
+        match self.mig {
+            None => Ok(self.gpu),
+            Some(_) => Err(NOT_SUPPORTED),
+        }
+    }
+}
+
+/// Lets a call in: what befalls it on the way, and at which second it is answered.
+fn enter(call: &str, gpu: Option<usize>) -> Result<(&'static World, f64), nvmlReturn_t> {
+    let world = World::get().ok_or(UNKNOWN)?;
+    world.record(world.clock.now(), call, gpu);
+    let second = hang(world, call, gpu);
+    let latency = &world.scenario.latency;
+    let micros = latency
+        .calls_us
+        .get(call)
+        .copied()
+        .unwrap_or(latency.every_call_us);
+    if micros > 0 {
+        thread::sleep(Duration::from_micros(micros));
+    }
+    if world.faults(Trouble::DriverReload, second, None).next().is_some() && call != "nvmlShutdown" {
+        return Err(DRIVER_NOT_LOADED);
+    }
+    let mut answers = world.faults(Trouble::Answers, second, gpu);
+    match answers.find(|fault| fault.fields.is_none() && fault.befalls_call(call)) {
+        Some(fault) => Err(fault.code()),
+        None => Ok((world, second)),
+    }
+}
+
+/// Waits for as long as the driver hangs, and tells the second at which the call goes on.
+fn hang(world: &World, call: &str, gpu: Option<usize>) -> f64 {
+    loop {
+        let second = world.clock.now();
+        let mut hanging = world.faults(Trouble::Hangs, second, gpu);
+        match hanging.find(|fault| fault.befalls_call(call)) {
+            Some(fault) => world.clock.wait_until(fault.until.unwrap_or(f64::MAX)),
+            None => return second,
+        }
+    }
+}
+
+fn connected(world: &World, second: f64) -> Reply {
+    let connection = world.connection();
+    if connection.inits == 0 || world.reloaded_since(connection.since, second) {
+        return Err(UNINITIALIZED);
+    }
+    Ok(())
+}
+
+fn code(reply: Reply) -> nvmlReturn_t {
+    reply.err().unwrap_or(SUCCESS)
+}

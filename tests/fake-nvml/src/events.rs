@@ -1,0 +1,113 @@
+//! Event sets: who listens to which GPU since when, and what each has been told.
+//!
+//! A scenario declares its events with their seconds. A set is told every one that comes after it registered, one a
+//! call and none twice; that a burst is of one and the same code makes no difference.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use crate::scenario::Event;
+
+/// All sets, by the number that is their handle.
+#[derive(Debug, Default)]
+pub(crate) struct EventSets(Mutex<Sets>);
+
+#[derive(Debug, Default)]
+pub(crate) struct Sets {
+    last: usize,
+    sets: BTreeMap<usize, EventSet>,
+}
+
+/// One set.
+#[derive(Debug, Default)]
+pub(crate) struct EventSet {
+    registered: Vec<Registration>,
+    /// How many of each of the scenario's events it has been told.
+    told: BTreeMap<usize, u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Registration {
+    gpu: usize,
+    kinds: u64,
+    since: f64,
+}
+
+impl EventSets {
+    fn lock(&self) -> MutexGuard<'_, Sets> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A new set's number.
+    pub(crate) fn create(&self) -> usize {
+        let mut sets = self.lock();
+        sets.last += 1;
+        let number = sets.last;
+        sets.sets.insert(number, EventSet::default());
+        number
+    }
+
+    /// Forgets a set, and tells whether there was one.
+    pub(crate) fn free(&self, number: usize) -> bool {
+        self.lock().sets.remove(&number).is_some()
+    }
+
+    /// Does something with a set, where there is one.
+    pub(crate) fn with<T>(&self, number: usize, act: impl FnOnce(&mut EventSet) -> T) -> Option<T> {
+        self.lock().sets.get_mut(&number).map(act)
+    }
+}
+
+impl EventSet {
+    /// Listens to a GPU from now on.
+    pub(crate) fn register(&mut self, gpu: usize, kinds: u64, since: f64) {
+        self.registered.push(Registration { gpu, kinds, since });
+    }
+
+    /// The GPUs that it listens to.
+    pub(crate) fn gpus(&self) -> impl Iterator<Item = usize> {
+        self.registered.iter().map(|registration| registration.gpu)
+    }
+
+    /// The next event that it has not been told, and that it has been told from now on.
+    pub(crate) fn next<'a>(&mut self, events: &'a [Event], second: f64) -> Option<&'a Event> {
+        for (place, event) in events.iter().enumerate() {
+            let Some(since) = self.listens_since(event) else {
+                continue;
+            };
+            let missed = event.happened_before(since);
+            let told = self.told.entry(place).or_insert(missed);
+            if *told < event.happened_until(second) {
+                *told += 1;
+                return Some(event);
+            }
+        }
+        None
+    }
+
+    fn listens_since(&self, event: &Event) -> Option<f64> {
+        let mut registered = self.registered.iter();
+        let found = registered.find(|to| to.gpu == event.gpu && to.kinds & event.kind != 0);
+        found.map(|registration| registration.since)
+    }
+}
+
+impl Event {
+    /// How often it has happened up to a second.
+    fn happened_until(&self, second: f64) -> u64 {
+        if second < self.at {
+            return 0;
+        }
+        if self.every == 0.0 {
+            return self.count;
+        }
+        let since_first = ((second - self.at) / self.every) as u64;
+        self.count.min(since_first + 1)
+    }
+
+    fn happened_before(&self, second: f64) -> u64 {
+        self.happened_until(second.next_down())
+    }
+}

@@ -1,0 +1,135 @@
+//! One GPU of a scenario: its facts, its readings over time, its processes and its MIG instances.
+
+use std::collections::HashMap;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::function::Function;
+
+/// One GPU.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Gpu {
+    pub(crate) facts: HashMap<String, String>,
+    pub(crate) readings: Readings,
+    #[serde(default)]
+    pub(crate) processes: Vec<Process>,
+    #[serde(default)]
+    pub(crate) mig: Vec<Mig>,
+    /// Addresses and wall seconds of retired pages, by cause.
+    #[serde(default)]
+    pub(crate) retired_pages: Vec<RetiredPage>,
+    /// How the driver's sample buffers are filled.
+    #[serde(default)]
+    pub(crate) samples: Samples,
+}
+
+/// Numbers over time, by name. What is not there, this GPU does not support.
+#[derive(Debug, Default, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Readings(HashMap<String, Function>);
+
+/// One part of a GPU that is a device of its own.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Mig {
+    pub(crate) gpu_instance: u32,
+    pub(crate) compute_instance: u32,
+    /// The index it keeps while others come and go; its place in the list, where it says none.
+    pub(crate) slot: Option<u32>,
+    pub(crate) facts: HashMap<String, String>,
+    pub(crate) readings: Readings,
+    /// The second it is made at.
+    #[serde(default)]
+    pub(crate) from: f64,
+    /// The second it is destroyed at.
+    pub(crate) until: Option<f64>,
+}
+
+/// One process on a GPU.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Process {
+    pub(crate) pid: u32,
+    #[serde(default)]
+    pub(crate) kind: ProcessKind,
+    /// None where the driver does not tell.
+    pub(crate) memory_bytes: Option<Function>,
+    pub(crate) sm_percent: Option<Function>,
+    pub(crate) memory_percent: Option<Function>,
+    pub(crate) encoder_percent: Option<Function>,
+    pub(crate) decoder_percent: Option<Function>,
+    pub(crate) gpu_instance: Option<u32>,
+    pub(crate) compute_instance: Option<u32>,
+    #[serde(default)]
+    pub(crate) from: f64,
+    pub(crate) until: Option<f64>,
+}
+
+/// In which list of processes it is.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ProcessKind {
+    #[default]
+    Compute,
+    Graphics,
+    Mps,
+}
+
+/// One page that is out of use.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RetiredPage {
+    /// 0 after several corrected errors, 1 after an uncorrected one.
+    pub(crate) cause: u32,
+    pub(crate) address: u64,
+    /// The second from which it is retired.
+    #[serde(default)]
+    pub(crate) at: f64,
+}
+
+/// A ring of samples: one every so often, and so many that are kept.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Samples {
+    pub(crate) every: f64,
+    pub(crate) kept: usize,
+}
+
+impl Gpu {
+    /// A GPU from what the scenario says of it.
+    pub(crate) fn of(value: Value) -> Result<Self, String> {
+        serde_json::from_value(value).map_err(|error| error.to_string())
+    }
+}
+
+impl Readings {
+    /// The function of a reading.
+    pub(crate) fn function(&self, name: &str) -> Option<&Function> {
+        self.0.get(name)
+    }
+}
+
+impl Mig {
+    /// Whether it exists at a second.
+    pub(crate) fn exists(&self, second: f64) -> bool {
+        self.from <= second && self.until.is_none_or(|until| second < until)
+    }
+}
+
+impl Process {
+    /// Whether it runs at a second.
+    pub(crate) fn runs(&self, second: f64) -> bool {
+        self.from <= second && self.until.is_none_or(|until| second < until)
+    }
+}
+
+impl Default for Samples {
+    fn default() -> Self {
+        Self {
+            every: 0.1,
+            kept: 120,
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! Device handles: opaque pointers that carry a place and a driver's generation, and are never followed.
+//!
+//! A handle of a driver that has been reloaded is not one of the new driver's, as with the real library.
+
+use nvml_wrapper_sys::bindings::nvmlDevice_t;
+
+/// What a handle stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Handle {
+    /// Which connection to the driver gave it; never zero, so that no handle is null.
+    pub(crate) generation: u32,
+    /// The GPU, by its place in the scenario.
+    pub(crate) gpu: u16,
+    /// The MIG instance, by its place among the GPU's.
+    pub(crate) mig: Option<u16>,
+}
+
+impl Handle {
+    /// The handle as NVML gives it out.
+    pub(crate) fn to_device(self) -> nvmlDevice_t {
+        let mig = self.mig.map_or(0, |mig| usize::from(mig) + 1);
+        let bits = (self.generation as usize) << 32 | usize::from(self.gpu) << 16 | mig;
+        std::ptr::without_provenance_mut(bits)
+    }
+
+    /// What a device's pointer stands for, if anything.
+    pub(crate) fn of(device: nvmlDevice_t) -> Option<Self> {
+        let bits = device.addr();
+        let generation = (bits >> 32) as u32;
+        let mig = (bits & 0xffff) as u16;
+        (generation != 0).then_some(Self {
+            generation,
+            gpu: (bits >> 16 & 0xffff) as u16,
+            mig: mig.checked_sub(1),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handle_comes_back_as_it_was_given() {
+        for handle in [
+            Handle {
+                generation: 1,
+                gpu: 0,
+                mig: None,
+            },
+            Handle {
+                generation: 7,
+                gpu: 15,
+                mig: Some(6),
+            },
+        ] {
+            assert_eq!(Handle::of(handle.to_device()), Some(handle));
+        }
+        assert_eq!(Handle::of(std::ptr::null_mut()), None);
+    }
+}

@@ -1,0 +1,198 @@
+//! A scenario file: which GPUs there are, what each answers over time, and what goes wrong when.
+//!
+//! `scenarios/README.md` describes the file for those who write one. It is read once, when the library is first used.
+
+mod layers;
+
+use std::path::Path;
+
+use nvml_wrapper_sys::bindings::{nvmlReturn_enum_NVML_ERROR_UNKNOWN as UNKNOWN, nvmlReturn_t};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::{call::code_of, gpu::Gpu};
+
+/// All that a scenario says.
+#[derive(Debug)]
+pub(crate) struct Scenario {
+    pub(crate) driver: Driver,
+    pub(crate) gpus: Vec<Gpu>,
+    pub(crate) faults: Vec<Fault>,
+    pub(crate) events: Vec<Event>,
+    pub(crate) latency: Latency,
+    pub(crate) record_calls: bool,
+}
+
+/// The software that answers.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Driver {
+    /// From 580.82 on, the field ids from 251 to 273 are those of the later header.
+    pub(crate) version: String,
+    pub(crate) nvml: String,
+    /// As CUDA spells it: 12080 is 12.8.
+    pub(crate) cuda: i32,
+}
+
+/// One thing that is wrong for a while.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Fault {
+    pub(crate) what: Trouble,
+    /// The second it begins at.
+    #[serde(default)]
+    pub(crate) from: f64,
+    /// The second it is over at; never, where it says none.
+    pub(crate) until: Option<f64>,
+    /// The GPUs it befalls, by their place in the scenario; all, where it names none.
+    pub(crate) gpus: Option<Vec<usize>>,
+    /// The calls it befalls; all, where it names none.
+    pub(crate) calls: Option<Vec<String>>,
+    /// The field ids it befalls, inside a call for field values that itself succeeds. Of the header before 580.82.
+    pub(crate) fields: Option<Vec<u32>>,
+    /// What the call answers: `NOT_SUPPORTED` and so on, as in NVML's header.
+    pub(crate) error: Option<String>,
+}
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Trouble {
+    /// The call does not come back until it is over.
+    Hangs,
+    /// The GPU has fallen off the bus.
+    Lost,
+    /// The GPU is not there: it is not counted and has no index.
+    Absent,
+    /// The driver is taken away and, when it is over, loaded anew: who was connected must connect again.
+    DriverReload,
+    /// The call answers an error.
+    Answers,
+}
+
+/// Events of one kind that a GPU raises.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Event {
+    /// The second of the first.
+    pub(crate) at: f64,
+    pub(crate) gpu: usize,
+    #[serde(default = "one")]
+    pub(crate) count: u64,
+    /// Seconds between one and the next.
+    #[serde(default)]
+    pub(crate) every: f64,
+    /// The bit of NVML's header; 8 is a critical XID error.
+    #[serde(default = "xid_bit", rename = "type")]
+    pub(crate) kind: u64,
+    /// The code of an XID error.
+    pub(crate) data: u64,
+    /// The MIG instance that raised it.
+    pub(crate) gpu_instance: Option<u32>,
+    pub(crate) compute_instance: Option<u32>,
+}
+
+/// How long calls take, in microseconds of real time.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Latency {
+    #[serde(default)]
+    pub(crate) every_call_us: u64,
+    #[serde(default)]
+    pub(crate) calls_us: std::collections::HashMap<String, u64>,
+}
+
+impl Scenario {
+    /// Reads a scenario and all that it extends; the error says which file and what is wrong with it.
+    pub(crate) fn read(path: &Path) -> Result<Self, String> {
+        let value = layers::read(path, 0)?;
+        Self::of(value).map_err(|error| format!("{}: {error}", path.display()))
+    }
+
+    fn of(value: Value) -> Result<Self, String> {
+        let file: File = serde_json::from_value(value).map_err(|error| error.to_string())?;
+        let gpus = (0..file.gpus.count)
+            .map(|place| layers::gpu(&file.gpus.all, file.gpus.each.get(&place.to_string()), place))
+            .map(|gpu| gpu.and_then(|gpu| Gpu::of(gpu).map_err(|error| format!("a GPU: {error}"))))
+            .collect::<Result<_, _>>()?;
+        file.faults.iter().try_for_each(Fault::check)?;
+        Ok(Self {
+            driver: file.driver,
+            gpus,
+            faults: file.faults,
+            events: file.events,
+            latency: file.latency,
+            record_calls: file.record_calls,
+        })
+    }
+}
+
+impl Fault {
+    /// Whether it holds at a second.
+    pub(crate) fn holds(&self, second: f64) -> bool {
+        self.from <= second && self.until.is_none_or(|until| second < until)
+    }
+
+    /// Whether it befalls a GPU; one without GPUs befalls calls that have none as well.
+    pub(crate) fn befalls(&self, gpu: Option<usize>) -> bool {
+        self.gpus
+            .as_ref()
+            .is_none_or(|gpus| gpu.is_some_and(|gpu| gpus.contains(&gpu)))
+    }
+
+    /// The code that it answers.
+    pub(crate) fn code(&self) -> nvmlReturn_t {
+        self.error.as_deref().and_then(code_of).unwrap_or(UNKNOWN)
+    }
+
+    fn check(&self) -> Result<(), String> {
+        match &self.error {
+            Some(error) if code_of(error).is_none() => Err(format!("a fault: NVML has no error {error:?}")),
+            None if self.what == Trouble::Answers => Err("a fault that answers needs its error".to_owned()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it befalls a call by name.
+    pub(crate) fn befalls_call(&self, call: &str) -> bool {
+        self.calls
+            .as_ref()
+            .is_none_or(|calls| calls.iter().any(|befallen| befallen == call))
+    }
+}
+
+/// The file as it is written, when all that it extends is under it.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    driver: Driver,
+    gpus: Gpus,
+    #[serde(default)]
+    faults: Vec<Fault>,
+    #[serde(default)]
+    events: Vec<Event>,
+    #[serde(default)]
+    latency: Latency,
+    #[serde(default)]
+    record_calls: bool,
+    /// For who makes the copy of the library: the symbols that an older driver lacks. A library cannot hide its own.
+    #[serde(default, rename = "missing_symbols")]
+    _missing_symbols: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Gpus {
+    count: usize,
+    all: Value,
+    #[serde(default)]
+    each: serde_json::Map<String, Value>,
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn xid_bit() -> u64 {
+    nvml_wrapper_sys::bindings::nvmlEventTypeXidCriticalError.into()
+}

@@ -1,0 +1,149 @@
+//! One scenario on another: `extends` names the file below, and what is above patches it.
+//!
+//! A patch is a JSON merge patch (RFC 7396): maps are merged, everything else is replaced, and null takes away. The same
+//! patch makes one GPU differ from all. Inside a GPU's readings a name stands for the reading of that name.
+
+use std::{fs, path::Path};
+
+use serde_json::{Map, Value};
+
+/// How many files may lie under one; more is a circle.
+const DEEPEST: usize = 8;
+
+/// The file and all that it extends, as one value.
+pub(crate) fn read(path: &Path, depth: usize) -> Result<Value, String> {
+    let wrong = |error: &dyn std::fmt::Display| format!("{}: {error}", path.display());
+    if depth > DEEPEST {
+        return Err(wrong(&"it extends a file that extends it"));
+    }
+    let text = fs::read_to_string(path).map_err(|error| wrong(&error))?;
+    let mut value: Value = serde_saphyr::from_str(&text).map_err(|error| wrong(&error))?;
+    let below = value
+        .as_object_mut()
+        .ok_or_else(|| wrong(&"a scenario is a map"))?
+        .remove("extends");
+    let Some(below) = below else {
+        return Ok(value);
+    };
+    let below = below.as_str().ok_or_else(|| wrong(&"extends names a file"))?;
+    let mut merged = read(&path.with_file_name("").join(below), depth + 1)?;
+    patch(&mut merged, value);
+    Ok(merged)
+}
+
+/// What is said of one GPU: what is said of all, and its own on top, with its place written in and names resolved.
+pub(crate) fn gpu(all: &Value, own: Option<&Value>, place: usize) -> Result<Value, String> {
+    let mut gpu = all.clone();
+    if let Some(own) = own {
+        patch(&mut gpu, own.clone());
+    }
+    write_place(&mut gpu, place);
+    let mut holders = vec![&mut gpu];
+    while let Some(holder) = holders.pop() {
+        let Some(map) = holder.as_object_mut() else {
+            continue;
+        };
+        if let Some(readings) = map.get_mut("readings").and_then(Value::as_object_mut) {
+            resolve(readings)?;
+        }
+        holders.extend(
+            map.get_mut("mig")
+                .and_then(Value::as_array_mut)
+                .into_iter()
+                .flatten(),
+        );
+    }
+    Ok(gpu)
+}
+
+fn patch(target: &mut Value, patch_with: Value) {
+    let Value::Object(changes) = patch_with else {
+        *target = patch_with;
+        return;
+    };
+    if !target.is_object() {
+        *target = Value::Object(Map::new());
+    }
+    let Value::Object(map) = target else { return };
+    for (name, change) in changes {
+        if change.is_null() {
+            map.remove(&name);
+        } else {
+            patch(map.entry(name).or_insert(Value::Null), change);
+        }
+    }
+}
+
+/// `{place}` in a text is the GPU's place, in hexadecimal where the text says `{place:02x}`.
+fn write_place(value: &mut Value, place: usize) {
+    match value {
+        Value::String(text) => {
+            *text = text
+                .replace("{place}", &place.to_string())
+                .replace("{place:02x}", &format!("{place:02x}"));
+        }
+        Value::Array(items) => items.iter_mut().for_each(|item| write_place(item, place)),
+        Value::Object(map) => map.values_mut().for_each(|item| write_place(item, place)),
+        _ => {}
+    }
+}
+
+/// Puts the readings in the places of their names: `power.average_mw: power.instant_mw`, `rate: power.instant_mw`.
+fn resolve(readings: &mut Map<String, Value>) -> Result<(), String> {
+    for _ in 0..DEEPEST {
+        let known = readings.clone();
+        let mut left = false;
+        for value in readings.values_mut() {
+            left |= resolve_in(value, &known)?;
+        }
+        if !left {
+            return Ok(());
+        }
+    }
+    Err("readings name each other in a circle".to_owned())
+}
+
+fn resolve_in(value: &mut Value, known: &Map<String, Value>) -> Result<bool, String> {
+    if let Some(name) = value.as_str() {
+        let named = known.get(name).cloned();
+        *value = named.ok_or_else(|| format!("there is no reading {name:?} to stand for"))?;
+        return Ok(true);
+    }
+    match value
+        .get_mut("counter")
+        .and_then(|counter| counter.get_mut("rate"))
+    {
+        Some(rate) => resolve_in(rate, known),
+        None => Ok(false),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_gpu_is_what_all_are_with_its_own_on_top() {
+        let all =
+            json!({"uuid": "GPU-{place:02x}", "readings": {"a": 1, "b": {"ramp": {"from": 0}}, "c": 3}});
+        let own = json!({"readings": {"a": null, "b": {"ramp": {"to": 5}}, "c": 4}});
+        assert_eq!(
+            gpu(&all, Some(&own), 10).expect("a GPU"),
+            json!({"uuid": "GPU-0a", "readings": {"b": {"ramp": {"from": 0, "to": 5}}, "c": 4}})
+        );
+    }
+
+    #[test]
+    fn a_name_stands_for_the_reading_of_that_name() {
+        let all = json!({"readings": {"power": 7, "same": "power", "energy": {"counter": {"rate": "same"}}}});
+        assert_eq!(
+            gpu(&all, None, 0).expect("a GPU")["readings"],
+            json!({"power": 7, "same": 7, "energy": {"counter": {"rate": 7}}})
+        );
+        let circle = json!({"readings": {"a": "b", "b": "a"}});
+        assert!(gpu(&circle, None, 0).is_err());
+        assert!(gpu(&json!({"readings": {"a": "nowhere"}}), None, 0).is_err());
+    }
+}

@@ -1,0 +1,64 @@
+//! The fake driver's clock file, as `fake-nvml/src/clock.rs` describes it.
+
+use std::{
+    cell::Cell,
+    fs::File,
+    os::unix::fs::FileExt,
+    path::Path,
+    time::{SystemTime, UNIX_EPOCH},
+};
+
+/// The clock of one driver.
+#[derive(Debug)]
+pub(super) struct Clock {
+    file: File,
+    epoch_unix_nanos: Cell<u64>,
+}
+
+impl Clock {
+    /// A clock that rests at zero; its second zero is now.
+    pub(super) fn create(path: &Path) -> Self {
+        let clock = Self {
+            file: File::create(path).expect("the clock can be made"),
+            epoch_unix_nanos: Cell::new(now_unix_nanos()),
+        };
+        clock.rest_at(0.0);
+        clock
+    }
+
+    pub(super) fn rest_at(&self, second: f64) {
+        self.write(second, 0.0);
+    }
+
+    pub(super) fn run_from(&self, second: f64) {
+        self.epoch_unix_nanos
+            .set(now_unix_nanos() - (second * 1e9) as u64);
+        self.write(second, 1.0);
+    }
+
+    pub(super) fn unix_nanos(&self, second: f64) -> u64 {
+        self.epoch_unix_nanos.get() / 1_000 * 1_000 + (second * 1e6).round() as u64 * 1_000
+    }
+
+    fn write(&self, second: f64, rate: f64) {
+        let words = [
+            second.to_bits(),
+            rate.to_bits(),
+            now_unix_nanos(),
+            self.epoch_unix_nanos.get(),
+        ];
+        let check = words.iter().fold(0, |check, word| check ^ word);
+        let bytes: Vec<u8> = words
+            .iter()
+            .chain([&check])
+            .flat_map(|word| word.to_le_bytes())
+            .collect();
+        self.file.write_all_at(&bytes, 0).expect("the clock can be set");
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the clock that tests set")]
+fn now_unix_nanos() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.expect("it is later than 1970").as_nanos() as u64
+}

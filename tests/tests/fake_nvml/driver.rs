@@ -1,0 +1,41 @@
+//! The wrapper's view of a fake driver, and what it does not wrap.
+
+use nvml_wrapper::{
+    Device, Nvml,
+    error::{NvmlError, nvml_try},
+};
+use nvml_wrapper_sys::bindings::{nvmlFieldValue_t, nvmlReturn_t, nvmlValue_t};
+use pulsetrain_tests::FakeNvml;
+
+/// Connects to a fake driver as the agent does to a real one.
+pub(crate) fn connect(fake: &FakeNvml) -> Nvml {
+    try_connect(fake).expect("the wrapper connects to the fake driver")
+}
+
+/// The same, with what the driver says where it refuses.
+pub(crate) fn try_connect(fake: &FakeNvml) -> Result<Nvml, NvmlError> {
+    let library = fake.library();
+    Nvml::builder().lib_path(library.as_os_str()).init()
+}
+
+/// The values of fields with their scopes, which the wrapper cannot ask for.
+pub(crate) fn scoped(device: &Device, fields: &[(u32, u32)]) -> Vec<nvmlFieldValue_t> {
+    let mut values: Vec<_> = fields
+        .iter()
+        .map(|(field, scope)| nvmlFieldValue_t {
+            fieldId: *field,
+            scopeId: *scope,
+            timestamp: 0,
+            latencyUsec: 0,
+            valueType: 0,
+            nvmlReturn: 0,
+            value: nvmlValue_t { ullVal: 0 },
+        })
+        .collect();
+    let call = device.nvml().lib().nvmlDeviceGetFieldValues.as_ref();
+    let call = call.expect("the fake driver has the symbol");
+    // SAFETY: the handle is the device's own, and the values are as many as is said.
+    let code: nvmlReturn_t = unsafe { call(device.handle(), values.len() as i32, values.as_mut_ptr()) };
+    nvml_try(code).expect("field values are read");
+    values
+}
