@@ -27,9 +27,10 @@ mod last_wins;
 mod number;
 mod output;
 mod scalar;
+mod stored;
 mod token;
 
-pub use decode::{Decoded, UnknownField, decode};
+pub use decode::{Decoded, Dialect, UnknownField, decode, decode_dialect};
 pub use encode::encode;
 pub use error::{JsonError, JsonErrorKind};
 

@@ -8,6 +8,7 @@ pub mod logs;
 pub mod nvml;
 
 mod attribute_part;
+mod backends;
 mod conversion;
 mod error;
 mod ids;
@@ -19,6 +20,7 @@ mod tags;
 mod tensorboard;
 mod wandb;
 
+pub use backends::{StoredAnswer, begins_answer, convert_answer};
 pub use error::SourceError;
 pub use ids::{eval_span, lifecycle_trace, step_span, step_trace};
 pub use perfetto::{PerfettoConversion, convert_perfetto};

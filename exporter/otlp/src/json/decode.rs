@@ -18,6 +18,17 @@ use crate::{
 
 mod value;
 
+/// Whose JSON a text is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// OTLP/JSON, and nothing else.
+    #[default]
+    Otlp,
+    /// Also what trace stores answer with, which comes from protobuf's own mapping: an id may be base64 (its length tells),
+    /// a trace id may lack leading zeros, an enum value may be its name, and `batches` may stand for `resourceSpans`.
+    Stored,
+}
+
 /// What a text held.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decoded {
@@ -49,8 +60,22 @@ pub struct UnknownField {
 ///
 /// The first thing that is wrong, with its place in `text`; `out` is then as it was.
 pub fn decode(text: &[u8], limits: &Limits, out: &mut Vec<u8>) -> Result<Decoded, JsonError> {
+    decode_dialect(text, Dialect::Otlp, limits, out)
+}
+
+/// As [`decode`], for a text in a dialect.
+///
+/// # Errors
+///
+/// As [`decode`].
+pub fn decode_dialect(
+    text: &[u8],
+    dialect: Dialect,
+    limits: &Limits,
+    out: &mut Vec<u8>,
+) -> Result<Decoded, JsonError> {
     let start = out.len();
-    let decoded = Decoder::new(text, limits, out).document(start);
+    let decoded = Decoder::new(text, dialect, limits, out).document(start);
     if decoded.is_err() {
         out.truncate(start);
     }
@@ -59,6 +84,7 @@ pub fn decode(text: &[u8], limits: &Limits, out: &mut Vec<u8>) -> Result<Decoded
 
 struct Decoder<'a> {
     cursor: Cursor<'a>,
+    dialect: Dialect,
     limits: &'a Limits,
     output: Output<'a>,
     is_utf8: bool,
@@ -68,9 +94,10 @@ struct Decoder<'a> {
 }
 
 impl<'a> Decoder<'a> {
-    fn new(text: &'a [u8], limits: &'a Limits, out: &'a mut Vec<u8>) -> Self {
+    fn new(text: &'a [u8], dialect: Dialect, limits: &'a Limits, out: &'a mut Vec<u8>) -> Self {
         Self {
             cursor: Cursor::new(text),
+            dialect,
             limits,
             output: Output::new(out),
             is_utf8: std::str::from_utf8(text).is_ok(),
@@ -117,8 +144,10 @@ impl<'a> Decoder<'a> {
     fn signal_named(&mut self, name: &Raw<'a>) -> Result<Option<Signal>, JsonError> {
         let text = text_of(name)?;
         let is_named = |signal: &Signal| lookup::top(*signal).fields[0].json_name.as_bytes() == &*text;
-        let Some(signal) = Signal::ALL.into_iter().find(is_named) else {
-            return Ok(None);
+        let signal = match Signal::ALL.into_iter().find(is_named) {
+            Some(signal) => signal,
+            None if self.dialect == Dialect::Stored && *text == *b"batches" => Signal::Traces,
+            None => return Ok(None),
         };
         if self
             .decoded

@@ -1,12 +1,13 @@
 //! Values by the type of their field: each as it goes on the wire.
 
-use super::{Decoder, text_of};
+use super::{Decoder, Dialect, text_of};
 use crate::{
     descriptor::{FieldDescriptor, Kind, MessageDescriptor, Role},
     json::{
         base64,
         error::{JsonError, JsonErrorKind},
         hex::{self, BadId},
+        stored,
         token::Raw,
     },
     limits::Limit,
@@ -115,6 +116,12 @@ impl<'a> Decoder<'a> {
         if digits.is_empty() {
             return Ok(());
         }
+        if self.dialect == Dialect::Stored
+            && let Some(id) = stored::id(field.json_name, &digits)
+        {
+            self.output.delimited(field.number, &id);
+            return Ok(());
+        }
         self.output.tag(field.number, 2);
         self.output.varint(digits.len() as u64 / 2);
         hex::decode(&digits, self.output.bytes).map_err(|bad| match bad {
@@ -157,6 +164,14 @@ impl<'a> Decoder<'a> {
         match kind {
             Kind::Bool => self.cursor.truth(),
             Kind::Double => self.cursor.double().map(f64::to_bits),
+            Kind::Int32 if self.dialect == Dialect::Stored && self.cursor.peek() == Some(b'"') => {
+                let raw = self
+                    .cursor
+                    .string("a whole number, or the name of an enum value")?;
+                stored::enum_value(raw.inside).ok_or_else(|| {
+                    JsonError::new(JsonErrorKind::Expected("an enum value of OTLP"), raw.offset)
+                })
+            }
             _ => self.cursor.integer(kind),
         }
     }

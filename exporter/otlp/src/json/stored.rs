@@ -1,0 +1,139 @@
+//! What trace stores write otherwise than OTLP/JSON: ids in base64 or without leading zeros, enum values by name.
+
+use super::{base64, hex};
+
+const TRACE_ID: &str = "traceId";
+
+/// The enum values of spans, which alone trace stores have.
+const ENUM_VALUES: [(&str, u64); 9] = [
+    ("SPAN_KIND_UNSPECIFIED", 0),
+    ("SPAN_KIND_INTERNAL", 1),
+    ("SPAN_KIND_SERVER", 2),
+    ("SPAN_KIND_CLIENT", 3),
+    ("SPAN_KIND_PRODUCER", 4),
+    ("SPAN_KIND_CONSUMER", 5),
+    ("STATUS_CODE_UNSET", 0),
+    ("STATUS_CODE_OK", 1),
+    ("STATUS_CODE_ERROR", 2),
+];
+
+/// The number of an enum value, which may be given as one too.
+pub(super) fn enum_value(text: &[u8]) -> Option<u64> {
+    let text = std::str::from_utf8(text).ok()?;
+    let named = ENUM_VALUES.iter().find(|(name, _)| *name == text);
+    named
+        .map(|(_, value)| *value)
+        .or_else(|| text.parse::<u32>().ok().map(u64::from))
+}
+
+/// The bytes of an id that is not written as OTLP/JSON has it; none where it is, and where it is no id at all.
+///
+/// Base64 of 8 or 16 bytes ends with `=`, which is no digit. Without that padding a text of nothing but digits is taken for
+/// digits, since stores leave out leading zeros more often than padding.
+pub(super) fn id(field: &str, text: &[u8]) -> Option<Vec<u8>> {
+    let whole = if field == TRACE_ID { 16 } else { 8 };
+    let mut bytes = Vec::with_capacity(whole);
+    if text.iter().all(u8::is_ascii_hexdigit) {
+        let missing = (2 * whole)
+            .checked_sub(text.len())
+            .filter(|missing| *missing > 0)?;
+        let mut digits = vec![b'0'; missing];
+        digits.extend_from_slice(text);
+        return hex::decode(&digits, &mut bytes).ok().map(|()| bytes);
+    }
+    let is_id = base64::decode(text, &mut bytes) && (bytes.len() == whole || bytes.len() == 8);
+    is_id.then(|| padded(bytes, whole))
+}
+
+/// Leading zeros up to the length that the id has.
+fn padded(bytes: Vec<u8>, whole: usize) -> Vec<u8> {
+    let mut id = vec![0; whole.saturating_sub(bytes.len())];
+    id.extend(bytes);
+    id
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Signal,
+        json::{self, Dialect},
+        limits::Limits,
+    };
+
+    fn again(text: &str) -> Result<String, String> {
+        let (mut bytes, mut out) = (Vec::new(), Vec::new());
+        json::decode_dialect(text.as_bytes(), Dialect::Stored, &Limits::default(), &mut bytes)
+            .map_err(|error| error.to_string())?;
+        json::encode(Signal::Traces, &bytes, &mut out).map_err(|error| error.to_string())?;
+        Ok(String::from_utf8(out).expect("OTLP/JSON is UTF-8"))
+    }
+
+    fn span(fields: &str) -> String {
+        format!(r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{{{fields}}}]}}]}}]}}"#)
+    }
+
+    #[test]
+    fn either_spelling_of_an_id_is_the_same_id() {
+        let plain = span(r#""traceId":"4bf92f3577b34da6a3ce929d0e0e4736","spanId":"a1b2c3d4e5f60702""#);
+        for ids in [
+            r#""traceId":"4bf92f3577b34da6a3ce929d0e0e4736","spanId":"A1B2C3D4E5F60702""#,
+            r#""traceId":"S/kvNXezTaajzpKdDg5HNg==","spanId":"obLD1OX2BwI=""#,
+            r#""traceId":"S_kvNXezTaajzpKdDg5HNg","spanId":"obLD1OX2BwI""#,
+            r#""traceId":"S/kvNXezTaajzpKdDg5HNg==","spanId":"a1b2c3d4e5f60702""#,
+        ] {
+            assert_eq!(again(&span(ids)), Ok(plain.clone()), "{ids}");
+        }
+    }
+
+    #[test]
+    fn what_a_store_leaves_out_of_an_id_comes_back() {
+        let whole = span(r#""traceId":"00000000000000001234567890abcdef""#);
+        for id in ["1234567890abcdef", "EjRWeJCrze8=", "AAAAAAAAAAASNFZ4kKvN7w=="] {
+            assert_eq!(
+                again(&span(&format!(r#""traceId":"{id}""#))),
+                Ok(whole.clone()),
+                "{id}"
+            );
+        }
+        // Eleven and twelve digits, which base64 could be too.
+        for id in ["a1", "a1b2c3d4e5f", "a1b2c3d4e5f6"] {
+            let whole = span(&format!(r#""spanId":"{id:0>16}""#));
+            assert_eq!(again(&span(&format!(r#""spanId":"{id}""#))), Ok(whole), "{id}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_id_is_refused() {
+        for id in [
+            "4bf92f3577b34da6a3ce929d0e0e473g",
+            "S/kvNXezTaaj!pKdDg5HNg==",
+            "xyz",
+        ] {
+            let refused = again(&span(&format!(r#""traceId":"{id}""#)));
+            assert!(refused.unwrap_err().contains("in `traceId`"), "{id}");
+        }
+    }
+
+    #[test]
+    fn enum_values_may_be_names_and_resource_spans_batches() {
+        let named = r#"{"batches":[{"scopeSpans":[{"spans":[{"kind":"SPAN_KIND_SERVER","status":{"code":"STATUS_CODE_ERROR"}}]}]}]}"#;
+        assert_eq!(again(named), Ok(span(r#""kind":2,"status":{"code":2}"#)));
+        assert_eq!(again(&span(r#""kind":"3""#)), Ok(span(r#""kind":3"#)));
+        assert!(
+            again(&span(r#""kind":"SPAN_KIND_SEVER""#))
+                .unwrap_err()
+                .contains("enum value")
+        );
+    }
+
+    #[test]
+    fn otlp_json_itself_stays_strict() {
+        for text in [
+            span(r#""traceId":"S/kvNXezTaajzpKdDg5HNg==""#),
+            span(r#""kind":"SPAN_KIND_SERVER""#),
+        ] {
+            assert!(json::decode(text.as_bytes(), &Limits::default(), &mut Vec::new()).is_err());
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! The JSON that Tempo and Jaeger answer with, in each of its forms:
+//!
+//! | form | who | what is in it |
+//! |---|---|---|
+//! | `{"batches": [...]}` | Tempo, `/api/traces/ID` | OTLP with ids in base64 and enum values by name |
+//! | `{"trace": {"resourceSpans": [...]}, "status": ...}` | Tempo, `/api/v2/traces/ID` | the same, and whether it is only a part |
+//! | `{"result": {"resourceSpans": [...]}}`, several in a row too | Jaeger, `/api/v3/traces` | OTLP/JSON |
+//! | `{"data": [{"spans": [...], "processes": {...}}]}` | Jaeger, `/api/traces` | Jaeger's own JSON |
+
+use pulsetrain_otlp::{
+    Signal,
+    json::{self, Dialect},
+    limits::Limits,
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::jaeger_json;
+
+/// What an answer came to.
+#[derive(Debug, Default)]
+pub struct StoredAnswer {
+    /// OTLP messages, each with its signal.
+    pub messages: Vec<(Signal, Vec<u8>)>,
+    /// What could not be read, with its place, and what the store says is missing.
+    pub problems: Vec<String>,
+}
+
+/// Names that an answer may begin with; OTLP/JSON begins with none of them.
+const FIRST_NAMES: [&str; 8] = [
+    "batches", "trace", "result", "data", "error", "errors", "status", "metrics",
+];
+
+/// Whether text looks like an answer, by the first name of its object; the text may be cut anywhere behind that.
+pub fn begins_answer(head: &[u8]) -> bool {
+    let head = String::from_utf8_lossy(head);
+    let name = head
+        .trim_start_matches('\u{feff}')
+        .trim_start()
+        .strip_prefix('{')
+        .and_then(|inside| inside.trim_start().strip_prefix('"'))
+        .and_then(|name| name.split_once('"'));
+    name.is_some_and(|(name, rest)| FIRST_NAMES.contains(&name) && rest.trim_start().starts_with([':']))
+}
+
+/// The members of all forms.
+#[derive(Deserialize)]
+struct Envelope<'a> {
+    #[serde(borrow)]
+    batches: Option<Vec<&'a RawValue>>,
+    #[serde(borrow)]
+    trace: Option<Traces<'a>>,
+    #[serde(borrow)]
+    result: Option<Traces<'a>>,
+    #[serde(borrow)]
+    data: Option<Vec<&'a RawValue>>,
+    #[serde(borrow)]
+    error: Option<&'a RawValue>,
+    #[serde(borrow)]
+    errors: Option<&'a RawValue>,
+    status: Option<String>,
+    message: Option<String>,
+}
+
+#[derive(Default, Deserialize)]
+struct Traces<'a> {
+    #[serde(borrow, alias = "batches", rename = "resourceSpans", default)]
+    resources: Option<Vec<&'a RawValue>>,
+}
+
+/// Reads an answer, of as many objects as it has. What is bad in it does not hide the rest.
+pub fn convert_answer(text: &[u8], limits: &Limits) -> StoredAnswer {
+    let mut answer = StoredAnswer::default();
+    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+    let mut objects = serde_json::Deserializer::from_slice(text).into_iter::<Envelope<'_>>();
+    let mut count = 0;
+    while let Some(object) = objects.next() {
+        count += 1;
+        match object {
+            Ok(object) => answer.take(object, text, limits),
+            Err(error) => {
+                let at = objects.byte_offset();
+                answer.problems.push(format!(
+                    "the answer that begins at byte {at} cannot be read: {error}; was it saved whole?"
+                ));
+                return answer;
+            }
+        }
+    }
+    if count == 0 {
+        answer.problems.push("the answer is empty".to_owned());
+    }
+    answer
+}
+
+impl StoredAnswer {
+    fn take(&mut self, object: Envelope<'_>, text: &[u8], limits: &Limits) {
+        let traces = [object.trace, object.result].into_iter().flatten();
+        let resources = traces
+            .filter_map(|traces| traces.resources)
+            .chain(object.batches)
+            .flatten();
+        for resource in resources {
+            self.resource(resource, text, limits);
+        }
+        for trace in object.data.into_iter().flatten() {
+            match jaeger_json::convert(trace.get()) {
+                Ok(messages) => self
+                    .messages
+                    .extend(messages.into_iter().map(|bytes| (Signal::Traces, bytes))),
+                Err(error) => {
+                    let at = offset(text, trace.get());
+                    self.problems.push(format!(
+                        "the trace that begins at byte {at} is not as Jaeger writes one: {error}"
+                    ));
+                }
+            }
+        }
+        for error in [object.error, object.errors].into_iter().flatten() {
+            if !matches!(error.get(), "null" | "[]") {
+                self.problems
+                    .push(format!("the store answered with an error: {}", error.get()));
+            }
+        }
+        if object
+            .status
+            .is_some_and(|status| status.eq_ignore_ascii_case("partial"))
+        {
+            let why = object.message.unwrap_or_default();
+            self.problems
+                .push(format!("the store gave only a part of the trace: {why}"));
+        }
+    }
+
+    /// Each resource by itself, so that one that is bad does not take the others with it.
+    fn resource(&mut self, resource: &RawValue, text: &[u8], limits: &Limits) {
+        const BEFORE: &str = "{\"resourceSpans\":[";
+        let object = format!("{BEFORE}{}]}}", resource.get());
+        let mut bytes = Vec::with_capacity(object.len() / 2);
+        match json::decode_dialect(object.as_bytes(), Dialect::Stored, limits, &mut bytes) {
+            Ok(decoded) if decoded.counts.items > 0 => self.messages.push((Signal::Traces, bytes)),
+            Ok(_) => {}
+            Err(mut error) => {
+                error.offset = offset(text, resource.get()) + error.offset.saturating_sub(BEFORE.len());
+                self.problems.push(error.to_string());
+            }
+        }
+    }
+}
+
+/// Where a part of the text begins.
+fn offset(text: &[u8], part: &str) -> usize {
+    (part.as_ptr() as usize).saturating_sub(text.as_ptr() as usize)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,91 @@
+//! Tags: Jaeger's attributes, each with its type, and the names of those that mean a field of OTLP.
+
+use base64::{Engine as _, engine::general_purpose::STANDARD};
+use pulsetrain_otlp::write::Buffer;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// Names that Jaeger and the OpenTelemetry specification ("OpenTelemetry to Jaeger Transformation") give to OTLP's fields.
+pub(super) const SERVICE_NAME: &str = "service.name";
+pub(super) const KIND: &str = "span.kind";
+pub(super) const ERROR: &str = "error";
+pub(super) const STATUS_CODE: &str = "otel.status_code";
+pub(super) const STATUS_MESSAGE: &str = "otel.status_description";
+pub(super) const TRACE_STATE: &str = "w3c.tracestate";
+pub(super) const SCOPE_NAME: [&str; 2] = ["otel.scope.name", "otel.library.name"];
+pub(super) const SCOPE_VERSION: [&str; 2] = ["otel.scope.version", "otel.library.version"];
+pub(super) const EVENT: &str = "event";
+pub(super) const REFERENCE_TYPE: &str = "opentracing.ref_type";
+pub(super) const WARNINGS: &str = "jaeger.internal.warnings";
+
+/// A tag: a key, a type, and a value that is read by it.
+#[derive(Deserialize)]
+pub(super) struct Tag<'a> {
+    pub(super) key: String,
+    #[serde(rename = "type", default)]
+    kind: String,
+    #[serde(borrow)]
+    value: &'a RawValue,
+}
+
+impl Tag<'_> {
+    /// The text of a string; none of another type.
+    pub(super) fn as_text(&self) -> Option<String> {
+        serde_json::from_str(self.value.get()).ok()
+    }
+
+    /// The truth value that this is, as such or as text.
+    pub(super) fn truth(&self) -> Option<bool> {
+        self.value.get().trim_matches('"').parse().ok()
+    }
+
+    /// Writes the tag as attribute `number`. What its type does not fit stays as it is written.
+    pub(super) fn encode(&self, number: u32, out: &mut Buffer) {
+        let mut value = Buffer::default();
+        if self.typed(&mut value).is_none() {
+            let text = self.as_text().unwrap_or_else(|| self.value.get().to_owned());
+            value.delimited(1, text.as_bytes());
+        }
+        pair(number, &self.key, &value, out);
+    }
+
+    /// The fields of an `AnyValue`. Jaeger has numbers above 2^53 as text.
+    fn typed(&self, out: &mut Buffer) -> Option<()> {
+        let written = self.value.get().trim_matches('"');
+        match self.kind.as_str() {
+            "bool" => out.uint(2, u64::from(self.truth()?)),
+            "int64" => out.uint(3, written.parse::<i64>().ok()? as u64),
+            "float64" => out.double(4, written.parse().ok()?),
+            "binary" => out.delimited(7, &STANDARD.decode(self.as_text()?).ok()?),
+            _ => return None,
+        }
+        Some(())
+    }
+}
+
+/// Writes an attribute with text.
+pub(super) fn text(number: u32, key: &str, text: &str, out: &mut Buffer) {
+    let mut value = Buffer::default();
+    value.delimited(1, text.as_bytes());
+    pair(number, key, &value, out);
+}
+
+/// Writes an attribute with a list of text.
+pub(super) fn texts(number: u32, key: &str, texts: &[String], out: &mut Buffer) {
+    let mut list = Buffer::default();
+    for text in texts {
+        let mut value = Buffer::default();
+        value.delimited(1, text.as_bytes());
+        list.delimited(1, value.as_slice());
+    }
+    let mut value = Buffer::default();
+    value.delimited(5, list.as_slice());
+    pair(number, key, &value, out);
+}
+
+fn pair(number: u32, key: &str, value: &Buffer, out: &mut Buffer) {
+    let mut pair = Buffer::default();
+    pair.delimited(1, key.as_bytes());
+    pair.delimited(2, value.as_slice());
+    out.delimited(number, pair.as_slice());
+}
