@@ -19,6 +19,7 @@ mod window;
 mod write;
 
 pub use error::{FrameError, FrameErrorKind};
+pub use input::inflated;
 pub use reader::{Frame, FrameReader};
 pub use signal_of::signal_of;
 pub use write::{append_binary, append_json_line};

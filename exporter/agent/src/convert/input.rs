@@ -6,13 +6,23 @@ use std::{
     path::Path,
 };
 
-use pulsetrain_otlp::{Signal, frames::FrameReader, limits::Limits};
-use pulsetrain_sources::convert_perfetto;
+use pulsetrain_otlp::{
+    Signal,
+    frames::{FrameReader, inflated},
+    limits::Limits,
+};
+use pulsetrain_sources::{begins_answer, convert_answer, convert_perfetto};
 
 use crate::failure::Failure;
 
 /// How many problems of one input are told one by one.
 const PROBLEMS: usize = 20;
+
+/// How much of an input tells whether it is what a trace store answered.
+const HEAD: u64 = 256;
+
+/// The most bytes of such an answer, which is one object that is read as a whole.
+const LARGEST_ANSWER: usize = 1 << 30;
 
 /// What was read of an input.
 #[derive(Debug, Default)]
@@ -48,6 +58,16 @@ pub(super) fn read(
     };
     if is_perfetto {
         report.perfetto(whole, path, deliver)?;
+        return Ok(report);
+    }
+    let mut plain = inflated(whole);
+    let mut head = Vec::new();
+    // What cannot be read here cannot be read below, where the fault gets its place.
+    let _ = plain.by_ref().take(HEAD).read_to_end(&mut head);
+    let is_answer = begins_answer(&head);
+    let whole = Cursor::new(head).chain(plain);
+    if is_answer {
+        report.answer(whole, deliver)?;
     } else {
         report.otlp(whole, deliver)?;
     }
@@ -93,6 +113,33 @@ impl InputReport {
             }
         }
         Ok(())
+    }
+
+    fn answer(
+        &mut self,
+        input: impl Read,
+        deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.form = "answer of a trace store";
+        let mut text = Vec::new();
+        if let Err(error) = input.take(LARGEST_ANSWER as u64 + 1).read_to_end(&mut text) {
+            self.problem(format!("cannot read on at byte {}: {error}", text.len()));
+        }
+        if text.len() > LARGEST_ANSWER {
+            self.problem(format!(
+                "the answer has more than {LARGEST_ANSWER} bytes; ask the store for less at a time"
+            ));
+            return Ok(());
+        }
+        let answer = convert_answer(&text, &Limits::default());
+        drop(text);
+        self.messages = answer.messages.len() as u64;
+        answer
+            .problems
+            .into_iter()
+            .for_each(|problem| self.problem(problem));
+        let mut messages = answer.messages.into_iter();
+        messages.try_for_each(|(signal, bytes)| deliver(signal, bytes))
     }
 
     fn perfetto(

@@ -14,6 +14,13 @@ pub(super) fn is_zstd(bytes: &[u8]) -> bool {
     bytes.starts_with(&ZSTD)
 }
 
+/// The bytes of an input as they were before gzip or zstd; bytes that neither compressed are given out as they are.
+///
+/// Nothing limits how many there are: whoever reads them has to.
+pub fn inflated(input: impl Read) -> impl Read {
+    Input::Unread(input)
+}
+
 type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
 
 /// An input that is looked at when it is first read.

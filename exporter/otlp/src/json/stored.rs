@@ -54,7 +54,6 @@ fn padded(bytes: Vec<u8>, whole: usize) -> Vec<u8> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use crate::{
         Signal,
         json::{self, Dialect},

@@ -1,0 +1,144 @@
+//! What a real Tempo and a real Jaeger answered, as recorded in `tests/corpus/backends`, through `pulsetrain convert`: the
+//! very spans that were sent to them in `sent.json`, less what each store is known to lose.
+
+use std::{fs, io::Write, path::PathBuf};
+
+use flate2::{Compression, write::GzEncoder};
+use pulsetrain_tests::{Finished, Items, command, corpus};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+
+fn convert(inputs: &[PathBuf]) -> (Finished, Items) {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let output = folder.path().join("out.jsonl");
+    let mut command = command(["convert", "--json", "-o"]);
+    command.arg(&output).args(inputs);
+    let finished = Finished::new(command.output().expect("pulsetrain can be started"));
+    (finished, Items::read(&output))
+}
+
+fn converted(names: &[&str]) -> Items {
+    let inputs: Vec<_> = names
+        .iter()
+        .map(|name| corpus(&format!("backends/{name}")))
+        .collect();
+    let (finished, items) = convert(&inputs);
+    finished.expect_code(0);
+    items
+}
+
+/// What was sent, with each span mended by `lose`; where `trace` is given, only its spans.
+fn sent(trace: Option<&str>, lose: fn(&mut Value)) -> Items {
+    let text = fs::read_to_string(corpus("backends/sent.json")).expect("the corpus can be read");
+    let mut message: Value = serde_json::from_str(&text).expect("the corpus is JSON");
+    for resource in lists(&mut message, "resourceSpans") {
+        for scope in lists(resource, "scopeSpans") {
+            let spans = lists(scope, "spans");
+            spans.retain(|span| trace.is_none_or(|trace| span["traceId"] == trace));
+            spans.iter_mut().for_each(lose);
+        }
+    }
+    Items::parse(&message.to_string())
+}
+
+fn lists<'a>(value: &'a mut Value, key: &str) -> &'a mut Vec<Value> {
+    value[key].as_array_mut().expect("the corpus has the list")
+}
+
+/// Tempo of that version forgets the flags.
+fn without_flags(span: &mut Value) {
+    span.as_object_mut().expect("a span is an object").remove("flags");
+}
+
+#[test]
+fn tempo_gives_every_span_back_in_both_its_forms() {
+    let one = sent(Some(TRACE), without_flags);
+    assert_eq!(one.len(), 6);
+    converted(&["tempo_api_traces.json"]).assert_same(&one);
+    converted(&["tempo_api_v2_traces.json"]).assert_same(&one);
+    // Two answers together are both traces, with the link from one into the other.
+    converted(&["tempo_api_v2_traces.json", "tempo_api_v2_traces_other.json"])
+        .assert_same(&sent(None, without_flags));
+}
+
+#[test]
+fn jaeger_gives_every_span_back_as_otlp() {
+    converted(&["jaeger_api_v3_trace.json"]).assert_same(&sent(Some(TRACE), |_| {}));
+    converted(&["jaeger_api_v3_traces.json"]).assert_same(&sent(None, |_| {}));
+}
+
+#[test]
+fn jaegers_own_json_gives_every_span_back_but_for_what_it_does_not_hold() {
+    let mut items = converted(&["jaeger_api_traces.json"]);
+    items.assert_same(&sent(None, as_jaeger_has_it));
+    items = converted(&["jaeger_api_traces.json", "jaeger_api_v3_traces.json"]);
+    assert_eq!(items.len(), 14);
+}
+
+/// Microseconds, lists and maps as text, no flags, no attributes of links; and what Jaeger says of a clock.
+fn as_jaeger_has_it(span: &mut Value) {
+    without_flags(span);
+    for time in ["startTimeUnixNano", "endTimeUnixNano"] {
+        let nanos = span[time].as_str().expect("a span has its times").to_owned();
+        span[time] = format!("{}000", &nanos[..nanos.len() - 3]).into();
+    }
+    if let Some(links) = span.get_mut("links").and_then(Value::as_array_mut) {
+        for link in links {
+            link.as_object_mut()
+                .expect("a link is an object")
+                .remove("attributes");
+        }
+    }
+    let attributes = span["attributes"].as_array_mut().expect("a span has attributes");
+    for attribute in attributes {
+        let text = match attribute["key"].as_str() {
+            Some("list") => "[\"a\",2]",
+            Some("map") => "{\"inner\":false}",
+            _ => continue,
+        };
+        attribute["value"] = serde_json::json!({"stringValue": text});
+    }
+    if span["name"] == "dequeue" {
+        let warning = "clock skew adjustment disabled; not applying calculated delta of -20ms";
+        span["attributes"] = serde_json::json!([{
+            "key": "jaeger.internal.warnings",
+            "value": {"arrayValue": {"values": [{"stringValue": warning}]}},
+        }]);
+    }
+}
+
+/// A file, and the folder that it lives in.
+fn saved(text: &[u8], name: &str) -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let path = folder.path().join(name);
+    fs::write(&path, text).expect("a temporary file can be written");
+    (folder, path)
+}
+
+#[test]
+fn an_answer_may_be_compressed_and_without_an_ending_to_its_name() {
+    let text = fs::read(corpus("backends/tempo_api_traces.json")).unwrap();
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(&text).unwrap();
+    let (_folder, path) = saved(&encoder.finish().unwrap(), "answer");
+    let (finished, items) = convert(&[path]);
+    finished.expect_code(0);
+    items.assert_same(&sent(Some(TRACE), without_flags));
+}
+
+#[test]
+fn an_answer_that_was_cut_or_is_an_error_says_so() {
+    let whole = fs::read(corpus("backends/jaeger_api_v3_trace.json")).unwrap();
+    let (_folder, cut) = saved(&whole[..whole.len() / 2], "cut.json");
+    let (finished, items) = convert(&[cut]);
+    finished
+        .expect_code(1)
+        .expect_words(&["begins at byte 0", "was it saved whole?"]);
+    assert!(items.is_empty());
+    let refused = br#"{"error":{"httpCode":404,"message":"No traces found"}}"#;
+    let (_folder, refused) = saved(refused, "error.json");
+    let (finished, _) = convert(&[refused]);
+    finished.expect_code(1).expect_words(&["No traces found"]);
+}
