@@ -36,6 +36,17 @@ impl Batch {
         }
     }
 
+    /// A batch of the same signal and with the same receipt, but with other contents: a part of it, or more than it.
+    #[must_use]
+    pub fn with_contents(&self, items: u32, bytes: impl Into<Bytes>) -> Self {
+        Self {
+            signal: self.signal,
+            items,
+            bytes: bytes.into(),
+            receipt: self.receipt.clone(),
+        }
+    }
+
     /// The signal that the bytes are of.
     pub fn signal(&self) -> Signal {
         self.signal

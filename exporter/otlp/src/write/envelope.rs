@@ -47,6 +47,19 @@ impl Envelope {
         }
     }
 
+    /// An envelope for what a resource says that is there already as an encoded `Resource`.
+    pub fn of_resource(
+        resource: &[u8],
+        scope_name: &str,
+        scope_version: &str,
+        schema_url: &'static str,
+    ) -> Self {
+        Self {
+            resource: resource.to_vec(),
+            ..Self::new(&[], scope_name, scope_version, schema_url)
+        }
+    }
+
     /// Begins a message of one resource and one scope, whose `items_len` bytes of encoded items are then written by `write`.
     pub(super) fn wrap(&self, items_len: usize, write: impl FnOnce(&mut Buffer)) -> Vec<u8> {
         let schema_len = if self.schema_url.is_empty() {

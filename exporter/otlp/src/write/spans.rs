@@ -100,6 +100,11 @@ impl SpansWriter {
     }
 }
 
+/// Writes attributes as fields of a span: behind those that it has already, they add to them.
+pub fn span_attributes(attributes: &[Attribute<'_>], out: &mut Buffer) {
+    value::attributes(field::ATTRIBUTES, attributes, out);
+}
+
 /// The number of a kind on the wire (`Span.SpanKind`).
 fn kind(kind: semconv::SpanKind) -> u64 {
     match kind {

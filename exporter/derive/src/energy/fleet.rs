@@ -1,0 +1,246 @@
+//! The GPUs that are heard of: what their counters and gauges said, and which runs claimed them when.
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use pulsetrain_otlp::view::{KeyValue, NumberPoint, Repeated, Text};
+use pulsetrain_semconv::{Metric, attribute, metric};
+
+use super::{readings::Readings, window::Window};
+use crate::{
+    origin::{Origin, text},
+    points::Point,
+};
+
+/// How many GPUs, and how many runs of one GPU, are kept in mind at most; the oldest go first.
+const MOST_GPUS: usize = 4096;
+const MOST_OWNERS: usize = 32;
+
+/// Reasons of `gpu.throttle.time` that hold nothing back which training wants.
+const HARMLESS: [&str; 5] = [
+    "none",
+    "idle",
+    "not_supported",
+    "low_utilization",
+    "applications_clocks_setting",
+];
+
+/// What a point of a GPU is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Quantity {
+    Energy,
+    Power,
+    Busy,
+    Throttle,
+    /// Only whose the GPU is.
+    Claim,
+}
+
+/// All GPUs that are heard of.
+#[derive(Debug, Default)]
+pub(super) struct Fleet(BTreeMap<Key, Gpu>);
+
+/// Which GPU: ids are unique by themselves unless they are but numbers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    host: Option<Arc<str>>,
+    id: Arc<str>,
+}
+
+/// One GPU.
+#[derive(Debug, Default)]
+pub(super) struct Gpu {
+    pub(super) energy: Readings,
+    pub(super) power: Readings,
+    pub(super) busy: Readings,
+    pub(super) throttle: BTreeMap<Box<str>, Readings>,
+    owners: Vec<Owner>,
+    heard_unix_nanos: u64,
+}
+
+/// A rank that claimed a GPU, from the first time that it was said to the last.
+#[derive(Clone, Debug)]
+pub(super) struct Owner {
+    pub(super) run: Arc<str>,
+    pub(super) rank: Option<i64>,
+    pub(super) world_size: Option<i64>,
+    pub(super) said: Window,
+}
+
+impl Quantity {
+    /// What the points of the metric of this name are about; nothing where they are of no use here.
+    pub(super) fn of(name: Text<'_>) -> Option<Self> {
+        const METRICS: [(&Metric, Quantity); 8] = [
+            (&metric::GPU_ENERGY, Quantity::Energy),
+            (&metric::GPU_POWER, Quantity::Power),
+            (&metric::GPU_UTILIZATION, Quantity::Busy),
+            (&metric::GPU_THROTTLE_TIME, Quantity::Throttle),
+            (&metric::GPU_PROCESS_MEMORY, Quantity::Claim),
+            (&metric::HW_ENERGY, Quantity::Energy),
+            (&metric::HW_POWER, Quantity::Power),
+            (&metric::HW_GPU_UTILIZATION, Quantity::Busy),
+        ];
+        let found = METRICS.iter().find(|(metric, _)| name == metric.name)?;
+        Some(found.1)
+    }
+}
+
+impl Fleet {
+    /// Whether no GPU has been heard of.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Takes in a point of a GPU, said by `origin` as far as the point does not say otherwise.
+    pub(super) fn observe(&mut self, quantity: Quantity, origin: &Origin, point: &Point<'_>) {
+        let Point::Number(number) = point else { return };
+        let Some(labels) = Labels::of(number.attributes) else {
+            return;
+        };
+        let (Some(value), true) = (value(number), labels.is_of_whole_gpu()) else {
+            return;
+        };
+        let mut origin = origin.clone();
+        origin.read(number.attributes);
+        let key = Key {
+            host: origin.host.clone(),
+            id: labels.id.into(),
+        };
+        if self.0.len() >= MOST_GPUS && !self.0.contains_key(&key) {
+            return;
+        }
+        let gpu = self.0.entry(key).or_default();
+        let time = number.time_unix_nano;
+        gpu.heard_unix_nanos = gpu.heard_unix_nanos.max(time);
+        gpu.claim(&origin, time);
+        match (quantity, labels.reason) {
+            (Quantity::Energy, _) => gpu.energy.insert(time, value),
+            (Quantity::Power, _) => gpu.power.insert(time, value),
+            (Quantity::Busy, _) => gpu.busy.insert(time, value),
+            (Quantity::Throttle, Some(reason)) if !HARMLESS.contains(&reason) => {
+                gpu.throttle.entry(reason.into()).or_default().insert(time, value);
+            }
+            _ => {}
+        }
+    }
+
+    /// Forgets what was `history_nanos` before the newest of each GPU, and GPUs of which nothing was heard for as long.
+    pub(super) fn forget(&mut self, history_nanos: u64, most_readings: usize) {
+        let newest = self
+            .0
+            .values()
+            .map(|gpu| gpu.heard_unix_nanos)
+            .max()
+            .unwrap_or_default();
+        self.0
+            .retain(|_, gpu| gpu.heard_unix_nanos >= newest.saturating_sub(history_nanos));
+        for gpu in self.0.values_mut() {
+            let horizon = gpu.heard_unix_nanos.saturating_sub(history_nanos);
+            gpu.all_readings()
+                .for_each(|readings| readings.forget(horizon, most_readings));
+            gpu.owners.retain(|owner| owner.said.end >= horizon);
+        }
+    }
+
+    /// The GPUs that may be on a host: those of it, and where the host of one side is not known, all.
+    pub(super) fn on<'a, 'h>(&'a self, host: Option<&'h str>) -> impl Iterator<Item = &'a Gpu> + use<'a, 'h> {
+        self.0.iter().filter_map(move |(key, gpu)| {
+            let is_there = match (&key.host, host) {
+                (Some(one), Some(other)) => **one == *other,
+                _ => true,
+            };
+            is_there.then_some(gpu)
+        })
+    }
+}
+
+impl Gpu {
+    /// Until when its readings go.
+    pub(super) fn read_until(&self) -> u64 {
+        let gauges = || self.power.newest().max(self.busy.newest());
+        self.energy.newest().or_else(gauges).unwrap_or_default()
+    }
+
+    /// Those that claimed it somewhere in `window`.
+    pub(super) fn owners_in(&self, window: Window) -> impl Iterator<Item = &Owner> {
+        self.owners
+            .iter()
+            .filter(move |owner| owner.said.start <= window.end && owner.said.end >= window.start)
+    }
+
+    fn claim(&mut self, origin: &Origin, unix_nanos: u64) {
+        let Some(run) = &origin.run else { return };
+        let is_it = |owner: &&mut Owner| owner.run == *run && owner.rank == origin.rank;
+        if let Some(owner) = self.owners.iter_mut().find(is_it) {
+            owner.world_size = origin.world_size.or(owner.world_size);
+            owner.said.start = owner.said.start.min(unix_nanos);
+            owner.said.end = owner.said.end.max(unix_nanos);
+            return;
+        }
+        if self.owners.len() >= MOST_OWNERS {
+            self.owners.remove(0);
+        }
+        self.owners.push(Owner {
+            run: Arc::clone(run),
+            rank: origin.rank,
+            world_size: origin.world_size,
+            said: Window {
+                start: unix_nanos,
+                end: unix_nanos,
+            },
+        });
+    }
+
+    fn all_readings(&mut self) -> impl Iterator<Item = &mut Readings> {
+        [&mut self.energy, &mut self.power, &mut self.busy]
+            .into_iter()
+            .chain(self.throttle.values_mut())
+    }
+}
+
+/// What tells a point of a GPU from others.
+#[derive(Default)]
+struct Labels<'a> {
+    id: &'a str,
+    scope: Option<&'a str>,
+    task: Option<&'a str>,
+    kind: Option<&'a str>,
+    reason: Option<&'a str>,
+}
+
+impl<'a> Labels<'a> {
+    fn of(attributes: Repeated<'a, KeyValue<'a>>) -> Option<Self> {
+        let (mut labels, mut id) = (Self::default(), None);
+        for entry in attributes.iter().map_while(Result::ok) {
+            let Some(value) = text(entry.value.unwrap_or_default()) else {
+                continue;
+            };
+            let is = |attribute: &pulsetrain_semconv::Attribute| entry.key == attribute.name;
+            if is(&attribute::GPU_ID) || is(&attribute::HW_ID) {
+                id = Some(value);
+            } else if is(&attribute::GPU_POWER_SCOPE) {
+                labels.scope = Some(value);
+            } else if is(&attribute::GPU_TASK) || is(&attribute::HW_GPU_TASK) {
+                labels.task = Some(value);
+            } else if is(&attribute::HW_TYPE) {
+                labels.kind = Some(value);
+            } else if is(&attribute::GPU_THROTTLE_REASON) {
+                labels.reason = Some(value);
+            }
+        }
+        Some(Self { id: id?, ..labels })
+    }
+
+    /// Whether the point is of all that a GPU does, and not of its memory, of its video engines, or of something else.
+    fn is_of_whole_gpu(&self) -> bool {
+        self.scope.is_none_or(|scope| scope == "gpu")
+            && self.task.is_none_or(|task| task == "general")
+            && self.kind.is_none_or(|kind| kind == "gpu")
+    }
+}
+
+/// The value of a point that has one.
+fn value(point: &NumberPoint<'_>) -> Option<f64> {
+    let is_end = point.flags & NumberPoint::NO_RECORDED_VALUE != 0;
+    let value = point.value().filter(|_| !is_end)?.as_f64();
+    value.is_finite().then_some(value)
+}

@@ -1,0 +1,167 @@
+//! What steps took, as metrics: cumulative series for each resource that tells steps.
+
+use pulsetrain_otlp::{
+    view::NumberValue,
+    write::{Envelope, MetricsWriter, PointParts, Value},
+};
+use pulsetrain_pipeline::Batch;
+use pulsetrain_semconv::{Metric, SCHEMA_URL, attribute, metric};
+
+use super::{
+    taken::{Status, Taken},
+    window::Window,
+};
+use crate::histogram::Histogram;
+
+/// The scope of derived telemetry.
+const SCOPE: &str = "pulsetrain.derive";
+
+/// How many resources are kept in mind; the sums of the one that was silent for longest begin anew.
+const MOST: usize = 1024;
+
+/// Records what steps took.
+#[derive(Debug, Default)]
+pub(super) struct Recorder {
+    resources: Vec<Resource>,
+}
+
+/// The series of one resource.
+#[derive(Debug)]
+struct Resource {
+    bytes: Vec<u8>,
+    envelope: Envelope,
+    writer: MetricsWriter,
+    start_unix_nanos: u64,
+    last_unix_nanos: u64,
+    energy: Histogram,
+    mean_power: Histogram,
+    peak_power: Histogram,
+    throttle: Histogram,
+    /// How many steps ended with each status.
+    steps: Vec<(Status, i64)>,
+}
+
+impl Recorder {
+    /// Records what a step of the resource of these bytes took.
+    pub(super) fn record(
+        &mut self,
+        resource: &[u8],
+        window: Window,
+        taken: &Taken,
+        joules_per_token: Option<f64>,
+    ) {
+        let resource = self.resource(resource, window);
+        let time = window.end;
+        resource.count(time, taken.status);
+        if taken.status == Status::Complete {
+            resource.observe(|resource| &mut resource.energy, time, taken.energy_joules);
+        }
+        resource.observe(|resource| &mut resource.mean_power, time, taken.mean_watts);
+        resource.observe(|resource| &mut resource.peak_power, time, taken.peak_watts);
+        let throttle = taken.throttle.as_ref().map(|(_, secs)| *secs);
+        resource.observe(|resource| &mut resource.throttle, time, throttle);
+        resource.gauge(&metric::GPU_STEP_BUSY_RATIO, time, taken.busy_ratio);
+        resource.gauge(&metric::PERF_ENERGY_PER_TOKEN, time, joules_per_token);
+    }
+
+    /// The batches of what was recorded since the last time.
+    pub(super) fn batches(&mut self) -> impl Iterator<Item = Batch> {
+        self.resources.iter_mut().filter_map(|resource| {
+            let encoded = resource.writer.finish(&resource.envelope)?;
+            Some(Batch::new(encoded.signal, encoded.items, encoded.bytes))
+        })
+    }
+
+    fn resource(&mut self, bytes: &[u8], window: Window) -> &mut Resource {
+        let place = match self.resources.iter().position(|resource| resource.bytes == bytes) {
+            Some(place) => place,
+            None => {
+                self.make_room();
+                self.resources.push(Resource::new(bytes, window.start));
+                self.resources.len() - 1
+            }
+        };
+        let resource = &mut self.resources[place];
+        resource.last_unix_nanos = resource.last_unix_nanos.max(window.end);
+        resource
+    }
+
+    /// Of what is still to be sent nothing goes: only resources without are let go.
+    fn make_room(&mut self) {
+        if self.resources.len() < MOST {
+            return;
+        }
+        let silent = self.resources.iter().enumerate();
+        let silent = silent
+            .filter(|(_, resource)| resource.writer.is_empty())
+            .min_by_key(|(_, resource)| resource.last_unix_nanos)
+            .map(|(place, _)| place);
+        if let Some(place) = silent {
+            self.resources.swap_remove(place);
+        }
+    }
+}
+
+impl Resource {
+    fn new(bytes: &[u8], start_unix_nanos: u64) -> Self {
+        Self {
+            bytes: bytes.to_vec(),
+            envelope: Envelope::of_resource(bytes, SCOPE, env!("CARGO_PKG_VERSION"), SCHEMA_URL),
+            writer: MetricsWriter::default(),
+            start_unix_nanos,
+            last_unix_nanos: start_unix_nanos,
+            energy: Histogram::new(&metric::GPU_STEP_ENERGY),
+            mean_power: Histogram::new(&metric::GPU_STEP_MEAN_POWER),
+            peak_power: Histogram::new(&metric::GPU_STEP_PEAK_POWER),
+            throttle: Histogram::new(&metric::GPU_STEP_THROTTLE_TIME),
+            steps: Vec::new(),
+        }
+    }
+
+    fn observe(
+        &mut self,
+        of: impl Fn(&mut Self) -> &mut Histogram,
+        time_unix_nanos: u64,
+        value: Option<f64>,
+    ) {
+        let Some(value) = value else { return };
+        let point = PointParts {
+            start_unix_nanos: self.start_unix_nanos,
+            time_unix_nanos,
+            attributes: &[],
+        };
+        let histogram = of(self);
+        histogram.observe(value);
+        let histogram = histogram.clone();
+        self.writer
+            .histogram(histogram.metric(), point, histogram.parts());
+    }
+
+    fn gauge(&mut self, metric: &'static Metric, time_unix_nanos: u64, value: Option<f64>) {
+        let Some(value) = value else { return };
+        let point = PointParts {
+            time_unix_nanos,
+            ..PointParts::default()
+        };
+        self.writer.number(metric, point, NumberValue::Double(value));
+    }
+
+    fn count(&mut self, time_unix_nanos: u64, status: Status) {
+        let place = match self.steps.iter().position(|(known, _)| *known == status) {
+            Some(place) => place,
+            None => {
+                self.steps.push((status, 0));
+                self.steps.len() - 1
+            }
+        };
+        let (_, count) = &mut self.steps[place];
+        *count += 1;
+        let point = PointParts {
+            start_unix_nanos: self.start_unix_nanos,
+            time_unix_nanos,
+            attributes: &[(&attribute::GPU_STEP_ENERGY_STATUS, Value::Text(status.as_str()))],
+        };
+        self.writer
+            .number(&metric::GPU_STEPS, point, NumberValue::Int(*count));
+    }
+}

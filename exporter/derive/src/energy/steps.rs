@@ -1,0 +1,195 @@
+//! Steps that wait until the counters of their GPUs have been read after their end.
+
+use std::{collections::VecDeque, time::Duration};
+
+use pulsetrain_otlp::view::{AnyValue, HistogramPoint, Span};
+use pulsetrain_pipeline::clock::{self, Instant};
+use pulsetrain_semconv::{attribute, span};
+
+use super::{
+    fleet::Fleet,
+    share::Share,
+    tellers::{Tellers, ToldBy},
+    window::Window,
+};
+use crate::{
+    origin::{Origin, integer},
+    spans::TakenSpan,
+};
+
+/// A step that waits.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) origin: Origin,
+    pub(super) window: Window,
+    /// Its number, where it has one.
+    pub(super) number: Option<i64>,
+    /// Its tokens over all devices, where they are said.
+    pub(super) tokens: Option<f64>,
+    pub(super) told: Told,
+    /// Until when it may wait.
+    deadline: Instant,
+}
+
+/// As what a step was told.
+#[derive(Debug)]
+pub(super) enum Told {
+    /// As this span, which is held.
+    Span(TakenSpan),
+    /// As a point of a resource with these bytes.
+    Point(Vec<u8>),
+}
+
+/// The numbers of a step's span.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SpanFacts {
+    window: Window,
+    number: Option<i64>,
+    tokens: Option<f64>,
+}
+
+/// The steps that wait, in the order in which they came; a bounded number of them.
+#[derive(Debug, Default)]
+pub(super) struct Waiting(VecDeque<Step>);
+
+impl SpanFacts {
+    /// The facts of a span; nothing where it is no step, or where somebody has derived it before us.
+    pub(super) fn of(span: &Span<'_>) -> Option<Self> {
+        if span.name != span::TRAIN_STEP.name || span.end_time_unix_nano < span.start_time_unix_nano {
+            return None;
+        }
+        let mut facts = Self {
+            window: Window {
+                start: span.start_time_unix_nano,
+                end: span.end_time_unix_nano,
+            },
+            number: None,
+            tokens: None,
+        };
+        for entry in span.attributes.iter().map_while(Result::ok) {
+            let value = entry.value.unwrap_or_default();
+            if entry.key == attribute::GPU_STEP_ENERGY_STATUS.name {
+                return None;
+            } else if entry.key == attribute::TRAIN_STEP.name {
+                facts.number = integer(value);
+            } else if entry.key == attribute::TRAIN_TOKENS.name {
+                facts.tokens = number(value);
+            }
+        }
+        Some(facts)
+    }
+}
+
+impl Step {
+    /// A step that was told as a span.
+    pub(super) fn of_span(facts: SpanFacts, span: TakenSpan, deadline: Instant) -> Self {
+        Self {
+            origin: span.envelope.origin.clone(),
+            window: facts.window,
+            number: facts.number,
+            tokens: facts.tokens,
+            told: Told::Span(span),
+            deadline,
+        }
+    }
+
+    /// A step that was told as a point, which came at its end.
+    pub(super) fn of_point(
+        origin: &Origin,
+        point: &HistogramPoint<'_>,
+        duration_secs: f64,
+        resource: Vec<u8>,
+        deadline: Instant,
+    ) -> Self {
+        let end = point.time_unix_nano;
+        Self {
+            origin: origin.clone(),
+            window: Window {
+                start: end.saturating_sub((duration_secs * 1e9).round() as u64),
+                end,
+            },
+            number: None,
+            tokens: None,
+            told: Told::Point(resource),
+            deadline,
+        }
+    }
+
+    /// Whether no later reading can say more of it.
+    fn is_settled(&self, fleet: &Fleet, tellers: &Tellers) -> bool {
+        let is_read = |until: u64| until >= self.window.end;
+        match Share::of(fleet, tellers, &self.origin, self.window) {
+            Some(share) => share.gpus.iter().all(|gpu| is_read(gpu.read_until())),
+            // None of them claims the step as far as they were heard.
+            None => fleet
+                .on(self.origin.host.as_deref())
+                .all(|gpu| is_read(gpu.read_until())),
+        }
+    }
+
+    /// Whether spans may still come that say the same as the points of this rank.
+    fn may_be_told_again(&self, tellers: &Tellers, wait: Duration, now: Instant) -> bool {
+        match (&self.told, tellers.told_by(&self.origin)) {
+            (Told::Point(_), Some(ToldBy::Points(since))) => now < clock::later(since, wait),
+            _ => false,
+        }
+    }
+
+    /// Whether its rank turned out to tell its steps by spans as well.
+    fn is_told_twice(&self, tellers: &Tellers) -> bool {
+        matches!(self.told, Told::Point(_)) && tellers.told_by(&self.origin) == Some(ToldBy::Spans)
+    }
+}
+
+impl Waiting {
+    /// Lets a step wait.
+    pub(super) fn push(&mut self, step: Step) {
+        self.0.push_back(step);
+    }
+
+    /// When the first deadline is.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.0.iter().map(|step| step.deadline).min()
+    }
+
+    /// Takes out the steps of which no more is to be learnt at `now`, and the oldest of more than `most`.
+    pub(super) fn take_ready(
+        &mut self,
+        fleet: &Fleet,
+        tellers: &Tellers,
+        wait: Duration,
+        most: usize,
+        now: Instant,
+    ) -> Vec<Step> {
+        self.0.retain(|step| !step.is_told_twice(tellers));
+        let mut over = self.0.len().saturating_sub(most);
+        let (mut ready, mut waiting) = (Vec::new(), VecDeque::new());
+        for step in self.0.drain(..) {
+            let is_over = over > 0;
+            over = over.saturating_sub(1);
+            let is_late = step.deadline <= now;
+            let is_settled =
+                || !step.may_be_told_again(tellers, wait, now) && step.is_settled(fleet, tellers);
+            if is_over || is_late || is_settled() {
+                ready.push(step);
+            } else {
+                waiting.push_back(step);
+            }
+        }
+        self.0 = waiting;
+        ready
+    }
+
+    /// Takes out all steps.
+    pub(super) fn take_all(&mut self, tellers: &Tellers) -> Vec<Step> {
+        self.0.retain(|step| !step.is_told_twice(tellers));
+        self.0.drain(..).collect()
+    }
+}
+
+fn number(value: AnyValue<'_>) -> Option<f64> {
+    match value {
+        AnyValue::Double(number) => Some(number),
+        other => integer(other).map(|number| number as f64),
+    }
+}

@@ -1,0 +1,26 @@
+//! A stretch of time, as a step takes it.
+
+/// From a start to an end, in nanoseconds since 1970.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Window {
+    pub(super) start: u64,
+    pub(super) end: u64,
+}
+
+impl Window {
+    /// Its length.
+    pub(super) fn nanos(self) -> u64 {
+        self.end.saturating_sub(self.start)
+    }
+
+    /// Its length in seconds.
+    pub(super) fn secs(self) -> f64 {
+        self.nanos() as f64 / 1e9
+    }
+
+    /// What it has in common with another; nothing where they only touch.
+    pub(super) fn overlap(self, other: Self) -> Option<Self> {
+        let (start, end) = (self.start.max(other.start), self.end.min(other.end));
+        (start < end).then_some(Self { start, end })
+    }
+}

@@ -1,0 +1,178 @@
+//! Which GPUs a step's energy is of: of its rank, its run, its host, of nobody alone.
+
+use std::time::Duration;
+
+use pulsetrain_derive::EnergyConfig;
+use pulsetrain_otlp::write::Value;
+use pulsetrain_semconv::{attribute, metric};
+
+use crate::world::{Derived, Rank, SECOND, World, ZERO, energy, reading};
+
+const ONE: Rank = Rank { rank: 1, ..ZERO };
+const OTHER: Rank = Rank { run: "other", ..ZERO };
+
+/// A world in which GPUs used 100 J, 200 J, 400 J ... between 1 s and 2 s.
+fn world(owners: &[Option<&Rank>]) -> World {
+    let mut world = World::new(EnergyConfig::default());
+    for (gpu, owner) in owners.iter().enumerate() {
+        let name = format!("GPU-{gpu}");
+        world.pass(energy(&name, *owner, SECOND, 5.0));
+        world.pass(energy(&name, *owner, 2 * SECOND, 5.0 + f64::from(100 << gpu)));
+    }
+    world.out.clear();
+    world
+}
+
+/// What the step of a rank between the two readings took.
+fn step(world: &mut World, rank: &Rank) -> Derived {
+    world.out.clear();
+    world.pass(rank.step(1, SECOND, 2 * SECOND));
+    world.step()
+}
+
+fn attribution(step: &Derived) -> (&str, f64) {
+    let found = step
+        .text(&attribute::GPU_STEP_ATTRIBUTION)
+        .expect("an attribution");
+    (found, step.joules())
+}
+
+#[test]
+fn each_rank_has_its_own_gpus() {
+    let mut world = world(&[Some(&ZERO), Some(&ONE), Some(&ONE)]);
+    world.pass(ONE.step(0, 0, SECOND / 2));
+    assert_eq!(attribution(&step(&mut world, &ZERO)), ("rank", 100.0));
+    assert_eq!(attribution(&step(&mut world, &ONE)), ("rank", 600.0));
+}
+
+#[test]
+fn gpus_of_ranks_that_tell_no_steps_count_for_the_lowest_that_does() {
+    let mut world = world(&[Some(&ZERO), Some(&ONE)]);
+    assert_eq!(attribution(&step(&mut world, &ZERO)), ("run", 300.0));
+}
+
+#[test]
+fn gpus_of_nobody_count_for_the_only_run_of_the_host() {
+    let mut world = world(&[None, None]);
+    assert_eq!(attribution(&step(&mut world, &ZERO)), ("host", 300.0));
+    assert_eq!(step(&mut world, &OTHER).status, None, "now there are two runs");
+}
+
+#[test]
+fn gpus_of_another_run_are_no_guess() {
+    let mut world = world(&[Some(&OTHER)]);
+    assert_eq!(step(&mut world, &ZERO).status, None);
+    assert_eq!(attribution(&step(&mut world, &OTHER)), ("rank", 100.0));
+}
+
+#[test]
+fn a_log_that_names_no_host_finds_the_gpus_of_its_run() {
+    let mut world = world(&[Some(&ZERO)]);
+    let nowhere = Rank { host: "", ..ZERO };
+    assert_eq!(attribution(&step(&mut world, &nowhere)), ("rank", 100.0));
+}
+
+#[test]
+fn a_gpu_that_two_runs_use_has_no_joules_for_either_but_its_power_is_said() {
+    let mut world = world(&[Some(&ZERO)]);
+    for (second, bytes) in [(1, 7.0), (2, 8.0)] {
+        let memory = &metric::GPU_PROCESS_MEMORY;
+        world.pass(reading(
+            "GPU-0",
+            Some(&OTHER),
+            memory,
+            second * SECOND,
+            bytes,
+            &[],
+        ));
+    }
+    for rank in [&ZERO, &OTHER] {
+        let step = step(&mut world, rank);
+        assert_eq!(step.status.as_deref(), Some("shared"), "{rank:?}");
+        assert_eq!(step.get(&attribute::GPU_STEP_ENERGY), None);
+        assert_eq!(step.get(&attribute::GPU_STEP_MEAN_POWER), Some(100.0));
+    }
+    assert_eq!(world.histogram("gpu.step.energy"), None);
+}
+
+#[test]
+fn runs_one_after_the_other_share_nothing() {
+    let mut world = World::new(EnergyConfig::default());
+    for second in 1..=3 {
+        world.pass(energy(
+            "GPU-0",
+            Some(&ZERO),
+            second * SECOND,
+            100.0 * second as f64,
+        ));
+    }
+    for second in 4..=6 {
+        world.pass(energy(
+            "GPU-0",
+            Some(&OTHER),
+            second * SECOND,
+            100.0 * second as f64,
+        ));
+    }
+    world.pass(OTHER.step(1, 9 * SECOND / 2, 11 * SECOND / 2));
+    assert_eq!(attribution(&world.step()), ("rank", 100.0));
+    world.out.clear();
+    world.pass(ZERO.step(1, 3 * SECOND / 2, 5 * SECOND / 2));
+    assert_eq!(attribution(&world.step()), ("rank", 100.0));
+}
+
+#[test]
+fn joules_for_a_token_are_said_once_all_ranks_have_told_the_step() {
+    let mut world = world(&[Some(&ZERO), Some(&ONE)]);
+    let sized = |rank: &Rank| Rank {
+        world_size: Some(2),
+        ..rank.clone()
+    };
+    let tokens = [(&attribute::TRAIN_TOKENS, Value::Int(1000))];
+    world.pass(sized(&ZERO).step(0, 0, SECOND / 2));
+    world.pass(sized(&ONE).step(1, SECOND, 2 * SECOND));
+    assert_eq!(world.gauge("perf.energy_per_token"), None);
+    world.pass(sized(&ZERO).step_with(1, SECOND, 2 * SECOND, &tokens));
+    assert_eq!(world.gauge("perf.energy_per_token"), Some(0.3));
+}
+
+#[test]
+fn steps_that_are_told_by_points_alone_are_derived_when_no_span_has_come() {
+    let mut world = World::new(EnergyConfig::default());
+    world.pass(energy("GPU-0", Some(&ZERO), SECOND, 0.0));
+    for (count, second) in [(1, 2), (2, 3)] {
+        world.pass(energy(
+            "GPU-0",
+            Some(&ZERO),
+            second * SECOND,
+            100.0 * count as f64,
+        ));
+        world.pass(ZERO.durations(count, count as f64, second * SECOND));
+    }
+    assert_eq!(world.histogram("gpu.step.energy"), None, "spans may come");
+    world.wait(Duration::from_secs(5));
+    assert_eq!(world.histogram("gpu.step.energy"), Some((2, 200.0)));
+    world.pass(ZERO.durations(3, 2.5, 3 * SECOND));
+    assert_eq!(
+        world.histogram("gpu.step.energy"),
+        Some((3, 250.0)),
+        "no span will come any more"
+    );
+    world.pass(ZERO.durations(9, 8.5, 3 * SECOND));
+    assert_eq!(
+        world.histogram("gpu.step.energy"),
+        Some((3, 250.0)),
+        "of six steps at once nobody knows where they were"
+    );
+}
+
+#[test]
+fn steps_that_are_told_by_points_and_by_spans_are_counted_once() {
+    let mut world = world(&[Some(&ZERO)]);
+    world.pass(ZERO.durations(1, 1.0, 2 * SECOND));
+    world.pass(ZERO.step(1, SECOND, 2 * SECOND));
+    world.wait(Duration::from_secs(60));
+    world.pass(ZERO.durations(2, 1.5, 2 * SECOND));
+    world.finish();
+    assert_eq!(world.histogram("gpu.step.energy"), Some((1, 100.0)));
+}

@@ -1,0 +1,6 @@
+//! Energy and activity of steps, as the stage says them of a small world of GPUs and ranks.
+
+mod belonging;
+mod integral;
+mod waiting;
+mod world;

@@ -1,0 +1,220 @@
+//! Steps that come before the reading after them: how long they wait, and what becomes of them.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use prost::Message;
+use pulsetrain_derive::EnergyConfig;
+use pulsetrain_otlp::{Signal, write::Value};
+use pulsetrain_pipeline::{Batch, Receipt};
+use pulsetrain_semconv::attribute;
+
+use crate::world::{Rank, SECOND, World, ZERO, energy, spans};
+
+/// A world with a GPU of the rank that was read at 1 s and at 2 s.
+fn read_until_two(config: EnergyConfig) -> World {
+    let mut world = World::new(config);
+    world.pass(energy("GPU-0", Some(&ZERO), SECOND, 0.0));
+    world.pass(energy("GPU-0", Some(&ZERO), 2 * SECOND, 300.0));
+    world.out.clear();
+    world
+}
+
+#[test]
+fn a_step_waits_for_the_reading_after_it_and_for_no_more() {
+    let mut world = read_until_two(EnergyConfig::default());
+    world.pass(ZERO.step(1, 3 * SECOND / 2, 5 * SECOND / 2));
+    assert_eq!(world.out, [], "the reading after it has not come");
+    world.pass(energy("GPU-0", Some(&ZERO), 3 * SECOND, 500.0));
+    assert_eq!(world.step().joules(), 150.0 + 100.0);
+}
+
+#[test]
+fn a_step_goes_on_with_what_is_known_when_no_reading_comes_in_time() {
+    let mut world = read_until_two(EnergyConfig::default());
+    world.pass(ZERO.step(1, 3 * SECOND / 2, 5 * SECOND / 2));
+    world.pass(ZERO.step(2, 5 * SECOND / 2, 3 * SECOND));
+    world.wait(Duration::from_millis(4999));
+    assert_eq!(world.out, []);
+    world.wait(Duration::from_millis(1));
+    let steps = world.steps();
+    assert_eq!(steps[0].status.as_deref(), Some("partial"));
+    assert_eq!(steps[0].joules(), 150.0, "of its first half");
+    assert_eq!(steps[1].status.as_deref(), Some("unknown"));
+    assert_eq!(steps[1].get(&attribute::GPU_STEP_ENERGY), None);
+}
+
+#[test]
+fn the_end_lets_go_what_waits() {
+    let mut world = read_until_two(EnergyConfig::default());
+    world.pass(ZERO.step(1, 3 * SECOND / 2, 5 * SECOND / 2));
+    world.finish();
+    assert_eq!(world.step().status.as_deref(), Some("partial"));
+}
+
+#[test]
+fn of_too_many_that_wait_the_oldest_goes_on() {
+    let config = EnergyConfig {
+        max_waiting: 3,
+        ..EnergyConfig::default()
+    };
+    let mut world = read_until_two(config);
+    for number in 0..5_i64 {
+        world.pass(ZERO.step(number, 10 * SECOND, 11 * SECOND));
+    }
+    let gone: Vec<_> = world.steps().iter().map(|step| step.number).collect();
+    assert_eq!(gone, [0.0, 1.0]);
+}
+
+#[test]
+fn a_step_from_before_all_readings_is_unknown_and_does_not_wait() {
+    let config = EnergyConfig {
+        history: Duration::from_secs(60),
+        ..EnergyConfig::default()
+    };
+    let mut world = World::new(config);
+    for second in 1..=600 {
+        world.pass(energy("GPU-0", Some(&ZERO), second * SECOND, second as f64));
+    }
+    world.out.clear();
+    world.pass(ZERO.step(1, 5 * SECOND, 6 * SECOND));
+    assert_eq!(world.step().status.as_deref(), Some("unknown"));
+    world.out.clear();
+    world.pass(ZERO.step(2, 550 * SECOND, 560 * SECOND));
+    assert_eq!(world.step().status.as_deref(), Some("complete"));
+}
+
+#[test]
+fn where_no_gpu_is_known_steps_pass_as_they_are() {
+    let mut world = World::new(EnergyConfig::default());
+    let step = ZERO.step(1, SECOND, 2 * SECOND);
+    world.pass(step.clone());
+    assert_eq!(world.out.pop(), Some(step));
+    let elsewhere = Rank {
+        host: "another",
+        ..ZERO
+    };
+    world.pass(energy("GPU-0", None, SECOND, 0.0));
+    world.out.clear();
+    let step = elsewhere.step(1, SECOND, 2 * SECOND);
+    world.pass(step.clone());
+    assert_eq!(world.out, [step], "the GPU is of another host");
+}
+
+#[test]
+fn what_has_been_derived_before_is_not_derived_again() {
+    let mut world = read_until_two(EnergyConfig::default());
+    world.pass(ZERO.step(1, SECOND, 2 * SECOND));
+    let derived = world.out[0].clone();
+    let mut relay = read_until_two(EnergyConfig::default());
+    relay.pass(derived.clone());
+    assert_eq!(relay.out, [derived]);
+}
+
+#[test]
+fn only_steps_are_held_and_what_stood_around_them_stays() {
+    let mut world = read_until_two(EnergyConfig::default());
+    let step = ZERO.step_with(
+        4,
+        3 * SECOND,
+        4 * SECOND,
+        &[(&attribute::TRAIN_LOSS, Value::Double(2.5))],
+    );
+    let mut data =
+        opentelemetry_proto::tonic::trace::v1::TracesData::decode(step.bytes().clone()).expect("spans");
+    data.resource_spans[0].schema_url = "of the resource".to_owned();
+    let scope = &mut data.resource_spans[0].scope_spans[0];
+    scope.schema_url = "of the scope".to_owned();
+    let mut other = scope.spans[0].clone();
+    other.name = "perf.forward".to_owned();
+    scope.spans.insert(0, other);
+    // A field of the future.
+    let mut bytes = data.encode_to_vec();
+    bytes.extend_from_slice(&[0x9a, 0x06, 0x02, b'o', b'k']);
+    world.pass(Batch::new(Signal::Traces, 2, bytes));
+    assert_eq!(world.out.len(), 1);
+    assert_eq!(world.out[0].items(), 1);
+    assert!(world.out[0].bytes().ends_with(&[0x9a, 0x06, 0x02, b'o', b'k']));
+    assert_eq!(spans(&world.out[0])[0].name, "perf.forward");
+    world.pass(energy("GPU-0", Some(&ZERO), 4 * SECOND, 900.0));
+    let held = world
+        .out
+        .iter()
+        .rfind(|batch| batch.signal() == Signal::Traces)
+        .expect("the step");
+    let held =
+        opentelemetry_proto::tonic::trace::v1::TracesData::decode(held.bytes().clone()).expect("spans");
+    let (resource, before) = (&held.resource_spans[0], &data.resource_spans[0]);
+    assert_eq!(
+        (&resource.resource, &resource.schema_url),
+        (&before.resource, &before.schema_url)
+    );
+    let (scope, scope_before) = (&resource.scope_spans[0], &before.scope_spans[0]);
+    assert_eq!(
+        (&scope.scope, &scope.schema_url),
+        (&scope_before.scope, &scope_before.schema_url)
+    );
+    let (span, span_before) = (&scope.spans[0], &scope_before.spans[1]);
+    assert!(span.attributes.starts_with(&span_before.attributes));
+    assert_eq!(
+        (&span.span_id, span.end_time_unix_nano),
+        (&span_before.span_id, 4 * SECOND)
+    );
+}
+
+#[test]
+fn a_receipt_is_not_settled_while_a_step_of_its_batch_waits() {
+    let mut world = read_until_two(EnergyConfig::default());
+    let settled = Arc::<AtomicBool>::default();
+    let seen = Arc::clone(&settled);
+    let receipt = Arc::new(Receipt::new(move |_| seen.store(true, Ordering::Relaxed)));
+    world.pass(ZERO.step(1, 3 * SECOND, 4 * SECOND).with_receipt(receipt));
+    assert!(!settled.load(Ordering::Relaxed));
+    world.finish();
+    assert!(!settled.load(Ordering::Relaxed), "it is on its way now");
+    world.out.clear();
+    assert!(settled.load(Ordering::Relaxed));
+}
+
+#[test]
+fn every_item_comes_out_once_besides_what_is_derived() {
+    let added = Arc::new(std::sync::atomic::AtomicU64::new(0));
+    let count = Arc::clone(&added);
+    let mut world = read_until_two(EnergyConfig::default());
+    world.stage =
+        pulsetrain_derive::EnergyStage::new(EnergyConfig::default()).watched(move |batch: &Batch| {
+            count.fetch_add(u64::from(batch.items()), Ordering::Relaxed);
+        });
+    let mut put = 0;
+    for number in 0..50_i64 {
+        let start = number as u64 * SECOND / 3;
+        for batch in [
+            ZERO.step(number, start, start + SECOND / 3),
+            energy("GPU-0", Some(&ZERO), start, 10.0 * number as f64),
+            ZERO.durations(number as u64 + 1, number as f64 / 3.0, start),
+        ] {
+            put += u64::from(batch.items());
+            world.pass(batch);
+        }
+    }
+    world.finish();
+    let came: u64 = world.out.iter().map(|batch| u64::from(batch.items())).sum();
+    let derived = added.load(Ordering::Relaxed);
+    assert!(derived > 50, "{derived}");
+    assert_eq!(came, put + derived);
+}
+
+#[test]
+fn what_makes_no_sense_goes_on_as_it_is() {
+    let mut world = read_until_two(EnergyConfig::default());
+    for signal in [Signal::Traces, Signal::Metrics, Signal::Logs] {
+        let garbage = Batch::new(signal, 3, vec![0x0a, 0xff, 0xff]);
+        world.pass(garbage.clone());
+        assert_eq!(world.out.pop(), Some(garbage));
+    }
+}

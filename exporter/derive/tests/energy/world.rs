@@ -1,0 +1,273 @@
+//! A world to derive from: GPUs that say what their counters stand at, and ranks that tell their steps.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use opentelemetry_proto::tonic::{
+    common::v1::{KeyValue, any_value},
+    metrics::v1::{MetricsData, metric, number_data_point},
+    trace::v1::{Span, TracesData},
+};
+use prost::Message;
+use pulsetrain_derive::{EnergyConfig, EnergyStage};
+use pulsetrain_otlp::{
+    Signal,
+    view::NumberValue,
+    write::{
+        Attribute, Encoded, Envelope, HistogramParts, MetricsWriter, PointParts, SpanParts, SpansWriter,
+        Value,
+    },
+};
+use pulsetrain_pipeline::{
+    Batch, Stage,
+    clock::{self, Instant},
+};
+use pulsetrain_semconv::{Metric, attribute, metric as names, span};
+
+pub(crate) const SECOND: u64 = 1_000_000_000;
+
+/// A rank as its telemetry says it.
+#[derive(Clone, Debug)]
+pub(crate) struct Rank {
+    pub(crate) run: &'static str,
+    pub(crate) rank: i64,
+    pub(crate) host: &'static str,
+    pub(crate) world_size: Option<i64>,
+}
+
+/// A stage with what came out of it.
+pub(crate) struct World {
+    pub(crate) stage: EnergyStage,
+    pub(crate) now: Instant,
+    pub(crate) out: Vec<Batch>,
+}
+
+/// The rank 0 of the run `r` on the host `h`.
+pub(crate) const ZERO: Rank = Rank {
+    run: "r",
+    rank: 0,
+    host: "h",
+    world_size: None,
+};
+
+impl Rank {
+    fn envelope(&self) -> Envelope {
+        let mut resource = vec![
+            (attribute::TRAIN_RUN_ID.name, Value::Text(self.run)),
+            (attribute::TRAIN_RANK.name, Value::Int(self.rank)),
+        ];
+        if !self.host.is_empty() {
+            resource.push((attribute::HOST_NAME.name, Value::Text(self.host)));
+        }
+        resource.extend(
+            self.world_size
+                .map(|size| (attribute::TRAIN_WORLD_SIZE.name, Value::Int(size))),
+        );
+        Envelope::new(&resource, "trainer", "1", "")
+    }
+
+    /// The span of a step between two times in nanoseconds.
+    pub(crate) fn step(&self, number: i64, start: u64, end: u64) -> Batch {
+        self.step_with(number, start, end, &[])
+    }
+
+    pub(crate) fn step_with(&self, number: i64, start: u64, end: u64, more: &[Attribute<'_>]) -> Batch {
+        let mut attributes = vec![(&attribute::TRAIN_STEP, Value::Int(number))];
+        attributes.extend_from_slice(more);
+        let mut writer = SpansWriter::default();
+        writer.span(&SpanParts {
+            span: &span::TRAIN_STEP,
+            trace_id: [1; 16],
+            span_id: number.to_be_bytes(),
+            parent_span_id: None,
+            start_unix_nanos: start,
+            end_unix_nanos: end,
+            attributes: &attributes,
+        });
+        batch(writer.finish(&self.envelope()))
+    }
+
+    /// A point of the durations of all steps so far.
+    pub(crate) fn durations(&self, count: u64, sum: f64, time: u64) -> Batch {
+        let mut writer = MetricsWriter::default();
+        let metric = &names::TRAIN_STEP_DURATION;
+        let point = PointParts {
+            start_unix_nanos: 1,
+            time_unix_nanos: time,
+            attributes: &[],
+        };
+        let contents = HistogramParts {
+            count,
+            sum,
+            min: 0.0,
+            max: sum,
+            bucket_counts: &vec![0; metric.bounds.len() + 1],
+        };
+        writer.histogram(metric, point, contents);
+        batch(writer.finish(&self.envelope()))
+    }
+}
+
+/// A reading of one metric of a GPU on the host `h`, claimed by a rank where there is one.
+pub(crate) fn reading(
+    gpu: &str,
+    owner: Option<&Rank>,
+    metric: &'static Metric,
+    time: u64,
+    value: f64,
+    more: &[Attribute<'_>],
+) -> Batch {
+    let mut attributes = vec![(&attribute::GPU_ID, Value::Text(gpu))];
+    if let Some(owner) = owner {
+        attributes.push((&attribute::TRAIN_RUN_ID, Value::Text(owner.run)));
+        attributes.push((&attribute::TRAIN_RANK, Value::Int(owner.rank)));
+    }
+    attributes.extend_from_slice(more);
+    let mut writer = MetricsWriter::default();
+    let point = PointParts {
+        start_unix_nanos: 0,
+        time_unix_nanos: time,
+        attributes: &attributes,
+    };
+    writer.number(metric, point, NumberValue::Double(value));
+    let resource = [(attribute::HOST_NAME.name, Value::Text("h"))];
+    batch(writer.finish(&Envelope::new(&resource, "gpu", "1", "")))
+}
+
+/// What the energy counter of a GPU stands at.
+pub(crate) fn energy(gpu: &str, owner: Option<&Rank>, time: u64, joules: f64) -> Batch {
+    reading(gpu, owner, &names::GPU_ENERGY, time, joules, &[])
+}
+
+fn batch(encoded: Option<Encoded>) -> Batch {
+    let encoded = encoded.expect("something was written");
+    Batch::new(encoded.signal, encoded.items, encoded.bytes)
+}
+
+impl World {
+    pub(crate) fn new(config: EnergyConfig) -> Self {
+        Self {
+            stage: EnergyStage::new(config),
+            now: clock::now(),
+            out: Vec::new(),
+        }
+    }
+
+    pub(crate) fn pass(&mut self, batch: Batch) {
+        self.stage.pass(batch, self.now, &mut self.out);
+    }
+
+    /// Lets time go by, and go what is due then.
+    pub(crate) fn wait(&mut self, time: Duration) {
+        self.now += time;
+        self.stage.release(self.now, &mut self.out);
+    }
+
+    pub(crate) fn finish(&mut self) {
+        self.stage.finish(&mut self.out);
+    }
+
+    /// The steps that came out, in their order.
+    pub(crate) fn steps(&self) -> Vec<Derived> {
+        let traces = self.out.iter().filter(|batch| batch.signal() == Signal::Traces);
+        traces.flat_map(spans).map(Derived::of).collect()
+    }
+
+    /// The only step that came out.
+    pub(crate) fn step(&self) -> Derived {
+        let mut steps = self.steps();
+        assert_eq!(steps.len(), 1, "{steps:?}");
+        steps.remove(0)
+    }
+
+    /// The last count and sum of a histogram of a run's rank that was derived.
+    pub(crate) fn histogram(&self, name: &str) -> Option<(u64, f64)> {
+        let all = self.metrics().into_iter().filter(|metric| metric.name == name);
+        let mut points = all.filter_map(|metric| match metric.data? {
+            metric::Data::Histogram(histogram) => histogram.data_points.last().cloned(),
+            _ => None,
+        });
+        points
+            .next_back()
+            .map(|point| (point.count, point.sum.unwrap_or(f64::NAN)))
+    }
+
+    /// The last value of a gauge.
+    pub(crate) fn gauge(&self, name: &str) -> Option<f64> {
+        let all = self.metrics().into_iter().filter(|metric| metric.name == name);
+        let mut points = all.filter_map(|metric| match metric.data? {
+            metric::Data::Gauge(gauge) => gauge.data_points.last().cloned(),
+            _ => None,
+        });
+        points.next_back().and_then(|point| match point.value? {
+            number_data_point::Value::AsDouble(value) => Some(value),
+            number_data_point::Value::AsInt(value) => Some(value as f64),
+        })
+    }
+
+    fn metrics(&self) -> Vec<opentelemetry_proto::tonic::metrics::v1::Metric> {
+        let metrics = self.out.iter().filter(|batch| batch.signal() == Signal::Metrics);
+        metrics
+            .map(|batch| MetricsData::decode(batch.bytes().clone()).expect("metrics"))
+            .flat_map(|data| data.resource_metrics)
+            .flat_map(|resource| resource.scope_metrics)
+            .flat_map(|scope| scope.metrics)
+            .collect()
+    }
+}
+
+pub(crate) fn spans(batch: &Batch) -> Vec<Span> {
+    let data = TracesData::decode(batch.bytes().clone()).expect("spans");
+    data.resource_spans
+        .into_iter()
+        .flat_map(|resource| resource.scope_spans)
+        .flat_map(|scope| scope.spans)
+        .collect()
+}
+
+/// What a step's span says.
+#[derive(Debug)]
+pub(crate) struct Derived {
+    pub(crate) number: f64,
+    pub(crate) status: Option<String>,
+    texts: BTreeMap<String, String>,
+    numbers: BTreeMap<String, f64>,
+}
+
+impl Derived {
+    fn of(span: Span) -> Self {
+        let (mut texts, mut numbers) = (BTreeMap::new(), BTreeMap::new());
+        for KeyValue { key, value, .. } in span.attributes {
+            match value
+                .and_then(|value| value.value)
+                .expect("every attribute has a value")
+            {
+                any_value::Value::StringValue(text) => drop(texts.insert(key, text)),
+                any_value::Value::IntValue(number) => drop(numbers.insert(key, number as f64)),
+                any_value::Value::DoubleValue(number) => drop(numbers.insert(key, number)),
+                other => panic!("{key}: {other:?}"),
+            }
+        }
+        Self {
+            number: numbers
+                .get(attribute::TRAIN_STEP.name)
+                .copied()
+                .unwrap_or(f64::NAN),
+            status: texts.get(attribute::GPU_STEP_ENERGY_STATUS.name).cloned(),
+            texts,
+            numbers,
+        }
+    }
+
+    pub(crate) fn text(&self, attribute: &pulsetrain_semconv::Attribute) -> Option<&str> {
+        self.texts.get(attribute.name).map(String::as_str)
+    }
+
+    pub(crate) fn get(&self, attribute: &pulsetrain_semconv::Attribute) -> Option<f64> {
+        self.numbers.get(attribute.name).copied()
+    }
+
+    pub(crate) fn joules(&self) -> f64 {
+        self.get(&attribute::GPU_STEP_ENERGY)
+            .expect("the step says its energy")
+    }
+}
