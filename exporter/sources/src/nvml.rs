@@ -9,6 +9,8 @@ mod config;
 mod driver;
 mod inventory;
 mod notice;
+mod reading;
+mod record;
 mod source;
 
 pub use belonging::{Belonging, NoBelonging, OwnedAttribute, OwnedValue, Subject};

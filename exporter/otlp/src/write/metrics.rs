@@ -28,6 +28,7 @@ mod histogram_point {
     pub(super) const BUCKET_COUNTS: u32 = 6;
     pub(super) const EXPLICIT_BOUNDS: u32 = 7;
     pub(super) const ATTRIBUTES: u32 = 9;
+    pub(super) const FLAGS: u32 = 10;
     pub(super) const MIN: u32 = 11;
     pub(super) const MAX: u32 = 12;
 }
@@ -113,12 +114,16 @@ impl MetricsWriter {
 
     /// Adds a point that says only that its series has ended.
     pub fn end_of_series(&mut self, metric: &'static Metric, point: PointParts<'_>) {
-        use number_point as field;
-        let len = 11 + value::attributes_len(field::ATTRIBUTES, point.attributes);
+        let (attributes, flags) = match metric.instrument {
+            Instrument::Histogram => (histogram_point::ATTRIBUTES, histogram_point::FLAGS),
+            _ => (number_point::ATTRIBUTES, number_point::FLAGS),
+        };
+        let len = 11 + value::attributes_len(attributes, point.attributes);
         let out = self.begin(metric, len);
-        out.fixed64(field::TIME, point.time_unix_nanos);
-        value::attributes(field::ATTRIBUTES, point.attributes, out);
-        out.uint(field::FLAGS, 1);
+        // The time has the same number in points of every kind.
+        out.fixed64(number_point::TIME, point.time_unix_nanos);
+        value::attributes(attributes, point.attributes, out);
+        out.uint(flags, 1);
     }
 
     /// Adds a point of a histogram whose bounds are the metric's.

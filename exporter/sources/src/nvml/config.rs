@@ -27,6 +27,8 @@ pub struct NvmlConfig {
     pub processes: bool,
     /// Whether the GPUs' own performance counters are read (GPM: SM activity, occupancy, pipes).
     pub profiling: bool,
+    /// How long until what has no answer is asked again, the first time; from then on ever later, up to an hour.
+    pub retry: Duration,
     /// Resource attributes that say where the GPUs are: `host.name` ...
     pub resource: Vec<(String, String)>,
 }
@@ -39,6 +41,7 @@ impl Default for NvmlConfig {
             semconv: GpuSemconv::Gpu,
             processes: true,
             profiling: true,
+            retry: Duration::from_secs(60),
             resource: Vec::new(),
         }
     }

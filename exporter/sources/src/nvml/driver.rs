@@ -1,10 +1,20 @@
 //! The driver's side: threads that call NVML and hand over what it says. Nobody waits for them.
 //!
-//! `library` loads NVML, `session` reads it until it has to be loaded anew, `device` finds the GPUs.
+//! `library` loads NVML; `session` reads it until it has to be loaded anew; `watched` is a GPU in it, `probe` one pass over
+//! its rows; `rows` is the table. `xid` waits for events. `ffi` has the calls that the wrapper lacks, and all unsafe code.
 
+mod counters;
 mod device;
+mod ffi;
+mod fields;
 mod library;
+mod probe;
+pub(super) mod row;
+pub(super) mod rows;
+mod samples;
 mod session;
+mod watched;
+mod xid;
 
 use std::{
     sync::{
@@ -18,8 +28,8 @@ use std::{
 use pulsetrain_pipeline::clock::{self, Instant};
 use tokio::sync::mpsc;
 
-use self::session::Ended;
-use super::{Driver, Gpu, NvmlConfig};
+use self::session::{Ended, Memory};
+use super::{Driver, Gpu, NvmlConfig, reading::Reading};
 
 /// How much may wait for whoever records: it is taken at once, so more than a few is never there.
 const QUEUE: usize = 16;
@@ -41,6 +51,8 @@ pub(super) enum Heard {
     },
     /// One pass over all GPUs.
     Tick(Box<Tick>),
+    /// An XID error.
+    Xid(XidError),
 }
 
 /// One pass over all GPUs.
@@ -49,7 +61,31 @@ pub(super) struct Tick {
     /// The driver.
     pub(super) driver: Arc<Driver>,
     /// The GPUs.
-    pub(super) gpus: Vec<Arc<Gpu>>,
+    pub(super) gpus: Vec<GpuTick>,
+    /// When it began, in nanoseconds since 1970.
+    pub(super) time_unix_nanos: u64,
+}
+
+/// What one pass read of a GPU.
+#[derive(Debug)]
+pub(super) struct GpuTick {
+    /// The GPU; the same one for as long as nothing about it changes.
+    pub(super) gpu: Arc<Gpu>,
+    /// What was read.
+    pub(super) readings: Vec<Reading>,
+}
+
+/// An XID error.
+#[derive(Debug)]
+pub(super) struct XidError {
+    /// The GPU.
+    pub(super) uuid: String,
+    /// The code.
+    pub(super) code: u64,
+    /// The GPU instance.
+    pub(super) gpu_instance_id: Option<u32>,
+    /// When it came, in nanoseconds since 1970.
+    pub(super) time_unix_nanos: u64,
 }
 
 /// The threads, seen from outside. Dropping it lets them end; they are not waited for.
@@ -92,10 +128,10 @@ pub(super) fn start(config: &NvmlConfig) -> Result<DriverThread, String> {
 
 /// Reads the driver for as long as anybody listens: loads it, reads it until it has gone, and begins again.
 fn read(config: &NvmlConfig, telling: &Telling) {
-    let mut wait = RETRY;
+    let (mut wait, mut memory) = (RETRY, Memory::default());
     while !telling.is_ending() {
         let ended = match library::load(config.library.as_deref()) {
-            Ok(nvml) => session::read(&nvml, config, telling),
+            Ok(nvml) => session::read(&nvml, config, telling, &mut memory),
             Err(absent) => {
                 telling.tell(absent);
                 Ended::Gone

@@ -117,6 +117,8 @@ pub struct Unavailable {
     pub reason: Reason,
     /// What that means for this metric.
     pub meaning: &'static str,
+    /// Whether the metric has a value from elsewhere: another part of the GPU, another call.
+    pub partly: bool,
 }
 
 /// Why there is no value.

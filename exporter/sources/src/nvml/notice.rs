@@ -24,10 +24,10 @@ pub enum GpuNotice {
         /// The models, each once.
         models: String,
     },
-    /// A GPU does not give some of its telemetry.
+    /// GPUs do not give some of their telemetry.
     Unavailable {
-        /// The GPU.
-        gpu: u32,
+        /// The GPUs: one notice for all that lack the same.
+        gpus: Vec<u32>,
         /// Why.
         reason: Reason,
         /// The metrics.
@@ -64,8 +64,19 @@ impl fmt::Display for GpuNotice {
                 let s = if *gpus == 1 { "" } else { "s" };
                 write!(f, "observing {gpus} GPU{s} ({models}, driver {driver})")
             }
-            Self::Unavailable { gpu, reason, metrics } => {
-                write!(f, "GPU {gpu} does not give {} ({reason})", metrics.join(", "))
+            Self::Unavailable {
+                gpus,
+                reason,
+                metrics,
+            } => {
+                let (s, does) = if gpus.len() == 1 {
+                    ("", "does")
+                } else {
+                    ("s", "do")
+                };
+                let gpus: Vec<String> = gpus.iter().map(u32::to_string).collect();
+                let (gpus, metrics) = (gpus.join(", "), metrics.join(", "));
+                write!(f, "GPU{s} {gpus} {does} not give {metrics} ({reason})")
             }
             Self::Lost { gpu, uuid } => write!(
                 f,

@@ -2,12 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use pulsetrain_pipeline::{BoxFuture, Door, Source, Stop, clock};
+use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop, clock};
 use tokio::sync::watch;
 
 use super::{
     Belonging, DriverState, GpuNotice, Inventory, NvmlConfig,
-    driver::{self, Heard},
+    driver::{self, DriverThread, Heard},
+    record::Recording,
 };
 
 /// How often the driver is read for a survey: as often as its performance counters allow (NVML asks for 100 ms).
@@ -54,25 +55,96 @@ impl Source for NvmlSource {
     }
 }
 
-async fn watch_gpus(mut source: NvmlSource, _door: Door, stop: Stop) -> Result<(), String> {
+async fn watch_gpus(source: NvmlSource, door: Door, stop: Stop) -> Result<(), String> {
     let mut driver = driver::start(&source.config)?;
+    let mut watching = Watching {
+        recording: Recording::new(&source.config, source.belonging),
+        stale_after: source.config.stale_after(),
+        on_notice: source.on_notice,
+        inventory: source.inventory,
+        door,
+    };
+    let mut heard_last = clock::now();
+    let mut expects = true;
     loop {
+        let stale = clock::later(heard_last, watching.stale_after);
         let heard = tokio::select! {
             heard = driver.heard.recv() => heard,
-            () = stop.wait() => return Ok(()),
+            () = tokio::time::sleep_until(stale), if expects => {
+                watching.fall_silent(clock::now().saturating_duration_since(heard_last));
+                expects = false;
+                continue;
+            }
+            () = stop.wait() => break,
         };
         let Some(heard) = heard else {
             return Err("the thread that reads the GPUs has ended".to_owned());
         };
-        let inventory = Arc::new(inventory_of(&heard));
-        if source.inventory.borrow().driver != inventory.driver
-            && let Some(notice) = GpuNotice::of(&inventory.driver, &inventory.gpus)
-        {
-            (source.on_notice)(notice);
+        if let Some(answers) = watching.hear(heard, &mut driver) {
+            heard_last = clock::now();
+            expects = answers;
         }
-        source.belonging.observe(&inventory);
-        source.inventory.send_replace(inventory);
     }
+    watching.end();
+    Ok(())
+}
+
+/// What is heard, on its way through the door.
+struct Watching {
+    recording: Recording,
+    stale_after: Duration,
+    on_notice: Box<dyn FnMut(GpuNotice) + Send>,
+    inventory: watch::Sender<Arc<Inventory>>,
+    door: Door,
+}
+
+impl Watching {
+    /// Records what was heard, with all that waits behind it; says whether the driver answers, where it says something of
+    /// that. An XID error does not: it is heard on another thread than the one that reads.
+    fn hear(&mut self, heard: Heard, driver: &mut DriverThread) -> Option<bool> {
+        let (mut next, mut answers) = (Some(heard), None);
+        while let Some(heard) = next {
+            match heard {
+                Heard::Tick(_) => answers = Some(true),
+                Heard::Absent { .. } => answers = Some(false),
+                Heard::Xid(_) => {}
+            }
+            self.recording.hear(heard, unix_nanos());
+            next = driver.heard.try_recv().ok();
+        }
+        self.send();
+        answers
+    }
+
+    fn fall_silent(&mut self, silence: Duration) {
+        self.recording.fall_silent(silence.as_secs(), unix_nanos());
+        self.send();
+    }
+
+    fn end(&mut self) {
+        self.recording.end(unix_nanos());
+        self.send();
+    }
+
+    fn send(&mut self) {
+        for notice in self.recording.take_notices() {
+            (self.on_notice)(notice);
+        }
+        let known = self.recording.inventory();
+        if !Arc::ptr_eq(&self.inventory.borrow(), known) {
+            self.inventory.send_replace(Arc::clone(known));
+        }
+        for encoded in self.recording.flush(unix_nanos()) {
+            // A pipeline that takes no more is about to tell us to stop.
+            let _ = self
+                .door
+                .offer(Batch::new(encoded.signal, encoded.items, encoded.bytes));
+        }
+    }
+}
+
+fn unix_nanos() -> u64 {
+    clock::unix_now().as_nanos() as u64
 }
 
 /// Looks once at the driver and its GPUs, and what they tell and do not tell; blocks for a moment, and for `deadline` where
@@ -81,7 +153,7 @@ pub fn survey(config: &NvmlConfig, deadline: Duration) -> Inventory {
     let silent = || Inventory {
         driver: DriverState::Silent,
         gpus: Vec::new(),
-        time_unix_nanos: clock::unix_now().as_nanos() as u64,
+        time_unix_nanos: unix_nanos(),
     };
     let config = NvmlConfig {
         interval: SURVEY_INTERVAL,
@@ -104,7 +176,7 @@ pub fn survey(config: &NvmlConfig, deadline: Duration) -> Inventory {
 }
 
 fn inventory_of(heard: &Heard) -> Inventory {
-    let time_unix_nanos = clock::unix_now().as_nanos() as u64;
+    let time_unix_nanos = unix_nanos();
     match heard {
         Heard::Absent { why, advice } => Inventory {
             driver: DriverState::Absent {
@@ -116,8 +188,9 @@ fn inventory_of(heard: &Heard) -> Inventory {
         },
         Heard::Tick(tick) => Inventory {
             driver: DriverState::Present((*tick.driver).clone()),
-            gpus: tick.gpus.iter().map(|gpu| (**gpu).clone()).collect(),
+            gpus: tick.gpus.iter().map(|gpu| (*gpu.gpu).clone()).collect(),
             time_unix_nanos,
         },
+        Heard::Xid(_) => Inventory::default(),
     }
 }

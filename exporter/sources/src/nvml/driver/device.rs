@@ -1,38 +1,108 @@
-//! The GPUs that the driver has, and what never changes about them.
+//! The GPUs that the driver has: what never changes about them, how they are split, and who is on them.
 
-use nvml_wrapper::{Device, Nvml, error::NvmlError};
+use nvml_wrapper::{Device, Nvml, enums::device::UsedGpuMemory, error::NvmlError};
 
-use crate::nvml::Gpu;
+use super::{ffi, row::reason};
+use crate::nvml::{Gpu, GpuProcess, MigInstance, Reason};
 
-/// All GPUs with what never changes about them.
-///
-/// # Errors
-/// The driver does not say how many there are, or has lost one of them.
-pub(super) fn find(nvml: &Nvml) -> Result<Vec<(Device<'_>, Gpu)>, NvmlError> {
-    (0..nvml.device_count()?)
-        .map(|index| {
-            let device = nvml.device_by_index(index)?;
-            let gpu = describe(&device, index);
-            Ok((device, gpu))
-        })
-        .collect()
-}
-
-fn describe(device: &Device<'_>, index: u32) -> Gpu {
+/// What never changes about a GPU.
+pub(super) fn describe(device: &Device<'_>, index: u32) -> Gpu {
     let pci_bus_id = device.pci_info().map(|pci| pci.bus_id).unwrap_or_default();
+    let uuid = device.uuid().ok().filter(|uuid| !uuid.is_empty());
+    let version = device.cuda_compute_capability().ok();
     Gpu {
         index,
-        uuid: device.uuid().unwrap_or_else(|_| pci_bus_id.clone()),
+        uuid: uuid.unwrap_or_else(|| pci_bus_id.clone()),
         name: device.name().unwrap_or_default(),
         pci_bus_id,
         minor_number: device.minor_number().ok(),
         serial: device.serial().ok(),
         vbios_version: device.vbios_version().ok(),
         architecture: device.architecture().ok().map(|name| name.to_string()),
-        compute_capability: device
-            .cuda_compute_capability()
-            .ok()
-            .map(|version| (version.major, version.minor)),
+        compute_capability: version.map(|version| (version.major, version.minor)),
         ..Gpu::default()
     }
+}
+
+/// Whether the GPU is split, and into what; nothing where it cannot be.
+pub(super) fn instances<'nvml>(
+    device: &Device<'nvml>,
+) -> Result<Option<Vec<(Device<'nvml>, MigInstance)>>, NvmlError> {
+    let mode = match device.mig_mode() {
+        Ok(mode) => mode,
+        Err(NvmlError::GpuLost) => return Err(NvmlError::GpuLost),
+        Err(_) => return Ok(None),
+    };
+    if mode.current == 0 {
+        return Ok(Some(Vec::new()));
+    }
+    let most = device.mig_device_count()?;
+    // Places without an instance answer that there is none.
+    let found = (0..most).filter_map(|index| {
+        let instance = device.mig_device_by_index(index).ok()?;
+        let description = describe_instance(&instance, index).ok()?;
+        Some((instance, description))
+    });
+    Ok(Some(found.collect()))
+}
+
+fn describe_instance(device: &Device<'_>, index: u32) -> Result<MigInstance, NvmlError> {
+    let (gpu_instance_id, compute_instance_id) = ffi::mig_ids(device)?;
+    let name = device.name().unwrap_or_default();
+    // "NVIDIA H100 80GB HBM3 MIG 1g.10gb"
+    let profile = name
+        .rsplit_once("MIG ")
+        .map_or(name.as_str(), |(_, profile)| profile);
+    Ok(MigInstance {
+        index,
+        uuid: device.uuid()?,
+        profile: profile.to_owned(),
+        gpu_instance_id,
+        compute_instance_id,
+    })
+}
+
+/// Who is on the GPU, each process once for each instance that it is on.
+pub(super) fn processes(device: &Device<'_>) -> Result<Vec<GpuProcess>, Reason> {
+    let compute = device
+        .running_compute_processes()
+        .map_err(|error| reason(&error))?;
+    // What draws computes too; that it cannot be listed is no reason to hide the others.
+    let graphics = device.running_graphics_processes().unwrap_or_default();
+    let mut processes: Vec<GpuProcess> = Vec::with_capacity(compute.len());
+    for process in compute.into_iter().chain(graphics) {
+        let process = GpuProcess {
+            pid: process.pid,
+            memory_bytes: match process.used_gpu_memory {
+                UsedGpuMemory::Used(bytes) => Some(bytes),
+                UsedGpuMemory::Unavailable => None,
+            },
+            gpu_instance_id: process.gpu_instance_id,
+            compute_instance_id: process.compute_instance_id,
+        };
+        let is_known = |known: &&GpuProcess| {
+            (known.pid, known.gpu_instance_id) == (process.pid, process.gpu_instance_id)
+        };
+        if processes.iter().find(is_known).is_none() {
+            processes.push(process);
+        }
+    }
+    Ok(processes)
+}
+
+/// All GPUs; one that is lost has no handle, only its place.
+///
+/// # Errors
+/// The driver does not say how many there are.
+pub(super) fn find(nvml: &Nvml) -> Result<Vec<Option<Device<'_>>>, NvmlError> {
+    let count = nvml.device_count()?;
+    (0..count)
+        .map(|index| match nvml.device_by_index(index) {
+            Ok(device) => Ok(Some(device)),
+            Err(NvmlError::GpuLost | NvmlError::ResetRequired | NvmlError::Unknown) => Ok(None),
+            // Devices that a container may not see.
+            Err(NvmlError::NoPermission) => Ok(None),
+            Err(error) => Err(error),
+        })
+        .collect()
 }

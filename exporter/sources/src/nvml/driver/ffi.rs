@@ -1,0 +1,270 @@
+//! Calls of NVML that its wrapper does not have, and the only unsafe code of the GPUs.
+//!
+//! Every call gets a live handle (a [`Device`] cannot outlive the [`Nvml`] that it came from) and a pointer to a value of
+//! the type that `nvml.h` names, which lives until the call returns.
+#![allow(unsafe_code, reason = "NVML is a C library")]
+
+use std::mem;
+
+use nvml_wrapper::{
+    Device, EventSet, Nvml,
+    error::{NvmlError, nvml_sym, nvml_try},
+};
+use nvml_wrapper_sys::bindings as c;
+
+/// A field to ask and, afterwards, its answer.
+pub(crate) type FieldCell = c::nvmlFieldValue_t;
+
+/// The version that NVML wants in a structure: its size, and its number in the highest byte.
+const fn version<T>(number: u32) -> u32 {
+    size_of::<T>() as u32 | number << 24
+}
+
+/// Calls a function that fills one value, which `begin` prepares.
+macro_rules! ask {
+    ($device:expr, $function:ident, $begin:expr $(, $argument:expr)*) => {{
+        let device = $device;
+        let function = nvml_sym(device.nvml().lib().$function.as_ref())?;
+        let mut value = $begin;
+        // SAFETY: as the header of this file says; arguments besides are plain numbers.
+        nvml_try(unsafe { function(device.handle() $(, $argument)*, &mut value) })?;
+        Ok(value)
+    }};
+}
+
+/// A field to ask for.
+pub(crate) fn field(id: u32, scope: u32) -> FieldCell {
+    FieldCell {
+        fieldId: id,
+        scopeId: scope,
+        timestamp: 0,
+        latencyUsec: 0,
+        valueType: 0,
+        nvmlReturn: 0,
+        value: c::nvmlValue_t { ullVal: 0 },
+    }
+}
+
+/// Asks for all `fields` in one call; each has its own answer then.
+pub(crate) fn field_values(device: &Device<'_>, fields: &mut [FieldCell]) -> Result<(), NvmlError> {
+    let function = nvml_sym(device.nvml().lib().nvmlDeviceGetFieldValues.as_ref())?;
+    // SAFETY: as the header of this file says; the count is that of the slice.
+    nvml_try(unsafe { function(device.handle(), fields.len() as i32, fields.as_mut_ptr()) })
+}
+
+/// The answer of one field.
+///
+/// # Errors
+/// Why there is none.
+pub(crate) fn field_answer(field: &FieldCell) -> Result<f64, NvmlError> {
+    nvml_try(field.nvmlReturn)?;
+    let value = &field.value;
+    // SAFETY: every member of the union is a plain number, and NVML filled the one that the type names.
+    Ok(unsafe {
+        match field.valueType {
+            c::nvmlValueType_enum_NVML_VALUE_TYPE_DOUBLE => value.dVal,
+            c::nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_INT => f64::from(value.uiVal),
+            c::nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_LONG => value.ulVal as f64,
+            c::nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_LONG_LONG => value.ullVal as f64,
+            c::nvmlValueType_enum_NVML_VALUE_TYPE_SIGNED_LONG_LONG => value.sllVal as f64,
+            c::nvmlValueType_enum_NVML_VALUE_TYPE_SIGNED_INT => f64::from(value.siVal),
+            c::nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_SHORT => f64::from(value.usVal),
+            unknown => return Err(NvmlError::UnexpectedVariant(unknown)),
+        }
+    })
+}
+
+/// The answer of one field as a count: all of its bits, where a floating point number would lose some.
+///
+/// # Errors
+/// Why there is none.
+pub(crate) fn field_count(field: &FieldCell) -> Result<u64, NvmlError> {
+    nvml_try(field.nvmlReturn)?;
+    if field.valueType == c::nvmlValueType_enum_NVML_VALUE_TYPE_UNSIGNED_LONG_LONG {
+        // SAFETY: the type says that this member was filled.
+        return Ok(unsafe { field.value.ullVal });
+    }
+    // A count below zero is none.
+    field_answer(field).map(|value| value as u64)
+}
+
+/// The utilization of the JPEG engines in percent.
+pub(crate) fn jpg_utilization(device: &Device<'_>) -> Result<u32, NvmlError> {
+    let mut period = 0;
+    utilization(
+        device,
+        device.nvml().lib().nvmlDeviceGetJpgUtilization.as_ref(),
+        &mut period,
+    )
+}
+
+/// The utilization of the optical flow engines in percent.
+pub(crate) fn ofa_utilization(device: &Device<'_>) -> Result<u32, NvmlError> {
+    let mut period = 0;
+    utilization(
+        device,
+        device.nvml().lib().nvmlDeviceGetOfaUtilization.as_ref(),
+        &mut period,
+    )
+}
+
+type Utilization = unsafe extern "C" fn(c::nvmlDevice_t, *mut u32, *mut u32) -> c::nvmlReturn_t;
+
+fn utilization<E>(
+    device: &Device<'_>,
+    function: Result<&Utilization, E>,
+    period: &mut u32,
+) -> Result<u32, NvmlError> {
+    let function = function.map_err(|_| NvmlError::FunctionNotFound)?;
+    let mut value = 0;
+    // SAFETY: as the header of this file says.
+    nvml_try(unsafe { function(device.handle(), &mut value, period) })?;
+    Ok(value)
+}
+
+/// How many degrees are left until the GPU slows down.
+pub(crate) fn margin_temperature(device: &Device<'_>) -> Result<i32, NvmlError> {
+    let begin = c::nvmlMarginTemperature_t {
+        version: version::<c::nvmlMarginTemperature_t>(1),
+        marginTemperature: 0,
+    };
+    let margin: Result<c::nvmlMarginTemperature_t, NvmlError> =
+        ask!(device, nvmlDeviceGetMarginTemperature, begin);
+    margin.map(|margin| margin.marginTemperature)
+}
+
+/// The speed that a fan is told to have, in percent.
+pub(crate) fn target_fan_speed(device: &Device<'_>, fan: u32) -> Result<u32, NvmlError> {
+    ask!(device, nvmlDeviceGetTargetFanSpeed, 0, fan)
+}
+
+/// The highest PCI Express generation of the GPU by itself.
+pub(crate) fn gpu_max_pcie_generation(device: &Device<'_>) -> Result<u32, NvmlError> {
+    ask!(device, nvmlDeviceGetGpuMaxPcieLinkGeneration, 0)
+}
+
+/// Memory before there was one with what is reserved: total, free and used, in bytes.
+pub(crate) fn memory_v1(device: &Device<'_>) -> Result<(u64, u64, u64), NvmlError> {
+    let begin = c::nvmlMemory_t {
+        total: 0,
+        free: 0,
+        used: 0,
+    };
+    let memory: Result<c::nvmlMemory_t, NvmlError> = ask!(device, nvmlDeviceGetMemoryInfo, begin);
+    memory.map(|memory| (memory.total, memory.free, memory.used))
+}
+
+/// Memory that is protected from the host: total and used, in bytes.
+pub(crate) fn protected_memory(device: &Device<'_>) -> Result<(u64, u64), NvmlError> {
+    let begin = c::nvmlMemory_t {
+        total: 0,
+        free: 0,
+        used: 0,
+    };
+    let memory: Result<c::nvmlMemory_t, NvmlError> =
+        ask!(device, nvmlDeviceGetConfComputeProtectedMemoryUsage, begin);
+    memory.map(|memory| (memory.total, memory.used))
+}
+
+/// Whether memory is encrypted.
+pub(crate) fn dram_encrypted(device: &Device<'_>) -> Result<bool, NvmlError> {
+    let function = nvml_sym(device.nvml().lib().nvmlDeviceGetDramEncryptionMode.as_ref())?;
+    let begin = || c::nvmlDramEncryptionInfo_t {
+        version: version::<c::nvmlDramEncryptionInfo_t>(1),
+        encryptionState: 0,
+    };
+    let (mut current, mut pending) = (begin(), begin());
+    // SAFETY: as the header of this file says.
+    nvml_try(unsafe { function(device.handle(), &mut current, &mut pending) })?;
+    Ok(current.encryptionState != 0)
+}
+
+/// Whether a licence for virtual GPUs is held; nothing where none is asked for.
+pub(crate) fn vgpu_licensed(device: &Device<'_>) -> Result<bool, NvmlError> {
+    // SAFETY: the structure is made of numbers and arrays of them, for which zero is a value.
+    let begin: c::nvmlGridLicensableFeatures_t = unsafe { mem::zeroed() };
+    let features: Result<c::nvmlGridLicensableFeatures_t, NvmlError> =
+        ask!(device, nvmlDeviceGetGridLicensableFeatures_v4, begin);
+    let features = features?;
+    if features.isGridLicenseSupported == 0 {
+        return Err(NvmlError::NotSupported);
+    }
+    let count = (features.licensableFeaturesCount as usize).min(features.gridLicensableFeatures.len());
+    Ok(features.gridLicensableFeatures[..count]
+        .iter()
+        .any(|feature| feature.featureEnabled != 0))
+}
+
+/// Banks of memory by the spare rows that they have left: all, most, some, few, none.
+pub(crate) fn row_remapper_histogram(device: &Device<'_>) -> Result<[u32; 5], NvmlError> {
+    let begin = c::nvmlRowRemapperHistogramValues_t {
+        max: 0,
+        high: 0,
+        partial: 0,
+        low: 0,
+        none: 0,
+    };
+    let banks: Result<c::nvmlRowRemapperHistogramValues_t, NvmlError> =
+        ask!(device, nvmlDeviceGetRowRemapperHistogram, begin);
+    banks.map(|banks| [banks.max, banks.high, banks.partial, banks.low, banks.none])
+}
+
+/// Errors of the on-chip memory.
+pub(crate) fn sram_errors(device: &Device<'_>) -> Result<c::nvmlEccSramErrorStatus_t, NvmlError> {
+    // SAFETY: the structure is made of numbers, for which zero is a value.
+    let mut begin: c::nvmlEccSramErrorStatus_t = unsafe { mem::zeroed() };
+    begin.version = version::<c::nvmlEccSramErrorStatus_t>(1);
+    ask!(device, nvmlDeviceGetSramEccErrorStatus, begin)
+}
+
+/// The state of the NVLink fabric and the mask of its health.
+pub(crate) fn fabric(device: &Device<'_>) -> Result<(u32, u32), NvmlError> {
+    // SAFETY: the structure is made of numbers and arrays of them, for which zero is a value.
+    let mut begin: c::nvmlGpuFabricInfoV_t = unsafe { mem::zeroed() };
+    // The second version is what drivers since 550 know; the third is longer, so there is room for either.
+    begin.version = version::<c::nvmlGpuFabricInfo_v2_t>(2);
+    let info: Result<c::nvmlGpuFabricInfoV_t, NvmlError> = ask!(device, nvmlDeviceGetGpuFabricInfoV, begin);
+    let info = info?;
+    nvml_try(info.status)?;
+    Ok((u32::from(info.state), info.healthMask))
+}
+
+/// The GPU instance and the compute instance of a MIG device.
+pub(crate) fn mig_ids(device: &Device<'_>) -> Result<(u32, u32), NvmlError> {
+    let gpu_instance: Result<u32, NvmlError> = ask!(device, nvmlDeviceGetGpuInstanceId, 0);
+    let compute_instance: Result<u32, NvmlError> = ask!(device, nvmlDeviceGetComputeInstanceId, 0);
+    Ok((gpu_instance?, compute_instance?))
+}
+
+/// An XID error.
+pub(crate) struct Xid<'nvml> {
+    /// The GPU.
+    pub(crate) device: Device<'nvml>,
+    /// The code.
+    pub(crate) code: u64,
+    /// The GPU instance.
+    pub(crate) gpu_instance_id: Option<u32>,
+}
+
+/// Waits for the next XID error, at most so long.
+///
+/// # Errors
+/// [`NvmlError::Timeout`] where none came.
+pub(crate) fn next_xid<'nvml>(
+    nvml: &'nvml Nvml,
+    set: &EventSet<'nvml>,
+    timeout_ms: u32,
+) -> Result<Xid<'nvml>, NvmlError> {
+    const NO_INSTANCE: u32 = u32::MAX;
+    let function = nvml_sym(nvml.lib().nvmlEventSetWait_v2.as_ref())?;
+    // SAFETY: the structure is made of numbers and a handle, for which null is a value.
+    let mut event: c::nvmlEventData_t = unsafe { mem::zeroed() };
+    // SAFETY: the set is alive, and so is the event.
+    nvml_try(unsafe { function(set.handle(), &mut event, timeout_ms) })?;
+    Ok(Xid {
+        // SAFETY: the handle comes from NVML, which stays loaded for as long as `nvml` lives.
+        device: unsafe { Device::new(event.device, nvml) },
+        code: event.eventData,
+        gpu_instance_id: Some(event.gpuInstanceId).filter(|id| *id != NO_INSTANCE),
+    })
+}

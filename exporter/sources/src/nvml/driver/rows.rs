@@ -1,0 +1,41 @@
+//! The table: every row is one thing to ask the driver. A new gauge is one row in the file of its kind.
+
+mod activity;
+mod clocks;
+mod counters;
+mod errors;
+mod heat;
+mod instances;
+mod links;
+mod memory;
+mod pcie;
+mod power;
+mod processes;
+mod states;
+
+use super::row::Row;
+
+/// The rows of a whole GPU, kind by kind. Where two rows give the same series, the first that has an answer is taken.
+static GPU: [&[Row]; 11] = [
+    activity::ROWS,
+    memory::ROWS,
+    power::ROWS,
+    heat::ROWS,
+    clocks::ROWS,
+    pcie::ROWS,
+    links::ROWS,
+    errors::ROWS,
+    states::ROWS,
+    counters::ROWS,
+    processes::ROWS,
+];
+
+/// The rows of a whole GPU.
+pub(crate) fn of_gpu() -> impl Iterator<Item = &'static Row> {
+    GPU.iter().flat_map(|rows| rows.iter())
+}
+
+/// The rows of an instance of a split GPU.
+pub(crate) fn of_instance() -> impl Iterator<Item = &'static Row> {
+    instances::ROWS.iter().chain(counters::ROWS)
+}

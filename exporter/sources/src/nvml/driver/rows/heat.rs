@@ -1,0 +1,173 @@
+//! Temperatures, what happens at which, and fans.
+
+use nvml_wrapper::{
+    enum_wrappers::device::{TemperatureSensor, TemperatureThreshold},
+    sys_exports::field_id::NVML_FI_DEV_MEMORY_TEMP,
+};
+use pulsetrain_semconv::{
+    attribute::{GPU_FAN_INDEX, GPU_TEMPERATURE_LIMIT_KIND, GPU_TEMPERATURE_SENSOR},
+    metric,
+};
+
+use super::super::{
+    ffi,
+    row::{
+        Asked,
+        Cadence::{Once, Seldom, Tick},
+        FieldValue::Now,
+        Refusal, Row,
+    },
+};
+use crate::nvml::{
+    Reason,
+    reading::{Fixed, Labels, Readings},
+};
+
+const THRESHOLD: &str = "nvmlDeviceGetTemperatureThreshold";
+const NO_FAN: &str = "the GPU has no fan of its own: the server cools it";
+const NO_LIMIT: &str = "the GPU has no such threshold";
+
+pub(super) static ROWS: &[Row] = &[
+    Row::call(
+        &metric::GPU_TEMPERATURE,
+        "nvmlDeviceGetTemperature",
+        Tick,
+        "the GPU has no temperature sensor",
+        |gpu, out| {
+            let degrees = f64::from(gpu.device.temperature(TemperatureSensor::Gpu)?);
+            let labels = Labels::fixed(&[(&GPU_TEMPERATURE_SENSOR, "gpu")]);
+            out.now(&metric::GPU_TEMPERATURE, labels, degrees);
+            Ok(())
+        },
+    ),
+    Row::field(
+        &metric::GPU_TEMPERATURE,
+        ("NVML_FI_DEV_MEMORY_TEMP", NVML_FI_DEV_MEMORY_TEMP),
+        &[(&GPU_TEMPERATURE_SENSOR, "memory")],
+        Now(1.0),
+        Tick,
+        "the memory has no temperature sensor",
+    ),
+    Row::call(
+        &metric::GPU_TEMPERATURE_MARGIN,
+        "nvmlDeviceGetMarginTemperature",
+        Tick,
+        "the GPU is older than Ada, or its driver",
+        |gpu, out| {
+            let degrees = f64::from(ffi::margin_temperature(gpu.device)?);
+            out.now(&metric::GPU_TEMPERATURE_MARGIN, Labels::default(), degrees);
+            Ok(())
+        },
+    ),
+    Row::call(
+        &metric::GPU_TEMPERATURE_LIMIT,
+        THRESHOLD,
+        Once,
+        NO_LIMIT,
+        |gpu, out| {
+            let kind: Fixed = &[(&GPU_TEMPERATURE_LIMIT_KIND, "slowdown")];
+            threshold(gpu, TemperatureThreshold::Slowdown, kind, out)
+        },
+    ),
+    Row::call(
+        &metric::GPU_TEMPERATURE_LIMIT,
+        THRESHOLD,
+        Once,
+        NO_LIMIT,
+        |gpu, out| {
+            let kind: Fixed = &[(&GPU_TEMPERATURE_LIMIT_KIND, "shutdown")];
+            threshold(gpu, TemperatureThreshold::Shutdown, kind, out)
+        },
+    ),
+    Row::call(
+        &metric::GPU_TEMPERATURE_LIMIT,
+        THRESHOLD,
+        Once,
+        NO_LIMIT,
+        |gpu, out| {
+            let kind: Fixed = &[(&GPU_TEMPERATURE_LIMIT_KIND, "gpu_max")];
+            threshold(gpu, TemperatureThreshold::GpuMax, kind, out)
+        },
+    ),
+    Row::call(
+        &metric::GPU_TEMPERATURE_LIMIT,
+        THRESHOLD,
+        Once,
+        NO_LIMIT,
+        |gpu, out| {
+            let kind: Fixed = &[(&GPU_TEMPERATURE_LIMIT_KIND, "memory_max")];
+            threshold(gpu, TemperatureThreshold::MemoryMax, kind, out)
+        },
+    ),
+    Row::call(
+        &metric::GPU_TEMPERATURE_LIMIT,
+        THRESHOLD,
+        Once,
+        NO_LIMIT,
+        |gpu, out| {
+            let kind: Fixed = &[(&GPU_TEMPERATURE_LIMIT_KIND, "acoustic")];
+            threshold(gpu, TemperatureThreshold::AcousticCurr, kind, out)
+        },
+    ),
+    Row::call(
+        &metric::GPU_FAN_SPEED_RATIO,
+        "nvmlDeviceGetFanSpeed_v2",
+        Tick,
+        NO_FAN,
+        |gpu, out| {
+            each_fan(gpu, |fan| {
+                let share = f64::from(gpu.device.fan_speed(fan)?) / 100.0;
+                out.now(&metric::GPU_FAN_SPEED_RATIO, of_fan(fan), share);
+                Ok(())
+            })
+        },
+    ),
+    Row::call(
+        &metric::GPU_FAN_SPEED,
+        "nvmlDeviceGetFanSpeedRPM",
+        Seldom,
+        NO_FAN,
+        |gpu, out| {
+            each_fan(gpu, |fan| {
+                let per_second = f64::from(gpu.device.fan_speed_rpm(fan)?) / 60.0;
+                out.now(&metric::GPU_FAN_SPEED, of_fan(fan), per_second);
+                Ok(())
+            })
+        },
+    ),
+    Row::call(
+        &metric::GPU_FAN_TARGET_RATIO,
+        "nvmlDeviceGetTargetFanSpeed",
+        Seldom,
+        NO_FAN,
+        |gpu, out| {
+            each_fan(gpu, |fan| {
+                let share = f64::from(ffi::target_fan_speed(gpu.device, fan)?) / 100.0;
+                out.now(&metric::GPU_FAN_TARGET_RATIO, of_fan(fan), share);
+                Ok(())
+            })
+        },
+    ),
+];
+
+fn threshold(
+    gpu: &Asked<'_, '_>,
+    threshold: TemperatureThreshold,
+    kind: Fixed,
+    out: &mut Readings,
+) -> Result<(), Refusal> {
+    let degrees = f64::from(gpu.device.temperature_threshold(threshold)?);
+    out.now(&metric::GPU_TEMPERATURE_LIMIT, Labels::fixed(kind), degrees);
+    Ok(())
+}
+
+fn each_fan(gpu: &Asked<'_, '_>, mut read: impl FnMut(u32) -> Result<(), Refusal>) -> Result<(), Refusal> {
+    if gpu.fans == 0 {
+        return Err(Refusal::Because(Reason::NotSupported));
+    }
+    (0..gpu.fans).try_for_each(&mut read)
+}
+
+fn of_fan(fan: u32) -> Labels {
+    Labels::numbered(&[], &GPU_FAN_INDEX, fan)
+}

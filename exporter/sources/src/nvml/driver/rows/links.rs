@@ -1,0 +1,201 @@
+//! NVLink, and the links between GPU and CPU: each link by its number.
+
+use nvml_wrapper::sys_exports::field_id::*;
+use pulsetrain_semconv::{
+    attribute::{ERROR_TYPE, GPU_IO_DIRECTION},
+    metric,
+};
+
+use super::super::row::{
+    Cadence::{Once, Seldom},
+    FieldValue::{Decoded, Is, Now, Total},
+    Row,
+    Scope::{EachC2c, EachNvlink},
+};
+
+/// Throughput is counted in KiB.
+const KIB: f64 = 1024.0;
+/// Speeds are in megabytes.
+const MEGA: f64 = 1e6;
+
+const NO_NVLINK: &str = "the GPU has no NVLink";
+const NO_C2C: &str = "the GPU is not linked to a CPU";
+const NOT_FIVE: &str = "the NVLink is older than the fifth generation";
+const NOT_OLD: &str = "the NVLink counts this by link, or not at all";
+
+const ACTIVE: u64 = 1;
+
+/// A row of the errors of each link, or of all links together.
+macro_rules! errors {
+    ($kind:literal, $field:ident, $absent:expr) => {
+        Row::field(
+            &metric::GPU_NVLINK_ERRORS,
+            (stringify!($field), $field),
+            &[(&ERROR_TYPE, $kind)],
+            Total(1.0),
+            Seldom,
+            $absent,
+        )
+    };
+}
+
+/// A row of the bytes of each link.
+macro_rules! bytes {
+    ($direction:literal, $field:ident, $scale:expr, $absent:expr) => {
+        Row::field(
+            &metric::GPU_NVLINK_IO,
+            (stringify!($field), $field),
+            &[(&GPU_IO_DIRECTION, $direction)],
+            Total($scale),
+            Seldom,
+            $absent,
+        )
+        .scoped(EachNvlink)
+    };
+}
+
+/// A row of the errors of each link to a CPU.
+macro_rules! c2c_errors {
+    ($kind:literal, $field:ident) => {
+        Row::field(
+            &metric::GPU_C2C_ERRORS,
+            (stringify!($field), $field),
+            &[(&ERROR_TYPE, $kind)],
+            Total(1.0),
+            Seldom,
+            NO_C2C,
+        )
+        .scoped(EachC2c)
+    };
+}
+
+pub(super) static ROWS: &[Row] = &[
+    bytes!("transmit", NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, KIB, NO_NVLINK),
+    bytes!("receive", NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, KIB, NO_NVLINK),
+    bytes!("transmit", NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES, 1.0, NOT_FIVE)
+        .instead_of("NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX"),
+    bytes!("receive", NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES, 1.0, NOT_FIVE)
+        .instead_of("NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX"),
+    Row::field(
+        &metric::GPU_NVLINK_UP,
+        ("NVML_FI_DEV_NVLINK_GET_STATE", NVML_FI_DEV_NVLINK_GET_STATE),
+        &[],
+        Is(ACTIVE),
+        Seldom,
+        NO_NVLINK,
+    )
+    .scoped(EachNvlink),
+    Row::field(
+        &metric::GPU_NVLINK_SPEED,
+        ("NVML_FI_DEV_NVLINK_GET_SPEED", NVML_FI_DEV_NVLINK_GET_SPEED),
+        &[],
+        Now(MEGA),
+        Seldom,
+        NO_NVLINK,
+    )
+    .scoped(EachNvlink),
+    errors!("dl_replay", NVML_FI_DEV_NVLINK_ERROR_DL_REPLAY, NO_NVLINK).scoped(EachNvlink),
+    errors!("dl_recovery", NVML_FI_DEV_NVLINK_ERROR_DL_RECOVERY, NO_NVLINK).scoped(EachNvlink),
+    errors!("dl_crc", NVML_FI_DEV_NVLINK_ERROR_DL_CRC, NO_NVLINK).scoped(EachNvlink),
+    errors!("crc_flit", NVML_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL, NOT_OLD),
+    errors!("crc_data", NVML_FI_DEV_NVLINK_CRC_DATA_ERROR_COUNT_TOTAL, NOT_OLD),
+    errors!("replay", NVML_FI_DEV_NVLINK_REPLAY_ERROR_COUNT_TOTAL, NOT_OLD),
+    errors!("recovery", NVML_FI_DEV_NVLINK_RECOVERY_ERROR_COUNT_TOTAL, NOT_OLD),
+    errors!("ecc", NVML_FI_DEV_NVLINK_ECC_DATA_ERROR_COUNT_TOTAL, NOT_OLD),
+    errors!(
+        "malformed_packet",
+        NVML_FI_DEV_NVLINK_COUNT_MALFORMED_PACKET_ERRORS,
+        NOT_FIVE
+    )
+    .scoped(EachNvlink),
+    errors!(
+        "buffer_overrun",
+        NVML_FI_DEV_NVLINK_COUNT_BUFFER_OVERRUN_ERRORS,
+        NOT_FIVE
+    )
+    .scoped(EachNvlink),
+    errors!("receive", NVML_FI_DEV_NVLINK_COUNT_RCV_ERRORS, NOT_FIVE).scoped(EachNvlink),
+    errors!(
+        "receive_remote",
+        NVML_FI_DEV_NVLINK_COUNT_RCV_REMOTE_ERRORS,
+        NOT_FIVE
+    )
+    .scoped(EachNvlink),
+    errors!(
+        "receive_general",
+        NVML_FI_DEV_NVLINK_COUNT_RCV_GENERAL_ERRORS,
+        NOT_FIVE
+    )
+    .scoped(EachNvlink),
+    errors!(
+        "link_integrity",
+        NVML_FI_DEV_NVLINK_COUNT_LOCAL_LINK_INTEGRITY_ERRORS,
+        NOT_FIVE
+    )
+    .scoped(EachNvlink),
+    errors!(
+        "transmit_discard",
+        NVML_FI_DEV_NVLINK_COUNT_XMIT_DISCARDS,
+        NOT_FIVE
+    )
+    .scoped(EachNvlink),
+    errors!(
+        "recovery_failed",
+        NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_FAILED_EVENTS,
+        NOT_FIVE
+    )
+    .scoped(EachNvlink),
+    errors!("effective", NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_ERRORS, NOT_FIVE).scoped(EachNvlink),
+    errors!("symbol", NVML_FI_DEV_NVLINK_COUNT_SYMBOL_ERRORS, NOT_FIVE).scoped(EachNvlink),
+    Row::field(
+        &metric::GPU_NVLINK_BIT_ERROR_RATIO,
+        (
+            "NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER",
+            NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER,
+        ),
+        &[],
+        Decoded(bit_error_ratio),
+        Seldom,
+        NOT_FIVE,
+    )
+    .scoped(EachNvlink),
+    Row::field(
+        &metric::GPU_C2C_UP,
+        ("NVML_FI_DEV_C2C_LINK_GET_STATUS", NVML_FI_DEV_C2C_LINK_GET_STATUS),
+        &[],
+        Is(ACTIVE),
+        Seldom,
+        NO_C2C,
+    )
+    .scoped(EachC2c),
+    Row::field(
+        &metric::GPU_C2C_SPEED,
+        ("NVML_FI_DEV_C2C_LINK_GET_MAX_BW", NVML_FI_DEV_C2C_LINK_GET_MAX_BW),
+        &[],
+        Now(MEGA),
+        Once,
+        NO_C2C,
+    )
+    .scoped(EachC2c),
+    c2c_errors!("interrupt", NVML_FI_DEV_C2C_LINK_ERROR_INTR),
+    c2c_errors!("replay", NVML_FI_DEV_C2C_LINK_ERROR_REPLAY),
+    c2c_errors!("replay_b2b", NVML_FI_DEV_C2C_LINK_ERROR_REPLAY_B2B),
+];
+
+/// A mantissa in the bits from 8 on, and below it the power of ten that it is divided by (`nvml.h`, `NVML_NVLINK_BER_*`).
+fn bit_error_ratio(encoded: u64) -> f64 {
+    let mantissa = (encoded >> 8 & 0xf) as f64;
+    let exponent = (encoded & 0xff) as i32;
+    mantissa * 10f64.powi(-exponent)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::bit_error_ratio;
+
+    #[test]
+    fn a_bit_error_ratio_is_a_mantissa_and_a_power_of_ten() {
+        assert!((bit_error_ratio(3 << 8 | 12) - 3e-12).abs() < 1e-24);
+        assert!(bit_error_ratio(255).abs() < 1e-200);
+    }
+}

@@ -1,0 +1,245 @@
+//! A GPU as it is watched: its rows, its instances, who is on it, and whether it answers.
+
+use std::{sync::Arc, time::Duration};
+
+use nvml_wrapper::{Device, Nvml};
+use pulsetrain_pipeline::clock::{self, Instant};
+
+use super::{
+    GpuTick, device,
+    probe::{Outcome, Pass, Probe, SELDOM, outcome_of},
+    rows,
+};
+use crate::nvml::{
+    Gpu, MigInstance, NvmlConfig, Reason,
+    reading::{Readings, Whose},
+};
+
+/// How often a GPU that does not answer is asked whether it does.
+const ASK_LOST: Duration = Duration::from_secs(2);
+
+/// A GPU.
+pub(super) struct Watched<'nvml> {
+    gpu: Arc<Gpu>,
+    /// Nothing where it was lost before it was found.
+    handle: Option<(Device<'nvml>, Probe<'nvml>)>,
+    instances: Vec<Instance<'nvml>>,
+    /// Whether its processes may be seen.
+    hidden: Option<Reason>,
+    listed: Option<Instant>,
+    lost: Option<Instant>,
+}
+
+/// An instance of a split GPU.
+struct Instance<'nvml> {
+    device: Device<'nvml>,
+    instance: MigInstance,
+    probe: Probe<'nvml>,
+}
+
+impl<'nvml> Watched<'nvml> {
+    /// A GPU that answers.
+    pub(super) fn new(device: Device<'nvml>, index: u32, config: &NvmlConfig) -> Self {
+        let gpu = device::describe(&device, index);
+        let probe = Probe::new(rows::of_gpu(), &device, config);
+        Self {
+            gpu: Arc::new(gpu),
+            handle: Some((device, probe)),
+            instances: Vec::new(),
+            hidden: None,
+            listed: None,
+            lost: None,
+        }
+    }
+
+    /// A GPU that does not answer, as it was known before.
+    pub(super) fn without_handle(index: u32, known: Option<&Arc<Gpu>>) -> Self {
+        let known = known.map(|gpu| (**gpu).clone()).unwrap_or_default();
+        Self {
+            gpu: Arc::new(Gpu {
+                index,
+                lost: true,
+                ..known
+            }),
+            handle: None,
+            instances: Vec::new(),
+            hidden: None,
+            listed: None,
+            lost: Some(clock::now()),
+        }
+    }
+
+    /// The GPU.
+    pub(super) fn gpu(&self) -> &Arc<Gpu> {
+        &self.gpu
+    }
+
+    /// The handle, where there is one.
+    pub(super) fn device(&self) -> Option<&Device<'nvml>> {
+        self.handle.as_ref().map(|(device, _)| device)
+    }
+
+    /// Since when it has not answered.
+    pub(super) fn lost(&self) -> Option<Instant> {
+        self.lost
+    }
+
+    /// Whether the driver tells of its events.
+    pub(super) fn settle_events(&mut self, refused: Option<Reason>) {
+        if let Some((_, probe)) = &mut self.handle {
+            probe.settle_events(refused);
+        }
+    }
+
+    /// Reads what is due.
+    pub(super) fn read(&mut self, nvml: &'nvml Nvml, config: &NvmlConfig) -> Result<GpuTick, Outcome> {
+        let now = clock::now();
+        let mut readings = Readings::default();
+        if self.is_still_lost(now) {
+            return Ok(self.tick(readings));
+        }
+        let outcome = self.read_all(nvml, config, now, &mut readings);
+        match outcome {
+            Outcome::Gone => return Err(Outcome::Gone),
+            Outcome::Lost => {
+                self.lost = Some(now);
+                self.listed = Some(now);
+                readings.all.clear();
+            }
+            Outcome::Read => self.lost = None,
+        }
+        if self.gpu.lost != self.lost.is_some() {
+            let lost = self.lost.is_some();
+            self.update_gpu(|gpu| gpu.lost = lost);
+        }
+        Ok(self.tick(readings))
+    }
+
+    /// A GPU that did not answer is asked one thing only, and not in every pass.
+    fn is_still_lost(&mut self, now: Instant) -> bool {
+        let (Some(_), Some(asked)) = (self.lost, self.listed) else {
+            return self.lost.is_some();
+        };
+        if now.saturating_duration_since(asked) < ASK_LOST {
+            return true;
+        }
+        self.listed = Some(now);
+        let answer = self.device().map(Device::performance_state);
+        let answers = match answer {
+            Some(Err(error)) => outcome_of(&error).is_none(),
+            Some(Ok(_)) => true,
+            None => false,
+        };
+        if answers {
+            self.listed = None;
+        }
+        !answers
+    }
+
+    fn read_all(
+        &mut self,
+        nvml: &'nvml Nvml,
+        config: &NvmlConfig,
+        now: Instant,
+        readings: &mut Readings,
+    ) -> Outcome {
+        let is_due = |listed: Instant| now.saturating_duration_since(listed) >= SELDOM;
+        if self.listed.is_none_or(is_due) {
+            self.listed = Some(now);
+            if let Some(outcome) = self.list(config) {
+                return outcome;
+            }
+        }
+        let Some((device, probe)) = &mut self.handle else {
+            return Outcome::Lost;
+        };
+        let mut pass = Pass {
+            nvml,
+            device,
+            instance: None,
+            processes: match self.hidden {
+                Some(reason) => Err(reason),
+                None => Ok(&self.gpu.processes),
+            },
+            now,
+        };
+        let mut outcome = probe.read(&pass, readings);
+        for instance in &mut self.instances {
+            if outcome != Outcome::Read {
+                break;
+            }
+            readings.whose = Whose::Instance(instance.instance.index);
+            pass.instance = Some((device, instance.instance.gpu_instance_id));
+            pass.device = &instance.device;
+            outcome = match instance.probe.read(&pass, readings) {
+                // An instance that was destroyed fails at everything; the GPU is well.
+                Outcome::Gone => Outcome::Read,
+                outcome => outcome,
+            };
+        }
+        readings.whose = Whose::Gpu;
+        if let Some(unavailable) = probe.changed_unavailable() {
+            self.update_gpu(|gpu| gpu.unavailable = unavailable);
+        }
+        outcome
+    }
+
+    /// Looks who is on the GPU and how it is split.
+    fn list(&mut self, config: &NvmlConfig) -> Option<Outcome> {
+        let (device, _) = self.handle.as_ref()?;
+        let processes = device::processes(device);
+        self.hidden = processes.as_ref().err().copied();
+        let split = match device::instances(device) {
+            Ok(split) => split,
+            Err(error) => return outcome_of(&error),
+        };
+        let mig = split
+            .as_ref()
+            .map(|found| !found.is_empty() || device.mig_mode().is_ok_and(|mode| mode.current == 1));
+        self.follow_split(split.unwrap_or_default(), config);
+        let instances = self
+            .instances
+            .iter()
+            .map(|known| known.instance.clone())
+            .collect::<Vec<_>>();
+        self.update_gpu(|gpu| {
+            gpu.processes = processes.unwrap_or_default();
+            gpu.mig = mig;
+            gpu.instances = instances;
+        });
+        None
+    }
+
+    /// Keeps the instances that are the same, and begins to watch the new ones.
+    fn follow_split(&mut self, found: Vec<(Device<'nvml>, MigInstance)>, config: &NvmlConfig) {
+        let mut known = std::mem::take(&mut self.instances);
+        for (device, instance) in found {
+            let same = known.iter().position(|known| known.instance == instance);
+            let watched = match same {
+                Some(place) => known.swap_remove(place),
+                None => Instance {
+                    probe: Probe::new(rows::of_instance(), &device, config),
+                    device,
+                    instance,
+                },
+            };
+            self.instances.push(watched);
+        }
+    }
+
+    /// Changes what is known of the GPU; what is the same stays the same.
+    fn update_gpu(&mut self, change: impl FnOnce(&mut Gpu)) {
+        let mut changed = (*self.gpu).clone();
+        change(&mut changed);
+        if changed != *self.gpu {
+            self.gpu = Arc::new(changed);
+        }
+    }
+
+    fn tick(&self, readings: Readings) -> GpuTick {
+        GpuTick {
+            gpu: Arc::clone(&self.gpu),
+            readings: readings.all,
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! What the driver's side hands over: one value each, of one series, as the driver said it.
+
+use std::{
+    hash::{Hash, Hasher},
+    ptr,
+};
+
+use pulsetrain_semconv::{Attribute, Metric};
+
+/// A value of a series.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reading {
+    /// What it is of.
+    pub(crate) whose: Whose,
+    /// The metric.
+    pub(crate) metric: &'static Metric,
+    /// What tells the series from others of the metric.
+    pub(crate) labels: Labels,
+    /// The value.
+    pub(crate) value: Sample,
+    /// When the driver measured it, in nanoseconds since 1970; zero where it does not say.
+    pub(crate) time_unix_nanos: u64,
+    /// How often it is read: when it is missed.
+    pub(crate) cadence: Cadence,
+}
+
+/// How often something is read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Cadence {
+    /// In every pass.
+    #[default]
+    Tick,
+    /// Every few seconds: what changes seldom or costs more.
+    Seldom,
+    /// Once, because it never changes.
+    Once,
+}
+
+/// What of a GPU a value is of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Whose {
+    /// All of it.
+    #[default]
+    Gpu,
+    /// A MIG device, by its number among those of the GPU.
+    Instance(u32),
+    /// A process.
+    Process(u32),
+}
+
+/// A value as the driver said it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Sample {
+    /// What it is now.
+    Now(f64),
+    /// What a counter of the driver has come to.
+    Total {
+        /// The counter.
+        raw: u64,
+        /// What one count is in the metric's unit.
+        scale: f64,
+        /// Whether the counter has 32 bits and starts over.
+        wraps: bool,
+    },
+    /// The state that holds, of those of the attribute.
+    State(&'static Attribute, &'static str),
+    /// One of many observations.
+    Observed(f64),
+}
+
+/// What tells a series from others of its metric: fixed attributes, and one that is a number.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Labels {
+    /// Attributes that the table names.
+    pub(crate) fixed: Fixed,
+    /// The number of a link, a fan ...
+    pub(crate) number: Option<(&'static Attribute, i64)>,
+}
+
+/// Attributes with the value that each has.
+pub(crate) type Fixed = &'static [(&'static Attribute, &'static str)];
+
+impl Labels {
+    /// Fixed attributes alone.
+    pub(crate) const fn fixed(fixed: Fixed) -> Self {
+        Self { fixed, number: None }
+    }
+
+    /// Fixed attributes and a number.
+    pub(crate) fn numbered(fixed: Fixed, attribute: &'static Attribute, number: u32) -> Self {
+        Self {
+            fixed,
+            number: Some((attribute, i64::from(number))),
+        }
+    }
+}
+
+impl PartialEq for Labels {
+    fn eq(&self, other: &Self) -> bool {
+        let same_fixed = || {
+            let pairs = self.fixed.iter().zip(other.fixed);
+            self.fixed.len() == other.fixed.len()
+                && pairs
+                    .into_iter()
+                    .all(|(left, right)| (left.0.name, left.1) == (right.0.name, right.1))
+        };
+        let number = |labels: &Self| labels.number.map(|(attribute, number)| (attribute.name, number));
+        number(self) == number(other) && (ptr::eq(self.fixed, other.fixed) || same_fixed())
+    }
+}
+
+impl Eq for Labels {}
+
+impl Hash for Labels {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        for (_, value) in self.fixed {
+            value.hash(state);
+        }
+        self.number.map(|(_, number)| number).hash(state);
+    }
+}
+
+/// Where the rows of the table put what they read.
+#[derive(Debug, Default)]
+pub(crate) struct Readings {
+    /// What was read so far.
+    pub(crate) all: Vec<Reading>,
+    /// What the next ones are of.
+    pub(crate) whose: Whose,
+    /// How often the next ones are read.
+    pub(crate) cadence: Cadence,
+}
+
+impl Readings {
+    /// What it is now.
+    pub(crate) fn now(&mut self, metric: &'static Metric, labels: Labels, value: f64) {
+        self.put(metric, labels, Sample::Now(value), 0);
+    }
+
+    /// Whether something holds.
+    pub(crate) fn flag(&mut self, metric: &'static Metric, fixed: Fixed, holds: bool) {
+        self.now(metric, Labels::fixed(fixed), f64::from(u8::from(holds)));
+    }
+
+    /// What a counter of 64 bits has come to.
+    pub(crate) fn total(&mut self, metric: &'static Metric, labels: Labels, raw: u64, scale: f64) {
+        let value = Sample::Total {
+            raw,
+            scale,
+            wraps: false,
+        };
+        self.put(metric, labels, value, 0);
+    }
+
+    /// The state that holds.
+    pub(crate) fn state(
+        &mut self,
+        metric: &'static Metric,
+        attribute: &'static Attribute,
+        state: &'static str,
+    ) {
+        self.put(metric, Labels::default(), Sample::State(attribute, state), 0);
+    }
+
+    /// Any value, with the driver's own time where it says one.
+    pub(crate) fn put(
+        &mut self,
+        metric: &'static Metric,
+        labels: Labels,
+        value: Sample,
+        time_unix_nanos: u64,
+    ) {
+        self.all.push(Reading {
+            whose: self.whose,
+            metric,
+            labels,
+            value,
+            time_unix_nanos,
+            cadence: self.cadence,
+        });
+    }
+}

@@ -1,0 +1,117 @@
+//! Counters of the driver, made to only grow: one that starts over after 32 bits goes on, one that was reset begins anew.
+
+/// What a counter has come to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Counter {
+    raw: u64,
+    /// What was counted before the counter started over.
+    before: u64,
+    start_unix_nanos: u64,
+    time_unix_nanos: u64,
+}
+
+impl Counter {
+    /// A counter that is seen for the first time: what it counted before is not ours to say when.
+    pub(super) fn new(raw: u64, time_unix_nanos: u64) -> Self {
+        Self {
+            raw,
+            before: 0,
+            start_unix_nanos: time_unix_nanos,
+            time_unix_nanos,
+        }
+    }
+
+    /// The counter has come to `raw`. A counter that `wraps` and was in the upper half of 32 bits has started over when it
+    /// is below; every other fall is a reset, from which it counts anew.
+    pub(super) fn advance(&mut self, raw: u64, wraps: bool, time_unix_nanos: u64) {
+        const SIZE: u64 = 1 << 32;
+        if raw < self.raw {
+            let in_upper_half = (SIZE / 2..SIZE).contains(&self.raw);
+            if wraps && in_upper_half {
+                self.before += SIZE;
+            } else {
+                self.before = 0;
+                self.start_unix_nanos = self.time_unix_nanos;
+            }
+        }
+        self.raw = raw;
+        self.time_unix_nanos = time_unix_nanos;
+    }
+
+    /// What was counted since the start.
+    pub(super) fn total(&self) -> u64 {
+        self.before.saturating_add(self.raw)
+    }
+
+    /// From when it counts.
+    pub(super) fn start_unix_nanos(&self) -> u64 {
+        self.start_unix_nanos
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_counter_of_32_bits_that_starts_over_goes_on() {
+        let mut counter = Counter::new(0xffff_fff0, 1);
+        counter.advance(0x10, true, 2);
+        assert_eq!(counter.total(), 0x1_0000_0010);
+        assert_eq!(counter.start_unix_nanos(), 1);
+    }
+
+    #[test]
+    fn a_counter_that_falls_was_reset_and_counts_from_its_last_reading() {
+        let mut counter = Counter::new(5_000, 1);
+        counter.advance(6_000, false, 2);
+        counter.advance(10, false, 3);
+        assert_eq!((counter.total(), counter.start_unix_nanos()), (10, 2));
+    }
+
+    #[test]
+    fn a_counter_that_can_start_over_is_reset_where_it_was_not_near_its_end() {
+        let mut counter = Counter::new(1_000, 1);
+        counter.advance(10, true, 2);
+        assert_eq!((counter.total(), counter.start_unix_nanos()), (10, 1));
+        let mut large = Counter::new(1 << 40, 1);
+        large.advance(10, true, 2);
+        assert_eq!(
+            large.total(),
+            10,
+            "what is larger than 32 bits has not started over after them"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_a_counter_does_it_never_falls_after_its_start(
+            raws in prop::collection::vec(any::<u32>(), 2..50),
+            wraps: bool,
+        ) {
+            let mut counter = Counter::new(u64::from(raws[0]), 1);
+            for (raw, time) in raws[1..].iter().zip(2..) {
+                let before = counter;
+                counter.advance(u64::from(*raw), wraps, time);
+                let same_start = before.start_unix_nanos() == counter.start_unix_nanos();
+                let reset_at_first = before.start_unix_nanos() == 1 && time == 2;
+                prop_assert!(!same_start || reset_at_first || counter.total() >= before.total());
+            }
+        }
+
+        #[test]
+        fn a_counter_that_starts_over_adds_up_to_what_was_counted(
+            steps in prop::collection::vec(0u64..1 << 30, 1..200),
+        ) {
+            let mut counted = 0u64;
+            let mut counter = Counter::new(0, 1);
+            for (step, time) in steps.iter().zip(2..) {
+                counted += step;
+                counter.advance(counted & 0xffff_ffff, true, time);
+                prop_assert_eq!(counter.total(), counted);
+            }
+        }
+    }
+}
