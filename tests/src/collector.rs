@@ -24,7 +24,12 @@ pub struct Collector {
 impl Collector {
     /// Starts `program` without TLS and waits until it takes telemetry.
     pub fn start(program: &Path) -> Self {
-        Self::start_with(program, "")
+        Self::start_with(program, "", [free_port(), free_port()])
+    }
+
+    /// Starts `program` where another Collector listened before it ended.
+    pub fn start_at(program: &Path, [grpc, http]: [u16; 2]) -> Self {
+        Self::start_with(program, "", [grpc, http])
     }
 
     /// Starts `program` with a server certificate; only clients with a certificate of the same authority get in.
@@ -36,7 +41,7 @@ impl Collector {
             key.display(),
             certificates.authority().display()
         );
-        Self::start_with(program, &tls)
+        Self::start_with(program, &tls, [free_port(), free_port()])
     }
 
     /// `127.0.0.1:PORT` of the gRPC receiver.
@@ -49,16 +54,31 @@ impl Collector {
         format!("127.0.0.1:{}", self.http)
     }
 
-    /// Stops the Collector, which makes it write out what it still holds, and reads what it received.
-    pub fn stop(self) -> Items {
-        let status = self.process.stop();
-        assert!(status.success(), "the Collector ended with {status}");
-        Items::read(&output(&self.folder))
+    /// The ports of the two receivers, gRPC first.
+    pub fn ports(&self) -> [u16; 2] {
+        [self.grpc, self.http]
     }
 
-    fn start_with(program: &Path, tls: &str) -> Self {
+    /// What it has written by now; it keeps some for a second.
+    pub fn received(&self) -> Items {
+        Items::read_whole_lines(&output(&self.folder))
+    }
+
+    /// Stops the Collector, which makes it write out what it still holds, and reads what it received.
+    pub fn stop(self) -> Items {
+        Items::parse(&self.stop_with_text())
+    }
+
+    /// As [`stop`](Self::stop), with the lines in the order in which they were written.
+    pub fn stop_with_text(self) -> String {
+        let status = self.process.stop();
+        assert!(status.success(), "the Collector ended with {status}");
+        fs::read_to_string(output(&self.folder)).expect("the Collector writes its file")
+    }
+
+    fn start_with(program: &Path, tls: &str, [grpc, http]: [u16; 2]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let [grpc, http, health] = [free_port(), free_port(), free_port()];
+        let health = free_port();
         let config = folder.path().join("config.yaml");
         fs::write(&config, configuration(&output(&folder), grpc, http, health, tls))
             .expect("a temporary file can be written");

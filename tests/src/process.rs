@@ -55,15 +55,25 @@ impl Process {
     }
 
     /// Asks the process to end (SIGTERM) and waits until it has.
-    pub fn stop(mut self) -> ExitStatus {
+    pub fn stop(self) -> ExitStatus {
+        self.stop_with_log().0
+    }
+
+    /// As [`stop`](Self::stop), with everything that it printed.
+    pub fn stop_with_log(self) -> (ExitStatus, String) {
         self.signal(Signal::SIGTERM);
+        self.wait_for_end()
+    }
+
+    /// Waits until the process ends by itself.
+    pub fn wait_for_end(mut self) -> (ExitStatus, String) {
         let mut status = None;
         let name = self.name.clone();
         wait_until(&format!("{name} ends"), || {
             status = self.exit_status();
             status.is_some()
         });
-        status.expect("the wait ends with a status")
+        (status.expect("the wait ends with a status"), self.log())
     }
 
     /// Tells the process to read its configuration again (SIGHUP).

@@ -9,7 +9,10 @@ use pulsetrain_sinks::{
 };
 use pulsetrain_sources::{
     SourceError, event_files,
-    logs::{self, AtStop, LogInput, OutputStart, Positions, RunOptions, TailConfig, TailEvent, TailSource},
+    logs::{
+        self, AtStop, LogInput, OutputStart, Positions, RunOptions, TailConfig, TailEvent, TailReading,
+        TailSource,
+    },
     options_of_file,
 };
 
@@ -132,11 +135,12 @@ async fn prometheus(config: &PrometheusConfig, stop: Stop) -> Result<BuiltSink, 
     })
 }
 
-/// A source of the configuration.
+/// A source of the configuration; `on_event` is told what its user may want to know, `on_reading` what is measured.
 pub(crate) fn build_source(
     config: &SourceConfig,
     positions: &Positions,
     on_event: impl FnMut(TailEvent) + Send + 'static,
+    on_reading: impl FnMut(TailReading) + Send + 'static,
 ) -> Box<dyn Source> {
     let SourceConfig::Logs(logs) = config;
     let mut tail = TailConfig::new(logs.paths.iter().map(|path| PathBuf::from(&path.value)));
@@ -151,7 +155,7 @@ pub(crate) fn build_source(
         run_name: logs.run_name.clone(),
         ..RunOptions::default()
     };
-    Box::new(TailSource::new(tail, positions.clone(), on_event))
+    Box::new(TailSource::new(tail, positions.clone(), on_event).measured(on_reading))
 }
 
 /// Where the agent remembers how far it has read: where the configuration says, else in the user's folder for such things.

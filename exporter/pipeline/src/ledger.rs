@@ -32,6 +32,8 @@ pub struct SinkCounts {
     pub queued: u64,
     /// The batches that these items are in.
     pub queued_batches: u64,
+    /// The bytes of these batches.
+    pub queued_bytes: u64,
     /// The items lost, one entry a reason, in the order of [`DropReason::ALL`]; reasons without loss are left out.
     pub dropped: Vec<Dropped>,
     /// How often the sink asked for a batch to be delivered later.

@@ -110,7 +110,8 @@ impl QueueSender {
 
     /// Puts the batch in if there is room for it now; one that can never go in is dropped and counted here.
     pub(crate) fn try_send(&self, batch: Batch) -> Result<(), NoRoom> {
-        let ticket = self.account.accept(batch.items()).with_receipt(batch.receipt());
+        let ticket = self.account.accept(batch.items(), batch.bytes().len());
+        let ticket = ticket.with_receipt(batch.receipt());
         let Some(bytes) = self.permits_for(&batch) else {
             ticket.lose(DropReason::TooLarge, &self.too_large(&batch));
             return Ok(());

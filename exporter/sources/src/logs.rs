@@ -35,7 +35,7 @@ pub use coverage::Covered;
 pub use generic::{Mapping, MappingPart, ValueBecomes, ValueRule};
 pub use reader::{LogReader, ReadLimits};
 pub use source::{ImportReport, LogInput, LogSource, RunOptions};
-pub use tail::{AtStop, OutputStart, Positions, TailConfig, TailEvent, TailSource, TailStatus};
+pub use tail::{AtStop, OutputStart, Positions, TailConfig, TailEvent, TailReading, TailSource, TailStatus};
 
 /// A log format: a row of [`FORMATS`].
 #[derive(Debug)]

@@ -8,9 +8,9 @@ use std::{
 };
 
 use fastrand::Rng;
-use pulsetrain_tests::{Answer, FakeEndpoint, Import, Items, Process, SurogateRun, spin, wait_until};
+use pulsetrain_tests::{Answer, FakeEndpoint, Items, Process, SurogateRun, spin, wait_until};
 
-use crate::world::World;
+use crate::world::{Setup, World, imported};
 
 const KILLS: usize = 50;
 
@@ -92,7 +92,11 @@ fn a_receiver_gets_again_after_a_kill_only_what_it_can_tell_by_its_ids_and_times
     let endpoint = FakeEndpoint::start([], Answer::Accept);
     let world = World::new();
     let collector = format!("  collector:\n    otlp:\n      endpoint: {}\n", endpoint.url());
-    world.configure_with(&LOGS, &collector, "");
+    world.configure_as(&Setup {
+        logs: &LOGS,
+        sinks: &collector,
+        ..Setup::default()
+    });
     let logs = LOGS.map(|log| world.path(log));
     let mut runs = [SurogateRun::begin(&logs[0], 0), SurogateRun::begin(&logs[1], 10)];
     let received = || {
@@ -125,11 +129,12 @@ fn a_receiver_gets_again_after_a_kill_only_what_it_can_tell_by_its_ids_and_times
 
 fn world_with_archive(more: &str) -> World {
     let world = World::new();
-    let archive = format!(
-        "  archive:\n    file:\n      path: {}\n{more}",
-        world.path("out.jsonl").display()
-    );
-    world.configure_with(&LOGS, &archive, "");
+    let archive = world.file_sink("archive", "out.jsonl") + more;
+    world.configure_as(&Setup {
+        logs: &LOGS,
+        sinks: &archive,
+        ..Setup::default()
+    });
     world
 }
 
@@ -181,17 +186,6 @@ fn deliver_all(world: &World, logs: &[PathBuf]) {
 fn has_begun(agent: &Process) -> bool {
     let log = agent.log();
     log.contains("following") || log.contains("waiting")
-}
-
-/// What an import of finished logs comes to, all together.
-fn imported(logs: &[PathBuf]) -> Items {
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let out = folder.path().join("imported.jsonl");
-    let text = logs.iter().map(|log| {
-        Import::of(log).to(&out).run().expect_code(0);
-        fs::read_to_string(&out).expect("an import writes its file")
-    });
-    Items::parse(&text.collect::<String>())
 }
 
 /// By what is seen from outside that an agent has done something.

@@ -4,6 +4,7 @@ use std::{
     fs,
     io::Write,
     net::{Ipv4Addr, TcpListener},
+    process::Command,
 };
 
 use pulsetrain_tests::{Items, SurogateLog, command, corpus, free_port, wait_until};
@@ -13,10 +14,7 @@ use crate::world::{World, check, said};
 #[test]
 fn a_log_that_is_written_comes_out_on_the_page_and_in_the_file() {
     let world = World::new();
-    world.configure(&format!(
-        "  archive:\n    file:\n      path: {}\n",
-        world.path("out.jsonl").display()
-    ));
+    world.configure(&world.file_sink("archive", "out.jsonl"));
     let agent = world.start();
     assert_eq!(world.scraped("train_loss"), [0.0; 0]);
     let log = corpus("surogate/training_dense.json");
@@ -60,10 +58,7 @@ fn a_log_that_is_written_comes_out_on_the_page_and_in_the_file() {
 #[test]
 fn a_restart_goes_on_where_the_agent_ended() {
     let world = World::new();
-    world.configure(&format!(
-        "  archive:\n    file:\n      path: {}\n",
-        world.path("out.jsonl").display()
-    ));
+    world.configure(&world.file_sink("archive", "out.jsonl"));
     let log = fs::read_to_string(corpus("surogate/training_dense.json")).unwrap();
     let half = log[..log.len() / 2].rfind("\n").unwrap();
     fs::write(world.path("training.json"), &log[..half]).unwrap();
@@ -112,10 +107,7 @@ fn a_reload_changes_what_has_changed_and_nothing_else() {
     });
     assert!(agent.log().contains("did you mean \"file\"?"), "{}", agent.log());
 
-    world.configure(&format!(
-        "  archive:\n    file:\n      path: {}\n",
-        world.path("out.jsonl").display()
-    ));
+    world.configure(&world.file_sink("archive", "out.jsonl"));
     agent.reload();
     wait_until("the configuration is reloaded", || {
         agent.log().contains("reloaded the configuration")
@@ -153,6 +145,21 @@ fn a_configuration_is_checked_without_starting_anything() {
     let _taken = TcpListener::bind((Ipv4Addr::LOCALHOST, world.page())).unwrap();
     let said = self::said(&check(&world), 2);
     assert!(said.contains("agent.yaml:10:15: cannot listen on"), "{said}");
+}
+
+#[test]
+fn a_pipe_cannot_be_followed_and_does_not_hold_up_the_check() {
+    let world = World::new();
+    let made = Command::new("mkfifo")
+        .arg(world.path("training.json"))
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let said = said(&check(&world), 2);
+    assert!(
+        said.contains("training.json cannot be read: it is no regular file"),
+        "{said}"
+    );
 }
 
 #[test]

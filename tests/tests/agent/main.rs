@@ -2,4 +2,6 @@
 
 mod kills;
 mod live;
+mod outage;
+mod telemetry;
 mod world;

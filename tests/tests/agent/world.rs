@@ -4,17 +4,40 @@ use std::{
     fs,
     io::{Read, Write},
     net::{Ipv4Addr, TcpStream},
-    path::PathBuf,
+    path::{Path, PathBuf},
     process::{Command, Output},
 };
 
-use pulsetrain_tests::{Items, Process, command, free_port};
+use pulsetrain_tests::{Import, Items, Process, command, free_port};
 use tempfile::TempDir;
 
 pub(crate) struct World {
     folder: TempDir,
     page: u16,
     health: u16,
+}
+
+/// What a configuration says.
+pub(crate) struct Setup<'a> {
+    /// The logs, each of a source of its own.
+    pub(crate) logs: &'a [&'a str],
+    /// Sinks besides the page.
+    pub(crate) sinks: &'a str,
+    /// What is said of telemetry.
+    pub(crate) telemetry: &'a str,
+    /// Further sections.
+    pub(crate) rest: &'a str,
+}
+
+impl Default for Setup<'_> {
+    fn default() -> Self {
+        Self {
+            logs: &["training.json"],
+            sinks: "",
+            telemetry: "interval: 100ms",
+            rest: "",
+        }
+    }
 }
 
 impl World {
@@ -33,6 +56,14 @@ impl World {
         self.folder.path().join(name)
     }
 
+    /// The text of a sink that is a file here.
+    pub(crate) fn file_sink(&self, sink: &str, name: &str) -> String {
+        format!(
+            "  {sink}:\n    file:\n      path: {}\n",
+            self.path(name).display()
+        )
+    }
+
     /// The port of the page.
     pub(crate) fn page(&self) -> u16 {
         self.page
@@ -40,21 +71,33 @@ impl World {
 
     /// Writes the configuration, with more sinks than the page.
     pub(crate) fn configure(&self, sinks: &str) {
-        self.configure_with(&["training.json"], sinks, "");
+        self.configure_as(&Setup {
+            sinks,
+            ..Setup::default()
+        });
     }
 
-    /// Writes the configuration: a source a log, further sinks, further sections.
-    pub(crate) fn configure_with(&self, logs: &[&str], sinks: &str, rest: &str) {
-        let sources: String = logs
-            .iter()
-            .map(|log| {
-                let (name, path) = (log.split('.').next().unwrap_or(log), self.path(log));
-                let path = path.display();
-                format!("  {name}:\n    logs:\n      paths: [{path}]\n      poll_interval: 100ms\n")
-            })
-            .collect();
+    /// Writes the configuration.
+    pub(crate) fn configure_as(&self, setup: &Setup<'_>) {
+        fs::write(self.path("agent.yaml"), self.yaml(setup)).expect("a temporary file can be written");
+    }
+
+    /// The configuration as text.
+    pub(crate) fn yaml(&self, setup: &Setup<'_>) -> String {
+        let source = |log: &&str| {
+            let (name, path) = (log.split('.').next().unwrap_or(log), self.path(log));
+            let path = path.display();
+            format!("  {name}:\n    logs:\n      paths: [{path}]\n      poll_interval: 100ms\n")
+        };
+        let sources: String = setup.logs.iter().map(source).collect();
         let (page, health) = (self.page, self.health);
-        let config = format!(
+        let Setup {
+            sinks,
+            telemetry,
+            rest,
+            ..
+        } = setup;
+        format!(
             "state_folder: ${{STATE}}
 sources:
 {sources}sinks:
@@ -63,12 +106,11 @@ sources:
       listen: 127.0.0.1:{page}
 {sinks}
 telemetry:
-  interval: 100ms
+  {telemetry}
 health:
   listen: 127.0.0.1:{health}
 {rest}"
-        );
-        fs::write(self.path("agent.yaml"), config).expect("a temporary file can be written");
+        )
     }
 
     /// The agent that is to be started, or asked to check.
@@ -126,6 +168,17 @@ health:
     pub(crate) fn written(&self, name: &str) -> (Items, Items) {
         Items::read_whole_lines(&self.path(name)).divide_by_service("pulsetrain")
     }
+}
+
+/// What an import of finished logs comes to, all together.
+pub(crate) fn imported(logs: &[impl AsRef<Path>]) -> Items {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let out = folder.path().join("imported.jsonl");
+    let text = logs.iter().map(|log| {
+        Import::of(log.as_ref()).to(&out).run().expect_code(0);
+        fs::read_to_string(&out).expect("an import writes its file")
+    });
+    Items::parse(&text.collect::<String>())
 }
 
 pub(crate) fn check(world: &World) -> Output {

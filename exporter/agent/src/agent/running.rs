@@ -209,9 +209,17 @@ impl Running {
 
     fn start_source(&mut self, name: &str, config: &SourceConfig) {
         let said = name.to_owned();
-        let source = topology::build_source(config, &self.positions, move |event| {
-            tell(&format!("{said}: {event}"));
-        });
+        let on_event = move |event| tell(&format!("{said}: {event}"));
+        let mut measure = self
+            .telemetry
+            .as_ref()
+            .map(|telemetry| telemetry.measure_source(name));
+        let on_reading = move |reading| {
+            if let Some(measure) = &mut measure {
+                measure(reading);
+            }
+        };
+        let source = topology::build_source(config, &self.positions, on_event, on_reading);
         let stop = StopRaiser::new();
         let (door, stopped, said) = (self.door_of(name), stop.stop(), name.to_owned());
         let task = Task::spawn(stop, async move {

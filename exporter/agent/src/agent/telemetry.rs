@@ -23,6 +23,7 @@ use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
 use pulsetrain_pipeline::{Door, Ledger, Sink, clock};
 use pulsetrain_semconv::{attribute, instruments};
 use pulsetrain_sinks::PrometheusStore;
+use pulsetrain_sources::logs::TailReading;
 use tokio::task::JoinHandle;
 
 pub(super) use self::measured::NamedSink;
@@ -46,6 +47,8 @@ struct Shared {
     accepted: Counter<u64>,
     delivered: Counter<u64>,
     export_duration: Histogram<f64>,
+    source_duration: Histogram<f64>,
+    skipped: Counter<u64>,
     lag: Gauge<f64>,
     last_success: Gauge<f64>,
     sources: Mutex<BTreeMap<String, Arc<SourceFigures>>>,
@@ -104,6 +107,26 @@ impl Telemetry {
         watched::door(door, source, self.shared.accepted.clone(), figures)
     }
 
+    /// What is to be told of every reading of a source.
+    pub(super) fn measure_source(&self, source: &str) -> impl FnMut(TailReading) + Send + 'static {
+        let source = KeyValue::new(attribute::PULSETRAIN_SOURCE_NAME.name, source.to_owned());
+        let shared = Arc::clone(&self.shared);
+        move |reading| {
+            let mut attributes = vec![source.clone()];
+            if let Some(error) = reading.error {
+                let error = error.to_string().replace(' ', "_");
+                attributes.push(KeyValue::new(attribute::ERROR_TYPE.name, error));
+            }
+            shared
+                .source_duration
+                .record(reading.duration.as_secs_f64(), &attributes);
+            for (reason, count) in reading.skipped {
+                let reason = KeyValue::new(attribute::PULSETRAIN_SKIP_REASON.name, reason.as_str());
+                shared.skipped.add(count, &[source.clone(), reason]);
+            }
+        }
+    }
+
     /// A source is no more: its lag is nobody's.
     pub(super) fn forget_source(&self, source: &str) {
         self.shared.sources().remove(source);
@@ -142,6 +165,8 @@ impl Shared {
             accepted: instruments::pulsetrain_accepted_items(meter),
             delivered: instruments::pulsetrain_delivered_items(meter),
             export_duration: instruments::pulsetrain_export_duration(meter),
+            source_duration: instruments::pulsetrain_source_duration(meter),
+            skipped: instruments::pulsetrain_skipped_records(meter),
             lag: instruments::pulsetrain_source_lag(meter),
             last_success: instruments::pulsetrain_source_last_success_time(meter),
             sources: Mutex::default(),

@@ -36,6 +36,9 @@ pub(crate) fn check(file: &str, config: &Config, running: Option<&Config>) -> Ve
     if config.limits.queue_batches == 0 || config.limits.queue_bytes.0 == 0 {
         found.whole("limits: a queue of zero takes nothing: give queue_batches and queue_bytes at least 1");
     }
+    if config.limits.retry_after.0 < SHORTEST || config.limits.retry_at_most.0 < SHORTEST {
+        found.whole("limits: a receiver in trouble is not helped by more than ten tries a second: give retry_after and retry_at_most at least 100ms");
+    }
     if config.telemetry.interval.0 < SHORTEST {
         found.whole("telemetry: an interval below 100ms would keep a processor busy: give it 1s or more");
     }
@@ -213,8 +216,15 @@ fn advice(error: &io::Error) -> &'static str {
 
 /// Whether a log can be read, as far as that can be told: what is not there yet may come, patterns name nothing yet.
 fn readable(path: &Path) -> io::Result<()> {
-    match File::open(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        opened => opened.map(drop),
+    let kind = match path.metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        metadata => metadata?.file_type(),
+    };
+    if !kind.is_file() && !kind.is_dir() {
+        // To open a pipe would wait for its writer.
+        return Err(io::Error::other(
+            "it is no regular file, so it cannot be followed; name a file or a directory",
+        ));
     }
+    File::open(path).map(drop)
 }

@@ -17,6 +17,10 @@ section! {
         queue_batches: usize = 1000,
         /// The most bytes that wait for one sink.
         queue_bytes: Size = Size(64 << 20),
+        /// How long a sink that failed is left alone the first time; each time in a row it is half as long again.
+        retry_after: Time = Time(RetryConfig::default().initial),
+        /// The longest that a sink is left alone, but for what a receiver itself asks for.
+        retry_at_most: Time = Time(RetryConfig::default().max),
         /// How long a sink that fails is tried before its batches are given up.
         give_up_after: Time = Time::secs(300),
         /// How long the sinks have for what is queued when the agent is told to end.
@@ -33,6 +37,8 @@ impl LimitsConfig {
                 max_bytes: self.queue_bytes.0,
             },
             retry: RetryConfig {
+                initial: self.retry_after.0,
+                max: self.retry_at_most.0,
                 give_up: self.give_up_after.0,
                 ..RetryConfig::default()
             },

@@ -25,6 +25,7 @@ pub(crate) struct Account {
 pub(crate) struct Ticket {
     account: Arc<Account>,
     items: u64,
+    bytes: u64,
     is_settled: bool,
     /// Held until the items are settled.
     receipt: Option<Arc<Receipt>>,
@@ -36,6 +37,7 @@ struct Books {
     delivered: u64,
     queued: u64,
     queued_batches: u64,
+    queued_bytes: u64,
     dropped: [Loss; DropReason::ALL.len()],
     retries: Remarks,
     warnings: Remarks,
@@ -62,16 +64,18 @@ impl Account {
         })
     }
 
-    /// Accepts items: from here on they are queued, until the ticket is settled.
-    pub(crate) fn accept(self: &Arc<Self>, items: u32) -> Ticket {
-        let items = u64::from(items);
+    /// Accepts the items of a batch of so many bytes: from here on they are queued, until the ticket is settled.
+    pub(crate) fn accept(self: &Arc<Self>, items: u32, bytes: usize) -> Ticket {
+        let (items, bytes) = (u64::from(items), bytes as u64);
         let mut books = self.books();
         books.accepted += items;
         books.queued += items;
         books.queued_batches += 1;
+        books.queued_bytes += bytes;
         Ticket {
             account: Arc::clone(self),
             items,
+            bytes,
             is_settled: false,
             receipt: None,
         }
@@ -100,6 +104,7 @@ impl Account {
             delivered: books.delivered,
             queued: books.queued,
             queued_batches: books.queued_batches,
+            queued_bytes: books.queued_bytes,
             dropped: books.losses(),
             retries: books.retries.count,
             retry_message: books.retries.message.clone(),
@@ -126,7 +131,7 @@ impl Ticket {
         let items = self.settle();
         let rejected = rejected.min(items);
         let mut books = self.account.books();
-        books.settle(items);
+        books.settle(items, self.bytes);
         books.delivered += items - rejected;
         books.lose(DropReason::Rejected, rejected, message);
     }
@@ -144,7 +149,7 @@ impl Ticket {
     fn settle_lost(&mut self, reason: DropReason, message: &str) {
         let items = self.settle();
         let mut books = self.account.books();
-        books.settle(items);
+        books.settle(items, self.bytes);
         books.lose(reason, items, message);
         drop(books);
         let is_cut_off = reason.is_of_the_end() && !self.account.is_leaving.load(Ordering::Relaxed);
@@ -164,9 +169,10 @@ impl Drop for Ticket {
 
 impl Books {
     /// Takes the items of one batch out of those that are queued.
-    fn settle(&mut self, items: u64) {
+    fn settle(&mut self, items: u64, bytes: u64) {
         self.queued -= items;
         self.queued_batches -= 1;
+        self.queued_bytes -= bytes;
     }
 
     fn lose(&mut self, reason: DropReason, items: u64, message: &str) {
@@ -215,13 +221,22 @@ mod tests {
     #[test]
     fn tickets_move_items_from_queued_to_where_they_ended() {
         let account = Account::new("test");
-        let (first, second, third) = (account.accept(5), account.accept(7), account.accept(11));
+        let (first, second, third) = (
+            account.accept(5, 10),
+            account.accept(7, 20),
+            account.accept(11, 30),
+        );
         assert_eq!((account.counts().accepted, account.counts().queued), (23, 23));
+        assert_eq!(
+            (account.counts().queued_batches, account.counts().queued_bytes),
+            (3, 60)
+        );
         first.deliver_except(0, "");
         second.deliver_except(3, "three are too old");
         third.lose(DropReason::Refused, "no such tenant");
         let counts = account.counts();
         assert_eq!((counts.accepted, counts.delivered, counts.queued), (23, 9, 0));
+        assert_eq!((counts.queued_batches, counts.queued_bytes), (0, 0));
         assert_eq!(
             counts.dropped,
             [
@@ -238,7 +253,7 @@ mod tests {
     #[test]
     fn forgotten_ticket_is_counted_as_abandoned() {
         let account = Account::new("test");
-        drop(account.accept(4));
+        drop(account.accept(4, 8));
         assert_eq!(account.counts().queued, 0);
         assert_eq!(
             account.counts().dropped,
@@ -249,7 +264,7 @@ mod tests {
     #[test]
     fn receiver_cannot_reject_more_than_it_was_sent() {
         let account = Account::new("test");
-        account.accept(4).deliver_except(u64::MAX, "all of it");
+        account.accept(4, 8).deliver_except(u64::MAX, "all of it");
         assert_eq!(
             (account.counts().delivered, account.counts().dropped_items()),
             (0, 4)
@@ -259,8 +274,8 @@ mod tests {
     #[test]
     fn words_that_came_without_a_loss_are_not_given_for_a_later_one() {
         let account = Account::new("test");
-        account.accept(4).deliver_except(0, "a warning");
-        account.accept(4).deliver_except(1, "");
+        account.accept(4, 8).deliver_except(0, "a warning");
+        account.accept(4, 8).deliver_except(1, "");
         assert_eq!(account.counts().dropped, [dropped(DropReason::Rejected, 1, None)]);
     }
 

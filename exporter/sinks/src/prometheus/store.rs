@@ -80,6 +80,7 @@ impl PrometheusStore {
         let refused = Refusal::ALL.iter().zip(&self.shared.refused);
         PrometheusCounts {
             series: self.shared.room.taken(),
+            limit: self.shared.config.series_limit,
             refused: refused
                 .map(|(refusal, points)| (*refusal, points.load(Ordering::Relaxed)))
                 .collect(),

@@ -11,6 +11,7 @@ mod config;
 mod event;
 mod follower;
 mod identity;
+mod measured;
 mod outlet;
 mod positions;
 mod reading;
@@ -27,6 +28,7 @@ use self::{bell::Bell, follower::Follower};
 pub use self::{
     config::{AtStop, TailConfig},
     event::TailEvent,
+    measured::TailReading,
     positions::{OutputStart, Positions},
     status::TailStatus,
 };
@@ -40,6 +42,7 @@ pub struct TailSource {
     config: TailConfig,
     positions: Positions,
     on_event: Box<dyn FnMut(TailEvent) + Send>,
+    on_reading: Box<dyn FnMut(TailReading) + Send>,
     status: Arc<TailStatus>,
 }
 
@@ -61,7 +64,17 @@ impl TailSource {
             config,
             positions,
             on_event: Box::new(on_event),
+            on_reading: Box::new(drop),
             status: Arc::default(),
+        }
+    }
+
+    /// The same source; `on_reading` is told of every look at a file that had changed.
+    #[must_use]
+    pub fn measured(self, on_reading: impl FnMut(TailReading) + Send + 'static) -> Self {
+        Self {
+            on_reading: Box::new(on_reading),
+            ..self
         }
     }
 

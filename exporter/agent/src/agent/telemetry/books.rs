@@ -16,8 +16,10 @@ pub(super) struct Books {
     retries: Counter<u64>,
     items: UpDownCounter<i64>,
     batches: UpDownCounter<i64>,
+    size: UpDownCounter<i64>,
     limit: UpDownCounter<i64>,
     series: UpDownCounter<i64>,
+    series_limit: UpDownCounter<i64>,
     queue_bytes: i64,
     told: BTreeMap<String, Told>,
     stores: BTreeMap<String, PrometheusStore>,
@@ -28,11 +30,13 @@ pub(super) struct Books {
 struct Told {
     dropped: BTreeMap<&'static str, u64>,
     retries: u64,
-    items: i64,
-    batches: i64,
-    limit: i64,
-    series: i64,
+    levels: [i64; LEVELS],
 }
+
+/// The levels of each sink: items, batches and bytes in its queue, and its limit; of one that keeps series these and their
+/// limit.
+const LEVELS: usize = 6;
+const OF_QUEUE: usize = 4;
 
 impl Books {
     pub(super) fn new(meter: &Meter, queue_bytes: usize) -> Self {
@@ -41,8 +45,10 @@ impl Books {
             retries: instruments::pulsetrain_retries(meter),
             items: instruments::pulsetrain_queue_items(meter),
             batches: instruments::pulsetrain_queue_length(meter),
+            size: instruments::pulsetrain_queue_size(meter),
             limit: instruments::pulsetrain_queue_limit(meter),
             series: instruments::pulsetrain_series_active(meter),
+            series_limit: instruments::pulsetrain_series_limit(meter),
             queue_bytes: i64::try_from(queue_bytes).unwrap_or(i64::MAX),
             told: BTreeMap::new(),
             stores: BTreeMap::new(),
@@ -66,20 +72,21 @@ impl Books {
         for name in gone {
             let mut told = self.told.remove(&name).unwrap_or_default();
             self.stores.remove(&name);
-            self.levels(&name, &mut told, [0; 4]);
+            self.levels(&name, &mut told, [0; LEVELS]);
         }
         for counts in sinks {
             let mut told = self.told.remove(&counts.name).unwrap_or_default();
             self.sums(counts, &mut told);
-            let series = self
-                .stores
-                .get(&counts.name)
-                .map_or(0, |store| store.counts().series as i64);
+            let series = self.stores.get(&counts.name).map(PrometheusStore::counts);
+            let (series, series_limit) =
+                series.map_or((0, 0), |counts| (counts.series as i64, counts.limit as i64));
             let levels = [
                 counts.queued as i64,
                 counts.queued_batches as i64,
+                counts.queued_bytes as i64,
                 self.queue_bytes,
                 series,
+                series_limit,
             ];
             self.levels(&counts.name, &mut told, levels);
             self.told.insert(counts.name.clone(), told);
@@ -100,19 +107,24 @@ impl Books {
         told.retries = counts.retries;
     }
 
-    fn levels(&self, sink: &str, told: &mut Told, [items, batches, limit, series]: [i64; 4]) {
+    fn levels(&self, sink: &str, told: &mut Told, now: [i64; LEVELS]) {
         let sink = [KeyValue::new(
             attribute::PULSETRAIN_SINK_NAME.name,
             sink.to_owned(),
         )];
-        for (instrument, told, now) in [
-            (&self.items, &mut told.items, items),
-            (&self.batches, &mut told.batches, batches),
-            (&self.limit, &mut told.limit, limit),
-            (&self.series, &mut told.series, series),
-        ] {
-            instrument.add(now - *told, &sink);
-            *told = now;
+        let instruments = [
+            &self.items,
+            &self.batches,
+            &self.size,
+            &self.limit,
+            &self.series,
+            &self.series_limit,
+        ];
+        for (place, instrument) in instruments.into_iter().enumerate() {
+            let (now, before) = (now[place], std::mem::replace(&mut told.levels[place], now[place]));
+            if place < OF_QUEUE || now != before {
+                instrument.add(now - before, &sink);
+            }
         }
     }
 }

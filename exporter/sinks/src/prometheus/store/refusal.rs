@@ -8,6 +8,8 @@ use std::fmt;
 pub struct PrometheusCounts {
     /// The series now.
     pub series: usize,
+    /// The most series that are kept.
+    pub limit: usize,
     /// The points refused since the start, one entry a reason, in the order of [`Refusal::ALL`]; zeros included.
     pub refused: Vec<(Refusal, u64)>,
 }

@@ -4,6 +4,7 @@ use std::{
     collections::{HashMap, HashSet},
     path::{Path, PathBuf},
     sync::Arc,
+    time::Duration,
 };
 
 use pulsetrain_pipeline::{
@@ -51,6 +52,7 @@ impl Follower {
             door,
             Arc::clone(&bell),
             source.on_event,
+            source.on_reading,
         );
         errors.into_iter().for_each(|error| outlet.tell_problem(error));
         Self {
@@ -205,6 +207,7 @@ impl Follower {
         for stream in self.streams.drain(..) {
             stream.end(&mut self.outlet);
         }
+        self.outlet.measuring().end_look(Duration::ZERO, None);
         self.outlet.save_now();
         self.status.set(0, 0);
     }

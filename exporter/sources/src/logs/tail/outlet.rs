@@ -9,8 +9,8 @@ use pulsetrain_pipeline::{
 };
 
 use super::{
-    AtStop, Positions, TailConfig, TailEvent, bell::Bell, identity::Inode, positions::Update,
-    reading::Reading, saved::FilePosition,
+    AtStop, Positions, TailConfig, TailEvent, TailReading, bell::Bell, identity::Inode, measured::Measuring,
+    positions::Update, reading::Reading, saved::FilePosition,
 };
 use crate::{
     SourceError,
@@ -38,6 +38,7 @@ pub(super) struct Outlet {
     door: Door,
     bell: Arc<Bell>,
     on_event: Box<dyn FnMut(TailEvent) + Send>,
+    measuring: Measuring,
     options: RunOptions,
     at_stop: AtStop,
     followed: HashSet<Inode>,
@@ -54,12 +55,14 @@ impl Outlet {
         door: Door,
         bell: Arc<Bell>,
         on_event: Box<dyn FnMut(TailEvent) + Send>,
+        on_reading: Box<dyn FnMut(TailReading) + Send>,
     ) -> Self {
         Self {
             positions,
             door,
             bell,
             on_event,
+            measuring: Measuring::new(on_reading),
             options: config.options.clone(),
             at_stop: config.at_stop,
             followed: HashSet::new(),
@@ -107,6 +110,11 @@ impl Outlet {
 
     pub(super) fn options(&self) -> &RunOptions {
         &self.options
+    }
+
+    /// Where is noted what is measured.
+    pub(super) fn measuring(&mut self) -> &mut Measuring {
+        &mut self.measuring
     }
 
     pub(super) fn begin_to_end(&mut self) {

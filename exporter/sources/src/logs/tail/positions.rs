@@ -71,6 +71,8 @@ struct Table {
     written_outputs: BTreeMap<String, u64>,
     /// Outputs that this program has opened.
     opened_outputs: HashSet<String>,
+    /// The farthest end of each since then: a stage may let an earlier batch go after a later one.
+    farthest: BTreeMap<String, u64>,
     /// Entries that do not count yet, the first with this number.
     entries: VecDeque<Entry>,
     first: u64,
@@ -294,7 +296,11 @@ impl Table {
 
     fn count(&mut self, update: Option<Update>, settlement: Settlement) {
         self.is_changed = true;
-        self.saved.outputs.extend(settlement.output_ends);
+        for (output, end) in settlement.output_ends {
+            let farthest = self.farthest.entry(output.clone()).or_default();
+            *farthest = end.max(*farthest);
+            self.saved.outputs.insert(output, *farthest);
+        }
         match update {
             None => {}
             Some(Update::Read(path, position)) => {

@@ -2,6 +2,7 @@
 
 use std::{
     cell::RefCell,
+    collections::BTreeMap,
     fs::File,
     io,
     os::unix::fs::FileExt,
@@ -16,10 +17,11 @@ use pulsetrain_pipeline::clock;
 use super::{
     TailEvent,
     identity::{FileIdentity, HEAD, Inode},
+    measured::Measuring,
     saved::{FilePosition, SavedRun},
 };
 use crate::{
-    Recorder, Run, SourceError,
+    Recorder, Run, SkipReason, SourceError,
     logs::{ImportReport, LogFormat, LogReader, Mapping, ReadLimits, ReadTime},
 };
 
@@ -42,6 +44,8 @@ pub(super) struct Reading {
     read_to: u64,
     is_continued: bool,
     error: Option<SourceError>,
+    /// What is measured of what was skipped.
+    told_skipped: BTreeMap<SkipReason, u64>,
 }
 
 /// What reading came to.
@@ -79,6 +83,7 @@ impl Reading {
             read_to: 0,
             is_continued: false,
             error: None,
+            told_skipped: BTreeMap::new(),
         }
     }
 
@@ -152,6 +157,11 @@ impl Reading {
             run: SavedRun::of(self.recorder.run()),
             is_continued: self.is_continued,
         }
+    }
+
+    /// Measures what was skipped since the last time.
+    pub(super) fn note_skipped(&mut self, measuring: &mut Measuring) {
+        measuring.note_skipped(self.recorder.skipped(), &mut self.told_skipped);
     }
 
     pub(super) fn identity(&self) -> FileIdentity {

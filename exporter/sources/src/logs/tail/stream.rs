@@ -10,6 +10,8 @@ use std::{
     time::SystemTime,
 };
 
+use pulsetrain_pipeline::clock;
+
 use super::{
     candidates::{find_renamed, open},
     identity::Inode,
@@ -97,7 +99,12 @@ impl Stream {
 
     /// Looks at the path, and reads what is new there. Trouble is told once, and everything is tried again at the next look.
     pub(super) fn look(&mut self, outlet: &mut Outlet) {
-        match self.try_look(outlet) {
+        let began = clock::now();
+        let looked = self.try_look(outlet);
+        outlet
+            .measuring()
+            .end_look(began.elapsed(), looked.as_ref().err());
+        match looked {
             Ok(()) => self.told = None,
             Err(error) => {
                 self.next = Next::Change;
@@ -128,6 +135,7 @@ impl Stream {
         if outlet.finishes_at_stop() {
             reading.take_torn_end();
         }
+        reading.note_skipped(outlet.measuring());
         let position = Update::Read(self.path, Box::new(reading.position()));
         let (batches, report) = reading.finish();
         outlet.offer(batches, Some(position));
@@ -199,6 +207,7 @@ impl Stream {
         };
         self.seen = None;
         reading.take_torn_end();
+        reading.note_skipped(outlet.measuring());
         outlet.end_to_follow(reading.inode());
         let finished = Update::Finished(self.path.clone(), Box::new(reading.position()));
         outlet.offer(reading.flush(), Some(finished));
@@ -222,7 +231,9 @@ impl Stream {
         let Some(reading) = &mut self.reading else {
             return Ok(());
         };
+        outlet.measuring().note_reading();
         let outcome = reading.read_on(BUDGET_BYTES, |batches| outlet.offer(batches, None));
+        reading.note_skipped(outlet.measuring());
         let outcome = outcome.map_err(|source| {
             reading.close_handle();
             SourceError::Read {

@@ -23,8 +23,9 @@ impl Positions {
 
     /// Says how an output is to be opened, and takes it as opened from then on.
     pub fn open_output(&self, output: &str) -> OutputStart {
-        let is_first = lock(&self.0.table).opened_outputs.insert(output.to_owned());
-        if is_first {
+        let mut table = lock(&self.0.table);
+        table.farthest.remove(output);
+        if table.opened_outputs.insert(output.to_owned()) {
             OutputStart::Recover
         } else {
             OutputStart::GoOn

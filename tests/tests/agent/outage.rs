@@ -1,0 +1,251 @@
+//! A real Collector that goes away and comes back: what was queued arrives, and what did not fit is counted.
+
+use std::{collections::HashMap, fs, path::Path, process::Command};
+
+use fastrand::Rng;
+use pulsetrain_tests::{
+    Collector, Import, Items, Judge, Process, SurogateRun, command, corpus, free_port, wait_until,
+};
+use serde_json::Value;
+
+use crate::world::{Setup, World, imported};
+
+/// Failing is noticed soon, so that an outage of seconds has several tries in it.
+const QUICK: &str = "limits:\n  retry_after: 100ms\n  retry_at_most: 500ms\n";
+
+#[test]
+fn everything_arrives_in_order_when_the_collector_comes_back() {
+    let Some(program) = Judge::Collector.require_or_skip() else {
+        return;
+    };
+    let mut random = Rng::with_seed(3);
+    let world = World::new();
+    let log = world.path("training.json");
+    let mut run = SurogateRun::begin(&log, 0);
+    let collector = Collector::start(&program);
+    let ports = collector.ports();
+    configure(&world, ports, "interval: 100ms", QUICK);
+    let agent = world.start();
+    run.write(&mut random, 100);
+    let before = imported(&[&log]);
+    wait_until("the first part has arrived", || {
+        of_logs(collector.received()).len() >= before.len()
+    });
+    let first = collector.stop_with_text();
+
+    for _ in 0..3 {
+        let retries = counted(&world, "pulsetrain_retries_total");
+        run.write(&mut random, 100);
+        wait_until("the agent has tried again and again", || {
+            counted(&world, "pulsetrain_retries_total") >= retries + 3.0
+        });
+    }
+    wait_until("all of it waits", || {
+        counted(&world, "pulsetrain_queue_items") > 3000.0
+            && counted(&world, "pulsetrain_queue_size_bytes") > 30_000.0
+    });
+    assert_eq!(counted(&world, "pulsetrain_dropped_items_total"), 0.0);
+
+    let collector = Collector::start_at(&program, ports);
+    let expected = imported(&[&log]);
+    wait_until("the rest has arrived", || {
+        of_logs(collector.received()).len() >= expected.len() - before.len()
+    });
+    assert!(agent.stop().success());
+    let text = first + &collector.stop_with_text();
+    of_logs(Items::parse(&text)).assert_same(&expected);
+    assert_points_are_in_order(&text);
+}
+
+#[test]
+fn what_does_not_fit_into_the_queue_is_counted_and_the_rest_arrives() {
+    let Some(program) = Judge::Collector.require_or_skip() else {
+        return;
+    };
+    let mut random = Rng::with_seed(4);
+    let world = World::new();
+    let log = world.path("training.json");
+    let mut run = SurogateRun::begin(&log, 0);
+    let ports = [free_port(), free_port()];
+    configure(
+        &world,
+        ports,
+        "enabled: false",
+        &format!("{QUICK}  queue_batches: 6\n"),
+    );
+    let agent = world.start();
+    for _ in 0..10 {
+        run.write(&mut random, 30);
+        wait_until_read(&world, &log);
+    }
+    let collector = Collector::start_at(&program, ports);
+    wait_until("what was queued has arrived", || !collector.received().is_empty());
+    let (status, said) = agent.stop_with_log();
+    assert_eq!(status.code(), Some(1), "a loss is a failure: {said}");
+    let lost = lost_to(&said, "collector");
+    let arrived = collector.stop();
+    let expected = imported(&[&log]);
+    expected.assert_holds(&arrived);
+    assert!(lost > 0 && !arrived.is_empty());
+    assert_eq!(
+        arrived.len() + lost,
+        expected.len(),
+        "accepted = delivered + dropped"
+    );
+}
+
+#[test]
+fn the_books_of_a_sink_that_loses_are_balanced_on_the_page() {
+    let world = World::new();
+    let ports = [free_port(), free_port()];
+    configure(
+        &world,
+        ports,
+        "interval: 100ms",
+        &format!("{QUICK}  queue_batches: 6\n"),
+    );
+    let agent = world.start();
+    fs::copy(
+        corpus("surogate/training_dense.json"),
+        world.path("training.json"),
+    )
+    .unwrap();
+    wait_until_read(&world, &world.path("training.json"));
+    let lost = || {
+        let labels = r#"pulsetrain_drop_reason="queue_full""#;
+        world
+            .scraped_where("pulsetrain_dropped_items_total", labels)
+            .iter()
+            .sum::<f64>()
+    };
+    wait_until("the page says what was lost and why", || lost() > 0.0);
+    wait_until("accepted = delivered + dropped + queued", || {
+        let accepted: f64 = world.scraped("pulsetrain_accepted_items_total").iter().sum();
+        let [delivered, dropped, queued] = [
+            "pulsetrain_delivered_items_total",
+            "pulsetrain_dropped_items_total",
+            "pulsetrain_queue_items",
+        ]
+        .map(|name| counted(&world, name));
+        accepted > 0.0 && accepted == delivered + dropped + queued
+    });
+    drop(agent);
+}
+
+/// The trainer prints half of its log, and the rest when the Collector is there.
+#[test]
+fn what_a_trainer_prints_before_the_collector_is_there_arrives_too() {
+    let Some(program) = Judge::Collector.require_or_skip() else {
+        return;
+    };
+    let world = World::new();
+    let ports = [free_port(), free_port()];
+    configure(&world, ports, "interval: 100ms", QUICK);
+    let log = fs::read_to_string(corpus("maxtext/demo.stderr")).unwrap();
+    let step = log.rfind("completed step").unwrap();
+    let half = log[..step].rfind('\n').unwrap() + 1;
+    fs::write(world.path("first"), &log[..half]).unwrap();
+    fs::write(world.path("second"), &log[half..]).unwrap();
+    let mut trainer = run_of_trainer(&world);
+    trainer.wait_until_ready(|| !world.scraped("train_loss").is_empty());
+    let collector = Collector::start_at(&program, ports);
+    fs::write(world.path("go"), "").unwrap();
+    let (status, said) = trainer.wait_for_end();
+    assert!(status.success(), "{said}");
+    assert!(!said.contains("lost"), "{said}");
+    let imported = world.path("imported.jsonl");
+    Import::of(corpus("maxtext/demo.stderr"))
+        .arg("--format=maxtext")
+        .to(&imported)
+        .run()
+        .expect_code(0);
+    let (arrived, imported) = (collector.stop(), Items::read(&imported));
+    assert_eq!(arrived.points_by_metric(), imported.points_by_metric());
+    assert_eq!(arrived.values("train.loss"), imported.values("train.loss"));
+}
+
+fn run_of_trainer(world: &World) -> Process {
+    let script = "cat \"$0\"/first >&2; while [ ! -e \"$0\"/go ]; do sleep 0.05; done; cat \"$0\"/second >&2";
+    let mut run: Command = command(["run", "--format=maxtext", "--drain=20", "--config"]);
+    run.arg(world.path("agent.yaml"))
+        .env("STATE", world.path("state"))
+        .args(["--", "sh", "-c", script])
+        .arg(world.path(""));
+    Process::start("pulsetrain run", &mut run)
+}
+
+fn configure(world: &World, [grpc, _]: [u16; 2], telemetry: &str, rest: &str) {
+    let sinks = format!("  collector:\n    otlp:\n      endpoint: grpc://127.0.0.1:{grpc}\n");
+    world.configure_as(&Setup {
+        sinks: &sinks,
+        telemetry,
+        rest,
+        ..Setup::default()
+    });
+}
+
+/// Waits until the page shows the last loss of a log.
+fn wait_until_read(world: &World, log: &Path) {
+    let losses = imported(&[log]).values("train.loss");
+    let last = losses.last().expect("the log has a loss").1;
+    wait_until("the agent has read the log", || {
+        world.scraped("train_loss") == [last]
+    });
+}
+
+/// What the page says of the collector, all signals together.
+fn counted(world: &World, name: &str) -> f64 {
+    world
+        .scraped_where(name, r#"pulsetrain_sink_name="collector""#)
+        .iter()
+        .sum()
+}
+
+/// How many items the agent says at its end that a sink has lost.
+fn lost_to(said: &str, sink: &str) -> usize {
+    let start = format!("pulsetrain: {sink} lost ");
+    let counts = said.lines().filter_map(|line| {
+        let (count, why) = line.strip_prefix(&start)?.split_once(" items (")?;
+        assert!(why.starts_with("queue full)"), "{line}");
+        count.parse::<usize>().ok()
+    });
+    counts.sum()
+}
+
+fn of_logs(items: Items) -> Items {
+    items.divide_by_service("pulsetrain").1
+}
+
+/// Panics where a series of a file of OTLP/JSON goes back in time.
+fn assert_points_are_in_order(text: &str) {
+    let mut last = HashMap::<String, u64>::new();
+    let mut points = 0;
+    for line in text.lines() {
+        let message: Value = serde_json::from_str(line).expect("a line is JSON");
+        for resource in list(&message["resourceMetrics"]) {
+            for metric in list(&resource["scopeMetrics"])
+                .iter()
+                .flat_map(|scope| list(&scope["metrics"]))
+            {
+                for kind in ["gauge", "sum", "histogram"] {
+                    for point in list(&metric[kind]["dataPoints"]) {
+                        let series = format!(
+                            "{}{}{}",
+                            resource["resource"], metric["name"], point["attributes"]
+                        );
+                        let time = point["timeUnixNano"].as_str().expect("a point has a time");
+                        let time = time.parse().expect("a time is a number");
+                        let before = last.insert(series, time).unwrap_or_default();
+                        assert!(before <= time, "{} goes back: {point}", metric["name"]);
+                        points += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(points > 1000, "only {points} points");
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}

@@ -1,0 +1,68 @@
+//! What the agent says of itself: every metric of the registry that is the agent's comes out on its page.
+
+use std::{fs, process::Command};
+
+use pulsetrain_semconv::metric;
+use pulsetrain_tests::{Answer, FakeEndpoint, SurogateRun, corpus, wait_until};
+
+use crate::world::{Setup, World};
+
+#[test]
+fn every_metric_of_the_agent_is_on_its_page() {
+    let endpoint = FakeEndpoint::start([Answer::Busy(1), Answer::Refuse(400)], Answer::Hang);
+    let world = World::new();
+    let sinks = format!("  collector:\n    otlp:\n      endpoint: {}\n", endpoint.url());
+    world.configure_as(&Setup {
+        logs: &["training.json", "bad.json"],
+        sinks: &sinks,
+        ..Setup::default()
+    });
+    let log = fs::read_to_string(corpus("surogate/training_dense.json")).unwrap();
+    let broken = log.replacen("\"loss\":", "\"loss\" 17", 1);
+    fs::write(world.path("bad.json"), broken).unwrap();
+    let mut run = SurogateRun::begin(&world.path("training.json"), 0);
+    run.write(&mut fastrand::Rng::with_seed(5), 20);
+    let _agent = world.start();
+
+    let ours: Vec<_> = metric::ALL
+        .iter()
+        .filter(|metric| metric.name.starts_with("pulsetrain."))
+        .collect();
+    assert!(ours.len() >= 15, "{}", ours.len());
+    for metric in ours {
+        let name = metric.prometheus_name;
+        wait_until(&format!("the page has {name}"), || {
+            !world.scraped(name).is_empty() || !world.scraped(&format!("{name}_count")).is_empty()
+        });
+    }
+    let of_bad = r#"pulsetrain_source_name="bad""#;
+    wait_until("the page says what was not understood, and why", || {
+        world
+            .scraped_where("pulsetrain_skipped_records_total", of_bad)
+            .iter()
+            .sum::<f64>()
+            >= 1.0
+    });
+    assert_eq!(world.scraped("pulsetrain_series_limit"), [200_000.0]);
+    assert_eq!(world.scraped("pulsetrain_queue_limit_bytes"), [67_108_864.0; 2]);
+    let readings = world.scraped_where("pulsetrain_source_duration_seconds_count", of_bad);
+    assert!(readings[0] >= 1.0, "{readings:?}");
+}
+
+#[test]
+fn a_log_that_cannot_be_read_is_a_reading_that_failed() {
+    let world = World::new();
+    let agent = world.start();
+    let made = Command::new("mkfifo")
+        .arg(world.path("training.json"))
+        .status()
+        .unwrap();
+    assert!(made.success());
+    wait_until("the page says why", || {
+        let labels = r#"error_type="invalid_input_parameter""#;
+        !world
+            .scraped_where("pulsetrain_source_duration_seconds_count", labels)
+            .is_empty()
+    });
+    assert!(agent.log().contains("no regular file"), "{}", agent.log());
+}
