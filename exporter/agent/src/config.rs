@@ -4,6 +4,7 @@
 //! expanded; `check` looks at the world that they name; `fault` says what is wrong, at which place, and what to write.
 
 mod check;
+mod derive;
 mod fault;
 mod limits;
 mod mapping;
@@ -21,6 +22,7 @@ mod variables;
 
 pub(crate) use self::{
     check::{check, mapped},
+    derive::DeriveConfig,
     fault::Fault,
     limits::{HealthConfig, LimitsConfig, TelemetryConfig},
     mapping::load_mapping,
@@ -42,6 +44,8 @@ section::section! {
         sources: Named<SourceConfig> = Named::default(),
         /// Where telemetry goes to: a name of your choice, below it the kind of sink.
         sinks: Named<SinkConfig> = sinks::default(),
+        /// What is computed from what passes by.
+        derive: DeriveConfig = DeriveConfig::default(),
         /// How much may wait, and how long.
         limits: LimitsConfig = LimitsConfig::default(),
         /// Where the agent remembers how far it has read each log, so that a restart neither repeats nor loses anything.

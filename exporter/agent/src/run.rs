@@ -100,6 +100,7 @@ async fn start_pipeline(arguments: &RunArguments) -> Result<(Pipeline, Door), Fa
         sinks.push(topology::step_line());
     }
     let builder = Pipeline::builder().config(config.limits.pipeline());
+    let builder = topology::derived(builder, &config.derive, |_| {});
     Ok(sinks.into_iter().fold(builder, PipelineBuilder::sink).start())
 }
 

@@ -2,7 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use pulsetrain_pipeline::{BoxFuture, Sink, Source, Stop};
+use pulsetrain_derive::EnergyStage;
+use pulsetrain_pipeline::{Batch, BoxFuture, PipelineBuilder, Sink, Source, Stop};
 use pulsetrain_sinks::{
     ConsoleSink, ConsoleStyle, FileJournal, FileSink, OtlpConfig, OtlpSink, PrometheusConfig,
     PrometheusServer, PrometheusSink, PrometheusStore, SinkError,
@@ -17,7 +18,7 @@ use pulsetrain_sources::{
 };
 
 use crate::{
-    config::{Config, OtlpSection, SinkConfig, SourceConfig, Spot},
+    config::{Config, DeriveConfig, OtlpSection, SinkConfig, SourceConfig, Spot},
     failure::Failure,
 };
 
@@ -133,6 +134,21 @@ async fn prometheus(config: &PrometheusConfig, stop: Stop) -> Result<BuiltSink, 
         server: Some(Box::pin(server.run(stop))),
         series: Some(store),
     })
+}
+
+/// Puts what is computed on the way between the sources and the sinks; `watch` is shown every batch that it adds.
+pub(crate) fn derived(
+    builder: PipelineBuilder,
+    config: &DeriveConfig,
+    watch: impl Fn(&Batch) + Send + 'static,
+) -> PipelineBuilder {
+    if config.energy.enabled {
+        builder.stage(Box::new(
+            EnergyStage::new(config.energy.settings()).watched(watch),
+        ))
+    } else {
+        builder
+    }
 }
 
 /// A source of the configuration; `on_event` is told what its user may want to know, `on_reading` what is measured.

@@ -1,8 +1,12 @@
 //! What is at work: sources, sinks and what serves them, each under its name, and how one configuration becomes another.
 
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
-use pulsetrain_pipeline::{Door, Pipeline, SinkReport, StopRaiser, run_sources};
+use pulsetrain_pipeline::{Batch, Door, Pipeline, SinkReport, StopRaiser, run_sources};
 use pulsetrain_sources::logs::Positions;
 use tokio::task::JoinHandle;
 
@@ -31,6 +35,29 @@ pub(super) struct Running {
     servers: BTreeMap<String, Task>,
     health: Option<Task>,
     ready: Ready,
+}
+
+/// Counts what is computed on the way, as soon as there is something to count with: telemetry goes through the pipeline
+/// that it counts.
+#[derive(Clone, Default)]
+struct Derived(Arc<OnceLock<Counting>>);
+
+type Counting = Box<dyn Fn(&Batch) + Send + Sync>;
+
+impl Derived {
+    fn watch(&self) -> impl Fn(&Batch) + Send + 'static {
+        let counter = Arc::clone(&self.0);
+        move |batch| {
+            if let Some(count) = counter.get() {
+                count(batch);
+            }
+        }
+    }
+
+    fn count_by(&self, count: impl Fn(&Batch) + Send + Sync + 'static) {
+        // Said once, at the start.
+        let _ = self.0.set(Box::new(count));
+    }
 }
 
 /// Something that runs until it is told to end.
@@ -69,7 +96,9 @@ impl Running {
                 aside.display()
             ));
         }
-        let (pipeline, door) = Pipeline::builder().config(config.limits.pipeline()).start();
+        let derived = Derived::default();
+        let builder = Pipeline::builder().config(config.limits.pipeline());
+        let (pipeline, door) = topology::derived(builder, &config.derive, derived.watch()).start();
         let telemetry = config.telemetry.enabled.then(|| {
             Telemetry::start(
                 &config.telemetry,
@@ -78,6 +107,9 @@ impl Running {
                 &door,
             )
         });
+        if let Some(telemetry) = &telemetry {
+            derived.count_by(telemetry.watch_derived("derive"));
+        }
         let mut running = Self {
             pipeline,
             door,
@@ -137,10 +169,20 @@ impl Running {
         {
             self.start_source(name, source);
         }
-        if (old.limits, old.telemetry, old.health, old.state_folder)
-            != (new.limits, new.telemetry, new.health, new.state_folder)
-        {
-            tell("limits, telemetry, health and state_folder change with the next start");
+        if (
+            old.derive,
+            old.limits,
+            old.telemetry,
+            old.health,
+            old.state_folder,
+        ) != (
+            new.derive,
+            new.limits,
+            new.telemetry,
+            new.health,
+            new.state_folder,
+        ) {
+            tell("derive, limits, telemetry, health and state_folder change with the next start");
         }
         self.ready.set(true);
     }

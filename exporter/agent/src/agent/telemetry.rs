@@ -20,7 +20,7 @@ use opentelemetry::{
     metrics::{Counter, Gauge, Histogram, Meter, MeterProvider},
 };
 use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
-use pulsetrain_pipeline::{Door, Ledger, Sink, clock};
+use pulsetrain_pipeline::{Batch, Door, Ledger, Sink, clock};
 use pulsetrain_semconv::{attribute, instruments};
 use pulsetrain_sinks::PrometheusStore;
 use pulsetrain_sources::logs::TailReading;
@@ -96,6 +96,11 @@ impl Telemetry {
             delivered,
             duration,
         ))
+    }
+
+    /// Counts what is computed on the way as what a source of that name brings.
+    pub(super) fn watch_derived(&self, source: &str) -> impl Fn(&Batch) + Send + Sync + 'static {
+        watched::watch(source, self.shared.accepted.clone(), Arc::default())
     }
 
     /// The door for a source, with what goes through it counted.

@@ -47,16 +47,25 @@ fn read(nanos: &AtomicU64) -> Option<Duration> {
 
 /// A door that counts what goes through it.
 pub(super) fn door(door: &Door, source: &str, accepted: Counter<u64>, figures: Arc<SourceFigures>) -> Door {
+    door.watched(watch(source, accepted, figures))
+}
+
+/// Counts what it is shown.
+pub(super) fn watch(
+    source: &str,
+    accepted: Counter<u64>,
+    figures: Arc<SourceFigures>,
+) -> impl Fn(&Batch) + Send + Sync + 'static {
     let attributes = Signal::ALL.map(|signal| {
         [
             KeyValue::new(attribute::PULSETRAIN_SOURCE_NAME.name, source.to_owned()),
             KeyValue::new(attribute::PULSETRAIN_SIGNAL.name, signal.as_str()),
         ]
     });
-    door.watched(move |batch| {
+    move |batch| {
         if let Some(place) = Signal::ALL.iter().position(|signal| *signal == batch.signal()) {
             accepted.add(u64::from(batch.items()), &attributes[place]);
         }
         figures.note(batch);
-    })
+    }
 }
