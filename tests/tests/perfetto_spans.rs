@@ -149,13 +149,18 @@ fn expected(spans: &[Span]) -> Vec<Expected> {
     spans.iter().enumerate().map(slice).collect()
 }
 
-fn slices(judge: &TraceProcessor, otlp: &str) -> HashMap<usize, Expected> {
-    let mut mapper = PerfettoMapper::new(PerfettoConfig::default());
+fn slices(judge: &TraceProcessor, otlp: &str, through_files: bool) -> HashMap<usize, Expected> {
+    let mut config = PerfettoConfig::default();
+    if through_files {
+        config.memory_bytes = 1;
+    }
+    let mut mapper = PerfettoMapper::new(config);
     for frame in FrameReader::new(otlp.as_bytes(), Limits::default()) {
         let frame = frame.expect("the input is OTLP/JSON");
         mapper.add(frame.signal, frame.bytes).expect("the input is OTLP");
     }
-    let (trace, _) = mapper.write(Vec::new()).expect("memory can be written");
+    let (trace, summary) = mapper.write(Vec::new()).expect("memory can be written");
+    assert_eq!(summary.spilled_bytes > 0, through_files);
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let file = folder.path().join("spans.pftrace");
     fs::write(&file, trace).expect("a temporary file can be written");
@@ -192,11 +197,11 @@ fn ten_thousand_random_trees_keep_their_times_and_their_nesting() {
         failure_persistence: None,
         ..Config::default()
     };
-    let trees = vec(tree(), TREES_A_FILE);
+    let trees = (vec(tree(), TREES_A_FILE), any::<bool>());
     TestRunner::new(config)
-        .run(&trees, |trees| {
+        .run(&trees, |(trees, through_files)| {
             let spans = spans(&trees);
-            let slices = slices(&judge, &otlp(&spans));
+            let slices = slices(&judge, &otlp(&spans), through_files);
             prop_assert_eq!(slices.len(), spans.len());
             for (number, expected) in expected(&spans).into_iter().enumerate() {
                 prop_assert_eq!(slices[&number], expected, "span {}: {:?}", number, spans[number]);

@@ -220,6 +220,18 @@ impl<W: Write> TraceWriter<W> {
         unix_nanos: u64,
         value: impl Into<CounterValue>,
     ) -> io::Result<()> {
+        self.count_with(counter, unix_nanos, value, |_| {})
+    }
+
+    /// Sets a counter, of which `describe` says more. trace_processor keeps the value only.
+    #[inline]
+    pub fn count_with(
+        &mut self,
+        counter: CounterTrack,
+        unix_nanos: u64,
+        value: impl Into<CounterValue>,
+        describe: impl FnOnce(&mut Event<'_>),
+    ) -> io::Result<()> {
         let value = value.into();
         self.event(counter.0, unix_nanos, |encoder| {
             encoder.body.uint(field::TYPE, field::COUNTER);
@@ -229,6 +241,7 @@ impl<W: Write> TraceWriter<W> {
                     encoder.body.fixed64(field::DOUBLE_COUNTER_VALUE, value.to_bits());
                 }
             }
+            describe(&mut Event::new(encoder));
         })
     }
 

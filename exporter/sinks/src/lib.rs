@@ -20,4 +20,6 @@ pub use console::{ConsoleSink, ConsoleStyle};
 pub use error::SinkError;
 pub use file::{FileFormat, FileJournal, FileSink};
 pub use otlp::{Compression, Identity, NamedFile, OtlpConfig, OtlpSink, Protocol, SignalConfig, TlsFiles};
-pub use perfetto::{AttributePolicy, PerfettoConfig, PerfettoError, PerfettoMapper, PerfettoSummary};
+pub use perfetto::{
+    AttributePolicy, PerfettoConfig, PerfettoError, PerfettoMapper, PerfettoParts, PerfettoSummary,
+};

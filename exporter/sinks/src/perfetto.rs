@@ -4,59 +4,74 @@
 //! |---|---|
 //! | resource | process, in the order of ranks; its attributes are an instant `resource` |
 //! | span | slice on a row of its group: `device.id`, thread, or else the scope of the root (`forest`); rows never cross (`lanes`) |
-//! | parent that does not contain its child on one row, link | arrow |
+//! | parent that does not contain its child on one row, link | arrow (`flows`) |
 //! | span event | instant on the span's row |
 //! | attribute | annotation of the same type (`values`) |
 //! | number, distribution | counter; count, sum, quantiles and buckets are a counter each (`points`, `quantiles`) |
 //! | state set | row of states |
 //! | log record | log line, and instant on the row `logs` with all that it carries |
 //!
-//! Input may come in any order and batches. What does not make sense is drawn where it does least harm, and counted.
+//! Input may come in any order and batches, and may be larger than memory: what does not fit goes to temporary files, spans by
+//! their traces (`partitions`), everything else by time (`sorter`). Then all is drawn in the order of time (`painting`). What
+//! does not make sense is drawn where it does least harm, and counted.
 
+mod canvas;
 mod config;
 mod draw;
+mod drawn;
+mod flows;
 mod forest;
 mod identity;
+mod labels;
 mod lanes;
+mod merge;
+mod message;
+mod metric_heads;
 mod metrics;
+mod painting;
+mod partitions;
+mod point_kinds;
 mod points;
 mod quantiles;
+mod readings;
 mod records;
 mod resources;
+mod scan;
 mod scopes;
+mod sorter;
 mod spans;
+mod spill;
 mod summary;
+mod trees;
 mod values;
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use bytes::Bytes;
 use pulsetrain_otlp::{Signal, WireError};
-use pulsetrain_perfetto::{Process, TraceWriter};
 
 pub use self::{
+    canvas::PerfettoParts,
     config::{AttributePolicy, PerfettoConfig},
     summary::PerfettoSummary,
 };
 use self::{
-    draw::{Drawing, Group},
-    forest::Flows,
-    points::Points,
-    records::Records,
-    resources::Resources,
-    scopes::Scopes,
+    partitions::Partitions, points::Points, records::Records, resources::Resources, scopes::Scopes,
     spans::Spans,
 };
 
 /// Gathers OTLP and writes it as one Perfetto trace.
 ///
-/// The bytes are kept as they are until the trace is written, with some 100 bytes a span besides.
-#[derive(Debug, Default)]
+/// The bytes are kept until the trace is written, in memory as far as [`PerfettoConfig::memory_bytes`] allows and in temporary
+/// files beyond that. One trace of OTLP has to fit into memory by itself: the one thing that grows with the input.
+#[derive(Debug)]
 pub struct PerfettoMapper {
     config: PerfettoConfig,
     resources: Resources,
     scopes: Scopes,
     spans: Spans,
+    /// The spans that are no longer in memory.
+    spilled: Option<Partitions>,
     points: Points,
     records: Records,
     summary: PerfettoSummary,
@@ -66,20 +81,33 @@ pub struct PerfettoMapper {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum PerfettoError {
-    /// The output takes no more.
+    /// The output, or a temporary file, takes no more.
     #[error("cannot write the trace: {0}")]
-    Write(#[from] std::io::Error),
+    Write(#[from] io::Error),
     /// What was taken in is no OTLP.
     #[error("the input is no OTLP: {0}")]
     Wire(#[from] WireError),
 }
 
+impl Default for PerfettoMapper {
+    fn default() -> Self {
+        Self::new(PerfettoConfig::default())
+    }
+}
+
 impl PerfettoMapper {
     /// A mapper that draws what `config` says.
     pub fn new(config: PerfettoConfig) -> Self {
+        let room = config.room();
         Self {
+            spans: Spans::new(&config),
+            points: Points::new(room.share(6)),
+            records: Records::new(room.share(6)),
+            resources: Resources::default(),
+            scopes: Scopes::default(),
+            spilled: None,
+            summary: PerfettoSummary::default(),
             config,
-            ..Self::default()
         }
     }
 
@@ -87,78 +115,76 @@ impl PerfettoMapper {
     ///
     /// # Errors
     ///
-    /// Bytes that are no message of that signal; what came before the fault is kept.
-    pub fn add(&mut self, signal: Signal, batch: impl Into<Bytes>) -> Result<(), WireError> {
-        let (config, resources, summary) = (&self.config, &mut self.resources, &mut self.summary);
-        let batch = batch.into();
+    /// Bytes that are no message of that signal, where what came before the fault is kept; a temporary file that cannot be
+    /// written.
+    pub fn add(&mut self, signal: Signal, batch: impl Into<Bytes>) -> Result<(), PerfettoError> {
+        let (config, resources, scopes) = (&self.config, &mut self.resources, &mut self.scopes);
+        let (batch, summary) = (batch.into(), &mut self.summary);
         match signal {
-            Signal::Traces => self
-                .spans
-                .add(batch, config, resources, &mut self.scopes, summary),
-            Signal::Metrics => self.points.add(&batch, config, resources, summary),
-            Signal::Logs => self.records.add(batch, config, resources, summary),
+            Signal::Traces => {
+                self.spans.add(batch, config, resources, scopes, summary)?;
+                if self.spans.held_bytes() > self.config.memory_bytes / 2 {
+                    self.spill()?;
+                }
+                Ok(())
+            }
+            Signal::Metrics => self.points.add(&batch, config, resources, scopes, summary),
+            Signal::Logs => self.records.add(&batch, config, resources, scopes, summary),
         }
+    }
+
+    fn spill(&mut self) -> Result<(), PerfettoError> {
+        let partitions = match &mut self.spilled {
+            Some(partitions) => partitions,
+            none => none.insert(Partitions::new(&self.config.room())?),
+        };
+        partitions.write(&self.spans)?;
+        self.spans.clear();
+        Ok(())
     }
 
     /// Writes the trace.
-    pub fn write<W: Write>(mut self, out: W) -> Result<(W, PerfettoSummary), PerfettoError> {
-        let mut trace = TraceWriter::new(out);
-        self.spans.leave_asked(&self.config, &mut self.summary);
-        let identities = forest::grow(&mut self.spans, &self.scopes, &mut self.summary);
-        let mut flows = Flows::default();
-        let groups = draw::groups(&self.spans, &mut flows, &mut self.summary);
-        flows.add_links(&self.spans, &identities, &mut self.summary)?;
-        drop(identities);
-        flows.close(&mut self.summary);
-        let pids = self.resources.pids();
-        for (rank, number) in self.resources.in_order().into_iter().enumerate() {
-            let mine: Vec<&Group> = groups.iter().filter(|group| group.resource == number).collect();
-            self.process(
-                &mut trace,
-                number,
-                rank as i32,
-                pids[number as usize],
-                &mine,
-                &flows,
-            )?;
+    ///
+    /// # Errors
+    ///
+    /// What the output says, and what reading and writing temporary files comes to.
+    pub fn write<W: Write>(self, out: W) -> Result<(W, PerfettoSummary), PerfettoError> {
+        let mut whole = Whole(Some(out));
+        let summary = self.write_parts(&mut whole, None)?;
+        match whole.0 {
+            Some(out) => Ok((out, summary)),
+            None => Err(io::Error::other("the output was taken and not given back").into()),
         }
-        Ok((trace.finish()?, self.summary))
     }
 
-    fn process<W: Write>(
-        &mut self,
-        trace: &mut TraceWriter<W>,
-        number: u32,
-        rank: i32,
-        pid: i32,
-        groups: &[&Group],
-        flows: &Flows,
-    ) -> Result<(), PerfettoError> {
-        let about = self.resources.get(number);
-        let labels: Vec<&str> = about.labels.iter().map(String::as_str).collect();
-        let process = trace.process(&Process {
-            pid,
-            name: &about.name,
-            labels: &labels,
-            rank,
-        })?;
-        self.summary.processes += 1;
-        let mut drawing = Drawing {
-            trace,
-            spans: &self.spans,
-            resources: &self.resources,
-            scopes: &self.scopes,
-            flows,
-            config: &self.config,
-            summary: &mut self.summary,
-        };
-        if let Some(first) = groups.iter().map(|group| group.first_start(&self.spans)).min() {
-            drawing.resource(process, number, groups, first)?;
-        }
-        for (rank, group) in groups.iter().enumerate() {
-            drawing.group(process, group, rank as i32)?;
-        }
-        metrics::draw(trace, process, number, &mut self.points, &mut self.summary)?;
-        self.records.draw(trace, process, number, &mut self.summary)
+    /// Writes the trace into files of some `split` bytes each, by time; each can be opened by itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`PerfettoMapper::write`].
+    pub fn write_parts<P: PerfettoParts>(
+        self,
+        parts: &mut P,
+        split: Option<u64>,
+    ) -> Result<PerfettoSummary, PerfettoError> {
+        painting::paint(self, parts, split)
+    }
+}
+
+/// The one file of a trace that is not split.
+struct Whole<W>(Option<W>);
+
+impl<W: Write> PerfettoParts for Whole<W> {
+    type Part = W;
+
+    fn open(&mut self, _: u32) -> io::Result<W> {
+        self.0
+            .take()
+            .ok_or_else(|| io::Error::other("the trace has more than one file"))
+    }
+
+    fn close(&mut self, part: W) -> io::Result<()> {
+        self.0 = Some(part);
+        Ok(())
     }
 }

@@ -1,14 +1,16 @@
 //! Perfetto traces as OTLP: slices are spans, counters are gauges, log lines are log records.
 //!
-//! A trace that the Perfetto sink wrote in full gives back the very spans that it was made of. Any other gives what a viewer
-//! shows: nesting is parenthood, a process is a resource, a track is `thread.name`, annotations are attributes.
+//! A trace that the Perfetto sink wrote in full gives back the very spans, points and log records that it was made of
+//! (`written`). Any other gives what a viewer shows: nesting is parenthood, a process is a resource, a track is `thread.name`, annotations are attributes.
 //! Times of clocks that a trace does not tie to the wall clock count from the time in the file's name (Tunix), else from 1970.
 
 mod envelope;
+mod message;
 mod slices;
 mod spans;
 mod tracks;
 mod values;
+mod written;
 
 use std::io::Read;
 
@@ -18,6 +20,7 @@ use pulsetrain_perfetto::{EventKind, Item, LogItem, Time, TraceEvent, TraceReade
 use self::{
     slices::{Epoch, Slices},
     tracks::Tracks,
+    written::Written,
 };
 
 /// What a trace came to.
@@ -78,12 +81,31 @@ impl PerfettoConversion {
         self.stray_ends = slices.stray_ends;
         self.unfinished = slices.unfinished;
         self.spans = slices.slices.len() as u64;
+        let written = Written::of(&slices);
         let spans = spans::encode(&slices, tracks, file_name);
-        envelope::traces(spans, &slices, tracks, &mut self.messages);
-        self.points = counters.len() as u64;
+        envelope::traces(spans, &written, tracks, &mut self.messages);
+        self.points = written.metrics(&slices, &counters, tracks, epoch, &mut self.messages);
+        self.logs = written.logs(&slices, tracks, &mut self.messages);
+        self.take_drawn(&counters, logs, &written, tracks, epoch);
+    }
+
+    /// Takes what processes show that do not say what they were made of.
+    fn take_drawn(
+        &mut self,
+        counters: &[TraceEvent],
+        logs: &[LogItem],
+        written: &Written<'_>,
+        tracks: &Tracks,
+        epoch: Epoch,
+    ) {
+        let shown = |event: &&TraceEvent| !written.has(tracks.process(event.track_uuid));
+        let counters: Vec<&TraceEvent> = counters.iter().filter(shown).collect();
+        self.points += counters.len() as u64;
         envelope::metrics(&counters, tracks, epoch, &mut self.messages);
-        self.logs = logs.len() as u64;
-        envelope::logs(logs, &mut self.messages);
+        let pids = written.pids(tracks);
+        let logs: Vec<&LogItem> = logs.iter().filter(|line| !pids.contains(&line.pid)).collect();
+        self.logs += logs.len() as u64;
+        envelope::logs(&logs, &mut self.messages);
     }
 }
 

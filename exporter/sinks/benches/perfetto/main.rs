@@ -15,6 +15,7 @@ mod plain;
 
 use std::{hint::black_box, io::Write};
 
+use bytes::Bytes;
 use nix::time::{ClockId, clock_gettime};
 use pulsetrain_otlp::{Signal, frames::FrameReader, limits::Limits};
 use pulsetrain_sinks::{AttributePolicy, PerfettoConfig, PerfettoMapper};
@@ -35,10 +36,11 @@ fn main() {
         bytes as u64 / spans
     );
     println!("one core, CPU time of the thread, best of {ROUNDS} rounds in turns\n");
+    let messages: Vec<Bytes> = input.messages.iter().cloned().map(Bytes::from).collect();
     let protobuf: [Way<'_>; 3] = [
         ("floor", &|out| floor::protobuf(&input.messages, out)),
         ("pulsetrain", &|out| {
-            protobuf(&input.messages, AttributePolicy::Lean, out)
+            protobuf(&messages, AttributePolicy::Lean, out);
         }),
         ("prost", &|out| plain::protobuf(&input.messages, out)),
     ];
@@ -49,10 +51,10 @@ fn main() {
         ("prost, serde_json", &|out| plain::json(&input.lines, out)),
     ];
     table("JSON -> Perfetto", text, spans, &json);
-    sizes(&input);
+    sizes(&messages, spans);
 }
 
-fn protobuf(messages: &[Vec<u8>], attributes: AttributePolicy, out: &mut Vec<u8>) {
+fn protobuf(messages: &[Bytes], attributes: AttributePolicy, out: &mut Vec<u8>) {
     let mut mapper = mapper(attributes);
     for message in messages {
         mapper.add(Signal::Traces, message.clone()).unwrap();
@@ -110,7 +112,7 @@ fn table(title: &str, bytes: usize, spans: u64, ways: &[Way<'_>; 3]) {
 }
 
 /// Prints the size of the trace for each policy, as it is and compressed.
-fn sizes(input: &Input) {
+fn sizes(messages: &[Bytes], spans: u64) {
     println!(
         "{:<24} {:>12} {:>12} {:>14} {:>14}",
         "size", "bytes", "a span", "gzip -1", "zstd -3"
@@ -122,13 +124,13 @@ fn sizes(input: &Input) {
         ("full", AttributePolicy::Full),
     ] {
         let mut trace = Vec::new();
-        protobuf(&input.messages, policy, &mut trace);
+        protobuf(messages, policy, &mut trace);
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gzip.write_all(&trace).unwrap();
         println!(
             "{name:<24} {:>12} {:>12.1} {:>14} {:>14}",
             trace.len(),
-            trace.len() as f64 / input.spans as f64,
+            trace.len() as f64 / spans as f64,
             gzip.finish().unwrap().len(),
             zstd::encode_all(trace.as_slice(), 3).unwrap().len()
         );

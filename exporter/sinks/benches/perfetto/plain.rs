@@ -122,7 +122,7 @@ fn process(number: u64, spans: Vec<Span>, out: &mut Vec<u8>) {
                 .find(|open| **open > start)
                 .is_none_or(|open| end <= *open)
         };
-        let place = match lanes.iter_mut().enumerate().find(|(_, lane)| fits(&lane)) {
+        let place = match lanes.iter_mut().enumerate().find(|(_, lane)| fits(lane)) {
             Some((place, _)) => place,
             None => {
                 lanes.push(Vec::new());

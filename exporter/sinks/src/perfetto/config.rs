@@ -1,16 +1,35 @@
 //! What a Perfetto trace is to show.
 
-use std::ops::{Range, RangeInclusive};
+use std::{
+    ops::{Range, RangeInclusive},
+    path::PathBuf,
+};
 
 use pulsetrain_semconv::attribute;
+
+use super::spill::Room;
+
+/// What is held in memory unless the configuration says otherwise: with all that drawing needs besides, a conversion stays
+/// below 256 MiB.
+const MEMORY_BYTES: usize = 96 << 20;
 
 /// What a Perfetto trace is to show.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PerfettoConfig {
     /// Which attributes of spans are written.
     pub attributes: AttributePolicy,
-    /// The attributes that put a span on rows of its own within its process, the first that a span has counts.
-    pub group_by: Vec<String>,
+    /// The attributes that put a span on rows of its own within its process; the first that a span has counts.
+    pub rows: Vec<String>,
+    /// The attributes of a resource that name its process; the first that it has counts.
+    pub process_names: Vec<String>,
+    /// The attributes of a resource that stand beside its process's name.
+    pub process_labels: Vec<String>,
+    /// Spans shorter than so many nanoseconds are drawn together with their neighbours, unless they failed.
+    pub merge_below: Option<u64>,
+    /// How much memory spans, points and log records may take before they go to temporary files.
+    pub memory_bytes: usize,
+    /// The folder of temporary files; none is the system's.
+    pub temporary: Option<PathBuf>,
     /// Only what overlaps this time, in nanoseconds since 1970.
     pub window: Option<Range<u64>>,
     /// Only the spans of these training steps.
@@ -36,7 +55,14 @@ impl Default for PerfettoConfig {
         let names = [attribute::DEVICE_ID.name, "thread.name", "thread.id"];
         Self {
             attributes: AttributePolicy::Lean,
-            group_by: names.map(str::to_owned).to_vec(),
+            rows: names.map(str::to_owned).to_vec(),
+            process_names: vec![attribute::SERVICE_NAME.name.to_owned()],
+            process_labels: [attribute::HOST_NAME.name, "service.version"]
+                .map(str::to_owned)
+                .to_vec(),
+            merge_below: None,
+            memory_bytes: MEMORY_BYTES,
+            temporary: None,
             window: None,
             steps: None,
             ranks: Vec::new(),
@@ -45,6 +71,14 @@ impl Default for PerfettoConfig {
 }
 
 impl PerfettoConfig {
+    /// The memory for what is to be drawn.
+    pub(super) fn room(&self) -> Room {
+        Room {
+            bytes: self.memory_bytes,
+            folder: self.temporary.clone(),
+        }
+    }
+
     /// Whether something from `start` to `end` is asked for.
     pub(super) fn shows_time(&self, start: u64, end: u64) -> bool {
         let overlaps = |window: &Range<u64>| start < window.end && end >= window.start;

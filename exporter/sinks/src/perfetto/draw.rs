@@ -1,248 +1,330 @@
-//! Spans onto lanes, depth first, with their events and arrows.
+//! Trees onto lanes, depth first, with the events and arrows of their spans.
 
-use std::{collections::BTreeSet, io::Write, vec};
+use std::{collections::HashMap, vec};
 
 use pulsetrain_otlp::{
     WireError,
-    view::{Message, Resource, Span, SpanEvent},
+    view::{Message, Span, SpanEvent},
 };
-use pulsetrain_perfetto::{Event, LaneTrack, ProcessTrack, TraceWriter};
+use pulsetrain_perfetto::{Event, LaneTrack};
 
 use super::{
-    PerfettoConfig, PerfettoError, PerfettoSummary,
-    forest::Flows,
+    PerfettoError, PerfettoSummary,
+    canvas::{About, Canvas, PerfettoParts},
+    drawn::{Drawn, Tree},
     identity,
-    lanes::{self, Interval, Lanes},
-    resources::Resources,
-    scopes::Scopes,
-    spans::Spans,
+    labels::Labels,
+    lanes::Lanes,
+    merge::Run,
+    spans::first,
+    trees::Painter,
     values,
 };
 
+/// The field of a span's name (proto/trace/v1/trace.proto).
+const NAME: u32 = 5;
+
 /// The spans of one process that share its rows.
 #[derive(Debug)]
-pub(super) struct Group {
-    pub(super) resource: u32,
+struct Group {
+    resource: u32,
     label: u32,
-    members: Vec<u32>,
+    /// Its place within its process: the group that begins first stands first.
+    rank: i32,
     lanes: Lanes,
+    /// Short trees that are drawn together once the last has come, and their lane.
+    run: Option<(u32, Run)>,
 }
 
-/// Sorts the spans into groups, packs each, and draws an arrow to every child that its parent does not contain.
-pub(super) fn groups(spans: &Spans, flows: &mut Flows, summary: &mut PerfettoSummary) -> Vec<Group> {
-    let key = |span: u32| {
-        let record = &spans.records[span as usize];
-        (record.resource, record.group.unwrap_or_default())
-    };
-    let mut order: Vec<u32> = (0..spans.records.len() as u32).collect();
-    order.sort_by_key(|span| key(*span));
-    let mut place = vec![0u32; order.len()];
-    let mut groups = Vec::new();
-    for members in order.chunk_by(|a, b| key(*a) == key(*b)) {
-        for (index, &span) in members.iter().enumerate() {
-            place[span as usize] = index as u32;
-        }
-        let (resource, label) = key(members[0]);
-        let interval = |&span: &u32| {
-            let record = &spans.records[span as usize];
-            let local = record.parent.filter(|parent| key(*parent) == (resource, label));
-            Interval {
-                start: record.start,
-                end: record.end,
-                parent: local.map(|parent| place[parent as usize]),
-            }
-        };
-        let lanes = lanes::pack(&members.iter().map(interval).collect::<Vec<_>>());
-        for (index, &span) in members.iter().enumerate() {
-            if let Some(parent) = spans.records[span as usize].parent
-                && !lanes.is_nested(index as u32)
-            {
-                flows.add(parent, span);
-            }
-        }
-        summary.too_deep += lanes.too_deep;
-        summary.lanes += lanes.lanes.len() as u64;
-        groups.push(Group {
-            resource,
-            label,
-            members: members.to_vec(),
-            lanes,
-        });
-    }
-    // Within a process the group that begins first stands first.
-    groups.sort_by_key(|group| (group.resource, group.first_start(spans)));
-    groups
-}
-
-impl Group {
-    /// When the first span of the group begins.
-    pub(super) fn first_start(&self, spans: &Spans) -> u64 {
-        let starts = self
-            .members
-            .iter()
-            .map(|span| spans.records[*span as usize].start);
-        starts.min().unwrap_or_default()
-    }
-}
-
-/// Everything that drawing a span needs.
-pub(super) struct Drawing<'a, W: Write> {
-    pub(super) trace: &'a mut TraceWriter<W>,
-    pub(super) spans: &'a Spans,
-    pub(super) resources: &'a Resources,
-    pub(super) scopes: &'a Scopes,
-    pub(super) flows: &'a Flows,
-    pub(super) config: &'a PerfettoConfig,
+/// Draws trees.
+pub(super) struct Drawing<'a, P: PerfettoParts> {
+    pub(super) canvas: Canvas<'a, P>,
+    pub(super) labels: Labels,
     pub(super) summary: &'a mut PerfettoSummary,
+    groups: Vec<Group>,
+    index: HashMap<(u32, u32), u32>,
+    /// How many groups each process has.
+    ranks: HashMap<u32, i32>,
 }
 
 /// A span that is open while its children are drawn.
-struct Open<'a> {
-    /// Its place in its group.
-    place: u32,
-    span: u32,
-    next_child: usize,
-    /// Its events by time, with their places among each other.
-    events: vec::IntoIter<(u64, u32, SpanEvent<'a>)>,
+struct Open<'s> {
+    end: u64,
+    /// Its number, and its events by time with their places among each other.
+    number: u64,
+    events: vec::IntoIter<(u64, u32, SpanEvent<'s>)>,
 }
 
-impl<'a, W: Write> Drawing<'a, W> {
-    /// Says what a process is, at the time that its first span begins.
-    pub(super) fn resource(
+/// Where a lane is drawn at.
+struct Pen<'s> {
+    lane: LaneTrack,
+    open: Vec<Open<'s>>,
+    run: Option<Run>,
+    /// Spans deeper than this are part of the run.
+    within: Option<u32>,
+}
+
+impl<P: PerfettoParts> Painter for Drawing<'_, P> {
+    fn tree<'s>(
         &mut self,
-        process: ProcessTrack,
-        number: u32,
-        groups: &[&Group],
-        at: u64,
+        tree: &Tree,
+        mut spans: impl Iterator<Item = Drawn<'s>>,
     ) -> Result<(), PerfettoError> {
-        let bytes = &self.resources.get(number).bytes;
-        let resource = Resource::decode(bytes)?;
-        let members = groups.iter().flat_map(|group| &group.members);
-        let used: BTreeSet<u32> = members
-            .map(|span| self.spans.records[*span as usize].scope)
-            .collect();
-        let scopes = used.into_iter().map(|scope| (scope, self.scopes.get(scope)));
-        let full = self.config.attributes.is_full();
-        let mut outcome = Ok(());
-        self.trace.instant(process, at, "resource", |event| {
-            let mut out = event.annotations();
-            if full {
-                outcome = identity::add_resource(&resource, scopes, &mut out);
-            }
-            let added = values::attributes(resource.attributes, &super::AttributePolicy::Full, &mut out);
-            outcome = outcome.and(added);
-        })?;
-        Ok(outcome?)
-    }
-
-    /// Draws a group of a process.
-    pub(super) fn group(
-        &mut self,
-        process: ProcessTrack,
-        group: &Group,
-        rank: i32,
-    ) -> Result<(), PerfettoError> {
-        for trees in &group.lanes.lanes {
-            let lane = self
-                .trace
-                .lane(process, self.spans.labels.get(group.label), rank)?;
-            for &tree in trees {
-                self.tree(lane, group, tree)?;
-            }
-            self.trace.forget(lane);
+        let group = self.group(tree.resource, tree.group);
+        if self.is_short(tree.start, tree.end, tree.failed) {
+            let Some(root) = spans.next() else {
+                return Ok(());
+            };
+            return self.gather(group, &root, spans.count() as u64);
         }
-        Ok(())
+        let lanes = &mut self.groups[group as usize].lanes;
+        let place = lanes.take(tree.start);
+        lanes.release(place, tree.end);
+        let lane = self.lane(group, place, tree.start)?;
+        self.spans(lane, spans)
     }
+}
 
-    fn tree(&mut self, lane: LaneTrack, group: &Group, root: u32) -> Result<(), PerfettoError> {
-        let mut open = vec![self.begin(lane, group, root)?];
-        while let Some(mut span) = open.pop() {
-            match group.lanes.next_child(span.place, &mut span.next_child) {
-                Some(child) => {
-                    let start = self.spans.records[group.members[child as usize] as usize].start;
-                    self.events(lane, &mut span, start)?;
-                    open.push(span);
-                    open.push(self.begin(lane, group, child)?);
-                }
-                None => {
-                    self.events(lane, &mut span, u64::MAX)?;
-                    self.trace.end(lane, self.spans.records[span.span as usize].end)?;
-                }
-            }
+impl<'a, P: PerfettoParts> Drawing<'a, P> {
+    pub(super) fn new(canvas: Canvas<'a, P>, labels: Labels, summary: &'a mut PerfettoSummary) -> Self {
+        Self {
+            canvas,
+            labels,
+            summary,
+            groups: Vec::new(),
+            index: HashMap::new(),
+            ranks: HashMap::new(),
         }
-        Ok(())
     }
 
-    fn begin(&mut self, lane: LaneTrack, group: &Group, place: u32) -> Result<Open<'a>, PerfettoError> {
-        let number = group.members[place as usize];
-        let spans = self.spans;
-        let span = Span::decode(spans.bytes(number))?;
-        let start = spans.records[number as usize].start;
-        let mut outcome = Ok(());
-        self.trace.begin(lane, start, span.name.as_bytes(), |event| {
-            outcome = describe(number, &span, spans, self.scopes, self.flows, self.config, event);
-        })?;
-        outcome?;
-        self.summary.spans += 1;
-        Ok(Open {
-            place,
-            span: number,
-            next_child: 0,
-            events: by_time(&span, start)?.into_iter(),
+    /// Draws the short trees that were gathered, and counts the lanes.
+    pub(super) fn finish_trees(&mut self) -> Result<(), PerfettoError> {
+        self.summary.lanes = self
+            .groups
+            .iter()
+            .map(|group| u64::from(group.lanes.count()))
+            .sum();
+        (0..self.groups.len() as u32).try_for_each(|group| self.end_run(group))
+    }
+
+    fn group(&mut self, resource: u32, label: u32) -> u32 {
+        let next = self.groups.len() as u32;
+        *self.index.entry((resource, label)).or_insert_with(|| {
+            let rank = self.ranks.entry(resource).or_default();
+            self.groups.push(Group {
+                resource,
+                label,
+                rank: *rank,
+                lanes: Lanes::default(),
+                run: None,
+            });
+            *rank += 1;
+            next
         })
     }
 
+    fn lane(&mut self, number: u32, place: u32, time: u64) -> Result<LaneTrack, PerfettoError> {
+        let group = &self.groups[number as usize];
+        let process = self.canvas.process(group.resource, time)?;
+        let name = self.labels.get(group.label);
+        Ok(self.canvas.lane((number, place), process, name, group.rank)?)
+    }
+
+    fn is_short(&self, start: u64, end: u64, failed: bool) -> bool {
+        let below = self.canvas.about.config.merge_below;
+        below.is_some_and(|below| end - start < below && !failed)
+    }
+
+    fn gap(&self) -> u64 {
+        self.canvas.about.config.merge_below.unwrap_or_default()
+    }
+
+    /// Takes a short tree into the run of its group.
+    fn gather(&mut self, number: u32, root: &Drawn<'_>, within: u64) -> Result<(), PerfettoError> {
+        let gap = self.gap();
+        let name = first(root.bytes, NAME);
+        let group = &mut self.groups[number as usize];
+        if let Some((_, run)) = group
+            .run
+            .as_mut()
+            .filter(|(_, run)| run.reaches(0, root.start, gap))
+        {
+            run.add(root, name);
+            run.within += within;
+            return Ok(());
+        }
+        self.end_run(number)?;
+        let group = &mut self.groups[number as usize];
+        let mut run = Run::of(root, name);
+        run.within = within;
+        group.run = Some((group.lanes.take(root.start), run));
+        Ok(())
+    }
+
+    /// Draws the short trees that were gathered of a group.
+    fn end_run(&mut self, number: u32) -> Result<(), PerfettoError> {
+        let group = &mut self.groups[number as usize];
+        let Some((place, run)) = group.run.take() else {
+            return Ok(());
+        };
+        group.lanes.release(place, run.end);
+        let lane = self.lane(number, place, run.start)?;
+        self.draw_run(lane, &run)
+    }
+
+    /// Draws the spans of a tree.
+    fn spans<'s>(
+        &mut self,
+        lane: LaneTrack,
+        spans: impl Iterator<Item = Drawn<'s>>,
+    ) -> Result<(), PerfettoError> {
+        let mut pen = Pen {
+            lane,
+            open: Vec::new(),
+            run: None,
+            within: None,
+        };
+        for span in spans {
+            if let (Some(run), Some(depth)) = (&mut pen.run, pen.within)
+                && span.depth > depth
+            {
+                run.within += 1;
+            } else if self.is_short(span.start, span.end, span.failed) {
+                self.put_into_run(&mut pen, &span)?;
+            } else {
+                self.close(&mut pen, span.depth, span.start)?;
+                let open = self.begin(lane, &span)?;
+                pen.open.push(open);
+            }
+        }
+        self.close(&mut pen, 0, u64::MAX)
+    }
+
+    /// Takes a short span into the run that is open, or begins one.
+    fn put_into_run(&mut self, pen: &mut Pen<'_>, span: &Drawn<'_>) -> Result<(), PerfettoError> {
+        let name = first(span.bytes, NAME);
+        let gap = self.gap();
+        match &mut pen.run {
+            Some(run) if run.reaches(span.depth, span.start, gap) => run.add(span, name),
+            _ => {
+                self.close(pen, span.depth, span.start)?;
+                pen.run = Some(Run::of(span, name));
+            }
+        }
+        pen.within = Some(span.depth);
+        Ok(())
+    }
+
+    /// Ends the run and all spans down to a depth, and draws the events of what stays open up to a time.
+    fn close(&mut self, pen: &mut Pen<'_>, depth: u32, time: u64) -> Result<(), PerfettoError> {
+        if let Some(run) = pen.run.take() {
+            self.draw_run(pen.lane, &run)?;
+            pen.within = None;
+        }
+        while pen.open.len() > depth as usize
+            && let Some(mut open) = pen.open.pop()
+        {
+            self.events(pen.lane, &mut open, u64::MAX)?;
+            self.canvas.trace.end(pen.lane, open.end)?;
+        }
+        match pen.open.last_mut() {
+            Some(open) => self.events(pen.lane, open, time),
+            None => Ok(()),
+        }
+    }
+
+    #[inline]
+    fn begin<'s>(&mut self, lane: LaneTrack, drawn: &Drawn<'s>) -> Result<Open<'s>, PerfettoError> {
+        let span = Span::decode(drawn.bytes)?;
+        let about = self.canvas.about;
+        let mut outcome = Ok(());
+        self.canvas
+            .trace
+            .begin(lane, drawn.start, span.name.as_bytes(), |event| {
+                outcome = describe(drawn, &span, about, event);
+            })?;
+        outcome?;
+        self.summary.spans += 1;
+        Ok(Open {
+            end: drawn.end,
+            number: drawn.number,
+            events: by_time(&span, drawn.start)?.into_iter(),
+        })
+    }
+
+    fn draw_run(&mut self, lane: LaneTrack, run: &Run) -> Result<(), PerfettoError> {
+        if let Some(span) = run.single() {
+            let mut open = self.begin(lane, &span)?;
+            self.events(lane, &mut open, u64::MAX)?;
+        } else {
+            let scope = self.canvas.about.scopes.name(run.scope());
+            self.canvas.trace.begin(lane, run.start, run.name(), |event| {
+                mark(event, scope, run.flows());
+                run.describe(&mut event.annotations());
+            })?;
+            self.summary.merged += run.count + run.within;
+            self.summary.merged_slices += 1;
+        }
+        Ok(self.canvas.trace.end(lane, run.end)?)
+    }
+
     /// Draws the events of a span up to a time.
-    fn events(&mut self, lane: LaneTrack, open: &mut Open<'a>, until: u64) -> Result<(), PerfettoError> {
+    #[inline]
+    fn events(&mut self, lane: LaneTrack, open: &mut Open<'_>, until: u64) -> Result<(), PerfettoError> {
         while let Some((time, place, event)) = open.events.as_slice().first().copied()
             && time <= until
         {
             open.events.next();
             self.summary.events += 1;
             self.summary.without_time += u64::from(event.time_unix_nano == 0);
-            let policy = &self.config.attributes;
+            let policy = &self.canvas.about.config.attributes;
             let mut outcome = Ok(());
-            self.trace.instant(lane, time, event.name.as_bytes(), |out| {
-                if policy.is_full() {
-                    identity::add_event(open.span, place, &event, time, &mut out.annotations());
-                }
-                outcome = values::attributes(event.attributes, policy, &mut out.annotations());
-            })?;
+            self.canvas
+                .trace
+                .instant(lane, time, event.name.as_bytes(), |out| {
+                    if policy.is_full() {
+                        identity::add_event(open.number, place, &event, time, &mut out.annotations());
+                    }
+                    outcome = values::attributes(event.attributes, policy, &mut out.annotations());
+                })?;
             outcome?;
         }
         Ok(())
     }
 }
 
-/// Says of a span what is asked for.
-fn describe(
-    number: u32,
-    span: &Span<'_>,
-    spans: &Spans,
-    scopes: &Scopes,
-    flows: &Flows,
-    config: &PerfettoConfig,
-    event: &mut Event<'_>,
-) -> Result<(), WireError> {
-    let record = &spans.records[number as usize];
-    let scope = scopes.name(record.scope);
+/// Says of a slice which scope it is of, and which arrows start or end there.
+#[inline]
+fn mark(event: &mut Event<'_>, scope: &str, flows: &[[u8; 8]]) {
     if !scope.is_empty() {
         event.category(scope);
     }
-    for flow in flows.of(number) {
-        event.flow(flow);
+    for flow in flows {
+        event.flow(u64::from_le_bytes(*flow));
     }
+}
+
+/// Says of a span what is asked for.
+#[inline]
+fn describe(
+    drawn: &Drawn<'_>,
+    span: &Span<'_>,
+    about: About<'_>,
+    event: &mut Event<'_>,
+) -> Result<(), WireError> {
+    mark(event, about.scopes.name(drawn.scope), drawn.flows);
+    let policy = &about.config.attributes;
     let mut out = event.annotations();
-    if config.attributes.is_full() {
-        identity::add_span(number, record.scope, span, (record.start, record.end), &mut out)?;
+    if policy.is_full() {
+        identity::add_span(drawn, span, &mut out)?;
     } else {
         identity::add_failure(span, &mut out);
     }
-    values::attributes(span.attributes, &config.attributes, &mut out)
+    values::attributes(span.attributes, policy, &mut out)
 }
 
 /// The events of a span in the order of drawing; one without a time is drawn where its span begins.
-fn by_time<'a>(span: &Span<'a>, start: u64) -> Result<Vec<(u64, u32, SpanEvent<'a>)>, WireError> {
+fn by_time<'s>(span: &Span<'s>, start: u64) -> Result<Vec<(u64, u32, SpanEvent<'s>)>, WireError> {
     let mut events = Vec::new();
     for (place, event) in span.events.iter().enumerate() {
         let event = event?;

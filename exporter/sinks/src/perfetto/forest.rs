@@ -1,10 +1,5 @@
 //! From spans with ids to trees: parents found, circles cut, times mended, groups given.
 
-use pulsetrain_otlp::{
-    WireError,
-    view::{Message, Span},
-};
-
 use super::{
     PerfettoSummary,
     scopes::Scopes,
@@ -26,17 +21,12 @@ pub(super) fn grow(spans: &mut Spans, scopes: &Scopes, summary: &mut PerfettoSum
 
 /// Gives every span a start and an end that can be drawn.
 fn mend_times(spans: &mut Spans, summary: &mut PerfettoSummary) {
-    let times = spans.records.iter().flat_map(|span| [span.start, span.end]);
-    let (first, last) = times
-        .filter(|time| *time != 0)
-        .fold((u64::MAX, 0), |(first, last), time| {
-            (first.min(time), last.max(time))
-        });
+    let (first, last) = spans.times.unwrap_or_default();
     for span in &mut spans.records {
         if span.start == 0 {
             summary.without_time += 1;
             // Nothing is known but the end, if that: a start in 1970 would hide everything else.
-            span.start = if span.end == 0 { first.min(last) } else { span.end };
+            span.start = if span.end == 0 { first } else { span.end };
         }
         if span.end == 0 {
             summary.unfinished += 1;
@@ -114,57 +104,5 @@ fn give_groups(spans: &mut Spans, scopes: &Scopes) {
         };
         path.drain(..)
             .for_each(|here| spans.records[here as usize].group = Some(group));
-    }
-}
-
-/// The arrows of a trace: for each span the flows that it is a station of.
-#[derive(Debug, Default)]
-pub(super) struct Flows {
-    stations: Vec<(u32, u64)>,
-    count: u64,
-}
-
-impl Flows {
-    /// Adds an arrow.
-    pub(super) fn add(&mut self, from: u32, to: u32) {
-        self.count += 1;
-        let id = self.count;
-        self.stations.extend([(from, id), (to, id)]);
-    }
-
-    /// Adds an arrow for every link to a span that is there.
-    pub(super) fn add_links(
-        &mut self,
-        spans: &Spans,
-        identities: &Identities,
-        summary: &mut PerfettoSummary,
-    ) -> Result<(), WireError> {
-        for to in 0..spans.records.len() as u32 {
-            if !spans.records[to as usize].has_links {
-                continue;
-            }
-            for link in Span::decode(spans.bytes(to))?.links {
-                let link = link?;
-                match spans.find(link.trace_id, link.span_id, identities) {
-                    Some(from) => self.add(from, to),
-                    None => summary.links_outside += 1,
-                }
-            }
-        }
-        Ok(())
-    }
-
-    /// Closes the list; no arrow is added afterwards.
-    pub(super) fn close(&mut self, summary: &mut PerfettoSummary) {
-        self.stations.sort_unstable();
-        summary.flows = self.count;
-    }
-
-    /// The flows of a span.
-    pub(super) fn of(&self, span: u32) -> impl Iterator<Item = u64> {
-        let start = self.stations.partition_point(|(other, _)| *other < span);
-        let from = self.stations[start..].iter();
-        from.take_while(move |(other, _)| *other == span)
-            .map(|(_, id)| *id)
     }
 }

@@ -1,6 +1,7 @@
 //! What a span says beyond what a viewer shows, as one map `otel`: enough to make the same span of it again.
 //!
-//! The reading side is `sources/perfetto/spans.rs`. Fields with their default are left out, as on the wire.
+//! The reading side is `sources/perfetto/spans.rs`. Fields with their default are left out, as on the wire. Resources, scopes,
+//! points and log records are said by `message`, under the names of OTLP/JSON.
 
 use pulsetrain_otlp::{
     WireError,
@@ -8,26 +9,24 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_perfetto::Annotations;
 
-use super::{config::AttributePolicy, scopes::ScopeEntry, values};
+use super::{config::AttributePolicy, drawn::Drawn, message, scan::ERROR, scopes::ScopeEntry, values};
 
 /// The key of the map.
 pub(super) const KEY: &str = "otel";
 
-/// The status of a span that failed (`Status.StatusCode`).
-const ERROR: i32 = 2;
+/// The field of a resource's attributes (proto/resource/v1/resource.proto).
+const RESOURCE_ATTRIBUTES: u32 = 1;
 
 /// Adds all of a span but its name, its times as drawn, its events and its attributes.
 pub(super) fn add_span(
-    number: u32,
-    scope: u32,
+    drawn: &Drawn<'_>,
     span: &Span<'_>,
-    drawn: (u64, u64),
     out: &mut Annotations<'_>,
 ) -> Result<(), WireError> {
     let mut outcome = Ok(());
     out.map(KEY, |map| {
-        map.add("span", number);
-        map.add("scope", scope);
+        map.add("span", drawn.number);
+        map.add("scope", drawn.scope);
         id(map, "trace_id", span.trace_id);
         id(map, "span_id", span.span_id);
         id(map, "parent_span_id", span.parent_span_id);
@@ -41,7 +40,7 @@ pub(super) fn add_span(
             map.add("status_code", status.code);
             text(map, "status_message", status.message.as_bytes());
         }
-        if (span.start_time_unix_nano, span.end_time_unix_nano) != drawn {
+        if (span.start_time_unix_nano, span.end_time_unix_nano) != (drawn.start, drawn.end) {
             map.add("start_time_unix_nano", span.start_time_unix_nano);
             map.add("end_time_unix_nano", span.end_time_unix_nano);
         }
@@ -87,7 +86,7 @@ pub(super) fn add_failure(span: &Span<'_>, out: &mut Annotations<'_>) {
 }
 
 /// Adds which span an event is of, and its place there.
-pub(super) fn add_event(span: u32, place: u32, event: &SpanEvent<'_>, drawn: u64, out: &mut Annotations<'_>) {
+pub(super) fn add_event(span: u64, place: u32, event: &SpanEvent<'_>, drawn: u64, out: &mut Annotations<'_>) {
     out.map(KEY, |map| {
         map.add("event_of", span);
         map.add("place", place);
@@ -98,22 +97,21 @@ pub(super) fn add_event(span: u32, place: u32, event: &SpanEvent<'_>, drawn: u64
     });
 }
 
-/// Adds a resource but its attributes, and the scopes whose spans are drawn in its process.
+/// Adds a resource but its attributes, and the scopes of what is drawn in its process.
 pub(super) fn add_resource<'a>(
-    resource: &Resource<'_>,
+    resource: &[u8],
     scopes: impl Iterator<Item = (u32, &'a ScopeEntry)>,
     out: &mut Annotations<'_>,
 ) -> Result<(), WireError> {
     let mut outcome = Ok(());
     out.map(KEY, |map| {
         map.add("resource", true);
-        uint(map, "dropped_attributes_count", resource.dropped_attributes_count);
+        outcome = message::add(Resource::descriptor(), resource, &[RESOURCE_ATTRIBUTES], map);
         map.list("scopes", |list| {
             for (number, scope) in scopes {
                 list.map(|map| {
-                    if let Err(error) = add_scope(number, scope, map) {
-                        outcome = Err(error);
-                    }
+                    let added = add_scope(number, scope, map);
+                    outcome = outcome.and(added);
                 });
             }
         });
@@ -122,21 +120,18 @@ pub(super) fn add_resource<'a>(
 }
 
 fn add_scope(number: u32, entry: &ScopeEntry, map: &mut Annotations<'_>) -> Result<(), WireError> {
-    let scope = InstrumentationScope::decode(&entry.bytes)?;
-    map.add("scope", number);
-    text(map, "name", scope.name.as_bytes());
-    text(map, "version", scope.version.as_bytes());
-    text(map, "schema_url", &entry.schema_url);
-    text(map, "resource_schema_url", &entry.resource_schema_url);
-    uint(map, "dropped_attributes_count", scope.dropped_attributes_count);
+    map.add("number", number);
+    text(map, "schemaUrl", &entry.schema_url);
+    text(map, "resourceSchemaUrl", &entry.resource_schema_url);
     let mut outcome = Ok(());
-    map.map("attributes", |map| {
-        outcome = values::attributes(scope.attributes, &AttributePolicy::Full, map);
+    map.map("scope", |map| {
+        outcome = message::add(InstrumentationScope::descriptor(), &entry.bytes, &[], map);
     });
     outcome
 }
 
 /// An id in hexadecimal, unless there is none.
+#[inline]
 pub(super) fn id(map: &mut Annotations<'_>, key: &str, id: &[u8]) {
     if !id.is_empty() {
         let mut hex = String::with_capacity(2 * id.len());

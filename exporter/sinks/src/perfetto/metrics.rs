@@ -1,94 +1,245 @@
-//! Series onto counter tracks, states onto state tracks.
+//! Series onto counter tracks, states onto state tracks; in a full trace, with all that a point says beside its value.
 
-use std::io::Write;
+use std::collections::HashSet;
 
-use pulsetrain_perfetto::{Counter, CounterUnit, CounterValue, ParentTrack, ProcessTrack, TraceWriter};
+use pulsetrain_otlp::{
+    WireError,
+    descriptor::Kind,
+    view::{Message, Metric, NumberPoint},
+};
+use pulsetrain_perfetto::{Annotations, Counter, CounterTrack, CounterUnit, CounterValue};
 
 use super::{
-    PerfettoSummary,
-    points::{Points, Series},
+    PerfettoError,
+    canvas::{Canvas, PerfettoParts},
+    identity::KEY,
+    message,
+    points::{Points, Series, StateTrackEntry},
+    readings::{Carried, Reading},
 };
 
-/// Where the heading of all counters stands among a process's tracks: below the rows of spans.
-const RANK: i32 = 100_000;
-/// Where states stand: above everything.
-const STATE_RANK: i32 = -1;
+/// Fields of `NumberDataPoint` that a counter shows, and the field of a histogram's time, which every point has.
+const SHOWN: [u32; 3] = [TIME, 4, 6];
+const TIME: u32 = 3;
 
-/// Draws the series of one process.
-pub(super) fn draw<W: Write>(
-    trace: &mut TraceWriter<W>,
-    process: ProcessTrack,
-    resource: u32,
-    points: &mut Points,
-    summary: &mut PerfettoSummary,
-) -> std::io::Result<()> {
-    states(trace, process, resource, points)?;
-    let mut series: Vec<&mut Series> = points
-        .series
-        .iter_mut()
-        .filter(|series| series.resource == resource)
-        .collect();
-    if series.is_empty() {
-        return Ok(());
-    }
-    series.sort_by(|a, b| a.name.cmp(&b.name));
-    let heading = trace.group(process, "metrics", RANK)?;
-    for series in series {
-        counter(trace, heading.into(), series)?;
-        summary.counters += 1;
-    }
-    Ok(())
+/// Draws points, which come in the order of their times.
+pub(super) struct Metering<'a> {
+    points: &'a Points,
+    /// The sums of series whose points are differences.
+    totals: Vec<f64>,
+    states: Vec<Shown>,
+    /// The metrics that this file has said.
+    said: HashSet<u32>,
 }
 
-fn counter<W: Write>(
-    trace: &mut TraceWriter<W>,
-    heading: ParentTrack,
-    series: &mut Series,
-) -> std::io::Result<()> {
+/// What a row of states shows.
+#[derive(Clone, Copy, Debug, Default)]
+struct Shown {
+    state: Option<u32>,
+    /// When that was said last.
+    time: u64,
+}
+
+impl<'a> Metering<'a> {
+    pub(super) fn new(points: &'a Points) -> Self {
+        Self {
+            points,
+            totals: vec![0.0; points.series.len()],
+            states: vec![Shown::default(); points.state_tracks.len()],
+            said: HashSet::new(),
+        }
+    }
+
+    /// Draws one reading.
+    pub(super) fn draw<P: PerfettoParts>(
+        &mut self,
+        reading: Reading<'_>,
+        time: u64,
+        canvas: &mut Canvas<'_, P>,
+    ) -> Result<(), PerfettoError> {
+        match reading {
+            Reading::Count {
+                series,
+                value,
+                carried,
+            } => self.count((series, value), carried, time, canvas),
+            Reading::State { track, state } => self.state(track, state, time, canvas),
+            Reading::Point { resource, carried } => self.point(resource, carried, time, canvas),
+        }
+    }
+
+    fn count<P: PerfettoParts>(
+        &mut self,
+        (number, value): (u32, CounterValue),
+        carried: Option<Carried<'_>>,
+        time: u64,
+        canvas: &mut Canvas<'_, P>,
+    ) -> Result<(), PerfettoError> {
+        if let Some(carried) = carried {
+            self.say(carried.metric, time, canvas)?;
+        }
+        let series = &self.points.series[number as usize];
+        let track = counter(number, series, time, canvas)?;
+        let shown = if series.is_delta {
+            let total = &mut self.totals[number as usize];
+            *total += as_f64(value);
+            CounterValue::Double(*total)
+        } else {
+            value
+        };
+        let Some(carried) = carried else {
+            return Ok(canvas.trace.count(track, time, shown)?);
+        };
+        let mut outcome = Ok(());
+        canvas.trace.count_with(track, time, shown, |event| {
+            let without: &[u32] = match (series.is_delta, is_at(carried, time)) {
+                (false, true) => &SHOWN,
+                (true, true) => &[TIME],
+                _ => &[],
+            };
+            outcome = self.add_point(carried, without, &mut event.annotations());
+        })?;
+        Ok(outcome?)
+    }
+
+    /// Draws a point that no counter shows, as an instant on the heading of all counters.
+    fn point<P: PerfettoParts>(
+        &mut self,
+        resource: u32,
+        carried: Carried<'_>,
+        time: u64,
+        canvas: &mut Canvas<'_, P>,
+    ) -> Result<(), PerfettoError> {
+        self.say(carried.metric, time, canvas)?;
+        let heading = canvas.metrics(resource, time)?;
+        let mut outcome = Ok(());
+        canvas.trace.instant(heading, time, "point", |event| {
+            outcome = self.add_point(carried, &[], &mut event.annotations());
+        })?;
+        Ok(outcome?)
+    }
+
+    /// Says of a metric what its points do not.
+    fn say<P: PerfettoParts>(
+        &mut self,
+        number: u32,
+        time: u64,
+        canvas: &mut Canvas<'_, P>,
+    ) -> Result<(), PerfettoError> {
+        if !self.said.insert(number) {
+            return Ok(());
+        }
+        let head = self.points.heads.get(number);
+        let heading = canvas.metrics(head.resource, time)?;
+        let mut outcome = Ok(());
+        canvas.trace.instant(heading, time, "metric", |event| {
+            event.annotations().map(KEY, |map| {
+                map.add("metric", number);
+                map.add("scope", head.scope);
+                outcome = message::add(Metric::descriptor(), &head.bytes, &[], map);
+            });
+        })?;
+        Ok(outcome?)
+    }
+
+    fn add_point(
+        &self,
+        carried: Carried<'_>,
+        shown: &[u32],
+        out: &mut Annotations<'_>,
+    ) -> Result<(), WireError> {
+        let mut outcome = Ok(());
+        out.map(KEY, |map| {
+            map.add("point_of", carried.metric);
+            let data = self.points.heads.get(carried.metric).data();
+            let point = data.and_then(descriptor_of);
+            if let Some(about) = point {
+                // Only a number is what its counter shows; of a distribution the counter is one of many.
+                let without = if about.name == "NumberPoint" { shown } else { &[] };
+                outcome = message::add(about, carried.bytes, without, map);
+            }
+        });
+        outcome
+    }
+
+    fn state<P: PerfettoParts>(
+        &mut self,
+        number: u32,
+        state: u32,
+        time: u64,
+        canvas: &mut Canvas<'_, P>,
+    ) -> Result<(), PerfettoError> {
+        let shown = &mut self.states[number as usize];
+        shown.time = time;
+        // Of a state that is said again only the first is drawn.
+        if shown.state.replace(state) == Some(state) {
+            return Ok(());
+        }
+        let StateTrackEntry { resource, name } = &self.points.state_tracks[number as usize];
+        let track = canvas.state(number, *resource, name, time)?;
+        let label = self.points.labels.get(state);
+        Ok(canvas.trace.set_state(track, time, Some(label))?)
+    }
+
+    /// Ends what the rows of states show, since a file ends: each where it was said last.
+    pub(super) fn finish_page<P: PerfettoParts>(
+        &mut self,
+        canvas: &mut Canvas<'_, P>,
+    ) -> Result<(), PerfettoError> {
+        self.said.clear();
+        for (number, shown) in (0..).zip(&mut self.states) {
+            if shown.state.take().is_some() {
+                let StateTrackEntry { resource, name } = &self.points.state_tracks[number as usize];
+                let track = canvas.state(number, *resource, name, shown.time)?;
+                canvas.trace.set_state(track, shown.time, None)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Says the metrics that have no points.
+    pub(super) fn finish<P: PerfettoParts>(
+        &mut self,
+        time: u64,
+        canvas: &mut Canvas<'_, P>,
+    ) -> Result<(), PerfettoError> {
+        (0..self.points.heads.len()).try_for_each(|metric| self.say(metric, time, canvas))?;
+        self.finish_page(canvas)
+    }
+}
+
+/// Whether a number has this time for its own.
+fn is_at(point: Carried<'_>, time: u64) -> bool {
+    NumberPoint::decode(point.bytes).is_ok_and(|point| point.time_unix_nano == time)
+}
+
+/// The message that the points of a field of `Metric` are.
+fn descriptor_of(data: u32) -> Option<&'static pulsetrain_otlp::descriptor::MessageDescriptor> {
+    let (_, field) = Metric::descriptor().by_number(data)?;
+    let Kind::One(data) = field.kind else {
+        return None;
+    };
+    let (_, points) = data().by_number(1)?;
+    match points.kind {
+        Kind::Many(point) => Some(point()),
+        _ => None,
+    }
+}
+
+fn counter<P: PerfettoParts>(
+    number: u32,
+    series: &Series,
+    time: u64,
+    canvas: &mut Canvas<'_, P>,
+) -> Result<CounterTrack, PerfettoError> {
+    let heading = canvas.metrics(series.resource, time)?;
     let about = Counter {
         name: &series.name,
         unit: unit(&series.unit),
         description: &series.description,
         scale: series.scale.as_deref(),
     };
-    let track = trace.counter(heading, &about)?;
-    series.values.sort_by_key(|(time, _)| *time);
-    let mut total = 0.0;
-    for (time, value) in &series.values {
-        let value = if series.is_delta {
-            total += as_f64(*value);
-            CounterValue::Double(total)
-        } else {
-            *value
-        };
-        trace.count(track, *time, value)?;
-    }
-    Ok(())
-}
-
-/// Draws the states of one process: of a state that is said again only the first.
-fn states<W: Write>(
-    trace: &mut TraceWriter<W>,
-    process: ProcessTrack,
-    resource: u32,
-    points: &mut Points,
-) -> std::io::Result<()> {
-    points.states.sort();
-    let mine: Vec<_> = points
-        .states
-        .iter()
-        .filter(|state| state.resource == resource)
-        .collect();
-    for same_track in mine.chunk_by(|a, b| a.track == b.track) {
-        let track = trace.state(process, &same_track[0].track, STATE_RANK)?;
-        for said in same_track.chunk_by(|a, b| a.state == b.state) {
-            trace.set_state(track, said[0].time, Some(&said[0].state))?;
-        }
-        if let Some(last) = same_track.last() {
-            trace.set_state(track, last.time, None)?;
-        }
-    }
-    Ok(())
+    Ok(canvas.counter(number, heading, &about)?)
 }
 
 /// Perfetto's own units where they are the same; braces, which UCUM has around what is counted, are left out.

@@ -5,29 +5,35 @@ use std::collections::HashMap;
 use pulsetrain_otlp::{
     WireError,
     view::{
-        AnyValue, KeyValue, Message, Metric, MetricData, MetricsData, NumberPoint, Repeated, ResourceMetrics,
-        Temporality,
+        ExponentialHistogramPoint, HistogramPoint, KeyValue, Message, Metric, MetricData, MetricsData,
+        NumberPoint, Repeated, ResourceMetrics, ScopeMetrics, SummaryPoint, Temporality,
     },
 };
 use pulsetrain_perfetto::CounterValue;
 
 use super::{
-    PerfettoConfig, PerfettoSummary, quantiles, resources::Resources, spans::first, values::short_text,
+    PerfettoConfig, PerfettoError, PerfettoSummary,
+    labels::Labels,
+    metric_heads::{MetricHead, MetricHeads},
+    readings::{Carried, Reading},
+    resources::Resources,
+    scopes::Scopes,
+    sorter::Sorter,
+    spans::first,
+    spill::Room,
+    values::short_text,
 };
 
-/// The unit of a state set: 1 for the present state, 0 for the others.
-const STATE: &str = "{state}";
-
-/// The quantiles of a distribution that are drawn.
-const QUANTILES: [(f64, &str); 3] = [(0.5, ".p50"), (0.9, ".p90"), (0.99, ".p99")];
-
-/// The series of an input.
+/// The points of an input.
 #[derive(Debug, Default)]
 pub(super) struct Points {
     index: HashMap<SeriesKey, u32>,
     pub(super) series: Vec<Series>,
-    /// The states that processes were in: resource, track, state, time.
-    pub(super) states: Vec<StatePoint>,
+    pub(super) state_tracks: Vec<StateTrackEntry>,
+    state_index: HashMap<(u32, String), u32>,
+    pub(super) labels: Labels,
+    pub(super) heads: MetricHeads,
+    pub(super) readings: Sorter,
 }
 
 /// A series: what a counter is drawn of.
@@ -39,18 +45,15 @@ pub(super) struct Series {
     pub(super) description: String,
     /// Counters with the same key are drawn to one scale.
     pub(super) scale: Option<String>,
-    pub(super) values: Vec<(u64, CounterValue)>,
     /// Whether the points are differences, to be added up.
     pub(super) is_delta: bool,
 }
 
-/// That a process entered a state.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct StatePoint {
+/// A row of states.
+#[derive(Debug)]
+pub(super) struct StateTrackEntry {
     pub(super) resource: u32,
-    pub(super) track: String,
-    pub(super) time: u64,
-    pub(super) state: String,
+    pub(super) name: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -60,37 +63,97 @@ struct SeriesKey {
 }
 
 /// What the points of a metric share.
-struct Around<'a> {
-    resource: u32,
-    metric: &'a Metric<'a>,
-    is_delta: bool,
+#[derive(Clone, Copy)]
+pub(super) struct Around<'a> {
+    pub(super) resource: u32,
+    pub(super) metric: &'a Metric<'a>,
+    pub(super) is_delta: bool,
+    /// The number of the metric, where points are to be carried as they are.
+    pub(super) head: Option<u32>,
 }
 
+/// What every kind of point has.
+trait Point<'a>: Message<'a> {
+    fn time(&self) -> u64;
+    fn flags(&self) -> u32;
+}
+
+macro_rules! point {
+    ($($name:ident),*) => {$(
+        impl<'a> Point<'a> for $name<'a> {
+            fn time(&self) -> u64 {
+                self.time_unix_nano
+            }
+
+            fn flags(&self) -> u32 {
+                self.flags
+            }
+        }
+    )*};
+}
+
+point!(
+    NumberPoint,
+    HistogramPoint,
+    ExponentialHistogramPoint,
+    SummaryPoint
+);
+
 impl Points {
+    pub(super) fn new(room: Room) -> Self {
+        Self {
+            readings: Sorter::new(room),
+            ..Self::default()
+        }
+    }
+
     /// Takes in a batch of metrics.
     pub(super) fn add(
         &mut self,
         batch: &[u8],
         config: &PerfettoConfig,
         resources: &mut Resources,
+        scopes: &mut Scopes,
         summary: &mut PerfettoSummary,
-    ) -> Result<(), WireError> {
+    ) -> Result<(), PerfettoError> {
         let mut all = MetricsData::decode(batch)?.resource_metrics.iter();
         while let Some(bytes) = all.next_bytes() {
             let bytes = bytes?;
             let within = ResourceMetrics::decode(bytes)?;
-            let resource = resources.number(first(bytes, 1))?;
+            let resource = resources.number(first(bytes, 1), config)?;
             let shown = config.shows_rank(resources.get(resource).rank);
-            for scope in within.scope_metrics {
-                for metric in scope?.metrics {
-                    let metric = metric?;
-                    if shown {
-                        self.add_metric(resource, &metric, config, summary)?;
-                    } else {
-                        summary.filtered += 1;
-                    }
+            let mut each = within.scope_metrics.iter();
+            while let Some(bytes) = each.next_bytes() {
+                let bytes = bytes?;
+                let metrics = ScopeMetrics::decode(bytes)?;
+                if !shown {
+                    summary.filtered += metrics.metrics.len() as u64;
+                    continue;
                 }
+                let scope = scopes.number_of(bytes, metrics.schema_url, within.schema_url)?;
+                resources.has_scope(resource, scope);
+                self.add_scope(&metrics, (resource, scope), config, summary)?;
             }
+        }
+        Ok(())
+    }
+
+    fn add_scope(
+        &mut self,
+        metrics: &ScopeMetrics<'_>,
+        (resource, scope): (u32, u32),
+        config: &PerfettoConfig,
+        summary: &mut PerfettoSummary,
+    ) -> Result<(), PerfettoError> {
+        let mut each = metrics.metrics.iter();
+        while let Some(bytes) = each.next_bytes() {
+            let bytes = bytes?;
+            let metric = Metric::decode(bytes)?;
+            let head = config.attributes.is_full().then(|| {
+                let head = MetricHead::of(resource, scope, bytes);
+                self.heads.number(head)
+            });
+            self.add_metric(resource, &metric, head, config, summary)?;
         }
         Ok(())
     }
@@ -99,197 +162,94 @@ impl Points {
         &mut self,
         resource: u32,
         metric: &Metric<'_>,
+        head: Option<u32>,
         config: &PerfettoConfig,
         summary: &mut PerfettoSummary,
-    ) -> Result<(), WireError> {
-        let is_delta = |temporality: i32| Temporality::from(temporality) == Temporality::Delta;
-        let around = |is_delta| Around {
+    ) -> Result<(), PerfettoError> {
+        let around = |temporality: i32| Around {
             resource,
             metric,
-            is_delta,
+            is_delta: Temporality::from(temporality) == Temporality::Delta,
+            head,
         };
-        let mut admit = |time: u64, flags: u32| {
-            let shown = config.shows_time(time, time);
-            let ended = flags & NumberPoint::NO_RECORDED_VALUE != 0;
-            summary.filtered += u64::from(!shown);
-            summary.without_value += u64::from(shown && ended);
-            summary.points += u64::from(shown && !ended);
-            shown && !ended
+        let mut intake = Intake {
+            points: self,
+            config,
+            summary,
         };
         match metric.data() {
-            Some(MetricData::Gauge(gauge)) => self.numbers(&around(false), gauge.data_points, admit),
-            Some(MetricData::Sum(sum)) => self.numbers(
-                &around(is_delta(sum.aggregation_temporality)),
-                sum.data_points,
-                admit,
+            Some(MetricData::Gauge(gauge)) => intake.take(around(0), &gauge.data_points, Points::number),
+            Some(MetricData::Sum(sum)) => intake.take(
+                around(sum.aggregation_temporality),
+                &sum.data_points,
+                Points::number,
             ),
             Some(MetricData::Histogram(histogram)) => {
-                let around = around(is_delta(histogram.aggregation_temporality));
-                for point in histogram.data_points {
-                    let point = point?;
-                    if admit(point.time_unix_nano, point.flags) {
-                        let buckets = quantiles::explicit(&point)?;
-                        self.distribution(
-                            &around,
-                            point.attributes,
-                            point.time_unix_nano,
-                            point.count,
-                            point.sum,
-                            &buckets,
-                        )?;
-                    }
-                }
-                Ok(())
+                let around = around(histogram.aggregation_temporality);
+                intake.take(around, &histogram.data_points, Points::histogram)
             }
             Some(MetricData::ExponentialHistogram(histogram)) => {
-                let around = around(is_delta(histogram.aggregation_temporality));
-                for point in histogram.data_points {
-                    let point = point?;
-                    if admit(point.time_unix_nano, point.flags) {
-                        let buckets = quantiles::exponential(&point)?;
-                        self.distribution(
-                            &around,
-                            point.attributes,
-                            point.time_unix_nano,
-                            point.count,
-                            point.sum,
-                            &buckets,
-                        )?;
-                    }
-                }
-                Ok(())
+                let around = around(histogram.aggregation_temporality);
+                intake.take(around, &histogram.data_points, Points::exponential)
             }
-            Some(MetricData::Summary(points)) => {
-                let around = around(false);
-                for point in points.data_points {
-                    let point = point?;
-                    if !admit(point.time_unix_nano, point.flags) {
-                        continue;
-                    }
-                    let time = point.time_unix_nano;
-                    self.distribution(&around, point.attributes, time, point.count, Some(point.sum), &[])?;
-                    for quantile in point.quantile_values {
-                        let quantile = quantile?;
-                        let statistic = format!(".p{}", quantile.quantile * 100.0);
-                        self.push(
-                            &around,
-                            &statistic,
-                            point.attributes,
-                            time,
-                            CounterValue::Double(quantile.value),
-                        )?;
-                    }
-                }
-                Ok(())
-            }
+            Some(MetricData::Summary(points)) => intake.take(around(0), &points.data_points, Points::summary),
             None => Ok(()),
         }
     }
 
-    fn numbers(
-        &mut self,
-        around: &Around<'_>,
-        points: Repeated<'_, NumberPoint<'_>>,
-        mut admit: impl FnMut(u64, u32) -> bool,
-    ) -> Result<(), WireError> {
-        use pulsetrain_otlp::view::NumberValue;
-        for point in points {
-            let point = point?;
-            // A point that only says that its series has ended has no value, and is to be counted all the same.
-            let admitted = admit(point.time_unix_nano, point.flags);
-            let Some(value) = point.value().filter(|_| admitted) else {
-                continue;
-            };
-            if around.metric.unit == STATE {
-                self.state(around, &point, value.as_f64())?;
-                continue;
-            }
-            let value = match value {
-                NumberValue::Int(value) => CounterValue::Int(value),
-                NumberValue::Double(value) => CounterValue::Double(value),
-            };
-            self.push(around, "", point.attributes, point.time_unix_nano, value)?;
-        }
-        Ok(())
+    pub(super) fn state_track(&mut self, resource: u32, name: String) -> u32 {
+        let next = self.state_tracks.len() as u32;
+        let known = self.state_index.entry((resource, name));
+        *known.or_insert_with_key(|(resource, name)| {
+            self.state_tracks.push(StateTrackEntry {
+                resource: *resource,
+                name: name.clone(),
+            });
+            next
+        })
     }
 
-    /// A state set has a point for each state; the one that is 1 is the present one.
-    fn state(&mut self, around: &Around<'_>, point: &NumberPoint<'_>, value: f64) -> Result<(), WireError> {
-        if value == 0.0 {
-            return Ok(());
-        }
-        for attribute in point.attributes {
-            if let AnyValue::String(state) = attribute?.value.unwrap_or_default() {
-                self.states.push(StatePoint {
-                    resource: around.resource,
-                    track: around.metric.name.to_str_lossy().into_owned(),
-                    time: point.time_unix_nano,
-                    state: state.to_str_lossy().into_owned(),
-                });
-            }
-        }
-        Ok(())
-    }
-
-    fn distribution(
+    /// Keeps a point that no counter shows.
+    pub(super) fn carry(
         &mut self,
         around: &Around<'_>,
-        attributes: Repeated<'_, KeyValue<'_>>,
         time: u64,
-        count: u64,
-        sum: Option<f64>,
-        buckets: &[quantiles::Bucket],
-    ) -> Result<(), WireError> {
-        self.push(
-            around,
-            ".count",
-            attributes,
-            time,
-            CounterValue::Int(count as i64),
-        )?;
-        if let Some(sum) = sum {
-            self.push(around, ".sum", attributes, time, CounterValue::Double(sum))?;
-        }
-        let settled = Around {
-            is_delta: false,
-            ..*around
-        };
-        for (quantile, statistic) in QUANTILES {
-            if let Some(value) = quantiles::estimate(buckets, quantile) {
-                self.push(&settled, statistic, attributes, time, CounterValue::Double(value))?;
-            }
-        }
-        let mut total = 0;
-        for bucket in buckets.iter().filter(|bucket| bucket.count > 0) {
-            total += bucket.count;
-            let statistic = format!(".le_{}", bucket.to);
-            self.push(
-                around,
-                &statistic,
-                attributes,
-                time,
-                CounterValue::Int(total as i64),
-            )?;
+        carried: Option<Carried<'_>>,
+    ) -> Result<(), PerfettoError> {
+        if let Some(carried) = carried {
+            let resource = around.resource;
+            let reading = Reading::Point { resource, carried };
+            self.readings.push((time, 0), |out| reading.pack(out))?;
         }
         Ok(())
     }
 
-    fn push(
+    pub(super) fn push(
         &mut self,
         around: &Around<'_>,
         statistic: &str,
         attributes: Repeated<'_, KeyValue<'_>>,
         time: u64,
         value: CounterValue,
-    ) -> Result<(), WireError> {
-        let labels = labels(attributes)?;
+        carried: Option<Carried<'_>>,
+    ) -> Result<(), PerfettoError> {
+        let series = self.series(around, statistic, &labels(attributes)?);
+        let reading = Reading::Count {
+            series,
+            value,
+            carried,
+        };
+        Ok(self.readings.push((time, 0), |out| reading.pack(out))?)
+    }
+
+    fn series(&mut self, around: &Around<'_>, statistic: &str, labels: &str) -> u32 {
         let metric = around.metric.name.to_str_lossy();
         let key = SeriesKey {
             resource: around.resource,
             name: format!("{metric}{statistic}{labels}"),
         };
         let next = self.series.len() as u32;
-        let number = *self.index.entry(key).or_insert_with_key(|key| {
+        *self.index.entry(key).or_insert_with_key(|key| {
             let counts = statistic == ".count" || statistic.starts_with(".le_");
             let unit = around.metric.unit.to_str_lossy();
             self.series.push(Series {
@@ -298,12 +258,44 @@ impl Points {
                 unit: if counts { String::new() } else { unit.into_owned() },
                 description: around.metric.description.to_str_lossy().into_owned(),
                 scale: statistic.starts_with(".p").then(|| format!("{metric}{labels}")),
-                values: Vec::new(),
                 is_delta: around.is_delta,
             });
             next
-        });
-        self.series[number as usize].values.push((time, value));
+        })
+    }
+}
+
+/// Points on their way in: what is not asked for is left out, what has no value is counted.
+struct Intake<'a> {
+    points: &'a mut Points,
+    config: &'a PerfettoConfig,
+    summary: &'a mut PerfettoSummary,
+}
+
+impl Intake<'_> {
+    fn take<'a, P: Point<'a>>(
+        &mut self,
+        around: Around<'_>,
+        points: &Repeated<'a, P>,
+        draw: impl Fn(&mut Points, &Around<'_>, &P, Option<Carried<'a>>) -> Result<(), PerfettoError>,
+    ) -> Result<(), PerfettoError> {
+        let mut each = points.iter();
+        while let Some(bytes) = each.next_bytes() {
+            let bytes = bytes?;
+            let point = P::decode(bytes)?;
+            let carried = around.head.map(|metric| Carried { metric, bytes });
+            let (time, summary) = (point.time(), &mut *self.summary);
+            if !self.config.shows_time(time, time) {
+                summary.filtered += 1;
+            } else if point.flags() & NumberPoint::NO_RECORDED_VALUE != 0 {
+                summary.without_value += 1;
+                self.points.carry(&around, time, carried)?;
+            } else {
+                summary.points += 1;
+                summary.without_time += u64::from(time == 0);
+                draw(self.points, &around, &point, carried)?;
+            }
+        }
         Ok(())
     }
 }

@@ -1,124 +1,140 @@
 //! Log records: lines of the trace's log, and instants with all that they carry.
 
-use std::io::Write;
-
-use bytes::Bytes;
-use pulsetrain_otlp::{
-    WireError,
-    view::{AnyValue, LogRecord, LogsData, Message, ResourceLogs},
-};
-use pulsetrain_perfetto::{LogLine, LogPriority, ProcessTrack, TraceWriter};
+use pulsetrain_otlp::view::{AnyValue, LogRecord, LogsData, Message, ResourceLogs, ScopeLogs};
+use pulsetrain_perfetto::{LogLine, LogPriority};
 
 use super::{
-    PerfettoConfig, PerfettoError, PerfettoSummary, config::AttributePolicy, identity, resources::Resources,
-    spans::first, values,
+    PerfettoConfig, PerfettoError, PerfettoSummary,
+    canvas::{Canvas, PerfettoParts},
+    config::AttributePolicy,
+    drawn::array,
+    identity, message,
+    resources::Resources,
+    scopes::Scopes,
+    sorter::Sorter,
+    spans::first,
+    spill::Room,
+    values,
 };
 
-/// Where the row of log records stands among a process's tracks: below the counters.
-const RANK: i32 = 200_000;
+/// The field of a record's attributes (proto/logs/v1/logs.proto), which stand beside the map of all others.
+const ATTRIBUTES: u32 = 6;
 
 /// The log records of an input.
 #[derive(Debug, Default)]
 pub(super) struct Records {
-    batches: Vec<Bytes>,
-    all: Vec<Record>,
-}
-
-#[derive(Clone, Copy, Debug)]
-struct Record {
-    batch: u32,
-    offset: u32,
-    length: u32,
-    resource: u32,
-    time: u64,
+    pub(super) all: Sorter,
 }
 
 impl Records {
+    pub(super) fn new(room: Room) -> Self {
+        Self {
+            all: Sorter::new(room),
+        }
+    }
+
     /// Takes in a batch of logs.
     pub(super) fn add(
         &mut self,
-        batch: Bytes,
+        batch: &[u8],
         config: &PerfettoConfig,
         resources: &mut Resources,
+        scopes: &mut Scopes,
         summary: &mut PerfettoSummary,
-    ) -> Result<(), WireError> {
-        let mut all = LogsData::decode(&batch)?.resource_logs.iter();
+    ) -> Result<(), PerfettoError> {
+        let mut all = LogsData::decode(batch)?.resource_logs.iter();
         while let Some(bytes) = all.next_bytes() {
             let bytes = bytes?;
-            let resource = resources.number(first(bytes, 1))?;
-            let ranked = config.shows_rank(resources.get(resource).rank);
-            for scope in ResourceLogs::decode(bytes)?.scope_logs {
-                let mut each = scope?.log_records.iter();
-                while let Some(bytes) = each.next_bytes() {
-                    let bytes = bytes?;
-                    let record = LogRecord::decode(bytes)?;
-                    let time = if record.time_unix_nano == 0 {
-                        record.observed_time_unix_nano
-                    } else {
-                        record.time_unix_nano
-                    };
-                    if !ranked || !config.shows_time(time, time) {
-                        summary.filtered += 1;
-                        continue;
-                    }
-                    self.all.push(Record {
-                        batch: self.batches.len() as u32,
-                        offset: (bytes.as_ptr() as usize - batch.as_ptr() as usize) as u32,
-                        length: bytes.len() as u32,
-                        resource,
-                        time,
-                    });
+            let within = ResourceLogs::decode(bytes)?;
+            let resource = resources.number(first(bytes, 1), config)?;
+            let shown = config.shows_rank(resources.get(resource).rank);
+            let mut each = within.scope_logs.iter();
+            while let Some(bytes) = each.next_bytes() {
+                let bytes = bytes?;
+                let logs = ScopeLogs::decode(bytes)?;
+                if !shown {
+                    summary.filtered += logs.log_records.len() as u64;
+                    continue;
                 }
+                let scope = scopes.number_of(bytes, logs.schema_url, within.schema_url)?;
+                resources.has_scope(resource, scope);
+                self.add_scope(&logs, (resource, scope), config, summary)?;
             }
         }
-        self.batches.push(batch);
         Ok(())
     }
 
-    /// Draws the records of one process.
-    pub(super) fn draw<W: Write>(
-        &self,
-        trace: &mut TraceWriter<W>,
-        process: ProcessTrack,
-        resource: u32,
+    fn add_scope(
+        &mut self,
+        logs: &ScopeLogs<'_>,
+        (resource, scope): (u32, u32),
+        config: &PerfettoConfig,
         summary: &mut PerfettoSummary,
     ) -> Result<(), PerfettoError> {
-        let mut mine: Vec<&Record> = self
-            .all
-            .iter()
-            .filter(|record| record.resource == resource)
-            .collect();
-        if mine.is_empty() {
-            return Ok(());
-        }
-        mine.sort_by_key(|record| record.time);
-        let lane = trace.lane(process, "logs", RANK)?;
-        for record in mine {
-            let start = record.offset as usize;
-            let bytes = &self.batches[record.batch as usize][start..start + record.length as usize];
-            let said = LogRecord::decode(bytes)?;
-            let text = text(&said);
-            let line = LogLine {
-                priority: priority(said.severity_number),
-                tag: said.event_name.as_bytes(),
-                message: text.as_bytes(),
+        let mut each = logs.log_records.iter();
+        while let Some(bytes) = each.next_bytes() {
+            let bytes = bytes?;
+            let record = LogRecord::decode(bytes)?;
+            let time = match record.time_unix_nano {
+                0 => record.observed_time_unix_nano,
+                time => time,
             };
-            trace.log(process, record.time, &line)?;
-            let mut outcome = Ok(());
-            trace.instant(lane, record.time, text.as_bytes(), |event| {
-                let mut out = event.annotations();
-                out.map(identity::KEY, |map| {
-                    map.add("severity_number", said.severity_number);
-                    identity::id(map, "trace_id", said.trace_id);
-                    identity::id(map, "span_id", said.span_id);
-                });
-                outcome = values::attributes(said.attributes, &AttributePolicy::Full, &mut out);
+            if !config.shows_time(time, time) {
+                summary.filtered += 1;
+                continue;
+            }
+            self.all.push((time, 0), |out| {
+                out.extend_from_slice(&resource.to_le_bytes());
+                out.extend_from_slice(&scope.to_le_bytes());
+                out.extend_from_slice(bytes);
             })?;
-            outcome?;
-            summary.logs += 1;
         }
         Ok(())
     }
+}
+
+/// Draws one record.
+pub(super) fn draw<P: PerfettoParts>(
+    mut bytes: &[u8],
+    time: u64,
+    canvas: &mut Canvas<'_, P>,
+    summary: &mut PerfettoSummary,
+) -> Result<(), PerfettoError> {
+    let (Some(resource), Some(scope)) = (array(&mut bytes), array(&mut bytes)) else {
+        return Ok(());
+    };
+    let (resource, scope) = (u32::from_le_bytes(resource), u32::from_le_bytes(scope));
+    let record = LogRecord::decode(bytes)?;
+    let text = text(&record);
+    let line = LogLine {
+        priority: priority(record.severity_number),
+        tag: record.event_name.as_bytes(),
+        message: text.as_bytes(),
+    };
+    let process = canvas.process(resource, time)?;
+    canvas.trace.log(process, time, &line)?;
+    let lane = canvas.logs(resource, time)?;
+    let full = canvas.about.config.attributes.is_full();
+    let mut outcome = Ok(());
+    canvas.trace.instant(lane, time, text.as_bytes(), |event| {
+        let mut out = event.annotations();
+        out.map(identity::KEY, |map| {
+            if full {
+                map.add("log_of", scope);
+                outcome = message::add(LogRecord::descriptor(), bytes, &[ATTRIBUTES], map);
+            } else {
+                map.add("severity_number", record.severity_number);
+                identity::id(map, "trace_id", record.trace_id);
+                identity::id(map, "span_id", record.span_id);
+            }
+        });
+        let added = values::attributes(record.attributes, &AttributePolicy::Full, &mut out);
+        outcome = outcome.and(added);
+    })?;
+    outcome?;
+    summary.without_time += u64::from(record.time_unix_nano == 0 && record.observed_time_unix_nano == 0);
+    summary.logs += 1;
+    Ok(())
 }
 
 /// What a record says: its body, or the name of the event where that is all.

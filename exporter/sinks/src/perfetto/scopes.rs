@@ -4,8 +4,10 @@ use std::collections::HashMap;
 
 use pulsetrain_otlp::{
     WireError,
-    view::{InstrumentationScope, Message},
+    view::{InstrumentationScope, Message, Text},
 };
+
+use super::spans::first;
 
 /// The scopes of an input.
 #[derive(Debug, Default)]
@@ -13,6 +15,8 @@ pub(super) struct Scopes {
     index: HashMap<ScopeEntry, u32>,
     all: Vec<ScopeEntry>,
     names: Vec<String>,
+    /// The one that was asked for last, which is mostly the next one too.
+    latest: Option<u32>,
 }
 
 /// A scope as it was in the input.
@@ -25,8 +29,33 @@ pub(super) struct ScopeEntry {
 }
 
 impl Scopes {
-    /// The number of a scope.
-    pub(super) fn number(&mut self, scope: ScopeEntry) -> Result<u32, WireError> {
+    /// The number of the scope in `ScopeSpans`, `ScopeMetrics` or `ScopeLogs`, whose bytes these are.
+    pub(super) fn number_of(
+        &mut self,
+        bytes: &[u8],
+        schema_url: Text<'_>,
+        resource_schema_url: Text<'_>,
+    ) -> Result<u32, WireError> {
+        let bytes = first(bytes, 1);
+        let latest = self.latest.and_then(|latest| self.all.get(latest as usize));
+        let is_latest = |entry: &ScopeEntry| {
+            entry.bytes == bytes
+                && entry.schema_url == schema_url.as_bytes()
+                && entry.resource_schema_url == resource_schema_url.as_bytes()
+        };
+        if let (Some(number), true) = (self.latest, latest.is_some_and(is_latest)) {
+            return Ok(number);
+        }
+        let number = self.number(ScopeEntry {
+            bytes: bytes.to_vec(),
+            schema_url: schema_url.as_bytes().to_vec(),
+            resource_schema_url: resource_schema_url.as_bytes().to_vec(),
+        })?;
+        self.latest = Some(number);
+        Ok(number)
+    }
+
+    fn number(&mut self, scope: ScopeEntry) -> Result<u32, WireError> {
         if let Some(number) = self.index.get(&scope) {
             return Ok(*number);
         }

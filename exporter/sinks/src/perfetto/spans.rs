@@ -1,31 +1,37 @@
 //! The spans of an input: what packing and linking need of each, and where its bytes are.
 
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hasher};
 
 use bytes::Bytes;
 use hashbrown::{DefaultHashBuilder, HashMap};
 use pulsetrain_otlp::{
     WireError,
-    view::{AnyValue, Message, ResourceSpans, ScopeSpans, Span, TracesData},
+    view::{Message, ResourceSpans, ScopeSpans, TracesData},
     wire::{Reader, Value},
 };
-use pulsetrain_semconv::attribute;
 
 use super::{
     PerfettoConfig, PerfettoSummary,
+    labels::Labels,
     resources::Resources,
-    scopes::{ScopeEntry, Scopes},
-    values::short_text,
+    scan::{self, Wanted},
+    scopes::Scopes,
 };
 
-/// The spans of an input.
+/// The spans of an input, or of a part of it.
 #[derive(Debug, Default)]
 pub(super) struct Spans {
     batches: Vec<Bytes>,
+    batch_bytes: usize,
     pub(super) records: Vec<SpanRecord>,
     /// The names of groups, each once.
     pub(super) labels: Labels,
+    /// The earliest and the latest time that any span has.
+    pub(super) times: Option<(u64, u64)>,
+    /// How many spans went before these.
+    pub(super) first_number: u64,
     hasher: DefaultHashBuilder,
+    wanted: Wanted,
     /// The traces that have a span of a step that is asked for.
     asked_traces: hashbrown::HashSet<u64>,
 }
@@ -41,7 +47,7 @@ pub(super) struct SpanRecord {
     /// When it is drawn to begin and to end.
     pub(super) start: u64,
     pub(super) end: u64,
-    trace: u64,
+    pub(super) trace: u64,
     /// The hash of its ids; 0 where it has none.
     id: u64,
     parent_id: u64,
@@ -50,39 +56,27 @@ pub(super) struct SpanRecord {
     /// The label of its group: its own, and once it is known, its parent's.
     pub(super) group: Option<u32>,
     pub(super) has_links: bool,
+    /// Whether it, or once that is known anything below it, has failed.
+    pub(super) failed: bool,
     /// Whether its own step is asked for; none where it says no step.
     asked: Option<bool>,
 }
 
-/// Texts, each once.
-#[derive(Debug, Default)]
-pub(super) struct Labels {
-    index: HashMap<String, u32>,
-    all: Vec<String>,
-}
-
-impl Labels {
-    pub(super) fn number(&mut self, label: String) -> u32 {
-        let next = self.all.len() as u32;
-        *self.index.entry(label).or_insert_with_key(|label| {
-            self.all.push(label.clone());
-            next
-        })
-    }
-
-    pub(super) fn get(&self, number: u32) -> &str {
-        &self.all[number as usize]
-    }
-}
-
-/// What the spans of one batch stand in.
-struct Around<'a> {
-    batch: &'a Bytes,
-    resource: u32,
-    scope: u32,
+/// What spans stand in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Around {
+    pub(super) resource: u32,
+    pub(super) scope: u32,
 }
 
 impl Spans {
+    pub(super) fn new(config: &PerfettoConfig) -> Self {
+        Self {
+            wanted: Wanted::of(config),
+            ..Self::default()
+        }
+    }
+
     /// Takes in a batch of traces.
     pub(super) fn add(
         &mut self,
@@ -92,11 +86,30 @@ impl Spans {
         scopes: &mut Scopes,
         summary: &mut PerfettoSummary,
     ) -> Result<(), WireError> {
-        let mut all = TracesData::decode(&batch)?.resource_spans.iter();
+        let outcome = self.add_resources(&batch, config, resources, scopes, summary);
+        self.keep(batch);
+        outcome
+    }
+
+    /// Keeps the bytes that the newest records are in.
+    pub(super) fn keep(&mut self, batch: Bytes) {
+        self.batch_bytes += batch.len();
+        self.batches.push(batch);
+    }
+
+    fn add_resources(
+        &mut self,
+        batch: &[u8],
+        config: &PerfettoConfig,
+        resources: &mut Resources,
+        scopes: &mut Scopes,
+        summary: &mut PerfettoSummary,
+    ) -> Result<(), WireError> {
+        let mut all = TracesData::decode(batch)?.resource_spans.iter();
         while let Some(bytes) = all.next_bytes() {
             let bytes = bytes?;
             let within = ResourceSpans::decode(bytes)?;
-            let resource = resources.number(first(bytes, 1))?;
+            let resource = resources.number(first(bytes, 1), config)?;
             let shown = config.shows_rank(resources.get(resource).rank);
             let mut each = within.scope_spans.iter();
             while let Some(bytes) = each.next_bytes() {
@@ -106,104 +119,92 @@ impl Spans {
                     summary.filtered += spans.spans.len() as u64;
                     continue;
                 }
-                let scope = scopes.number(ScopeEntry {
-                    bytes: first(bytes, 1).to_vec(),
-                    schema_url: spans.schema_url.as_bytes().to_vec(),
-                    resource_schema_url: within.schema_url.as_bytes().to_vec(),
-                })?;
-                let around = Around {
-                    batch: &batch,
-                    resource,
-                    scope,
-                };
-                self.add_scope(&spans, &around, config, summary)?;
+                let scope = scopes.number_of(bytes, spans.schema_url, within.schema_url)?;
+                resources.has_scope(resource, scope);
+                self.add_scope(&spans, batch, Around { resource, scope }, config, summary)?;
             }
         }
-        self.batches.push(batch);
         Ok(())
     }
 
     fn add_scope(
         &mut self,
         spans: &ScopeSpans<'_>,
-        around: &Around<'_>,
+        batch: &[u8],
+        around: Around,
         config: &PerfettoConfig,
         summary: &mut PerfettoSummary,
     ) -> Result<(), WireError> {
         let mut each = spans.spans.iter();
         while let Some(bytes) = each.next_bytes() {
             let bytes = bytes?;
-            let span = Span::decode(bytes)?;
-            let record = self.record(bytes, &span, around, config)?;
-            if span.end_time_unix_nano != 0 && !config.shows_time(record.start, record.end) {
+            let offset = bytes.as_ptr() as usize - batch.as_ptr() as usize;
+            if !self.add_span(bytes, offset, around, config)? {
                 summary.filtered += 1;
-                continue;
             }
-            if record.asked == Some(true) {
-                self.asked_traces.insert(record.trace);
-            }
-            self.records.push(record);
         }
         Ok(())
     }
 
-    fn record(
+    /// Takes in a span of the batch that is kept next; false where its time is not asked for.
+    #[inline]
+    pub(super) fn add_span(
         &mut self,
         bytes: &[u8],
-        span: &Span<'_>,
-        around: &Around<'_>,
+        offset: usize,
+        around: Around,
         config: &PerfettoConfig,
-    ) -> Result<SpanRecord, WireError> {
-        let (group, asked) = self.look_at_attributes(span, config)?;
-        Ok(SpanRecord {
+    ) -> Result<bool, WireError> {
+        let found = scan::scan(bytes, &self.wanted, config)?;
+        if found.end != 0 && !config.shows_time(found.start, found.end) {
+            return Ok(false);
+        }
+        for time in [found.start, found.end].into_iter().filter(|time| *time != 0) {
+            let (first, last) = self.times.unwrap_or((time, time));
+            self.times = Some((first.min(time), last.max(time)));
+        }
+        let trace = self.hasher.hash_one(found.trace_id);
+        if found.asked == Some(true) {
+            self.asked_traces.insert(trace);
+        }
+        self.records.push(SpanRecord {
             batch: self.batches.len() as u32,
-            offset: (bytes.as_ptr() as usize - around.batch.as_ptr() as usize) as u32,
+            offset: offset as u32,
             length: bytes.len() as u32,
             resource: around.resource,
             scope: around.scope,
-            start: span.start_time_unix_nano,
-            end: span.end_time_unix_nano,
-            trace: self.hasher.hash_one(span.trace_id),
-            id: self.hash(span.trace_id, span.span_id),
-            parent_id: self.hash(span.trace_id, span.parent_span_id),
+            start: found.start,
+            end: found.end,
+            trace,
+            id: id_hash(trace, found.span_id),
+            parent_id: id_hash(trace, found.parent_span_id),
             parent: None,
-            group,
-            has_links: !span.links.is_empty(),
-            asked,
-        })
+            group: found.group.map(|group| self.labels.number(group)),
+            has_links: found.has_links,
+            failed: found.failed,
+            asked: found.asked,
+        });
+        Ok(true)
     }
 
-    /// The group that a span names, and whether its step is asked for.
-    fn look_at_attributes(
-        &mut self,
-        span: &Span<'_>,
-        config: &PerfettoConfig,
-    ) -> Result<(Option<u32>, Option<bool>), WireError> {
-        let mut named: Option<(usize, AnyValue<'_>)> = None;
-        let mut asked = None;
-        for attribute in span.attributes {
-            let attribute = attribute?;
-            let value = attribute.value.unwrap_or_default();
-            let place = config
-                .group_by
-                .iter()
-                .position(|key| attribute.key == key.as_str());
-            if let Some(place) = place
-                && named.is_none_or(|(best, _)| place < best)
-            {
-                named = Some((place, value));
-            }
-            if let (Some(steps), AnyValue::Int(step)) = (&config.steps, value)
-                && attribute.key == attribute::TRAIN_STEP.name
-            {
-                asked = Some(steps.contains(&step));
-            }
-        }
-        let group = named.map(|(place, value)| {
-            let kind = config.group_by[place].split('.').next().unwrap_or_default();
-            self.labels.number(format!("{kind} {}", short_text(value)))
-        });
-        Ok((group, asked))
+    /// How much memory the spans take.
+    pub(super) fn held_bytes(&self) -> usize {
+        self.batch_bytes + self.records.len() * size_of::<SpanRecord>()
+    }
+
+    /// Forgets the spans and remembers what all spans share.
+    pub(super) fn clear(&mut self) {
+        self.first_number += self.records.len() as u64;
+        self.batches.clear();
+        self.batch_bytes = 0;
+        self.records.clear();
+        self.asked_traces.clear();
+    }
+
+    /// Forgets the spans and how many they were: they come again from where they went.
+    pub(super) fn start_anew(&mut self) {
+        self.clear();
+        self.first_number = 0;
     }
 
     /// Leaves only the spans of the steps that are asked for: those that say so, and those that say nothing in their traces.
@@ -230,55 +231,108 @@ impl Spans {
 
     /// The place of the span that each pair of ids belongs to; spans that come twice are left once.
     pub(super) fn identify(&mut self, summary: &mut PerfettoSummary) -> Identities {
-        let mut index = HashMap::<u64, u32>::with_capacity(self.records.len());
-        let records = std::mem::take(&mut self.records);
-        let mut left: Vec<SpanRecord> = Vec::with_capacity(records.len());
-        for record in records {
-            if record.id != 0 {
-                let next = left.len() as u32;
-                let known = *index.entry(record.id).or_insert(next);
-                if known != next {
-                    let other = left[known as usize];
-                    if other.resource == record.resource
-                        && self.record_bytes(&other) == self.record_bytes(&record)
-                    {
-                        summary.duplicates += 1;
-                        continue;
-                    }
-                    summary.same_ids += 1;
+        let mut index = Identities::with_capacity_and_hasher(self.records.len(), Hashed);
+        let mut repeated = Vec::new();
+        for (place, record) in self.records.iter().enumerate() {
+            if record.id == 0 {
+                continue;
+            }
+            let known = *index.entry(record.id).or_insert(place as u32);
+            if known as usize != place {
+                let other = &self.records[known as usize];
+                let same = other.resource == record.resource
+                    && self.record_bytes(other) == self.record_bytes(record);
+                summary.duplicates += u64::from(same);
+                summary.same_ids += u64::from(!same);
+                if same {
+                    repeated.push(place);
                 }
             }
-            left.push(record);
         }
-        self.records = left;
-        Identities(index)
+        if !repeated.is_empty() {
+            self.leave_out(&repeated, &mut index);
+        }
+        index
+    }
+
+    /// Takes out the records at these places, which are sorted, and numbers the others anew.
+    fn leave_out(&mut self, places: &[usize], index: &mut Identities) {
+        for known in index.values_mut() {
+            *known -= places.partition_point(|place| *place < *known as usize) as u32;
+        }
+        let mut place = 0;
+        self.records.retain(|_| {
+            place += 1;
+            places.binary_search(&(place - 1)).is_err()
+        });
     }
 
     /// The parent that a span names; none where it names none, `Err` where it is not in the input.
+    #[inline]
     pub(super) fn named_parent(&self, span: u32, identities: &Identities) -> Result<Option<u32>, ()> {
         match self.records[span as usize].parent_id {
             0 => Ok(None),
-            id => identities.0.get(&id).map(|parent| Some(*parent)).ok_or(()),
+            id => identities.get(&id).map(|parent| Some(*parent)).ok_or(()),
         }
     }
 
-    /// The span with these ids.
-    pub(super) fn find(&self, trace_id: &[u8], span_id: &[u8], identities: &Identities) -> Option<u32> {
-        identities.0.get(&self.hash(trace_id, span_id)).copied()
-    }
-
-    /// A number for a pair of ids; 0 where the second says nothing.
-    fn hash(&self, trace_id: &[u8], span_id: &[u8]) -> u64 {
-        if span_id.iter().all(|byte| *byte == 0) {
-            return 0;
-        }
-        self.hasher.hash_one((trace_id, span_id)).max(1)
+    /// The hashes of a trace's id, and of a span's ids in it.
+    pub(super) fn hashes(&self, trace_id: &[u8], span_id: &[u8]) -> (u64, u64) {
+        let trace = self.hasher.hash_one(trace_id);
+        (trace, id_hash(trace, span_id))
     }
 }
 
-/// Which span has which ids.
-#[derive(Debug, Default)]
-pub(super) struct Identities(HashMap<u64, u32>);
+/// A number for a span's id within its trace; 0 where the id says nothing.
+#[inline]
+fn id_hash(trace: u64, span_id: &[u8]) -> u64 {
+    let number = match span_id.first_chunk::<8>() {
+        Some(id) if span_id.len() == 8 => u64::from_le_bytes(*id),
+        _ => span_id
+            .iter()
+            .fold(0, |all, byte| all << 8 ^ u64::from(*byte) ^ all >> 56),
+    };
+    if number == 0 {
+        return 0;
+    }
+    // The trace's hash is random, so that nobody can make ids that fall together; one multiplication mixes both halves.
+    let product = u128::from(trace ^ number) * u128::from(0x9e37_79b9_7f4a_7c15_u64);
+    ((product >> 64) as u64 ^ product as u64).max(1)
+}
+
+/// Which span has which ids, by their hash.
+pub(super) type Identities = HashMap<u64, u32, Hashed>;
+
+/// Keys that are hashes already.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Hashed;
+
+/// Hands on the one number that it is given.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Number(u64);
+
+impl BuildHasher for Hashed {
+    type Hasher = Number;
+
+    fn build_hasher(&self) -> Number {
+        Number::default()
+    }
+}
+
+impl Hasher for Number {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = bytes.iter().fold(self.0, |all, byte| all << 8 | u64::from(*byte));
+    }
+
+    #[inline]
+    fn write_u64(&mut self, number: u64) {
+        self.0 = number;
+    }
+}
 
 /// The first occurrence of a message field; an absent message is an empty one.
 pub(super) fn first(bytes: &[u8], number: u32) -> &[u8] {

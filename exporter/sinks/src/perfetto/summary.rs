@@ -7,8 +7,12 @@ pub struct PerfettoSummary {
     pub processes: u64,
     /// Rows of slices drawn.
     pub lanes: u64,
-    /// Spans drawn.
+    /// Spans drawn, each by itself.
     pub spans: u64,
+    /// Short spans drawn together with their neighbours.
+    pub merged: u64,
+    /// The slices that stand for them.
+    pub merged_slices: u64,
     /// Span events drawn.
     pub events: u64,
     /// Arrows drawn: links, and parents that a span does not stand under.
@@ -41,15 +45,21 @@ pub struct PerfettoSummary {
     pub too_deep: u64,
     /// Points without a value, which only say that a series has ended.
     pub without_value: u64,
+    /// Files written.
+    pub files: u64,
+    /// Bytes that went through temporary files.
+    pub spilled_bytes: u64,
 }
 
 impl PerfettoSummary {
     /// Everything with its name, for summaries.
-    pub fn named(&self) -> [(&'static str, u64); 19] {
+    pub fn named(&self) -> [(&'static str, u64); 23] {
         [
             ("processes", self.processes),
             ("lanes", self.lanes),
             ("spans", self.spans),
+            ("merged", self.merged),
+            ("merged_slices", self.merged_slices),
             ("events", self.events),
             ("flows", self.flows),
             ("points", self.points),
@@ -66,6 +76,8 @@ impl PerfettoSummary {
             ("links_outside", self.links_outside),
             ("too_deep", self.too_deep),
             ("without_value", self.without_value),
+            ("files", self.files),
+            ("spilled_bytes", self.spilled_bytes),
         ]
     }
 

@@ -22,13 +22,22 @@ pub(super) fn attributes(
     policy: &AttributePolicy,
     out: &mut Annotations<'_>,
 ) -> Result<(), WireError> {
-    for attribute in attributes {
-        let attribute = attribute?;
-        if policy.shows(attribute.key.as_bytes()) {
-            add(attribute.key.as_bytes(), attribute.value.unwrap_or_default(), out)?;
-        }
+    attributes
+        .iter()
+        .try_for_each(|found| attribute(&found?, policy, out))
+}
+
+/// Adds an attribute if it is asked for.
+#[inline]
+pub(super) fn attribute(
+    attribute: &KeyValue<'_>,
+    policy: &AttributePolicy,
+    out: &mut Annotations<'_>,
+) -> Result<(), WireError> {
+    if !policy.shows(attribute.key.as_bytes()) {
+        return Ok(());
     }
-    Ok(())
+    add(attribute.key.as_bytes(), attribute.value.unwrap_or_default(), out)
 }
 
 /// Adds one value.

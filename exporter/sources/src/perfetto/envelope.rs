@@ -6,25 +6,20 @@ use pulsetrain_otlp::{Signal, write::Buffer};
 use pulsetrain_perfetto::{AnnotationData, CounterReading, LogItem, TraceEvent, TrackKind};
 use pulsetrain_semconv::attribute;
 
-use super::{
-    slices::{Epoch, Instant, Slices},
-    spans::{Home, KEY},
-    tracks::Tracks,
-    values::{self, Entries},
-};
+use super::{slices::Epoch, spans::Home, tracks::Tracks, values, written::Written};
 
 /// A message is ended when its items have this many bytes.
 const MESSAGE_BYTES: usize = 1 << 20;
 
-type Messages = Vec<(Signal, Vec<u8>)>;
+pub(super) type Messages = Vec<(Signal, Vec<u8>)>;
 
 /// What stands around items: encoded messages, and the schemas beside them.
 #[derive(Debug, Default)]
-struct Around {
-    resource: Buffer,
-    resource_schema_url: String,
-    scope: Buffer,
-    schema_url: String,
+pub(super) struct Around {
+    pub(super) resource: Buffer,
+    pub(super) resource_schema_url: String,
+    pub(super) scope: Buffer,
+    pub(super) schema_url: String,
 }
 
 impl Around {
@@ -43,7 +38,12 @@ impl Around {
     }
 
     /// Adds messages that hold these items, each field 2 of its scope.
-    fn push(&self, signal: Signal, each: impl IntoIterator<Item = Buffer>, messages: &mut Messages) {
+    pub(super) fn push(
+        &self,
+        signal: Signal,
+        each: impl IntoIterator<Item = Buffer>,
+        messages: &mut Messages,
+    ) {
         let mut items = Buffer::default();
         for item in each {
             items.delimited(2, item.as_slice());
@@ -61,17 +61,14 @@ impl Around {
 /// Wraps spans.
 pub(super) fn traces(
     spans: BTreeMap<Home, Vec<Buffer>>,
-    slices: &Slices,
+    written: &Written<'_>,
     tracks: &Tracks,
     messages: &mut Messages,
 ) {
     for (home, spans) in spans {
-        let said = slices.instants.iter().find(|instant| {
-            instant.track_uuid == home.process
-                && values::entries(&instant.annotations, KEY).is_some_and(is_resource)
-        });
-        let around = match said {
-            Some(instant) => as_written(instant, &home),
+        let scope = home.scope.as_ref().copied().unwrap_or_default();
+        let around = match written.around(home.process, scope) {
+            Some(around) => around,
             None => Around {
                 resource: resource(home.process, tracks),
                 scope: home
@@ -83,38 +80,6 @@ pub(super) fn traces(
         };
         around.push(Signal::Traces, spans, messages);
     }
-}
-
-fn is_resource(said: &Entries) -> bool {
-    values::number(said, "resource") == Some(1)
-}
-
-/// The resource and the scope as the trace says that they were.
-fn as_written(instant: &Instant, home: &Home) -> Around {
-    let said = values::entries(&instant.annotations, KEY).unwrap_or_default();
-    let mut around = Around::default();
-    values::attributes(1, instant.annotations.iter().skip(1), &mut around.resource);
-    if let Some(dropped) = values::number(said, "dropped_attributes_count") {
-        around.resource.uint(2, dropped);
-    }
-    let number = home.scope.as_ref().ok().copied();
-    let scope = values::maps(said, "scopes").find(|scope| values::number(scope, "scope") == number);
-    if let Some(scope) = scope {
-        let text = |key| values::text(scope, key).unwrap_or_default();
-        around.scope.text(1, text("name"));
-        around.scope.text(2, text("version"));
-        values::attributes(
-            3,
-            values::entries(scope, "attributes").unwrap_or_default(),
-            &mut around.scope,
-        );
-        if let Some(dropped) = values::number(scope, "dropped_attributes_count") {
-            around.scope.uint(4, dropped);
-        }
-        around.schema_url = text("schema_url").to_owned();
-        around.resource_schema_url = text("resource_schema_url").to_owned();
-    }
-    around
 }
 
 /// A process as a resource.
@@ -140,9 +105,9 @@ fn named(name: &str) -> Buffer {
 }
 
 /// Wraps counters, each a gauge.
-pub(super) fn metrics(counters: &[TraceEvent], tracks: &Tracks, epoch: Epoch, messages: &mut Messages) {
+pub(super) fn metrics(counters: &[&TraceEvent], tracks: &Tracks, epoch: Epoch, messages: &mut Messages) {
     let mut by_track = BTreeMap::<(u64, u64), Vec<&TraceEvent>>::new();
-    for event in counters {
+    for &event in counters {
         let process = tracks.process(event.track_uuid);
         by_track
             .entry((process, event.track_uuid))
@@ -201,7 +166,7 @@ fn gauge(track: u64, events: &[&TraceEvent], tracks: &Tracks, epoch: Epoch) -> B
 }
 
 /// Wraps log lines, those of one process together.
-pub(super) fn logs(lines: &[LogItem], messages: &mut Messages) {
+pub(super) fn logs(lines: &[&LogItem], messages: &mut Messages) {
     let mut by_pid = BTreeMap::<i32, Vec<Buffer>>::new();
     for line in lines {
         by_pid.entry(line.pid).or_default().push(record(line));

@@ -40,7 +40,7 @@ pub(super) fn attributes<'a>(
 }
 
 /// An `AnyValue` message.
-fn any(value: &AnnotationData) -> Buffer {
+pub(super) fn any(value: &AnnotationData) -> Buffer {
     let mut out = Buffer::default();
     match value {
         AnnotationData::Bool(value) => out.uint(field::BOOL, u64::from(*value)),
@@ -95,7 +95,12 @@ pub(super) fn get<'a>(entries: &'a Entries, key: &str) -> Option<&'a AnnotationD
 
 /// The number of a key.
 pub(super) fn number(entries: &Entries, key: &str) -> Option<u64> {
-    match get(entries, key)? {
+    integer(get(entries, key)?)
+}
+
+/// A whole number, a negative one as its two's complement.
+pub(super) fn integer(value: &AnnotationData) -> Option<u64> {
+    match value {
         AnnotationData::Uint(value) => Some(*value),
         AnnotationData::Int(value) => Some(*value as u64),
         AnnotationData::Bool(value) => Some(u64::from(*value)),
@@ -133,11 +138,12 @@ pub(super) fn maps<'a>(entries: &'a Entries, key: &str) -> impl Iterator<Item = 
 
 /// The bytes of an id in hexadecimal under a key.
 pub(super) fn id(entries: &Entries, key: &str) -> Vec<u8> {
-    let digits: Option<Vec<u32>> = text(entries, key)
-        .unwrap_or_default()
-        .chars()
-        .map(|digit| digit.to_digit(16))
-        .collect();
+    bytes_of_hex(text(entries, key).unwrap_or_default())
+}
+
+/// The bytes that hexadecimal digits are; none where there is another letter among them.
+pub(super) fn bytes_of_hex(text: &str) -> Vec<u8> {
+    let digits: Option<Vec<u32>> = text.chars().map(|digit| digit.to_digit(16)).collect();
     let digits = digits.unwrap_or_default();
     digits
         .chunks_exact(2)

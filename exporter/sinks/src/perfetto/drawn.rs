@@ -1,0 +1,144 @@
+//! What drawing needs of a tree and of each of its spans, and both as bytes for temporary files.
+
+/// A tree: what stands on one lane.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Tree {
+    pub(super) resource: u32,
+    /// The label of its group.
+    pub(super) group: u32,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// Whether anything in it failed.
+    pub(super) failed: bool,
+}
+
+/// A span that is to be drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Drawn<'a> {
+    /// How many spans are around it.
+    pub(super) depth: u32,
+    pub(super) scope: u32,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// Its place among all spans of the input.
+    pub(super) number: u64,
+    /// Whether it, or anything in it, failed.
+    pub(super) failed: bool,
+    /// The arrows that start or end here, little endian.
+    pub(super) flows: &'a [[u8; 8]],
+    /// The message.
+    pub(super) bytes: &'a [u8],
+}
+
+impl Tree {
+    pub(super) fn pack(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.resource.to_le_bytes());
+        out.extend_from_slice(&self.group.to_le_bytes());
+        out.extend_from_slice(&self.start.to_le_bytes());
+        out.extend_from_slice(&self.end.to_le_bytes());
+        out.push(self.failed.into());
+    }
+
+    /// A tree, and the bytes of its spans.
+    pub(super) fn unpack(mut bytes: &[u8]) -> Option<(Self, &[u8])> {
+        let from = &mut bytes;
+        let tree = Self {
+            resource: u32::from_le_bytes(array(from)?),
+            group: u32::from_le_bytes(array(from)?),
+            start: u64::from_le_bytes(array(from)?),
+            end: u64::from_le_bytes(array(from)?),
+            failed: array::<1>(from)? != [0],
+        };
+        Some((tree, bytes))
+    }
+}
+
+impl Drawn<'_> {
+    pub(super) fn pack(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.depth.to_le_bytes());
+        out.extend_from_slice(&self.scope.to_le_bytes());
+        out.extend_from_slice(&self.start.to_le_bytes());
+        out.extend_from_slice(&self.end.to_le_bytes());
+        out.extend_from_slice(&self.number.to_le_bytes());
+        out.push(self.failed.into());
+        out.extend_from_slice(&(self.flows.len() as u32).to_le_bytes());
+        out.extend_from_slice(&(self.bytes.len() as u32).to_le_bytes());
+        out.extend_from_slice(self.flows.as_flattened());
+        out.extend_from_slice(self.bytes);
+    }
+}
+
+/// The spans of a tree as bytes.
+pub(super) struct Packed<'a>(pub(super) &'a [u8]);
+
+impl<'a> Iterator for Packed<'a> {
+    type Item = Drawn<'a>;
+
+    fn next(&mut self) -> Option<Drawn<'a>> {
+        let from = &mut self.0;
+        let depth = u32::from_le_bytes(array(from)?);
+        let scope = u32::from_le_bytes(array(from)?);
+        let start = u64::from_le_bytes(array(from)?);
+        let end = u64::from_le_bytes(array(from)?);
+        let number = u64::from_le_bytes(array(from)?);
+        let failed = array::<1>(from)? != [0];
+        let flows = u32::from_le_bytes(array(from)?) as usize;
+        let length = u32::from_le_bytes(array(from)?) as usize;
+        let (flows, _) = from.split_off(..8 * flows)?.as_chunks();
+        Some(Drawn {
+            depth,
+            scope,
+            start,
+            end,
+            number,
+            failed,
+            flows,
+            bytes: from.split_off(..length)?,
+        })
+    }
+}
+
+/// Takes so many bytes off the front.
+pub(super) fn array<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
+    let (head, rest) = from.split_first_chunk()?;
+    *from = rest;
+    Some(*head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tree_comes_back_from_its_bytes() {
+        let tree = Tree {
+            resource: 3,
+            group: 1,
+            start: 7,
+            end: u64::MAX,
+            failed: true,
+        };
+        let root = Drawn {
+            depth: 0,
+            scope: 9,
+            start: 7,
+            end: u64::MAX,
+            number: 1 << 40,
+            failed: true,
+            flows: &[[1; 8], [2; 8]],
+            bytes: b"root",
+        };
+        let child = Drawn {
+            depth: 1,
+            flows: &[],
+            bytes: b"",
+            ..root
+        };
+        let mut bytes = Vec::new();
+        tree.pack(&mut bytes);
+        [root, child].iter().for_each(|span| span.pack(&mut bytes));
+        let (unpacked, spans) = Tree::unpack(&bytes).unwrap();
+        assert_eq!(unpacked, tree);
+        assert_eq!(Packed(spans).collect::<Vec<_>>(), [root, child]);
+    }
+}

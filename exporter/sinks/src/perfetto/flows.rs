@@ -1,0 +1,133 @@
+//! Arrows: from a parent to a child that is not drawn within it, and from what is linked to what links to it.
+//!
+//! The target of a link may be in a part of the input that is not in memory, so its arrow gets its number from the ids at both
+//! ends: each end writes it without knowing of the other.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use pulsetrain_otlp::{
+    WireError,
+    view::{Message, Span},
+};
+
+use super::{
+    PerfettoSummary,
+    spans::{Identities, Spans},
+};
+
+/// Set in the numbers of links; those of parents are counted from 1.
+const LINK: u64 = 1 << 63;
+
+/// A link as its target knows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Link {
+    /// The hashes of the target's trace and of the target.
+    pub(super) trace: u64,
+    pub(super) target: u64,
+    pub(super) flow: u64,
+}
+
+/// The arrows of the spans in memory: for each span the flows that it is a station of.
+#[derive(Debug, Default)]
+pub(super) struct Flows {
+    stations: Vec<(u32, u64)>,
+    /// The numbers of arrows in the order of the stations, once that is known.
+    numbers: Vec<[u8; 8]>,
+    parents: u64,
+}
+
+impl Flows {
+    /// Forgets the arrows and remembers how many there were.
+    pub(super) fn clear(&mut self) {
+        self.stations.clear();
+        self.numbers.clear();
+    }
+
+    /// Adds an arrow from a parent to a child.
+    pub(super) fn add_parent(&mut self, from: u32, to: u32, summary: &mut PerfettoSummary) {
+        summary.flows += 1;
+        self.parents += 1;
+        self.stations.extend([(from, self.parents), (to, self.parents)]);
+    }
+
+    /// The links of all spans in memory, for an input that is in memory as a whole.
+    pub(super) fn links(spans: &Spans) -> Result<Vec<Link>, WireError> {
+        let mut all = Vec::new();
+        for span in 0..spans.records.len() as u32 {
+            all.extend(links_of(spans, span)?);
+        }
+        Ok(all)
+    }
+
+    /// Adds the links that point to spans which are here, and those that start here.
+    pub(super) fn add_links(
+        &mut self,
+        spans: &Spans,
+        mut links: Vec<Link>,
+        identities: &Identities,
+        summary: &mut PerfettoSummary,
+    ) -> Result<(), WireError> {
+        // A span that came twice said its links twice.
+        links.sort_unstable();
+        links.dedup();
+        for link in links {
+            match identities.get(&link.target) {
+                Some(target) => {
+                    self.stations.push((*target, link.flow));
+                    summary.flows += 1;
+                }
+                None => summary.links_outside += 1,
+            }
+        }
+        for span in 0..spans.records.len() as u32 {
+            for link in links_of(spans, span)? {
+                self.stations.push((span, link.flow));
+            }
+        }
+        Ok(())
+    }
+
+    /// Closes the list; no arrow is added afterwards.
+    pub(super) fn close(&mut self) {
+        self.stations.sort_unstable();
+        self.stations.dedup();
+        self.numbers
+            .extend(self.stations.iter().map(|(_, flow)| flow.to_le_bytes()));
+    }
+
+    /// The flows of a span.
+    #[inline]
+    pub(super) fn of(&self, span: u32) -> &[[u8; 8]] {
+        if self.stations.is_empty() {
+            return &[];
+        }
+        let start = self.stations.partition_point(|(other, _)| *other < span);
+        let count = self.stations[start..]
+            .iter()
+            .take_while(|(other, _)| *other == span)
+            .count();
+        &self.numbers[start..start + count]
+    }
+}
+
+/// The links of a span.
+pub(super) fn links_of(spans: &Spans, span: u32) -> Result<Vec<Link>, WireError> {
+    if !spans.records[span as usize].has_links {
+        return Ok(Vec::new());
+    }
+    let from = Span::decode(spans.bytes(span))?;
+    from.links
+        .iter()
+        .map(|link| {
+            let link = link?;
+            let (trace, target) = spans.hashes(link.trace_id, link.span_id);
+            let mut hasher = DefaultHasher::new();
+            (from.trace_id, from.span_id, link.trace_id, link.span_id).hash(&mut hasher);
+            Ok(Link {
+                trace,
+                target,
+                flow: hasher.finish() | LINK,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,131 @@
+//! Short spans drawn together: neighbours that are too short to be seen become one slice with their number, their total time,
+//! and both for each name. What failed is never merged, nor is what something failed in.
+
+use std::collections::BTreeMap;
+
+use pulsetrain_perfetto::Annotations;
+
+use super::drawn::Drawn;
+
+/// The name of a slice that stands for spans of several names.
+const MIXED: &[u8] = b"short spans";
+/// How many names are told apart.
+const MOST_NAMES: usize = 32;
+/// The name that all others are counted under.
+const OTHERS: &[u8] = b"...";
+
+/// Neighbours that are drawn as one.
+#[derive(Debug)]
+pub(super) struct Run {
+    pub(super) depth: u32,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// Spans, and those within them.
+    pub(super) count: u64,
+    pub(super) within: u64,
+    nanos: u64,
+    names: BTreeMap<Vec<u8>, (u64, u64)>,
+    flows: Vec<[u8; 8]>,
+    first: First,
+}
+
+/// A span that may turn out to be alone.
+#[derive(Debug)]
+struct First {
+    scope: u32,
+    number: u64,
+    bytes: Vec<u8>,
+}
+
+impl Run {
+    pub(super) fn of(span: &Drawn<'_>, name: &[u8]) -> Self {
+        let mut run = Self {
+            depth: span.depth,
+            start: span.start,
+            end: span.end,
+            count: 0,
+            within: 0,
+            nanos: 0,
+            names: BTreeMap::new(),
+            flows: Vec::new(),
+            first: First {
+                scope: span.scope,
+                number: span.number,
+                bytes: span.bytes.to_vec(),
+            },
+        };
+        run.add(span, name);
+        run
+    }
+
+    /// Whether a span of this depth and start is a neighbour.
+    pub(super) fn reaches(&self, depth: u32, start: u64, gap: u64) -> bool {
+        self.depth == depth && start <= self.end.saturating_add(gap)
+    }
+
+    pub(super) fn add(&mut self, span: &Drawn<'_>, name: &[u8]) {
+        let nanos = span.end - span.start;
+        self.end = self.end.max(span.end);
+        self.count += 1;
+        self.nanos = self.nanos.saturating_add(nanos);
+        self.flows.extend_from_slice(span.flows);
+        let known = self.names.len() < MOST_NAMES || self.names.contains_key(name);
+        let (count, total) = self
+            .names
+            .entry(if known { name } else { OTHERS }.to_vec())
+            .or_default();
+        *count += 1;
+        *total = total.saturating_add(nanos);
+    }
+
+    /// The one span that this is, if it is one.
+    pub(super) fn single(&self) -> Option<Drawn<'_>> {
+        (self.count == 1 && self.within == 0).then(|| Drawn {
+            depth: self.depth,
+            scope: self.first.scope,
+            start: self.start,
+            end: self.end,
+            number: self.first.number,
+            failed: false,
+            flows: &self.flows,
+            bytes: &self.first.bytes,
+        })
+    }
+
+    pub(super) fn scope(&self) -> u32 {
+        self.first.scope
+    }
+
+    pub(super) fn flows(&self) -> &[[u8; 8]] {
+        &self.flows
+    }
+
+    /// The name that all have, or one that says that there are several.
+    pub(super) fn name(&self) -> &[u8] {
+        match self.names.first_key_value() {
+            Some((name, _)) if self.names.len() == 1 => name,
+            _ => MIXED,
+        }
+    }
+
+    /// Says what was merged.
+    pub(super) fn describe(&self, out: &mut Annotations<'_>) {
+        out.map("merged", |map| {
+            map.add("count", self.count);
+            map.add("duration_nanos", self.nanos);
+            if self.within > 0 {
+                map.add("within", self.within);
+            }
+            if self.names.len() > 1 {
+                map.map("names", |names| {
+                    for (name, (count, nanos)) in &self.names {
+                        names.map(name, |map| {
+                            map.add("count", *count);
+                            map.add("duration_nanos", *nanos);
+                        });
+                    }
+                });
+            }
+        });
+    }
+}

@@ -1,0 +1,143 @@
+//! Any message of OTLP as annotations, field by field under its name in OTLP/JSON: what a full trace says of points, log
+//! records, resources and scopes. The reading side is `sources/perfetto/message.rs`.
+
+use pulsetrain_otlp::{
+    WireError,
+    descriptor::{FieldDescriptor, Kind, MessageDescriptor},
+    view::{AnyValue, KeyValue, Message},
+    wire::{Reader, Value},
+};
+use pulsetrain_perfetto::{AnnotationList, AnnotationValue, Annotations};
+
+use super::{config::AttributePolicy, identity, values};
+
+/// Adds the fields of a message but those with these numbers.
+pub(super) fn add(
+    about: &MessageDescriptor,
+    bytes: &[u8],
+    without: &[u32],
+    map: &mut Annotations<'_>,
+) -> Result<(), WireError> {
+    let mut listed = 0u32;
+    for field in Reader::new(bytes) {
+        let field = field?;
+        let Some((_, known)) = about
+            .by_number(field.number)
+            .filter(|_| !without.contains(&field.number))
+        else {
+            continue;
+        };
+        if !known.kind.is_repeated() {
+            add_one(known, field.value, map)?;
+        } else if listed >> field.number & 1 == 0 {
+            listed |= 1 << field.number;
+            add_all(known, bytes, map)?;
+        }
+    }
+    Ok(())
+}
+
+fn add_one(field: &FieldDescriptor, value: Value<'_>, map: &mut Annotations<'_>) -> Result<(), WireError> {
+    let name = field.json_name;
+    match (field.kind, value) {
+        (Kind::Id, Value::Bytes(id)) => identity::id(map, name, id),
+        (Kind::String, Value::Bytes(text)) => map.add(name, text),
+        (Kind::One(inner), Value::Bytes(bytes)) if is_value(inner()) => {
+            return values::add(name.as_bytes(), AnyValue::decode(bytes)?, map);
+        }
+        (Kind::One(inner), Value::Bytes(bytes)) => {
+            let mut outcome = Ok(());
+            map.map(name, |map| outcome = add(inner(), bytes, &[], map));
+            return outcome;
+        }
+        (kind, value) => {
+            if let Some(value) = number(kind, value) {
+                map.add(name, value);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Adds all occurrences of a field: attributes as a map, everything else as a list.
+fn add_all(field: &FieldDescriptor, bytes: &[u8], map: &mut Annotations<'_>) -> Result<(), WireError> {
+    let occurrences = Reader::new(bytes).filter(|found| {
+        let number = found.as_ref().map(|found| found.number);
+        number.is_ok_and(|number| number == field.number)
+    });
+    let mut outcome = Ok(());
+    if let Kind::Many(inner) = field.kind
+        && inner().name == "KeyValue"
+    {
+        map.map(field.json_name, |map| {
+            outcome = occurrences.into_iter().try_for_each(|found| match found?.value {
+                Value::Bytes(bytes) => {
+                    values::attribute(&KeyValue::decode(bytes)?, &AttributePolicy::Full, map)
+                }
+                _ => Ok(()),
+            });
+        });
+        return outcome;
+    }
+    map.list(field.json_name, |list| {
+        outcome = occurrences
+            .into_iter()
+            .try_for_each(|found| push(field.kind, found?.value, list));
+    });
+    outcome
+}
+
+/// Adds what one occurrence of a repeated field has.
+fn push(kind: Kind, value: Value<'_>, list: &mut AnnotationList<'_>) -> Result<(), WireError> {
+    match (kind, value) {
+        (Kind::Strings, Value::Bytes(text)) => list.push(text),
+        (Kind::Many(inner), Value::Bytes(bytes)) => {
+            let mut outcome = Ok(());
+            list.map(|map| outcome = add(inner(), bytes, &[], map));
+            return outcome;
+        }
+        (Kind::PackedUint64, Value::Bytes(bytes)) => {
+            let mut reader = Reader::new(bytes);
+            while !reader.is_at_end() {
+                list.push(reader.varint()?);
+            }
+        }
+        (Kind::PackedFixed64, Value::Bytes(bytes)) => {
+            words(bytes).for_each(|word| list.push(word));
+        }
+        (Kind::PackedDouble, Value::Bytes(bytes)) => {
+            words(bytes).for_each(|word| list.push(f64::from_bits(word)));
+        }
+        (Kind::PackedDouble, Value::Fixed64(word)) => list.push(f64::from_bits(word)),
+        (_, Value::Fixed64(word) | Value::Varint(word)) => list.push(word),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn words(bytes: &[u8]) -> impl Iterator<Item = u64> {
+    bytes.as_chunks().0.iter().copied().map(u64::from_le_bytes)
+}
+
+/// A number of a kind; none where its wire type is another.
+fn number<'a>(kind: Kind, value: Value<'_>) -> Option<AnnotationValue<'a>> {
+    Some(match (kind, value) {
+        (Kind::Bool, Value::Varint(value)) => (value != 0).into(),
+        (Kind::Uint32, Value::Varint(value)) => value.into(),
+        (Kind::Int32, Value::Varint(value)) => (value as i32).into(),
+        (Kind::Sint32, Value::Varint(value)) => {
+            let zigzag = value as u32;
+            ((zigzag >> 1) as i32 ^ -((zigzag & 1) as i32)).into()
+        }
+        (Kind::Int64, Value::Varint(value)) => (value as i64).into(),
+        (Kind::Fixed32, Value::Fixed32(value)) => value.into(),
+        (Kind::Fixed64, Value::Fixed64(value)) => value.into(),
+        (Kind::Sfixed64, Value::Fixed64(value)) => (value as i64).into(),
+        (Kind::Double, Value::Fixed64(value)) => f64::from_bits(value).into(),
+        _ => return None,
+    })
+}
+
+fn is_value(about: &MessageDescriptor) -> bool {
+    about.name == "AnyValue"
+}

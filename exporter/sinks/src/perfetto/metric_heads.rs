@@ -1,0 +1,83 @@
+//! Metrics without their points: what a full trace says once of each, so that its points can be put back into it.
+
+use std::collections::HashMap;
+
+use pulsetrain_otlp::{
+    wire::{Reader, Value},
+    write::Buffer,
+};
+
+/// The fields of `Metric` that hold points (proto/metrics/v1/metrics.proto): gauge, sum, both histograms, summary.
+const DATA: [u32; 5] = [5, 7, 9, 10, 11];
+/// The field of the points in each of them.
+const POINTS: u32 = 1;
+
+/// A metric without its points.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct MetricHead {
+    pub(super) resource: u32,
+    pub(super) scope: u32,
+    /// The message.
+    pub(super) bytes: Vec<u8>,
+}
+
+/// The metrics of an input, each once.
+#[derive(Debug, Default)]
+pub(super) struct MetricHeads {
+    index: HashMap<MetricHead, u32>,
+    all: Vec<MetricHead>,
+}
+
+impl MetricHead {
+    /// What a metric says besides its points.
+    pub(super) fn of(resource: u32, scope: u32, metric: &[u8]) -> Self {
+        let mut out = Buffer::default();
+        for field in Reader::new(metric).filter_map(Result::ok) {
+            match field.value {
+                Value::Bytes(data) if DATA.contains(&field.number) => {
+                    let mut head = Buffer::default();
+                    for field in Reader::new(data).filter_map(Result::ok) {
+                        match field.value {
+                            Value::Varint(value) if field.number != POINTS => head.uint(field.number, value),
+                            _ => {}
+                        }
+                    }
+                    out.delimited(field.number, head.as_slice());
+                }
+                Value::Bytes(bytes) => out.delimited(field.number, bytes),
+                _ => {}
+            }
+        }
+        Self {
+            resource,
+            scope,
+            bytes: out.into_vec(),
+        }
+    }
+
+    /// The field that holds its points.
+    pub(super) fn data(&self) -> Option<u32> {
+        let fields = Reader::new(&self.bytes).filter_map(Result::ok);
+        fields
+            .map(|field| field.number)
+            .find(|number| DATA.contains(number))
+    }
+}
+
+impl MetricHeads {
+    pub(super) fn number(&mut self, head: MetricHead) -> u32 {
+        let next = self.all.len() as u32;
+        *self.index.entry(head).or_insert_with_key(|head| {
+            self.all.push(head.clone());
+            next
+        })
+    }
+
+    pub(super) fn get(&self, number: u32) -> &MetricHead {
+        &self.all[number as usize]
+    }
+
+    pub(super) fn len(&self) -> u32 {
+        self.all.len() as u32
+    }
+}

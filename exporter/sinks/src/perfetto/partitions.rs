@@ -1,0 +1,196 @@
+//! Spans that are too many for memory, in a temporary file, sorted into parts by their traces: what belongs together is in one
+//! part, and each part fits into memory. A part that does not is divided again; a single trace that does not fit is not.
+
+use std::io;
+
+use super::{
+    PerfettoConfig, PerfettoError,
+    flows::{self, Link},
+    spans::{Around, Spans},
+    spill::{Extent, ExtentReader, Room, SpillFile},
+};
+
+/// How many parts there are, as a power of two.
+const BITS: u32 = 6;
+/// A part that is divided again and again is one trace, or as good as that.
+const MOST_DIVISIONS: u32 = 4;
+/// How much is read at once.
+const CHUNK: usize = 256 << 10;
+
+/// What a record in the file is.
+const SPAN: u8 = 0;
+const LINK: u8 = 1;
+/// The bytes in front of a record: its kind, its trace, and three numbers of which a link needs two for each of its own.
+const HEAD: usize = 1 + 8 + 3 * 8;
+
+/// Spans by parts.
+#[derive(Debug)]
+pub(super) struct Partitions {
+    file: SpillFile,
+    parts: Vec<Vec<Extent>>,
+    /// How often the spans have been divided before.
+    divisions: u32,
+}
+
+/// A part in memory: what `Spans` takes in, and the links to it.
+type Part = (Vec<u8>, Vec<Link>);
+
+impl Partitions {
+    pub(super) fn new(room: &Room) -> io::Result<Self> {
+        Self::divided(room, 0)
+    }
+
+    fn divided(room: &Room, divisions: u32) -> io::Result<Self> {
+        Ok(Self {
+            file: room.spill()?,
+            parts: vec![Vec::new(); 1 << BITS],
+            divisions,
+        })
+    }
+
+    /// How many bytes it has.
+    pub(super) fn bytes(&self) -> u64 {
+        self.file.len()
+    }
+
+    fn part(&self, trace: u64) -> usize {
+        (trace >> (64 - BITS * (self.divisions + 1))) as usize % self.parts.len()
+    }
+
+    /// Writes the spans, and the links that they have.
+    pub(super) fn write(&mut self, spans: &Spans) -> Result<(), PerfettoError> {
+        let mut sorted: Vec<Vec<u8>> = vec![Vec::new(); self.parts.len()];
+        for span in 0..spans.records.len() as u32 {
+            let record = &spans.records[span as usize];
+            let bytes = spans.bytes(span);
+            let part = self.part(record.trace);
+            let numbers = [record.resource.into(), record.scope.into(), bytes.len() as u64];
+            head(SPAN, record.trace, numbers, &mut sorted[part]);
+            sorted[part].extend_from_slice(bytes);
+            self.append_when_full(part, &mut sorted[part])?;
+            for link in flows::links_of(spans, span)? {
+                let part = self.part(link.trace);
+                head(LINK, link.trace, [link.target, link.flow, 0], &mut sorted[part]);
+            }
+        }
+        self.append_all(&sorted)
+    }
+
+    fn append_when_full(&mut self, part: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
+        if bytes.len() >= CHUNK {
+            self.append(part, bytes)?;
+            bytes.clear();
+        }
+        Ok(())
+    }
+
+    fn append_all(&mut self, sorted: &[Vec<u8>]) -> Result<(), PerfettoError> {
+        for (part, bytes) in sorted.iter().enumerate() {
+            self.append(part, bytes)?;
+        }
+        Ok(())
+    }
+
+    fn append(&mut self, part: usize, bytes: &[u8]) -> io::Result<()> {
+        if !bytes.is_empty() {
+            let start = self.file.len();
+            self.file.append(bytes)?;
+            self.parts[part].push(Extent {
+                start,
+                end: self.file.len(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Brings each part into memory in turn, in `spans`, and calls `take` with the links to it.
+    pub(super) fn each(
+        mut self,
+        room: &Room,
+        spans: &mut Spans,
+        config: &PerfettoConfig,
+        take: &mut impl FnMut(&mut Spans, Vec<Link>) -> Result<(), PerfettoError>,
+    ) -> Result<(), PerfettoError> {
+        self.file.flush()?;
+        for part in 0..self.parts.len() {
+            let extents = std::mem::take(&mut self.parts[part]);
+            let bytes: u64 = extents.iter().map(|extent| extent.end - extent.start).sum();
+            if bytes > room.bytes as u64 && self.divisions < MOST_DIVISIONS {
+                let divided = self.divide(&extents, room)?;
+                divided.each(room, spans, config, take)?;
+            } else {
+                let links = self.load(&extents, spans, config)?;
+                take(spans, links)?;
+                spans.clear();
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings a part into memory.
+    fn load(
+        &mut self,
+        extents: &[Extent],
+        spans: &mut Spans,
+        config: &PerfettoConfig,
+    ) -> Result<Vec<Link>, PerfettoError> {
+        let (mut bytes, mut links) = Part::default();
+        for extent in extents {
+            let mut reader = ExtentReader::new(*extent, CHUNK);
+            while !reader.is_at_end() {
+                let (kind, trace, [first, second, length]) = self.head(&mut reader)?;
+                if kind == LINK {
+                    links.push(Link {
+                        trace,
+                        target: first,
+                        flow: second,
+                    });
+                    continue;
+                }
+                let start = bytes.len();
+                reader.take(&mut self.file, length as usize, &mut bytes)?;
+                let around = Around {
+                    resource: first as u32,
+                    scope: second as u32,
+                };
+                spans.add_span(&bytes[start..], start, around, config)?;
+            }
+        }
+        spans.keep(bytes.into());
+        Ok(links)
+    }
+
+    fn divide(&mut self, extents: &[Extent], room: &Room) -> Result<Self, PerfettoError> {
+        let mut divided = Self::divided(room, self.divisions + 1)?;
+        let mut sorted: Vec<Vec<u8>> = vec![Vec::new(); self.parts.len()];
+        for extent in extents {
+            let mut reader = ExtentReader::new(*extent, CHUNK);
+            while !reader.is_at_end() {
+                let (kind, trace, numbers) = self.head(&mut reader)?;
+                let part = divided.part(trace);
+                head(kind, trace, numbers, &mut sorted[part]);
+                reader.take(&mut self.file, numbers[2] as usize, &mut sorted[part])?;
+                divided.append_when_full(part, &mut sorted[part])?;
+            }
+        }
+        divided.append_all(&sorted)?;
+        Ok(divided)
+    }
+
+    fn head(&mut self, reader: &mut ExtentReader) -> io::Result<(u8, u64, [u64; 3])> {
+        let bytes: [u8; HEAD] = reader.array(&mut self.file)?;
+        let number = |place: usize| {
+            let bytes: [u8; 8] = bytes[1 + 8 * place..][..8].try_into().unwrap_or_default();
+            u64::from_le_bytes(bytes)
+        };
+        Ok((bytes[0], number(0), [number(1), number(2), number(3)]))
+    }
+}
+
+fn head(kind: u8, trace: u64, numbers: [u64; 3], out: &mut Vec<u8>) {
+    out.push(kind);
+    out.extend_from_slice(&trace.to_le_bytes());
+    for number in numbers {
+        out.extend_from_slice(&number.to_le_bytes());
+    }
+}

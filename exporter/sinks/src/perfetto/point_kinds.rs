@@ -1,0 +1,169 @@
+//! What each kind of point comes to: a number is a value of its counter, a distribution several, a state set a row of states.
+
+use pulsetrain_otlp::view::{
+    AnyValue, ExponentialHistogramPoint, HistogramPoint, KeyValue, NumberPoint, NumberValue, Repeated,
+    SummaryPoint,
+};
+use pulsetrain_perfetto::CounterValue;
+
+use super::{
+    PerfettoError,
+    points::{Around, Points},
+    quantiles::{self, Bucket},
+    readings::{Carried, Reading},
+};
+
+/// The unit of a state set: 1 for the present state, 0 for the others.
+const STATE: &str = "{state}";
+
+/// The quantiles of a distribution that are drawn.
+const QUANTILES: [(f64, &str); 3] = [(0.5, ".p50"), (0.9, ".p90"), (0.99, ".p99")];
+
+/// A point of a distribution.
+struct Distribution<'a> {
+    time: u64,
+    attributes: Repeated<'a, KeyValue<'a>>,
+    count: u64,
+    sum: Option<f64>,
+    buckets: Vec<Bucket>,
+}
+
+impl Points {
+    pub(super) fn number(
+        &mut self,
+        around: &Around<'_>,
+        point: &NumberPoint<'_>,
+        carried: Option<Carried<'_>>,
+    ) -> Result<(), PerfettoError> {
+        let time = point.time_unix_nano;
+        let Some(value) = point.value() else {
+            return self.carry(around, time, carried);
+        };
+        if around.metric.unit == STATE {
+            self.carry(around, time, carried)?;
+            return self.state(around, point, value.as_f64());
+        }
+        let value = match value {
+            NumberValue::Int(value) => CounterValue::Int(value),
+            NumberValue::Double(value) => CounterValue::Double(value),
+        };
+        self.push(around, "", point.attributes, time, value, carried)
+    }
+
+    pub(super) fn histogram(
+        &mut self,
+        around: &Around<'_>,
+        point: &HistogramPoint<'_>,
+        carried: Option<Carried<'_>>,
+    ) -> Result<(), PerfettoError> {
+        let distribution = Distribution {
+            time: point.time_unix_nano,
+            attributes: point.attributes,
+            count: point.count,
+            sum: point.sum,
+            buckets: quantiles::explicit(point)?,
+        };
+        self.distribution(around, &distribution, carried)
+    }
+
+    pub(super) fn exponential(
+        &mut self,
+        around: &Around<'_>,
+        point: &ExponentialHistogramPoint<'_>,
+        carried: Option<Carried<'_>>,
+    ) -> Result<(), PerfettoError> {
+        let distribution = Distribution {
+            time: point.time_unix_nano,
+            attributes: point.attributes,
+            count: point.count,
+            sum: point.sum,
+            buckets: quantiles::exponential(point)?,
+        };
+        self.distribution(around, &distribution, carried)
+    }
+
+    pub(super) fn summary(
+        &mut self,
+        around: &Around<'_>,
+        point: &SummaryPoint<'_>,
+        carried: Option<Carried<'_>>,
+    ) -> Result<(), PerfettoError> {
+        let distribution = Distribution {
+            time: point.time_unix_nano,
+            attributes: point.attributes,
+            count: point.count,
+            sum: Some(point.sum),
+            buckets: Vec::new(),
+        };
+        self.distribution(around, &distribution, carried)?;
+        for quantile in point.quantile_values {
+            let quantile = quantile?;
+            let statistic = format!(".p{}", quantile.quantile * 100.0);
+            let value = CounterValue::Double(quantile.value);
+            self.push(
+                around,
+                &statistic,
+                point.attributes,
+                point.time_unix_nano,
+                value,
+                None,
+            )?;
+        }
+        Ok(())
+    }
+
+    fn distribution(
+        &mut self,
+        around: &Around<'_>,
+        point: &Distribution<'_>,
+        carried: Option<Carried<'_>>,
+    ) -> Result<(), PerfettoError> {
+        let settled = Around {
+            is_delta: false,
+            ..*around
+        };
+        let mut push = |around: &Around<'_>, statistic: &str, value, carried| {
+            self.push(around, statistic, point.attributes, point.time, value, carried)
+        };
+        push(around, ".count", CounterValue::Int(point.count as i64), carried)?;
+        if let Some(sum) = point.sum {
+            push(around, ".sum", CounterValue::Double(sum), None)?;
+        }
+        for (quantile, statistic) in QUANTILES {
+            if let Some(value) = quantiles::estimate(&point.buckets, quantile) {
+                push(&settled, statistic, CounterValue::Double(value), None)?;
+            }
+        }
+        let mut total = 0;
+        for bucket in point.buckets.iter().filter(|bucket| bucket.count > 0) {
+            total += bucket.count;
+            let statistic = format!(".le_{}", bucket.to);
+            push(around, &statistic, CounterValue::Int(total as i64), None)?;
+        }
+        Ok(())
+    }
+
+    /// A state set has a point for each state; the one that is not 0 is the present one.
+    fn state(
+        &mut self,
+        around: &Around<'_>,
+        point: &NumberPoint<'_>,
+        value: f64,
+    ) -> Result<(), PerfettoError> {
+        if value == 0.0 {
+            return Ok(());
+        }
+        for attribute in point.attributes {
+            if let AnyValue::String(state) = attribute?.value.unwrap_or_default() {
+                let name = around.metric.name.to_str_lossy().into_owned();
+                let reading = Reading::State {
+                    track: self.state_track(around.resource, name),
+                    state: self.labels.number(state.to_str_lossy().into_owned()),
+                };
+                self.readings
+                    .push((point.time_unix_nano, 0), |out| reading.pack(out))?;
+            }
+        }
+        Ok(())
+    }
+}

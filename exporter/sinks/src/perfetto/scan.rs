@@ -1,0 +1,112 @@
+//! The first look at a span: only what linking, packing and filtering need, past everything else.
+
+use pulsetrain_otlp::{
+    WireError,
+    view::{AnyValue, KeyValue, Message, Status},
+    wire::{Reader, Value},
+};
+use pulsetrain_semconv::attribute;
+
+use super::{PerfettoConfig, values::short_text};
+
+/// Fields of `Span` (proto/trace/v1/trace.proto).
+mod field {
+    pub(super) const TRACE_ID: u32 = 1;
+    pub(super) const SPAN_ID: u32 = 2;
+    pub(super) const PARENT_SPAN_ID: u32 = 4;
+    pub(super) const START: u32 = 7;
+    pub(super) const END: u32 = 8;
+    pub(super) const ATTRIBUTES: u32 = 9;
+    pub(super) const LINKS: u32 = 13;
+    pub(super) const STATUS: u32 = 15;
+}
+
+/// The status of a span that failed (`Status.StatusCode`).
+pub(super) const ERROR: i32 = 2;
+
+/// What the first look finds.
+#[derive(Debug, Default)]
+pub(super) struct Scanned<'a> {
+    pub(super) trace_id: &'a [u8],
+    pub(super) span_id: &'a [u8],
+    pub(super) parent_span_id: &'a [u8],
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) has_links: bool,
+    pub(super) failed: bool,
+    /// The label of the group that it names.
+    pub(super) group: Option<String>,
+    /// Whether its own step is asked for; none where it says no step.
+    pub(super) asked: Option<bool>,
+}
+
+/// The attributes that matter to where a span is drawn, and whether.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Wanted {
+    lengths: u128,
+}
+
+impl Wanted {
+    pub(super) fn of(config: &PerfettoConfig) -> Self {
+        let step = config.steps.is_some().then_some(attribute::TRAIN_STEP.name);
+        let keys = config.rows.iter().map(String::as_str).chain(step);
+        let lengths = keys.map(|key| 1 << key.len().min(127));
+        Self {
+            lengths: lengths.fold(0, |all, one| all | one),
+        }
+    }
+
+    /// Whether an attribute could be one of them: its key has a length that one of theirs has.
+    #[inline]
+    fn may_be(&self, attribute: &[u8]) -> bool {
+        match attribute {
+            [0x0a, length, ..] if *length < 127 => self.lengths >> length & 1 == 1,
+            _ => true,
+        }
+    }
+}
+
+/// Looks at a span.
+pub(super) fn scan<'a>(
+    bytes: &'a [u8],
+    wanted: &Wanted,
+    config: &PerfettoConfig,
+) -> Result<Scanned<'a>, WireError> {
+    let mut found = Scanned::default();
+    let mut best = usize::MAX;
+    for field in Reader::new(bytes) {
+        let field = field?;
+        match (field.number, field.value) {
+            (field::TRACE_ID, Value::Bytes(id)) => found.trace_id = id,
+            (field::SPAN_ID, Value::Bytes(id)) => found.span_id = id,
+            (field::PARENT_SPAN_ID, Value::Bytes(id)) => found.parent_span_id = id,
+            (field::START, Value::Fixed64(time)) => found.start = time,
+            (field::END, Value::Fixed64(time)) => found.end = time,
+            (field::LINKS, _) => found.has_links = true,
+            (field::STATUS, Value::Bytes(status)) => found.failed = Status::decode(status)?.code == ERROR,
+            (field::ATTRIBUTES, Value::Bytes(attribute)) if wanted.may_be(attribute) => {
+                found.look_at(&KeyValue::decode(attribute)?, config, &mut best);
+            }
+            _ => {}
+        }
+    }
+    Ok(found)
+}
+
+impl Scanned<'_> {
+    /// Takes in an attribute: of those that name a group, the first of the configuration counts.
+    fn look_at(&mut self, attribute: &KeyValue<'_>, config: &PerfettoConfig, best: &mut usize) {
+        let value = attribute.value.unwrap_or_default();
+        let place = config.rows.iter().position(|key| attribute.key == key.as_str());
+        if let Some(place) = place.filter(|place| place < best) {
+            *best = place;
+            let kind = config.rows[place].split('.').next().unwrap_or_default();
+            self.group = Some(format!("{kind} {}", short_text(value)));
+        }
+        if let (Some(steps), AnyValue::Int(step)) = (&config.steps, value)
+            && attribute.key == attribute::TRAIN_STEP.name
+        {
+            self.asked = Some(steps.contains(&step));
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Temporary files for what is too much for memory. They have no name, so nothing is left of them however the program ends.
+
+use std::{
+    fs::File,
+    io::{self, Read, Seek, SeekFrom, Write},
+    path::PathBuf,
+};
+
+/// How many bytes are gathered before they are written.
+const CHUNK: usize = 256 << 10;
+
+/// How much memory something may take, and where the rest goes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Room {
+    pub(super) bytes: usize,
+    /// The folder of temporary files; none is the system's.
+    pub(super) folder: Option<PathBuf>,
+}
+
+impl Room {
+    /// A part of the room.
+    pub(super) fn share(&self, parts: usize) -> Self {
+        Self {
+            bytes: self.bytes / parts,
+            folder: self.folder.clone(),
+        }
+    }
+
+    /// Makes a file for what does not fit.
+    pub(super) fn spill(&self) -> io::Result<SpillFile> {
+        let file = match &self.folder {
+            Some(folder) => tempfile::tempfile_in(folder)?,
+            None => tempfile::tempfile()?,
+        };
+        Ok(SpillFile {
+            file,
+            pending: Vec::with_capacity(CHUNK),
+            length: 0,
+        })
+    }
+}
+
+/// A temporary file that is appended to and then read.
+#[derive(Debug)]
+pub(super) struct SpillFile {
+    file: File,
+    pending: Vec<u8>,
+    length: u64,
+}
+
+/// A piece of a file.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Extent {
+    pub(super) start: u64,
+    pub(super) end: u64,
+}
+
+impl SpillFile {
+    /// How many bytes it has.
+    pub(super) fn len(&self) -> u64 {
+        self.length
+    }
+
+    pub(super) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        self.pending.extend_from_slice(bytes);
+        self.length += bytes.len() as u64;
+        if self.pending.len() >= CHUNK {
+            self.flush()?;
+        }
+        Ok(())
+    }
+
+    /// Writes what was gathered; needed before anything is read.
+    pub(super) fn flush(&mut self) -> io::Result<()> {
+        self.file.seek(SeekFrom::End(0))?;
+        self.file.write_all(&self.pending)?;
+        self.pending.clear();
+        Ok(())
+    }
+
+    /// Fills `buffer` from a place in the file.
+    pub(super) fn read(&mut self, place: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.file.seek(SeekFrom::Start(place))?;
+        self.file.read_exact(buffer)
+    }
+}
+
+/// Reads a piece of a file from its start to its end, some at a time.
+#[derive(Debug)]
+pub(super) struct ExtentReader {
+    left: Extent,
+    buffer: Vec<u8>,
+    next: usize,
+    chunk: usize,
+}
+
+impl ExtentReader {
+    pub(super) fn new(extent: Extent, chunk: usize) -> Self {
+        Self {
+            left: extent,
+            buffer: Vec::new(),
+            next: 0,
+            chunk,
+        }
+    }
+
+    pub(super) fn is_at_end(&self) -> bool {
+        self.next == self.buffer.len() && self.left.start == self.left.end
+    }
+
+    /// Appends the next bytes to `out`.
+    pub(super) fn take(&mut self, file: &mut SpillFile, count: usize, out: &mut Vec<u8>) -> io::Result<()> {
+        let mut missing = count;
+        while missing > 0 {
+            if self.next == self.buffer.len() {
+                self.refill(file)?;
+            }
+            let here = missing.min(self.buffer.len() - self.next);
+            out.extend_from_slice(&self.buffer[self.next..self.next + here]);
+            self.next += here;
+            missing -= here;
+        }
+        Ok(())
+    }
+
+    /// The next bytes as an array.
+    pub(super) fn array<const N: usize>(&mut self, file: &mut SpillFile) -> io::Result<[u8; N]> {
+        let mut out = Vec::with_capacity(N);
+        self.take(file, N, &mut out)?;
+        out.try_into().map_err(|_| io::ErrorKind::UnexpectedEof.into())
+    }
+
+    fn refill(&mut self, file: &mut SpillFile) -> io::Result<()> {
+        let count = (self.left.end - self.left.start).min(self.chunk as u64);
+        if count == 0 {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+        self.buffer.resize(count as usize, 0);
+        file.read(self.left.start, &mut self.buffer)?;
+        self.left.start += count;
+        self.next = 0;
+        Ok(())
+    }
+}

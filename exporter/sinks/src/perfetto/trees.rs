@@ -1,0 +1,220 @@
+//! The trees of a trace in the order of their starts: from the spans in memory, or from temporary files where all the spans
+//! were too many.
+//!
+//! A tree is what stands on one lane: a span, and within it those of its descendants that fit. It is given out depth first.
+
+use std::io;
+
+use super::{
+    PerfettoConfig, PerfettoSummary,
+    drawn::{Drawn, Packed, Tree},
+    flows::{Flows, Link},
+    forest,
+    lanes::{Interval, Nesting},
+    scopes::Scopes,
+    sorter::{Sorted, Sorter},
+    spans::Spans,
+};
+use crate::PerfettoError;
+
+/// The trees of the spans in memory.
+#[derive(Debug, Default)]
+pub(super) struct Forest {
+    nesting: Nesting,
+    flows: Flows,
+    /// The roots by start and end.
+    roots: Vec<u32>,
+}
+
+impl Forest {
+    /// Makes trees of the spans in memory. `links` are those to them; none says that they are between them.
+    pub(super) fn grow(
+        &mut self,
+        spans: &mut Spans,
+        links: Option<Vec<Link>>,
+        scopes: &Scopes,
+        config: &PerfettoConfig,
+        summary: &mut PerfettoSummary,
+    ) -> Result<(), PerfettoError> {
+        spans.leave_asked(config, summary);
+        let identities = forest::grow(spans, scopes, summary);
+        self.nest(spans, summary);
+        let links = match links {
+            Some(links) => links,
+            None => Flows::links(spans)?,
+        };
+        self.flows.add_links(spans, links, &identities, summary)?;
+        self.flows.close();
+        if config.merge_below.is_some() {
+            self.spread_failures(spans);
+        }
+        Ok(())
+    }
+
+    /// Decides which spans stand within their parents, and draws arrows to the others.
+    fn nest(&mut self, spans: &Spans, summary: &mut PerfettoSummary) {
+        let records = &spans.records;
+        let interval = |span: &super::spans::SpanRecord| Interval {
+            start: span.start,
+            end: span.end,
+            parent: span.parent.filter(|parent| {
+                let parent = &records[*parent as usize];
+                (parent.resource, parent.group) == (span.resource, span.group)
+            }),
+        };
+        self.nesting = Nesting::of(&records.iter().map(interval).collect::<Vec<_>>());
+        summary.too_deep += self.nesting.too_deep;
+        self.flows.clear();
+        self.roots.clear();
+        for (place, span) in (0..).zip(records) {
+            if self.nesting.is_nested(place) {
+                continue;
+            }
+            self.roots.push(place);
+            if let Some(parent) = span.parent {
+                self.flows.add_parent(parent, place, summary);
+            }
+        }
+        self.roots.sort_unstable_by_key(|root| {
+            let span = &records[*root as usize];
+            (span.start, span.end, *root)
+        });
+    }
+
+    /// Marks every span that something failed in.
+    fn spread_failures(&self, spans: &mut Spans) {
+        for span in 0..spans.records.len() {
+            let mut here = spans.records[span].failed.then_some(span as u32);
+            while let Some(place) = here.filter(|place| self.nesting.is_nested(*place)) {
+                here = spans.records[place as usize].parent;
+                if let Some(parent) = here {
+                    spans.records[parent as usize].failed = true;
+                }
+            }
+        }
+    }
+
+    /// What is known of the tree of a root.
+    fn tree(&self, spans: &Spans, root: u32) -> Tree {
+        let span = &spans.records[root as usize];
+        Tree {
+            resource: span.resource,
+            group: span.group.unwrap_or_default(),
+            start: span.start,
+            end: span.end,
+            failed: span.failed,
+        }
+    }
+
+    /// The spans of a tree, depth first.
+    fn walk<'a>(&'a self, spans: &'a Spans, root: u32) -> Walk<'a> {
+        Walk {
+            forest: self,
+            spans,
+            root: Some(root),
+            open: Vec::new(),
+        }
+    }
+
+    /// Hands all trees to a sorter.
+    pub(super) fn pack(&self, spans: &Spans, sorter: &mut Sorter) -> io::Result<()> {
+        for &root in &self.roots {
+            let tree = self.tree(spans, root);
+            sorter.push((tree.start, tree.end), |out| {
+                tree.pack(out);
+                self.walk(spans, root).for_each(|span| span.pack(out));
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// A way through a tree.
+struct Walk<'a> {
+    forest: &'a Forest,
+    spans: &'a Spans,
+    root: Option<u32>,
+    /// The spans around, each with where its next child is looked for.
+    open: Vec<(u32, usize)>,
+}
+
+impl<'a> Walk<'a> {
+    fn next_place(&mut self) -> Option<u32> {
+        if let Some(root) = self.root.take() {
+            return Some(root);
+        }
+        while let Some((span, from)) = self.open.last_mut() {
+            match self.forest.nesting.next_child(*span, from) {
+                Some(child) => return Some(child),
+                None => self.open.pop(),
+            };
+        }
+        None
+    }
+}
+
+impl<'a> Iterator for Walk<'a> {
+    type Item = Drawn<'a>;
+
+    fn next(&mut self) -> Option<Drawn<'a>> {
+        let place = self.next_place()?;
+        let depth = self.open.len() as u32;
+        self.open.push((place, 0));
+        let span = &self.spans.records[place as usize];
+        Some(Drawn {
+            depth,
+            scope: span.scope,
+            start: span.start,
+            end: span.end,
+            number: self.spans.first_number + u64::from(place),
+            failed: span.failed,
+            flows: self.forest.flows.of(place),
+            bytes: self.spans.bytes(place),
+        })
+    }
+}
+
+/// All trees of the input.
+#[derive(Debug)]
+pub(super) enum Trees {
+    Held {
+        forest: Box<Forest>,
+        spans: Box<Spans>,
+        next: usize,
+    },
+    Sorted(Sorted),
+}
+
+impl Trees {
+    /// When the next tree begins.
+    pub(super) fn next_time(&self) -> Option<u64> {
+        match self {
+            Self::Held { forest, spans, next } => {
+                let root = forest.roots.get(*next)?;
+                Some(spans.records[*root as usize].start)
+            }
+            Self::Sorted(sorted) => sorted.next_key().map(|(start, _)| start),
+        }
+    }
+
+    /// Hands the next tree to a painter.
+    pub(super) fn paint_next(&mut self, painter: &mut impl Painter) -> Result<(), PerfettoError> {
+        match self {
+            Self::Held { forest, spans, next } => {
+                let root = forest.roots[*next];
+                *next += 1;
+                painter.tree(&forest.tree(spans, root), forest.walk(spans, root))
+            }
+            Self::Sorted(sorted) => match sorted.next_record()?.and_then(Tree::unpack) {
+                Some((tree, spans)) => painter.tree(&tree, Packed(spans)),
+                None => Ok(()),
+            },
+        }
+    }
+}
+
+/// What trees are handed to.
+pub(super) trait Painter {
+    /// Takes in a tree, whose spans come depth first.
+    fn tree<'s>(&mut self, tree: &Tree, spans: impl Iterator<Item = Drawn<'s>>) -> Result<(), PerfettoError>;
+}
