@@ -1,9 +1,23 @@
-//! Stores of telemetry as a source: what Tempo and Jaeger answer, as OTLP.
+//! Stores of telemetry as a source: what Tempo, Jaeger and Prometheus answer, as OTLP.
 //!
-//! `answer` reads an answer that stands in a file or came over the network; `jaeger_json` reads Jaeger's own JSON, which is
-//! the one answer that is no OTLP underneath.
+//! `tempo`, `jaeger` and `prometheus` each ask one store through `client`; where an answer cannot hold all, `window` asks for
+//! less at a time. `answer` reads an answer that came over the network or stands in a file; `jaeger_json` reads Jaeger's own
+//! JSON, which is the one answer that is no OTLP underneath.
 
 mod answer;
+mod client;
+mod error;
+mod jaeger;
 mod jaeger_json;
+mod prometheus;
+mod query;
+mod tempo;
+mod window;
 
 pub use answer::{StoredAnswer, begins_answer, convert_answer};
+pub use client::BackendOptions;
+pub use error::BackendError;
+pub use jaeger::JaegerBackend;
+pub use prometheus::{PrometheusBackend, Samples};
+pub use tempo::TempoBackend;
+pub use window::TimeWindow;

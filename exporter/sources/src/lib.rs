@@ -20,7 +20,10 @@ mod tags;
 mod tensorboard;
 mod wandb;
 
-pub use backends::{StoredAnswer, begins_answer, convert_answer};
+pub use backends::{
+    BackendError, BackendOptions, JaegerBackend, PrometheusBackend, Samples, StoredAnswer, TempoBackend,
+    TimeWindow, begins_answer, convert_answer,
+};
 pub use error::SourceError;
 pub use ids::{eval_span, lifecycle_trace, step_span, step_trace};
 pub use perfetto::{PerfettoConversion, convert_perfetto};

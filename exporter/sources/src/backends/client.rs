@@ -1,0 +1,346 @@
+//! The HTTP client of all stores: GET with the user's headers, a deadline, a few more tries where a store is busy, and a limit
+//! on what is read.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use flate2::read::MultiGzDecoder;
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Request, StatusCode, Uri,
+    header::{ACCEPT, ACCEPT_ENCODING, CONTENT_ENCODING, RETRY_AFTER, USER_AGENT},
+};
+use http_body_util::{BodyExt, Empty, LengthLimitError, Limited};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::{
+    client::legacy::{Client, connect::HttpConnector},
+    rt::{TokioExecutor, TokioTimer},
+};
+use rustls::{ClientConfig, RootCertStore, crypto::ring};
+use tokio::time;
+
+use super::error::BackendError;
+
+/// How often a store that is busy is asked in all, and the first of the pauses between, each twice as long as the one before.
+const TRIES: u32 = 5;
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+
+/// The longest pause that a store may ask for.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// The most bytes of an answer, both as it comes and inflated.
+const LARGEST: usize = 1 << 30;
+
+/// How much of what a store says is shown.
+const SAID: usize = 300;
+
+/// How stores are asked.
+#[derive(Clone, Debug)]
+pub struct BackendOptions {
+    /// Headers of every request: name and value.
+    pub headers: Vec<(String, String)>,
+    /// How long one answer may take, from the request to its last byte.
+    pub timeout: Duration,
+    /// How many requests are under way at a time, at least one.
+    pub parallel: usize,
+    /// The most traces that a question may bring.
+    pub most_traces: usize,
+}
+
+/// A client for one store; a clone shares its connections.
+#[derive(Clone)]
+pub(super) struct StoreClient {
+    base: String,
+    headers: HeaderMap,
+    timeout: Duration,
+    http: Client<HttpsConnector<HttpConnector>, Empty<Bytes>>,
+}
+
+/// What came back with a status of success.
+pub(super) struct Body {
+    pub(super) bytes: Vec<u8>,
+    /// What was asked.
+    pub(super) url: String,
+}
+
+/// One try that failed, and whether another may go better.
+struct Failed {
+    error: BackendError,
+    again_after: Option<Duration>,
+}
+
+impl From<BackendError> for Failed {
+    fn from(error: BackendError) -> Self {
+        Self {
+            error,
+            again_after: None,
+        }
+    }
+}
+
+impl StoreClient {
+    pub(super) fn new(url: &str, options: &BackendOptions) -> Result<Self, BackendError> {
+        let base = base(url)?;
+        let connector = HttpsConnectorBuilder::new()
+            .with_tls_config(tls(base.starts_with("https"))?)
+            .https_or_http()
+            .enable_http1()
+            .build();
+        let mut http = Client::builder(TokioExecutor::new());
+        http.pool_timer(TokioTimer::new()).timer(TokioTimer::new());
+        Ok(Self {
+            base,
+            headers: headers(&options.headers)?,
+            timeout: options.timeout,
+            http: http.build(connector),
+        })
+    }
+
+    /// The address that everything is asked at.
+    pub(super) fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Asks for a path and its query, again where the store is busy.
+    pub(super) async fn get(&self, path: &str, accept: &'static str) -> Result<Body, BackendError> {
+        let mut pause = FIRST_PAUSE;
+        for _ in 1..TRIES {
+            match self.within_timeout(path, accept).await {
+                Ok(body) => return Ok(body),
+                Err(Failed {
+                    again_after: Some(asked),
+                    ..
+                }) => {
+                    // So that those who failed together do not come back together.
+                    let spread = pause.mul_f64(fastrand::f64() / 2.0);
+                    time::sleep((pause + spread).max(asked).min(LONGEST_PAUSE)).await;
+                    pause *= 2;
+                }
+                Err(failed) => return Err(failed.error),
+            }
+        }
+        self.within_timeout(path, accept)
+            .await
+            .map_err(|failed| failed.error)
+    }
+
+    async fn within_timeout(&self, path: &str, accept: &'static str) -> Result<Body, Failed> {
+        let url = format!("{}{path}", self.base);
+        match time::timeout(self.timeout, self.attempt(&url, accept)).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(BackendError::Timeout {
+                url: shown(&url),
+                timeout: self.timeout,
+            }
+            .into()),
+        }
+    }
+
+    async fn attempt(&self, url: &str, accept: &'static str) -> Result<Body, Failed> {
+        let uri: Uri = url.parse().map_err(|_| BackendError::Url {
+            url: shown(url),
+            problem: "it cannot be written in a request",
+        })?;
+        let mut request = Request::new(Empty::new());
+        *request.uri_mut() = uri;
+        request.headers_mut().clone_from(&self.headers);
+        request
+            .headers_mut()
+            .entry(ACCEPT)
+            .or_insert(HeaderValue::from_static(accept));
+        let unreachable = |source: Box<dyn std::error::Error + Send + Sync>| BackendError::Unreachable {
+            url: shown(url),
+            source,
+        };
+        let answer = self
+            .http
+            .request(request)
+            .await
+            .map_err(|error| unreachable(error.into()))?;
+        let (head, body) = answer.into_parts();
+        let body = match Limited::new(body, LARGEST).collect().await {
+            Ok(body) => body.to_bytes(),
+            Err(error) if error.is::<LengthLimitError>() => return Err(too_large(url).into()),
+            Err(error) => return Err(unreachable(error).into()),
+        };
+        let bytes = inflated(&head.headers, &body, url)?;
+        if head.status.is_success() {
+            return Ok(Body {
+                bytes,
+                url: shown(url),
+            });
+        }
+        Err(Failed {
+            again_after: again_after(head.status, &head.headers),
+            error: BackendError::Status {
+                url: shown(url),
+                status: head.status,
+                said: said(&bytes),
+            },
+        })
+    }
+}
+
+/// How long to wait at least where asking again makes sense.
+fn again_after(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
+    let is_busy = matches!(
+        status,
+        StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT
+    );
+    let asked = headers
+        .get(RETRY_AFTER)
+        .and_then(|value| value.to_str().ok()?.trim().parse().ok())
+        .map_or(Duration::ZERO, Duration::from_secs);
+    is_busy.then_some(asked)
+}
+
+fn inflated(headers: &HeaderMap, body: &[u8], url: &str) -> Result<Vec<u8>, BackendError> {
+    use std::io::Read;
+    if headers
+        .get(CONTENT_ENCODING)
+        .is_none_or(|encoding| encoding != "gzip")
+    {
+        return Ok(body.to_vec());
+    }
+    let mut bytes = Vec::new();
+    MultiGzDecoder::new(body)
+        .take(LARGEST as u64 + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| BackendError::Unreachable {
+            url: shown(url),
+            source: error.into(),
+        })?;
+    if bytes.len() > LARGEST {
+        return Err(too_large(url));
+    }
+    Ok(bytes)
+}
+
+fn too_large(url: &str) -> BackendError {
+    BackendError::TooLarge {
+        url: shown(url),
+        most: LARGEST,
+    }
+}
+
+/// The beginning of a text in a body, on one line.
+pub(super) fn said(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&body[..body.len().min(SAID)]);
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// An address without its query, which may be long, and without what may be a secret.
+fn shown(url: &str) -> String {
+    url.split('?').next().unwrap_or_default().to_owned()
+}
+
+/// Scheme, authority and the path before the store's own, without a slash at the end.
+fn base(url: &str) -> Result<String, BackendError> {
+    let bad = |problem| BackendError::Url {
+        url: url
+            .rsplit_once('@')
+            .map_or(url, |(_, behind)| behind)
+            .to_owned(),
+        problem,
+    };
+    let uri: Uri = url
+        .parse()
+        .map_err(|_| bad("write it like http://localhost:3200"))?;
+    if !matches!(uri.scheme_str(), Some("http" | "https")) {
+        return Err(bad("begin it with http:// or https://"));
+    }
+    let authority = uri.authority().map_or("", http::uri::Authority::as_str);
+    if authority.contains('@') {
+        return Err(bad(
+            "put user and password into --header 'Authorization: Basic ...' instead",
+        ));
+    }
+    if uri.query().is_some() {
+        return Err(bad("leave out what begins with the question mark"));
+    }
+    Ok(url.trim_end_matches('/').to_owned())
+}
+
+fn headers(given: &[(String, String)]) -> Result<HeaderMap, BackendError> {
+    let mut headers = HeaderMap::new();
+    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
+    headers.insert(
+        USER_AGENT,
+        HeaderValue::from_static(concat!("pulsetrain/", env!("CARGO_PKG_VERSION"))),
+    );
+    for (name, value) in given {
+        let bad = |problem| BackendError::Header {
+            name: name.clone(),
+            problem,
+        };
+        let key = HeaderName::try_from(name.as_str()).map_err(|_| bad("has a name that no header has"))?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| bad("has a value that cannot be sent"))?;
+        value.set_sensitive(true);
+        headers.insert(key, value);
+    }
+    Ok(headers)
+}
+
+fn tls(is_needed: bool) -> Result<ClientConfig, BackendError> {
+    let mut roots = RootCertStore::empty();
+    if is_needed {
+        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+        if roots.is_empty() {
+            return Err(BackendError::Tls(
+                "this system has no certificate authorities".to_owned(),
+            ));
+        }
+    }
+    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .map_err(|error| BackendError::Tls(error.to_string()))?;
+    Ok(config.with_root_certificates(roots).with_no_client_auth())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_keeps_its_path_and_shows_no_password() {
+        assert_eq!(
+            base("https://host/grafana/tempo/").unwrap(),
+            "https://host/grafana/tempo"
+        );
+        for (url, word) in [
+            ("host:3200", "http://"),
+            ("ftp://host", "http://"),
+            ("http://me:secret@host", "--header"),
+            ("http://host/?a=1", "question mark"),
+            ("http://", "localhost"),
+        ] {
+            let said = base(url).unwrap_err().to_string();
+            assert!(said.contains(word) && !said.contains("secret"), "{said}");
+        }
+    }
+
+    #[test]
+    fn only_a_busy_store_is_asked_again() {
+        let mut headers = HeaderMap::new();
+        assert_eq!(
+            again_after(StatusCode::SERVICE_UNAVAILABLE, &headers),
+            Some(Duration::ZERO)
+        );
+        assert_eq!(again_after(StatusCode::INTERNAL_SERVER_ERROR, &headers), None);
+        headers.insert(RETRY_AFTER, HeaderValue::from_static("3"));
+        assert_eq!(
+            again_after(StatusCode::TOO_MANY_REQUESTS, &headers),
+            Some(Duration::from_secs(3))
+        );
+    }
+
+    #[test]
+    fn a_header_that_cannot_be_sent_is_named_without_its_value() {
+        let said = headers(&[("X-Token".to_owned(), "se\ncret".to_owned())])
+            .unwrap_err()
+            .to_string();
+        assert!(said.contains("X-Token") && !said.contains("cret"), "{said}");
+    }
+}

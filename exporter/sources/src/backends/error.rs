@@ -1,0 +1,119 @@
+//! Why a store gave no answer, with what to do about it.
+
+use std::{error::Error, fmt, time::Duration};
+
+use http::StatusCode;
+
+/// Why a store gave no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BackendError {
+    /// The address is none.
+    #[error("{url:?} is no address of a store: {problem}")]
+    Url {
+        /// What was given, without what stands before an `@` in it.
+        url: String,
+        /// What is wrong and how to write it.
+        problem: &'static str,
+    },
+    /// A header cannot be sent.
+    #[error("the header {name:?} {problem}")]
+    Header {
+        /// Its name; the value may be a secret.
+        name: String,
+        /// What is wrong.
+        problem: &'static str,
+    },
+    /// No certificate authorities, or none that TLS can use.
+    #[error("cannot set up TLS: {0}; SSL_CERT_FILE may name a PEM file with certificate authorities")]
+    Tls(String),
+    /// There was no connection, or it broke.
+    #[error("cannot reach {url}: {}; is it running there?", Causes(source.as_ref()))]
+    Unreachable {
+        /// What was asked.
+        url: String,
+        /// What the connection says.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// Nothing came in time.
+    #[error("{url} did not answer within {timeout:?}; ask for less, or give it longer with --timeout")]
+    Timeout {
+        /// What was asked.
+        url: String,
+        /// How long it had.
+        timeout: Duration,
+    },
+    /// The answer is larger than what is read.
+    #[error("{url} answered with more than {most} bytes; ask for less at a time")]
+    TooLarge {
+        /// What was asked.
+        url: String,
+        /// The most bytes that are read.
+        most: usize,
+    },
+    /// The answer says no.
+    #[error("{url} answered {status}{}{}", Said(said), advice(*status))]
+    Status {
+        /// What was asked.
+        url: String,
+        /// The status.
+        status: StatusCode,
+        /// What the body says of it.
+        said: String,
+    },
+    /// The answer is not what such a store answers.
+    #[error("{url} answered what no {store} answers: {problem}; is it the address of a {store}?")]
+    Answer {
+        /// What was asked.
+        url: String,
+        /// What was expected there.
+        store: &'static str,
+        /// What is wrong.
+        problem: String,
+    },
+}
+
+impl BackendError {
+    /// Whether the store does not have what was asked for.
+    pub fn is_not_found(&self) -> bool {
+        matches!(self, Self::Status { status, .. } if *status == StatusCode::NOT_FOUND)
+    }
+}
+
+fn advice(status: StatusCode) -> &'static str {
+    match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+            "; name the tenant with --tenant, or what lets you in with --header"
+        }
+        StatusCode::NOT_FOUND => "; is it the base address of the store?",
+        StatusCode::TOO_MANY_REQUESTS => "; ask for less at a time with --parallel, or later",
+        _ => "",
+    }
+}
+
+/// What a server said, where it said anything.
+struct Said<'a>(&'a str);
+
+impl fmt::Display for Said<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_empty() {
+            return Ok(());
+        }
+        write!(f, ": {}", self.0)
+    }
+}
+
+/// An error with all that it came from.
+struct Causes<'a>(&'a (dyn Error + 'static));
+
+impl fmt::Display for Causes<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)?;
+        let mut cause = self.0.source();
+        while let Some(error) = cause {
+            write!(f, ": {error}")?;
+            cause = error.source();
+        }
+        Ok(())
+    }
+}

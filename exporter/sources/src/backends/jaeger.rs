@@ -1,0 +1,147 @@
+//! Jaeger: traces by id and by service, through `/api/v3/traces` (OTLP to the nanosecond), or through `/api/traces` where that
+//! is all there is.
+
+use std::collections::BTreeSet;
+
+use pulsetrain_otlp::{
+    limits::Limits,
+    view::{Message, ResourceSpans, TracesData},
+};
+
+use super::{
+    answer::{StoredAnswer, begins_answer, convert_answer},
+    client::{BackendOptions, Body, StoreClient, said},
+    error::BackendError,
+    query::Query,
+    window::{Page, TimeWindow, ask_in_halves},
+};
+
+const STORE: &str = "Jaeger";
+const JSON: &str = "application/json";
+
+/// As many traces as one answer is asked to hold; they come with all their spans.
+const PAGE: usize = 100;
+
+/// A Jaeger to be asked.
+#[derive(Clone)]
+pub struct JaegerBackend {
+    client: StoreClient,
+    most_traces: usize,
+}
+
+impl JaegerBackend {
+    /// A Jaeger at the base address of its query service, such as `http://localhost:16686`.
+    ///
+    /// # Errors
+    ///
+    /// An address or a header that cannot be used.
+    pub fn new(url: &str, options: &BackendOptions) -> Result<Self, BackendError> {
+        Ok(Self {
+            client: StoreClient::new(url, options)?,
+            most_traces: options.most_traces.max(1),
+        })
+    }
+
+    /// Hands on the traces of a service (and of one operation of it) that begin in a time; gives their ids, and whether there
+    /// are more of them.
+    ///
+    /// # Errors
+    ///
+    /// What the store says against the question, or why it says nothing.
+    pub async fn find(
+        &self,
+        service: &str,
+        operation: Option<&str>,
+        window: TimeWindow,
+        take: impl FnMut(StoredAnswer),
+    ) -> Result<(BTreeSet<String>, bool), BackendError> {
+        let ask = async |window: TimeWindow| {
+            let page = PAGE.min(self.most_traces);
+            let mut query = Query::new("/api/v3/traces")
+                .with("query.service_name", service)
+                .with("query.start_time_min", rfc3339(window.start))
+                .with("query.start_time_max", rfc3339(window.end))
+                // The name of the same thing before and after Jaeger 2.5.
+                .with("query.num_traces", page)
+                .with("query.search_depth", page)
+                .with("query.raw_traces", true);
+            if let Some(operation) = operation {
+                query = query.with("query.operation_name", operation);
+            }
+            let answer = match self.client.get(&query.finish(), JSON).await {
+                Ok(body) => read(body)?,
+                Err(error) if error.is_not_found() => StoredAnswer::default(),
+                Err(error) => return Err(error),
+            };
+            Ok(Page {
+                ids: trace_ids(&answer).into_iter().collect(),
+                content: answer,
+            })
+        };
+        ask_in_halves(window, PAGE.min(self.most_traces), self.most_traces, ask, take).await
+    }
+
+    /// A trace; none where Jaeger does not have it.
+    ///
+    /// # Errors
+    ///
+    /// Why the store gives no answer.
+    pub async fn trace(&self, id: &str) -> Result<Option<StoredAnswer>, BackendError> {
+        // Without `raw_traces` Jaeger moves spans to where it thinks that their clocks should be.
+        match self.answer(&format!("/api/v3/traces/{id}?raw_traces=true")).await {
+            // A Jaeger without that path answers with the page of its user interface.
+            Err(no_answer @ BackendError::Answer { .. }) => {
+                let old = self.answer(&format!("/api/traces/{id}?raw=true")).await;
+                old.map_err(|_| no_answer)
+            }
+            other => other,
+        }
+    }
+
+    /// An answer that has something in it.
+    async fn answer(&self, path: &str) -> Result<Option<StoredAnswer>, BackendError> {
+        match self.client.get(path, JSON).await {
+            Ok(body) => {
+                read(body).map(|answer| (!answer.messages.is_empty() || !answer.problems.is_empty()).then_some(answer))
+            }
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn read(body: Body) -> Result<StoredAnswer, BackendError> {
+    if !begins_answer(&body.bytes[..body.bytes.len().min(256)]) {
+        return Err(BackendError::Answer {
+            problem: format!("{:?}", said(&body.bytes)),
+            url: body.url,
+            store: STORE,
+        });
+    }
+    Ok(convert_answer(&body.bytes, &Limits::default()))
+}
+
+/// The ids of the traces in an answer, in hexadecimal.
+fn trace_ids(answer: &StoredAnswer) -> BTreeSet<String> {
+    let mut ids = BTreeSet::new();
+    for (_, bytes) in &answer.messages {
+        let Ok(traces) = TracesData::decode(bytes) else {
+            continue;
+        };
+        let resources = traces.resource_spans.into_iter().filter_map(Result::ok);
+        let spans = resources
+            .flat_map(|resource: ResourceSpans<'_>| resource.scope_spans.into_iter().filter_map(Result::ok))
+            .flat_map(|scope| scope.spans.into_iter().filter_map(Result::ok));
+        ids.extend(spans.map(|span| hex(span.trace_id)));
+    }
+    ids
+}
+
+fn hex(id: &[u8]) -> String {
+    id.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A time as RFC 3339 has it, with all its nanoseconds.
+fn rfc3339(nanos: u64) -> String {
+    jiff::Timestamp::from_nanosecond(i128::from(nanos)).map_or_else(|_| String::new(), |time| time.to_string())
+}

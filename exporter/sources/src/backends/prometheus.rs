@@ -1,0 +1,281 @@
+//! Prometheus: the samples of a selector in a time, each as it was scraped, as OTLP.
+//!
+//! A selector is asked for with its range (`train_loss[3600s]`), which gives every sample with its own time; any other
+//! expression is evaluated every so often (`query_range`). NaN stays NaN.
+
+mod series;
+
+use std::{collections::HashMap, time::Duration};
+
+use pulsetrain_otlp::Signal;
+use serde::Deserialize;
+
+use self::series::{Known, Series};
+use super::{
+    client::{BackendOptions, StoreClient, said},
+    error::BackendError,
+    query::Query,
+    window::TimeWindow,
+};
+
+const STORE: &str = "Prometheus";
+const JSON: &str = "application/json";
+
+/// How much time one question is about: a store has a limit on the samples that it brings together.
+const STRETCH: Duration = Duration::from_secs(6 * 3600);
+
+/// A window is evaluated this often, as long as that is not more often than every second.
+const EVALUATIONS: u32 = 2_000;
+
+/// A Prometheus, or what speaks its API, to be asked.
+#[derive(Clone)]
+pub struct PrometheusBackend {
+    client: StoreClient,
+}
+
+/// Samples as OTLP, and what was left out of them.
+#[derive(Debug, Default)]
+pub struct Samples {
+    /// OTLP messages, each with its signal.
+    pub messages: Vec<(Signal, Vec<u8>)>,
+    /// Series in them.
+    pub series: usize,
+    /// What was left out, and what the store warns of.
+    pub problems: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Answer<T> {
+    data: Option<T>,
+    #[serde(default)]
+    warnings: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct Matrix {
+    result: Vec<Series>,
+}
+
+#[derive(Deserialize)]
+struct Metadata {
+    #[serde(rename = "type", default)]
+    kind: String,
+    #[serde(default)]
+    help: String,
+    #[serde(default)]
+    unit: String,
+}
+
+impl PrometheusBackend {
+    /// A Prometheus at a base address, such as `http://localhost:9090`.
+    ///
+    /// # Errors
+    ///
+    /// An address or a header that cannot be used.
+    pub fn new(url: &str, options: &BackendOptions) -> Result<Self, BackendError> {
+        Ok(Self {
+            client: StoreClient::new(url, options)?,
+        })
+    }
+
+    /// The samples of a selector or an expression in a time. `resource` gives the encoded resource that belongs to a job and an
+    /// instance, where one is known; others get a resource of these two.
+    ///
+    /// # Errors
+    ///
+    /// What the store says against the expression, or why it says nothing.
+    pub async fn samples(
+        &self,
+        expression: &str,
+        window: TimeWindow,
+        resource: impl Fn(&str, &str) -> Option<Vec<u8>>,
+    ) -> Result<Samples, BackendError> {
+        let known = self.metadata().await?;
+        let mut samples = Samples::default();
+        let mut all = Vec::<Series>::new();
+        let mut places = HashMap::new();
+        for stretch in stretches(window) {
+            let path = question(expression, stretch, window);
+            let answer: Answer<Matrix> = self.ask(&path).await?;
+            samples.problems.extend(
+                answer
+                    .warnings
+                    .into_iter()
+                    .map(|warning| format!("{expression}: {warning}")),
+            );
+            for series in answer.data.into_iter().flat_map(|matrix| matrix.result) {
+                let place = *places.entry(series.labels()).or_insert_with(|| {
+                    all.push(series.without_samples());
+                    all.len() - 1
+                });
+                all[place].append(series);
+            }
+        }
+        samples.series = all.len();
+        for series in all {
+            if let Some(problem) = series.problem() {
+                samples.problems.push(problem);
+            }
+            let message = series.encode(&known, &resource);
+            samples
+                .messages
+                .extend(message.map(|bytes| (Signal::Metrics, bytes)));
+        }
+        Ok(samples)
+    }
+
+    /// What is known of every metric; nothing where the store does not tell.
+    async fn metadata(&self) -> Result<Known, BackendError> {
+        let path = Query::new("/api/v1/metadata")
+            .with("limit_per_metric", 1)
+            .finish();
+        match self.ask::<HashMap<String, Vec<Metadata>>>(&path).await {
+            Ok(answer) => {
+                let first = |(name, mut all): (String, Vec<Metadata>)| Some((name, all.pop()?));
+                Ok(Known::new(answer.data.into_iter().flatten().filter_map(first)))
+            }
+            // Not every store that speaks the API has it.
+            Err(BackendError::Status { status, .. }) if status.is_client_error() => Ok(Known::default()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn ask<T: for<'a> Deserialize<'a>>(&self, path: &str) -> Result<Answer<T>, BackendError> {
+        let body = self.client.get(path, JSON).await?;
+        serde_json::from_slice(&body.bytes).map_err(|error| BackendError::Answer {
+            problem: format!("{error} in {:?}", said(&body.bytes)),
+            url: body.url,
+            store: STORE,
+        })
+    }
+}
+
+/// A window in stretches that one question can be about.
+fn stretches(window: TimeWindow) -> Vec<TimeWindow> {
+    let step = STRETCH.as_nanos() as u64;
+    let mut stretches = Vec::new();
+    let mut start = window.start;
+    loop {
+        let end = start.saturating_add(step).min(window.end);
+        stretches.push(TimeWindow { start, end });
+        if end >= window.end {
+            return stretches;
+        }
+        start = end;
+    }
+}
+
+/// A question about a stretch of a window.
+fn question(expression: &str, stretch: TimeWindow, window: TimeWindow) -> String {
+    if is_selector(expression) {
+        // The begin of a range is not in it.
+        let seconds = stretch.duration().as_secs_f64().ceil() as u64 + 1;
+        return Query::new("/api/v1/query")
+            .with("query", format!("{expression}[{seconds}s]"))
+            .with("time", seconds_of(stretch.end))
+            .finish();
+    }
+    let step = (window.duration() / EVALUATIONS).max(Duration::from_secs(1));
+    Query::new("/api/v1/query_range")
+        .with("query", expression)
+        .with("start", seconds_of(stretch.start))
+        .with("end", seconds_of(stretch.end))
+        .with("step", format!("{:.3}", step.as_secs_f64()))
+        .finish()
+}
+
+fn seconds_of(nanos: u64) -> String {
+    // To the millisecond above, which is as fine as Prometheus knows time.
+    let millis = nanos.div_ceil(1_000_000);
+    format!("{}.{:03}", millis / 1000, millis % 1000)
+}
+
+/// Whether an expression is a name, labels in braces, or both, and nothing else.
+fn is_selector(expression: &str) -> bool {
+    let text = expression.trim();
+    let name = text.len()
+        - text
+            .trim_start_matches(|c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | ':'))
+            .len();
+    match &text[name..] {
+        "" => name > 0,
+        labels => labels.starts_with('{') && closes_at_end(labels),
+    }
+}
+
+/// Whether the brace that text begins with is closed by its last character.
+fn closes_at_end(text: &str) -> bool {
+    let (mut quote, mut escaped) = (None, false);
+    for (at, c) in text.char_indices() {
+        match quote {
+            Some(_) if escaped => escaped = false,
+            Some(open) if c == '\\' && open != '`' => escaped = true,
+            Some(open) if c == open => quote = None,
+            Some(_) => {}
+            None if matches!(c, '"' | '\'' | '`') => quote = Some(c),
+            None if c == '}' => return at + 1 == text.len(),
+            None => {}
+        }
+    }
+    false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn selectors_are_told_from_expressions() {
+        for selector in [
+            "up",
+            "train_loss{rank=\"0\"}",
+            "{__name__=~\"train_.*\"}",
+            "a{b=\"}\"}",
+            "job:x:rate5m",
+        ] {
+            assert!(is_selector(selector), "{selector}");
+        }
+        for expression in [
+            "rate(x[1m])",
+            "a + b",
+            "a{b=\"c\"} * 2",
+            "",
+            "a{b=\"}",
+            "sum by (x) (y)",
+            "a offset 5m",
+        ] {
+            assert!(!is_selector(expression), "{expression}");
+        }
+    }
+
+    #[test]
+    fn a_long_window_is_asked_about_in_stretches_that_leave_nothing_out() {
+        let hour = 3_600_000_000_000;
+        let window = TimeWindow {
+            start: hour,
+            end: 14 * hour,
+        };
+        let stretches = stretches(window);
+        assert_eq!(stretches.len(), 3);
+        assert_eq!(stretches[0].start, window.start);
+        assert_eq!(stretches[2].end, window.end);
+        assert!(stretches.windows(2).all(|two| two[0].end == two[1].start));
+        assert_eq!(
+            question("up", stretches[2], window),
+            "/api/v1/query?query=up%5B3601s%5D&time=50400.000"
+        );
+    }
+
+    #[test]
+    fn an_expression_is_evaluated_every_so_often() {
+        let window = TimeWindow {
+            start: 0,
+            end: 4_000_000_000_000,
+        };
+        let path = question("a + b", window, window);
+        assert!(
+            path.starts_with("/api/v1/query_range?") && path.ends_with("step=2.000"),
+            "{path}"
+        );
+    }
+}

@@ -1,0 +1,298 @@
+//! One series of Prometheus as an OTLP message.
+//!
+//! A name of the registry becomes the metric's own name and unit again; any other keeps its name, and gets the unit that the
+//! metadata says or its ending tells.
+
+use std::collections::{BTreeMap, HashMap};
+
+use pulsetrain_otlp::write::Buffer;
+use pulsetrain_semconv::{attribute, metric};
+use serde::Deserialize;
+
+use super::Metadata;
+
+const NAME: &str = "__name__";
+const JOB: &str = "job";
+const INSTANCE: &str = "instance";
+
+/// Endings that a series has and the metadata's name has not.
+const ENDINGS: [&str; 4] = ["_total", "_bucket", "_sum", "_count"];
+
+/// Words for units, with what OTLP calls them.
+const UNITS: [(&str, &str); 14] = [
+    ("seconds", "s"),
+    ("milliseconds", "ms"),
+    ("bytes", "By"),
+    ("ratio", "1"),
+    ("percent", "%"),
+    ("watts", "W"),
+    ("joules", "J"),
+    ("celsius", "Cel"),
+    ("volts", "V"),
+    ("amperes", "A"),
+    ("hertz", "Hz"),
+    ("meters", "m"),
+    ("grams", "g"),
+    ("days", "d"),
+];
+
+/// Cumulative temporality (`AggregationTemporality`).
+const CUMULATIVE: u64 = 2;
+
+/// A series as the API has it; a sample is its time in seconds and its value as text.
+#[derive(Deserialize)]
+pub(super) struct Series {
+    metric: BTreeMap<String, String>,
+    #[serde(default)]
+    values: Vec<(f64, String)>,
+    #[serde(default)]
+    histograms: Vec<serde::de::IgnoredAny>,
+}
+
+/// What is known of the metrics of a store, by name.
+#[derive(Default)]
+pub(super) struct Known(HashMap<String, Metadata>);
+
+/// What a metric is called and counted in.
+struct About<'a> {
+    name: &'a str,
+    description: &'a str,
+    unit: &'a str,
+    is_counter: bool,
+}
+
+impl Known {
+    pub(super) fn new(all: impl Iterator<Item = (String, Metadata)>) -> Self {
+        Self(all.collect())
+    }
+
+    fn about<'a>(&'a self, name: &'a str) -> About<'a> {
+        let base = ENDINGS
+            .iter()
+            .find_map(|ending| name.strip_suffix(ending))
+            .unwrap_or(name);
+        let said = self.0.get(name).or_else(|| self.0.get(base));
+        let is_counter = said.map_or(base.len() < name.len(), |said| {
+            said.kind == "counter" || (said.kind != "gauge" && base.len() < name.len())
+        });
+        let defined = metric::ALL.iter().find(|metric| metric.prometheus_name == name);
+        if let Some(metric) = defined {
+            return About {
+                name: metric.name,
+                description: metric.brief,
+                unit: metric.unit,
+                is_counter,
+            };
+        }
+        let unit = said.map(|said| said.unit.as_str()).filter(|unit| !unit.is_empty());
+        let ending = base.rsplit('_').next().unwrap_or_default();
+        let word = unit.unwrap_or(ending);
+        let ucum = UNITS.iter().find(|(name, _)| *name == word).map(|(_, ucum)| *ucum);
+        About {
+            name,
+            description: said.map_or("", |said| said.help.as_str()),
+            unit: ucum.or(unit).unwrap_or_default(),
+            is_counter,
+        }
+    }
+}
+
+impl Series {
+    pub(super) fn labels(&self) -> BTreeMap<String, String> {
+        self.metric.clone()
+    }
+
+    /// The same series with nothing in it.
+    pub(super) fn without_samples(&self) -> Self {
+        Self {
+            metric: self.metric.clone(),
+            values: Vec::new(),
+            histograms: Vec::new(),
+        }
+    }
+
+    /// Adds later samples; those that it has already, at the border, are not added again.
+    pub(super) fn append(&mut self, later: Self) {
+        let last = self.values.last().map_or(f64::NEG_INFINITY, |(time, _)| *time);
+        self.values
+            .extend(later.values.into_iter().filter(|(time, _)| *time > last));
+        self.histograms.extend(later.histograms);
+    }
+
+    /// What of the series is no number.
+    pub(super) fn problem(&self) -> Option<String> {
+        let count = self.histograms.len();
+        (count > 0).then(|| {
+            format!(
+                "{count} native histograms of {} are left out; ask for histogram_quantile(0.5, {}) instead",
+                self.name(),
+                self.name()
+            )
+        })
+    }
+
+    fn name(&self) -> &str {
+        self.metric.get(NAME).map_or("value", String::as_str)
+    }
+
+    fn label(&self, name: &str) -> &str {
+        self.metric.get(name).map_or("", String::as_str)
+    }
+
+    /// A `MetricsData` message; none where there are no samples.
+    pub(super) fn encode(
+        &self,
+        known: &Known,
+        resource: &impl Fn(&str, &str) -> Option<Vec<u8>>,
+    ) -> Option<Vec<u8>> {
+        if self.values.is_empty() {
+            return None;
+        }
+        let (job, instance) = (self.label(JOB), self.label(INSTANCE));
+        let resource = resource(job, instance).unwrap_or_else(|| own_resource(job, instance));
+        let mut scope_metrics = Buffer::default();
+        scope_metrics.delimited(2, self.metric(known).as_slice());
+        let mut resource_metrics = Buffer::default();
+        resource_metrics.delimited(1, &resource);
+        resource_metrics.delimited(2, scope_metrics.as_slice());
+        let mut whole = Buffer::default();
+        whole.delimited(1, resource_metrics.as_slice());
+        Some(whole.into_vec())
+    }
+
+    /// A `Metric` message.
+    fn metric(&self, known: &Known) -> Buffer {
+        let about = known.about(self.name());
+        let mut data = self.points();
+        if about.is_counter {
+            data.uint(2, CUMULATIVE);
+            data.uint(3, 1);
+        }
+        let mut metric = Buffer::default();
+        metric.text(1, about.name);
+        metric.text(2, about.description);
+        metric.text(3, about.unit);
+        metric.delimited(if about.is_counter { 7 } else { 5 }, data.as_slice());
+        metric
+    }
+
+    /// `NumberDataPoint` messages in field 1.
+    fn points(&self) -> Buffer {
+        let mut attributes = Buffer::default();
+        for (key, value) in &self.metric {
+            if ![NAME, JOB, INSTANCE].contains(&key.as_str()) {
+                attribute_of(7, key, value, &mut attributes);
+            }
+        }
+        let mut points = Buffer::default();
+        for (seconds, value) in &self.values {
+            let Ok(value) = value.parse::<f64>() else { continue };
+            let mut point = Buffer::default();
+            point.append(attributes.as_slice());
+            point.fixed64(3, (seconds * 1000.0).round() as u64 * 1_000_000);
+            point.double(4, value);
+            points.delimited(1, point.as_slice());
+        }
+        points
+    }
+}
+
+/// A resource of what Prometheus knows of one: the reverse of its own rule for OTLP (`job` is the service's name, behind its
+/// namespace and a slash where it has one).
+fn own_resource(job: &str, instance: &str) -> Vec<u8> {
+    let mut out = Buffer::default();
+    let (namespace, name) = job.split_once('/').unwrap_or(("", job));
+    for (key, value) in [
+        ("service.namespace", namespace),
+        (attribute::SERVICE_NAME.name, name),
+        (attribute::SERVICE_INSTANCE_ID.name, instance),
+    ] {
+        if !value.is_empty() {
+            attribute_of(1, key, value, &mut out);
+        }
+    }
+    out.into_vec()
+}
+
+/// Writes an attribute with text as field `number`.
+fn attribute_of(number: u32, key: &str, text: &str, out: &mut Buffer) {
+    let mut value = Buffer::default();
+    value.delimited(1, text.as_bytes());
+    let mut pair = Buffer::default();
+    pair.delimited(1, key.as_bytes());
+    pair.delimited(2, value.as_slice());
+    out.delimited(number, pair.as_slice());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pulsetrain_otlp::{Signal, json};
+
+    fn otlp(series: &str, metadata: &str) -> String {
+        let series: Series = serde_json::from_str(series).expect("the series is JSON");
+        let known: HashMap<String, Metadata> = serde_json::from_str(metadata).expect("the metadata is JSON");
+        let bytes = series
+            .encode(&Known::new(known.into_iter()), &|_, _| None)
+            .expect("there are samples");
+        let mut out = Vec::new();
+        json::encode(Signal::Metrics, &bytes, &mut out).expect("a message is OTLP");
+        String::from_utf8(out).expect("OTLP/JSON is UTF-8")
+    }
+
+    #[test]
+    fn a_metric_of_the_registry_has_its_own_name_and_unit_again() {
+        let text = otlp(
+            r#"{"metric":{"__name__":"train_step_duration_seconds_sum","job":"ml/trainer","instance":"i"},"values":[[1.5,"2"]]}"#,
+            "{}",
+        );
+        assert!(
+            text.contains(r#""name":"train_step_duration_seconds_sum","unit":"s","sum""#),
+            "{text}"
+        );
+        let text = otlp(
+            r#"{"metric":{"__name__":"train_loss","job":"ml/trainer","instance":"i","rank":"3"},"values":[[1795220320.125,"NaN"],[1795220321.125,"+Inf"]]}"#,
+            "{}",
+        );
+        for part in [
+            r#"{"key":"service.namespace","value":{"stringValue":"ml"}},{"key":"service.name","value":{"stringValue":"trainer"}}"#,
+            r#""name":"train.loss""#,
+            r#""attributes":[{"key":"rank","value":{"stringValue":"3"}}]"#,
+            r#""timeUnixNano":"1795220320125000000","asDouble":"NaN""#,
+            r#""asDouble":"Infinity""#,
+        ] {
+            assert!(text.contains(part), "{part} in {text}");
+        }
+    }
+
+    #[test]
+    fn a_unit_comes_from_the_metadata_or_from_the_name() {
+        let series =
+            |name: &str| format!(r#"{{"metric":{{"__name__":"{name}"}},"values":[[1,"1"]]}}"#);
+        let counter = otlp(
+            &series("node_disk_read_bytes_total"),
+            r#"{"node_disk_read_bytes_total":{"type":"counter","help":"Read.","unit":""}}"#,
+        );
+        assert!(
+            counter.contains(r#""description":"Read.","unit":"By","sum""#)
+                && counter.contains(r#""isMonotonic":true"#),
+            "{counter}"
+        );
+        let gauge = otlp(
+            &series("temp_celsius"),
+            r#"{"temp_celsius":{"type":"gauge","unit":"celsius"}}"#,
+        );
+        assert!(gauge.contains(r#""unit":"Cel","gauge""#), "{gauge}");
+        let plain = otlp(&series("up"), "{}");
+        assert!(plain.contains(r#""name":"up","gauge""#), "{plain}");
+    }
+
+    #[test]
+    fn samples_at_the_border_of_two_answers_come_once() {
+        let read = |text: &str| serde_json::from_str::<Series>(text).expect("the series is JSON");
+        let mut first = read(r#"{"metric":{},"values":[[1,"a"],[2,"b"]]}"#);
+        first.append(read(r#"{"metric":{},"values":[[2,"b"],[3,"c"]]}"#));
+        let times: Vec<f64> = first.values.iter().map(|(time, _)| *time).collect();
+        assert_eq!(times, [1.0, 2.0, 3.0]);
+    }
+}

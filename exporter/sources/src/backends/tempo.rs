@@ -1,0 +1,160 @@
+//! Grafana Tempo: traces by id (`/api/v2/traces`, and `/api/traces` where that is all there is) and by TraceQL.
+//!
+//! Both answer in protobuf, which is OTLP as it was sent.
+
+use std::collections::BTreeSet;
+
+use pulsetrain_otlp::{
+    Signal,
+    limits::{Limits, check},
+    wire::{Reader, Value},
+};
+use serde::Deserialize;
+
+use super::{
+    answer::StoredAnswer,
+    client::{BackendOptions, StoreClient, said},
+    error::BackendError,
+    query::Query,
+    window::{Page, TimeWindow, ask_in_halves},
+};
+
+const STORE: &str = "Tempo";
+const PROTOBUF: &str = "application/protobuf";
+const JSON: &str = "application/json";
+
+/// As many traces as one answer is asked to name.
+const PAGE: usize = 500;
+
+/// `TraceByIDResponse.status` (tempopb): the trace is too large to be given whole.
+const PARTIAL: u64 = 1;
+
+/// A Tempo to be asked.
+#[derive(Clone)]
+pub struct TempoBackend {
+    client: StoreClient,
+    most_traces: usize,
+}
+
+#[derive(Deserialize)]
+struct Search {
+    #[serde(default)]
+    traces: Option<Vec<Found>>,
+}
+
+#[derive(Deserialize)]
+struct Found {
+    #[serde(rename = "traceID")]
+    id: String,
+}
+
+impl TempoBackend {
+    /// A Tempo at a base address, such as `http://localhost:3200`.
+    ///
+    /// # Errors
+    ///
+    /// An address or a header that cannot be used.
+    pub fn new(url: &str, options: &BackendOptions) -> Result<Self, BackendError> {
+        Ok(Self {
+            client: StoreClient::new(url, options)?,
+            most_traces: options.most_traces.max(1),
+        })
+    }
+
+    /// The ids of the traces that a TraceQL query finds in a time, and whether there are more of them.
+    ///
+    /// # Errors
+    ///
+    /// What the store says against the query, or why it says nothing.
+    pub async fn search(
+        &self,
+        traceql: &str,
+        window: TimeWindow,
+    ) -> Result<(BTreeSet<String>, bool), BackendError> {
+        let ask = async |window: TimeWindow| {
+            // Tempo has no begin without an end, takes whole seconds, and leaves out what begins at the last one.
+            let (start, end) = (window.start / 1_000_000_000, window.end / 1_000_000_000 + 1);
+            let path = Query::new("/api/search")
+                .with("q", traceql)
+                .with("start", start)
+                .with("end", end)
+                .with("limit", PAGE)
+                .with("spss", 1)
+                .finish();
+            let body = self.client.get(&path, JSON).await?;
+            let search: Search =
+                serde_json::from_slice(&body.bytes).map_err(|error| BackendError::Answer {
+                    problem: format!("{error} in {:?}", said(&body.bytes)),
+                    url: body.url,
+                    store: STORE,
+                })?;
+            // An answer leaves out leading zeros.
+            let ids = search.traces.into_iter().flatten();
+            let ids = ids.map(|found| format!("{:0>32}", found.id)).collect();
+            Ok(Page { ids, content: () })
+        };
+        ask_in_halves(window, PAGE, self.most_traces, ask, |()| ()).await
+    }
+
+    /// A trace; none where Tempo does not have it.
+    ///
+    /// # Errors
+    ///
+    /// Why the store gives no answer.
+    pub async fn trace(&self, id: &str) -> Result<Option<StoredAnswer>, BackendError> {
+        let body = match self.client.get(&format!("/api/v2/traces/{id}"), PROTOBUF).await {
+            Ok(body) => unwrapped(&body.bytes).map_err(|problem| (body.url, problem)),
+            // A Tempo before 2.7 has only this path, and no part of a trace.
+            Err(error) if error.is_not_found() => {
+                match self.client.get(&format!("/api/traces/{id}"), PROTOBUF).await {
+                    Ok(body) => Ok((body.bytes, None)),
+                    Err(error) if error.is_not_found() => return Ok(None),
+                    Err(error) => return Err(error),
+                }
+            }
+            Err(error) => return Err(error),
+        };
+        let bad = |(url, problem)| BackendError::Answer {
+            url,
+            store: STORE,
+            problem,
+        };
+        let (bytes, partial) = body.map_err(bad)?;
+        let counts = check(Signal::Traces, &bytes, &limits()).map_err(|error| {
+            let url = format!("{}/api/traces/{id}", self.client.base());
+            bad((url, format!("{error} in {:?}", said(&bytes))))
+        })?;
+        if counts.items == 0 {
+            return Ok(None);
+        }
+        Ok(Some(StoredAnswer {
+            messages: vec![(Signal::Traces, bytes)],
+            problems: partial.into_iter().collect(),
+        }))
+    }
+}
+
+/// What a store has let through before is large, and what a client refuses of it is lost.
+fn limits() -> Limits {
+    Limits {
+        bytes: 1 << 30,
+        items: 100_000_000,
+        ..Limits::default()
+    }
+}
+
+/// The trace in a `TraceByIDResponse` (field 1), and what the response says where it is only a part (fields 3 and 4).
+fn unwrapped(response: &[u8]) -> Result<(Vec<u8>, Option<String>), String> {
+    let (mut trace, mut is_partial, mut message) = (Vec::new(), false, String::new());
+    for field in Reader::new(response) {
+        let field = field.map_err(|error| format!("{error} in {:?}", said(response)))?;
+        match (field.number, field.value) {
+            (1, Value::Bytes(bytes)) => trace.extend_from_slice(bytes),
+            (3, Value::Varint(status)) => is_partial = status == PARTIAL,
+            (4, Value::Bytes(bytes)) => message = said(bytes),
+            _ => {}
+        }
+    }
+    let partial = is_partial.then(|| format!("Tempo gave only a part of the trace: {message}"));
+    Ok((trace, partial))
+}
