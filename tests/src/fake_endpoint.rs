@@ -31,6 +31,8 @@ pub enum Answer {
     Busy(u64),
     /// Any other status.
     Refuse(u16),
+    /// 200 with this body.
+    Say(String),
     /// No answer at all.
     Hang,
 }
@@ -136,6 +138,7 @@ async fn answer(
     };
     let response = Response::builder().header(header::CONTENT_TYPE, "application/json");
     let (response, body) = match answer {
+        Answer::Say(text) => return response.body(text).expect("invariant: the headers are valid"),
         Answer::Accept => (response, json!({})),
         Answer::Partial(rejected) => (response, partial_success(uri.path(), rejected)),
         Answer::Busy(secs) => {

@@ -39,14 +39,8 @@ impl Tempo {
         Self::start_with(program, Some(tenant), "multitenancy_enabled: true\n")
     }
 
-    /// Starts `program` so that no trace may be larger than `bytes`.
-    pub fn start_with_largest_trace(program: &Path, bytes: u64) -> Self {
-        let limit = format!("    global: {{max_bytes_per_trace: {bytes}}}\n");
-        Self::start_with(program, None, &limit)
-    }
-
-    /// `limits` is the end of the configuration: overrides, or keys at the top.
-    fn start_with(program: &Path, tenant: Option<&'static str>, limits: &str) -> Self {
+    /// `more` is the end of the configuration: keys at its top.
+    fn start_with(program: &Path, tenant: Option<&'static str>, more: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let ports = Ports {
             http: free_port(),
@@ -56,7 +50,7 @@ impl Tempo {
             otlp_grpc: free_port(),
         };
         let config = folder.path().join("tempo.yaml");
-        fs::write(&config, configuration(ports, folder.path(), limits))
+        fs::write(&config, configuration(ports, folder.path(), more))
             .expect("a temporary file can be written");
         let argument = format!("-config.file={}", config.display());
         let mut process = Process::start("tempo", Command::new(program).arg(argument));
@@ -120,7 +114,7 @@ impl Tempo {
     }
 }
 
-fn configuration(ports: Ports, folder: &Path, limits: &str) -> String {
+fn configuration(ports: Ports, folder: &Path, more: &str) -> String {
     let Ports {
         http,
         grpc,
@@ -166,6 +160,6 @@ metrics_generator:
 overrides:
   defaults:
     metrics_generator: {{processors: [local-blocks]}}
-{limits}"
+{more}"
     )
 }

@@ -29,6 +29,7 @@ pub(crate) use self::{
     named::Named,
     placed::{Placed, Spot},
     print::print,
+    quantity::Time,
     read::load,
     sinks::{OtlpSection, SinkConfig},
     sources::{LogsSection, SourceConfig},

@@ -1,8 +1,9 @@
 //! `pulsetrain convert`: OTLP into a Perfetto trace, a Perfetto trace into OTLP, OTLP into its other form.
 //!
-//! `input` brings every input into OTLP messages, `output` writes them, `summary` tells what came of it.
+//! `input` and `backends` bring every input into OTLP messages, `output` writes them, `summary` tells what came of it.
 
 mod arguments;
+mod backends;
 mod input;
 mod output;
 mod summary;
@@ -10,7 +11,7 @@ mod summary;
 use std::{path::PathBuf, process::ExitCode};
 
 pub(crate) use self::arguments::ConvertArguments;
-use self::output::Output;
+use self::{backends::Seen, output::Output};
 use crate::{failure::Failure, topology};
 
 /// Runs the command.
@@ -18,10 +19,25 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
     topology::refuse_input(&arguments.output, arguments.inputs.iter().map(PathBuf::as_path))?;
     let mut output = Output::of(&arguments.output, arguments.perfetto())?;
     let mut reports = Vec::new();
+    let mut seen = Seen::default();
+    let mut deliver = |signal, bytes: Vec<u8>| {
+        if arguments.backends.asks_for_metrics() {
+            seen.note(signal, &bytes);
+        }
+        output.deliver(signal, bytes)
+    };
     for path in &arguments.inputs {
-        let mut deliver = |signal, bytes| output.deliver(signal, bytes);
         reports.push(input::read(path, &mut deliver)?);
     }
+    let window = arguments.window.as_ref();
+    reports.extend(backends::read_traces(&arguments.backends, window, &mut deliver)?);
+    let mut deliver = |signal, bytes| output.deliver(signal, bytes);
+    reports.extend(backends::read_samples(
+        &arguments.backends,
+        window,
+        &seen,
+        &mut deliver,
+    )?);
     let written = output.finish()?;
     summary::print(&reports, &arguments.output, &written, arguments.json)
 }

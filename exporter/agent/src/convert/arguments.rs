@@ -8,13 +8,15 @@ use std::{
 use clap::Args;
 use pulsetrain_sinks::{AttributePolicy, PerfettoConfig};
 
+use super::backends::BackendArguments;
+
 /// What `convert` is told.
 #[derive(Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct ConvertArguments {
     /// OTLP (.jsonl, .json, .binpb) or Perfetto traces (.pftrace, .perfetto-trace, .pb), plain, gzip or zstd; `-` is the
     /// standard input
-    #[arg(required = true, value_name = "INPUT")]
+    #[arg(required_unless_present_any = ["tempo", "jaeger", "prometheus"], value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
 
     /// Where to: FILE.pftrace or FILE.pftrace.gz for Perfetto, FILE.jsonl or FILE.binpb for OTLP
@@ -41,6 +43,9 @@ pub(crate) struct ConvertArguments {
     /// Print the summary as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) backends: BackendArguments,
 }
 
 const HELP: &str = "\
@@ -49,6 +54,7 @@ Exit status: 0 everything was read and written, 1 something could not be, 2 the 
 Examples:
   pulsetrain convert traces.jsonl metrics.jsonl -o run.pftrace     (open it at https://ui.perfetto.dev)
   pulsetrain convert run.binpb -o steps.pftrace.gz --step 100..120 --rank 0
+  pulsetrain convert -o run.pftrace --tempo http://localhost:3200 --query '{ name = \"train.step\" }' --since 2h
   pulsetrain convert run.jsonl -o run.pftrace --attributes full && pulsetrain convert run.pftrace -o back.jsonl";
 
 impl ConvertArguments {

@@ -170,7 +170,7 @@ impl InputReport {
         messages.try_for_each(|(signal, bytes)| deliver(signal, bytes))
     }
 
-    fn problem(&mut self, problem: String) {
+    pub(super) fn problem(&mut self, problem: String) {
         self.lost += 1;
         if self.problems.len() < PROBLEMS {
             self.problems.push(problem);

@@ -40,8 +40,6 @@ pub struct BackendOptions {
     pub headers: Vec<(String, String)>,
     /// How long one answer may take, from the request to its last byte.
     pub timeout: Duration,
-    /// How many requests are under way at a time, at least one.
-    pub parallel: usize,
     /// The most traces that a question may bring.
     pub most_traces: usize,
 }
@@ -239,10 +237,7 @@ fn shown(url: &str) -> String {
 /// Scheme, authority and the path before the store's own, without a slash at the end.
 fn base(url: &str) -> Result<String, BackendError> {
     let bad = |problem| BackendError::Url {
-        url: url
-            .rsplit_once('@')
-            .map_or(url, |(_, behind)| behind)
-            .to_owned(),
+        url: url.rsplit_once('@').map_or(url, |(_, behind)| behind).to_owned(),
         problem,
     };
     let uri: Uri = url

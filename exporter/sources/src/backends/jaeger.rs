@@ -101,9 +101,8 @@ impl JaegerBackend {
     /// An answer that has something in it.
     async fn answer(&self, path: &str) -> Result<Option<StoredAnswer>, BackendError> {
         match self.client.get(path, JSON).await {
-            Ok(body) => {
-                read(body).map(|answer| (!answer.messages.is_empty() || !answer.problems.is_empty()).then_some(answer))
-            }
+            Ok(body) => read(body)
+                .map(|answer| (!answer.messages.is_empty() || !answer.problems.is_empty()).then_some(answer)),
             Err(error) if error.is_not_found() => Ok(None),
             Err(error) => Err(error),
         }
@@ -143,5 +142,6 @@ fn hex(id: &[u8]) -> String {
 
 /// A time as RFC 3339 has it, with all its nanoseconds.
 fn rfc3339(nanos: u64) -> String {
-    jiff::Timestamp::from_nanosecond(i128::from(nanos)).map_or_else(|_| String::new(), |time| time.to_string())
+    jiff::Timestamp::from_nanosecond(i128::from(nanos))
+        .map_or_else(|_| String::new(), |time| time.to_string())
 }

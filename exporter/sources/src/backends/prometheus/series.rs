@@ -84,10 +84,15 @@ impl Known {
                 is_counter,
             };
         }
-        let unit = said.map(|said| said.unit.as_str()).filter(|unit| !unit.is_empty());
+        let unit = said
+            .map(|said| said.unit.as_str())
+            .filter(|unit| !unit.is_empty());
         let ending = base.rsplit('_').next().unwrap_or_default();
         let word = unit.unwrap_or(ending);
-        let ucum = UNITS.iter().find(|(name, _)| *name == word).map(|(_, ucum)| *ucum);
+        let ucum = UNITS
+            .iter()
+            .find(|(name, _)| *name == word)
+            .map(|(_, ucum)| *ucum);
         About {
             name,
             description: said.map_or("", |said| said.help.as_str()),
@@ -267,8 +272,7 @@ mod tests {
 
     #[test]
     fn a_unit_comes_from_the_metadata_or_from_the_name() {
-        let series =
-            |name: &str| format!(r#"{{"metric":{{"__name__":"{name}"}},"values":[[1,"1"]]}}"#);
+        let series = |name: &str| format!(r#"{{"metric":{{"__name__":"{name}"}},"values":[[1,"1"]]}}"#);
         let counter = otlp(
             &series("node_disk_read_bytes_total"),
             r#"{"node_disk_read_bytes_total":{"type":"counter","help":"Read.","unit":""}}"#,

@@ -1,0 +1,228 @@
+//! Inputs that are no files: traces from Tempo and Jaeger, and the samples of Prometheus for the time of these traces.
+
+mod arguments;
+mod fetch;
+mod seen;
+
+use std::{collections::BTreeSet, ops::Range, time::Duration};
+
+use pulsetrain_otlp::Signal;
+use pulsetrain_pipeline::clock;
+use pulsetrain_sources::{
+    BackendError, JaegerBackend, PrometheusBackend, StoredAnswer, TempoBackend, TimeWindow,
+};
+use tokio::runtime::Runtime;
+
+pub(crate) use self::arguments::BackendArguments;
+use self::fetch::{Store, fetch};
+pub(super) use self::seen::Seen;
+use super::input::InputReport;
+use crate::failure::Failure;
+
+/// Fetches the traces that were asked for and hands on their messages.
+pub(super) fn read_traces(
+    arguments: &BackendArguments,
+    window: Option<&Range<u64>>,
+    deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
+) -> Result<Vec<InputReport>, Failure> {
+    arguments.check()?;
+    let window = searched(window, arguments.since);
+    let mut reports = Vec::new();
+    if let Some(url) = &arguments.tempo {
+        let tempo = TempoBackend::new(url, &arguments.options()).map_err(Failure::usage)?;
+        let mut report = InputReport::of_store("tempo", url);
+        runtime()?.block_on(from_tempo(&tempo, arguments, window, &mut report, deliver))?;
+        reports.push(report);
+    }
+    if let Some(url) = &arguments.jaeger {
+        let jaeger = JaegerBackend::new(url, &arguments.options()).map_err(Failure::usage)?;
+        let mut report = InputReport::of_store("jaeger", url);
+        runtime()?.block_on(from_jaeger(&jaeger, arguments, window, &mut report, deliver))?;
+        reports.push(report);
+    }
+    Ok(reports)
+}
+
+/// Fetches the samples that were asked for: of the window, else of the time of the spans that were seen, else of the last while.
+pub(super) fn read_samples(
+    arguments: &BackendArguments,
+    window: Option<&Range<u64>>,
+    seen: &Seen,
+    deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
+) -> Result<Option<InputReport>, Failure> {
+    let Some(url) = &arguments.prometheus else {
+        return Ok(None);
+    };
+    let window = match (window, seen.window()) {
+        (None, Some(of_spans)) => of_spans,
+        _ => searched(window, arguments.since),
+    };
+    let prometheus = PrometheusBackend::new(url, &arguments.options()).map_err(Failure::usage)?;
+    let mut report = InputReport::of_store("prometheus", url);
+    let runtime = runtime()?;
+    for selector in &arguments.selectors {
+        let resource = |job: &str, instance: &str| seen.resource(job, instance);
+        let samples = runtime.block_on(prometheus.samples(selector, window, resource));
+        let samples = samples.map_err(Failure::failed)?;
+        if samples.series == 0 {
+            report.problem(format!("no series matches {selector} {}", words(window)));
+        }
+        samples
+            .problems
+            .into_iter()
+            .for_each(|problem| report.problem(problem));
+        report.deliver(samples.messages, deliver)?;
+    }
+    Ok(Some(report))
+}
+
+async fn from_tempo(
+    tempo: &TempoBackend,
+    arguments: &BackendArguments,
+    window: TimeWindow,
+    report: &mut InputReport,
+    deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut ids: BTreeSet<String> = arguments.trace_ids.iter().cloned().collect();
+    if let Some(traceql) = &arguments.query {
+        let (found, has_more) = tempo.search(traceql, window).await.map_err(Failure::failed)?;
+        say_of_search(&found, has_more, traceql, window, arguments, report);
+        ids.extend(found.into_iter().take(arguments.limit));
+    }
+    fetch(
+        &Store::Tempo(tempo.clone()),
+        ids,
+        arguments.parallel,
+        report,
+        deliver,
+    )
+    .await
+}
+
+async fn from_jaeger(
+    jaeger: &JaegerBackend,
+    arguments: &BackendArguments,
+    window: TimeWindow,
+    report: &mut InputReport,
+    deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    if let Some(service) = &arguments.service {
+        let operation = arguments.operation.as_deref();
+        let mut outcome = Ok(());
+        let mut take = |answer: StoredAnswer| {
+            if outcome.is_ok() {
+                outcome = report.take(answer, deliver);
+            }
+        };
+        let found = jaeger.find(service, operation, window, &mut take).await;
+        outcome?;
+        let (found, has_more) = found.map_err(Failure::failed)?;
+        say_of_search(&found, has_more, service, window, arguments, report);
+    }
+    let ids = arguments.trace_ids.iter().cloned().collect();
+    fetch(
+        &Store::Jaeger(jaeger.clone()),
+        ids,
+        arguments.parallel,
+        report,
+        deliver,
+    )
+    .await
+}
+
+fn say_of_search(
+    found: &BTreeSet<String>,
+    has_more: bool,
+    question: &str,
+    window: TimeWindow,
+    arguments: &BackendArguments,
+    report: &mut InputReport,
+) {
+    if found.is_empty() {
+        report.problem(format!(
+            "no trace matches {question} {}; ask about more time with --since or --window",
+            words(window)
+        ));
+    }
+    if has_more {
+        report.problem(format!(
+            "there are more traces than the {} that were taken; raise --limit, or ask about less time",
+            found.len().min(arguments.limit)
+        ));
+    }
+}
+
+impl InputReport {
+    fn of_store(form: &'static str, url: &str) -> Self {
+        Self {
+            name: format!("{form} {url}"),
+            form,
+            ..Self::default()
+        }
+    }
+
+    fn take(
+        &mut self,
+        answer: StoredAnswer,
+        deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        answer
+            .problems
+            .into_iter()
+            .for_each(|problem| self.problem(problem));
+        self.deliver(answer.messages, deliver)
+    }
+
+    fn deliver(
+        &mut self,
+        messages: Vec<(Signal, Vec<u8>)>,
+        deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.messages += messages.len() as u64;
+        messages
+            .into_iter()
+            .try_for_each(|(signal, bytes)| deliver(signal, bytes))
+    }
+
+    /// Notes that a trace could not be had.
+    fn lost(&mut self, id: &str, error: &BackendError) {
+        self.problem(format!("trace {id}: {error}"));
+    }
+}
+
+/// What a search is about: the window that was given, as far as it was, else the last while.
+fn searched(window: Option<&Range<u64>>, since: Duration) -> TimeWindow {
+    let now = clock::unix_now().as_nanos() as u64;
+    let before = |end: u64| end.saturating_sub(since.as_nanos() as u64);
+    let Some(window) = window else {
+        return TimeWindow {
+            start: before(now),
+            end: now,
+        };
+    };
+    let end = window.end.min(now.max(window.start));
+    TimeWindow {
+        start: if window.start == 0 {
+            before(end)
+        } else {
+            window.start
+        },
+        end,
+    }
+}
+
+fn words(window: TimeWindow) -> String {
+    let [start, end] = [window.start, window.end].map(|nanos| {
+        let time = jiff::Timestamp::from_second((nanos / 1_000_000_000) as i64);
+        time.map_or_else(|_| nanos.to_string(), |time| time.to_string())
+    });
+    format!("between {start} and {end}")
+}
+
+fn runtime() -> Result<Runtime, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build();
+    runtime.map_err(|error| Failure::failed(format!("cannot start the runtime: {error}")))
+}

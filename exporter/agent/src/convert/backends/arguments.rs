@@ -1,0 +1,172 @@
+//! What `convert` is told of the stores that it is to ask.
+
+use std::time::Duration;
+
+use clap::Args;
+use pulsetrain_sources::BackendOptions;
+
+use crate::{config::Time, failure::Failure};
+
+/// The header by which Tempo, Mimir and Loki tell tenants apart.
+const TENANT: &str = "X-Scope-OrgID";
+
+/// Which stores are asked, and for what.
+#[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Straight from the backends")]
+pub(crate) struct BackendArguments {
+    /// Fetch traces from this Tempo, such as http://localhost:3200
+    #[arg(long, value_name = "URL")]
+    pub(crate) tempo: Option<String>,
+
+    /// Fetch traces from this Jaeger, such as http://localhost:16686
+    #[arg(long, value_name = "URL")]
+    pub(crate) jaeger: Option<String>,
+
+    /// Add the metrics of this Prometheus, such as http://localhost:9090, of the same time
+    #[arg(long, value_name = "URL", requires = "selectors")]
+    pub(crate) prometheus: Option<String>,
+
+    /// The traces that this TraceQL finds in Tempo
+    #[arg(long, value_name = "TRACEQL", requires = "tempo")]
+    pub(crate) query: Option<String>,
+
+    /// The trace with this id; several with commas between them, or given several times
+    #[arg(long = "trace-id", value_name = "ID", value_delimiter = ',', value_parser = trace_id)]
+    pub(crate) trace_ids: Vec<String>,
+
+    /// The traces of this service in Jaeger
+    #[arg(long, value_name = "NAME", requires = "jaeger")]
+    pub(crate) service: Option<String>,
+
+    /// Only those of this operation
+    #[arg(long, value_name = "NAME", requires = "service")]
+    pub(crate) operation: Option<String>,
+
+    /// The series of Prometheus that this selects, with every sample as it was scraped; or an expression, which is evaluated
+    /// every so often. May be given several times
+    #[arg(
+        long = "match",
+        id = "selectors",
+        value_name = "SELECTOR",
+        requires = "prometheus"
+    )]
+    pub(crate) selectors: Vec<String>,
+
+    /// How far back is searched, where --window does not say
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = duration)]
+    pub(crate) since: Duration,
+
+    /// The most traces that a search may bring
+    #[arg(long, value_name = "N", default_value_t = 1000)]
+    pub(crate) limit: usize,
+
+    /// How many traces are fetched at a time
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = at_least_one)]
+    pub(crate) parallel: usize,
+
+    /// How long one answer may take
+    #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
+    pub(crate) timeout: Duration,
+
+    /// The tenant, for stores that keep several apart (X-Scope-OrgID)
+    #[arg(long, value_name = "ID")]
+    pub(crate) tenant: Option<String>,
+
+    /// A header of every request, `Name: value`; may be given several times. In the variable one stands on each line, which
+    /// keeps a secret out of the list of processes
+    #[arg(long = "header", value_name = "HEADER", env = "PULSETRAIN_HEADERS", hide_env_values = true,
+        value_delimiter = '\n', value_parser = header)]
+    pub(crate) headers: Vec<(String, String)>,
+}
+
+impl BackendArguments {
+    /// Whether any store is to be asked.
+    pub(in crate::convert) fn asks_for_metrics(&self) -> bool {
+        self.prometheus.is_some()
+    }
+
+    /// What one argument alone cannot tell.
+    pub(super) fn check(&self) -> Result<(), Failure> {
+        let names_traces = !self.trace_ids.is_empty();
+        if self.tempo.is_some() && self.query.is_none() && !names_traces {
+            return Err(Failure::usage(
+                "--tempo needs to know which traces: give --query '{ resource.service.name = \"trainer\" }' or --trace-id",
+            ));
+        }
+        if self.jaeger.is_some() && self.service.is_none() && !names_traces {
+            return Err(Failure::usage(
+                "--jaeger needs to know which traces: give --service NAME or --trace-id",
+            ));
+        }
+        if names_traces && self.tempo.is_none() && self.jaeger.is_none() {
+            return Err(Failure::usage(
+                "--trace-id needs to know who has the trace: give --tempo or --jaeger",
+            ));
+        }
+        Ok(())
+    }
+
+    /// How the stores are asked.
+    pub(super) fn options(&self) -> BackendOptions {
+        let tenant = self.tenant.iter().map(|id| (TENANT.to_owned(), id.clone()));
+        BackendOptions {
+            headers: self.headers.iter().cloned().chain(tenant).collect(),
+            timeout: self.timeout,
+            most_traces: self.limit,
+        }
+    }
+}
+
+fn trace_id(text: &str) -> Result<String, String> {
+    let digits = text.trim();
+    let is_id = (1..=32).contains(&digits.len()) && digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+    if is_id {
+        Ok(format!("{:0>32}", digits.to_ascii_lowercase()))
+    } else {
+        Err("is no trace id: write up to 32 hexadecimal digits".to_owned())
+    }
+}
+
+fn header(text: &str) -> Result<(String, String), String> {
+    let (name, value) = text
+        .split_once(':')
+        .ok_or("is no header: write it like 'Authorization: Bearer TOKEN'")?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+fn duration(text: &str) -> Result<Duration, String> {
+    match Time::try_from(text.to_owned())?.0 {
+        Duration::ZERO => Err("must be longer than nothing".to_owned()),
+        duration => Ok(duration),
+    }
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    text.parse()
+        .ok()
+        .filter(|number| *number > 0)
+        .ok_or_else(|| "is no number above zero".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_id_may_lack_leading_zeros_and_nothing_else() {
+        assert_eq!(trace_id("1A").unwrap(), format!("{:0>32}", "1a"));
+        for text in ["", "xyz", &"1".repeat(33)] {
+            assert!(trace_id(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_header_has_a_name_and_a_value() {
+        assert_eq!(
+            header("Authorization: Bearer a:b"),
+            Ok(("Authorization".to_owned(), "Bearer a:b".to_owned()))
+        );
+        assert!(header("Authorization").is_err());
+        assert!(duration("0s").is_err() && duration("1h").is_ok() && at_least_one("0").is_err());
+    }
+}

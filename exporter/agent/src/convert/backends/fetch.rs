@@ -1,0 +1,83 @@
+//! Many traces by their ids, side by side.
+
+use std::collections::BTreeSet;
+
+use pulsetrain_otlp::Signal;
+use pulsetrain_sources::{BackendError, JaegerBackend, StoredAnswer, TempoBackend};
+use tokio::task::JoinSet;
+
+use super::InputReport;
+use crate::failure::Failure;
+
+/// A store that knows traces by their ids.
+#[derive(Clone)]
+pub(super) enum Store {
+    Tempo(TempoBackend),
+    Jaeger(JaegerBackend),
+}
+
+impl Store {
+    async fn trace(&self, id: &str) -> Result<Option<StoredAnswer>, BackendError> {
+        match self {
+            Self::Tempo(tempo) => tempo.trace(id).await,
+            Self::Jaeger(jaeger) => jaeger.trace(id).await,
+        }
+    }
+}
+
+/// Fetches traces, `parallel` at a time, and hands each on as it comes; so many answers are in memory and no more. One that
+/// cannot be had does not hold up the others, but a store that cannot be reached is not asked for the rest.
+pub(super) async fn fetch(
+    store: &Store,
+    ids: BTreeSet<String>,
+    parallel: usize,
+    report: &mut InputReport,
+    deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
+) -> Result<(), Failure> {
+    let mut ids = ids.into_iter();
+    let mut under_way = JoinSet::new();
+    loop {
+        while under_way.len() < parallel.max(1)
+            && let Some(id) = ids.next()
+        {
+            let store = store.clone();
+            under_way.spawn(async move {
+                let answer = store.trace(&id).await;
+                (id, answer)
+            });
+        }
+        let Some(done) = under_way.join_next().await else {
+            return Ok(());
+        };
+        let (id, answer) =
+            done.map_err(|error| Failure::failed(format!("a request came to grief: {error}")))?;
+        match answer {
+            Ok(Some(answer)) => report.take(answer, deliver)?,
+            Ok(None) => report.problem(format!("there is no trace {id}")),
+            Err(error) => {
+                report.lost(&id, &error);
+                if is_gone(&error) {
+                    let rest = ids.by_ref().count();
+                    report.not_asked(rest as u64);
+                }
+            }
+        }
+    }
+}
+
+/// Whether the next question would go the same way, after as long a wait.
+fn is_gone(error: &BackendError) -> bool {
+    matches!(
+        error,
+        BackendError::Unreachable { .. } | BackendError::Timeout { .. }
+    )
+}
+
+impl InputReport {
+    fn not_asked(&mut self, count: u64) {
+        if count > 0 {
+            self.problem(format!("{count} more traces were not asked for after that"));
+            self.lost += count - 1;
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What was seen of the spans on their way: when they were, and whose. Metrics that are fetched for them go beside them.
+
+use std::collections::HashMap;
+
+use pulsetrain_otlp::{
+    Signal, WireError,
+    view::{AnyValue, Message, Resource, ResourceSpans, TracesData},
+    wire::{Reader, Value},
+};
+use pulsetrain_semconv::attribute;
+use pulsetrain_sources::TimeWindow;
+
+/// A window is this much longer on either side than its spans, so that a counter has a value where they begin.
+const MARGIN: u64 = 15_000_000_000;
+
+/// The time and the resources of spans.
+#[derive(Debug, Default)]
+pub(in crate::convert) struct Seen {
+    window: Option<TimeWindow>,
+    /// The service's name and instance of each encoded resource.
+    resources: HashMap<Vec<u8>, [String; 2]>,
+}
+
+impl Seen {
+    /// Notes what a message holds. What cannot be read is for others to complain of.
+    pub(in crate::convert) fn note(&mut self, signal: Signal, bytes: &[u8]) {
+        if signal == Signal::Traces {
+            let _ = self.note_spans(bytes);
+        }
+    }
+
+    fn note_spans(&mut self, bytes: &[u8]) -> Result<(), WireError> {
+        let mut resources = TracesData::decode(bytes)?.resource_spans.iter();
+        while let Some(bytes) = resources.next_bytes() {
+            let bytes = bytes?;
+            self.note_resource(bytes)?;
+            for scope in ResourceSpans::decode(bytes)?.scope_spans {
+                for span in scope?.spans {
+                    let span = span?;
+                    self.note_time(span.start_time_unix_nano, span.end_time_unix_nano);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn note_time(&mut self, start: u64, end: u64) {
+        if start == 0 {
+            return;
+        }
+        let end = end.max(start);
+        let window = self.window.get_or_insert(TimeWindow { start, end });
+        window.start = window.start.min(start);
+        window.end = window.end.max(end);
+    }
+
+    fn note_resource(&mut self, resource_spans: &[u8]) -> Result<(), WireError> {
+        for field in Reader::new(resource_spans) {
+            let field = field?;
+            let Value::Bytes(resource) = field.value else {
+                continue;
+            };
+            if field.number != 1 || self.resources.contains_key(resource) {
+                continue;
+            }
+            let mut names = <[String; 2]>::default();
+            for attribute in Resource::decode(resource)?.attributes {
+                let attribute = attribute?;
+                let place = [attribute::SERVICE_NAME.name, attribute::SERVICE_INSTANCE_ID.name];
+                let place = place
+                    .iter()
+                    .position(|name| attribute.key.as_bytes() == name.as_bytes());
+                if let (Some(place), Some(AnyValue::String(text))) = (place, attribute.value) {
+                    names[place] = text.to_str_lossy().into_owned();
+                }
+            }
+            self.resources.insert(resource.to_vec(), names);
+        }
+        Ok(())
+    }
+
+    /// The time of all spans and a little around it.
+    pub(in crate::convert) fn window(&self) -> Option<TimeWindow> {
+        self.window.map(|window| TimeWindow {
+            start: window.start.saturating_sub(MARGIN),
+            end: window.end.saturating_add(MARGIN),
+        })
+    }
+
+    /// The resource that Prometheus means by a job and an instance: the one of that service and instance, else the only one of
+    /// that service.
+    pub(in crate::convert) fn resource(&self, job: &str, instance: &str) -> Option<Vec<u8>> {
+        let service = job.rsplit('/').next().unwrap_or_default();
+        let of_service = || self.resources.iter().filter(|(_, names)| names[0] == service);
+        let mut exact = of_service().filter(|(_, names)| names[1] == instance);
+        match (exact.next(), exact.next()) {
+            (Some((resource, _)), None) => Some(resource.clone()),
+            (None, _) => {
+                let mut all = of_service();
+                all.next()
+                    .filter(|_| all.next().is_none())
+                    .map(|(resource, _)| resource.clone())
+            }
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! `pulsetrain convert` straight from the stores: real ones, and fakes that fail in every way.
+
+mod faults;
+mod jaeger;
+mod prometheus;
+mod tempo;
+mod world;
