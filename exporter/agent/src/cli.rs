@@ -16,7 +16,7 @@ pub(crate) struct Cli {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Turn OTLP files into a Perfetto trace, and a Perfetto trace into OTLP
-    Convert(crate::convert::ConvertArguments),
+    Convert(Box<crate::convert::ConvertArguments>),
     /// Turn the log of a training run into OpenTelemetry and send it
     Import(ImportArguments),
     /// Follow the logs of this machine and send them, for as long as it trains

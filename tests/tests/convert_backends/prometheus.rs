@@ -87,7 +87,7 @@ fn samples_of_the_time_of_the_spans_become_counters_of_the_process_that_they_are
         ],
     );
     assert_eq!(counters, [json!({"samples": 4, "numbers": 3})]);
-    assert_eq!(units, [json!({"unit": "sizeBytes"})]);
+    assert_eq!(units, [json!({"unit": "bytes"})]);
 }
 
 #[test]
