@@ -10,6 +10,8 @@ mod summary;
 
 use std::{path::PathBuf, process::ExitCode};
 
+use pulsetrain_sources::logs::RunOptions;
+
 pub(crate) use self::arguments::ConvertArguments;
 use self::{backends::Seen, output::Output};
 use crate::{failure::Failure, topology};
@@ -18,6 +20,10 @@ use crate::{failure::Failure, topology};
 pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
     topology::refuse_input(&arguments.output, arguments.inputs.iter().map(PathBuf::as_path))?;
     let mut output = Output::of(&arguments.output, arguments.perfetto())?;
+    let options = RunOptions {
+        start_unix_nanos: arguments.start_time,
+        ..RunOptions::default()
+    };
     let mut reports = Vec::new();
     let mut seen = Seen::default();
     let mut deliver = |signal, bytes: Vec<u8>| {
@@ -27,7 +33,7 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
         output.deliver(signal, bytes)
     };
     for path in &arguments.inputs {
-        reports.push(input::read(path, &mut deliver)?);
+        reports.push(input::read(path, &options, &mut deliver)?);
     }
     let window = arguments.window.as_ref();
     reports.extend(backends::read_traces(&arguments.backends, window, &mut deliver)?);

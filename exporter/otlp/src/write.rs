@@ -16,7 +16,7 @@ pub(crate) use buffer::varint_len;
 pub use envelope::{Encoded, Envelope};
 pub use logs::{LogRecordParts, LogsWriter, Severity};
 pub use metrics::{HistogramParts, MetricsWriter, PointParts};
-pub use spans::{SpanParts, SpansWriter, span_attributes};
+pub use spans::{SpanLink, SpanParts, SpansWriter, span_attributes};
 pub use value::{Attribute, Value};
 
 #[cfg(test)]

@@ -32,6 +32,16 @@ pub(crate) fn part_span(run: &Run, name: &str, step: i64, end_unix_nanos: u64) -
     span(run, name, step, end_unix_nanos as i64)
 }
 
+/// The span of a piece of work on a timeline; `ordinal` tells those apart that began together under one name.
+pub(crate) fn work_span(run: &Run, timeline: &str, name: &str, start: u64, ordinal: u64) -> [u8; 8] {
+    let mut parts = Parts::of(run, "work");
+    parts.text(timeline);
+    parts.text(name);
+    parts.bytes(&start.to_le_bytes());
+    parts.bytes(&ordinal.to_le_bytes());
+    xxh3_64(&parts.0).max(1).to_be_bytes()
+}
+
 /// An id for a run that nobody has named: from the first bytes that it wrote, which hold the time of its start.
 pub(crate) fn run_id(format: &str, first_bytes: &[u8]) -> String {
     let mut parts = Parts::new("run");

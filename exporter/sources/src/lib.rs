@@ -18,6 +18,7 @@ mod run;
 mod skipped;
 mod tags;
 mod tensorboard;
+mod tunix_trace;
 mod wandb;
 
 pub use backends::{

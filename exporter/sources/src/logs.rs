@@ -18,7 +18,7 @@ mod reader;
 mod row;
 #[cfg(test)]
 mod sampled;
-mod source;
+pub(crate) mod source;
 mod spans;
 mod surogate;
 mod tail;
@@ -32,6 +32,7 @@ use std::sync::Arc;
 use crate::{Recorder, SourceError};
 
 pub use coverage::Covered;
+pub(crate) use coverage::covered;
 pub use generic::{Mapping, MappingPart, ValueBecomes, ValueRule};
 pub use reader::{LogReader, ReadLimits};
 pub use source::{ImportReport, LogInput, LogSource, RunOptions};
@@ -88,6 +89,8 @@ pub struct Identity {
     pub first_record: Vec<u8>,
     /// Whether the next records could still say more of the run.
     pub may_grow: bool,
+    /// Whether only the name of the file says when the run began.
+    pub start_is_in_name: bool,
 }
 
 /// What a parser is given: unread bytes, and where they stand in the input.
@@ -151,6 +154,8 @@ pub static FORMATS: &[LogFormat] = &[
     torchtitan::FORMAT,
     torchtitan::structured::FORMAT,
     megatron::FORMAT,
+    crate::tunix_trace::GROUPS_FORMAT,
+    crate::tunix_trace::TIMELINES_FORMAT,
     crate::tensorboard::FORMAT,
     crate::wandb::FORMAT,
     generic::JSON,

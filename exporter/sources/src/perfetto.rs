@@ -1,27 +1,31 @@
 //! Perfetto traces as OTLP: slices are spans, counters are gauges, log lines are log records.
 //!
 //! A trace that the Perfetto sink wrote in full gives back the very spans, points and log records that it was made of
-//! (`written`). Any other gives what a viewer shows: nesting is parenthood, a process is a resource, a track is `thread.name`, annotations are attributes.
-//! Times of clocks that a trace does not tie to the wall clock count from the time in the file's name (Tunix), else from 1970.
+//! (`written`), one of Tunix the spans of the registry, as an import of it does (`tunix`). Any other gives what a viewer
+//! shows: nesting is parenthood, a process is a resource, a track is `thread.name`, annotations are attributes.
+//! Times of clocks that a trace does not tie to the wall clock count from the time that the user says, else from the time
+//! in the file's name, else from 1970.
 
 mod envelope;
 mod message;
 mod slices;
 mod spans;
 mod tracks;
+mod tunix;
 mod values;
 mod written;
 
 use std::io::Read;
 
 use pulsetrain_otlp::Signal;
-use pulsetrain_perfetto::{EventKind, Item, LogItem, Time, TraceEvent, TraceReader};
+use pulsetrain_perfetto::{EventKind, Item, LogItem, ReadError, Time, TraceEvent, TraceReader};
 
 use self::{
     slices::{Epoch, Slices},
     tracks::Tracks,
     written::Written,
 };
+use crate::{Skipped, logs::RunOptions, tunix_trace::Version};
 
 /// What a trace came to.
 #[derive(Debug, Default)]
@@ -44,36 +48,67 @@ pub struct PerfettoConversion {
     pub unfinished: u64,
     /// What could not be read, with its place; the first few.
     pub errors: Vec<String>,
+    /// What else was not taken over of a trace of Tunix.
+    pub skipped: Skipped,
 }
 
 /// How many errors are told one by one.
 const ERRORS: usize = 20;
 
-/// Reads a trace whose file has this name.
-pub fn convert_perfetto(input: impl Read, file_name: &str) -> PerfettoConversion {
+/// Reads a trace whose file has this name; `options` say what the trace does not.
+pub fn convert_perfetto(input: impl Read, file_name: &str, options: &RunOptions) -> PerfettoConversion {
     let mut conversion = PerfettoConversion::default();
     let (mut tracks, mut events, mut logs) = (Tracks::default(), Vec::new(), Vec::new());
     let mut reader = TraceReader::new(input);
-    for item in reader.by_ref() {
+    while let Some(item) = reader.next() {
         match item {
-            Ok(Item::Track(track)) => tracks.insert(track),
+            Ok(Item::Track(track)) => match Version::of(&track).filter(|_| events.is_empty()) {
+                Some(version) => {
+                    let before = tracks.into_items().chain([Item::Track(track)]).map(Ok);
+                    tunix::convert(
+                        version,
+                        before.chain(reader.by_ref()),
+                        file_name,
+                        options,
+                        &mut conversion,
+                    );
+                    return conversion.counting(&reader);
+                }
+                None => tracks.insert(track),
+            },
             Ok(Item::Event(event)) => events.push(event),
             Ok(Item::Log(log)) => logs.push(log),
             Ok(_) => {}
-            Err(error) if conversion.errors.len() < ERRORS => conversion.errors.push(error.to_string()),
-            Err(_) => {}
+            Err(error) => conversion.fail(&error),
         }
     }
-    let counts = reader.counts();
-    conversion.unknown_packets = counts.unknown;
-    conversion.packets_without_state = counts.without_state;
-    conversion.take(&tracks, events, &logs, file_name);
-    conversion
+    let epoch = epoch(&events, file_name, options.start_unix_nanos);
+    conversion.take(&tracks, events, &logs, file_name, epoch);
+    conversion.counting(&reader)
 }
 
 impl PerfettoConversion {
-    fn take(&mut self, tracks: &Tracks, events: Vec<TraceEvent>, logs: &[LogItem], file_name: &str) {
-        let epoch = epoch(&events, file_name);
+    fn fail(&mut self, error: &ReadError) {
+        if self.errors.len() < ERRORS {
+            self.errors.push(error.to_string());
+        }
+    }
+
+    fn counting<R: Read>(mut self, reader: &TraceReader<R>) -> Self {
+        let counts = reader.counts();
+        self.unknown_packets = counts.unknown;
+        self.packets_without_state = counts.without_state;
+        self
+    }
+
+    fn take(
+        &mut self,
+        tracks: &Tracks,
+        events: Vec<TraceEvent>,
+        logs: &[LogItem],
+        file_name: &str,
+        epoch: Epoch,
+    ) {
         let (counters, events): (Vec<_>, Vec<_>) = events
             .into_iter()
             .partition(|event| event.kind == EventKind::Counter);
@@ -109,12 +144,11 @@ impl PerfettoConversion {
     }
 }
 
-/// Where clocks begin that nothing ties to the wall clock: at the seconds that the file's name ends with. Tunix's second
-/// format counts from there; its first, and all others, count from a start of their own, which their first event is.
-fn epoch(events: &[TraceEvent], file_name: &str) -> Epoch {
-    let stem = file_name.split('.').next().unwrap_or_default();
-    let seconds = stem.rsplit('_').next().and_then(|last| last.parse::<u64>().ok());
-    let Some(nanos) = seconds.and_then(|seconds| seconds.checked_mul(1_000_000_000)) else {
+/// Where clocks begin that nothing ties to the wall clock: at the time that the user says, else at the seconds that the
+/// file's name ends with. They count from a start of their own, which their first event is.
+fn epoch(events: &[TraceEvent], file_name: &str, start_unix_nanos: Option<u64>) -> Epoch {
+    let start = start_unix_nanos.or_else(|| crate::run::start_in_name(file_name));
+    let Some(nanos) = start else {
         return Epoch { offset_nanos: 0 };
     };
     let clock = |event: &TraceEvent| match event.time {
@@ -122,8 +156,7 @@ fn epoch(events: &[TraceEvent], file_name: &str) -> Epoch {
         Time::Unix(_) => None,
     };
     let first = events.iter().filter_map(clock).min().unwrap_or_default();
-    let counted_from = if stem.contains("_v2_") { 0 } else { first };
     Epoch {
-        offset_nanos: nanos.wrapping_sub(counted_from),
+        offset_nanos: nanos.wrapping_sub(first),
     }
 }

@@ -13,7 +13,7 @@ use pulsetrain_otlp::{
     view::NumberValue,
     write::{
         Attribute, Encoded, Envelope, HistogramParts, LogRecordParts, LogsWriter, MetricsWriter, PointParts,
-        SpanParts, SpansWriter, Value,
+        SpanLink, SpanParts, SpansWriter, Value,
     },
 };
 use pulsetrain_semconv::{self as semconv, Instrument, Metric, Number};
@@ -59,6 +59,8 @@ pub struct Recorder<'a> {
     custom: CustomNames,
     counts: Counts,
     skipped: Skipped,
+    /// From when sums count; zero before the first of them, where the run does not say when it began.
+    sums_start_unix_nanos: u64,
     /// The latest time that was recorded.
     last_unix_nanos: u64,
     listener: Box<dyn FnMut(Encoded) + 'a>,
@@ -69,6 +71,7 @@ impl<'a> Recorder<'a> {
     pub fn new(run: Run, listener: impl FnMut(Encoded) + 'a) -> Self {
         Self {
             envelope: run.envelope(),
+            sums_start_unix_nanos: run.start_unix_nanos,
             run,
             metrics: MetricsWriter::default(),
             spans: SpansWriter::default(),
@@ -220,7 +223,12 @@ impl<'a> Recorder<'a> {
 
     /// Records a span.
     pub fn record_span(&mut self, span: &SpanParts<'_>) {
-        self.spans.span(span);
+        self.record_linked_span(span, &[]);
+    }
+
+    /// Records a span that has to do with others.
+    pub fn record_linked_span(&mut self, span: &SpanParts<'_>, links: &[SpanLink]) {
+        self.spans.linked_span(span, links);
         self.counts.spans += 1;
     }
 
@@ -278,10 +286,10 @@ impl<'a> Recorder<'a> {
 
     /// From when sums count: the start of the run, or the first time that anything is known of it.
     fn start(&mut self, time_unix_nanos: u64) -> u64 {
-        if self.run.start_unix_nanos == 0 {
-            self.run.start_unix_nanos = time_unix_nanos;
+        if self.sums_start_unix_nanos == 0 {
+            self.sums_start_unix_nanos = time_unix_nanos;
         }
-        self.run.start_unix_nanos
+        self.sums_start_unix_nanos
     }
 
     /// Sends every batch of at least `size` bytes.

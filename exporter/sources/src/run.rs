@@ -54,3 +54,37 @@ impl Run {
         Envelope::new(&resource, SCOPE, env!("CARGO_PKG_VERSION"), SCHEMA_URL)
     }
 }
+
+/// When a run began by the name of its file, which ends with the seconds since 1970: `perfetto_trace_1795219880.pb`.
+pub(crate) fn start_in_name(path: &str) -> Option<u64> {
+    let name = path.rsplit('/').next()?;
+    let stem = name.split('.').next()?;
+    let seconds: u64 = stem.rsplit('_').next()?.parse().ok()?;
+    seconds
+        .checked_mul(1_000_000_000)
+        .filter(|nanos| *nanos < i64::MAX as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::start_in_name;
+
+    #[test]
+    fn the_seconds_at_the_end_of_a_name_are_when_the_run_began() {
+        let seconds = |path| start_in_name(path).map(|nanos| nanos / 1_000_000_000);
+        assert_eq!(
+            seconds("/a/b.c/perfetto_trace_v2_1795219880.pb"),
+            Some(1_795_219_880)
+        );
+        assert_eq!(seconds("perfetto_trace_1795219880.pb.gz"), Some(1_795_219_880));
+        for other in [
+            "trace.pb",
+            "trace_.pb",
+            "trace_99999999999999999999.pb",
+            "t_12345678901.pb",
+            "",
+        ] {
+            assert_eq!(seconds(other), None, "{other}");
+        }
+    }
+}

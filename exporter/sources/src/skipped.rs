@@ -22,6 +22,8 @@ pub enum SkipReason {
     TooManyCustomNames,
     /// A name that the registry does not know: its values are kept as `train.custom`, and this is said once a name.
     UnknownName,
+    /// Times that nothing ties to the wall clock: they count from 1970.
+    NoWallClock,
     /// What a format leaves out by a rule, under the name of the rule: it is no telemetry, or was said already.
     LeftOut(&'static str),
 }
@@ -38,6 +40,7 @@ impl SkipReason {
             Self::NotSummable => "not_summable",
             Self::TooManyCustomNames => "too_many_custom_names",
             Self::UnknownName => "unknown_name",
+            Self::NoWallClock => "no_wall_clock",
             Self::LeftOut(rule) => rule,
         }
     }

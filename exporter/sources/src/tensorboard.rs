@@ -55,10 +55,9 @@ fn identify(head: &[u8]) -> Identity {
     };
     Identity {
         framework: system(head).map(|system| system.name),
-        run_name: None,
         start_unix_nanos: event.time_unix_nanos(),
         first_record: record.to_vec(),
-        may_grow: false,
+        ..Identity::default()
     }
 }
 

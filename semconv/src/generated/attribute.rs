@@ -949,11 +949,43 @@ pub const PERF_CLOCK: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Name that the source has for a piece of work that is in no registry.
+pub const PERF_STAGE: Attribute = Attribute {
+    name: "perf.stage",
+    brief: "Name that the source has for a piece of work that is in no registry.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
 /// What a source makes of several times of one step.
 pub const PERF_STATISTIC: Attribute = Attribute {
     name: "perf.statistic",
     brief: "What a source makes of several times of one step.",
     kind: AttributeKind::Enum(&["sum", "mean", "min", "max"]),
+    stability: Stability::Development,
+};
+
+/// What the source says of a piece of work beyond what is in the registry, as it is written.
+pub const PERF_TAGS: Attribute = Attribute {
+    name: "perf.tags",
+    brief: "What the source says of a piece of work beyond what is in the registry, as it is written.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
+/// Timeline that something happened on, as the source names it; a thread of the host, or a device.
+pub const PERF_TIMELINE: Attribute = Attribute {
+    name: "perf.timeline",
+    brief: "Timeline that something happened on, as the source names it; a thread of the host, or a device.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
+/// Whether the source never said that the work ended; the span then ends where the source does.
+pub const PERF_UNFINISHED: Attribute = Attribute {
+    name: "perf.unfinished",
+    brief: "Whether the source never said that the work ended; the span then ends where the source does.",
+    kind: AttributeKind::Boolean,
     stability: Stability::Development,
 };
 
@@ -1037,6 +1069,30 @@ pub const RL_COMPONENT: Attribute = Attribute {
 pub const RL_GROUP_ID: Attribute = Attribute {
     name: "rl.group_id",
     brief: "Group of completions of one prompt.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
+/// Roles that share the devices of a timeline.
+pub const RL_MESH: Attribute = Attribute {
+    name: "rl.mesh",
+    brief: "Roles that share the devices of a timeline.",
+    kind: AttributeKind::Strings,
+    stability: Stability::Development,
+};
+
+/// Number of a completion inside its group.
+pub const RL_PAIR_INDEX: Attribute = Attribute {
+    name: "rl.pair_index",
+    brief: "Number of a completion inside its group.",
+    kind: AttributeKind::Int,
+    stability: Stability::Development,
+};
+
+/// Name of the span that waited for its device.
+pub const RL_QUEUED: Attribute = Attribute {
+    name: "rl.queued",
+    brief: "Name of the span that waited for its device.",
     kind: AttributeKind::String,
     stability: Stability::Development,
 };
@@ -1470,7 +1526,11 @@ pub static ALL: &[&Attribute] = &[
     &NETWORK_IO_DIRECTION,
     &PERF_BOTTLENECK,
     &PERF_CLOCK,
+    &PERF_STAGE,
     &PERF_STATISTIC,
+    &PERF_TAGS,
+    &PERF_TIMELINE,
+    &PERF_UNFINISHED,
     &PROCESS_COMMAND_LINE,
     &PROCESS_PID,
     &PULSETRAIN_DROP_REASON,
@@ -1480,6 +1540,9 @@ pub static ALL: &[&Attribute] = &[
     &PULSETRAIN_SOURCE_NAME,
     &RL_COMPONENT,
     &RL_GROUP_ID,
+    &RL_MESH,
+    &RL_PAIR_INDEX,
+    &RL_QUEUED,
     &RL_ROLE,
     &RL_STATISTIC,
     &RL_TRAJECTORY_ID,

@@ -208,6 +208,18 @@ pub const PERF_DATA: Span = Span {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::PERF_TAGS,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_TIMELINE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_UNFINISHED,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::RL_GROUP_ID,
             requirement: Requirement::Recommended,
         },
@@ -455,10 +467,10 @@ pub const PERF_OPTIMIZER: Span = Span {
     ],
 };
 
-/// Training the actor on a micro-batch.
-pub const RL_ACTOR_TRAIN: Span = Span {
-    name: "rl.actor_train",
-    brief: "Training the actor on a micro-batch.",
+/// A piece of work that is in no registry; `perf.stage` says what the source calls it.
+pub const PERF_STAGE: Span = Span {
+    name: "perf.stage",
+    brief: "A piece of work that is in no registry; `perf.stage` says what the source calls it.",
     kind: SpanKind::Internal,
     attributes: &[
         AttributeUse {
@@ -467,6 +479,22 @@ pub const RL_ACTOR_TRAIN: Span = Span {
         },
         AttributeUse {
             attribute: &attribute::PERF_CLOCK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_STAGE,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_TAGS,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_TIMELINE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_UNFINISHED,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -493,7 +521,123 @@ pub const RL_ACTOR_TRAIN: Span = Span {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "tunix",
-        names: &["peft_train_step", "peft_train", "actor_training"],
+        names: &["(any other name)"],
+    }],
+};
+
+/// Training the actor on a micro-batch.
+pub const RL_ACTOR_TRAIN: Span = Span {
+    name: "rl.actor_train",
+    brief: "Training the actor on a micro-batch.",
+    kind: SpanKind::Internal,
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_CLOCK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_TAGS,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_TIMELINE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_UNFINISHED,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_MESH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_ROLE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MICRO_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MINI_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_STEP,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["peft_train_step", "peft_train"],
+    }],
+};
+
+/// The actor's training loop on a micro-batch: its training steps, and the evaluations among them.
+pub const RL_ACTOR_TRAIN_LOOP: Span = Span {
+    name: "rl.actor_train_loop",
+    brief: "The actor's training loop on a micro-batch: its training steps, and the evaluations among them.",
+    kind: SpanKind::Internal,
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_CLOCK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_TAGS,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_TIMELINE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_UNFINISHED,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_MESH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_ROLE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MICRO_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MINI_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_STEP,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["actor_training"],
     }],
 };
 
@@ -512,7 +656,23 @@ pub const RL_ADVANTAGE: Span = Span {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::PERF_TAGS,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_TIMELINE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_UNFINISHED,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_MESH,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -554,7 +714,81 @@ pub const RL_CRITIC_TRAIN: Span = Span {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::PERF_TAGS,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_TIMELINE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_UNFINISHED,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_MESH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_ROLE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MICRO_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MINI_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_STEP,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["peft_train_step", "peft_train"],
+    }],
+};
+
+/// The critic's training loop on a micro-batch: its training steps, and the evaluations among them.
+pub const RL_CRITIC_TRAIN_LOOP: Span = Span {
+    name: "rl.critic_train_loop",
+    brief: "The critic's training loop on a micro-batch: its training steps, and the evaluations among them.",
+    kind: SpanKind::Internal,
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_CLOCK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_TAGS,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_TIMELINE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_UNFINISHED,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_MESH,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -596,7 +830,27 @@ pub const RL_ENVIRONMENT: Span = Span {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::PERF_TAGS,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_TIMELINE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_UNFINISHED,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_MESH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_PAIR_INDEX,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -638,7 +892,23 @@ pub const RL_OLD_ACTOR_INFERENCE: Span = Span {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::PERF_TAGS,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_TIMELINE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_UNFINISHED,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_MESH,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -680,7 +950,27 @@ pub const RL_QUEUE: Span = Span {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::PERF_TAGS,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_TIMELINE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_UNFINISHED,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_MESH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_QUEUED,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -722,7 +1012,23 @@ pub const RL_REFERENCE_INFERENCE: Span = Span {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::PERF_TAGS,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_TIMELINE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_UNFINISHED,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_MESH,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -764,7 +1070,27 @@ pub const RL_ROLLOUT: Span = Span {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::PERF_TAGS,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_TIMELINE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_UNFINISHED,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_MESH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_PAIR_INDEX,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -812,7 +1138,23 @@ pub const RL_WEIGHT_SYNC: Span = Span {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::PERF_TAGS,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_TIMELINE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_UNFINISHED,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::RL_GROUP_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_MESH,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -970,6 +1312,82 @@ pub const TRAIN_CHECKPOINT_SAVE: Span = Span {
     ],
 };
 
+/// All micro-batches of a mini-batch, from the first rollout to the last update.
+pub const TRAIN_MICRO_BATCHES: Span = Span {
+    name: "train.micro_batches",
+    brief: "All micro-batches of a mini-batch, from the first rollout to the last update.",
+    kind: SpanKind::Internal,
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::PERF_CLOCK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_TAGS,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_TIMELINE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_UNFINISHED,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MINI_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_STEP,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["micro_batch_steps"],
+    }],
+};
+
+/// One mini-batch of a step of reinforcement learning.
+pub const TRAIN_MINI_BATCH: Span = Span {
+    name: "train.mini_batch",
+    brief: "One mini-batch of a step of reinforcement learning.",
+    kind: SpanKind::Internal,
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::PERF_CLOCK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_TAGS,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_TIMELINE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_UNFINISHED,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_MINI_BATCH,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_STEP,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "tunix",
+        names: &["mini_batch_step"],
+    }],
+};
+
 /// A whole training run, from its start to its end.
 pub const TRAIN_RUN: Span = Span {
     name: "train.run",
@@ -1101,6 +1519,18 @@ pub const TRAIN_STEP: Span = Span {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::PERF_TAGS,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_TIMELINE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_UNFINISHED,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::RL_ROLE,
             requirement: Requirement::Recommended,
         },
@@ -1180,9 +1610,12 @@ pub static ALL: &[&Span] = &[
     &PERF_FORWARD,
     &PERF_FORWARD_BACKWARD,
     &PERF_OPTIMIZER,
+    &PERF_STAGE,
     &RL_ACTOR_TRAIN,
+    &RL_ACTOR_TRAIN_LOOP,
     &RL_ADVANTAGE,
     &RL_CRITIC_TRAIN,
+    &RL_CRITIC_TRAIN_LOOP,
     &RL_ENVIRONMENT,
     &RL_OLD_ACTOR_INFERENCE,
     &RL_QUEUE,
@@ -1193,6 +1626,8 @@ pub static ALL: &[&Span] = &[
     &RUN_INIT,
     &TRAIN_CHECKPOINT_LOAD,
     &TRAIN_CHECKPOINT_SAVE,
+    &TRAIN_MICRO_BATCHES,
+    &TRAIN_MINI_BATCH,
     &TRAIN_RUN,
     &TRAIN_STEP,
 ];

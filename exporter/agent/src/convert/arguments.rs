@@ -40,6 +40,10 @@ pub(crate) struct ConvertArguments {
     #[arg(long, value_name = "N,...", value_delimiter = ',')]
     pub(crate) rank: Vec<i64>,
 
+    /// When a Perfetto trace begins that does not say it: 2026-11-21T00:18:40Z [default: the seconds at the end of its name]
+    #[arg(long, value_name = "RFC3339", value_parser = start_time)]
+    pub(crate) start_time: Option<u64>,
+
     /// Print the summary as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -55,6 +59,7 @@ Examples:
   pulsetrain convert traces.jsonl metrics.jsonl -o run.pftrace     (open it at https://ui.perfetto.dev)
   pulsetrain convert run.binpb -o steps.pftrace.gz --step 100..120 --rank 0
   pulsetrain convert -o run.pftrace --tempo http://localhost:3200 --query '{ name = \"train.step\" }' --since 2h
+  pulsetrain convert perfetto_trace_v2_1795219880.pb -o tunix.jsonl
   pulsetrain convert run.jsonl -o run.pftrace --attributes full && pulsetrain convert run.pftrace -o back.jsonl";
 
 impl ConvertArguments {
@@ -96,6 +101,13 @@ fn time(text: &str, open: u64) -> Result<u64, String> {
         .parse()
         .map_err(|error| format!("{error}; write it like 2026-11-21T00:18:40Z"))?;
     u64::try_from(time.as_nanosecond()).map_err(|_| "is before 1970".to_owned())
+}
+
+fn start_time(text: &str) -> Result<u64, String> {
+    match text {
+        "" => Err("must not be empty; write it like 2026-11-21T00:18:40Z".to_owned()),
+        text => time(text, 0),
+    }
 }
 
 fn steps(text: &str) -> Result<RangeInclusive<i64>, String> {

@@ -11,7 +11,7 @@ use pulsetrain_otlp::{
     frames::{FrameReader, inflated},
     limits::Limits,
 };
-use pulsetrain_sources::{begins_answer, convert_answer, convert_perfetto};
+use pulsetrain_sources::{begins_answer, convert_answer, convert_perfetto, logs::RunOptions};
 
 use crate::failure::Failure;
 
@@ -41,6 +41,7 @@ const PERFETTO: [&str; 4] = [".pftrace", ".perfetto-trace", ".perfetto", ".pb"];
 /// Reads an input and hands on its messages.
 pub(super) fn read(
     path: &Path,
+    options: &RunOptions,
     deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
 ) -> Result<InputReport, Failure> {
     let mut input = open(path)?;
@@ -57,7 +58,7 @@ pub(super) fn read(
         ..InputReport::default()
     };
     if is_perfetto {
-        report.perfetto(whole, path, deliver)?;
+        report.perfetto(whole, path, options, deliver)?;
         return Ok(report);
     }
     let mut plain = inflated(whole);
@@ -146,11 +147,12 @@ impl InputReport {
         &mut self,
         input: impl Read,
         path: &Path,
+        options: &RunOptions,
         deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         self.form = "perfetto";
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let conversion = convert_perfetto(input, &name);
+        let conversion = convert_perfetto(input, &name, options);
         for error in conversion.errors {
             self.problem(error);
         }
@@ -163,6 +165,11 @@ impl InputReport {
         ] {
             if count > 0 {
                 self.problem(format!("{count} {what}"));
+            }
+        }
+        for problem in conversion.skipped.problems() {
+            if problem.reason.is_loss() {
+                self.problem(problem.message.clone());
             }
         }
         self.messages = conversion.messages.len() as u64;

@@ -19,7 +19,14 @@ mod field {
     pub(super) const START: u32 = 7;
     pub(super) const END: u32 = 8;
     pub(super) const ATTRIBUTES: u32 = 9;
+    pub(super) const LINKS: u32 = 13;
+    /// Of `Span.Link`.
+    pub(super) const LINK_TRACE_ID: u32 = 1;
+    pub(super) const LINK_SPAN_ID: u32 = 2;
 }
+
+/// The bytes of a link: both ids, each with a tag and a length.
+const LINK_BYTES: usize = 16 + 8 + 4;
 
 /// A span, as it was measured.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +45,15 @@ pub struct SpanParts<'a> {
     pub end_unix_nanos: u64,
     /// What else is known of it.
     pub attributes: &'a [Attribute<'a>],
+}
+
+/// Another span that a span has to do with, of its own trace or of another one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SpanLink {
+    /// The trace of the other span.
+    pub trace_id: [u8; 16],
+    /// The other span.
+    pub span_id: [u8; 8],
 }
 
 /// Gathers spans until a batch is full.
@@ -66,6 +82,11 @@ impl SpansWriter {
 
     /// Adds a span.
     pub fn span(&mut self, parts: &SpanParts<'_>) {
+        self.linked_span(parts, &[]);
+    }
+
+    /// Adds a span that has links.
+    pub fn linked_span(&mut self, parts: &SpanParts<'_>, links: &[SpanLink]) {
         // Written apart first: its length stands before it, and to work it out takes longer than to copy it.
         let out = &mut self.scratch;
         out.clear();
@@ -79,6 +100,11 @@ impl SpansWriter {
         out.fixed64(field::START, parts.start_unix_nanos);
         out.fixed64(field::END, parts.end_unix_nanos);
         value::attributes(field::ATTRIBUTES, parts.attributes, out);
+        for link in links {
+            out.delimited_head(field::LINKS, LINK_BYTES);
+            out.delimited(field::LINK_TRACE_ID, &link.trace_id);
+            out.delimited(field::LINK_SPAN_ID, &link.span_id);
+        }
         self.spans.delimited(2, self.scratch.as_slice());
         self.count += 1;
     }

@@ -168,7 +168,7 @@ fn a_histogram_carries_its_bounds_and_counts() {
 }
 
 #[test]
-fn a_span_is_read_back_with_its_ids_and_attributes() {
+fn a_span_is_read_back_with_its_ids_attributes_and_links() {
     static SPAN: semconv::Span = semconv::Span {
         name: "train.step",
         brief: "",
@@ -178,7 +178,7 @@ fn a_span_is_read_back_with_its_ids_and_attributes() {
         upstream: &[],
     };
     let mut writer = SpansWriter::default();
-    writer.span(&SpanParts {
+    let parts = SpanParts {
         span: &SPAN,
         trace_id: [1; 16],
         span_id: [2; 8],
@@ -186,7 +186,9 @@ fn a_span_is_read_back_with_its_ids_and_attributes() {
         start_unix_nanos: 5,
         end_unix_nanos: 9,
         attributes: &[(&STEP, Value::Int(400))],
-    });
+    };
+    let (trace_id, span_id) = ([4; 16], [5; 8]);
+    writer.linked_span(&parts, &[SpanLink { trace_id, span_id }]);
     let batch = writer.finish(&envelope()).unwrap();
     let data = TracesData::decode(&batch.bytes).unwrap();
     let scope = data
@@ -211,6 +213,8 @@ fn a_span_is_read_back_with_its_ids_and_attributes() {
     );
     let attribute = span.attributes.iter().next().unwrap().unwrap();
     assert!(attribute.key == "train.step" && matches!(attribute.value, Some(AnyValue::Int(400))));
+    let link = span.links.iter().next().unwrap().unwrap();
+    assert_eq!((link.trace_id, link.span_id), (&trace_id[..], &span_id[..]));
 }
 
 #[test]

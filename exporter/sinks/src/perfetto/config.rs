@@ -52,7 +52,12 @@ pub enum AttributePolicy {
 
 impl Default for PerfettoConfig {
     fn default() -> Self {
-        let names = [attribute::DEVICE_ID.name, "thread.name", "thread.id"];
+        let names = [
+            attribute::DEVICE_ID.name,
+            "thread.name",
+            "thread.id",
+            attribute::PERF_TIMELINE.name,
+        ];
         Self {
             attributes: AttributePolicy::Lean,
             rows: names.map(str::to_owned).to_vec(),

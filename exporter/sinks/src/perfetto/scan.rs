@@ -100,7 +100,7 @@ impl Scanned<'_> {
         let place = config.rows.iter().position(|key| attribute.key == key.as_str());
         if let Some(place) = place.filter(|place| place < best) {
             *best = place;
-            let kind = config.rows[place].split('.').next().unwrap_or_default();
+            let kind = kind(&config.rows[place]);
             self.group = Some(format!("{kind} {}", short_text(value)));
         }
         if let (Some(steps), AnyValue::Int(step)) = (&config.steps, value)
@@ -108,5 +108,14 @@ impl Scanned<'_> {
         {
             self.asked = Some(steps.contains(&step));
         }
+    }
+}
+
+/// What a group is called by the attribute that it is of: `device` by `device.id`, `timeline` by `perf.timeline`.
+fn kind(key: &str) -> &str {
+    match key.rsplit_once('.') {
+        Some((of, "id" | "name")) => of,
+        Some((_, kind)) => kind,
+        None => key,
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn tables(tables: &[&[Row]]) -> Vec<Covered> {
 }
 
 /// What is no number and has a rule instead of a row: `key` becomes `name`.
-pub(super) fn covered(key: &'static str, name: &'static str, conversion: &str) -> Covered {
+pub(crate) fn covered(key: &'static str, name: &'static str, conversion: &str) -> Covered {
     Covered {
         key,
         name,

@@ -216,6 +216,7 @@ fn read(
         format,
         (format.identify)(&head[..head.len().min(HEAD_BYTES)]),
         options,
+        &report.input,
     );
     let mut closed = false;
     let mut recorder = Recorder::new(report.run.clone(), |encoded| {
@@ -248,15 +249,22 @@ fn send(door: &Door, encoded: Encoded) -> Result<(), pulsetrain_pipeline::Pipeli
     door.blocking_send(Batch::new(encoded.signal, encoded.items, encoded.bytes))
 }
 
-/// The run: what the user said first, then what the log says.
-pub(super) fn run(format: &LogFormat, identity: Identity, options: &RunOptions) -> Run {
+/// The run: what the user said first, then what the log says, then what the name of its file says.
+pub(crate) fn run(format: &LogFormat, identity: Identity, options: &RunOptions, input: &str) -> Run {
     let Identity {
         framework,
         run_name,
         start_unix_nanos,
         first_record,
+        start_is_in_name,
         ..
     } = identity;
+    let in_name = || {
+        start_is_in_name
+            .then(|| crate::run::start_in_name(input))
+            .flatten()
+    };
+    let start_unix_nanos = options.start_unix_nanos.or(start_unix_nanos).or_else(in_name);
     Run {
         id: options
             .run_id
@@ -265,7 +273,7 @@ pub(super) fn run(format: &LogFormat, identity: Identity, options: &RunOptions) 
         name: options.run_name.clone().or(run_name).unwrap_or_default(),
         framework: framework.unwrap_or(format.framework).to_owned(),
         service: options.service.clone().unwrap_or_default(),
-        start_unix_nanos: options.start_unix_nanos.or(start_unix_nanos).unwrap_or_default(),
+        start_unix_nanos: start_unix_nanos.unwrap_or_default(),
         extra: options.resource.clone(),
         ..Run::default()
     }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use pulsetrain_perfetto::{Track, TrackKind};
+use pulsetrain_perfetto::{Item, Track, TrackKind};
 
 /// The tracks of a trace.
 #[derive(Debug, Default)]
@@ -12,6 +12,13 @@ impl Tracks {
     /// Takes in a description; what comes later counts.
     pub(super) fn insert(&mut self, track: Track) {
         self.0.insert(track.uuid, track);
+    }
+
+    /// The tracks as they were described, in order of their numbers.
+    pub(super) fn into_items(self) -> impl Iterator<Item = Item> {
+        let mut tracks: Vec<Track> = self.0.into_values().collect();
+        tracks.sort_by_key(|track| track.uuid);
+        tracks.into_iter().map(Item::Track)
     }
 
     pub(super) fn get(&self, uuid: u64) -> Option<&Track> {

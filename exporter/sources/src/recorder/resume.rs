@@ -16,6 +16,6 @@ impl Recorder<'_> {
     pub(crate) fn restart_sums(&mut self) {
         self.flush();
         self.series = SeriesTable::default();
-        self.run.start_unix_nanos = self.last_unix_nanos;
+        self.sums_start_unix_nanos = self.last_unix_nanos;
     }
 }

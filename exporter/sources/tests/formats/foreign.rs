@@ -5,7 +5,7 @@ use pulsetrain_sources::logs;
 use crate::imported::{all_samples, read, sample};
 
 /// Formats that are no text, which have tests of their own.
-const BINARY: [&str; 2] = ["tensorboard", "wandb"];
+const BINARY: [&str; 4] = ["tensorboard", "wandb", "tunix-trace", "tunix-trace-v2"];
 
 /// The samples that are text.
 pub(crate) fn texts() -> Vec<(String, Vec<u8>)> {

@@ -76,7 +76,7 @@ impl Imported {
         let recognised = logs::recognise(name, &bytes[..bytes.len().min(64 << 10)]);
         let (found, sign) = recognised.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(found.name, format, "{name} was recognised by {sign}");
-        let (batches, counts, skipped) = read(found, &bytes);
+        let (batches, counts, skipped) = read_from(found, &bytes, start_in_name(name));
         let mut lines = Vec::new();
         for batch in &batches {
             frames::append_json_line(batch.signal, &batch.bytes, &mut lines)
@@ -200,12 +200,39 @@ pub(crate) fn time(item: &Value, key: &str) -> u64 {
         .expect("a time is a number")
 }
 
+/// The time at the end of a name like `trace_1795219880.pb`, in nanoseconds; 0 where there is none.
+fn start_in_name(name: &str) -> u64 {
+    let digits = name.strip_suffix(".pb").and_then(|name| name.rsplit('_').next());
+    let seconds: Option<u64> = digits.and_then(|digits| digits.parse().ok());
+    seconds.unwrap_or_default() * 1_000_000_000
+}
+
 pub(crate) fn read(format: &logs::LogFormat, bytes: &[u8]) -> (Vec<Encoded>, Counts, Skipped) {
+    read_from(format, bytes, 0)
+}
+
+/// Reads a run that began at a time.
+fn read_from(
+    format: &logs::LogFormat,
+    bytes: &[u8],
+    start_unix_nanos: u64,
+) -> (Vec<Encoded>, Counts, Skipped) {
+    read_in_chunks(format, bytes, start_unix_nanos, 4099)
+}
+
+/// The same, in pieces of this size.
+pub(crate) fn read_in_chunks(
+    format: &logs::LogFormat,
+    bytes: &[u8],
+    start_unix_nanos: u64,
+    size: usize,
+) -> (Vec<Encoded>, Counts, Skipped) {
     let batches = RefCell::new(Vec::new());
     let run = Run {
         id: "golden".to_owned(),
         framework: format.framework.to_owned(),
         name: (format.identify)(bytes).run_name.unwrap_or_default(),
+        start_unix_nanos,
         ..Run::default()
     };
     let mut recorder = Recorder::new(run, |batch| batches.borrow_mut().push(batch));
@@ -215,7 +242,7 @@ pub(crate) fn read(format: &logs::LogFormat, bytes: &[u8]) -> (Vec<Encoded>, Cou
         is_live: false,
     });
     bytes
-        .chunks(4099)
+        .chunks(size)
         .for_each(|chunk| reader.push(chunk, &mut recorder));
     reader.finish(&mut recorder);
     let (counts, skipped) = recorder.finish();

@@ -16,6 +16,7 @@ mod tensorboard;
 mod torchspec;
 mod torchtitan;
 mod tunix;
+mod tunix_trace;
 mod upstream;
 mod wandb;
 

@@ -370,7 +370,8 @@ impl Stream {
         if identity.first_record.is_empty() || (identity.may_grow && !is_whole) {
             return Ok(None);
         }
-        let mut run = source::run(format.0, identity, outlet.options());
+        let path = self.path.display().to_string();
+        let mut run = source::run(format.0, identity, outlet.options(), &path);
         run.attempt = self.attempt_of(&run);
         let reading = Reading::new(&self.path, opened, format, &outlet.options().mapping, run);
         outlet.tell_opened(&reading, 0);

@@ -1,0 +1,58 @@
+//! A trace of Tunix among Perfetto traces: read item by item as an import reads it, with the same ids.
+
+use std::cell::RefCell;
+
+use pulsetrain_perfetto::{Item, ReadError};
+
+use super::PerfettoConversion;
+use crate::{
+    Place, Recorder,
+    logs::{Identity, RunOptions, source},
+    tunix_trace::{TunixTrace, Version, first_record},
+};
+
+/// Reads the rest of a trace of this version; `items` begins with the tracks that were read already.
+pub(super) fn convert(
+    version: Version,
+    mut items: impl Iterator<Item = Result<Item, ReadError>>,
+    file_name: &str,
+    options: &RunOptions,
+    conversion: &mut PerfettoConversion,
+) {
+    // The run is known with the first slice.
+    let mut before = Vec::new();
+    let first = items.find_map(|item| match item {
+        Ok(item) => {
+            let first = first_record(&item);
+            before.push(item);
+            first
+        }
+        Err(error) => {
+            conversion.fail(&error);
+            None
+        }
+    });
+    let identity = Identity {
+        first_record: first.unwrap_or_default(),
+        start_is_in_name: true,
+        ..Identity::default()
+    };
+    let run = source::run(version.format(), identity, options, file_name);
+    let messages = RefCell::new(&mut conversion.messages);
+    let mut recorder = Recorder::new(run, |encoded| {
+        messages.borrow_mut().push((encoded.signal, encoded.bytes));
+    });
+    let mut trace = TunixTrace::new(version);
+    let mut errors = Vec::new();
+    for item in before.into_iter().map(Ok).chain(items) {
+        match item {
+            Ok(item) => trace.item(item, Place::default(), &mut recorder),
+            Err(error) => errors.push(error),
+        }
+    }
+    trace.end(&mut recorder);
+    let (counts, skipped) = recorder.finish();
+    (conversion.spans, conversion.points) = (counts.spans, counts.points);
+    conversion.skipped = skipped;
+    errors.iter().for_each(|error| conversion.fail(error));
+}

@@ -1,0 +1,266 @@
+//! The names that Tunix gives to slices, and the spans of the registry that they are: both of its formats in one table.
+//!
+//! Upstream's names stand in `tunix/perf/experimental/constants.py` (version 2) and beside every `span` and `span_group` of
+//! `tunix/rl` and `tunix/sft` (version 1).
+
+use std::collections::HashSet;
+
+use pulsetrain_semconv::{
+    self as semconv, attribute, metric,
+    span::{
+        PERF_DATA, PERF_STAGE, RL_ACTOR_TRAIN, RL_ACTOR_TRAIN_LOOP, RL_ADVANTAGE, RL_CRITIC_TRAIN,
+        RL_CRITIC_TRAIN_LOOP, RL_ENVIRONMENT, RL_OLD_ACTOR_INFERENCE, RL_QUEUE, RL_REFERENCE_INFERENCE,
+        RL_ROLLOUT, RL_WEIGHT_SYNC, TRAIN_MICRO_BATCHES, TRAIN_MINI_BATCH, TRAIN_STEP,
+    },
+};
+
+use super::slice_name::SliceName;
+use crate::{
+    Place, Recorder, SkipReason,
+    logs::{Covered, covered},
+};
+
+/// A name upstream.
+#[derive(Debug)]
+struct Name {
+    upstream: &'static str,
+    span: &'static semconv::Span,
+    /// The role that does such work, where only one does.
+    role: Option<&'static str>,
+}
+
+const fn name(upstream: &'static str, span: &'static semconv::Span, role: Option<&'static str>) -> Name {
+    Name { upstream, span, role }
+}
+
+pub(super) const STEP: &str = "global_step";
+pub(super) const MINI_BATCH: &str = "mini_batch_step";
+pub(super) const MICRO_BATCHES: &str = "micro_batch_steps";
+pub(super) const ACTOR_LOOP: &str = "actor_training";
+pub(super) const CRITIC_LOOP: &str = "critic_training";
+
+static NAMES: &[Name] = &[
+    name(STEP, &TRAIN_STEP, None),
+    name(MINI_BATCH, &TRAIN_MINI_BATCH, None),
+    name(MICRO_BATCHES, &TRAIN_MICRO_BATCHES, None),
+    name(ACTOR_LOOP, &RL_ACTOR_TRAIN_LOOP, Some("actor")),
+    name(CRITIC_LOOP, &RL_CRITIC_TRAIN_LOOP, Some("critic")),
+    name("data_loading", &PERF_DATA, None),
+    name("rollout", &RL_ROLLOUT, Some("rollout")),
+    name("refer_inference", &RL_REFERENCE_INFERENCE, Some("reference")),
+    name("reference_inference", &RL_REFERENCE_INFERENCE, Some("reference")),
+    name("old_actor_inference", &RL_OLD_ACTOR_INFERENCE, Some("actor")),
+    name("advantage_computation", &RL_ADVANTAGE, None),
+    name("peft_train_step", &RL_ACTOR_TRAIN, Some("actor")),
+    name("peft_train", &RL_ACTOR_TRAIN, Some("actor")),
+    name("weight_sync", &RL_WEIGHT_SYNC, None),
+    name("environment", &RL_ENVIRONMENT, None),
+    name("queue", &RL_QUEUE, None),
+];
+
+/// What a slice is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Meaning {
+    pub(super) span: &'static semconv::Span,
+    pub(super) role: Option<&'static str>,
+    /// Whether the table has the name.
+    pub(super) is_known: bool,
+}
+
+/// What a slice of this name is; `is_of_critic` where it is known that the critic is trained.
+pub(super) fn meaning(said: &SliceName, is_of_critic: bool) -> Meaning {
+    let Some(name) = find(&said.name) else {
+        return Meaning {
+            span: &PERF_STAGE,
+            role: None,
+            is_known: false,
+        };
+    };
+    let is_of_critic = is_of_critic || said.role.as_deref() == Some("critic");
+    if is_of_critic && name.span.name == RL_ACTOR_TRAIN.name {
+        return Meaning {
+            span: &RL_CRITIC_TRAIN,
+            role: Some("critic"),
+            is_known: true,
+        };
+    }
+    Meaning {
+        span: name.span,
+        role: name.role,
+        is_known: true,
+    }
+}
+
+/// The names that are not in the table, each said once.
+#[derive(Debug, Default)]
+pub(super) struct UnknownNames(HashSet<String>);
+
+impl UnknownNames {
+    /// Says the name of a slice that is not in the table, if it was not said before.
+    pub(super) fn look_at(&mut self, said: &SliceName, recorder: &mut Recorder<'_>) {
+        let is_new =
+            find(&said.name).is_none() && !self.0.contains(&said.name) && self.0.len() < MOST_UNKNOWN;
+        if is_new {
+            recorder.skip(SkipReason::UnknownName, Place::default(), || said.name.clone());
+            self.0.insert(said.name.clone());
+        }
+    }
+}
+
+/// So many names are told from each other; a trace that has more has something else in its names.
+const MOST_UNKNOWN: usize = 1000;
+
+/// The name of the span that a slice of this name becomes.
+pub(super) fn span_name(upstream: &str) -> Option<&'static str> {
+    find(upstream).map(|name| name.span.name)
+}
+
+/// The role that does the work of this name.
+pub(super) fn role(upstream: &str) -> Option<&'static str> {
+    find(upstream)?.role
+}
+
+/// Whether slices of this name hold others in a trace of version 1 (`span_group`); what is not known may.
+pub(super) fn is_group(upstream: &str) -> bool {
+    matches!(
+        upstream,
+        STEP | MINI_BATCH | MICRO_BATCHES | ACTOR_LOOP | CRITIC_LOOP
+    ) || find(upstream).is_none()
+}
+
+/// Whether a group that was open when a slice began may be what the slice is part of. A training loop is opened on all
+/// threads, and what the others do meanwhile is not part of it.
+pub(super) fn may_hold(group: &str, slice: &str) -> bool {
+    let is_loop = matches!(group, ACTOR_LOOP | CRITIC_LOOP);
+    !is_loop || find(slice).is_none_or(|name| name.span.name == RL_ACTOR_TRAIN.name)
+}
+
+fn find(upstream: &str) -> Option<&'static Name> {
+    NAMES.iter().find(|name| name.upstream == upstream)
+}
+
+/// What becomes of every name, tag and track.
+pub(super) fn coverage() -> Vec<Covered> {
+    let names = NAMES.iter().map(|name| Covered {
+        key: name.upstream,
+        name: name.span.name,
+        attributes: name
+            .role
+            .map_or_else(String::new, |role| format!("{}={role}", attribute::RL_ROLE.name)),
+        conversion: "a span".to_owned(),
+    });
+    let others = OTHERS.iter().map(|(key, name, how)| covered(key, name, how));
+    names.chain(others).collect()
+}
+
+static OTHERS: &[(&str, &str, &str)] = &[
+    (
+        "(any other name)",
+        PERF_STAGE.name,
+        "a span whose `perf.stage` is the name; said once a name",
+    ),
+    (
+        "step",
+        attribute::TRAIN_STEP.name,
+        "version 2: the tag; version 1: steps count from 0 in their order in the file",
+    ),
+    (
+        "mini_batch",
+        attribute::TRAIN_MINI_BATCH.name,
+        "version 2: the tag; version 1: the number of the group inside its step",
+    ),
+    (
+        "micro_batch",
+        attribute::TRAIN_MICRO_BATCH.name,
+        "version 2: the tag; version 1: the number of the loop inside its mini-batch",
+    ),
+    (
+        "role",
+        attribute::RL_ROLE.name,
+        "the tag; else the role that does such work",
+    ),
+    ("group_id", attribute::RL_GROUP_ID.name, "as text"),
+    ("pair_index", attribute::RL_PAIR_INDEX.name, "as it is"),
+    (
+        "name",
+        attribute::RL_QUEUED.name,
+        "the name of the span that waited",
+    ),
+    ("(any other tag)", attribute::PERF_TAGS.name, "as it is written"),
+    (
+        "Main, Main -- thread N, Rollout, Reference, Actor, host-N, tpuN, tpuN_queue",
+        attribute::PERF_TIMELINE.name,
+        "the name of the track; lanes are not told apart",
+    ),
+    ("tpuN", attribute::DEVICE_ID.name, "on the tracks of devices"),
+    (
+        "Actor, Reference Cluster",
+        attribute::RL_MESH.name,
+        "the roles, each in lower case",
+    ),
+    (
+        "global_step on every thread",
+        "(left out but once: a group is opened on all timelines)",
+        "",
+    ),
+    (
+        "perf/global_step_time",
+        metric::PERF_GLOBAL_STEP_TIME.name,
+        "computed, version 1",
+    ),
+    (
+        "perf/weight_sync_time",
+        metric::PERF_WEIGHT_SYNC_TIME.name,
+        "computed; in version 1 zero where nothing is synchronised",
+    ),
+    (
+        "perf/sum/rollout_time, perf/mean/rollout_time",
+        metric::PERF_ROLLOUT_TIME.name,
+        "computed",
+    ),
+    (
+        "perf/sum/refer_inference_time, perf/mean/refer_inference_time",
+        metric::PERF_REFER_INFERENCE_TIME.name,
+        "computed",
+    ),
+    (
+        "old_actor_inference",
+        metric::PERF_OLD_ACTOR_INFERENCE_TIME.name,
+        "computed; upstream has no such metric",
+    ),
+    (
+        "perf/sum/actor_train_time, perf/mean/actor_train_time",
+        metric::PERF_ACTOR_TRAIN_TIME.name,
+        "computed, version 1",
+    ),
+    (
+        "perf/sum/actor_train_step_time, perf/mean/actor_train_step_time",
+        metric::PERF_ACTOR_TRAIN_STEP_TIME.name,
+        "computed",
+    ),
+    (
+        "perf/first_micro_batch_rollout_time",
+        metric::PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME.name,
+        "computed, version 1",
+    ),
+    (
+        "perf/rollout_idle_time",
+        metric::PERF_ROLLOUT_IDLE_TIME.name,
+        "computed",
+    ),
+    (
+        "perf/sum/between_micro_batch_gap_time, perf/mean/between_micro_batch_gap_time",
+        metric::PERF_BETWEEN_MICRO_BATCH_GAP_TIME.name,
+        "computed, version 1, otherwise than upstream: see TUNIX_TRACES.md",
+    ),
+    (
+        "perf/sum/refer_gap_time, perf/mean/refer_gap_time",
+        metric::PERF_REFER_GAP_TIME.name,
+        "computed otherwise than upstream: see TUNIX_TRACES.md",
+    ),
+    (
+        "perf/sum/actor_gap_time, perf/mean/actor_gap_time",
+        metric::PERF_ACTOR_GAP_TIME.name,
+        "computed, version 1, otherwise than upstream: see TUNIX_TRACES.md",
+    ),
+];

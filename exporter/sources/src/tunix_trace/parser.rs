@@ -1,0 +1,169 @@
+//! Both formats as rows of the table of formats: from the bytes of a file, as they come, to items.
+
+use pulsetrain_perfetto::{EventKind, Item, ReadError, ReadErrorKind, TraceReader};
+
+use super::{TunixTrace, Version, WallClock, names};
+use crate::{
+    Place, Recorder, SkipReason,
+    logs::{Begin, Identity, LogFormat, LogParser, Window},
+};
+
+/// The row of version 1: a file that grows by a fragment a step.
+pub(crate) const GROUPS_FORMAT: LogFormat = LogFormat {
+    name: "tunix-trace",
+    brief: "Perfetto traces of Tunix, version 1 (perfetto_trace_*.pb)",
+    framework: "tunix",
+    shrinks: false,
+    recognise: |head| {
+        recognise(
+            head,
+            Version::Groups,
+            "the outermost track of Tunix's traces of version 1",
+        )
+    },
+    identify,
+    parser: Begin::Known(|| Box::new(TraceParser::new(Version::Groups))),
+    coverage: names::coverage,
+};
+
+/// The row of version 2: a file that is written anew with every step.
+pub(crate) const TIMELINES_FORMAT: LogFormat = LogFormat {
+    name: "tunix-trace-v2",
+    brief: "Perfetto traces of Tunix, version 2 (perfetto_trace_v2_*.pb)",
+    framework: "tunix",
+    shrinks: true,
+    recognise: |head| {
+        recognise(
+            head,
+            Version::Timelines,
+            "the tracks of Tunix's traces of version 2",
+        )
+    },
+    identify,
+    parser: Begin::Known(|| Box::new(TraceParser::new(Version::Timelines))),
+    coverage: || {
+        vec![crate::logs::covered(
+            "as `tunix-trace`",
+            "the same",
+            "both versions are in one table",
+        )]
+    },
+};
+
+/// A packet's first byte; what is compressed begins otherwise.
+const PACKET: u8 = b'\n';
+
+fn recognise(head: &[u8], version: Version, sign: &'static str) -> Option<&'static str> {
+    (version_of(head) == Some(version)).then_some(sign)
+}
+
+fn version_of(head: &[u8]) -> Option<Version> {
+    let packets = Some(head).filter(|head| head.first() == Some(&PACKET))?;
+    // Tracks stand before the first event.
+    let tracks = TraceReader::new(packets).map_while(|item| match item {
+        Ok(Item::Track(track)) => Some(track),
+        _ => None,
+    });
+    tracks.take(MOST_TRACKS).find_map(|track| Version::of(&track))
+}
+
+/// In how many tracks the version must show.
+const MOST_TRACKS: usize = 1000;
+
+/// The first slice: its time tells the run from every other.
+fn identify(head: &[u8]) -> Identity {
+    let mut items = TraceReader::new(head).filter_map(Result::ok);
+    let first_record = items.find_map(|item| first_record(&item)).unwrap_or_default();
+    Identity {
+        first_record,
+        start_is_in_name: true,
+        ..Identity::default()
+    }
+}
+
+/// What tells a run from every other, where the item is the beginning of a slice.
+pub(crate) fn first_record(item: &Item) -> Option<Vec<u8>> {
+    match item {
+        Item::Event(event) if event.kind == EventKind::Begin => {
+            let time = WallClock::nanos(event.time).to_le_bytes();
+            Some([&time, event.name.as_bytes()].concat())
+        }
+        _ => None,
+    }
+}
+
+/// Parses the packets of one file.
+#[derive(Debug)]
+struct TraceParser {
+    trace: TunixTrace,
+    is_begun: bool,
+    /// Where the next packet begins is not known, so nothing can be read any more.
+    is_lost: bool,
+}
+
+impl TraceParser {
+    fn new(version: Version) -> Self {
+        Self {
+            trace: TunixTrace::new(version),
+            is_begun: false,
+            is_lost: false,
+        }
+    }
+
+    /// Notes an error, and says how many bytes of the window are done with where nothing can be read after it.
+    fn fail(&mut self, error: &ReadError, window: &Window<'_>, recorder: &mut Recorder<'_>) -> Option<usize> {
+        let at = usize::try_from(error.offset)
+            .unwrap_or(usize::MAX)
+            .min(window.bytes.len());
+        let place = Place {
+            offset: window.start.offset + at as u64,
+            line: 1,
+        };
+        match error.kind {
+            ReadErrorKind::TornTail if !window.is_last => return Some(at),
+            ReadErrorKind::TornTail => {
+                let message =
+                    || "the trace ends inside a packet: its writer is still at it, or was stopped".to_owned();
+                recorder.skip(SkipReason::IncompleteRecord, place, message);
+                return Some(window.bytes.len());
+            }
+            ReadErrorKind::NotATrace | ReadErrorKind::TooLarge(_) | ReadErrorKind::Read(_) => {
+                self.is_lost = true;
+            }
+            _ => {}
+        }
+        recorder.skip(SkipReason::MalformedRecord, place, || error.kind.to_string());
+        self.is_lost.then_some(window.bytes.len())
+    }
+}
+
+impl LogParser for TraceParser {
+    fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
+        if window.start.offset == 0 && std::mem::replace(&mut self.is_begun, !window.bytes.is_empty()) {
+            self.trace.restart();
+            self.is_lost = false;
+        }
+        let mut done = window.bytes.len();
+        if !self.is_lost {
+            for item in TraceReader::new(window.bytes) {
+                match item {
+                    Ok(item) => self.trace.item(item, window.start, recorder),
+                    Err(error) => {
+                        if let Some(end) = self.fail(&error, &window, recorder) {
+                            done = end;
+                            break;
+                        }
+                    }
+                }
+            }
+        }
+        if window.is_last {
+            self.trace.end(recorder);
+        }
+        done
+    }
+
+    fn lose_sync(&mut self) {
+        self.is_lost = true;
+    }
+}

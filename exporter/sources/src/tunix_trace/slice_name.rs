@@ -1,0 +1,139 @@
+//! The name of a slice as Tunix writes it: `peft_train (step=3, role=actor, mini_batch=0)`, a name and tags with types.
+//!
+//! What a tag is, is said by `_create_span_name` of `tunix/perf/experimental/trace_writer.py`; a tag that it does not know is
+//! kept as it is written.
+
+/// What the name of a slice says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct SliceName {
+    /// The name without the tags.
+    pub(super) name: String,
+    pub(super) step: Option<i64>,
+    pub(super) mini_batch: Option<i64>,
+    pub(super) micro_batch: Option<i64>,
+    pub(super) pair_index: Option<i64>,
+    pub(super) role: Option<String>,
+    pub(super) group_id: Option<String>,
+    /// The name of what waited, of a queue.
+    pub(super) queued: Option<String>,
+    /// The other tags, as they are written.
+    pub(super) others: String,
+}
+
+impl SliceName {
+    /// Takes a name apart. Brackets that hold anything but tags belong to the name.
+    pub(super) fn parse(text: &str) -> Self {
+        let tags = text.strip_suffix(')').and_then(|text| text.split_once(" ("));
+        let Some((name, tags)) = tags.filter(|(_, tags)| is_tags(tags)) else {
+            return Self {
+                name: text.to_owned(),
+                ..Self::default()
+            };
+        };
+        let mut said = Self {
+            name: name.to_owned(),
+            ..Self::default()
+        };
+        for tag in split(tags) {
+            said.take(tag);
+        }
+        said
+    }
+
+    fn take(&mut self, tag: &str) {
+        let (key, value) = tag.split_once('=').unwrap_or((tag, ""));
+        if value == "None" {
+            return;
+        }
+        let place = match key {
+            "step" => &mut self.step,
+            "mini_batch" => &mut self.mini_batch,
+            "micro_batch" => &mut self.micro_batch,
+            "pair_index" => &mut self.pair_index,
+            _ => return self.take_text(key, value, tag),
+        };
+        match value.parse() {
+            Ok(number) => *place = Some(number),
+            Err(_) => self.keep(tag),
+        }
+    }
+
+    fn take_text(&mut self, key: &str, value: &str, tag: &str) {
+        match key {
+            "role" => self.role = Some(value.to_owned()),
+            "group_id" => self.group_id = Some(value.to_owned()),
+            "name" => self.queued = Some(value.to_owned()),
+            _ => self.keep(tag),
+        }
+    }
+
+    fn keep(&mut self, tag: &str) {
+        if !self.others.is_empty() {
+            self.others.push_str(", ");
+        }
+        self.others.push_str(tag);
+    }
+}
+
+fn is_tags(tags: &str) -> bool {
+    tags.split_once('=').is_some_and(|(key, _)| is_key(key))
+}
+
+fn is_key(key: &str) -> bool {
+    !key.is_empty()
+        && key
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+/// The tags. A comma that no key follows is part of a value: a group's id may be any text.
+fn split(tags: &str) -> impl Iterator<Item = &str> {
+    let mut rest = Some(tags);
+    std::iter::from_fn(move || {
+        let tags = rest?;
+        let end = tags.match_indices(", ").find(|(at, _)| is_tags(&tags[at + 2..]));
+        rest = end.map(|(at, _)| &tags[at + 2..]);
+        Some(end.map_or(tags, |(at, _)| &tags[..at]))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tags_have_types_and_what_is_not_known_is_kept() {
+        let said = SliceName::parse(
+            "peft_train (step=3, role=actor, mini_batch=0, micro_batch=1, shard=a, lr=1e-5)",
+        );
+        assert_eq!(said.name, "peft_train");
+        assert_eq!(
+            (said.step, said.mini_batch, said.micro_batch),
+            (Some(3), Some(0), Some(1))
+        );
+        assert_eq!(said.role.as_deref(), Some("actor"));
+        assert_eq!(said.others, "shard=a, lr=1e-5");
+    }
+
+    #[test]
+    fn a_value_may_hold_commas_and_a_missing_one_is_none() {
+        let said = SliceName::parse("rollout (step=None, group_id=why, oh why, pair_index=2)");
+        assert_eq!((said.step, said.pair_index), (None, Some(2)));
+        assert_eq!(said.group_id.as_deref(), Some("why, oh why"));
+        assert_eq!(said.others, "");
+        let odd = SliceName::parse("rollout (step=seven)");
+        assert_eq!((odd.step, odd.others.as_str()), (None, "step=seven"));
+    }
+
+    #[test]
+    fn brackets_that_hold_no_tags_belong_to_the_name() {
+        for name in ["GET (retried)", "rollout", "f (x)", "a (=1)", "é (step=1", ""] {
+            let said = SliceName::parse(name);
+            assert_eq!((said.name.as_str(), said.step), (name, None));
+        }
+        assert_eq!(
+            SliceName::parse("queue (name=rollout)").queued.as_deref(),
+            Some("rollout")
+        );
+    }
+}

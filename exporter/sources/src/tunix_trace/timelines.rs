@@ -1,0 +1,320 @@
+//! Version 2 (`tunix/perf/experimental/trace_writer.py`): a track a timeline, with lanes below it where slices overlap, and
+//! everything in order of time. Slices say their step; which slice is inside which is not said, and is worked out again.
+//!
+//! A slice goes out when it has ended and all that ended at the same instant is read. Tunix writes the whole file anew
+//! with every step: what was said before is known by its id and not said again.
+
+use std::collections::{BTreeMap, HashSet};
+
+use pulsetrain_otlp::write::SpanLink;
+
+use super::{
+    names::{self, UnknownNames},
+    places::Places,
+    slice_name::SliceName,
+    times::{Interval, StepTimes},
+    wall::WallClock,
+    work::Work,
+};
+use crate::{Recorder, ids};
+
+/// Reads slices of version 2.
+#[derive(Debug, Default)]
+pub(super) struct Timelines {
+    places: Places,
+    unknown: UnknownNames,
+    /// What is open on each timeline, or ended at this instant; in order of time.
+    open: BTreeMap<u64, Vec<Slice>>,
+    /// The instant that is read.
+    now: u64,
+    /// The timelines on which something ended now.
+    ended: Vec<u64>,
+    /// The queues that began now, with their timelines: their step is that of what waits in them.
+    queued: Vec<(u64, u64)>,
+    begun: u64,
+    /// The newest step, with its first span.
+    newest: Option<(i64, [u8; 8])>,
+    times: BTreeMap<i64, StepTimes>,
+    /// The last step whose times were told.
+    told: Option<i64>,
+    said: HashSet<[u8; 8]>,
+}
+
+/// A slice that has begun.
+#[derive(Debug)]
+struct Slice {
+    lane: u64,
+    /// Its number in order of beginning.
+    number: u64,
+    name: String,
+    said: SliceName,
+    step: Option<i64>,
+    id: [u8; 8],
+    start: u64,
+    end: Option<u64>,
+    link: Option<(i64, [u8; 8])>,
+}
+
+impl Timelines {
+    /// The file begins again: it was written anew.
+    pub(super) fn restart(&mut self) {
+        *self = Self {
+            said: std::mem::take(&mut self.said),
+            told: self.told,
+            unknown: std::mem::take(&mut self.unknown),
+            ..Self::default()
+        };
+    }
+
+    /// A track is described.
+    pub(super) fn track(&mut self, uuid: u64, parent: Option<u64>, name: &str) {
+        self.places.insert(uuid, parent, name);
+    }
+
+    /// A slice begins.
+    pub(super) fn begin(
+        &mut self,
+        uuid: u64,
+        time: u64,
+        name: &str,
+        wall: &WallClock,
+        recorder: &mut Recorder<'_>,
+    ) {
+        self.reach(time, wall, recorder);
+        let (place, timeline) = self.places.of(uuid);
+        let said = SliceName::parse(name);
+        self.unknown.look_at(&said, recorder);
+        let open = self.open.entry(place).or_default();
+        let same = |slice: &&Slice| slice.start == time && slice.name == name;
+        let ordinal = open.iter().filter(same).count() as u64;
+        let id = ids::work_span(recorder.run(), &timeline.name, name, time, ordinal);
+        let around = open
+            .iter()
+            .rfind(|slice| !timeline.is_device && slice.end.is_none());
+        let step = said.step.or_else(|| around?.step);
+        if said.queued.is_some() && step.is_none() {
+            self.queued.push((place, self.begun));
+        }
+        open.push(Slice {
+            lane: uuid,
+            number: self.begun,
+            name: name.to_owned(),
+            step,
+            id,
+            start: time,
+            end: None,
+            link: self.newest,
+            said,
+        });
+        self.begun += 1;
+        if let Some(step) = step {
+            self.enter(step, id, wall, recorder);
+        }
+    }
+
+    /// The innermost slice of a lane ends; says whether there was one.
+    pub(super) fn close(
+        &mut self,
+        uuid: u64,
+        time: u64,
+        wall: &WallClock,
+        recorder: &mut Recorder<'_>,
+    ) -> bool {
+        self.reach(time, wall, recorder);
+        let place = self.places.of(uuid).0;
+        let open = self.open.entry(place).or_default();
+        let innermost = open
+            .iter_mut()
+            .rfind(|slice| slice.lane == uuid && slice.end.is_none());
+        let Some(slice) = innermost else {
+            return false;
+        };
+        slice.end = Some(time);
+        self.ended.push(place);
+        true
+    }
+
+    /// The trace ends: what is open ends with it, and every step that was trained in is complete.
+    pub(super) fn end(&mut self, wall: &WallClock, recorder: &mut Recorder<'_>) {
+        self.settle(wall, recorder);
+        for (place, slices) in std::mem::take(&mut self.open) {
+            for slice in &slices {
+                let parent = parent_of(slice, self.now, &slices, self.is_device(place));
+                let work = self.work(place, slice, self.now, parent, wall, recorder);
+                Work {
+                    is_unfinished: true,
+                    ..work
+                }
+                .record(recorder);
+            }
+        }
+        self.tell_to(i64::MAX, wall, recorder);
+    }
+
+    /// An instant is reached: all that ended at the one before goes out.
+    fn reach(&mut self, time: u64, wall: &WallClock, recorder: &mut Recorder<'_>) {
+        if time != self.now {
+            self.settle(wall, recorder);
+            self.now = time;
+        }
+    }
+
+    fn settle(&mut self, wall: &WallClock, recorder: &mut Recorder<'_>) {
+        for (place, number) in std::mem::take(&mut self.queued) {
+            self.find_step(place, number);
+        }
+        let mut ended = std::mem::take(&mut self.ended);
+        ended.dedup();
+        for place in ended {
+            let mut slices = self.open.remove(&place).unwrap_or_default();
+            for slice in &slices {
+                let Some(end) = slice.end else { continue };
+                let parent = parent_of(slice, end, &slices, self.is_device(place));
+                if self.said.insert(slice.id) {
+                    self.work(place, slice, end, parent, wall, recorder)
+                        .record(recorder);
+                }
+                self.count(place, slice, end);
+            }
+            slices.retain(|slice| slice.end.is_none());
+            self.open.insert(place, slices);
+        }
+    }
+
+    /// A queue is of the step of what began to wait at the same nanosecond on a thread of the host.
+    fn find_step(&mut self, place: u64, number: u64) {
+        let of = |slices: &[Slice]| slices.iter().position(|slice| slice.number == number);
+        let Some(queue) = self
+            .open
+            .get(&place)
+            .and_then(|slices| Some(&slices[of(slices)?]))
+        else {
+            return;
+        };
+        let waits = |slice: &&Slice| {
+            slice.start == queue.start && Some(&slice.said.name) == queue.said.queued.as_ref()
+        };
+        let step = self
+            .open
+            .values()
+            .flatten()
+            .find(waits)
+            .and_then(|slice| slice.step);
+        let slices = self.open.get_mut(&place);
+        if let Some(queue) = slices.and_then(|slices| of(slices).map(|at| &mut slices[at])) {
+            queue.step = step;
+        }
+    }
+
+    /// A slice of a step begins.
+    fn enter(&mut self, step: i64, id: [u8; 8], wall: &WallClock, recorder: &mut Recorder<'_>) {
+        if self.newest.is_none_or(|(newest, _)| newest < step) {
+            self.newest = Some((step, id));
+        }
+        let trained = self
+            .times
+            .iter()
+            .rev()
+            .find(|(_, times)| !times.train_steps.is_empty());
+        // Of the step before that something may still be on its way: devices end later than threads.
+        if let Some((&trained, _)) = trained {
+            self.tell_to(trained.saturating_sub(2), wall, recorder);
+        }
+    }
+
+    fn is_device(&self, place: u64) -> bool {
+        self.places.timeline(place).is_device
+    }
+
+    fn work<'a>(
+        &'a self,
+        place: u64,
+        slice: &'a Slice,
+        end: u64,
+        parent: Option<[u8; 8]>,
+        wall: &WallClock,
+        recorder: &Recorder<'_>,
+    ) -> Work<'a> {
+        let link = slice.link.filter(|_| slice.step.is_none());
+        Work {
+            meaning: names::meaning(&slice.said, false),
+            said: &slice.said,
+            timeline: self.places.timeline(place),
+            step: slice.step,
+            id: slice.id,
+            parent,
+            start_unix_nanos: wall.unix(slice.start),
+            end_unix_nanos: wall.unix(end),
+            is_unfinished: false,
+            link: link.map(|(step, span_id)| SpanLink {
+                trace_id: ids::step_trace(recorder.run(), step),
+                span_id,
+            }),
+        }
+    }
+
+    /// Takes a slice into the times of its step: a device's where it has any, for training steps and weights the thread's.
+    fn count(&mut self, place: u64, slice: &Slice, end: u64) {
+        let timeline = self.places.timeline(place);
+        let (is_device, is_queue) = (timeline.is_device, slice.said.queued.is_some());
+        let Some(step) = slice.step.filter(|step| self.told < Some(*step) && !is_queue) else {
+            return;
+        };
+        let times = self.times.entry(step).or_default();
+        let interval = Interval {
+            start: slice.start,
+            end,
+        };
+        match (slice.said.name.as_str(), is_device) {
+            ("rollout", true) => in_turn(&mut times.rollouts, interval),
+            ("reference_inference", true) => in_turn(&mut times.references, interval),
+            ("old_actor_inference", true) => in_turn(&mut times.old_actors, interval),
+            ("peft_train", false) if slice.said.role.as_deref() != Some("critic") => {
+                times.train_steps.push(interval);
+            }
+            ("weight_sync", false) => times.weight_sync = Some(interval),
+            _ => {}
+        }
+    }
+
+    /// Records the times of every step up to this one that was trained in.
+    fn tell_to(&mut self, last: i64, wall: &WallClock, recorder: &mut Recorder<'_>) {
+        while let Some(entry) = self.times.first_entry()
+            && *entry.key() <= last
+        {
+            let (step, times) = entry.remove_entry();
+            let Some(trained) = times.train_steps.last() else {
+                continue;
+            };
+            let end = times.weight_sync.map_or(trained.end, |sync| sync.end);
+            times.record(wall.unix(end), recorder);
+            self.told = Some(step);
+        }
+    }
+}
+
+/// The slice around a slice that ended at `end`: on a thread only, since devices run what they are given side by side, and of
+/// the same step only.
+fn parent_of(slice: &Slice, end: u64, slices: &[Slice], is_device: bool) -> Option<[u8; 8]> {
+    let holds = |other: &&Slice| {
+        other.number < slice.number
+            && other.start <= slice.start
+            && other.end.is_none_or(|other| other >= end)
+            && other.step == slice.step
+            && other.said.name != slice.said.name
+            && (other.said.group_id.is_none() || other.said.group_id == slice.said.group_id)
+    };
+    if is_device {
+        return None;
+    }
+    slices.iter().rfind(holds).map(|parent| parent.id)
+}
+
+/// Adds work of a device that does one thing after the other, as version 1 has it.
+fn in_turn(intervals: &mut Vec<Interval>, work: Interval) {
+    let busy_to = intervals.last().map_or(0, |last| last.end);
+    intervals.push(Interval {
+        start: work.start.max(busy_to).min(work.end),
+        end: work.end,
+    });
+}

@@ -1,0 +1,112 @@
+//! A slice on its way out: the span that it becomes, with everything that is known of it.
+
+use pulsetrain_otlp::write::{Attribute, SpanLink, SpanParts, Value};
+use pulsetrain_semconv::attribute::{
+    DEVICE_ID, PERF_CLOCK, PERF_STAGE, PERF_TAGS, PERF_TIMELINE, PERF_UNFINISHED, RL_GROUP_ID, RL_MESH,
+    RL_PAIR_INDEX, RL_QUEUED, RL_ROLE, TRAIN_MICRO_BATCH, TRAIN_MINI_BATCH, TRAIN_STEP,
+};
+
+use super::{
+    names::{self, Meaning},
+    slice_name::SliceName,
+};
+use crate::{Recorder, ids};
+
+/// A timeline: a thread of the host, or a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Timeline {
+    pub(super) name: String,
+    /// The device, where there is one that has a name.
+    pub(super) device: Option<String>,
+    /// Whether its times are those of a device: from the call on the host until the result was there.
+    pub(super) is_device: bool,
+    /// The roles that share its devices.
+    pub(super) mesh: Vec<String>,
+}
+
+/// A slice as a span.
+#[derive(Debug)]
+pub(super) struct Work<'a> {
+    pub(super) meaning: Meaning,
+    pub(super) said: &'a SliceName,
+    pub(super) timeline: &'a Timeline,
+    pub(super) step: Option<i64>,
+    pub(super) id: [u8; 8],
+    pub(super) parent: Option<[u8; 8]>,
+    pub(super) start_unix_nanos: u64,
+    pub(super) end_unix_nanos: u64,
+    pub(super) is_unfinished: bool,
+    /// What the work has to do with, where it belongs to no step.
+    pub(super) link: Option<SpanLink>,
+}
+
+impl Work<'_> {
+    /// Records the span: in the trace of its step, or in that of the run.
+    pub(super) fn record(&self, recorder: &mut Recorder<'_>) {
+        let run = recorder.run();
+        let trace_id = match self.step {
+            Some(step) => ids::step_trace(run, step),
+            None => ids::lifecycle_trace(run),
+        };
+        let mesh: Vec<Value<'_>> = self.timeline.mesh.iter().map(|role| Value::Text(role)).collect();
+        let attributes = self.attributes(&mesh);
+        let parts = SpanParts {
+            span: self.meaning.span,
+            trace_id,
+            span_id: self.id,
+            parent_span_id: self.parent,
+            start_unix_nanos: self.start_unix_nanos,
+            end_unix_nanos: self.end_unix_nanos,
+            attributes: &attributes,
+        };
+        recorder.record_linked_span(&parts, self.link.as_slice());
+        recorder.end_of_record();
+    }
+
+    fn attributes<'b>(&'b self, mesh: &'b [Value<'b>]) -> Vec<Attribute<'b>> {
+        let said = self.said;
+        let text = |text: &'b Option<String>| text.as_deref().map(Value::Text);
+        let int = |number: Option<i64>| number.map(Value::Int);
+        let others = Some(said.others.as_str()).filter(|others| !others.is_empty());
+        let queued = said
+            .queued
+            .as_deref()
+            .map(|name| names::span_name(name).unwrap_or(name));
+        let clock = if self.timeline.is_device {
+            "block_until_ready"
+        } else {
+            "host"
+        };
+        let role = said
+            .role
+            .as_deref()
+            .or(self.meaning.role)
+            .or_else(|| self.queued_role());
+        [
+            (&TRAIN_STEP, int(self.step)),
+            (&TRAIN_MINI_BATCH, int(said.mini_batch)),
+            (&TRAIN_MICRO_BATCH, int(said.micro_batch)),
+            (&RL_ROLE, role.map(Value::Text)),
+            (&RL_GROUP_ID, text(&said.group_id)),
+            (&RL_PAIR_INDEX, int(said.pair_index)),
+            (&RL_QUEUED, queued.map(Value::Text)),
+            (&DEVICE_ID, text(&self.timeline.device)),
+            (&RL_MESH, (!mesh.is_empty()).then_some(Value::List(mesh))),
+            (&PERF_TIMELINE, Some(Value::Text(&self.timeline.name))),
+            (&PERF_CLOCK, Some(Value::Text(clock))),
+            (
+                &PERF_STAGE,
+                (!self.meaning.is_known).then_some(Value::Text(&said.name)),
+            ),
+            (&PERF_TAGS, others.map(Value::Text)),
+            (&PERF_UNFINISHED, self.is_unfinished.then_some(Value::Bool(true))),
+        ]
+        .into_iter()
+        .filter_map(|(attribute, value)| Some((attribute, value?)))
+        .collect()
+    }
+
+    fn queued_role(&self) -> Option<&'static str> {
+        names::role(self.said.queued.as_deref()?)
+    }
+}
