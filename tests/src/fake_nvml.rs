@@ -36,14 +36,14 @@ pub struct NvmlCall {
 impl FakeNvml {
     /// A driver with the scenario of that name in `fake-nvml/scenarios`, at rest at its second zero.
     pub fn start(scenario: &str) -> Self {
-        Self::with(scenario, "{}")
+        Self::with(scenario, "")
     }
 
-    /// The same with these changes, a merge patch in YAML, on top.
+    /// The same with these changes on top: lines of YAML, of which a scenario is made.
     pub fn with(scenario: &str, changes: &str) -> Self {
         let folder = TempDir::new().expect("a folder for the driver can be made");
         let below = scenario_file(scenario);
-        let whole = format!("extends: {below:?}\n{}\n", flow_as_lines(changes));
+        let whole = format!("extends: {below:?}\n{changes}\n");
         let path = folder.path().join("scenario.yaml");
         fs::write(&path, whole).expect("the scenario can be written");
         library::copy(
@@ -102,11 +102,6 @@ fn scenario_file(name: &str) -> PathBuf {
     let path = folder.join(name).with_extension("yaml");
     assert!(path.exists(), "{} is not there", path.display());
     path
-}
-
-/// An empty map has no place under a key; every other change is written as lines already.
-fn flow_as_lines(changes: &str) -> &str {
-    if changes.trim() == "{}" { "" } else { changes }
 }
 
 fn call(line: &str) -> NvmlCall {

@@ -1,5 +1,8 @@
 //! The exported symbols, by what they are about. Each gets its numbers from the scenario and decides nothing itself.
 
+mod accounting;
+mod board;
+mod confidential;
 mod ecc;
 mod event_set;
 mod field_values;

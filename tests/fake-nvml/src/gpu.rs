@@ -65,6 +65,8 @@ pub(crate) struct Process {
     #[serde(default)]
     pub(crate) from: f64,
     pub(crate) until: Option<f64>,
+    /// The highest memory it had, for accounting; the memory it has, where nothing is said.
+    pub(crate) memory_max_bytes: Option<Function>,
 }
 
 /// In which list of processes it is.

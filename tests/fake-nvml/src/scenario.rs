@@ -10,7 +10,7 @@ use nvml_wrapper_sys::bindings::{nvmlReturn_enum_NVML_ERROR_UNKNOWN as UNKNOWN, 
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::{call::code_of, gpu::Gpu};
+use crate::{call::code_of, events::XID, gpu::Gpu};
 
 /// All that a scenario says.
 #[derive(Debug)]
@@ -32,6 +32,8 @@ pub(crate) struct Driver {
     pub(crate) nvml: String,
     /// As CUDA spells it: 12080 is 12.8.
     pub(crate) cuda: i32,
+    /// Whether confidential computing is on; a system that does not know of it, where nothing is said.
+    pub(crate) confidential_compute: Option<bool>,
 }
 
 /// One thing that is wrong for a while.
@@ -105,7 +107,8 @@ pub(crate) struct Latency {
 impl Scenario {
     /// Reads a scenario and all that it extends; the error says which file and what is wrong with it.
     pub(crate) fn read(path: &Path) -> Result<Self, String> {
-        let value = layers::read(path, 0)?;
+        let mut value = layers::read(path, 0)?;
+        layers::without_nulls(&mut value);
         Self::of(value).map_err(|error| format!("{}: {error}", path.display()))
     }
 
@@ -194,5 +197,5 @@ fn one() -> u64 {
 }
 
 fn xid_bit() -> u64 {
-    nvml_wrapper_sys::bindings::nvmlEventTypeXidCriticalError.into()
+    XID
 }

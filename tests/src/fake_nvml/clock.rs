@@ -1,10 +1,10 @@
 //! The fake driver's clock file, as `fake-nvml/src/clock.rs` describes it.
 
 use std::{
-    cell::Cell,
     fs::File,
     os::unix::fs::FileExt,
     path::Path,
+    sync::atomic::{AtomicU64, Ordering},
     time::{SystemTime, UNIX_EPOCH},
 };
 
@@ -12,7 +12,7 @@ use std::{
 #[derive(Debug)]
 pub(super) struct Clock {
     file: File,
-    epoch_unix_nanos: Cell<u64>,
+    epoch_unix_nanos: AtomicU64,
 }
 
 impl Clock {
@@ -20,7 +20,7 @@ impl Clock {
     pub(super) fn create(path: &Path) -> Self {
         let clock = Self {
             file: File::create(path).expect("the clock can be made"),
-            epoch_unix_nanos: Cell::new(now_unix_nanos()),
+            epoch_unix_nanos: AtomicU64::new(now_unix_nanos()),
         };
         clock.rest_at(0.0);
         clock
@@ -31,13 +31,17 @@ impl Clock {
     }
 
     pub(super) fn run_from(&self, second: f64) {
-        self.epoch_unix_nanos
-            .set(now_unix_nanos() - (second * 1e9) as u64);
+        let epoch = now_unix_nanos() - (second * 1e9) as u64;
+        self.epoch_unix_nanos.store(epoch, Ordering::Relaxed);
         self.write(second, 1.0);
     }
 
     pub(super) fn unix_nanos(&self, second: f64) -> u64 {
-        self.epoch_unix_nanos.get() / 1_000 * 1_000 + (second * 1e6).round() as u64 * 1_000
+        self.epoch_unix_nanos() / 1_000 * 1_000 + (second * 1e6).round() as u64 * 1_000
+    }
+
+    fn epoch_unix_nanos(&self) -> u64 {
+        self.epoch_unix_nanos.load(Ordering::Relaxed)
     }
 
     fn write(&self, second: f64, rate: f64) {
@@ -45,7 +49,7 @@ impl Clock {
             second.to_bits(),
             rate.to_bits(),
             now_unix_nanos(),
-            self.epoch_unix_nanos.get(),
+            self.epoch_unix_nanos(),
         ];
         let check = words.iter().fold(0, |check, word| check ^ word);
         let bytes: Vec<u8> = words

@@ -1,7 +1,7 @@
 //! One scenario on another: `extends` names the file below, and what is above patches it.
 //!
-//! A patch is a JSON merge patch (RFC 7396): maps are merged, everything else is replaced, and null takes away. The same
-//! patch makes one GPU differ from all. Inside a GPU's readings a name stands for the reading of that name.
+//! A patch is a JSON merge patch (RFC 7396): maps are merged, everything else is replaced, and null takes away; a function
+//! of time replaces one of another shape. The same patch makes one GPU differ from all. Inside a GPU's readings a name stands for the reading of that name.
 
 use std::{fs, path::Path};
 
@@ -9,6 +9,8 @@ use serde_json::{Map, Value};
 
 /// How many files may lie under one; more is a circle.
 const DEEPEST: usize = 8;
+/// The functions of time that are written as a map with one key.
+const SHAPES: [&str; 4] = ["ramp", "sine", "steps", "counter"];
 
 /// The file and all that it extends, as one value.
 pub(crate) fn read(path: &Path, depth: usize) -> Result<Value, String> {
@@ -37,6 +39,7 @@ pub(crate) fn gpu(all: &Value, own: Option<&Value>, place: usize) -> Result<Valu
     if let Some(own) = own {
         patch(&mut gpu, own.clone());
     }
+    without_nulls(&mut gpu);
     write_place(&mut gpu, place);
     let mut holders = vec![&mut gpu];
     while let Some(holder) = holders.pop() {
@@ -56,21 +59,38 @@ pub(crate) fn gpu(all: &Value, own: Option<&Value>, place: usize) -> Result<Valu
     Ok(gpu)
 }
 
+/// Merges; what is taken away stays as a null, so that a patch of one GPU is whole when it comes to that GPU.
 fn patch(target: &mut Value, patch_with: Value) {
     let Value::Object(changes) = patch_with else {
         *target = patch_with;
         return;
     };
-    if !target.is_object() {
+    if !target.is_object() || is_another_shape(target, &changes) {
         *target = Value::Object(Map::new());
     }
     let Value::Object(map) = target else { return };
     for (name, change) in changes {
-        if change.is_null() {
-            map.remove(&name);
-        } else {
-            patch(map.entry(name).or_insert(Value::Null), change);
-        }
+        patch(map.entry(name).or_insert(Value::Null), change);
+    }
+}
+
+/// Whether both are functions of time, but of two shapes, which have nothing to merge.
+fn is_another_shape(target: &Value, changes: &Map<String, Value>) -> bool {
+    let shape = |map: &Map<String, Value>| {
+        SHAPES
+            .into_iter()
+            .find(|shape| map.len() == 1 && map.contains_key(*shape))
+    };
+    let (old, new) = (target.as_object().and_then(shape), shape(changes));
+    old.is_some() && new.is_some() && old != new
+}
+
+/// Takes the nulls away; those of the patches of single GPUs are for later.
+pub(crate) fn without_nulls(value: &mut Value) {
+    let Value::Object(map) = value else { return };
+    map.retain(|_, value| !value.is_null());
+    for (_, value) in map.iter_mut().filter(|(name, _)| *name != "each") {
+        without_nulls(value);
     }
 }
 
@@ -132,6 +152,24 @@ mod tests {
         assert_eq!(
             gpu(&all, Some(&own), 10).expect("a GPU"),
             json!({"uuid": "GPU-0a", "readings": {"b": {"ramp": {"from": 0, "to": 5}}, "c": 4}})
+        );
+    }
+
+    #[test]
+    fn a_patch_of_one_gpu_still_takes_away_after_files_are_merged() {
+        let mut file = json!({"each": {"0": {"x": 1}}, "gone": 1, "f": {"sine": {"mean": 1}}});
+        patch(
+            &mut file,
+            json!({"each": {"0": {"a": null}}, "gone": null, "f": {"steps": [[0, 1]]}}),
+        );
+        without_nulls(&mut file);
+        assert_eq!(
+            file,
+            json!({"each": {"0": {"x": 1, "a": null}}, "f": {"steps": [[0, 1]]}})
+        );
+        assert_eq!(
+            gpu(&json!({"a": 5, "b": 6}), file["each"].get("0"), 0),
+            Ok(json!({"b": 6, "x": 1}))
         );
     }
 
