@@ -91,9 +91,9 @@ impl FakeNvml {
 }
 
 impl Drop for FakeNvml {
-    /// Lets go of every call that hangs.
+    /// Lets go of every call that hangs; whoever still asks gets what is long after all that a scenario says.
     fn drop(&mut self) {
-        self.clock.rest_at(f64::INFINITY);
+        self.clock.rest_at(1e6);
     }
 }
 

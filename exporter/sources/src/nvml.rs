@@ -12,9 +12,11 @@ mod notice;
 mod reading;
 mod record;
 mod source;
+mod table;
 
 pub use belonging::{Belonging, NoBelonging, OwnedAttribute, OwnedValue, Subject};
 pub use config::{GpuSemconv, NvmlConfig};
 pub use inventory::{Driver, DriverState, Gpu, GpuProcess, Inventory, MigInstance, Reason, Unavailable};
 pub use notice::GpuNotice;
 pub use source::{NvmlSource, survey};
+pub use table::{TableRow, markdown, table};

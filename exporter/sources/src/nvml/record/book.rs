@@ -212,7 +212,7 @@ impl Series {
             carried: place.carried.clone(),
             contents,
             cadence: place.cadence,
-            start_unix_nanos: place.time_unix_nanos,
+            start_unix_nanos: place.point_time(0).min(place.time_unix_nanos),
             heard_unix_nanos: 0,
             said_unix_nanos: 0,
             point_unix_nanos: 0,

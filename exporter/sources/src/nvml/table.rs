@@ -1,0 +1,64 @@
+//! The table of rows as others see it: for the documentation, and for whoever wants to know what could be there.
+
+use std::fmt::Write;
+
+use pulsetrain_semconv::Metric;
+
+use super::{
+    driver::{
+        row::{Read, Row},
+        rows,
+    },
+    reading::Cadence,
+};
+
+/// A row of the table.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct TableRow {
+    /// The metric that it fills.
+    pub metric: &'static Metric,
+    /// The call, the field, the counter or the event of NVML.
+    pub call: &'static str,
+    /// How often it is asked.
+    pub every: &'static str,
+    /// What it means that there is no answer.
+    pub absent: &'static str,
+}
+
+/// What is asked of every GPU.
+pub fn table() -> Vec<TableRow> {
+    rows::of_gpu().map(TableRow::from).collect()
+}
+
+impl From<&Row> for TableRow {
+    fn from(row: &Row) -> Self {
+        let every = match (&row.read, row.cadence) {
+            (Read::Event, _) => "when it comes",
+            (_, Cadence::Tick) => "every interval",
+            (_, Cadence::Seldom) => "every 5 s",
+            (_, Cadence::Once) => "once",
+        };
+        Self {
+            metric: row.metric,
+            call: row.call,
+            every,
+            absent: row.absent,
+        }
+    }
+}
+
+/// The table as Markdown, one line a metric and a call.
+pub fn markdown() -> String {
+    let mut out = String::from("| metric | NVML | asked | without an answer |\n|---|---|---|---|\n");
+    let mut last = None;
+    for row in table() {
+        let this = (row.metric.name, row.call, row.every, row.absent);
+        if last.replace(this) == Some(this) {
+            continue;
+        }
+        let (metric, call, every, absent) = this;
+        // Writing into a String cannot fail.
+        let _ = writeln!(out, "| `{metric}` | `{call}` | {every} | {absent} |");
+    }
+    out
+}

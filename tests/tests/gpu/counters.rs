@@ -1,0 +1,86 @@
+//! Counters only grow: through 32 bits, through a reset, and whatever numbers the driver gives its fields.
+
+use pulsetrain_tests::FakeNvml;
+
+use crate::watch::{Watch, config};
+
+const SENT: &[(&str, &str)] = &[("gpu.index", "0"), ("gpu.io.direction", "transmit")];
+
+#[test]
+fn a_byte_counter_of_32_bits_goes_on_when_it_starts_over() {
+    let fake = FakeNvml::with(
+        "h100x8",
+        "gpus: {count: 1, all: {readings: {pcie.tx_bytes: {counter: null, steps: [[0, 4294967000], [1, 704]]}}}}",
+    );
+    let watch = Watch::start(config(&fake));
+    let before = watch.wait_for("gpu.pcie.io", SENT, |_| true);
+    assert_eq!(before.value, 4_294_967_000.0);
+    fake.at(1.0);
+    let after = watch.wait_for("gpu.pcie.io", SENT, |point| point.time > before.time);
+    assert_eq!(after.value, 4_294_968_000.0, "1,000 bytes more");
+    assert_eq!(after.start, before.start);
+}
+
+#[test]
+fn a_counter_that_was_reset_counts_from_its_last_reading() {
+    let fake = FakeNvml::with(
+        "h100x8",
+        "gpus: {count: 1, all: {readings: {energy_mj: {counter: null, steps: [[0, 5000000], [1, 2000]]}}}}",
+    );
+    let watch = Watch::start(config(&fake));
+    let before = watch.wait_for("gpu.energy", &SENT[..1], |_| true);
+    assert_eq!((before.value, before.start), (5_000.0, before.time));
+    fake.at(1.0);
+    let after = watch.wait_for("gpu.energy", &SENT[..1], |point| point.time > before.time);
+    assert_eq!((after.value, after.start), (2.0, before.time));
+}
+
+#[test]
+fn throttle_times_are_the_same_by_both_numberings_of_the_fields() {
+    for version in ["570.86.15", "580.82.07"] {
+        let changes = format!("driver: {{version: {version}}}\ngpus: {{count: 1}}");
+        let fake = FakeNvml::with("h100x8", &changes);
+        fake.at(100.0);
+        let watch = Watch::start(config(&fake));
+        for (reason, seconds) in [
+            ("sw_thermal_slowdown", 0.1),
+            ("hw_thermal_slowdown", 0.2),
+            ("hw_power_brake_slowdown", 0.3),
+        ] {
+            let reason = [("gpu.throttle.reason", reason)];
+            let time = watch.wait_for("gpu.throttle.time", &reason, |_| true).value;
+            assert!((time - seconds).abs() < 1e-6, "{reason:?} of {version} is {time}");
+        }
+    }
+}
+
+#[test]
+fn a_thousand_xid_errors_with_repeats_are_a_thousand_and_each_an_event() {
+    let fake = FakeNvml::with(
+        "h100x8",
+        "events: [{at: 1, gpu: 0, count: 1000, data: 94}, {at: 1, gpu: 0, count: 2, data: 79}, {at: 1, gpu: 0, data: 777}]\ngpus: {count: 1}",
+    );
+    let watch = Watch::start(config(&fake));
+    let of = |code| [("gpu.index", "0"), ("gpu.xid.code", code)];
+    let zero = watch.wait_for("gpu.xid_errors", &of("94"), |_| true);
+    assert_eq!(zero.value, 0.0, "zero from the start");
+    fake.run_from(0.9);
+    watch.wait_for("gpu.xid_errors", &of("94"), |point| point.value >= 1000.0);
+    watch.wait_for("gpu.xid_errors", &of("79"), |point| point.value >= 2.0);
+    let unlisted = watch.wait_for("gpu.xid_errors", &of("777"), |point| point.value >= 1.0);
+    let first = &watch.points("gpu.xid_errors", &of("777"))[0];
+    assert!(
+        first.value == 0.0 && first.time < unlisted.time,
+        "the first error is an increase"
+    );
+    let sent = watch.end();
+    let last = |code| {
+        sent.iter()
+            .rev()
+            .find(|point| point.is("gpu.xid_errors", &of(code)) && !point.ends)
+    };
+    assert_eq!(last("94").map(|point| point.value), Some(1000.0));
+    assert_eq!(last("79").map(|point| point.value), Some(2.0));
+    let events = sent.iter().filter(|point| point.name == "gpu.xid").count();
+    assert_eq!(events, 1003);
+}

@@ -1,0 +1,227 @@
+//! The GPU source at work on a fake driver, and what it sent, point by point.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    thread::JoinHandle,
+    time::Duration,
+};
+
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Pipeline, Sink, StopRaiser, run_sources};
+use pulsetrain_sources::nvml::{Belonging, GpuNotice, Inventory, NoBelonging, NvmlConfig, NvmlSource};
+use pulsetrain_tests::{FakeNvml, wait_until};
+use serde_json::Value;
+
+/// One point, or one event, as it was sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Point {
+    /// The metric, or the event.
+    pub(crate) name: String,
+    /// Its attributes.
+    pub(crate) attributes: BTreeMap<String, String>,
+    /// Its value; the count of a histogram.
+    pub(crate) value: f64,
+    /// From when it counts.
+    pub(crate) start: u64,
+    /// When it was measured.
+    pub(crate) time: u64,
+    /// Whether it only ends its series.
+    pub(crate) ends: bool,
+}
+
+/// The source on a thread of its own.
+pub(crate) struct Watch {
+    sent: Arc<Mutex<Vec<Point>>>,
+    notices: Arc<Mutex<Vec<GpuNotice>>>,
+    inventory: tokio::sync::watch::Receiver<Arc<Inventory>>,
+    stop: StopRaiser,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// As fast as the performance counters can.
+pub(crate) fn config(fake: &FakeNvml) -> NvmlConfig {
+    NvmlConfig {
+        library: Some(fake.library()),
+        interval: Duration::from_millis(120),
+        ..NvmlConfig::default()
+    }
+}
+
+impl Watch {
+    pub(crate) fn start(config: NvmlConfig) -> Self {
+        Self::with(config, Box::new(NoBelonging))
+    }
+
+    pub(crate) fn with(config: NvmlConfig, belonging: Box<dyn Belonging>) -> Self {
+        let (sent, notices) = (
+            Arc::<Mutex<Vec<Point>>>::default(),
+            Arc::<Mutex<Vec<GpuNotice>>>::default(),
+        );
+        let heard = Arc::clone(&notices);
+        let source = NvmlSource::new(config, belonging, move |notice| lock(&heard).push(notice));
+        let (inventory, stop) = (source.inventory(), StopRaiser::new());
+        let (sink, told) = (Collected(Arc::clone(&sent)), stop.stop());
+        let thread = std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime can be had").block_on(async {
+                let (pipeline, door) = Pipeline::builder().sink(Box::new(sink)).start();
+                run_sources(vec![Box::new(source)], &door, &told).await;
+                pipeline.drain(Duration::from_secs(10)).await;
+            });
+        });
+        Self {
+            sent,
+            notices,
+            inventory,
+            stop,
+            thread: Some(thread),
+        }
+    }
+
+    /// All that was sent so far.
+    pub(crate) fn sent(&self) -> Vec<Point> {
+        lock(&self.sent).clone()
+    }
+
+    /// What people were told so far.
+    pub(crate) fn notices(&self) -> Vec<GpuNotice> {
+        lock(&self.notices).clone()
+    }
+
+    /// What GPUs there are.
+    pub(crate) fn inventory(&self) -> Arc<Inventory> {
+        Arc::clone(&self.inventory.borrow())
+    }
+
+    /// The points of a metric with these attributes, in the order in which they were sent.
+    pub(crate) fn points(&self, name: &str, attributes: &[(&str, &str)]) -> Vec<Point> {
+        let is = |point: &Point| point.is(name, attributes);
+        lock(&self.sent)
+            .iter()
+            .filter(|point| is(point))
+            .cloned()
+            .collect()
+    }
+
+    /// The last point of a metric with these attributes, as soon as there is one that `wanted` wants.
+    pub(crate) fn wait_for(
+        &self,
+        name: &str,
+        attributes: &[(&str, &str)],
+        wanted: impl Fn(&Point) -> bool,
+    ) -> Point {
+        let mut found = None;
+        wait_until(&format!("{name} {attributes:?} is as wanted"), || {
+            found = self.points(name, attributes).into_iter().rev().find(&wanted);
+            found.is_some()
+        });
+        found.expect("it was waited for")
+    }
+
+    /// Waits until so many passes more were made.
+    pub(crate) fn wait_passes(&self, passes: usize) {
+        let of_first = |point: &Point| point.is("gpu.memory.used", &[("gpu.index", "0")]);
+        let count = || lock(&self.sent).iter().filter(|point| of_first(point)).count();
+        let before = count();
+        wait_until("more passes were made", || count() >= before + passes);
+    }
+
+    /// Tells the source to end, and returns when it has; all that was sent.
+    pub(crate) fn end(mut self) -> Vec<Point> {
+        self.stop.raise();
+        let thread = self.thread.take().expect("it ends once");
+        thread.join().expect("the source does not panic");
+        self.sent()
+    }
+}
+
+impl Point {
+    /// Whether it is of that metric and has all of these attributes.
+    pub(crate) fn is(&self, name: &str, attributes: &[(&str, &str)]) -> bool {
+        let has = |(key, value): &(&str, &str)| self.attributes.get(*key).is_some_and(|own| own == value);
+        self.name == name && attributes.iter().all(has)
+    }
+
+    /// What tells its series from all others.
+    pub(crate) fn series(&self) -> String {
+        format!("{} {:?}", self.name, self.attributes)
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.stop.raise();
+    }
+}
+
+/// A sink that keeps everything.
+struct Collected(Arc<Mutex<Vec<Point>>>);
+
+impl Sink for Collected {
+    fn name(&self) -> &str {
+        "collected"
+    }
+
+    fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
+        let mut json = Vec::new();
+        pulsetrain_otlp::json::encode(batch.signal(), batch.bytes(), &mut json).expect("a batch is OTLP");
+        let message: Value = serde_json::from_slice(&json).expect("OTLP/JSON is JSON");
+        let points = points_of(&message);
+        assert_eq!(points.len(), batch.items() as usize, "every item is counted");
+        lock(&self.0).extend(points);
+        Box::pin(std::future::ready(Delivery::Delivered))
+    }
+}
+
+fn points_of(message: &Value) -> Vec<Point> {
+    let mut points = Vec::new();
+    for resource in each(&message["resourceMetrics"]) {
+        for metric in each(&resource["scopeMetrics"]).flat_map(|scope| each(&scope["metrics"])) {
+            for kind in ["gauge", "sum", "histogram"] {
+                let of_kind = each(&metric[kind]["dataPoints"]);
+                points.extend(of_kind.map(|point| point_of(text(&metric["name"]), point)));
+            }
+        }
+    }
+    for resource in each(&message["resourceLogs"]) {
+        for record in each(&resource["scopeLogs"]).flat_map(|scope| each(&scope["logRecords"])) {
+            points.push(point_of(text(&record["eventName"]), record));
+        }
+    }
+    points
+}
+
+fn point_of(name: String, point: &Value) -> Point {
+    let attribute = |attribute: &Value| {
+        let value = attribute["value"]
+            .as_object()
+            .and_then(|value| value.values().next());
+        (text(&attribute["key"]), value.map(text).unwrap_or_default())
+    };
+    let value = ["asDouble", "asInt", "count"]
+        .iter()
+        .find_map(|field| point.get(*field));
+    Point {
+        name,
+        attributes: each(&point["attributes"]).map(attribute).collect(),
+        value: value
+            .map(text)
+            .and_then(|value| value.parse().ok())
+            .unwrap_or(f64::NAN),
+        start: text(&point["startTimeUnixNano"]).parse().unwrap_or_default(),
+        time: text(&point["timeUnixNano"]).parse().unwrap_or_default(),
+        ends: point["flags"] == 1,
+    }
+}
+
+fn each(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
