@@ -1193,6 +1193,14 @@ pub const SERVICE_VERSION: Attribute = Attribute {
     stability: Stability::Stable,
 };
 
+/// Job of Slurm.
+pub const SLURM_JOB_ID: Attribute = Attribute {
+    name: "slurm.job.id",
+    brief: "Job of Slurm.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
 /// What is odd about a step.
 pub const TRAIN_ANOMALY_TYPE: Attribute = Attribute {
     name: "train.anomaly.type",
@@ -1555,6 +1563,7 @@ pub static ALL: &[&Attribute] = &[
     &SERVICE_NAME,
     &SERVICE_NAMESPACE,
     &SERVICE_VERSION,
+    &SLURM_JOB_ID,
     &TRAIN_ANOMALY_TYPE,
     &TRAIN_ATTEMPT,
     &TRAIN_COMPONENT,

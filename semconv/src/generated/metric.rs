@@ -634,11 +634,51 @@ pub const GPU_BAR1_LIMIT: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -663,11 +703,51 @@ pub const GPU_BAR1_USED: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -692,6 +772,10 @@ pub const GPU_C2C_ERRORS: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::ERROR_TYPE,
             requirement: Requirement::Required,
         },
@@ -705,6 +789,42 @@ pub const GPU_C2C_ERRORS: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_LINK_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -733,6 +853,10 @@ pub const GPU_C2C_SPEED: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -743,6 +867,42 @@ pub const GPU_C2C_SPEED: Metric = Metric {
         AttributeUse {
             attribute: &attribute::GPU_LINK_INDEX,
             requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
         },
     ],
     prometheus_name: "gpu_c2c_speed_bytes_per_second",
@@ -766,6 +926,10 @@ pub const GPU_C2C_UP: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -776,6 +940,42 @@ pub const GPU_C2C_UP: Metric = Metric {
         AttributeUse {
             attribute: &attribute::GPU_LINK_INDEX,
             requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
         },
     ],
     prometheus_name: "gpu_c2c_up",
@@ -799,6 +999,10 @@ pub const GPU_CLOCK_FREQUENCY: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_CLOCK_DOMAIN,
             requirement: Requirement::Required,
         },
@@ -808,6 +1012,42 @@ pub const GPU_CLOCK_FREQUENCY: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -842,6 +1082,10 @@ pub const GPU_CLOCK_LIMIT: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_CLOCK_DOMAIN,
             requirement: Requirement::Required,
         },
@@ -855,6 +1099,42 @@ pub const GPU_CLOCK_LIMIT: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -885,6 +1165,10 @@ pub const GPU_COMPUTE_MODE: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_COMPUTE_MODE,
             requirement: Requirement::Required,
         },
@@ -894,6 +1178,42 @@ pub const GPU_COMPUTE_MODE: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -918,6 +1238,10 @@ pub const GPU_ECC_ERRORS: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ECC_LIFETIME,
             requirement: Requirement::Required,
         },
@@ -935,6 +1259,42 @@ pub const GPU_ECC_ERRORS: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -969,6 +1329,10 @@ pub const GPU_ENERGY: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -978,6 +1342,42 @@ pub const GPU_ENERGY: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_POWER_SCOPE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -1015,6 +1415,10 @@ pub const GPU_ENGINE_UTILIZATION: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ENGINE_INDEX,
             requirement: Requirement::Required,
         },
@@ -1036,6 +1440,42 @@ pub const GPU_ENGINE_UTILIZATION: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_MIG_PROFILE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -1064,6 +1504,10 @@ pub const GPU_FABRIC_STATE: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_FABRIC_STATE,
             requirement: Requirement::Required,
         },
@@ -1073,6 +1517,42 @@ pub const GPU_FABRIC_STATE: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -1097,6 +1577,10 @@ pub const GPU_FAN_SPEED: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_FAN_INDEX,
             requirement: Requirement::Recommended,
         },
@@ -1106,6 +1590,42 @@ pub const GPU_FAN_SPEED: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -1130,6 +1650,10 @@ pub const GPU_FAN_SPEED_RATIO: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_FAN_INDEX,
             requirement: Requirement::Recommended,
         },
@@ -1139,6 +1663,42 @@ pub const GPU_FAN_SPEED_RATIO: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -1169,6 +1729,10 @@ pub const GPU_FAN_TARGET_RATIO: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_FAN_INDEX,
             requirement: Requirement::Recommended,
         },
@@ -1178,6 +1742,42 @@ pub const GPU_FAN_TARGET_RATIO: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -1202,6 +1802,10 @@ pub const GPU_FAULT_ACTIVE: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_FAULT,
             requirement: Requirement::Required,
         },
@@ -1211,6 +1815,42 @@ pub const GPU_FAULT_ACTIVE: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -1242,6 +1882,10 @@ pub const GPU_FEATURE_ACTIVE: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_FEATURE,
             requirement: Requirement::Required,
         },
@@ -1251,6 +1895,42 @@ pub const GPU_FEATURE_ACTIVE: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -1283,6 +1963,10 @@ pub const GPU_GRAPHICS_ACTIVE: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -1296,6 +1980,42 @@ pub const GPU_GRAPHICS_ACTIVE: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_MIG_PROFILE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -1325,6 +2045,10 @@ pub const GPU_INFO: Metric = Metric {
     number: Number::Int,
     bounds: &[],
     attributes: &[
+        AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
         AttributeUse {
             attribute: &attribute::GPU_ARCHITECTURE,
             requirement: Requirement::Recommended,
@@ -1385,6 +2109,42 @@ pub const GPU_INFO: Metric = Metric {
             attribute: &attribute::GPU_VBIOS_VERSION,
             requirement: Requirement::Recommended,
         },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
+        },
     ],
     prometheus_name: "gpu_info",
     stability: Stability::Development,
@@ -1418,11 +2178,51 @@ pub const GPU_MEMORY_ACTIVITY: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -1457,6 +2257,10 @@ pub const GPU_MEMORY_BANDWIDTH_UTILIZATION: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -1470,6 +2274,42 @@ pub const GPU_MEMORY_BANDWIDTH_UTILIZATION: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_MIG_PROFILE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -1500,11 +2340,51 @@ pub const GPU_MEMORY_FREE: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -1539,6 +2419,10 @@ pub const GPU_MEMORY_LIMIT: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -1552,6 +2436,42 @@ pub const GPU_MEMORY_LIMIT: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_MIG_PROFILE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -1582,6 +2502,10 @@ pub const GPU_MEMORY_RESERVED: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -1595,6 +2519,42 @@ pub const GPU_MEMORY_RESERVED: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_MIG_PROFILE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -1625,6 +2585,10 @@ pub const GPU_MEMORY_USED: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -1638,6 +2602,42 @@ pub const GPU_MEMORY_USED: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_MIG_PROFILE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -1668,6 +2668,10 @@ pub const GPU_METRIC_UNAVAILABLE: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -1682,6 +2686,42 @@ pub const GPU_METRIC_UNAVAILABLE: Metric = Metric {
         AttributeUse {
             attribute: &attribute::GPU_UNAVAILABLE_REASON,
             requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
         },
     ],
     prometheus_name: "gpu_metric_unavailable",
@@ -1705,11 +2745,51 @@ pub const GPU_MIG_INSTANCES: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -1734,6 +2814,10 @@ pub const GPU_NVLINK_BIT_ERROR_RATIO: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -1743,6 +2827,42 @@ pub const GPU_NVLINK_BIT_ERROR_RATIO: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_LINK_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -1770,6 +2890,10 @@ pub const GPU_NVLINK_ERRORS: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::ERROR_TYPE,
             requirement: Requirement::Required,
         },
@@ -1783,6 +2907,42 @@ pub const GPU_NVLINK_ERRORS: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_LINK_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -1819,6 +2979,10 @@ pub const GPU_NVLINK_IO: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -1832,6 +2996,42 @@ pub const GPU_NVLINK_IO: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_LINK_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -1867,6 +3067,10 @@ pub const GPU_NVLINK_SPEED: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -1876,6 +3080,42 @@ pub const GPU_NVLINK_SPEED: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_LINK_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -1900,6 +3140,10 @@ pub const GPU_NVLINK_THROUGHPUT: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -1913,6 +3157,42 @@ pub const GPU_NVLINK_THROUGHPUT: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_LINK_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -1940,6 +3220,10 @@ pub const GPU_NVLINK_UP: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -1950,6 +3234,42 @@ pub const GPU_NVLINK_UP: Metric = Metric {
         AttributeUse {
             attribute: &attribute::GPU_LINK_INDEX,
             requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
         },
     ],
     prometheus_name: "gpu_nvlink_up",
@@ -1973,6 +3293,10 @@ pub const GPU_PCIE_ERRORS: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::ERROR_TYPE,
             requirement: Requirement::Required,
         },
@@ -1982,6 +3306,42 @@ pub const GPU_PCIE_ERRORS: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -2012,6 +3372,10 @@ pub const GPU_PCIE_GENERATION: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -2022,6 +3386,42 @@ pub const GPU_PCIE_GENERATION: Metric = Metric {
         AttributeUse {
             attribute: &attribute::GPU_LINK_READING,
             requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
         },
     ],
     prometheus_name: "gpu_pcie_generation",
@@ -2049,6 +3449,10 @@ pub const GPU_PCIE_IO: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -2059,6 +3463,42 @@ pub const GPU_PCIE_IO: Metric = Metric {
         AttributeUse {
             attribute: &attribute::GPU_IO_DIRECTION,
             requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
         },
     ],
     prometheus_name: "gpu_pcie_io_bytes_total",
@@ -2091,11 +3531,51 @@ pub const GPU_PCIE_REPLAYS: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -2126,6 +3606,10 @@ pub const GPU_PCIE_SPEED: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -2136,6 +3620,42 @@ pub const GPU_PCIE_SPEED: Metric = Metric {
         AttributeUse {
             attribute: &attribute::GPU_LINK_READING,
             requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
         },
     ],
     prometheus_name: "gpu_pcie_speed_bytes_per_second",
@@ -2159,6 +3679,10 @@ pub const GPU_PCIE_THROUGHPUT: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -2169,6 +3693,42 @@ pub const GPU_PCIE_THROUGHPUT: Metric = Metric {
         AttributeUse {
             attribute: &attribute::GPU_IO_DIRECTION,
             requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
         },
     ],
     prometheus_name: "gpu_pcie_throughput_bytes_per_second",
@@ -2202,6 +3762,10 @@ pub const GPU_PCIE_WIDTH: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -2212,6 +3776,42 @@ pub const GPU_PCIE_WIDTH: Metric = Metric {
         AttributeUse {
             attribute: &attribute::GPU_LINK_READING,
             requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
         },
     ],
     prometheus_name: "gpu_pcie_width",
@@ -2274,6 +3874,10 @@ pub const GPU_PERFORMANCE_STATE: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -2284,6 +3888,42 @@ pub const GPU_PERFORMANCE_STATE: Metric = Metric {
         AttributeUse {
             attribute: &attribute::GPU_PERFORMANCE_STATE,
             requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
         },
     ],
     prometheus_name: "gpu_performance_state",
@@ -2307,6 +3947,10 @@ pub const GPU_PIPE_UTILIZATION: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -2325,6 +3969,42 @@ pub const GPU_PIPE_UTILIZATION: Metric = Metric {
         AttributeUse {
             attribute: &attribute::GPU_PIPE,
             requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
         },
     ],
     prometheus_name: "gpu_pipe_utilization_ratio",
@@ -2368,6 +4048,10 @@ pub const GPU_POWER: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -2381,6 +4065,42 @@ pub const GPU_POWER: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_POWER_SCOPE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -2423,11 +4143,51 @@ pub const GPU_POWER_DISTRIBUTION: Metric = Metric {
     bounds: BOUNDS_WATTS,
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -2452,6 +4212,10 @@ pub const GPU_POWER_LIMIT: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -2462,6 +4226,42 @@ pub const GPU_POWER_LIMIT: Metric = Metric {
         AttributeUse {
             attribute: &attribute::GPU_POWER_LIMIT_KIND,
             requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
         },
     ],
     prometheus_name: "gpu_power_limit_watts",
@@ -2496,6 +4296,10 @@ pub const GPU_PROCESS_MEMORY: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -2512,8 +4316,44 @@ pub const GPU_PROCESS_MEMORY: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::PROCESS_PID,
             requirement: Requirement::OptIn,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
         },
     ],
     prometheus_name: "gpu_process_memory_bytes",
@@ -2537,6 +4377,10 @@ pub const GPU_PROCESS_PEAK_MEMORY: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -2545,8 +4389,44 @@ pub const GPU_PROCESS_PEAK_MEMORY: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::PROCESS_PID,
             requirement: Requirement::OptIn,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
         },
     ],
     prometheus_name: "gpu_process_peak_memory_bytes",
@@ -2570,6 +4450,10 @@ pub const GPU_PROCESS_TIME: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -2578,8 +4462,44 @@ pub const GPU_PROCESS_TIME: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::PROCESS_PID,
             requirement: Requirement::OptIn,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
         },
     ],
     prometheus_name: "gpu_process_time_seconds_total",
@@ -2603,6 +4523,10 @@ pub const GPU_PROCESS_UTILIZATION: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ENGINE_NAME,
             requirement: Requirement::Required,
         },
@@ -2615,8 +4539,44 @@ pub const GPU_PROCESS_UTILIZATION: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::PROCESS_PID,
             requirement: Requirement::OptIn,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
         },
     ],
     prometheus_name: "gpu_process_utilization_ratio",
@@ -2643,11 +4603,51 @@ pub const GPU_PROTECTED_MEMORY_LIMIT: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -2672,11 +4672,51 @@ pub const GPU_PROTECTED_MEMORY_USED: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -2701,6 +4741,10 @@ pub const GPU_RECOVERY_ACTION: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -2711,6 +4755,42 @@ pub const GPU_RECOVERY_ACTION: Metric = Metric {
         AttributeUse {
             attribute: &attribute::GPU_RECOVERY_ACTION,
             requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
         },
     ],
     prometheus_name: "gpu_recovery_action",
@@ -2734,6 +4814,10 @@ pub const GPU_REMAPPED_ROWS: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ECC_SEVERITY,
             requirement: Requirement::Required,
         },
@@ -2743,6 +4827,42 @@ pub const GPU_REMAPPED_ROWS: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -2776,6 +4896,10 @@ pub const GPU_RETIRED_PAGES: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -2786,6 +4910,42 @@ pub const GPU_RETIRED_PAGES: Metric = Metric {
         AttributeUse {
             attribute: &attribute::GPU_RETIREMENT_CAUSE,
             requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
         },
     ],
     prometheus_name: "gpu_retired_pages_total",
@@ -2815,6 +4975,10 @@ pub const GPU_ROW_REMAP_BANKS: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -2825,6 +4989,42 @@ pub const GPU_ROW_REMAP_BANKS: Metric = Metric {
         AttributeUse {
             attribute: &attribute::GPU_ROW_REMAP_AVAILABILITY,
             requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
         },
     ],
     prometheus_name: "gpu_row_remap_banks",
@@ -2848,6 +5048,10 @@ pub const GPU_SM_ACTIVE: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -2861,6 +5065,42 @@ pub const GPU_SM_ACTIVE: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_MIG_PROFILE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -2891,6 +5131,10 @@ pub const GPU_SM_OCCUPANCY: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -2904,6 +5148,42 @@ pub const GPU_SM_OCCUPANCY: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_MIG_PROFILE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -3057,6 +5337,10 @@ pub const GPU_TEMPERATURE: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -3066,6 +5350,42 @@ pub const GPU_TEMPERATURE: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_TEMPERATURE_SENSOR,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -3100,6 +5420,10 @@ pub const GPU_TEMPERATURE_LIMIT: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -3110,6 +5434,42 @@ pub const GPU_TEMPERATURE_LIMIT: Metric = Metric {
         AttributeUse {
             attribute: &attribute::GPU_TEMPERATURE_LIMIT_KIND,
             requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
         },
     ],
     prometheus_name: "gpu_temperature_limit_celsius",
@@ -3139,11 +5499,51 @@ pub const GPU_TEMPERATURE_MARGIN: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -3168,6 +5568,10 @@ pub const GPU_THROTTLE_ACTIVE: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -3178,6 +5582,42 @@ pub const GPU_THROTTLE_ACTIVE: Metric = Metric {
         AttributeUse {
             attribute: &attribute::GPU_THROTTLE_REASON,
             requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
         },
     ],
     prometheus_name: "gpu_throttle_active",
@@ -3211,6 +5651,10 @@ pub const GPU_THROTTLE_TIME: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -3221,6 +5665,42 @@ pub const GPU_THROTTLE_TIME: Metric = Metric {
         AttributeUse {
             attribute: &attribute::GPU_THROTTLE_REASON,
             requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
         },
     ],
     prometheus_name: "gpu_throttle_time_seconds_total",
@@ -3254,6 +5734,10 @@ pub const GPU_UTILIZATION: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -3264,6 +5748,42 @@ pub const GPU_UTILIZATION: Metric = Metric {
         AttributeUse {
             attribute: &attribute::GPU_TASK,
             requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
         },
     ],
     prometheus_name: "gpu_utilization_ratio",
@@ -3307,11 +5827,51 @@ pub const GPU_UTILIZATION_DISTRIBUTION: Metric = Metric {
     bounds: BOUNDS_SHARES,
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
             requirement: Requirement::Recommended,
         },
     ],
@@ -3336,6 +5896,10 @@ pub const GPU_XID_ERRORS: Metric = Metric {
     bounds: &[],
     attributes: &[
         AttributeUse {
+            attribute: &attribute::DEVICE_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::GPU_ID,
             requirement: Requirement::Required,
         },
@@ -3350,6 +5914,42 @@ pub const GPU_XID_ERRORS: Metric = Metric {
         AttributeUse {
             attribute: &attribute::GPU_XID_CODE,
             requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_CONTAINER_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_NAMESPACE_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_NAME,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::K8S_POD_UID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::SLURM_JOB_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_LOCAL_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_WORLD_SIZE,
+            requirement: Requirement::Recommended,
         },
     ],
     prometheus_name: "gpu_xid_errors_total",

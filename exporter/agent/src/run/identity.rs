@@ -1,14 +1,7 @@
 //! Whose run it is: an id that all ranks agree on, the rank, and how often the run was restarted, from the environment.
 
-/// The variable by which the id of a run reaches every process of it.
-pub(super) const RUN_ID: &str = "PULSETRAIN_RUN_ID";
-
-/// Where the launchers of the field put an id that is the same on every node.
-const JOB_IDS: [&str; 4] = ["TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "LSB_JOBID", "PBS_JOBID"];
-/// Where they put the rank of a process.
-const RANKS: [&str; 4] = ["RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"];
-/// Where they put the number of restarts.
-const RESTARTS: [&str; 2] = ["TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT"];
+pub(super) use pulsetrain_sources::workload::RUN_ID;
+use pulsetrain_sources::workload::{JOB_IDS, RANKS, RESTARTS};
 
 /// What the environment says of the run that is about to start.
 #[derive(Debug, PartialEq, Eq)]

@@ -1,0 +1,149 @@
+//! Whose the GPUs are: the run, the rank, the job and the pod of the processes on them.
+//!
+//! `environment` reads what a launcher told a process, `cgroup` what it runs in, `visible` which GPUs it was given; `reader`
+//! does so for every process once, on a thread of its own. `pods` asks the kubelet. [`Workloads`] puts it together for the
+//! series of a GPU: what all processes on it agree on is said, and nothing else.
+
+mod cgroup;
+mod environment;
+mod facts;
+mod kubelet;
+mod notice;
+mod pods;
+mod reader;
+mod visible;
+
+use std::path::PathBuf;
+
+use pulsetrain_semconv::attribute;
+
+pub use self::{
+    environment::{JOB_IDS, LOCAL_RANKS, RANKS, RESTARTS, RUN_ID, WORLD_SIZES},
+    facts::Workload,
+    notice::WorkloadNotice,
+    visible::{VisibleDevice, VisibleDevices},
+};
+use self::{
+    pods::{Pods, Watcher},
+    reader::{Processes, Reader},
+};
+use crate::nvml::{Belonging, Gpu, GpuProcess, Inventory, MigInstance, OwnedAttribute, Subject};
+
+/// Where processes, and the kubelet, are asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkloadConfig {
+    /// The file system of the processes.
+    pub proc: PathBuf,
+    /// The socket at which the kubelet says which pod has which device; none to not ask.
+    pub kubelet: Option<PathBuf>,
+    /// Whose GPUs are that no process is seen on: of the run that we ourselves have started, with what its environment says.
+    pub ours: Option<Workload>,
+}
+
+impl Default for WorkloadConfig {
+    fn default() -> Self {
+        Self {
+            proc: "/proc".into(),
+            kubelet: Some(pods::SOCKET.into()),
+            ours: None,
+        }
+    }
+}
+
+/// Knows whose the GPUs are.
+pub struct Workloads {
+    reader: Reader,
+    processes: Processes,
+    pods: Pods,
+    /// Dropped with us, it ends what it runs.
+    _watcher: Option<Watcher>,
+    ours: Option<Workload>,
+    sees_processes: bool,
+}
+
+impl Workloads {
+    /// Begins to ask; `on_notice` is told what people should know, each thing once.
+    ///
+    /// # Panics
+    /// When it is called outside a tokio runtime and there is a kubelet to ask.
+    pub fn start(config: WorkloadConfig, on_notice: impl Fn(WorkloadNotice) + Send + Sync + 'static) -> Self {
+        let notices = notice::Notices::new(on_notice);
+        let pods = Pods::default();
+        // Without the socket this is no node of Kubernetes.
+        let socket = config.kubelet.filter(|socket| socket.exists());
+        Self {
+            reader: Reader::start(config.proc, notices.clone()),
+            processes: Processes::default(),
+            _watcher: socket.map(|socket| Watcher::start(socket, pods.clone(), notices)),
+            pods,
+            ours: config.ours,
+            sees_processes: false,
+        }
+    }
+
+    fn of_processes<'a>(&self, processes: impl Iterator<Item = &'a GpuProcess>) -> Option<Workload> {
+        Workload::agreed(processes.filter_map(|process| self.processes.workload(process.pid)))
+    }
+
+    fn of_gpu(&self, gpu: &Gpu) -> Workload {
+        let processes = self.of_processes(gpu.processes.iter());
+        let pod = || self.pods.of_gpu(gpu);
+        self.with_pod(processes.or_else(|| self.ours_on(gpu, None)), pod)
+    }
+
+    fn of_instance(&self, gpu: &Gpu, instance: &MigInstance) -> Workload {
+        let is_on_it = |process: &&GpuProcess| {
+            process.gpu_instance_id == Some(instance.gpu_instance_id)
+                && process
+                    .compute_instance_id
+                    .is_none_or(|id| id == instance.compute_instance_id)
+        };
+        let processes = self.of_processes(gpu.processes.iter().filter(is_on_it));
+        let pod = || self.pods.of_instance(gpu, instance);
+        self.with_pod(processes.or_else(|| self.ours_on(gpu, Some(instance))), pod)
+    }
+
+    /// The run that we have started, where no process is seen on any GPU and this one was given to it.
+    fn ours_on(&self, gpu: &Gpu, instance: Option<&MigInstance>) -> Option<Workload> {
+        let ours = self.ours.as_ref().filter(|_| !self.sees_processes)?;
+        ours.visible.has(gpu, instance).then(|| ours.clone())
+    }
+
+    fn with_pod(&self, workload: Option<Workload>, pod: impl FnOnce() -> Option<Workload>) -> Workload {
+        let mut workload = workload.unwrap_or_default();
+        if let Some(pod) = pod() {
+            workload.pod = pod.pod;
+        }
+        workload
+    }
+}
+
+impl Belonging for Workloads {
+    fn observe(&mut self, inventory: &Inventory) {
+        let pids: Vec<u32> = inventory
+            .gpus
+            .iter()
+            .flat_map(|gpu| &gpu.processes)
+            .map(|process| process.pid)
+            .collect();
+        self.sees_processes = !pids.is_empty();
+        self.reader.ask(&mut self.processes, &pids);
+        self.pods.devices_are(inventory);
+    }
+
+    fn attributes(&mut self, subject: Subject<'_>, into: &mut Vec<OwnedAttribute>) {
+        let (gpu, instance, workload) = match subject {
+            Subject::Gpu(gpu) => (gpu, None, self.of_gpu(gpu)),
+            Subject::Instance(gpu, instance) => (gpu, Some(instance), self.of_instance(gpu, instance)),
+            Subject::Process(gpu, process) => {
+                let workload = self.processes.workload(process.pid).cloned();
+                (gpu, None, workload.unwrap_or_default())
+            }
+        };
+        workload.write(into);
+        if workload.is_of_a_process {
+            let place = workload.visible.place(gpu, instance);
+            into.extend(place.map(|place| (&attribute::DEVICE_ID, format!("cuda:{place}").as_str().into())));
+        }
+    }
+}

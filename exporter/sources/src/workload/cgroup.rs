@@ -1,0 +1,74 @@
+//! What a process runs in, by the path of its control group: a job of Slurm, a pod of Kubernetes.
+
+use std::sync::Arc;
+
+use super::facts::Workload;
+
+impl Workload {
+    /// Adds what `/proc/PID/cgroup` says to what is not known yet.
+    pub(super) fn add_cgroup(&mut self, cgroup: &str) {
+        if self.slurm_job.is_none() {
+            self.slurm_job = slurm_job(cgroup);
+        }
+        if self.pod.uid.is_none() {
+            self.pod.uid = pod_uid(cgroup);
+        }
+    }
+}
+
+/// The parts of the paths of all lines: `0::/system.slice/slurmstepd.scope/job_7/step_0`.
+fn parts(cgroup: &str) -> impl Iterator<Item = &str> {
+    cgroup
+        .lines()
+        .filter_map(|line| line.splitn(3, ':').nth(2))
+        .flat_map(|path| path.split('/'))
+}
+
+/// The job, where the path is one of Slurm (`slurm.conf`, cgroup/v1 and cgroup/v2).
+fn slurm_job(cgroup: &str) -> Option<Arc<str>> {
+    let is_slurm = parts(cgroup).any(|part| part.starts_with("slurm"));
+    let job = parts(cgroup).find_map(|part| part.strip_prefix("job_"))?;
+    let is_number = job.bytes().all(|byte| byte.is_ascii_digit()) && !job.is_empty();
+    (is_slurm && is_number).then(|| job.into())
+}
+
+/// The pod: `kubepods-burstable-pod<uid>.slice` with underscores of systemd, or `pod<uid>` below `kubepods`.
+fn pod_uid(cgroup: &str) -> Option<Arc<str>> {
+    if !parts(cgroup).any(|part| part.starts_with("kubepods")) {
+        return None;
+    }
+    parts(cgroup).find_map(|part| {
+        let uid = part.strip_suffix(".slice").unwrap_or(part);
+        let uid = &uid[uid.rfind("pod")? + 3..];
+        let uid = uid.replace('_', "-");
+        let is_uid = uid.len() == 36 && uid.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
+        is_uid.then(|| uid.into())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_of_slurm_is_found_in_both_kinds_of_hierarchy() {
+        let new = "0::/system.slice/slurmstepd.scope/job_4242/step_0/user/task_0\n";
+        let old = "11:memory:/slurm/uid_1000/job_4242/step_0/task_0\n10:cpuset:/\n";
+        for cgroup in [new, old] {
+            assert_eq!(slurm_job(cgroup).as_deref(), Some("4242"), "{cgroup}");
+        }
+        assert_eq!(slurm_job("0::/user.slice/job_7\n"), None, "somebody's own group");
+    }
+
+    #[test]
+    fn a_pod_is_found_with_either_driver_of_control_groups() {
+        let uid = "1f3a2b4c-0d1e-4f5a-8b6c-7d8e9f0a1b2c";
+        for cgroup in [
+            "0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1f3a2b4c_0d1e_4f5a_8b6c_7d8e9f0a1b2c.slice/cri-containerd-0123.scope",
+            "11:memory:/kubepods/burstable/pod1f3a2b4c-0d1e-4f5a-8b6c-7d8e9f0a1b2c/0123",
+        ] {
+            assert_eq!(pod_uid(cgroup).as_deref(), Some(uid), "{cgroup}");
+        }
+        assert_eq!(pod_uid("0::/system.slice/podman.service"), None);
+    }
+}

@@ -1,0 +1,100 @@
+//! What a launcher tells a process of its run, by variables of the environment.
+
+use super::{facts::Workload, visible::VisibleDevices};
+
+/// The variable by which the id of a run reaches every process of it.
+pub const RUN_ID: &str = "PULSETRAIN_RUN_ID";
+/// Where the launchers of the field put an id that is the same on every node.
+pub const JOB_IDS: [&str; 4] = ["TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "LSB_JOBID", "PBS_JOBID"];
+/// Where they put the rank of a process.
+pub const RANKS: [&str; 4] = ["RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"];
+/// Where they put its rank on its host.
+pub const LOCAL_RANKS: [&str; 4] = [
+    "LOCAL_RANK",
+    "SLURM_LOCALID",
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "MPI_LOCALRANKID",
+];
+/// Where they put the number of ranks.
+pub const WORLD_SIZES: [&str; 4] = ["WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
+/// Where they put the number of restarts.
+pub const RESTARTS: [&str; 2] = ["TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT"];
+
+/// How Slurm names its job, and CUDA the GPUs of a process.
+const SLURM_JOB: &str = "SLURM_JOB_ID";
+const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
+
+/// The most that is read of the environment of a process.
+pub(super) const MOST_BYTES: u64 = 1 << 20;
+
+impl Workload {
+    /// What the variables say.
+    pub fn of_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
+        let first = |names: &[&str]| names.iter().find_map(|name| set(name));
+        let number = |names: &[&str]| first(names)?.trim().parse().ok();
+        // torchrun says "none" where it was given no id.
+        let job = || {
+            JOB_IDS
+                .iter()
+                .find_map(|name| set(name).filter(|id| id != "none"))
+        };
+        Self {
+            run: set(RUN_ID).or_else(job).map(Into::into),
+            rank: number(&RANKS),
+            local_rank: number(&LOCAL_RANKS),
+            world_size: number(&WORLD_SIZES),
+            slurm_job: set(SLURM_JOB).map(Into::into),
+            visible: VisibleDevices::parse(variable(VISIBLE).as_deref()),
+            ..Self::default()
+        }
+    }
+
+    /// What the environment of a process says, as `/proc/PID/environ` has it: `NAME=value`, each ended by a zero byte.
+    pub(super) fn of_environ(environ: &[u8]) -> Self {
+        Self::of_variables(|name| {
+            let entry = environ.split(|byte| *byte == 0).find_map(|entry| {
+                let rest = entry.strip_prefix(name.as_bytes())?;
+                rest.strip_prefix(b"=")
+            })?;
+            Some(String::from_utf8_lossy(entry).into_owned())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(environ: &str) -> Workload {
+        Workload::of_environ(environ.replace(' ', "\0").as_bytes())
+    }
+
+    #[test]
+    fn torchrun_slurm_and_mpi_say_the_same_by_other_names() {
+        for environ in [
+            "PATH=/bin RANK=5 LOCAL_RANK=1 WORLD_SIZE=8 TORCHELASTIC_RUN_ID=job7",
+            "SLURM_PROCID=5 SLURM_LOCALID=1 SLURM_NTASKS=8 SLURM_JOB_ID=job7",
+            "OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_SIZE=8 PULSETRAIN_RUN_ID=job7",
+        ] {
+            let workload = of(environ);
+            assert_eq!(workload.run.as_deref(), Some("job7"), "{environ}");
+            let numbers = (workload.rank, workload.local_rank, workload.world_size);
+            assert_eq!(numbers, (Some(5), Some(1), Some(8)), "{environ}");
+        }
+    }
+
+    #[test]
+    fn our_own_id_goes_before_that_of_the_launcher_and_none_is_none() {
+        assert_eq!(
+            of("SLURM_JOB_ID=7 PULSETRAIN_RUN_ID=ours").run.as_deref(),
+            Some("ours")
+        );
+        assert_eq!(
+            of("SLURM_JOB_ID=7 PULSETRAIN_RUN_ID=ours").slurm_job.as_deref(),
+            Some("7")
+        );
+        assert_eq!(of("TORCHELASTIC_RUN_ID=none RANKS=3").run, None);
+        assert_eq!(of("TORCHELASTIC_RUN_ID=none RANKS=3").rank, None);
+    }
+}

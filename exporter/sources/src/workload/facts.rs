@@ -1,0 +1,92 @@
+//! What is known of the workload of a process, of a GPU, of an instance.
+
+use std::sync::Arc;
+
+use pulsetrain_semconv::{Attribute, attribute};
+
+use super::visible::VisibleDevices;
+use crate::nvml::{OwnedAttribute, OwnedValue};
+
+/// Whose something is, as far as it is known.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Workload {
+    /// The run.
+    pub run: Option<Arc<str>>,
+    /// The rank in the whole job.
+    pub rank: Option<i64>,
+    /// The rank on its host.
+    pub local_rank: Option<i64>,
+    /// The ranks of the whole job.
+    pub world_size: Option<i64>,
+    /// The job of Slurm.
+    pub slurm_job: Option<Arc<str>>,
+    /// The pod.
+    pub(super) pod: Pod,
+    /// The GPUs that the process was given.
+    pub(super) visible: VisibleDevices,
+    /// Whether it is of one process or several, so that `visible` means something.
+    pub(super) is_of_a_process: bool,
+}
+
+/// A pod of Kubernetes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Pod {
+    pub(super) uid: Option<Arc<str>>,
+    pub(super) namespace: Option<Arc<str>>,
+    pub(super) name: Option<Arc<str>>,
+    pub(super) container: Option<Arc<str>>,
+}
+
+impl Workload {
+    /// What all agree on; nothing of none.
+    pub(super) fn agreed<'a>(mut all: impl Iterator<Item = &'a Self>) -> Option<Self> {
+        let first = all.next()?.clone();
+        Some(all.fold(first, |one, other| Self {
+            run: agree(one.run, &other.run),
+            rank: agree(one.rank, &other.rank),
+            local_rank: agree(one.local_rank, &other.local_rank),
+            world_size: agree(one.world_size, &other.world_size),
+            slurm_job: agree(one.slurm_job, &other.slurm_job),
+            pod: one.pod.agreed(&other.pod),
+            is_of_a_process: one.is_of_a_process && one.visible == other.visible,
+            visible: one.visible,
+        }))
+    }
+
+    /// Adds what is known as attributes.
+    pub(super) fn write(&self, into: &mut Vec<OwnedAttribute>) {
+        let mut text = |attribute: &'static Attribute, value: &Option<Arc<str>>| {
+            into.extend(value.clone().map(|value| (attribute, OwnedValue::Text(value))));
+        };
+        text(&attribute::TRAIN_RUN_ID, &self.run);
+        text(&attribute::SLURM_JOB_ID, &self.slurm_job);
+        text(&attribute::K8S_POD_UID, &self.pod.uid);
+        text(&attribute::K8S_NAMESPACE_NAME, &self.pod.namespace);
+        text(&attribute::K8S_POD_NAME, &self.pod.name);
+        text(&attribute::K8S_CONTAINER_NAME, &self.pod.container);
+        // A rank is one only in a run.
+        if self.run.is_some() {
+            let mut number = |attribute: &'static Attribute, value: Option<i64>| {
+                into.extend(value.map(|value| (attribute, OwnedValue::Int(value))));
+            };
+            number(&attribute::TRAIN_RANK, self.rank);
+            number(&attribute::TRAIN_LOCAL_RANK, self.local_rank);
+            number(&attribute::TRAIN_WORLD_SIZE, self.world_size);
+        }
+    }
+}
+
+impl Pod {
+    fn agreed(self, other: &Self) -> Self {
+        Self {
+            uid: agree(self.uid, &other.uid),
+            namespace: agree(self.namespace, &other.namespace),
+            name: agree(self.name, &other.name),
+            container: agree(self.container, &other.container),
+        }
+    }
+}
+
+fn agree<T: PartialEq>(one: Option<T>, other: &Option<T>) -> Option<T> {
+    one.filter(|one| Some(one) == other.as_ref())
+}

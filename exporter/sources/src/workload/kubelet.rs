@@ -1,0 +1,137 @@
+//! One call to the kubelet: `v1.PodResourcesLister/List` over gRPC on its unix socket.
+//!
+//! One unary call with an empty request needs no client of its own: a frame of five bytes over HTTP/2, and the answer read by
+//! our own reader. Fields: k8s.io/kubelet/pkg/apis/podresources/v1/api.proto.
+
+use std::path::Path;
+
+use http_body_util::{BodyExt, Full, Limited};
+use hyper::{Request, body::Bytes, client::conn::http2};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use pulsetrain_otlp::{
+    WireError,
+    wire::{Field, Reader, Value},
+};
+use tokio::net::UnixStream;
+
+use super::facts::Pod;
+
+const METHOD: &str = "http://localhost/v1.PodResourcesLister/List";
+/// The largest answer: some thousands of pods.
+const MOST_BYTES: usize = 16 << 20;
+/// The devices that are GPUs.
+const VENDOR: &str = "nvidia.com/";
+/// A flag and a length stand before every message.
+const FRAME_HEADER_BYTES: usize = 5;
+
+/// A device that a container of a pod has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct PodDevice {
+    /// As the device plugin names it: a UUID, or `nvidia0` and `nvidia0/gi1` on GKE.
+    pub(super) device: String,
+    pub(super) pod: Pod,
+}
+
+/// Asks which pods have which GPUs. The error says what is wrong.
+pub(super) async fn list(socket: &Path) -> Result<Vec<PodDevice>, String> {
+    let stream = UnixStream::connect(socket)
+        .await
+        .map_err(|error| format!("{}: {error}", socket.display()))?;
+    let (mut client, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream))
+        .await
+        .map_err(|error| format!("no HTTP/2: {error}"))?;
+    let driving = tokio::spawn(connection);
+    let answer = call(&mut client).await;
+    driving.abort();
+    let message = answer?;
+    devices(&message).map_err(|error| format!("its answer cannot be read: {error}"))
+}
+
+async fn call(client: &mut http2::SendRequest<Full<Bytes>>) -> Result<Vec<u8>, String> {
+    let request = Request::post(METHOD)
+        .header("content-type", "application/grpc")
+        .header("te", "trailers")
+        .body(Full::new(Bytes::from_static(&[0; FRAME_HEADER_BYTES])))
+        .map_err(|error| error.to_string())?;
+    let response = client
+        .send_request(request)
+        .await
+        .map_err(|error| error.to_string())?;
+    if !response.status().is_success() {
+        return Err(format!("it answered with HTTP status {}", response.status()));
+    }
+    // An error without a message is in the headers.
+    let early = response.headers().clone();
+    let body = Limited::new(response.into_body(), MOST_BYTES);
+    let whole = body.collect().await.map_err(|error| error.to_string())?;
+    let trailers = whole.trailers().cloned().unwrap_or(early);
+    let code = trailers
+        .get("grpc-status")
+        .map(|code| code.as_bytes())
+        .unwrap_or(b"0");
+    if code != b"0" {
+        let message = trailers.get("grpc-message").map(|message| message.as_bytes());
+        return Err(format!(
+            "gRPC status {}: {}",
+            String::from_utf8_lossy(code),
+            String::from_utf8_lossy(message.unwrap_or_default())
+        ));
+    }
+    let framed = whole.to_bytes();
+    match framed.split_at_checked(FRAME_HEADER_BYTES) {
+        Some((header, message)) if header[0] == 0 => Ok(message.to_vec()),
+        _ => Err("its answer is no gRPC message".to_owned()),
+    }
+}
+
+/// The GPUs of a `ListPodResourcesResponse`.
+fn devices(response: &[u8]) -> Result<Vec<PodDevice>, WireError> {
+    let mut found = Vec::new();
+    for pod in messages(response, 1) {
+        let pod = pod?;
+        for container in messages(pod, 3) {
+            let container = container?;
+            let whose = Pod {
+                uid: None,
+                name: text(pod, 1)?,
+                namespace: text(pod, 2)?,
+                container: text(container, 1)?,
+            };
+            for devices in messages(container, 2) {
+                of_resource(devices?, &whose, &mut found)?;
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// The devices of one `ContainerDevices`, where they are GPUs.
+fn of_resource(devices: &[u8], pod: &Pod, found: &mut Vec<PodDevice>) -> Result<(), WireError> {
+    let is_gpu = text(devices, 1)?.is_some_and(|resource| resource.starts_with(VENDOR));
+    if is_gpu {
+        for id in messages(devices, 2) {
+            found.push(PodDevice {
+                device: String::from_utf8_lossy(id?).into_owned(),
+                pod: pod.clone(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The values of a field of bytes.
+fn messages(message: &[u8], wanted: u32) -> impl Iterator<Item = Result<&[u8], WireError>> {
+    Reader::new(message).filter_map(move |field| match field {
+        Ok(Field {
+            number,
+            value: Value::Bytes(bytes),
+        }) if number == wanted => Some(Ok(bytes)),
+        Ok(_) => None,
+        Err(error) => Some(Err(error)),
+    })
+}
+
+fn text(message: &[u8], wanted: u32) -> Result<Option<std::sync::Arc<str>>, WireError> {
+    let found = messages(message, wanted).next().transpose()?;
+    Ok(found.map(|bytes| String::from_utf8_lossy(bytes).into()))
+}

@@ -1,0 +1,70 @@
+//! What is worth telling people about workloads: each kind of thing once.
+
+use std::{
+    collections::HashSet,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+/// Something that people should know.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum WorkloadNotice {
+    /// The environment of a process on a GPU may not be read.
+    NoPermission {
+        /// The first such process.
+        pid: u32,
+    },
+    /// The driver counts processes in another namespace than ours.
+    OtherPidNamespace,
+    /// The kubelet does not say which pod has which GPU.
+    NoPods {
+        /// Why.
+        why: String,
+    },
+}
+
+impl fmt::Display for WorkloadNotice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoPermission { pid } => write!(
+                f,
+                "process {pid} on a GPU is another user's and its environment may not be read: the series of its GPU carry no \
+                 run and no rank; run as the same user, or with CAP_SYS_PTRACE"
+            ),
+            Self::OtherPidNamespace => f.write_str(
+                "the processes on the GPUs are counted in another PID namespace than ours: series of GPUs carry no run and no \
+                 rank; share the host's namespace (hostPID: true, --pid=host)",
+            ),
+            Self::NoPods { why } => write!(
+                f,
+                "the kubelet does not say which pod has which GPU: {why}; mount /var/lib/kubelet/pod-resources, readable for us"
+            ),
+        }
+    }
+}
+
+/// Tells each kind of notice once; a clone remembers the same.
+#[derive(Clone)]
+pub(super) struct Notices(Arc<Told>);
+
+struct Told {
+    kinds: Mutex<HashSet<std::mem::Discriminant<WorkloadNotice>>>,
+    tell: Box<dyn Fn(WorkloadNotice) + Send + Sync>,
+}
+
+impl Notices {
+    pub(super) fn new(tell: impl Fn(WorkloadNotice) + Send + Sync + 'static) -> Self {
+        Self(Arc::new(Told {
+            kinds: Mutex::default(),
+            tell: Box::new(tell),
+        }))
+    }
+
+    pub(super) fn tell_once(&self, notice: WorkloadNotice) {
+        let mut kinds = self.0.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        if kinds.insert(std::mem::discriminant(&notice)) {
+            (self.0.tell)(notice);
+        }
+    }
+}

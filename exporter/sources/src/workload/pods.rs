@@ -1,0 +1,135 @@
+//! Which pod has which GPU, as the kubelet says: asked when the GPUs change, and every now and then.
+
+use std::{
+    collections::HashMap,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use tokio::{sync::Notify, task::JoinHandle};
+
+use super::{
+    facts::{Pod, Workload},
+    kubelet::{self, PodDevice},
+    notice::{Notices, WorkloadNotice},
+};
+use crate::nvml::{Gpu, Inventory, MigInstance};
+
+/// Where the kubelet listens.
+pub(super) const SOCKET: &str = "/var/lib/kubelet/pod-resources/kubelet.sock";
+
+/// How often it is asked: pods come and go without a change of the GPUs.
+const INTERVAL: Duration = Duration::from_secs(15);
+/// How often at most, when GPUs or processes change.
+const PAUSE: Duration = Duration::from_secs(1);
+/// How long it may take to answer.
+const DEADLINE: Duration = Duration::from_secs(5);
+
+/// What the kubelet said last; a clone knows the same.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Pods(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    known: Mutex<Known>,
+    changed: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Known {
+    /// Device -> what its pods agree on.
+    devices: HashMap<String, Workload>,
+    /// The GPUs, instances and processes at the last look.
+    seen: Vec<String>,
+}
+
+/// The task that asks; ends when it is dropped.
+pub(super) struct Watcher(JoinHandle<()>);
+
+impl Pods {
+    /// The pod of a GPU.
+    pub(super) fn of_gpu(&self, gpu: &Gpu) -> Option<Workload> {
+        let number = gpu.minor_number.unwrap_or(gpu.index);
+        self.of(&[gpu.uuid.clone(), format!("nvidia{number}")])
+    }
+
+    /// The pod of an instance.
+    pub(super) fn of_instance(&self, gpu: &Gpu, instance: &MigInstance) -> Option<Workload> {
+        let number = gpu.minor_number.unwrap_or(gpu.index);
+        let place = format!("nvidia{number}/gi{}", instance.gpu_instance_id);
+        self.of(&[instance.uuid.clone(), place])
+    }
+
+    /// Says which GPUs, instances and processes there are: where they have changed, pods may have.
+    pub(super) fn devices_are(&self, inventory: &Inventory) {
+        let seen: Vec<String> = inventory
+            .gpus
+            .iter()
+            .flat_map(|gpu| {
+                let instances = gpu.instances.iter().map(|instance| instance.uuid.clone());
+                let processes = gpu.processes.iter().map(|process| process.pid.to_string());
+                instances.chain(processes).chain([gpu.uuid.clone()])
+            })
+            .collect();
+        let mut known = self.known();
+        if known.seen != seen {
+            known.seen = seen;
+            self.0.changed.notify_one();
+        }
+    }
+
+    fn of(&self, names: &[String]) -> Option<Workload> {
+        let known = self.known();
+        names.iter().find_map(|name| known.devices.get(name)).cloned()
+    }
+
+    fn learn(&self, devices: Vec<PodDevice>) {
+        let mut all: HashMap<String, Vec<Workload>> = HashMap::new();
+        for PodDevice { device, pod } in devices {
+            // A GPU that is shared by time has a replica for each of its pods: `GPU-...::3`.
+            let device = device.split("::").next().unwrap_or_default().to_owned();
+            let workload = Workload {
+                pod,
+                ..Workload::default()
+            };
+            all.entry(device).or_default().push(workload);
+        }
+        let agreed = all
+            .into_iter()
+            .filter_map(|(device, workloads)| Some((device, Workload::agreed(workloads.iter())?)));
+        self.known().devices = agreed
+            .filter(|(_, workload)| workload.pod != Pod::default())
+            .collect();
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Watcher {
+    /// Begins to ask the kubelet behind `socket`.
+    pub(super) fn start(socket: PathBuf, pods: Pods, notices: Notices) -> Self {
+        Self(tokio::spawn(async move {
+            loop {
+                match tokio::time::timeout(DEADLINE, kubelet::list(&socket)).await {
+                    Ok(Ok(devices)) => pods.learn(devices),
+                    Ok(Err(why)) => notices.tell_once(WorkloadNotice::NoPods { why }),
+                    Err(_) => notices.tell_once(WorkloadNotice::NoPods {
+                        why: "it did not answer in time".to_owned(),
+                    }),
+                }
+                tokio::time::sleep(PAUSE).await;
+                // Until the next time, or until something changes.
+                let _ = tokio::time::timeout(INTERVAL, pods.0.changed.notified()).await;
+            }
+        }))
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

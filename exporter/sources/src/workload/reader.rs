@@ -1,0 +1,125 @@
+//! Reads each process on a GPU once, on a thread of its own: a process that hangs in the kernel can hold up whoever reads its
+//! environment.
+
+use std::{
+    collections::HashMap,
+    fs::{self, File},
+    io::{self, Read},
+    path::{Path, PathBuf},
+    sync::{
+        Arc, Mutex, PoisonError,
+        mpsc::{Receiver, SyncSender, sync_channel},
+    },
+    thread,
+};
+
+use super::{
+    environment::MOST_BYTES,
+    facts::Workload,
+    notice::{Notices, WorkloadNotice},
+};
+
+/// How many processes may wait to be read; of more the rest is asked for at the next tick.
+const QUEUE: usize = 256;
+
+/// The first PID namespace of a machine (`PROC_PID_INIT_INO` of Linux): the one in which the driver counts.
+const HOST_PID_NAMESPACE: &str = "pid:[4026531836]";
+
+/// The processes on the GPUs, as far as they have been read.
+#[derive(Debug, Default)]
+pub(super) struct Processes(HashMap<u32, Option<Workload>>);
+
+/// The thread that reads.
+pub(super) struct Reader {
+    ask: Option<SyncSender<u32>>,
+    answers: Answers,
+}
+
+/// What was read and not been fetched yet.
+type Answers = Arc<Mutex<Vec<(u32, Workload)>>>;
+
+impl Processes {
+    /// What is known of a process.
+    pub(super) fn workload(&self, pid: u32) -> Option<&Workload> {
+        self.0.get(&pid)?.as_ref()
+    }
+}
+
+impl Reader {
+    /// Starts the thread; where there is none to be had nothing is ever known.
+    pub(super) fn start(proc: PathBuf, notices: Notices) -> Self {
+        let (ask, asked) = sync_channel(QUEUE);
+        let answers = Answers::default();
+        let given = Arc::clone(&answers);
+        let thread = thread::Builder::new()
+            .name("workload".to_owned())
+            .spawn(move || read_all(&proc, &asked, &given, &notices));
+        Self {
+            ask: thread.ok().map(|_| ask),
+            answers,
+        }
+    }
+
+    /// Asks for those of `pids` that are new, forgets those that have gone, and fetches what was read since.
+    pub(super) fn ask(&self, processes: &mut Processes, pids: &[u32]) {
+        processes.0.retain(|pid, _| pids.contains(pid));
+        for pid in pids {
+            if !processes.0.contains_key(pid)
+                && let Some(ask) = &self.ask
+                && ask.try_send(*pid).is_ok()
+            {
+                processes.0.insert(*pid, None);
+            }
+        }
+        let answers = std::mem::take(&mut *self.answers.lock().unwrap_or_else(PoisonError::into_inner));
+        for (pid, workload) in answers {
+            if let Some(known) = processes.0.get_mut(&pid) {
+                *known = Some(workload);
+            }
+        }
+    }
+}
+
+fn read_all(proc: &Path, asked: &Receiver<u32>, answers: &Answers, notices: &Notices) {
+    while let Ok(pid) = asked.recv() {
+        if !is_host_namespace(proc) {
+            notices.tell_once(WorkloadNotice::OtherPidNamespace);
+            continue;
+        }
+        match read(proc, pid) {
+            Ok(workload) => answers
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .push((pid, workload)),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                notices.tell_once(WorkloadNotice::NoPermission { pid });
+            }
+            // It has ended meanwhile.
+            Err(_) => {}
+        }
+    }
+}
+
+/// Whether our numbers of processes are the driver's.
+fn is_host_namespace(proc: &Path) -> bool {
+    match fs::read_link(proc.join("self/ns/pid")) {
+        Ok(namespace) => namespace.as_os_str() == HOST_PID_NAMESPACE,
+        // Nothing speaks against it.
+        Err(_) => true,
+    }
+}
+
+/// Reads what a process was told, and what it runs in.
+fn read(proc: &Path, pid: u32) -> io::Result<Workload> {
+    let folder = proc.join(pid.to_string());
+    // Everybody may read the control group, so it is known also where the environment is not.
+    let cgroup = fs::read_to_string(folder.join("cgroup")).unwrap_or_default();
+    let mut environ = Vec::new();
+    File::open(folder.join("environ"))?
+        .take(MOST_BYTES)
+        .read_to_end(&mut environ)?;
+    let mut workload = Workload::of_environ(&environ);
+    workload.is_of_a_process = true;
+    workload.add_cgroup(&cgroup);
+    Ok(workload)
+}

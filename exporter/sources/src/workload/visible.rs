@@ -1,0 +1,144 @@
+//! Which GPUs a process was given: `CUDA_VISIBLE_DEVICES`.
+//!
+//! The grammar is that of the CUDA programming guide, "Environment Variables": numbers or the beginnings of UUIDs, in the order
+//! in which CUDA counts them; what follows an entry that is none is not seen.
+
+use crate::nvml::{Gpu, MigInstance};
+
+/// The GPUs of a process, in CUDA's order.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum VisibleDevices {
+    /// All of the machine.
+    #[default]
+    All,
+    /// These.
+    Only(Vec<VisibleDevice>),
+}
+
+/// One GPU or instance, as the variable names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum VisibleDevice {
+    /// By number, in the order that `CUDA_DEVICE_ORDER` says.
+    Index(u32),
+    /// By a UUID or its beginning: `GPU-8f6a...`, `MIG-...`.
+    Uuid(String),
+    /// By GPU and instances, as drivers before R470 wrote it: `MIG-GPU-<uuid>/<instance>/<compute instance>`.
+    Instance {
+        /// The UUID of the GPU.
+        gpu: String,
+        /// The GPU instance.
+        gpu_instance_id: u32,
+        /// The compute instance.
+        compute_instance_id: u32,
+    },
+}
+
+impl VisibleDevices {
+    /// Reads the variable's value.
+    pub fn parse(value: Option<&str>) -> Self {
+        match value {
+            None => Self::All,
+            Some(value) => Self::Only(value.split(',').map_while(VisibleDevice::parse).collect()),
+        }
+    }
+
+    /// Whether a GPU, or an instance of it, is among them.
+    pub(super) fn has(&self, gpu: &Gpu, instance: Option<&MigInstance>) -> bool {
+        *self == Self::All || self.place(gpu, instance).is_some()
+    }
+
+    /// CUDA's number of a GPU in the process.
+    pub(super) fn place(&self, gpu: &Gpu, instance: Option<&MigInstance>) -> Option<usize> {
+        match self {
+            // A process with GPUs that are split sees one instance.
+            Self::All => instance.is_none().then_some(gpu.index as usize),
+            Self::Only(devices) => devices.iter().position(|device| device.is(gpu, instance)),
+        }
+    }
+}
+
+impl VisibleDevice {
+    fn parse(entry: &str) -> Option<Self> {
+        let entry = entry.trim();
+        if let Ok(index) = entry.parse() {
+            return Some(Self::Index(index));
+        }
+        if let Some(old) = entry.strip_prefix("MIG-GPU-") {
+            let mut parts = old.split('/');
+            return Some(Self::Instance {
+                gpu: format!("GPU-{}", parts.next()?),
+                gpu_instance_id: parts.next()?.parse().ok()?,
+                compute_instance_id: parts.next()?.parse().ok()?,
+            });
+        }
+        let is_uuid = entry.starts_with("GPU-") || entry.starts_with("MIG-");
+        is_uuid.then(|| Self::Uuid(entry.to_owned()))
+    }
+
+    fn is(&self, gpu: &Gpu, instance: Option<&MigInstance>) -> bool {
+        match self {
+            Self::Index(index) => instance.is_none() && *index == gpu.index,
+            Self::Uuid(uuid) => {
+                let whole = instance.map_or(&gpu.uuid, |instance| &instance.uuid);
+                whole.starts_with(uuid.as_str())
+            }
+            Self::Instance {
+                gpu: uuid,
+                gpu_instance_id,
+                compute_instance_id,
+            } => instance.is_some_and(|instance| {
+                gpu.uuid.starts_with(uuid.as_str())
+                    && instance.gpu_instance_id == *gpu_instance_id
+                    && instance.compute_instance_id == *compute_instance_id
+            }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gpu(index: u32, uuid: &str) -> Gpu {
+        Gpu {
+            index,
+            uuid: uuid.to_owned(),
+            ..Gpu::default()
+        }
+    }
+
+    #[test]
+    fn numbers_and_the_beginnings_of_uuids_name_gpus_in_cudas_order() {
+        let visible = VisibleDevices::parse(Some("3, GPU-8f6a,0"));
+        assert_eq!(visible.place(&gpu(3, "GPU-0000"), None), Some(0));
+        assert_eq!(visible.place(&gpu(1, "GPU-8f6a2b41"), None), Some(1));
+        assert_eq!(visible.place(&gpu(0, "GPU-1111"), None), Some(2));
+        assert_eq!(visible.place(&gpu(2, "GPU-2222"), None), None);
+    }
+
+    #[test]
+    fn what_follows_an_entry_that_is_none_is_not_seen() {
+        let visible = VisibleDevices::parse(Some("1,-1,0"));
+        assert_eq!(visible, VisibleDevices::Only(vec![VisibleDevice::Index(1)]));
+        assert_eq!(VisibleDevices::parse(Some("")), VisibleDevices::Only(Vec::new()));
+        assert!(VisibleDevices::parse(None).has(&gpu(7, "GPU-7"), None));
+        assert!(!VisibleDevices::parse(Some("NoDevFiles")).has(&gpu(0, "GPU-0"), None));
+    }
+
+    #[test]
+    fn instances_are_named_by_their_uuid_or_by_their_place_in_a_gpu() {
+        let instance = MigInstance {
+            uuid: "MIG-aaaa-bbbb".to_owned(),
+            gpu_instance_id: 7,
+            compute_instance_id: 1,
+            ..MigInstance::default()
+        };
+        let gpu = gpu(0, "GPU-1234-5678");
+        for value in ["MIG-aaaa-bbbb", "MIG-GPU-1234-5678/7/1"] {
+            let visible = VisibleDevices::parse(Some(value));
+            assert!(visible.has(&gpu, Some(&instance)), "{value}");
+            assert!(!visible.has(&gpu, None), "{value}");
+        }
+        assert!(!VisibleDevices::parse(Some("MIG-GPU-1234-5678/7/2")).has(&gpu, Some(&instance)));
+    }
+}

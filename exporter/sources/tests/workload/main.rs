@@ -1,0 +1,5 @@
+//! Whose GPUs are, from a small world: a folder of processes and a kubelet behind a socket.
+
+mod kubelet;
+mod processes;
+mod world;
