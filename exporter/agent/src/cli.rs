@@ -23,6 +23,8 @@ pub(crate) enum Command {
     Agent(AgentArguments),
     /// Run a trainer as it is, and send what it prints and logs as OpenTelemetry
     Run(RunArguments),
+    /// Look for what is wrong: GPUs, receivers, clocks, names, and variables that contradict each other
+    Doctor(crate::doctor::DoctorArguments),
     /// The registry of names: list it, look a name up, check a file against it
     #[command(subcommand)]
     Semconv(SemconvCommand),
@@ -243,7 +245,7 @@ fn start_time(text: &str) -> Result<u64, String> {
     u64::try_from(time.as_nanosecond()).map_err(|_| "is before 1970".to_owned())
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(crate) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text.parse().map_err(|_| "is no number of seconds".to_owned())?;
     Duration::try_from_secs_f64(seconds).map_err(|error| error.to_string())
 }

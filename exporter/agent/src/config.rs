@@ -31,7 +31,7 @@ pub(crate) use self::{
     print::print,
     quantity::Time,
     read::load,
-    sinks::{OtlpSection, SinkConfig},
+    sinks::{OtlpSection, SinkConfig, TranslationName},
     sources::{LogsSection, SourceConfig},
 };
 

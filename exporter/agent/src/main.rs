@@ -7,6 +7,7 @@ mod agent;
 mod cli;
 mod config;
 mod convert;
+mod doctor;
 mod failure;
 mod import;
 mod run;
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Agent(arguments) => agent::run(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
+        Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Import(arguments) => import::run(arguments),
         Command::Run(arguments) => run::run(&arguments),
         Command::Semconv(command) => semconv::run(command),

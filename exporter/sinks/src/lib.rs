@@ -19,7 +19,10 @@ pub use self::prometheus::{
 pub use console::{ConsoleSink, ConsoleStyle};
 pub use error::SinkError;
 pub use file::{FileFormat, FileJournal, FileSink};
-pub use otlp::{Compression, Identity, NamedFile, OtlpConfig, OtlpSink, Protocol, SignalConfig, TlsFiles};
+pub use otlp::{
+    Compression, HostAnswer, Identity, NamedFile, OtlpConfig, OtlpSink, Protocol, SignalConfig, TlsFiles,
+    ask_host,
+};
 pub use perfetto::{
     AttributePolicy, PerfettoConfig, PerfettoError, PerfettoMapper, PerfettoParts, PerfettoSummary,
 };

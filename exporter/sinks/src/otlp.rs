@@ -10,6 +10,7 @@ mod body;
 mod config;
 mod delay;
 mod grpc;
+mod host;
 mod http;
 mod peer;
 mod tls;
@@ -19,6 +20,7 @@ use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
 
 pub use self::config::{Compression, Identity, NamedFile, OtlpConfig, Protocol, SignalConfig, TlsFiles};
+pub use self::host::{HostAnswer, ask_host};
 use self::{grpc::GrpcExporter, http::HttpExporter, transport::Transport};
 use crate::SinkError;
 

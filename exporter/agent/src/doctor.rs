@@ -1,0 +1,131 @@
+//! `pulsetrain doctor`: looks at everything that telemetry needs, and says what is wrong and what to do about it.
+//!
+//! `gpus` asks the driver, `endpoint` the receivers and their clocks, `names` what becomes of names behind them;
+//! `environment` and `launcher` look for variables that contradict each other. Each finding stands for itself (`finding`).
+
+mod endpoint;
+mod environment;
+mod finding;
+mod gpus;
+mod launcher;
+mod names;
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+    process::ExitCode,
+    time::Duration,
+};
+
+use clap::Args;
+
+use self::finding::{Findings, Place};
+use crate::{
+    cli::seconds,
+    config::{self, Config},
+    failure::{Failure, INCOMPLETE},
+};
+
+/// What `doctor` is told.
+#[derive(Args, Debug)]
+#[command(after_help = HELP)]
+pub(crate) struct DoctorArguments {
+    /// Look at what this file of the agent names
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Look at this target instead of those of the file or of the OTEL_EXPORTER_OTLP_* variables; may be given several times
+    #[arg(long, value_name = "TARGET")]
+    pub(crate) to: Vec<String>,
+
+    /// How long the driver and each receiver may take to answer
+    #[arg(long, value_name = "SECONDS", default_value = "5", value_parser = seconds)]
+    pub(crate) timeout: Duration,
+
+    /// Print the findings as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+const HELP: &str = "\
+Sends nothing but an empty request to each receiver. Variables are those of this shell: run it where the trainer runs.
+
+Exit status: 0 nothing is wrong, 1 something is wrong, 2 the command line is wrong.
+
+Examples:
+  pulsetrain doctor
+  pulsetrain doctor --config /etc/pulsetrain.yaml
+  srun pulsetrain doctor --to grpc://collector:4317 --json";
+
+/// Runs the command.
+pub(crate) fn run(arguments: &DoctorArguments) -> Result<ExitCode, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
+    let findings = runtime.block_on(look(arguments));
+    // Nothing of ours that hangs holds up the end.
+    runtime.shutdown_background();
+    let findings = findings?;
+    let text = if arguments.json {
+        findings.to_json()
+    } else {
+        findings.to_text()
+    };
+    io::stdout()
+        .write_all(text.as_bytes())
+        .map_err(|error| Failure::failed(format!("cannot print: {error}")))?;
+    Ok(if findings.has_wrong() {
+        ExitCode::from(INCOMPLETE)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+async fn look(arguments: &DoctorArguments) -> Result<Findings, Failure> {
+    let mut findings = Findings::default();
+    let config = configuration(arguments, &mut findings);
+    let timeout = arguments.timeout;
+    let inventory = gpus::survey(config.as_ref(), timeout).await;
+    gpus::check(&inventory, config.as_ref(), &mut findings);
+    let variables = |name: &str| std::env::var(name).ok();
+    environment::check(&variables, &mut findings);
+    launcher::check(&variables, inventory.gpus.len(), &mut findings);
+    for target in endpoint::targets(arguments, config.as_ref(), &mut findings)? {
+        endpoint::check(&target, timeout, &mut findings).await;
+        names::of_receiver(&target, timeout, &mut findings).await;
+    }
+    names::of_pages(config.as_ref(), &mut findings);
+    Ok(findings)
+}
+
+/// The configuration that was named, as far as it can be read; what is wrong with it is found.
+fn configuration(arguments: &DoctorArguments, findings: &mut Findings) -> Option<Config> {
+    let path = arguments.config.as_ref()?;
+    let place = Place::Config(path.display().to_string());
+    let config = match config::load(path, &std::env::vars().collect()) {
+        Ok(config) => config,
+        Err(fault) => {
+            findings.wrong(
+                place,
+                fault.to_string(),
+                "mend it there; pulsetrain agent --print-config shows every key",
+            );
+            return None;
+        }
+    };
+    let faults = config::check(&path.display().to_string(), &config, None);
+    if faults.is_empty() {
+        findings.fine(place, "nothing is wrong");
+    }
+    for fault in faults {
+        let place = Place::Config(path.display().to_string());
+        findings.wrong(
+            place,
+            fault.to_string(),
+            "mend it there; a port is also taken where the agent runs already",
+        );
+    }
+    Some(config)
+}

@@ -1,0 +1,206 @@
+//! The receivers: whether each signal gets through, and whether their clock is ours.
+
+use std::time::Duration;
+
+use pulsetrain_otlp::Signal;
+use pulsetrain_pipeline::{Batch, Delivery, Sink, clock};
+use pulsetrain_sinks::{HostAnswer, OtlpConfig, OtlpSink, ask_host};
+
+use super::{
+    DoctorArguments,
+    finding::{Findings, Place},
+};
+use crate::{
+    config::{Config, SinkConfig},
+    failure::Failure,
+    topology,
+};
+
+/// How far clocks may be apart: spans of ranks are laid beside each other, and a Date is of whole seconds.
+const SKEW: Duration = Duration::from_secs(2);
+
+/// The variables by which a receiver can be named.
+const NAMED_BY: [&str; 4] = [
+    "OTEL_EXPORTER_OTLP_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+    "OTEL_EXPORTER_OTLP_LOGS_ENDPOINT",
+];
+
+/// A receiver to look at.
+pub(super) struct Target {
+    pub(super) config: OtlpConfig,
+    /// Whether somebody has named it; otherwise it is the default, which nobody may have wanted.
+    is_named: bool,
+}
+
+/// The receivers that are named: on the command line, else in the configuration, else by the environment.
+pub(super) fn targets(
+    arguments: &DoctorArguments,
+    config: Option<&Config>,
+    findings: &mut Findings,
+) -> Result<Vec<Target>, Failure> {
+    if !arguments.to.is_empty() {
+        return arguments
+            .to
+            .iter()
+            .map(|url| OtlpConfig::from_url(url, variable).map_err(Failure::usage))
+            .map(|config| config.map(named))
+            .collect();
+    }
+    if let Some(config) = config {
+        return Ok(of_config(config));
+    }
+    let is_named = NAMED_BY
+        .iter()
+        .any(|name| variable(name).is_some_and(|value| !value.is_empty()));
+    match OtlpConfig::from_env(variable) {
+        Ok(config) => Ok(vec![Target { config, is_named }]),
+        Err(error) => {
+            let place = Place::Environment("OTEL_EXPORTER_OTLP_*".to_owned());
+            findings.wrong(place, error.to_string(), "set it as it says, or unset it");
+            Ok(Vec::new())
+        }
+    }
+}
+
+/// The sinks of a configuration; one that makes no sense is found with the configuration.
+fn of_config(config: &Config) -> Vec<Target> {
+    let sinks = config.sinks.iter().filter_map(|(_, sink)| match sink {
+        SinkConfig::Otlp(otlp) => topology::otlp_config(otlp).ok(),
+        _ => None,
+    });
+    sinks.map(named).collect()
+}
+
+fn named(config: OtlpConfig) -> Target {
+    Target {
+        config,
+        is_named: true,
+    }
+}
+
+/// Sends an empty request of each signal, and compares the clocks.
+pub(super) async fn check(target: &Target, timeout: Duration, findings: &mut Findings) {
+    let mut sink = match OtlpSink::new(&target.config) {
+        Ok(sink) => sink,
+        Err(error) => {
+            let place = place(target, Signal::Metrics);
+            return findings.wrong(
+                place,
+                error.to_string(),
+                "give files that are there and can be read",
+            );
+        }
+    };
+    // What is said of one signal is not said again of the next.
+    let mut said = Vec::new();
+    for signal in Signal::ALL {
+        let empty = Batch::new(signal, 0, Vec::new());
+        let outcome = match tokio::time::timeout(timeout, sink.deliver(&empty)).await {
+            Ok(delivery) => outcome(delivery),
+            Err(_) => Err(format!("gave no answer within {} s", timeout.as_secs_f64())),
+        };
+        let place = place(target, signal);
+        if !said.contains(&(place.clone(), outcome.clone())) {
+            tell(target, place.clone(), &outcome, findings);
+            said.push((place, outcome));
+        }
+    }
+    if let Some(answer) = ask_host(target.config.signal(Signal::Metrics), "/", timeout).await {
+        check_clock(
+            place(target, Signal::Metrics),
+            &answer,
+            clock::unix_now(),
+            findings,
+        );
+    }
+}
+
+fn tell(target: &Target, place: Place, outcome: &Result<String, String>, findings: &mut Findings) {
+    match outcome {
+        Ok(what) => findings.fine(place, what),
+        Err(what) if target.is_named => findings.wrong(
+            place,
+            what,
+            "start a receiver there, or say where there is one: OTEL_EXPORTER_OTLP_ENDPOINT, --to, or endpoint in the configuration",
+        ),
+        Err(what) => findings.warn(
+            place,
+            format!("no receiver is named, and at the default {what}"),
+            "set OTEL_EXPORTER_OTLP_ENDPOINT, or give --to or --config",
+        ),
+    }
+}
+
+fn outcome(delivery: Delivery) -> Result<String, String> {
+    match delivery {
+        Delivery::Delivered => Ok("takes an empty request".to_owned()),
+        Delivery::Partial { message, .. } => Ok(format!("takes an empty request, and says: {message}")),
+        Delivery::Refused { message } | Delivery::Retry { message, .. } => Err(message),
+    }
+}
+
+/// The receiver's clock beside ours: a Date is cut to seconds, and was true at some moment while we waited.
+fn check_clock(place: Place, answer: &HostAnswer, now: Duration, findings: &mut Findings) {
+    let Some(theirs) = answer.clock else { return };
+    let earliest = now.saturating_sub(answer.took).as_secs_f64() - 1.0;
+    let latest = now.as_secs_f64();
+    let theirs = theirs.as_secs_f64();
+    let skew = if theirs < earliest {
+        theirs - earliest
+    } else {
+        (theirs - latest).max(0.0)
+    };
+    let behind_or_ahead = if skew < 0.0 { "behind" } else { "ahead of" };
+    let what = format!("its clock is at least {:.0} s {behind_or_ahead} ours", skew.abs());
+    if skew.abs() > SKEW.as_secs_f64() {
+        findings.wrong(
+            place,
+            what,
+            "let both hosts keep their time by NTP or PTP (chronyc tracking): points would lie in the past or the future, and \
+             spans of ranks not beside each other",
+        );
+    } else {
+        findings.fine(
+            place,
+            "its clock is ours, as far as a Date in whole seconds shows",
+        );
+    }
+}
+
+/// A receiver as people name it, with the path where it has one.
+pub(super) fn place(target: &Target, signal: Signal) -> Place {
+    let endpoint = &target.config.signal(signal).endpoint;
+    let text = endpoint.to_string();
+    Place::Endpoint(text.trim_end_matches('/').to_owned())
+}
+
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::finding::Level;
+
+    fn level(theirs: f64, now: f64, took: f64) -> Level {
+        let mut findings = Findings::default();
+        let mut answer = HostAnswer::default();
+        answer.clock = Some(Duration::from_secs_f64(theirs));
+        answer.took = Duration::from_secs_f64(took);
+        let place = Place::Endpoint("here".to_owned());
+        check_clock(place, &answer, Duration::from_secs_f64(now), &mut findings);
+        findings.all()[0].level
+    }
+
+    #[test]
+    fn a_date_in_whole_seconds_and_a_slow_answer_are_no_skew() {
+        assert_eq!(level(1000.0, 1000.99, 0.0), Level::Ok);
+        assert_eq!(level(1000.0, 1004.9, 4.0), Level::Ok);
+        assert_eq!(level(1002.0, 1000.5, 0.1), Level::Ok);
+        assert_eq!(level(1010.0, 1000.0, 0.1), Level::Wrong);
+        assert_eq!(level(990.0, 1000.0, 0.1), Level::Wrong);
+    }
+}

@@ -1,0 +1,243 @@
+//! Variables of OpenTelemetry that contradict each other.
+
+use super::finding::{Findings, Place};
+
+/// A signal as variables name it; none is for all.
+const SIGNALS: [&str; 4] = ["", "TRACES_", "METRICS_", "LOGS_"];
+
+/// OTLP's own ports.
+const GRPC_PORT: &str = "4317";
+const HTTP_PORT: &str = "4318";
+
+/// Looks at the variables behind `variable`.
+pub(super) fn check(variable: &dyn Fn(&str) -> Option<String>, findings: &mut Findings) {
+    let environment = Environment { variable };
+    for signal in SIGNALS {
+        environment.check_port(signal, findings);
+        environment.check_path(signal, findings);
+        environment.check_tls(signal, findings);
+    }
+    environment.check_service(findings);
+    environment.check_switches(findings);
+}
+
+struct Environment<'a> {
+    variable: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl Environment<'_> {
+    fn get(&self, name: &str) -> Option<String> {
+        (self.variable)(name).filter(|value| !value.trim().is_empty())
+    }
+
+    /// The name and the value of a setting of one signal, or that of all where the signal has none.
+    fn setting(&self, signal: &str, what: &str) -> Option<(String, String)> {
+        let own = format!("OTEL_EXPORTER_OTLP_{signal}{what}");
+        let of_all = format!("OTEL_EXPORTER_OTLP_{what}");
+        [own, of_all]
+            .into_iter()
+            .find_map(|name| self.get(&name).map(|value| (name, value)))
+    }
+
+    /// The endpoint that is set for exactly this signal.
+    fn endpoint(&self, signal: &str) -> Option<(String, String)> {
+        let name = format!("OTEL_EXPORTER_OTLP_{signal}ENDPOINT");
+        self.get(&name).map(|value| (name, value))
+    }
+
+    /// gRPC at the port of HTTP, and the other way round.
+    fn check_port(&self, signal: &str, findings: &mut Findings) {
+        let Some((name, endpoint)) = self.endpoint(signal) else {
+            return;
+        };
+        let (by, protocol) = match self.setting(signal, "PROTOCOL") {
+            Some((name, protocol)) => (format!("{name}={protocol}"), protocol),
+            None => (
+                "no protocol is set, which means http/protobuf".to_owned(),
+                "http/protobuf".to_owned(),
+            ),
+        };
+        let expected = match (protocol == "grpc", port(&endpoint)) {
+            (true, Some(HTTP_PORT)) => ("gRPC", GRPC_PORT, "http/protobuf"),
+            (false, Some(GRPC_PORT)) => ("HTTP", HTTP_PORT, "grpc"),
+            _ => return,
+        };
+        let (kind, right, other) = expected;
+        findings.wrong(
+            place(&[&name, "OTEL_EXPORTER_OTLP_PROTOCOL"]),
+            format!("{name}={endpoint}, but {by}: receivers do not speak {kind} at that port"),
+            format!("use port {right}, or OTEL_EXPORTER_OTLP_PROTOCOL={other}"),
+        );
+    }
+
+    /// A path that is added anyway.
+    fn check_path(&self, signal: &str, findings: &mut Findings) {
+        let Some((name, endpoint)) = self.endpoint(signal) else {
+            return;
+        };
+        let signal_path = ["/v1/traces", "/v1/metrics", "/v1/logs"]
+            .into_iter()
+            .find(|path| endpoint.trim_end_matches('/').ends_with(path));
+        if let (Some(path), "") = (signal_path, signal) {
+            findings.wrong(
+                place(&[&name]),
+                format!(
+                    "{endpoint} ends with {path}, which is added to the endpoint of all signals once more"
+                ),
+                format!("take {path} off"),
+            );
+        }
+    }
+
+    fn check_tls(&self, signal: &str, findings: &mut Findings) {
+        let Some((name, endpoint)) = self.endpoint(signal) else {
+            return;
+        };
+        let insecure = self
+            .setting(signal, "INSECURE")
+            .filter(|(_, value)| value == "true");
+        if let Some((insecure, _)) = insecure.filter(|_| endpoint.starts_with("https://")) {
+            findings.warn(
+                place(&[&name, &insecure]),
+                format!("{name} is https:// and {insecure} is true: the scheme wins, and TLS is used"),
+                format!("unset {insecure}, or write http://"),
+            );
+        }
+        let certificate = self.setting(signal, "CERTIFICATE");
+        if let Some((certificate, _)) = certificate.filter(|_| endpoint.starts_with("http://")) {
+            findings.warn(
+                place(&[&name, &certificate]),
+                format!("{certificate} is set, but {name} is http://: nothing is encrypted"),
+                format!("write https:// in {name}"),
+            );
+        }
+    }
+
+    /// The service under two names.
+    fn check_service(&self, findings: &mut Findings) {
+        let attributes = self.get("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
+        let named = attributes
+            .split(',')
+            .find_map(|pair| pair.trim().strip_prefix("service.name="));
+        let (Some(service), Some(named)) = (self.get("OTEL_SERVICE_NAME"), named) else {
+            return;
+        };
+        if service != named {
+            findings.warn(
+                place(&["OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"]),
+                format!("the service is {service} and {named}: OTEL_SERVICE_NAME wins"),
+                "keep one of them",
+            );
+        }
+    }
+
+    /// What turns other programs' telemetry off, though a receiver is set.
+    fn check_switches(&self, findings: &mut Findings) {
+        let has_endpoint = SIGNALS.iter().any(|signal| self.endpoint(signal).is_some());
+        let switches = [
+            ("OTEL_SDK_DISABLED", "true"),
+            ("OTEL_TRACES_EXPORTER", "none"),
+            ("OTEL_METRICS_EXPORTER", "none"),
+            ("OTEL_LOGS_EXPORTER", "none"),
+        ];
+        for (name, off) in switches {
+            if has_endpoint && self.get(name).as_deref() == Some(off) {
+                findings.warn(
+                    place(&[name]),
+                    format!("{name}={off} turns off what OpenTelemetry's SDKs would send to the endpoint that is set; we send still"),
+                    format!("unset {name} where a trainer's own telemetry is wanted"),
+                );
+            }
+        }
+    }
+}
+
+pub(super) fn place(variables: &[&str]) -> Place {
+    Place::Environment(variables.join(", "))
+}
+
+/// The port of a URL.
+fn port(endpoint: &str) -> Option<&str> {
+    let (_, rest) = endpoint.split_once("://").unwrap_or(("", endpoint));
+    let authority = rest.split(['/', '?']).next()?;
+    let (_, port) = authority.rsplit_once(':')?;
+    port.bytes().all(|byte| byte.is_ascii_digit()).then_some(port)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(variables: &[(&str, &str)]) -> Vec<String> {
+        let mut findings = Findings::default();
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name)?;
+            Some(found.1.to_owned())
+        };
+        check(&variable, &mut findings);
+        let all = findings.all().iter();
+        all.map(|finding| format!("{} {}", finding.level, finding.what))
+            .collect()
+    }
+
+    #[test]
+    fn a_protocol_at_the_port_of_the_other_is_wrong() {
+        let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318");
+        assert_eq!(found(&[endpoint]), [""; 0]);
+        let wrong = found(&[endpoint, ("OTEL_EXPORTER_OTLP_PROTOCOL", "grpc")]);
+        assert!(
+            wrong[0].starts_with("wrong ") && wrong[0].contains("do not speak gRPC"),
+            "{wrong:?}"
+        );
+        let wrong = found(&[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4317/")]);
+        assert!(wrong[0].contains("do not speak HTTP"), "{wrong:?}");
+        let own = [
+            ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://[::1]:4317"),
+            ("OTEL_EXPORTER_OTLP_TRACES_PROTOCOL", "grpc"),
+        ];
+        assert_eq!(found(&own), [""; 0]);
+    }
+
+    #[test]
+    fn the_path_of_a_signal_belongs_to_the_endpoint_of_that_signal_alone() {
+        let own = (
+            "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT",
+            "http://collector:4318/v1/metrics",
+        );
+        assert_eq!(found(&[own]), [""; 0]);
+        let of_all = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318/v1/metrics/");
+        assert!(found(&[of_all])[0].contains("once more"));
+    }
+
+    #[test]
+    fn pairs_that_contradict_each_other_are_found() {
+        let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://collector:4318");
+        for (variables, says) in [
+            (
+                vec![endpoint, ("OTEL_EXPORTER_OTLP_INSECURE", "true")],
+                "the scheme wins",
+            ),
+            (
+                vec![
+                    ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318"),
+                    ("OTEL_EXPORTER_OTLP_CERTIFICATE", "ca.pem"),
+                ],
+                "nothing is encrypted",
+            ),
+            (
+                vec![
+                    ("OTEL_SERVICE_NAME", "a"),
+                    ("OTEL_RESOURCE_ATTRIBUTES", "team=x,service.name=b"),
+                ],
+                "OTEL_SERVICE_NAME wins",
+            ),
+            (vec![endpoint, ("OTEL_SDK_DISABLED", "true")], "turns off"),
+        ] {
+            let all = found(&variables);
+            assert!(
+                all.len() == 1 && all[0].starts_with("warning") && all[0].contains(says),
+                "{all:?}"
+            );
+        }
+    }
+}

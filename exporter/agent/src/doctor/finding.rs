@@ -1,0 +1,151 @@
+//! What was found: where, what, and what to do.
+
+use std::fmt::{self, Write};
+
+use serde::Serialize;
+
+/// How bad it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Level {
+    /// As it should be.
+    Ok,
+    /// Works, but not as its user may think.
+    Warning,
+    /// Does not work.
+    Wrong,
+}
+
+/// What a finding is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// The configuration, by its file.
+    Config(String),
+    /// The driver of the GPUs.
+    Driver,
+    /// A GPU, by its number.
+    Gpu(u32),
+    /// A receiver, by its URL.
+    Endpoint(String),
+    /// Variables of the environment.
+    Environment(String),
+    /// What names become, at this place.
+    Names(String),
+}
+
+/// One thing that was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Finding {
+    pub(super) level: Level,
+    #[serde(serialize_with = "as_text")]
+    pub(super) place: Place,
+    pub(super) what: String,
+    /// What to do; nothing where all is well.
+    #[serde(rename = "do")]
+    pub(super) advice: Option<String>,
+}
+
+/// Everything that was found, in the order in which it was looked for.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Findings {
+    findings: Vec<Finding>,
+}
+
+impl Findings {
+    /// Something is as it should be.
+    pub(super) fn fine(&mut self, place: Place, what: impl Into<String>) {
+        self.add(Level::Ok, place, what.into(), None);
+    }
+
+    /// Something works, but not as its user may think.
+    pub(super) fn warn(&mut self, place: Place, what: impl Into<String>, advice: impl Into<String>) {
+        self.add(Level::Warning, place, what.into(), Some(advice.into()));
+    }
+
+    /// Something does not work.
+    pub(super) fn wrong(&mut self, place: Place, what: impl Into<String>, advice: impl Into<String>) {
+        self.add(Level::Wrong, place, what.into(), Some(advice.into()));
+    }
+
+    /// Whether something does not work.
+    pub(super) fn has_wrong(&self) -> bool {
+        self.count(Level::Wrong) > 0
+    }
+
+    #[cfg(test)]
+    pub(super) fn all(&self) -> &[Finding] {
+        &self.findings
+    }
+
+    /// For people.
+    pub(super) fn to_text(&self) -> String {
+        let mut text = String::new();
+        for finding in &self.findings {
+            let Finding {
+                level,
+                place,
+                what,
+                advice,
+            } = finding;
+            let advice = advice.iter().map(|advice| format!("         -> {advice}\n"));
+            // Writing into a String never fails.
+            let _ = write!(text, "{level:<8} {place}: {what}\n{}", advice.collect::<String>());
+        }
+        let (wrong, warnings) = (self.count(Level::Wrong), self.count(Level::Warning));
+        let _ = writeln!(text, "{wrong} wrong, {warnings} to know");
+        text
+    }
+
+    /// For programs.
+    pub(super) fn to_json(&self) -> String {
+        let all = serde_json::json!({
+            "findings": self.findings,
+            "wrong": self.count(Level::Wrong),
+            "warnings": self.count(Level::Warning),
+        });
+        format!("{all}\n")
+    }
+
+    fn add(&mut self, level: Level, place: Place, what: String, advice: Option<String>) {
+        self.findings.push(Finding {
+            level,
+            place,
+            what,
+            advice,
+        });
+    }
+
+    fn count(&self, level: Level) -> usize {
+        self.findings
+            .iter()
+            .filter(|finding| finding.level == level)
+            .count()
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(match self {
+            Self::Ok => "ok",
+            Self::Warning => "warning",
+            Self::Wrong => "wrong",
+        })
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(file) => write!(f, "configuration {file}"),
+            Self::Driver => f.write_str("GPU driver"),
+            Self::Gpu(index) => write!(f, "GPU {index}"),
+            Self::Endpoint(url) => write!(f, "endpoint {url}"),
+            Self::Environment(variables) => write!(f, "environment {variables}"),
+            Self::Names(place) => write!(f, "names at {place}"),
+        }
+    }
+}
+
+fn as_text<S: serde::Serializer>(place: &Place, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(place)
+}

@@ -1,0 +1,152 @@
+//! The GPUs: whether the driver answers, what each GPU does not tell and why, and whether its processes can be known.
+
+use std::{collections::BTreeMap, fs::File, io, path::Path, time::Duration};
+
+use pulsetrain_sources::nvml::{self, DriverState, Gpu, Inventory, NvmlConfig, Reason};
+
+use super::finding::{Findings, Place};
+use crate::config::Config;
+
+/// What a driver of NVIDIA leaves in the file system.
+const DEVICE: &str = "/dev/nvidiactl";
+const MODULE: &str = "/proc/driver/nvidia/version";
+
+/// Looks once at the driver.
+pub(super) async fn survey(_config: Option<&Config>, timeout: Duration) -> Inventory {
+    let config = NvmlConfig::default();
+    let looked = tokio::task::spawn_blocking(move || nvml::survey(&config, timeout)).await;
+    looked.unwrap_or_default()
+}
+
+/// Says what was seen.
+pub(super) fn check(inventory: &Inventory, _config: Option<&Config>, findings: &mut Findings) {
+    match &inventory.driver {
+        DriverState::Present(driver) => {
+            let (major, minor) = (driver.cuda_version / 1000, driver.cuda_version % 1000 / 10);
+            findings.fine(
+                Place::Driver,
+                format!(
+                    "{} GPUs; driver {}, NVML {}, CUDA up to {major}.{minor}",
+                    inventory.gpus.len(),
+                    driver.version,
+                    driver.nvml_version
+                ),
+            );
+        }
+        DriverState::Absent { why, advice } => absent(why, advice, findings),
+        DriverState::Silent | DriverState::Unknown => findings.wrong(
+            Place::Driver,
+            "it was asked and does not answer",
+            "look for NVRM and Xid in dmesg; nvidia-smi hangs as well then. Drain the machine and reset the GPUs, or reboot",
+        ),
+    }
+    inventory.gpus.iter().for_each(|gpu| check_gpu(gpu, findings));
+    if !inventory.gpus.is_empty() {
+        check_processes(inventory, findings);
+    }
+}
+
+/// No driver is no fault where there is no hardware for it.
+fn absent(why: &str, advice: &str, findings: &mut Findings) {
+    let has_module = Path::new(MODULE).exists();
+    match File::options().read(true).write(true).open(DEVICE) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => findings.wrong(
+            Place::Driver,
+            format!("{why}; {DEVICE} may not be opened"),
+            "give this user read and write access to /dev/nvidia* (often the group video), or to the container its devices",
+        ),
+        Ok(_) => findings.wrong(
+            Place::Driver,
+            format!("{why}, but {DEVICE} is there"),
+            advice,
+        ),
+        Err(_) if has_module => findings.wrong(
+            Place::Driver,
+            format!("{why}; the kernel has the driver, but there is no {DEVICE}"),
+            "run nvidia-modprobe, or give the container its devices (--gpus all, runtime class nvidia)",
+        ),
+        Err(_) => findings.warn(
+            Place::Driver,
+            format!("{why}, and no sign of a GPU of NVIDIA: GPUs are not observed, all else works"),
+            advice,
+        ),
+    }
+}
+
+fn check_gpu(gpu: &Gpu, findings: &mut Findings) {
+    let place = Place::Gpu(gpu.index);
+    if gpu.lost {
+        return findings.wrong(
+            place,
+            format!("{} {} has stopped answering", gpu.name, gpu.uuid),
+            "drain the machine; nvidia-smi -r resets the GPU, and Xid 79 in dmesg says that it fell off the bus",
+        );
+    }
+    findings.fine(place.clone(), format!("{} {}{}", gpu.name, gpu.uuid, split(gpu)));
+    let mut by_reason: BTreeMap<Reason, Vec<&str>> = BTreeMap::new();
+    for missing in &gpu.unavailable {
+        by_reason
+            .entry(missing.reason)
+            .or_default()
+            .push(missing.metric.name);
+    }
+    for (reason, mut metrics) in by_reason {
+        metrics.dedup();
+        let what = format!("{} ({reason})", metrics.join(", "));
+        match advice(reason) {
+            Some(advice) => findings.warn(place.clone(), format!("does not tell {what}"), advice),
+            None => findings.fine(place.clone(), format!("does not have {what}")),
+        }
+    }
+}
+
+/// What a split GPU is split into.
+fn split(gpu: &Gpu) -> String {
+    match gpu.mig {
+        Some(true) if gpu.instances.is_empty() => {
+            ", MIG is on without an instance: nothing can run on it".to_owned()
+        }
+        Some(true) => {
+            let profiles: Vec<_> = gpu
+                .instances
+                .iter()
+                .map(|instance| instance.profile.as_str())
+                .collect();
+            format!(", MIG instances {}", profiles.join(", "))
+        }
+        Some(false) | None => String::new(),
+    }
+}
+
+/// What can be done about a value that is not there; nothing where that is how the GPU is.
+fn advice(reason: Reason) -> Option<&'static str> {
+    match reason {
+        Reason::NotSupported | Reason::TurnedOff => None,
+        Reason::NoPermission => Some(
+            "run as root or with CAP_SYS_ADMIN, or load the driver with NVreg_RestrictProfilingToAdminUsers=0",
+        ),
+        Reason::MissingSymbol => Some("the driver is older than the call: update it to have this"),
+        Reason::GpuLost => Some("reset the GPU"),
+        Reason::NoData => Some("nothing to do: it comes as soon as the driver has some"),
+        _ => Some("look for NVRM in dmesg; if it stays, update the driver"),
+    }
+}
+
+/// Whether it can be known whose the processes on the GPUs are.
+fn check_processes(inventory: &Inventory, findings: &mut Findings) {
+    let pids = inventory.gpus.iter().flat_map(|gpu| &gpu.processes);
+    let hidden = pids
+        .map(|process| process.pid)
+        .find(|pid| is_hidden(&format!("/proc/{pid}/environ")));
+    if let Some(pid) = hidden {
+        findings.warn(
+            Place::Driver,
+            format!("process {pid} on a GPU is another user's: its run and rank cannot be read"),
+            "run the agent as the same user, or with CAP_SYS_PTRACE",
+        );
+    }
+}
+
+fn is_hidden(path: &str) -> bool {
+    File::open(path).is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+}

@@ -1,0 +1,208 @@
+//! Variables of launchers and of CUDA that contradict each other, or the GPUs that there are.
+
+use pulsetrain_sources::workload::{LOCAL_RANKS, RANKS, VisibleDevice, VisibleDevices, WORLD_SIZES};
+
+use super::{environment::place, finding::Findings};
+
+const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
+const CONTAINER: &str = "NVIDIA_VISIBLE_DEVICES";
+/// torchrun under a launcher of nodes: then the launcher counts nodes, and torchrun ranks.
+const TORCHRUN: &str = "TORCHELASTIC_RUN_ID";
+
+/// Looks at the variables behind `variable`, on a machine with so many GPUs.
+pub(super) fn check(variable: &dyn Fn(&str) -> Option<String>, gpus: usize, findings: &mut Findings) {
+    let launched = Launched { variable };
+    for names in [&RANKS, &LOCAL_RANKS, &WORLD_SIZES] {
+        launched.check_numbers(names, findings);
+    }
+    launched.check_range(findings);
+    launched.check_visible(gpus, findings);
+    launched.check_container(findings);
+}
+
+struct Launched<'a> {
+    variable: &'a dyn Fn(&str) -> Option<String>,
+}
+
+impl Launched<'_> {
+    fn get(&self, name: &str) -> Option<String> {
+        (self.variable)(name).filter(|value| !value.trim().is_empty())
+    }
+
+    fn number(&self, name: &str) -> Option<i64> {
+        self.get(name)?.trim().parse().ok()
+    }
+
+    /// The same number under several names.
+    fn check_numbers(&self, names: &[&'static str], findings: &mut Findings) {
+        let set: Vec<_> = names
+            .iter()
+            .filter_map(|name| Some((*name, self.get(name)?)))
+            .collect();
+        for (name, value) in &set {
+            if value.trim().parse::<i64>().is_err() {
+                findings.wrong(
+                    place(&[name]),
+                    format!("{name}={value} is no number"),
+                    "let the launcher set it, or unset it",
+                );
+            }
+        }
+        let [(first, value), others @ ..] = set.as_slice() else {
+            return;
+        };
+        if self.get(TORCHRUN).is_some() {
+            return;
+        }
+        for (other, differs) in others.iter().filter(|(_, other)| other.trim() != value.trim()) {
+            findings.warn(
+                place(&[first, other]),
+                format!("{first}={value}, but {other}={differs}: {first} is used"),
+                "start the trainer by one launcher, or unset what another left behind",
+            );
+        }
+    }
+
+    /// A rank that is not below the number of ranks.
+    fn check_range(&self, findings: &mut Findings) {
+        let first = |names: &[&'static str]| names.iter().find_map(|name| Some((*name, self.number(name)?)));
+        let size = first(&WORLD_SIZES);
+        for rank in [first(&RANKS), first(&LOCAL_RANKS)] {
+            let (Some((name, rank)), Some((size_name, size))) = (rank, size) else {
+                continue;
+            };
+            if rank < 0 || rank >= size {
+                findings.wrong(
+                    place(&[name, size_name]),
+                    format!("{name}={rank} is no rank of {size_name}={size}"),
+                    "count ranks from 0, and give all of them the same size",
+                );
+            }
+        }
+    }
+
+    /// GPUs that are not there, or none at all.
+    fn check_visible(&self, gpus: usize, findings: &mut Findings) {
+        let Some(value) = (self.variable)(VISIBLE) else {
+            return;
+        };
+        let VisibleDevices::Only(devices) = VisibleDevices::parse(Some(&value)) else {
+            return;
+        };
+        let written = value.split(',').filter(|entry| !entry.trim().is_empty()).count();
+        if devices.is_empty() {
+            return findings.warn(
+                place(&[VISIBLE]),
+                format!("{VISIBLE}={value} hides every GPU"),
+                format!("unset {VISIBLE}, unless the processor is meant to train"),
+            );
+        }
+        if devices.len() < written {
+            findings.warn(
+                place(&[VISIBLE]),
+                format!("{VISIBLE}={value}: what follows the first entry that names no GPU is not seen"),
+                "write numbers, or UUIDs that begin with GPU- or MIG-",
+            );
+        }
+        let beyond = devices.iter().find_map(|device| match device {
+            VisibleDevice::Index(index) if *index as usize >= gpus && gpus > 0 => Some(index),
+            _ => None,
+        });
+        if let Some(index) = beyond {
+            findings.wrong(
+                place(&[VISIBLE]),
+                format!("{VISIBLE}={value}, but the machine has {gpus} GPUs: there is no {index}"),
+                "count GPUs from 0; inside a container only those count that it was given",
+            );
+        }
+    }
+
+    /// What the container was given, and what CUDA is told to use of it.
+    fn check_container(&self, findings: &mut Findings) {
+        let (Some(visible), Some(container)) = (self.get(VISIBLE), self.get(CONTAINER)) else {
+            return;
+        };
+        let gives_none = ["void", "none"].contains(&container.trim());
+        if gives_none {
+            return findings.wrong(
+                place(&[VISIBLE, CONTAINER]),
+                format!("{VISIBLE}={visible}, but {CONTAINER}={container} gives the container no GPU"),
+                format!(
+                    "give it some ({CONTAINER}=all, --gpus, a request of nvidia.com/gpu), or unset {VISIBLE}"
+                ),
+            );
+        }
+        let given: Vec<_> = container.split(',').map(str::trim).collect();
+        let is_given = |entry: &str| {
+            given
+                .iter()
+                .any(|given| given.starts_with(entry) || *given == "all")
+        };
+        let names_uuids = given
+            .iter()
+            .all(|given| given.starts_with("GPU-") || given.starts_with("MIG-"));
+        let stranger = visible
+            .split(',')
+            .map(str::trim)
+            .find(|entry| entry.contains("GPU-") && names_uuids && !is_given(entry));
+        if let Some(stranger) = stranger {
+            findings.wrong(
+                place(&[VISIBLE, CONTAINER]),
+                format!("{VISIBLE} names {stranger}, which {CONTAINER} does not give the container"),
+                format!("unset {VISIBLE} inside the container: it has only its own GPUs anyway"),
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(variables: &[(&str, &str)]) -> Vec<String> {
+        let mut findings = Findings::default();
+        let variable = |name: &str| {
+            let found = variables.iter().find(|(known, _)| *known == name)?;
+            Some(found.1.to_owned())
+        };
+        check(&variable, 8, &mut findings);
+        let all = findings.all().iter();
+        all.map(|finding| format!("{} {}", finding.level, finding.what))
+            .collect()
+    }
+
+    #[test]
+    fn ranks_under_two_names_must_be_the_same_but_for_torchrun() {
+        let both = [("RANK", "3"), ("SLURM_PROCID", "4"), ("WORLD_SIZE", "8")];
+        assert_eq!(found(&both), ["warning RANK=3, but SLURM_PROCID=4: RANK is used"]);
+        let torchrun = [("RANK", "3"), ("SLURM_PROCID", "0"), ("TORCHELASTIC_RUN_ID", "j")];
+        assert_eq!(found(&torchrun), [""; 0]);
+    }
+
+    #[test]
+    fn a_rank_is_a_number_below_the_number_of_ranks() {
+        assert_eq!(found(&[("RANK", "7"), ("WORLD_SIZE", "8")]), [""; 0]);
+        assert_eq!(
+            found(&[("RANK", "8"), ("WORLD_SIZE", "8")]),
+            ["wrong RANK=8 is no rank of WORLD_SIZE=8"]
+        );
+        assert_eq!(found(&[("RANK", "first")]), ["wrong RANK=first is no number"]);
+    }
+
+    #[test]
+    fn gpus_that_are_not_there_are_found() {
+        assert_eq!(found(&[("CUDA_VISIBLE_DEVICES", "0,7")]), [""; 0]);
+        assert!(found(&[("CUDA_VISIBLE_DEVICES", "0,8")])[0].contains("there is no 8"));
+        assert!(found(&[("CUDA_VISIBLE_DEVICES", "")])[0].starts_with("warning"));
+        assert!(found(&[("CUDA_VISIBLE_DEVICES", "0,x,1")])[0].contains("is not seen"));
+    }
+
+    #[test]
+    fn what_the_container_was_not_given_cannot_be_used() {
+        let none = [("CUDA_VISIBLE_DEVICES", "0"), ("NVIDIA_VISIBLE_DEVICES", "void")];
+        assert!(found(&none)[0].starts_with("wrong"));
+        let given = ("NVIDIA_VISIBLE_DEVICES", "GPU-aaaa-1,GPU-bbbb-2");
+        assert_eq!(found(&[given, ("CUDA_VISIBLE_DEVICES", "GPU-bbbb")]), [""; 0]);
+        assert!(found(&[given, ("CUDA_VISIBLE_DEVICES", "GPU-cccc")])[0].contains("GPU-cccc"));
+    }
+}

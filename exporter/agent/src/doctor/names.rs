@@ -1,0 +1,133 @@
+//! What names become behind a receiver: who looks for `train.loss` must know whether it is called `train_loss` there.
+
+use std::time::Duration;
+
+use pulsetrain_otlp::Signal;
+use pulsetrain_semconv::metric::TRAIN_STEP_DURATION;
+use pulsetrain_sinks::ask_host;
+
+use super::{
+    endpoint::{Target, place},
+    finding::{Findings, Place},
+};
+use crate::config::{Config, SinkConfig, TranslationName};
+
+/// The path of Prometheus' own OTLP receiver, and where it tells its configuration.
+const PROMETHEUS: &str = "/api/v1/otlp";
+const PROMETHEUS_CONFIG: &str = "/api/v1/status/config";
+const DEFAULT_STRATEGY: &str = "UnderscoreEscapingWithSuffixes";
+
+/// Says what a receiver makes of names, where it tells.
+pub(super) async fn of_receiver(target: &Target, timeout: Duration, findings: &mut Findings) {
+    let config = target.config.signal(Signal::Metrics);
+    if !config.endpoint.path().starts_with(PROMETHEUS) {
+        return;
+    }
+    let Some(answer) = ask_host(config, PROMETHEUS_CONFIG, timeout).await else {
+        return;
+    };
+    let said = String::from_utf8_lossy(&answer.body);
+    let strategy = setting(&said, "translation_strategy").unwrap_or(DEFAULT_STRATEGY);
+    let Place::Endpoint(url) = place(target, Signal::Metrics) else {
+        return;
+    };
+    tell(Place::Names(url), strategy, findings);
+    if !said.contains("otlp-deltatocumulative") && setting(&said, "out_of_order_time_window").is_none() {
+        findings.warn(
+            Place::Names(place(target, Signal::Metrics).to_string()),
+            "it takes only points that are newer than the last of their series",
+            "to import old logs, set storage.tsdb.out_of_order_time_window in prometheus.yml",
+        );
+    }
+}
+
+/// Says what our own pages make of names.
+pub(super) fn of_pages(config: Option<&Config>, findings: &mut Findings) {
+    for (_, sink) in config.iter().flat_map(|config| config.sinks.iter()) {
+        if let SinkConfig::Prometheus(page) = sink {
+            let place = Place::Names(format!("http://{}{}", page.listen.value, page.path));
+            tell(place, strategy(page.translation), findings);
+        }
+    }
+}
+
+/// What one strategy does, by an example.
+fn tell(place: Place, strategy: &str, findings: &mut Findings) {
+    let name = TRAIN_STEP_DURATION.name;
+    let (shown, keeps_dots) = match strategy {
+        "NoTranslation" => (name.to_owned(), true),
+        "NoUTF8EscapingWithSuffixes" => (format!("{name}_seconds"), true),
+        "UnderscoreEscapingWithoutSuffixes" => (name.replace('.', "_"), false),
+        _ => (TRAIN_STEP_DURATION.prometheus_name.to_owned(), false),
+    };
+    let what = format!("{name} is called {shown} there ({strategy})");
+    if keeps_dots {
+        findings.warn(
+            place,
+            what,
+            format!("write {{\"{shown}_count\"}} in queries; dashboards and alerts made for underscores find nothing"),
+        );
+    } else if strategy == "UnderscoreEscapingWithoutSuffixes" {
+        findings.warn(
+            place,
+            what,
+            "dashboards and alerts made for units and _total find nothing",
+        );
+    } else {
+        findings.fine(place, what);
+    }
+}
+
+fn strategy(name: TranslationName) -> &'static str {
+    match name {
+        TranslationName::UnderscoreEscapingWithSuffixes => DEFAULT_STRATEGY,
+        TranslationName::UnderscoreEscapingWithoutSuffixes => "UnderscoreEscapingWithoutSuffixes",
+        TranslationName::NoUtf8EscapingWithSuffixes => "NoUTF8EscapingWithSuffixes",
+        TranslationName::NoTranslation => "NoTranslation",
+    }
+}
+
+/// The value of a key of the YAML inside Prometheus' JSON, whose lines are parted by `\n` written out.
+fn setting<'a>(said: &'a str, key: &str) -> Option<&'a str> {
+    let (_, rest) = said.split_once(&format!("{key}: "))?;
+    rest.split(['\\', '\n', '"']).next().map(str::trim)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::doctor::finding::Level;
+
+    #[test]
+    fn a_setting_is_found_in_what_prometheus_says() {
+        let said = r#"{"status":"success","data":{"yaml":"otlp:\n  translation_strategy: NoTranslation\n"}}"#;
+        assert_eq!(setting(said, "translation_strategy"), Some("NoTranslation"));
+        assert_eq!(setting(said, "out_of_order_time_window"), None);
+    }
+
+    #[test]
+    fn who_keeps_dots_is_told_how_to_write_queries() {
+        let mut findings = Findings::default();
+        tell(
+            Place::Names("p".to_owned()),
+            "NoUTF8EscapingWithSuffixes",
+            &mut findings,
+        );
+        tell(Place::Names("p".to_owned()), DEFAULT_STRATEGY, &mut findings);
+        let [dots, underscores] = findings.all() else {
+            panic!("{findings:?}");
+        };
+        assert_eq!(dots.level, Level::Warning);
+        assert!(
+            dots.advice
+                .as_deref()
+                .unwrap_or_default()
+                .contains(r#"{"train.step.duration_seconds_count"}"#)
+        );
+        assert!(
+            underscores.what.contains("train_step_duration_seconds"),
+            "{}",
+            underscores.what
+        );
+    }
+}
