@@ -152,6 +152,13 @@ impl TunixTrace {
         })
     }
 
+    /// No more of the trace is there for the moment.
+    fn pause(&mut self, recorder: &mut Recorder<'_>) {
+        if let (Slices::Timelines(timelines), Some(wall)) = (&mut self.slices, self.wall) {
+            timelines.pause(&wall, recorder);
+        }
+    }
+
     /// The trace is over.
     pub(crate) fn end(&mut self, recorder: &mut Recorder<'_>) {
         let wall = self.wall.unwrap_or(WallClock::new(0, 0));

@@ -5,4 +5,5 @@
 mod kills;
 mod rotation;
 mod surogate;
+mod tunix;
 mod world;

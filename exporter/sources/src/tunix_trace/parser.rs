@@ -159,6 +159,8 @@ impl LogParser for TraceParser {
         }
         if window.is_last {
             self.trace.end(recorder);
+        } else {
+            self.trace.pause(recorder);
         }
         done
     }

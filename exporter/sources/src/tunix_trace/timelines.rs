@@ -52,6 +52,7 @@ struct Slice {
     id: [u8; 8],
     start: u64,
     end: Option<u64>,
+    is_told: bool,
     link: Option<(i64, [u8; 8])>,
 }
 
@@ -103,6 +104,7 @@ impl Timelines {
             id,
             start: time,
             end: None,
+            is_told: false,
             link: self.newest,
             said,
         });
@@ -130,7 +132,9 @@ impl Timelines {
             return false;
         };
         slice.end = Some(time);
-        self.ended.push(place);
+        if self.ended.last() != Some(&place) {
+            self.ended.push(place);
+        }
         true
     }
 
@@ -151,6 +155,39 @@ impl Timelines {
         self.tell_to(i64::MAX, wall, recorder);
     }
 
+    /// No more is there for the moment: what has ended goes out. What ends at the same instant may follow.
+    pub(super) fn pause(&mut self, wall: &WallClock, recorder: &mut Recorder<'_>) {
+        for place in self.ended.clone() {
+            let mut slices = self.open.remove(&place).unwrap_or_default();
+            for number in 0..slices.len() {
+                if !slices[number].is_told {
+                    slices[number].is_told = self.tell(place, number, &slices, wall, recorder);
+                }
+            }
+            self.open.insert(place, slices);
+        }
+    }
+
+    /// Tells a slice that has ended; says whether it has.
+    fn tell(
+        &mut self,
+        place: u64,
+        number: usize,
+        slices: &[Slice],
+        wall: &WallClock,
+        recorder: &mut Recorder<'_>,
+    ) -> bool {
+        let slice = &slices[number];
+        let Some(end) = slice.end else { return false };
+        if self.said.insert(slice.id) {
+            let parent = parent_of(slice, end, slices, self.is_device(place));
+            self.work(place, slice, end, parent, wall, recorder)
+                .record(recorder);
+        }
+        self.count(place, slice, end);
+        true
+    }
+
     /// An instant is reached: all that ended at the one before goes out.
     fn reach(&mut self, time: u64, wall: &WallClock, recorder: &mut Recorder<'_>) {
         if time != self.now {
@@ -163,21 +200,11 @@ impl Timelines {
         for (place, number) in std::mem::take(&mut self.queued) {
             self.find_step(place, number);
         }
-        let mut ended = std::mem::take(&mut self.ended);
-        ended.dedup();
-        for place in ended {
-            let mut slices = self.open.remove(&place).unwrap_or_default();
-            for slice in &slices {
-                let Some(end) = slice.end else { continue };
-                let parent = parent_of(slice, end, &slices, self.is_device(place));
-                if self.said.insert(slice.id) {
-                    self.work(place, slice, end, parent, wall, recorder)
-                        .record(recorder);
-                }
-                self.count(place, slice, end);
+        self.pause(wall, recorder);
+        for place in std::mem::take(&mut self.ended) {
+            if let Some(slices) = self.open.get_mut(&place) {
+                slices.retain(|slice| slice.end.is_none());
             }
-            slices.retain(|slice| slice.end.is_none());
-            self.open.insert(place, slices);
         }
     }
 

@@ -77,12 +77,7 @@ impl Imported {
         let (found, sign) = recognised.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(found.name, format, "{name} was recognised by {sign}");
         let (batches, counts, skipped) = read_from(found, &bytes, start_in_name(name));
-        let mut lines = Vec::new();
-        for batch in &batches {
-            frames::append_json_line(batch.signal, &batch.bytes, &mut lines)
-                .expect("what we wrote can be read");
-        }
-        let text = String::from_utf8(lines).expect("JSON is text");
+        let text = json(&batches);
         is_golden(name, &text);
         let mut imported = Self {
             counts,
@@ -184,6 +179,15 @@ impl Imported {
             }
         }
     }
+}
+
+/// The batches, a line each.
+pub(crate) fn json(batches: &[Encoded]) -> String {
+    let mut lines = Vec::new();
+    for batch in batches {
+        frames::append_json_line(batch.signal, &batch.bytes, &mut lines).expect("what we wrote can be read");
+    }
+    String::from_utf8(lines).expect("JSON is text")
 }
 
 /// The attributes of a span or an event, as text.

@@ -193,12 +193,19 @@ fn however_the_file_is_cut_the_same_goes_out() {
             for size in [1, 17, 1 << 20] {
                 let (batches, counts, _) =
                     crate::imported::read_in_chunks(format, &bytes, run.1 * 1_000_000_000, size);
-                let items: u32 = batches.iter().map(|batch| batch.items).sum();
                 assert_eq!(counts, whole.counts, "{size}");
-                assert_eq!(u64::from(items), counts.points + counts.spans);
+                assert!(
+                    crate::imported::json(&batches) == golden(&name),
+                    "{name} in pieces of {size}"
+                );
             }
         }
     }
+}
+
+fn golden(name: &str) -> String {
+    let path = format!("{}/../../tests/golden/{name}.jsonl", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).expect("the golden file can be read")
 }
 
 /// Names of spans with the step, host or device; each with begin and length in milliseconds.
