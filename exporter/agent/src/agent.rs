@@ -22,35 +22,46 @@ use crate::{
     failure::{Failure, INCOMPLETE},
 };
 
+/// The configuration that is taken where it is there.
+const DEFAULT: &str = "pulsetrain.yaml";
+
 /// Runs the command.
 pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode, Failure> {
     if arguments.print_config {
         return print(&config::print(&Config::example()));
     }
-    let file = file(arguments)?;
-    let config = match read(&file, None) {
+    let file = file(arguments);
+    let config = match read(file.as_deref(), None) {
         Ok(config) => config,
         Err(faults) => return Ok(refuse(&faults)),
     };
     if arguments.check {
-        return print(&format!("{}: nothing is wrong\n", file.display()));
+        let looked_at = file
+            .as_deref()
+            .map_or("the default".into(), Path::to_string_lossy);
+        return print(&format!("{looked_at}: nothing is wrong\n"));
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
-    let ended = runtime.block_on(live(&file, config));
+    let ended = runtime.block_on(live(file.as_deref(), config));
     // Nothing of ours that hangs holds up the end.
     runtime.shutdown_background();
     ended
 }
 
 /// Lives until it is told to end.
-async fn live(file: &Path, config: Config) -> Result<ExitCode, Failure> {
+async fn live(file: Option<&Path>, config: Config) -> Result<ExitCode, Failure> {
     let mut signals =
         Signals::keep().map_err(|error| Failure::failed(format!("cannot receive signals: {error}")))?;
     let mut running = Running::start(config).await?;
+    if file.is_none() {
+        tell(&format!(
+            "no --config is given and there is no {DEFAULT} here: watches the GPUs of this machine, on a page for Prometheus"
+        ));
+    }
     tell("ready");
     while signals.asks_to_reload().await {
         match read(file, Some(running.config())) {
@@ -71,10 +82,14 @@ async fn live(file: &Path, config: Config) -> Result<ExitCode, Failure> {
     }
 }
 
-/// Reads the file and looks at the world that it names.
-fn read(file: &Path, running: Option<&Config>) -> Result<Config, Vec<Fault>> {
-    let config = config::load(file, &std::env::vars().collect()).map_err(|fault| vec![fault])?;
-    let faults = config::check(&file.display().to_string(), &config, running);
+/// Reads the file, or takes the default where there is none, and looks at the world that it names.
+fn read(file: Option<&Path>, running: Option<&Config>) -> Result<Config, Vec<Fault>> {
+    let config = match file {
+        Some(file) => config::load(file, &std::env::vars().collect()).map_err(|fault| vec![fault])?,
+        None => Config::default(),
+    };
+    let named = file.unwrap_or(Path::new(DEFAULT)).display().to_string();
+    let faults = config::check(&named, &config, running);
     if faults.is_empty() {
         Ok(config)
     } else {
@@ -83,15 +98,9 @@ fn read(file: &Path, running: Option<&Config>) -> Result<Config, Vec<Fault>> {
 }
 
 /// The file that was named, or the one that is there.
-fn file(arguments: &AgentArguments) -> Result<PathBuf, Failure> {
-    const DEFAULT: &str = "pulsetrain.yaml";
-    match &arguments.config {
-        Some(file) => Ok(file.clone()),
-        None if Path::new(DEFAULT).exists() => Ok(DEFAULT.into()),
-        None => Err(Failure::usage(format!(
-            "no --config is given and there is no {DEFAULT} here: pulsetrain agent --print-config > {DEFAULT} writes one"
-        ))),
-    }
+fn file(arguments: &AgentArguments) -> Option<PathBuf> {
+    let there = || Path::new(DEFAULT).exists().then(|| PathBuf::from(DEFAULT));
+    arguments.config.clone().or_else(there)
 }
 
 /// The signals that concern an agent.

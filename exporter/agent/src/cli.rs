@@ -100,7 +100,7 @@ Examples:
 #[derive(Args, Debug)]
 #[command(after_help = AGENT_HELP)]
 pub(crate) struct AgentArguments {
-    /// The configuration [default: pulsetrain.yaml, where there is one]
+    /// The configuration [default: pulsetrain.yaml, where there is one; else the GPUs of this machine are watched]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
 
@@ -161,6 +161,10 @@ pub(crate) struct RunArguments {
     /// The name of the run [default: what the log says]
     #[arg(long, value_name = "NAME", value_parser = not_empty)]
     pub(crate) run_name: Option<String>,
+
+    /// Do not watch the GPUs of this machine; where several ranks share it, only the first of them does
+    #[arg(long)]
+    pub(crate) no_gpu: bool,
 
     /// How long targets have for the rest when the trainer has ended
     #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]

@@ -6,6 +6,7 @@
 mod check;
 mod derive;
 mod fault;
+mod gpu;
 mod limits;
 mod mapping;
 mod named;
@@ -24,6 +25,7 @@ pub(crate) use self::{
     check::{check, mapped},
     derive::DeriveConfig,
     fault::Fault,
+    gpu::GpuSection,
     limits::{HealthConfig, LimitsConfig, TelemetryConfig},
     mapping::load_mapping,
     named::Named,
@@ -43,6 +45,8 @@ section::section! {
     pub(crate) struct Config {
         /// Where telemetry comes from: a name of your choice, below it the kind of source.
         sources: Named<SourceConfig> = Named::default(),
+        /// The GPUs of this machine.
+        gpu: GpuSection = GpuSection::default(),
         /// Where telemetry goes to: a name of your choice, below it the kind of sink.
         sinks: Named<SinkConfig> = sinks::default(),
         /// What is computed from what passes by.

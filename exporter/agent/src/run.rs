@@ -57,7 +57,9 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
 fn run_on(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let options = options(arguments)?;
     let identity = Identity::new(arguments.run_id.clone(), variable, identity::new_id);
-    let (pipeline, door) = runtime.block_on(start_pipeline(arguments))?;
+    let config = load(arguments)?;
+    let (pipeline, door) = runtime.block_on(start_pipeline(arguments, &config))?;
+    let gpus = gpus(arguments, &config, &options);
     let signals =
         signals::keep().map_err(|error| Failure::failed(format!("cannot receive signals: {error}")))?;
     let variables = [(identity::RUN_ID, identity.id.clone())];
@@ -67,7 +69,7 @@ fn run_on(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Failu
     };
     let receiver = signals::Receiver::watch(signals, trainer.pid(), trainer.terminal());
     let copies = copy::copy(trainer.take_streams());
-    let reading = Reading::start(runtime, arguments, copies.chunks, identity, options, door);
+    let reading = Reading::start(runtime, arguments, copies.chunks, identity, options, gpus, door);
 
     let status = trainer
         .wait(|| receiver.forget_trainer())
@@ -85,14 +87,25 @@ fn run_on(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Failu
     Ok(ExitCode::from(code))
 }
 
+/// The configuration that is named, or the default.
+fn load(arguments: &RunArguments) -> Result<Config, Failure> {
+    match &arguments.config {
+        Some(path) => config::load(path, &std::env::vars().collect()).map_err(Failure::usage),
+        None => Ok(Config::default()),
+    }
+}
+
+/// The GPUs of this machine. They are watched by one rank of it, and quietly: what there is to say of them is on the page
+/// and not on the trainer's terminal.
+fn gpus(arguments: &RunArguments, config: &Config, options: &RunOptions) -> Option<Box<dyn Source>> {
+    let wanted = config.gpu.enabled && !arguments.no_gpu && identity::is_first_here(variable);
+    wanted.then(|| topology::gpus(&config.gpu, options.resource.clone(), |_| {}))
+}
+
 /// The pipeline to where `--to` or the configuration says.
-async fn start_pipeline(arguments: &RunArguments) -> Result<(Pipeline, Door), Failure> {
-    let config = match &arguments.config {
-        Some(path) => config::load(path, &std::env::vars().collect()).map_err(Failure::usage)?,
-        None => Config::default(),
-    };
+async fn start_pipeline(arguments: &RunArguments, config: &Config) -> Result<(Pipeline, Door), Failure> {
     let mut sinks = if arguments.config.is_some() && arguments.to.is_empty() {
-        configured_sinks(&config).await
+        configured_sinks(config).await
     } else {
         topology::sinks(&arguments.to, &[])?
     };
@@ -146,6 +159,7 @@ impl Reading {
         chunks: Receiver<Chunk>,
         identity: Identity,
         options: RunOptions,
+        gpus: Option<Box<dyn Source>>,
         door: Door,
     ) -> Self {
         let (stop, reports) = (StopRaiser::new(), Arc::<Mutex<Vec<ImportReport>>>::default());
@@ -167,7 +181,8 @@ impl Reading {
         let followed = topology::followed(&arguments.follow, followed_options, on_event);
         let source: Box<dyn Source> =
             Box::new(StreamSource::new(&program, chunks, identity, options, on_end));
-        let (sources, stopped) = ([source].into_iter().chain(followed).collect(), stop.stop());
+        let sources = [source].into_iter().chain(followed).chain(gpus).collect();
+        let stopped = stop.stop();
         let sources = runtime.spawn(async move {
             run_sources(sources, &door, &stopped).await;
         });

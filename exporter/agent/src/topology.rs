@@ -14,11 +14,12 @@ use pulsetrain_sources::{
         self, AtStop, LogInput, OutputStart, Positions, RunOptions, TailConfig, TailEvent, TailReading,
         TailSource,
     },
+    nvml::{GpuNotice, NoBelonging, NvmlConfig, NvmlSource},
     options_of_file,
 };
 
 use crate::{
-    config::{Config, DeriveConfig, OtlpSection, SinkConfig, SourceConfig, Spot},
+    config::{Config, DeriveConfig, GpuSection, OtlpSection, SinkConfig, SourceConfig, Spot},
     failure::Failure,
 };
 
@@ -172,6 +173,19 @@ pub(crate) fn build_source(
         ..RunOptions::default()
     };
     Box::new(TailSource::new(tail, positions.clone(), on_event).measured(on_reading))
+}
+
+/// The GPUs of this machine; `on_notice` is told what its user may want to know.
+pub(crate) fn gpus(
+    config: &GpuSection,
+    resource: Vec<(String, String)>,
+    on_notice: impl FnMut(GpuNotice) + Send + 'static,
+) -> Box<dyn Source> {
+    let settings = NvmlConfig {
+        resource,
+        ..config.settings()
+    };
+    Box::new(NvmlSource::new(settings, Box::new(NoBelonging), on_notice))
 }
 
 /// Where the agent remembers how far it has read: where the configuration says, else in the user's folder for such things.

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use pulsetrain_pipeline::{Batch, Door, Pipeline, SinkReport, StopRaiser, run_sources};
+use pulsetrain_pipeline::{Batch, Door, Pipeline, SinkReport, Source, StopRaiser, run_sources};
 use pulsetrain_sources::logs::Positions;
 use tokio::task::JoinHandle;
 
@@ -23,6 +23,9 @@ use crate::{
 
 /// How long something has to end that is told to.
 const END: Duration = Duration::from_secs(5);
+
+/// The source that watches the GPUs, as it is called where sources have names.
+const GPUS: &str = "gpu";
 
 /// An agent at work.
 pub(super) struct Running {
@@ -131,6 +134,7 @@ impl Running {
         for (name, source) in running.config.sources.clone().iter() {
             running.start_source(name, source);
         }
+        running.start_gpus();
         running.ready.set(true);
         Ok(running)
     }
@@ -149,6 +153,9 @@ impl Running {
         }
         // What the sources that go on bring meanwhile waits, so that no sink misses it.
         let held = self.positions.hold();
+        if old.gpu != new.gpu {
+            self.end_source(GPUS).await;
+        }
         for name in gone(&old.sinks, &new.sinks) {
             self.end_sink(&name).await;
         }
@@ -168,6 +175,9 @@ impl Running {
             .filter(|(name, source)| old.sources.0.get(*name) != Some(source))
         {
             self.start_source(name, source);
+        }
+        if old.gpu != new.gpu {
+            self.start_gpus();
         }
         if (
             old.derive,
@@ -262,6 +272,19 @@ impl Running {
             }
         };
         let source = topology::build_source(config, &self.positions, on_event, on_reading);
+        self.run_source(name, source);
+    }
+
+    /// Watches the GPUs, where they are to be watched.
+    fn start_gpus(&mut self) {
+        if self.config.gpu.enabled {
+            let on_notice = |notice| tell(&format!("{notice}"));
+            let source = topology::gpus(&self.config.gpu, Vec::new(), on_notice);
+            self.run_source(GPUS, source);
+        }
+    }
+
+    fn run_source(&mut self, name: &str, source: Box<dyn Source>) {
         let stop = StopRaiser::new();
         let (door, stopped, said) = (self.door_of(name), stop.stop(), name.to_owned());
         let task = Task::spawn(stop, async move {

@@ -23,7 +23,7 @@ pub(crate) fn check(file: &str, config: &Config, running: Option<&Config>) -> Ve
         file,
         faults: Vec::new(),
     };
-    if config.sources.0.is_empty() {
+    if config.sources.0.is_empty() && !config.gpu.enabled {
         found.whole(
             "there are no sources, so there is nothing to do: pulsetrain agent --print-config shows one",
         );
@@ -41,6 +41,9 @@ pub(crate) fn check(file: &str, config: &Config, running: Option<&Config>) -> Ve
     }
     if config.telemetry.interval.0 < SHORTEST {
         found.whole("telemetry: an interval below 100ms would keep a processor busy: give it 1s or more");
+    }
+    if config.gpu.interval.0 < SHORTEST {
+        found.whole("gpu: the driver measures ten times a second at most: give an interval of 100ms or more");
     }
     for (name, source) in config.sources.iter() {
         let SourceConfig::Logs(logs) = source;

@@ -3,6 +3,14 @@
 pub(super) use pulsetrain_sources::workload::RUN_ID;
 use pulsetrain_sources::workload::{JOB_IDS, RANKS, RESTARTS};
 
+/// Where they put the rank of a process on its machine.
+const LOCAL_RANKS: [&str; 4] = [
+    "LOCAL_RANK",
+    "SLURM_LOCALID",
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "MPI_LOCALRANKID",
+];
+
 /// What the environment says of the run that is about to start.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Identity {
@@ -37,6 +45,12 @@ impl Identity {
     }
 }
 
+/// Whether no other process of the run is before this one on its machine.
+pub(super) fn is_first_here(variable: impl Fn(&str) -> Option<String>) -> bool {
+    let local = LOCAL_RANKS.iter().find_map(|name| variable(name));
+    local.is_none_or(|rank| rank.trim() == "0")
+}
+
 /// An id that no other run has.
 pub(super) fn new_id() -> String {
     format!("{:016x}", fastrand::u64(..))
@@ -52,6 +66,20 @@ mod tests {
             found.map(|(_, value)| (*value).to_owned())
         };
         Identity::new(asked.map(str::to_owned), variable, || "new".to_owned())
+    }
+
+    #[test]
+    fn only_the_first_rank_of_a_machine_is_first_here() {
+        let first = |variables: &[(&str, &str)]| {
+            is_first_here(|name| {
+                let found = variables.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| (*value).to_owned())
+            })
+        };
+        assert!(first(&[]), "alone");
+        assert!(first(&[("LOCAL_RANK", "0"), ("RANK", "8")]));
+        assert!(!first(&[("LOCAL_RANK", "3")]));
+        assert!(!first(&[("SLURM_LOCALID", "1")]));
     }
 
     #[test]

@@ -1,0 +1,68 @@
+//! The GPUs of this machine: whether and how they are watched.
+
+use std::path::PathBuf;
+
+use pulsetrain_sources::nvml::{GpuSemconv, NvmlConfig};
+use serde::Deserialize;
+
+use super::{
+    quantity::Time,
+    section::{Setting, Shown, section},
+};
+
+section! {
+    /// The GPUs of this machine, through the NVIDIA driver. Where there is none, one line says so and all else goes on.
+    pub(crate) struct GpuSection {
+        /// Whether they are watched.
+        enabled: bool = true,
+        /// How often what changes from moment to moment is read.
+        interval: Time = Time::secs(1),
+        /// The names: gpu for ours (gpu.*), hw for the standard ones (hw.*) where there are such, both for both.
+        semconv: GpuNames = GpuNames::Gpu,
+        /// The driver's library. Where it is not given: libnvidia-ml.so.1 as the system finds it.
+        library: Option<String> = None,
+        /// Whether memory and utilization are told apart by process.
+        processes: bool = true,
+        /// Whether the GPUs' own performance counters are read: activity of multiprocessors, tensor cores, memory. They
+        /// cannot be shared with some profilers.
+        profiling: bool = true,
+    }
+}
+
+/// Under which names the GPUs' telemetry goes out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum GpuNames {
+    Gpu,
+    Hw,
+    Both,
+}
+
+impl GpuSection {
+    /// The settings as the source takes them.
+    pub(crate) fn settings(&self) -> NvmlConfig {
+        NvmlConfig {
+            library: self.library.as_ref().map(PathBuf::from),
+            interval: self.interval.0,
+            semconv: match self.semconv {
+                GpuNames::Gpu => GpuSemconv::Gpu,
+                GpuNames::Hw => GpuSemconv::Hw,
+                GpuNames::Both => GpuSemconv::Both,
+            },
+            processes: self.processes,
+            profiling: self.profiling,
+            ..NvmlConfig::default()
+        }
+    }
+}
+
+impl Setting for GpuNames {
+    fn shown(&self) -> Shown {
+        let name = match self {
+            Self::Gpu => "gpu",
+            Self::Hw => "hw",
+            Self::Both => "both",
+        };
+        Shown::Scalar(name.to_owned())
+    }
+}
