@@ -112,7 +112,7 @@ fn a_dead_endpoint_changes_nothing_for_the_trainer() {
         let mut command = command([
             "run",
             "--format=maxtext",
-            "--drain=0.2",
+            "--drain=2",
             "--to",
             endpoint,
             "--",
@@ -147,6 +147,36 @@ fn what_a_trainer_prints_comes_to_the_points_of_an_import() {
         assert!(!ours.values(metric).is_empty(), "no {metric}");
         assert_eq!(ours.values(metric), imported.values(metric));
     }
+}
+
+/// The sample, and more steps of the same run.
+#[test]
+fn twenty_thousand_lines_a_second_come_to_every_point_of_an_import() {
+    const LINES: usize = 1_200;
+    let folder = folder();
+    let log = folder.path().join("log");
+    let text = maxtext_log(LINES);
+    fs::write(&log, &text).unwrap();
+    let imported = folder.path().join("imported.jsonl");
+    Import::of(&log)
+        .arg("--format=maxtext")
+        .arg("--run-id=paced")
+        .to(&imported)
+        .run()
+        .expect_code(0);
+    let trainer = env!("CARGO_BIN_EXE_fake-trainer");
+    let run = run(&folder, trainer, &[log.to_str().unwrap(), "20000", "9"])
+        .arg_of_ours("--format=maxtext")
+        .arg_of_ours("--run-id=paced")
+        .arg_of_ours("--drain=60")
+        .output();
+    assert_eq!(run.status.code(), Some(9));
+    assert!(run.stdout.is_empty());
+    let more = run.stderr.strip_prefix(text.as_bytes());
+    assert_eq!(more.map(String::from_utf8_lossy).as_deref(), Some(""));
+    let (ours, imported) = (Items::read(&sent(&folder)), Items::read(&imported));
+    assert_eq!(imported.values("train.loss").len(), 12 + LINES - 824);
+    ours.assert_same(&imported);
 }
 
 #[test]
@@ -266,6 +296,22 @@ fn script_on_terminal(script: &str, react: impl FnMut(&mut dyn Write, &str)) -> 
     let mut command = command(["run", "--format=maxtext", "--to"]);
     command.arg(sent(&folder)).args(["--", "sh", "-c", script]);
     on_terminal(&command, react)
+}
+
+/// The log of a run of MaxText with so many lines: the sample, and its last step again and again with other numbers.
+fn maxtext_log(lines: usize) -> String {
+    let sample = fs::read_to_string(corpus("maxtext/demo.stderr")).expect("the corpus can be read");
+    let steps = (12..).take(lines - sample.lines().count()).map(|step| {
+        let micros = step * 50;
+        let (seconds, micros) = (14 + micros / 1_000_000, micros % 1_000_000);
+        format!(
+            "I1121 00:33:{seconds:02}.{micros:06} 140413477075840 metric_logger.py:230] completed step: {step}, seconds: 0.012, \
+             TFLOP/s/device: 0.001, Tokens/s/device: 5208.333, total_weights: 128, loss: {step}.5, lm_loss: 6.008, \
+             perplexity: 406.752\n"
+        )
+    });
+    let steps: String = steps.collect();
+    sample + &steps
 }
 
 fn line(out: &mut impl BufRead) -> String {

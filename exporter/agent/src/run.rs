@@ -16,11 +16,7 @@ use std::{
     ffi::OsString,
     io::{self, Write},
     process::ExitCode,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::Ordering,
-        mpsc::{Receiver, RecvTimeoutError},
-    },
+    sync::{Arc, Mutex, PoisonError, atomic::Ordering, mpsc::RecvTimeoutError},
     time::Duration,
 };
 
@@ -28,7 +24,7 @@ use pulsetrain_pipeline::{Door, Pipeline, PipelineBuilder, Sink, Source, Stop, S
 use pulsetrain_sources::logs::{ImportReport, Positions, RunOptions, TailEvent};
 use tokio::{runtime::Runtime, task::JoinHandle};
 
-use self::{copy::Chunk, identity::Identity, outcome::Outcome, stream::StreamSource, trainer::Trainer};
+use self::{copy::Chunks, identity::Identity, outcome::Outcome, stream::StreamSource, trainer::Trainer};
 use crate::{
     cli::RunArguments,
     config::{self, Config},
@@ -156,7 +152,7 @@ impl Reading {
     fn start(
         runtime: &Runtime,
         arguments: &RunArguments,
-        chunks: Receiver<Chunk>,
+        chunks: Chunks,
         identity: Identity,
         options: RunOptions,
         gpus: Option<Box<dyn Source>>,

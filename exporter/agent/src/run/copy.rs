@@ -8,18 +8,20 @@ use std::{
     os::fd::{AsFd, OwnedFd},
     sync::{
         Arc,
-        atomic::{AtomicU64, Ordering},
-        mpsc::{self, Receiver, SyncSender},
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+        mpsc::{self, Receiver, RecvTimeoutError, SyncSender},
     },
     thread,
+    time::Duration,
 };
 
 use rustix::event::{PollFd, PollFlags, poll};
 
 use super::trainer::Stream;
 
-/// The most chunks that wait to be parsed: 16 MiB of a trainer that prints in torrents.
-const MAX_WAITING: usize = 256;
+/// The most that waits to be parsed, in bytes for a trainer that prints in torrents and in chunks for one that prints often.
+const MAX_WAITING_BYTES: usize = 16 << 20;
+const MAX_WAITING: usize = 64 << 10;
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// Bytes of one stream, in order.
@@ -33,10 +35,25 @@ pub(super) struct Chunk {
     pub(super) missed: u64,
 }
 
+/// What is to be parsed; ends when the last stream has ended.
+pub(super) struct Chunks {
+    queue: Receiver<Chunk>,
+    waiting_bytes: Arc<AtomicUsize>,
+}
+
+impl Chunks {
+    /// The next chunk, waited for so long.
+    pub(super) fn next(&self, within: Duration) -> Result<Chunk, RecvTimeoutError> {
+        let chunk = self.queue.recv_timeout(within)?;
+        self.waiting_bytes.fetch_sub(chunk.bytes.len(), Ordering::Relaxed);
+        Ok(chunk)
+    }
+}
+
 /// The copies that go on.
 pub(super) struct Copies {
-    /// What is to be parsed; ends when the last stream has ended.
-    pub(super) chunks: Receiver<Chunk>,
+    /// What is to be parsed.
+    pub(super) chunks: Chunks,
     /// How many bytes were copied and not parsed.
     pub(super) unparsed: Arc<AtomicU64>,
     /// Is closed when the last stream has ended.
@@ -45,11 +62,16 @@ pub(super) struct Copies {
 
 /// Copies each stream on a thread of its own.
 pub(super) fn copy(streams: Vec<Stream>) -> Copies {
-    let (aside, chunks) = mpsc::sync_channel(MAX_WAITING);
+    let (aside, chunks) = aside(MAX_WAITING);
     let (alive, ended) = mpsc::sync_channel(1);
     let unparsed = Arc::new(AtomicU64::new(0));
     for (place, stream) in streams.into_iter().enumerate() {
-        let (alive, aside) = (alive.clone(), Aside::new(place, aside.clone(), &unparsed));
+        let aside = Aside {
+            stream: place,
+            unparsed: Arc::clone(&unparsed),
+            ..aside.clone()
+        };
+        let alive = alive.clone();
         thread::spawn(move || {
             copy_stream(stream, aside);
             drop(alive);
@@ -105,32 +127,41 @@ fn write_all(to: &mut File, mut bytes: &[u8]) -> io::Result<()> {
 }
 
 /// The way aside of one stream.
+#[derive(Clone)]
 struct Aside {
     stream: usize,
     queue: SyncSender<Chunk>,
+    waiting_bytes: Arc<AtomicUsize>,
     missed: u64,
     unparsed: Arc<AtomicU64>,
 }
 
-impl Aside {
-    fn new(stream: usize, queue: SyncSender<Chunk>, unparsed: &Arc<AtomicU64>) -> Self {
-        Self {
-            stream,
-            queue,
-            missed: 0,
-            unparsed: Arc::clone(unparsed),
-        }
-    }
+/// A way aside with room for so many chunks.
+fn aside(max_waiting: usize) -> (Aside, Chunks) {
+    let (sender, queue) = mpsc::sync_channel(max_waiting);
+    let waiting_bytes = Arc::<AtomicUsize>::default();
+    let aside = Aside {
+        stream: 0,
+        queue: sender,
+        waiting_bytes: Arc::clone(&waiting_bytes),
+        missed: 0,
+        unparsed: Arc::default(),
+    };
+    (aside, Chunks { queue, waiting_bytes })
+}
 
+impl Aside {
     fn offer(&mut self, bytes: &[u8]) {
         let chunk = Chunk {
             stream: self.stream,
             bytes: bytes.to_vec(),
             missed: self.missed,
         };
-        if self.queue.try_send(chunk).is_ok() {
+        let waiting = self.waiting_bytes.fetch_add(bytes.len(), Ordering::Relaxed);
+        if waiting + bytes.len() <= MAX_WAITING_BYTES && self.queue.try_send(chunk).is_ok() {
             self.missed = 0;
         } else {
+            self.waiting_bytes.fetch_sub(bytes.len(), Ordering::Relaxed);
             self.missed += bytes.len() as u64;
             self.unparsed.fetch_add(bytes.len() as u64, Ordering::Relaxed);
         }
@@ -141,18 +172,30 @@ impl Aside {
 mod tests {
     use super::*;
 
+    const SOON: Duration = Duration::from_secs(10);
+
     #[test]
     fn what_finds_no_room_is_counted_and_the_next_chunk_says_so() {
-        let (queue, chunks) = mpsc::sync_channel(1);
-        let unparsed = Arc::default();
-        let mut aside = Aside::new(0, queue, &unparsed);
+        let (mut aside, chunks) = aside(1);
         for bytes in [b"one".as_slice(), b"three", b"four"] {
             aside.offer(bytes);
         }
-        assert_eq!(unparsed.load(Ordering::Relaxed), 9);
-        assert_eq!(chunks.recv().unwrap().bytes, b"one");
+        assert_eq!(aside.unparsed.load(Ordering::Relaxed), 9);
+        assert_eq!(chunks.next(SOON).unwrap().bytes, b"one");
         aside.offer(b"five");
-        let five = chunks.recv().unwrap();
+        let five = chunks.next(SOON).unwrap();
         assert_eq!((five.bytes.as_slice(), five.missed), (b"five".as_slice(), 9));
+    }
+
+    #[test]
+    fn many_short_chunks_wait_and_few_long_ones() {
+        let (mut aside, chunks) = aside(MAX_WAITING);
+        let long = vec![0; MAX_WAITING_BYTES / 4];
+        (0..10_000).for_each(|_| aside.offer(b"a line"));
+        (0..5).for_each(|_| aside.offer(&long));
+        assert_eq!(aside.unparsed.load(Ordering::Relaxed), 2 * long.len() as u64);
+        while chunks.next(Duration::ZERO).is_ok() {}
+        aside.offer(&long);
+        assert_eq!(chunks.next(SOON).unwrap().missed, 2 * long.len() as u64);
     }
 }

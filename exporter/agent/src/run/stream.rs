@@ -1,9 +1,6 @@
 //! The source that reads what the trainer prints: lines aside from the copy, through the parser of their format, to the door.
 
-use std::{
-    sync::mpsc::{Receiver, RecvTimeoutError},
-    time::Duration,
-};
+use std::{sync::mpsc::RecvTimeoutError, time::Duration};
 
 use pulsetrain_otlp::write::Encoded;
 use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop, clock};
@@ -12,18 +9,24 @@ use pulsetrain_sources::{
     logs::{ImportReport, LogFormat, LogReader, ReadLimits, ReadTime, RunOptions, recognise},
 };
 
-use super::{copy::Chunk, identity::Identity, lines::Lines};
+use super::{copy::Chunks, identity::Identity, lines::Lines};
 
 /// How often what was recorded leaves.
 const FLUSH: Duration = Duration::from_millis(100);
 
+/// For how long what a trainer prints first is kept back, while it does not say all of its run.
+const PATIENCE: Duration = Duration::from_secs(2);
+
 /// How much output is kept to recognise its format by.
 const HEAD_BYTES: usize = 256 << 10;
+
+/// About how much is parsed at once.
+const AT_ONCE_BYTES: usize = 256 << 10;
 
 /// Reads what a trainer prints.
 pub(super) struct StreamSource {
     name: String,
-    chunks: Receiver<Chunk>,
+    chunks: Chunks,
     identity: Identity,
     options: RunOptions,
     on_end: Box<dyn FnOnce(ImportReport) + Send>,
@@ -33,7 +36,7 @@ impl StreamSource {
     /// A source of `chunks`; `on_end` is told what came of it.
     pub(super) fn new(
         program: &str,
-        chunks: Receiver<Chunk>,
+        chunks: Chunks,
         identity: Identity,
         options: RunOptions,
         on_end: impl FnOnce(ImportReport) + Send + 'static,
@@ -53,7 +56,8 @@ impl StreamSource {
             input: self.name,
             ..ImportReport::default()
         };
-        if let Some((format, sign, head)) = recognised(self.options.format, &mut text) {
+        if let Some((format, sign, mut head)) = recognised(self.options.format, &mut text) {
+            read_identity(format, &mut text, &mut head);
             report.format = Some((format.name, sign));
             report.run = run(format, &head, self.identity, &self.options);
             let mapping = &self.options.mapping;
@@ -111,6 +115,16 @@ fn recognised(
     }
 }
 
+/// Reads on for a moment while the first lines could still say more of the run, such as its name.
+fn read_identity(format: &LogFormat, text: &mut Text, head: &mut Vec<u8>) {
+    let until = clock::later(clock::now(), PATIENCE);
+    while head.len() < HEAD_BYTES && clock::now() < until && (format.identify)(head).may_grow {
+        if !text.read(head) {
+            return;
+        }
+    }
+}
+
 fn run(format: &'static LogFormat, head: &[u8], identity: Identity, options: &RunOptions) -> Run {
     let said = (format.identify)(head);
     Run {
@@ -152,13 +166,13 @@ fn parse(mut reader: LogReader, head: Vec<u8>, text: &mut Text, recorder: &mut R
 
 /// The lines of all streams as one text.
 struct Text {
-    chunks: Receiver<Chunk>,
+    chunks: Chunks,
     lines: Lines,
     stop: Stop,
 }
 
 impl Text {
-    fn new(chunks: Receiver<Chunk>, stop: Stop) -> Self {
+    fn new(chunks: Chunks, stop: Stop) -> Self {
         Self {
             chunks,
             lines: Lines::default(),
@@ -168,9 +182,15 @@ impl Text {
 
     /// Appends the next lines to `text`, waiting a moment for them; false when there will be no more.
     fn read(&mut self, text: &mut Vec<u8>) -> bool {
-        match self.chunks.recv_timeout(FLUSH) {
+        match self.chunks.next(FLUSH) {
             Ok(chunk) => {
                 self.lines.push(&chunk, text);
+                // What a trainer printed in many pieces is parsed as one.
+                while text.len() < AT_ONCE_BYTES
+                    && let Ok(chunk) = self.chunks.next(Duration::ZERO)
+                {
+                    self.lines.push(&chunk, text);
+                }
                 return true;
             }
             Err(RecvTimeoutError::Timeout) if !self.stop.is_raised() => return true,

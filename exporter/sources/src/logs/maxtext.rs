@@ -39,8 +39,11 @@ const SYSTEM: &str = "System Information: ";
 fn identify(head: &[u8]) -> Identity {
     let text = String::from_utf8_lossy(head);
     let name = text.split_once("Config param run_name: ").map(|(_, rest)| rest);
-    let name = name.and_then(|rest| rest.lines().next()).map(str::trim);
+    let name = name.and_then(|rest| rest.split_once('\n'));
+    let name = name.map(|(name, _)| name.trim());
     Identity {
+        // The configuration comes in the order of the alphabet, so its name is far down.
+        may_grow: name.is_none() && text.contains(CONFIG) && !text.contains("completed step: "),
         run_name: name.filter(|name| !name.is_empty()).map(str::to_owned),
         ..lines::identify::<MaxText>(head)
     }

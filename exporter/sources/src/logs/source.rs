@@ -156,7 +156,7 @@ impl Source for LogSource {
 }
 
 /// How many bytes are looked at to tell format and run.
-pub(super) const HEAD_BYTES: usize = 64 << 10;
+pub(super) const HEAD_BYTES: usize = 256 << 10;
 
 fn import(
     input: &LogInput,
