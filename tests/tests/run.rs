@@ -192,7 +192,10 @@ fn a_log_that_is_written_besides_is_read_to_its_end() {
         .output();
     assert_eq!(run.status.code(), Some(0));
     let (ours, imported) = (Items::read(&sent(&folder)), Items::read(&imported));
-    assert_eq!(ours.points_by_metric(), imported.points_by_metric());
+    let mut points = ours.points_by_metric();
+    // What is computed from GPUs and steps on the way; an import computes nothing.
+    points.retain(|name, _| !name.starts_with("gpu.step"));
+    assert_eq!(points, imported.points_by_metric());
     assert_eq!(ours.values("train.loss"), imported.values("train.loss"));
 }
 

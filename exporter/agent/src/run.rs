@@ -24,7 +24,13 @@ use pulsetrain_pipeline::{Door, Pipeline, PipelineBuilder, Sink, Source, Stop, S
 use pulsetrain_sources::logs::{ImportReport, Positions, RunOptions, TailEvent};
 use tokio::{runtime::Runtime, task::JoinHandle};
 
-use self::{copy::Chunks, identity::Identity, outcome::Outcome, stream::StreamSource, trainer::Trainer};
+use self::{
+    copy::Chunks,
+    identity::Identity,
+    outcome::{Inputs, Outcome},
+    stream::StreamSource,
+    trainer::Trainer,
+};
 use crate::{
     cli::RunArguments,
     config::{self, Config},
@@ -190,10 +196,14 @@ impl Reading {
     }
 
     /// Lets the sources read what is there; a file system that hangs does not hold us up.
-    async fn end(self, within: Duration) -> Vec<ImportReport> {
+    async fn end(self, within: Duration) -> Inputs {
         self.stop.raise();
-        let _ = tokio::time::timeout(within, self.sources).await;
-        std::mem::take(&mut *self.reports.lock().unwrap_or_else(PoisonError::into_inner))
+        let is_whole = tokio::time::timeout(within, self.sources).await.is_ok();
+        let mut reports = self.reports.lock().unwrap_or_else(PoisonError::into_inner);
+        Inputs {
+            reports: std::mem::take(&mut *reports),
+            is_whole,
+        }
     }
 }
 

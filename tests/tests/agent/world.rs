@@ -109,6 +109,9 @@ telemetry:
   {telemetry}
 health:
   listen: 127.0.0.1:{health}
+derive:
+  energy:
+    enabled: false
 {rest}"
         )
     }

@@ -11,15 +11,25 @@ use crate::import::summary::Summary;
 pub(super) struct Outcome {
     summary: Summary,
     is_recognised: bool,
+    is_whole: bool,
     unparsed: u64,
+}
+
+/// What became of what the trainer printed and wrote.
+pub(super) struct Inputs {
+    /// What was read.
+    pub(super) reports: Vec<ImportReport>,
+    /// Whether all of it was read before the time was over.
+    pub(super) is_whole: bool,
 }
 
 impl Outcome {
     /// From what sources and sinks report, and the bytes that were copied and not parsed.
-    pub(super) fn new(inputs: Vec<ImportReport>, sinks: Vec<SinkReport>, unparsed: u64) -> Self {
+    pub(super) fn new(inputs: Inputs, sinks: Vec<SinkReport>, unparsed: u64) -> Self {
         Self {
-            is_recognised: inputs.iter().any(|input| input.format.is_some()),
-            summary: Summary::new(inputs, sinks),
+            is_recognised: inputs.reports.iter().any(|input| input.format.is_some()),
+            is_whole: inputs.is_whole,
+            summary: Summary::new(inputs.reports, sinks),
             unparsed,
         }
     }
@@ -30,7 +40,12 @@ impl Outcome {
     }
 
     fn write(&self, everything: bool, out: &mut impl Write) -> io::Result<()> {
-        if !self.is_recognised {
+        if !self.is_whole {
+            writeln!(
+                out,
+                "pulsetrain: what the trainer printed last is lost, because it was not read in time: raise --drain"
+            )?;
+        } else if !self.is_recognised {
             writeln!(
                 out,
                 "pulsetrain: nothing that was printed is in a format that is known ({}); name one with --format, or a log with --follow",
