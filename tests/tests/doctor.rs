@@ -1,0 +1,315 @@
+//! `pulsetrain doctor` in worlds of which it is known what is wrong: a fake driver, receivers of all kinds, odd variables.
+
+use std::{
+    io::{Read, Write},
+    net::TcpListener,
+    process::Command,
+    thread,
+};
+
+use pulsetrain_tests::{
+    Answer, Certificates, Collector, FakeEndpoint, FakeNvml, Judge, Prometheus, command, free_port,
+};
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// What was found.
+struct Findings {
+    code: Option<i32>,
+    all: Vec<Value>,
+}
+
+/// Variables that the shell of a developer may have, and that are looked at.
+const OF_LAUNCHERS: [&str; 7] = [
+    "RANK",
+    "LOCAL_RANK",
+    "WORLD_SIZE",
+    "CUDA_VISIBLE_DEVICES",
+    "NVIDIA_VISIBLE_DEVICES",
+    "SLURM_PROCID",
+    "LD_LIBRARY_PATH",
+];
+
+fn doctor(configure: impl FnOnce(&mut Command)) -> Findings {
+    let mut command = command(["doctor", "--json"]);
+    OF_LAUNCHERS.iter().for_each(|name| {
+        command.env_remove(name);
+    });
+    configure(&mut command);
+    let output = command.output().expect("pulsetrain can be started");
+    let text = String::from_utf8(output.stdout).expect("JSON is UTF-8");
+    let said: Value = serde_json::from_str(&text)
+        .unwrap_or_else(|error| panic!("{error}: {text}{}", String::from_utf8_lossy(&output.stderr)));
+    let findings = Findings {
+        code: output.status.code(),
+        all: said["findings"].as_array().expect("a list").clone(),
+    };
+    assert_eq!(said["wrong"], findings.at("wrong").len(), "{said}");
+    assert_eq!(
+        findings.code,
+        Some(i32::from(!findings.at("wrong").is_empty())),
+        "the exit code tells whether something is wrong: {said}"
+    );
+    for finding in findings.at("wrong").iter().chain(&findings.at("warning")) {
+        assert!(finding["do"].is_string(), "nothing is said to do: {finding}");
+    }
+    findings
+}
+
+impl Findings {
+    fn at(&self, level: &str) -> Vec<&Value> {
+        self.all
+            .iter()
+            .filter(|finding| finding["level"] == level)
+            .collect()
+    }
+
+    /// What is said at a level of places that begin with this, each as one line.
+    fn said(&self, level: &str, place: &str) -> Vec<String> {
+        let at = self.at(level);
+        let there = at.iter().filter(|finding| {
+            let found = finding["place"].as_str().unwrap_or_default();
+            found.starts_with(place)
+        });
+        there
+            .map(|finding| finding["what"].as_str().unwrap_or_default().to_owned())
+            .collect()
+    }
+
+    #[track_caller]
+    fn assert_says(&self, level: &str, place: &str, words: &str) {
+        let said = self.said(level, place);
+        assert!(
+            said.iter().any(|what| what.contains(words)),
+            "{level} at {place}: {words}? {:#?}",
+            self.all
+        );
+    }
+}
+
+#[test]
+fn where_all_is_well_it_says_what_there_is_and_exits_with_zero() {
+    let driver = FakeNvml::start("h100x8");
+    let endpoint = FakeEndpoint::start([], Answer::Accept);
+    let findings = doctor(|command| {
+        command.env("LD_LIBRARY_PATH", driver.folder());
+        command.args(["--to", &endpoint.url()]);
+    });
+    assert_eq!(findings.said("wrong", ""), [""; 0]);
+    findings.assert_says("ok", "GPU driver", "8 GPUs; driver 570.86.15");
+    for gpu in 0..8 {
+        findings.assert_says("ok", &format!("GPU {gpu}"), "NVIDIA H100 80GB HBM3");
+    }
+    for signal in ["traces", "metrics", "logs"] {
+        let place = format!("endpoint {}/v1/{signal}", endpoint.url());
+        findings.assert_says("ok", &place, "takes an empty request");
+    }
+    findings.assert_says("ok", "endpoint", "its clock is ours");
+    let paths: Vec<_> = endpoint
+        .received()
+        .into_iter()
+        .map(|request| request.path)
+        .collect();
+    assert!(paths.contains(&"/v1/logs".to_owned()), "{paths:?}");
+}
+
+#[test]
+fn gpus_that_are_lost_split_or_tell_nothing_are_found_with_their_reasons() {
+    let lost = FakeNvml::start("gpu_lost");
+    lost.at(15.0);
+    let found = doctor(|command| {
+        command.env("LD_LIBRARY_PATH", lost.folder());
+    });
+    found.assert_says("wrong", "GPU 3", "has stopped answering");
+    assert_eq!(found.said("wrong", "GPU 2"), [""; 0]);
+
+    let split = FakeNvml::start("mig");
+    let found = doctor(|command| {
+        command.env("LD_LIBRARY_PATH", split.folder());
+    });
+    found.assert_says("ok", "GPU 0", "MIG instances");
+
+    let mute = FakeNvml::start("not_supported");
+    mute.at(5.0);
+    let found = doctor(|command| {
+        command.env("LD_LIBRARY_PATH", mute.folder());
+    });
+    found.assert_says("warning", "GPU 0", "gpu.process.utilization (no_permission)");
+    found.assert_says("ok", "GPU 0", "(not_supported)");
+}
+
+#[test]
+fn a_driver_that_hangs_is_wrong_within_the_time_that_was_given() {
+    let driver = FakeNvml::start("hang");
+    driver.at(15.0);
+    let found = doctor(|command| {
+        command
+            .env("LD_LIBRARY_PATH", driver.folder())
+            .args(["--timeout", "0.5"]);
+    });
+    found.assert_says("wrong", "GPU driver", "does not answer");
+}
+
+#[test]
+fn a_machine_without_a_gpu_is_no_fault() {
+    let endpoint = FakeEndpoint::start([], Answer::Accept);
+    let found = doctor(|command| {
+        command.args(["--to", &endpoint.url()]);
+    });
+    if found.said("ok", "GPU driver").is_empty() {
+        found.assert_says("warning", "GPU driver", "GPUs are not observed, all else works");
+    }
+    assert_eq!(found.said("wrong", ""), [""; 0]);
+}
+
+#[test]
+fn a_receiver_that_refuses_or_is_not_there_is_wrong_once_for_each_place() {
+    let refusing = FakeEndpoint::start([], Answer::Refuse(401));
+    let found = doctor(|command| {
+        command.args(["--to", &refusing.url()]);
+    });
+    found.assert_says("wrong", "endpoint", "401");
+
+    let nowhere = format!("grpc://127.0.0.1:{}", free_port());
+    let found = doctor(|command| {
+        command.args(["--to", &nowhere]);
+    });
+    let wrong = found.said("wrong", "endpoint");
+    assert_eq!(wrong.len(), 1, "one place for all signals: {wrong:?}");
+
+    let hanging = FakeEndpoint::start([], Answer::Hang);
+    let found = doctor(|command| {
+        command.args(["--to", &hanging.url(), "--timeout", "0.3"]);
+    });
+    found.assert_says("wrong", "endpoint", "gave no answer within 0.3 s");
+}
+
+#[test]
+fn a_receiver_whose_clock_is_off_is_found_by_its_date() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.expect("a connection");
+            let mut asked = [0; 4096];
+            let _ = stream.read(&mut asked);
+            let answer = "HTTP/1.1 200 OK\r\ndate: Sat, 01 Jan 2000 00:00:00 GMT\r\ncontent-length: 0\r\nconnection: close\r\n\r\n";
+            let _ = stream.write_all(answer.as_bytes());
+        }
+    });
+    let found = doctor(|command| {
+        command.args(["--to", &url]);
+    });
+    found.assert_says("wrong", "endpoint", "behind ours");
+}
+
+#[test]
+fn variables_that_contradict_each_other_are_found_with_the_gpus_in_view() {
+    let driver = FakeNvml::start("h100x8");
+    let endpoint = FakeEndpoint::start([], Answer::Accept);
+    let found = doctor(|command| {
+        command
+            .env("LD_LIBRARY_PATH", driver.folder())
+            .env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.url())
+            .env(
+                "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+                "http://127.0.0.1:4317/v1/traces",
+            )
+            .env("RANK", "1")
+            .env("SLURM_PROCID", "2")
+            .env("CUDA_VISIBLE_DEVICES", "0,8");
+    });
+    found.assert_says(
+        "wrong",
+        "environment OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+        "do not speak HTTP",
+    );
+    found.assert_says("warning", "environment RANK, SLURM_PROCID", "RANK=1");
+    found.assert_says(
+        "wrong",
+        "environment CUDA_VISIBLE_DEVICES",
+        "the machine has 8 GPUs",
+    );
+}
+
+#[test]
+fn a_configuration_is_read_and_its_receivers_are_asked() {
+    let endpoint = FakeEndpoint::start([], Answer::Accept);
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("pulsetrain.yaml");
+    let page = free_port();
+    let contents = format!(
+        "sources: {{trainer: {{logs: {{paths: [training.json]}}}}}}\nhealth: {{enabled: false}}\nsinks:\n  page: {{prometheus: {{listen: \"127.0.0.1:{page}\", translation: no_translation}}}}\n  collector: {{otlp: {{endpoint: \"{}\"}}}}\n",
+        endpoint.url()
+    );
+    std::fs::write(&file, contents).expect("a file");
+    let found = doctor(|command| {
+        command.arg("--config").arg(&file);
+    });
+    found.assert_says("ok", "endpoint", "takes an empty request");
+    found.assert_says(
+        "warning",
+        "names at",
+        "train.step.duration is called train.step.duration there",
+    );
+    std::fs::write(&file, "sinks: {a: {otlp: {endpoint: 'nonsense'}}}\n").expect("a file");
+    let found = doctor(|command| {
+        command.arg("--config").arg(&file);
+    });
+    found.assert_says("wrong", "configuration", "pulsetrain.yaml:1");
+}
+
+#[test]
+fn a_real_collector_takes_every_signal_and_not_the_protocol_of_its_other_port() {
+    let Some(program) = Judge::Collector.require_or_skip() else {
+        return;
+    };
+    let collector = Collector::start(&program);
+    let found = doctor(|command| {
+        let (grpc, http) = (collector.grpc(), collector.http());
+        command.args([
+            "--to",
+            &format!("grpc://{grpc}"),
+            "--to",
+            &format!("http://{http}"),
+        ]);
+    });
+    assert_eq!(found.said("wrong", "endpoint"), [""; 0]);
+    assert_eq!(
+        found
+            .said("ok", &format!("endpoint http://{}/v1/", collector.http()))
+            .len(),
+        4
+    );
+    let crossed = doctor(|command| {
+        command.args(["--to", &format!("grpc://{}", collector.http())]);
+    });
+    assert!(!crossed.said("wrong", "endpoint").is_empty(), "{:#?}", crossed.all);
+    drop(collector);
+
+    let certificates = Certificates::generate();
+    let collector = Collector::start_with_tls(&program, &certificates);
+    let found = doctor(|command| {
+        command
+            .args(["--to", &format!("https://{}", collector.http())])
+            .env("OTEL_EXPORTER_OTLP_CERTIFICATE", certificates.authority());
+    });
+    found.assert_says("wrong", "endpoint", "OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE");
+}
+
+#[test]
+fn a_real_prometheus_says_itself_what_it_makes_of_names() {
+    let Some(program) = Judge::Prometheus.require_or_skip() else {
+        return;
+    };
+    let prometheus = Prometheus::start(&program, &[], &[]);
+    let found = doctor(|command| {
+        command.args(["--to", &format!("{}/api/v1/otlp", prometheus.url())]);
+    });
+    found.assert_says(
+        "ok",
+        "names at",
+        "train.step.duration is called train_step_duration_seconds there",
+    );
+    found.assert_says("ok", "endpoint", "its clock is ours");
+}
