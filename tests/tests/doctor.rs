@@ -284,7 +284,11 @@ fn a_real_collector_takes_every_signal_and_not_the_protocol_of_its_other_port() 
     let crossed = doctor(|command| {
         command.args(["--to", &format!("grpc://{}", collector.http())]);
     });
-    assert!(!crossed.said("wrong", "endpoint").is_empty(), "{:#?}", crossed.all);
+    assert!(
+        !crossed.said("wrong", "endpoint").is_empty(),
+        "{:#?}",
+        crossed.all
+    );
     drop(collector);
 
     let certificates = Certificates::generate();

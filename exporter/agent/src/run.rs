@@ -21,7 +21,10 @@ use std::{
 };
 
 use pulsetrain_pipeline::{Door, Pipeline, PipelineBuilder, Sink, Source, Stop, StopRaiser, run_sources};
-use pulsetrain_sources::logs::{ImportReport, Positions, RunOptions, TailEvent};
+use pulsetrain_sources::{
+    logs::{ImportReport, Positions, RunOptions, TailEvent},
+    workload::Workload,
+};
 use tokio::{runtime::Runtime, task::JoinHandle};
 
 use self::{
@@ -61,7 +64,10 @@ fn run_on(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Failu
     let identity = Identity::new(arguments.run_id.clone(), variable, identity::new_id);
     let config = load(arguments)?;
     let (pipeline, door) = runtime.block_on(start_pipeline(arguments, &config))?;
-    let gpus = gpus(arguments, &config, &options);
+    let gpus = {
+        let _inside = runtime.enter();
+        gpus(arguments, &config, &options, &identity)
+    };
     let signals =
         signals::keep().map_err(|error| Failure::failed(format!("cannot receive signals: {error}")))?;
     let variables = [(identity::RUN_ID, identity.id.clone())];
@@ -99,9 +105,15 @@ fn load(arguments: &RunArguments) -> Result<Config, Failure> {
 
 /// The GPUs of this machine. They are watched by one rank of it, and quietly: what there is to say of them is on the page
 /// and not on the trainer's terminal.
-fn gpus(arguments: &RunArguments, config: &Config, options: &RunOptions) -> Option<Box<dyn Source>> {
+fn gpus(
+    arguments: &RunArguments,
+    config: &Config,
+    options: &RunOptions,
+    identity: &Identity,
+) -> Option<Box<dyn Source>> {
     let wanted = config.gpu.enabled && !arguments.no_gpu && identity::is_first_here(variable);
-    wanted.then(|| topology::gpus(&config.gpu, options.resource.clone(), |_| {}))
+    let ours = Workload::of_run(&identity.id, variable);
+    wanted.then(|| topology::gpus(&config.gpu, options.resource.clone(), Some(ours), |_| {}))
 }
 
 /// The pipeline to where `--to` or the configuration says.

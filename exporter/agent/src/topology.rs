@@ -1,6 +1,9 @@
 //! Which sources and sinks a pipeline can have: the only file that makes them. `convert`, which has no pipeline, is beside it.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fmt::Display,
+    path::{Path, PathBuf},
+};
 
 use pulsetrain_derive::EnergyStage;
 use pulsetrain_pipeline::{Batch, BoxFuture, PipelineBuilder, Sink, Source, Stop};
@@ -14,8 +17,9 @@ use pulsetrain_sources::{
         self, AtStop, LogInput, OutputStart, Positions, RunOptions, TailConfig, TailEvent, TailReading,
         TailSource,
     },
-    nvml::{GpuNotice, NoBelonging, NvmlConfig, NvmlSource},
+    nvml::{NvmlConfig, NvmlSource},
     options_of_file,
+    workload::{Workload, WorkloadConfig, Workloads},
 };
 
 use crate::{
@@ -175,17 +179,27 @@ pub(crate) fn build_source(
     Box::new(TailSource::new(tail, positions.clone(), on_event).measured(on_reading))
 }
 
-/// The GPUs of this machine; `on_notice` is told what its user may want to know.
+/// The GPUs of this machine, with whose they are: those on which no process is seen, of the run that is `ours`. `tell` is
+/// told what its user may want to know. To be called inside a runtime.
 pub(crate) fn gpus(
     config: &GpuSection,
     resource: Vec<(String, String)>,
-    on_notice: impl FnMut(GpuNotice) + Send + 'static,
+    ours: Option<Workload>,
+    tell: impl Fn(&dyn Display) + Clone + Send + Sync + 'static,
 ) -> Box<dyn Source> {
+    let say = tell.clone();
+    let whose = WorkloadConfig {
+        ours,
+        ..WorkloadConfig::default()
+    };
+    let workloads = Workloads::start(whose, move |notice| say(&notice));
     let settings = NvmlConfig {
         resource,
         ..config.settings()
     };
-    Box::new(NvmlSource::new(settings, Box::new(NoBelonging), on_notice))
+    Box::new(NvmlSource::new(settings, Box::new(workloads), move |notice| {
+        tell(&notice);
+    }))
 }
 
 /// Where the agent remembers how far it has read: where the configuration says, else in the user's folder for such things.

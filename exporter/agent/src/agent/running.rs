@@ -2,6 +2,7 @@
 
 use std::{
     collections::BTreeMap,
+    fmt::Display,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -278,8 +279,8 @@ impl Running {
     /// Watches the GPUs, where they are to be watched.
     fn start_gpus(&mut self) {
         if self.config.gpu.enabled {
-            let on_notice = |notice| tell(&format!("{notice}"));
-            let source = topology::gpus(&self.config.gpu, Vec::new(), on_notice);
+            let say = |notice: &dyn Display| tell(&notice.to_string());
+            let source = topology::gpus(&self.config.gpu, Vec::new(), None, say);
             self.run_source(GPUS, source);
         }
     }

@@ -12,14 +12,21 @@ const DEVICE: &str = "/dev/nvidiactl";
 const MODULE: &str = "/proc/driver/nvidia/version";
 
 /// Looks once at the driver.
-pub(super) async fn survey(_config: Option<&Config>, timeout: Duration) -> Inventory {
-    let config = NvmlConfig::default();
+pub(super) async fn survey(config: Option<&Config>, timeout: Duration) -> Inventory {
+    let config = config.map_or_else(NvmlConfig::default, |config| config.gpu.settings());
     let looked = tokio::task::spawn_blocking(move || nvml::survey(&config, timeout)).await;
     looked.unwrap_or_default()
 }
 
 /// Says what was seen.
-pub(super) fn check(inventory: &Inventory, _config: Option<&Config>, findings: &mut Findings) {
+pub(super) fn check(inventory: &Inventory, config: Option<&Config>, findings: &mut Findings) {
+    if config.is_some_and(|config| !config.gpu.enabled) {
+        findings.warn(
+            Place::Driver,
+            "the configuration says that GPUs are not to be watched",
+            "set gpu.enabled to true where they are",
+        );
+    }
     match &inventory.driver {
         DriverState::Present(driver) => {
             let (major, minor) = (driver.cuda_version / 1000, driver.cuda_version % 1000 / 10);

@@ -50,6 +50,19 @@ impl Workload {
         }
     }
 
+    /// The same, for a run of this id that is about to be started. Where several ranks may use all GPUs nothing says which
+    /// rank has which.
+    pub fn of_run(id: &str, variable: impl Fn(&str) -> Option<String>) -> Self {
+        let told = Self::of_variables(variable);
+        let has_its_own = told.world_size == Some(1) || told.visible != VisibleDevices::All;
+        Self {
+            run: Some(id.into()),
+            rank: told.rank.filter(|_| has_its_own),
+            local_rank: told.local_rank.filter(|_| has_its_own),
+            ..told
+        }
+    }
+
     /// What the environment of a process says, as `/proc/PID/environ` has it: `NAME=value`, each ended by a zero byte.
     pub(super) fn of_environ(environ: &[u8]) -> Self {
         Self::of_variables(|name| {
@@ -82,6 +95,21 @@ mod tests {
             let numbers = (workload.rank, workload.local_rank, workload.world_size);
             assert_eq!(numbers, (Some(5), Some(1), Some(8)), "{environ}");
         }
+    }
+
+    #[test]
+    fn a_run_that_is_started_has_a_rank_only_where_its_gpus_are_its_own() {
+        let rank = |variables: &[(&str, &str)]| {
+            let variable = |name: &str| {
+                let found = variables.iter().find(|(known, _)| *known == name)?;
+                Some(found.1.to_owned())
+            };
+            Workload::of_run("r", variable).rank
+        };
+        assert_eq!(rank(&[("RANK", "0"), ("WORLD_SIZE", "8")]), None);
+        assert_eq!(rank(&[("RANK", "0"), ("WORLD_SIZE", "1")]), Some(0));
+        let own = [("RANK", "3"), ("WORLD_SIZE", "8"), ("CUDA_VISIBLE_DEVICES", "3")];
+        assert_eq!(rank(&own), Some(3));
     }
 
     #[test]
