@@ -60,7 +60,7 @@ mod write;
 
 pub use read::{
     AnnotationData, CounterReading, EventKind, Item, LogItem, ReadCounts, ReadError, ReadErrorKind, Time,
-    TraceEvent, TraceReader, Track, TrackKind,
+    TraceDecoder, TraceEvent, TraceReader, Track, TrackKind,
 };
 pub use wire::{WireError, WireErrorKind};
 pub use write::{

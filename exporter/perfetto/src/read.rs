@@ -1,41 +1,26 @@
 //! The reader: what a trace holds, one item after the other, with interned strings, defaults and clocks resolved.
 //!
-//! `packets` cuts an input into packets; `sequence` keeps what packets rely on; `item` says what comes out, `decode` makes
-//! it of packets; `clock` brings times onto the wall clock.
+//! `packets` cuts an input into packets; `decoder` takes them one by one; `sequence` keeps what they rely on; `item` says
+//! what comes out, `decode` makes it of packets; `clock` brings times onto the wall clock.
 
 mod clock;
 mod decode;
+mod decoder;
 mod error;
 mod item;
 mod packets;
 mod sequence;
 
-use std::{
-    collections::{HashMap, VecDeque},
-    io::Read,
-};
+use std::io::Read;
 
-use self::{clock::Clocks, packets::Packets, sequence::Sequence};
+use self::packets::Packets;
 pub use self::{
+    decoder::{ReadCounts, TraceDecoder},
     error::{ReadError, ReadErrorKind},
     item::{AnnotationData, CounterReading, EventKind, Item, LogItem, Time, TraceEvent, Track, TrackKind},
 };
-use crate::{
-    WireError,
-    field::packet,
-    wire::{Fields, Value},
-};
 
-/// What a reader has seen and left out.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReadCounts {
-    /// Packets, those inside compressed ones included.
-    pub packets: u64,
-    /// Packets of a kind that the reader does not know: scheduling, memory and whatever else Perfetto records.
-    pub unknown: u64,
-    /// Packets that rely on state which was lost, and are left out as Perfetto says they must be.
-    pub without_state: u64,
-}
+use crate::{WireError, field::packet, wire::Fields};
 
 /// Reads a trace; an iterator over what it holds.
 ///
@@ -52,10 +37,7 @@ pub struct ReadCounts {
 #[derive(Debug)]
 pub struct TraceReader<R: Read> {
     packets: Packets<R>,
-    sequences: HashMap<u64, Sequence>,
-    clocks: Clocks,
-    ready: VecDeque<Result<Item, ReadError>>,
-    counts: ReadCounts,
+    decoder: TraceDecoder,
 }
 
 impl<R: Read> TraceReader<R> {
@@ -63,57 +45,13 @@ impl<R: Read> TraceReader<R> {
     pub fn new(input: R) -> Self {
         Self {
             packets: Packets::new(input),
-            sequences: HashMap::new(),
-            clocks: Clocks::default(),
-            ready: VecDeque::new(),
-            counts: ReadCounts::default(),
+            decoder: TraceDecoder::default(),
         }
     }
 
     /// What has been seen and left out so far.
     pub fn counts(&self) -> ReadCounts {
-        self.counts
-    }
-
-    /// Takes in one packet; what it holds is then ready.
-    fn read_packet(&mut self, bytes: &[u8], offset: u64) {
-        if let Err(kind) = self.take(bytes, offset, false) {
-            self.ready.push_back(Err(ReadError { kind, offset }));
-        }
-    }
-
-    fn take(&mut self, bytes: &[u8], offset: u64, nested: bool) -> Result<(), ReadErrorKind> {
-        self.counts.packets += 1;
-        let packet = Packet::read(bytes)?;
-        for (zstd, bundle) in [(false, packet.zlib), (true, packet.zstd)] {
-            if let Some(bundle) = bundle.filter(|_| !nested) {
-                return self.take_bundle(bundle, zstd, offset);
-            }
-        }
-        let sequence = self.sequences.entry(packet.sequence_id).or_default();
-        sequence.begin(&packet)?;
-        if packet.flags & packet::NEEDS_STATE != 0 && !sequence.is_valid() {
-            self.counts.without_state += 1;
-            return Ok(());
-        }
-        if let Some(snapshot) = packet.clocks {
-            self.clocks.tie(packet.sequence_id, snapshot, sequence)?;
-        }
-        let known = decode::packet(&packet, sequence, &self.clocks, &mut self.ready)?;
-        if !known && packet.clocks.is_none() && !packet.only_state() {
-            self.counts.unknown += 1;
-        }
-        Ok(())
-    }
-
-    fn take_bundle(&mut self, bundle: &[u8], zstd: bool, offset: u64) -> Result<(), ReadErrorKind> {
-        let inflated = packets::inflate(bundle, zstd)?;
-        for field in Fields::new(&inflated) {
-            if let (crate::field::trace::PACKET, Value::Bytes(bytes)) = field? {
-                self.take(bytes, offset, true)?;
-            }
-        }
-        Ok(())
+        self.decoder.counts()
     }
 }
 
@@ -122,12 +60,12 @@ impl<R: Read> Iterator for TraceReader<R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some(ready) = self.ready.pop_front() {
+            if let Some(ready) = self.decoder.next_ready() {
                 return Some(ready);
             }
             match self.packets.next_packet() {
                 Ok(None) => return None,
-                Ok(Some((offset, bytes))) => self.read_packet(&bytes, offset),
+                Ok(Some((offset, bytes))) => self.decoder.packet(&bytes, offset),
                 Err(error) => return Some(Err(error)),
             }
         }

@@ -101,6 +101,47 @@ impl<R: Read> Packets<R> {
     }
 }
 
+/// What stands at the beginning of some bytes.
+pub(super) enum Cut<'a> {
+    /// A packet, with its bytes and those before it.
+    Whole { packet: &'a [u8], len: usize },
+    /// Not yet a whole packet.
+    Partial,
+}
+
+/// Cuts the first packet from some bytes.
+pub(super) fn cut(bytes: &[u8]) -> Result<Cut<'_>, ReadErrorKind> {
+    let Some((&tag, mut rest)) = bytes.split_first() else {
+        return Ok(Cut::Partial);
+    };
+    if tag != PACKET_TAG {
+        return Err(ReadErrorKind::NotATrace);
+    }
+    let mut length = 0u64;
+    for shift in (0..35).step_by(7) {
+        let Some((&byte, after)) = rest.split_first() else {
+            return Ok(Cut::Partial);
+        };
+        rest = after;
+        length |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return whole(bytes, rest, length);
+        }
+    }
+    Err(ReadErrorKind::NotATrace)
+}
+
+fn whole<'a>(bytes: &'a [u8], rest: &'a [u8], length: u64) -> Result<Cut<'a>, ReadErrorKind> {
+    if length > LARGEST {
+        return Err(ReadErrorKind::TooLarge(length));
+    }
+    let packet = rest.get(..length as usize);
+    Ok(packet.map_or(Cut::Partial, |packet| Cut::Whole {
+        packet,
+        len: bytes.len() - rest.len() + packet.len(),
+    }))
+}
+
 fn read_error(error: io::Error) -> ReadErrorKind {
     match error.kind() {
         io::ErrorKind::UnexpectedEof => ReadErrorKind::TornTail,

@@ -1,6 +1,6 @@
 //! Both formats as rows of the table of formats: from the bytes of a file, as they come, to items.
 
-use pulsetrain_perfetto::{EventKind, Item, ReadError, ReadErrorKind, TraceReader};
+use pulsetrain_perfetto::{EventKind, Item, ReadError, TraceDecoder, TraceReader};
 
 use super::{TunixTrace, Version, WallClock, names};
 use crate::{
@@ -96,6 +96,7 @@ pub(crate) fn first_record(item: &Item) -> Option<Vec<u8>> {
 #[derive(Debug)]
 struct TraceParser {
     trace: TunixTrace,
+    decoder: TraceDecoder,
     is_begun: bool,
     /// Where the next packet begins is not known, so nothing can be read any more.
     is_lost: bool,
@@ -105,35 +106,33 @@ impl TraceParser {
     fn new(version: Version) -> Self {
         Self {
             trace: TunixTrace::new(version),
+            decoder: TraceDecoder::default(),
             is_begun: false,
             is_lost: false,
         }
     }
 
-    /// Notes an error, and says how many bytes of the window are done with where nothing can be read after it.
-    fn fail(&mut self, error: &ReadError, window: &Window<'_>, recorder: &mut Recorder<'_>) -> Option<usize> {
-        let at = usize::try_from(error.offset)
-            .unwrap_or(usize::MAX)
-            .min(window.bytes.len());
-        let place = Place {
-            offset: window.start.offset + at as u64,
-            line: 1,
-        };
-        match error.kind {
-            ReadErrorKind::TornTail if !window.is_last => return Some(at),
-            ReadErrorKind::TornTail => {
+    /// Takes what is whole in a window, and says how many bytes are done with.
+    fn take(&mut self, window: &Window<'_>, recorder: &mut Recorder<'_>) -> usize {
+        let Self { trace, decoder, .. } = self;
+        let decoded = decoder.decode(window.bytes, |item| match item {
+            Ok(item) => trace.item(item, window.start, recorder),
+            Err(error) => skip(&error, window, recorder),
+        });
+        match decoded {
+            Ok(done) if window.is_last && done < window.bytes.len() => {
                 let message =
                     || "the trace ends inside a packet: its writer is still at it, or was stopped".to_owned();
-                recorder.skip(SkipReason::IncompleteRecord, place, message);
-                return Some(window.bytes.len());
+                recorder.skip(SkipReason::IncompleteRecord, place(window, done as u64), message);
+                window.bytes.len()
             }
-            ReadErrorKind::NotATrace | ReadErrorKind::TooLarge(_) | ReadErrorKind::Read(_) => {
+            Ok(done) => done,
+            Err(error) => {
+                skip(&error, window, recorder);
                 self.is_lost = true;
+                window.bytes.len()
             }
-            _ => {}
         }
-        recorder.skip(SkipReason::MalformedRecord, place, || error.kind.to_string());
-        self.is_lost.then_some(window.bytes.len())
     }
 }
 
@@ -141,22 +140,14 @@ impl LogParser for TraceParser {
     fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
         if window.start.offset == 0 && std::mem::replace(&mut self.is_begun, !window.bytes.is_empty()) {
             self.trace.restart();
+            self.decoder = TraceDecoder::default();
             self.is_lost = false;
         }
-        let mut done = window.bytes.len();
-        if !self.is_lost {
-            for item in TraceReader::new(window.bytes) {
-                match item {
-                    Ok(item) => self.trace.item(item, window.start, recorder),
-                    Err(error) => {
-                        if let Some(end) = self.fail(&error, &window, recorder) {
-                            done = end;
-                            break;
-                        }
-                    }
-                }
-            }
-        }
+        let done = if self.is_lost {
+            window.bytes.len()
+        } else {
+            self.take(&window, recorder)
+        };
         if window.is_last {
             self.trace.end(recorder);
         } else {
@@ -167,5 +158,18 @@ impl LogParser for TraceParser {
 
     fn lose_sync(&mut self) {
         self.is_lost = true;
+    }
+}
+
+fn skip(error: &ReadError, window: &Window<'_>, recorder: &mut Recorder<'_>) {
+    let message = || error.kind.to_string();
+    recorder.skip(SkipReason::MalformedRecord, place(window, error.offset), message);
+}
+
+/// Where something stands in the file, which has no lines.
+fn place(window: &Window<'_>, offset: u64) -> Place {
+    Place {
+        offset: window.start.offset + offset,
+        line: 1,
     }
 }
