@@ -19,7 +19,6 @@ pub use self::{
     error::{ReadError, ReadErrorKind},
     item::{AnnotationData, CounterReading, EventKind, Item, LogItem, Time, TraceEvent, Track, TrackKind},
 };
-
 use crate::{WireError, field::packet, wire::Fields};
 
 /// Reads a trace; an iterator over what it holds.
