@@ -37,6 +37,12 @@ pub enum SinkError {
         /// The file.
         path: PathBuf,
     },
+    /// The name of a trace does not end as one.
+    #[error("cannot write {}: name it .pftrace; every file gets the time of its begin before that", path.display())]
+    TraceName {
+        /// The path.
+        path: PathBuf,
+    },
     /// A variable, or a target on the command line, has a value that cannot be used.
     #[error("{name} is {value:?}: {expected}")]
     Setting {

@@ -6,6 +6,7 @@
 mod console;
 mod error;
 mod file;
+mod live;
 mod otlp;
 mod perfetto;
 mod prometheus;
@@ -19,6 +20,10 @@ pub use self::prometheus::{
 pub use console::{ConsoleSink, ConsoleStyle};
 pub use error::SinkError;
 pub use file::{FileFormat, FileJournal, FileSink};
+pub use live::{
+    FlightRecorder, FlightRecorderConfig, FlightRecorderSink, PerfettoFiles, PerfettoFilesConfig,
+    PerfettoFilesSink, Recording,
+};
 pub use otlp::{
     Compression, HostAnswer, Identity, NamedFile, OtlpConfig, OtlpSink, Protocol, SignalConfig, TlsFiles,
     ask_host,

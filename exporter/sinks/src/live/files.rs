@@ -1,0 +1,263 @@
+//! Perfetto traces in files that follow each other: one while there is room in it, then the next.
+//!
+//! What one file shows is held in memory until it is full. The file on the disk is rewritten every so often under another name
+//! and put in place by a rename, so that it can be opened at any moment, and after a kill is as it was a few seconds before.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use pulsetrain_pipeline::{
+    Batch, BoxFuture, Delivery, Sink, Stop,
+    clock::{self, Instant},
+};
+use tokio::time;
+
+use super::{
+    held::{Held, Snapshot},
+    names::Names,
+};
+use crate::{
+    SinkError,
+    perfetto::{PerfettoConfig, PerfettoError},
+};
+
+/// Writing may take this share of the time, so that large files are rewritten less often.
+const SHARE: u32 = 10;
+
+/// Where the files are and how large they become.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PerfettoFilesConfig {
+    /// A path that ends in `.pftrace`; every file has the time of its begin before the ending.
+    pub path: PathBuf,
+    /// How many bytes of telemetry one file shows, which are held in memory; then the next file begins.
+    pub bytes: usize,
+    /// How long one file is written to.
+    pub age: Duration,
+    /// How many files are kept, the one that is written included.
+    pub keep: usize,
+    /// How often the file on the disk catches up.
+    pub flush_every: Duration,
+    /// What a file shows.
+    pub perfetto: PerfettoConfig,
+}
+
+/// The sink that fills the files.
+#[derive(Debug)]
+pub struct PerfettoFilesSink {
+    name: String,
+    shared: Arc<Shared>,
+}
+
+/// What writes the files as time goes by.
+#[derive(Debug)]
+pub struct PerfettoFiles {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    config: PerfettoFilesConfig,
+    names: Names,
+    state: Mutex<State>,
+    /// One write at a time, in order.
+    writing: tokio::sync::Mutex<()>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    held: Held,
+    /// The file that is written, with when it began; none before its first batch.
+    file: Option<(PathBuf, Instant)>,
+    /// Whether the disk lacks something.
+    is_behind: bool,
+    /// Why the disk could not be written, until the next delivery says it.
+    fault: Option<String>,
+}
+
+impl PerfettoFilesSink {
+    /// Opens the folder of the files, which is made where it is not there; gives the sink, and what has to run beside it.
+    ///
+    /// # Errors
+    ///
+    /// A path that does not end in `.pftrace`, a folder that cannot be made or written.
+    pub fn open(config: PerfettoFilesConfig) -> Result<(Self, PerfettoFiles), SinkError> {
+        let names = Names::of(&config.path).ok_or_else(|| SinkError::TraceName {
+            path: config.path.clone(),
+        })?;
+        let usable = fs::create_dir_all(names.folder()).and_then(|()| tempfile_in(names.folder()));
+        usable.map_err(|source| SinkError::OpenFile {
+            path: names.folder().to_owned(),
+            advice: "name a folder that this user may write",
+            source,
+        })?;
+        let shared = Arc::new(Shared {
+            names,
+            state: Mutex::default(),
+            writing: tokio::sync::Mutex::new(()),
+            config,
+        });
+        let sink = Self {
+            name: format!("perfetto {}", shared.config.path.display()),
+            shared: Arc::clone(&shared),
+        };
+        Ok((sink, PerfettoFiles { shared }))
+    }
+}
+
+/// Whether a folder can be written, found out by writing.
+fn tempfile_in(folder: &Path) -> io::Result<()> {
+    let probe = folder.join(format!(".pulsetrain-{}", std::process::id()));
+    File::create(&probe)?;
+    fs::remove_file(probe)
+}
+
+impl PerfettoFiles {
+    /// Writes until it is stopped; what is held then is written by the sink's end.
+    pub async fn run(self, stop: Stop) {
+        let mut pause = self.shared.config.flush_every;
+        loop {
+            tokio::select! {
+                () = time::sleep(pause) => {}
+                () = stop.wait() => return,
+            }
+            let start = clock::now();
+            self.shared.flush().await;
+            pause = self.shared.config.flush_every.max((clock::now() - start) * SHARE);
+        }
+    }
+}
+
+impl Sink for PerfettoFilesSink {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
+        Box::pin(self.shared.take(batch))
+    }
+
+    fn finish(&mut self) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(async {
+            self.shared.flush().await;
+            match self.shared.lock().fault.take() {
+                Some(fault) => Err(fault),
+                None => Ok(()),
+            }
+        })
+    }
+}
+
+impl Shared {
+    async fn take(&self, batch: &Batch) -> Delivery {
+        if self.is_full(batch) && !self.begin_next().await {
+            let message = self.lock().fault.take().unwrap_or_default();
+            return Delivery::Retry {
+                after: Some(self.config.flush_every),
+                message,
+            };
+        }
+        let now = clock::now();
+        let mut state = self.lock();
+        if state.file.is_none() {
+            state.file = Some((self.names.next(clock::unix_now()), now));
+        }
+        state.held.push(batch, now);
+        state.is_behind = true;
+        match state.fault.take() {
+            // The batch is kept; the disk may take it later.
+            Some(message) => Delivery::Partial { rejected: 0, message },
+            None => Delivery::Delivered,
+        }
+    }
+
+    /// Whether the file has no room or no time for another batch.
+    fn is_full(&self, batch: &Batch) -> bool {
+        let state = self.lock();
+        let Some((_, began)) = &state.file else {
+            return false;
+        };
+        let is_old = clock::now() - *began >= self.config.age;
+        let has_no_room = state.held.bytes() + Held::size_of(batch) > self.config.bytes;
+        !state.held.is_empty() && (is_old || has_no_room)
+    }
+
+    /// Writes the file to its end and lets go of what it shows; false where the disk does not take it.
+    async fn begin_next(&self) -> bool {
+        self.flush().await;
+        let mut state = self.lock();
+        if state.is_behind {
+            return false;
+        }
+        state.held = Held::default();
+        state.file = None;
+        true
+    }
+
+    /// Brings the file on the disk up to date. What goes wrong is kept for the next delivery to say.
+    async fn flush(&self) {
+        let _one_at_a_time = self.writing.lock().await;
+        let (path, snapshot) = {
+            let mut state = self.lock();
+            let Some((path, _)) = state.file.clone().filter(|_| state.is_behind) else {
+                return;
+            };
+            state.is_behind = false;
+            (path, state.held.since(None))
+        };
+        let (config, names, keep) = (self.config.perfetto.clone(), self.names.clone(), self.config.keep);
+        let written = tokio::task::spawn_blocking(move || {
+            rewrite(&path, snapshot, config)?;
+            remove_oldest(&names, keep)
+        });
+        let outcome = written.await.unwrap_or_else(|error| Err(io::Error::other(error)));
+        if let Err(error) = outcome {
+            let mut state = self.lock();
+            state.is_behind = true;
+            state.fault = Some(format!(
+                "cannot write a trace beside {}: {error}; what it shows is held in memory and tried again",
+                self.config.path.display()
+            ));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes a trace under another name and puts it in the place of the one that is there.
+fn rewrite(path: &Path, snapshot: Snapshot, config: PerfettoConfig) -> io::Result<()> {
+    let unfinished = path.with_extension("pftrace.partial");
+    let write = || {
+        let file = BufWriter::new(File::create(&unfinished)?);
+        let (mut file, _) = snapshot.draw(config, file).map_err(as_io)?;
+        file.flush()
+    };
+    let written = write().and_then(|()| fs::rename(&unfinished, path));
+    if written.is_err() {
+        // What is left of it would only take room on a disk that may be full.
+        let _ = fs::remove_file(&unfinished);
+    }
+    written
+}
+
+fn as_io(error: PerfettoError) -> io::Error {
+    match error {
+        PerfettoError::Write(error) => error,
+        other => io::Error::other(other),
+    }
+}
+
+fn remove_oldest(names: &Names, keep: usize) -> io::Result<()> {
+    let files = names.existing()?;
+    let too_many = files.len().saturating_sub(keep.max(1));
+    files.iter().take(too_many).try_for_each(fs::remove_file)
+}
+
+#[cfg(test)]
+mod tests;

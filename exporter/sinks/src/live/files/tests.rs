@@ -1,0 +1,163 @@
+use pulsetrain_otlp::{Signal, json, limits::Limits};
+use pulsetrain_pipeline::StopRaiser;
+use tempfile::TempDir;
+
+use super::*;
+
+fn batch(name: &str) -> Batch {
+    let text = format!(
+        r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{{"traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"0102030405060708","name":"{name}","startTimeUnixNano":"1","endTimeUnixNano":"2"}}]}}]}}]}}"#
+    );
+    let mut bytes = Vec::new();
+    json::decode(text.as_bytes(), &Limits::default(), &mut bytes).expect("the text is OTLP/JSON");
+    Batch::new(Signal::Traces, 1, bytes)
+}
+
+struct World {
+    folder: TempDir,
+    sink: PerfettoFilesSink,
+    files: PerfettoFiles,
+}
+
+impl World {
+    fn new(bytes: usize, keep: usize) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let (sink, files) = PerfettoFilesSink::open(PerfettoFilesConfig {
+            path: folder.path().join("traces/run.pftrace"),
+            bytes,
+            age: Duration::from_secs(3600),
+            keep,
+            flush_every: Duration::from_secs(5),
+            perfetto: PerfettoConfig::default(),
+        })
+        .expect("the folder can be written");
+        Self { folder, sink, files }
+    }
+
+    /// What the files hold, the oldest first.
+    fn contents(&self) -> Vec<String> {
+        let files = self.files.shared.names.existing().expect("the folder is there");
+        let read = |path: &PathBuf| fs::read(path).expect("a trace can be read");
+        files
+            .iter()
+            .map(|path| String::from_utf8_lossy(&read(path)).into_owned())
+            .collect()
+    }
+
+    /// Everything that is in the folder.
+    fn entries(&self) -> usize {
+        fs::read_dir(self.folder.path().join("traces"))
+            .expect("the folder is there")
+            .count()
+    }
+}
+
+#[tokio::test]
+async fn a_file_grows_and_is_whole_after_every_write() {
+    let mut world = World::new(1 << 20, 3);
+    for (index, name) in ["first", "second", "third"].into_iter().enumerate() {
+        assert_eq!(world.sink.deliver(&batch(name)).await, Delivery::Delivered);
+        world.files.shared.flush().await;
+        let contents = world.contents();
+        assert_eq!((contents.len(), world.entries()), (1, 1));
+        assert!(
+            contents[0].contains(name) && contents[0].contains("first"),
+            "{index}"
+        );
+    }
+    world.sink.finish().await.expect("all is written");
+}
+
+#[tokio::test]
+async fn a_full_file_is_followed_by_the_next_and_the_oldest_goes() {
+    let one = Held::size_of(&batch("batch 0"));
+    let mut world = World::new(2 * one, 2);
+    for number in 0..7 {
+        let delivered = world.sink.deliver(&batch(&format!("batch {number}"))).await;
+        assert_eq!(delivered, Delivery::Delivered);
+        assert!(world.files.shared.lock().held.bytes() <= 2 * one);
+    }
+    world.sink.finish().await.expect("all is written");
+    let contents = world.contents();
+    assert_eq!((contents.len(), world.entries()), (2, 2));
+    assert!(contents[0].contains("batch 4") && contents[0].contains("batch 5"));
+    assert!(contents[1].contains("batch 6") && !contents[1].contains("batch 5"));
+}
+
+#[tokio::test]
+async fn a_file_that_has_had_its_time_is_followed_by_the_next() {
+    let mut world = World::new(1 << 20, 5);
+    world.sink.deliver(&batch("early")).await;
+    world.files.shared.flush().await;
+    {
+        let mut state = world.files.shared.lock();
+        let file = state.file.as_mut().expect("a file was begun");
+        file.1 = file
+            .1
+            .checked_sub(Duration::from_secs(3600))
+            .expect("the clock runs long enough");
+    }
+    world.sink.deliver(&batch("late")).await;
+    world.sink.finish().await.expect("all is written");
+    let contents = world.contents();
+    assert_eq!(contents.len(), 2);
+    assert!(contents[0].contains("early") && contents[1].contains("late"));
+}
+
+#[tokio::test]
+async fn a_disk_that_takes_nothing_is_said_and_nothing_is_lost_when_it_takes_again() {
+    let one = Held::size_of(&batch("batch 0"));
+    let mut world = World::new(2 * one, 2);
+    let folder = world.folder.path().join("traces");
+    world.sink.deliver(&batch("batch 0")).await;
+    fs::remove_dir_all(&folder).expect("the folder can be removed");
+    world.files.shared.flush().await;
+    let Delivery::Partial { rejected: 0, message } = world.sink.deliver(&batch("batch 1")).await else {
+        panic!("the fault is not said");
+    };
+    assert!(message.contains("run.pftrace"), "{message}");
+    let third = world.sink.deliver(&batch("batch 2")).await;
+    assert!(matches!(third, Delivery::Retry { .. }), "{third:?}");
+    fs::create_dir(&folder).expect("the folder can be made");
+    assert_eq!(world.sink.deliver(&batch("batch 2")).await, Delivery::Delivered);
+    world.sink.finish().await.expect("all is written");
+    let contents = world.contents();
+    assert!(contents[0].contains("batch 0") && contents[0].contains("batch 1"));
+    assert!(contents[1].contains("batch 2"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_disk_catches_up_as_time_goes_by() {
+    let World {
+        folder,
+        mut sink,
+        files,
+    } = World::new(1 << 20, 2);
+    let shared = Arc::clone(&files.shared);
+    let mut stop = StopRaiser::new();
+    let running = tokio::spawn(files.run(stop.stop()));
+    sink.deliver(&batch("first")).await;
+    let mut seconds = 0;
+    while shared.lock().is_behind || shared.names.existing().expect("the folder is there").is_empty() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        seconds += 1;
+        assert!(seconds < 60, "the disk does not catch up");
+    }
+    stop.raise();
+    running.await.expect("the task ends");
+    drop(folder);
+}
+
+#[test]
+fn a_path_that_is_no_trace_is_refused() {
+    let config = PerfettoFilesConfig {
+        path: "run.json".into(),
+        bytes: 1,
+        age: Duration::from_secs(1),
+        keep: 1,
+        flush_every: Duration::from_secs(1),
+        perfetto: PerfettoConfig::default(),
+    };
+    let refused = PerfettoFilesSink::open(config).expect_err("the name is none of a trace");
+    assert!(refused.to_string().contains(".pftrace"), "{refused}");
+}

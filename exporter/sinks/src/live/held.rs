@@ -1,0 +1,140 @@
+//! Batches that are kept for a while, within bounds.
+
+use std::{collections::VecDeque, io::Write, mem::size_of, time::Duration};
+
+use bytes::Bytes;
+use pulsetrain_otlp::Signal;
+use pulsetrain_pipeline::{Batch, clock::Instant};
+
+use crate::perfetto::{PerfettoConfig, PerfettoError, PerfettoMapper, PerfettoSummary};
+
+/// Batches in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct Held {
+    batches: VecDeque<Kept>,
+    bytes: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Kept {
+    at: Instant,
+    signal: Signal,
+    bytes: Bytes,
+}
+
+impl Held {
+    /// The memory that is taken.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.batches.is_empty()
+    }
+
+    /// The memory that a batch takes.
+    pub(super) fn size_of(batch: &Batch) -> usize {
+        batch.bytes().len() + size_of::<Kept>()
+    }
+
+    pub(super) fn push(&mut self, batch: &Batch, at: Instant) {
+        self.bytes += Self::size_of(batch);
+        self.batches.push_back(Kept {
+            at,
+            signal: batch.signal(),
+            bytes: batch.bytes().clone(),
+        });
+    }
+
+    /// Forgets the oldest until the rest takes no more than `most_bytes` and is no older than `oldest`; says how many it forgot
+    /// for want of room.
+    pub(super) fn forget(&mut self, most_bytes: usize, oldest: Option<Instant>) -> u64 {
+        let mut forgotten = 0;
+        while let Some(first) = self.batches.front() {
+            let has_no_room = self.bytes > most_bytes;
+            if !has_no_room && oldest.is_none_or(|oldest| first.at >= oldest) {
+                break;
+            }
+            self.bytes -= first.bytes.len() + size_of::<Kept>();
+            self.batches.pop_front();
+            forgotten += u64::from(has_no_room);
+        }
+        forgotten
+    }
+
+    /// What came since then, or all: it shares the bytes.
+    pub(super) fn since(&self, oldest: Option<Instant>) -> Snapshot {
+        let kept = self.batches.iter();
+        let wanted = kept.filter(|kept| oldest.is_none_or(|oldest| kept.at >= oldest));
+        Snapshot(wanted.map(|kept| (kept.signal, kept.bytes.clone())).collect())
+    }
+}
+
+/// Batches at one moment.
+#[derive(Debug)]
+pub(super) struct Snapshot(Vec<(Signal, Bytes)>);
+
+impl Snapshot {
+    pub(super) fn batches(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Draws the batches as one trace. A batch that is no OTLP is drawn as far as it goes.
+    pub(super) fn draw<W: Write>(
+        self,
+        config: PerfettoConfig,
+        out: W,
+    ) -> Result<(W, PerfettoSummary), PerfettoError> {
+        let mut mapper = PerfettoMapper::new(config);
+        for (signal, bytes) in self.0 {
+            match mapper.add(signal, bytes) {
+                Ok(()) | Err(PerfettoError::Wire(_)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        mapper.write(out)
+    }
+}
+
+/// The moment so long before another; none where the clock did not run yet.
+pub(super) fn before(now: Instant, ago: Duration) -> Option<Instant> {
+    now.checked_sub(ago)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pulsetrain_pipeline::clock;
+
+    fn batch(bytes: usize) -> Batch {
+        Batch::new(Signal::Traces, 1, vec![0; bytes])
+    }
+
+    #[test]
+    fn the_oldest_is_forgotten_for_want_of_room_and_counted() {
+        let now = clock::now();
+        let mut held = Held::default();
+        let one = Held::size_of(&batch(100));
+        for _ in 0..4 {
+            held.push(&batch(100), now);
+        }
+        assert_eq!(held.bytes(), 4 * one);
+        assert_eq!(held.forget(2 * one + 50, None), 2);
+        assert_eq!((held.bytes(), held.since(None).batches()), (2 * one, 2));
+        assert_eq!(held.forget(0, None), 2);
+        assert!(held.is_empty() && held.bytes() == 0);
+    }
+
+    #[test]
+    fn what_is_too_old_is_forgotten_and_not_counted() {
+        let start = clock::now();
+        let mut held = Held::default();
+        for second in 0..5 {
+            held.push(&batch(1), start + Duration::from_secs(second));
+        }
+        let from = |second| Some(start + Duration::from_secs(second));
+        assert_eq!(held.since(from(3)).batches(), 2);
+        assert_eq!(held.forget(usize::MAX, from(2)), 0);
+        assert_eq!(held.since(None).batches(), 3);
+    }
+}

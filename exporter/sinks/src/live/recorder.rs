@@ -1,0 +1,166 @@
+//! The flight recorder: what came in during the last minutes, as a trace when somebody asks.
+
+use std::{
+    future::ready,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink, clock};
+use tokio::sync::Semaphore;
+
+use super::held::{Held, before};
+use crate::perfetto::{PerfettoConfig, PerfettoError, PerfettoSummary};
+
+/// How much a recorder keeps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FlightRecorderConfig {
+    /// For how long, from when it came in.
+    pub last: Duration,
+    /// How many bytes at most; beyond that the oldest goes first.
+    pub bytes: usize,
+    /// What a recording shows.
+    pub perfetto: PerfettoConfig,
+}
+
+/// A recorder; a clone is the same one.
+#[derive(Clone, Debug)]
+pub struct FlightRecorder {
+    config: Arc<FlightRecorderConfig>,
+    held: Arc<Mutex<Held>>,
+    /// One recording is drawn at a time, so that they do not add up in memory.
+    drawing: Arc<Semaphore>,
+}
+
+/// A trace of the last while.
+#[derive(Debug)]
+pub struct Recording {
+    /// The Perfetto trace.
+    pub trace: Vec<u8>,
+    /// What it shows.
+    pub summary: PerfettoSummary,
+}
+
+/// The sink in front of a recorder.
+#[derive(Debug)]
+pub struct FlightRecorderSink(FlightRecorder);
+
+impl FlightRecorder {
+    /// A recorder with nothing in it.
+    pub fn new(config: FlightRecorderConfig) -> Self {
+        Self {
+            config: Arc::new(config),
+            held: Arc::default(),
+            drawing: Arc::new(Semaphore::new(1)),
+        }
+    }
+
+    /// The sink that fills it.
+    pub fn sink(&self) -> FlightRecorderSink {
+        FlightRecorderSink(self.clone())
+    }
+
+    /// Draws what came in during the last while, or all that is kept. Whoever asks while another recording is drawn waits.
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be written.
+    pub async fn record(&self, last: Option<Duration>) -> Result<Recording, PerfettoError> {
+        // The semaphore is never closed; without a permit there would only be two at a time.
+        let _one_at_a_time = self.drawing.acquire().await;
+        let now = clock::now();
+        let last = last.map_or(self.config.last, |last| last.min(self.config.last));
+        let snapshot = self.lock().since(before(now, last));
+        let config = self.config.perfetto.clone();
+        let drawn = tokio::task::spawn_blocking(move || snapshot.draw(config, Vec::new())).await;
+        let (trace, summary) = drawn.map_err(std::io::Error::other)??;
+        Ok(Recording { trace, summary })
+    }
+
+    fn push(&self, batch: &Batch) {
+        let now = clock::now();
+        let mut held = self.lock();
+        held.push(batch, now);
+        held.forget(self.config.bytes, before(now, self.config.last));
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Held> {
+        self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Sink for FlightRecorderSink {
+    fn name(&self) -> &str {
+        "flight recorder"
+    }
+
+    fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
+        self.0.push(batch);
+        Box::pin(ready(Delivery::Delivered))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pulsetrain_otlp::{Signal, json, limits::Limits};
+
+    fn batch(name: &str) -> Batch {
+        let text = format!(
+            r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{{"traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"0102030405060708","name":"{name}","startTimeUnixNano":"1","endTimeUnixNano":"2"}}]}}]}}]}}"#
+        );
+        let mut bytes = Vec::new();
+        json::decode(text.as_bytes(), &Limits::default(), &mut bytes).expect("the text is OTLP/JSON");
+        Batch::new(Signal::Traces, 1, bytes)
+    }
+
+    fn recorder(bytes: usize) -> FlightRecorder {
+        FlightRecorder::new(FlightRecorderConfig {
+            last: Duration::from_secs(60),
+            bytes,
+            perfetto: PerfettoConfig::default(),
+        })
+    }
+
+    async fn shown(recorder: &FlightRecorder, last: Option<Duration>) -> String {
+        let recording = recorder.record(last).await.expect("memory can be written");
+        String::from_utf8_lossy(&recording.trace).into_owned()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_recording_shows_what_came_in_during_the_last_while() {
+        let recorder = recorder(1 << 20);
+        let mut sink = recorder.sink();
+        for name in ["first", "second", "third"] {
+            assert_eq!(sink.deliver(&batch(name)).await, Delivery::Delivered);
+            tokio::time::advance(Duration::from_secs(25)).await;
+        }
+        let all = shown(&recorder, None).await;
+        assert!(!all.contains("first") && all.contains("second") && all.contains("third"));
+        let last = shown(&recorder, Some(Duration::from_secs(30))).await;
+        assert!(!last.contains("second") && last.contains("third"));
+    }
+
+    #[tokio::test]
+    async fn a_recorder_keeps_within_its_bytes() {
+        let one = Held::size_of(&batch("batch 00"));
+        let recorder = recorder(3 * one);
+        let mut sink = recorder.sink();
+        for number in 0..50 {
+            sink.deliver(&batch(&format!("batch {number:02}"))).await;
+            assert!(recorder.lock().bytes() <= 3 * one);
+        }
+        let all = shown(&recorder, None).await;
+        assert!(all.contains("batch 49") && all.contains("batch 47") && !all.contains("batch 46"));
+    }
+
+    #[tokio::test]
+    async fn a_batch_that_is_no_otlp_spoils_nothing() {
+        let recorder = recorder(1 << 20);
+        let mut sink = recorder.sink();
+        sink.deliver(&Batch::new(Signal::Traces, 1, b"\xff\xff\xff".to_vec()))
+            .await;
+        sink.deliver(&batch("good")).await;
+        assert!(shown(&recorder, None).await.contains("good"));
+    }
+}
