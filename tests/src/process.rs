@@ -76,6 +76,18 @@ impl Process {
         (status.expect("the wait ends with a status"), self.log())
     }
 
+    /// Tells an agent to write what its flight recorder holds (SIGUSR1).
+    pub fn record(&self) {
+        self.signal(Signal::SIGUSR1);
+    }
+
+    /// Ends the process at once, with no time for anything (SIGKILL).
+    pub fn kill(self) {
+        self.signal(Signal::SIGKILL);
+        let (status, _) = self.wait_for_end();
+        assert!(!status.success(), "a killed process ends with its signal");
+    }
+
     /// Tells the process to read its configuration again (SIGHUP).
     pub fn reload(&self) {
         self.signal(Signal::SIGHUP);

@@ -1,9 +1,10 @@
 //! `pulsetrain agent`: reads, keeps and sends telemetry for as long as the machine trains.
 //!
 //! `running` holds what is at work and changes it when the configuration changes; `health` answers whether it lives;
-//! `telemetry` says what it does. SIGHUP reads the configuration again; SIGTERM and SIGINT end it after a bounded drain.
+//! `telemetry` says what it does; `recorders` has the last minutes for whoever asks. SIGUSR1 writes them, SIGHUP reads the configuration again; SIGTERM and SIGINT end it after a bounded drain.
 
 mod health;
+mod recorders;
 mod running;
 mod telemetry;
 
@@ -63,22 +64,31 @@ async fn live(file: Option<&Path>, config: Config) -> Result<ExitCode, Failure> 
         ));
     }
     tell("ready");
-    while signals.asks_to_reload().await {
-        match read(file, Some(running.config())) {
-            Ok(config) => {
-                running.change(config).await;
-                tell("reloaded the configuration");
-            }
-            Err(faults) => {
-                tell_all(&faults);
-                tell("goes on with the old configuration");
-            }
+    loop {
+        match signals.next().await {
+            Asked::Reload => reload(file, &mut running).await,
+            Asked::Record => running.record().await.iter().for_each(|said| tell(said)),
+            Asked::End => break,
         }
     }
     tokio::select! {
         lost = running.end() => Ok(if lost { ExitCode::from(INCOMPLETE) } else { ExitCode::SUCCESS }),
         // Whoever says it twice does not want to wait for the drain.
         () = signals.ask_to_end() => Ok(ExitCode::from(INCOMPLETE)),
+    }
+}
+
+/// Makes what the file says now the configuration at work, where nothing is wrong with it.
+async fn reload(file: Option<&Path>, running: &mut Running) {
+    match read(file, Some(running.config())) {
+        Ok(config) => {
+            running.change(config).await;
+            tell("reloaded the configuration");
+        }
+        Err(faults) => {
+            tell_all(&faults);
+            tell("goes on with the old configuration");
+        }
     }
 }
 
@@ -103,9 +113,18 @@ fn file(arguments: &AgentArguments) -> Option<PathBuf> {
     arguments.config.clone().or_else(there)
 }
 
+/// What a signal asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Asked {
+    Reload,
+    Record,
+    End,
+}
+
 /// The signals that concern an agent.
 struct Signals {
     reload: Signal,
+    record: Signal,
     terminate: Signal,
     interrupt: Signal,
 }
@@ -114,22 +133,23 @@ impl Signals {
     fn keep() -> io::Result<Self> {
         Ok(Self {
             reload: signal(SignalKind::hangup())?,
+            record: signal(SignalKind::user_defined1())?,
             terminate: signal(SignalKind::terminate())?,
             interrupt: signal(SignalKind::interrupt())?,
         })
     }
 
-    /// True when the configuration is to be read again, false when it is time to end.
-    async fn asks_to_reload(&mut self) -> bool {
+    async fn next(&mut self) -> Asked {
         tokio::select! {
-            _ = self.reload.recv() => true,
-            _ = self.terminate.recv() => false,
-            _ = self.interrupt.recv() => false,
+            _ = self.reload.recv() => Asked::Reload,
+            _ = self.record.recv() => Asked::Record,
+            _ = self.terminate.recv() => Asked::End,
+            _ = self.interrupt.recv() => Asked::End,
         }
     }
 
     async fn ask_to_end(&mut self) {
-        while self.asks_to_reload().await {}
+        while self.next().await != Asked::End {}
     }
 }
 

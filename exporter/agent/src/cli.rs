@@ -114,7 +114,8 @@ pub(crate) struct AgentArguments {
 }
 
 const AGENT_HELP: &str = "\
-SIGHUP reads the configuration again, SIGTERM and SIGINT end the agent after what is queued had its time.
+SIGHUP reads the configuration again, SIGUSR1 writes what a flight recorder holds, SIGTERM and SIGINT end the agent after what is
+queued had its time.
 
 Exit status: 0 it was told to end and lost nothing, 1 something failed or was lost, 2 the configuration or the command line is
 wrong.

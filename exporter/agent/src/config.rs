@@ -10,6 +10,7 @@ mod gpu;
 mod limits;
 mod mapping;
 mod named;
+mod perfetto;
 mod placed;
 mod print;
 mod quantity;

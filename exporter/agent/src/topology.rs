@@ -8,8 +8,8 @@ use std::{
 use pulsetrain_derive::EnergyStage;
 use pulsetrain_pipeline::{Batch, BoxFuture, PipelineBuilder, Sink, Source, Stop};
 use pulsetrain_sinks::{
-    ConsoleSink, ConsoleStyle, FileJournal, FileSink, OtlpConfig, OtlpSink, PrometheusConfig,
-    PrometheusServer, PrometheusSink, PrometheusStore, SinkError,
+    ConsoleSink, ConsoleStyle, FileJournal, FileSink, FlightRecorder, OtlpConfig, OtlpSink,
+    PerfettoFilesSink, PrometheusConfig, PrometheusServer, PrometheusSink, PrometheusStore, SinkError,
 };
 use pulsetrain_sources::{
     SourceError, event_files,
@@ -93,6 +93,11 @@ pub(crate) fn check_sink(sink: &SinkConfig) -> Result<(), (Spot, String)> {
             pulsetrain_sinks::FileFormat::of(Path::new(&file.path.value)).map(drop),
         ),
         SinkConfig::Console(console) => (console.spot, Ok(())),
+        SinkConfig::Perfetto(files) => (files.path.spot, files.settings().check()),
+        SinkConfig::FlightRecorder(recorder) => (
+            recorder.path.spot,
+            FlightRecorder::new(recorder.settings()).map(drop),
+        ),
     };
     outcome.map_err(|error| (spot, error.to_string()))
 }
@@ -105,6 +110,20 @@ pub(crate) struct BuiltSink {
     pub(crate) server: Option<BoxFuture<'static, ()>>,
     /// The series that it keeps.
     pub(crate) series: Option<PrometheusStore>,
+    /// The recorder that it fills.
+    pub(crate) recorder: Option<FlightRecorder>,
+}
+
+impl BuiltSink {
+    /// A sink that needs nothing beside it.
+    fn alone(sink: Box<dyn Sink>) -> Self {
+        Self {
+            sink,
+            server: None,
+            series: None,
+            recorder: None,
+        }
+    }
 }
 
 /// Makes a sink of the configuration; `stop` ends what runs beside it. A file that `positions` know goes on where it ended
@@ -122,12 +141,22 @@ pub(crate) async fn build_sink(
         SinkConfig::Otlp(otlp) => Box::new(OtlpSink::new(&otlp_config(otlp)?)?),
         SinkConfig::File(file) => Box::new(file_after(Path::new(&file.path.value), positions)?),
         SinkConfig::Console(_) => Box::new(ConsoleSink::stderr(ConsoleStyle::InPlace)),
+        SinkConfig::Perfetto(files) => {
+            let (sink, files) = PerfettoFilesSink::open(files.settings())?;
+            return Ok(BuiltSink {
+                server: Some(Box::pin(files.run(stop))),
+                ..BuiltSink::alone(Box::new(sink))
+            });
+        }
+        SinkConfig::FlightRecorder(recorder) => {
+            let recorder = FlightRecorder::new(recorder.settings())?;
+            return Ok(BuiltSink {
+                recorder: Some(recorder.clone()),
+                ..BuiltSink::alone(Box::new(recorder.sink()))
+            });
+        }
     };
-    Ok(BuiltSink {
-        sink,
-        server: None,
-        series: None,
-    })
+    Ok(BuiltSink::alone(sink))
 }
 
 async fn prometheus(config: &PrometheusConfig, stop: Stop) -> Result<BuiltSink, SinkError> {
@@ -135,9 +164,9 @@ async fn prometheus(config: &PrometheusConfig, stop: Stop) -> Result<BuiltSink, 
     let store = sink.store();
     let server = PrometheusServer::bind(config, store.clone(), Vec::new()).await?;
     Ok(BuiltSink {
-        sink: Box::new(sink),
         server: Some(Box::pin(server.run(stop))),
         series: Some(store),
+        ..BuiltSink::alone(Box::new(sink))
     })
 }
 

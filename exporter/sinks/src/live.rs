@@ -8,6 +8,7 @@ mod files;
 mod held;
 mod names;
 mod recorder;
+mod replace;
 
 pub use files::{PerfettoFiles, PerfettoFilesConfig, PerfettoFilesSink};
 pub use recorder::{FlightRecorder, FlightRecorderConfig, FlightRecorderSink, Recording};

@@ -1,4 +1,7 @@
-//! Answers `/healthz` and `/readyz`: two questions of those who start and watch the agent.
+//! Answers `/healthz` and `/readyz`, two questions of those who start and watch the agent, and `/trace`, which is for those who
+//! want to know what it has just seen.
+
+mod trace;
 
 use std::{
     convert::Infallible,
@@ -19,10 +22,14 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use pulsetrain_pipeline::Stop;
 use tokio::{net::TcpListener, sync::Semaphore};
 
+type Answer = Response<Full<Bytes>>;
+
 /// The most questions at one time.
 const MOST_CONNECTIONS: usize = 64;
 /// How long a client has for its question.
 const QUESTION: Duration = Duration::from_secs(5);
+
+use super::recorders::Recorders;
 
 /// Whether everything has been started; a clone says the same.
 #[derive(Clone, Debug, Default)]
@@ -38,18 +45,21 @@ impl Ready {
 pub(super) async fn serve(
     address: SocketAddr,
     ready: Ready,
+    recorders: Recorders,
     stop: Stop,
 ) -> io::Result<impl Future<Output = ()> + Send + 'static> {
     let listener = TcpListener::bind(address).await?;
+    // What the agent has seen is nobody else's business.
+    let recorders = address.ip().is_loopback().then_some(recorders);
     Ok(async move {
         tokio::select! {
-            () = accept(listener, ready) => {}
+            () = accept(listener, ready, recorders) => {}
             () = stop.wait() => {}
         }
     })
 }
 
-async fn accept(listener: TcpListener, ready: Ready) {
+async fn accept(listener: TcpListener, ready: Ready, recorders: Option<Recorders>) {
     let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
     while let Ok(place) = Arc::clone(&places).acquire_owned().await {
         let Ok((stream, _)) = listener.accept().await else {
@@ -57,11 +67,15 @@ async fn accept(listener: TcpListener, ready: Ready) {
             tokio::time::sleep(QUESTION).await;
             continue;
         };
-        let ready = ready.clone();
+        let (ready, recorders) = (ready.clone(), recorders.clone());
         tokio::spawn(async move {
-            let service = service_fn(|request| {
-                let answer = answer(&request, &ready);
-                async { Ok::<_, Infallible>(answer) }
+            let service = service_fn(async |request| {
+                let is_trace = is_get(&request) && request.uri().path() == trace::PATH;
+                let answer = match is_trace {
+                    true => trace::answer(request.uri().query(), recorders.as_ref()).await,
+                    false => answer(&request, &ready),
+                };
+                Ok::<_, Infallible>(answer)
             });
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
@@ -74,17 +88,25 @@ async fn accept(listener: TcpListener, ready: Ready) {
     }
 }
 
-fn answer<B>(request: &Request<B>, ready: &Ready) -> Response<Full<Bytes>> {
-    let (status, text) = match (request.method(), request.uri().path()) {
-        (&Method::GET | &Method::HEAD, "/healthz") => (StatusCode::OK, "ok\n"),
-        (&Method::GET | &Method::HEAD, "/readyz") if ready.0.load(Ordering::Relaxed) => {
-            (StatusCode::OK, "ready\n")
-        }
-        (&Method::GET | &Method::HEAD, "/readyz") => (StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
-        (&Method::GET | &Method::HEAD, _) => (StatusCode::NOT_FOUND, "ask /healthz or /readyz\n"),
-        _ => (StatusCode::METHOD_NOT_ALLOWED, "only GET\n"),
-    };
-    let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())));
+fn is_get<B>(request: &Request<B>) -> bool {
+    matches!(*request.method(), Method::GET | Method::HEAD)
+}
+
+fn answer<B>(request: &Request<B>, ready: &Ready) -> Answer {
+    if !is_get(request) {
+        return plain(StatusCode::METHOD_NOT_ALLOWED, "only GET\n");
+    }
+    match request.uri().path() {
+        "/healthz" => plain(StatusCode::OK, "ok\n"),
+        "/readyz" if ready.0.load(Ordering::Relaxed) => plain(StatusCode::OK, "ready\n"),
+        "/readyz" => plain(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
+        _ => plain(StatusCode::NOT_FOUND, "ask /healthz, /readyz or /trace\n"),
+    }
+}
+
+/// An answer in words.
+fn plain(status: StatusCode, text: impl Into<Bytes>) -> Answer {
+    let mut response = Response::new(Full::new(text.into()));
     *response.status_mut() = status;
     let plain = header::HeaderValue::from_static("text/plain; charset=utf-8");
     response.headers_mut().insert(header::CONTENT_TYPE, plain);

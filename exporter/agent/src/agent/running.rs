@@ -13,6 +13,7 @@ use tokio::task::JoinHandle;
 
 use super::{
     health::{self, Ready},
+    recorders::Recorders,
     telemetry::{NamedSink, Telemetry},
     tell,
 };
@@ -39,6 +40,7 @@ pub(super) struct Running {
     servers: BTreeMap<String, Task>,
     health: Option<Task>,
     ready: Ready,
+    recorders: Recorders,
 }
 
 /// Counts what is computed on the way, as soon as there is something to count with: telemetry goes through the pipeline
@@ -123,6 +125,7 @@ impl Running {
             servers: BTreeMap::new(),
             health: None,
             ready: Ready::default(),
+            recorders: Recorders::default(),
             config,
         };
         running.start_health().await?;
@@ -198,6 +201,11 @@ impl Running {
         self.ready.set(true);
     }
 
+    /// Writes what the flight recorders hold; says where, or why not.
+    pub(super) async fn record(&self) -> Vec<String> {
+        self.recorders.save().await
+    }
+
     /// Ends everything: sources first, then what is queued has its time. Says what was lost, and whether anything was.
     pub(super) async fn end(mut self) -> bool {
         self.ready.set(false);
@@ -222,11 +230,14 @@ impl Running {
         let health = &self.config.health;
         if health.enabled {
             let stop = StopRaiser::new();
-            let served = health::serve(*health.listen, self.ready.clone(), stop.stop())
-                .await
-                .map_err(|error| {
-                    Failure::failed(format!("cannot listen on {}: {error}", health.listen.value))
-                })?;
+            let served = health::serve(
+                *health.listen,
+                self.ready.clone(),
+                self.recorders.clone(),
+                stop.stop(),
+            )
+            .await
+            .map_err(|error| Failure::failed(format!("cannot listen on {}: {error}", health.listen.value)))?;
             self.health = Some(Task::spawn(stop, served));
         }
         Ok(())
@@ -239,7 +250,15 @@ impl Running {
     ) -> Result<(), pulsetrain_sinks::SinkError> {
         let stop = StopRaiser::new();
         let built = topology::build_sink(config, &self.positions, stop.stop()).await?;
-        let BuiltSink { sink, server, series } = built;
+        let BuiltSink {
+            sink,
+            server,
+            series,
+            recorder,
+        } = built;
+        if let Some(recorder) = recorder {
+            self.recorders.insert(name, recorder);
+        }
         if let Some(server) = server {
             self.servers.insert(name.to_owned(), Task::spawn(stop, server));
         }
@@ -252,6 +271,7 @@ impl Running {
     }
 
     async fn end_sink(&mut self, name: &str) {
+        self.recorders.remove(name);
         if let Some(ended) = self.pipeline.remove_sink(name, self.config.limits.drain.0) {
             report(&ended.await);
         }

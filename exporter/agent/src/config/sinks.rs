@@ -8,6 +8,7 @@ use serde::Deserialize;
 use super::{
     Named, Placed,
     named::Kinds,
+    perfetto::{FlightRecorderSection, PerfettoSection},
     quantity::Time,
     section::{Key, Section, Setting, Shown, section},
 };
@@ -24,6 +25,10 @@ pub(crate) enum SinkConfig {
     File(Placed<FileSection>),
     /// A line on the terminal.
     Console(Placed<ConsoleSection>),
+    /// Perfetto traces in files that follow each other.
+    Perfetto(Placed<PerfettoSection>),
+    /// The last minutes in memory.
+    FlightRecorder(Placed<FlightRecorderSection>),
 }
 
 section! {
@@ -175,6 +180,10 @@ impl Kinds for SinkConfig {
             Self::Otlp(otlp) => ("otlp", OtlpSection::DOC, otlp.shown()),
             Self::File(file) => ("file", FileSection::DOC, file.shown()),
             Self::Console(console) => ("console", ConsoleSection::DOC, console.shown()),
+            Self::Perfetto(files) => ("perfetto", PerfettoSection::DOC, files.shown()),
+            Self::FlightRecorder(recorder) => {
+                ("flight_recorder", FlightRecorderSection::DOC, recorder.shown())
+            }
         };
         Key { name, doc, value }
     }
@@ -187,11 +196,17 @@ impl Kinds for SinkConfig {
         let file = FileSection {
             path: Placed::nowhere("telemetry.jsonl".to_owned()),
         };
+        let traces = PerfettoSection {
+            path: Placed::nowhere("traces/run.pftrace".to_owned()),
+            ..PerfettoSection::default()
+        };
         vec![
             ("prometheus", Self::Prometheus(Placed::default())),
             ("collector", Self::Otlp(Placed::nowhere(otlp))),
             ("archive", Self::File(Placed::nowhere(file))),
             ("terminal", Self::Console(Placed::default())),
+            ("traces", Self::Perfetto(Placed::nowhere(traces))),
+            ("recorder", Self::FlightRecorder(Placed::default())),
         ]
     }
 }

@@ -5,7 +5,7 @@
 
 use std::{
     fs::{self, File},
-    io::{self, BufWriter, Write},
+    io,
     path::{Path, PathBuf},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
@@ -17,10 +17,7 @@ use pulsetrain_pipeline::{
 };
 use tokio::time;
 
-use super::{
-    held::{Held, Snapshot},
-    names::Names,
-};
+use super::{held::Held, names::Names, replace::replace};
 use crate::{
     SinkError,
     perfetto::{PerfettoConfig, PerfettoError},
@@ -44,6 +41,17 @@ pub struct PerfettoFilesConfig {
     pub flush_every: Duration,
     /// What a file shows.
     pub perfetto: PerfettoConfig,
+}
+
+impl PerfettoFilesConfig {
+    /// Whether the settings make sense, without touching the world.
+    ///
+    /// # Errors
+    ///
+    /// A path that does not end in `.pftrace`.
+    pub fn check(&self) -> Result<(), SinkError> {
+        Names::of(&self.path).map(drop)
+    }
 }
 
 /// The sink that fills the files.
@@ -86,9 +94,7 @@ impl PerfettoFilesSink {
     ///
     /// A path that does not end in `.pftrace`, a folder that cannot be made or written.
     pub fn open(config: PerfettoFilesConfig) -> Result<(Self, PerfettoFiles), SinkError> {
-        let names = Names::of(&config.path).ok_or_else(|| SinkError::TraceName {
-            path: config.path.clone(),
-        })?;
+        let names = Names::of(&config.path)?;
         let usable = fs::create_dir_all(names.folder()).and_then(|()| tempfile_in(names.folder()));
         usable.map_err(|source| SinkError::OpenFile {
             path: names.folder().to_owned(),
@@ -211,7 +217,7 @@ impl Shared {
         };
         let (config, names, keep) = (self.config.perfetto.clone(), self.names.clone(), self.config.keep);
         let written = tokio::task::spawn_blocking(move || {
-            rewrite(&path, snapshot, config)?;
+            replace(&path, |file| snapshot.draw(config, file).map(drop).map_err(as_io))?;
             remove_oldest(&names, keep)
         });
         let outcome = written.await.unwrap_or_else(|error| Err(io::Error::other(error)));
@@ -228,22 +234,6 @@ impl Shared {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Writes a trace under another name and puts it in the place of the one that is there.
-fn rewrite(path: &Path, snapshot: Snapshot, config: PerfettoConfig) -> io::Result<()> {
-    let unfinished = path.with_extension("pftrace.partial");
-    let write = || {
-        let file = BufWriter::new(File::create(&unfinished)?);
-        let (mut file, _) = snapshot.draw(config, file).map_err(as_io)?;
-        file.flush()
-    };
-    let written = write().and_then(|()| fs::rename(&unfinished, path));
-    if written.is_err() {
-        // What is left of it would only take room on a disk that may be full.
-        let _ = fs::remove_file(&unfinished);
-    }
-    written
 }
 
 fn as_io(error: PerfettoError) -> io::Error {

@@ -75,10 +75,6 @@ impl Held {
 pub(super) struct Snapshot(Vec<(Signal, Bytes)>);
 
 impl Snapshot {
-    pub(super) fn batches(&self) -> usize {
-        self.0.len()
-    }
-
     /// Draws the batches as one trace. A batch that is no OTLP is drawn as far as it goes.
     pub(super) fn draw<W: Write>(
         self,
@@ -120,7 +116,7 @@ mod tests {
         }
         assert_eq!(held.bytes(), 4 * one);
         assert_eq!(held.forget(2 * one + 50, None), 2);
-        assert_eq!((held.bytes(), held.since(None).batches()), (2 * one, 2));
+        assert_eq!((held.bytes(), held.since(None).0.len()), (2 * one, 2));
         assert_eq!(held.forget(0, None), 2);
         assert!(held.is_empty() && held.bytes() == 0);
     }
@@ -133,8 +129,8 @@ mod tests {
             held.push(&batch(1), start + Duration::from_secs(second));
         }
         let from = |second| Some(start + Duration::from_secs(second));
-        assert_eq!(held.since(from(3)).batches(), 2);
+        assert_eq!(held.since(from(3)).0.len(), 2);
         assert_eq!(held.forget(usize::MAX, from(2)), 0);
-        assert_eq!(held.since(None).batches(), 3);
+        assert_eq!(held.since(None).0.len(), 3);
     }
 }

@@ -6,6 +6,8 @@ use std::{
     time::Duration,
 };
 
+use crate::SinkError;
+
 /// The ending of a trace.
 const ENDING: &str = ".pftrace";
 
@@ -17,11 +19,23 @@ pub(super) struct Names {
 }
 
 impl Names {
-    /// The family of a path; none where it does not end as a trace does.
-    pub(super) fn of(path: &Path) -> Option<Self> {
-        let stem = path.file_name()?.to_str()?.strip_suffix(ENDING)?;
+    /// The family of a path.
+    ///
+    /// # Errors
+    ///
+    /// A path that does not end as a trace does.
+    pub(super) fn of(path: &Path) -> Result<Self, SinkError> {
+        let name = path.file_name().and_then(|name| name.to_str());
+        let stem = name
+            .and_then(|name| name.strip_suffix(ENDING))
+            .unwrap_or_default();
+        if stem.is_empty() {
+            return Err(SinkError::TraceName {
+                path: path.to_owned(),
+            });
+        }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-        (!stem.is_empty()).then(|| Self {
+        Ok(Self {
             folder: folder.unwrap_or(Path::new(".")).to_owned(),
             stem: stem.to_owned(),
         })
@@ -148,7 +162,7 @@ mod tests {
             .collect();
         assert_eq!(contents, ["0", "1", "2"]);
         for bad in ["run.txt", ".pftrace", ""] {
-            assert!(Names::of(Path::new(bad)).is_none(), "{bad}");
+            assert!(Names::of(Path::new(bad)).is_err(), "{bad}");
         }
     }
 }

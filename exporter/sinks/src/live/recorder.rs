@@ -1,7 +1,10 @@
 //! The flight recorder: what came in during the last minutes, as a trace when somebody asks.
 
 use std::{
+    fs,
     future::ready,
+    io::{self, Write},
+    path::PathBuf,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -9,8 +12,15 @@ use std::{
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink, clock};
 use tokio::sync::Semaphore;
 
-use super::held::{Held, before};
-use crate::perfetto::{PerfettoConfig, PerfettoError, PerfettoSummary};
+use super::{
+    held::{Held, before},
+    names::Names,
+    replace::replace,
+};
+use crate::{
+    SinkError,
+    perfetto::{PerfettoConfig, PerfettoError, PerfettoSummary},
+};
 
 /// How much a recorder keeps.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,6 +29,8 @@ pub struct FlightRecorderConfig {
     pub last: Duration,
     /// How many bytes at most; beyond that the oldest goes first.
     pub bytes: usize,
+    /// Where recordings are saved: a path that ends in `.pftrace`; every file has the time of its begin before the ending.
+    pub path: PathBuf,
     /// What a recording shows.
     pub perfetto: PerfettoConfig,
 }
@@ -27,6 +39,7 @@ pub struct FlightRecorderConfig {
 #[derive(Clone, Debug)]
 pub struct FlightRecorder {
     config: Arc<FlightRecorderConfig>,
+    names: Names,
     held: Arc<Mutex<Held>>,
     /// One recording is drawn at a time, so that they do not add up in memory.
     drawing: Arc<Semaphore>,
@@ -47,12 +60,17 @@ pub struct FlightRecorderSink(FlightRecorder);
 
 impl FlightRecorder {
     /// A recorder with nothing in it.
-    pub fn new(config: FlightRecorderConfig) -> Self {
-        Self {
+    ///
+    /// # Errors
+    ///
+    /// A path that does not end in `.pftrace`.
+    pub fn new(config: FlightRecorderConfig) -> Result<Self, SinkError> {
+        Ok(Self {
+            names: Names::of(&config.path)?,
             config: Arc::new(config),
             held: Arc::default(),
             drawing: Arc::new(Semaphore::new(1)),
-        }
+        })
     }
 
     /// The sink that fills it.
@@ -73,8 +91,25 @@ impl FlightRecorder {
         let snapshot = self.lock().since(before(now, last));
         let config = self.config.perfetto.clone();
         let drawn = tokio::task::spawn_blocking(move || snapshot.draw(config, Vec::new())).await;
-        let (trace, summary) = drawn.map_err(std::io::Error::other)??;
+        let (trace, summary) = drawn.map_err(io::Error::other)??;
         Ok(Recording { trace, summary })
+    }
+
+    /// Draws all that is kept into a file of its own, and says which.
+    ///
+    /// # Errors
+    ///
+    /// A disk that does not take it.
+    pub async fn save(&self) -> Result<PathBuf, PerfettoError> {
+        let recording = self.record(None).await?;
+        let names = self.names.clone();
+        let saved = tokio::task::spawn_blocking(move || {
+            fs::create_dir_all(names.folder())?;
+            let path = names.next(clock::unix_now());
+            replace(&path, |file| file.write_all(&recording.trace))?;
+            Ok(path)
+        });
+        saved.await.map_err(io::Error::other)?
     }
 
     fn push(&self, batch: &Batch) {
@@ -118,8 +153,10 @@ mod tests {
         FlightRecorder::new(FlightRecorderConfig {
             last: Duration::from_secs(60),
             bytes,
+            path: "recorded.pftrace".into(),
             perfetto: PerfettoConfig::default(),
         })
+        .expect("the path is one of a trace")
     }
 
     async fn shown(recorder: &FlightRecorder, last: Option<Duration>) -> String {

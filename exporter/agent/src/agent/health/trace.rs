@@ -1,0 +1,101 @@
+//! `GET /trace?last=5m`: what a flight recorder holds, as a Perfetto trace.
+
+use std::time::Duration;
+
+use http_body_util::Full;
+use hyper::{Response, StatusCode, body::Bytes, header};
+
+use super::{Answer, plain};
+use crate::{agent::recorders::Recorders, config::Time};
+
+/// Where it is asked for.
+pub(super) const PATH: &str = "/trace";
+
+/// What can be asked.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Question<'a> {
+    last: Option<Duration>,
+    sink: Option<&'a str>,
+}
+
+/// Answers; without recorders the address is one that other machines can reach.
+pub(super) async fn answer(query: Option<&str>, recorders: Option<&Recorders>) -> Answer {
+    let Some(recorders) = recorders else {
+        return plain(
+            StatusCode::FORBIDDEN,
+            "traces are for this machine only: let health listen on a loopback address\n",
+        );
+    };
+    let question = match Question::parse(query.unwrap_or_default()) {
+        Ok(question) => question,
+        Err(problem) => return plain(StatusCode::BAD_REQUEST, format!("{problem}\n")),
+    };
+    let Some(recorder) = recorders.get(question.sink) else {
+        return plain(
+            StatusCode::NOT_FOUND,
+            "there is no such sink of the kind flight_recorder: pulsetrain agent --print-config shows one\n",
+        );
+    };
+    match recorder.record(question.last).await {
+        Ok(recording) => download(recording.trace),
+        Err(error) => plain(StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")),
+    }
+}
+
+impl<'a> Question<'a> {
+    fn parse(query: &'a str) -> Result<Self, String> {
+        let mut question = Self::default();
+        for pair in query.split('&').filter(|pair| !pair.is_empty()) {
+            match pair.split_once('=') {
+                Some(("last", time)) => question.last = Some(Time::try_from(time.to_owned())?.0),
+                Some(("sink", name)) => question.sink = Some(name),
+                _ => {
+                    return Err(format!(
+                        "{pair:?} is no question: ask /trace?last=5m, or /trace for all"
+                    ));
+                }
+            }
+        }
+        Ok(question)
+    }
+}
+
+fn download(trace: Vec<u8>) -> Answer {
+    let mut response = Response::new(Full::new(Bytes::from(trace)));
+    let headers = response.headers_mut();
+    headers.insert(
+        header::CONTENT_TYPE,
+        header::HeaderValue::from_static("application/octet-stream"),
+    );
+    headers.insert(
+        header::CONTENT_DISPOSITION,
+        header::HeaderValue::from_static("attachment; filename=\"recorded.pftrace\""),
+    );
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn there_is_no_trace_for_other_machines_nor_without_a_recorder() {
+        assert_eq!(answer(None, None).await.status(), 403);
+        let none = Recorders::default();
+        assert_eq!(answer(None, Some(&none)).await.status(), 404);
+        assert_eq!(answer(Some("last=soon"), Some(&none)).await.status(), 400);
+    }
+
+    #[test]
+    fn a_question_names_a_time_a_sink_or_nothing() {
+        let parse = Question::parse;
+        assert_eq!(parse(""), Ok(Question::default()));
+        let asked = parse("last=90s&sink=recorder").unwrap();
+        assert_eq!(
+            (asked.last, asked.sink),
+            (Some(Duration::from_secs(90)), Some("recorder"))
+        );
+        assert!(parse("last=soon").unwrap_err().contains("5s"));
+        assert!(parse("first=5m").unwrap_err().contains("/trace?last=5m"));
+    }
+}

@@ -1,0 +1,51 @@
+//! The flight recorders at work, for those who ask for a trace: a signal, or a request of this machine.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
+
+use pulsetrain_sinks::FlightRecorder;
+
+/// The recorders by the names of their sinks; a clone is the same ones.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Recorders(Arc<Mutex<BTreeMap<String, FlightRecorder>>>);
+
+impl Recorders {
+    pub(super) fn insert(&self, name: &str, recorder: FlightRecorder) {
+        self.lock().insert(name.to_owned(), recorder);
+    }
+
+    pub(super) fn remove(&self, name: &str) {
+        self.lock().remove(name);
+    }
+
+    /// The recorder of this name, or without one the only one or the first.
+    pub(super) fn get(&self, name: Option<&str>) -> Option<FlightRecorder> {
+        let recorders = self.lock();
+        match name {
+            Some(name) => recorders.get(name).cloned(),
+            None => recorders.values().next().cloned(),
+        }
+    }
+
+    /// Writes what each holds into a file; says where, or why not.
+    pub(super) async fn save(&self) -> Vec<String> {
+        let recorders = self.lock().clone();
+        let mut said = Vec::new();
+        for (name, recorder) in recorders {
+            said.push(match recorder.save().await {
+                Ok(path) => format!("{name}: wrote {}", path.display()),
+                Err(error) => format!("{name}: {error}; check the folder and the disk"),
+            });
+        }
+        if said.is_empty() {
+            said.push("there is no sink of the kind flight_recorder to write a trace of".to_owned());
+        }
+        said
+    }
+
+    fn lock(&self) -> MutexGuard<'_, BTreeMap<String, FlightRecorder>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

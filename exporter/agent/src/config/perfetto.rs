@@ -1,0 +1,102 @@
+//! The sinks that make Perfetto traces of what is happening.
+
+use std::path::PathBuf;
+
+use pulsetrain_sinks::{AttributePolicy, FlightRecorderConfig, PerfettoConfig, PerfettoFilesConfig};
+use serde::Deserialize;
+
+use super::{
+    Placed,
+    quantity::{Size, Time},
+    section::{Setting, Shown, section},
+};
+
+section! {
+    /// Perfetto traces (open them at https://ui.perfetto.dev), one file after the other. Each can be opened at any moment and
+    /// shows what came in while it was written.
+    pub(crate) struct PerfettoSection {
+        /// A path that ends in .pftrace; every file gets the time of its begin before that.
+        path: Placed<String> = Placed::nowhere(String::new()),
+        /// How much telemetry one file shows. So much is held in memory; then the next file begins.
+        bytes: Size = Size(64 << 20),
+        /// How long one file is written to.
+        age: Time = Time::secs(600),
+        /// How many files are kept; the oldest is removed first.
+        keep: usize = 24,
+        /// How often the file catches up. What came in after that is lost by a kill, and by nothing else.
+        flush_every: Time = Time::secs(5),
+        /// Which attributes of spans are shown: lean (all that people read) or full (ids too, so that it can be converted back).
+        attributes: AttributesName = AttributesName::Lean,
+    }
+}
+
+section! {
+    /// What came in during the last minutes, in memory. GET /trace?last=5m of the health address answers with it as a Perfetto
+    /// trace, to this machine only; SIGUSR1 writes it into a file.
+    pub(crate) struct FlightRecorderSection {
+        /// For how long it is kept.
+        last: Time = Time::secs(300),
+        /// How much of it at most; beyond that the oldest goes first.
+        bytes: Size = Size(64 << 20),
+        /// Where SIGUSR1 writes: a path that ends in .pftrace; every file gets the time of its begin before that.
+        path: Placed<String> = Placed::nowhere("recorded.pftrace".to_owned()),
+        /// Which attributes of spans are shown: lean or full.
+        attributes: AttributesName = AttributesName::Lean,
+    }
+}
+
+/// Which attributes of spans a trace shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AttributesName {
+    Lean,
+    Full,
+}
+
+impl AttributesName {
+    fn perfetto(self) -> PerfettoConfig {
+        PerfettoConfig {
+            attributes: match self {
+                Self::Lean => AttributePolicy::Lean,
+                Self::Full => AttributePolicy::Full,
+            },
+            ..PerfettoConfig::default()
+        }
+    }
+}
+
+impl Setting for AttributesName {
+    fn shown(&self) -> Shown {
+        let name = match self {
+            Self::Lean => "lean",
+            Self::Full => "full",
+        };
+        Shown::Scalar(name.to_owned())
+    }
+}
+
+impl PerfettoSection {
+    /// The settings as the sink takes them.
+    pub(crate) fn settings(&self) -> PerfettoFilesConfig {
+        PerfettoFilesConfig {
+            path: PathBuf::from(&self.path.value),
+            bytes: self.bytes.0,
+            age: self.age.0,
+            keep: self.keep,
+            flush_every: self.flush_every.0,
+            perfetto: self.attributes.perfetto(),
+        }
+    }
+}
+
+impl FlightRecorderSection {
+    /// The settings as the recorder takes them.
+    pub(crate) fn settings(&self) -> FlightRecorderConfig {
+        FlightRecorderConfig {
+            last: self.last.0,
+            bytes: self.bytes.0,
+            path: PathBuf::from(&self.path.value),
+            perfetto: self.attributes.perfetto(),
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Perfetto traces of an agent at work: files that can be opened at any moment and after a kill, and the flight recorder.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::{Ipv4Addr, TcpStream},
+    path::PathBuf,
+};
+
+use pulsetrain_perfetto::{EventKind, Item, TraceReader};
+use pulsetrain_tests::{
+    Process, SurogateWriter, TraceProcessor, command, corpus, free_port, surogate_records, wait_until,
+};
+use tempfile::TempDir;
+
+/// How many steps the log has.
+const STEPS: usize = 30;
+
+struct World {
+    folder: TempDir,
+    health: u16,
+}
+
+impl World {
+    /// A world with these sinks; `FOLDER` in them is its folder.
+    fn new(sinks: &str) -> Self {
+        let world = Self {
+            folder: tempfile::tempdir().expect("a temporary folder can be made"),
+            health: free_port(),
+        };
+        let folder = world.folder.path().display();
+        let config = format!(
+            "sources: {{trainer: {{logs: {{paths: [{folder}/training.json], poll_interval: 100ms}}}}}}\n\
+             sinks: {sinks}\ntelemetry: {{enabled: false}}\nhealth: {{listen: '127.0.0.1:{}'}}\n",
+            world.health
+        );
+        fs::write(
+            world.path("agent.yaml"),
+            config.replace("FOLDER", &folder.to_string()),
+        )
+        .expect("a temporary file can be written");
+        world
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn start(&self) -> Process {
+        let mut command = command(["agent", "--config"]);
+        let mut agent = Process::start("pulsetrain agent", command.arg(self.path("agent.yaml")));
+        agent.wait_until_ready(|| self.get("/readyz").0 == 200);
+        agent
+    }
+
+    /// The traces in a folder, the oldest first.
+    fn traces(&self, folder: &str) -> Vec<PathBuf> {
+        let entries = fs::read_dir(self.path(folder)).map_or_else(|_| Vec::new(), Iterator::collect);
+        let mut paths: Vec<PathBuf> = entries
+            .into_iter()
+            .filter_map(|entry| Some(entry.ok()?.path()))
+            .filter(|path| path.extension().is_some_and(|ending| ending == "pftrace"))
+            .collect();
+        paths.sort_by_key(|path| path.with_extension(""));
+        paths
+    }
+
+    /// Status and body of an answer of the health address; zero where nobody answers.
+    fn get(&self, path: &str) -> (u16, Vec<u8>) {
+        let mut answer = Vec::new();
+        let asked = TcpStream::connect((Ipv4Addr::LOCALHOST, self.health)).and_then(|mut stream| {
+            write!(
+                stream,
+                "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+            )?;
+            stream.read_to_end(&mut answer)
+        });
+        let head = answer.windows(4).position(|four| four == b"\r\n\r\n");
+        let (Ok(_), Some(head)) = (asked, head) else {
+            return (0, Vec::new());
+        };
+        let status = String::from_utf8_lossy(&answer[9..12])
+            .parse()
+            .expect("an answer has a status");
+        (status, answer.split_off(head + 4))
+    }
+}
+
+/// How many steps traces show together; a trace that trace_processor complains of is a panic.
+fn steps(judge: &TraceProcessor, traces: &[PathBuf]) -> usize {
+    let of_trace = |trace: &PathBuf| {
+        let [rows] = judge.query(
+            trace,
+            ["select count(*) as steps from slice where name = 'train.step'"],
+        );
+        rows[0]["steps"].as_u64().expect("a count is a number") as usize
+    };
+    traces.iter().map(of_trace).sum()
+}
+
+/// The same, as our own reader finds it, which is quick enough to ask again and again.
+fn shown(traces: &[PathBuf]) -> usize {
+    let of_trace = |trace: &PathBuf| {
+        let file = fs::File::open(trace).expect("a trace that is there can be opened");
+        let is_step = |item: &Item| match item {
+            Item::Event(event) => event.kind == EventKind::Begin && event.name == "train.step",
+            _ => false,
+        };
+        let items = TraceReader::new(file).map(|item| item.expect("a trace is whole at every moment"));
+        items.filter(is_step).count()
+    };
+    traces.iter().map(of_trace).sum()
+}
+
+const FILES: &str = "{traces: {perfetto: {path: FOLDER/traces/run.pftrace, flush_every: 50ms, bytes: 1MiB}}}";
+
+#[test]
+fn a_file_can_be_opened_while_spans_arrive_and_after_a_kill() {
+    let Some(judge) = TraceProcessor::require_or_skip() else {
+        return;
+    };
+    let world = World::new(FILES);
+    let records = surogate_records(&corpus("surogate/training_dense.json"));
+    let mut log = SurogateWriter::create(&world.path("training.json"));
+    let agent = world.start();
+    let mut seen = Vec::new();
+    for part in records.chunks(records.len().div_ceil(3)) {
+        let before = shown(&world.traces("traces"));
+        part.iter().for_each(|record| log.append(record));
+        wait_until("the trace shows more steps", || {
+            shown(&world.traces("traces")) > before
+        });
+        seen.push(steps(&judge, &world.traces("traces")));
+    }
+    assert!(seen.is_sorted() && seen[0] < STEPS, "{seen:?}");
+    wait_until("the trace shows every step", || {
+        shown(&world.traces("traces")) == STEPS
+    });
+    agent.kill();
+    assert_eq!(steps(&judge, &world.traces("traces")), STEPS);
+    let [nested] = judge.query(
+        &world.traces("traces")[0],
+        ["select count(*) as odd from slice where dur < 0"],
+    );
+    assert_eq!(nested[0]["odd"], 0);
+}
+
+#[test]
+fn files_follow_each_other_and_together_show_every_step_once() {
+    let Some(judge) = TraceProcessor::require_or_skip() else {
+        return;
+    };
+    let few_bytes = FILES
+        .replace("1MiB", "2KiB")
+        .replace("flush_every", "keep: 1000, flush_every");
+    let world = World::new(&few_bytes);
+    let mut log = SurogateWriter::create(&world.path("training.json"));
+    let agent = world.start();
+    let records = surogate_records(&corpus("surogate/training_dense.json"));
+    for part in records.chunks(records.len().div_ceil(4)) {
+        let before = shown(&world.traces("traces"));
+        part.iter().for_each(|record| log.append(record));
+        wait_until("the traces show more steps", || {
+            shown(&world.traces("traces")) > before
+        });
+    }
+    assert!(agent.stop().success());
+    let traces = world.traces("traces");
+    assert!(traces.len() > 2, "{traces:?}");
+    assert_eq!(steps(&judge, &traces), STEPS, "{traces:?}");
+}
+
+#[test]
+fn the_flight_recorder_answers_this_machine_and_writes_on_a_signal() {
+    let Some(judge) = TraceProcessor::require_or_skip() else {
+        return;
+    };
+    let world =
+        World::new("{recorder: {flight_recorder: {last: 10m, path: FOLDER/recorded/flight.pftrace}}}");
+    fs::copy(
+        corpus("surogate/training_dense.json"),
+        world.path("training.json"),
+    )
+    .unwrap();
+    let agent = world.start();
+    let trace = world.path("got.pftrace");
+    wait_until("the recorder has every step", || {
+        let (status, body) = world.get("/trace?last=5m");
+        assert_eq!(status, 200, "{}", String::from_utf8_lossy(&body));
+        fs::write(&trace, body).unwrap();
+        shown(std::slice::from_ref(&trace)) == STEPS
+    });
+    assert_eq!(steps(&judge, &[trace]), STEPS);
+    agent.record();
+    wait_until("the recording is written", || world.traces("recorded").len() == 1);
+    assert_eq!(steps(&judge, &world.traces("recorded")), STEPS);
+    wait_until("the agent says where", || agent.log().contains("wrote "));
+
+    assert_eq!(world.get("/trace?sink=other").0, 404);
+    assert_eq!(world.get("/trace?last=soon").0, 400);
+    assert_eq!(world.get("/trace?last=1ms").0, 200);
+    assert!(agent.stop().success());
+    assert_eq!(world.traces("recorded").len(), 1);
+}
+
+#[test]
+fn an_agent_without_a_recorder_says_so() {
+    let world = World::new(FILES);
+    let agent = world.start();
+    let (status, body) = world.get("/trace");
+    assert_eq!(status, 404);
+    assert!(String::from_utf8_lossy(&body).contains("flight_recorder"));
+    agent.record();
+    wait_until("the agent says that there is none", || {
+        agent.log().contains("no sink of the kind flight_recorder")
+    });
+    assert!(agent.stop().success());
+}
+
+#[test]
+fn a_path_that_is_none_of_a_trace_is_found_by_the_check() {
+    let world = World::new("{traces: {perfetto: {path: FOLDER/run.json}}}");
+    let mut command = command(["agent", "--check", "--config"]);
+    let output = command.arg(world.path("agent.yaml")).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        said.contains("agent.yaml:2:") && said.contains("name it .pftrace"),
+        "{said}"
+    );
+}
