@@ -23,7 +23,7 @@ section! {
         age: Time = Time::secs(600),
         /// How many files are kept; the oldest is removed first.
         keep: usize = 24,
-        /// How often the file catches up. What came in after that is lost by a kill, and by nothing else.
+        /// How often the file catches up. What came in after that is lost by a kill.
         flush_every: Time = Time::secs(5),
         /// Which attributes of spans are shown: lean (all that people read) or full (ids too, so that it can be converted back).
         attributes: AttributesName = AttributesName::Lean,

@@ -39,7 +39,17 @@ fn every_example_that_is_printed_as_a_comment_can_be_read() {
     let config = parse("printed", &uncommented, &HashMap::new())
         .unwrap_or_else(|fault| panic!("{fault}\n{uncommented}"));
     let names: Vec<_> = config.sinks.iter().map(|(name, _)| name.to_owned()).collect();
-    assert_eq!(names, ["archive", "collector", "prometheus", "terminal"]);
+    assert_eq!(
+        names,
+        [
+            "archive",
+            "collector",
+            "prometheus",
+            "recorder",
+            "terminal",
+            "traces"
+        ]
+    );
 }
 
 #[test]
