@@ -34,6 +34,7 @@ fn a_driver_that_hangs_ends_its_series_and_they_go_on_when_it_answers() {
 }
 
 #[test]
+#[expect(clippy::disallowed_methods, reason = "how long the end takes is measured")]
 fn a_source_ends_at_once_while_its_driver_hangs() {
     let fake = FakeNvml::with(
         "h100x8",

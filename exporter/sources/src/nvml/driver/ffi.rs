@@ -236,6 +236,12 @@ pub(crate) fn mig_ids(device: &Device<'_>) -> Result<(u32, u32), NvmlError> {
     Ok((gpu_instance?, compute_instance?))
 }
 
+/// The driver's handle of a device, as a number that tells it from others.
+pub(crate) fn address(device: &Device<'_>) -> usize {
+    // SAFETY: the handle is looked at and not used.
+    unsafe { device.handle() }.addr()
+}
+
 /// An XID error.
 pub(crate) struct Xid<'nvml> {
     /// The GPU.

@@ -13,7 +13,7 @@ use std::{
 use nvml_wrapper::Nvml;
 use pulsetrain_pipeline::clock::{self, Instant};
 
-use super::{Heard, Telling, Tick, device, probe::SELDOM, watched::Watched, xid};
+use super::{Heard, Telling, Tick, device, ffi, probe::SELDOM, watched::Watched, xid};
 use crate::nvml::{Driver, Gpu, NvmlConfig};
 
 /// Where the kernel lists the GPUs of the driver, also those that came after NVML was loaded.
@@ -61,14 +61,18 @@ pub(super) fn read(nvml: &Nvml, config: &NvmlConfig, telling: &Telling, memory: 
     for (gpu, refused) in watched.iter_mut().zip(refused) {
         gpu.settle_events(refused);
     }
+    let known: Vec<_> = watched
+        .iter()
+        .filter_map(|gpu| Some((ffi::address(gpu.device()?), gpu.gpu().uuid.clone())))
+        .collect();
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         if let Some(events) = events {
-            let over = &over;
+            let (over, known) = (&over, &known);
             // Without the thread the codes are missing; all else is there.
             let _ = thread::Builder::new()
                 .name("nvml-xid".to_owned())
-                .spawn_scoped(scope, move || xid::listen(nvml, &events, telling, over));
+                .spawn_scoped(scope, move || xid::listen(nvml, &events, known, telling, over));
         }
         let ended = read_passes(nvml, config, telling, &mut watched, memory);
         over.store(true, Ordering::Relaxed);

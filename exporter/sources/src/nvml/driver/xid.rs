@@ -64,20 +64,24 @@ fn register_one<'nvml>(
     }
 }
 
-/// Hands over every XID error until `over`.
-pub(super) fn listen<'nvml>(nvml: &'nvml Nvml, set: &EventSet<'nvml>, telling: &Telling, over: &AtomicBool) {
+/// Hands over every XID error until `over`. `known` are the GPUs by their handles: one that has fallen off the bus, which is
+/// an XID error itself, cannot be asked who it is.
+pub(super) fn listen<'nvml>(
+    nvml: &'nvml Nvml,
+    set: &EventSet<'nvml>,
+    known: &[(usize, String)],
+    telling: &Telling,
+    over: &AtomicBool,
+) {
     while !over.load(Ordering::Relaxed) && !telling.is_ending() {
         match ffi::next_xid(nvml, set, WAIT_MS) {
             Ok(xid) => {
-                let Ok(uuid) = xid
-                    .device
-                    .uuid()
-                    .or_else(|_| xid.device.pci_info().map(|pci| pci.bus_id))
-                else {
+                let address = ffi::address(&xid.device);
+                let Some((_, uuid)) = known.iter().find(|(known, _)| *known == address) else {
                     continue;
                 };
                 telling.tell(Heard::Xid(XidError {
-                    uuid,
+                    uuid: uuid.clone(),
                     code: xid.code,
                     gpu_instance_id: xid.gpu_instance_id,
                     time_unix_nanos: clock::unix_now().as_nanos() as u64,

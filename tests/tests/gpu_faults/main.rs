@@ -1,0 +1,13 @@
+//! What goes wrong with GPUs, from end to end: a fake driver below, and above it what an OTLP file and a real Prometheus
+//! have of it before, during and after.
+
+mod absent;
+mod counters;
+mod driver;
+mod equal;
+mod gpus;
+mod hang;
+mod instances;
+mod page;
+mod point;
+mod world;

@@ -1,0 +1,113 @@
+//! The points and events of an OTLP/JSON file, as far as it is written.
+
+use std::{collections::BTreeMap, fs, path::Path};
+
+use serde_json::Value;
+
+/// One point, or one event.
+#[derive(Clone, Debug)]
+pub(crate) struct Point {
+    /// The metric, or the event.
+    pub(crate) name: String,
+    /// The metric's unit.
+    pub(crate) unit: String,
+    /// Whether it only grows.
+    pub(crate) counts: bool,
+    /// Its attributes.
+    pub(crate) attributes: BTreeMap<String, String>,
+    /// Whether it is the count of a histogram.
+    pub(crate) of_histogram: bool,
+    /// Its value; an event has none.
+    pub(crate) value: Option<f64>,
+    /// From when it counts.
+    pub(crate) start: u64,
+    /// When it was measured.
+    pub(crate) time: u64,
+    /// Whether it only ends its series.
+    pub(crate) ends: bool,
+}
+
+impl Point {
+    /// Whether it is of that metric and has all of these attributes.
+    pub(crate) fn is(&self, name: &str, attributes: &[(&str, &str)]) -> bool {
+        let has = |(key, value): &(&str, &str)| self.attributes.get(*key).is_some_and(|own| own == value);
+        self.name == name && attributes.iter().all(has)
+    }
+}
+
+/// The whole lines of a file from a place on, and the place behind them.
+pub(crate) fn read(path: &Path, from: usize) -> (Vec<Point>, usize) {
+    let text = fs::read(path).unwrap_or_default();
+    let new = text.get(from..).unwrap_or_default();
+    let whole = new
+        .iter()
+        .rposition(|byte| *byte == b'\n')
+        .map_or(0, |end| end + 1);
+    let lines = new[..whole]
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty());
+    let messages = lines.map(|line| serde_json::from_slice(line).expect("a line is OTLP/JSON"));
+    (
+        messages.flat_map(|message: Value| points_of(&message)).collect(),
+        from + whole,
+    )
+}
+
+fn points_of(message: &Value) -> Vec<Point> {
+    let mut points = Vec::new();
+    for metric in each(&message["resourceMetrics"])
+        .flat_map(|resource| each(&resource["scopeMetrics"]))
+        .flat_map(|scope| each(&scope["metrics"]))
+    {
+        for kind in ["gauge", "sum", "histogram"] {
+            let of_kind = each(&metric[kind]["dataPoints"]);
+            points.extend(of_kind.map(|point| Point {
+                unit: text(&metric["unit"]),
+                counts: metric[kind]["isMonotonic"] == true,
+                of_histogram: kind == "histogram",
+                ..point_of(text(&metric["name"]), point)
+            }));
+        }
+    }
+    let records = each(&message["resourceLogs"])
+        .flat_map(|resource| each(&resource["scopeLogs"]))
+        .flat_map(|scope| each(&scope["logRecords"]));
+    points.extend(records.map(|record| point_of(text(&record["eventName"]), record)));
+    points
+}
+
+fn point_of(name: String, point: &Value) -> Point {
+    let attribute = |attribute: &Value| {
+        let mut values = attribute["value"]
+            .as_object()
+            .into_iter()
+            .flat_map(|value| value.values());
+        (
+            text(&attribute["key"]),
+            values.next().map(text).unwrap_or_default(),
+        )
+    };
+    let value = ["asDouble", "asInt", "count"]
+        .iter()
+        .find_map(|field| point.get(*field));
+    let time = |field: &str| text(&point[field]).parse().unwrap_or_default();
+    Point {
+        name,
+        unit: String::new(),
+        counts: false,
+        of_histogram: false,
+        attributes: each(&point["attributes"]).map(attribute).collect(),
+        value: value.and_then(|value| text(value).parse().ok()),
+        start: time("startTimeUnixNano"),
+        time: time("timeUnixNano"),
+        ends: point["flags"] == 1,
+    }
+}
+
+fn each(list: &Value) -> impl Iterator<Item = &Value> {
+    list.as_array().into_iter().flatten()
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
