@@ -17,7 +17,7 @@ use pulsetrain_sources::{
     nvml::{NvmlConfig, NvmlSource},
     workload::{Workload, WorkloadConfig, Workloads},
 };
-use pulsetrain_tests::{FakeNvml, wait_until};
+use pulsetrain_tests::{FakeNvml, command, wait_until};
 use serde_json::Value;
 
 /// Between these seconds of the scenario lie the steps; their lengths are uneven and have nothing to do with the ticks.
@@ -28,7 +28,7 @@ const POWER: [(f64, f64); 4] = [(0.0, 100.0), (1.3, 700.0), (2.05, 350.0), (4.7,
 
 #[test]
 fn steps_add_up_to_what_the_gpu_used_and_keep_their_bounds() {
-    let driver = FakeNvml::start("uneven_power");
+    let driver = FakeNvml::with("uneven_power", ALONE);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -93,6 +93,80 @@ fn steps_add_up_to_what_the_gpu_used_and_keep_their_bounds() {
         (sum - whole).abs() <= 0.01 * whole,
         "{sum} J, not {whole} J within 1 %"
     );
+}
+
+/// The numbers of the scenario's processes may be those of processes of this machine.
+const ALONE: &str = "gpus: {each: {\"0\": {processes: []}}}";
+
+/// Prints ten steps of a quarter of a second each, as Surogate does.
+const TRAINER: &str = r#"
+import datetime, json, sys, time
+for step in range(10):
+    began = time.time()
+    time.sleep(0.25)
+    now = time.time()
+    record = {"log": "step", "time": datetime.datetime.utcfromtimestamp(now).strftime("%Y-%m-%d %H:%M:%S.%f"), "step": step,
+              "epoch": 0.5, "step_tokens": 16384, "duration_ms": int((now - began) * 1000), "norm": 1.5, "loss": 2.5, "lr": 2e-05,
+              "phase": "converging"}
+    print(json.dumps(record), flush=True)
+"#;
+
+#[test]
+fn run_says_what_the_steps_of_its_trainer_took_of_the_gpus_that_are_its_own() {
+    let driver = FakeNvml::with("uneven_power", ALONE);
+    driver.run_from(0.0);
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let (config, out) = (folder.path().join("run.yaml"), folder.path().join("out.jsonl"));
+    let library = driver.library();
+    let section = format!("gpu: {{interval: 120ms, library: \"{}\"}}\n", library.display());
+    std::fs::write(&config, section).expect("a file");
+    let mut command = command(["run", "--run-id", "ours", "--drain", "10"]);
+    let finished = command
+        .arg("--config")
+        .arg(&config)
+        .arg("--to")
+        .arg(&out)
+        .args(["--", "python3", "-c", TRAINER])
+        .envs([("TZ", "UTC"), ("PYTHONWARNINGS", "ignore")])
+        .output()
+        .expect("pulsetrain can be started");
+    assert!(
+        finished.status.success(),
+        "{}",
+        String::from_utf8_lossy(&finished.stderr)
+    );
+    let text = std::fs::read_to_string(&out).expect("the file was written");
+    let messages: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let sent = Mutex::new(messages);
+    let steps: Vec<_> = spans(&sent)
+        .into_iter()
+        .filter(|span| span["name"] == "train.step")
+        .collect();
+    assert_eq!(steps.len(), 10);
+    let said = steps
+        .iter()
+        .filter(|step| text_of(step, "gpu.step.energy_status") == Some("complete"));
+    let said: Vec<_> = said.collect();
+    // The first may have begun before the GPU was first read, and the last ended after it was read last.
+    assert!(said.len() >= 7, "{steps:#?}");
+    for step in said {
+        assert_eq!(text_of(step, "gpu.step.attribution"), Some("rank"));
+        let watts = number(step, "gpu.step.mean_power").expect("a complete step has its power");
+        assert!(
+            (99.0..701.0).contains(&watts),
+            "{watts} W is not what the GPU can draw"
+        );
+    }
+    let metrics = below(&lock(&sent), ["resourceMetrics", "scopeMetrics", "metrics"]);
+    let energy = metrics
+        .iter()
+        .find(|metric| metric["name"] == "gpu.energy")
+        .expect("the counter");
+    let point = &energy["sum"]["dataPoints"][0];
+    assert_eq!(text_of(point, "train.run.id"), Some("ours"), "{point}");
 }
 
 /// The source of a driver without processes, of whose GPUs it is known that they are of our run.
@@ -209,4 +283,10 @@ fn number(span: &Value, name: &str) -> Option<f64> {
     let attributes = span["attributes"].as_array()?;
     let attribute = attributes.iter().find(|attribute| attribute["key"] == name)?;
     attribute["value"]["doubleValue"].as_f64()
+}
+
+fn text_of<'a>(item: &'a Value, name: &str) -> Option<&'a str> {
+    let attributes = item["attributes"].as_array()?;
+    let attribute = attributes.iter().find(|attribute| attribute["key"] == name)?;
+    attribute["value"]["stringValue"].as_str()
 }

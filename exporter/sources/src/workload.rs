@@ -36,7 +36,8 @@ pub struct WorkloadConfig {
     pub proc: PathBuf,
     /// The socket at which the kubelet says which pod has which device; none to not ask.
     pub kubelet: Option<PathBuf>,
-    /// Whose GPUs are that no process is seen on: of the run that we ourselves have started, with what its environment says.
+    /// Whose the GPUs are where no process on them is seen, or none that is one here (a container): of the run that we
+    /// ourselves have started, with what its environment says.
     pub ours: Option<Workload>,
 }
 
@@ -58,7 +59,8 @@ pub struct Workloads {
     /// Dropped with us, it ends what it runs.
     _watcher: Option<Watcher>,
     ours: Option<Workload>,
-    sees_processes: bool,
+    /// Whether processes on the GPUs may be of others than the run that we have started.
+    sees_others: bool,
 }
 
 impl Workloads {
@@ -77,7 +79,7 @@ impl Workloads {
             _watcher: socket.map(|socket| Watcher::start(socket, pods.clone(), notices)),
             pods,
             ours: config.ours,
-            sees_processes: false,
+            sees_others: false,
         }
     }
 
@@ -103,9 +105,9 @@ impl Workloads {
         self.with_pod(processes.or_else(|| self.ours_on(gpu, Some(instance))), pod)
     }
 
-    /// The run that we have started, where no process is seen on any GPU and this one was given to it.
+    /// The run that we have started, where nobody else is seen on any GPU and this one was given to it.
     fn ours_on(&self, gpu: &Gpu, instance: Option<&MigInstance>) -> Option<Workload> {
-        let ours = self.ours.as_ref().filter(|_| !self.sees_processes)?;
+        let ours = self.ours.as_ref().filter(|_| !self.sees_others)?;
         ours.visible.has(gpu, instance).then(|| ours.clone())
     }
 
@@ -126,8 +128,8 @@ impl Belonging for Workloads {
             .flat_map(|gpu| &gpu.processes)
             .map(|process| process.pid)
             .collect();
-        self.sees_processes = !pids.is_empty();
         self.reader.ask(&mut self.processes, &pids);
+        self.sees_others = self.processes.has_others(&pids);
         self.pods.devices_are(inventory);
     }
 

@@ -27,7 +27,20 @@ const HOST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
 /// The processes on the GPUs, as far as they have been read.
 #[derive(Debug, Default)]
-pub(super) struct Processes(HashMap<u32, Option<Workload>>);
+pub(super) struct Processes(HashMap<u32, Seen>);
+
+/// What is known of a process.
+#[derive(Debug)]
+enum Seen {
+    /// It is being read.
+    NotYet,
+    /// It may not be read: it is somebody else's.
+    Hidden,
+    /// There is none of that number here: it is in another namespace, or has ended.
+    Elsewhere,
+    /// It was read.
+    Read(Box<Workload>),
+}
 
 /// The thread that reads.
 pub(super) struct Reader {
@@ -36,12 +49,21 @@ pub(super) struct Reader {
 }
 
 /// What was read and not been fetched yet.
-type Answers = Arc<Mutex<Vec<(u32, Workload)>>>;
+type Answers = Arc<Mutex<Vec<(u32, Seen)>>>;
 
 impl Processes {
     /// What is known of a process.
     pub(super) fn workload(&self, pid: u32) -> Option<&Workload> {
-        self.0.get(&pid)?.as_ref()
+        match self.0.get(&pid)? {
+            Seen::Read(workload) => Some(workload),
+            _ => None,
+        }
+    }
+
+    /// Whether any of these may be, as far as is known, somebody else's than ours.
+    pub(super) fn has_others(&self, pids: &[u32]) -> bool {
+        pids.iter()
+            .any(|pid| !matches!(self.0.get(pid), Some(Seen::Elsewhere)))
     }
 }
 
@@ -68,13 +90,13 @@ impl Reader {
                 && let Some(ask) = &self.ask
                 && ask.try_send(*pid).is_ok()
             {
-                processes.0.insert(*pid, None);
+                processes.0.insert(*pid, Seen::NotYet);
             }
         }
         let answers = std::mem::take(&mut *self.answers.lock().unwrap_or_else(PoisonError::into_inner));
-        for (pid, workload) in answers {
+        for (pid, seen) in answers {
             if let Some(known) = processes.0.get_mut(&pid) {
-                *known = Some(workload);
+                *known = seen;
             }
         }
     }
@@ -82,21 +104,24 @@ impl Reader {
 
 fn read_all(proc: &Path, asked: &Receiver<u32>, answers: &Answers, notices: &Notices) {
     while let Ok(pid) = asked.recv() {
-        if !is_host_namespace(proc) {
-            notices.tell_once(WorkloadNotice::OtherPidNamespace);
-            continue;
+        let seen = see(proc, pid, notices);
+        let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
+        answers.push((pid, seen));
+    }
+}
+
+fn see(proc: &Path, pid: u32, notices: &Notices) -> Seen {
+    if !is_host_namespace(proc) {
+        notices.tell_once(WorkloadNotice::OtherPidNamespace);
+        return Seen::Elsewhere;
+    }
+    match read(proc, pid) {
+        Ok(workload) => Seen::Read(Box::new(workload)),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            notices.tell_once(WorkloadNotice::NoPermission { pid });
+            Seen::Hidden
         }
-        match read(proc, pid) {
-            Ok(workload) => answers
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .push((pid, workload)),
-            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
-                notices.tell_once(WorkloadNotice::NoPermission { pid });
-            }
-            // It has ended meanwhile.
-            Err(_) => {}
-        }
+        Err(_) => Seen::Elsewhere,
     }
 }
 

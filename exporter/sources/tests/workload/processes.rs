@@ -168,6 +168,10 @@ fn the_run_that_we_started_has_its_gpus_where_no_process_is_seen() {
         [""; 0],
         "it was not given that one"
     );
+    let elsewhere = [gpu(0, &[]), gpu(1, &[777])];
+    said.until(&elsewhere, |said| {
+        said.of(Subject::Gpu(&elsewhere[1])) == ["train.run.id=ours", "train.rank=3"]
+    });
     machine.runs(9, "PULSETRAIN_RUN_ID=other");
     let busy = [gpu(0, &[9]), gpu(1, &[])];
     said.until(&busy, |said| said.of(Subject::Gpu(&busy[1])).is_empty());
