@@ -55,7 +55,7 @@ async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
         .paths
         .iter()
         .cloned()
-        .flat_map(topology::inputs)
+        .flat_map(|path| topology::inputs(path, arguments.follow))
         .collect();
     let options = options(&arguments)?;
     let positions = follow::positions(&arguments)?;

@@ -27,12 +27,12 @@ use crate::{
     failure::Failure,
 };
 
-/// The inputs that a path on the command line names: of a folder the event files below it.
-pub(crate) fn inputs(path: PathBuf) -> Vec<LogInput> {
+/// The inputs that a path on the command line names: of a folder the event files below it, where it is not followed.
+pub(crate) fn inputs(path: PathBuf, is_followed: bool) -> Vec<LogInput> {
     if path.as_os_str() == "-" {
         return vec![LogInput::Stdin];
     }
-    let event_files = if path.is_dir() {
+    let event_files = if path.is_dir() && !is_followed {
         event_files(&path)
     } else {
         Vec::new()

@@ -2,8 +2,12 @@
 //!
 //! What was followed is compared with an import of the finished files: every item once, none twice, none lost.
 
+mod every_format;
 mod kills;
+mod metrics_file;
 mod rotation;
 mod surogate;
+mod tensorboard;
 mod tunix;
+mod values;
 mod world;

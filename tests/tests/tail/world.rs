@@ -83,13 +83,26 @@ impl World {
 
 /// What an import of finished logs comes to, all together.
 pub(crate) fn imported<'a>(logs: impl IntoIterator<Item = &'a Path>, arguments: &[&str]) -> Items {
+    imported_with(logs, arguments, &[0])
+}
+
+/// As [`imported`], of logs that may end anywhere.
+pub(crate) fn imported_so_far<'a>(logs: impl IntoIterator<Item = &'a Path>, arguments: &[&str]) -> Items {
+    imported_with(logs, arguments, &[0, 1])
+}
+
+fn imported_with<'a>(logs: impl IntoIterator<Item = &'a Path>, arguments: &[&str], codes: &[i32]) -> Items {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let out = folder.path().join("imported.jsonl");
     let text = logs.into_iter().map(|log| {
         let import = arguments
             .iter()
             .fold(Import::of(log), |import, argument| import.arg(argument));
-        import.to(&out).run().expect_code(0);
+        let finished = import.to(&out).run();
+        assert!(
+            finished.code.is_some_and(|code| codes.contains(&code)),
+            "{finished:?}"
+        );
         fs::read_to_string(&out).expect("an import writes its file")
     });
     Items::parse(&text.collect::<String>())

@@ -6,6 +6,7 @@ use std::{env, fmt::Write, fs, path::Path};
 use pulsetrain_sources::{SkipReason, logs};
 
 use crate::{
+    Imported,
     foreign::texts,
     imported::{all_samples, read, sample},
 };
@@ -41,6 +42,16 @@ fn no_text_sample_has_a_name_that_is_in_no_table() {
         assert!(unknown.is_empty(), "{name}: {unknown:?}");
     }
     assert!(recognised > 15, "only {recognised} samples were recognised");
+}
+
+#[test]
+fn every_sample_of_a_known_format_has_a_golden_file() {
+    for name in all_samples() {
+        let bytes = sample(&name);
+        if let Ok((format, _)) = logs::recognise(&name, &bytes[..bytes.len().min(64 << 10)]) {
+            Imported::of(format.name, &name).lost_nothing();
+        }
+    }
 }
 
 /// A section a format, a row a name upstream.

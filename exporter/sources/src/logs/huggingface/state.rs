@@ -52,6 +52,7 @@ enum At {
     Before,
     Within,
     After,
+    Done,
 }
 
 #[derive(Debug)]
@@ -88,8 +89,11 @@ impl LogParser for StateParser {
         if self.at == At::Within {
             done = self.entries(window, done, recorder);
         }
-        if self.at == At::After && window.is_last {
-            self.totals(window, done, recorder);
+        if self.at == At::After && self.totals(window, done, recorder) {
+            self.at = At::Done;
+        }
+        // Until the object is whole, its end is waited for.
+        if self.at == At::Done || window.is_last {
             done = window.bytes.len();
         }
         done
@@ -144,16 +148,18 @@ impl StateParser {
         recorder.end_of_record();
     }
 
-    /// What follows the history: of the whole run, and but for its operations a repetition or configuration.
-    fn totals(&mut self, window: Window<'_>, done: usize, recorder: &mut Recorder<'_>) {
+    /// What follows the history: of the whole run, and but for its operations a repetition or configuration. Says whether
+    /// all of it is there.
+    fn totals(&mut self, window: Window<'_>, done: usize, recorder: &mut Recorder<'_>) -> bool {
         let rest = valid(&window.bytes[done..]).trim_start_matches([',', ' ', '\n', '\r', '\t']);
         let object = format!("{{{rest}");
-        let mut fields = literal::object(&object)
-            .map(|(fields, _)| fields)
-            .unwrap_or_default();
+        let Some((mut fields, _)) = literal::object(&object) else {
+            return false;
+        };
         fields.retain(|(key, _)| key == "total_flos");
         let written = self.written(window, done);
         self.fields.record(ROWS, written, &fields, &[], recorder);
+        true
     }
 
     fn written(&mut self, window: Window<'_>, offset: usize) -> Written {

@@ -10,7 +10,7 @@ use std::{
 use glob::{MatchOptions, glob_with};
 
 use super::identity::{FileIdentity, Inode};
-use crate::SourceError;
+use crate::{SourceError, tensorboard::event_files};
 
 /// Hidden files are left alone, and `*` does not reach into folders.
 const MATCHING: MatchOptions = MatchOptions {
@@ -25,7 +25,7 @@ pub(super) struct Candidates(Vec<Input>);
 
 #[derive(Debug, PartialEq, Eq)]
 enum Input {
-    /// A file or a folder, which may not be there yet.
+    /// A file or a folder, which may not be there yet. Of a folder the files in it are meant, and the event files below it.
     Path(PathBuf),
     /// A pattern, with the folder in which its first wildcard is looked for.
     Pattern { pattern: String, folder: PathBuf },
@@ -100,6 +100,7 @@ impl Input {
                         .flatten()
                         .map(|entry| entry.path())
                         .filter(|path| !is_hidden(path))
+                        .chain(event_files(path))
                         .collect()
                 })
                 .unwrap_or_default(),

@@ -189,9 +189,9 @@ impl Positions {
         on_its_way.or_else(|| table.saved.files.get(path)).cloned()
     }
 
-    /// Whether a file was read to its end before, under whatever name.
+    /// Whether a file was read to its end before, under whatever name. What is still on its way was read too.
     pub(super) fn is_finished(&self, file: &File) -> io::Result<bool> {
-        let finished = lock(&self.0.table).saved.finished.clone();
+        let finished = lock(&self.0.table).finished();
         for identity in finished {
             if identity.is_of(file)? {
                 return Ok(true);
@@ -263,6 +263,15 @@ impl Entry {
 }
 
 impl Table {
+    fn finished(&self) -> Vec<FileIdentity> {
+        let on_the_way = self.entries.iter().filter_map(|entry| match &entry.update {
+            Some(Update::Finished(_, position)) => Some(&position.identity),
+            _ => None,
+        });
+        let on_the_way = on_the_way.filter(|identity| identity.has_bytes());
+        self.saved.finished.iter().chain(on_the_way).cloned().collect()
+    }
+
     fn enter(&mut self, bytes: usize, update: Option<Update>) -> u64 {
         self.unsettled_bytes += bytes;
         self.entries.push_back(Entry {

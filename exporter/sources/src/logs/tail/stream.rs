@@ -23,6 +23,7 @@ use super::{
 use crate::{
     Run, SourceError,
     logs::{LogFormat, format_by_name, recognise, source},
+    tensorboard::options_of_file,
 };
 
 /// How much of one file is read before the next one has its turn.
@@ -371,7 +372,8 @@ impl Stream {
             return Ok(None);
         }
         let path = self.path.display().to_string();
-        let mut run = source::run(format.0, identity, outlet.options(), &path);
+        let options = options_of_file(&self.path, outlet.options());
+        let mut run = source::run(format.0, identity, &options, &path);
         run.attempt = self.attempt_of(&run);
         let reading = Reading::new(&self.path, opened, format, &outlet.options().mapping, run);
         outlet.tell_opened(&reading, 0);

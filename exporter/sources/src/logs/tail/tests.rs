@@ -172,3 +172,27 @@ fn a_folder_of_positions_belongs_to_one_program_at_a_time() {
     drop(first);
     Positions::open(folder.path()).unwrap();
 }
+
+#[tokio::test]
+async fn a_file_that_was_read_to_its_end_is_known_before_its_batches_are_delivered() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("rotated.log");
+    std::fs::write(&path, b"[\n").unwrap();
+    let file = std::fs::File::open(&path).unwrap();
+    let inode = Inode::of(&file.metadata().unwrap());
+    let Some(Update::Read(_, mut position)) = read_to(2) else {
+        unreachable!("it reads")
+    };
+    position.identity = FileIdentity::new(inode, b"[\n");
+    let positions = Positions::in_memory();
+    let (pipeline, door, let_in) = held();
+    assert!(!positions.is_finished(&file).unwrap());
+    positions
+        .offer(&door, vec![batch()], Some(Update::Finished(log(), position)))
+        .unwrap();
+    assert!(positions.is_finished(&file).unwrap(), "it is on its way");
+    let_in.add_permits(1);
+    drop(door);
+    pipeline.drain(MINUTE).await;
+    assert!(positions.is_finished(&file).unwrap(), "it is delivered");
+}

@@ -1,0 +1,14 @@
+//! Any bytes as a log of every format: a new format joins by being in the table of formats.
+
+#![no_main]
+
+mod reading;
+
+use libfuzzer_sys::fuzz_target;
+use pulsetrain_sources::logs;
+
+fuzz_target!(|bytes: &[u8]| {
+    for format in logs::FORMATS {
+        reading::read_alike(format, bytes);
+    }
+});

@@ -1,0 +1,65 @@
+//! What items say, without when: a log that says no time has that of its reading, which is another one every time.
+
+use std::collections::BTreeMap;
+
+use pulsetrain_tests::Items;
+use serde_json::{Map, Value};
+
+/// How often each point and each log record is there: of which run, under which name and attributes, with which value.
+pub(crate) fn values(items: &Items) -> BTreeMap<String, usize> {
+    let points = items.of_kind("point").into_iter().map(|item| {
+        let name = &item["metric"]["name"];
+        format!("{name} {} {}", run(item), timeless(&item["point"]))
+    });
+    let logs = items.of_kind("log").into_iter();
+    let logs = logs.map(|item| format!("{} {}", run(item), timeless(&item["log"])));
+    let mut counts = BTreeMap::new();
+    for value in points.chain(logs) {
+        *counts.entry(value).or_default() += 1;
+    }
+    counts
+}
+
+/// Panics with what is on one side alone, or more often there.
+#[track_caller]
+pub(crate) fn assert_same_values(found: &Items, expected: &Items) {
+    let (found, expected) = (values(found), values(expected));
+    let shown = |these: &BTreeMap<String, usize>, those: &BTreeMap<String, usize>| {
+        let other = these
+            .iter()
+            .filter(|(value, count)| those.get(*value).is_none_or(|there| there < *count));
+        let lines: Vec<String> = other.map(|(value, count)| format!("{count}x {value}")).collect();
+        (
+            lines.len(),
+            lines.iter().take(4).cloned().collect::<Vec<_>>().join("\n"),
+        )
+    };
+    let (extra, missing) = (shown(&found, &expected), shown(&expected, &found));
+    assert!(
+        extra.0 + missing.0 == 0,
+        "{} too many:\n{}\n{} missing:\n{}",
+        extra.0,
+        extra.1,
+        missing.0,
+        missing.1
+    );
+}
+
+fn run(item: &Value) -> String {
+    let attributes = item["resource"]["attributes"].as_array();
+    let id = attributes
+        .into_iter()
+        .flatten()
+        .find(|attribute| attribute["key"] == "service.instance.id");
+    id.map(|attribute| attribute["value"]["stringValue"].to_string())
+        .expect("every resource has an instance")
+}
+
+fn timeless(item: &Value) -> Value {
+    let fields = item.as_object().expect("an item is an object");
+    let said = fields.iter().filter(|(key, _)| !key.contains("UnixNano"));
+    Value::Object(
+        said.map(|(key, value)| (key.clone(), value.clone()))
+            .collect::<Map<_, _>>(),
+    )
+}
