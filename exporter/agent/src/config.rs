@@ -5,6 +5,7 @@
 
 mod check;
 mod derive;
+mod drawing;
 mod fault;
 mod gpu;
 mod limits;
@@ -25,6 +26,7 @@ mod variables;
 pub(crate) use self::{
     check::{check, mapped},
     derive::DeriveConfig,
+    drawing::DrawingSection,
     fault::Fault,
     gpu::GpuSection,
     limits::{HealthConfig, LimitsConfig, TelemetryConfig},
@@ -32,7 +34,7 @@ pub(crate) use self::{
     named::Named,
     placed::{Placed, Spot},
     print::print,
-    quantity::Time,
+    quantity::{Size, Time},
     read::load,
     sinks::{OtlpSection, SinkConfig, TranslationName},
     sources::{LogsSection, SourceConfig},
@@ -52,6 +54,8 @@ section::section! {
         sinks: Named<SinkConfig> = sinks::default(),
         /// What is computed from what passes by.
         derive: DeriveConfig = DeriveConfig::default(),
+        /// How Perfetto traces are drawn.
+        perfetto: DrawingSection = DrawingSection::default(),
         /// How much may wait, and how long.
         limits: LimitsConfig = LimitsConfig::default(),
         /// Where the agent remembers how far it has read each log, so that a restart neither repeats nor loses anything.

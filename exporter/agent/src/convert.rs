@@ -1,25 +1,29 @@
 //! `pulsetrain convert`: OTLP into a Perfetto trace, a Perfetto trace into OTLP, OTLP into its other form.
 //!
-//! `input` and `backends` bring every input into OTLP messages, `output` writes them, `summary` tells what came of it.
+//! `input` and `backends` bring every input into OTLP messages, `output` writes them (`trace` the files of a Perfetto trace),
+//! `summary` tells what came of it.
 
 mod arguments;
 mod backends;
 mod input;
 mod output;
+mod progress;
 mod summary;
+mod trace;
 
 use std::{path::PathBuf, process::ExitCode};
 
 use pulsetrain_sources::logs::RunOptions;
 
 pub(crate) use self::arguments::ConvertArguments;
-use self::{backends::Seen, output::Output};
+use self::{backends::Seen, output::Output, progress::Progress};
 use crate::{failure::Failure, topology};
 
 /// Runs the command.
 pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
     topology::refuse_input(&arguments.output, arguments.inputs.iter().map(PathBuf::as_path))?;
-    let mut output = Output::of(&arguments.output, arguments.perfetto())?;
+    let mut output = Output::of(&arguments.output, arguments.perfetto()?, arguments.split)?;
+    let progress = Progress::of(&arguments.inputs, arguments.json);
     let options = RunOptions {
         start_unix_nanos: arguments.start_time,
         ..RunOptions::default()
@@ -33,7 +37,7 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
         output.deliver(signal, bytes)
     };
     for path in &arguments.inputs {
-        reports.push(input::read(path, &options, &mut deliver)?);
+        reports.push(input::read(path, &options, &progress, &mut deliver)?);
     }
     let window = arguments.window.as_ref();
     reports.extend(backends::read_traces(&arguments.backends, window, &mut deliver)?);
@@ -44,6 +48,8 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
         &seen,
         &mut deliver,
     )?);
-    let written = output.finish()?;
+    progress.writing();
+    let written = output.finish(&arguments.inputs)?;
+    progress.finish();
     summary::print(&reports, &arguments.output, &written, arguments.json)
 }

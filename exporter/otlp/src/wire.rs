@@ -87,9 +87,13 @@ impl<'a> Reader<'a> {
         &self.bytes[start..end]
     }
 
-    /// The next tag: field number and wire type as one number.
+    /// The next tag: field number and wire type as one number. With [`Reader::delimited`] and its like the way through a message
+    /// of which few fields matter.
+    ///
+    /// # Errors
+    /// A field number that is out of range, and as [`Reader::varint`].
     #[inline(always)]
-    pub(crate) fn tag(&mut self) -> Result<u32, WireError> {
+    pub fn tag(&mut self) -> Result<u32, WireError> {
         let start = self.position;
         let tag = self.varint()?;
         match u32::try_from(tag) {
@@ -148,8 +152,11 @@ impl<'a> Reader<'a> {
     }
 
     /// The next eight bytes as a number.
+    ///
+    /// # Errors
+    /// Where there are not that many.
     #[inline(always)]
-    pub(crate) fn fixed64(&mut self) -> Result<u64, WireError> {
+    pub fn fixed64(&mut self) -> Result<u64, WireError> {
         match self.bytes.get(self.position..).and_then(<[u8]>::first_chunk::<8>) {
             Some(chunk) => {
                 self.position += 8;
@@ -172,8 +179,11 @@ impl<'a> Reader<'a> {
     }
 
     /// The next length-delimited value.
+    ///
+    /// # Errors
+    /// Where the bytes end inside it.
     #[inline(always)]
-    pub(crate) fn delimited(&mut self) -> Result<&'a [u8], WireError> {
+    pub fn delimited(&mut self) -> Result<&'a [u8], WireError> {
         let start = self.position;
         let length = self.varint()?;
         let end = usize::try_from(length)
@@ -192,8 +202,11 @@ impl<'a> Reader<'a> {
     }
 
     /// The value that follows `tag`.
+    ///
+    /// # Errors
+    /// A wire type that OTLP does not use, and where the bytes end inside the value.
     #[inline(always)]
-    pub(crate) fn value(&mut self, tag: u32) -> Result<Value<'a>, WireError> {
+    pub fn value(&mut self, tag: u32) -> Result<Value<'a>, WireError> {
         Ok(match tag & 7 {
             0 => Value::Varint(self.varint()?),
             1 => Value::Fixed64(self.fixed64()?),

@@ -101,8 +101,8 @@ impl PerfettoMapper {
         let room = config.room();
         Self {
             spans: Spans::new(&config),
-            points: Points::new(room.share(6)),
-            records: Records::new(room.share(6)),
+            points: Points::new(room.share(8)),
+            records: Records::new(room.share(8)),
             resources: Resources::default(),
             scopes: Scopes::default(),
             spilled: None,
@@ -123,7 +123,7 @@ impl PerfettoMapper {
         match signal {
             Signal::Traces => {
                 self.spans.add(batch, config, resources, scopes, summary)?;
-                if self.spans.held_bytes() > self.config.memory_bytes / 2 {
+                if self.spans.held_bytes() > self.config.memory_bytes / 4 * 3 {
                     self.spill()?;
                 }
                 Ok(())

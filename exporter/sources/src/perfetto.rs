@@ -115,9 +115,9 @@ impl PerfettoConversion {
         let slices = Slices::pair(events, epoch);
         self.stray_ends = slices.stray_ends;
         self.unfinished = slices.unfinished;
-        self.spans = slices.slices.len() as u64;
         let written = Written::of(&slices);
-        let spans = spans::encode(&slices, tracks, file_name);
+        let spans = spans::encode(&slices, tracks, &written, file_name);
+        self.spans = spans.values().map(|spans| spans.len() as u64).sum();
         envelope::traces(spans, &written, tracks, &mut self.messages);
         self.points = written.metrics(&slices, &counters, tracks, epoch, &mut self.messages);
         self.logs = written.logs(&slices, tracks, &mut self.messages);

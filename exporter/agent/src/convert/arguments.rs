@@ -9,6 +9,10 @@ use clap::Args;
 use pulsetrain_sinks::{AttributePolicy, PerfettoConfig};
 
 use super::backends::BackendArguments;
+use crate::{
+    config::{self, DrawingSection, Size, Time},
+    failure::Failure,
+};
 
 /// What `convert` is told.
 #[derive(Args, Debug)]
@@ -44,6 +48,28 @@ pub(crate) struct ConvertArguments {
     #[arg(long, value_name = "RFC3339", value_parser = start_time)]
     pub(crate) start_time: Option<u64>,
 
+    /// Several traces of about this size each, one after the other in time: FILE.000.pftrace, FILE.001.pftrace and so on.
+    /// Each can be opened by itself
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) split: Option<u64>,
+
+    /// Draw spans that are shorter than this together with their neighbours: as one slice with their number and their total
+    /// time, by name. What failed stays as it is
+    #[arg(long, value_name = "DURATION", value_parser = nanos)]
+    pub(crate) downsample: Option<u64>,
+
+    /// Draw as the section `perfetto` of this file of the agent says
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// What may be held in memory before it goes to temporary files [default: 128MiB, or what --config says]
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub(crate) memory: Option<u64>,
+
+    /// The folder of temporary files [default: $TMPDIR, or /tmp]
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) temporary_folder: Option<PathBuf>,
+
     /// Print the summary as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
@@ -60,18 +86,34 @@ Examples:
   pulsetrain convert run.binpb -o steps.pftrace.gz --step 100..120 --rank 0
   pulsetrain convert -o run.pftrace --tempo http://localhost:3200 --query '{ name = \"train.step\" }' --since 2h
   pulsetrain convert perfetto_trace_v2_1795219880.pb -o tunix.jsonl
+  pulsetrain convert run.binpb -o run.pftrace --split 1GiB --downsample 10us
   pulsetrain convert run.jsonl -o run.pftrace --attributes full && pulsetrain convert run.pftrace -o back.jsonl";
 
 impl ConvertArguments {
     /// What a Perfetto trace is to show.
-    pub(super) fn perfetto(&self) -> PerfettoConfig {
-        PerfettoConfig {
+    ///
+    /// # Errors
+    /// A configuration that cannot be read.
+    pub(super) fn perfetto(&self) -> Result<PerfettoConfig, Failure> {
+        let section = match &self.config {
+            Some(path) => {
+                config::load(path, &std::env::vars().collect())
+                    .map_err(Failure::usage)?
+                    .perfetto
+            }
+            None => DrawingSection::default(),
+        };
+        let base = section.settings();
+        Ok(PerfettoConfig {
             attributes: self.attributes.clone(),
             window: self.window.clone(),
             steps: self.step.clone(),
             ranks: self.rank.clone(),
-            ..PerfettoConfig::default()
-        }
+            merge_below: self.downsample,
+            memory_bytes: self.memory.map_or(base.memory_bytes, |bytes| bytes as usize),
+            temporary: self.temporary_folder.clone().or(base.temporary),
+            ..base
+        })
     }
 }
 
@@ -123,6 +165,31 @@ fn steps(text: &str) -> Result<RangeInclusive<i64>, String> {
     Ok(steps)
 }
 
+fn size(text: &str) -> Result<u64, String> {
+    let Size(bytes) = Size::try_from(text.to_owned())?;
+    match bytes {
+        0 => Err("must not be zero".to_owned()),
+        bytes => Ok(bytes as u64),
+    }
+}
+
+/// A duration, also one that is too short for the configuration's.
+fn nanos(text: &str) -> Result<u64, String> {
+    for (unit, nanos) in [("ns", 1.0), ("us", 1e3)] {
+        if let Some(number) = text
+            .strip_suffix(unit)
+            .and_then(|number| number.trim().parse::<f64>().ok())
+            && number >= 0.0
+        {
+            return Ok((number * nanos) as u64);
+        }
+    }
+    let wrong =
+        |_| format!("{text:?} is no duration: write a number with its unit, like 500ns, 10us, 1ms or 2s");
+    let Time(duration) = Time::try_from(text.to_owned()).map_err(wrong)?;
+    u64::try_from(duration.as_nanos()).map_err(|_| "is too long".to_owned())
+}
+
 fn split<'a>(text: &'a str, example: &str) -> Result<(&'a str, &'a str), String> {
     text.split_once("..")
         .ok_or_else(|| format!("write it like {example}"))
@@ -131,6 +198,15 @@ fn split<'a>(text: &'a str, example: &str) -> Result<(&'a str, &'a str), String>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn durations_go_down_to_nanoseconds() {
+        assert_eq!(nanos("500ns"), Ok(500));
+        assert_eq!(nanos("1.5us"), Ok(1_500));
+        assert_eq!(nanos("2ms"), Ok(2_000_000));
+        assert!(nanos("-1us").unwrap_err().contains("10us"));
+        assert!(nanos("10").unwrap_err().contains("10us"));
+    }
 
     #[test]
     fn ranges_may_be_open_and_must_not_be_empty() {

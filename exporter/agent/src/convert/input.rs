@@ -13,6 +13,7 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_sources::{begins_answer, convert_answer, convert_perfetto, logs::RunOptions};
 
+use super::progress::Progress;
 use crate::failure::Failure;
 
 /// How many problems of one input are told one by one.
@@ -42,9 +43,10 @@ const PERFETTO: [&str; 4] = [".pftrace", ".perfetto-trace", ".perfetto", ".pb"];
 pub(super) fn read(
     path: &Path,
     options: &RunOptions,
+    progress: &Progress,
     deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
 ) -> Result<InputReport, Failure> {
-    let mut input = open(path)?;
+    let mut input = progress.watch(open(path)?);
     let mut head = Vec::new();
     input
         .by_ref()

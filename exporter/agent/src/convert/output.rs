@@ -6,10 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use flate2::{Compression, write::GzEncoder};
 use pulsetrain_otlp::{Signal, frames};
 use pulsetrain_sinks::{FileFormat, PerfettoConfig, PerfettoMapper, PerfettoSummary};
 
+use super::trace::{self, TraceFiles};
 use crate::failure::Failure;
 
 /// Where messages go.
@@ -22,7 +22,7 @@ pub(super) struct Output {
 enum Kind {
     Perfetto {
         mapper: Box<PerfettoMapper>,
-        gzip: bool,
+        split: Option<u64>,
     },
     Otlp {
         file: BufWriter<File>,
@@ -34,6 +34,7 @@ enum Kind {
 #[derive(Debug)]
 pub(super) struct Written {
     pub(super) messages: u64,
+    pub(super) files: Vec<PathBuf>,
     pub(super) bytes: u64,
     /// What a Perfetto trace shows.
     pub(super) mapped: Option<PerfettoSummary>,
@@ -41,14 +42,16 @@ pub(super) struct Written {
 
 impl Output {
     /// The output that a name asks for.
-    pub(super) fn of(path: &Path, config: PerfettoConfig) -> Result<Self, Failure> {
-        let name = path.to_string_lossy().to_lowercase();
-        let gzip = name.ends_with(".gz");
-        let kind = if name.trim_end_matches(".gz").ends_with(".pftrace") {
+    pub(super) fn of(path: &Path, config: PerfettoConfig, split: Option<u64>) -> Result<Self, Failure> {
+        let kind = if trace::is_name(path) {
             Kind::Perfetto {
                 mapper: Box::new(PerfettoMapper::new(config)),
-                gzip,
+                split,
             }
+        } else if split.is_some() {
+            return Err(Failure::usage(
+                "only a Perfetto trace can be split; name the output .pftrace",
+            ));
         } else {
             let format = FileFormat::of(path).map_err(|_| {
                 Failure::usage(format!(
@@ -56,8 +59,11 @@ impl Output {
                     path.display()
                 ))
             })?;
-            let file = BufWriter::new(create(path)?);
-            Kind::Otlp { file, format }
+            let file = File::create(path).map_err(|error| cannot_write(path, &error))?;
+            Kind::Otlp {
+                file: BufWriter::new(file),
+                format,
+            }
         };
         Ok(Self {
             path: path.to_owned(),
@@ -87,46 +93,28 @@ impl Output {
         }
     }
 
-    /// Writes what is left.
-    pub(super) fn finish(self) -> Result<Written, Failure> {
+    /// Writes what is left. No trace is written over one of the inputs.
+    pub(super) fn finish(self, inputs: &[PathBuf]) -> Result<Written, Failure> {
         let path = self.path;
-        let mapped = match self.kind {
-            Kind::Perfetto { mapper, gzip } => {
-                let file = create(&path)?;
-                Some(write_trace(*mapper, file, gzip, &path)?)
+        let (mapped, files) = match self.kind {
+            Kind::Perfetto { mapper, split } => {
+                let mut files = TraceFiles::new(&path, split.is_some(), inputs);
+                let summary = mapper.write_parts(&mut files, split).map_err(Failure::failed)?;
+                (Some(summary), files.into_paths())
             }
             Kind::Otlp { mut file, .. } => {
                 file.flush().map_err(|error| cannot_write(&path, &error))?;
-                None
+                (None, vec![path])
             }
         };
-        let bytes = std::fs::metadata(&path).map_or(0, |file| file.len());
+        let size = |path: &PathBuf| std::fs::metadata(path).map_or(0, |file| file.len());
         Ok(Written {
             messages: self.messages,
-            bytes,
+            bytes: files.iter().map(size).sum(),
+            files,
             mapped,
         })
     }
-}
-
-fn write_trace(
-    mapper: PerfettoMapper,
-    file: File,
-    gzip: bool,
-    path: &Path,
-) -> Result<PerfettoSummary, Failure> {
-    if !gzip {
-        return Ok(mapper.write(file).map_err(Failure::failed)?.1);
-    }
-    let encoder = GzEncoder::new(BufWriter::new(file), Compression::fast());
-    let (encoder, summary) = mapper.write(encoder).map_err(Failure::failed)?;
-    let finished = encoder.finish().and_then(|mut file| file.flush());
-    finished.map_err(|error| cannot_write(path, &error))?;
-    Ok(summary)
-}
-
-fn create(path: &Path) -> Result<File, Failure> {
-    File::create(path).map_err(|error| cannot_write(path, &error))
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {

@@ -76,6 +76,7 @@ fn to_json(inputs: &[InputReport], output: &Path, written: &Written) -> Value {
     json!({
         "inputs": inputs.iter().map(input).collect::<Vec<_>>(),
         "output": output.display().to_string(),
+        "files": written.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
         "messages": written.messages,
         "bytes": written.bytes,
         "mapped": named.map(|(name, count)| (name.to_owned(), json!(count))).collect::<Map<_, _>>(),

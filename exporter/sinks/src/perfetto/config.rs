@@ -11,7 +11,7 @@ use super::spill::Room;
 
 /// What is held in memory unless the configuration says otherwise: with all that drawing needs besides, a conversion stays
 /// below 256 MiB.
-const MEMORY_BYTES: usize = 96 << 20;
+const MEMORY_BYTES: usize = 128 << 20;
 
 /// What a Perfetto trace is to show.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,22 +3,22 @@
 use pulsetrain_otlp::{
     WireError,
     view::{AnyValue, KeyValue, Message, Status},
-    wire::{Reader, Value},
+    wire::Reader,
 };
 use pulsetrain_semconv::attribute;
 
 use super::{PerfettoConfig, values::short_text};
 
-/// Fields of `Span` (proto/trace/v1/trace.proto).
-mod field {
-    pub(super) const TRACE_ID: u32 = 1;
-    pub(super) const SPAN_ID: u32 = 2;
-    pub(super) const PARENT_SPAN_ID: u32 = 4;
-    pub(super) const START: u32 = 7;
-    pub(super) const END: u32 = 8;
-    pub(super) const ATTRIBUTES: u32 = 9;
-    pub(super) const LINKS: u32 = 13;
-    pub(super) const STATUS: u32 = 15;
+/// Tags of `Span` (proto/trace/v1/trace.proto): the field's number and its wire type.
+mod tag {
+    pub(super) const TRACE_ID: u32 = 1 << 3 | 2;
+    pub(super) const SPAN_ID: u32 = 2 << 3 | 2;
+    pub(super) const PARENT_SPAN_ID: u32 = 4 << 3 | 2;
+    pub(super) const START: u32 = 7 << 3 | 1;
+    pub(super) const END: u32 = 8 << 3 | 1;
+    pub(super) const ATTRIBUTES: u32 = 9 << 3 | 2;
+    pub(super) const LINKS: u32 = 13 << 3 | 2;
+    pub(super) const STATUS: u32 = 15 << 3 | 2;
 }
 
 /// The status of a span that failed (`Status.StatusCode`).
@@ -67,6 +67,7 @@ impl Wanted {
 }
 
 /// Looks at a span.
+#[inline]
 pub(super) fn scan<'a>(
     bytes: &'a [u8],
     wanted: &Wanted,
@@ -74,20 +75,28 @@ pub(super) fn scan<'a>(
 ) -> Result<Scanned<'a>, WireError> {
     let mut found = Scanned::default();
     let mut best = usize::MAX;
-    for field in Reader::new(bytes) {
-        let field = field?;
-        match (field.number, field.value) {
-            (field::TRACE_ID, Value::Bytes(id)) => found.trace_id = id,
-            (field::SPAN_ID, Value::Bytes(id)) => found.span_id = id,
-            (field::PARENT_SPAN_ID, Value::Bytes(id)) => found.parent_span_id = id,
-            (field::START, Value::Fixed64(time)) => found.start = time,
-            (field::END, Value::Fixed64(time)) => found.end = time,
-            (field::LINKS, _) => found.has_links = true,
-            (field::STATUS, Value::Bytes(status)) => found.failed = Status::decode(status)?.code == ERROR,
-            (field::ATTRIBUTES, Value::Bytes(attribute)) if wanted.may_be(attribute) => {
-                found.look_at(&KeyValue::decode(attribute)?, config, &mut best);
+    let mut reader = Reader::new(bytes);
+    while !reader.is_at_end() {
+        match reader.tag()? {
+            tag::TRACE_ID => found.trace_id = reader.delimited()?,
+            tag::SPAN_ID => found.span_id = reader.delimited()?,
+            tag::PARENT_SPAN_ID => found.parent_span_id = reader.delimited()?,
+            tag::START => found.start = reader.fixed64()?,
+            tag::END => found.end = reader.fixed64()?,
+            tag::ATTRIBUTES => {
+                let attribute = reader.delimited()?;
+                if wanted.may_be(attribute) {
+                    found.look_at(&KeyValue::decode(attribute)?, config, &mut best);
+                }
             }
-            _ => {}
+            tag::LINKS => {
+                reader.delimited()?;
+                found.has_links = true;
+            }
+            tag::STATUS => found.failed = Status::decode(reader.delimited()?)?.code == ERROR,
+            other => {
+                reader.value(other)?;
+            }
         }
     }
     Ok(found)

@@ -18,6 +18,9 @@ use super::{
     scopes::Scopes,
 };
 
+/// What making trees needs for each span: its place by its ids, its times, its children.
+const TREE_BYTES: usize = 64;
+
 /// The spans of an input, or of a part of it.
 #[derive(Debug, Default)]
 pub(super) struct Spans {
@@ -187,9 +190,9 @@ impl Spans {
         Ok(true)
     }
 
-    /// How much memory the spans take.
+    /// How much memory the spans take, with what making trees of them needs.
     pub(super) fn held_bytes(&self) -> usize {
-        self.batch_bytes + self.records.len() * size_of::<SpanRecord>()
+        self.batch_bytes + self.records.len() * (size_of::<SpanRecord>() + TREE_BYTES)
     }
 
     /// Forgets the spans and remembers what all spans share.

@@ -12,6 +12,7 @@ use super::{
     slices::{Instant, Slice, Slices},
     tracks::Tracks,
     values::{self, Entries},
+    written::Written,
 };
 
 /// Fields of `Span` and of what is in it (proto/trace/v1/trace.proto).
@@ -40,6 +41,9 @@ const INTERNAL: u64 = 1;
 /// The key of the map that says what a span was.
 pub(super) const KEY: &str = "otel";
 
+/// The key of the map of a slice that stands for several spans.
+const MERGED: &str = "merged";
+
 /// Where a span belongs: its process, and the number of its scope, or the scope's name.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) struct Home {
@@ -47,8 +51,14 @@ pub(super) struct Home {
     pub(super) scope: Result<u64, String>,
 }
 
-/// Encodes the slices as spans, sorted by where they belong.
-pub(super) fn encode(slices: &Slices, tracks: &Tracks, file: &str) -> BTreeMap<Home, Vec<Buffer>> {
+/// Encodes the slices as spans, sorted by where they belong. Where a process says what it was, a slice that says nothing is
+/// none: it is what a state looks like.
+pub(super) fn encode(
+    slices: &Slices,
+    tracks: &Tracks,
+    written: &Written<'_>,
+    file: &str,
+) -> BTreeMap<Home, Vec<Buffer>> {
     let events = events_of_spans(slices);
     let foreign = Foreign::new(slices, file);
     let mut spans = BTreeMap::<Home, Vec<Buffer>>::new();
@@ -61,6 +71,7 @@ pub(super) fn encode(slices: &Slices, tracks: &Tracks, file: &str) -> BTreeMap<H
                 let scope = Ok(values::number(said, "scope").unwrap_or_default());
                 (scope, as_written(slice, said, rest, events))
             }
+            None if written.has(process) && values::get(&slice.annotations, MERGED).is_none() => continue,
             None => (Err(slice.category.clone()), foreign.span(index, tracks)),
         };
         spans.entry(Home { process, scope }).or_default().push(span);

@@ -1,0 +1,118 @@
+//! The files of a Perfetto trace: one, or a row of them with numbers, plain or gzip.
+
+use std::{
+    fs::File,
+    io::{self, BufWriter, Write},
+    path::{Path, PathBuf},
+};
+
+use flate2::{Compression, write::GzEncoder};
+use pulsetrain_sinks::PerfettoParts;
+
+use crate::topology;
+
+/// What a trace is called.
+const ENDING: &str = ".pftrace";
+/// What is appended to that where it is compressed.
+const GZIP: &str = ".gz";
+
+/// Whether a name asks for a Perfetto trace.
+pub(super) fn is_name(path: &Path) -> bool {
+    let name = path.to_string_lossy().to_lowercase();
+    name.strip_suffix(GZIP).unwrap_or(&name).ends_with(ENDING)
+}
+
+/// The files that a trace is written to.
+pub(super) struct TraceFiles<'a> {
+    path: &'a Path,
+    numbered: bool,
+    inputs: &'a [PathBuf],
+    written: Vec<PathBuf>,
+}
+
+/// One file.
+pub(super) enum TraceFile {
+    Plain(File),
+    Gzip(GzEncoder<BufWriter<File>>),
+}
+
+impl<'a> TraceFiles<'a> {
+    /// The file of this name, or files with numbers in it; none of the inputs.
+    pub(super) fn new(path: &'a Path, numbered: bool, inputs: &'a [PathBuf]) -> Self {
+        Self {
+            path,
+            numbered,
+            inputs,
+            written: Vec::new(),
+        }
+    }
+
+    /// What was written.
+    pub(super) fn into_paths(self) -> Vec<PathBuf> {
+        self.written
+    }
+
+    fn name(&self, number: u32) -> PathBuf {
+        if !self.numbered {
+            return self.path.to_owned();
+        }
+        let name = self.path.file_name().unwrap_or_default().to_string_lossy();
+        let ending = name.to_lowercase().rfind(ENDING).unwrap_or(name.len());
+        let (stem, ending) = name.split_at_checked(ending).unwrap_or((&name, ""));
+        self.path.with_file_name(format!("{stem}.{number:03}{ending}"))
+    }
+}
+
+impl PerfettoParts for TraceFiles<'_> {
+    type Part = TraceFile;
+
+    fn open(&mut self, number: u32) -> io::Result<TraceFile> {
+        let path = self.name(number);
+        topology::refuse_input(&path, self.inputs.iter().map(PathBuf::as_path))
+            .map_err(|failure| io::Error::other(failure.to_string()))?;
+        let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+        let file = File::create(&path).map_err(named)?;
+        let gzip = path.to_string_lossy().to_lowercase().ends_with(GZIP);
+        self.written.push(path);
+        Ok(if gzip {
+            TraceFile::Gzip(GzEncoder::new(BufWriter::new(file), Compression::fast()))
+        } else {
+            TraceFile::Plain(file)
+        })
+    }
+
+    fn close(&mut self, part: TraceFile) -> io::Result<()> {
+        match part {
+            TraceFile::Plain(_) => Ok(()),
+            TraceFile::Gzip(encoder) => encoder.finish()?.flush(),
+        }
+    }
+}
+
+impl Write for TraceFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Self::Plain(file) => file.write(bytes),
+            Self::Gzip(encoder) => encoder.write(bytes),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Self::Plain(file) => file.flush(),
+            Self::Gzip(encoder) => encoder.flush(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_stands_before_the_ending() {
+        let name = |path: &str, numbered| TraceFiles::new(Path::new(path), numbered, &[]).name(7);
+        assert_eq!(name("a/run.pftrace.gz", true), Path::new("a/run.007.pftrace.gz"));
+        assert_eq!(name("run.pftrace", false), Path::new("run.pftrace"));
+    }
+}

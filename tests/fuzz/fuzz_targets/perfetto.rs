@@ -1,0 +1,46 @@
+//! Any bytes as a file of OTLP through the mapper, the writer and back through the reader: every span that is drawn is read again,
+//! whether memory is enough or not. And any bytes as a Perfetto trace.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pulsetrain_otlp::{
+    frames::FrameReader,
+    limits::{Limits, check},
+};
+use pulsetrain_sinks::{AttributePolicy, PerfettoConfig, PerfettoMapper};
+use pulsetrain_sources::convert_perfetto;
+
+fuzz_target!(|file: &[u8]| {
+    // The first byte chooses the way: attributes, memory, merging.
+    let Some((&way, file)) = file.split_first() else {
+        return;
+    };
+    drop(convert_perfetto(file, "trace_v2_7.pftrace"));
+    let limits = Limits {
+        bytes: 1 << 16,
+        inflated_bytes: 1 << 16,
+        ..Limits::default()
+    };
+    let mut mapper = PerfettoMapper::new(PerfettoConfig {
+        attributes: if way & 1 == 0 { AttributePolicy::Full } else { AttributePolicy::Lean },
+        memory_bytes: if way & 2 == 0 { 1 << 20 } else { 1 },
+        merge_below: (way & 4 != 0).then_some(1_000),
+        ..PerfettoConfig::default()
+    });
+    for frame in FrameReader::new(file, limits).filter_map(Result::ok) {
+        mapper.add(frame.signal, frame.bytes).unwrap();
+    }
+    let (trace, summary) = mapper.write(Vec::new()).unwrap();
+    let back = convert_perfetto(trace.as_slice(), "back.pftrace");
+    assert!(back.errors.is_empty(), "{:?}", back.errors);
+    assert_eq!((back.stray_ends, back.packets_without_state), (0, 0));
+    if way & 1 == 0 {
+        assert_eq!(back.spans, summary.spans + summary.merged_slices);
+        assert_eq!(back.logs, summary.logs);
+        assert_eq!(back.points, summary.points + summary.without_value);
+    }
+    for (signal, message) in &back.messages {
+        check(*signal, message, &Limits { attributes: 1 << 20, ..Limits::default() }).unwrap();
+    }
+});

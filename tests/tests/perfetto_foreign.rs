@@ -1,0 +1,126 @@
+//! OTLP that Pulsetrain did not make: a web service and an agent that asks a language model look as one would draw them.
+
+use std::{fs, path::Path};
+
+use pulsetrain_tests::{Finished, TraceProcessor, command, corpus};
+use serde_json::{Value, json};
+
+fn convert(input: &str, output: &Path, arguments: &[&str]) -> Finished {
+    let mut command = command(["convert", "--json"]);
+    command.arg(corpus(input)).arg("-o").arg(output).args(arguments);
+    Finished::new(command.output().expect("pulsetrain can be started"))
+}
+
+/// Process, row, name, parent on the row, of every span in the order of time.
+const SLICES: &str = "select p.name as process, t.name as track, s.name as name, u.name as parent \
+    from slice s join process_track t on t.id = s.track_id join process p using (upid) \
+    left join slice u on u.id = s.parent_id where s.dur > 0 order by s.ts, s.dur desc, s.name";
+const FLOWS: &str = "select a.name as a, b.name as b from flow f join slice a on a.id = f.slice_out \
+    join slice b on b.id = f.slice_in order by a.ts, b.ts, b.name";
+
+fn rows(slices: &[Value]) -> Vec<String> {
+    let text = |value: &Value| value.as_str().unwrap_or("-").to_owned();
+    let row = |slice: &Value| {
+        ["process", "track", "name", "parent"]
+            .map(|key| text(&slice[key]))
+            .join(" | ")
+    };
+    slices.iter().map(row).collect()
+}
+
+#[test]
+fn services_are_processes_and_calls_between_them_are_arrows() {
+    let Some(judge) = TraceProcessor::require_or_skip() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("web.pftrace");
+    convert("otlp/web_service.jsonl", &trace, &[]).expect_code(0);
+    let [slices, flows] = judge.query(&trace, [SLICES, FLOWS]);
+    assert_eq!(
+        rows(&slices),
+        [
+            "frontend | http | GET /cart | -",
+            "frontend | http | cart.Get | GET /cart",
+            "cart | grpc | cart.Get | -",
+            "cart | grpc | GET cart:7 | cart.Get",
+            // It crosses its sibling, so it has a row of its own.
+            "cart | grpc | GET price:1 | -",
+            // A request beside the first.
+            "frontend | http | GET /cart | -",
+            "cart | grpc | publish orders | cart.Get",
+            "mailer | kafka | process orders | -",
+        ]
+    );
+    let arrow = |from: &str, to: &str| json!({"a": from, "b": to});
+    assert_eq!(
+        flows,
+        [
+            arrow("cart.Get", "cart.Get"),
+            arrow("cart.Get", "GET price:1"),
+            arrow("publish orders", "process orders"),
+        ]
+    );
+}
+
+#[test]
+fn an_agent_has_its_calls_within_it_and_tools_side_by_side() {
+    let Some(judge) = TraceProcessor::require_or_skip() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("agent.pftrace");
+    convert("otlp/llm_agent.jsonl", &trace, &[]).expect_code(0);
+    let [slices, failed, events] = judge.query(
+        &trace,
+        [
+            SLICES,
+            "select name, extract_arg(arg_set_id, 'debug.otel.status_message') as why from slice \
+             where extract_arg(arg_set_id, 'debug.otel.status') = 'error'",
+            "select s.name as name, p.name as parent from slice s join slice p on p.id = s.parent_id where s.dur = 0",
+        ],
+    );
+    assert_eq!(
+        rows(&slices),
+        [
+            "assistant | openinference | invoke_agent planner | -",
+            "assistant | openinference | chat gpt | invoke_agent planner",
+            "assistant | openinference | execute_tool search | invoke_agent planner",
+            "assistant | openinference | execute_tool browse | -",
+            "assistant | openinference | invoke_agent planner | -",
+            "assistant | openinference | chat gpt | invoke_agent planner",
+        ]
+    );
+    assert_eq!(failed, [json!({"name": "execute_tool browse", "why": "timeout"})]);
+    assert_eq!(events, [json!({"name": "first token", "parent": "chat gpt"})]);
+}
+
+#[test]
+fn a_configuration_says_what_names_rows_and_processes() {
+    let Some(judge) = TraceProcessor::require_or_skip() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, config) = (
+        folder.path().join("agent.pftrace"),
+        folder.path().join("pulsetrain.yaml"),
+    );
+    let text = "perfetto:\n  rows: [session.id]\n  process_names: [gen_ai.agent.name, service.name]\n  \
+                process_labels: [service.name]\n";
+    fs::write(&config, text).unwrap();
+    let config = config.to_str().unwrap();
+    convert("otlp/llm_agent.jsonl", &trace, &["--config", config]).expect_code(0);
+    let [rows, labels] = judge.query(
+        &trace,
+        [
+            "select distinct p.name as process, t.name as row from slice s join process_track t on t.id = s.track_id \
+             join process p using (upid) where s.dur > 0 order by 2",
+            "select string_value as label from args a join process p using (arg_set_id) where a.key like 'chrome.process_label%'",
+        ],
+    );
+    let row = |name: &str| json!({"process": "planner", "row": name});
+    assert_eq!(rows, [row("session s-1"), row("session s-2")]);
+    assert_eq!(labels, [json!({"label": "assistant"})]);
+    let wrong = convert("otlp/llm_agent.jsonl", &trace, &["--config", "nowhere.yaml"]);
+    assert!(wrong.expect_code(2).stderr.contains("nowhere.yaml"));
+}

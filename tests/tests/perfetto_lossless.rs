@@ -1,0 +1,156 @@
+//! OTLP through a full Perfetto trace and back is the OTLP that it was, but for what the documentation lists; the list is
+//! complete and true.
+
+use std::{
+    collections::BTreeSet,
+    fs,
+    path::{Path, PathBuf},
+};
+
+use pulsetrain_otlp::{Signal, frames, write::Buffer};
+use pulsetrain_tests::{Finished, Items, TraceProcessor, command, corpus};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// Where the documentation lists what is lost.
+const LISTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../exporter/sinks/PERFETTO.md");
+const HEADING: &str = "## What a full trace does not give back";
+
+fn convert(input: &Path, output: &Path, arguments: &[&str]) -> Finished {
+    let mut command = command(["convert", "--json"]);
+    command.arg(input).arg("-o").arg(output).args(arguments);
+    Finished::new(command.output().expect("pulsetrain can be started"))
+}
+
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a temporary folder can be made"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// What an input holds, and what is left of it behind a full trace.
+    fn there_and_back(&self, input: &Path) -> (Items, Items) {
+        let (lines, trace, back) = (
+            self.path("in.jsonl"),
+            self.path("full.pftrace"),
+            self.path("back.jsonl"),
+        );
+        convert(input, &lines, &[]).expect_code(0);
+        convert(input, &trace, &["--attributes", "full"]).expect_code(0);
+        convert(&trace, &back, &[]).expect_code(0);
+        (Items::read(&lines), Items::read(&back))
+    }
+}
+
+#[test]
+fn what_sdks_and_the_collector_wrote_comes_back_as_it_was() {
+    let judge = TraceProcessor::require_or_skip();
+    for (name, least) in [
+        ("python_sdk.binpb", 13),
+        ("rust_sdk.binpb", 6),
+        ("collector.jsonl", 19),
+        ("everything.jsonl", 25),
+        ("web_service.jsonl", 8),
+        ("llm_agent.jsonl", 6),
+    ] {
+        let folder = Folder::new();
+        let (before, after) = folder.there_and_back(&corpus(&format!("otlp/{name}")));
+        assert!(before.len() >= least, "{name} has {} items", before.len());
+        after.assert_same(&before);
+        if let Some(judge) = &judge {
+            judge.query(&folder.path("full.pftrace"), []);
+        }
+    }
+}
+
+#[test]
+fn a_metric_without_points_comes_back_too() {
+    let folder = Folder::new();
+    folder.there_and_back(&corpus("otlp/everything.jsonl"));
+    let text = fs::read_to_string(folder.path("back.jsonl")).unwrap();
+    assert!(text.contains(r#"{"name":"empty","gauge":{}}"#), "{text}");
+}
+
+/// A file with one message of traces, whose one span has these fields besides its ids.
+fn one_span(folder: &Folder, copies: usize, fields: impl Fn(&mut Buffer)) -> PathBuf {
+    let mut span = Buffer::default();
+    span.delimited(1, &[1; 16]);
+    span.delimited(2, &[2; 8]);
+    span.fixed64(7, 1_000);
+    span.fixed64(8, 2_000);
+    fields(&mut span);
+    let mut spans = Buffer::default();
+    (0..copies).for_each(|_| spans.delimited(2, span.as_slice()));
+    let mut resource = Buffer::default();
+    resource.delimited(2, spans.as_slice());
+    let mut whole = Buffer::default();
+    whole.delimited(1, resource.as_slice());
+    let mut file = Vec::new();
+    frames::append_binary(whole.as_slice(), &mut file).expect("a small message has a length");
+    let path = folder.path("in.binpb");
+    fs::write(&path, file).expect("a temporary file can be written");
+    path
+}
+
+fn name_of(items: &Items) -> &Value {
+    &items.of_kind("span")[0]["span"]["name"]
+}
+
+/// A row of the list, by its first words, with a case that shows it.
+type Loss = (&'static str, fn(&Folder));
+
+fn losses() -> Vec<Loss> {
+    vec![
+        ("A span that comes twice", |folder| {
+            let (before, after) = folder.there_and_back(&one_span(folder, 2, |_| {}));
+            assert_eq!((before.len(), after.len()), (2, 1));
+        }),
+        ("Text that is no UTF-8", |folder| {
+            let input = one_span(folder, 1, |span| span.delimited(5, b"a\xffb"));
+            let (_, after) = folder.there_and_back(&input);
+            assert_eq!(name_of(&after), &json!("a\u{fffd}b"));
+        }),
+        ("Fields that OTLP does not have", |folder| {
+            let input = one_span(folder, 1, |span| span.uint(99, 7));
+            folder.there_and_back(&input);
+            let binary = folder.path("back.binpb");
+            convert(&folder.path("full.pftrace"), &binary, &[]).expect_code(0);
+            let read = fs::read(&binary).expect("the file can be read");
+            let field = [0x98, 0x06, 7];
+            let has = |bytes: &[u8]| bytes.windows(3).any(|window| window == field);
+            assert!(has(&fs::read(&input).expect("the file can be read")) && !has(&read));
+        }),
+        ("A resource or a scope with nothing in it", |folder| {
+            let input = folder.path("in.jsonl");
+            let empty = json!({"resourceLogs": [{"scopeLogs": [{"scope": {"name": "silent"}}]}]});
+            let mut line = Vec::new();
+            let span = fs::read(one_span(folder, 1, |_| {})).expect("the file can be read");
+            frames::append_json_line(Signal::Traces, &span[4..], &mut line).expect("the span is one");
+            let text = format!("{empty}\n{}", String::from_utf8(line).expect("JSON is UTF-8"));
+            fs::write(&input, text).expect("a temporary file can be written");
+            convert(&input, &folder.path("full.pftrace"), &["--attributes", "full"]).expect_code(0);
+            convert(&folder.path("full.pftrace"), &folder.path("back.jsonl"), &[]).expect_code(0);
+            let back = fs::read_to_string(folder.path("back.jsonl")).expect("the file can be read");
+            assert!(!back.contains("silent"), "{back}");
+        }),
+    ]
+}
+
+#[test]
+fn the_list_of_what_is_lost_is_complete_and_true() {
+    let text = fs::read_to_string(LISTED).unwrap();
+    let section = text.split_once(HEADING).expect("the section is there").1;
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let rows = section.lines().filter_map(|line| line.strip_prefix("- **"));
+    let listed: BTreeSet<&str> = rows.filter_map(|row| row.split("**").next()).collect();
+    let shown: BTreeSet<&str> = losses().iter().map(|(name, _)| *name).collect();
+    assert_eq!(listed, shown);
+    for (_, case) in losses() {
+        case(&Folder::new());
+    }
+}
