@@ -1,0 +1,174 @@
+#!/usr/bin/env python3
+"""Draws one training step of a Perfetto trace as SVG, from what trace_processor says of the trace.
+
+    draw.py TRACE --step N [--milliseconds M] [--title TEXT] > step.svg
+
+TRACE is a Perfetto trace that `pulsetrain convert` wrote; its spans carry `train.step`. The rows are those of the trace. A span
+that goes on behind the last of M milliseconds fades out. Needs Python and the judge trace_processor (tests/judges/install).
+"""
+
+import argparse
+import json
+import pathlib
+import subprocess
+from html import escape
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+WIDTH, LABELS, ROW, GAP, TOP = 1000, 132, 26, 12, 64
+# Colours that keep white text legible on a light page and on a dark one.
+COLOURS = ["#2f6fd0", "#b4531f", "#2a8553", "#8a4bb8", "#b03060", "#4d6b7c", "#7a6a12", "#1f7f8c"]
+QUERY = """
+select s.name, s.ts as start, s.dur, t.id as track, t.name as row
+from slice s join track t on t.id = s.track_id join args a on a.arg_set_id = s.arg_set_id
+where a.key = 'debug.train_step' and a.int_value = {step} and s.dur > 0 order by t.id, s.ts
+"""
+STYLE = """
+  text { font: 12px ui-sans-serif, system-ui, -apple-system, 'Segoe UI', sans-serif; fill: #24292f }
+  .title { font-size: 15px; font-weight: 600 } .faint { fill: #57606a } .on { fill: #fff; font-size: 11px }
+  .row { fill: #eaeef2 } .grid { stroke: #d0d7de; stroke-width: 1 }
+  @media (prefers-color-scheme: dark) {
+    text { fill: #e6edf3 } .faint { fill: #9198a1 } .on { fill: #fff } .row { fill: #1c2128 } .grid { stroke: #373e47 }
+  }
+"""
+
+
+def ask(trace, query):
+    judge = subprocess.run(
+        [ROOT / "tests/judges/install", "--path", "trace_processor"], check=True, capture_output=True, text=True
+    ).stdout.strip()
+    answer = subprocess.run(["node", judge, trace, query], check=True, capture_output=True, text=True).stdout
+    return json.loads(answer.splitlines()[0])
+
+
+def spans_of(trace, step):
+    """The spans of a step, with times in milliseconds from its begin."""
+    spans = ask(trace, QUERY.format(step=step))
+    if not spans:
+        raise SystemExit(f"{trace} has no span with train.step {step}")
+    begin = min(int(span["start"]) for span in spans)
+    for span in spans:
+        span["start"] = (int(span["start"]) - begin) / 1e6
+        span["end"] = span["start"] + int(span["dur"]) / 1e6
+    return spans
+
+
+def rows_of(spans):
+    """Rows under their names, in the order of the trace: devices first, then threads of the host."""
+    groups = {}
+    for span in spans:
+        lanes = groups.setdefault(span["row"], {})
+        lanes.setdefault(span["track"], []).append(span)
+    return sorted(groups.items(), key=lambda group: (not group[0].startswith("device"), min(group[1])))
+
+
+def label(row, threads):
+    """A name that fits: a thread of the host is told by its place, not by its number."""
+    if "host-" in row:
+        threads.append(row)
+        return f"host thread {len(threads)}"
+    return row
+
+
+def milliseconds(value):
+    return f"{value:.0f} ms" if value >= 10 else f"{value:.1f} ms"
+
+
+def tick_step(length):
+    steps = (digit * 10**power for power in range(12) for digit in (1, 2, 5))
+    return next(step for step in steps if length / step <= 9)
+
+
+class Picture:
+    def __init__(self, spans, length, title):
+        self.spans, self.length, self.title = spans, length, title
+        names = sorted({span["name"] for span in spans}, key=lambda name: min(
+            span["start"] for span in spans if span["name"] == name))
+        self.colours = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(names)}
+        self.out = []
+
+    def x(self, time):
+        return LABELS + (WIDTH - LABELS - 8) * min(time, self.length) / self.length
+
+    def draw(self):
+        y, threads = TOP, []
+        for row, lanes in rows_of(self.spans):
+            self.text(0, y + ROW / 2 + 4, label(row, threads), "faint")
+            for lane in lanes.values():
+                self.row(y, lane)
+                y += ROW + 3
+            y += GAP - 3
+        bottom = y - GAP + 6
+        head = self.axis(bottom)
+        height = self.legend(bottom + 44)
+        body = "\n".join(head + self.out)
+        return (
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-8 0 {WIDTH + 16} {height}" role="img" '
+            f'aria-label="{escape(self.title)}">\n<style>{STYLE}</style>\n'
+            '<defs><linearGradient id="on"><stop offset="0" stop-color="#fff"/><stop offset="1" stop-color="#fff" '
+            'stop-opacity="0.1"/></linearGradient><mask id="goes-on" maskContentUnits="objectBoundingBox">'
+            '<rect width="1" height="1" fill="url(#on)"/></mask></defs>\n'
+            f'<text class="title" x="0" y="22">{escape(self.title)}</text>\n{body}\n</svg>\n'
+        )
+
+    def row(self, y, lane):
+        self.out.append(f'<rect class="row" x="{LABELS}" y="{y}" width="{WIDTH - LABELS - 8}" height="{ROW}" rx="4"/>')
+        for span in lane:
+            if span["start"] < self.length:
+                self.span(y, span)
+
+    def span(self, y, span):
+        left, right = self.x(span["start"]), self.x(span["end"])
+        width, goes_on = max(right - left, 1.5), span["end"] > self.length
+        mask = ' mask="url(#goes-on)"' if goes_on else ""
+        duration = milliseconds(span["end"] - span["start"])
+        self.out.append(
+            f'<rect x="{left:.1f}" y="{y + 2}" width="{width:.1f}" height="{ROW - 4}" rx="3" '
+            f'fill="{self.colours[span["name"]]}"{mask}><title>{escape(span["name"])} {duration}</title></rect>'
+        )
+        short = span["name"].split(".")[-1]
+        for text in (f"{short} {duration}" + (" →" if goes_on else ""), short):
+            if len(text) * 6.1 + 10 <= width:
+                self.text(left + 6, y + ROW / 2 + 4, text, "on")
+                return
+
+    def axis(self, bottom):
+        lines, step = [], tick_step(self.length)
+        for tick in range(0, int(self.length) + 1, step):
+            x = self.x(tick)
+            lines.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{TOP - 14}" y2="{bottom}"/>')
+            anchor = "end" if x > WIDTH - 40 else "middle"
+            lines.append(
+                f'<text class="faint" x="{x:.1f}" y="{TOP - 20}" text-anchor="{anchor}">{tick} ms</text>'
+            )
+        return lines
+
+    def legend(self, y):
+        x = 0
+        for name, colour in self.colours.items():
+            width = len(name) * 6.9 + 34
+            if x + width > WIDTH:
+                x, y = 0, y + 22
+            self.out.append(f'<rect x="{x}" y="{y - 22}" width="12" height="12" rx="3" fill="{colour}"/>')
+            self.text(x + 18, y - 12, name, "")
+            x += width
+        return y + 4
+
+    def text(self, x, y, text, kind):
+        self.out.append(f'<text class="{kind}" x="{x:.1f}" y="{y:.1f}">{escape(text)}</text>')
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("trace")
+    parser.add_argument("--step", type=int, required=True)
+    parser.add_argument("--milliseconds", type=float)
+    parser.add_argument("--title")
+    arguments = parser.parse_args()
+    spans = spans_of(arguments.trace, arguments.step)
+    whole = max(span["end"] for span in spans)
+    length = min(arguments.milliseconds or whole, whole)
+    print(Picture(spans, length, arguments.title or f"step {arguments.step}").draw(), end="")
+
+
+if __name__ == "__main__":
+    main()
