@@ -103,7 +103,7 @@ impl TunixTrace {
         let wall = self.wall.unwrap_or(WallClock::new(0, 0));
         match &mut self.slices {
             Slices::Groups(groups) => groups.track(track.uuid, &track.name, &wall, recorder),
-            Slices::Timelines(timelines) => timelines.track(track.uuid, track.parent, &track.name),
+            Slices::Timelines(timelines) => timelines.track(track, &wall, recorder),
         }
     }
 

@@ -20,7 +20,9 @@ impl Places {
     /// Takes in a track.
     pub(super) fn insert(&mut self, uuid: u64, parent: Option<u64>, name: &str) {
         self.tracks.insert(uuid, (parent, name.to_owned()));
-        self.timelines.clear();
+        for (place, timeline) in &mut self.timelines {
+            *timeline = read(&self.tracks, *place);
+        }
     }
 
     /// The timeline of a track, with its number. A lane has no name and belongs to the track above it.

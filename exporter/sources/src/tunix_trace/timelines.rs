@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use pulsetrain_otlp::write::SpanLink;
+use pulsetrain_perfetto::Track;
 
 use super::{
     names::{self, UnknownNames},
@@ -27,8 +28,9 @@ pub(super) struct Timelines {
     open: BTreeMap<u64, Vec<Slice>>,
     /// The instant that is read.
     now: u64,
-    /// The timelines on which something ended now.
-    ended: Vec<u64>,
+    /// What ended now, by its timeline and its number, and how many of them are told.
+    ended: Vec<(u64, u64)>,
+    ended_told: usize,
     /// The queues that began now, with their timelines: their step is that of what waits in them.
     queued: Vec<(u64, u64)>,
     begun: u64,
@@ -52,7 +54,6 @@ struct Slice {
     id: [u8; 8],
     start: u64,
     end: Option<u64>,
-    is_told: bool,
     link: Option<(i64, [u8; 8])>,
 }
 
@@ -68,8 +69,10 @@ impl Timelines {
     }
 
     /// A track is described.
-    pub(super) fn track(&mut self, uuid: u64, parent: Option<u64>, name: &str) {
-        self.places.insert(uuid, parent, name);
+    pub(super) fn track(&mut self, track: &Track, wall: &WallClock, recorder: &mut Recorder<'_>) {
+        // What ended before ended on what the track was then.
+        self.settle(wall, recorder);
+        self.places.insert(track.uuid, track.parent, &track.name);
     }
 
     /// A slice begins.
@@ -104,7 +107,6 @@ impl Timelines {
             id,
             start: time,
             end: None,
-            is_told: false,
             link: self.newest,
             said,
         });
@@ -132,9 +134,7 @@ impl Timelines {
             return false;
         };
         slice.end = Some(time);
-        if self.ended.last() != Some(&place) {
-            self.ended.push(place);
-        }
+        self.ended.push((place, slice.number));
         true
     }
 
@@ -155,37 +155,51 @@ impl Timelines {
         self.tell_to(i64::MAX, wall, recorder);
     }
 
-    /// No more is there for the moment: what has ended goes out. What ends at the same instant may follow.
+    /// No more is there for the moment: what has ended goes out. What ends at the same instant may follow, and of what began
+    /// at it too little is known yet.
     pub(super) fn pause(&mut self, wall: &WallClock, recorder: &mut Recorder<'_>) {
-        for place in self.ended.clone() {
-            let mut slices = self.open.remove(&place).unwrap_or_default();
-            for number in 0..slices.len() {
-                if !slices[number].is_told {
-                    slices[number].is_told = self.tell(place, number, &slices, wall, recorder);
-                }
+        let is_due = |slice: &Slice, now| slice.start != now;
+        self.tell_ended(is_due, wall, recorder);
+    }
+
+    /// Tells what has ended, in the order of the ends, up to the first that is not to be told yet.
+    fn tell_ended(
+        &mut self,
+        is_due: impl Fn(&Slice, u64) -> bool,
+        wall: &WallClock,
+        recorder: &mut Recorder<'_>,
+    ) {
+        while let Some(&(place, number)) = self.ended.get(self.ended_told) {
+            let slices = self.open.remove(&place).unwrap_or_default();
+            let found = slices.binary_search_by_key(&number, |slice| slice.number);
+            let slice = found.ok().map(|at| &slices[at]);
+            let is_due = slice.is_none_or(|slice| is_due(slice, self.now));
+            if let Some(slice) = slice.filter(|_| is_due) {
+                self.tell(place, slice, &slices, wall, recorder);
             }
             self.open.insert(place, slices);
+            if !is_due {
+                return;
+            }
+            self.ended_told += 1;
         }
     }
 
-    /// Tells a slice that has ended; says whether it has.
     fn tell(
         &mut self,
         place: u64,
-        number: usize,
+        slice: &Slice,
         slices: &[Slice],
         wall: &WallClock,
         recorder: &mut Recorder<'_>,
-    ) -> bool {
-        let slice = &slices[number];
-        let Some(end) = slice.end else { return false };
+    ) {
+        let Some(end) = slice.end else { return };
         if self.said.insert(slice.id) {
             let parent = parent_of(slice, end, slices, self.is_device(place));
             self.work(place, slice, end, parent, wall, recorder)
                 .record(recorder);
         }
         self.count(place, slice, end);
-        true
     }
 
     /// An instant is reached: all that ended at the one before goes out.
@@ -200,8 +214,9 @@ impl Timelines {
         for (place, number) in std::mem::take(&mut self.queued) {
             self.find_step(place, number);
         }
-        self.pause(wall, recorder);
-        for place in std::mem::take(&mut self.ended) {
+        self.tell_ended(|_, _| true, wall, recorder);
+        self.ended_told = 0;
+        for (place, _) in std::mem::take(&mut self.ended) {
             if let Some(slices) = self.open.get_mut(&place) {
                 slices.retain(|slice| slice.end.is_none());
             }
