@@ -9,14 +9,14 @@ use pulsetrain_otlp::{
     limits::{Limits, check},
 };
 use pulsetrain_sinks::{AttributePolicy, PerfettoConfig, PerfettoMapper};
-use pulsetrain_sources::convert_perfetto;
+use pulsetrain_sources::{convert_perfetto, logs::RunOptions};
 
 fuzz_target!(|file: &[u8]| {
     // The first byte chooses the way: attributes, memory, merging.
     let Some((&way, file)) = file.split_first() else {
         return;
     };
-    drop(convert_perfetto(file, "trace_v2_7.pftrace"));
+    drop(convert_perfetto(file, "trace_v2_7.pftrace", &RunOptions::default()));
     let limits = Limits {
         bytes: 1 << 16,
         inflated_bytes: 1 << 16,
@@ -32,7 +32,7 @@ fuzz_target!(|file: &[u8]| {
         mapper.add(frame.signal, frame.bytes).unwrap();
     }
     let (trace, summary) = mapper.write(Vec::new()).unwrap();
-    let back = convert_perfetto(trace.as_slice(), "back.pftrace");
+    let back = convert_perfetto(trace.as_slice(), "back.pftrace", &RunOptions::default());
     assert!(back.errors.is_empty(), "{:?}", back.errors);
     assert_eq!((back.stray_ends, back.packets_without_state), (0, 0));
     if way & 1 == 0 {
