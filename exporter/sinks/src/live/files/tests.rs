@@ -134,12 +134,12 @@ async fn the_disk_catches_up_as_time_goes_by() {
         files,
     } = World::new(1 << 20, 2);
     let shared = Arc::clone(&files.shared);
-    let mut stop = StopRaiser::new();
+    let stop = StopRaiser::new();
     let running = tokio::spawn(files.run(stop.stop()));
     sink.deliver(&batch("first")).await;
     let mut seconds = 0;
     while shared.lock().is_behind || shared.names.existing().expect("the folder is there").is_empty() {
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        time::sleep(Duration::from_secs(1)).await;
         seconds += 1;
         assert!(seconds < 60, "the disk does not catch up");
     }
