@@ -17,6 +17,8 @@ use super::{
 pub struct TableRow {
     /// The metric that it fills.
     pub metric: &'static Metric,
+    /// What the same answer fills besides.
+    pub also: &'static [&'static Metric],
     /// The call, the field, the counter or the event of NVML.
     pub call: &'static str,
     /// How often it is asked.
@@ -40,6 +42,7 @@ impl From<&Row> for TableRow {
         };
         Self {
             metric: row.metric,
+            also: row.also,
             call: row.call,
             every,
             absent: row.absent,
@@ -57,8 +60,13 @@ pub fn markdown() -> String {
             continue;
         }
         let (metric, call, every, absent) = this;
+        let also: String = row
+            .also
+            .iter()
+            .map(|metric| format!(", `{}`", metric.name))
+            .collect();
         // Writing into a String cannot fail.
-        let _ = writeln!(out, "| `{metric}` | `{call}` | {every} | {absent} |");
+        let _ = writeln!(out, "| `{metric}`{also} | `{call}` | {every} | {absent} |");
     }
     out
 }

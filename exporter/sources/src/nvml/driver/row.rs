@@ -14,6 +14,8 @@ pub(crate) use crate::nvml::reading::Cadence;
 pub(crate) struct Row {
     /// The metric that it fills.
     pub(crate) metric: &'static Metric,
+    /// What the same answer fills besides.
+    pub(crate) also: &'static [&'static Metric],
     /// The call or the field of NVML.
     pub(crate) call: &'static str,
     /// How often it is asked.
@@ -136,6 +138,7 @@ impl Row {
     ) -> Self {
         Self {
             metric,
+            also: &[],
             call,
             cadence,
             absent,
@@ -155,6 +158,7 @@ impl Row {
     ) -> Self {
         Self {
             metric,
+            also: &[],
             call,
             cadence,
             absent,
@@ -178,6 +182,7 @@ impl Row {
     ) -> Self {
         Self {
             metric,
+            also: &[],
             call,
             cadence: Cadence::Tick,
             absent: "the GPU is older than Hopper, or a profiler holds its counters",
@@ -204,6 +209,12 @@ impl Row {
         if let Read::Counter { engine, .. } = &mut self.read {
             *engine = Some(number);
         }
+        self
+    }
+
+    /// The same, whose answer fills these besides.
+    pub(crate) const fn also(mut self, metrics: &'static [&'static Metric]) -> Self {
+        self.also = metrics;
         self
     }
 

@@ -28,7 +28,8 @@ pub(super) static ROWS: &[Row] = &[
             out.now(&metric::GPU_MEMORY_ACTIVITY, Labels::default(), activity);
             Ok(())
         },
-    ),
+    )
+    .also(&[&metric::GPU_MEMORY_ACTIVITY]),
     Row::call(
         &metric::GPU_UTILIZATION,
         "nvmlDeviceGetEncoderUtilization",

@@ -243,6 +243,7 @@ pub(super) static ROWS: &[Row] = &[
     ),
     Row {
         metric: &metric::GPU_XID_ERRORS,
+        also: &[],
         call: "nvmlEventTypeXidCriticalError",
         cadence: Tick,
         absent: "the driver tells of no events here (WSL, some vGPUs)",

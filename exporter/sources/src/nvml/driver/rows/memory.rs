@@ -20,7 +20,12 @@ pub(super) static ROWS: &[Row] = &[
     Row::call(&metric::GPU_MEMORY_USED, V2, Tick, SHARED, |gpu, out| {
         put_memory(&gpu.device.memory_info()?, out);
         Ok(())
-    }),
+    })
+    .also(&[
+        &metric::GPU_MEMORY_FREE,
+        &metric::GPU_MEMORY_RESERVED,
+        &metric::GPU_MEMORY_LIMIT,
+    ]),
     Row::call(
         &metric::GPU_MEMORY_USED,
         "nvmlDeviceGetMemoryInfo",
@@ -34,7 +39,8 @@ pub(super) static ROWS: &[Row] = &[
             Ok(())
         },
     )
-    .instead_of(V2),
+    .instead_of(V2)
+    .also(&[&metric::GPU_MEMORY_FREE, &metric::GPU_MEMORY_LIMIT]),
     Row::call(
         &metric::GPU_BAR1_USED,
         "nvmlDeviceGetBAR1MemoryInfo",
@@ -66,7 +72,8 @@ pub(super) static ROWS: &[Row] = &[
             now(&metric::GPU_PROTECTED_MEMORY_LIMIT, total, out);
             Ok(())
         },
-    ),
+    )
+    .also(&[&metric::GPU_PROTECTED_MEMORY_LIMIT]),
 ];
 
 /// What `nvmlDeviceGetMemoryInfo_v2` says, of a GPU or of an instance.

@@ -46,7 +46,8 @@ pub(super) static ROWS: &[Row] = &[
         Seldom,
         NO_ACCOUNTING,
         accounting,
-    ),
+    )
+    .also(&[&GPU_PROCESS_TIME]),
 ];
 
 /// The mean of what the driver has sampled since it was asked last, by process.
