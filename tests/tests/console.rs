@@ -12,7 +12,10 @@ fn every_step_has_a_line_between_the_lines_of_the_trainer() {
     assert_eq!(code, Some(0));
     let items = Items::read(&folder.path().join("sent.jsonl"));
     let steps = items.values("train.global_step");
-    let lines: Vec<&str> = printed.lines().filter(|line| line.contains(":: step ")).collect();
+    let lines: Vec<&str> = printed
+        .lines()
+        .filter(|line| line.contains(":: demo step "))
+        .collect();
     assert_eq!(lines.len(), steps.len(), "{lines:#?}");
     assert!(!lines.is_empty());
     for (line, (_, step)) in lines.iter().zip(&steps) {
@@ -34,7 +37,7 @@ fn nothing_of_ours_is_on_a_terminal_without_a_question() {
 fn where_there_is_no_terminal_there_is_no_line() {
     let folder = tempfile::tempdir().unwrap();
     let output = run(&folder, true).output().unwrap();
-    assert!(!String::from_utf8_lossy(&output.stderr).contains(":: step"));
+    assert!(!String::from_utf8_lossy(&output.stderr).contains(":: demo step"));
 }
 
 /// A run of a trainer that prints the log of MaxText.

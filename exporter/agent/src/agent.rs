@@ -5,6 +5,7 @@
 
 mod health;
 mod recorders;
+mod reload;
 mod running;
 mod telemetry;
 
@@ -12,6 +13,7 @@ use std::{
     io::{self, Write},
     path::{Path, PathBuf},
     process::ExitCode,
+    time::Duration,
 };
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -25,6 +27,9 @@ use crate::{
 
 /// The configuration that is taken where it is there.
 const DEFAULT: &str = "pulsetrain.yaml";
+
+/// How often a sink is tried that could not be opened in a reload.
+const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 /// Runs the command.
 pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode, Failure> {
@@ -65,10 +70,15 @@ async fn live(file: Option<&Path>, config: Config) -> Result<ExitCode, Failure> 
     }
     tell("ready");
     loop {
-        match signals.next().await {
-            Asked::Reload => reload(file, &mut running).await,
-            Asked::Record => running.record().await.iter().for_each(|said| tell(said)),
-            Asked::End => break,
+        tokio::select! {
+            asked = signals.next() => match asked {
+                Asked::Reload => reload(file, &mut running).await,
+                Asked::Record => running.record().await.iter().for_each(|said| tell(said)),
+                Asked::End => break,
+            },
+            () = tokio::time::sleep(TRY_AGAIN), if running.misses_sinks() => {
+                running.try_missing_sinks().await;
+            }
         }
     }
     tokio::select! {
@@ -95,7 +105,7 @@ async fn reload(file: Option<&Path>, running: &mut Running) {
 /// Reads the file, or takes the default where there is none, and looks at the world that it names.
 fn read(file: Option<&Path>, running: Option<&Config>) -> Result<Config, Vec<Fault>> {
     let config = match file {
-        Some(file) => config::load(file, &std::env::vars().collect()).map_err(|fault| vec![fault])?,
+        Some(file) => config::load_with_faults(file, &std::env::vars().collect())?,
         None => Config::default(),
     };
     let named = file.unwrap_or(Path::new(DEFAULT)).display().to_string();

@@ -7,6 +7,7 @@ mod check;
 mod derive;
 mod drawing;
 mod fault;
+mod faults;
 mod gpu;
 mod limits;
 mod mapping;
@@ -35,7 +36,7 @@ pub(crate) use self::{
     placed::{Placed, Spot},
     print::print,
     quantity::{Size, Time},
-    read::load,
+    read::{load, load_with_faults},
     sinks::{OtlpSection, SinkConfig, TranslationName},
     sources::{LogsSection, SourceConfig},
 };

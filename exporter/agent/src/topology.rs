@@ -314,11 +314,13 @@ fn file_after(path: &Path, positions: &Positions) -> Result<FileSink, SinkError>
         let (positions, name) = (positions.clone(), name.clone());
         FileJournal::new(journal, move || positions.output_end(&name).unwrap_or_default())
     });
-    match (positions.open_output(&name), journal) {
-        (OutputStart::Recover, Some(journal)) => FileSink::recover(path, &journal),
-        (OutputStart::Recover, None) => FileSink::create(path),
-        (OutputStart::GoOn, journal) => FileSink::go_on(path, journal.as_ref()),
-    }
+    let sink = match (positions.output_start(&name), journal) {
+        (OutputStart::Recover, Some(journal)) => FileSink::recover(path, &journal)?,
+        (OutputStart::Recover, None) => FileSink::create(path)?,
+        (OutputStart::GoOn, journal) => FileSink::go_on(path, journal.as_ref())?,
+    };
+    positions.note_opened(&name);
+    Ok(sink)
 }
 
 fn otlp(config: &OtlpConfig) -> Result<Box<dyn Sink>, Failure> {

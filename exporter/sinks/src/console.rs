@@ -1,9 +1,11 @@
 //! The step line: what a run is at, on the terminal, in the manner of Surogate's console.
 //!
 //! `columns` is the one table of what the line shows; `steps` takes the points of a batch apart into steps; `run` remembers
-//! what a run has said and draws its line; `screen` writes the lines, and nothing where there is no terminal.
+//! what a run has said and draws its line; `screen` puts the lines in their places, and nothing where there is no terminal;
+//! `pen` writes them on a thread of its own, so that a terminal that is stopped (Ctrl-S) holds up nobody.
 
 mod columns;
+mod pen;
 mod run;
 mod screen;
 mod steps;
@@ -14,7 +16,7 @@ use pulsetrain_otlp::{Signal, view};
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
 
 pub use self::screen::ConsoleStyle;
-use self::{run::RunLine, screen::Screen, steps::steps};
+use self::{pen::Pen, run::RunLine, screen::Screen, steps::steps};
 
 /// The most runs that have a line; further ones are not shown.
 const MAX_RUNS: usize = 64;
@@ -64,9 +66,23 @@ impl Sink for ConsoleSink {
         } else {
             Ok(())
         };
-        Box::pin(std::future::ready(match shown {
-            Ok(()) => Delivery::Delivered,
-            Err(message) => Delivery::Refused { message },
+        Box::pin(std::future::ready(match (shown, self.screen.take_missed()) {
+            (Ok(()), 0) => Delivery::Delivered,
+            // Nothing of the batch is lost to anybody else: it is a remark and no loss.
+            (Ok(()), missed) => Delivery::Partial {
+                rejected: 0,
+                message: format!("the terminal takes nothing: {missed} times its lines were not written"),
+            },
+            (Err(message), _) => Delivery::Refused { message },
         }))
+    }
+
+    fn finish(&mut self) -> BoxFuture<'_, Result<(), String>> {
+        let pen = self.screen.put_down();
+        Box::pin(async {
+            // A terminal that is stopped does not hold up the end either.
+            let _ = tokio::task::spawn_blocking(move || pen.map(Pen::finish)).await;
+            Ok(())
+        })
     }
 }

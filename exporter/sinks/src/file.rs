@@ -54,15 +54,20 @@ impl FileSink {
     /// receipt come again, up to the committed end of the `journal`; all others are noted in it.
     pub fn recover(path: &Path, journal: &FileJournal) -> Result<Self, SinkError> {
         let format = FileFormat::of(path)?;
-        let opened = open(path).and_then(|(mut file, is_regular)| {
-            let end = match is_regular {
-                true => journal.recover(&mut file, format)?,
-                false => 0,
-            };
-            Ok((file, end, is_regular.then(|| journal.open()).transpose()?))
-        });
-        let (file, end, journal) = opened.map_err(|source| cannot_recover(path, journal, source))?;
-        Ok(Self::of_file(path, format, Output::file_from(file, end), journal))
+        let (mut file, is_regular) = open(path).map_err(|source| cannot_open(path, source))?;
+        if !is_regular {
+            return Ok(Self::of_file(path, format, Output::file(file), None));
+        }
+        let recovered = journal
+            .recover(&mut file, format)
+            .and_then(|end| Ok((end, journal.open()?)));
+        let (end, open) = recovered.map_err(|source| cannot_recover(path, journal, source))?;
+        Ok(Self::of_file(
+            path,
+            format,
+            Output::file_from(file, end),
+            Some(open),
+        ))
     }
 
     /// Opens `path` to go on at its end, where a sink of the same program wrote to it before.

@@ -3,5 +3,6 @@
 mod kills;
 mod live;
 mod outage;
+mod reload;
 mod telemetry;
 mod world;

@@ -64,6 +64,11 @@ impl World {
         )
     }
 
+    /// The port of the health checks.
+    pub(crate) fn health(&self) -> u16 {
+        self.health
+    }
+
     /// The port of the page.
     pub(crate) fn page(&self) -> u16 {
         self.page

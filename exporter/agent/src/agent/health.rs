@@ -7,10 +7,7 @@ use std::{
     convert::Infallible,
     io,
     net::SocketAddr,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering},
-    },
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
@@ -32,12 +29,27 @@ const QUESTION: Duration = Duration::from_secs(5);
 use super::recorders::Recorders;
 
 /// Whether everything has been started; a clone says the same.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Ready(Arc<AtomicBool>);
+#[derive(Clone, Debug)]
+pub(super) struct Ready(Arc<Mutex<Option<String>>>);
 
 impl Ready {
-    pub(super) fn set(&self, ready: bool) {
-        self.0.store(ready, Ordering::Relaxed);
+    /// Not ready, because it starts.
+    pub(super) fn starting() -> Self {
+        Self(Arc::new(Mutex::new(Some("it starts".to_owned()))))
+    }
+
+    /// Says that everything is there.
+    pub(super) fn set(&self) {
+        *self.reason() = None;
+    }
+
+    /// Says why not everything is there.
+    pub(super) fn unset(&self, reason: impl Into<String>) {
+        *self.reason() = Some(reason.into());
+    }
+
+    fn reason(&self) -> MutexGuard<'_, Option<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -98,8 +110,10 @@ fn answer<B>(request: &Request<B>, ready: &Ready) -> Answer {
     }
     match request.uri().path() {
         "/healthz" => plain(StatusCode::OK, "ok\n"),
-        "/readyz" if ready.0.load(Ordering::Relaxed) => plain(StatusCode::OK, "ready\n"),
-        "/readyz" => plain(StatusCode::SERVICE_UNAVAILABLE, "not ready\n"),
+        "/readyz" => match &*ready.reason() {
+            None => plain(StatusCode::OK, "ready\n"),
+            Some(reason) => plain(StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {reason}\n")),
+        },
         _ => plain(StatusCode::NOT_FOUND, "ask /healthz, /readyz or /trace\n"),
     }
 }
@@ -124,7 +138,7 @@ mod tests {
 
     #[test]
     fn an_agent_lives_before_it_is_ready() {
-        let ready = Ready::default();
+        let ready = Ready::starting();
         assert_eq!(
             (
                 status("GET", "/healthz", &ready),
@@ -132,15 +146,15 @@ mod tests {
             ),
             (200, 503)
         );
-        ready.set(true);
+        ready.set();
         assert_eq!(status("HEAD", "/readyz", &ready), 200);
-        ready.set(false);
+        ready.unset("a sink is gone");
         assert_eq!(status("GET", "/readyz", &ready), 503);
     }
 
     #[test]
     fn nothing_else_is_answered() {
-        let ready = Ready::default();
+        let ready = Ready::starting();
         assert_eq!(
             (
                 status("GET", "/metrics", &ready),

@@ -14,6 +14,7 @@ use tokio::task::JoinHandle;
 use super::{
     health::{self, Ready},
     recorders::Recorders,
+    reload::needs_restart,
     telemetry::{NamedSink, Telemetry},
     tell,
 };
@@ -39,6 +40,8 @@ pub(super) struct Running {
     sources: BTreeMap<String, Task>,
     servers: BTreeMap<String, Task>,
     health: Option<Task>,
+    /// Sinks that could not be opened, and why.
+    missing: BTreeMap<String, String>,
     ready: Ready,
     recorders: Recorders,
 }
@@ -124,7 +127,8 @@ impl Running {
             sources: BTreeMap::new(),
             servers: BTreeMap::new(),
             health: None,
-            ready: Ready::default(),
+            missing: BTreeMap::new(),
+            ready: Ready::starting(),
             recorders: Recorders::default(),
             config,
         };
@@ -139,7 +143,7 @@ impl Running {
             running.start_source(name, source);
         }
         running.start_gpus();
-        running.ready.set(true);
+        running.ready.set();
         Ok(running)
     }
 
@@ -150,8 +154,9 @@ impl Running {
 
     /// Makes another configuration the one at work. What is the same in both goes on undisturbed.
     pub(super) async fn change(&mut self, new: Config) {
-        self.ready.set(false);
+        self.ready.unset("the configuration changes");
         let old = std::mem::replace(&mut self.config, new.clone());
+        let missing = std::mem::take(&mut self.missing);
         for name in gone(&old.sources, &new.sources) {
             self.end_source(&name).await;
         }
@@ -163,13 +168,9 @@ impl Running {
         for name in gone(&old.sinks, &new.sinks) {
             self.end_sink(&name).await;
         }
-        for (name, sink) in new
-            .sinks
-            .iter()
-            .filter(|(name, sink)| old.sinks.0.get(*name) != Some(sink))
-        {
-            if let Err(error) = self.start_sink(name, sink).await {
-                tell(&format!("goes on without the sink {name}: {error}"));
+        for (name, sink) in new.sinks.iter() {
+            if missing.contains_key(name) || old.sinks.0.get(name) != Some(sink) {
+                self.try_sink(name, sink).await;
             }
         }
         drop(held);
@@ -183,22 +184,65 @@ impl Running {
         if old.gpu != new.gpu {
             self.start_gpus();
         }
-        if (
-            old.derive,
-            old.limits,
-            old.telemetry,
-            old.health,
-            old.state_folder,
-        ) != (
-            new.derive,
-            new.limits,
-            new.telemetry,
-            new.health,
-            new.state_folder,
-        ) {
-            tell("derive, limits, telemetry, health and state_folder change with the next start");
+        self.change_ourselves(&old, &new).await;
+        self.tell_readiness();
+    }
+
+    /// Whether there are sinks that could not be opened, and are tried again.
+    pub(super) fn misses_sinks(&self) -> bool {
+        !self.missing.is_empty()
+    }
+
+    /// Tries the sinks again that could not be opened.
+    pub(super) async fn try_missing_sinks(&mut self) {
+        let held = self.positions.hold();
+        for (name, told) in std::mem::take(&mut self.missing) {
+            let Some(sink) = self.config.sinks.0.get(&name).cloned() else {
+                continue;
+            };
+            match self.start_sink(&name, &sink).await {
+                Ok(()) => tell(&format!("the sink {name} is there now")),
+                Err(_) => drop(self.missing.insert(name, told)),
+            }
         }
-        self.ready.set(true);
+        drop(held);
+        self.tell_readiness();
+    }
+
+    async fn try_sink(&mut self, name: &str, sink: &SinkConfig) {
+        if let Err(error) = self.start_sink(name, sink).await {
+            let why = format!("the sink {name}: {error}");
+            tell(&format!("goes on without {why}; it is tried again every second"));
+            self.missing.insert(name.to_owned(), why);
+        }
+    }
+
+    /// Changes what is about the agent itself, as far as that goes without a restart.
+    async fn change_ourselves(&mut self, old: &Config, new: &Config) {
+        if old.health != new.health {
+            if let Some(health) = self.health.take() {
+                health.end().await;
+            }
+            if let Err(error) = self.start_health().await {
+                tell(&format!(
+                    "goes on without health checks until the next reload: {error}"
+                ));
+            }
+        }
+        if let Some(telemetry) = self.telemetry.as_mut().filter(|_| old.telemetry != new.telemetry) {
+            telemetry.change_interval(new.telemetry.interval.0);
+        }
+        let keys = needs_restart(old, new);
+        if !keys.is_empty() {
+            tell(&format!("restart the agent to change {}", keys.join(", ")));
+        }
+    }
+
+    fn tell_readiness(&self) {
+        match self.missing.values().next() {
+            None => self.ready.set(),
+            Some(why) => self.ready.unset(why.as_str()),
+        }
     }
 
     /// Writes what the flight recorders hold; says where, or why not.
@@ -208,7 +252,7 @@ impl Running {
 
     /// Ends everything: sources first, then what is queued has its time. Says what was lost, and whether anything was.
     pub(super) async fn end(mut self) -> bool {
-        self.ready.set(false);
+        self.ready.unset("it ends");
         for name in self.sources.keys().cloned().collect::<Vec<_>>() {
             self.end_source(&name).await;
         }
@@ -237,7 +281,12 @@ impl Running {
                 stop.stop(),
             )
             .await
-            .map_err(|error| Failure::failed(format!("cannot listen on {}: {error}", health.listen.value)))?;
+            .map_err(|error| {
+                Failure::failed(format!(
+                    "cannot listen on {}: {error}; choose another port with health.listen",
+                    health.listen.value
+                ))
+            })?;
             self.health = Some(Task::spawn(stop, served));
         }
         Ok(())

@@ -80,6 +80,12 @@ impl Telemetry {
         Self { shared, ticking }
     }
 
+    /// Collects at another interval from now on.
+    pub(super) fn change_interval(&mut self, interval: Duration) {
+        self.ticking.abort();
+        self.ticking = tokio::spawn(tick(Arc::clone(&self.shared), interval));
+    }
+
     /// The sink under its name, with its deliveries counted and timed.
     pub(super) fn measure(
         &self,

@@ -5,7 +5,7 @@ use std::{collections::HashMap, fs, path::Path};
 use serde::de::DeserializeOwned;
 use serde_saphyr::{Options, PropertySyntax};
 
-use super::{Config, Fault, variables::unset_variable};
+use super::{Config, Fault, faults, variables::unset_variable};
 
 /// The most that a configuration file may hold.
 const MAX_BYTES: u64 = 1 << 20;
@@ -16,6 +16,21 @@ const MAX_BYTES: u64 = 1 << 20;
 /// What is wrong with it, and where.
 pub(crate) fn load(path: &Path, variables: &HashMap<String, String>) -> Result<Config, Fault> {
     load_part(path, variables)
+}
+
+/// Reads the configuration at `path`.
+///
+/// # Errors
+/// Everything that is wrong with it, as far as that can be told.
+pub(crate) fn load_with_faults(
+    path: &Path,
+    variables: &HashMap<String, String>,
+) -> Result<Config, Vec<Fault>> {
+    load(path, variables).map_err(|first| {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let all = faults::all(&path.display().to_string(), &text, variables);
+        if all.is_empty() { vec![first] } else { all }
+    })
 }
 
 /// Reads the file at `path`, which holds a configuration or a part of one.

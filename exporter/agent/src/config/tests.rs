@@ -79,6 +79,50 @@ fn what_is_wrong_is_said_with_its_place_and_what_to_write() {
 }
 
 #[test]
+fn everything_that_is_wrong_is_said_at_once() {
+    let text = "limits:
+  queue_batch: 5
+  drain: 5
+sources:
+  trainer:
+    logs:
+      path: [a]
+  other:
+    log:
+      paths: [a]
+sinks:
+  page:
+    prometheus:
+      listen: ${NOT_SET}
+      series_limit: many
+telemetri:
+  interval: 1s
+";
+    let said: Vec<String> = faults::all("agent.yaml", text, &variables())
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let places = [
+        "14:15: the variable NOT_SET",
+        "2:3: there is no key \"queue_batch\"",
+        "3:10: ",
+        "7:7: there is no key \"path\"",
+        "9:5: there is no kind \"log\"",
+        "15:21: ",
+        "16:1: there is no key \"telemetri\"",
+    ];
+    assert_eq!(said.len(), places.len(), "{said:#?}");
+    for place in places {
+        let start = format!("agent.yaml:{place}");
+        assert!(
+            said.iter().any(|said| said.starts_with(&start)),
+            "{start} is not in {said:#?}"
+        );
+    }
+    assert_eq!(faults::all("agent.yaml", "limits: {}\n", &variables()), []);
+}
+
+#[test]
 fn variables_stand_for_values_and_never_for_structure() {
     let text = "sinks:
   page:

@@ -1,6 +1,8 @@
-//! Writes the lines of the runs on the terminal; where there is none, nothing.
+//! Puts the lines of the runs on the terminal; where there is none, nothing.
 
 use std::io::{self, IsTerminal, Write};
+
+use super::pen::{Pen, Written};
 
 /// How lines stand on the terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,7 +16,9 @@ pub enum ConsoleStyle {
 /// The terminal.
 pub(super) struct Screen {
     style: ConsoleStyle,
-    out: Option<Box<dyn Write + Send>>,
+    pen: Option<Pen>,
+    /// How many drawings were left out since that was told.
+    missed: u64,
     lines: Vec<(String, String)>,
     drawn: usize,
     pending: Vec<u8>,
@@ -33,7 +37,8 @@ impl Screen {
     fn new(style: ConsoleStyle, out: Option<Box<dyn Write + Send>>) -> Self {
         Self {
             style,
-            out,
+            pen: out.map(Pen::new),
+            missed: 0,
             lines: Vec::new(),
             drawn: 0,
             pending: Vec::new(),
@@ -42,7 +47,17 @@ impl Screen {
 
     /// Whether anybody sees what is drawn.
     pub(super) fn is_seen(&self) -> bool {
-        self.out.is_some()
+        self.pen.is_some()
+    }
+
+    /// How many drawings were left out since the last time.
+    pub(super) fn take_missed(&mut self) -> u64 {
+        std::mem::take(&mut self.missed)
+    }
+
+    /// Draws no more, and gives what writes.
+    pub(super) fn put_down(&mut self) -> Option<Pen> {
+        self.pen.take()
     }
 
     /// Draws the line of a run.
@@ -59,25 +74,29 @@ impl Screen {
         }
     }
 
-    /// Writes what was drawn, at once; a terminal that is gone is not written to again.
+    /// Has written what was drawn; a terminal that is gone is not written to again.
     pub(super) fn flush(&mut self) {
-        if self.style == ConsoleStyle::InPlace && !self.lines.is_empty() {
+        let mut drawing = std::mem::take(&mut self.pending);
+        let lines = if self.style == ConsoleStyle::InPlace {
+            self.lines.len()
+        } else {
+            0
+        };
+        if lines > 0 {
             if self.drawn > 0 {
-                self.pending
-                    .extend_from_slice(format!("\x1b[{}A", self.drawn).as_bytes());
+                drawing.extend_from_slice(format!("\x1b[{}A", self.drawn).as_bytes());
             }
             for (_, line) in &self.lines {
-                self.pending
-                    .extend_from_slice(format!("\r{line}\x1b[K\r\n").as_bytes());
+                drawing.extend_from_slice(format!("\r{line}\x1b[K\r\n").as_bytes());
             }
-            self.drawn = self.lines.len();
         }
-        let pending = std::mem::take(&mut self.pending);
-        let Some(out) = self.out.as_mut().filter(|_| !pending.is_empty()) else {
+        let Some(pen) = self.pen.as_ref().filter(|_| !drawing.is_empty()) else {
             return;
         };
-        if out.write_all(&pending).and_then(|()| out.flush()).is_err() {
-            self.out = None;
+        match pen.write(drawing) {
+            Written::Soon => self.drawn = lines,
+            Written::Never => self.missed += 1,
+            Written::Gone => self.pen = None,
         }
     }
 }
@@ -108,6 +127,7 @@ mod tests {
             screen.draw(run, line);
             screen.flush();
         }
+        screen.put_down().unwrap().finish();
         String::from_utf8(terminal.0.lock().unwrap().clone()).unwrap()
     }
 
@@ -136,5 +156,42 @@ mod tests {
         screen.draw("a", "a 1");
         screen.flush();
         assert!(screen.pending.is_empty());
+    }
+
+    /// A terminal that takes nothing until it is let.
+    struct Stopped(std::sync::mpsc::Receiver<()>, Terminal);
+
+    impl Write for Stopped {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            // An error means that it is let for ever.
+            let _ = self.0.recv();
+            self.1.write(bytes)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_terminal_that_is_stopped_holds_nobody_up_and_what_it_missed_is_counted() {
+        let (go_on, stopped) = std::sync::mpsc::sync_channel(0);
+        let terminal = Terminal::default();
+        let mut screen = Screen::new(
+            ConsoleStyle::InPlace,
+            Some(Box::new(Stopped(stopped, terminal.clone()))),
+        );
+        for step in 0..1000 {
+            screen.draw("a", &format!("a {step}"));
+            screen.flush();
+        }
+        let missed = screen.take_missed();
+        assert!((900..1000).contains(&missed), "{missed}");
+        assert_eq!(screen.take_missed(), 0);
+        drop(go_on);
+        screen.put_down().unwrap().finish();
+        let written = terminal.0.lock().unwrap().clone();
+        let written = String::from_utf8(written).unwrap();
+        assert_eq!(written.matches("\ra ").count() as u64, 1000 - missed);
     }
 }

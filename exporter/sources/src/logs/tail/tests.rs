@@ -157,10 +157,10 @@ async fn what_is_held_goes_to_the_sinks_that_are_there_when_it_is_let_go() {
 #[test]
 fn an_output_is_recovered_once_in_a_program() {
     let positions = Positions::in_memory();
-    let opened = ["a", "b", "a"].map(|output| positions.open_output(output));
-    let [first, other, again] = opened;
-    assert_eq!((first, other), (OutputStart::Recover, OutputStart::Recover));
-    assert_eq!(again, OutputStart::GoOn);
+    let starts = || ["a", "b"].map(|output| positions.output_start(output));
+    assert_eq!(starts(), [OutputStart::Recover; 2]);
+    positions.note_opened("a");
+    assert_eq!(starts(), [OutputStart::GoOn, OutputStart::Recover]);
 }
 
 #[test]

@@ -21,15 +21,19 @@ impl Positions {
         lock(&self.0.table).written_outputs.get(output).copied()
     }
 
-    /// Says how an output is to be opened, and takes it as opened from then on.
-    pub fn open_output(&self, output: &str) -> OutputStart {
+    /// Says how an output is to be opened.
+    pub fn output_start(&self, output: &str) -> OutputStart {
+        match lock(&self.0.table).opened_outputs.contains(output) {
+            false => OutputStart::Recover,
+            true => OutputStart::GoOn,
+        }
+    }
+
+    /// Notes that an output is open.
+    pub fn note_opened(&self, output: &str) {
         let mut table = lock(&self.0.table);
         table.farthest.remove(output);
-        if table.opened_outputs.insert(output.to_owned()) {
-            OutputStart::Recover
-        } else {
-            OutputStart::GoOn
-        }
+        table.opened_outputs.insert(output.to_owned());
     }
 
     /// A file beside the positions that is this output's alone; none where positions end with the program.

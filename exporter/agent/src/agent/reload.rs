@@ -1,0 +1,47 @@
+//! Which parts of a configuration are read once, when the agent starts.
+
+use crate::config::{Config, LimitsConfig};
+
+/// The parts that differ and that a reload cannot change, by their keys.
+pub(super) fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
+    // How long sinks have at the end is asked when the end comes.
+    let limits = |config: &Config| LimitsConfig {
+        drain: new.limits.drain,
+        ..config.limits.clone()
+    };
+    let parts = [
+        ("derive", old.derive != new.derive),
+        ("limits other than limits.drain", limits(old) != limits(new)),
+        (
+            "telemetry.enabled",
+            old.telemetry.enabled != new.telemetry.enabled,
+        ),
+        ("state_folder", old.state_folder != new.state_folder),
+    ];
+    let changed = parts.into_iter().filter(|(_, is_changed)| *is_changed);
+    changed.map(|(key, _)| key).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+    use crate::config::Time;
+
+    #[test]
+    fn what_can_be_changed_at_once_needs_no_restart() {
+        let old = Config::default();
+        let mut new = Config::default();
+        new.limits.drain = Time(Duration::from_secs(77));
+        new.telemetry.interval = Time(Duration::from_secs(77));
+        new.health.enabled = false;
+        assert_eq!(needs_restart(&old, &new), [""; 0]);
+        new.limits.queue_batches = 3;
+        new.telemetry.enabled = false;
+        assert_eq!(
+            needs_restart(&old, &new),
+            ["limits other than limits.drain", "telemetry.enabled"]
+        );
+    }
+}

@@ -1,0 +1,55 @@
+//! Everything that is wrong in a configuration that cannot be read, and not only the first thing.
+//!
+//! The YAML reader stops at what it does not understand. So that is taken out, with what belongs to it, and the rest is
+//! read again; lines stay where they are, and with them the places of the other faults.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{Config, Fault, read::parse};
+
+/// As many faults as are told at once.
+const MOST: usize = 20;
+
+/// The faults of `text`, which stands in `file`; none where it can be read.
+pub(super) fn all(file: &str, text: &str, variables: &HashMap<String, String>) -> Vec<Fault> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    let (mut faults, mut emptied) = (Vec::new(), HashSet::new());
+    for _ in 0..2 * MOST {
+        let Err(fault) = parse::<Config>(file, &lines.join("\n"), variables) else {
+            break;
+        };
+        let line = usize::try_from(fault.spot.line).unwrap_or_default();
+        let is_ours = emptied.contains(&line);
+        // What is wrong with the file as a whole, or could not be taken out, hides everything else.
+        let place = line
+            .checked_sub(1)
+            .filter(|place| lines.get(*place).is_some_and(|line| !line.is_empty()));
+        if !is_ours || place.is_none() {
+            faults.extend(Some(fault).filter(|fault| !faults.contains(fault)));
+        }
+        let Some(place) = place.filter(|_| faults.len() < MOST) else {
+            break;
+        };
+        emptied.extend(take_out(&mut lines, place));
+    }
+    faults
+}
+
+/// Empties a line and those that are further in below it; gives the number of the line that they belong to.
+fn take_out(lines: &mut [&str], place: usize) -> Option<usize> {
+    let depth = indent(lines[place]);
+    let below = lines[place + 1..]
+        .iter()
+        .take_while(|line| line.trim().is_empty() || indent(line) > depth);
+    let end = place + 1 + below.count();
+    lines[place..end].fill("");
+    let above = lines[..place].iter().rposition(|line| {
+        let text = line.trim();
+        !text.is_empty() && !text.starts_with('#') && indent(line) < depth
+    });
+    above.map(|place| place + 1)
+}
+
+fn indent(line: &str) -> usize {
+    line.len() - line.trim_start().len()
+}

@@ -1,0 +1,107 @@
+//! What a reload changes at once, what it says that it cannot change, and sinks that cannot be opened.
+
+use std::fs;
+
+use pulsetrain_tests::{corpus, free_port, wait_until};
+
+use crate::world::{Setup, World, get};
+
+#[test]
+fn a_sink_that_cannot_be_opened_is_tried_again_and_readiness_says_which() {
+    let world = World::new();
+    let agent = world.start();
+    world.configure(&world.file_sink("archive", "later/out.jsonl"));
+    agent.reload();
+    wait_until("the agent is not ready", || {
+        let answer = world.readiness();
+        answer.starts_with("HTTP/1.1 503")
+            && answer.contains("not ready: the sink archive: cannot write")
+            && answer.contains("create the directory first")
+    });
+    assert!(
+        agent.log().contains("it is tried again every second"),
+        "{}",
+        agent.log()
+    );
+    fs::create_dir(world.path("later")).unwrap();
+    wait_until("the agent is ready", || world.is_ready());
+    assert!(
+        agent.log().contains("the sink archive is there now"),
+        "{}",
+        agent.log()
+    );
+    fs::copy(
+        corpus("surogate/training_dense.json"),
+        world.path("training.json"),
+    )
+    .unwrap();
+    wait_until("the sink gets what comes", || {
+        world.written("later/out.jsonl").1.values("train.loss").len() == 30
+    });
+    assert!(agent.stop().success());
+}
+
+#[test]
+fn a_sink_that_is_missing_and_taken_out_again_is_not_missed() {
+    let world = World::new();
+    let agent = world.start();
+    world.configure(&world.file_sink("archive", "nowhere/out.jsonl"));
+    agent.reload();
+    wait_until("the agent is not ready", || world.readiness().contains("nowhere"));
+    world.configure("");
+    agent.reload();
+    wait_until("the agent is ready", || world.is_ready());
+    assert!(agent.stop().success());
+}
+
+#[test]
+fn health_moves_at_once_and_what_needs_a_restart_is_said() {
+    let world = World::new();
+    let agent = world.start();
+    let port = free_port();
+    let yaml = world.yaml(&Setup {
+        telemetry: "interval: 200ms",
+        rest: "limits:\n  queue_batches: 7\n  drain: 3s\n",
+        ..Setup::default()
+    });
+    let yaml = yaml
+        .replace(
+            &format!("listen: 127.0.0.1:{}", world.health()),
+            &format!("listen: 127.0.0.1:{port}"),
+        )
+        .replace("${STATE}", "elsewhere");
+    fs::write(world.path("agent.yaml"), yaml).unwrap();
+    agent.reload();
+    wait_until("health answers at its new port", || {
+        get(port, "/readyz").starts_with("HTTP/1.1 200")
+    });
+    assert_eq!(get(world.health(), "/healthz"), "");
+    let said = "restart the agent to change limits other than limits.drain, state_folder";
+    wait_until("the agent says what it cannot change", || {
+        agent.log().contains(said)
+    });
+    assert!(agent.stop().success());
+}
+
+/// The sink goes on under another name: what was read before is not cut off, and what is read then is not lost.
+#[test]
+fn a_file_that_gets_another_name_in_a_reload_keeps_what_it_has() {
+    let world = World::new();
+    world.configure(&world.file_sink("archive", "out.jsonl"));
+    let agent = world.start();
+    let log = fs::read_to_string(corpus("surogate/training_dense.json")).unwrap();
+    let half = log[..log.len() / 2].rfind('\n').unwrap();
+    fs::write(world.path("training.json"), &log[..half]).unwrap();
+    wait_until("the first half has come", || {
+        !world.written("out.jsonl").1.values("train.loss").is_empty()
+    });
+    world.configure(&world.file_sink("store", "out.jsonl"));
+    agent.reload();
+    fs::write(world.path("training.json"), &log).unwrap();
+    wait_until("all of it has come", || {
+        world.written("out.jsonl").1.values("train.loss").len() >= 30
+    });
+    assert!(agent.stop().success());
+    let expected = crate::world::imported(&[world.path("training.json")]);
+    world.written("out.jsonl").1.assert_same(&expected);
+}
