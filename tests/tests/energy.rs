@@ -17,7 +17,7 @@ use pulsetrain_sources::{
     nvml::{NvmlConfig, NvmlSource},
     workload::{Workload, WorkloadConfig, Workloads},
 };
-use pulsetrain_tests::{FakeNvml, command, wait_until};
+use pulsetrain_tests::{FakeNvml, Import, command, corpus, wait_until};
 use serde_json::Value;
 
 /// Between these seconds of the scenario lie the steps; their lengths are uneven and have nothing to do with the ticks.
@@ -167,6 +167,75 @@ fn run_says_what_the_steps_of_its_trainer_took_of_the_gpus_that_are_its_own() {
         .expect("the counter");
     let point = &energy["sum"]["dataPoints"][0];
     assert_eq!(text_of(point, "train.run.id"), Some("ours"), "{point}");
+}
+
+#[test]
+fn an_import_says_what_steps_took_by_readings_of_the_gpu_that_were_recorded() {
+    const WATTS: f64 = 300.0;
+    let folder = tempfile::TempDir::new().expect("a folder");
+    let (plain, out) = (folder.path().join("plain.jsonl"), folder.path().join("out.jsonl"));
+    let log = corpus("surogate/training_dense.json");
+    let steps = |path: &std::path::Path| {
+        let text = std::fs::read_to_string(path).expect("the file was written");
+        let messages = text
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("JSON"))
+            .collect();
+        let mut steps = spans(&Mutex::new(messages));
+        steps.retain(|span| span["name"] == "train.step");
+        steps
+    };
+    let time = |span: &Value, key: &str| -> u64 {
+        let text = span[key].as_str().expect("a span has its times");
+        text.parse().expect("a time is a number")
+    };
+    Import::of(&log).to(&plain).run().expect_code(0);
+    let known = steps(&plain);
+    let first = known
+        .iter()
+        .map(|span| time(span, "startTimeUnixNano"))
+        .min()
+        .expect("there are steps");
+    let last = known
+        .iter()
+        .map(|span| time(span, "endTimeUnixNano"))
+        .max()
+        .expect("there are steps");
+
+    let readings = folder.path().join("gpu.jsonl");
+    let mut lines = String::new();
+    let begin = first - 700_000_000;
+    let mut at = begin;
+    while at < last + 1_000_000_000 {
+        let joules = WATTS * (at - begin) as f64 / 1e9;
+        let id = r#"{"key":"gpu.id","value":{"stringValue":"GPU-1"}}"#;
+        lines += &format!(
+            r#"{{"resourceMetrics":[{{"scopeMetrics":[{{"metrics":[{{"name":"gpu.energy","unit":"J","sum":{{"aggregationTemporality":2,"isMonotonic":true,"dataPoints":[{{"timeUnixNano":"{at}","asDouble":{joules},"attributes":[{id}]}}]}}}}]}}]}}]}}"#
+        );
+        lines += "\n";
+        at += 1_000_000_000;
+    }
+    std::fs::write(&readings, lines).expect("a file");
+    Import::of(&log)
+        .arg("--gpu-readings")
+        .arg(&readings)
+        .to(&out)
+        .run()
+        .expect_code(0);
+    let derived = steps(&out);
+    assert_eq!(derived.len(), known.len());
+    for span in &derived {
+        let secs = (time(span, "endTimeUnixNano") - time(span, "startTimeUnixNano")) as f64 / 1e9;
+        let said = number(span, "gpu.step.energy").expect("every step lies among the readings");
+        assert!((said - WATTS * secs).abs() < 1e-6, "{said} J in {secs} s");
+        assert_eq!(text_of(span, "gpu.step.attribution"), Some("host"));
+    }
+    Import::of(&log)
+        .arg("--gpu-readings")
+        .arg(&plain)
+        .to(&out)
+        .run()
+        .expect_code(1);
 }
 
 /// The source of a driver without processes, of whose GPUs it is known that they are of our run.

@@ -82,6 +82,11 @@ pub(crate) struct ImportArguments {
     #[arg(long, value_name = "SECONDS", default_value = "1", requires = "follow", value_parser = seconds)]
     pub(crate) poll_interval: Duration,
 
+    /// What the GPUs of the run said at the time: an OTLP file with gpu.energy, as a file sink of the agent writes it. Each
+    /// step then says what it took of them. May be given several times
+    #[arg(long, value_name = "FILE", conflicts_with = "follow")]
+    pub(crate) gpu_readings: Vec<PathBuf>,
+
     /// Print the summary as one JSON object
     #[arg(long)]
     pub(crate) json: bool,

@@ -3,10 +3,12 @@
 mod follow;
 pub(crate) mod mapping;
 mod progress;
+mod readings;
 pub(crate) mod resource;
 pub(crate) mod summary;
 
 use std::{
+    path::PathBuf,
     process::ExitCode,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -74,6 +76,11 @@ async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
     };
     for sink in sinks {
         builder = builder.sink(sink);
+    }
+    if !arguments.gpu_readings.is_empty() {
+        builder = builder.stage(readings::stage(
+            arguments.gpu_readings.iter().map(PathBuf::as_path),
+        )?);
     }
     let (pipeline, door) = builder.start();
     let stop = StopRaiser::new();

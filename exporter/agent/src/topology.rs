@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pulsetrain_derive::EnergyStage;
+use pulsetrain_derive::{EnergyConfig, EnergyStage};
 use pulsetrain_pipeline::{Batch, BoxFuture, PipelineBuilder, Sink, Source, Stop};
 use pulsetrain_sinks::{
     ConsoleSink, ConsoleStyle, FileJournal, FileSink, FlightRecorder, OtlpConfig, OtlpSink,
@@ -183,6 +183,11 @@ pub(crate) fn derived(
     } else {
         builder
     }
+}
+
+/// What says what steps of a recording took, by readings of their GPUs that were recorded, too.
+pub(crate) fn recorded_energy() -> EnergyStage {
+    EnergyStage::new(EnergyConfig::offline())
 }
 
 /// A source of the configuration; `on_event` is told what its user may want to know, `on_reading` what is measured.

@@ -122,6 +122,18 @@ impl EnergyStage {
         }
     }
 
+    /// Takes in the readings of GPUs that a batch of metrics holds, before any step comes; says how many were
+    /// of their energy.
+    pub fn learn(&mut self, batch: &Batch) -> usize {
+        let mut readings = 0;
+        let fleet = &mut self.fleet;
+        let _ = points::for_each(batch.bytes(), Quantity::of, |quantity, origin, _, point| {
+            fleet.observe(quantity, origin, point);
+            readings += usize::from(quantity == Quantity::Energy);
+        });
+        readings
+    }
+
     /// Sees the metrics of GPUs and the durations of steps. What cannot be read is no concern of ours: it goes on as it is.
     fn observe(&mut self, batch: &Batch, now: Instant) -> bool {
         let Self {

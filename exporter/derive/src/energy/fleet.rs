@@ -85,9 +85,9 @@ impl Quantity {
 }
 
 impl Fleet {
-    /// Whether no GPU has been heard of.
+    /// Whether there is no GPU whose energy is counted.
     pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        !self.0.values().any(Gpu::is_counted)
     }
 
     /// Takes in a point of a GPU, said by `origin` as far as the point does not say otherwise.
@@ -141,23 +141,27 @@ impl Fleet {
         }
     }
 
-    /// The GPUs that may be on a host: those of it, and where the host of one side is not known, all.
+    /// The GPUs that may be on a host: those of it, and where the host of one side is not known, all. Only those whose energy
+    /// is counted: what else speaks of GPUs (a trainer's log) often means the same ones under other names.
     pub(super) fn on<'a, 'h>(&'a self, host: Option<&'h str>) -> impl Iterator<Item = &'a Gpu> + use<'a, 'h> {
         self.0.iter().filter_map(move |(key, gpu)| {
             let is_there = match (&key.host, host) {
                 (Some(one), Some(other)) => **one == *other,
                 _ => true,
             };
-            is_there.then_some(gpu)
+            (is_there && gpu.is_counted()).then_some(gpu)
         })
     }
 }
 
 impl Gpu {
-    /// Until when its readings go.
+    /// Until when its energy was read.
     pub(super) fn read_until(&self) -> u64 {
-        let gauges = || self.power.newest().max(self.busy.newest());
-        self.energy.newest().or_else(gauges).unwrap_or_default()
+        self.energy.newest().unwrap_or_default()
+    }
+
+    fn is_counted(&self) -> bool {
+        self.energy.newest().is_some()
     }
 
     /// Those that claimed it somewhere in `window`.

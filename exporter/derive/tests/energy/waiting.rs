@@ -12,9 +12,9 @@ use prost::Message;
 use pulsetrain_derive::EnergyConfig;
 use pulsetrain_otlp::{Signal, write::Value};
 use pulsetrain_pipeline::{Batch, Receipt};
-use pulsetrain_semconv::attribute;
+use pulsetrain_semconv::{attribute, metric};
 
-use crate::world::{Rank, SECOND, World, ZERO, energy, spans};
+use crate::world::{Rank, SECOND, World, ZERO, energy, reading, spans};
 
 /// A world with a GPU of the rank that was read at 1 s and at 2 s.
 fn read_until_two(config: EnergyConfig) -> World {
@@ -104,6 +104,25 @@ fn where_no_gpu_is_known_steps_pass_as_they_are() {
     let step = elsewhere.step(1, SECOND, 2 * SECOND);
     world.pass(step.clone());
     assert_eq!(world.out, [step], "the GPU is of another host");
+}
+
+#[test]
+fn gpus_of_which_a_log_knows_the_power_alone_hold_up_nothing() {
+    let mut world = World::new(EnergyConfig::default());
+    for second in 1..3 {
+        let power = &metric::GPU_POWER;
+        world.pass(reading("0", Some(&ZERO), power, second * SECOND, 300.0, &[]));
+    }
+    world.out.clear();
+    let step = ZERO.step(1, SECOND, 9 * SECOND);
+    world.pass(step.clone());
+    assert_eq!(world.out.pop(), Some(step));
+    world.pass(energy("GPU-0", None, SECOND, 0.0));
+    world.pass(energy("GPU-0", None, 2 * SECOND, 100.0));
+    world.out.clear();
+    world.pass(ZERO.step(2, SECOND, 2 * SECOND));
+    assert_eq!(world.step().joules(), 100.0, "the log's GPU is not one more");
+    assert_eq!(world.step().status.as_deref(), Some("complete"));
 }
 
 #[test]

@@ -1,0 +1,30 @@
+//! `import --gpu-readings`: what GPUs said while a run was on, from a file of OTLP, so that its steps can say what they took.
+
+use std::{fs::File, path::Path};
+
+use pulsetrain_otlp::{Signal, frames::FrameReader, limits::Limits};
+use pulsetrain_pipeline::{Batch, Stage};
+
+use crate::{failure::Failure, topology};
+
+/// The stage that knows the readings of these files. They are not sent anywhere.
+pub(super) fn stage<'a>(files: impl IntoIterator<Item = &'a Path>) -> Result<Box<dyn Stage>, Failure> {
+    let mut energy = topology::recorded_energy();
+    for path in files {
+        let failed = |error: &dyn std::fmt::Display| Failure::failed(format!("{}: {error}", path.display()));
+        let file = File::open(path).map_err(|error| failed(&error))?;
+        let mut readings = 0;
+        for frame in FrameReader::new(file, Limits::default()) {
+            let frame = frame.map_err(|error| failed(&error))?;
+            if frame.signal == Signal::Metrics {
+                readings += energy.learn(&Batch::new(frame.signal, 0, frame.bytes));
+            }
+        }
+        if readings == 0 {
+            return Err(failed(
+                &"there is no reading of a GPU in it: name a file with gpu.energy, as a file sink of the agent writes it",
+            ));
+        }
+    }
+    Ok(Box::new(energy))
+}
