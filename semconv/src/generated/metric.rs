@@ -8633,8 +8633,6 @@ pub const RL_IMPORTANCE_RATIO: Metric = Metric {
             "actor/train/is_ratio/mean",
             "actor/train/is_ratio/max",
             "actor/train/is_ratio/min",
-            "sampler_is/weight_mean",
-            "sampler_is/weight_max",
         ],
     }],
 };
@@ -8756,11 +8754,7 @@ pub const RL_LOGP_DIFFERENCE: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "tunix",
-        names: &[
-            "sampler_trainer/logp_diff_mean",
-            "sampler_trainer/logp_diff_max",
-            "actor/train/log_ratio/abs_mean",
-        ],
+        names: &["sampler_trainer/logp_diff_mean", "sampler_trainer/logp_diff_max"],
     }],
 };
 
@@ -8909,7 +8903,7 @@ pub const RL_POLICY_LOSS: Metric = Metric {
         },
         Upstream {
             system: "tunix",
-            names: &["actor/train/reduced_pg_loss", "actor/train/unreduced_pg_loss"],
+            names: &["actor/train/reduced_pg_loss"],
         },
     ],
 };
@@ -10762,10 +10756,6 @@ pub const TRAIN_TOKENS: Metric = Metric {
         Upstream {
             system: "kempnerforge",
             names: &["data/text_tokens_trained"],
-        },
-        Upstream {
-            system: "maxtext",
-            names: &["perf/per_device_tokens"],
         },
         Upstream {
             system: "one_logger",

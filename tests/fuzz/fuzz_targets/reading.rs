@@ -19,7 +19,7 @@ pub(crate) fn read_alike(format: &LogFormat, bytes: &[u8]) {
     let middle = bytes.len() / 2;
     let halves = read(format, [&bytes[..middle], &bytes[middle..]].into_iter());
     assert_eq!(whole, halves, "{} in two halves", format.name);
-    let pieces = read(format, bytes.chunks(61));
+    let pieces = read(format, bytes.chunks(509));
     assert_eq!(whole, pieces, "{} in pieces", format.name);
 }
 

@@ -39,9 +39,13 @@ const fn statistic(name: &'static str) -> Attribute<'static> {
     (&attribute::RL_STATISTIC, Value::Text(name))
 }
 
-/// `perf/per_device_tokens` has no row: the tokens of one device are none of `train.tokens`, and a file does not say for
-/// certain how many devices there are.
+/// `perf/per_device_tokens` keeps its own name: the tokens of one device are none of `train.tokens`, and a file does not say
+/// for certain how many devices there are.
 static ROWS: &[TagRow] = &[
+    tag("perf/per_device_tokens", &metric::TRAIN_CUSTOM).with(&[(
+        &attribute::TRAIN_CUSTOM_NAME,
+        Value::Text("perf/per_device_tokens"),
+    )]),
     tag("learning/loss", &metric::TRAIN_LOSS),
     tag("learning/lm_loss", &metric::TRAIN_LOSS_COMPONENT).with(&[component("lm")]),
     tag("learning/z_loss", &metric::TRAIN_LOSS_COMPONENT).with(&[component("z")]),

@@ -4,6 +4,8 @@ use crate::Imported;
 
 const TENSORBOARD: &str = "kempnerforge/tensorboard/events.out.tfevents.1795219833.vm.31790.0";
 
+const MAXTEXT_EVENTS: &str = "maxtext/tensorboard/events.out.tfevents.1795221261.vm";
+
 /// A metric of KempnerForge's console, and half of the last digit that is printed: absolute, and as a share of the value.
 const PRINTED: [(&str, f64, f64); 8] = [
     ("train.loss", 0.5e-4, 0.0),
@@ -72,4 +74,47 @@ fn torchspec_writes_the_same_to_tensorboard_and_to_wandb() {
         count += 1;
     }
     assert_eq!(count, 1111 + 40);
+}
+
+#[test]
+fn maxtext_writes_the_same_to_its_windows_and_to_tensorboard() {
+    let events = Imported::of("tensorboard", MAXTEXT_EVENTS);
+    let windows = [
+        "000000_to_step_000004",
+        "000005_to_step_000009",
+        "000010_to_step_000011",
+    ]
+    .map(|steps| Imported::of("maxtext-metrics", &format!("maxtext/metrics_step_{steps}.txt")));
+    // The samples are of one seed and not of one start: what was learned is the same, how long it took is not.
+    let of_windows = |metric: &str| -> Vec<f64> {
+        let each = windows.iter().map(|window| values(window, metric));
+        each.flatten().collect()
+    };
+    for metric in [
+        "train.loss",
+        "train.perplexity",
+        "train.grad_norm",
+        "train.raw_grad_norm",
+        "train.param_norm",
+        "train.learning_rate",
+        "train.total_weights",
+        "train.loss_component",
+        "train.custom",
+        "train.global_step",
+    ] {
+        let sorted = |mut values: Vec<f64>| {
+            values.sort_by(f64::total_cmp);
+            values
+        };
+        let (found, expected) = (sorted(values(&events, metric)), sorted(of_windows(metric)));
+        assert!(expected.len() >= 12, "{metric}: {}", expected.len());
+        assert_eq!(found.len(), expected.len(), "{metric}");
+        for (found, expected) in found.iter().zip(&expected) {
+            // The event file has 32 bits of each number.
+            assert!(
+                (found - expected).abs() <= 2e-6 * expected.abs().max(1e-9),
+                "{metric}: {found} and {expected}"
+            );
+        }
+    }
 }

@@ -13,6 +13,10 @@ const fn statistic(name: &'static str) -> Attribute<'static> {
     (&attribute::RL_STATISTIC, Out::Text(name))
 }
 
+const fn custom(name: &'static str) -> Attribute<'static> {
+    (&attribute::TRAIN_CUSTOM_NAME, Out::Text(name))
+}
+
 /// Of a line with "completed step:".
 pub(super) static STEP: &[Row] = &[
     row("seconds", &metric::TRAIN_STEP_DURATION),
@@ -27,7 +31,7 @@ pub(super) static STEP: &[Row] = &[
     row("mtp_loss", &metric::TRAIN_LOSS_COMPONENT).with(&[component("mtp")]),
     row("indexer_loss", &metric::TRAIN_LOSS_COMPONENT).with(&[component("indexer")]),
     row("dpo_loss", &metric::TRAIN_LOSS_COMPONENT).with(&[component("dpo")]),
-    row("reward_accuracy", &metric::TRAIN_ACCURACY),
+    row("reward_accuracy", &metric::TRAIN_ACCURACY).with(&[component("dpo")]),
 ];
 
 /// Of lines with "Completed eval".
@@ -44,7 +48,7 @@ pub(super) static EVAL: &[Row] = &[
     row("avg_mtp_loss", &metric::EVAL_LOSS_COMPONENT).with(&[component("mtp")]),
     row("avg_mtp_acceptance_rate", &metric::EVAL_ACCEPT_RATIO).divided_by(100.0),
     row("avg_indexer_loss", &metric::EVAL_LOSS_COMPONENT).with(&[component("indexer")]),
-    row("dpo_reward_accuracy", &metric::EVAL_ACCURACY),
+    row("dpo_reward_accuracy", &metric::EVAL_ACCURACY).with(&[component("dpo")]),
 ];
 
 /// Of lines of one fact each.
@@ -81,13 +85,14 @@ pub(super) static METRICS_FILE: &[Row] = &[
         &metric::TRAIN_THROUGHPUT_FLOPS_PER_DEVICE,
     )
     .times(1e12),
-    row("perf/per_device_tokens", &metric::TRAIN_TOKENS),
+    // Of one device, and nobody says for certain how many there are: they are none of `train.tokens`.
+    row("perf/per_device_tokens", &metric::TRAIN_CUSTOM).with(&[custom("perf/per_device_tokens")]),
     row(
         "perf/per_device_tokens_per_sec",
         &metric::TRAIN_THROUGHPUT_TOKENS_PER_DEVICE,
     ),
     row("learning/dpo_loss", &metric::TRAIN_LOSS_COMPONENT).with(&[component("dpo")]),
-    row("learning/reward_accuracy", &metric::TRAIN_ACCURACY),
+    row("learning/reward_accuracy", &metric::TRAIN_ACCURACY).with(&[component("dpo")]),
     row("learning/avg_reward", &metric::RL_REWARD).with(&[statistic("mean")]),
     row("learning/avg_reward_std", &metric::RL_REWARD).with(&[statistic("std")]),
     row("learning/avg_advantage", &metric::RL_ADVANTAGE).with(&[statistic("mean")]),
@@ -100,6 +105,6 @@ pub(super) static METRICS_FILE: &[Row] = &[
     row("eval/avg_mtp_loss", &metric::EVAL_LOSS_COMPONENT).with(&[component("mtp")]),
     row("eval/avg_mtp_acceptance_rate_percent", &metric::EVAL_ACCEPT_RATIO).divided_by(100.0),
     row("eval/avg_indexer_loss", &metric::EVAL_LOSS_COMPONENT).with(&[component("indexer")]),
-    row("eval/dpo_reward_accuracy", &metric::EVAL_ACCURACY),
+    row("eval/dpo_reward_accuracy", &metric::EVAL_ACCURACY).with(&[component("dpo")]),
     row("eval/total_weights", &metric::EVAL_TOTAL_WEIGHTS),
 ];
