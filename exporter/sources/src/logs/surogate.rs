@@ -140,7 +140,8 @@ impl SurogateParser {
             Ok(record) => {
                 self.mapping.map(&record, recorder);
                 recorder.end_of_record();
-                self.said_between(window, frame.start + record.len, frame.end, recorder);
+                let end = frame.start + in_bytes(bytes, record.len);
+                self.said_between(window, end, frame.end, recorder);
             }
             Err(error) => {
                 let reason = if frame.next == window.bytes.len() && window.is_last && error.is_cut_off {
@@ -148,12 +149,25 @@ impl SurogateParser {
                 } else {
                     SkipReason::MalformedRecord
                 };
-                recorder.skip(reason, window.place(frame.start + error.offset), || {
-                    error.to_string()
-                });
+                let place = window.place(frame.start + in_bytes(bytes, error.offset));
+                recorder.skip(reason, place, || error.to_string());
             }
         }
     }
+}
+
+/// Where in `bytes` the place is that is `offset` in their text: what is no UTF-8 is longer there.
+fn in_bytes(bytes: &[u8], offset: usize) -> usize {
+    let (mut of_text, mut of_bytes) = (0, 0);
+    for chunk in bytes.utf8_chunks() {
+        let valid = chunk.valid().len();
+        if offset <= of_text + valid {
+            return of_bytes + offset.saturating_sub(of_text);
+        }
+        of_text += valid + char::REPLACEMENT_CHARACTER.len_utf8();
+        of_bytes += valid + chunk.invalid().len();
+    }
+    bytes.len()
 }
 
 #[cfg(test)]

@@ -176,3 +176,30 @@ fn a_run_is_known_by_its_first_record_and_its_option() {
     assert!(String::from_utf8(identity.first_record).unwrap().contains("cmd"));
     assert_eq!(identity.start_unix_nanos, Some(1_795_220_320_978_996_216));
 }
+
+#[test]
+fn bytes_that_are_no_text_do_not_shift_places() {
+    let whole = record("info", r#", "message": "@@@@@@@@""#);
+    let torn = whole.replace(r#""step": 3"#, r#""step": x"#);
+    for (record, records, problems) in [(whole, 1, 0), (torn, 0, 1)] {
+        let mut bytes = file(&[record]).into_bytes();
+        let strange = bytes.iter_mut().filter(|byte| **byte == b'@');
+        strange.for_each(|byte| *byte = 0xff);
+        let end = bytes.len() as u64;
+        let (counts, skipped) = read_in_pieces(&bytes, 7, ReadLimits::default());
+        assert_eq!((counts.records, skipped.problems().len()), (records, problems));
+        assert!(
+            skipped
+                .problems()
+                .iter()
+                .all(|problem| problem.place.offset < end)
+        );
+    }
+    let cut = "{\"log\": \"info\", \"time\": \"@@@@@@@@@@@@@@@@@@";
+    let bytes: Vec<u8> = cut
+        .bytes()
+        .map(|byte| if byte == b'@' { 0xe5 } else { byte })
+        .collect();
+    let (_, skipped) = read_in_pieces(&bytes, bytes.len(), ReadLimits::default());
+    assert_eq!(skipped.counts().map(|(_, count)| count).sum::<u64>(), 1);
+}
