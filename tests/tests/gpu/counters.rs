@@ -58,7 +58,7 @@ fn throttle_times_are_the_same_by_both_numberings_of_the_fields() {
 fn a_thousand_xid_errors_with_repeats_are_a_thousand_and_each_an_event() {
     let fake = FakeNvml::with(
         "h100x8",
-        "events: [{at: 1, gpu: 0, count: 1000, data: 94}, {at: 1, gpu: 0, count: 2, data: 79}, {at: 1, gpu: 0, data: 777}]\ngpus: {count: 1}",
+        "events: [{at: 1, gpu: 0, count: 1000, every: 0.001, data: 94}, {at: 3, gpu: 0, count: 2, every: 0.5, data: 79}, {at: 5, gpu: 0, data: 777}]\ngpus: {count: 1}",
     );
     let watch = Watch::start(config(&fake));
     let of = |code| [("gpu.index", "0"), ("gpu.xid.code", code)];

@@ -22,7 +22,8 @@ fn every_metric_has_a_value_or_a_reason_on_eight_h100() {
     let sent = watch.end();
     let metrics = pulsetrain_sources::nvml::table()
         .iter()
-        .map(|row| row.metric.name)
+        .flat_map(|row| row.also.iter().copied().chain([row.metric]))
+        .map(|metric| metric.name)
         .collect::<BTreeSet<_>>();
     assert!(metrics.len() > 45, "the table has only {metrics:?}");
     for gpu in &inventory.gpus {

@@ -7,7 +7,7 @@ use nvml_wrapper::{
     error::NvmlError,
     gpm::{GpmSample, gpm_metrics_get},
 };
-use pulsetrain_pipeline::clock::Instant;
+use pulsetrain_pipeline::clock::{self, Instant};
 use pulsetrain_semconv::attribute::GPU_ENGINE_INDEX;
 
 use super::{
@@ -34,8 +34,10 @@ impl<'nvml> Counters<'nvml> {
         rows: &[(usize, &'static Row)],
         out: &mut Readings,
     ) -> Vec<(usize, Result<(), NvmlError>)> {
+        // Not the time of the pass: much may have been asked since it began.
+        let now = clock::now();
         if let Some((_, taken)) = &self.before
-            && pass.now.saturating_duration_since(*taken) < APART
+            && now.saturating_duration_since(*taken) < APART
         {
             return Vec::new();
         }
@@ -47,7 +49,7 @@ impl<'nvml> Counters<'nvml> {
             }
         };
         let Some((before, _)) = self.before.take() else {
-            self.before = Some((sample, pass.now));
+            self.before = Some((sample, now));
             return Vec::new();
         };
         let ids: Vec<_> = rows
@@ -63,7 +65,7 @@ impl<'nvml> Counters<'nvml> {
                 .collect(),
             Err(error) => refuse_all(rows, error),
         };
-        self.before = Some((sample, pass.now));
+        self.before = Some((sample, now));
         answers
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nvml_wrapper::{Device, Nvml, error::NvmlError};
 use pulsetrain_pipeline::clock::{self, Instant};
-use pulsetrain_semconv::attribute::PROCESS_PID;
+use pulsetrain_semconv::{Metric, attribute::PROCESS_PID};
 
 use super::{
     counters::Counters,
@@ -57,6 +57,13 @@ pub(super) struct Kept {
     refused: Option<Reason>,
     /// How long it was last left alone.
     wait: Duration,
+}
+
+impl Kept {
+    /// Whether it has an answer that fills a metric.
+    fn fills(&self, metric: &Metric) -> bool {
+        self.refused.is_none() && self.row.metrics().any(|own| own.ordinal == metric.ordinal)
+    }
 }
 
 /// What a pass needs to know.
@@ -233,25 +240,26 @@ impl<'nvml> Probe<'nvml> {
         if !std::mem::take(&mut self.changed) {
             return None;
         }
-        let unavailable = self.rows.iter().filter_map(|kept| {
+        let rows = &self.rows;
+        let unavailable = rows.iter().filter_map(|kept| {
             // What is asked in the place of another is missing only where that one is.
             let wanted = kept
                 .preferred
-                .is_none_or(|preferred| self.rows[preferred].refused.is_some());
-            let replaced = self
-                .rows
+                .is_none_or(|preferred| rows[preferred].refused.is_some());
+            let replaced = rows
                 .iter()
                 .any(|other| other.row.instead_of == Some(kept.row.call) && other.refused.is_none());
-            Some(Unavailable {
-                metric: kept.row.metric,
+            let reason = kept.refused.filter(|_| wanted && !replaced)?;
+            let of_metric = move |metric| Unavailable {
+                metric,
                 call: kept.row.call,
-                reason: kept.refused.filter(|_| wanted && !replaced)?,
+                reason,
                 meaning: kept.row.absent,
-                partly: self.rows.iter().any(|other| {
-                    other.row.metric.ordinal == kept.row.metric.ordinal && other.refused.is_none()
-                }),
-            })
+                partly: rows.iter().any(|other| other.fills(metric)),
+            };
+            Some(kept.row.metrics().map(of_metric))
         });
+        let unavailable = unavailable.flatten();
         Some(unavailable.collect())
     }
 }

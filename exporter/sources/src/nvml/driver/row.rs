@@ -128,6 +128,11 @@ impl From<NvmlError> for Refusal {
 }
 
 impl Row {
+    /// All metrics that it fills.
+    pub(crate) fn metrics(&self) -> impl Iterator<Item = &'static Metric> + use<> {
+        std::iter::once(self.metric).chain(self.also.iter().copied())
+    }
+
     /// A row that is asked by a call of its own.
     pub(crate) const fn call(
         metric: &'static Metric,
