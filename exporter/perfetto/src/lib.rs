@@ -68,3 +68,8 @@ pub use write::{
     EventTrack, GroupTrack, LaneTrack, LogLine, LogPriority, ParentTrack, Process, ProcessTrack, StateStyle,
     StateTrack, ThreadTrack, TraceWriter, WriterConfig,
 };
+
+/// The examples of the README, which are tried with the documentation's own.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

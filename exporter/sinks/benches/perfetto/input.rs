@@ -1,6 +1,8 @@
 //! Steps of a training run with eight ranks, as messages of 512 spans of one rank each, the way an SDK sends them: every span
 //! has five attributes, ends come in order, a step holds four micro-batches with three phases each.
 
+use std::ops::Range;
+
 use opentelemetry_proto::tonic::{
     common::v1::{AnyValue, InstrumentationScope, KeyValue, any_value::Value},
     resource::v1::Resource,
@@ -30,14 +32,7 @@ impl Input {
     /// Steps of all ranks with at least so many spans.
     pub(crate) fn of(spans: u64) -> Self {
         let steps = spans.div_ceil(SPANS_A_STEP * RANKS);
-        let mut messages = Vec::new();
-        for rank in 0..RANKS {
-            let all: Vec<Span> = (0..steps).flat_map(|step| self::step(rank, step)).collect();
-            messages.extend(
-                all.chunks(SPANS_A_MESSAGE)
-                    .map(|spans| message(rank, spans).encode_to_vec()),
-            );
-        }
+        let messages = messages(0..steps);
         let mut lines = Vec::new();
         for message in &messages {
             frames::append_json_line(Signal::Traces, message, &mut lines).unwrap();
@@ -53,6 +48,19 @@ impl Input {
     pub(crate) fn bytes(&self) -> usize {
         self.messages.iter().map(Vec::len).sum()
     }
+}
+
+/// Some steps of all ranks.
+pub(crate) fn messages(steps: Range<u64>) -> Vec<Vec<u8>> {
+    let mut messages = Vec::new();
+    for rank in 0..RANKS {
+        let all: Vec<Span> = steps.clone().flat_map(|step| self::step(rank, step)).collect();
+        messages.extend(
+            all.chunks(SPANS_A_MESSAGE)
+                .map(|spans| message(rank, spans).encode_to_vec()),
+        );
+    }
+    messages
 }
 
 /// The spans of one step, in the order of their ends.

@@ -11,6 +11,7 @@
 
 mod floor;
 mod input;
+mod memory;
 mod plain;
 
 use std::{hint::black_box, io::Write};
@@ -28,6 +29,9 @@ const ROUNDS: usize = 7;
 type Way<'a> = (&'static str, &'a dyn Fn(&mut Vec<u8>));
 
 fn main() {
+    if std::env::args().any(|argument| argument == "--memory") {
+        return memory::measure();
+    }
     println!("cargo bench -p pulsetrain-sinks --bench perfetto");
     let input = Input::of(SPANS);
     let (spans, bytes, text) = (input.spans, input.bytes(), input.lines.len());
