@@ -145,15 +145,20 @@ fn enter(call: &str, gpu: Option<usize>) -> Result<(&'static World, f64), nvmlRe
     }
 }
 
+/// The second at which nothing hangs any more: who drops the driver goes there, to let go of all who wait.
+const ITS_TIME_IS_OVER: f64 = 1e6;
+
 /// Waits for as long as the driver hangs, and tells the second at which the call goes on.
 fn hang(world: &World, call: &str, gpu: Option<usize>) -> f64 {
     loop {
         let second = world.clock.now();
         let mut hanging = world.faults(Trouble::Hangs, second, gpu);
         match hanging.find(|fault| fault.befalls_call(call)) {
-            // Who drops the driver lets go of all who wait: its time is over.
-            _ if second.is_infinite() => return second,
-            Some(fault) => world.clock.wait_until(fault.until.unwrap_or(f64::MAX)),
+            Some(_) if second >= ITS_TIME_IS_OVER => return second,
+            Some(fault) => {
+                let end = fault.until.unwrap_or(ITS_TIME_IS_OVER);
+                world.clock.wait_until(end.min(ITS_TIME_IS_OVER));
+            }
             None => return second,
         }
     }

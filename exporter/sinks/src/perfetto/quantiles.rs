@@ -66,8 +66,9 @@ pub(super) fn exponential(point: &ExponentialHistogramPoint<'_>) -> Result<Vec<B
 
 /// The value below which a share of all values lies; none where there are no values.
 pub(super) fn estimate(buckets: &[Bucket], quantile: f64) -> Option<f64> {
-    let total: u64 = buckets.iter().map(|bucket| bucket.count).sum();
-    let wanted = quantile * total as f64;
+    // Counts from outside may be more together than an integer holds.
+    let total: f64 = buckets.iter().map(|bucket| bucket.count as f64).sum();
+    let wanted = quantile * total;
     let mut below = 0.0;
     for bucket in buckets.iter().filter(|bucket| bucket.count > 0) {
         let count = bucket.count as f64;
@@ -103,5 +104,11 @@ mod tests {
         assert_eq!(estimate(&buckets, 0.6), Some(2.0));
         assert_eq!(estimate(&buckets, 0.99), Some(3.0));
         assert_eq!(estimate(&[], 0.5), None);
+    }
+
+    #[test]
+    fn counts_that_are_more_together_than_an_integer_holds_are_counted() {
+        let buckets = [bucket(0.0, 1.0, u64::MAX), bucket(1.0, 2.0, u64::MAX)];
+        assert_eq!(estimate(&buckets, 0.75), Some(1.5));
     }
 }
