@@ -1,17 +1,22 @@
 //! Waiting for a condition: the only way in which a test lets time pass.
 
-use std::{thread, time::Duration};
+use std::{
+    thread,
+    time::{Duration, Instant},
+};
 
 const PAUSE: Duration = Duration::from_millis(20);
-const PROBES: usize = 3_000;
+const LONGEST: Duration = Duration::from_secs(60);
 
-/// Returns as soon as `ready` says true; panics with `what` after a minute of probing.
+/// Returns as soon as `ready` says true; panics with `what` after a minute.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test gives up in real time, however long a look takes"
+)]
 pub fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
-    for _ in 0..PROBES {
-        if ready() {
-            return;
-        }
+    let begun = Instant::now();
+    while !ready() {
+        assert!(begun.elapsed() < LONGEST, "waited a minute in vain until {what}");
         thread::sleep(PAUSE);
     }
-    panic!("waited a minute in vain until {what}");
 }

@@ -76,14 +76,16 @@ fn every_metric_of_the_registry_has_the_same_series_by_every_way() {
 }
 
 /// One point of every metric of the registry, with all its attributes.
-pub(crate) fn one_of_each(resource: &[(&str, &str)]) -> Vec<Vec<u8>> {
-    let resource: Vec<_> = resource
+pub(crate) fn one_of_each(resource: &[(&str, &'static str)]) -> Vec<Vec<u8>> {
+    let values: Vec<_> = resource
         .iter()
         .map(|(key, value)| (*key, OtlpValue::Text(value)))
         .collect();
-    let envelope = Envelope::new(&resource, "test", "1", "");
+    let envelope = Envelope::new(&values, "test", "1", "");
     let mut writer = MetricsWriter::default();
-    metric::ALL.iter().for_each(|metric| write(metric, &mut writer));
+    for metric in metric::ALL {
+        write(metric, resource, &mut writer);
+    }
     writer
         .finish(&envelope)
         .into_iter()
@@ -91,11 +93,11 @@ pub(crate) fn one_of_each(resource: &[(&str, &str)]) -> Vec<Vec<u8>> {
         .collect()
 }
 
-fn write(metric: &'static Metric, writer: &mut MetricsWriter) {
+fn write(metric: &'static Metric, resource: &[(&str, &'static str)], writer: &mut MetricsWriter) {
     let attributes: Vec<_> = metric
         .attributes
         .iter()
-        .map(|used| attribute(used.attribute))
+        .map(|used| attribute(used.attribute, resource))
         .collect();
     let sum = metric.instrument != Instrument::Gauge;
     let point = PointParts {
@@ -124,8 +126,14 @@ fn write(metric: &'static Metric, writer: &mut MetricsWriter) {
     }
 }
 
-fn attribute(attribute: &'static pulsetrain_semconv::Attribute) -> Attribute<'static> {
+/// A value of the attribute's kind; what the resource says too is said alike, as a series of one run does.
+fn attribute(
+    attribute: &'static pulsetrain_semconv::Attribute,
+    resource: &[(&str, &'static str)],
+) -> Attribute<'static> {
+    let of_resource = resource.iter().find(|(key, _)| *key == attribute.name);
     let value = match attribute.kind {
+        _ if let Some((_, value)) = of_resource => OtlpValue::Text(value),
         AttributeKind::Int => OtlpValue::Int(3),
         AttributeKind::Double => OtlpValue::Double(0.5),
         AttributeKind::Boolean => OtlpValue::Bool(true),

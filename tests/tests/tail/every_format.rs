@@ -35,8 +35,13 @@ struct Growing {
 impl Growing {
     fn of(format: &'static LogFormat, original: PathBuf) -> Self {
         let bytes = fs::read(&original).expect("the corpus can be read");
-        // The first part ends anywhere, most likely within a line or a record.
-        let (first, rest) = bytes.split_at(bytes.len() * 2 / 5);
+        // The first part ends anywhere, most likely within a line or a record, but not before the run is told.
+        let ends = (bytes.len() * 2 / 5..bytes.len()).step_by(509);
+        let told = ends.map(|end| bytes.split_at(end));
+        let (first, rest) = told
+            .into_iter()
+            .find(|(head, _)| !(format.identify)(head).may_grow)
+            .expect("a run is told by a part of its log");
         // The second ends with a line where there are lines: that is where logs are rotated.
         let middle = rest.len() / 2;
         let line_end = rest[middle..].iter().position(|byte| *byte == b'\n');

@@ -134,9 +134,9 @@ impl Points {
                 push(&settled, statistic, CounterValue::Double(value), None)?;
             }
         }
-        let mut total = 0;
+        let mut total: u64 = 0;
         for bucket in point.buckets.iter().filter(|bucket| bucket.count > 0) {
-            total += bucket.count;
+            total = total.saturating_add(bucket.count);
             let statistic = format!(".le_{}", bucket.to);
             push(around, &statistic, CounterValue::Int(total as i64), None)?;
         }

@@ -7,7 +7,7 @@ use std::{
     fs::Metadata,
     io,
     path::{Path, PathBuf},
-    time::SystemTime,
+    time::{Duration, SystemTime},
 };
 
 use pulsetrain_pipeline::clock;
@@ -45,6 +45,9 @@ pub(super) struct Stream {
     /// The trouble that was told last, so that it is told once.
     told: Option<String>,
 }
+
+/// What has not been written to for so long is taken as it is, even if more could be said of its run.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// By what it is seen that a file has changed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -363,11 +366,12 @@ impl Stream {
         outlet: &mut Outlet,
     ) -> Result<Option<Box<Reading>>, SourceError> {
         let head = head_of(&opened.0).map_err(|error| self.unreadable(error))?;
+        let metadata = opened.0.metadata().map_err(|error| self.unreadable(error))?;
         let Some(format) = self.format_of(&head, outlet)? else {
             return Ok(None);
         };
         let identity = (format.0.identify)(&head);
-        let is_whole = head.len() >= source::HEAD_BYTES || outlet.is_ending();
+        let is_whole = head.len() >= source::HEAD_BYTES || outlet.is_ending() || is_silent(&metadata);
         if identity.first_record.is_empty() || (identity.may_grow && !is_whole) {
             return Ok(None);
         }
@@ -423,6 +427,11 @@ impl Seen {
             modified: metadata.modified().ok(),
         }
     }
+}
+
+fn is_silent(metadata: &Metadata) -> bool {
+    let since = metadata.modified().map(|modified| modified.elapsed());
+    since.is_ok_and(|since| since.is_ok_and(|since| since >= PATIENCE))
 }
 
 /// The first bytes of a file: so many that format and run can be told, where there are so many.
