@@ -12,7 +12,7 @@ use super::{
 };
 
 section! {
-    /// Perfetto traces (open them at https://ui.perfetto.dev), one file after the other. Each can be opened at any moment and
+    /// Perfetto traces (open them at ui.perfetto.dev), one file after the other. Each can be opened at any moment and
     /// shows what came in while it was written.
     pub(crate) struct PerfettoSection {
         /// A path that ends in .pftrace; every file gets the time of its begin before that.
