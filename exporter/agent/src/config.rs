@@ -29,7 +29,7 @@ pub(crate) use self::{
     derive::DeriveConfig,
     drawing::DrawingSection,
     fault::Fault,
-    gpu::GpuSection,
+    gpu::{GPUS, GpuSection},
     limits::{HealthConfig, LimitsConfig, TelemetryConfig},
     mapping::load_mapping,
     named::Named,

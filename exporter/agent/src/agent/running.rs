@@ -19,16 +19,13 @@ use super::{
     tell,
 };
 use crate::{
-    config::{Config, Named, SinkConfig, SourceConfig},
+    config::{Config, GPUS, Named, SinkConfig, SourceConfig},
     failure::Failure,
     topology::{self, BuiltSink},
 };
 
 /// How long something has to end that is told to.
 const END: Duration = Duration::from_secs(5);
-
-/// The source that watches the GPUs, as it is called where sources have names.
-const GPUS: &str = "gpu";
 
 /// An agent at work.
 pub(super) struct Running {

@@ -11,7 +11,7 @@ use std::{
 
 use pulsetrain_sources::logs;
 
-use super::{Config, Fault, LogsSection, SinkConfig, SourceConfig, fault::nearest, placed::Spot};
+use super::{Config, Fault, GPUS, LogsSection, SinkConfig, SourceConfig, fault::nearest, placed::Spot};
 use crate::topology;
 
 /// What is done again and again is not done more often than this.
@@ -47,6 +47,10 @@ pub(crate) fn check(file: &str, config: &Config, running: Option<&Config>) -> Ve
     }
     for (name, source) in config.sources.iter() {
         let SourceConfig::Logs(logs) = source;
+        if name == GPUS {
+            let message = "sources.gpu: what watches the GPUs is called so, and is counted by that name: choose another";
+            found.at(logs.spot, message);
+        }
         found.logs(name, logs, logs.spot);
     }
     for (name, sink) in config.sinks.iter() {

@@ -10,6 +10,9 @@ use super::{
     section::{Setting, Shown, section},
 };
 
+/// The name of the source that watches the GPUs, beside those of `sources`.
+pub(crate) const GPUS: &str = "gpu";
+
 section! {
     /// The GPUs of this machine, through the NVIDIA driver. Where there is none, one line says so and all else goes on.
     pub(crate) struct GpuSection {

@@ -202,6 +202,20 @@ fn an_interval_that_would_keep_a_processor_busy_is_refused() {
 }
 
 #[test]
+fn the_name_of_what_watches_the_gpus_is_taken() {
+    let text = "sources:\n  gpu:\n    logs:\n      paths: [a]\nhealth:\n  enabled: false\nsinks:\n  t:\n    console: {}\n";
+    let config = parse("agent.yaml", text, &variables()).unwrap();
+    let faults: Vec<String> = check("agent.yaml", &config, None)
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    let [fault] = faults.as_slice() else {
+        panic!("{faults:?}");
+    };
+    assert!(fault.starts_with("agent.yaml:4:7: sources.gpu:"), "{fault}");
+}
+
+#[test]
 fn a_port_of_the_running_agent_is_not_taken() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let text = format!(

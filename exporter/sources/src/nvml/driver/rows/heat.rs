@@ -23,9 +23,7 @@ use crate::nvml::{
     reading::{Fixed, Labels, Readings},
 };
 
-const THRESHOLD: &str = "nvmlDeviceGetTemperatureThreshold";
 const NO_FAN: &str = "the GPU has no fan of its own: the server cools it";
-const NO_LIMIT: &str = "the GPU has no such threshold";
 
 pub(super) static ROWS: &[Row] = &[
     Row::call(
@@ -59,56 +57,26 @@ pub(super) static ROWS: &[Row] = &[
             Ok(())
         },
     ),
-    Row::call(
-        &metric::GPU_TEMPERATURE_LIMIT,
-        THRESHOLD,
-        Once,
-        NO_LIMIT,
-        |gpu, out| {
-            let kind: Fixed = &[(&GPU_TEMPERATURE_LIMIT_KIND, "slowdown")];
-            threshold(gpu, TemperatureThreshold::Slowdown, kind, out)
-        },
-    ),
-    Row::call(
-        &metric::GPU_TEMPERATURE_LIMIT,
-        THRESHOLD,
-        Once,
-        NO_LIMIT,
-        |gpu, out| {
-            let kind: Fixed = &[(&GPU_TEMPERATURE_LIMIT_KIND, "shutdown")];
-            threshold(gpu, TemperatureThreshold::Shutdown, kind, out)
-        },
-    ),
-    Row::call(
-        &metric::GPU_TEMPERATURE_LIMIT,
-        THRESHOLD,
-        Once,
-        NO_LIMIT,
-        |gpu, out| {
-            let kind: Fixed = &[(&GPU_TEMPERATURE_LIMIT_KIND, "gpu_max")];
-            threshold(gpu, TemperatureThreshold::GpuMax, kind, out)
-        },
-    ),
-    Row::call(
-        &metric::GPU_TEMPERATURE_LIMIT,
-        THRESHOLD,
-        Once,
-        NO_LIMIT,
-        |gpu, out| {
-            let kind: Fixed = &[(&GPU_TEMPERATURE_LIMIT_KIND, "memory_max")];
-            threshold(gpu, TemperatureThreshold::MemoryMax, kind, out)
-        },
-    ),
-    Row::call(
-        &metric::GPU_TEMPERATURE_LIMIT,
-        THRESHOLD,
-        Once,
-        NO_LIMIT,
-        |gpu, out| {
-            let kind: Fixed = &[(&GPU_TEMPERATURE_LIMIT_KIND, "acoustic")];
-            threshold(gpu, TemperatureThreshold::AcousticCurr, kind, out)
-        },
-    ),
+    limit(|gpu, out| {
+        let kind: Fixed = &[(&GPU_TEMPERATURE_LIMIT_KIND, "slowdown")];
+        threshold(gpu, TemperatureThreshold::Slowdown, kind, out)
+    }),
+    limit(|gpu, out| {
+        let kind: Fixed = &[(&GPU_TEMPERATURE_LIMIT_KIND, "shutdown")];
+        threshold(gpu, TemperatureThreshold::Shutdown, kind, out)
+    }),
+    limit(|gpu, out| {
+        let kind: Fixed = &[(&GPU_TEMPERATURE_LIMIT_KIND, "gpu_max")];
+        threshold(gpu, TemperatureThreshold::GpuMax, kind, out)
+    }),
+    limit(|gpu, out| {
+        let kind: Fixed = &[(&GPU_TEMPERATURE_LIMIT_KIND, "memory_max")];
+        threshold(gpu, TemperatureThreshold::MemoryMax, kind, out)
+    }),
+    limit(|gpu, out| {
+        let kind: Fixed = &[(&GPU_TEMPERATURE_LIMIT_KIND, "acoustic")];
+        threshold(gpu, TemperatureThreshold::AcousticCurr, kind, out)
+    }),
     Row::call(
         &metric::GPU_FAN_SPEED_RATIO,
         "nvmlDeviceGetFanSpeed_v2",
@@ -149,6 +117,17 @@ pub(super) static ROWS: &[Row] = &[
         },
     ),
 ];
+
+/// A row of one threshold.
+const fn limit(read: fn(&Asked<'_, '_>, &mut Readings) -> Result<(), Refusal>) -> Row {
+    Row::call(
+        &metric::GPU_TEMPERATURE_LIMIT,
+        "nvmlDeviceGetTemperatureThreshold",
+        Once,
+        "the GPU has no such threshold",
+        read,
+    )
+}
 
 fn threshold(
     gpu: &Asked<'_, '_>,
