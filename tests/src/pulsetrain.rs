@@ -73,7 +73,15 @@ impl Import {
     }
 }
 
-/// What an import ended with.
+/// Runs `pulsetrain convert INPUTS -o OUTPUT ARGUMENTS` to its end, with a summary in JSON.
+pub fn convert(inputs: &[impl AsRef<Path>], output: &Path, arguments: &[&str]) -> Finished {
+    let mut command = command(["convert", "--json"]);
+    command.args(inputs.iter().map(AsRef::as_ref));
+    command.arg("-o").arg(output).args(arguments);
+    Finished::new(command.output().expect("pulsetrain can be started"))
+}
+
+/// What an import or a conversion ended with.
 #[derive(Debug)]
 pub struct Finished {
     /// The exit code; none where a signal ended it.

@@ -60,8 +60,3 @@ impl SurogateRun {
         })
     }
 }
-
-/// Lets a moment pass that nobody can tell beforehand.
-pub fn spin(random: &mut Rng) {
-    (0..random.u32(0..2_000_000)).for_each(|_| std::hint::spin_loop());
-}

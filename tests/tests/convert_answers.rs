@@ -4,18 +4,16 @@
 use std::{fs, io::Write, path::PathBuf};
 
 use flate2::{Compression, write::GzEncoder};
-use pulsetrain_tests::{Finished, Items, command, corpus};
+use pulsetrain_tests::{Finished, Items, convert, corpus};
 use serde_json::Value;
 use tempfile::TempDir;
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 
-fn convert(inputs: &[PathBuf]) -> (Finished, Items) {
+fn read(inputs: &[PathBuf]) -> (Finished, Items) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let output = folder.path().join("out.jsonl");
-    let mut command = command(["convert", "--json", "-o"]);
-    command.arg(&output).args(inputs);
-    let finished = Finished::new(command.output().expect("pulsetrain can be started"));
+    let finished = convert(inputs, &output, &[]);
     (finished, Items::read(&output))
 }
 
@@ -24,7 +22,7 @@ fn converted(names: &[&str]) -> Items {
         .iter()
         .map(|name| corpus(&format!("backends/{name}")))
         .collect();
-    let (finished, items) = convert(&inputs);
+    let (finished, items) = read(&inputs);
     finished.expect_code(0);
     items
 }
@@ -123,7 +121,7 @@ fn an_answer_may_be_compressed_and_without_an_ending_to_its_name() {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(&text).unwrap();
     let (_folder, path) = saved(&encoder.finish().unwrap(), "answer");
-    let (finished, items) = convert(&[path]);
+    let (finished, items) = read(&[path]);
     finished.expect_code(0);
     items.assert_same(&sent(Some(TRACE), without_flags));
 }
@@ -132,13 +130,13 @@ fn an_answer_may_be_compressed_and_without_an_ending_to_its_name() {
 fn an_answer_that_was_cut_or_is_an_error_says_so() {
     let whole = fs::read(corpus("backends/jaeger_api_v3_trace.json")).unwrap();
     let (_folder, cut) = saved(&whole[..whole.len() / 2], "cut.json");
-    let (finished, items) = convert(&[cut]);
+    let (finished, items) = read(&[cut]);
     finished
         .expect_code(1)
         .expect_words(&["begins at byte 0", "was it saved whole?"]);
     assert!(items.is_empty());
     let refused = br#"{"error":{"httpCode":404,"message":"No traces found"}}"#;
     let (_folder, refused) = saved(refused, "error.json");
-    let (finished, _) = convert(&[refused]);
+    let (finished, _) = read(&[refused]);
     finished.expect_code(1).expect_words(&["No traces found"]);
 }

@@ -5,16 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pulsetrain_tests::{Finished, Items, TraceProcessor, command, corpus};
+use pulsetrain_tests::{Items, TraceProcessor, convert, corpus};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-
-/// Runs `pulsetrain convert INPUT -o OUTPUT ARGUMENTS --json`.
-fn convert(input: &Path, output: &Path, arguments: &[&str]) -> Finished {
-    let mut command = command(["convert", "--json"]);
-    command.arg(input).arg("-o").arg(output).args(arguments);
-    Finished::new(command.output().expect("pulsetrain can be started"))
-}
 
 struct Folder(TempDir);
 
@@ -46,8 +39,8 @@ fn spans_come_back_as_they_were_through_a_full_trace() {
     let folder = Folder::new();
     for name in ["full.pftrace", "full.pftrace.gz"] {
         let (trace, back) = (folder.path(name), folder.path("back.jsonl"));
-        convert(&rich(), &trace, &["--attributes", "full"]).expect_code(0);
-        convert(&trace, &back, &[]).expect_code(0);
+        convert(&[&rich()], &trace, &["--attributes", "full"]).expect_code(0);
+        convert(&[&trace], &back, &[]).expect_code(0);
         assert_eq!(items(&rich()).of_kind("span").len(), 12);
         items(&back).assert_same(&items(&rich()));
     }
@@ -57,7 +50,7 @@ fn spans_come_back_as_they_were_through_a_full_trace() {
 fn what_makes_no_sense_is_drawn_and_counted() {
     let folder = Folder::new();
     let trace = folder.path("lean.pftrace");
-    let summary = convert(&rich(), &trace, &[]).expect_code(0).summary();
+    let summary = convert(&[&rich()], &trace, &[]).expect_code(0).summary();
     let mapped = &summary["mapped"];
     for (what, count) in [
         ("processes", 2),
@@ -113,7 +106,7 @@ fn steps_ranks_windows_and_attributes_can_be_asked_for() {
     let folder = Folder::new();
     let spans = |arguments: &[&str]| {
         let output = folder.path("some.pftrace");
-        let summary = convert(&rich(), &output, arguments).expect_code(0).summary();
+        let summary = convert(&[&rich()], &output, arguments).expect_code(0).summary();
         summary["mapped"]["spans"].as_u64()
     };
     // All that one trace holds: four spans of rank 1 and one of rank 0.
@@ -127,7 +120,7 @@ fn steps_ranks_windows_and_attributes_can_be_asked_for() {
     );
     let size = |attributes: &str| {
         let output = folder.path("sized.pftrace");
-        let summary = convert(&rich(), &output, &["--attributes", attributes])
+        let summary = convert(&[&rich()], &output, &["--attributes", attributes])
             .expect_code(0)
             .summary();
         summary["bytes"].as_u64().expect("the summary has the size")
@@ -144,10 +137,10 @@ fn a_trace_that_was_cut_gives_what_was_whole_and_says_where() {
         folder.path("cut.pftrace"),
         folder.path("b.jsonl"),
     );
-    convert(&rich(), &trace, &["--attributes", "full"]).expect_code(0);
+    convert(&[&rich()], &trace, &["--attributes", "full"]).expect_code(0);
     let bytes = fs::read(&trace).expect("the trace can be read");
     fs::write(&cut, &bytes[..bytes.len() - 3]).expect("a file can be written");
-    let finished = convert(&cut, &back, &[]).expect_code(1);
+    let finished = convert(&[&cut], &back, &[]).expect_code(1);
     let problem = finished.summary()["inputs"][0]["problems"][0].to_string();
     assert!(
         problem.contains("the trace ends in the middle of a packet"),
@@ -159,17 +152,17 @@ fn a_trace_that_was_cut_gives_what_was_whole_and_says_where() {
 #[test]
 fn a_command_line_that_makes_no_sense_is_a_usage_error() {
     let folder = Folder::new();
-    convert(&rich(), &folder.path("out.txt"), &[])
+    convert(&[&rich()], &folder.path("out.txt"), &[])
         .expect_code(2)
         .expect_words(&[".pftrace", ".jsonl"]);
-    convert(&rich(), &rich(), &[])
+    convert(&[&rich()], &rich(), &[])
         .expect_code(2)
         .expect_words(&["both input and output"]);
-    convert(&rich(), &folder.path("o.pftrace"), &["--step", "nine"])
+    convert(&[&rich()], &folder.path("o.pftrace"), &["--step", "nine"])
         .expect_code(2)
         .expect_words(&["100..120"]);
     let missing = folder.path("missing.jsonl");
-    convert(&missing, &folder.path("o.pftrace"), &[])
+    convert(&[&missing], &folder.path("o.pftrace"), &[])
         .expect_code(1)
         .expect_words(&["check the path"]);
 }
@@ -186,10 +179,10 @@ fn what_tunix_wrote_becomes_spans_and_a_trace_again() {
     ] {
         let input = corpus(&format!("tunix/{name}"));
         let (otlp, trace) = (folder.path("tunix.jsonl"), folder.path("tunix.pftrace"));
-        convert(&input, &otlp, &[]).expect_code(0);
+        convert(&[&input], &otlp, &[]).expect_code(0);
         let read = items(&otlp);
         assert_eq!(read.of_kind("span").len(), spans, "{name}");
-        let summary = convert(&otlp, &trace, &[]).expect_code(0).summary();
+        let summary = convert(&[&otlp], &trace, &[]).expect_code(0).summary();
         assert_eq!(summary["mapped"]["spans"], spans, "{name}");
         let Some(judge) = TraceProcessor::require_or_skip() else {
             continue;

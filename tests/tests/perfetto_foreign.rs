@@ -1,15 +1,9 @@
 //! OTLP that Pulsetrain did not make: a web service and an agent that asks a language model look as one would draw them.
 
-use std::{fs, path::Path};
+use std::fs;
 
-use pulsetrain_tests::{Finished, TraceProcessor, command, corpus};
+use pulsetrain_tests::{TraceProcessor, convert, corpus};
 use serde_json::{Value, json};
-
-fn convert(input: &str, output: &Path, arguments: &[&str]) -> Finished {
-    let mut command = command(["convert", "--json"]);
-    command.arg(corpus(input)).arg("-o").arg(output).args(arguments);
-    Finished::new(command.output().expect("pulsetrain can be started"))
-}
 
 /// Process, row, name, parent on the row, of every span in the order of time.
 const SLICES: &str = "select p.name as process, t.name as track, s.name as name, u.name as parent \
@@ -35,7 +29,7 @@ fn services_are_processes_and_calls_between_them_are_arrows() {
     };
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("web.pftrace");
-    convert("otlp/web_service.jsonl", &trace, &[]).expect_code(0);
+    convert(&[corpus("otlp/web_service.jsonl")], &trace, &[]).expect_code(0);
     let [slices, flows] = judge.query(&trace, [SLICES, FLOWS]);
     assert_eq!(
         rows(&slices),
@@ -70,7 +64,7 @@ fn an_agent_has_its_calls_within_it_and_tools_side_by_side() {
     };
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("agent.pftrace");
-    convert("otlp/llm_agent.jsonl", &trace, &[]).expect_code(0);
+    convert(&[corpus("otlp/llm_agent.jsonl")], &trace, &[]).expect_code(0);
     let [slices, failed, events] = judge.query(
         &trace,
         [
@@ -109,7 +103,7 @@ fn a_configuration_says_what_names_rows_and_processes() {
                 process_labels: [service.name]\n";
     fs::write(&config, text).unwrap();
     let config = config.to_str().unwrap();
-    convert("otlp/llm_agent.jsonl", &trace, &["--config", config]).expect_code(0);
+    convert(&[corpus("otlp/llm_agent.jsonl")], &trace, &["--config", config]).expect_code(0);
     let [rows, labels] = judge.query(
         &trace,
         [
@@ -121,6 +115,10 @@ fn a_configuration_says_what_names_rows_and_processes() {
     let row = |name: &str| json!({"process": "planner", "row": name});
     assert_eq!(rows, [row("session s-1"), row("session s-2")]);
     assert_eq!(labels, [json!({"label": "assistant"})]);
-    let wrong = convert("otlp/llm_agent.jsonl", &trace, &["--config", "nowhere.yaml"]);
+    let wrong = convert(
+        &[corpus("otlp/llm_agent.jsonl")],
+        &trace,
+        &["--config", "nowhere.yaml"],
+    );
     assert!(wrong.expect_code(2).stderr.contains("nowhere.yaml"));
 }

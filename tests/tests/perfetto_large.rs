@@ -7,7 +7,7 @@ use std::{
     process::Stdio,
 };
 
-use pulsetrain_tests::{Finished, TraceProcessor, command};
+use pulsetrain_tests::{Finished, TraceProcessor, command, convert};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -32,12 +32,6 @@ impl Folder {
         fs::write(&path, bytes).expect("a temporary file can be written");
         path
     }
-}
-
-fn convert(inputs: &[&Path], output: &Path, arguments: &[&str]) -> Finished {
-    let mut command = command(["convert", "--json"]);
-    command.args(inputs).arg("-o").arg(output).args(arguments);
-    Finished::new(command.output().expect("pulsetrain can be started"))
 }
 
 fn span(trace: u64, number: u64, start: u64, end: u64) -> Value {

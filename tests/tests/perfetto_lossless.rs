@@ -8,19 +8,13 @@ use std::{
 };
 
 use pulsetrain_otlp::{Signal, frames, write::Buffer};
-use pulsetrain_tests::{Finished, Items, TraceProcessor, command, corpus};
+use pulsetrain_tests::{Items, TraceProcessor, convert, corpus};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// Where the documentation lists what is lost.
 const LISTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../exporter/sinks/PERFETTO.md");
 const HEADING: &str = "## What a full trace does not give back";
-
-fn convert(input: &Path, output: &Path, arguments: &[&str]) -> Finished {
-    let mut command = command(["convert", "--json"]);
-    command.arg(input).arg("-o").arg(output).args(arguments);
-    Finished::new(command.output().expect("pulsetrain can be started"))
-}
 
 struct Folder(TempDir);
 
@@ -40,9 +34,9 @@ impl Folder {
             self.path("full.pftrace"),
             self.path("back.jsonl"),
         );
-        convert(input, &lines, &[]).expect_code(0);
-        convert(input, &trace, &["--attributes", "full"]).expect_code(0);
-        convert(&trace, &back, &[]).expect_code(0);
+        convert(&[input], &lines, &[]).expect_code(0);
+        convert(&[input], &trace, &["--attributes", "full"]).expect_code(0);
+        convert(&[&trace], &back, &[]).expect_code(0);
         (Items::read(&lines), Items::read(&back))
     }
 }
@@ -119,7 +113,7 @@ fn losses() -> Vec<Loss> {
             let input = one_span(folder, 1, |span| span.uint(99, 7));
             folder.there_and_back(&input);
             let binary = folder.path("back.binpb");
-            convert(&folder.path("full.pftrace"), &binary, &[]).expect_code(0);
+            convert(&[&folder.path("full.pftrace")], &binary, &[]).expect_code(0);
             let read = fs::read(&binary).expect("the file can be read");
             let field = [0x98, 0x06, 7];
             let has = |bytes: &[u8]| bytes.windows(3).any(|window| window == field);
@@ -133,8 +127,8 @@ fn losses() -> Vec<Loss> {
             frames::append_json_line(Signal::Traces, &span[4..], &mut line).expect("the span is one");
             let text = format!("{empty}\n{}", String::from_utf8(line).expect("JSON is UTF-8"));
             fs::write(&input, text).expect("a temporary file can be written");
-            convert(&input, &folder.path("full.pftrace"), &["--attributes", "full"]).expect_code(0);
-            convert(&folder.path("full.pftrace"), &folder.path("back.jsonl"), &[]).expect_code(0);
+            convert(&[&input], &folder.path("full.pftrace"), &["--attributes", "full"]).expect_code(0);
+            convert(&[&folder.path("full.pftrace")], &folder.path("back.jsonl"), &[]).expect_code(0);
             let back = fs::read_to_string(folder.path("back.jsonl")).expect("the file can be read");
             assert!(!back.contains("silent"), "{back}");
         }),

@@ -1,16 +1,9 @@
 //! Metrics and logs as counters, states and log lines: hand-made ones of every kind, and those of a real run.
 
-use std::{fs, path::Path};
+use std::fs;
 
-use pulsetrain_tests::{Finished, Import, TraceProcessor, command, corpus};
-use serde_json::{Value, json};
-
-fn convert(input: &Path, output: &Path) -> Value {
-    let mut command = command(["convert", "--json"]);
-    command.arg(input).arg("-o").arg(output);
-    let finished = Finished::new(command.output().expect("pulsetrain can be started"));
-    finished.expect_code(0).summary()["mapped"].clone()
-}
+use pulsetrain_tests::{Import, TraceProcessor, convert, corpus};
+use serde_json::json;
 
 /// A metric of each kind, one state set, and a log record, in the first nanoseconds of 2023-11-14T22:13:20Z.
 fn every_kind() -> String {
@@ -50,7 +43,7 @@ fn every_kind_of_metric_and_a_log_record_are_found_with_their_values() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let (otlp, trace) = (folder.path().join("in.jsonl"), folder.path().join("out.pftrace"));
     fs::write(&otlp, every_kind()).expect("a temporary file can be written");
-    let mapped = convert(&otlp, &trace);
+    let mapped = &convert(&[&otlp], &trace, &[]).expect_code(0).summary()["mapped"];
     assert_eq!(
         (&mapped["without_value"], &mapped["logs"]),
         (&json!(1), &json!(1)),
@@ -112,7 +105,7 @@ fn a_real_run_has_a_value_for_every_point_that_was_drawn() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let (otlp, trace) = (folder.path().join("in.jsonl"), folder.path().join("out.pftrace"));
     Import::of(corpus("surogate/training_dense.json")).to(&otlp).run();
-    let mapped = convert(&otlp, &trace);
+    let mapped = &convert(&[&otlp], &trace, &[]).expect_code(0).summary()["mapped"];
     let [losses, steps] = judge.query(
         &trace,
         [

@@ -1,14 +1,11 @@
 //! An agent that is killed again and again while its logs grow: what it leaves behind is what an import gives.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-    thread,
-    time::SystemTime,
-};
+use std::{fs, path::PathBuf, thread};
 
 use fastrand::Rng;
-use pulsetrain_tests::{Answer, FakeEndpoint, Items, Process, SurogateRun, spin, wait_until};
+use pulsetrain_tests::{
+    Answer, FakeEndpoint, Items, Progress, SurogateRun, spin, wait_until, wait_until_begun,
+};
 
 use crate::world::{Setup, World, imported};
 
@@ -139,26 +136,15 @@ fn world_with_archive(more: &str) -> World {
 }
 
 fn kill_while_logs_grow(world: &World, runs: &mut [SurogateRun; 2], random: &mut Rng) {
-    let before = State::of(world);
+    let before = Progress::of(world.path("out.jsonl"), world.path("state/positions.json"));
     let records = random.usize(5..40);
-    let moment = random.u8(0..4);
     let [mut writing, mut other] = [random.fork(), random.fork()];
     let [first, second] = runs;
     thread::scope(|scope| {
         scope.spawn(|| first.write(&mut writing, records));
         scope.spawn(|| second.write(&mut other, records));
         let agent = world.spawn();
-        match moment {
-            0 => {}
-            1 => wait_until("it has begun", || has_begun(&agent)),
-            2 => wait_until("it has delivered", || {
-                State::of(world).out_bytes != before.out_bytes
-            }),
-            _ => wait_until("it has kept its positions", || {
-                State::of(world).saved != before.saved
-            }),
-        }
-        spin(random);
+        before.wait_for_a_moment(&agent, random);
         drop(agent);
     });
 }
@@ -168,7 +154,7 @@ fn kill_while_a_record_is_torn(world: &World, run: &mut SurogateRun, random: &mu
     let mut moment = random.fork();
     run.write_torn(random, || {
         let agent = world.spawn();
-        wait_until("it has begun", || has_begun(&agent));
+        wait_until_begun(&agent);
         spin(&mut moment);
         drop(agent);
     });
@@ -181,25 +167,4 @@ fn deliver_all(world: &World, logs: &[PathBuf]) {
         world.written("out.jsonl").1.len() >= expected.len()
     });
     drop(agent);
-}
-
-fn has_begun(agent: &Process) -> bool {
-    let log = agent.log();
-    log.contains("following") || log.contains("waiting")
-}
-
-/// By what is seen from outside that an agent has done something.
-struct State {
-    out_bytes: u64,
-    saved: Option<SystemTime>,
-}
-
-impl State {
-    fn of(world: &World) -> Self {
-        let modified = |path: &Path| fs::metadata(path).and_then(|file| file.modified()).ok();
-        Self {
-            out_bytes: fs::metadata(world.path("out.jsonl")).map_or(0, |file| file.len()),
-            saved: modified(&world.path("state/positions.json")),
-        }
-    }
 }

@@ -1,9 +1,11 @@
 //! A follower that is killed again and again, while the log grows: what it leaves behind is what an import gives.
 
-use std::{fs, path::Path, thread, time::SystemTime};
+use std::{fs, path::Path, thread};
 
 use fastrand::Rng;
-use pulsetrain_tests::{Answer, FakeEndpoint, Process, SurogateRun, corpus, spin, wait_until};
+use pulsetrain_tests::{
+    Answer, FakeEndpoint, Progress, SurogateRun, corpus, spin, wait_until, wait_until_begun,
+};
 
 use crate::world::{World, imported};
 
@@ -84,24 +86,13 @@ fn positions_that_make_no_sense_are_put_aside_and_everything_is_read_again() {
 }
 
 fn kill_while_the_log_grows(world: &World, run: &mut SurogateRun, random: &mut Rng) {
-    let before = State::of(world);
+    let before = Progress::of(world.out(), world.positions());
     let records = random.usize(5..60);
-    let moment = random.u8(0..4);
     let mut writing = random.fork();
     thread::scope(|scope| {
         scope.spawn(|| run.write(&mut writing, records));
         let follower = world.follow();
-        match moment {
-            0 => {}
-            1 => wait_until("it has begun", || has_begun(&follower)),
-            2 => wait_until("it has delivered", || {
-                State::of(world).out_bytes != before.out_bytes
-            }),
-            _ => wait_until("it has kept its positions", || {
-                State::of(world).saved != before.saved
-            }),
-        }
-        spin(random);
+        before.wait_for_a_moment(&follower, random);
         drop(follower);
     });
 }
@@ -111,7 +102,7 @@ fn kill_while_a_record_is_torn(world: &World, run: &mut SurogateRun, random: &mu
     let mut moment = random.fork();
     run.write_torn(random, || {
         let follower = world.follow();
-        wait_until("it has begun", || has_begun(&follower));
+        wait_until_begun(&follower);
         spin(&mut moment);
         drop(follower);
     });
@@ -124,26 +115,4 @@ fn deliver_all(world: &World, log: &Path) {
         world.delivered().len() >= expected.len()
     });
     drop(follower);
-}
-
-fn has_begun(follower: &Process) -> bool {
-    let log = follower.log();
-    log.contains("following") || log.contains("waiting")
-}
-
-/// By what is seen from outside that a follower has done something.
-struct State {
-    out_bytes: u64,
-    saved: Option<SystemTime>,
-}
-
-impl State {
-    fn of(world: &World) -> Self {
-        Self {
-            out_bytes: fs::metadata(world.out()).map_or(0, |file| file.len()),
-            saved: fs::metadata(world.positions())
-                .and_then(|file| file.modified())
-                .ok(),
-        }
-    }
 }

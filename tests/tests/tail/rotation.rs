@@ -4,6 +4,7 @@ use std::{
     fs::{self, File, OpenOptions},
     io::Write,
     path::Path,
+    time::SystemTime,
 };
 
 use pulsetrain_tests::{SurogateWriter, corpus, surogate_records, wait_until};
@@ -114,4 +115,23 @@ fn a_link_that_is_set_to_another_log_is_another_run() {
     std::os::unix::fs::symlink(&logs[1], &next).expect("a link can be made");
     fs::rename(&next, &link).expect("a link can be replaced");
     world.expect_delivered(follower, &imported(logs.iter().map(AsRef::as_ref), &[]));
+}
+
+/// A log is not read before the name of its run, which comes late: but one that nobody writes to any more says no name.
+#[test]
+fn a_log_that_ended_before_its_run_had_a_name_is_read_all_the_same() {
+    let text = fs::read_to_string(corpus("maxtext/demo.stderr")).expect("the corpus can be read");
+    let (nameless, _) = text
+        .split_once("Config param run_name")
+        .expect("the run has a name");
+    let (nameless, _) = nameless.rsplit_once('\n').expect("there are lines before it");
+    let world = World::new("train.log").with("--poll-interval=0.1");
+    let log = world.path("train.log");
+    fs::write(&log, format!("{nameless}\n")).expect("a log can be written");
+    let expected = imported([log.as_path()], &[]);
+    let written = appended(&log);
+    written
+        .set_modified(SystemTime::UNIX_EPOCH)
+        .expect("a file can be made old");
+    world.expect_delivered(world.follow(), &expected);
 }
