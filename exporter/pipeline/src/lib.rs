@@ -45,6 +45,7 @@ mod retry;
 mod run;
 mod sink;
 mod source;
+pub mod spill;
 mod stage;
 mod stop;
 mod worker;

@@ -12,7 +12,7 @@
 //! | log record | log line, and instant on the row `logs` with all that it carries |
 //!
 //! Input may come in any order and batches, and may be larger than memory: what does not fit goes to temporary files, spans by
-//! their traces (`partitions`), everything else by time (`sorter`). Then all is drawn in the order of time (`painting`). What
+//! their traces (`partitions`), everything else by time. Then all is drawn in the order of time (`painting`). What
 //! does not make sense is drawn where it does least harm, and counted.
 
 mod canvas;
@@ -38,9 +38,7 @@ mod records;
 mod resources;
 mod scan;
 mod scopes;
-mod sorter;
 mod spans;
-mod spill;
 mod summary;
 mod trees;
 mod values;

@@ -5,9 +5,8 @@ use std::{
     path::PathBuf,
 };
 
+use pulsetrain_pipeline::spill::Room;
 use pulsetrain_semconv::attribute;
-
-use super::spill::Room;
 
 /// What is held in memory unless the configuration says otherwise: with all that drawing needs besides, a conversion stays
 /// below 256 MiB.

@@ -1,6 +1,8 @@
 //! From all that was gathered to the trace: trees are made, and trees, readings and log records are drawn in the order of
 //! their times, so that a trace can be ended anywhere and gone on with in the next file.
 
+use pulsetrain_pipeline::spill::{Sorted, Sorter};
+
 use super::{
     PerfettoConfig, PerfettoError, PerfettoMapper, PerfettoSummary,
     canvas::{About, Canvas, PerfettoParts},
@@ -11,7 +13,6 @@ use super::{
     readings::Reading,
     records,
     scopes::Scopes,
-    sorter::{Sorted, Sorter},
     spans::Spans,
     trees::{Forest, Trees},
 };

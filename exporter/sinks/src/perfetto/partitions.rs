@@ -3,11 +3,12 @@
 
 use std::io;
 
+use pulsetrain_pipeline::spill::{Extent, ExtentReader, Room, SpillFile};
+
 use super::{
     PerfettoConfig, PerfettoError,
     flows::{self, Link},
     spans::{Around, Spans},
-    spill::{Extent, ExtentReader, Room, SpillFile},
 };
 
 /// How many parts there are, as a power of two.

@@ -10,6 +10,7 @@ use pulsetrain_otlp::{
     },
 };
 use pulsetrain_perfetto::CounterValue;
+use pulsetrain_pipeline::spill::{Room, Sorter};
 
 use super::{
     PerfettoConfig, PerfettoError, PerfettoSummary,
@@ -18,9 +19,7 @@ use super::{
     readings::{Carried, Reading},
     resources::Resources,
     scopes::Scopes,
-    sorter::Sorter,
     spans::first,
-    spill::Room,
     values::short_text,
 };
 

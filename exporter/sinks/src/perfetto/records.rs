@@ -2,6 +2,7 @@
 
 use pulsetrain_otlp::view::{AnyValue, LogRecord, LogsData, Message, ResourceLogs, ScopeLogs};
 use pulsetrain_perfetto::{LogLine, LogPriority};
+use pulsetrain_pipeline::spill::{Room, Sorter};
 
 use super::{
     PerfettoConfig, PerfettoError, PerfettoSummary,
@@ -11,9 +12,7 @@ use super::{
     identity, message,
     resources::Resources,
     scopes::Scopes,
-    sorter::Sorter,
     spans::first,
-    spill::Room,
     values,
 };
 

@@ -5,6 +5,8 @@
 
 use std::io;
 
+use pulsetrain_pipeline::spill::{Sorted, Sorter};
+
 use super::{
     PerfettoConfig, PerfettoSummary,
     drawn::{Drawn, Packed, Tree},
@@ -12,7 +14,6 @@ use super::{
     forest,
     lanes::{Interval, Nesting},
     scopes::Scopes,
-    sorter::{Sorted, Sorter},
     spans::Spans,
 };
 use crate::PerfettoError;

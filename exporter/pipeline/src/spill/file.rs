@@ -1,4 +1,4 @@
-//! Temporary files for what is too much for memory. They have no name, so nothing is left of them however the program ends.
+//! Temporary files: how much memory may be taken before they are made, what is appended to them, and what is read back.
 
 use std::{
     fs::File,
@@ -11,15 +11,16 @@ const CHUNK: usize = 256 << 10;
 
 /// How much memory something may take, and where the rest goes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Room {
-    pub(super) bytes: usize,
+pub struct Room {
+    /// The bytes of memory.
+    pub bytes: usize,
     /// The folder of temporary files; none is the system's.
-    pub(super) folder: Option<PathBuf>,
+    pub folder: Option<PathBuf>,
 }
 
 impl Room {
-    /// A part of the room.
-    pub(super) fn share(&self, parts: usize) -> Self {
+    /// One of so many equal parts of the room.
+    pub fn share(&self, parts: usize) -> Self {
         Self {
             bytes: self.bytes / parts,
             folder: self.folder.clone(),
@@ -27,7 +28,11 @@ impl Room {
     }
 
     /// Makes a file for what does not fit.
-    pub(super) fn spill(&self) -> io::Result<SpillFile> {
+    ///
+    /// # Errors
+    ///
+    /// A folder that takes no file.
+    pub fn spill(&self) -> io::Result<SpillFile> {
         let file = match &self.folder {
             Some(folder) => tempfile::tempfile_in(folder)?,
             None => tempfile::tempfile()?,
@@ -42,7 +47,7 @@ impl Room {
 
 /// A temporary file that is appended to and then read.
 #[derive(Debug)]
-pub(super) struct SpillFile {
+pub struct SpillFile {
     file: File,
     pending: Vec<u8>,
     length: u64,
@@ -50,18 +55,30 @@ pub(super) struct SpillFile {
 
 /// A piece of a file.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Extent {
-    pub(super) start: u64,
-    pub(super) end: u64,
+pub struct Extent {
+    /// Where it begins.
+    pub start: u64,
+    /// Where what follows it begins.
+    pub end: u64,
 }
 
 impl SpillFile {
+    /// Whether nothing was appended.
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
     /// How many bytes it has.
-    pub(super) fn len(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         self.length
     }
 
-    pub(super) fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+    /// Appends some bytes, which reach the file with [`SpillFile::flush`] at the latest.
+    ///
+    /// # Errors
+    ///
+    /// A disk that takes no more.
+    pub fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.pending.extend_from_slice(bytes);
         self.length += bytes.len() as u64;
         if self.pending.len() >= CHUNK {
@@ -71,7 +88,11 @@ impl SpillFile {
     }
 
     /// Writes what was gathered; needed before anything is read.
-    pub(super) fn flush(&mut self) -> io::Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// A disk that takes no more.
+    pub fn flush(&mut self) -> io::Result<()> {
         self.file.seek(SeekFrom::End(0))?;
         self.file.write_all(&self.pending)?;
         self.pending.clear();
@@ -79,7 +100,11 @@ impl SpillFile {
     }
 
     /// Fills `buffer` from a place in the file.
-    pub(super) fn read(&mut self, place: u64, buffer: &mut [u8]) -> io::Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// A place behind the end, a disk that cannot be read.
+    pub fn read(&mut self, place: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.file.seek(SeekFrom::Start(place))?;
         self.file.read_exact(buffer)
     }
@@ -87,7 +112,7 @@ impl SpillFile {
 
 /// Reads a piece of a file from its start to its end, some at a time.
 #[derive(Debug)]
-pub(super) struct ExtentReader {
+pub struct ExtentReader {
     left: Extent,
     buffer: Vec<u8>,
     next: usize,
@@ -95,7 +120,8 @@ pub(super) struct ExtentReader {
 }
 
 impl ExtentReader {
-    pub(super) fn new(extent: Extent, chunk: usize) -> Self {
+    /// A reader at the beginning of a piece, which reads `chunk` bytes at once.
+    pub fn new(extent: Extent, chunk: usize) -> Self {
         Self {
             left: extent,
             buffer: Vec::new(),
@@ -104,12 +130,17 @@ impl ExtentReader {
         }
     }
 
-    pub(super) fn is_at_end(&self) -> bool {
+    /// Whether all of it was taken.
+    pub fn is_at_end(&self) -> bool {
         self.next == self.buffer.len() && self.left.start == self.left.end
     }
 
     /// Appends the next bytes to `out`.
-    pub(super) fn take(&mut self, file: &mut SpillFile, count: usize, out: &mut Vec<u8>) -> io::Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// Less is left than that, a disk that cannot be read.
+    pub fn take(&mut self, file: &mut SpillFile, count: usize, out: &mut Vec<u8>) -> io::Result<()> {
         let mut missing = count;
         while missing > 0 {
             if self.next == self.buffer.len() {
@@ -124,7 +155,11 @@ impl ExtentReader {
     }
 
     /// The next bytes as an array.
-    pub(super) fn array<const N: usize>(&mut self, file: &mut SpillFile) -> io::Result<[u8; N]> {
+    ///
+    /// # Errors
+    ///
+    /// As [`ExtentReader::take`].
+    pub fn array<const N: usize>(&mut self, file: &mut SpillFile) -> io::Result<[u8; N]> {
         let mut out = Vec::with_capacity(N);
         self.take(file, N, &mut out)?;
         out.try_into().map_err(|_| io::ErrorKind::UnexpectedEof.into())

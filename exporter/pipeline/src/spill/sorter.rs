@@ -3,10 +3,10 @@
 
 use std::{cmp::Reverse, collections::BinaryHeap, io};
 
-use super::spill::{Extent, ExtentReader, Room, SpillFile};
+use super::file::{Extent, ExtentReader, Room, SpillFile};
 
-/// When a record is drawn, and what decides between two of the same time; beyond that the order of coming counts.
-pub(super) type Key = (u64, u64);
+/// What records are sorted by; of two with the same key the one that came first is first.
+pub type Key = (u64, u64);
 
 /// What a record takes beyond its bytes.
 const ENTRY_BYTES: usize = size_of::<Entry>();
@@ -14,18 +14,28 @@ const ENTRY_BYTES: usize = size_of::<Entry>();
 const CHUNK: (usize, usize) = (4 << 10, 256 << 10);
 
 /// Takes in records in any order.
+///
+/// ```
+/// # use pulsetrain_pipeline::spill::{Room, Sorter};
+/// let mut sorter = Sorter::new(Room { bytes: 1 << 20, folder: None });
+/// sorter.push((2, 0), |out| out.extend_from_slice(b"second"))?;
+/// sorter.push((1, 0), |out| out.extend_from_slice(b"first"))?;
+/// let mut sorted = sorter.sorted()?;
+/// assert_eq!(sorted.next_record()?, Some(&b"first"[..]));
+/// # Ok::<(), std::io::Error>(())
+/// ```
 #[derive(Debug, Default)]
-pub(super) struct Sorter {
+pub struct Sorter {
     room: Room,
     held: Held,
     spilled: Option<(SpillFile, Vec<Extent>)>,
-    /// The lowest time that is not 0.
+    /// The lowest first part of a key that is not 0.
     earliest: Option<u64>,
 }
 
 /// Records in memory.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+struct Held {
     entries: Vec<Entry>,
     bytes: Vec<u8>,
 }
@@ -38,7 +48,8 @@ struct Entry {
 }
 
 impl Sorter {
-    pub(super) fn new(room: Room) -> Self {
+    /// A sorter that has this room in memory.
+    pub fn new(room: Room) -> Self {
         Self {
             room,
             ..Self::default()
@@ -46,7 +57,11 @@ impl Sorter {
     }
 
     /// Takes in a record, whose bytes `write` appends.
-    pub(super) fn push(&mut self, key: Key, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be written.
+    pub fn push(&mut self, key: Key, write: impl FnOnce(&mut Vec<u8>)) -> io::Result<()> {
         let Held { entries, bytes } = &mut self.held;
         let start = bytes.len();
         write(bytes);
@@ -61,8 +76,8 @@ impl Sorter {
         Ok(())
     }
 
-    /// The lowest time that is not 0.
-    pub(super) fn earliest(&self) -> Option<u64> {
+    /// The lowest first part of a key that is not 0.
+    pub fn earliest(&self) -> Option<u64> {
         self.earliest
     }
 
@@ -90,16 +105,20 @@ impl Sorter {
     }
 
     /// All records in their order.
-    pub(super) fn sorted(mut self) -> io::Result<Sorted> {
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be written or read.
+    pub fn sorted(mut self) -> io::Result<Sorted> {
         if self.spilled.is_some() {
             self.spill()?;
             self.held = Held::default();
         }
         match self.spilled {
-            Some((file, runs)) => Ok(Sorted::Merged(Merge::new(file, runs, self.room.bytes)?)),
+            Some((file, runs)) => Ok(Sorted(Source::Merged(Merge::new(file, runs, self.room.bytes)?))),
             None => {
                 self.held.sort();
-                Ok(Sorted::Held(self.held, 0))
+                Ok(Sorted(Source::Held(self.held, 0)))
             }
         }
     }
@@ -117,44 +136,51 @@ impl Held {
 
 /// Gives the records out.
 #[derive(Debug)]
-pub(super) enum Sorted {
+pub struct Sorted(Source);
+
+#[derive(Debug)]
+enum Source {
     Held(Held, usize),
     Merged(Merge),
 }
 
 impl Sorted {
     /// The key of the next record.
-    pub(super) fn next_key(&self) -> Option<Key> {
-        match self {
-            Self::Held(held, next) => held.entries.get(*next).map(|entry| entry.key),
-            Self::Merged(merge) => merge.waiting.peek().map(|Reverse((key, _, _))| *key),
+    pub fn next_key(&self) -> Option<Key> {
+        match &self.0 {
+            Source::Held(held, next) => held.entries.get(*next).map(|entry| entry.key),
+            Source::Merged(merge) => merge.waiting.peek().map(|Reverse((key, _, _))| *key),
         }
     }
 
     /// How many bytes went through a file.
-    pub(super) fn spilled_bytes(&self) -> u64 {
-        match self {
-            Self::Held(..) => 0,
-            Self::Merged(merge) => merge.file.len(),
+    pub fn spilled_bytes(&self) -> u64 {
+        match &self.0 {
+            Source::Held(..) => 0,
+            Source::Merged(merge) => merge.file.len(),
         }
     }
 
     /// The next record.
-    pub(super) fn next_record(&mut self) -> io::Result<Option<&[u8]>> {
-        match self {
-            Self::Held(held, next) => {
+    ///
+    /// # Errors
+    ///
+    /// A temporary file that cannot be read.
+    pub fn next_record(&mut self) -> io::Result<Option<&[u8]>> {
+        match &mut self.0 {
+            Source::Held(held, next) => {
                 let entry = held.entries.get(*next);
                 *next += 1;
                 Ok(entry.map(|entry| held.bytes_of(entry)))
             }
-            Self::Merged(merge) => merge.next_record(),
+            Source::Merged(merge) => merge.next_record(),
         }
     }
 }
 
 /// Runs of a file, merged.
 #[derive(Debug)]
-pub(super) struct Merge {
+struct Merge {
     file: SpillFile,
     runs: Vec<ExtentReader>,
     /// The next record of each run: its key, its run, and its length.

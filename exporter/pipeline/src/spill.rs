@@ -1,0 +1,10 @@
+//! What is too much for memory, in temporary files: bytes that are appended and read back ([`SpillFile`]), and records that
+//! come out in the order of their keys ([`Sorter`]).
+//!
+//! The files have no name, so nothing is left of them however the program ends.
+
+mod file;
+mod sorter;
+
+pub use file::{Extent, ExtentReader, Room, SpillFile};
+pub use sorter::{Key, Sorted, Sorter};
