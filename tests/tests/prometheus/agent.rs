@@ -1,105 +1,79 @@
-//! A real Prometheus scrapes the agent, which follows a log that is being written.
+//! A real Prometheus scrapes the agent, which follows a log that is being written step by step.
 
-use std::{fs, process::Command};
+use std::ops::RangeInclusive;
 
-use pulsetrain_tests::{
-    Judge, Process, Prometheus, SurogateLog, SurogateWriter, command, corpus, free_port, promtool_check,
-    surogate_records, wait_until,
+use pulsetrain_tests::{Answer, FakeEndpoint, Judge, Prometheus, promtool_check, wait_until};
+
+use crate::{
+    endpoint::page,
+    following::{Following, Written},
+    samples::samples,
 };
-use tempfile::TempDir;
 
-use crate::endpoint::page;
+/// Prometheus' times are in milliseconds, and moved by up to two where that makes them regular.
+const ROUNDED: f64 = 0.004;
 
+/// A step is written when the page of the agent shows the one before it. So what a scrape stores is the last step that was on
+/// the page before the scrape began, or one that was begun before the scrape ended: there is never more than one on its way.
 #[test]
-fn prometheus_sees_the_losses_of_a_run_that_is_being_written_in_their_order() {
+fn every_scrape_of_the_agent_has_the_last_step_before_it_and_otlp_has_every_step() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let port = free_port();
-    let address = format!("127.0.0.1:{port}");
-    let agent = start_agent(&folder, port);
+    let endpoint = FakeEndpoint::start([], Answer::Accept);
+    let mut following = Following::start(&endpoint.url(), "");
+    let address = following.page();
     let prometheus = Prometheus::start(&program, &[("ours", address.clone())], &[]);
-    let path = corpus("surogate/training_dense.json");
-    let losses: Vec<f64> = SurogateLog::read(&path)
-        .of_kind("step")
-        .iter()
-        .map(|step| step.number("loss"))
-        .collect();
-
-    let mut log = SurogateWriter::create(&folder.path().join("training.json"));
-    let mut steps = 0;
-    for record in surogate_records(&path) {
-        log.append(&record);
-        steps += usize::from(record.contains("\"log\": \"step\""));
-        // Every fifth step is waited for, so that Prometheus has some on the way.
-        if record.contains("\"log\": \"step\"") && steps % (losses.len() / 5) == 0 {
-            let loss = losses[steps - 1];
-            wait_until("Prometheus has the loss", || {
-                prometheus.value("train_loss") == Some(loss)
-            });
-        }
-    }
-    assert_eq!(steps, losses.len());
-    wait_until("Prometheus has the last loss", || {
-        prometheus.value("train_loss") == losses.last().copied()
+    let mut steps: Vec<Written> = Vec::new();
+    wait_until("Prometheus has stored enough losses, numbers and others", || {
+        // Every third loss is no number, and no two others are the same.
+        let loss = if steps.len() % 3 == 2 {
+            f64::NAN
+        } else {
+            8.0 / (1.0 + steps.len() as f64)
+        };
+        steps.push(following.write_step(loss));
+        let stored = samples(&prometheus, "train_loss[5m]");
+        let odd = stored.iter().filter(|(_, loss)| loss.is_nan()).count();
+        odd >= 3 && stored.len() - odd >= 7
     });
+    assert_stored_are_the_last_before(&prometheus, &steps);
 
-    let mut rest = losses.iter();
-    let mut before = f64::NAN;
-    for loss in seen(&prometheus) {
-        assert!(
-            loss == before || rest.any(|later| *later == loss),
-            "{loss} is out of its order"
-        );
-        before = loss;
-    }
-    assert!(prometheus.value("sum(pulsetrain_accepted_items_total)") > Some(losses.len() as f64));
     let output = promtool_check(&program, &page(&address, "text/plain"));
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    assert!(agent.stop().success());
-}
-
-/// The values of `train_loss` that Prometheus scraped, in their order.
-fn seen(prometheus: &Prometheus) -> Vec<f64> {
-    let samples = prometheus.query("train_loss[10m]");
-    let values = samples[0]["values"].as_array().expect("a range has values");
-    let value = |pair: &serde_json::Value| pair[1].as_str().and_then(|text| text.parse().ok());
-    values
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{said}");
+    assert!(following.stop().success());
+    let sent = endpoint.items_answered(&Answer::Accept);
+    let sent: Vec<String> = sent
+        .values("train.loss")
         .iter()
-        .map(|pair| value(pair).expect("a sample is a number"))
-        .collect()
+        .map(|(_, loss)| loss.to_string())
+        .collect();
+    let written: Vec<String> = steps.iter().map(|step| step.loss.to_string()).collect();
+    assert_eq!(sent, written);
 }
 
-fn start_agent(folder: &TempDir, port: u16) -> Process {
-    let health = free_port();
-    let path = |name: &str| folder.path().join(name).display().to_string();
-    let config = format!(
-        "state_folder: {}
-sources:
-  trainer:
-    logs:
-      paths: [{}]
-      poll_interval: 100ms
-sinks:
-  page:
-    prometheus:
-      listen: 127.0.0.1:{port}
-telemetry:
-  interval: 100ms
-health:
-  listen: 127.0.0.1:{health}
-",
-        path("state"),
-        path("training.json")
-    );
-    fs::write(folder.path().join("agent.yaml"), config).expect("a temporary file can be written");
-    let mut program: Command = command(["agent", "--config"]);
-    let mut agent = Process::start("pulsetrain agent", program.arg(folder.path().join("agent.yaml")));
-    agent.wait_until_ready(|| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
-    agent
+fn assert_stored_are_the_last_before(prometheus: &Prometheus, steps: &[Written]) {
+    let stored = samples(prometheus, "train_loss[5m]");
+    let durations = samples(prometheus, "scrape_duration_seconds{via=\"ours\"}[5m]");
+    let mut told_apart = 0;
+    for (time, loss) in &stored {
+        let of_scrape = durations.iter().find(|(other, _)| other == time);
+        let (_, took) = of_scrape.expect("each scrape has a duration");
+        let possible = steps_of_scrape(steps, *time, time + took);
+        let is_one = |step: &Written| step.loss == *loss || (step.loss.is_nan() && loss.is_nan());
+        assert!(
+            steps[possible.clone()].iter().any(is_one),
+            "{loss} at {time} is none of the steps {possible:?}"
+        );
+        told_apart += usize::from(possible.end() - possible.start() <= 1);
+    }
+    assert!(2 * told_apart > stored.len(), "{told_apart} of {}", stored.len());
+}
+
+/// The last step that was on the page when a scrape began, up to the last that was begun when it ended.
+fn steps_of_scrape(steps: &[Written], begun: f64, ended: f64) -> RangeInclusive<usize> {
+    let shown = steps.partition_point(|step| step.shown < begun - ROUNDED);
+    let written = steps.partition_point(|step| step.begun < ended + ROUNDED);
+    shown.saturating_sub(1)..=written - 1
 }

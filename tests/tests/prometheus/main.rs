@@ -2,6 +2,8 @@
 
 mod agent;
 mod endpoint;
+mod following;
 mod names;
 mod otlp;
+mod samples;
 mod scrape;
