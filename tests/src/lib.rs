@@ -42,6 +42,6 @@ pub use surogate_log::{Points, Record, SurogateLog};
 pub use surogate_run::SurogateRun;
 pub use surogate_writer::{SurogateWriter, surogate_records};
 pub use tempo::Tempo;
-pub use terminal::on_terminal;
+pub use terminal::{Terminal, on_terminal};
 pub use trace_processor::TraceProcessor;
 pub use wait::wait_until;

@@ -1,7 +1,7 @@
 //! `pulsetrain` on a terminal, as a user has it: 40 rows of 100 columns, whose other side the test holds.
 
 use std::{
-    io::{Read, Write},
+    io::{self, Read, Write},
     process::Command,
     sync::mpsc,
     thread,
@@ -17,13 +17,34 @@ use pty_process::{Size, blocking};
 /// What has not ended by then is killed, so that a test fails with what was printed instead of waiting for ever.
 const LONGEST: Duration = Duration::from_secs(60);
 
+/// Who sits at the terminal: what is written to it is typed.
+pub struct Terminal(blocking::Pty);
+
+impl Terminal {
+    /// Gives the window another size, of which the system tells the program.
+    pub fn resize(&self, rows: u16, columns: u16) {
+        self.0
+            .resize(Size::new(rows, columns))
+            .expect("a terminal has a size");
+    }
+}
+
+impl Write for Terminal {
+    fn write(&mut self, keys: &[u8]) -> io::Result<usize> {
+        self.0.write(keys)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
 /// Runs a command on a terminal to its end, and gives its exit code and all that the terminal was sent. `react` sees what
 /// has come so far and may type.
-pub fn on_terminal(command: &Command, mut react: impl FnMut(&mut dyn Write, &str)) -> (Option<i32>, String) {
-    let (mut terminal, end) = blocking::open().expect("a terminal can be opened");
-    terminal
-        .resize(Size::new(40, 100))
-        .expect("a terminal has a size");
+pub fn on_terminal(command: &Command, mut react: impl FnMut(&mut Terminal, &str)) -> (Option<i32>, String) {
+    let (terminal, end) = blocking::open().expect("a terminal can be opened");
+    let mut terminal = Terminal(terminal);
+    terminal.resize(40, 100);
     // Who starts the tests in the background has them ignore interrupts, and so would everything that they start.
     let mut child = blocking::Command::new("env")
         .arg("--default-signal")
@@ -34,7 +55,7 @@ pub fn on_terminal(command: &Command, mut react: impl FnMut(&mut dyn Write, &str
     let _until_the_end = kill_later(child.id());
     let (mut printed, mut buffer) = (Vec::new(), [0; 4096]);
     // A terminal ends with an error when its last program has.
-    while let Ok(len @ 1..) = terminal.read(&mut buffer) {
+    while let Ok(len @ 1..) = terminal.0.read(&mut buffer) {
         printed.extend_from_slice(&buffer[..len]);
         react(&mut terminal, &String::from_utf8_lossy(&printed));
     }

@@ -1,6 +1,6 @@
 //! The step line on a terminal that belongs to the trainer.
 
-use std::process::Command;
+use std::{fs, process::Command};
 
 use pulsetrain_tests::{Items, command, corpus, on_terminal};
 use tempfile::TempDir;
@@ -24,12 +24,61 @@ fn every_step_has_a_line_between_the_lines_of_the_trainer() {
     }
 }
 
+/// Surogate's own console and its training.json are of the same run. What the console says of a step, our line says.
+#[test]
+fn the_line_of_a_surogate_log_says_what_the_console_of_surogate_says() {
+    let (lines, console) = surogate_lines("");
+    assert_eq!(lines.len(), console.len());
+    for (ours, theirs) in lines.iter().zip(&console) {
+        let parts: Vec<&str> = theirs.split(" | ").collect();
+        let [step_and_loss, norm, tps, ms, sol, ..] = parts[..] else {
+            panic!("{theirs} is no line of a step");
+        };
+        let (step, loss) = step_and_loss.split_once('[').unwrap();
+        let step = step.trim_start_matches(':');
+        // The two percent of theirs are of an epoch.
+        let loss = loss.split_once("] ").unwrap().1;
+        for said in [step.trim_end(), loss, norm, tps, ms] {
+            assert!(
+                ours.contains(said),
+                "{said:?} is missing in {ours}, unlike in {theirs}"
+            );
+        }
+        let [ours, theirs] = [ours.as_str(), sol].map(|line| number_after(line, "sol "));
+        // They round the expected time of a token down to whole nanoseconds.
+        assert!((ours - theirs).abs() < 0.5, "{ours} and {theirs}");
+    }
+    assert!(
+        lines[3].contains("[epoch 0.15]") && !lines[3].contains("eta"),
+        "{}",
+        lines[3]
+    );
+}
+
+#[test]
+fn a_run_that_says_how_long_it_is_to_be_has_progress_and_the_time_that_is_left() {
+    let by_steps = surogate_lines(&option("max_steps", "60")).0;
+    // 2,000,000 tokens, 16,384 in a step: 122 steps an epoch.
+    let by_epochs = surogate_lines(&(option("num_epochs", "3") + &option("max_steps", "-1"))).0;
+    for (lines, all) in [(by_steps, 60.0), (by_epochs, 366.0)] {
+        for (number, line) in lines.iter().enumerate() {
+            let progress = format!("[{:5.1}%]", (number + 1) as f64 / all * 100.0);
+            assert!(line.contains(&progress), "{progress} is missing in {line}");
+        }
+        assert!(!lines[0].contains("eta"), "there is no pace yet: {}", lines[0]);
+        assert!(
+            lines[1..].iter().all(|line| line.contains(" | eta 00h00m")),
+            "{lines:#?}"
+        );
+    }
+}
+
 #[test]
 fn nothing_of_ours_is_on_a_terminal_without_a_question() {
     let folder = tempfile::tempdir().unwrap();
     let (code, printed) = on_terminal(&run(&folder, false), |_, _| {});
     assert_eq!(code, Some(0));
-    let log = std::fs::read_to_string(corpus("maxtext/demo.stderr")).unwrap();
+    let log = fs::read_to_string(corpus("maxtext/demo.stderr")).unwrap();
     assert_eq!(printed, log.replace('\n', "\r\n"));
 }
 
@@ -49,4 +98,47 @@ fn run(folder: &TempDir, step_line: bool) -> Command {
     }
     command.arg("--").arg("cat").arg(corpus("maxtext/demo.stderr"));
     command
+}
+
+/// Our lines of the steps of a Surogate log, with more records among its options, and those of Surogate's console.
+fn surogate_lines(options: &str) -> (Vec<String>, Vec<String>) {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let [written, followed, sent] =
+        ["written.json", "training.json", "sent.jsonl"].map(|name| folder.path().join(name));
+    let log = fs::read_to_string(corpus("surogate/training_dense.json")).expect("the corpus can be read");
+    let first = "  {\"log\": \"option\"";
+    fs::write(&written, log.replacen(first, &format!("{options}{first}"), 1)).expect("a file can be written");
+    let mut command = command(["run", "--step-line", "--no-gpu"]);
+    command.arg("--to").arg(sent).arg("--follow").arg(&followed);
+    command.args(["--", "cp"]).args([written, followed]);
+    let (code, printed) = on_terminal(&command, |_, _| {});
+    assert_eq!(code, Some(0), "{printed}");
+    let console = fs::read_to_string(corpus("surogate/console_dense.log")).expect("the corpus can be read");
+    (
+        steps_of(&printed, ":: demo step "),
+        steps_of(&console, ":: step "),
+    )
+}
+
+fn option(name: &str, value: &str) -> String {
+    format!(
+        "  {{\"log\": \"option\", \"time\": \"2026-11-21 00:18:40.979070000\", \"step\": 0, \"name\": \"{name}\", \"value\": {value}}},\n"
+    )
+}
+
+fn steps_of(text: &str, start: &str) -> Vec<String> {
+    let lines = text.lines().filter(|line| line.trim_start().starts_with(start));
+    lines.map(|line| line.replace("\u{1b}[K", "")).collect()
+}
+
+fn number_after(text: &str, label: &str) -> f64 {
+    let rest = text
+        .split_once(label)
+        .unwrap_or_else(|| panic!("no {label} in {text}"))
+        .1;
+    let number = rest
+        .split_whitespace()
+        .next()
+        .and_then(|number| number.parse().ok());
+    number.unwrap_or_else(|| panic!("no number after {label} in {text}"))
 }

@@ -12,7 +12,7 @@ use nix::{
     sys::signal::{Signal, kill},
     unistd::Pid,
 };
-use pulsetrain_tests::{Answer, FakeEndpoint, Import, Items, command, corpus, on_terminal};
+use pulsetrain_tests::{Answer, FakeEndpoint, Import, Items, Terminal, command, corpus, on_terminal};
 use tempfile::TempDir;
 
 /// Bytes that no text has, colours, a progress bar without its end, and both streams.
@@ -225,6 +225,18 @@ fn a_trainer_on_a_terminal_has_a_terminal_of_the_same_size() {
 }
 
 #[test]
+fn a_window_that_gets_another_size_is_told_to_the_trainer() {
+    let script = "trap 'stty size; exit 6' WINCH; stty size; echo ready; while :; do sleep 0.05; done";
+    let (code, printed) = script_on_terminal(script, |terminal, printed| {
+        if printed.ends_with("ready\r\n") {
+            terminal.resize(50, 132);
+        }
+    });
+    assert_eq!(code, Some(6));
+    assert_eq!(printed, "40 100\r\nready\r\n50 132\r\n");
+}
+
+#[test]
 fn a_key_that_interrupts_reaches_the_trainer_once() {
     let script = "n=0; trap 'n=$((n+1))' INT; echo ready; while [ $n -eq 0 ]; do sleep 0.05; done; sleep 0.2; echo $n times; exit 5";
     let (code, printed) = script_on_terminal(script, |keys, printed| {
@@ -294,7 +306,7 @@ impl Run {
 }
 
 /// Runs a script under `pulsetrain run` on a terminal; `react` sees what was printed so far and may type.
-fn script_on_terminal(script: &str, react: impl FnMut(&mut dyn Write, &str)) -> (Option<i32>, String) {
+fn script_on_terminal(script: &str, react: impl FnMut(&mut Terminal, &str)) -> (Option<i32>, String) {
     let folder = folder();
     let mut command = command(["run", "--format=maxtext", "--to"]);
     command.arg(sent(&folder)).args(["--", "sh", "-c", script]);

@@ -10257,7 +10257,7 @@ pub const TRAIN_PROGRESS: Metric = Metric {
         },
         Upstream {
             system: "surogate",
-            names: &["console [%]"],
+            names: &["option.max_steps", "option.num_epochs", "console [%]"],
         },
         Upstream {
             system: "torchspec",

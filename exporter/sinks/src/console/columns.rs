@@ -1,4 +1,6 @@
 //! What the step line shows: one row a column, in the order of the line. The only place that names metrics.
+//!
+//! What a run does not say itself is worked out from what it does say: those rows are remembered and not shown.
 
 use pulsetrain_semconv::{Metric, metric};
 
@@ -17,6 +19,8 @@ pub(super) enum Show {
     Step,
     /// A part of the whole run.
     Progress,
+    /// How often the data was gone through, where nobody says how far the whole run is.
+    Epoch,
     /// A value with the direction that it moves in.
     Trend(&'static str),
     /// A value with a mark where it is far above what it was.
@@ -27,6 +31,10 @@ pub(super) enum Show {
     PerSecond(&'static str),
     /// Seconds as milliseconds.
     Millis,
+    /// A sum that is not shown: by the time that a step took, it is what went through in a second.
+    Sum,
+    /// Not shown: what would go through in a second if nothing held it up.
+    Expected,
     /// A ratio as percent.
     Percent(&'static str),
     /// Seconds that are left.
@@ -34,18 +42,24 @@ pub(super) enum Show {
 }
 
 /// The line.
-pub(super) const COLUMNS: [Column; 10] = [
+pub(super) const COLUMNS: [Column; 13] = [
     column(&metric::TRAIN_GLOBAL_STEP, Show::Step),
     column(&metric::TRAIN_PROGRESS, Show::Progress),
+    column(&metric::TRAIN_EPOCH, Show::Epoch),
     column(&metric::TRAIN_LOSS, Show::Trend("loss")),
     column(&metric::TRAIN_GRAD_NORM, Show::Spike("norm")),
     column(&metric::TRAIN_LEARNING_RATE, Show::Exponent("lr")),
     column(&metric::TRAIN_THROUGHPUT_TOKENS, Show::PerSecond("tps")),
+    column(&metric::TRAIN_TOKENS, Show::Sum),
+    column(&metric::TRAIN_EXPECTED_THROUGHPUT, Show::Expected),
     column(&metric::TRAIN_STEP_DURATION, Show::Millis),
     column(&metric::TRAIN_MFU, Show::Percent("mfu")),
-    column(&metric::TRAIN_SOL, Show::Percent("sol")),
+    column(&metric::TRAIN_SOL, SOL),
     column(&metric::TRAIN_ETA, Show::Eta),
 ];
+
+/// How near a run is to what is expected of its GPUs.
+pub(super) const SOL: Show = Show::Percent("sol");
 
 const fn column(metric: &'static Metric, show: Show) -> Column {
     Column { metric, show }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::{
-    columns::{COLUMNS, Show, shown_as},
+    columns::{COLUMNS, SOL, Show, shown_as},
     steps::Step,
 };
 
@@ -13,6 +13,8 @@ pub(super) struct RunLine {
     name: String,
     now: [Option<f64>; COLUMNS.len()],
     before: [Option<f64>; COLUMNS.len()],
+    /// Whether sums count nothing but what was said last.
+    is_first: bool,
     norms: Average,
     first: Option<(u64, f64)>,
     line: String,
@@ -52,6 +54,7 @@ impl RunLine {
         if let Some(norm) = shown_as(Show::Spike("norm")).and_then(|column| step.values[column]) {
             self.norms.add(norm);
         }
+        self.is_first = step.is_first;
         let is_step = shown_as(Show::Step).is_some_and(|column| step.values[column].is_some());
         is_step.then(|| self.draw(step.unix_nanos))
     }
@@ -70,17 +73,14 @@ impl RunLine {
 
     /// Writing into a string cannot fail, so its result says nothing.
     fn draw_column(&mut self, column: usize, unix_nanos: u64) {
-        let show = COLUMNS[column].show;
-        let value = match show {
-            Show::Eta => self.now[column].or_else(|| self.eta(unix_nanos)),
-            Show::Millis => self.growth(column),
-            _ => self.now[column],
+        let Some(value) = self.value(column, unix_nanos) else {
+            return;
         };
-        let Some(value) = value else { return };
         let line = &mut self.line;
-        let _ = match show {
+        let _ = match COLUMNS[column].show {
             Show::Step => write!(line, " step {value:>7}"),
             Show::Progress => write!(line, " [{:5.1}%]", value * 100.0),
+            Show::Epoch => write!(line, " [epoch {value:.2}]"),
             Show::Trend(label) => write!(
                 line,
                 " {} {label} {value:>6.4}",
@@ -90,6 +90,7 @@ impl RunLine {
             Show::Exponent(label) => write!(line, " | {label} {value:.2e}"),
             Show::PerSecond(label) => write!(line, " | {:5.1}k {label}", value / 1e3),
             Show::Millis => write!(line, " | {:5.0} ms", value * 1e3),
+            Show::Sum | Show::Expected => Ok(()),
             Show::Percent(label) => write!(line, " | {label} {:4.1}", value * 100.0),
             Show::Eta => write!(
                 line,
@@ -100,14 +101,40 @@ impl RunLine {
         };
     }
 
+    /// What is shown in a column: what the run said, or what follows from it.
+    fn value(&mut self, column: usize, unix_nanos: u64) -> Option<f64> {
+        let said = self.now[column];
+        match COLUMNS[column].show {
+            Show::Epoch if self.last_of(Show::Progress).is_some() => None,
+            Show::Millis => self.growth(Show::Millis),
+            Show::PerSecond(_) => said.or_else(|| self.rate()),
+            SOL => said.or_else(|| Some(self.rate()? / self.last_of(Show::Expected)?)),
+            Show::Eta => said.or_else(|| self.eta(unix_nanos)),
+            _ => said,
+        }
+    }
+
+    /// What was said last of the column that is shown in this way.
+    fn last_of(&self, show: Show) -> Option<f64> {
+        self.now[shown_as(show)?]
+    }
+
+    /// What went through in a second of the step.
+    fn rate(&self) -> Option<f64> {
+        let rate = self.growth(Show::Sum)? / self.growth(Show::Millis)?;
+        rate.is_finite().then_some(rate)
+    }
+
     /// What a sum grew by since it was last said.
-    fn growth(&self, column: usize) -> Option<f64> {
-        Some(self.now[column]? - self.before[column]?).filter(|growth| *growth >= 0.0)
+    fn growth(&self, show: Show) -> Option<f64> {
+        let column = shown_as(show)?;
+        let before = self.before[column].or(self.is_first.then_some(0.0))?;
+        Some(self.now[column]? - before).filter(|growth| *growth >= 0.0)
     }
 
     /// The seconds that are left at the pace since the first progress that was seen.
     fn eta(&mut self, unix_nanos: u64) -> Option<f64> {
-        let progress = self.now[shown_as(Show::Progress)?]?;
+        let progress = self.last_of(Show::Progress)?;
         let (since, from) = *self.first.get_or_insert((unix_nanos, progress));
         let secs = unix_nanos.saturating_sub(since) as f64 / 1e9;
         let left = secs / (progress - from) * (1.0 - progress);
@@ -152,91 +179,4 @@ fn printable(name: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A step with values by the way in which they are shown.
-    fn step(secs: u64, values: &[(Show, f64)]) -> Step {
-        let mut step = Step {
-            unix_nanos: secs * 1_000_000_000,
-            ..Step::default()
-        };
-        for (show, value) in values {
-            step.values[shown_as(*show).unwrap()] = Some(*value);
-        }
-        step
-    }
-
-    #[test]
-    fn the_line_is_that_of_surogate() {
-        let mut run = RunLine::default();
-        run.advance(&step(
-            0,
-            &[
-                (Show::Step, 21.0),
-                (Show::Progress, 0.05),
-                (Show::Trend("loss"), 2.5),
-                (Show::Millis, 10.0),
-            ],
-        ));
-        let line = run.advance(&step(
-            60,
-            &[
-                (Show::Step, 22.0),
-                (Show::Progress, 0.1),
-                (Show::Trend("loss"), 2.1348),
-                (Show::Spike("norm"), 9.75),
-                (Show::Exponent("lr"), 2e-5),
-                (Show::PerSecond("tps"), 130_000.0),
-                (Show::Millis, 10.126),
-                (Show::Percent("sol"), 0.683),
-            ],
-        ));
-        assert_eq!(
-            line.unwrap(),
-            ":: step      22 [ 10.0%] \\ loss 2.1348 | norm  9.7500 | lr 2.00e-5 | 130.0k tps |   126 ms | sol 68.3 | eta 00h18m"
-        );
-    }
-
-    #[test]
-    fn what_is_said_between_steps_is_shown_with_the_next() {
-        let mut run = RunLine::default();
-        assert_eq!(run.advance(&step(0, &[(Show::Percent("mfu"), 0.41)])), None);
-        assert_eq!(
-            run.advance(&step(1, &[(Show::Step, 1.0)])).unwrap(),
-            ":: step       1 | mfu 41.0"
-        );
-    }
-
-    #[test]
-    fn a_norm_far_above_its_average_is_marked() {
-        let mut run = RunLine::default();
-        let mut lines = (1..=11).map(|number| {
-            let norm = if number == 11 { 10.0 } else { 1.0 };
-            run.advance(&step(
-                number,
-                &[(Show::Step, number as f64), (Show::Spike("norm"), norm)],
-            ))
-            .unwrap()
-        });
-        assert!(lines.by_ref().take(10).all(|line| !line.contains('!')));
-        assert_eq!(lines.next().unwrap(), ":: step      11 | norm !10.0000");
-    }
-
-    #[test]
-    fn a_loss_that_is_no_number_is_shown_as_it_is() {
-        let mut run = RunLine::default();
-        let line = run.advance(&step(1, &[(Show::Step, 1.0), (Show::Trend("loss"), f64::NAN)]));
-        assert_eq!(line.unwrap(), ":: step       1   loss    NaN");
-    }
-
-    #[test]
-    fn a_name_cannot_steer_the_terminal() {
-        let named = Step {
-            name: "a\x1b[2Jb".to_owned(),
-            ..step(1, &[(Show::Step, 1.0)])
-        };
-        let line = RunLine::of(&named).advance(&named).unwrap();
-        assert_eq!(line, ":: a[2Jb step       1");
-    }
-}
+mod tests;

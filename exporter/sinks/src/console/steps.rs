@@ -18,6 +18,8 @@ pub(super) struct Step {
     pub(super) unix_nanos: u64,
     /// The values of the columns that it said something about.
     pub(super) values: [Option<f64>; COLUMNS.len()],
+    /// Whether sums count nothing but this moment.
+    pub(super) is_first: bool,
 }
 
 /// The steps of a batch, those of each run in the order of time. What cannot be read is left out.
@@ -34,39 +36,62 @@ pub(super) fn steps(data: &MetricsData<'_>) -> Vec<Step> {
             .flat_map(|scope| scope.metrics)
             .flatten()
         {
-            each_value(&metric, |column, unix_nanos, value| {
-                let step = steps.entry((run.clone(), unix_nanos)).or_insert_with(|| Step {
-                    run: run.clone(),
-                    name: name.clone(),
-                    unix_nanos,
-                    ..Step::default()
-                });
-                step.values[column] = Some(value);
+            each_value(&metric, |column, point| {
+                let step = steps
+                    .entry((run.clone(), point.unix_nanos))
+                    .or_insert_with(|| Step {
+                        run: run.clone(),
+                        name: name.clone(),
+                        unix_nanos: point.unix_nanos,
+                        ..Step::default()
+                    });
+                step.values[column] = Some(point.value);
+                step.is_first |= point.count == Some(1);
             });
         }
     }
     steps.into_values().collect()
 }
 
-/// Every value of a metric that has a column: of a distribution, what it grew by on average stands in its sum.
-fn each_value(metric: &Metric<'_>, mut take: impl FnMut(usize, u64, f64)) {
+/// A point of a metric that has a column.
+struct Point {
+    unix_nanos: u64,
+    /// The value; of a distribution its sum.
+    value: f64,
+    /// How much a distribution counts.
+    count: Option<u64>,
+}
+
+/// Every point of a metric that has a column.
+fn each_value(metric: &Metric<'_>, mut take: impl FnMut(usize, Point)) {
     let Some(column) = metric.name.to_str().ok().and_then(place) else {
         return;
     };
-    match metric.data() {
-        Some(MetricData::Gauge(gauge)) => {
-            for point in gauge.data_points.into_iter().flatten() {
-                if let Some(value) = point.value() {
-                    take(column, point.time_unix_nano, value.as_f64());
-                }
-            }
-        }
+    let numbers = match metric.data() {
+        Some(MetricData::Gauge(gauge)) => gauge.data_points,
+        Some(MetricData::Sum(sum)) => sum.data_points,
         Some(MetricData::Histogram(histogram)) => {
             for point in histogram.data_points.into_iter().flatten() {
-                take(column, point.time_unix_nano, point.sum.unwrap_or_default());
+                let point = Point {
+                    unix_nanos: point.time_unix_nano,
+                    value: point.sum.unwrap_or_default(),
+                    count: Some(point.count),
+                };
+                take(column, point);
             }
+            return;
         }
-        _ => {}
+        _ => return,
+    };
+    for point in numbers.into_iter().flatten() {
+        if let Some(value) = point.value() {
+            let point = Point {
+                unix_nanos: point.time_unix_nano,
+                value: value.as_f64(),
+                count: None,
+            };
+            take(column, point);
+        }
     }
 }
 

@@ -5,11 +5,12 @@
 
 pub(super) mod gpu;
 mod leftover;
+mod plan;
 
 use pulsetrain_otlp::write::{Attribute, SpanParts, Value as Out};
 use pulsetrain_semconv::{self as semconv, attribute, event, metric, span};
 
-use self::{gpu::GpuNames, leftover::Leftovers};
+use self::{gpu::GpuNames, leftover::Leftovers, plan::Plan};
 use super::record::{Record, Value};
 use crate::{
     Recorder, SkipReason, ids,
@@ -121,6 +122,16 @@ pub(super) fn coverage() -> Vec<Covered> {
             "as it is; `train.steps` grows by one a record",
         ),
         covered(
+            "option.max_steps",
+            metric::TRAIN_PROGRESS.name,
+            "the share of them that is done, at every step",
+        ),
+        covered(
+            "option.num_epochs",
+            metric::TRAIN_PROGRESS.name,
+            "without `max_steps`: each has as many steps as `step.step_tokens` go into `dataset.tokens`",
+        ),
+        covered(
             "step.phase",
             metric::TRAIN_PHASE.name,
             "the state set is in this state",
@@ -154,32 +165,39 @@ pub(super) fn coverage() -> Vec<Covered> {
 #[derive(Debug, Default)]
 pub(super) struct Mapping {
     gpus: GpuNames,
+    plan: Plan,
 }
 
 impl Mapping {
     /// Records everything that a record says.
     pub(super) fn map(&mut self, record: &Record<'_>, recorder: &mut Recorder<'_>) {
         match record.kind {
-            "step" => step(record, recorder),
+            "step" => step(record, &self.plan, recorder),
             "eval" => eval(record, recorder),
             "moe" => numbers(record, MOE, &[], recorder),
             "gpu" => self.gpus.gauges(record, recorder),
             "gpu-model" => self.gpus.model(record, recorder),
-            "dataset" => dataset(record, recorder),
+            "dataset" => {
+                self.plan.dataset(record);
+                dataset(record, recorder);
+            }
             "sol" => sol(record, recorder),
             "allocator" => allocator(record, recorder),
             "abs-maxes" => abs_maxes(record, recorder),
             "cmd" => command(record, recorder),
-            "option" => option(record, recorder),
+            "option" => option(record, &mut self.plan, recorder),
             "info" => message(record, recorder),
             _ => numbers(record, &[], &[], recorder),
         }
     }
 }
 
-fn step(record: &Record<'_>, recorder: &mut Recorder<'_>) {
+fn step(record: &Record<'_>, plan: &Plan, recorder: &mut Recorder<'_>) {
     let time = record.time_unix_nanos;
     recorder.record(&metric::TRAIN_GLOBAL_STEP, time, record.step as f64, &[]);
+    if let Some(progress) = plan.progress(record) {
+        recorder.record(&metric::TRAIN_PROGRESS, time, progress, &[]);
+    }
     recorder.record(&metric::TRAIN_STEPS, time, 1.0, &[]);
     let mut seen = record_rows(record, STEP, &[], recorder);
     if let Some(phase) = seen.leftovers.take_text("phase") {
@@ -331,10 +349,11 @@ fn command(record: &Record<'_>, recorder: &mut Recorder<'_>) {
     leftovers.record(record, recorder);
 }
 
-fn option(record: &Record<'_>, recorder: &mut Recorder<'_>) {
+fn option(record: &Record<'_>, plan: &mut Plan, recorder: &mut Recorder<'_>) {
     let mut leftovers = Leftovers::of(record);
     let name = leftovers.take_text("name").unwrap_or_default();
     let value = leftovers.take("value");
+    plan.option(name, value);
     let value = value.map_or(Out::Text(""), scalar);
     let attributes = [
         (&attribute::RUN_OPTION_NAME, Out::Text(name)),

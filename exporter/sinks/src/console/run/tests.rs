@@ -1,0 +1,135 @@
+//! Lines as they are drawn, step by step.
+
+use super::*;
+
+/// A step with values by the way in which they are shown.
+fn step(secs: u64, values: &[(Show, f64)]) -> Step {
+    let mut step = Step {
+        unix_nanos: secs * 1_000_000_000,
+        ..Step::default()
+    };
+    for (show, value) in values {
+        step.values[shown_as(*show).unwrap()] = Some(*value);
+    }
+    step
+}
+
+#[test]
+fn the_line_is_that_of_surogate() {
+    let mut run = RunLine::default();
+    run.advance(&step(
+        0,
+        &[
+            (Show::Step, 21.0),
+            (Show::Progress, 0.05),
+            (Show::Trend("loss"), 2.5),
+            (Show::Millis, 10.0),
+        ],
+    ));
+    let line = run.advance(&step(
+        60,
+        &[
+            (Show::Step, 22.0),
+            (Show::Progress, 0.1),
+            (Show::Trend("loss"), 2.1348),
+            (Show::Spike("norm"), 9.75),
+            (Show::Exponent("lr"), 2e-5),
+            (Show::PerSecond("tps"), 130_000.0),
+            (Show::Millis, 10.126),
+            (Show::Percent("sol"), 0.683),
+        ],
+    ));
+    assert_eq!(
+        line.unwrap(),
+        ":: step      22 [ 10.0%] \\ loss 2.1348 | norm  9.7500 | lr 2.00e-5 | 130.0k tps |   126 ms | sol 68.3 | eta 00h18m"
+    );
+}
+
+#[test]
+fn what_a_run_does_not_say_is_worked_out_from_what_it_says() {
+    let mut run = RunLine::default();
+    let said = |secs, number, tokens, duration| {
+        let mut step = step(
+            secs,
+            &[
+                (Show::Step, number),
+                (Show::Epoch, 0.25),
+                (Show::Sum, tokens),
+                (Show::Expected, 200_000.0),
+                (Show::Millis, duration),
+            ],
+        );
+        step.is_first = number == 0.0;
+        step
+    };
+    assert_eq!(
+        run.advance(&said(0, 0.0, 10_000.0, 0.1)).unwrap(),
+        ":: step       0 [epoch 0.25] | 100.0k tps |   100 ms | sol 50.0"
+    );
+    assert_eq!(
+        run.advance(&said(1, 1.0, 30_000.0, 0.3)).unwrap(),
+        ":: step       1 [epoch 0.25] | 100.0k tps |   200 ms | sol 50.0"
+    );
+}
+
+#[test]
+fn a_line_that_is_drawn_from_the_middle_of_a_run_begins_with_the_second_step_to_tell_its_pace() {
+    let mut run = RunLine::default();
+    let said = |number, tokens, duration| {
+        step(
+            1,
+            &[
+                (Show::Step, number),
+                (Show::Sum, tokens),
+                (Show::Millis, duration),
+            ],
+        )
+    };
+    assert_eq!(run.advance(&said(7.0, 7e4, 0.7)).unwrap(), ":: step       7");
+    assert_eq!(
+        run.advance(&said(8.0, 8e4, 0.8)).unwrap(),
+        ":: step       8 | 100.0k tps |   100 ms"
+    );
+}
+
+#[test]
+fn what_is_said_between_steps_is_shown_with_the_next() {
+    let mut run = RunLine::default();
+    assert_eq!(run.advance(&step(0, &[(Show::Percent("mfu"), 0.41)])), None);
+    assert_eq!(
+        run.advance(&step(1, &[(Show::Step, 1.0)])).unwrap(),
+        ":: step       1 | mfu 41.0"
+    );
+}
+
+#[test]
+fn a_norm_far_above_its_average_is_marked() {
+    let mut run = RunLine::default();
+    let mut lines = (1..=11).map(|number| {
+        let norm = if number == 11 { 10.0 } else { 1.0 };
+        run.advance(&step(
+            number,
+            &[(Show::Step, number as f64), (Show::Spike("norm"), norm)],
+        ))
+        .unwrap()
+    });
+    assert!(lines.by_ref().take(10).all(|line| !line.contains('!')));
+    assert_eq!(lines.next().unwrap(), ":: step      11 | norm !10.0000");
+}
+
+#[test]
+fn a_loss_that_is_no_number_is_shown_as_it_is() {
+    let mut run = RunLine::default();
+    let line = run.advance(&step(1, &[(Show::Step, 1.0), (Show::Trend("loss"), f64::NAN)]));
+    assert_eq!(line.unwrap(), ":: step       1   loss    NaN");
+}
+
+#[test]
+fn a_name_cannot_steer_the_terminal() {
+    let named = Step {
+        name: "a\x1b[2Jb".to_owned(),
+        ..step(1, &[(Show::Step, 1.0)])
+    };
+    let line = RunLine::of(&named).advance(&named).unwrap();
+    assert_eq!(line, ":: a[2Jb step       1");
+}
