@@ -38,7 +38,7 @@ pub use ports::free_port;
 pub use process::Process;
 pub use prometheus::{Prometheus, promtool_check};
 pub use pulsetrain::{Finished, Import, command, convert, semconv};
-pub use surogate_log::{Points, Record, SurogateLog};
+pub use surogate_log::{Record, SurogateLog};
 pub use surogate_run::SurogateRun;
 pub use surogate_writer::{SurogateWriter, surogate_records};
 pub use tempo::Tempo;

@@ -153,6 +153,11 @@ fn coverage_table() -> Vec<Covered> {
             event::RUN_OPTION.name,
             "one event an option",
         ),
+        covered(
+            "eval loss, eval perplexity",
+            "eval.loss, eval.perplexity",
+            "upstream prints the mean of all evaluations so far; its event file has each",
+        ),
         covered("Rollout string metric", "(left out: it may be private)", ""),
     ];
     let mut all = coverage::tables(&[STEP, CACHE]);

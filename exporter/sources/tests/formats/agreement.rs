@@ -2,51 +2,99 @@
 
 use crate::Imported;
 
-const TENSORBOARD: &str = "kempnerforge/tensorboard/events.out.tfevents.1795219833.vm.31790.0";
-
+const KEMPNERFORGE_EVENTS: &str = "kempnerforge/tensorboard/events.out.tfevents.1795219833.vm.31790.0";
 const MAXTEXT_EVENTS: &str = "maxtext/tensorboard/events.out.tfevents.1795221261.vm";
+const HF_EVENTS: &str = "hf-trainer/tensorboard/events.out.tfevents.1795221025.vm.20360.0";
 
-/// A metric of KempnerForge's console, and half of the last digit that is printed: absolute, and as a share of the value.
-const PRINTED: [(&str, f64, f64); 8] = [
-    ("train.loss", 0.5e-4, 0.0),
-    ("train.learning_rate", 0.0, 0.5e-2),
-    ("train.grad_norm", 0.5e-3, 0.0),
-    ("train.throughput.tokens", 0.5, 0.0),
-    ("train.mfu", 0.5e-3, 0.0),
-    ("train.step.duration", 0.5e-2, 0.0),
-    ("eval.loss", 0.5e-4, 0.0),
-    ("eval.perplexity", 0.5e-4, 0.0),
-];
+/// How far apart two numbers may be that tell of one value: absolutely, and as a share of it.
+#[derive(Clone, Copy)]
+struct Precision {
+    absolute: f64,
+    relative: f64,
+}
 
+/// The last of `digits` behind the point is rounded.
+const fn digits(digits: u32) -> Precision {
+    let mut absolute = 0.5;
+    let mut left = digits;
+    while left > 0 {
+        absolute /= 10.0;
+        left -= 1;
+    }
+    Precision {
+        absolute,
+        relative: 0.0,
+    }
+}
+
+/// The last of so many digits is rounded, wherever the point is.
+const fn significant(digits: u32) -> Precision {
+    Precision {
+        absolute: 0.0,
+        relative: self::digits(digits - 1).absolute,
+    }
+}
+
+/// Both have 32 bits of the number, or one of them has.
+const FLOAT: Precision = Precision {
+    absolute: 1e-12,
+    relative: 0.0,
+};
+
+/// The values of a metric in their order; of what comes together, what it grew by.
 fn values(imported: &Imported, metric: &str) -> Vec<f64> {
-    if metric == "train.step.duration" {
+    let points = imported.points.iter().filter(|point| point.metric == metric);
+    let is_sum = points.clone().any(|point| point.is_sum);
+    if is_sum {
         imported.growth(metric)
     } else {
-        imported.values(metric)
+        points.map(|point| point.value).collect()
+    }
+}
+
+/// Holds the coarse values of `metric` to the fine ones, of which there are as many and at least `least`.
+fn agree(metric: &str, coarse: &[f64], fine: &[f64], least: usize, precision: Precision) {
+    assert!(coarse.len() >= least, "{metric}: only {}", coarse.len());
+    assert_eq!(coarse.len(), fine.len(), "{metric}");
+    for (coarse, fine) in coarse.iter().zip(fine) {
+        // An event file has 32 bits of each number.
+        let tolerance = precision.absolute + (precision.relative + 1e-6) * fine.abs();
+        assert!(
+            (coarse - fine).abs() <= tolerance,
+            "{metric}: {coarse} and {fine}"
+        );
+    }
+}
+
+fn imports_agree(coarse: &Imported, fine: &Imported, metrics: &[(&str, usize, Precision)]) {
+    for (metric, least, precision) in metrics {
+        agree(
+            metric,
+            &values(coarse, metric),
+            &values(fine, metric),
+            *least,
+            *precision,
+        );
     }
 }
 
 #[test]
 fn kempnerforge_prints_what_it_writes_to_tensorboard() {
     let printed = Imported::of("kempnerforge", "kempnerforge/dense.stdout");
-    let written = Imported::of("tensorboard", TENSORBOARD);
-    for (metric, absolute, relative) in PRINTED {
-        let (coarse, fine) = (values(&printed, metric), values(&written, metric));
-        assert!(coarse.len() >= 3, "{metric}");
-        assert_eq!(coarse.len(), fine.len(), "{metric}");
-        for (coarse, fine) in coarse.iter().zip(&fine) {
-            // The file has 32 bits of each number.
-            let tolerance = absolute + (relative + 1e-6) * fine.abs();
-            assert!(
-                (coarse - fine).abs() <= tolerance,
-                "{metric}: {coarse} and {fine}"
-            );
-        }
-    }
-    assert_eq!(
-        printed.values("train.global_step"),
-        written.values("train.global_step")
-    );
+    let written = Imported::of("tensorboard", KEMPNERFORGE_EVENTS);
+    let metrics = [
+        ("train.global_step", 13, FLOAT),
+        ("train.loss", 13, digits(4)),
+        ("train.learning_rate", 13, significant(3)),
+        ("train.grad_norm", 13, digits(3)),
+        ("train.throughput.tokens", 13, digits(0)),
+        // A percentage with one digit behind the point.
+        ("train.mfu", 13, digits(3)),
+        ("train.step.duration", 13, digits(2)),
+        ("eval.loss", 3, digits(4)),
+        ("eval.perplexity", 3, digits(4)),
+    ];
+    imports_agree(&printed, &written, &metrics);
 }
 
 #[test]
@@ -56,7 +104,6 @@ fn torchspec_writes_the_same_to_tensorboard_and_to_wandb() {
         "torchspec/tensorboard/events.out.tfevents.1795220486.vm.14720.0",
     );
     let wandb = Imported::of("wandb", "torchspec/perf.wandb");
-    let mut count = 0;
     for point in &events.points {
         let twin = wandb.points.iter().find(|twin| {
             // Both are written in one turn of the loop.
@@ -64,16 +111,43 @@ fn torchspec_writes_the_same_to_tensorboard_and_to_wandb() {
                 && twin.time.abs_diff(point.time) < 40_000_000
                 && (twin.value - point.value).abs() <= 1e-6 * point.value.abs()
         });
-        assert!(
-            twin.is_some(),
-            "{} {:?} {}",
-            point.metric,
-            point.attributes,
-            point.value
-        );
-        count += 1;
+        assert!(twin.is_some(), "{point:?}");
     }
-    assert_eq!(count, 1111 + 40);
+    assert_eq!(events.points.len(), 1111 + 40);
+}
+
+/// The samples are of one seed and not of one start: what was learned is the same, how long it took is not.
+#[test]
+fn maxtext_prints_what_it_writes_to_its_metrics_file_and_to_tensorboard() {
+    let printed = Imported::of("maxtext", "maxtext/demo.stderr");
+    let written = Imported::of("maxtext-metrics", "maxtext/demo.metrics.jsonl");
+    let events = Imported::of("tensorboard", MAXTEXT_EVENTS);
+    let metrics = [
+        ("train.global_step", 12, FLOAT),
+        ("train.loss", 12, digits(3)),
+        ("train.perplexity", 12, digits(3)),
+        ("train.total_weights", 12, FLOAT),
+    ];
+    imports_agree(&printed, &written, &metrics);
+    imports_agree(&printed, &events, &metrics);
+    let lm = [("train.component", "lm")];
+    for fine in [&written, &events] {
+        agree(
+            "lm_loss",
+            &printed.values_with("train.loss_component", &lm),
+            &fine.values_with("train.loss_component", &lm),
+            12,
+            digits(3),
+        );
+    }
+    // What only the finer two have.
+    let finer = [
+        ("train.learning_rate", 12, FLOAT),
+        ("train.grad_norm", 12, FLOAT),
+        ("train.raw_grad_norm", 12, FLOAT),
+        ("train.param_norm", 12, FLOAT),
+    ];
+    imports_agree(&events, &written, &finer);
 }
 
 #[test]
@@ -85,10 +159,9 @@ fn maxtext_writes_the_same_to_its_windows_and_to_tensorboard() {
         "000010_to_step_000011",
     ]
     .map(|steps| Imported::of("maxtext-metrics", &format!("maxtext/metrics_step_{steps}.txt")));
-    // The samples are of one seed and not of one start: what was learned is the same, how long it took is not.
-    let of_windows = |metric: &str| -> Vec<f64> {
-        let each = windows.iter().map(|window| values(window, metric));
-        each.flatten().collect()
+    let sorted = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        values
     };
     for metric in [
         "train.loss",
@@ -102,19 +175,82 @@ fn maxtext_writes_the_same_to_its_windows_and_to_tensorboard() {
         "train.custom",
         "train.global_step",
     ] {
-        let sorted = |mut values: Vec<f64>| {
-            values.sort_by(f64::total_cmp);
-            values
-        };
-        let (found, expected) = (sorted(values(&events, metric)), sorted(of_windows(metric)));
-        assert!(expected.len() >= 12, "{metric}: {}", expected.len());
-        assert_eq!(found.len(), expected.len(), "{metric}");
-        for (found, expected) in found.iter().zip(&expected) {
-            // The event file has 32 bits of each number.
-            assert!(
-                (found - expected).abs() <= 2e-6 * expected.abs().max(1e-9),
-                "{metric}: {found} and {expected}"
-            );
-        }
+        let of_windows = windows.iter().flat_map(|window| values(window, metric));
+        let (found, expected) = (sorted(values(&events, metric)), sorted(of_windows.collect()));
+        agree(metric, &found, &expected, 12, FLOAT);
     }
+}
+
+#[test]
+fn tunix_prints_what_it_writes_to_tensorboard() {
+    for (log, events) in [
+        (
+            "tunix/colocated/stderr_absl.log",
+            "tunix/colocated/tensorboard/events.out.tfevents.1795219881.vm",
+        ),
+        (
+            "tunix/rollout1_actor2/stderr_absl.log",
+            "tunix/rollout1_actor2/tensorboard/events.out.tfevents.1795219969.vm",
+        ),
+    ] {
+        let (printed, written) = (Imported::of("tunix", log), Imported::of("tensorboard", events));
+        let metrics = [("train.loss", 8, digits(6)), ("train.perplexity", 8, digits(6))];
+        imports_agree(&printed, &written, &metrics);
+        // An evaluation is printed as the mean of all evaluations so far, that of perplexities as of their logarithms.
+        let means = running_means(&values(&written, "eval.loss"));
+        agree("eval.loss", &values(&printed, "eval.loss"), &means, 4, digits(6));
+        let means: Vec<f64> = means.iter().map(|mean| mean.exp()).collect();
+        agree(
+            "eval.perplexity",
+            &values(&printed, "eval.perplexity"),
+            &means,
+            4,
+            digits(6),
+        );
+    }
+}
+
+fn running_means(values: &[f64]) -> Vec<f64> {
+    let sums = values.iter().scan(0.0, |sum, value| {
+        *sum += value;
+        Some(*sum)
+    });
+    (1_u32..)
+        .zip(sums)
+        .map(|(count, sum)| sum / f64::from(count))
+        .collect()
+}
+
+#[test]
+fn surogate_prints_what_it_writes_to_its_log() {
+    for model in ["dense", "moe"] {
+        let printed = Imported::of("surogate-console", &format!("surogate/console_{model}.log"));
+        let written = Imported::of("surogate", &format!("surogate/training_{model}.json"));
+        let metrics = [
+            ("train.global_step", 30, FLOAT),
+            ("train.loss", 30, digits(4)),
+            ("train.grad_norm", 30, digits(4)),
+            ("train.step.duration", 30, digits(9)),
+            ("eval.loss", 3, digits(4)),
+            ("eval.duration", 3, digits(9)),
+        ];
+        imports_agree(&printed, &written, &metrics);
+    }
+}
+
+#[test]
+fn the_trainer_of_hugging_face_says_the_same_in_three_places() {
+    let printed = Imported::of("hf-trainer", "hf-trainer/stdout.log");
+    let written = Imported::of("hf-trainer-state", "hf-trainer/trainer_state.json");
+    let events = Imported::of("tensorboard", HF_EVENTS);
+    let metrics = [
+        ("train.loss", 4, significant(4)),
+        ("train.grad_norm", 4, significant(4)),
+        ("train.learning_rate", 4, significant(4)),
+        ("eval.loss", 2, significant(4)),
+        ("eval.duration", 2, significant(4)),
+        ("eval.throughput.samples", 2, significant(4)),
+    ];
+    imports_agree(&printed, &written, &metrics);
+    imports_agree(&printed, &events, &metrics);
 }

@@ -5,15 +5,15 @@
 
 mod agreement;
 mod coverage;
+mod every_value;
 mod foreign;
-mod huggingface;
 mod imported;
 mod kempnerforge;
 mod maxtext;
+mod readers;
+mod said;
 mod series;
-mod surogate_console;
 mod tensorboard;
-mod torchspec;
 mod torchtitan;
 mod tunix;
 mod tunix_trace;

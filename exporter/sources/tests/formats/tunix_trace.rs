@@ -2,7 +2,7 @@
 //!
 //! What is expected is read out of the samples packet by packet (`slices`), and by nothing of ours.
 
-mod slices;
+pub(crate) mod slices;
 mod times;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -34,7 +34,7 @@ const NAMES: [(&str, &str); 15] = [
     ("environment", "rl.environment"),
     ("queue", "rl.queue"),
 ];
-const GROUPS: [&str; 4] = [
+pub(crate) const GROUPS: [&str; 4] = [
     "global_step",
     "mini_batch_step",
     "micro_batch_steps",

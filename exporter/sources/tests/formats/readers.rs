@@ -1,0 +1,16 @@
+//! Readers of the samples, one a format, of the plainest code there is and of nothing of ours.
+
+mod binary;
+mod json;
+mod lines;
+mod surogate_console;
+mod torchspec;
+
+pub(crate) use binary::{event_file, trace, wandb};
+pub(crate) use json::{any_json, hf_state, maxtext_metrics, surogate, surogate_jsonl, torchtitan_structured};
+pub(crate) use lines::{any_pairs, hf_trainer, kempnerforge, maxtext, megatron, torchtitan, tunix};
+pub(crate) use surogate_console::surogate_console;
+pub(crate) use torchspec::torchspec;
+
+/// Says everything that a sample says.
+pub(crate) type Reader = fn(&[u8]) -> crate::said::Told;

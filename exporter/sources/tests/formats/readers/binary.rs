@@ -1,0 +1,123 @@
+//! Event files, wandb files and traces.
+
+use std::collections::BTreeSet;
+
+use crate::{
+    said::Told,
+    tunix_trace::{GROUPS, slices},
+    upstream::{self, Scalar, Wire},
+};
+
+/// The rule that leaves a number of an event file out, if one does.
+fn left_out(scalar: &Scalar) -> Option<&'static str> {
+    if scalar.tag.starts_with("jax/core/compile/") {
+        return Some("jax_time_of_day");
+    }
+    let says_step = ["train/step", "train/global_step", "inference/step"].contains(&scalar.tag.as_str());
+    (says_step && scalar.value == scalar.step as f64).then_some("step_again")
+}
+
+/// An event file of TensorBoard. A step is told with its first number; writers of one file may count apart.
+pub(crate) fn event_file(bytes: &[u8]) -> Told {
+    let file = upstream::event_file(bytes);
+    let mut told = Told {
+        events: file.texts.len(),
+        ..Told::default()
+    };
+    for scalar in &file.scalars {
+        told.time = Some(scalar.time);
+        match left_out(scalar) {
+            Some(rule) => told.leave_out(rule),
+            None => told.number(&scalar.tag, scalar.value),
+        }
+        let step = scalar.step as f64;
+        let is_new = told.steps.last().is_none_or(|last| step > *last);
+        if is_new && left_out(scalar) != Some("jax_time_of_day") {
+            told.steps.push(step);
+        }
+    }
+    told
+}
+
+/// The numbers of the fields of wandb's `Record`.
+const HISTORY: u64 = 2;
+const SUMMARY: u64 = 3;
+const STATS: u64 = 7;
+const OUTPUT: u64 = 13;
+const RUN: u64 = 17;
+
+/// An offline file of wandb.
+pub(crate) fn wandb(bytes: &[u8]) -> Told {
+    let mut told = Told::default();
+    for record in upstream::wandb_records(bytes) {
+        for (field, value) in upstream::fields(&record) {
+            let Wire::Bytes(message) = value else { continue };
+            match field {
+                HISTORY => history(&upstream::items(message, 1), &mut told),
+                SUMMARY => {
+                    for (key, _) in upstream::items(message, 1) {
+                        let rule = if key.starts_with('_') {
+                            "wandb_clock"
+                        } else {
+                            "wandb_summary"
+                        };
+                        told.leave_out(rule);
+                    }
+                }
+                STATS => {
+                    told.time = None;
+                    for (key, json) in upstream::items(message, 3) {
+                        told.number(key, json.parse().expect("a number"));
+                    }
+                }
+                OUTPUT => told.leave_out("console_output"),
+                RUN => {
+                    let mut parts = upstream::fields(message).into_iter();
+                    let config = parts.find(|(number, _)| *number == 4);
+                    let config = config.expect("a run has a configuration").1;
+                    for (key, _) in upstream::items(config.bytes(), 1) {
+                        if key.starts_with("_wandb") {
+                            told.leave_out("wandb_bookkeeping");
+                        } else {
+                            told.events += 1;
+                        }
+                    }
+                }
+                // Its own number is no record.
+                1 | 16 | 200 => {}
+                _ => told.leave_out("wandb_bookkeeping"),
+            }
+        }
+    }
+    told
+}
+
+fn history(items: &[(String, String)], told: &mut Told) {
+    let number = |key: &str| {
+        let found = items.iter().find(|(found, _)| found == key);
+        found.map(|(_, json)| json.trim_matches('"').parse::<f64>().expect("a number"))
+    };
+    told.time = number("_timestamp").map(|secs| (secs * 1e9) as u64);
+    told.steps.extend(number("train/step"));
+    for (key, _) in items {
+        match key.as_str() {
+            key if key.starts_with('_') => told.leave_out("wandb_clock"),
+            "train/step" | "train/global_step" | "inference/step" => told.leave_out("step_again"),
+            key => told.number(key, number(key).expect("it is there")),
+        }
+    }
+}
+
+/// A trace of Tunix: a slice is a span; a group is on all timelines at once and one span.
+pub(crate) fn trace(bytes: &[u8]) -> Told {
+    let (mut told, mut seen) = (Told::default(), BTreeSet::new());
+    for slice in slices::read(bytes) {
+        let is_group = GROUPS.contains(&slice.name.as_str());
+        if is_group && !seen.insert((slice.name, slice.start)) {
+            told.leave_out("group_of_another_timeline");
+        } else {
+            told.spans += 1;
+        }
+    }
+    told
+}

@@ -1,0 +1,141 @@
+//! Samples that are JSON, by `serde_json`.
+
+use serde_json::Value;
+
+use crate::said::{Told, clock};
+
+/// JSON lines; what Python spells NaN is put in quotes, which the readers take for a number too.
+fn rows(bytes: &[u8]) -> Vec<Value> {
+    let text = String::from_utf8_lossy(bytes).replace(": NaN", ": \"NaN\"");
+    text.lines()
+        .map(|line| serde_json::from_str(line).expect("a line is JSON"))
+        .collect()
+}
+
+fn float(value: &Value) -> f64 {
+    value.as_f64().expect("a number")
+}
+
+/// `training.json` of Surogate: numbers as `kind.field`.
+pub(crate) fn surogate(bytes: &[u8]) -> Told {
+    let records: Vec<Value> = serde_json::from_slice(bytes).expect("the log is JSON");
+    let mut told = Told::default();
+    for record in &records {
+        let kind = record["log"].as_str().expect("a record has a kind");
+        let time = record["time"].as_str().expect("a record has a time");
+        told.time = Some(clock(&time["2026-11-21 ".len()..]));
+        told.attributes = match kind {
+            "dataset" => vec![(
+                "data.split",
+                record["split"].as_str().unwrap_or_default().to_owned(),
+            )],
+            "gpu" => vec![("gpu.index", record["id"].to_string())],
+            _ => Vec::new(),
+        };
+        match kind {
+            "step" | "eval" | "moe" | "gpu" | "dataset" | "sol" => {
+                let others = ["log", "time", "step", "rank", "id", "split"];
+                told.fields(&format!("{kind}."), record, &others);
+            }
+            "allocator" => segments(record, &mut told),
+            _ => told.events += 1,
+        }
+        if kind == "step" {
+            told.steps.push(float(&record["step"]));
+        }
+        told.spans += usize::from(["step", "eval"].contains(&kind));
+    }
+    told
+}
+
+fn segments(record: &Value, told: &mut Told) {
+    for segment in record["stats"].as_array().expect("an allocator lists segments") {
+        let name = segment["name"].as_str().expect("a segment has a name");
+        told.attributes = vec![("memory.segment.name", name.to_owned())];
+        told.fields("allocator.", segment, &["name"]);
+    }
+}
+
+/// `surogate_metrics.jsonl`.
+pub(crate) fn surogate_jsonl(bytes: &[u8]) -> Told {
+    let mut told = Told::default();
+    for row in rows(bytes) {
+        told.time = Some((float(&row["ts"]) * 1e9) as u64);
+        told.attributes = Vec::new();
+        let others = ["type", "ts", "step", "gpu_id"];
+        match row["type"].as_str() {
+            Some("config") => told.events += 1,
+            Some("gpu") => {
+                told.attributes = vec![("gpu.index", row["gpu_id"].to_string())];
+                told.fields("gpu.", &row, &others);
+            }
+            _ => {
+                told.spans += 1;
+                if row.get("train/loss").is_some() {
+                    told.steps.push(float(&row["step"]));
+                }
+                told.fields("", &row, &others);
+            }
+        }
+    }
+    told
+}
+
+/// `metrics_file` and the windows of `gcs_metrics` of MaxText.
+pub(crate) fn maxtext_metrics(bytes: &[u8]) -> Told {
+    let mut told = Told::default();
+    for row in rows(bytes) {
+        told.steps.push(float(&row["step"]));
+        told.fields("", &row, &["step", "run_name"]);
+    }
+    told
+}
+
+/// `trainer_state.json`: its history, and its count of operations; what else it has are settings, or the last of the
+/// history again.
+pub(crate) fn hf_state(bytes: &[u8]) -> Told {
+    let state: Value = serde_json::from_slice(bytes).expect("the state is JSON");
+    let mut told = Told::default();
+    for row in state["log_history"].as_array().expect("a history is a list") {
+        told.steps.push(float(&row["step"]));
+        told.fields("", row, &["step"]);
+    }
+    told.number("total_flos", float(&state["total_flos"]));
+    told
+}
+
+/// The structured log of torchtitan.
+pub(crate) fn torchtitan_structured(bytes: &[u8]) -> Told {
+    let mut told = Told::default();
+    for row in rows(bytes) {
+        told.time = row["time_us"].as_u64().map(|micros| micros * 1000);
+        match row["log_type_name"].as_str().expect("a record has a name") {
+            "metric_value" => {
+                told.steps.push(float(&row["step"]));
+                told.number(
+                    row["event_name"].as_str().expect("a value has a name"),
+                    float(&row["value"]),
+                );
+            }
+            name if name.ends_with("_end") => told.spans += 1,
+            _ if row["log_type"] == "event" => told.leave_out("start_told_by_end"),
+            _ => told.events += 1,
+        }
+    }
+    told
+}
+
+/// JSON lines of no system: the texts of a record are one event.
+pub(crate) fn any_json(bytes: &[u8]) -> Told {
+    let mut told = Told::default();
+    for row in rows(bytes) {
+        told.time = row["ts"].as_u64().map(|millis| millis * 1_000_000);
+        told.steps.push(float(&row["step"]));
+        told.number("train.loss", float(&row["train.loss"]));
+        told.number("optim.lr", float(&row["optim"]["lr"]));
+        let clipped = row["optim"]["clipped"].as_bool().expect("yes or no");
+        told.number("optim.clipped", f64::from(u8::from(clipped)));
+        told.events += usize::from(row["note"].is_string());
+    }
+    told
+}

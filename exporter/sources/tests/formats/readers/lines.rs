@@ -1,0 +1,178 @@
+//! Samples that are lines, taken apart at their signs.
+
+use crate::said::{Told, clock, lines, number};
+
+/// The time and the text of a line with absl's prefix, or the line.
+fn absl(line: &str) -> (Option<u64>, &str) {
+    let is_prefixed = line.starts_with("I1121 ") && line.contains(".py:");
+    match line.split_once("] ") {
+        Some((prefix, text)) if is_prefixed => (Some(clock(&prefix[6..21])), text),
+        _ => (None, line),
+    }
+}
+
+/// Standard error and output of MaxText.
+pub(crate) fn maxtext(bytes: &[u8]) -> Told {
+    let mut told = Told::default();
+    for line in lines(bytes) {
+        let (time, text) = absl(&line);
+        told.time = time;
+        if let Some(rest) = text.strip_prefix("completed step: ") {
+            let mut parts = rest.split(", ");
+            told.steps.push(number(parts.next().expect("a step")));
+            told.spans += usize::from(time.is_some());
+            for (key, value) in parts.filter_map(|part| part.split_once(": ")) {
+                told.number(key, number(value));
+            }
+        } else if text.starts_with("Config param ") || text.starts_with("System Information: ") {
+            told.events += 1;
+        } else if let Some((key, value)) = text
+            .split_once(": ")
+            .filter(|(key, _)| ["number parameters", "Num_devices", " Total TFLOPs"].contains(key))
+        {
+            told.number(key, number(value));
+        } else if text.starts_with("Total estimated memory size: ") {
+            for (key, value) in text.split(", ").filter_map(|part| part.split_once(": ")) {
+                told.number(key, number(value));
+            }
+        } else if let Some(rest) = text.strip_prefix(" split as ") {
+            for (share, key) in rest.split(" and ").filter_map(|part| part.split_once("% ")) {
+                told.number(key, number(share));
+            }
+        }
+    }
+    told
+}
+
+/// Standard output of KempnerForge.
+pub(crate) fn kempnerforge(bytes: &[u8]) -> Told {
+    let mut told = Told::default();
+    for line in lines(bytes) {
+        let Some(text) = line.strip_prefix("[rank 0] INFO     ") else {
+            continue;
+        };
+        if let Some(rest) = text.strip_prefix("[step ") {
+            let (step, values) = rest.split_once("] ").expect("a step ends");
+            if values.starts_with("loss=") {
+                told.steps.push(number(step));
+            }
+            for (key, value) in values.split(" | ").filter_map(|part| part.split_once('=')) {
+                let mut parts = value.split('/');
+                told.number(key, number(parts.next().expect("a value")));
+                if let Some(total) = parts.next() {
+                    told.number(format!("{key} total"), number(total));
+                }
+            }
+        } else if let Some(parameters) = text.strip_prefix("Model: ") {
+            told.number("Model", number(parameters));
+        } else {
+            let is_told = [
+                "Training c",
+                "Starting training: ",
+                "Sync ch",
+                "Checkpoint committed: ",
+            ];
+            told.events += usize::from(is_told.iter().any(|begin| text.starts_with(begin)));
+        }
+    }
+    told
+}
+
+/// Standard error of Tunix.
+pub(crate) fn tunix(bytes: &[u8]) -> Told {
+    let mut told = Told::default();
+    for line in lines(bytes) {
+        let (time, text) = absl(&line);
+        told.time = time;
+        if let Some(rest) = text.strip_prefix("Train step ") {
+            let (step, values) = rest.split_once(' ').expect("a step ends");
+            if values.starts_with("training") {
+                told.steps.push(number(step));
+            }
+            for (key, value) in values.split(" - ").filter_map(|part| part.split_once(": ")) {
+                told.number(key.trim(), number(value));
+            }
+        } else if let Some(size) = text.strip_prefix("Compiled train_step cache size: ") {
+            told.number("Compiled train_step cache size", number(size));
+        } else if text.starts_with("Train loop finished in: ") {
+            told.events += 1;
+        } else if text.starts_with("Training with full_batch_size=") {
+            told.events += text.matches('=').count();
+        } else if text.starts_with("Rollout string metric ") {
+            told.leave_out("private_content");
+        }
+    }
+    told
+}
+
+/// Standard output of the Trainer of Hugging Face: dictionaries of Python.
+pub(crate) fn hf_trainer(bytes: &[u8]) -> Told {
+    let mut told = Told::default();
+    for line in lines(bytes).iter().filter(|line| line.starts_with("{'")) {
+        let row = serde_json::from_str(&line.replace('\'', "\"")).expect("a flat dictionary");
+        told.fields("", &row, &[]);
+    }
+    told
+}
+
+/// Training lines of Megatron-LM.
+pub(crate) fn megatron(bytes: &[u8]) -> Told {
+    let mut told = Told::default();
+    for line in lines(bytes).iter().filter(|line| line.contains("] iteration ")) {
+        let (time, rest) = line.split_once("] iteration ").expect("it is there");
+        told.time = Some(clock(&time[" [2026-11-21 ".len()..]));
+        let (iteration, rest) = rest.split_once(" | ").expect("values follow");
+        let (step, of) = iteration.split_once('/').expect("so many of so many");
+        told.steps.push(number(step));
+        told.number("iteration", number(step) / number(of));
+        for (key, value) in rest.split(" | ").filter_map(|part| part.split_once(": ")) {
+            told.number(key, number(value));
+        }
+    }
+    told
+}
+
+/// Lines of torchtitan: a key is a word that ends in a colon, its value the next one.
+pub(crate) fn torchtitan(bytes: &[u8]) -> Told {
+    let mut told = Told::default();
+    for line in lines(bytes).iter().filter(|line| line.contains("step: ")) {
+        let (prefix, rest) = line.split_once("step: ").expect("it is there");
+        told.time = Some(clock(
+            &prefix["[titan] 2026-11-21 ".len()..][..12].replace(',', "."),
+        ));
+        let is_eval = prefix.ends_with("validate ");
+        let kind = if is_eval { "validate " } else { "" };
+        let mut words = rest.split_whitespace();
+        let step = words.next().expect("a step");
+        if !is_eval {
+            told.steps.push(number(step));
+        }
+        while let (Some(key), Some(value)) = (words.next(), words.next()) {
+            let key = format!("{kind}{}", key.trim_end_matches(':'));
+            if value == "N/A" {
+                told.leave_out("not_measured");
+            } else if let Some((size, percent)) = value.split_once("GiB(") {
+                told.number(format!("{key} GiB"), number(size));
+                told.number(format!("{key} %"), number(percent));
+            } else {
+                told.number(key, number(value));
+            }
+        }
+    }
+    told
+}
+
+/// Lines of `key=value` of no system; without a mapping nobody knows where their time stands.
+pub(crate) fn any_pairs(bytes: &[u8]) -> Told {
+    let mut told = Told::default();
+    for line in lines(bytes).iter().filter(|line| line.contains(" step=")) {
+        for (key, value) in line.split(' ').filter_map(|word| word.split_once('=')) {
+            if key == "step" {
+                told.steps.push(number(value));
+            } else {
+                told.number(key, number(value));
+            }
+        }
+    }
+    told
+}

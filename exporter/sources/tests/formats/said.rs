@@ -1,0 +1,111 @@
+//! What a sample says, as a reader of the test's own found it.
+
+use std::collections::BTreeMap;
+
+/// A value that a sample says.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Value {
+    Number(f64),
+    /// The state that something is in.
+    State(String),
+}
+
+/// A value under the name that the system gives it.
+#[derive(Clone, Debug)]
+pub(crate) struct Said {
+    pub(crate) key: String,
+    pub(crate) value: Value,
+    /// In nanoseconds since 1970, where the sample says it.
+    pub(crate) time: Option<u64>,
+    /// What else tells its series from others: the GPU, the data set.
+    pub(crate) attributes: Vec<(&'static str, String)>,
+}
+
+/// Everything that a sample says.
+#[derive(Debug, Default)]
+pub(crate) struct Told {
+    pub(crate) values: Vec<Said>,
+    /// The steps in order, each as often as it is said.
+    pub(crate) steps: Vec<f64>,
+    pub(crate) events: usize,
+    pub(crate) spans: usize,
+    /// How many things each rule leaves out.
+    pub(crate) left_out: BTreeMap<String, u64>,
+    /// The time of what comes next.
+    pub(crate) time: Option<u64>,
+    /// The attributes of what comes next.
+    pub(crate) attributes: Vec<(&'static str, String)>,
+}
+
+impl Told {
+    /// A number under a key.
+    pub(crate) fn number(&mut self, key: impl Into<String>, number: f64) {
+        self.say(key.into(), Value::Number(number));
+    }
+
+    /// A state under a key.
+    pub(crate) fn state(&mut self, key: impl Into<String>, state: &str) {
+        self.say(key.into(), Value::State(state.to_owned()));
+    }
+
+    /// Something that a rule leaves out.
+    pub(crate) fn leave_out(&mut self, rule: &str) {
+        *self.left_out.entry(rule.to_owned()).or_default() += 1;
+    }
+
+    /// Numbers of a JSON object under their keys, `prefix` before each; those in `others` are no values.
+    pub(crate) fn fields(&mut self, prefix: &str, object: &serde_json::Value, others: &[&str]) {
+        for (key, value) in object.as_object().expect("a record is an object") {
+            if others.contains(&key.as_str()) {
+                continue;
+            }
+            let text = value.as_str().map(str::parse);
+            match (value.as_f64(), text) {
+                (Some(number), _) | (None, Some(Ok(number))) => self.number(format!("{prefix}{key}"), number),
+                (None, Some(Err(_))) => {
+                    self.state(format!("{prefix}{key}"), value.as_str().expect("it is text"));
+                }
+                (None, None) => panic!("{key} is neither number nor text"),
+            }
+        }
+    }
+
+    fn say(&mut self, key: String, value: Value) {
+        self.values.push(Said {
+            key,
+            value,
+            time: self.time,
+            attributes: self.attributes.clone(),
+        });
+    }
+}
+
+/// The number that a text begins with, whatever unit follows.
+pub(crate) fn number(text: &str) -> f64 {
+    let text = text.trim().replace(',', "");
+    let lengths = (1..=text.len()).rev().filter(|len| text.is_char_boundary(*len));
+    let mut numbers = lengths.filter_map(|len| text[..len].trim().parse().ok());
+    numbers
+        .next()
+        .unwrap_or_else(|| panic!("{text} begins with no number"))
+}
+
+/// `00:33:13.624218` of 2026-11-21, the day of every sample, in nanoseconds since 1970.
+pub(crate) fn clock(text: &str) -> u64 {
+    let part = |from: usize| text[from..from + 2].parse::<u64>().expect("a time has digits");
+    let fraction = format!("{:0<9}", &text[9..]);
+    let nanos: u64 = fraction.parse().expect("a fraction has digits");
+    const MIDNIGHT_SECS: u64 = 1_795_219_200;
+    (MIDNIGHT_SECS + part(0) * 3600 + part(3) * 60 + part(6)) * 1_000_000_000 + nanos
+}
+
+/// The lines of a text, at newlines and carriage returns, without colours.
+pub(crate) fn lines(bytes: &[u8]) -> Vec<String> {
+    let text = String::from_utf8_lossy(bytes);
+    let mut pieces = text.split('\u{1b}');
+    let mut clean = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        clean.push_str(piece.split_once('m').expect("a colour ends").1);
+    }
+    clean.split(['\n', '\r']).map(str::to_owned).collect()
+}
