@@ -16,7 +16,9 @@ mod table;
 
 pub use belonging::{Belonging, NoBelonging, OwnedAttribute, OwnedValue, Subject};
 pub use config::{GpuSemconv, NvmlConfig};
-pub use inventory::{Driver, DriverState, Gpu, GpuProcess, Inventory, MigInstance, Reason, Unavailable};
+pub use inventory::{
+    Driver, DriverState, Fabric, Gpu, GpuProcess, Inventory, MigInstance, Reason, Unavailable,
+};
 pub use notice::GpuNotice;
 pub use source::{NvmlSource, survey};
 pub use table::{TableRow, markdown, table};

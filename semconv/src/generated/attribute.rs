@@ -80,7 +80,13 @@ pub const GPU_CLOCK_DOMAIN: Attribute = Attribute {
 pub const GPU_CLOCK_LIMIT_KIND: Attribute = Attribute {
     name: "gpu.clock.limit_kind",
     brief: "What kind of limit a clock has.",
-    kind: AttributeKind::Enum(&["max", "application", "default_application", "customer_boost"]),
+    kind: AttributeKind::Enum(&[
+        "max",
+        "application",
+        "default_application",
+        "customer_boost",
+        "base",
+    ]),
     stability: Stability::Development,
 };
 
@@ -190,6 +196,22 @@ pub const GPU_ENGINE_NAME: Attribute = Attribute {
     name: "gpu.engine.name",
     brief: "Engine of the GPU.",
     kind: AttributeKind::Enum(&["sm", "memory", "nvenc", "nvdec", "nvjpg", "nvofa"]),
+    stability: Stability::Development,
+};
+
+/// Number of the GPUs in an NVLink fabric that reach each other.
+pub const GPU_FABRIC_CLIQUE_ID: Attribute = Attribute {
+    name: "gpu.fabric.clique_id",
+    brief: "Number of the GPUs in an NVLink fabric that reach each other.",
+    kind: AttributeKind::Int,
+    stability: Stability::Development,
+};
+
+/// UUID of the NVLink fabric that the GPU is registered with.
+pub const GPU_FABRIC_CLUSTER_UUID: Attribute = Attribute {
+    name: "gpu.fabric.cluster_uuid",
+    brief: "UUID of the NVLink fabric that the GPU is registered with.",
+    kind: AttributeKind::String,
     stability: Stability::Development,
 };
 
@@ -356,6 +378,22 @@ pub const GPU_MIG_UUID: Attribute = Attribute {
 pub const GPU_NAME: Attribute = Attribute {
     name: "gpu.name",
     brief: "Model name of the GPU.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
+/// What of an NVLink is counted as wrong.
+pub const GPU_NVLINK_BER_KIND: Attribute = Attribute {
+    name: "gpu.nvlink.ber_kind",
+    brief: "What of an NVLink is counted as wrong.",
+    kind: AttributeKind::Enum(&["effective", "symbol"]),
+    stability: Stability::Development,
+};
+
+/// How many wrong symbols were put right in a block, as the driver bins them, from 0 to 15.
+pub const GPU_NVLINK_FEC_BIN: Attribute = Attribute {
+    name: "gpu.nvlink.fec_bin",
+    brief: "How many wrong symbols were put right in a block, as the driver bins them, from 0 to 15.",
     kind: AttributeKind::String,
     stability: Stability::Development,
 };
@@ -1447,6 +1485,8 @@ pub static ALL: &[&Attribute] = &[
     &GPU_ECC_SEVERITY,
     &GPU_ENGINE_INDEX,
     &GPU_ENGINE_NAME,
+    &GPU_FABRIC_CLIQUE_ID,
+    &GPU_FABRIC_CLUSTER_UUID,
     &GPU_FABRIC_STATE,
     &GPU_FAN_INDEX,
     &GPU_FAULT,
@@ -1466,6 +1506,8 @@ pub static ALL: &[&Attribute] = &[
     &GPU_MIG_PROFILE,
     &GPU_MIG_UUID,
     &GPU_NAME,
+    &GPU_NVLINK_BER_KIND,
+    &GPU_NVLINK_FEC_BIN,
     &GPU_PCI_ADDRESS,
     &GPU_PERFORMANCE_STATE,
     &GPU_PIPE,

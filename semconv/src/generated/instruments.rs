@@ -234,6 +234,15 @@ pub fn gpu_c2c_up(meter: &Meter) -> UpDownCounter<i64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::GPU_CLOCK_BELOW_LIMIT_TIME`].
+pub fn gpu_clock_below_limit_time(meter: &Meter) -> Counter<f64> {
+    meter
+        .f64_counter(metric::GPU_CLOCK_BELOW_LIMIT_TIME.name)
+        .with_unit(metric::GPU_CLOCK_BELOW_LIMIT_TIME.unit)
+        .with_description(metric::GPU_CLOCK_BELOW_LIMIT_TIME.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::GPU_CLOCK_FREQUENCY`].
 pub fn gpu_clock_frequency(meter: &Meter) -> Gauge<f64> {
     meter
@@ -450,12 +459,30 @@ pub fn gpu_nvlink_errors(meter: &Meter) -> Counter<u64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::GPU_NVLINK_FEC_BLOCKS`].
+pub fn gpu_nvlink_fec_blocks(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::GPU_NVLINK_FEC_BLOCKS.name)
+        .with_unit(metric::GPU_NVLINK_FEC_BLOCKS.unit)
+        .with_description(metric::GPU_NVLINK_FEC_BLOCKS.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::GPU_NVLINK_IO`].
 pub fn gpu_nvlink_io(meter: &Meter) -> Counter<u64> {
     meter
         .u64_counter(metric::GPU_NVLINK_IO.name)
         .with_unit(metric::GPU_NVLINK_IO.unit)
         .with_description(metric::GPU_NVLINK_IO.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_NVLINK_PACKETS`].
+pub fn gpu_nvlink_packets(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::GPU_NVLINK_PACKETS.name)
+        .with_unit(metric::GPU_NVLINK_PACKETS.unit)
+        .with_description(metric::GPU_NVLINK_PACKETS.brief)
         .build()
 }
 
@@ -797,6 +824,15 @@ pub fn gpu_temperature_margin(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::GPU_TEMPERATURE_MARGIN_LIMIT`].
+pub fn gpu_temperature_margin_limit(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_TEMPERATURE_MARGIN_LIMIT.name)
+        .with_unit(metric::GPU_TEMPERATURE_MARGIN_LIMIT.unit)
+        .with_description(metric::GPU_TEMPERATURE_MARGIN_LIMIT.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::GPU_THROTTLE_ACTIVE`].
 pub fn gpu_throttle_active(meter: &Meter) -> UpDownCounter<i64> {
     meter
@@ -939,6 +975,15 @@ pub fn hw_network_io(meter: &Meter) -> Counter<u64> {
         .u64_counter(metric::HW_NETWORK_IO.name)
         .with_unit(metric::HW_NETWORK_IO.unit)
         .with_description(metric::HW_NETWORK_IO.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::HW_NETWORK_PACKETS`].
+pub fn hw_network_packets(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::HW_NETWORK_PACKETS.name)
+        .with_unit(metric::HW_NETWORK_PACKETS.unit)
+        .with_description(metric::HW_NETWORK_PACKETS.brief)
         .build()
 }
 

@@ -31,6 +31,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::gpu_c2c_errors(meter).add(1, &[]);
     instruments::gpu_c2c_speed(meter).record(1.0, &[]);
     instruments::gpu_c2c_up(meter).add(1, &[]);
+    instruments::gpu_clock_below_limit_time(meter).add(1.0, &[]);
     instruments::gpu_clock_frequency(meter).record(1.0, &[]);
     instruments::gpu_clock_limit(meter).record(1.0, &[]);
     instruments::gpu_compute_mode(meter).add(1, &[]);
@@ -55,7 +56,9 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::gpu_mig_instances(meter).record(1, &[]);
     instruments::gpu_nvlink_bit_error_ratio(meter).record(1.0, &[]);
     instruments::gpu_nvlink_errors(meter).add(1, &[]);
+    instruments::gpu_nvlink_fec_blocks(meter).add(1, &[]);
     instruments::gpu_nvlink_io(meter).add(1, &[]);
+    instruments::gpu_nvlink_packets(meter).add(1, &[]);
     instruments::gpu_nvlink_speed(meter).record(1.0, &[]);
     instruments::gpu_nvlink_throughput(meter).record(1.0, &[]);
     instruments::gpu_nvlink_up(meter).add(1, &[]);
@@ -93,6 +96,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::gpu_temperature(meter).record(1.0, &[]);
     instruments::gpu_temperature_limit(meter).record(1.0, &[]);
     instruments::gpu_temperature_margin(meter).record(1.0, &[]);
+    instruments::gpu_temperature_margin_limit(meter).record(1.0, &[]);
     instruments::gpu_throttle_active(meter).add(1, &[]);
     instruments::gpu_throttle_time(meter).add(1.0, &[]);
     instruments::gpu_utilization(meter).record(1.0, &[]);
@@ -109,6 +113,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::hw_gpu_utilization(meter).record(1.0, &[]);
     instruments::hw_network_bandwidth_limit(meter).add(1, &[]);
     instruments::hw_network_io(meter).add(1, &[]);
+    instruments::hw_network_packets(meter).add(1, &[]);
     instruments::hw_network_up(meter).add(1, &[]);
     instruments::hw_power(meter).record(1.0, &[]);
     instruments::hw_status(meter).add(1, &[]);

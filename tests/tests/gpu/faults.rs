@@ -18,6 +18,14 @@ fn a_driver_that_hangs_ends_its_series_and_they_go_on_when_it_answers() {
     watch.wait_for("gpu.utilization", &busy, |_| true);
     fake.at(10.0);
     let end = watch.wait_for("gpu.utilization", &busy, |point| point.ends);
+    let source = [("pulsetrain.source.name", "nvml")];
+    let last = watch.wait_for("pulsetrain.source.last_success_time", &source, |_| true);
+    assert!(
+        !last.ends && last.value <= end.time as f64 / 1e9,
+        "while the driver hangs it is known when it was read last: {last:?}"
+    );
+    let passes = watch.wait_for("pulsetrain.source.duration", &source, |_| true);
+    assert!(!passes.ends && passes.value >= 1.0, "{passes:?}");
     assert!(
         watch
             .notices()
@@ -28,6 +36,9 @@ fn a_driver_that_hangs_ends_its_series_and_they_go_on_when_it_answers() {
     fake.at(20.0);
     watch.wait_for("gpu.utilization", &busy, |point| {
         !point.ends && point.time > end.time
+    });
+    watch.wait_for("pulsetrain.source.last_success_time", &source, |point| {
+        point.value > last.value
     });
     assert!(watch.notices().contains(&GpuNotice::Answers));
     assert!(matches!(watch.inventory().driver, DriverState::Present(_)));

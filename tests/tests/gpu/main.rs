@@ -3,4 +3,6 @@
 mod counters;
 mod faults;
 mod rows;
+mod standard;
+mod values;
 mod watch;

@@ -37,6 +37,10 @@ fn calls_that_a_driver_lacks_are_reasons_and_the_rest_is_there() {
     };
     for metric in [
         "gpu.throttle.time",
+        "gpu.nvlink.up",
+        "gpu.nvlink.errors",
+        "gpu.nvlink.speed",
+        "gpu.c2c.up",
         "gpu.fabric_state",
         "gpu.sm.active",
         "gpu.xid_errors",

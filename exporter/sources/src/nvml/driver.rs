@@ -64,6 +64,8 @@ pub(super) struct Tick {
     pub(super) gpus: Vec<GpuTick>,
     /// When it began, in nanoseconds since 1970.
     pub(super) time_unix_nanos: u64,
+    /// How long it took.
+    pub(super) took: Duration,
 }
 
 /// What one pass read of a GPU.

@@ -66,6 +66,8 @@ pub struct Gpu {
     pub architecture: Option<String>,
     /// The CUDA compute capability.
     pub compute_capability: Option<(i32, i32)>,
+    /// The NVLink fabric that it is registered with.
+    pub fabric: Option<Fabric>,
     /// Whether the GPU is split; nothing where it cannot be.
     pub mig: Option<bool>,
     /// The instances that it is split into.
@@ -76,6 +78,15 @@ pub struct Gpu {
     pub unavailable: Vec<Unavailable>,
     /// Whether it has stopped answering: fallen off the bus, or needs a reset.
     pub lost: bool,
+}
+
+/// A place in an NVLink fabric.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Fabric {
+    /// The UUID of the fabric, as `nvidia-smi` writes it.
+    pub cluster_uuid: String,
+    /// The number of the GPUs in it that reach each other.
+    pub clique_id: u32,
 }
 
 /// A MIG device: an instance of a split GPU.

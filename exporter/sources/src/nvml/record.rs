@@ -2,13 +2,14 @@
 //!
 //! `subject` says what series are of, `book` keeps them and ends what is not heard of any more, `counter` makes the driver's
 //! counters grow only, `twins` knows the standard names, `facts` and `health` say what a GPU is and how it is, `xid` counts
-//! its errors.
+//! its errors; `passes` says how the reading itself fares.
 
 mod book;
 mod counter;
 mod facts;
 mod health;
 mod known;
+mod passes;
 mod subject;
 mod twins;
 mod xid;
@@ -21,6 +22,7 @@ use pulsetrain_semconv::{SCHEMA_URL, attribute, metric};
 use self::{
     book::Book,
     known::{Ids, Known},
+    passes::Passes,
 };
 use super::{
     Belonging, DriverState, GpuNotice, GpuSemconv, Inventory, NvmlConfig, Reason,
@@ -33,6 +35,8 @@ const SCOPE: &str = "pulsetrain.gpu";
 const SERVICE: &str = "pulsetrain-gpu";
 /// Where the kernel says the name of the host.
 const HOST_NAME: &str = "/proc/sys/kernel/hostname";
+/// The name of the source that reads the driver.
+pub(super) const SOURCE: &str = "nvml";
 
 /// How often what changes seldom is heard of, at least.
 const SELDOM: Duration = Duration::from_secs(5);
@@ -47,6 +51,7 @@ pub(super) struct Recording {
     logs: LogsWriter,
     gpus: BTreeMap<String, Known>,
     ids: Ids,
+    passes: Passes,
     inventory: Arc<Inventory>,
     notices: Vec<GpuNotice>,
     last_unix_nanos: u64,
@@ -64,6 +69,7 @@ impl Recording {
             logs: LogsWriter::default(),
             gpus: BTreeMap::new(),
             ids: Ids::default(),
+            passes: Passes::of(SOURCE),
             inventory: Arc::default(),
             notices: Vec::new(),
             last_unix_nanos: 0,
@@ -94,8 +100,9 @@ impl Recording {
 
     /// Nothing was heard for too long: what was said last is not true any more.
     pub(super) fn fall_silent(&mut self, secs: u64, now_unix_nanos: u64) {
-        self.book
-            .end(now_unix_nanos, |_, metric| !xid::is_counted_here(metric));
+        self.book.end(now_unix_nanos, |_, metric| {
+            !xid::is_counted_here(metric) && !passes::is_about_passes(metric)
+        });
         self.notices.push(GpuNotice::Silent { secs });
         self.set_driver(DriverState::Silent, now_unix_nanos);
     }
@@ -134,6 +141,7 @@ impl Recording {
             known.record(&heard.readings, &mut recorder);
         }
         self.note_unavailable();
+        self.passes.record(&mut self.book, now, tick.took);
         let interval = self.interval;
         self.book.sweep(now, |cadence| patience(cadence, interval));
     }
@@ -198,7 +206,8 @@ impl Recording {
     }
 
     fn forget_gpus(&mut self, now_unix_nanos: u64) {
-        self.book.end(now_unix_nanos, |_, _| true);
+        self.book
+            .end(now_unix_nanos, |_, metric| !passes::is_about_passes(metric));
         self.gpus.clear();
     }
 

@@ -8,7 +8,7 @@ use tokio::sync::watch;
 use super::{
     Belonging, DriverState, GpuNotice, Inventory, NvmlConfig,
     driver::{self, DriverThread, Heard},
-    record::Recording,
+    record::{self, Recording},
 };
 
 /// How often the driver is read for a survey: as often as its performance counters allow (NVML asks for 100 ms).
@@ -47,7 +47,7 @@ impl NvmlSource {
 
 impl Source for NvmlSource {
     fn name(&self) -> &str {
-        "nvml"
+        record::SOURCE
     }
 
     fn run(self: Box<Self>, door: Door, stop: Stop) -> BoxFuture<'static, Result<(), String>> {

@@ -1,15 +1,18 @@
 //! The page about GPUs: its table is the table that is read by, so that it cannot say anything else.
 
+mod union;
+
 use std::{env, fs, path::Path};
 
 use pulsetrain_sources::nvml;
 
 const BEFORE: &str = include_str!("page.md");
+const BETWEEN: &str = include_str!("union.md");
 
 #[test]
 fn the_documented_table_is_the_one_that_is_read_by() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("GPU.md");
-    let expected = format!("{BEFORE}\n{}", nvml::markdown());
+    let expected = format!("{BEFORE}\n{}\n{BETWEEN}\n{}", nvml::markdown(), union::markdown());
     if env::var_os("UPDATE_GOLDEN").is_some() {
         fs::write(&path, &expected).expect("the page can be written");
     }

@@ -179,6 +179,22 @@ const FIELDS: &[Field] = &[
     field(232, UNSIGNED, C2c, "replays"),
     field(233, UNSIGNED, C2c, "replays_back_to_back"),
     field(234, UNSIGNED, C2c, "power_state"),
+    field(235, LONG, Link, "fec.0"),
+    field(236, LONG, Link, "fec.1"),
+    field(237, LONG, Link, "fec.2"),
+    field(238, LONG, Link, "fec.3"),
+    field(239, LONG, Link, "fec.4"),
+    field(240, LONG, Link, "fec.5"),
+    field(241, LONG, Link, "fec.6"),
+    field(242, LONG, Link, "fec.7"),
+    field(243, LONG, Link, "fec.8"),
+    field(244, LONG, Link, "fec.9"),
+    field(245, LONG, Link, "fec.10"),
+    field(246, LONG, Link, "fec.11"),
+    field(247, LONG, Link, "fec.12"),
+    field(248, LONG, Link, "fec.13"),
+    field(249, LONG, Link, "fec.14"),
+    field(250, LONG, Link, "fec.15"),
     field(251, LONG, Whole, "throttle.sw_thermal_ns"),
     field(252, LONG, Whole, "throttle.hw_thermal_ns"),
     field(253, LONG, Whole, "throttle.hw_power_brake_ns"),
@@ -189,15 +205,13 @@ const FIELDS: &[Field] = &[
 ];
 
 /// Fields that have an id for each of the links 0 to 5 and, elsewhere, 6 to 11: the two first ids and the reading.
-const PER_LINK: [(u32, u32, nvmlValueType_t, &str); 7] = [
+const PER_LINK: [(u32, u32, nvmlValueType_t, &str); 6] = [
     (32, 96, LONG, "crc_flit_errors"),
     (39, 102, LONG, "crc_data_errors"),
     (46, 108, LONG, "replays"),
     (53, 114, LONG, "recoveries"),
     (84, 132, UNSIGNED, "speed_mbps"),
     (148, 154, LONG, "ecc_data_errors"),
-    // Sixteen counts that no link has its own of: the scope says which link.
-    (235, 241, LONG, "fec"),
 ];
 
 /// The value of a field, with its type.

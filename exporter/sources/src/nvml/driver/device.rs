@@ -3,7 +3,7 @@
 use nvml_wrapper::{Device, Nvml, enums::device::UsedGpuMemory, error::NvmlError};
 
 use super::{ffi, row::reason};
-use crate::nvml::{Gpu, GpuProcess, MigInstance, Reason};
+use crate::nvml::{Fabric, Gpu, GpuProcess, MigInstance, Reason};
 
 /// What never changes about a GPU.
 pub(super) fn describe(device: &Device<'_>, index: u32) -> Gpu {
@@ -22,6 +22,20 @@ pub(super) fn describe(device: &Device<'_>, index: u32) -> Gpu {
         compute_capability: version.map(|version| (version.major, version.minor)),
         ..Gpu::default()
     }
+}
+
+/// The NVLink fabric, once the GPU is registered with it.
+///
+/// # Errors
+/// The GPU can be in none.
+pub(super) fn fabric(device: &Device<'_>) -> Result<Option<Fabric>, NvmlError> {
+    let fabric = ffi::fabric(device)?;
+    let byte = |place: usize| format!("{:02x}", fabric.cluster_uuid[place]);
+    let part = |places: std::ops::Range<usize>| places.map(byte).collect::<String>();
+    Ok((fabric.cluster_uuid != [0; 16]).then(|| Fabric {
+        cluster_uuid: [part(0..4), part(4..6), part(6..8), part(8..10), part(10..16)].join("-"),
+        clique_id: fabric.clique_id,
+    }))
 }
 
 /// Whether the GPU is split, and into what; nothing where it cannot be.

@@ -217,8 +217,20 @@ pub(crate) fn sram_errors(device: &Device<'_>) -> Result<c::nvmlEccSramErrorStat
     ask!(device, nvmlDeviceGetSramEccErrorStatus, begin)
 }
 
-/// The state of the NVLink fabric and the mask of its health.
-pub(crate) fn fabric(device: &Device<'_>) -> Result<(u32, u32), NvmlError> {
+/// What a GPU is to its NVLink fabric.
+pub(crate) struct Fabric {
+    /// How far its registration has come (`NVML_GPU_FABRIC_STATE_*`).
+    pub(crate) state: u32,
+    /// The mask of its health.
+    pub(crate) health: u32,
+    /// The UUID of the fabric; zeroes before the registration.
+    pub(crate) cluster_uuid: [u8; 16],
+    /// The number of those in it that the GPU can reach.
+    pub(crate) clique_id: u32,
+}
+
+/// The NVLink fabric.
+pub(crate) fn fabric(device: &Device<'_>) -> Result<Fabric, NvmlError> {
     // SAFETY: the structure is made of numbers and arrays of them, for which zero is a value.
     let mut begin: c::nvmlGpuFabricInfoV_t = unsafe { mem::zeroed() };
     // The second version is what drivers since 550 know; the third is longer, so there is room for either.
@@ -226,7 +238,12 @@ pub(crate) fn fabric(device: &Device<'_>) -> Result<(u32, u32), NvmlError> {
     let info: Result<c::nvmlGpuFabricInfoV_t, NvmlError> = ask!(device, nvmlDeviceGetGpuFabricInfoV, begin);
     let info = info?;
     nvml_try(info.status)?;
-    Ok((u32::from(info.state), info.healthMask))
+    Ok(Fabric {
+        state: u32::from(info.state),
+        health: info.healthMask,
+        cluster_uuid: info.clusterUuid,
+        clique_id: info.cliqueId,
+    })
 }
 
 /// The GPU instance and the compute instance of a MIG device.

@@ -11,7 +11,10 @@ use super::{
     ffi::{self, FieldCell},
     row::{Field, FieldValue, Row, Scope, error_for, reason},
 };
-use crate::nvml::reading::{Labels, Readings, Sample};
+use crate::nvml::{
+    Reason,
+    reading::{Labels, Readings, Sample},
+};
 
 /// The most fields in one call.
 const BATCH: usize = 128;
@@ -22,8 +25,15 @@ const MOST_LINKS: u32 = 64;
 pub(super) struct Fields {
     cells: Vec<FieldCell>,
     asked: Vec<AskedField>,
-    nvlinks: u32,
-    c2c_links: u32,
+    nvlinks: Links,
+    c2c_links: Links,
+}
+
+/// How many links of a kind there are; not known before somebody asks for something of them.
+struct Links {
+    /// The field that says it.
+    count: u32,
+    known: Option<u32>,
 }
 
 /// A cell, and what it is for.
@@ -35,19 +45,13 @@ struct AskedField {
 }
 
 impl Fields {
-    /// Asks a device of how many links its fields are.
-    pub(super) fn new(device: &Device<'_>) -> Self {
-        let count = |id| {
-            let mut cells = [ffi::field(id, 0)];
-            let asked = ffi::field_values(device, &mut cells);
-            let count = asked.and_then(|()| ffi::field_count(&cells[0]));
-            count.map_or(0, |count| count.min(u64::from(MOST_LINKS)) as u32)
-        };
+    /// Room for the fields of one device.
+    pub(super) fn new() -> Self {
         Self {
             cells: Vec::new(),
             asked: Vec::new(),
-            nvlinks: count(NVML_FI_DEV_NVLINK_LINK_COUNT),
-            c2c_links: count(NVML_FI_DEV_C2C_LINK_COUNT),
+            nvlinks: Links::counted_by(NVML_FI_DEV_NVLINK_LINK_COUNT),
+            c2c_links: Links::counted_by(NVML_FI_DEV_C2C_LINK_COUNT),
         }
     }
 
@@ -61,7 +65,7 @@ impl Fields {
         out: &mut Readings,
     ) -> Vec<(usize, Result<(), NvmlError>)> {
         let mut answers = Vec::new();
-        self.prepare(nvml.field_id_scheme(), rows, &mut answers);
+        self.prepare(nvml.field_id_scheme(), device, rows, &mut answers);
         for (cells, asked) in self.cells.chunks_mut(BATCH).zip(self.asked.chunks(BATCH)) {
             if let Err(error) = ffi::field_values(device, cells) {
                 answers.extend(refuse_all(asked, error));
@@ -77,11 +81,13 @@ impl Fields {
     fn prepare(
         &mut self,
         scheme: FieldIdScheme,
+        device: &Device<'_>,
         rows: impl Iterator<Item = (usize, &'static Row, &'static Field)>,
         answers: &mut Vec<(usize, Result<(), NvmlError>)>,
     ) {
         self.cells.clear();
         self.asked.clear();
+        let (mut nvlinks, mut c2c_links) = (None, None);
         for (place, row, field) in rows {
             let id = driver_id(scheme, field.id);
             let mut add = |scope, link| {
@@ -98,13 +104,38 @@ impl Fields {
                     add(part, None);
                     continue;
                 }
-                Scope::EachNvlink => self.nvlinks,
-                Scope::EachC2c => self.c2c_links,
+                Scope::EachNvlink => *nvlinks.get_or_insert_with(|| self.nvlinks.ask(device)),
+                Scope::EachC2c => *c2c_links.get_or_insert_with(|| self.c2c_links.ask(device)),
             };
-            if links == 0 {
-                answers.push((place, Err(NvmlError::NotSupported)));
+            match links {
+                Ok(links) => (0..links).for_each(|link| add(link, Some(link))),
+                Err(reason) => answers.push((place, Err(error_for(reason)))),
             }
-            (0..links).for_each(|link| add(link, Some(link)));
+        }
+    }
+}
+
+impl Links {
+    fn counted_by(count: u32) -> Self {
+        Self { count, known: None }
+    }
+
+    /// How many there are. What has none or cannot say it is asked again with the next row that wants to know.
+    fn ask(&mut self, device: &Device<'_>) -> Result<u32, Reason> {
+        if let Some(known) = self.known {
+            return Ok(known);
+        }
+        let mut cells = [ffi::field(self.count, 0)];
+        let asked = ffi::field_values(device, &mut cells);
+        let count = asked
+            .and_then(|()| ffi::field_count(&cells[0]))
+            .map_err(|error| reason(&error))?;
+        match count.min(u64::from(MOST_LINKS)) as u32 {
+            0 => Err(Reason::NotSupported),
+            count => {
+                self.known = Some(count);
+                Ok(count)
+            }
         }
     }
 }

@@ -104,7 +104,7 @@ impl<'nvml> Probe<'nvml> {
         }
         Self {
             rows: kept,
-            fields: Fields::new(device),
+            fields: Fields::new(),
             counters: Counters::default(),
             seen: Seen::default(),
             fans: device.num_fans().unwrap_or_default(),

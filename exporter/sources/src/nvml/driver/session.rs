@@ -91,7 +91,7 @@ fn read_passes<'nvml>(
     let listed = listed();
     let (mut due, mut counted) = (clock::now(), clock::now());
     loop {
-        let time_unix_nanos = clock::unix_now().as_nanos() as u64;
+        let (time_unix_nanos, began) = (clock::unix_now().as_nanos() as u64, clock::now());
         let passes = watched.iter_mut().map(|gpu| gpu.read(nvml, config));
         let Ok(gpus) = passes.collect::<Result<Vec<_>, _>>() else {
             return Ended::Gone;
@@ -100,6 +100,7 @@ fn read_passes<'nvml>(
             driver: Arc::clone(&driver),
             gpus,
             time_unix_nanos,
+            took: clock::now().saturating_duration_since(began),
         })));
         memory.gpus = watched.iter().map(|gpu| Arc::clone(gpu.gpu())).collect();
         let now = clock::now();

@@ -28,6 +28,8 @@ pub(super) struct Watched<'nvml> {
     hidden: Option<Reason>,
     listed: Option<Instant>,
     lost: Option<Instant>,
+    /// Whether its place in an NVLink fabric is still to be heard of.
+    awaits_fabric: bool,
 }
 
 /// An instance of a split GPU.
@@ -49,6 +51,7 @@ impl<'nvml> Watched<'nvml> {
             hidden: None,
             listed: None,
             lost: None,
+            awaits_fabric: true,
         }
     }
 
@@ -66,6 +69,7 @@ impl<'nvml> Watched<'nvml> {
             hidden: None,
             listed: None,
             lost: Some(clock::now()),
+            awaits_fabric: false,
         }
     }
 
@@ -196,6 +200,13 @@ impl<'nvml> Watched<'nvml> {
         let mig = split
             .as_ref()
             .map(|found| !found.is_empty() || device.mig_mode().is_ok_and(|mode| mode.current == 1));
+        let fabric = if self.awaits_fabric {
+            device::fabric(device)
+        } else {
+            Ok(None)
+        };
+        // A GPU registers some time after it is there; one that cannot never does.
+        self.awaits_fabric &= matches!(fabric, Ok(None));
         self.follow_split(split.unwrap_or_default(), config);
         let instances = self
             .instances
@@ -203,6 +214,7 @@ impl<'nvml> Watched<'nvml> {
             .map(|known| known.instance.clone())
             .collect::<Vec<_>>();
         self.update_gpu(|gpu| {
+            gpu.fabric = gpu.fabric.take().or(fabric.ok().flatten());
             gpu.processes = processes.unwrap_or_default();
             gpu.mig = mig;
             gpu.instances = instances;

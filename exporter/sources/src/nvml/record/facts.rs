@@ -29,6 +29,10 @@ pub(super) fn attributes(gpu: &Gpu, whose: Whose, driver: &Driver, belonging: &m
         let instance = gpu.instances.iter().find(|instance| instance.index == index);
         text(&a::GPU_MIG_UUID, instance.map_or("", |instance| &instance.uuid));
     }
+    if let Some(fabric) = &gpu.fabric {
+        text(&a::GPU_FABRIC_CLUSTER_UUID, &fabric.cluster_uuid);
+        facts.push((&a::GPU_FABRIC_CLIQUE_ID, i64::from(fabric.clique_id).into()));
+    }
     if driver.cuda_version > 0 {
         facts.push((&a::GPU_CUDA_DRIVER_VERSION, i64::from(driver.cuda_version).into()));
     }

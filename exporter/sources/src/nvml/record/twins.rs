@@ -11,7 +11,7 @@ use super::{
 };
 use crate::nvml::{
     Belonging, Gpu, OwnedAttribute, OwnedValue, Subject,
-    reading::{Reading, Whose},
+    reading::{Reading, Sample, Whose},
 };
 
 const VENDOR: &str = "NVIDIA";
@@ -106,6 +106,14 @@ pub(super) fn of(reading: &Reading) -> Option<Twin> {
         (&m::HW_TEMPERATURE_LIMIT, component, texts)
     } else if is(&m::GPU_FAN_SPEED_RATIO) {
         (&m::HW_FAN_SPEED_RATIO, Component::Fan(number?), [None; 2])
+    } else if is(&m::GPU_FAN_SPEED) {
+        (&m::HW_FAN_SPEED, Component::Fan(number?), [None; 2])
+    } else if is(&m::GPU_NVLINK_PACKETS) {
+        (
+            &m::HW_NETWORK_PACKETS,
+            Component::Port(number?),
+            [direction(reading), None],
+        )
     } else if is(&m::GPU_NVLINK_IO) {
         (
             &m::HW_NETWORK_IO,
@@ -125,11 +133,16 @@ pub(super) fn of(reading: &Reading) -> Option<Twin> {
     } else {
         return None;
     };
+    let value = match reading.value {
+        // Ours are in revolutions a second, as all of our rates are; theirs in whole revolutions a minute.
+        Sample::Now(per_second) if is(&m::GPU_FAN_SPEED) => Sample::Now((per_second * 60.0).round()),
+        value => value,
+    };
     Some(Twin {
         metric,
         component,
         texts,
-        entry: entry_of(reading.metric, reading.value, reading.cadence)?,
+        entry: entry_of(reading.metric, value, reading.cadence)?,
     })
 }
 

@@ -9,6 +9,7 @@ use nvml_wrapper::{
         NVML_FI_DEV_PERF_POLICY_BOARD_LIMIT, NVML_FI_DEV_PERF_POLICY_LOW_UTILIZATION,
         NVML_FI_DEV_PERF_POLICY_POWER, NVML_FI_DEV_PERF_POLICY_RELIABILITY,
         NVML_FI_DEV_PERF_POLICY_SYNC_BOOST, NVML_FI_DEV_PERF_POLICY_THERMAL,
+        NVML_FI_DEV_PERF_POLICY_TOTAL_APP_CLOCKS, NVML_FI_DEV_PERF_POLICY_TOTAL_BASE_CLOCKS,
     },
 };
 use pulsetrain_semconv::{
@@ -72,6 +73,20 @@ macro_rules! time {
             FieldValue::Total(NANO),
             Tick,
             NO_COUNTER,
+        )
+    };
+}
+
+/// A row of the time below a limit.
+macro_rules! below {
+    ($kind:literal, $field:ident) => {
+        Row::field(
+            &metric::GPU_CLOCK_BELOW_LIMIT_TIME,
+            (stringify!($field), $field),
+            &[(&GPU_CLOCK_LIMIT_KIND, $kind)],
+            FieldValue::Total(NANO),
+            Tick,
+            "the driver does not count the time below this limit",
         )
     };
 }
@@ -158,6 +173,8 @@ pub(super) static ROWS: &[Row] = &[
         "hw_power_brake_slowdown",
         NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_POWER_BRAKE_SLOWDOWN
     ),
+    below!("application", NVML_FI_DEV_PERF_POLICY_TOTAL_APP_CLOCKS),
+    below!("base", NVML_FI_DEV_PERF_POLICY_TOTAL_BASE_CLOCKS),
 ];
 
 fn reasons(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {

@@ -2,7 +2,11 @@
 
 use nvml_wrapper::{
     enum_wrappers::device::{TemperatureSensor, TemperatureThreshold},
-    sys_exports::field_id::NVML_FI_DEV_MEMORY_TEMP,
+    sys_exports::field_id::{
+        NVML_FI_DEV_MEMORY_TEMP, NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT,
+        NVML_FI_DEV_TEMPERATURE_MEM_MAX_TLIMIT, NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT,
+        NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT,
+    },
 };
 use pulsetrain_semconv::{
     attribute::{GPU_FAN_INDEX, GPU_TEMPERATURE_LIMIT_KIND, GPU_TEMPERATURE_SENSOR},
@@ -24,6 +28,21 @@ use crate::nvml::{
 };
 
 const NO_FAN: &str = "the GPU has no fan of its own: the server cools it";
+const NO_MARGIN: &str = "the GPU is older than Ada, or its driver";
+
+/// A row of the margin at which something happens; such limits took the place of thresholds with Ada.
+macro_rules! margin_limit {
+    ($kind:literal, $field:ident) => {
+        Row::field(
+            &metric::GPU_TEMPERATURE_MARGIN_LIMIT,
+            (stringify!($field), $field),
+            &[(&GPU_TEMPERATURE_LIMIT_KIND, $kind)],
+            Now(1.0),
+            Once,
+            NO_MARGIN,
+        )
+    };
+}
 
 pub(super) static ROWS: &[Row] = &[
     Row::call(
@@ -50,13 +69,17 @@ pub(super) static ROWS: &[Row] = &[
         &metric::GPU_TEMPERATURE_MARGIN,
         "nvmlDeviceGetMarginTemperature",
         Tick,
-        "the GPU is older than Ada, or its driver",
+        NO_MARGIN,
         |gpu, out| {
             let degrees = f64::from(ffi::margin_temperature(gpu.device)?);
             out.now(&metric::GPU_TEMPERATURE_MARGIN, Labels::default(), degrees);
             Ok(())
         },
     ),
+    margin_limit!("shutdown", NVML_FI_DEV_TEMPERATURE_SHUTDOWN_TLIMIT),
+    margin_limit!("slowdown", NVML_FI_DEV_TEMPERATURE_SLOWDOWN_TLIMIT),
+    margin_limit!("memory_max", NVML_FI_DEV_TEMPERATURE_MEM_MAX_TLIMIT),
+    margin_limit!("gpu_max", NVML_FI_DEV_TEMPERATURE_GPU_MAX_TLIMIT),
     limit(|gpu, out| {
         let kind: Fixed = &[(&GPU_TEMPERATURE_LIMIT_KIND, "slowdown")];
         threshold(gpu, TemperatureThreshold::Slowdown, kind, out)

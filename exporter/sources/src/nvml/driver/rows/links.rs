@@ -2,7 +2,7 @@
 
 use nvml_wrapper::sys_exports::field_id::*;
 use pulsetrain_semconv::{
-    attribute::{ERROR_TYPE, GPU_IO_DIRECTION},
+    attribute::{ERROR_TYPE, GPU_IO_DIRECTION, GPU_NVLINK_BER_KIND, GPU_NVLINK_FEC_BIN},
     metric,
 };
 
@@ -39,16 +39,46 @@ macro_rules! errors {
     };
 }
 
-/// A row of the bytes of each link.
-macro_rules! bytes {
-    ($direction:literal, $field:ident, $scale:expr, $absent:expr) => {
+/// A row of what went over each link.
+macro_rules! traffic {
+    ($metric:ident, $direction:literal, $field:ident, $scale:expr, $absent:expr) => {
         Row::field(
-            &metric::GPU_NVLINK_IO,
+            &metric::$metric,
             (stringify!($field), $field),
             &[(&GPU_IO_DIRECTION, $direction)],
             Total($scale),
             Seldom,
             $absent,
+        )
+        .scoped(EachNvlink)
+    };
+}
+
+/// A row of the share that came wrong over each link.
+macro_rules! bit_errors {
+    ($kind:literal, $field:ident) => {
+        Row::field(
+            &metric::GPU_NVLINK_BIT_ERROR_RATIO,
+            (stringify!($field), $field),
+            &[(&GPU_NVLINK_BER_KIND, $kind)],
+            Decoded(bit_error_ratio),
+            Seldom,
+            NOT_FIVE,
+        )
+        .scoped(EachNvlink)
+    };
+}
+
+/// A row of the blocks of each link of which so many symbols were put right.
+macro_rules! fec {
+    ($bin:literal, $field:ident) => {
+        Row::field(
+            &metric::GPU_NVLINK_FEC_BLOCKS,
+            (stringify!($field), $field),
+            &[(&GPU_NVLINK_FEC_BIN, $bin)],
+            Total(1.0),
+            Seldom,
+            NOT_FIVE,
         )
         .scoped(EachNvlink)
     };
@@ -70,12 +100,50 @@ macro_rules! c2c_errors {
 }
 
 pub(super) static ROWS: &[Row] = &[
-    bytes!("transmit", NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX, KIB, NO_NVLINK),
-    bytes!("receive", NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX, KIB, NO_NVLINK),
-    bytes!("transmit", NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES, 1.0, NOT_FIVE)
-        .instead_of("NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX"),
-    bytes!("receive", NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES, 1.0, NOT_FIVE)
-        .instead_of("NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX"),
+    traffic!(
+        GPU_NVLINK_IO,
+        "transmit",
+        NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX,
+        KIB,
+        NO_NVLINK
+    ),
+    traffic!(
+        GPU_NVLINK_IO,
+        "receive",
+        NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX,
+        KIB,
+        NO_NVLINK
+    ),
+    traffic!(
+        GPU_NVLINK_IO,
+        "transmit",
+        NVML_FI_DEV_NVLINK_COUNT_XMIT_BYTES,
+        1.0,
+        NOT_FIVE
+    )
+    .instead_of("NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_TX"),
+    traffic!(
+        GPU_NVLINK_IO,
+        "receive",
+        NVML_FI_DEV_NVLINK_COUNT_RCV_BYTES,
+        1.0,
+        NOT_FIVE
+    )
+    .instead_of("NVML_FI_DEV_NVLINK_THROUGHPUT_DATA_RX"),
+    traffic!(
+        GPU_NVLINK_PACKETS,
+        "transmit",
+        NVML_FI_DEV_NVLINK_COUNT_XMIT_PACKETS,
+        1.0,
+        NOT_FIVE
+    ),
+    traffic!(
+        GPU_NVLINK_PACKETS,
+        "receive",
+        NVML_FI_DEV_NVLINK_COUNT_RCV_PACKETS,
+        1.0,
+        NOT_FIVE
+    ),
     Row::field(
         &metric::GPU_NVLINK_UP,
         ("NVML_FI_DEV_NVLINK_GET_STATE", NVML_FI_DEV_NVLINK_GET_STATE),
@@ -147,18 +215,36 @@ pub(super) static ROWS: &[Row] = &[
     .scoped(EachNvlink),
     errors!("effective", NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_ERRORS, NOT_FIVE).scoped(EachNvlink),
     errors!("symbol", NVML_FI_DEV_NVLINK_COUNT_SYMBOL_ERRORS, NOT_FIVE).scoped(EachNvlink),
-    Row::field(
-        &metric::GPU_NVLINK_BIT_ERROR_RATIO,
-        (
-            "NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER",
-            NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER,
-        ),
-        &[],
-        Decoded(bit_error_ratio),
-        Seldom,
-        NOT_FIVE,
+    errors!(
+        "recovery_attempt",
+        NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_EVENTS,
+        NOT_FIVE
     )
     .scoped(EachNvlink),
+    errors!(
+        "recovery_successful",
+        NVML_FI_DEV_NVLINK_COUNT_LINK_RECOVERY_SUCCESSFUL_EVENTS,
+        NOT_FIVE
+    )
+    .scoped(EachNvlink),
+    bit_errors!("effective", NVML_FI_DEV_NVLINK_COUNT_EFFECTIVE_BER),
+    bit_errors!("symbol", NVML_FI_DEV_NVLINK_COUNT_SYMBOL_BER),
+    fec!("0", NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_0),
+    fec!("1", NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_1),
+    fec!("2", NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_2),
+    fec!("3", NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_3),
+    fec!("4", NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_4),
+    fec!("5", NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_5),
+    fec!("6", NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_6),
+    fec!("7", NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_7),
+    fec!("8", NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_8),
+    fec!("9", NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_9),
+    fec!("10", NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_10),
+    fec!("11", NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_11),
+    fec!("12", NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_12),
+    fec!("13", NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_13),
+    fec!("14", NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_14),
+    fec!("15", NVML_FI_DEV_NVLINK_COUNT_FEC_HISTORY_15),
     Row::field(
         &metric::GPU_C2C_UP,
         ("NVML_FI_DEV_C2C_LINK_GET_STATUS", NVML_FI_DEV_C2C_LINK_GET_STATUS),

@@ -134,7 +134,7 @@ pub(super) static ROWS: &[Row] = &[
         Seldom,
         NO_FABRIC,
         |gpu, out| {
-            let (_, health) = ffi::fabric(gpu.device)?;
+            let health = ffi::fabric(gpu.device)?.health;
             let fault = &[(&GPU_FAULT, "fabric_degraded")];
             out.flag(&metric::GPU_FAULT_ACTIVE, fault, fabric_degraded(health));
             Ok(())
@@ -157,7 +157,7 @@ pub(super) static ROWS: &[Row] = &[
         Seldom,
         NO_FABRIC,
         |gpu, out| {
-            let (state, _) = ffi::fabric(gpu.device)?;
+            let state = ffi::fabric(gpu.device)?.state;
             let state = fabric_state(state).ok_or(Refusal::Because(Reason::NoData))?;
             out.state(&metric::GPU_FABRIC_STATE, &GPU_FABRIC_STATE, state);
             Ok(())

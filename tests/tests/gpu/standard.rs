@@ -1,0 +1,77 @@
+//! The standard names: what of the GPUs goes out as OpenTelemetry's `hw.*`, in the place of ours or beside them.
+
+use pulsetrain_sources::nvml::{GpuSemconv, NvmlConfig};
+use pulsetrain_tests::FakeNvml;
+
+use crate::watch::{Watch, config};
+
+#[test]
+fn standard_names_stand_in_the_place_of_ours_or_beside_them() {
+    let fake = FakeNvml::start("h100x8");
+    fake.run_from(0.0);
+    let names = |semconv| {
+        let watch = Watch::start(NvmlConfig {
+            semconv,
+            ..config(&fake)
+        });
+        watch.wait_for("gpu.throttle.time", &[], |_| true);
+        watch.wait_for("gpu.sm.active", &[], |_| true);
+        watch.end()
+    };
+    let standard = names(GpuSemconv::Hw);
+    let of = |name: &str, attributes: &[(&str, &str)]| {
+        let found = standard.iter().find(|point| point.is(name, attributes));
+        found
+            .unwrap_or_else(|| panic!("no {name} {attributes:?}"))
+            .clone()
+    };
+    let id = ("hw.id", "GPU-5fae0c00-1f2e-4d3c-8b4a-000000000000");
+    let busy = of("hw.gpu.utilization", &[id, ("hw.gpu.task", "general")]).value;
+    assert!((0.6..=1.0).contains(&busy));
+    assert_eq!(
+        of("hw.gpu.memory.limit", &[id, ("hw.vendor", "NVIDIA")]).value,
+        85_520_809_984.0
+    );
+    let share = of("hw.gpu.memory.utilization", &[id]).value;
+    let used = of("hw.gpu.memory.usage", &[id]).value;
+    assert!((share - used / 85_520_809_984.0).abs() < 1e-9);
+    let at_least = |name: &str, attributes: &[(&str, &str)], least: f64| {
+        let value = of(name, attributes).value;
+        assert!(value >= least, "{name} is {value}");
+    };
+    at_least(
+        "hw.gpu.io",
+        &[id, ("network.io.direction", "receive")],
+        2_000_000.0,
+    );
+    at_least("hw.power", &[id, ("hw.type", "gpu")], 500.0);
+    at_least("hw.energy", &[id, ("hw.type", "gpu")], 123_456.0);
+    at_least("hw.temperature", &[id, ("hw.sensor_location", "memory")], 45.0);
+    assert_eq!(
+        of("hw.temperature.limit", &[id, ("hw.limit_type", "high.critical")]).value,
+        92.0
+    );
+    assert_eq!(
+        of("hw.status", &[id, ("hw.state", "ok"), ("hw.type", "gpu")]).value,
+        1.0
+    );
+    assert_eq!(of("hw.status", &[id, ("hw.state", "failed")]).value, 0.0);
+    assert_eq!(of("hw.errors", &[id, ("error.type", "xid_79")]).value, 0.0);
+    let port = ("hw.parent", id.1);
+    assert_eq!(
+        of("hw.network.up", &[port, ("hw.name", "GPU 0 nvlink 5")]).value,
+        1.0
+    );
+    let ours = |points: &[crate::watch::Point], name: &str| points.iter().any(|point| point.name == name);
+    for name in ["gpu.power", "gpu.energy", "gpu.memory.used", "gpu.utilization"] {
+        let of_all = |point: &crate::watch::Point| {
+            !point.attributes.contains_key("gpu.power.scope") || point.is(name, &[("gpu.power.scope", "gpu")])
+        };
+        let ours = standard.iter().any(|point| point.name == name && of_all(point));
+        assert!(!ours, "{name} has a standard name");
+    }
+    let both = names(GpuSemconv::Both);
+    assert!(ours(&both, "gpu.power") && ours(&both, "hw.power"));
+    let own = names(GpuSemconv::Gpu);
+    assert!(!own.iter().any(|point| point.name.starts_with("hw.")));
+}

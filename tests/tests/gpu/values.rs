@@ -1,0 +1,265 @@
+//! What the driver declares, and what is said of it: each value in base units, of an H100, of a GPU with NVLink of the fifth
+//! generation, and of one with fans.
+
+use pulsetrain_sources::nvml::NvmlConfig;
+use pulsetrain_tests::FakeNvml;
+
+use crate::watch::{Watch, config};
+
+/// A series of the first GPU, by what tells it from others, and its value at rest at second zero.
+type Expected = (&'static str, &'static [(&'static str, &'static str)], f64);
+
+const H100: &[Expected] = &[
+    ("gpu.utilization", &[("gpu.task", "general")], 0.6),
+    ("gpu.utilization", &[("gpu.task", "decoder")], 0.12),
+    ("gpu.utilization", &[("gpu.task", "jpeg")], 0.03),
+    ("gpu.utilization", &[("gpu.task", "ofa")], 0.01),
+    ("gpu.memory.activity", &[], 0.35),
+    ("gpu.memory.limit", &[], 85_520_809_984.0),
+    ("gpu.memory.used", &[], 1_073_741_824.0),
+    ("gpu.memory.reserved", &[], 637_534_208.0),
+    ("gpu.bar1.limit", &[], 137_438_953_472.0),
+    (
+        "gpu.power",
+        &[("gpu.power.reading", "instant"), ("gpu.power.scope", "gpu")],
+        500.0,
+    ),
+    (
+        "gpu.power",
+        &[("gpu.power.reading", "average"), ("gpu.power.scope", "gpu")],
+        500.0,
+    ),
+    (
+        "gpu.power",
+        &[("gpu.power.reading", "instant"), ("gpu.power.scope", "module")],
+        620.0,
+    ),
+    ("gpu.power_limit", &[("gpu.power.limit_kind", "enforced")], 700.0),
+    ("gpu.power_limit", &[("gpu.power.limit_kind", "min")], 200.0),
+    ("gpu.energy", &[("gpu.power.scope", "gpu")], 123_456.0),
+    ("gpu.temperature", &[("gpu.temperature.sensor", "memory")], 45.0),
+    ("gpu.temperature_margin", &[], 52.0),
+    (
+        "gpu.temperature_limit",
+        &[("gpu.temperature.limit_kind", "slowdown")],
+        89.0,
+    ),
+    ("gpu.clock.frequency", &[("gpu.clock.domain", "memory")], 2_619e6),
+    (
+        "gpu.clock.limit",
+        &[("gpu.clock.domain", "sm"), ("gpu.clock.limit_kind", "max")],
+        1_980e6,
+    ),
+    ("gpu.pcie.io", &[("gpu.io.direction", "transmit")], 1_000_000.0),
+    ("gpu.pcie.generation", &[("gpu.link.reading", "current")], 5.0),
+    ("gpu.pcie.width", &[("gpu.link.reading", "max")], 16.0),
+    ("gpu.pcie.speed", &[("gpu.link.reading", "current")], 4e9),
+    ("gpu.pcie.replays", &[], 2.0),
+    (
+        "gpu.nvlink.io",
+        &[("gpu.io.direction", "transmit"), ("gpu.link.index", "3")],
+        102_400.0,
+    ),
+    (
+        "gpu.nvlink.io",
+        &[("gpu.io.direction", "transmit"), ("gpu.link.index", "7")],
+        716_800.0,
+    ),
+    ("gpu.nvlink.up", &[("gpu.link.index", "17")], 1.0),
+    ("gpu.nvlink.speed", &[("gpu.link.index", "0")], 26_562e6),
+    ("gpu.throttle.time", &[("gpu.throttle.reason", "power_cap")], 1.0),
+    (
+        "gpu.throttle.active",
+        &[("gpu.throttle.reason", "sw_power_cap")],
+        0.0,
+    ),
+    ("gpu.performance_state", &[("gpu.performance_state", "p0")], 1.0),
+    ("gpu.performance_state", &[("gpu.performance_state", "p8")], 0.0),
+    ("gpu.fabric_state", &[("gpu.fabric_state", "completed")], 1.0),
+    ("gpu.feature.active", &[("gpu.feature", "persistence")], 1.0),
+    ("gpu.feature.active", &[("gpu.feature", "mig")], 0.0),
+    ("gpu.recovery_action", &[("gpu.recovery_action", "none")], 1.0),
+    ("gpu.fault.active", &[("gpu.fault", "lost")], 0.0),
+    ("gpu.remapped_rows", &[("gpu.ecc.severity", "corrected")], 1.0),
+    (
+        "gpu.row_remap.banks",
+        &[("gpu.row_remap.availability", "max")],
+        2_559.0,
+    ),
+    ("gpu.process.memory", &[("process.pid", "4101")], 42_949_672_960.0),
+    ("gpu.process.memory", &[("process.pid", "4102")], 1_073_741_824.0),
+    (
+        "gpu.info",
+        &[
+            ("gpu.name", "NVIDIA H100 80GB HBM3"),
+            ("gpu.architecture", "Hopper"),
+        ],
+        1.0,
+    ),
+    ("gpu.xid_errors", &[("gpu.xid.code", "79")], 0.0),
+    (
+        "gpu.ecc.errors",
+        &[
+            ("gpu.ecc.lifetime", "aggregate"),
+            ("gpu.ecc.severity", "corrected"),
+            ("gpu.ecc.location", "dram"),
+        ],
+        2.0,
+    ),
+    (
+        "gpu.temperature_margin_limit",
+        &[("gpu.temperature.limit_kind", "shutdown")],
+        -5.0,
+    ),
+    (
+        "gpu.temperature_margin_limit",
+        &[("gpu.temperature.limit_kind", "slowdown")],
+        -2.0,
+    ),
+    (
+        "gpu.temperature_margin_limit",
+        &[("gpu.temperature.limit_kind", "memory_max")],
+        -8.0,
+    ),
+    (
+        "gpu.temperature_margin_limit",
+        &[("gpu.temperature.limit_kind", "gpu_max")],
+        0.0,
+    ),
+    (
+        "gpu.clock.below_limit_time",
+        &[("gpu.clock.limit_kind", "application")],
+        0.0,
+    ),
+    (
+        "gpu.clock.below_limit_time",
+        &[("gpu.clock.limit_kind", "base")],
+        0.0,
+    ),
+    (
+        "gpu.info",
+        &[
+            ("gpu.fabric.cluster_uuid", "5a5a5a5a-5a5a-5a5a-5a5a-5a5a5a5a5a5a"),
+            ("gpu.fabric.clique_id", "1"),
+        ],
+        1.0,
+    ),
+];
+
+const B200: &[Expected] = &[
+    (
+        "gpu.nvlink.io",
+        &[("gpu.io.direction", "transmit"), ("gpu.link.index", "3")],
+        1_000.0,
+    ),
+    (
+        "gpu.nvlink.io",
+        &[("gpu.io.direction", "receive"), ("gpu.link.index", "17")],
+        2_000.0,
+    ),
+    (
+        "gpu.nvlink.packets",
+        &[("gpu.io.direction", "transmit"), ("gpu.link.index", "3")],
+        10.0,
+    ),
+    (
+        "gpu.nvlink.packets",
+        &[("gpu.io.direction", "receive"), ("gpu.link.index", "3")],
+        20.0,
+    ),
+    (
+        "gpu.nvlink.fec_blocks",
+        &[("gpu.nvlink.fec_bin", "0"), ("gpu.link.index", "3")],
+        1e9,
+    ),
+    (
+        "gpu.nvlink.fec_blocks",
+        &[("gpu.nvlink.fec_bin", "1"), ("gpu.link.index", "3")],
+        400.0,
+    ),
+    (
+        "gpu.nvlink.fec_blocks",
+        &[("gpu.nvlink.fec_bin", "1"), ("gpu.link.index", "5")],
+        7_000.0,
+    ),
+    (
+        "gpu.nvlink.fec_blocks",
+        &[("gpu.nvlink.fec_bin", "15"), ("gpu.link.index", "5")],
+        2.0,
+    ),
+    (
+        "gpu.nvlink.bit_error_ratio",
+        &[("gpu.nvlink.ber_kind", "effective"), ("gpu.link.index", "0")],
+        0.0,
+    ),
+    (
+        "gpu.nvlink.bit_error_ratio",
+        &[("gpu.nvlink.ber_kind", "symbol"), ("gpu.link.index", "0")],
+        3e-12,
+    ),
+    (
+        "gpu.nvlink.errors",
+        &[("error.type", "recovery_attempt"), ("gpu.link.index", "5")],
+        3.0,
+    ),
+    (
+        "gpu.nvlink.errors",
+        &[("error.type", "recovery_successful"), ("gpu.link.index", "5")],
+        2.0,
+    ),
+    (
+        "gpu.nvlink.errors",
+        &[("error.type", "recovery_failed"), ("gpu.link.index", "5")],
+        1.0,
+    ),
+];
+
+const FANS: &[Expected] = &[
+    ("gpu.fan.speed", &[("gpu.fan.index", "0")], 30.0),
+    ("gpu.fan.speed", &[("gpu.fan.index", "1")], 8.55),
+    ("gpu.fan.speed_ratio", &[("gpu.fan.index", "1")], 0.3),
+    ("gpu.fan.target_ratio", &[("gpu.fan.index", "0")], 0.65),
+];
+
+/// Two fans as a card in a workstation has them.
+const WITH_FANS: &str = "gpus: {count: 1, all: {readings: {fan.count: 2, fan.0.percent: 60, fan.0.rpm: 1800, \
+    fan.0.target_percent: 65, fan.1.percent: 30, fan.1.rpm: 513, fan.1.target_percent: 30}}}";
+
+#[test]
+fn values_of_an_h100_are_those_of_the_driver_in_base_units() {
+    let fake = FakeNvml::start("h100x8");
+    expect_all(&Watch::start(config(&fake)), H100);
+}
+
+#[test]
+fn links_of_the_fifth_generation_tell_packets_bit_errors_and_what_was_put_right() {
+    let fake = FakeNvml::with("b200x8", "gpus: {count: 1}");
+    expect_all(&Watch::start(config(&fake)), B200);
+}
+
+#[test]
+fn fans_turn_so_many_times_a_second_and_in_the_standard_names_a_minute() {
+    let fake = FakeNvml::with("h100x8", WITH_FANS);
+    let watch = Watch::start(NvmlConfig {
+        semconv: pulsetrain_sources::nvml::GpuSemconv::Both,
+        ..config(&fake)
+    });
+    expect_all(&watch, FANS);
+    let fan = |name| [("hw.name", name)];
+    for (name, per_minute) in [("GPU 0 fan 0", 1800.0), ("GPU 0 fan 1", 513.0)] {
+        let speed = watch.wait_for("hw.fan.speed", &fan(name), |_| true);
+        assert_eq!(speed.value, per_minute, "{name}");
+    }
+}
+
+fn expect_all(watch: &Watch, expected: &[Expected]) {
+    for (name, attributes, value) in expected {
+        let attributes: Vec<_> = attributes.iter().copied().chain([("gpu.index", "0")]).collect();
+        let point = watch.wait_for(name, &attributes, |_| true);
+        assert!(
+            (point.value - value).abs() <= 1e-6 * value.abs().max(1e-15),
+            "{name} {attributes:?} is {} and not {value}",
+            point.value
+        );
+    }
+}
