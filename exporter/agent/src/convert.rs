@@ -13,20 +13,30 @@ mod trace;
 
 use std::{path::PathBuf, process::ExitCode};
 
+use pulsetrain_pipeline::spill::Room;
 use pulsetrain_sources::logs::RunOptions;
 
 pub(crate) use self::arguments::ConvertArguments;
-use self::{backends::Seen, output::Output, progress::Progress};
+use self::{backends::Seen, input::Reading, output::Output, progress::Progress};
 use crate::{failure::Failure, topology};
 
 /// Runs the command.
 pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
     topology::refuse_input(&arguments.output, arguments.inputs.iter().map(PathBuf::as_path))?;
-    let mut output = Output::of(&arguments.output, arguments.perfetto()?, arguments.split)?;
+    let config = arguments.perfetto()?;
+    let room = Room {
+        bytes: config.memory_bytes,
+        folder: config.temporary.clone(),
+    };
+    let mut output = Output::of(&arguments.output, config, arguments.split)?;
     let progress = Progress::of(&arguments.inputs, arguments.json);
-    let options = RunOptions {
+    let run = RunOptions {
         start_unix_nanos: arguments.start_time,
         ..RunOptions::default()
+    };
+    let reading = Reading {
+        run: &run,
+        room: &room,
     };
     let mut reports = Vec::new();
     let mut seen = Seen::default();
@@ -37,7 +47,7 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
         output.deliver(signal, bytes)
     };
     for path in &arguments.inputs {
-        reports.push(input::read(path, &options, &progress, &mut deliver)?);
+        reports.push(input::read(path, reading, &progress, &mut deliver)?);
     }
     let window = arguments.window.as_ref();
     reports.extend(backends::read_traces(&arguments.backends, window, &mut deliver)?);

@@ -2,6 +2,8 @@
 
 use std::{fmt, process::ExitCode};
 
+use pulsetrain_sources::SourceError;
+
 /// A command that could not do its work at all.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -30,6 +32,12 @@ impl Failure {
             Self::Usage(_) => ExitCode::from(2),
             Self::Failed(_) => ExitCode::from(INCOMPLETE),
         }
+    }
+}
+
+impl From<SourceError> for Failure {
+    fn from(error: SourceError) -> Self {
+        Self::failed(error)
     }
 }
 

@@ -36,6 +36,9 @@ pub enum SourceError {
         /// The names of all formats.
         formats: String,
     },
+    /// A temporary file could not be made, written or read.
+    #[error("cannot use a temporary file: {0}; name a folder with room for it")]
+    Temporary(#[source] io::Error),
     /// The input is compressed.
     #[error("{name} is compressed; give it decompressed: {program} -dc {name} | pulsetrain import -")]
     Compressed {

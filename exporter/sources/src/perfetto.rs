@@ -1,37 +1,43 @@
 //! Perfetto traces as OTLP: slices are spans, counters are gauges, log lines are log records.
 //!
 //! A trace that the Perfetto sink wrote in full gives back the very spans, points and log records that it was made of
-//! (`written`), one of Tunix the spans of the registry, as an import of it does (`tunix`). Any other gives what a viewer
+//! (`heads`), one of Tunix the spans of the registry, as an import of it does (`tunix`). Any other gives what a viewer
 //! shows: nesting is parenthood, a process is a resource, a track is `thread.name`, annotations are attributes.
 //! Times of clocks that a trace does not tie to the wall clock count from the time that the user says, else from the time
 //! in the file's name, else from 1970.
+//!
+//! A trace may be larger than memory. It is read once into events that are sorted by track and time (`gathered`); each track
+//! is then walked (`walk`), which leaves pieces of spans sorted by span (`pieces`), and points sorted by metric (`points`).
+//! Both are put together and leave as messages (`envelope`) while they are read.
 
 mod envelope;
+mod gathered;
+mod heads;
 mod message;
-mod slices;
+mod names;
+mod packed;
+mod pieces;
+mod points;
 mod spans;
 mod tracks;
 mod tunix;
 mod values;
-mod written;
+mod walk;
 
 use std::io::Read;
 
 use pulsetrain_otlp::Signal;
-use pulsetrain_perfetto::{EventKind, Item, LogItem, ReadError, Time, TraceEvent, TraceReader};
+use pulsetrain_perfetto::{Item, TraceReader};
+use pulsetrain_pipeline::spill::Room;
 
-use self::{
-    slices::{Epoch, Slices},
-    tracks::Tracks,
-    written::Written,
-};
-use crate::{Skipped, logs::RunOptions, tunix_trace::Version};
+use self::{envelope::Homes, gathered::Gathered, walk::Walk};
+use crate::{Skipped, SourceError, logs::RunOptions, tunix_trace::Version};
 
 /// What a trace came to.
 #[derive(Debug, Default)]
 pub struct PerfettoConversion {
-    /// OTLP messages, each with its signal.
-    pub messages: Vec<(Signal, Vec<u8>)>,
+    /// OTLP messages that were handed on.
+    pub messages: u64,
     /// Spans in them.
     pub spans: u64,
     /// Points in them.
@@ -50,45 +56,69 @@ pub struct PerfettoConversion {
     pub errors: Vec<String>,
     /// What else was not taken over of a trace of Tunix.
     pub skipped: Skipped,
+    /// The bytes that went through temporary files.
+    pub spilled_bytes: u64,
 }
 
 /// How many errors are told one by one.
 const ERRORS: usize = 20;
 
-/// Reads a trace whose file has this name; `options` say what the trace does not.
-pub fn convert_perfetto(input: impl Read, file_name: &str, options: &RunOptions) -> PerfettoConversion {
+/// Reads a trace whose file has this name and hands on OTLP messages; `options` say what the trace does not, and what `room`
+/// does not hold goes to temporary files. Beside that, what a trace says of its tracks, resources and metrics is held, and
+/// one span with its events at a time.
+///
+/// # Errors
+///
+/// A temporary file that cannot be used, and whatever `deliver` says. What is wrong with the trace is in the conversion.
+pub fn convert_perfetto<E: From<SourceError>>(
+    input: impl Read,
+    file_name: &str,
+    options: &RunOptions,
+    room: &Room,
+    deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), E>,
+) -> Result<PerfettoConversion, E> {
     let mut conversion = PerfettoConversion::default();
-    let (mut tracks, mut events, mut logs) = (Tracks::default(), Vec::new(), Vec::new());
+    let mut deliver = |signal, bytes: Vec<u8>| deliver(signal, bytes);
+    let mut gathered = Gathered::new(room);
     let mut reader = TraceReader::new(input);
     while let Some(item) = reader.next() {
         match item {
-            Ok(Item::Track(track)) => match Version::of(&track).filter(|_| events.is_empty()) {
+            Ok(Item::Track(track)) => match Version::of(&track).filter(|_| gathered.has_no_events()) {
                 Some(version) => {
-                    let before = tracks.into_items().chain([Item::Track(track)]).map(Ok);
+                    let before = gathered.tracks.into_items().chain([Item::Track(track)]);
+                    let items = before.map(Ok).chain(reader.by_ref());
                     tunix::convert(
                         version,
-                        before.chain(reader.by_ref()),
-                        file_name,
-                        options,
+                        items,
+                        (file_name, options),
                         &mut conversion,
-                    );
-                    return conversion.counting(&reader);
+                        &mut deliver,
+                    )?;
+                    return Ok(conversion.counting(&reader));
                 }
-                None => tracks.insert(track),
+                None => gathered.tracks.insert(track),
             },
-            Ok(Item::Event(event)) => events.push(event),
-            Ok(Item::Log(log)) => logs.push(log),
+            Ok(Item::Event(event)) => gathered.take(event).map_err(SourceError::Temporary)?,
+            Ok(Item::Log(log)) => gathered.take_log(&log).map_err(SourceError::Temporary)?,
             Ok(_) => {}
             Err(error) => conversion.fail(&error),
         }
     }
-    let epoch = epoch(&events, file_name, options.start_unix_nanos);
-    conversion.take(&tracks, events, &logs, file_name, epoch);
-    conversion.counting(&reader)
+    let mut homes = Homes::new(room, &mut deliver);
+    let walked = Walk::of(
+        gathered,
+        file_name,
+        options.start_unix_nanos,
+        &mut homes,
+        &mut conversion,
+    )?;
+    walked.put_together(&mut homes, &mut conversion)?;
+    conversion.messages = homes.messages();
+    Ok(conversion.counting(&reader))
 }
 
 impl PerfettoConversion {
-    fn fail(&mut self, error: &ReadError) {
+    fn fail(&mut self, error: &impl ToString) {
         if self.errors.len() < ERRORS {
             self.errors.push(error.to_string());
         }
@@ -99,64 +129,5 @@ impl PerfettoConversion {
         self.unknown_packets = counts.unknown;
         self.packets_without_state = counts.without_state;
         self
-    }
-
-    fn take(
-        &mut self,
-        tracks: &Tracks,
-        events: Vec<TraceEvent>,
-        logs: &[LogItem],
-        file_name: &str,
-        epoch: Epoch,
-    ) {
-        let (counters, events): (Vec<_>, Vec<_>) = events
-            .into_iter()
-            .partition(|event| event.kind == EventKind::Counter);
-        let slices = Slices::pair(events, epoch);
-        self.stray_ends = slices.stray_ends;
-        self.unfinished = slices.unfinished;
-        let written = Written::of(&slices);
-        let spans = spans::encode(&slices, tracks, &written, file_name);
-        self.spans = spans.values().map(|spans| spans.len() as u64).sum();
-        envelope::traces(spans, &written, tracks, &mut self.messages);
-        self.points = written.metrics(&slices, &counters, tracks, epoch, &mut self.messages);
-        self.logs = written.logs(&slices, tracks, &mut self.messages);
-        self.take_drawn(&counters, logs, &written, tracks, epoch);
-    }
-
-    /// Takes what processes show that do not say what they were made of.
-    fn take_drawn(
-        &mut self,
-        counters: &[TraceEvent],
-        logs: &[LogItem],
-        written: &Written<'_>,
-        tracks: &Tracks,
-        epoch: Epoch,
-    ) {
-        let shown = |event: &&TraceEvent| !written.has(tracks.process(event.track_uuid));
-        let counters: Vec<&TraceEvent> = counters.iter().filter(shown).collect();
-        self.points += counters.len() as u64;
-        envelope::metrics(&counters, tracks, epoch, &mut self.messages);
-        let pids = written.pids(tracks);
-        let logs: Vec<&LogItem> = logs.iter().filter(|line| !pids.contains(&line.pid)).collect();
-        self.logs += logs.len() as u64;
-        envelope::logs(&logs, &mut self.messages);
-    }
-}
-
-/// Where clocks begin that nothing ties to the wall clock: at the time that the user says, else at the seconds that the
-/// file's name ends with. They count from a start of their own, which their first event is.
-fn epoch(events: &[TraceEvent], file_name: &str, start_unix_nanos: Option<u64>) -> Epoch {
-    let start = start_unix_nanos.or_else(|| crate::run::start_in_name(file_name));
-    let Some(nanos) = start else {
-        return Epoch { offset_nanos: 0 };
-    };
-    let clock = |event: &TraceEvent| match event.time {
-        Time::Clock { nanos, .. } => Some(nanos),
-        Time::Unix(_) => None,
-    };
-    let first = events.iter().filter_map(clock).min().unwrap_or_default();
-    Epoch {
-        offset_nanos: nanos.wrapping_sub(first),
     }
 }

@@ -9,14 +9,29 @@ use pulsetrain_otlp::{
     limits::{Limits, check},
 };
 use pulsetrain_sinks::{AttributePolicy, PerfettoConfig, PerfettoMapper};
-use pulsetrain_sources::{convert_perfetto, logs::RunOptions};
+use pulsetrain_otlp::Signal;
+use pulsetrain_pipeline::spill::Room;
+use pulsetrain_sources::{PerfettoConversion, SourceError, convert_perfetto, logs::RunOptions};
+
+/// What a trace is as OTLP, with so much memory.
+fn back(trace: &[u8], name: &str, memory: usize) -> (PerfettoConversion, Vec<(Signal, Vec<u8>)>) {
+    let mut messages = Vec::new();
+    let room = Room { bytes: memory, folder: None };
+    let mut deliver = |signal, bytes| {
+        messages.push((signal, bytes));
+        Ok::<(), SourceError>(())
+    };
+    let conversion = convert_perfetto(trace, name, &RunOptions::default(), &room, &mut deliver).unwrap();
+    (conversion, messages)
+}
 
 fuzz_target!(|file: &[u8]| {
     // The first byte chooses the way: attributes, memory, merging.
     let Some((&way, file)) = file.split_first() else {
         return;
     };
-    drop(convert_perfetto(file, "trace_v2_7.pftrace", &RunOptions::default()));
+    let memory = if way & 2 == 0 { 1 << 20 } else { 1 };
+    drop(back(file, "trace_v2_7.pftrace", memory));
     let limits = Limits {
         bytes: 1 << 16,
         inflated_bytes: 1 << 16,
@@ -24,7 +39,7 @@ fuzz_target!(|file: &[u8]| {
     };
     let mut mapper = PerfettoMapper::new(PerfettoConfig {
         attributes: if way & 1 == 0 { AttributePolicy::Full } else { AttributePolicy::Lean },
-        memory_bytes: if way & 2 == 0 { 1 << 20 } else { 1 },
+        memory_bytes: memory,
         merge_below: (way & 4 != 0).then_some(1_000),
         ..PerfettoConfig::default()
     });
@@ -32,7 +47,7 @@ fuzz_target!(|file: &[u8]| {
         mapper.add(frame.signal, frame.bytes).unwrap();
     }
     let (trace, summary) = mapper.write(Vec::new()).unwrap();
-    let back = convert_perfetto(trace.as_slice(), "back.pftrace", &RunOptions::default());
+    let (back, messages) = back(trace.as_slice(), "back.pftrace", memory);
     assert!(back.errors.is_empty(), "{:?}", back.errors);
     assert_eq!((back.stray_ends, back.packets_without_state), (0, 0));
     if way & 1 == 0 {
@@ -40,7 +55,7 @@ fuzz_target!(|file: &[u8]| {
         assert_eq!(back.logs, summary.logs);
         assert_eq!(back.points, summary.points + summary.without_value);
     }
-    for (signal, message) in &back.messages {
+    for (signal, message) in &messages {
         check(*signal, message, &Limits { attributes: 1 << 20, ..Limits::default() }).unwrap();
     }
 });

@@ -11,6 +11,7 @@ use pulsetrain_otlp::{
     frames::{FrameReader, inflated},
     limits::Limits,
 };
+use pulsetrain_pipeline::spill::Room;
 use pulsetrain_sources::{begins_answer, convert_answer, convert_perfetto, logs::RunOptions};
 
 use super::progress::Progress;
@@ -34,6 +35,17 @@ pub(super) struct InputReport {
     /// What could not be read, the first few with their places.
     pub(super) problems: Vec<String>,
     pub(super) lost: u64,
+    /// What of it went through temporary files before it was OTLP.
+    pub(super) spilled_bytes: u64,
+}
+
+/// How inputs are read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reading<'a> {
+    /// What an input does not say of its run.
+    pub(super) run: &'a RunOptions,
+    /// What may be held in memory of it.
+    pub(super) room: &'a Room,
 }
 
 /// Endings of names that Perfetto traces have: Perfetto's own, ours, and Tunix's.
@@ -42,7 +54,7 @@ const PERFETTO: [&str; 4] = [".pftrace", ".perfetto-trace", ".perfetto", ".pb"];
 /// Reads an input and hands on its messages.
 pub(super) fn read(
     path: &Path,
-    options: &RunOptions,
+    options: Reading<'_>,
     progress: &Progress,
     deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
 ) -> Result<InputReport, Failure> {
@@ -149,12 +161,12 @@ impl InputReport {
         &mut self,
         input: impl Read,
         path: &Path,
-        options: &RunOptions,
+        options: Reading<'_>,
         deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         self.form = "perfetto";
         let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let conversion = convert_perfetto(input, &name, options);
+        let conversion = convert_perfetto(input, &name, options.run, options.room, deliver)?;
         for error in conversion.errors {
             self.problem(error);
         }
@@ -174,9 +186,9 @@ impl InputReport {
                 self.problem(problem.message.clone());
             }
         }
-        self.messages = conversion.messages.len() as u64;
-        let mut messages = conversion.messages.into_iter();
-        messages.try_for_each(|(signal, bytes)| deliver(signal, bytes))
+        self.messages = conversion.messages;
+        self.spilled_bytes = conversion.spilled_bytes;
+        Ok(())
     }
 
     pub(super) fn problem(&mut self, problem: String) {

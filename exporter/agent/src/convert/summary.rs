@@ -68,6 +68,7 @@ fn to_json(inputs: &[InputReport], output: &Path, written: &Written) -> Value {
             "form": input.form,
             "messages": input.messages,
             "lost": input.lost,
+            "spilled_bytes": input.spilled_bytes,
             "problems": input.problems,
         })
     };

@@ -1,17 +1,99 @@
-//! Resources and scopes around what was read, in messages of a size that every receiver takes.
+//! Resources and scopes around what was read, in messages of a size that every receiver takes. Items wait until there are
+//! enough of them for a message, or too many in all.
 
 use std::collections::BTreeMap;
 
 use pulsetrain_otlp::{Signal, write::Buffer};
-use pulsetrain_perfetto::{AnnotationData, CounterReading, LogItem, TraceEvent, TrackKind};
+use pulsetrain_perfetto::{AnnotationData, TrackKind};
+use pulsetrain_pipeline::spill::Room;
 use pulsetrain_semconv::attribute;
 
-use super::{slices::Epoch, spans::Home, tracks::Tracks, values, written::Written};
+use super::{heads::Heads, tracks::Tracks, values};
 
 /// A message is ended when its items have this many bytes.
-const MESSAGE_BYTES: usize = 1 << 20;
+pub(super) const MESSAGE_BYTES: usize = 1 << 20;
 
-pub(super) type Messages = Vec<(Signal, Vec<u8>)>;
+/// Where an item belongs.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Home {
+    /// The track of its process, and the number of its scope, or the scope's name.
+    Process(u64, Result<u64, String>),
+    /// The number of its process, of which nothing else is known.
+    Pid(i32),
+}
+
+/// Items that wait for others of their home.
+pub(super) struct Homes<'a, D> {
+    waiting: BTreeMap<(Signal, Home), Buffer>,
+    bytes: usize,
+    most_bytes: usize,
+    messages: u64,
+    deliver: &'a mut D,
+}
+
+/// What homes are known by.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Known<'a> {
+    pub(super) tracks: &'a Tracks,
+    pub(super) heads: &'a Heads,
+}
+
+impl<'a, E, D: FnMut(Signal, Vec<u8>) -> Result<(), E>> Homes<'a, D> {
+    pub(super) fn new(room: &Room, deliver: &'a mut D) -> Self {
+        Self {
+            waiting: BTreeMap::new(),
+            bytes: 0,
+            most_bytes: room.bytes / 8,
+            messages: 0,
+            deliver,
+        }
+    }
+
+    /// Takes an item, which is field 2 of its scope.
+    pub(super) fn push(
+        &mut self,
+        signal: Signal,
+        home: Home,
+        item: &[u8],
+        known: Known<'_>,
+    ) -> Result<(), E> {
+        let key = (signal, home);
+        let buffer = match self.waiting.get_mut(&key) {
+            Some(buffer) => buffer,
+            None => self.waiting.entry(key.clone()).or_default(),
+        };
+        let before = buffer.len();
+        buffer.delimited(2, item);
+        let is_full = buffer.len() >= MESSAGE_BYTES;
+        self.bytes += buffer.len() - before;
+        if is_full && let Some(items) = self.waiting.remove(&key) {
+            self.send(signal, &key.1, &items, known)?;
+        }
+        if self.bytes > self.most_bytes {
+            self.send_all(known)?;
+        }
+        Ok(())
+    }
+
+    /// Sends what waits.
+    pub(super) fn send_all(&mut self, known: Known<'_>) -> Result<(), E> {
+        for ((signal, home), items) in std::mem::take(&mut self.waiting) {
+            self.send(signal, &home, &items, known)?;
+        }
+        Ok(())
+    }
+
+    fn send(&mut self, signal: Signal, home: &Home, items: &Buffer, known: Known<'_>) -> Result<(), E> {
+        self.bytes -= items.len();
+        self.messages += 1;
+        (self.deliver)(signal, home.around(known).wrap(items))
+    }
+
+    /// How many messages were sent.
+    pub(super) fn messages(&self) -> u64 {
+        self.messages
+    }
+}
 
 /// What stands around items: encoded messages, and the schemas beside them.
 #[derive(Debug, Default)]
@@ -36,49 +118,26 @@ impl Around {
         whole.delimited(1, resource.as_slice());
         whole.into_vec()
     }
-
-    /// Adds messages that hold these items, each field 2 of its scope.
-    pub(super) fn push(
-        &self,
-        signal: Signal,
-        each: impl IntoIterator<Item = Buffer>,
-        messages: &mut Messages,
-    ) {
-        let mut items = Buffer::default();
-        for item in each {
-            items.delimited(2, item.as_slice());
-            if items.len() >= MESSAGE_BYTES {
-                messages.push((signal, self.wrap(&items)));
-                items.clear();
-            }
-        }
-        if !items.is_empty() {
-            messages.push((signal, self.wrap(&items)));
-        }
-    }
 }
 
-/// Wraps spans.
-pub(super) fn traces(
-    spans: BTreeMap<Home, Vec<Buffer>>,
-    written: &Written<'_>,
-    tracks: &Tracks,
-    messages: &mut Messages,
-) {
-    for (home, spans) in spans {
-        let scope = home.scope.as_ref().copied().unwrap_or_default();
-        let around = match written.around(home.process, scope) {
-            Some(around) => around,
-            None => Around {
-                resource: resource(home.process, tracks),
-                scope: home
-                    .scope
-                    .as_ref()
-                    .map_or_else(|name| named(name), |_| Buffer::default()),
-                ..Around::default()
-            },
-        };
-        around.push(Signal::Traces, spans, messages);
+impl Home {
+    /// What the trace says that stood around it, or else what a viewer shows.
+    fn around(&self, known: Known<'_>) -> Around {
+        let mut around = Around::default();
+        match self {
+            Self::Pid(pid) => pid_attribute(*pid, &mut around.resource),
+            Self::Process(process, scope) => {
+                let number = scope.as_ref().copied().unwrap_or_default();
+                if let Some(around) = known.heads.around(*process, number) {
+                    return around;
+                }
+                around.resource = resource(*process, known.tracks);
+                if let Err(name) = scope {
+                    around.scope.text(1, name);
+                }
+            }
+        }
+        around
     }
 }
 
@@ -92,104 +151,12 @@ fn resource(process: u64, tracks: &Tracks) -> Buffer {
     let text = AnnotationData::Text(name.to_owned());
     values::attribute(1, attribute::SERVICE_NAME.name, &text, &mut out);
     if let Some(TrackKind::Process { pid, .. }) = tracks.get(process).map(|track| &track.kind) {
-        let pid = AnnotationData::Int(i64::from(*pid));
-        values::attribute(1, attribute::PROCESS_PID.name, &pid, &mut out);
+        pid_attribute(*pid, &mut out);
     }
     out
 }
 
-fn named(name: &str) -> Buffer {
-    let mut out = Buffer::default();
-    out.text(1, name);
-    out
-}
-
-/// Wraps counters, each a gauge.
-pub(super) fn metrics(counters: &[&TraceEvent], tracks: &Tracks, epoch: Epoch, messages: &mut Messages) {
-    let mut by_track = BTreeMap::<(u64, u64), Vec<&TraceEvent>>::new();
-    for &event in counters {
-        let process = tracks.process(event.track_uuid);
-        by_track
-            .entry((process, event.track_uuid))
-            .or_default()
-            .push(event);
-    }
-    let mut by_process = BTreeMap::<u64, Vec<Buffer>>::new();
-    for ((process, track), events) in by_track {
-        by_process
-            .entry(process)
-            .or_default()
-            .push(gauge(track, &events, tracks, epoch));
-    }
-    for (process, gauges) in by_process {
-        let around = Around {
-            resource: resource(process, tracks),
-            ..Around::default()
-        };
-        around.push(Signal::Metrics, gauges, messages);
-    }
-}
-
-/// A `Metric` message; a name like `gpu.power {device.id=0}` has attributes in it.
-fn gauge(track: u64, events: &[&TraceEvent], tracks: &Tracks, epoch: Epoch) -> Buffer {
-    let whole = tracks.name(track);
-    let (name, labels) = whole
-        .strip_suffix('}')
-        .and_then(|rest| rest.split_once(" {"))
-        .unwrap_or((whole, ""));
-    let mut attributes = Buffer::default();
-    for (key, value) in labels.split(", ").filter_map(|label| label.split_once('=')) {
-        values::attribute(7, key, &AnnotationData::Text(value.to_owned()), &mut attributes);
-    }
-    let mut points = Buffer::default();
-    for event in events {
-        let mut point = Buffer::default();
-        point.fixed64(3, epoch.unix(event.time));
-        match event.value {
-            Some(CounterReading::Int(value)) => point.fixed64(6, value as u64),
-            Some(CounterReading::Double(value)) => point.double(4, value),
-            None => continue,
-        }
-        point.append(attributes.as_slice());
-        points.delimited(1, point.as_slice());
-    }
-    let mut out = Buffer::default();
-    out.text(1, name);
-    if let Some(about) = tracks.get(track) {
-        out.text(2, &about.description);
-        if let TrackKind::Counter { unit } = &about.kind {
-            out.text(3, unit);
-        }
-    }
-    out.delimited(5, points.as_slice());
-    out
-}
-
-/// Wraps log lines, those of one process together.
-pub(super) fn logs(lines: &[&LogItem], messages: &mut Messages) {
-    let mut by_pid = BTreeMap::<i32, Vec<Buffer>>::new();
-    for line in lines {
-        by_pid.entry(line.pid).or_default().push(record(line));
-    }
-    for (pid, records) in by_pid {
-        let mut around = Around::default();
-        let pid = AnnotationData::Int(i64::from(pid));
-        values::attribute(1, attribute::PROCESS_PID.name, &pid, &mut around.resource);
-        around.push(Signal::Logs, records, messages);
-    }
-}
-
-/// A `LogRecord` message.
-fn record(line: &LogItem) -> Buffer {
-    let mut out = Buffer::default();
-    if let pulsetrain_perfetto::Time::Unix(nanos) = line.time {
-        out.fixed64(1, nanos);
-    }
-    // Android's names, four of OTLP's numbers apart: verbose (2) is TRACE (1).
-    out.uint(2, u64::from(line.priority.clamp(2, 7) - 2) * 4 + 1);
-    let mut body = Buffer::default();
-    body.delimited(1, line.message.as_bytes());
-    out.delimited(5, body.as_slice());
-    out.text(12, &line.tag);
-    out
+fn pid_attribute(pid: i32, out: &mut Buffer) {
+    let pid = AnnotationData::Int(i64::from(pid));
+    values::attribute(1, attribute::PROCESS_PID.name, &pid, out);
 }

@@ -2,21 +2,18 @@
 //!
 //! What a trace says is the map `otel` that the Perfetto sink writes (`sinks/perfetto/identity.rs`).
 
-use std::collections::{BTreeMap, HashMap};
-
 use pulsetrain_otlp::write::Buffer;
-use pulsetrain_perfetto::AnnotationData;
+use pulsetrain_perfetto::{AnnotationData, TraceEvent};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::{
-    slices::{Instant, Slice, Slices},
-    tracks::Tracks,
+    heads::{KEY, said},
+    names::name_and_tags,
     values::{self, Entries},
-    written::Written,
 };
 
 /// Fields of `Span` and of what is in it (proto/trace/v1/trace.proto).
-mod field {
+pub(super) mod field {
     pub(super) const TRACE_ID: u32 = 1;
     pub(super) const SPAN_ID: u32 = 2;
     pub(super) const TRACE_STATE: u32 = 3;
@@ -24,10 +21,10 @@ mod field {
     pub(super) const NAME: u32 = 5;
     pub(super) const KIND: u32 = 6;
     pub(super) const START: u32 = 7;
-    pub(super) const END: u32 = 8;
-    pub(super) const ATTRIBUTES: u32 = 9;
+    pub(in crate::perfetto) const END: u32 = 8;
+    pub(in crate::perfetto) const ATTRIBUTES: u32 = 9;
     pub(super) const DROPPED_ATTRIBUTES: u32 = 10;
-    pub(super) const EVENTS: u32 = 11;
+    pub(in crate::perfetto) const EVENTS: u32 = 11;
     pub(super) const DROPPED_EVENTS: u32 = 12;
     pub(super) const LINKS: u32 = 13;
     pub(super) const DROPPED_LINKS: u32 = 14;
@@ -38,49 +35,26 @@ mod field {
 /// The kind of a span that nothing says anything of (`SPAN_KIND_INTERNAL`).
 const INTERNAL: u64 = 1;
 
-/// The key of the map that says what a span was.
-pub(super) const KEY: &str = "otel";
-
-/// The key of the map of a slice that stands for several spans.
-const MERGED: &str = "merged";
-
-/// Where a span belongs: its process, and the number of its scope, or the scope's name.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Home {
-    pub(super) process: u64,
-    pub(super) scope: Result<u64, String>,
+/// A span as far as its beginning tells it: its fields up to its start, what it says of its end, its attributes, and the
+/// fields behind its events.
+#[derive(Debug, Default)]
+pub(super) struct Begun {
+    pub(super) before: Buffer,
+    pub(super) end: Option<u64>,
+    pub(super) attributes: Buffer,
+    pub(super) after: Buffer,
+    pub(super) ids: Ids,
 }
 
-/// Encodes the slices as spans, sorted by where they belong. Where a process says what it was, a slice that says nothing is
-/// none: it is what a state looks like.
-pub(super) fn encode(
-    slices: &Slices,
-    tracks: &Tracks,
-    written: &Written<'_>,
-    file: &str,
-) -> BTreeMap<Home, Vec<Buffer>> {
-    let events = events_of_spans(slices);
-    let foreign = Foreign::new(slices, file);
-    let mut spans = BTreeMap::<Home, Vec<Buffer>>::new();
-    for (index, slice) in slices.slices.iter().enumerate() {
-        let process = tracks.process(slice.track_uuid);
-        let (scope, span) = match said(&slice.annotations) {
-            Some((said, rest)) => {
-                let number = values::number(said, "span").unwrap_or_default();
-                let events = events.get(&number).map_or(&[][..], Vec::as_slice);
-                let scope = Ok(values::number(said, "scope").unwrap_or_default());
-                (scope, as_written(slice, said, rest, events))
-            }
-            None if written.has(process) && values::get(&slice.annotations, MERGED).is_none() => continue,
-            None => (Err(slice.category.clone()), foreign.span(index, tracks)),
-        };
-        spans.entry(Home { process, scope }).or_default().push(span);
-    }
-    spans
+/// What a span is known by.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ids {
+    pub(super) trace: Vec<u8>,
+    pub(super) span: Vec<u8>,
 }
 
 /// The map that says what a span was, and the other annotations.
-fn said(annotations: &Entries) -> Option<(&Entries, &Entries)> {
+pub(super) fn said_of_span(annotations: &Entries) -> Option<(&Entries, &Entries)> {
     match annotations.split_first()? {
         ((key, AnnotationData::Map(said)), rest) if key == KEY && values::get(said, "span").is_some() => {
             Some((said, rest))
@@ -89,53 +63,40 @@ fn said(annotations: &Entries) -> Option<(&Entries, &Entries)> {
     }
 }
 
-/// The instants that say which span they are an event of, by the span's number, in their places.
-fn events_of_spans(slices: &Slices) -> HashMap<u64, Vec<&Instant>> {
-    let mut events = HashMap::<u64, Vec<&Instant>>::new();
-    let place = |instant: &Instant| {
-        let said = values::entries(&instant.annotations, KEY)?;
-        Some((values::number(said, "event_of")?, values::number(said, "place")?))
+/// A span that the trace says, and what it says of it.
+pub(super) fn as_written(event: &TraceEvent, start: u64, said: &Entries, attributes: &Entries) -> Begun {
+    let mut begun = Begun {
+        end: values::number(said, "end_time_unix_nano"),
+        ids: Ids {
+            trace: values::id(said, "trace_id"),
+            span: values::id(said, "span_id"),
+        },
+        ..Begun::default()
     };
-    for instant in &slices.instants {
-        if let Some((span, _)) = place(instant) {
-            events.entry(span).or_default().push(instant);
-        }
-    }
-    for list in events.values_mut() {
-        list.sort_by_key(|instant| place(instant));
-    }
-    events
-}
-
-fn as_written(slice: &Slice, said: &Entries, attributes: &Entries, events: &[&Instant]) -> Buffer {
-    let mut out = Buffer::default();
-    let time = |key, drawn| values::number(said, key).unwrap_or(drawn);
-    id(said, "trace_id", field::TRACE_ID, &mut out);
-    id(said, "span_id", field::SPAN_ID, &mut out);
+    let out = &mut begun.before;
+    id(said, "trace_id", field::TRACE_ID, out);
+    id(said, "span_id", field::SPAN_ID, out);
     out.text(
         field::TRACE_STATE,
         values::text(said, "trace_state").unwrap_or_default(),
     );
-    id(said, "parent_span_id", field::PARENT_SPAN_ID, &mut out);
-    out.text(field::NAME, &slice.name);
-    uint(said, "kind", field::KIND, &mut out);
-    out.fixed64(field::START, time("start_time_unix_nano", slice.start));
-    out.fixed64(field::END, time("end_time_unix_nano", slice.end));
-    values::attributes(field::ATTRIBUTES, attributes, &mut out);
-    uint(
-        said,
-        "dropped_attributes_count",
-        field::DROPPED_ATTRIBUTES,
-        &mut out,
-    );
-    for instant in events {
-        out.delimited(field::EVENTS, event(instant).as_slice());
-    }
-    uint(said, "dropped_events_count", field::DROPPED_EVENTS, &mut out);
+    id(said, "parent_span_id", field::PARENT_SPAN_ID, out);
+    out.text(field::NAME, &event.name);
+    uint(said, "kind", field::KIND, out);
+    let start = values::number(said, "start_time_unix_nano").unwrap_or(start);
+    out.fixed64(field::START, start);
+    values::attributes(field::ATTRIBUTES, attributes, &mut begun.attributes);
+    behind_events(said, &mut begun.after);
+    begun
+}
+
+fn behind_events(said: &Entries, out: &mut Buffer) {
+    uint(said, "dropped_attributes_count", field::DROPPED_ATTRIBUTES, out);
+    uint(said, "dropped_events_count", field::DROPPED_EVENTS, out);
     for said in values::maps(said, "links") {
         out.delimited(field::LINKS, link(said).as_slice());
     }
-    uint(said, "dropped_links_count", field::DROPPED_LINKS, &mut out);
+    uint(said, "dropped_links_count", field::DROPPED_LINKS, out);
     if let Some(code) = values::number(said, "status_code") {
         let mut status = Buffer::default();
         status.text(2, values::text(said, "status_message").unwrap_or_default());
@@ -145,17 +106,16 @@ fn as_written(slice: &Slice, said: &Entries, attributes: &Entries, events: &[&In
     if let Some(flags) = values::number(said, "flags") {
         out.fixed32(field::FLAGS, flags as u32);
     }
-    out
 }
 
 /// A `Span.Event` message.
-fn event(instant: &Instant) -> Buffer {
+pub(super) fn event(event: &TraceEvent, time: u64) -> Buffer {
     let mut out = Buffer::default();
-    let said = values::entries(&instant.annotations, KEY);
+    let said = said(&event.annotations);
     let written = said.and_then(|said| values::number(said, "time_unix_nano"));
-    out.fixed64(1, written.unwrap_or(instant.time));
-    out.text(2, &instant.name);
-    let own = instant.annotations.iter().skip(usize::from(said.is_some()));
+    out.fixed64(1, written.unwrap_or(time));
+    out.text(2, &event.name);
+    let own = event.annotations.iter().skip(usize::from(said.is_some()));
     values::attributes(3, own, &mut out);
     said.into_iter()
         .for_each(|said| uint(said, "dropped_attributes_count", 4, &mut out));
@@ -193,111 +153,44 @@ fn uint(said: &Entries, key: &str, number: u32, out: &mut Buffer) {
     }
 }
 
-/// Slices that say nothing of spans. Ids are derived from the file's name and the slice's place, so that the same file gives
-/// the same ids again.
-struct Foreign<'a> {
-    slices: &'a Slices,
-    file: &'a str,
-    events: HashMap<usize, Vec<&'a Instant>>,
-}
-
-impl<'a> Foreign<'a> {
-    fn new(slices: &'a Slices, file: &'a str) -> Self {
-        let mut events = HashMap::<usize, Vec<&Instant>>::new();
-        for instant in &slices.instants {
-            if let Some(parent) = instant.parent {
-                events.entry(parent).or_default().push(instant);
-            }
-        }
-        Self { slices, file, events }
-    }
-
-    fn span(&self, index: usize, tracks: &Tracks) -> Buffer {
-        let slice = &self.slices.slices[index];
-        let (name, tags) = name_and_tags(&slice.name);
-        let mut out = Buffer::default();
-        out.delimited(field::TRACE_ID, &self.trace_id(index));
-        out.delimited(field::SPAN_ID, &self.span_id(index));
-        if let Some(parent) = slice.parent {
-            out.delimited(field::PARENT_SPAN_ID, &self.span_id(parent));
-        }
-        out.text(field::NAME, name);
-        out.uint(field::KIND, INTERNAL);
-        out.fixed64(field::START, slice.start);
-        out.fixed64(field::END, slice.end);
-        values::attributes(field::ATTRIBUTES, &tags, &mut out);
-        values::attributes(field::ATTRIBUTES, &slice.annotations, &mut out);
-        let label = tracks.label(slice.track_uuid);
-        if !label.is_empty() {
-            values::attribute(
-                field::ATTRIBUTES,
-                "thread.name",
-                &AnnotationData::Text(label),
-                &mut out,
-            );
-        }
-        for instant in self.events.get(&index).map_or(&[][..], Vec::as_slice) {
-            out.delimited(field::EVENTS, event(instant).as_slice());
-        }
-        out
-    }
-
-    /// A trace for each step that the outermost slice names, and one for all that name none.
-    fn trace_id(&self, index: usize) -> [u8; 16] {
-        let mut outermost = index;
-        while let Some(parent) = self.slices.slices[outermost].parent {
-            outermost = parent;
-        }
-        let (_, tags) = name_and_tags(&self.slices.slices[outermost].name);
+/// A slice that says nothing of a span. Its ids are derived from the file's name and the slice's place, so that the same file
+/// gives the same ids again; its trace is that of the slice around it, else one for each step that its name tells, and one for
+/// all that tell none.
+pub(super) fn as_shown(
+    event: &TraceEvent,
+    (file, index): (&str, u64),
+    start: u64,
+    parent: Option<&Ids>,
+    label: &str,
+) -> Begun {
+    let (name, tags) = name_and_tags(&event.name);
+    let place = format!("{file}\0span\0{}\0{start}\0{index}", event.track_uuid);
+    let trace = || {
         let step = tags.iter().find(|(key, _)| key == "step").map(|(_, value)| value);
-        xxh3_128(format!("{}\0trace\0{step:?}", self.file).as_bytes())
-            .max(1)
-            .to_be_bytes()
-    }
-
-    fn span_id(&self, index: usize) -> [u8; 8] {
-        let Slice {
-            track_uuid, start, ..
-        } = &self.slices.slices[index];
-        let place = format!("{}\0span\0{track_uuid}\0{start}\0{index}", self.file);
-        xxh3_64(place.as_bytes()).max(1).to_be_bytes()
-    }
-}
-
-/// Splits `rollout (step=3, role=actor)`, which is how Tunix writes attributes, into the name and the attributes.
-fn name_and_tags(name: &str) -> (&str, Vec<(String, AnnotationData)>) {
-    let tags = name.strip_suffix(')').and_then(|name| name.split_once(" ("));
-    let Some((short, tags)) = tags else {
-        return (name, Vec::new());
+        let id = xxh3_128(format!("{file}\0trace\0{step:?}").as_bytes()).max(1);
+        id.to_be_bytes().to_vec()
     };
-    let tag = |tag: &str| {
-        let (key, value) = tag.split_once('=')?;
-        let value = value
-            .parse()
-            .map_or_else(|_| AnnotationData::Text(value.to_owned()), AnnotationData::Int);
-        Some((key.to_owned(), value))
+    let mut begun = Begun {
+        ids: Ids {
+            trace: parent.map_or_else(trace, |parent| parent.trace.clone()),
+            span: xxh3_64(place.as_bytes()).max(1).to_be_bytes().to_vec(),
+        },
+        ..Begun::default()
     };
-    match tags.split(", ").map(tag).collect() {
-        Some(tags) => (short, tags),
-        None => (name, Vec::new()),
+    let out = &mut begun.before;
+    out.delimited(field::TRACE_ID, &begun.ids.trace);
+    out.delimited(field::SPAN_ID, &begun.ids.span);
+    if let Some(parent) = parent {
+        out.delimited(field::PARENT_SPAN_ID, &parent.span);
     }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn attributes_in_a_name_are_taken_out_of_it_and_other_brackets_are_left() {
-        let (name, tags) = name_and_tags("rollout (step=3, role=actor)");
-        assert_eq!(name, "rollout");
-        assert_eq!(
-            tags,
-            [
-                ("step".to_owned(), AnnotationData::Int(3)),
-                ("role".to_owned(), AnnotationData::Text("actor".to_owned()))
-            ]
-        );
-        assert_eq!(name_and_tags("GET (retried)").0, "GET (retried)");
+    out.text(field::NAME, name);
+    out.uint(field::KIND, INTERNAL);
+    out.fixed64(field::START, start);
+    values::attributes(field::ATTRIBUTES, &tags, &mut begun.attributes);
+    values::attributes(field::ATTRIBUTES, &event.annotations, &mut begun.attributes);
+    if !label.is_empty() {
+        let label = AnnotationData::Text(label.to_owned());
+        values::attribute(field::ATTRIBUTES, "thread.name", &label, &mut begun.attributes);
     }
+    begun
 }

@@ -1,7 +1,6 @@
 //! A trace of Tunix among Perfetto traces: read item by item as an import reads it, with the same ids.
 
-use std::cell::RefCell;
-
+use pulsetrain_otlp::Signal;
 use pulsetrain_perfetto::{Item, ReadError};
 
 use super::PerfettoConversion;
@@ -12,13 +11,13 @@ use crate::{
 };
 
 /// Reads the rest of a trace of this version; `items` begins with the tracks that were read already.
-pub(super) fn convert(
+pub(super) fn convert<E>(
     version: Version,
     mut items: impl Iterator<Item = Result<Item, ReadError>>,
-    file_name: &str,
-    options: &RunOptions,
+    (file_name, options): (&str, &RunOptions),
     conversion: &mut PerfettoConversion,
-) {
+    deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), E>,
+) -> Result<(), E> {
     // The run is known with the first slice.
     let mut before = Vec::new();
     let first = items.find_map(|item| match item {
@@ -38,21 +37,25 @@ pub(super) fn convert(
         ..Identity::default()
     };
     let run = source::run(version.format(), identity, options, file_name);
-    let messages = RefCell::new(&mut conversion.messages);
+    let (mut outcome, mut messages) = (Ok(()), 0);
     let mut recorder = Recorder::new(run, |encoded| {
-        messages.borrow_mut().push((encoded.signal, encoded.bytes));
+        // After a failure nothing more is wanted.
+        if outcome.is_ok() {
+            outcome = deliver(encoded.signal, encoded.bytes);
+            messages += 1;
+        }
     });
     let mut trace = TunixTrace::new(version);
-    let mut errors = Vec::new();
     for item in before.into_iter().map(Ok).chain(items) {
         match item {
             Ok(item) => trace.item(item, Place::default(), &mut recorder),
-            Err(error) => errors.push(error),
+            Err(error) => conversion.fail(&error),
         }
     }
     trace.end(&mut recorder);
     let (counts, skipped) = recorder.finish();
     (conversion.spans, conversion.points) = (counts.spans, counts.points);
     conversion.skipped = skipped;
-    errors.iter().for_each(|error| conversion.fail(error));
+    conversion.messages = messages;
+    outcome
 }

@@ -1,0 +1,180 @@
+//! All that a trace holds, read once: what says what things are stays in memory, events are sorted by track and time, log
+//! lines by process.
+
+use std::{cmp::Ordering, io};
+
+use pulsetrain_perfetto::{LogItem, Time, TraceEvent};
+use pulsetrain_pipeline::spill::{Room, Sorted, Sorter};
+
+use super::{
+    heads::Heads,
+    packed::{self, pack_event, unpack_event},
+    tracks::Tracks,
+};
+
+/// What is gathered of a trace.
+#[derive(Debug)]
+pub(super) struct Gathered {
+    pub(super) tracks: Tracks,
+    pub(super) heads: Heads,
+    events: Times,
+    /// Events of clocks that nothing ties to the wall clock, by what these showed.
+    unplaced: Times,
+    logs: Sorter,
+    pub(super) room: Room,
+}
+
+/// Events, and between which times they are.
+#[derive(Debug)]
+struct Times {
+    all: Sorter,
+    between: Option<(u64, u64)>,
+}
+
+impl Gathered {
+    /// Nothing yet; half of the room is for it, and the other half for what comes of it.
+    pub(super) fn new(room: &Room) -> Self {
+        let times = || Times {
+            all: Sorter::new(room.share(8)),
+            between: None,
+        };
+        Self {
+            tracks: Tracks::default(),
+            heads: Heads::default(),
+            events: times(),
+            unplaced: times(),
+            logs: Sorter::new(room.share(8)),
+            room: room.share(8),
+        }
+    }
+
+    pub(super) fn has_no_events(&self) -> bool {
+        self.events.between.is_none() && self.unplaced.between.is_none()
+    }
+
+    pub(super) fn take(&mut self, event: TraceEvent) -> io::Result<()> {
+        let (times, nanos) = match event.time {
+            Time::Unix(nanos) => (&mut self.events, nanos),
+            Time::Clock { nanos, .. } => (&mut self.unplaced, nanos),
+        };
+        let (first, last) = times.between.unwrap_or((nanos, nanos));
+        times.between = Some((first.min(nanos), last.max(nanos)));
+        match self.heads.take(event, &self.tracks) {
+            Some(event) => times
+                .all
+                .push((event.track_uuid, nanos), |out| pack_event(&event, out)),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes in a log line, unless it stands beside the whole record that it was made of.
+    pub(super) fn take_log(&mut self, line: &LogItem) -> io::Result<()> {
+        if self.heads.knows_pid(line.pid) {
+            return Ok(());
+        }
+        self.logs.push((line.pid as u64, 0), |out| {
+            let time = match line.time {
+                Time::Unix(nanos) => nanos,
+                Time::Clock { .. } => 0,
+            };
+            packed::put_number(time, out);
+            packed::put_number(line.priority.into(), out);
+            packed::put_bytes(line.tag.as_bytes(), out);
+            packed::put_bytes(line.message.as_bytes(), out);
+        })
+    }
+
+    /// The events in their order, and the log lines. Clocks that are not tied to the wall clock begin at the time that the
+    /// user says, else at the seconds that the file's name ends with; they count from their first event.
+    pub(super) fn sorted(
+        self,
+        file_name: &str,
+        start_unix_nanos: Option<u64>,
+    ) -> io::Result<(Tracks, Heads, Timeline, Lines)> {
+        let start = start_unix_nanos.or_else(|| crate::run::start_in_name(file_name));
+        let first = self.unplaced.between.map(|(first, _)| first);
+        let offset = match (start, first) {
+            (Some(start), Some(first)) => start.wrapping_sub(first),
+            _ => 0,
+        };
+        let last = self.events.between.map(|(_, last)| last);
+        let last_unplaced = self.unplaced.between.map(|(_, last)| last.wrapping_add(offset));
+        let timeline = Timeline {
+            placed: self.events.all.sorted()?,
+            unplaced: self.unplaced.all.sorted()?,
+            offset,
+            last: last.max(last_unplaced).unwrap_or_default(),
+        };
+        Ok((self.tracks, self.heads, timeline, Lines(self.logs.sorted()?)))
+    }
+}
+
+/// Events by track, and those of one track by time; of the same time in the order of the file.
+#[derive(Debug)]
+pub(super) struct Timeline {
+    placed: Sorted,
+    unplaced: Sorted,
+    offset: u64,
+    /// The latest time of all.
+    pub(super) last: u64,
+}
+
+impl Timeline {
+    pub(super) fn next_event(&mut self) -> io::Result<Option<TraceEvent>> {
+        loop {
+            let offset = self.offset;
+            let placed = self.placed.next_key();
+            let unplaced = self
+                .unplaced
+                .next_key()
+                .map(|(track, nanos)| (track, nanos.wrapping_add(offset)));
+            let (key, from) = match (placed, unplaced) {
+                (None, None) => return Ok(None),
+                (Some(key), None) => (key, &mut self.placed),
+                (None, Some(key)) => (key, &mut self.unplaced),
+                (Some(placed), Some(unplaced)) => match placed.cmp(&unplaced) {
+                    Ordering::Greater => (unplaced, &mut self.unplaced),
+                    _ => (placed, &mut self.placed),
+                },
+            };
+            let record = from.next_record()?.unwrap_or_default();
+            if let Some(event) = unpack_event(key.0, key.1, record) {
+                return Ok(Some(event));
+            }
+        }
+    }
+
+    pub(super) fn spilled_bytes(&self) -> u64 {
+        self.placed.spilled_bytes() + self.unplaced.spilled_bytes()
+    }
+}
+
+/// Log lines, those of one process together.
+#[derive(Debug)]
+pub(super) struct Lines(Sorted);
+
+impl Lines {
+    pub(super) fn next_line(&mut self) -> io::Result<Option<LogItem>> {
+        let Some((pid, _)) = self.0.next_key() else {
+            return Ok(None);
+        };
+        let mut record = self.0.next_record()?.unwrap_or_default();
+        let from = &mut record;
+        let mut line = || {
+            Some(LogItem {
+                time: Time::Unix(packed::number(from)?),
+                pid: pid as i32,
+                priority: packed::number(from)? as u32,
+                tag: packed::text(from)?,
+                message: packed::text(from)?,
+            })
+        };
+        line()
+            .map(Some)
+            .ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
+    }
+
+    pub(super) fn spilled_bytes(&self) -> u64 {
+        self.0.spilled_bytes()
+    }
+}

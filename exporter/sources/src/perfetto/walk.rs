@@ -1,0 +1,378 @@
+//! The way through the events, track by track: begins and ends are paired, instants belong to spans, points to metrics.
+//!
+//! On a track events count by time, and in their order where times are equal, as trace_processor has it.
+
+use std::io;
+
+use pulsetrain_otlp::{
+    Signal,
+    view::{LogRecord, Message},
+    write::Buffer,
+};
+use pulsetrain_perfetto::{EventKind, LogItem, Time, TraceEvent};
+
+use super::{
+    PerfettoConversion,
+    envelope::{Home, Homes, Known},
+    gathered::{Gathered, Lines, Timeline},
+    heads::{Heads, said},
+    message,
+    pieces::{Pieces, SpanKey},
+    points::{CounterLabel, Gauge, Points},
+    spans::{self, Ids},
+    tracks::Tracks,
+    values,
+};
+use crate::SourceError;
+
+/// The key of the map of a slice that stands for several spans.
+const MERGED: &str = "merged";
+/// The field of the attributes of a log record.
+const LOG_ATTRIBUTES: u32 = 6;
+
+/// What is left when all events have been seen.
+pub(super) struct Walked {
+    tracks: Tracks,
+    heads: Heads,
+    pieces: Pieces,
+    points: Points,
+}
+
+/// Where the way is.
+pub(super) struct Walk<'a> {
+    file_name: &'a str,
+    tracks: &'a Tracks,
+    heads: &'a Heads,
+    pieces: Pieces,
+    points: Points,
+    /// How many slices there were.
+    slices: u64,
+    last: u64,
+}
+
+/// The track that the way is on.
+#[derive(Default)]
+struct OnTrack {
+    uuid: u64,
+    process: u64,
+    /// Whether its process says what it was made of.
+    is_said: bool,
+    label: String,
+    counter: CounterLabel,
+    gauge: Gauge,
+    open: Vec<Open>,
+}
+
+/// A slice that has not ended.
+struct Open {
+    key: Option<SpanKey>,
+    index: u64,
+    ids: Ids,
+    is_written: bool,
+    /// How many events it has.
+    events: u64,
+}
+
+impl<'a> Walk<'a> {
+    /// Goes the whole way. What stands for itself is sent home at once.
+    pub(super) fn of<E: From<SourceError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
+        gathered: Gathered,
+        file_name: &'a str,
+        start_unix_nanos: Option<u64>,
+        homes: &mut Homes<'_, D>,
+        conversion: &mut PerfettoConversion,
+    ) -> Result<Walked, E> {
+        let room = gathered.room.clone();
+        let sorted = gathered.sorted(file_name, start_unix_nanos);
+        let (tracks, mut heads, mut timeline, lines) = sorted.map_err(SourceError::Temporary)?;
+        conversion.spilled_bytes += timeline.spilled_bytes() + lines.spilled_bytes();
+        let points = Points::new(room.clone(), &mut heads, &tracks);
+        let mut walk = Walk {
+            file_name,
+            tracks: &tracks,
+            heads: &heads,
+            pieces: Pieces::new(room),
+            points,
+            slices: 0,
+            last: timeline.last,
+        };
+        walk.go(&mut timeline, homes, conversion)?;
+        let Walk { pieces, points, .. } = walk;
+        let known = Known {
+            tracks: &tracks,
+            heads: &heads,
+        };
+        drop(timeline);
+        send_lines(lines, known, homes, conversion)?;
+        Ok(Walked {
+            pieces,
+            points,
+            tracks,
+            heads,
+        })
+    }
+
+    fn known(&self) -> Known<'a> {
+        Known {
+            tracks: self.tracks,
+            heads: self.heads,
+        }
+    }
+
+    fn go<E: From<SourceError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
+        &mut self,
+        timeline: &mut Timeline,
+        homes: &mut Homes<'_, D>,
+        conversion: &mut PerfettoConversion,
+    ) -> Result<(), E> {
+        let mut track: Option<OnTrack> = None;
+        while let Some(event) = timeline.next_event().map_err(SourceError::Temporary)? {
+            if track.as_ref().is_none_or(|track| track.uuid != event.track_uuid) {
+                self.leave(track.take(), homes, conversion)?;
+            }
+            let track = track.get_or_insert_with(|| self.enter(event.track_uuid));
+            let time = match event.time {
+                Time::Unix(nanos) | Time::Clock { nanos, .. } => nanos,
+            };
+            match event.kind {
+                EventKind::Begin => self.begin(track, &event, time),
+                EventKind::End => self.end(track, &event, time, conversion),
+                EventKind::Instant => {
+                    self.instant(track, &event, time, homes, conversion)?;
+                    Ok(())
+                }
+                EventKind::Counter => {
+                    self.count(track, &event, time, homes, conversion)?;
+                    Ok(())
+                }
+                _ => Ok(()),
+            }
+            .map_err(SourceError::Temporary)?;
+        }
+        self.leave(track, homes, conversion)
+    }
+
+    fn enter(&self, uuid: u64) -> OnTrack {
+        let process = self.tracks.process(uuid);
+        OnTrack {
+            uuid,
+            process,
+            is_said: self.heads.has(process),
+            label: self.tracks.label(uuid),
+            counter: CounterLabel::of(uuid, self.tracks),
+            ..OnTrack::default()
+        }
+    }
+
+    /// Ends what nothing has ended, at the end of the trace.
+    fn leave<E: From<SourceError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
+        &mut self,
+        track: Option<OnTrack>,
+        homes: &mut Homes<'_, D>,
+        conversion: &mut PerfettoConversion,
+    ) -> Result<(), E> {
+        let Some(mut track) = track else {
+            return Ok(());
+        };
+        conversion.unfinished += track.open.len() as u64;
+        for open in track.open.drain(..) {
+            if let Some(key) = open.key {
+                let ended = self.pieces.end(key, open.index, self.last, &Buffer::default());
+                ended.map_err(SourceError::Temporary)?;
+            }
+        }
+        self.send_gauge(&mut track, homes)
+    }
+
+    fn begin(&mut self, track: &mut OnTrack, event: &TraceEvent, time: u64) -> io::Result<()> {
+        let index = self.slices;
+        self.slices += 1;
+        let parent = track.open.last().map(|open| &open.ids);
+        let (key, home, span) = match spans::said_of_span(&event.annotations) {
+            Some((said, rest)) => {
+                let number = values::number(said, "span").unwrap_or_default();
+                let scope = values::number(said, "scope").unwrap_or_default();
+                let span = spans::as_written(event, time, said, rest);
+                (SpanKey::written(number), Ok(scope), span)
+            }
+            // Where a process says what it was, a slice that says nothing is none: it is what a state looks like.
+            None if track.is_said && values::get(&event.annotations, MERGED).is_none() => {
+                track.open.push(Open {
+                    key: None,
+                    index,
+                    ids: parent.cloned().unwrap_or_default(),
+                    is_written: true,
+                    events: 0,
+                });
+                return Ok(());
+            }
+            None => {
+                let category = event.categories.first().cloned().unwrap_or_default();
+                let span = spans::as_shown(event, (self.file_name, index), time, parent, &track.label);
+                (SpanKey::shown(index), Err(category), span)
+            }
+        };
+        let is_written = home.is_ok();
+        self.pieces
+            .begin(key, index, &Home::Process(track.process, home), &span)?;
+        track.open.push(Open {
+            key: Some(key),
+            index,
+            ids: span.ids,
+            is_written,
+            events: 0,
+        });
+        Ok(())
+    }
+
+    fn end(
+        &mut self,
+        track: &mut OnTrack,
+        event: &TraceEvent,
+        time: u64,
+        conversion: &mut PerfettoConversion,
+    ) -> io::Result<()> {
+        let Some(open) = track.open.pop() else {
+            conversion.stray_ends += 1;
+            return Ok(());
+        };
+        let Some(key) = open.key else {
+            return Ok(());
+        };
+        let mut attributes = Buffer::default();
+        values::attributes(spans::field::ATTRIBUTES, &event.annotations, &mut attributes);
+        self.pieces.end(key, open.index, time, &attributes)
+    }
+
+    fn instant<E: From<SourceError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
+        &mut self,
+        track: &mut OnTrack,
+        event: &TraceEvent,
+        time: u64,
+        homes: &mut Homes<'_, D>,
+        conversion: &mut PerfettoConversion,
+    ) -> Result<(), E> {
+        let said = said(&event.annotations);
+        if let Some(said) = said {
+            let taken = self.points.take(event, time, said, track.process);
+            if taken.map_err(SourceError::Temporary)? {
+                return Ok(());
+            }
+            if let Some(scope) = values::number(said, "log_of") {
+                let mut out = Buffer::default();
+                message::encode(LogRecord::descriptor(), said, &[], &mut out);
+                values::attributes(LOG_ATTRIBUTES, event.annotations.iter().skip(1), &mut out);
+                conversion.logs += 1;
+                let home = Home::Process(track.process, Ok(scope));
+                return homes.push(Signal::Logs, home, out.as_slice(), self.known());
+            }
+        }
+        let of = said.and_then(|said| {
+            let span = values::number(said, "event_of")?;
+            Some((SpanKey::written(span), values::number(said, "place")?))
+        });
+        let around = track.open.last_mut().filter(|open| !open.is_written);
+        let shown = around.and_then(|open| {
+            open.events += 1;
+            Some((open.key?, open.events))
+        });
+        if let Some((key, place)) = of.or(shown) {
+            let event = spans::event(event, time);
+            let taken = self.pieces.event(key, place, &event);
+            taken.map_err(SourceError::Temporary)?;
+        }
+        Ok(())
+    }
+
+    fn count<E: From<SourceError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
+        &mut self,
+        track: &mut OnTrack,
+        event: &TraceEvent,
+        time: u64,
+        homes: &mut Homes<'_, D>,
+        conversion: &mut PerfettoConversion,
+    ) -> Result<(), E> {
+        if let Some(said) = said(&event.annotations) {
+            let taken = self.points.take(event, time, said, track.process);
+            if taken.map_err(SourceError::Temporary)? {
+                return Ok(());
+            }
+        }
+        // Other counters of a process that says what it was show what its points say.
+        if track.is_said {
+            return Ok(());
+        }
+        conversion.points += 1;
+        if track.gauge.take(event, time, &track.counter) {
+            self.send_gauge(track, homes)?;
+        }
+        Ok(())
+    }
+
+    fn send_gauge<E, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
+        &self,
+        track: &mut OnTrack,
+        homes: &mut Homes<'_, D>,
+    ) -> Result<(), E> {
+        match track.gauge.end(&track.counter) {
+            Some(gauge) => {
+                let home = Home::Process(track.process, Err(String::new()));
+                homes.push(Signal::Metrics, home, gauge.as_slice(), self.known())
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Sends the log lines home that are not those of whole records.
+fn send_lines<E: From<SourceError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
+    mut lines: Lines,
+    known: Known<'_>,
+    homes: &mut Homes<'_, D>,
+    conversion: &mut PerfettoConversion,
+) -> Result<(), E> {
+    while let Some(line) = lines.next_line().map_err(SourceError::Temporary)? {
+        if !known.heads.knows_pid(line.pid) {
+            conversion.logs += 1;
+            let record = record(&line);
+            homes.push(Signal::Logs, Home::Pid(line.pid), record.as_slice(), known)?;
+        }
+    }
+    Ok(())
+}
+
+/// A `LogRecord` message.
+fn record(line: &LogItem) -> Buffer {
+    let mut out = Buffer::default();
+    if let Time::Unix(nanos) = line.time
+        && nanos != 0
+    {
+        out.fixed64(1, nanos);
+    }
+    // Android's names, four of OTLP's numbers apart: verbose (2) is TRACE (1).
+    out.uint(2, u64::from(line.priority.clamp(2, 7) - 2) * 4 + 1);
+    let mut body = Buffer::default();
+    body.delimited(1, line.message.as_bytes());
+    out.delimited(5, body.as_slice());
+    out.text(12, &line.tag);
+    out
+}
+
+impl Walked {
+    /// Puts spans and metrics together and sends all that waits.
+    pub(super) fn put_together<E: From<SourceError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
+        self,
+        homes: &mut Homes<'_, D>,
+        conversion: &mut PerfettoConversion,
+    ) -> Result<(), E> {
+        let known = Known {
+            tracks: &self.tracks,
+            heads: &self.heads,
+        };
+        let (spans, bytes) = self.pieces.put_together(homes, known)?;
+        conversion.spans = spans;
+        conversion.points += self.points.count;
+        conversion.spilled_bytes += bytes + self.points.put_together(homes, known)?;
+        homes.send_all(known)
+    }
+}

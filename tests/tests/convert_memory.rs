@@ -1,0 +1,104 @@
+//! Conversions of more than memory may hold: there and back they take what they were given and little more, and lose nothing.
+
+use std::{
+    fmt::Write,
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+};
+
+use pulsetrain_tests::{Finished, Items, command, wait_until};
+use tempfile::TempDir;
+
+const SPANS: u64 = 24_000;
+/// What each span says.
+const TEXT_BYTES: usize = 2_000;
+/// What a conversion may hold, and what the program takes besides: its own pages, and what it is just working at.
+const MEMORY_KIB: u64 = 8 << 10;
+const PROGRAM_KIB: u64 = 56 << 10;
+
+/// Runs a conversion to its end; gives what it said and the most memory that it was seen to have resident, in KiB.
+fn measured(input: &Path, output: &Path, more: &[&str]) -> (Finished, u64) {
+    let mut child = command(["convert", "--json"])
+        .arg(input)
+        .arg("-o")
+        .arg(output)
+        .args(more)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("pulsetrain can be started");
+    let status = format!("/proc/{}/status", child.id());
+    let mut peak = 0;
+    wait_until("the conversion is done", || {
+        let status = fs::read_to_string(&status).unwrap_or_default();
+        let resident = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let kib = resident.and_then(|resident| resident.split_whitespace().next()?.parse().ok());
+        peak = peak.max(kib.unwrap_or(0));
+        child.try_wait().expect("a child can be waited for").is_some()
+    });
+    let output = child.wait_with_output().expect("a child can be waited for");
+    (Finished::new(output), peak)
+}
+
+/// A file of `traces` traces with steps that have children, events, a point and a log record each: some 60 MB.
+fn large(folder: &TempDir, traces: u64) -> PathBuf {
+    let path = folder.path().join("large.jsonl");
+    let mut text = String::new();
+    for number in 0..SPANS {
+        let (trace, step) = (number % traces + 1, number / 8);
+        let begin = 1_792_000_000_000_000_000 + step * 10_000;
+        let (start, end) = match number % 8 {
+            0 => (begin, begin + 9_000),
+            child => (begin + child * 1_000, begin + child * 1_000 + 900),
+        };
+        let parent = match number % 8 {
+            0 => String::new(),
+            _ => format!("{:016x}", step * 8 + 1),
+        };
+        let padding = format!("{number:x}.").repeat(TEXT_BYTES / 5);
+        writeln!(
+            text,
+            r#"{{"resourceSpans":[{{"resource":{{"attributes":[{{"key":"train.rank","value":{{"intValue":"0"}}}}]}},"scopeSpans":[{{"scope":{{"name":"trainer"}},"spans":[{{"traceId":"{trace:032x}","spanId":"{:016x}","parentSpanId":"{parent}","name":"work","startTimeUnixNano":"{start}","endTimeUnixNano":"{end}","attributes":[{{"key":"padding","value":{{"stringValue":"{padding}"}}}}],"events":[{{"timeUnixNano":"{start}","name":"began"}}]}}]}}]}}]}}"#,
+            number + 1,
+        )
+        .expect("a string can be written");
+        if number % 8 == 0 {
+            writeln!(text, r#"{{"resourceMetrics":[{{"scopeMetrics":[{{"metrics":[{{"name":"loss","gauge":{{"dataPoints":[{{"timeUnixNano":"{start}","asDouble":{number}}}]}}}}]}}]}}]}}"#).expect("a string can be written");
+            writeln!(text, r#"{{"resourceLogs":[{{"scopeLogs":[{{"logRecords":[{{"timeUnixNano":"{start}","body":{{"stringValue":"step {step}"}}}}]}}]}}]}}"#).expect("a string can be written");
+        }
+    }
+    fs::write(&path, text).expect("a temporary file can be written");
+    path
+}
+
+/// Converts with little memory and says how many bytes went through temporary files.
+fn with_little_memory(input: &Path, output: &Path, more: &[&str]) -> u64 {
+    let memory = format!("{MEMORY_KIB}KiB");
+    let (finished, peak) = measured(input, output, &[&["--memory", &memory], more].concat());
+    let summary = finished.expect_code(0).summary();
+    let most = MEMORY_KIB + PROGRAM_KIB;
+    assert!(
+        (1..most).contains(&peak),
+        "{peak} KiB of {most} were taken: {summary}"
+    );
+    let (read, drawn) = (
+        &summary["inputs"][0]["spilled_bytes"],
+        &summary["mapped"]["spilled_bytes"],
+    );
+    read.as_u64().unwrap_or_default() + drawn.as_u64().unwrap_or_default()
+}
+
+#[test]
+fn a_trace_larger_than_memory_comes_back_within_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = large(&folder, 3_000);
+    let size = fs::metadata(&input).unwrap().len();
+    let (trace, back) = (
+        folder.path().join("full.pftrace"),
+        folder.path().join("back.jsonl"),
+    );
+    assert!(with_little_memory(&input, &trace, &["--attributes", "full"]) > size / 2);
+    assert!(with_little_memory(&trace, &back, &[]) > size / 2);
+    Items::read(&back).assert_same(&Items::read(&input));
+}
