@@ -92,6 +92,14 @@ pub struct EnergyStage {
 /// Is shown every batch that the stage adds.
 type Watcher = Box<dyn Fn(&Batch) + Send>;
 
+/// What a batch brought.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum News {
+    None,
+    Steps,
+    Readings,
+}
+
 /// A point that is of interest.
 #[derive(Clone, Copy)]
 enum Interest {
@@ -135,7 +143,7 @@ impl EnergyStage {
     }
 
     /// Sees the metrics of GPUs and the durations of steps. What cannot be read is no concern of ours: it goes on as it is.
-    fn observe(&mut self, batch: &Batch, now: Instant) -> bool {
+    fn observe(&mut self, batch: &Batch, now: Instant) -> News {
         let Self {
             config,
             fleet,
@@ -143,7 +151,7 @@ impl EnergyStage {
             waiting,
             ..
         } = self;
-        let mut has_news = false;
+        let mut news = News::None;
         let wanted = |name: pulsetrain_otlp::view::Text<'_>| {
             let is_step = name == metric::TRAIN_STEP_DURATION.name;
             let step = is_step.then_some(Interest::StepDuration);
@@ -154,7 +162,7 @@ impl EnergyStage {
         ) {
             (Interest::Gpu(quantity), point) => {
                 fleet.observe(quantity, origin, point);
-                has_news = true;
+                news = News::Readings;
             }
             (Interest::StepDuration, Point::Histogram(point)) if !fleet.is_empty() => {
                 let sum = point.sum.unwrap_or(f64::NAN);
@@ -162,16 +170,16 @@ impl EnergyStage {
                     let deadline = clock::later(now, config.wait);
                     let resource = resource_of(resource).to_vec();
                     waiting.push(Step::of_point(origin, point, duration, resource, deadline));
-                    has_news = true;
+                    news = news.max(News::Steps);
                 }
             }
             (Interest::StepDuration, _) => {}
         });
-        has_news
+        news
     }
 
     /// Takes the steps out of a batch of spans; gives what is left of it.
-    fn hold_steps(&mut self, batch: Batch, now: Instant) -> (Option<Batch>, bool) {
+    fn hold_steps(&mut self, batch: Batch, now: Instant) -> (Option<Batch>, News) {
         let mut facts = Vec::new();
         let wanted = |origin: &crate::origin::Origin, span: &Span<'_>| {
             let step = origin.run.as_ref().and_then(|_| SpanFacts::of(span));
@@ -179,28 +187,37 @@ impl EnergyStage {
             step.is_some()
         };
         let Ok((rest, taken)) = spans::take(&batch, wanted) else {
-            return (Some(batch), false);
+            return (Some(batch), News::None);
         };
         if taken.is_empty() {
-            return (Some(batch), false);
+            return (Some(batch), News::None);
         }
         let deadline = clock::later(now, self.config.wait);
         for (facts, span) in facts.into_iter().zip(taken) {
             self.tellers.note_span(&span.envelope.origin, now);
             self.waiting.push(Step::of_span(facts, span, deadline));
         }
-        (rest, true)
+        (rest, News::Steps)
     }
 
     /// Lets go the steps of which all is known that will be.
-    fn settle(&mut self, now: Instant, out: &mut Vec<Batch>) {
-        let EnergyConfig {
-            wait, max_waiting, ..
-        } = self.config;
-        let ready = self
-            .waiting
-            .take_ready(&self.fleet, &self.tellers, wait, max_waiting, now);
+    fn settle(&mut self, news: News, now: Instant, out: &mut Vec<Batch>) {
+        let Self {
+            config,
+            fleet,
+            tellers,
+            waiting,
+            ..
+        } = self;
+        let ready = waiting.take_ready(fleet, tellers, *config, now, news == News::Readings);
         self.account(ready, out);
+    }
+
+    /// Forgets what no step will ask for any more.
+    fn forget(&mut self, now: Instant) {
+        let history = u64::try_from(self.config.history.as_nanos()).unwrap_or(u64::MAX);
+        self.fleet.forget(history, self.config.max_readings);
+        self.tellers.forget(now, self.config.history);
     }
 
     /// Says of each step what it took, and lets it go.
@@ -245,27 +262,27 @@ impl EnergyStage {
 
 impl Stage for EnergyStage {
     fn pass(&mut self, batch: Batch, now: Instant, out: &mut Vec<Batch>) {
-        let has_news = match batch.signal() {
+        let news = match batch.signal() {
             Signal::Metrics => {
-                let has_news = self.observe(&batch, now);
+                let news = self.observe(&batch, now);
                 out.push(batch);
-                has_news
+                news
             }
             Signal::Traces if !self.fleet.is_empty() => {
-                let (rest, has_news) = self.hold_steps(batch, now);
+                let (rest, news) = self.hold_steps(batch, now);
                 out.extend(rest);
-                has_news
+                news
             }
             _ => {
                 out.push(batch);
-                false
+                News::None
             }
         };
-        if has_news {
-            let history = u64::try_from(self.config.history.as_nanos()).unwrap_or(u64::MAX);
-            self.settle(now, out);
-            self.fleet.forget(history, self.config.max_readings);
-            self.tellers.forget(now, self.config.history);
+        if news != News::None {
+            self.settle(news, now, out);
+        }
+        if news == News::Readings {
+            self.forget(now);
         }
     }
 
@@ -274,7 +291,7 @@ impl Stage for EnergyStage {
     }
 
     fn release(&mut self, now: Instant, out: &mut Vec<Batch>) {
-        self.settle(now, out);
+        self.settle(News::None, now, out);
     }
 
     fn finish(&mut self, out: &mut Vec<Batch>) {

@@ -1,8 +1,8 @@
 //! The pipeline: what carries batches from sources to sinks, and counts every item on the way.
 //!
-//! A source puts a [`Batch`] through the [`Door`]; the door shows it to the [`Stage`], where there is one, and fans it out to the bounded queue of every sink; one worker a
-//! sink takes batches from its queue, delivers them, and retries by one policy. The [`Ledger`] counts, for each sink and
-//! at every moment: accepted = delivered + dropped (by reason) + queued.
+//! A source puts a [`Batch`] through the [`Door`]; the door shows it to each [`Stage`] in turn and fans it out to the bounded
+//! queue of every sink; one worker a sink takes batches from its queue, delivers them, and retries by one policy. The
+//! [`Ledger`] counts, for each sink and at every moment: accepted = delivered + dropped (by reason) + queued.
 //!
 //! ```
 //! # use pulsetrain_otlp::Signal;

@@ -38,7 +38,7 @@ impl Default for PipelineConfig {
 pub struct PipelineBuilder {
     config: PipelineConfig,
     sinks: Vec<Box<dyn Sink>>,
-    stage: Option<Box<dyn Stage>>,
+    stages: Vec<Box<dyn Stage>>,
 }
 
 /// A running pipeline. Dropped without a drain, it stops at once and counts what was inside as abandoned.
@@ -75,10 +75,10 @@ impl PipelineBuilder {
         self
     }
 
-    /// Sets what stands between the sources and the sinks.
+    /// Adds what stands between the sources and the sinks, behind the stages that were added before: it sees what they add.
     #[must_use]
     pub fn stage(mut self, stage: Box<dyn Stage>) -> Self {
-        self.stage = Some(stage);
+        self.stages.push(stage);
         self
     }
 
@@ -87,7 +87,11 @@ impl PipelineBuilder {
     /// # Panics
     /// When it is called outside a tokio runtime.
     pub fn start(self) -> (Pipeline, Door) {
-        let Self { config, sinks, stage } = self;
+        let Self {
+            config,
+            sinks,
+            stages,
+        } = self;
         let mut pipeline = Pipeline {
             config,
             door: Door::new(Handle::current()),
@@ -99,7 +103,7 @@ impl PipelineBuilder {
             pipeline.lanes.push(Lane::start(sink, &pipeline.config));
         }
         pipeline.publish();
-        let door = pipeline.begin(stage);
+        let door = pipeline.begin(stages);
         (pipeline, door)
     }
 }
@@ -152,11 +156,12 @@ impl Pipeline {
         reports
     }
 
-    /// Starts the stage, where there is one, and gives the door that leads through it. Ours leads past it.
-    fn begin(&mut self, stage: Option<Box<dyn Stage>>) -> Door {
-        let Some(slot) = stage.map(StageSlot::new) else {
+    /// Starts the stages, where there are any, and gives the door that leads through them. Ours leads past them.
+    fn begin(&mut self, stages: Vec<Box<dyn Stage>>) -> Door {
+        if stages.is_empty() {
             return self.door.clone();
-        };
+        }
+        let slot = StageSlot::new(stages);
         let door = self.door.with_stage(slot.clone());
         self.stage = Some(StageTask::start(slot, self.door.clone()));
         door

@@ -1,11 +1,12 @@
-//! A stage: what stands between the sources and the sinks, sees every batch, and may hold items back or add some.
+//! Stages: what stands between the sources and the sinks, sees every batch, and may hold items back or add some.
 //!
-//! The door shows it each batch before the fan-out, and a task of the pipeline asks for what was held long enough. What a
-//! stage holds is accepted by the ledger when it leaves; it leaves at the drain at the latest, also when nobody drains.
+//! The door shows each batch to the first of them (`chain`) before the fan-out, and a task of the pipeline asks for what was
+//! held long enough. What one lets go the next one sees: a signal can be computed from computed signals. What a stage holds is accepted by the ledger when it leaves; it leaves at the drain at the latest, also when nobody drains.
+
+mod chain;
 
 use std::{
     fmt,
-    panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, MutexGuard, PoisonError},
 };
 
@@ -15,6 +16,7 @@ use tokio::{
     time::{sleep_until, timeout_at},
 };
 
+use self::chain::Chain;
 use crate::{
     Batch, Door, Stop, StopRaiser,
     clock::{self, Instant},
@@ -38,13 +40,13 @@ pub trait Stage: Send + 'static {
     fn finish(&mut self, out: &mut Vec<Batch>);
 }
 
-/// The place of the stage; shared by the doors, which pass batches, and the task that releases what is due.
+/// The place of the stages; shared by the doors, which pass batches, and the task that releases what is due.
 pub(crate) struct StageSlot {
-    stage: Mutex<Option<Box<dyn Stage>>>,
+    chain: Mutex<Chain>,
     held: Notify,
 }
 
-/// A stage at work: its place and the task that lets go what is due.
+/// Stages at work: their place and the task that lets go what is due.
 pub(crate) struct StageTask {
     slot: Arc<StageSlot>,
     stop: StopRaiser,
@@ -52,66 +54,40 @@ pub(crate) struct StageTask {
 }
 
 impl StageSlot {
-    pub(crate) fn new(stage: Box<dyn Stage>) -> Arc<Self> {
+    pub(crate) fn new(stages: Vec<Box<dyn Stage>>) -> Arc<Self> {
         Arc::new(Self {
-            stage: Mutex::new(Some(stage)),
+            chain: Mutex::new(Chain::new(stages)),
             held: Notify::new(),
         })
     }
 
     /// What goes on when this batch comes.
     pub(crate) fn pass(&self, batch: Batch) -> Vec<Batch> {
-        let mut slot = self.slot();
-        let Some(stage) = slot.as_mut() else {
-            return vec![batch];
-        };
-        let mut out = Vec::with_capacity(1);
-        let now = clock::now();
-        let kept = batch.clone();
-        if catch_unwind(AssertUnwindSafe(|| stage.pass(batch, now, &mut out))).is_err() {
-            out = vec![kept];
-            out.extend(take_out(&mut slot));
-        } else if stage.due().is_some() {
+        let mut chain = self.chain();
+        let out = chain.pass(batch, clock::now());
+        if chain.due().is_some() {
             self.held.notify_one();
         }
         out
     }
 
     fn due(&self) -> Option<Instant> {
-        self.slot().as_ref().and_then(|stage| stage.due())
+        self.chain().due()
     }
 
     fn release(&self) -> Vec<Batch> {
-        let mut slot = self.slot();
-        let mut out = Vec::new();
-        if let Some(stage) = slot.as_mut() {
-            let now = clock::now();
-            if catch_unwind(AssertUnwindSafe(|| stage.release(now, &mut out))).is_err() {
-                out.extend(take_out(&mut slot));
-            }
-        }
-        out
+        self.chain().release(clock::now())
     }
 
-    /// Everything that is held; the stage is gone afterwards.
+    /// Everything that is held; the stages are gone afterwards.
     fn finish(&self) -> Vec<Batch> {
-        take_out(&mut self.slot())
+        self.chain().finish(clock::now())
     }
 
-    /// The stage; what panics inside it is caught while the lock is held.
-    fn slot(&self) -> MutexGuard<'_, Option<Box<dyn Stage>>> {
-        self.stage.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The stages; what panics inside one is caught while the lock is held.
+    fn chain(&self) -> MutexGuard<'_, Chain> {
+        self.chain.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Takes the stage out of its place, with what it can still give away.
-fn take_out(slot: &mut Option<Box<dyn Stage>>) -> Vec<Batch> {
-    let mut out = Vec::new();
-    if let Some(mut stage) = slot.take() {
-        // One that panics here keeps what it has not given away.
-        let _ = catch_unwind(AssertUnwindSafe(|| stage.finish(&mut out)));
-    }
-    out
 }
 
 impl StageTask {

@@ -7,6 +7,7 @@ use pulsetrain_pipeline::clock::{self, Instant};
 use pulsetrain_semconv::{attribute, span};
 
 use super::{
+    EnergyConfig,
     fleet::Fleet,
     share::Share,
     tellers::{Tellers, ToldBy},
@@ -50,7 +51,11 @@ pub(super) struct SpanFacts {
 
 /// The steps that wait, in the order in which they came; a bounded number of them.
 #[derive(Debug, Default)]
-pub(super) struct Waiting(VecDeque<Step>);
+pub(super) struct Waiting {
+    steps: VecDeque<Step>,
+    /// How many of them only a reading or their deadline can let go.
+    looked_at: usize,
+}
 
 impl SpanFacts {
     /// The facts of a span; nothing where it is no step, or where somebody has derived it before us.
@@ -144,46 +149,55 @@ impl Step {
 impl Waiting {
     /// Lets a step wait.
     pub(super) fn push(&mut self, step: Step) {
-        self.0.push_back(step);
+        self.steps.push_back(step);
     }
 
-    /// When the first deadline is.
+    /// When the first deadline is: they wait equally long, so it is that of the first.
     pub(super) fn due(&self) -> Option<Instant> {
-        self.0.iter().map(|step| step.deadline).min()
+        self.steps.front().map(|step| step.deadline)
     }
 
-    /// Takes out the steps of which no more is to be learnt at `now`, and the oldest of more than `most`.
+    /// Takes out the steps of which no more is to be learnt at `now`, and the oldest of more than may wait. Those that were
+    /// looked at before are looked at again only after `news` of GPUs, so that many that wait cost nothing.
     pub(super) fn take_ready(
         &mut self,
         fleet: &Fleet,
         tellers: &Tellers,
-        wait: Duration,
-        most: usize,
+        config: EnergyConfig,
         now: Instant,
+        news: bool,
     ) -> Vec<Step> {
-        self.0.retain(|step| !step.is_told_twice(tellers));
-        let mut over = self.0.len().saturating_sub(most);
-        let (mut ready, mut waiting) = (Vec::new(), VecDeque::new());
-        for step in self.0.drain(..) {
-            let is_over = over > 0;
-            over = over.saturating_sub(1);
-            let is_late = step.deadline <= now;
-            let is_settled =
-                || !step.may_be_told_again(tellers, wait, now) && step.is_settled(fleet, tellers);
-            if is_over || is_late || is_settled() {
+        let mut ready = self.take_oldest(config.max_waiting, now);
+        let known = if news {
+            0
+        } else {
+            self.looked_at.min(self.steps.len())
+        };
+        for step in self.steps.split_off(known) {
+            let may_be_more = step.may_be_told_again(tellers, config.wait, now);
+            if !may_be_more && step.is_settled(fleet, tellers) {
                 ready.push(step);
             } else {
-                waiting.push_back(step);
+                self.steps.push_back(step);
             }
         }
-        self.0 = waiting;
+        self.looked_at = self.steps.len();
+        ready.retain(|step| !step.is_told_twice(tellers));
         ready
+    }
+
+    /// Takes out those that have waited for long enough, and the oldest of more than `most`.
+    fn take_oldest(&mut self, most: usize, now: Instant) -> Vec<Step> {
+        let late = self.steps.partition_point(|step| step.deadline <= now);
+        let oldest = late.max(self.steps.len().saturating_sub(most));
+        self.looked_at = self.looked_at.saturating_sub(oldest);
+        self.steps.drain(..oldest).collect()
     }
 
     /// Takes out all steps.
     pub(super) fn take_all(&mut self, tellers: &Tellers) -> Vec<Step> {
-        self.0.retain(|step| !step.is_told_twice(tellers));
-        self.0.drain(..).collect()
+        let all = std::mem::take(&mut self.steps).into_iter();
+        all.filter(|step| !step.is_told_twice(tellers)).collect()
     }
 }
 

@@ -138,6 +138,84 @@ async fn a_stage_that_panics_is_taken_out_and_nothing_is_lost_for_it() {
     assert_eq!(witness.received_ids(), [BAD, 1, 3, 4]);
 }
 
+/// Adds to each batch one of the number behind it, as long as that is below a hundred.
+struct Adding;
+
+impl pulsetrain_pipeline::Stage for Adding {
+    fn pass(&mut self, batch_: Batch, _: Instant, out: &mut Vec<Batch>) {
+        let next = id_of(&batch_) + 1;
+        out.push(batch_);
+        if next < 100 {
+            out.push(batch(next, 1, 4));
+        }
+    }
+
+    fn due(&self) -> Option<Instant> {
+        None
+    }
+
+    fn release(&mut self, _: Instant, _: &mut Vec<Batch>) {}
+
+    fn finish(&mut self, _: &mut Vec<Batch>) {}
+}
+
+fn chained(
+    stages: Vec<Box<dyn pulsetrain_pipeline::Stage>>,
+) -> (Pipeline, pulsetrain_pipeline::Door, Witness) {
+    let (sink, witness) = FakeSink::scripted("quick", [Answer::Take.at_once()]);
+    let all = stages.into_iter();
+    let builder = all.fold(Pipeline::builder().sink(sink), |builder, stage| {
+        builder.stage(stage)
+    });
+    let (pipeline, door) = builder.start();
+    (pipeline, door, witness)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stage_sees_what_the_one_before_it_adds_and_lets_go() {
+    let (first, _) = Stage::holding(10 * SECOND);
+    let (last, _) = Stage::holding(20 * SECOND);
+    let (pipeline, door, witness) = chained(vec![Box::new(Adding), first, Box::new(Adding), last]);
+    door.offer(batch(20, 1, 4)).expect("the pipeline is open");
+    // 20 and 21; 21 is held; 20 and 21 again; 21 is held by the last.
+    assert_eq!(witness_after(&witness, 1).await, [20]);
+    assert_eq!(
+        witness_after(&witness, 10).await,
+        [20, 22],
+        "the first let 21 go: the last holds it, and what was added to it goes on"
+    );
+    assert_eq!(witness_after(&witness, 10).await, [20, 22, 21]);
+    assert_eq!(witness_after(&witness, 10).await, [20, 22, 21, 21]);
+    assert_eq!(pipeline.drain(SECOND).await[0].counts.delivered, 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_drain_lets_go_what_every_stage_holds() {
+    let (first, _) = Stage::holding(3600 * SECOND);
+    let (last, _) = Stage::holding(3600 * SECOND);
+    let (pipeline, door, witness) = chained(vec![first, Box::new(Adding), last]);
+    door.offer(batch(31, 1, 4)).expect("the pipeline is open");
+    pipeline.drain(SECOND).await;
+    assert_eq!(witness.received_ids(), [32, 31]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stage_that_panics_takes_no_other_with_it() {
+    let (first, _) = Stage::holding(3600 * SECOND);
+    let (pipeline, door, witness) = chained(vec![first, Box::new(Adding)]);
+    for id in [1, BAD, 40] {
+        door.offer(batch(id, 1, 4)).expect("the pipeline is open");
+    }
+    pipeline.drain(SECOND).await;
+    assert_eq!(witness.received_ids(), [BAD, BAD + 1, 1, 2, 40, 41]);
+}
+
+/// What was received so many seconds later.
+async fn witness_after(witness: &Witness, secs: u32) -> Vec<u32> {
+    sleep(secs * SECOND).await;
+    witness.received_ids()
+}
+
 #[derive(Clone, Debug)]
 enum Op {
     Offer(u32),

@@ -1,0 +1,106 @@
+//! What the energy stage costs the items that pass it: a pipeline with it beside one without, in turns, in one run.
+//!
+//! Each kind of traffic goes through both pipelines in many short rounds, and the best round of each counts, so that a busy
+//! machine touches both sides alike. Without the stage nobody looks into a batch, whatever its size: what the stage costs is
+//! the difference, in nanoseconds an item.
+//!
+//! `cargo bench -p pulsetrain-derive --bench energy`
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a bench reads the clock, prints its table, and stops at what it does not expect"
+)]
+
+mod traffic;
+
+use std::time::{Duration, Instant};
+
+use pulsetrain_derive::{EnergyConfig, EnergyStage};
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Pipeline, Sink};
+use tokio::runtime::{Builder, Runtime};
+
+const ROUNDS: usize = 60;
+
+fn main() {
+    println!("$ cargo bench -p pulsetrain-derive --bench energy");
+    println!(
+        "one sink that only counts; best of {ROUNDS} interleaved rounds; a tick of eight GPUs before each\n"
+    );
+    println!(
+        "{:<40} {:>12} {:>12} {:>16}",
+        "items a second", "without", "with", "more ns an item"
+    );
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    for (name, batches) in [
+        ("points of training, 512 a batch", traffic::training()),
+        ("points of 8 GPUs, a tick a batch", traffic::gpus()),
+        ("steps of 8 ranks, with 8 spans each", traffic::steps()),
+        ("the same, and a tick for each step", traffic::run()),
+    ] {
+        compare(&runtime, name, &batches);
+    }
+}
+
+fn compare(runtime: &Runtime, name: &str, batches: &[Batch]) {
+    let items: u64 = batches.iter().map(|batch| u64::from(batch.items())).sum();
+    let (mut without, mut with) = (Duration::MAX, Duration::MAX);
+    for _ in 0..ROUNDS {
+        without = without.min(round(runtime, None, batches));
+        with = with.min(round(runtime, Some(stage()), batches));
+    }
+    let rate = |took: Duration| items as f64 / took.as_secs_f64();
+    let extra = with.saturating_sub(without).as_nanos() as f64 / items as f64;
+    println!(
+        "{name:<40} {:>12.0} {:>12.0} {extra:>16.0}",
+        rate(without),
+        rate(with)
+    );
+}
+
+/// A stage that knows eight GPUs.
+fn stage() -> EnergyStage {
+    let mut stage = EnergyStage::new(EnergyConfig::default());
+    assert!(stage.learn(&traffic::first_tick()) > 0, "there are GPUs");
+    stage
+}
+
+/// How long the batches take from the first one through the door until the drain.
+fn round(runtime: &Runtime, stage: Option<EnergyStage>, batches: &[Batch]) -> Duration {
+    let (pipeline, door) = runtime.block_on(async {
+        let builder = Pipeline::builder().sink(Box::new(Counting(0)));
+        match stage {
+            Some(stage) => builder.stage(Box::new(stage)),
+            None => builder,
+        }
+        .start()
+    });
+    let began = Instant::now();
+    for batch in batches {
+        door.blocking_send(batch.clone()).unwrap();
+    }
+    let reports = runtime.block_on(pipeline.drain(Duration::from_secs(30)));
+    let took = began.elapsed();
+    let least: u64 = batches.iter().map(|batch| u64::from(batch.items())).sum();
+    assert!(reports[0].counts.delivered >= least, "everything arrived");
+    took
+}
+
+/// A sink that only counts.
+struct Counting(u64);
+
+impl Sink for Counting {
+    fn name(&self) -> &str {
+        "counting"
+    }
+
+    fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
+        self.0 += u64::from(batch.items());
+        Box::pin(std::future::ready(Delivery::Delivered))
+    }
+}

@@ -1,0 +1,163 @@
+//! What passes: points of training, ticks of eight GPUs, steps with the spans inside them.
+
+use pulsetrain_otlp::{
+    view::NumberValue,
+    write::{Attribute, Encoded, Envelope, MetricsWriter, PointParts, SpanParts, SpansWriter, Value},
+};
+use pulsetrain_pipeline::Batch;
+use pulsetrain_semconv::{Instrument, Metric, attribute as a, metric as m, span};
+
+/// Nanoseconds since 1970 at which all begins.
+const BEGIN: u64 = 1_700_000_000_000_000_000;
+const SECOND: u64 = 1_000_000_000;
+const GPUS: u64 = 8;
+const STEPS: u64 = 200;
+const IDS: [&str; 8] = [
+    "GPU-0", "GPU-1", "GPU-2", "GPU-3", "GPU-4", "GPU-5", "GPU-6", "GPU-7",
+];
+
+/// Batches of losses and the like.
+pub(crate) fn training() -> Vec<Batch> {
+    const POINTS: u64 = 512;
+    let metrics: [&'static Metric; 4] = [
+        &m::TRAIN_LOSS,
+        &m::TRAIN_LEARNING_RATE,
+        &m::TRAIN_GRAD_NORM,
+        &m::TRAIN_THROUGHPUT_TOKENS,
+    ];
+    let batch = |number: u64| {
+        let mut writer = MetricsWriter::default();
+        for point in 0..POINTS {
+            let parts = PointParts {
+                time_unix_nanos: BEGIN + (number * POINTS + point) * SECOND / 4,
+                ..PointParts::default()
+            };
+            let metric = metrics[point as usize % metrics.len()];
+            writer.number(metric, parts, NumberValue::Double(point as f64));
+        }
+        of_run(|envelope| writer.finish(envelope), 0)
+    };
+    (0..STEPS).map(batch).collect()
+}
+
+/// Ticks of eight GPUs, one a second.
+pub(crate) fn gpus() -> Vec<Batch> {
+    (1..=STEPS).map(tick).collect()
+}
+
+/// Steps of eight ranks, a second each.
+pub(crate) fn steps() -> Vec<Batch> {
+    (0..STEPS)
+        .flat_map(|step| (0..GPUS as i64).map(move |rank| step_of(rank, step)))
+        .collect()
+}
+
+/// Steps as they come in a run: after each the GPUs are read.
+pub(crate) fn run() -> Vec<Batch> {
+    let step = |step: u64| {
+        (0..GPUS as i64)
+            .map(move |rank| step_of(rank, step))
+            .chain([tick(step + 1)])
+    };
+    (0..STEPS).flat_map(step).collect()
+}
+
+/// The tick before all steps.
+pub(crate) fn first_tick() -> Batch {
+    tick(0)
+}
+
+/// What a pass over eight GPUs has of each: some of it is what a step took, most is not.
+fn tick(second: u64) -> Batch {
+    let mut writer = MetricsWriter::default();
+    for gpu in 0..GPUS {
+        let (id, rank) = (IDS[gpu as usize], Value::Int(gpu as i64));
+        let whose = [
+            (&a::GPU_ID, Value::Text(id)),
+            (&a::TRAIN_RUN_ID, "r".into()),
+            (&a::TRAIN_RANK, rank),
+        ];
+        let mut put = |metric: &'static Metric, own: &[Attribute<'_>], value: f64| {
+            let attributes: Vec<_> = whose.iter().chain(own).copied().collect();
+            let parts = PointParts {
+                start_unix_nanos: if metric.instrument == Instrument::Counter {
+                    BEGIN
+                } else {
+                    0
+                },
+                time_unix_nanos: BEGIN + second * SECOND,
+                attributes: &attributes,
+            };
+            writer.number(metric, parts, NumberValue::Double(value));
+        };
+        put(
+            &m::GPU_ENERGY,
+            &[(&a::GPU_POWER_SCOPE, "gpu".into())],
+            second as f64 * 500.0,
+        );
+        put(
+            &m::GPU_POWER,
+            &[
+                (&a::GPU_POWER_SCOPE, "gpu".into()),
+                (&a::GPU_POWER_READING, "instant".into()),
+            ],
+            500.0,
+        );
+        put(&m::GPU_UTILIZATION, &[(&a::GPU_TASK, "general".into())], 0.9);
+        for reason in ["power_cap", "thermal_cap", "sync_boost", "board_limit"] {
+            put(
+                &m::GPU_THROTTLE_TIME,
+                &[(&a::GPU_THROTTLE_REASON, reason.into())],
+                second as f64 * 0.01,
+            );
+        }
+        for link in 0..70 {
+            put(
+                &m::GPU_NVLINK_SPEED,
+                &[(&a::GPU_LINK_INDEX, Value::Int(link))],
+                26e9,
+            );
+        }
+    }
+    of_run(|envelope| writer.finish(envelope), -1)
+}
+
+fn step_of(rank: i64, step: u64) -> Batch {
+    let mut writer = SpansWriter::default();
+    let (start, length) = (BEGIN + step * SECOND, SECOND - 1_000_000);
+    let id = |place: u64| (step << 16 | (rank as u64) << 8 | place).to_be_bytes();
+    for place in 1..=8 {
+        writer.span(&SpanParts {
+            span: &span::PERF_FORWARD,
+            trace_id: [7; 16],
+            span_id: id(place + 1),
+            parent_span_id: Some(id(1)),
+            start_unix_nanos: start + (place - 1) * length / 8,
+            end_unix_nanos: start + place * length / 8,
+            attributes: &[],
+        });
+    }
+    writer.span(&SpanParts {
+        span: &span::TRAIN_STEP,
+        trace_id: [7; 16],
+        span_id: id(1),
+        parent_span_id: None,
+        start_unix_nanos: start,
+        end_unix_nanos: start + length,
+        attributes: &[(&a::TRAIN_STEP, Value::Int(step as i64))],
+    });
+    of_run(|envelope| writer.finish(envelope), rank)
+}
+
+/// A batch of a rank of the run; of the host where there is none.
+fn of_run(finish: impl FnOnce(&Envelope) -> Option<Encoded>, rank: i64) -> Batch {
+    let of_rank = [
+        (a::TRAIN_RUN_ID.name, Value::Text("r")),
+        (a::TRAIN_RANK.name, Value::Int(rank)),
+        (a::TRAIN_WORLD_SIZE.name, Value::Int(8)),
+        (a::HOST_NAME.name, Value::Text("h")),
+    ];
+    let resource = if rank < 0 { &of_rank[3..] } else { &of_rank };
+    let encoded = finish(&Envelope::new(resource, "bench", "1", "")).unwrap();
+    Batch::new(encoded.signal, encoded.items, encoded.bytes)
+}
