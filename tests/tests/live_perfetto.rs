@@ -7,7 +7,7 @@ use std::{
     path::PathBuf,
 };
 
-use pulsetrain_perfetto::{EventKind, Item, TraceReader};
+use pulsetrain_perfetto::{EventKind, Item, TraceReader, TrackKind};
 use pulsetrain_tests::{
     Process, SurogateWriter, TraceProcessor, command, corpus, free_port, surogate_records, wait_until,
 };
@@ -213,6 +213,48 @@ fn the_flight_recorder_answers_this_machine_and_writes_on_a_signal() {
     assert_eq!(world.get("/trace?last=1ms").0, 200);
     assert!(agent.stop().success());
     assert_eq!(world.traces("recorded").len(), 1);
+}
+
+#[test]
+fn files_and_recordings_are_drawn_as_the_section_perfetto_says() {
+    let world = World::new(
+        "{traces: {perfetto: {path: FOLDER/traces/run.pftrace, flush_every: 50ms}}, \
+         recorder: {flight_recorder: {path: FOLDER/recorded/flight.pftrace}}}\n\
+         perfetto: {attributes: [train.step], process_names: [train.framework]}",
+    );
+    fs::copy(
+        corpus("surogate/training_dense.json"),
+        world.path("training.json"),
+    )
+    .unwrap();
+    let agent = world.start();
+    let trace = world.path("got.pftrace");
+    wait_until("both have every step", || {
+        fs::write(&trace, world.get("/trace").1).unwrap();
+        shown(std::slice::from_ref(&trace)) == STEPS && shown(&world.traces("traces")) == STEPS
+    });
+    assert!(agent.stop().success());
+    for trace in [trace, world.traces("traces").remove(0)] {
+        let items = TraceReader::new(fs::File::open(&trace).unwrap());
+        let (mut steps, mut processes) = (0, 0);
+        for item in items.map(Result::unwrap) {
+            match item {
+                Item::Event(event) if event.name == "train.step" && event.kind == EventKind::Begin => {
+                    let keys: Vec<&str> = event.annotations.iter().map(|(key, _)| key.as_str()).collect();
+                    assert_eq!(keys, ["train.step"], "{}", trace.display());
+                    steps += 1;
+                }
+                Item::Track(track) => {
+                    if let TrackKind::Process { name, .. } = track.kind {
+                        assert!(name.contains("surogate"), "{name}");
+                        processes += 1;
+                    }
+                }
+                _ => {}
+            }
+        }
+        assert_eq!((steps, processes), (STEPS, 1), "{}", trace.display());
+    }
 }
 
 #[test]

@@ -27,7 +27,7 @@ mod variables;
 pub(crate) use self::{
     check::{check, mapped},
     derive::DeriveConfig,
-    drawing::DrawingSection,
+    drawing::{Attributes, DrawingSection},
     fault::Fault,
     gpu::{GPUS, GpuSection},
     limits::{HealthConfig, LimitsConfig, TelemetryConfig},

@@ -136,7 +136,7 @@ async fn start_pipeline(arguments: &RunArguments, config: &Config) -> Result<(Pi
 async fn configured_sinks(config: &Config) -> Vec<Box<dyn Sink>> {
     let mut sinks = Vec::new();
     for (name, sink) in config.sinks.iter() {
-        match topology::build_sink(sink, &Positions::in_memory(), Stop::never()).await {
+        match topology::build_sink(sink, &config.perfetto, &Positions::in_memory(), Stop::never()).await {
             Ok(BuiltSink { sink, server, .. }) => {
                 sinks.push(sink);
                 server.map(tokio::spawn);

@@ -23,7 +23,7 @@ use pulsetrain_sources::{
 };
 
 use crate::{
-    config::{Config, DeriveConfig, GpuSection, OtlpSection, SinkConfig, SourceConfig, Spot},
+    config::{Config, DeriveConfig, DrawingSection, GpuSection, OtlpSection, SinkConfig, SourceConfig, Spot},
     failure::Failure,
 };
 
@@ -93,10 +93,13 @@ pub(crate) fn check_sink(sink: &SinkConfig) -> Result<(), (Spot, String)> {
             pulsetrain_sinks::FileFormat::of(Path::new(&file.path.value)).map(drop),
         ),
         SinkConfig::Console(console) => (console.spot, Ok(())),
-        SinkConfig::Perfetto(files) => (files.path.spot, files.settings().check()),
+        SinkConfig::Perfetto(files) => (
+            files.path.spot,
+            files.settings(&DrawingSection::default()).check(),
+        ),
         SinkConfig::FlightRecorder(recorder) => (
             recorder.path.spot,
-            FlightRecorder::new(recorder.settings()).map(drop),
+            FlightRecorder::new(recorder.settings(&DrawingSection::default())).map(drop),
         ),
     };
     outcome.map_err(|error| (spot, error.to_string()))
@@ -126,13 +129,14 @@ impl BuiltSink {
     }
 }
 
-/// Makes a sink of the configuration; `stop` ends what runs beside it. A file that `positions` know goes on where it ended
+/// Makes a sink of the configuration, whose traces are drawn like `drawing`; `stop` ends what runs beside it. A file that `positions` know goes on where it ended
 /// with them, so that it holds every item once.
 ///
 /// # Errors
 /// What cannot be opened, listened on or understood.
 pub(crate) async fn build_sink(
     config: &SinkConfig,
+    drawing: &DrawingSection,
     positions: &Positions,
     stop: Stop,
 ) -> Result<BuiltSink, SinkError> {
@@ -142,14 +146,14 @@ pub(crate) async fn build_sink(
         SinkConfig::File(file) => Box::new(file_after(Path::new(&file.path.value), positions)?),
         SinkConfig::Console(_) => Box::new(ConsoleSink::stderr(ConsoleStyle::InPlace)),
         SinkConfig::Perfetto(files) => {
-            let (sink, files) = PerfettoFilesSink::open(files.settings())?;
+            let (sink, files) = PerfettoFilesSink::open(files.settings(drawing))?;
             return Ok(BuiltSink {
                 server: Some(Box::pin(files.run(stop))),
                 ..BuiltSink::alone(Box::new(sink))
             });
         }
         SinkConfig::FlightRecorder(recorder) => {
-            let recorder = FlightRecorder::new(recorder.settings())?;
+            let recorder = FlightRecorder::new(recorder.settings(drawing))?;
             return Ok(BuiltSink {
                 recorder: Some(recorder.clone()),
                 ..BuiltSink::alone(Box::new(recorder.sink()))

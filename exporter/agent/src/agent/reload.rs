@@ -11,6 +11,7 @@ pub(super) fn needs_restart(old: &Config, new: &Config) -> Vec<&'static str> {
     };
     let parts = [
         ("derive", old.derive != new.derive),
+        ("perfetto", old.perfetto != new.perfetto),
         ("limits other than limits.drain", limits(old) != limits(new)),
         (
             "telemetry.enabled",

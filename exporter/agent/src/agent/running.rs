@@ -295,7 +295,7 @@ impl Running {
         config: &SinkConfig,
     ) -> Result<(), pulsetrain_sinks::SinkError> {
         let stop = StopRaiser::new();
-        let built = topology::build_sink(config, &self.positions, stop.stop()).await?;
+        let built = topology::build_sink(config, &self.config.perfetto, &self.positions, stop.stop()).await?;
         let BuiltSink {
             sink,
             server,

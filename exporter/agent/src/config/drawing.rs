@@ -1,14 +1,22 @@
-//! How traces of Perfetto are drawn: which attributes put spans on rows, and which name processes.
+//! How traces of Perfetto are drawn: which attributes are shown, which put spans on rows, and which name processes.
 
 use std::path::PathBuf;
 
-use pulsetrain_sinks::PerfettoConfig;
+use pulsetrain_sinks::{AttributePolicy, PerfettoConfig};
+use serde::Deserialize;
 
-use super::{quantity::Size, section::section};
+use super::{
+    quantity::Size,
+    section::{Setting, Shown, section},
+};
 
 section! {
-    /// How convert draws Perfetto traces. The defaults fit what Pulsetrain sends; other programs name things differently.
+    /// How Perfetto traces are drawn, by the sinks perfetto and flight_recorder and by convert --config. The defaults fit what
+    /// Pulsetrain sends; other programs name things differently.
     pub(crate) struct DrawingSection {
+        /// Which attributes of spans are shown: lean (all that people read), full (ids too, so that it can be converted back),
+        /// or a list of names.
+        attributes: Attributes = Attributes(AttributePolicy::Lean),
         /// Spans with one of these attributes stand on rows of their own within their process, by its value. The first that a
         /// span has counts; spans without stand where their parent does, else under the name of their scope.
         rows: Vec<String> = PerfettoConfig::default().rows,
@@ -27,6 +35,7 @@ impl DrawingSection {
     /// The settings as the mapper takes them.
     pub(crate) fn settings(&self) -> PerfettoConfig {
         PerfettoConfig {
+            attributes: self.attributes.0.clone(),
             rows: self.rows.clone(),
             process_names: self.process_names.clone(),
             process_labels: self.process_labels.clone(),
@@ -34,5 +43,84 @@ impl DrawingSection {
             temporary: self.temporary_folder.as_ref().map(PathBuf::from),
             ..PerfettoConfig::default()
         }
+    }
+}
+
+/// Which attributes of spans a trace shows, as people write it: `lean`, `full`, or names.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Written")]
+pub(crate) struct Attributes(pub(crate) AttributePolicy);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Word(String),
+    Names(Vec<String>),
+}
+
+impl TryFrom<Written> for Attributes {
+    type Error = String;
+
+    fn try_from(written: Written) -> Result<Self, String> {
+        match written {
+            Written::Word(word) => Self::try_from(word.as_str()),
+            Written::Names(names) => Self::of_names(names.iter().map(String::as_str)),
+        }
+    }
+}
+
+impl TryFrom<&str> for Attributes {
+    type Error = String;
+
+    /// Understands `lean`, `full`, and names with commas between them.
+    fn try_from(text: &str) -> Result<Self, String> {
+        match text {
+            "lean" => Ok(Self(AttributePolicy::Lean)),
+            "full" => Ok(Self(AttributePolicy::Full)),
+            names => Self::of_names(names.split(',')),
+        }
+    }
+}
+
+impl Attributes {
+    fn of_names<'a>(names: impl Iterator<Item = &'a str>) -> Result<Self, String> {
+        let names: Vec<String> = names
+            .map(|name| name.trim().to_owned())
+            .filter(|name| !name.is_empty())
+            .collect();
+        if names.is_empty() {
+            return Err("must not be empty: write lean, full or names of attributes".to_owned());
+        }
+        Ok(Self(AttributePolicy::Only(names)))
+    }
+}
+
+impl Setting for Attributes {
+    fn shown(&self) -> Shown {
+        match &self.0 {
+            AttributePolicy::Lean => Shown::Scalar("lean".to_owned()),
+            AttributePolicy::Full => Shown::Scalar("full".to_owned()),
+            AttributePolicy::Only(names) => names.shown(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_a_word_or_names() {
+        let only = |names: [&str; 2]| AttributePolicy::Only(names.map(str::to_owned).to_vec());
+        for (text, policy) in [
+            ("attributes: full", AttributePolicy::Full),
+            ("attributes: lean", AttributePolicy::Lean),
+            ("attributes: [train.loss, a.b]", only(["train.loss", "a.b"])),
+            ("attributes: train.loss, a.b", only(["train.loss", "a.b"])),
+        ] {
+            let section: DrawingSection = serde_saphyr::from_str(text).unwrap();
+            assert_eq!(section.settings().attributes, policy, "{text}");
+        }
+        assert!(Attributes::try_from(" , ").unwrap_err().contains("lean"));
     }
 }

@@ -2,18 +2,17 @@
 
 use std::path::PathBuf;
 
-use pulsetrain_sinks::{AttributePolicy, FlightRecorderConfig, PerfettoConfig, PerfettoFilesConfig};
-use serde::Deserialize;
+use pulsetrain_sinks::{FlightRecorderConfig, PerfettoFilesConfig};
 
 use super::{
-    Placed,
+    DrawingSection, Placed,
     quantity::{Size, Time},
-    section::{Setting, Shown, section},
+    section::section,
 };
 
 section! {
     /// Perfetto traces (open them at ui.perfetto.dev), one file after the other. Each can be opened at any moment and
-    /// shows what came in while it was written.
+    /// shows what came in while it was written. How they are drawn, the section perfetto says.
     pub(crate) struct PerfettoSection {
         /// A path that ends in .pftrace; every file gets the time of its begin before that.
         path: Placed<String> = Placed::nowhere(String::new()),
@@ -25,8 +24,6 @@ section! {
         keep: usize = 24,
         /// How often the file catches up. What came in after that is lost by a kill.
         flush_every: Time = Time::secs(5),
-        /// Which attributes of spans are shown: lean (all that people read) or full (ids too, so that it can be converted back).
-        attributes: AttributesName = AttributesName::Lean,
     }
 }
 
@@ -40,63 +37,31 @@ section! {
         bytes: Size = Size(64 << 20),
         /// Where SIGUSR1 writes: a path that ends in .pftrace; every file gets the time of its begin before that.
         path: Placed<String> = Placed::nowhere("recorded.pftrace".to_owned()),
-        /// Which attributes of spans are shown: lean or full.
-        attributes: AttributesName = AttributesName::Lean,
-    }
-}
-
-/// Which attributes of spans a trace shows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum AttributesName {
-    Lean,
-    Full,
-}
-
-impl AttributesName {
-    fn perfetto(self) -> PerfettoConfig {
-        PerfettoConfig {
-            attributes: match self {
-                Self::Lean => AttributePolicy::Lean,
-                Self::Full => AttributePolicy::Full,
-            },
-            ..PerfettoConfig::default()
-        }
-    }
-}
-
-impl Setting for AttributesName {
-    fn shown(&self) -> Shown {
-        let name = match self {
-            Self::Lean => "lean",
-            Self::Full => "full",
-        };
-        Shown::Scalar(name.to_owned())
     }
 }
 
 impl PerfettoSection {
-    /// The settings as the sink takes them.
-    pub(crate) fn settings(&self) -> PerfettoFilesConfig {
+    /// The settings as the sink takes them, which draws like this.
+    pub(crate) fn settings(&self, drawing: &DrawingSection) -> PerfettoFilesConfig {
         PerfettoFilesConfig {
             path: PathBuf::from(&self.path.value),
             bytes: self.bytes.0,
             age: self.age.0,
             keep: self.keep,
             flush_every: self.flush_every.0,
-            perfetto: self.attributes.perfetto(),
+            perfetto: drawing.settings(),
         }
     }
 }
 
 impl FlightRecorderSection {
-    /// The settings as the recorder takes them.
-    pub(crate) fn settings(&self) -> FlightRecorderConfig {
+    /// The settings as the recorder takes them, which draws like this.
+    pub(crate) fn settings(&self, drawing: &DrawingSection) -> FlightRecorderConfig {
         FlightRecorderConfig {
             last: self.last.0,
             bytes: self.bytes.0,
             path: PathBuf::from(&self.path.value),
-            perfetto: self.attributes.perfetto(),
+            perfetto: drawing.settings(),
         }
     }
 }

@@ -6,11 +6,11 @@ use std::{
 };
 
 use clap::Args;
-use pulsetrain_sinks::{AttributePolicy, PerfettoConfig};
+use pulsetrain_sinks::PerfettoConfig;
 
 use super::backends::BackendArguments;
 use crate::{
-    config::{self, DrawingSection, Size, Time},
+    config::{self, Attributes, DrawingSection, Size, Time},
     failure::Failure,
 };
 
@@ -29,8 +29,9 @@ pub(crate) struct ConvertArguments {
 
     /// Which attributes of spans a trace has: lean (all that people read), full (ids too, so that it can be converted back),
     /// or the names of attributes with commas between them
-    #[arg(long, value_name = "lean|full|LIST", default_value = "lean", value_parser = attributes)]
-    pub(crate) attributes: AttributePolicy,
+    /// [default: lean, or what --config says]
+    #[arg(long, value_name = "lean|full|LIST", value_parser = attributes)]
+    pub(crate) attributes: Option<Attributes>,
 
     /// Only what overlaps this time; either side may be left out
     #[arg(long, value_name = "RFC3339..RFC3339", value_parser = window)]
@@ -105,7 +106,7 @@ impl ConvertArguments {
         };
         let base = section.settings();
         Ok(PerfettoConfig {
-            attributes: self.attributes.clone(),
+            attributes: self.attributes.clone().map_or(base.attributes, |asked| asked.0),
             window: self.window.clone(),
             steps: self.step.clone(),
             ranks: self.rank.clone(),
@@ -117,13 +118,8 @@ impl ConvertArguments {
     }
 }
 
-fn attributes(text: &str) -> Result<AttributePolicy, String> {
-    Ok(match text {
-        "lean" => AttributePolicy::Lean,
-        "full" => AttributePolicy::Full,
-        "" => return Err("must not be empty; use lean, full or names".to_owned()),
-        names => AttributePolicy::Only(names.split(',').map(|name| name.trim().to_owned()).collect()),
-    })
+fn attributes(text: &str) -> Result<Attributes, String> {
+    Attributes::try_from(text)
 }
 
 fn window(text: &str) -> Result<Range<u64>, String> {
