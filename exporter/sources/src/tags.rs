@@ -22,6 +22,7 @@ pub(crate) use distribution::Distribution;
 pub(crate) use row::{Capture, TagRow, tag};
 pub(crate) use scalars::{At, Scalars, record_option};
 pub(crate) use system::{System, system_of};
+pub(crate) use torchspec::Reading as TorchSpecReading;
 
 use crate::logs::Covered;
 

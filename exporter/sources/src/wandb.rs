@@ -100,7 +100,7 @@ impl Default for WandbParser {
     fn default() -> Self {
         Self {
             blocks: Blocks::default(),
-            history: Scalars::default(),
+            history: Scalars::unordered(),
             machine: Scalars::of_writer(machine::ROWS),
             seen: HashSet::new(),
             summary: BTreeMap::new(),

@@ -1503,6 +1503,15 @@ pub fn perf_rollout_time(meter: &Meter) -> Histogram<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::PERF_SAMPLE_POOL_LIMIT`].
+pub fn perf_sample_pool_limit(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::PERF_SAMPLE_POOL_LIMIT.name)
+        .with_unit(metric::PERF_SAMPLE_POOL_LIMIT.unit)
+        .with_description(metric::PERF_SAMPLE_POOL_LIMIT.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::PERF_SAMPLE_POOL_SIZE`].
 pub fn perf_sample_pool_size(meter: &Meter) -> Gauge<i64> {
     meter

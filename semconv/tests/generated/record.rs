@@ -169,6 +169,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::perf_refer_inference_time(meter).record(1.0, &[]);
     instruments::perf_rollout_idle_time(meter).record(1.0, &[]);
     instruments::perf_rollout_time(meter).record(1.0, &[]);
+    instruments::perf_sample_pool_limit(meter).record(1, &[]);
     instruments::perf_sample_pool_size(meter).record(1, &[]);
     instruments::perf_step_time(meter).record(1.0, &[]);
     instruments::perf_throughput(meter).record(1.0, &[]);

@@ -56,14 +56,24 @@ impl Sampled {
         values
     }
 
-    /// The attributes of the points of a gauge, each as `key=value` in order.
+    /// The state that a state set entered last, without the name of its attribute.
+    pub(super) fn state(&self, name: &str) -> Option<String> {
+        let states = self.attributes(name).into_iter().zip(self.values(name));
+        let mut entered = states.filter(|(_, value)| *value == 1.0);
+        let state = entered.next_back()?.0;
+        state.split_once('=').map(|(_, state)| state.to_owned())
+    }
+
+    /// The attributes of the points of a gauge or a sum, each as `key=value` in order.
     pub(super) fn attributes(&self, name: &str) -> Vec<String> {
         let mut all = Vec::new();
         self.each(name, |data| {
-            let Some(MetricData::Gauge(gauge)) = data else {
-                panic!("{name} is no gauge")
+            let points = match data {
+                Some(MetricData::Gauge(gauge)) => gauge.data_points,
+                Some(MetricData::Sum(sum)) => sum.data_points,
+                other => panic!("{name} is no gauge and no sum: {other:?}"),
             };
-            for point in gauge.data_points.iter().map(Result::unwrap) {
+            for point in points.iter().map(Result::unwrap) {
                 let attributes = point.attributes.iter().map(Result::unwrap);
                 let shown: Vec<String> = attributes.map(|pair| shown(&pair)).collect();
                 all.push(shown.join(" "));

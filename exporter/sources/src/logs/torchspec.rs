@@ -4,6 +4,7 @@
 //! Log lines say their time. A bar says the seconds since the start; its time is not before the line before it.
 
 mod bar;
+mod pool;
 mod tables;
 
 use pulsetrain_otlp::write::Value as Out;
@@ -16,8 +17,9 @@ use super::{
     lines::{self, Line, LineFormat, LineParser},
     number_text, spans, time,
 };
-use crate::{Recorder, SkipReason};
+use crate::{Recorder, SkipReason, tags::TorchSpecReading};
 use bar::Bar;
+use pool::{Pool, Waited};
 
 /// The row of TorchSpec in the table of formats.
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -32,7 +34,14 @@ pub(super) const FORMAT: LogFormat = LogFormat {
 };
 
 /// What messages of a run's life begin with.
-const MESSAGES: [&str; 3] = ["Training completed: ", "Epoch ", "Max steps reached"];
+const MESSAGES: [&str; 6] = [
+    "Training completed: ",
+    "Epoch ",
+    "Max steps reached",
+    "Saving ",
+    "Dataset exhausted, reloading ",
+    "Pool insufficient for dispatch ",
+];
 
 /// Bars follow each other by at least this much.
 const TICK_NANOS: u64 = 1_000_000;
@@ -47,15 +56,18 @@ struct TorchSpec {
     /// The step of the last bar: the last bar of a run is drawn twice.
     last_bar: Option<i64>,
     timing: Timing,
+    /// The samples of one step, which the first line says.
+    global_batch_size: Option<f64>,
+    pool: Pool,
 }
 
 /// What the last line with "TIMING" said.
 #[derive(Debug, Default)]
 struct Timing {
     step: Option<i64>,
-    step_secs: f64,
-    data_secs: f64,
-    compute_secs: f64,
+    step_secs: Option<f64>,
+    data_secs: Option<f64>,
+    compute_secs: Option<f64>,
 }
 
 impl Default for TorchSpec {
@@ -66,6 +78,8 @@ impl Default for TorchSpec {
             last_time: None,
             last_bar: None,
             timing: Timing::default(),
+            global_batch_size: None,
+            pool: Pool::default(),
         }
     }
 }
@@ -133,7 +147,9 @@ impl TorchSpec {
             recorder.skip_value(SkipReason::LeftOut("wait_told_by_timing"));
         }
         self.fields.record(tables::BAR, written, &fields, &[], recorder);
-        if let Some(verdict) = self.bottleneck(bar) {
+        self.pool.is_of(bar.number("pool"));
+        let reading = self.reading(bar);
+        if let Some(verdict) = reading.and_then(|reading| reading.bottleneck()) {
             let (metric, attribute) = (&metric::PERF_BOTTLENECK, &attribute::PERF_BOTTLENECK);
             recorder.record_state(metric, attribute, written.time_unix_nanos, verdict, &[]);
         }
@@ -153,25 +169,22 @@ impl TorchSpec {
         time
     }
 
-    /// What holds the run back, as TorchSpec's documentation reads it: training starved of samples waits for inference; of
-    /// two capacities the lower one limits; where training limits, data or computation may take most of its step.
-    fn bottleneck(&self, bar: &Bar<'_>) -> Option<&'static str> {
-        let (infer, train, wait) = (bar.number("I")?, bar.number("T")?, bar.number("wait")?);
-        let timing = &self.timing;
-        let is_starved = timing.step.is_some() && wait >= timing.step_secs;
-        if infer <= 0.0 || train <= 0.0 {
-            return None;
-        }
-        Some(if is_starved || infer < train * BALANCED {
-            "inference"
-        } else if infer * BALANCED <= train {
-            "none"
-        } else if timing.data_secs > timing.compute_secs * MUCH {
-            "data"
-        } else if timing.compute_secs > timing.data_secs * MUCH {
-            "compute"
-        } else {
-            "training"
+    /// What the bar and the last timed step say of the bottleneck; nothing where performance metrics are off.
+    fn reading(&self, bar: &Bar<'_>) -> Option<TorchSpecReading> {
+        let dispatch_wait = bar.number("wait")?;
+        let train_capacity = bar.number("T").unwrap_or_default();
+        let by_capacity = self.global_batch_size.map(|size| size / train_capacity);
+        Some(TorchSpecReading {
+            dispatch_wait: Some(dispatch_wait),
+            infer_capacity: bar.number("I").unwrap_or_default(),
+            train_capacity,
+            step_secs: by_capacity
+                .filter(|secs| secs.is_finite())
+                .or(self.timing.step_secs)
+                .or_else(|| bar.work_secs(dispatch_wait)),
+            data_secs: self.timing.data_secs,
+            compute_secs: self.timing.compute_secs,
+            pool_grows: self.pool.grows(),
         })
     }
 
@@ -225,9 +238,9 @@ impl TorchSpec {
         }
         self.timing = Timing {
             step: Some(step),
-            step_secs: of("step").unwrap_or_default(),
-            data_secs: of("data").unwrap_or_default(),
-            compute_secs: of("compute").unwrap_or_default(),
+            step_secs: of("step"),
+            data_secs: of("data"),
+            compute_secs: of("compute"),
         };
         true
     }
@@ -236,6 +249,8 @@ impl TorchSpec {
         let fields: Vec<Field<'_>>;
         if let Some(options) = message.strip_prefix("Starting: ") {
             self.start = Some(written.time_unix_nanos);
+            let size = fields::split(options, ", ", "=").find(|(name, _)| *name == "global_batch_size");
+            self.global_batch_size = size.and_then(|(_, size)| number_text::any(size));
             options_events(options, written, recorder);
             return true;
         } else if let Some((step, values)) = eval(message) {
@@ -248,13 +263,11 @@ impl TorchSpec {
             };
             self.fields.record(tables::EVAL, written, &fields, &[], recorder);
             return true;
-        } else if let Some((_, pool)) = message.split_once("pausing generation: pool_size=") {
-            fields = vec![(
-                "pool_size".into(),
-                Value::of(pool.split('/').next().unwrap_or(pool)),
-            )];
-        } else if let Some(secs) = message.strip_prefix("Pool capacity available after ") {
-            fields = vec![("available after".into(), seconds(secs))];
+        } else if let Some(waited) = Waited::parse(message) {
+            if waited.is_not_over {
+                recorder.skip_value(SkipReason::LeftOut("wait_not_over"));
+            }
+            fields = waited.fields;
         } else if MESSAGES.iter().any(|begin| message.starts_with(begin)) {
             let body = Some(Out::Text(message));
             recorder.record_event(&event::RUN_MESSAGE, written.time_unix_nanos, body, &[]);
@@ -267,12 +280,6 @@ impl TorchSpec {
         true
     }
 }
-
-/// Capacities that differ by less than a tenth are in balance.
-const BALANCED: f64 = 0.9;
-
-/// By what factor one part of a step must outweigh the other to be what limits it.
-const MUCH: f64 = 2.0;
 
 /// `Step 20 eval: loss=1.234, acc=0.500, sim_acc_len=2.10`.
 fn eval(message: &str) -> Option<(i64, &str)> {
@@ -312,10 +319,21 @@ fn coverage_table() -> Vec<Covered> {
         ),
         covered("Starting", event::RUN_OPTION.name, "one event an option"),
         covered(
-            "Training completed, Epoch, Max steps reached",
+            "Training completed, Epoch, Max steps reached, Saving, Dataset exhausted, Pool insufficient",
             event::RUN_MESSAGE.name,
             "one event a line",
         ),
+        covered(
+            "Still waiting for pool capacity (waited)",
+            "(left out: the line that ends the wait tells how long it was)",
+            "",
+        ),
+        covered(
+            "wait of a bar whose step has a line with TIMING",
+            "(left out: the line told it to the millisecond)",
+            "",
+        ),
+        covered("a bar that is drawn again", "(left out)", ""),
     ];
     let mut all = coverage::tables(&[tables::BAR, tables::TIMING, tables::EVAL, tables::BACKPRESSURE]);
     all.extend(rules);

@@ -10,6 +10,7 @@ use super::{
     meaning::Meaning,
     row::{Becomes, TagRow},
     system::{self, System, TextMeaning, system_of},
+    torchspec::{self, StepReading},
 };
 use crate::{Place, Recorder, SkipReason};
 
@@ -39,6 +40,10 @@ pub(crate) struct Scalars {
     /// Writers repeat their tags in the same order, so the next one is likely to stand here.
     expected: usize,
     highest_step: Option<i64>,
+    /// What a step of TorchSpec says of its bottleneck.
+    bottleneck: Option<StepReading>,
+    /// Whether the numbers of a step come in no order, and [`Self::end_of_step`] says that all have come.
+    is_unordered: bool,
 }
 
 #[derive(Debug)]
@@ -63,11 +68,28 @@ impl Scalars {
         }
     }
 
+    /// Takes in the numbers of a writer that gives those of a step at once, in no order.
+    pub(crate) fn unordered() -> Self {
+        Self {
+            is_unordered: true,
+            ..Self::default()
+        }
+    }
+
+    /// All numbers of a step have come, of a writer that gives them in no order.
+    pub(crate) fn end_of_step(&self, at: At, recorder: &mut Recorder<'_>) {
+        if let Some(bottleneck) = &self.bottleneck {
+            bottleneck.record(at.time_unix_nanos, recorder);
+        }
+    }
+
     /// Sees whether a tag gives the system away; once it is known, its own table counts. A writer that gives several
     /// numbers at once in no order shows all their tags first.
     pub(crate) fn show(&mut self, tag: &str) {
         if self.system.is_none() && !self.places.contains_key(tag) {
             self.system = system_of(tag);
+            let is_torchspec = self.system.is_some_and(|system| system.name == torchspec::NAME);
+            self.bottleneck = is_torchspec.then(StepReading::default);
             if self.system.is_some() {
                 // What was not known may be now; what was means the same in every table.
                 (self.tags, self.places, self.expected) = (Vec::new(), HashMap::new(), 0);
@@ -129,6 +151,12 @@ impl Scalars {
             }
         };
         meaning.with_attributes(|attributes| recorder.record(metric, at.time_unix_nanos, value, attributes));
+        if let Some(bottleneck) = &mut self.bottleneck {
+            let is_last = bottleneck.take(metric, value, at.step);
+            if is_last && !self.is_unordered {
+                bottleneck.record(at.time_unix_nanos, recorder);
+            }
+        }
         self.say_step(at, recorder);
     }
 

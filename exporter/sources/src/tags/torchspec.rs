@@ -1,16 +1,23 @@
 //! TorchSpec (`torchspec/controller/loop.py`, `training/trainer.py`): one dictionary a step, to TensorBoard and wandb alike;
 //! times in seconds, capacities in samples a second.
 
+mod bottleneck;
+
 use pulsetrain_otlp::write::{Attribute, Value};
 use pulsetrain_semconv::{attribute, metric};
+
+pub(crate) use bottleneck::{Reading, StepReading};
 
 use super::{
     row::{Capture, TagRow, step, tag},
     system::{System, seen},
 };
 
+/// Its name in the registry's annotations.
+pub(super) const NAME: &str = "torchspec";
+
 pub(super) const SYSTEM: System = System {
-    name: "torchspec",
+    name: NAME,
     signs: &[
         "train/avg_loss",
         "train/simulated_acc_len",

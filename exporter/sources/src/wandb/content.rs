@@ -90,6 +90,7 @@ impl WandbParser {
             }
             self.logged(&item.key, item.json, at, recorder);
         }
+        self.history.end_of_step(at, recorder);
         Ok(())
     }
 

@@ -65,6 +65,12 @@ impl<'a> Bar<'a> {
         own.chain(shown).collect()
     }
 
+    /// The seconds that a turn of the loop takes without a wait.
+    pub(super) fn work_secs(&self, wait_secs: f64) -> Option<f64> {
+        let turn = 1.0 / self.steps_per_sec().filter(|rate| *rate > 0.0)?;
+        Some((turn - wait_secs).max(0.0))
+    }
+
     fn steps_per_sec(&self) -> Option<f64> {
         if let Some(rate) = self.rate.strip_suffix("step/s") {
             return number_text::any(rate);

@@ -46,5 +46,6 @@ pub(super) static EVAL: &[Row] = &[
 /// Of the lines that tell of a full sample pool.
 pub(super) static BACKPRESSURE: &[Row] = &[
     row("pool_size", &metric::PERF_SAMPLE_POOL_SIZE),
+    row("pool_size limit", &metric::PERF_SAMPLE_POOL_LIMIT),
     row("available after", &metric::PERF_BACKPRESSURE_WAIT),
 ];

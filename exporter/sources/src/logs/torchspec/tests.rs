@@ -40,56 +40,86 @@ fn the_bar_without_performance_metrics_and_the_slow_one_are_read() {
     assert_eq!(read.values("perf.bottleneck"), [0.0; 0]);
 }
 
+/// The state that is read last; nothing where none was.
+fn bottleneck(text: &str) -> Option<String> {
+    Sampled::read(&FORMAT, text).state("perf.bottleneck")
+}
+
+fn bar(step: u32, values: &str) -> String {
+    format!(
+        "\rTraining:  10%|== | {step}/40 [00:03<00:03,  1.00step/s, loss=0.350, acc=0.830, {values}, epoch=1/10]"
+    )
+}
+
+/// "thru=12.1, I=18.5, T=13.2, wait=0.1s, pool=24" is the bar of the documentation, without an opinion on it.
 #[test]
-fn the_bottleneck_is_read_as_the_documentation_reads_it() {
-    let holding = |values: &str, timing: &str| {
-        let bar = format!("Training: 5%|▌ | 21/40 [00:03<00:03, 5.9step/s, {values}]");
-        let parser = TorchSpec {
-            timing: Timing {
-                step: Some(20),
-                step_secs: 1.0,
-                data_secs: if timing == "data" { 0.9 } else { 0.1 },
-                compute_secs: if timing == "even" { 0.1 } else { 0.25 },
-            },
-            ..TorchSpec::default()
-        };
-        parser.bottleneck(&Bar::parse(&bar).unwrap())
-    };
-    assert_eq!(
-        holding("thru=8.2, I=8.5, T=15.3, wait=2.1s, pool=0", "even"),
-        Some("inference")
+fn the_bar_says_the_bottleneck_of_each_documented_scenario() {
+    for (values, state) in [
+        ("thru=8.2, I=8.5, T=15.3, wait=2.1s, pool=0", "inference"),
+        ("thru=12.1, I=25.0, T=12.3, wait=0.0s, pool=48", "training"),
+        ("thru=12.1, I=18.5, T=13.2, wait=0.1s, pool=24", "training"),
+        ("thru=12.1, I=12.5, T=12.3, wait=0.0s, pool=4", "none"),
+    ] {
+        assert_eq!(bottleneck(&bar(4, values)).as_deref(), Some(state), "{values}");
+    }
+    let timed = "[2026-11-21 00:21:27,088] loop.py:340 INFO TIMING step=20: step=1.200s data=0.900s compute=0.250s dispatch=0.000s\n";
+    let text = format!(
+        "{timed}{}",
+        bar(21, "thru=12.1, I=25.0, T=12.3, wait=0.0s, pool=48")
     );
-    assert_eq!(
-        holding("thru=12.1, I=25.0, T=12.3, wait=0.0s, pool=48", "even"),
-        Some("training")
-    );
-    assert_eq!(
-        holding("thru=12.1, I=25.0, T=12.3, wait=0.0s, pool=48", "data"),
-        Some("data")
-    );
-    assert_eq!(
-        holding("thru=12.1, I=25.0, T=12.3, wait=0.0s, pool=48", "compute"),
-        Some("compute")
-    );
-    assert_eq!(
-        holding("thru=12.1, I=12.5, T=12.3, wait=0.0s, pool=4", "even"),
-        Some("none")
-    );
-    assert_eq!(
-        holding("thru=12.1, I=0.0, T=12.3, wait=0.0s, pool=4", "even"),
-        None
-    );
+    assert_eq!(bottleneck(&text).as_deref(), Some("data"));
+}
+
+/// "When perf metrics are disabled, the bar shows only thru (pipeline throughput)."
+#[test]
+fn without_performance_metrics_nothing_is_said_of_a_bottleneck() {
+    assert_eq!(bottleneck(&bar(4, "thru=48.0")), None);
 }
 
 #[test]
-fn evaluations_and_a_full_pool_are_read() {
+fn a_long_wait_is_inference_before_anything_was_inferred() {
+    let starved = bar(1, "thru=0.0, I=0.0, T=80.0, wait=0.9s, pool=0");
+    assert_eq!(bottleneck(&starved).as_deref(), Some("inference"));
+    let started = "[2026-11-21 00:21:26,892] loop.py:222 INFO Starting: num_steps=40, global_batch_size=8\n";
+    // A step of 8 samples takes a tenth of a second here.
+    for (wait, state) in [("0.2s", Some("inference")), ("0.0s", None)] {
+        let text = format!(
+            "{started}{}",
+            bar(1, &format!("thru=0.0, I=0.0, T=80.0, wait={wait}, pool=0"))
+        );
+        assert_eq!(bottleneck(&text).as_deref(), state);
+    }
+}
+
+#[test]
+fn a_pool_that_grows_is_training_before_anything_was_inferred() {
+    let growing = |sizes: [u32; 5]| -> String {
+        let bars = (1..).zip(sizes);
+        bars.map(|(step, size)| bar(step, &format!("thru=0.0, I=0.0, T=80.0, wait=0.0s, pool={size}")))
+            .collect()
+    };
+    assert_eq!(
+        bottleneck(&growing([0, 8, 16, 24, 32])).as_deref(),
+        Some("training")
+    );
+    assert_eq!(bottleneck(&growing([8, 0, 8, 0, 8])), None);
+}
+
+#[test]
+fn evaluations_are_read_and_so_is_generation_that_waits() {
     let read = Sampled::read(
         &FORMAT,
         "[2026-11-21 00:21:27,088] loop.py:1 INFO Step 20 eval: loss=1.234, acc=0.500, sim_acc_len=2.10\n\
-         [2026-11-21 00:21:27,090] m.py:1 WARNING Sample pool full, pausing generation: pool_size=64/64\n\
-         [2026-11-21 00:21:28,090] m.py:1 INFO Pool capacity available after 1.5s\n",
+         [2026-11-21 00:21:27,090] m.py:1 WARNING Sample pool full, pausing generation: pool_size=65/64\n\
+         [2026-11-21 00:21:37,090] m.py:1 INFO Still waiting for pool capacity (waited 10.0s): pool_size=64/64\n\
+         [2026-11-21 00:21:38,590] m.py:1 INFO Pool capacity available after 11.5s\n\
+         [2026-11-21 00:21:39,090] m.py:1 INFO Pool wait aborted (shutdown requested) after 0.5s\n\
+         [2026-11-21 00:21:40,090] loop.py:1 INFO Saving checkpoint at step 20...\n",
     );
     assert_eq!(read.values("eval.loss"), [1.234]);
-    assert_eq!(read.values("perf.sample_pool_size"), [64.0]);
-    assert_eq!(read.values("perf.backpressure_wait"), [1.5]);
+    assert_eq!(read.values("perf.sample_pool_size"), [65.0, 64.0]);
+    assert_eq!(read.values("perf.sample_pool_limit"), [64.0, 64.0]);
+    assert_eq!(read.values("perf.backpressure_wait"), [11.5, 0.5]);
+    assert_eq!((read.counts.records, read.counts.events), (6, 1));
+    assert!(!read.skipped.has_losses());
 }

@@ -250,7 +250,7 @@ pub(super) static SAMPLES: &[(&str, Holds)] = &[
                 ("wandb_clock", 322),
                 ("wandb_summary", 1231),
             ],
-            &[],
+            &["perf.bottleneck"],
         ),
     ),
     (
@@ -261,7 +261,7 @@ pub(super) static SAMPLES: &[(&str, Holds)] = &[
             series::TAGS,
             1111,
             &[("step_again", 120)],
-            &[],
+            &["perf.bottleneck"],
         ),
     ),
     (

@@ -72,6 +72,7 @@ fn logged(text: &str, timed: &mut String, told: &mut Told) {
             "INFO Training completed: ",
             "INFO Epoch ",
             "INFO Max steps reached",
+            "INFO Dataset exhausted, reloading ",
         ];
         told.events += usize::from(messages.iter().any(|message| text.contains(message)));
     }

@@ -1,0 +1,112 @@
+//! What holds a run of TorchSpec back, as its documentation reads its own metrics
+//! (`docs/performance_metrics.md`, "Identifying the bottleneck").
+//!
+//! It gives no numbers for ">>" and "~"; ours are [`MUCH`] and [`BALANCED`].
+
+use pulsetrain_semconv::{Metric, attribute, metric};
+
+use crate::Recorder;
+
+/// What is known of one step. A capacity that is not known is 0: TorchSpec shows it so before a batch was inferred.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Reading {
+    /// Seconds that training waited for samples.
+    pub(crate) dispatch_wait: Option<f64>,
+    /// Samples a second that inference could produce if training were infinitely fast.
+    pub(crate) infer_capacity: f64,
+    /// Samples a second that training could take if inference were infinitely fast.
+    pub(crate) train_capacity: f64,
+    /// Seconds that training worked.
+    pub(crate) step_secs: Option<f64>,
+    pub(crate) data_secs: Option<f64>,
+    pub(crate) compute_secs: Option<f64>,
+    /// Whether ever more samples wait for training.
+    pub(crate) pool_grows: bool,
+}
+
+/// Capacities that differ by less than a tenth are in balance.
+const BALANCED: f64 = 0.9;
+
+/// By what factor one part of a step must outweigh the other to be what limits it.
+const MUCH: f64 = 2.0;
+
+impl Reading {
+    /// The state of `perf.bottleneck`; nothing where too little is known.
+    pub(crate) fn bottleneck(&self) -> Option<&'static str> {
+        let (infer, train) = (self.infer_capacity, self.train_capacity);
+        let is_known = infer > 0.0 && train > 0.0;
+        if self.is_starved() || (is_known && infer < train * BALANCED) {
+            Some("inference")
+        } else if is_known && infer * BALANCED <= train {
+            Some("none")
+        } else if is_known || self.pool_grows {
+            Some(self.part_of_training())
+        } else {
+            None
+        }
+    }
+
+    /// Whether training waits for samples longer than it works on them.
+    fn is_starved(&self) -> bool {
+        let (Some(wait), Some(step)) = (self.dispatch_wait, self.step_secs) else {
+            return false;
+        };
+        wait > 0.0 && wait >= step
+    }
+
+    /// What takes most of a step where training is what limits.
+    fn part_of_training(&self) -> &'static str {
+        match (self.data_secs, self.compute_secs) {
+            (Some(data), Some(compute)) if data > compute * MUCH => "data",
+            (Some(data), Some(compute)) if compute > data * MUCH => "compute",
+            _ => "training",
+        }
+    }
+}
+
+/// Gathers the reading of a step from its tags.
+#[derive(Debug, Default)]
+pub(crate) struct StepReading {
+    step: Option<i64>,
+    reading: Reading,
+}
+
+impl StepReading {
+    /// Takes in a value of a step; answers whether it is the one that TorchSpec gives last.
+    pub(crate) fn take(&mut self, metric: &'static Metric, value: f64, step: Option<i64>) -> bool {
+        if self.step != step {
+            *self = Self {
+                step,
+                ..Self::default()
+            };
+        }
+        let reading = &mut self.reading;
+        let is = |other: &'static Metric| metric.name == other.name;
+        if is(&metric::PERF_DISPATCH_WAIT) {
+            reading.dispatch_wait = Some(value);
+        } else if is(&metric::PERF_INFER_CAPACITY) {
+            reading.infer_capacity = value;
+        } else if is(&metric::PERF_STEP_TIME) {
+            reading.step_secs = Some(value);
+        } else if is(&metric::PERF_DATA_TIME) {
+            reading.data_secs = Some(value);
+        } else if is(&metric::PERF_COMPUTE_TIME) {
+            reading.compute_secs = Some(value);
+        } else if is(&metric::PERF_TRAIN_CAPACITY) {
+            reading.train_capacity = value;
+            return true;
+        }
+        false
+    }
+
+    /// Records the verdict on the step, if there is one.
+    pub(crate) fn record(&self, time_unix_nanos: u64, recorder: &mut Recorder<'_>) {
+        if let Some(state) = self.reading.bottleneck() {
+            let (metric, attribute) = (&metric::PERF_BOTTLENECK, &attribute::PERF_BOTTLENECK);
+            recorder.record_state(metric, attribute, time_unix_nanos, state, &[]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
