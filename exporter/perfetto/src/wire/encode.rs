@@ -1,5 +1,7 @@
 //! Fields into a growing buffer.
 
+use super::block::Block;
+
 /// A growing buffer of protobuf fields.
 #[derive(Debug, Default)]
 pub(crate) struct Buffer {
@@ -9,14 +11,8 @@ pub(crate) struct Buffer {
 /// The number of bytes of `value` as a varint.
 #[inline]
 pub(crate) const fn varint_len(value: u64) -> usize {
-    // 64 - leading zeros, at least one bit, seven bits a byte, rounded up.
-    (70 - (value | 1).leading_zeros() as usize) / 7
-}
-
-/// A tag: the field's number and its wire type.
-#[inline]
-const fn tag(number: u32, wire_type: u32) -> u64 {
-    (number << 3 | wire_type) as u64
+    // Seven bits a byte, rounded up: n / 7 is 9n / 64 as far as 64 bits go.
+    ((64 - (value | 1).leading_zeros()) * 9 + 64) as usize / 64
 }
 
 impl Buffer {
@@ -40,27 +36,24 @@ impl Buffer {
         self.bytes.extend_from_slice(fields);
     }
 
-    #[inline]
-    pub(crate) fn varint(&mut self, mut value: u64) {
-        while value >= 0x80 {
-            self.bytes.push(value as u8 | 0x80);
-            value >>= 7;
-        }
-        self.bytes.push(value as u8);
+    /// Appends a block, as one store: what is behind it is cut off again.
+    #[inline(always)]
+    pub(crate) fn block(&mut self, block: Block) {
+        let end = self.bytes.len() + block.len();
+        self.bytes.extend_from_slice(&block.padded());
+        self.bytes.truncate(end);
     }
 
     /// A field of wire type 0; a negative number is its two's complement.
     #[inline]
     pub(crate) fn uint(&mut self, number: u32, value: u64) {
-        self.varint(tag(number, 0));
-        self.varint(value);
+        self.block(Block::uint(number, value));
     }
 
     /// A field of wire type 1.
     #[inline]
     pub(crate) fn fixed64(&mut self, number: u32, value: u64) {
-        self.varint(tag(number, 1));
-        self.bytes.extend_from_slice(&value.to_le_bytes());
+        self.block(Block::fixed64(number, value));
     }
 
     /// A string, bytes or an encoded message.
@@ -73,8 +66,7 @@ impl Buffer {
     /// Tag and length of a value whose `length` bytes follow.
     #[inline]
     pub(crate) fn head(&mut self, number: u32, length: usize) {
-        self.varint(tag(number, 2));
-        self.varint(length as u64);
+        self.block(Block::head(number, length));
     }
 
     /// A message that `write` appends. One byte is kept free for its length, which is all that most messages need; a longer
@@ -89,8 +81,7 @@ impl Buffer {
     /// Begins a message and says where its body starts, for [`Buffer::close`].
     #[inline]
     pub(crate) fn open(&mut self, number: u32) -> usize {
-        self.varint(tag(number, 2));
-        self.bytes.push(0);
+        self.block(Block::head(number, 0));
         self.bytes.len()
     }
 
@@ -137,10 +128,11 @@ mod tests {
 
     #[test]
     fn lengths_of_varints_are_foretold_exactly() {
-        for value in [0, 1, 127, 128, 16_383, 16_384, u64::from(u32::MAX), u64::MAX] {
-            let mut buffer = Buffer::default();
-            buffer.varint(value);
-            assert_eq!(buffer.len(), varint_len(value), "{value}");
+        for bit in 0..64 {
+            let ahead = |value: u64| (1..=10).find(|bytes| 7 * bytes > 63 || value >> (7 * bytes) == 0);
+            for value in [1_u64 << bit, (1 << bit) - 1] {
+                assert_eq!(Some(varint_len(value)), ahead(value), "{value}");
+            }
         }
     }
 }

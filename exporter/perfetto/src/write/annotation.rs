@@ -1,7 +1,10 @@
 //! Debug annotations: what an event says of itself, typed, encoded as it is said.
 
 use super::intern::Strings;
-use crate::{field::annotation, wire::Buffer};
+use crate::{
+    field::annotation,
+    wire::{Block, Buffer},
+};
 
 /// A value of an annotation.
 ///
@@ -74,9 +77,10 @@ impl<'a> Annotations<'a> {
     /// Adds an annotation. trace_processor has its key with an underscore for each dot: `debug.train_step`.
     #[inline]
     pub fn add<'v>(&mut self, name: impl AsRef<[u8]>, value: impl Into<AnnotationValue<'v>>) {
-        let start = self.open(name.as_ref());
-        self.encoder.value(value.into());
-        self.encoder.body.close(start);
+        let Encoder { news, strings, .. } = &mut *self.encoder;
+        let name = Block::uint(annotation::NAME_IID, strings.annotation_name(name.as_ref(), news));
+        let value = self.encoder.value(value.into());
+        self.encoder.annotation(self.field, name, value);
     }
 
     /// Adds a map, whose entries `fill` adds.
@@ -108,7 +112,8 @@ impl AnnotationList<'_> {
     /// Adds a value.
     pub fn push<'v>(&mut self, value: impl Into<AnnotationValue<'v>>) {
         let start = self.open();
-        self.encoder.value(value.into());
+        let value = self.encoder.value(value.into());
+        self.encoder.write(value);
         self.encoder.body.close(start);
     }
 
@@ -133,23 +138,50 @@ impl AnnotationList<'_> {
     }
 }
 
+/// A value on its way out: most are a few bytes.
+#[derive(Clone, Copy)]
+enum Value<'v> {
+    Short(Block),
+    Text(&'v [u8]),
+}
+
 impl Encoder {
     #[inline]
-    fn value(&mut self, value: AnnotationValue<'_>) {
-        match value {
-            AnnotationValue::Bool(value) => self.body.uint(annotation::BOOL, u64::from(value)),
-            AnnotationValue::Int(value) => self.body.uint(annotation::INT, value as u64),
-            AnnotationValue::Uint(value) => self.body.uint(annotation::UINT, value),
-            AnnotationValue::Double(value) => self.body.fixed64(annotation::DOUBLE, value.to_bits()),
-            AnnotationValue::Text(text) => self.text(text),
+    fn value<'v>(&mut self, value: AnnotationValue<'v>) -> Value<'v> {
+        Value::Short(match value {
+            AnnotationValue::Bool(value) => Block::uint(annotation::BOOL, u64::from(value)),
+            AnnotationValue::Int(value) => Block::uint(annotation::INT, value as u64),
+            AnnotationValue::Uint(value) => Block::uint(annotation::UINT, value),
+            AnnotationValue::Double(value) => Block::fixed64(annotation::DOUBLE, value.to_bits()),
+            AnnotationValue::Text(text) => match self.strings.annotation_text(text, &mut self.news) {
+                Some(number) => Block::uint(annotation::STRING_IID, number),
+                None => return Value::Text(text),
+            },
+        })
+    }
+
+    /// Writes an annotation that is no map and no list.
+    #[inline]
+    fn annotation(&mut self, field: u32, name: Block, value: Value<'_>) {
+        if let Value::Short(value) = value
+            && let head = Block::head(field, name.len() + value.len())
+            && let Some(whole) = head
+                .checked_then(name)
+                .and_then(|start| start.checked_then(value))
+        {
+            return self.body.block(whole);
         }
+        let start = self.body.open(field);
+        self.body.block(name);
+        self.write(value);
+        self.body.close(start);
     }
 
     #[inline]
-    fn text(&mut self, text: &[u8]) {
-        match self.strings.annotation_text(text, &mut self.news) {
-            Some(number) => self.body.uint(annotation::STRING_IID, number),
-            None => self.body.delimited(annotation::STRING, text),
+    fn write(&mut self, value: Value<'_>) {
+        match value {
+            Value::Short(value) => self.body.block(value),
+            Value::Text(text) => self.body.delimited(annotation::STRING, text),
         }
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! What the reader has yet to be told goes into `news`, the body of an `InternedData` message.
 
-use std::hash::Hasher;
+use std::hash::{BuildHasher, Hasher};
 
-use hashbrown::HashTable;
+use hashbrown::{DefaultHashBuilder, HashTable};
 use rustc_hash::FxHasher;
 
 use crate::{field::interned, wire::Buffer};
@@ -49,12 +49,15 @@ impl Strings {
         if text.len() > LONGEST {
             return None;
         }
-        let hash = hash(text);
         let table = &mut self.annotation_strings;
+        if let Some(number) = table.guess(text) {
+            return Some(number);
+        }
+        let hash = table.hash(text);
         if let Some(number) = table.find(hash, text) {
             return Some(number);
         }
-        let again = self.seen.mark(hash);
+        let again = self.seen.mark(text);
         again.then(|| add(table, interned::ANNOTATION_STRINGS, hash, text, news))
     }
 
@@ -72,7 +75,10 @@ impl Strings {
 
 #[inline]
 fn number(table: &mut Table, field: u32, text: &[u8], news: &mut Buffer) -> u64 {
-    let hash = hash(text);
+    if let Some(number) = table.guess(text) {
+        return number;
+    }
+    let hash = table.hash(text);
     match table.find(hash, text) {
         Some(number) => number,
         None => add(table, field, hash, text, news),
@@ -88,18 +94,20 @@ fn add(table: &mut Table, field: u32, hash: u64, text: &[u8], news: &mut Buffer)
     number
 }
 
-#[inline]
-fn hash(text: &[u8]) -> u64 {
-    let mut hasher = FxHasher::default();
-    hasher.write(text);
-    hasher.finish()
-}
-
 /// Strings of one kind, numbered from 1 (0 is no number in Perfetto); all text lies in one piece of memory.
+///
+/// Events of one kind say the same things in the same order, so each string remembers which one came behind it the last time:
+/// that one is compared before anything is hashed. The hash has a random seed, so that no input can make its strings fall
+/// together; which string has which number does not depend on it.
 #[derive(Debug, Default)]
 struct Table {
-    entries: HashTable<Entry>,
+    /// The places of strings in `entries`.
+    index: HashTable<u32>,
+    hasher: DefaultHashBuilder,
+    entries: Vec<Entry>,
     text: Vec<u8>,
+    /// The place of the string that was asked for last.
+    latest: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -107,26 +115,55 @@ struct Entry {
     hash: u64,
     start: u32,
     length: u32,
-    number: u32,
+    /// The place of the string that came behind this one the last time.
+    follower: u32,
 }
 
 impl Table {
+    /// The number of the string that is expected next, if this is it.
     #[inline]
-    fn find(&self, hash: u64, text: &[u8]) -> Option<u64> {
-        let same = |entry: &Entry| entry.hash == hash && entry.text(&self.text) == text;
-        self.entries.find(hash, same).map(|entry| u64::from(entry.number))
+    fn guess(&mut self, text: &[u8]) -> Option<u64> {
+        let place = self.entries.get(self.latest as usize)?.follower;
+        let is_it = self.entries[place as usize].text(&self.text) == text;
+        is_it.then(|| {
+            self.latest = place;
+            u64::from(place) + 1
+        })
+    }
+
+    fn hash(&self, text: &[u8]) -> u64 {
+        self.hasher.hash_one(text)
+    }
+
+    fn find(&mut self, hash: u64, text: &[u8]) -> Option<u64> {
+        let same = |place: &u32| {
+            let entry = &self.entries[*place as usize];
+            entry.hash == hash && entry.text(&self.text) == text
+        };
+        let place = *self.index.find(hash, same)?;
+        Some(self.follow(place))
     }
 
     fn add(&mut self, hash: u64, text: &[u8]) -> u64 {
-        let entry = Entry {
+        let place = self.entries.len() as u32;
+        self.entries.push(Entry {
             hash,
             start: self.text.len() as u32,
             length: text.len() as u32,
-            number: self.entries.len() as u32 + 1,
-        };
+            follower: place,
+        });
         self.text.extend_from_slice(text);
-        self.entries.insert_unique(hash, entry, |entry| entry.hash);
-        u64::from(entry.number)
+        let entries = &self.entries;
+        self.index
+            .insert_unique(hash, place, |place| entries[*place as usize].hash);
+        self.follow(place)
+    }
+
+    /// Remembers what came behind the latest string, and gives its number.
+    fn follow(&mut self, place: u32) -> u64 {
+        self.entries[self.latest as usize].follower = place;
+        self.latest = place;
+        u64::from(place) + 1
     }
 }
 
@@ -137,14 +174,17 @@ impl Entry {
     }
 }
 
-/// The hashes of values that came lately, each in the one place that its hash gives it.
+/// The hashes of values that came lately, each in the one place that its hash gives it. The hash is the same in every run, as
+/// the trace is to be: values that fall together are only told more often.
 #[derive(Debug, Default)]
 struct Seen(Vec<u64>);
 
 impl Seen {
     /// Remembers a value and says whether it was remembered already.
-    #[inline]
-    fn mark(&mut self, hash: u64) -> bool {
+    fn mark(&mut self, text: &[u8]) -> bool {
+        let mut hasher = FxHasher::default();
+        hasher.write(text);
+        let hash = hasher.finish();
         if self.0.is_empty() {
             self.0.resize(SEEN, 0);
         }
@@ -168,6 +208,21 @@ mod tests {
             news.as_slice(),
             b"\x12\x0b\x08\x01\x12\x07forward\x12\x0c\x08\x02\x12\x08backward\x1a\x0b\x08\x01\x12\x07forward"
         );
+    }
+
+    #[test]
+    fn what_comes_in_any_order_has_the_number_that_it_was_told_with() {
+        let (mut strings, mut news) = (Strings::default(), Buffer::default());
+        let texts = ["", "a", "b", "aa", "c"].map(str::as_bytes);
+        let told = texts.map(|text| strings.annotation_name(text, &mut news));
+        assert_eq!(told, [1, 2, 3, 4, 5]);
+        let length = news.len();
+        for step in [1, 2, 3, 4, 1, 4, 2] {
+            for place in (0..20).map(|count| count * step % texts.len()) {
+                assert_eq!(strings.annotation_name(texts[place], &mut news), told[place]);
+            }
+        }
+        assert_eq!(news.len(), length, "nothing is told twice");
     }
 
     #[test]

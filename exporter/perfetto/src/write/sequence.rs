@@ -26,6 +26,8 @@ struct State {
     strings: Box<Strings>,
     last_nanos: u64,
     bytes: usize,
+    /// Whether the strings are so many that it is better to start afresh.
+    full: bool,
 }
 
 /// What is the same for all packets of a sequence.
@@ -61,6 +63,9 @@ impl Sequence {
         let before = out.len();
         event_packet(head.id, delta, encoder, out);
         state.bytes += out.len() - before;
+        if encoder.news.len() > 0 {
+            state.full = state.strings.is_full();
+        }
     }
 
     /// Forgets the state and the memory it takes; the next event sets it up again.
@@ -69,7 +74,7 @@ impl Sequence {
     }
 
     fn state(&mut self, head: Head, out: &mut Buffer) -> &mut State {
-        let worn = |state: &State| state.bytes >= head.clear_every || state.strings.is_full();
+        let worn = |state: &State| state.bytes >= head.clear_every || state.full;
         if self.state.as_ref().is_some_and(worn) {
             self.state = None;
         }
@@ -80,6 +85,7 @@ impl Sequence {
                 strings: Box::default(),
                 last_nanos: head.base_nanos,
                 bytes: 0,
+                full: false,
             }
         })
     }

@@ -2,27 +2,20 @@
 
 use std::{collections::HashMap, vec};
 
-use pulsetrain_otlp::{
-    WireError,
-    view::{Message, Span, SpanEvent},
-};
-use pulsetrain_perfetto::{Event, LaneTrack};
+use pulsetrain_perfetto::LaneTrack;
 
 use super::{
     PerfettoError, PerfettoSummary,
-    canvas::{About, Canvas, PerfettoParts},
+    canvas::{Canvas, PerfettoParts},
     drawn::{Drawn, Tree},
     identity,
     labels::Labels,
     lanes::Lanes,
     merge::Run,
-    spans::first,
+    tell::{self, Placed},
     trees::Painter,
     values,
 };
-
-/// The field of a span's name (proto/trace/v1/trace.proto).
-const NAME: u32 = 5;
 
 /// The spans of one process that share its rows.
 #[derive(Debug)]
@@ -52,7 +45,7 @@ struct Open<'s> {
     end: u64,
     /// Its number, and its events by time with their places among each other.
     number: u64,
-    events: vec::IntoIter<(u64, u32, SpanEvent<'s>)>,
+    events: vec::IntoIter<Placed<'s>>,
 }
 
 /// Where a lane is drawn at.
@@ -142,7 +135,7 @@ impl<'a, P: PerfettoParts> Drawing<'a, P> {
     /// Takes a short tree into the run of its group.
     fn gather(&mut self, number: u32, root: &Drawn<'_>, within: u64) -> Result<(), PerfettoError> {
         let gap = self.gap();
-        let name = first(root.bytes, NAME);
+        let name = root.name();
         let group = &mut self.groups[number as usize];
         if let Some((_, run)) = group
             .run
@@ -202,7 +195,7 @@ impl<'a, P: PerfettoParts> Drawing<'a, P> {
 
     /// Takes a short span into the run that is open, or begins one.
     fn put_into_run(&mut self, pen: &mut Pen<'_>, span: &Drawn<'_>) -> Result<(), PerfettoError> {
-        let name = first(span.bytes, NAME);
+        let name = span.name();
         let gap = self.gap();
         match &mut pen.run {
             Some(run) if run.reaches(span.depth, span.start, gap) => run.add(span, name),
@@ -235,20 +228,18 @@ impl<'a, P: PerfettoParts> Drawing<'a, P> {
 
     #[inline]
     fn begin<'s>(&mut self, lane: LaneTrack, drawn: &Drawn<'s>) -> Result<Open<'s>, PerfettoError> {
-        let span = Span::decode(drawn.bytes)?;
         let about = self.canvas.about;
-        let mut outcome = Ok(());
+        let mut told = Ok(Vec::new());
         self.canvas
             .trace
-            .begin(lane, drawn.start, span.name.as_bytes(), |event| {
-                outcome = describe(drawn, &span, about, event);
+            .begin(lane, drawn.start, drawn.name(), |event| {
+                told = tell::span(drawn, about, event);
             })?;
-        outcome?;
         self.summary.spans += 1;
         Ok(Open {
             end: drawn.end,
             number: drawn.number,
-            events: by_time(&span, drawn.start)?.into_iter(),
+            events: told?.into_iter(),
         })
     }
 
@@ -259,7 +250,7 @@ impl<'a, P: PerfettoParts> Drawing<'a, P> {
         } else {
             let scope = self.canvas.about.scopes.name(run.scope());
             self.canvas.trace.begin(lane, run.start, run.name(), |event| {
-                mark(event, scope, run.flows());
+                tell::mark(event, scope, run.flows());
                 run.describe(&mut event.annotations());
             })?;
             self.summary.merged += run.count + run.within;
@@ -291,50 +282,4 @@ impl<'a, P: PerfettoParts> Drawing<'a, P> {
         }
         Ok(())
     }
-}
-
-/// Says of a slice which scope it is of, and which arrows start or end there.
-#[inline]
-fn mark(event: &mut Event<'_>, scope: &str, flows: &[[u8; 8]]) {
-    if !scope.is_empty() {
-        event.category(scope);
-    }
-    for flow in flows {
-        event.flow(u64::from_le_bytes(*flow));
-    }
-}
-
-/// Says of a span what is asked for.
-#[inline]
-fn describe(
-    drawn: &Drawn<'_>,
-    span: &Span<'_>,
-    about: About<'_>,
-    event: &mut Event<'_>,
-) -> Result<(), WireError> {
-    mark(event, about.scopes.name(drawn.scope), drawn.flows);
-    let policy = &about.config.attributes;
-    let mut out = event.annotations();
-    if policy.is_full() {
-        identity::add_span(drawn, span, &mut out)?;
-    } else {
-        identity::add_failure(span, &mut out);
-    }
-    values::attributes(span.attributes, policy, &mut out)
-}
-
-/// The events of a span in the order of drawing; one without a time is drawn where its span begins.
-fn by_time<'s>(span: &Span<'s>, start: u64) -> Result<Vec<(u64, u32, SpanEvent<'s>)>, WireError> {
-    let mut events = Vec::new();
-    for (place, event) in span.events.iter().enumerate() {
-        let event = event?;
-        let time = if event.time_unix_nano == 0 {
-            start
-        } else {
-            event.time_unix_nano
-        };
-        events.push((time, place as u32, event));
-    }
-    events.sort_by_key(|(time, place, _)| (*time, *place));
-    Ok(events)
 }

@@ -1,5 +1,9 @@
 //! What drawing needs of a tree and of each of its spans, and both as bytes for temporary files.
 
+use pulsetrain_otlp::wire::Reader;
+
+use super::scan::tag;
+
 /// A tree: what stands on one lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tree {
@@ -26,6 +30,8 @@ pub(super) struct Drawn<'a> {
     pub(super) failed: bool,
     /// The arrows that start or end here, little endian.
     pub(super) flows: &'a [[u8; 8]],
+    /// Where in the message the name stands; 0 where that has to be looked up.
+    pub(super) name_at: u16,
     /// The message.
     pub(super) bytes: &'a [u8],
 }
@@ -53,7 +59,16 @@ impl Tree {
     }
 }
 
-impl Drawn<'_> {
+impl<'a> Drawn<'a> {
+    /// The name, as it is on the wire.
+    #[inline]
+    pub(super) fn name(&self) -> &'a [u8] {
+        match self.bytes.get(usize::from(self.name_at)..) {
+            Some(rest) if self.name_at > 0 => Reader::new(rest).delimited().unwrap_or_default(),
+            _ => last_name(self.bytes).unwrap_or_default(),
+        }
+    }
+
     pub(super) fn pack(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.depth.to_le_bytes());
         out.extend_from_slice(&self.scope.to_le_bytes());
@@ -61,11 +76,25 @@ impl Drawn<'_> {
         out.extend_from_slice(&self.end.to_le_bytes());
         out.extend_from_slice(&self.number.to_le_bytes());
         out.push(self.failed.into());
+        out.extend_from_slice(&self.name_at.to_le_bytes());
         out.extend_from_slice(&(self.flows.len() as u32).to_le_bytes());
         out.extend_from_slice(&(self.bytes.len() as u32).to_le_bytes());
         out.extend_from_slice(self.flows.as_flattened());
         out.extend_from_slice(self.bytes);
     }
+}
+
+/// The last name of a span, which is the one that counts.
+fn last_name(bytes: &[u8]) -> Option<&[u8]> {
+    let mut name = None;
+    let mut reader = Reader::new(bytes);
+    while !reader.is_at_end() {
+        match reader.tag().ok()? {
+            tag::NAME => name = Some(reader.delimited().ok()?),
+            other => drop(reader.value(other).ok()?),
+        }
+    }
+    name
 }
 
 /// The spans of a tree as bytes.
@@ -82,6 +111,7 @@ impl<'a> Iterator for Packed<'a> {
         let end = u64::from_le_bytes(array(from)?);
         let number = u64::from_le_bytes(array(from)?);
         let failed = array::<1>(from)? != [0];
+        let name_at = u16::from_le_bytes(array(from)?);
         let flows = u32::from_le_bytes(array(from)?) as usize;
         let length = u32::from_le_bytes(array(from)?) as usize;
         let (flows, _) = from.split_off(..8 * flows)?.as_chunks();
@@ -93,6 +123,7 @@ impl<'a> Iterator for Packed<'a> {
             number,
             failed,
             flows,
+            name_at,
             bytes: from.split_off(..length)?,
         })
     }
@@ -126,6 +157,7 @@ mod tests {
             number: 1 << 40,
             failed: true,
             flows: &[[1; 8], [2; 8]],
+            name_at: 0,
             bytes: b"root",
         };
         let child = Drawn {

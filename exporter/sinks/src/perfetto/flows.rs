@@ -10,10 +10,7 @@ use pulsetrain_otlp::{
     view::{Message, Span},
 };
 
-use super::{
-    PerfettoSummary,
-    spans::{Identities, Spans},
-};
+use super::{PerfettoSummary, identities::Identities, spans::Spans};
 
 /// Set in the numbers of links; those of parents are counted from 1.
 const LINK: u64 = 1 << 63;
@@ -71,9 +68,9 @@ impl Flows {
         links.sort_unstable();
         links.dedup();
         for link in links {
-            match identities.get(&link.target) {
+            match identities.get(link.target, &spans.ids) {
                 Some(target) => {
-                    self.stations.push((*target, link.flow));
+                    self.stations.push((target, link.flow));
                     summary.flows += 1;
                 }
                 None => summary.links_outside += 1,

@@ -1,10 +1,6 @@
 //! From spans with ids to trees: parents found, circles cut, times mended, groups given.
 
-use super::{
-    PerfettoSummary,
-    scopes::Scopes,
-    spans::{Identities, Spans},
-};
+use super::{PerfettoSummary, identities::Identities, place::Place, scopes::Scopes, spans::Spans};
 
 /// The label of spans that say nothing of a group.
 const NO_GROUP: &str = "spans";
@@ -12,9 +8,12 @@ const NO_GROUP: &str = "spans";
 /// Links the spans to each other and mends what does not fit.
 pub(super) fn grow(spans: &mut Spans, scopes: &Scopes, summary: &mut PerfettoSummary) -> Identities {
     let identities = spans.identify(summary);
-    mend_times(spans, summary);
-    link(spans, &identities, summary);
-    cut_cycles(spans, summary);
+    if spans.needs_mending {
+        mend_times(spans, summary);
+    }
+    if !link(spans, &identities, summary) {
+        cut_cycles(spans, summary);
+    }
     give_groups(spans, scopes);
     identities
 }
@@ -38,13 +37,26 @@ fn mend_times(spans: &mut Spans, summary: &mut PerfettoSummary) {
     }
 }
 
-fn link(spans: &mut Spans, identities: &Identities, summary: &mut PerfettoSummary) {
-    for span in 0..spans.records.len() as u32 {
-        match spans.named_parent(span, identities) {
-            Ok(parent) => spans.records[span as usize].parent = parent,
-            Err(()) => summary.missing_parents += 1,
+/// Finds the parent of each span that names one, and says whether every parent stands behind its children, as it does where
+/// spans come when they end.
+fn link(spans: &mut Spans, identities: &Identities, summary: &mut PerfettoSummary) -> bool {
+    let mut in_order = true;
+    // Siblings mostly stand together.
+    let mut latest = (0, None);
+    for (place, (span, ids)) in (0..).zip(spans.records.iter_mut().zip(&spans.ids)) {
+        if ids.parent == 0 {
+            continue;
+        }
+        if latest.0 != ids.parent {
+            latest = (ids.parent, identities.get(ids.parent, &spans.ids));
+        }
+        span.parent = latest.1.into();
+        match latest.1 {
+            Some(parent) => in_order &= parent > place,
+            None => summary.missing_parents += 1,
         }
     }
+    in_order
 }
 
 /// Makes the earliest span of each circle of parents a root.
@@ -62,7 +74,7 @@ fn cut_cycles(spans: &mut Spans, summary: &mut PerfettoSummary) {
         while let Some(here) = next.filter(|here| seen[*here as usize] == Seen::No) {
             seen[here as usize] = Seen::OnThisPath;
             path.push(here);
-            next = spans.records[here as usize].parent;
+            next = spans.records[here as usize].parent.get();
         }
         let circle = next.filter(|here| seen[*here as usize] == Seen::OnThisPath);
         if let Some(entry) = circle {
@@ -71,7 +83,7 @@ fn cut_cycles(spans: &mut Spans, summary: &mut PerfettoSummary) {
                 .iter()
                 .min_by_key(|here| (spans.records[**here as usize].start, **here));
             if let Some(&earliest) = earliest {
-                spans.records[earliest as usize].parent = None;
+                spans.records[earliest as usize].parent = Place::NONE;
                 summary.cycles += 1;
             }
         }
@@ -79,30 +91,40 @@ fn cut_cycles(spans: &mut Spans, summary: &mut PerfettoSummary) {
     }
 }
 
-/// Gives each span without a group that of its parent in the same process, and each root that of its scope.
+/// Gives each span without a group that of its parent in the same process, and each root that of its scope. From the last to
+/// the first: parents mostly stand behind their children.
 fn give_groups(spans: &mut Spans, scopes: &Scopes) {
     let mut path = Vec::new();
-    for span in 0..spans.records.len() as u32 {
+    let mut latest = None;
+    for span in (0..spans.records.len() as u32).rev() {
         let mut here = span;
         let group = loop {
-            let record = spans.records[here as usize];
-            if let Some(group) = record.group {
+            let record = &spans.records[here as usize];
+            if let Some(group) = record.group.get() {
                 break group;
             }
             path.push(here);
-            let local = record
-                .parent
-                .filter(|parent| spans.records[*parent as usize].resource == record.resource);
-            match local {
+            let (resource, scope) = (record.resource, record.scope);
+            let parent = record.parent.get();
+            match parent.filter(|parent| spans.records[*parent as usize].resource == resource) {
                 Some(parent) => here = parent,
                 None => {
-                    let name = scopes.name(record.scope);
-                    let label = if name.is_empty() { NO_GROUP } else { name };
-                    break spans.labels.number(label.to_owned());
+                    let (_, group) = latest
+                        .filter(|(of, _)| *of == scope)
+                        .unwrap_or_else(|| (scope, scope_group(scope, spans, scopes)));
+                    latest = Some((scope, group));
+                    break group;
                 }
             }
         };
         path.drain(..)
-            .for_each(|here| spans.records[here as usize].group = Some(group));
+            .for_each(|here| spans.records[here as usize].group = group.into());
     }
+}
+
+/// The group of spans that are only known by their scope.
+fn scope_group(scope: u32, spans: &mut Spans, scopes: &Scopes) -> u32 {
+    let name = scopes.name(scope);
+    let label = if name.is_empty() { NO_GROUP } else { name };
+    spans.labels.number(label.to_owned())
 }

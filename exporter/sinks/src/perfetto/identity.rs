@@ -5,7 +5,7 @@
 
 use pulsetrain_otlp::{
     WireError,
-    view::{InstrumentationScope, Message, Resource, Span, SpanEvent, SpanLink},
+    view::{InstrumentationScope, Message, Resource, Span, SpanEvent, SpanLink, Status},
 };
 use pulsetrain_perfetto::Annotations;
 
@@ -76,8 +76,8 @@ fn add_link(link: &SpanLink<'_>, map: &mut Annotations<'_>) -> Result<(), WireEr
 }
 
 /// Adds what belongs to a span that failed, for a viewer.
-pub(super) fn add_failure(span: &Span<'_>, out: &mut Annotations<'_>) {
-    if let Some(status) = span.status.filter(|status| status.code == ERROR) {
+pub(super) fn add_failure(status: &Status<'_>, out: &mut Annotations<'_>) {
+    if status.code == ERROR {
         out.map(KEY, |map| {
             map.add("status", "error");
             text(map, "status_message", status.message.as_bytes());

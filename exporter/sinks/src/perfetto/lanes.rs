@@ -8,6 +8,8 @@ use std::{
     collections::{BTreeSet, BinaryHeap},
 };
 
+use super::place::Place;
+
 /// Viewers stop nesting at 512.
 const DEEPEST: u32 = 500;
 
@@ -24,54 +26,116 @@ pub(super) struct Interval {
 /// Which spans are drawn within their parents.
 #[derive(Debug, Default)]
 pub(super) struct Nesting {
-    /// For each span its children, in their order.
-    children: Children,
+    /// For each span the first that is drawn within it, and the next that is drawn within the same one.
+    first: Vec<Place>,
+    next: Vec<Place>,
+    nested: Vec<bool>,
     /// How many spans begin a tree only because they are too deep.
     pub(super) too_deep: u64,
-    nested: Vec<bool>,
 }
 
 impl Nesting {
-    /// Decides of each child whether it stays within its parent. Parents form no circle.
-    pub(super) fn of(spans: &[Interval]) -> Self {
+    /// Decides of each of so many spans whether it stays within its parent. Parents form no circle.
+    pub(super) fn of(count: usize, interval: impl Fn(u32) -> Interval) -> Self {
         let mut nesting = Self {
-            children: Children::new(spans),
-            nested: vec![false; spans.len()],
+            first: vec![Place::NONE; count],
+            next: vec![Place::NONE; count],
+            nested: vec![false; count],
             too_deep: 0,
         };
-        nesting.nest(spans);
+        let roots = nesting.gather(&interval);
+        nesting.nest(roots, &interval);
         nesting
     }
 
-    fn nest(&mut self, spans: &[Interval]) {
-        let roots = (0..spans.len() as u32).filter(|&span| spans[span as usize].parent.is_none());
-        let mut open: Vec<(u32, u32)> = roots.map(|root| (root, 1)).collect();
+    /// Lists the children of every span by time, and gives the spans without a parent.
+    fn gather(&mut self, interval: &impl Fn(u32) -> Interval) -> Vec<u32> {
+        let (mut roots, mut unsorted) = (Vec::new(), Vec::new());
+        for span in (0..self.first.len() as u32).rev() {
+            let about = interval(span);
+            let Some(parent) = about.parent else {
+                roots.push(span);
+                continue;
+            };
+            let first = &mut self.first[parent as usize];
+            if let Some(next) = first.get()
+                && interval(next).time() < about.time()
+            {
+                unsorted.push(parent);
+            }
+            self.next[span as usize] = std::mem::replace(first, span.into());
+        }
+        unsorted.sort_unstable();
+        unsorted.dedup();
+        for parent in unsorted {
+            let mut children: Vec<u32> = self.children(parent).collect();
+            children.sort_unstable_by_key(|&child| (interval(child).time(), child));
+            self.set_children(parent, &children);
+        }
+        roots
+    }
+
+    fn set_children(&mut self, parent: u32, children: &[u32]) {
+        let mut next = Place::NONE;
+        for &child in children.iter().rev() {
+            self.next[child as usize] = next;
+            next = child.into();
+        }
+        self.first[parent as usize] = next;
+    }
+
+    /// Goes down from the roots and takes out of the lists whatever does not fit: it is a root too.
+    fn nest(&mut self, roots: Vec<u32>, interval: &impl Fn(u32) -> Interval) {
+        let mut open: Vec<(u32, u32)> = roots.into_iter().map(|root| (root, 1)).collect();
         while let Some((span, depth)) = open.pop() {
-            let parent = spans[span as usize];
+            let parent = interval(span);
             let mut free_from = parent.start;
-            for &child in self.children.of(span) {
-                let Interval { start, end, .. } = spans[child as usize];
+            let mut latest = None;
+            let mut next = self.first[span as usize];
+            self.first[span as usize] = Place::NONE;
+            while let Some(child) = next.get() {
+                next = std::mem::replace(&mut self.next[child as usize], Place::NONE);
+                let Interval { start, end, .. } = interval(child);
                 let fits = start >= free_from && end <= parent.end;
                 let nested = fits && depth < DEEPEST;
                 self.too_deep += u64::from(fits && !nested);
-                self.nested[child as usize] = nested;
                 if nested {
                     free_from = end;
+                    self.append(span, &mut latest, child);
                 }
-                if !self.children.of(child).is_empty() {
+                if self.first[child as usize] != Place::NONE {
                     open.push((child, if nested { depth + 1 } else { 1 }));
                 }
             }
         }
     }
 
-    /// The next child that is drawn within a span; `from` is where to go on, 0 at first.
+    /// Puts a child behind the latest one of its parent.
+    fn append(&mut self, parent: u32, latest: &mut Option<u32>, child: u32) {
+        self.nested[child as usize] = true;
+        match latest.replace(child) {
+            Some(before) => self.next[before as usize] = child.into(),
+            None => self.first[parent as usize] = child.into(),
+        }
+    }
+
+    /// The first span that is drawn within one.
     #[inline]
-    pub(super) fn next_child(&self, span: u32, from: &mut usize) -> Option<u32> {
-        let rest = self.children.of(span).get(*from..)?;
-        let ahead = rest.iter().position(|child| self.nested[*child as usize])?;
-        *from += ahead + 1;
-        rest.get(ahead).copied()
+    pub(super) fn first_child(&self, span: u32) -> Place {
+        self.first[span as usize]
+    }
+
+    /// The span that is drawn behind one, within the same parent.
+    #[inline]
+    pub(super) fn next_sibling(&self, span: u32) -> Place {
+        self.next[span as usize]
+    }
+
+    /// The spans that are drawn within one.
+    fn children(&self, span: u32) -> impl Iterator<Item = u32> {
+        std::iter::successors(self.first_child(span).get(), |child| {
+            self.next_sibling(*child).get()
+        })
     }
 
     /// Whether a span is drawn within its parent.
@@ -81,55 +145,10 @@ impl Nesting {
     }
 }
 
-/// The children of every span, by time, in one piece of memory.
-#[derive(Debug, Default)]
-struct Children {
-    starts: Vec<u32>,
-    all: Vec<u32>,
-}
-
-impl Children {
-    fn new(spans: &[Interval]) -> Self {
-        let mut starts = vec![0u32; spans.len() + 1];
-        for parent in spans.iter().filter_map(|span| span.parent) {
-            starts[parent as usize + 1] += 1;
-        }
-        for index in 1..starts.len() {
-            starts[index] += starts[index - 1];
-        }
-        let mut all = vec![0; starts.last().map_or(0, |count| *count as usize)];
-        let mut next = starts.clone();
-        for (child, span) in spans.iter().enumerate() {
-            if let Some(parent) = span.parent {
-                let place = &mut next[parent as usize];
-                all[*place as usize] = child as u32;
-                *place += 1;
-            }
-        }
-        let mut children = Self { starts, all };
-        for span in 0..spans.len() {
-            children
-                .of_mut(span)
-                .sort_unstable_by_key(|&child| by_time(spans, child));
-        }
-        children
+impl Interval {
+    fn time(&self) -> (u64, u64) {
+        (self.start, self.end)
     }
-
-    #[inline]
-    fn of(&self, span: u32) -> &[u32] {
-        let (start, end) = (self.starts[span as usize], self.starts[span as usize + 1]);
-        &self.all[start as usize..end as usize]
-    }
-
-    fn of_mut(&mut self, span: usize) -> &mut [u32] {
-        let (start, end) = (self.starts[span], self.starts[span + 1]);
-        &mut self.all[start as usize..end as usize]
-    }
-}
-
-fn by_time(spans: &[Interval], span: u32) -> (u64, u64, u32) {
-    let Interval { start, end, .. } = spans[span as usize];
-    (start, end, span)
 }
 
 /// The lanes of one group: trees come by their start, and each is put on the lowest lane that is free.
@@ -174,11 +193,11 @@ mod tests {
     fn packed(spans: &[(u64, u64, Option<u32>)]) -> (Nesting, Vec<Vec<u32>>) {
         let interval = |&(start, end, parent)| Interval { start, end, parent };
         let spans: Vec<_> = spans.iter().map(interval).collect();
-        let nesting = Nesting::of(&spans);
+        let nesting = Nesting::of(spans.len(), |span| spans[span as usize]);
         let mut trees: Vec<u32> = (0..spans.len() as u32)
             .filter(|span| !nesting.is_nested(*span))
             .collect();
-        trees.sort_by_key(|tree| by_time(&spans, *tree));
+        trees.sort_by_key(|tree| (spans[*tree as usize].time(), *tree));
         let (mut lanes, mut rows) = (Lanes::default(), Vec::new());
         for tree in trees {
             let lane = lanes.take(spans[tree as usize].start);
@@ -190,8 +209,7 @@ mod tests {
     }
 
     fn children(nesting: &Nesting, span: u32) -> Vec<u32> {
-        let mut from = 0;
-        std::iter::from_fn(|| nesting.next_child(span, &mut from)).collect()
+        nesting.children(span).collect()
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub(super) struct Run {
 struct First {
     scope: u32,
     number: u64,
+    name_at: u16,
     bytes: Vec<u8>,
 }
 
@@ -51,6 +52,7 @@ impl Run {
             first: First {
                 scope: span.scope,
                 number: span.number,
+                name_at: span.name_at,
                 bytes: span.bytes.to_vec(),
             },
         };
@@ -88,6 +90,7 @@ impl Run {
             number: self.first.number,
             failed: false,
             flows: &self.flows,
+            name_at: self.first.name_at,
             bytes: &self.first.bytes,
         })
     }

@@ -64,9 +64,10 @@ impl Partitions {
         for span in 0..spans.records.len() as u32 {
             let record = &spans.records[span as usize];
             let bytes = spans.bytes(span);
-            let part = self.part(record.trace);
+            let trace = spans.ids[span as usize].trace;
+            let part = self.part(trace);
             let numbers = [record.resource.into(), record.scope.into(), bytes.len() as u64];
-            head(SPAN, record.trace, numbers, &mut sorted[part]);
+            head(SPAN, trace, numbers, &mut sorted[part]);
             sorted[part].extend_from_slice(bytes);
             self.append_when_full(part, &mut sorted[part])?;
             for link in flows::links_of(spans, span)? {

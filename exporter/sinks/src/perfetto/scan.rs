@@ -10,15 +10,17 @@ use pulsetrain_semconv::attribute;
 use super::{PerfettoConfig, values::short_text};
 
 /// Tags of `Span` (proto/trace/v1/trace.proto): the field's number and its wire type.
-mod tag {
-    pub(super) const TRACE_ID: u32 = 1 << 3 | 2;
-    pub(super) const SPAN_ID: u32 = 2 << 3 | 2;
-    pub(super) const PARENT_SPAN_ID: u32 = 4 << 3 | 2;
-    pub(super) const START: u32 = 7 << 3 | 1;
-    pub(super) const END: u32 = 8 << 3 | 1;
-    pub(super) const ATTRIBUTES: u32 = 9 << 3 | 2;
-    pub(super) const LINKS: u32 = 13 << 3 | 2;
-    pub(super) const STATUS: u32 = 15 << 3 | 2;
+pub(super) mod tag {
+    pub(in crate::perfetto) const TRACE_ID: u32 = 1 << 3 | 2;
+    pub(in crate::perfetto) const SPAN_ID: u32 = 2 << 3 | 2;
+    pub(in crate::perfetto) const PARENT_SPAN_ID: u32 = 4 << 3 | 2;
+    pub(in crate::perfetto) const NAME: u32 = 5 << 3 | 2;
+    pub(in crate::perfetto) const START: u32 = 7 << 3 | 1;
+    pub(in crate::perfetto) const END: u32 = 8 << 3 | 1;
+    pub(in crate::perfetto) const ATTRIBUTES: u32 = 9 << 3 | 2;
+    pub(in crate::perfetto) const EVENTS: u32 = 11 << 3 | 2;
+    pub(in crate::perfetto) const LINKS: u32 = 13 << 3 | 2;
+    pub(in crate::perfetto) const STATUS: u32 = 15 << 3 | 2;
 }
 
 /// The status of a span that failed (`Status.StatusCode`).
@@ -30,6 +32,8 @@ pub(super) struct Scanned<'a> {
     pub(super) trace_id: &'a [u8],
     pub(super) span_id: &'a [u8],
     pub(super) parent_span_id: &'a [u8],
+    /// Where its name stands; 0 where it has none, or one far behind.
+    pub(super) name_at: u16,
     pub(super) start: u64,
     pub(super) end: u64,
     pub(super) has_links: bool,
@@ -81,6 +85,10 @@ pub(super) fn scan<'a>(
             tag::TRACE_ID => found.trace_id = reader.delimited()?,
             tag::SPAN_ID => found.span_id = reader.delimited()?,
             tag::PARENT_SPAN_ID => found.parent_span_id = reader.delimited()?,
+            tag::NAME => {
+                found.name_at = u16::try_from(reader.position()).unwrap_or_default();
+                reader.delimited()?;
+            }
             tag::START => found.start = reader.fixed64()?,
             tag::END => found.end = reader.fixed64()?,
             tag::ATTRIBUTES => {

@@ -1,9 +1,6 @@
 //! The spans of an input: what packing and linking need of each, and where its bytes are.
 
-use std::hash::{BuildHasher, Hasher};
-
 use bytes::Bytes;
-use hashbrown::{DefaultHashBuilder, HashMap};
 use pulsetrain_otlp::{
     WireError,
     view::{Message, ResourceSpans, ScopeSpans, TracesData},
@@ -12,14 +9,16 @@ use pulsetrain_otlp::{
 
 use super::{
     PerfettoConfig, PerfettoSummary,
+    identities::{self, IdHasher, Identities, SpanIds},
     labels::Labels,
+    place::Place,
     resources::Resources,
     scan::{self, Wanted},
     scopes::Scopes,
 };
 
-/// What making trees needs for each span: its place by its ids, its times, its children.
-const TREE_BYTES: usize = 64;
+/// What making trees needs for each span: its place by its ids, its children.
+const TREE_BYTES: usize = 20;
 
 /// The spans of an input, or of a part of it.
 #[derive(Debug, Default)]
@@ -27,13 +26,19 @@ pub(super) struct Spans {
     batches: Vec<Bytes>,
     batch_bytes: usize,
     pub(super) records: Vec<SpanRecord>,
+    /// The ids of the same spans.
+    pub(super) ids: Vec<SpanIds>,
+    /// Whether the step of each of them is asked for, none where it says no step; empty where no steps are asked for.
+    asked: Vec<Option<bool>>,
+    /// Whether any of them has times that cannot be drawn as they are.
+    pub(super) needs_mending: bool,
     /// The names of groups, each once.
     pub(super) labels: Labels,
     /// The earliest and the latest time that any span has.
     pub(super) times: Option<(u64, u64)>,
     /// How many spans went before these.
     pub(super) first_number: u64,
-    hasher: DefaultHashBuilder,
+    hasher: IdHasher,
     wanted: Wanted,
     /// The traces that have a span of a step that is asked for.
     asked_traces: hashbrown::HashSet<u64>,
@@ -47,22 +52,18 @@ pub(super) struct SpanRecord {
     length: u32,
     pub(super) resource: u32,
     pub(super) scope: u32,
-    /// When it is drawn to begin and to end.
-    pub(super) start: u64,
-    pub(super) end: u64,
-    pub(super) trace: u64,
-    /// The hash of its ids; 0 where it has none.
-    id: u64,
-    parent_id: u64,
     /// Its parent, once it is known.
-    pub(super) parent: Option<u32>,
+    pub(super) parent: Place,
     /// The label of its group: its own, and once it is known, its parent's.
-    pub(super) group: Option<u32>,
+    pub(super) group: Place,
+    /// Where in its bytes its name stands; 0 where it has none, or one far behind.
+    pub(super) name_at: u16,
     pub(super) has_links: bool,
     /// Whether it, or once that is known anything below it, has failed.
     pub(super) failed: bool,
-    /// Whether its own step is asked for; none where it says no step.
-    asked: Option<bool>,
+    /// When it is drawn to begin and to end.
+    pub(super) start: u64,
+    pub(super) end: u64,
 }
 
 /// What spans stand in.
@@ -166,33 +167,37 @@ impl Spans {
             let (first, last) = self.times.unwrap_or((time, time));
             self.times = Some((first.min(time), last.max(time)));
         }
-        let trace = self.hasher.hash_one(found.trace_id);
-        if found.asked == Some(true) {
-            self.asked_traces.insert(trace);
+        self.needs_mending |= found.start == 0 || found.end < found.start;
+        let ids = self
+            .hasher
+            .ids(found.trace_id, found.span_id, found.parent_span_id);
+        if config.steps.is_some() {
+            self.asked.push(found.asked);
+            if found.asked == Some(true) {
+                self.asked_traces.insert(ids.trace);
+            }
         }
+        self.ids.push(ids);
         self.records.push(SpanRecord {
             batch: self.batches.len() as u32,
             offset: offset as u32,
             length: bytes.len() as u32,
             resource: around.resource,
             scope: around.scope,
-            start: found.start,
-            end: found.end,
-            trace,
-            id: id_hash(trace, found.span_id),
-            parent_id: id_hash(trace, found.parent_span_id),
-            parent: None,
-            group: found.group.map(|group| self.labels.number(group)),
+            parent: Place::NONE,
+            group: found.group.map(|group| self.labels.number(group)).into(),
+            name_at: found.name_at,
             has_links: found.has_links,
             failed: found.failed,
-            asked: found.asked,
+            start: found.start,
+            end: found.end,
         });
         Ok(true)
     }
 
     /// How much memory the spans take, with what making trees of them needs.
     pub(super) fn held_bytes(&self) -> usize {
-        self.batch_bytes + self.records.len() * (size_of::<SpanRecord>() + TREE_BYTES)
+        self.batch_bytes + self.records.len() * (size_of::<SpanRecord>() + size_of::<SpanIds>() + TREE_BYTES)
     }
 
     /// Forgets the spans and remembers what all spans share.
@@ -201,7 +206,10 @@ impl Spans {
         self.batches.clear();
         self.batch_bytes = 0;
         self.records.clear();
+        self.ids.clear();
+        self.asked.clear();
         self.asked_traces.clear();
+        self.needs_mending = false;
     }
 
     /// Forgets the spans and how many they were: they come again from where they went.
@@ -216,124 +224,63 @@ impl Spans {
             return;
         }
         let before = self.records.len();
-        let traces = &self.asked_traces;
-        self.records
-            .retain(|span| span.asked.unwrap_or_else(|| traces.contains(&span.trace)));
+        let in_asked = |ids: &SpanIds| self.asked_traces.contains(&ids.trace);
+        let keep = self.asked.iter().zip(&self.ids);
+        let keep: Vec<bool> = keep
+            .map(|(asked, ids)| asked.unwrap_or_else(|| in_asked(ids)))
+            .collect();
+        self.retain(|place| keep[place]);
         summary.filtered += (before - self.records.len()) as u64;
+    }
+
+    /// Keeps the spans whose places say so.
+    fn retain(&mut self, keep: impl Fn(usize) -> bool) {
+        let mut place = 0..;
+        self.records.retain(|_| place.next().is_some_and(&keep));
+        let mut place = 0..;
+        self.ids.retain(|_| place.next().is_some_and(&keep));
     }
 
     /// The bytes of a span.
     pub(super) fn bytes(&self, span: u32) -> &[u8] {
-        self.record_bytes(&self.records[span as usize])
-    }
-
-    fn record_bytes(&self, record: &SpanRecord) -> &[u8] {
+        let record = &self.records[span as usize];
         let start = record.offset as usize;
         &self.batches[record.batch as usize][start..start + record.length as usize]
     }
 
     /// The place of the span that each pair of ids belongs to; spans that come twice are left once.
     pub(super) fn identify(&mut self, summary: &mut PerfettoSummary) -> Identities {
-        let mut index = Identities::with_capacity_and_hasher(self.records.len(), Hashed);
+        let mut identities = Identities::with_capacity(self.records.len());
         let mut repeated = Vec::new();
-        for (place, record) in self.records.iter().enumerate() {
-            if record.id == 0 {
+        for place in 0..self.ids.len() as u32 {
+            if self.ids[place as usize].id == 0 {
                 continue;
             }
-            let known = *index.entry(record.id).or_insert(place as u32);
-            if known as usize != place {
-                let other = &self.records[known as usize];
-                let same = other.resource == record.resource
-                    && self.record_bytes(other) == self.record_bytes(record);
+            if let Some(known) = identities.add(place, &self.ids) {
+                let same = self.is_same(known, place);
                 summary.duplicates += u64::from(same);
                 summary.same_ids += u64::from(!same);
                 if same {
-                    repeated.push(place);
+                    repeated.push(place as usize);
                 }
             }
         }
         if !repeated.is_empty() {
-            self.leave_out(&repeated, &mut index);
+            identities.renumber(|known| repeated.partition_point(|place| *place < known as usize) as u32);
+            self.retain(|place| repeated.binary_search(&place).is_err());
         }
-        index
+        identities
     }
 
-    /// Takes out the records at these places, which are sorted, and numbers the others anew.
-    fn leave_out(&mut self, places: &[usize], index: &mut Identities) {
-        for known in index.values_mut() {
-            *known -= places.partition_point(|place| *place < *known as usize) as u32;
-        }
-        let mut place = 0;
-        self.records.retain(|_| {
-            place += 1;
-            places.binary_search(&(place - 1)).is_err()
-        });
-    }
-
-    /// The parent that a span names; none where it names none, `Err` where it is not in the input.
-    #[inline]
-    pub(super) fn named_parent(&self, span: u32, identities: &Identities) -> Result<Option<u32>, ()> {
-        match self.records[span as usize].parent_id {
-            0 => Ok(None),
-            id => identities.get(&id).map(|parent| Some(*parent)).ok_or(()),
-        }
+    fn is_same(&self, one: u32, other: u32) -> bool {
+        let resource = |span: u32| self.records[span as usize].resource;
+        resource(one) == resource(other) && self.bytes(one) == self.bytes(other)
     }
 
     /// The hashes of a trace's id, and of a span's ids in it.
     pub(super) fn hashes(&self, trace_id: &[u8], span_id: &[u8]) -> (u64, u64) {
-        let trace = self.hasher.hash_one(trace_id);
-        (trace, id_hash(trace, span_id))
-    }
-}
-
-/// A number for a span's id within its trace; 0 where the id says nothing.
-#[inline]
-fn id_hash(trace: u64, span_id: &[u8]) -> u64 {
-    let number = match span_id.first_chunk::<8>() {
-        Some(id) if span_id.len() == 8 => u64::from_le_bytes(*id),
-        _ => span_id
-            .iter()
-            .fold(0, |all, byte| all << 8 ^ u64::from(*byte) ^ all >> 56),
-    };
-    if number == 0 {
-        return 0;
-    }
-    // The trace's hash is random, so that nobody can make ids that fall together; one multiplication mixes both halves.
-    let product = u128::from(trace ^ number) * u128::from(0x9e37_79b9_7f4a_7c15_u64);
-    ((product >> 64) as u64 ^ product as u64).max(1)
-}
-
-/// Which span has which ids, by their hash.
-pub(super) type Identities = HashMap<u64, u32, Hashed>;
-
-/// Keys that are hashes already.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Hashed;
-
-/// Hands on the one number that it is given.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Number(u64);
-
-impl BuildHasher for Hashed {
-    type Hasher = Number;
-
-    fn build_hasher(&self) -> Number {
-        Number::default()
-    }
-}
-
-impl Hasher for Number {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        self.0 = bytes.iter().fold(self.0, |all, byte| all << 8 | u64::from(*byte));
-    }
-
-    #[inline]
-    fn write_u64(&mut self, number: u64) {
-        self.0 = number;
+        let trace = self.hasher.trace(trace_id);
+        (trace, identities::id_hash(trace, span_id))
     }
 }
 

@@ -13,6 +13,7 @@ use super::{
     flows::{Flows, Link},
     forest,
     lanes::{Interval, Nesting},
+    place::Place,
     scopes::Scopes,
     spans::Spans,
 };
@@ -55,15 +56,17 @@ impl Forest {
     /// Decides which spans stand within their parents, and draws arrows to the others.
     fn nest(&mut self, spans: &Spans, summary: &mut PerfettoSummary) {
         let records = &spans.records;
-        let interval = |span: &super::spans::SpanRecord| Interval {
-            start: span.start,
-            end: span.end,
-            parent: span.parent.filter(|parent| {
-                let parent = &records[*parent as usize];
-                (parent.resource, parent.group) == (span.resource, span.group)
-            }),
-        };
-        self.nesting = Nesting::of(&records.iter().map(interval).collect::<Vec<_>>());
+        self.nesting = Nesting::of(records.len(), |place| {
+            let span = &records[place as usize];
+            Interval {
+                start: span.start,
+                end: span.end,
+                parent: span.parent.get().filter(|parent| {
+                    let parent = &records[*parent as usize];
+                    (parent.resource, parent.group) == (span.resource, span.group)
+                }),
+            }
+        });
         summary.too_deep += self.nesting.too_deep;
         self.flows.clear();
         self.roots.clear();
@@ -72,7 +75,7 @@ impl Forest {
                 continue;
             }
             self.roots.push(place);
-            if let Some(parent) = span.parent {
+            if let Some(parent) = span.parent.get() {
                 self.flows.add_parent(parent, place, summary);
             }
         }
@@ -87,7 +90,7 @@ impl Forest {
         for span in 0..spans.records.len() {
             let mut here = spans.records[span].failed.then_some(span as u32);
             while let Some(place) = here.filter(|place| self.nesting.is_nested(*place)) {
-                here = spans.records[place as usize].parent;
+                here = spans.records[place as usize].parent.get();
                 if let Some(parent) = here {
                     spans.records[parent as usize].failed = true;
                 }
@@ -100,7 +103,7 @@ impl Forest {
         let span = &spans.records[root as usize];
         Tree {
             resource: span.resource,
-            group: span.group.unwrap_or_default(),
+            group: span.group.get().unwrap_or_default(),
             start: span.start,
             end: span.end,
             failed: span.failed,
@@ -135,20 +138,23 @@ struct Walk<'a> {
     forest: &'a Forest,
     spans: &'a Spans,
     root: Option<u32>,
-    /// The spans around, each with where its next child is looked for.
-    open: Vec<(u32, usize)>,
+    /// What comes next on each level: behind the root, behind its child, and so on down.
+    open: Vec<Place>,
 }
 
-impl<'a> Walk<'a> {
+impl Walk<'_> {
     fn next_place(&mut self) -> Option<u32> {
         if let Some(root) = self.root.take() {
             return Some(root);
         }
-        while let Some((span, from)) = self.open.last_mut() {
-            match self.forest.nesting.next_child(*span, from) {
-                Some(child) => return Some(child),
-                None => self.open.pop(),
-            };
+        while let Some(next) = self.open.last_mut() {
+            match next.get() {
+                Some(span) => {
+                    *next = self.forest.nesting.next_sibling(span);
+                    return Some(span);
+                }
+                None => drop(self.open.pop()),
+            }
         }
         None
     }
@@ -160,7 +166,7 @@ impl<'a> Iterator for Walk<'a> {
     fn next(&mut self) -> Option<Drawn<'a>> {
         let place = self.next_place()?;
         let depth = self.open.len() as u32;
-        self.open.push((place, 0));
+        self.open.push(self.forest.nesting.first_child(place));
         let span = &self.spans.records[place as usize];
         Some(Drawn {
             depth,
@@ -170,6 +176,7 @@ impl<'a> Iterator for Walk<'a> {
             number: self.spans.first_number + u64::from(place),
             failed: span.failed,
             flows: self.forest.flows.of(place),
+            name_at: span.name_at,
             bytes: self.spans.bytes(place),
         })
     }

@@ -1,0 +1,113 @@
+//! Which span has which ids, and which one names which as its parent.
+//!
+//! Ids are kept as one hash each. It starts from a random one of the trace's id, so that nobody can make spans whose ids fall
+//! together, and looking one up stays one step however an input is made.
+
+use std::hash::BuildHasher;
+
+use hashbrown::{DefaultHashBuilder, HashTable};
+
+/// The ids of a span, as hashes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SpanIds {
+    pub(super) trace: u64,
+    /// 0 where it has none, as has the parent's.
+    pub(super) id: u64,
+    pub(super) parent: u64,
+}
+
+/// Makes hashes of ids.
+#[derive(Debug, Default)]
+pub(super) struct IdHasher {
+    hasher: DefaultHashBuilder,
+    /// The trace that was asked for last, which is mostly the next one too.
+    latest: (Vec<u8>, u64),
+}
+
+impl IdHasher {
+    /// The hash of a trace's id.
+    pub(super) fn trace(&self, trace_id: &[u8]) -> u64 {
+        self.hasher.hash_one(trace_id)
+    }
+
+    /// The hashes of a span's ids.
+    #[inline]
+    pub(super) fn ids(&mut self, trace_id: &[u8], span_id: &[u8], parent_id: &[u8]) -> SpanIds {
+        let trace = match &self.latest {
+            (id, hash) if id == trace_id && !id.is_empty() => *hash,
+            _ => self.next_trace(trace_id),
+        };
+        SpanIds {
+            trace,
+            id: id_hash(trace, span_id),
+            parent: id_hash(trace, parent_id),
+        }
+    }
+
+    fn next_trace(&mut self, trace_id: &[u8]) -> u64 {
+        let hash = self.trace(trace_id);
+        self.latest.0.clear();
+        self.latest.0.extend_from_slice(trace_id);
+        self.latest.1 = hash;
+        hash
+    }
+}
+
+/// A number for a span's id within its trace; 0 where the id says nothing.
+#[inline]
+pub(super) fn id_hash(trace: u64, span_id: &[u8]) -> u64 {
+    let number = match span_id.first_chunk::<8>() {
+        Some(id) if span_id.len() == 8 => u64::from_le_bytes(*id),
+        _ => span_id
+            .iter()
+            .fold(0, |all, byte| all << 8 ^ u64::from(*byte) ^ all >> 56),
+    };
+    if number == 0 {
+        return 0;
+    }
+    // One multiplication mixes both halves.
+    let product = u128::from(trace ^ number) * u128::from(0x9e37_79b9_7f4a_7c15_u64);
+    ((product >> 64) as u64 ^ product as u64).max(1)
+}
+
+/// The places of spans by their ids. A span's ids themselves stay where they are: children stand near their parents, so that
+/// what is compared is near too.
+#[derive(Debug)]
+pub(super) struct Identities {
+    places: HashTable<u32>,
+}
+
+impl Identities {
+    pub(super) fn with_capacity(spans: usize) -> Self {
+        Self {
+            places: HashTable::with_capacity(spans),
+        }
+    }
+
+    /// The first span with this hash of its ids.
+    #[inline]
+    pub(super) fn get(&self, id: u64, all: &[SpanIds]) -> Option<u32> {
+        self.places
+            .find(id, |place| all[*place as usize].id == id)
+            .copied()
+    }
+
+    /// Adds a span, unless there is one with its ids: then it gives that.
+    #[inline]
+    pub(super) fn add(&mut self, place: u32, all: &[SpanIds]) -> Option<u32> {
+        let id = all[place as usize].id;
+        let hash = |place: &u32| all[*place as usize].id;
+        match self.places.entry(id, |place| hash(place) == id, hash) {
+            hashbrown::hash_table::Entry::Occupied(known) => Some(*known.get()),
+            hashbrown::hash_table::Entry::Vacant(vacant) => {
+                vacant.insert(place);
+                None
+            }
+        }
+    }
+
+    /// Numbers the spans anew, `less` how many have been taken out before each.
+    pub(super) fn renumber(&mut self, less: impl Fn(u32) -> u32) {
+        self.places.iter_mut().for_each(|place| *place -= less(*place));
+    }
+}

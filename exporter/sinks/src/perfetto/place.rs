@@ -1,0 +1,29 @@
+//! A place in a list, or none, in four bytes: there is one for every span.
+
+/// A place in a list, or none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place(u32);
+
+impl Place {
+    /// None; no list is that long.
+    pub(super) const NONE: Self = Self(u32::MAX);
+
+    #[inline]
+    pub(super) fn get(self) -> Option<u32> {
+        (self != Self::NONE).then_some(self.0)
+    }
+}
+
+impl From<Option<u32>> for Place {
+    #[inline]
+    fn from(place: Option<u32>) -> Self {
+        place.map_or(Self::NONE, Self)
+    }
+}
+
+impl From<u32> for Place {
+    #[inline]
+    fn from(place: u32) -> Self {
+        Self(place)
+    }
+}
