@@ -22,6 +22,7 @@ mod surogate_run;
 mod surogate_writer;
 mod tempo;
 mod terminal;
+mod tls_front;
 mod trace_processor;
 mod wait;
 
@@ -43,5 +44,6 @@ pub use surogate_run::SurogateRun;
 pub use surogate_writer::{SurogateWriter, surogate_records};
 pub use tempo::Tempo;
 pub use terminal::{Terminal, on_terminal};
+pub use tls_front::TlsFront;
 pub use trace_processor::TraceProcessor;
 pub use wait::wait_until;

@@ -1,6 +1,6 @@
 //! Stores of telemetry as a source: what Tempo, Jaeger and Prometheus answer, as OTLP.
 //!
-//! `tempo`, `jaeger` and `prometheus` each ask one store through `client`; where an answer cannot hold all, `window` asks for
+//! `tempo`, `jaeger` and `prometheus` each ask one store through `client`, by `tls` where it wants that; where an answer cannot hold all, `window` asks for
 //! less at a time. `answer` reads an answer that came over the network or stands in a file; `jaeger_json` reads Jaeger's own
 //! JSON, which is the one answer that is no OTLP underneath.
 
@@ -12,6 +12,7 @@ mod jaeger_json;
 mod prometheus;
 mod query;
 mod tempo;
+mod tls;
 mod window;
 
 pub use answer::{StoredAnswer, begins_answer, convert_answer};

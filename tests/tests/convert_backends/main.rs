@@ -3,5 +3,6 @@
 mod faults;
 mod jaeger;
 mod prometheus;
+mod secure;
 mod tempo;
 mod world;

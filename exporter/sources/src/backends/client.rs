@@ -1,7 +1,7 @@
 //! The HTTP client of all stores: GET with the user's headers, a deadline, a few more tries where a store is busy, and a limit
 //! on what is read.
 
-use std::{sync::Arc, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
@@ -15,10 +15,9 @@ use hyper_util::{
     client::legacy::{Client, connect::HttpConnector},
     rt::{TokioExecutor, TokioTimer},
 };
-use rustls::{ClientConfig, RootCertStore, crypto::ring};
 use tokio::time;
 
-use super::error::BackendError;
+use super::{error::BackendError, tls};
 
 /// How often a store that is busy is asked in all, and the first of the pauses between, each twice as long as the one before.
 const TRIES: u32 = 5;
@@ -42,6 +41,10 @@ pub struct BackendOptions {
     pub timeout: Duration,
     /// The most traces that a question may bring.
     pub most_traces: usize,
+    /// A PEM file of the certificate authorities that are trusted; none is the system's.
+    pub authority: Option<PathBuf>,
+    /// PEM files of a client's certificate chain and of its key, for a store that asks who comes.
+    pub identity: Option<(PathBuf, PathBuf)>,
 }
 
 /// A client for one store; a clone shares its connections.
@@ -79,7 +82,7 @@ impl StoreClient {
     pub(super) fn new(url: &str, options: &BackendOptions) -> Result<Self, BackendError> {
         let base = base(url)?;
         let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls(base.starts_with("https"))?)
+            .with_tls_config(tls::client_config(base.starts_with("https"), options)?)
             .https_or_http()
             .enable_http1()
             .build();
@@ -276,22 +279,6 @@ fn headers(given: &[(String, String)]) -> Result<HeaderMap, BackendError> {
         headers.insert(key, value);
     }
     Ok(headers)
-}
-
-fn tls(is_needed: bool) -> Result<ClientConfig, BackendError> {
-    let mut roots = RootCertStore::empty();
-    if is_needed {
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        if roots.is_empty() {
-            return Err(BackendError::Tls(
-                "this system has no certificate authorities".to_owned(),
-            ));
-        }
-    }
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .map_err(|error| BackendError::Tls(error.to_string()))?;
-    Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
 #[cfg(test)]

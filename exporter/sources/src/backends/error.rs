@@ -1,8 +1,10 @@
 //! Why a store gave no answer, with what to do about it.
 
-use std::{error::Error, fmt, time::Duration};
+use std::{error::Error, fmt, path::PathBuf, time::Duration};
 
 use http::StatusCode;
+
+use super::tls;
 
 /// Why a store gave no answer.
 #[derive(Debug, thiserror::Error)]
@@ -27,8 +29,18 @@ pub enum BackendError {
     /// No certificate authorities, or none that TLS can use.
     #[error("cannot set up TLS: {0}; SSL_CERT_FILE may name a PEM file with certificate authorities")]
     Tls(String),
+    /// A file of certificates or keys that is none.
+    #[error("cannot read {content} from {path}: {source}", path = path.display())]
+    Pem {
+        /// The file.
+        path: PathBuf,
+        /// What it should hold.
+        content: &'static str,
+        /// What is wrong with it.
+        source: Box<dyn Error + Send + Sync>,
+    },
     /// There was no connection, or it broke.
-    #[error("cannot reach {url}: {}; is it running there?", Causes(source.as_ref()))]
+    #[error("cannot reach {url}: {}; {}", Causes(source.as_ref()), tls::advice(source.as_ref()))]
     Unreachable {
         /// What was asked.
         url: String,

@@ -1,6 +1,6 @@
 //! What `convert` is told of the stores that it is to ask.
 
-use std::time::Duration;
+use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
 use pulsetrain_sources::BackendOptions;
@@ -72,6 +72,18 @@ pub(crate) struct BackendArguments {
     #[arg(long, value_name = "ID")]
     pub(crate) tenant: Option<String>,
 
+    /// Trust the certificate authorities in this PEM file, and not the system's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca: Option<PathBuf>,
+
+    /// The certificate to show to stores that ask who comes: a PEM file
+    #[arg(long, value_name = "FILE", requires = "client_key")]
+    pub(crate) client_certificate: Option<PathBuf>,
+
+    /// Its key: a PEM file
+    #[arg(long, value_name = "FILE", requires = "client_certificate")]
+    pub(crate) client_key: Option<PathBuf>,
+
     /// A header of every request, `Name: value`; may be given several times. In the variable one stands on each line, which
     /// keeps a secret out of the list of processes
     #[arg(long = "header", value_name = "HEADER", env = "PULSETRAIN_HEADERS", hide_env_values = true,
@@ -113,6 +125,8 @@ impl BackendArguments {
             headers: self.headers.iter().cloned().chain(tenant).collect(),
             timeout: self.timeout,
             most_traces: self.limit,
+            authority: self.ca.clone(),
+            identity: self.client_certificate.clone().zip(self.client_key.clone()),
         }
     }
 }

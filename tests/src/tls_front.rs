@@ -1,0 +1,93 @@
+//! TLS in front of a server that has none: it takes connections by TLS and passes on what is said.
+
+use std::{fs, net::SocketAddr, path::Path, sync::Arc};
+
+use tokio::{
+    io::copy_bidirectional,
+    net::{TcpListener, TcpStream},
+    runtime::Runtime,
+};
+use tokio_rustls::{
+    TlsAcceptor,
+    rustls::{
+        RootCertStore, ServerConfig,
+        crypto::ring,
+        pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+        server::WebPkiClientVerifier,
+    },
+};
+
+use crate::Certificates;
+
+/// A running front on loopback; dropped, it stops.
+#[derive(Debug)]
+pub struct TlsFront {
+    address: SocketAddr,
+    _runtime: Runtime,
+}
+
+impl TlsFront {
+    /// Starts a front of the server at `behind`, such as `127.0.0.1:3200`, which may ask who comes.
+    pub fn start(certificates: &Certificates, asks_for_client: bool, behind: &str) -> Self {
+        let acceptor = TlsAcceptor::from(Arc::new(config(certificates, asks_for_client)));
+        let behind: SocketAddr = behind.parse().expect("a server has an address");
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime can be made");
+        let listener = runtime
+            .block_on(TcpListener::bind("127.0.0.1:0"))
+            .expect("a loopback port can be bound");
+        let address = listener.local_addr().expect("a bound socket has an address");
+        runtime.spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let acceptor = acceptor.clone();
+                tokio::spawn(async move {
+                    // Who is not let in is told so by TLS; whoever goes away early is not missed.
+                    if let (Ok(mut front), Ok(mut back)) =
+                        (acceptor.accept(stream).await, TcpStream::connect(behind).await)
+                    {
+                        let _ = copy_bidirectional(&mut front, &mut back).await;
+                    }
+                });
+            }
+        });
+        Self {
+            address,
+            _runtime: runtime,
+        }
+    }
+
+    /// The base URL.
+    pub fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+}
+
+fn config(certificates: &Certificates, asks_for_client: bool) -> ServerConfig {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .expect("the default versions exist");
+    let builder = if asks_for_client {
+        let mut roots = RootCertStore::empty();
+        roots.add_parsable_certificates(certificates_in(&certificates.authority()));
+        let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
+        builder.with_client_cert_verifier(verifier.build().expect("the authority was just made"))
+    } else {
+        builder.with_no_client_auth()
+    };
+    let (certificate, key) = certificates.server();
+    let key = fs::read(key).expect("the key was just made");
+    let key = PrivateKeyDer::from_pem_slice(&key).expect("the key is PEM");
+    builder
+        .with_single_cert(certificates_in(&certificate), key)
+        .expect("the certificate and its key belong together")
+}
+
+fn certificates_in(path: &Path) -> Vec<CertificateDer<'static>> {
+    CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect)
+        .expect("the certificates were just made")
+}
