@@ -19,6 +19,7 @@ mod torchtitan;
 mod tunix;
 
 pub(crate) use distribution::Distribution;
+pub(crate) use maxtext::SYSTEM as MAXTEXT;
 pub(crate) use row::{Capture, TagRow, tag};
 pub(crate) use scalars::{At, Scalars, record_option};
 pub(crate) use system::{System, system_of};
@@ -30,6 +31,11 @@ use crate::logs::Covered;
 pub(crate) fn coverage() -> Vec<Covered> {
     let systems = system::SYSTEMS.iter().flat_map(|system| system.rows);
     systems.chain(shared::ROWS).map(TagRow::covered).collect()
+}
+
+/// The table of one system as lines of the coverage table.
+pub(crate) fn coverage_of(system: &System) -> Vec<Covered> {
+    system.rows.iter().map(TagRow::covered).collect()
 }
 
 #[cfg(test)]

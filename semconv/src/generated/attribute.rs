@@ -1261,6 +1261,37 @@ pub const TRAIN_ATTEMPT: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// What a job did when it made no progress.
+pub const TRAIN_BADPUT_CAUSE: Attribute = Attribute {
+    name: "train.badput.cause",
+    brief: "What a job did when it made no progress.",
+    kind: AttributeKind::Enum(&[
+        "tpu_initialization",
+        "training_prep",
+        "program_startup",
+        "data_loading_sync",
+        "data_loading_async",
+        "unproductive_checkpoint_save_time",
+        "unproductive_checkpoint_restore_time",
+        "wasted_progress_from_disruption",
+        "infrastructure_recovery_from_disruption",
+        "custom_badput_events",
+        "other",
+        "elastic_slice_down",
+        "elastic_scale_up",
+        "elastic_reinitialization",
+    ]),
+    stability: Stability::Development,
+};
+
+/// Name that the trainer gives to what it did when it made no progress.
+pub const TRAIN_BADPUT_EVENT: Attribute = Attribute {
+    name: "train.badput.event",
+    brief: "Name that the trainer gives to what it did when it made no progress.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
 /// Part of a loss.
 pub const TRAIN_COMPONENT: Attribute = Attribute {
     name: "train.component",
@@ -1608,6 +1639,8 @@ pub static ALL: &[&Attribute] = &[
     &SLURM_JOB_ID,
     &TRAIN_ANOMALY_TYPE,
     &TRAIN_ATTEMPT,
+    &TRAIN_BADPUT_CAUSE,
+    &TRAIN_BADPUT_EVENT,
     &TRAIN_COMPONENT,
     &TRAIN_CUSTOM_NAME,
     &TRAIN_DRAFT_POSITION,

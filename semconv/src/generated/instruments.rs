@@ -1996,6 +1996,15 @@ pub fn train_anomalies(meter: &Meter) -> Counter<u64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::TRAIN_BADPUT`].
+pub fn train_badput(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_BADPUT.name)
+        .with_unit(metric::TRAIN_BADPUT.unit)
+        .with_description(metric::TRAIN_BADPUT.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::TRAIN_BATCH_SIZE`].
 pub fn train_batch_size(meter: &Meter) -> Gauge<i64> {
     meter
@@ -2111,6 +2120,15 @@ pub fn train_global_step(meter: &Meter) -> Gauge<i64> {
         .i64_gauge(metric::TRAIN_GLOBAL_STEP.name)
         .with_unit(metric::TRAIN_GLOBAL_STEP.unit)
         .with_description(metric::TRAIN_GLOBAL_STEP.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_GOODPUT`].
+pub fn train_goodput(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_GOODPUT.name)
+        .with_unit(metric::TRAIN_GOODPUT.unit)
+        .with_description(metric::TRAIN_GOODPUT.brief)
         .build()
 }
 
@@ -2318,6 +2336,15 @@ pub fn train_sol(meter: &Meter) -> Gauge<f64> {
         .f64_gauge(metric::TRAIN_SOL.name)
         .with_unit(metric::TRAIN_SOL.unit)
         .with_description(metric::TRAIN_SOL.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_STEP_DEVIATION`].
+pub fn train_step_deviation(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_STEP_DEVIATION.name)
+        .with_unit(metric::TRAIN_STEP_DEVIATION.unit)
+        .with_description(metric::TRAIN_STEP_DEVIATION.brief)
         .build()
 }
 

@@ -223,6 +223,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::train_accept_length(meter).record(1.0, &[]);
     instruments::train_accuracy(meter).record(1.0, &[]);
     instruments::train_anomalies(meter).add(1, &[]);
+    instruments::train_badput(meter).record(1.0, &[]);
     instruments::train_batch_size(meter).record(1, &[]);
     instruments::train_completed_flops(meter).add(1.0, &[]);
     instruments::train_custom(meter).record(1.0, &[]);
@@ -236,6 +237,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::train_flops_per_token(meter).record(1.0, &[]);
     instruments::train_flops_share(meter).record(1.0, &[]);
     instruments::train_global_step(meter).record(1, &[]);
+    instruments::train_goodput(meter).record(1.0, &[]);
     instruments::train_grad_norm(meter).record(1.0, &[]);
     instruments::train_last_step_time(meter).record(1.0, &[]);
     instruments::train_learning_rate(meter).record(1.0, &[]);
@@ -259,6 +261,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::train_smoothed_step_time(meter).record(1.0, &[]);
     instruments::train_smoothed_throughput(meter).record(1.0, &[]);
     instruments::train_sol(meter).record(1.0, &[]);
+    instruments::train_step_deviation(meter).record(1.0, &[]);
     instruments::train_step_duration(meter).record(1.0, &[]);
     instruments::train_steps(meter).add(1, &[]);
     instruments::train_throughput_flops_per_device(meter).record(1.0, &[]);

@@ -2,8 +2,9 @@
 //! and, as older releases print, without.
 //!
 //! A step is printed while the next one runs, so its time is late by up to a step. [`tables`] says what the numbers are,
-//! [`memory`] reads the lines about memory, [`metrics_file`] the JSON lines.
+//! [`memory`] reads the lines about memory, [`goodput`] those about goodput, [`metrics_file`] the JSON lines.
 
+mod goodput;
 mod memory;
 pub(super) mod metrics_file;
 mod tables;
@@ -35,6 +36,12 @@ pub(super) const FORMAT: LogFormat = LogFormat {
 
 const CONFIG: &str = "Config param ";
 const SYSTEM: &str = "System Information: ";
+
+/// Messages of a run's life.
+const MESSAGES: [&str; 2] = [
+    "Aborting training due to NaN loss.",
+    "Aborting training due to Inf loss.",
+];
 
 fn identify(head: &[u8]) -> Identity {
     let text = String::from_utf8_lossy(head);
@@ -109,6 +116,12 @@ impl LineFormat for MaxText {
         } else if let Some(fields) = facts(text) {
             let written = written(None);
             self.fields.record(tables::RUN, written, &fields, &[], recorder);
+        } else if let Some((step, fields)) = goodput::fields(text) {
+            let written = written(step);
+            self.fields.record(goodput::ROWS, written, &fields, &[], recorder);
+        } else if MESSAGES.contains(&text) {
+            let body = Some(Out::Text(text));
+            recorder.record_event(&event::RUN_MESSAGE, written(None).time_unix_nanos, body, &[]);
         } else {
             return self.memory.line(text, || written(None).time_unix_nanos, recorder);
         }
@@ -225,8 +238,9 @@ fn coverage_table() -> Vec<Covered> {
             event::RUN_ENVIRONMENT.name,
             "one event a line",
         ),
+        covered("Aborting training", event::RUN_MESSAGE.name, "one event"),
     ];
-    let mut covered = coverage::tables(&[tables::STEP, tables::EVAL, tables::RUN]);
+    let mut covered = coverage::tables(&[tables::STEP, tables::EVAL, tables::RUN, goodput::ROWS]);
     covered.extend(memory::coverage().into_iter().chain(rules));
     covered
 }

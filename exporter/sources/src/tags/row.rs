@@ -30,6 +30,8 @@ pub(super) enum Becomes {
     Total(&'static Metric),
     /// The state that a state set is in; for text.
     State(&'static Metric, &'static semconv::Attribute),
+    /// `train.custom` under the tag, by which it is known.
+    Custom,
     /// The step, which every point's file has said already.
     Step,
     /// Nothing, by the rule of this name.
@@ -53,6 +55,11 @@ pub(super) const fn state(
     attribute: &'static semconv::Attribute,
 ) -> TagRow {
     becomes(pattern, Becomes::State(metric, attribute))
+}
+
+/// Numbers under `pattern` have no metric of their own and keep the name of their tag.
+pub(super) const fn keep(pattern: &'static str) -> TagRow {
+    becomes(pattern, Becomes::Custom)
 }
 
 /// Numbers under `pattern` are the step.
@@ -116,6 +123,7 @@ impl TagRow {
             key: self.pattern,
             name: match self.becomes {
                 Becomes::Value(metric) | Becomes::Total(metric) | Becomes::State(metric, _) => metric.name,
+                Becomes::Custom => semconv::metric::TRAIN_CUSTOM.name,
                 Becomes::Step => semconv::metric::TRAIN_GLOBAL_STEP.name,
                 Becomes::Nothing(rule) => rule,
             },
@@ -128,6 +136,7 @@ impl TagRow {
         match (self.becomes, self.conversion) {
             (Becomes::Total(metric), _) => format!("growth since the value before, `{}`", metric.unit),
             (Becomes::State(..), _) => "one state of the set".to_owned(),
+            (Becomes::Custom, _) => "as it is, under its own name".to_owned(),
             (Becomes::Step, _) => "said with every point of the step".to_owned(),
             (Becomes::Nothing(_), _) => "left out".to_owned(),
             (Becomes::Value(metric), Conversion::None) => format!("as it is, `{}`", metric.unit),

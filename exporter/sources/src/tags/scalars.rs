@@ -68,6 +68,14 @@ impl Scalars {
         }
     }
 
+    /// Takes in the numbers of a writer that is known to be of a system.
+    pub(crate) fn of_system(system: &'static System) -> Self {
+        Self {
+            system: Some(system),
+            ..Self::default()
+        }
+    }
+
     /// Takes in the numbers of a writer that gives those of a step at once, in no order.
     pub(crate) fn unordered() -> Self {
         Self {
@@ -145,6 +153,7 @@ impl Scalars {
                     },
                 )
             }
+            // What its metric cannot take keeps its own name too.
             _ => {
                 recorder.record_custom(at.time_unix_nanos, name, value);
                 return self.say_step(at, recorder);

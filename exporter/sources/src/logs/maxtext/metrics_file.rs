@@ -5,17 +5,16 @@
 
 use pulsetrain_semconv::{attribute, metric};
 
-use super::tables;
 use crate::{
     Recorder, SkipReason,
     logs::{
         Begin, Covered, Identity, LogFormat,
         coverage::covered,
-        fields::{Fields, Written},
+        fields::{Fields, Value},
         lines::{self, Line, LineFormat, LineParser},
         literal,
-        row::Row,
     },
+    tags::{self, At, Scalars},
 };
 
 /// The row of MaxText's JSON lines in the table of formats.
@@ -46,13 +45,16 @@ fn identify(head: &[u8]) -> Identity {
 
 #[derive(Debug)]
 struct MetricsFile {
-    fields: Fields,
+    steps: Fields,
+    /// The keys are the tags that TensorBoard has.
+    scalars: Scalars,
 }
 
 impl Default for MetricsFile {
     fn default() -> Self {
         Self {
-            fields: Fields::of("maxtext"),
+            steps: Fields::of("maxtext"),
+            scalars: Scalars::of_system(&tags::MAXTEXT),
         }
     }
 }
@@ -83,17 +85,22 @@ impl LineFormat for MetricsFile {
         };
         let step = literal::number(&fields, "step").map(|step| step as i64);
         fields.retain(|(key, _)| !NOT_VALUES.contains(&key.as_ref()));
-        let written = Written {
+        let at = At {
             time_unix_nanos: line.read_time(),
-            step,
+            step: None,
             place: line.place(),
         };
         let is_eval = fields.iter().any(|(key, _)| key.starts_with("eval/"));
         if let Some(step) = step.filter(|_| !is_eval) {
-            self.fields.step(written.time_unix_nanos, step, recorder);
+            self.steps.step(at.time_unix_nanos, step, recorder);
         }
-        self.fields
-            .record(tables::METRICS_FILE, written, &fields, &[], recorder);
+        for (key, value) in &fields {
+            match (value.number(), value) {
+                (Some(number), _) => self.scalars.record(key, at, number, recorder),
+                (None, Value::Text(text)) => self.scalars.record_text(key, at, text, recorder),
+                (None, Value::Number(_)) => {}
+            }
+        }
         true
     }
 }
@@ -107,9 +114,8 @@ fn coverage() -> Vec<Covered> {
         ),
         covered("run_name", attribute::TRAIN_RUN_NAME.name, "of the resource"),
     ];
-    tables::METRICS_FILE
-        .iter()
-        .map(Row::covered)
+    tags::coverage_of(&tags::MAXTEXT)
+        .into_iter()
         .chain(rules)
         .collect()
 }

@@ -9,10 +9,6 @@ const fn component(name: &'static str) -> Attribute<'static> {
     (&attribute::TRAIN_COMPONENT, Out::Text(name))
 }
 
-const fn statistic(name: &'static str) -> Attribute<'static> {
-    (&attribute::RL_STATISTIC, Out::Text(name))
-}
-
 const fn custom(name: &'static str) -> Attribute<'static> {
     (&attribute::TRAIN_CUSTOM_NAME, Out::Text(name))
 }
@@ -32,6 +28,7 @@ pub(super) static STEP: &[Row] = &[
     row("indexer_loss", &metric::TRAIN_LOSS_COMPONENT).with(&[component("indexer")]),
     row("dpo_loss", &metric::TRAIN_LOSS_COMPONENT).with(&[component("dpo")]),
     row("reward_accuracy", &metric::TRAIN_ACCURACY).with(&[component("dpo")]),
+    row("live slice count", &metric::TRAIN_CUSTOM).with(&[custom("maxtext.live_slices")]),
 ];
 
 /// Of lines with "Completed eval".
@@ -40,6 +37,8 @@ pub(super) static EVAL: &[Row] = &[
     row("running loss", &metric::EVAL_LOSS),
     row("running perplexity", &metric::EVAL_PERPLEXITY),
     row("running total_weights", &metric::EVAL_TOTAL_WEIGHTS),
+    row("running mtp_loss", &metric::EVAL_LOSS_COMPONENT).with(&[component("mtp")]),
+    row("running mtp_acceptance_rate", &metric::EVAL_ACCEPT_RATIO).divided_by(100.0),
     row("loss", &metric::EVAL_LOSS),
     row("perplexity", &metric::EVAL_PERPLEXITY),
     row("total_weights", &metric::EVAL_TOTAL_WEIGHTS),
@@ -62,49 +61,4 @@ pub(super) static RUN: &[Row] = &[
     row("attention flops %", &metric::TRAIN_FLOPS_SHARE)
         .divided_by(100.0)
         .with(&[(&attribute::TRAIN_FLOPS_PART, Out::Text("attention"))]),
-];
-
-/// Of `metrics_file` and of the windows of `gcs_metrics`, in the order in which they are written.
-pub(super) static METRICS_FILE: &[Row] = &[
-    row("learning/grad_norm", &metric::TRAIN_GRAD_NORM),
-    row("learning/indexer_loss", &metric::TRAIN_LOSS_COMPONENT).with(&[component("indexer")]),
-    row("learning/lm_loss", &metric::TRAIN_LOSS_COMPONENT).with(&[component("lm")]),
-    row("learning/loss", &metric::TRAIN_LOSS),
-    row("learning/moe_lb_loss", &metric::TRAIN_LOSS_COMPONENT).with(&[component("moe_lb")]),
-    row("learning/mtp_loss", &metric::TRAIN_LOSS_COMPONENT).with(&[component("mtp")]),
-    row("learning/param_norm", &metric::TRAIN_PARAM_NORM),
-    row("learning/perplexity", &metric::TRAIN_PERPLEXITY),
-    row("learning/raw_grad_norm", &metric::TRAIN_RAW_GRAD_NORM),
-    row("learning/total_weights", &metric::TRAIN_TOTAL_WEIGHTS),
-    row("learning/z_loss", &metric::TRAIN_LOSS_COMPONENT).with(&[component("z")]),
-    row("perf/step_time_seconds", &metric::TRAIN_STEP_DURATION),
-    row("learning/current_learning_rate", &metric::TRAIN_LEARNING_RATE),
-    row("perf/per_device_tflops", &metric::TRAIN_FLOPS_PER_STEP_PER_DEVICE).times(1e12),
-    row(
-        "perf/per_device_tflops_per_sec",
-        &metric::TRAIN_THROUGHPUT_FLOPS_PER_DEVICE,
-    )
-    .times(1e12),
-    // Of one device, and nobody says for certain how many there are: they are none of `train.tokens`.
-    row("perf/per_device_tokens", &metric::TRAIN_CUSTOM).with(&[custom("perf/per_device_tokens")]),
-    row(
-        "perf/per_device_tokens_per_sec",
-        &metric::TRAIN_THROUGHPUT_TOKENS_PER_DEVICE,
-    ),
-    row("learning/dpo_loss", &metric::TRAIN_LOSS_COMPONENT).with(&[component("dpo")]),
-    row("learning/reward_accuracy", &metric::TRAIN_ACCURACY).with(&[component("dpo")]),
-    row("learning/avg_reward", &metric::RL_REWARD).with(&[statistic("mean")]),
-    row("learning/avg_reward_std", &metric::RL_REWARD).with(&[statistic("std")]),
-    row("learning/avg_advantage", &metric::RL_ADVANTAGE).with(&[statistic("mean")]),
-    row("learning/avg_kl", &metric::RL_KL).with(&[statistic("mean")]),
-    row("learning/completion_length", &metric::RL_COMPLETION_LENGTH).with(&[statistic("mean")]),
-    row("eval/avg_loss", &metric::EVAL_LOSS),
-    row("eval/avg_perplexity", &metric::EVAL_PERPLEXITY),
-    row("eval/avg_z_loss", &metric::EVAL_LOSS_COMPONENT).with(&[component("z")]),
-    row("eval/avg_moe_lb_loss", &metric::EVAL_LOSS_COMPONENT).with(&[component("moe_lb")]),
-    row("eval/avg_mtp_loss", &metric::EVAL_LOSS_COMPONENT).with(&[component("mtp")]),
-    row("eval/avg_mtp_acceptance_rate_percent", &metric::EVAL_ACCEPT_RATIO).divided_by(100.0),
-    row("eval/avg_indexer_loss", &metric::EVAL_LOSS_COMPONENT).with(&[component("indexer")]),
-    row("eval/dpo_reward_accuracy", &metric::EVAL_ACCURACY).with(&[component("dpo")]),
-    row("eval/total_weights", &metric::EVAL_TOTAL_WEIGHTS),
 ];

@@ -367,6 +367,14 @@ pub(super) static SAMPLES: &[(&str, Holds)] = &[
         log("keyvalue", readers::any_pairs, series::ANY, 180, &[], &[]),
     ),
     (
+        "written/goodput/events.out.tfevents.1795222810.vm",
+        log("tensorboard", readers::event_file, series::TAGS, 17, &[], &[]),
+    ),
+    (
+        "written/maxtext.log",
+        log("maxtext", readers::maxtext, series::MAXTEXT, 76, &[], &[]),
+    ),
+    (
         "written/megatron.log",
         log("megatron", readers::megatron, series::MEGATRON, 520, &[], &[]),
     ),

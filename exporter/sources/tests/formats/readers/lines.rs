@@ -17,31 +17,74 @@ pub(crate) fn maxtext(bytes: &[u8]) -> Told {
     for line in lines(bytes) {
         let (time, text) = absl(&line);
         told.time = time;
-        if let Some(rest) = text.strip_prefix("completed step: ") {
-            let mut parts = rest.split(", ");
-            told.steps.push(number(parts.next().expect("a step")));
-            told.spans += usize::from(time.is_some());
-            for (key, value) in parts.filter_map(|part| part.split_once(": ")) {
-                told.number(key, number(value));
-            }
-        } else if text.starts_with("Config param ") || text.starts_with("System Information: ") {
-            told.events += 1;
-        } else if let Some((key, value)) = text
-            .split_once(": ")
-            .filter(|(key, _)| ["number parameters", "Num_devices", " Total TFLOPs"].contains(key))
+        told.attributes = Vec::new();
+        let text = text.strip_prefix("[Rampup Batch Size Phase], ").unwrap_or(text);
+        let step = text
+            .strip_prefix("completed ")
+            .and_then(|rest| rest.split_once("step: "));
+        if let Some((_, rest)) = step {
+            told.steps.push(number(rest));
+            told.spans += usize::from(time.is_some() && rest.contains("seconds: "));
+            maxtext_pairs("", rest, &mut told);
+        } else if text.starts_with("Completed eval ") {
+            maxtext_pairs("eval ", text, &mut told);
+        } else if ["Config param ", "System Information: ", "Aborting "]
+            .iter()
+            .any(|begin| text.starts_with(begin))
         {
-            told.number(key, number(value));
-        } else if text.starts_with("Total estimated memory size: ") {
-            for (key, value) in text.split(", ").filter_map(|part| part.split_once(": ")) {
-                told.number(key, number(value));
+            told.events += 1;
+        } else if let Some((used, rest)) = text
+            .trim()
+            .strip_prefix("Using (GB) ")
+            .and_then(|rest| rest.split_once(" / "))
+        {
+            let (limit, rest) = rest.split_once(" (").expect("a share follows");
+            let device = rest.split(" on ").nth(1).and_then(|name| name.split('(').next());
+            told.attributes = vec![("device.id", device.expect("a device").to_owned())];
+            for (key, value) in [("used", used), ("limit", limit), ("share", rest)] {
+                told.number(format!("Memstats {key}"), number(value));
             }
-        } else if let Some(rest) = text.strip_prefix(" split as ") {
-            for (share, key) in rest.split(" and ").filter_map(|part| part.split_once("% ")) {
-                told.number(key, number(share));
-            }
+        } else {
+            maxtext_fact(text, &mut told);
         }
     }
     told
+}
+
+/// `key: value` and `key=value` between commas; what has neither is no value.
+fn maxtext_pairs(kind: &str, text: &str, told: &mut Told) {
+    for part in text.split(", ").skip(1) {
+        let (key, value) = part
+            .split_once(": ")
+            .or_else(|| part.split_once('='))
+            .expect("a key has a value");
+        told.number(format!("{kind}{key}"), number(value));
+    }
+}
+
+/// Lines of one fact each, of memory that is estimated, and of goodput.
+fn maxtext_fact(text: &str, told: &mut Told) {
+    const FACTS: [&str; 3] = ["number parameters", "Num_devices", " Total TFLOPs"];
+    if let Some((_, goodput)) = text.split_once(" completed with total goodput: ") {
+        told.number("goodput", number(goodput));
+    } else if text.starts_with("Total estimated memory size: ") {
+        for (key, value) in text.split(", ").filter_map(|part| part.split_once(": ")) {
+            told.number(key, number(value));
+        }
+    } else if let Some(rest) = text.strip_prefix(" split as ") {
+        for (share, key) in rest.split(" and ").filter_map(|part| part.split_once("% ")) {
+            told.number(key, number(share));
+        }
+    } else if let Some((key, value)) = text.split_once(": ")
+        && (FACTS.contains(&key) || value.ends_with('%'))
+    {
+        let key = if key == "Total job goodput" {
+            "goodput"
+        } else {
+            key
+        };
+        told.number(key, number(value));
+    }
 }
 
 /// Standard output of KempnerForge.

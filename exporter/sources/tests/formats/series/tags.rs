@@ -117,4 +117,11 @@ perf/train/STAT/refer_inference_time -> perf.refer_inference_time perf.statistic
 perf/train/STAT/actor_train_time -> perf.actor_train_time perf.statistic=STAT
 perf/train/STAT/actor_train_step_time -> perf.actor_train_step_time perf.statistic=STAT
 perf/train/STAT/between_micro_batch_gap_time -> perf.between_micro_batch_gap_time perf.statistic=STAT
+
+goodput/goodput -> train.goodput * 0.01
+badput/tpu_initialization -> train.badput train.badput.cause=tpu_initialization * 0.01
+badput/data_loading_sync -> train.badput train.badput.cause=data_loading_sync * 0.01
+badput/custom_badput_events/eval_step -> train.badput train.badput.cause=custom_badput_events train.badput.event=eval_step * 0.01
+badput/other -> train.badput train.badput.cause=other * 0.01
+step_deviation -> train.step.deviation
 ";

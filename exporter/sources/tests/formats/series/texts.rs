@@ -120,6 +120,37 @@ total_weights -> train.total_weights
 loss -> train.loss
 lm_loss -> train.loss_component train.component=lm
 perplexity -> train.perplexity
+moe_lb_loss -> train.loss_component train.component=moe_lb
+main_model_loss -> train.loss_component train.component=main_model
+mtp_loss -> train.loss_component train.component=mtp
+indexer_loss -> train.loss_component train.component=indexer
+dpo_loss -> train.loss_component train.component=dpo
+reward_accuracy -> train.accuracy train.component=dpo
+live slice count -> train.custom train.custom.name=maxtext.live_slices
+eval seconds -> eval.duration
+eval running loss -> eval.loss
+eval running perplexity -> eval.perplexity
+eval running total_weights -> eval.total_weights
+eval running mtp_loss -> eval.loss_component train.component=mtp
+eval running mtp_acceptance_rate -> eval.accept_ratio * 0.01
+eval loss -> eval.loss
+eval perplexity -> eval.perplexity
+eval total_weights -> eval.total_weights
+eval avg_z_loss -> eval.loss_component train.component=z
+eval avg_moe_lb_loss -> eval.loss_component train.component=moe_lb
+eval avg_mtp_loss -> eval.loss_component train.component=mtp
+eval avg_mtp_acceptance_rate -> eval.accept_ratio * 0.01
+eval dpo_reward_accuracy -> eval.accuracy train.component=dpo
+eval avg_indexer_loss -> eval.loss_component train.component=indexer
+Memstats used -> memory.framework.allocated * 1073741824
+Memstats limit -> memory.framework.limit * 1073741824
+Memstats share -> memory.framework.utilization * 0.01
+goodput -> train.goodput * 0.01
+Badput due to TPU initialization -> train.badput train.badput.cause=tpu_initialization * 0.01
+Badput due to data loading -> train.badput train.badput.cause=data_loading_sync * 0.01
+Badput due to checkpoint save -> train.badput train.badput.cause=unproductive_checkpoint_save_time * 0.01
+Badput due to step evaluation -> train.badput train.badput.cause=custom_badput_events train.badput.event=eval_step * 0.01
+Badput from unknown source -> train.badput train.badput.cause=other * 0.01
 number parameters -> run.parameters * 1e9
 Num_devices -> run.devices
  Total TFLOPs -> train.flops_per_step_per_device * 1e12
