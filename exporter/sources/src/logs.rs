@@ -118,10 +118,7 @@ pub struct ReadTime {
 impl Window<'_> {
     /// The place of the byte at `offset` of the window.
     pub fn place(&self, offset: usize) -> crate::Place {
-        crate::Place {
-            offset: self.start.offset + offset as u64,
-            line: self.start.line + memchr::memchr_iter(b'\n', &self.bytes[..offset]).count() as u64,
-        }
+        self.start.behind(&self.bytes[..offset])
     }
 }
 

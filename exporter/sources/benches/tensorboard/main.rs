@@ -9,10 +9,13 @@
     reason = "a bench prints its table, and stops at what it does not expect"
 )]
 
+#[path = "../measure/clock.rs"]
+mod clock;
 mod naive;
 
 use std::{fs, hint::black_box, path::Path};
 
+use clock::timed;
 use pulsetrain_sources::{
     Recorder, Run,
     logs::{self, LogReader, ReadLimits},
@@ -86,22 +89,4 @@ fn read(file: &[u8]) -> u64 {
     reader.finish(&mut recorder);
     let (counts, _) = recorder.finish();
     counts.points
-}
-
-/// Runs `work` and says how much processor time of this thread it took.
-fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
-    let before = thread_seconds();
-    let result = black_box(work());
-    (thread_seconds() - before, result)
-}
-
-fn thread_seconds() -> f64 {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: `time` is a valid place for the clock's reading, and the call does nothing else.
-    let status = unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut time) };
-    assert_eq!(status, 0);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

@@ -40,8 +40,8 @@ pub(super) trait LineFormat: Send {
 pub(super) struct Line<'a> {
     /// Its text, without its end and without colours.
     pub(super) text: &'a str,
-    window: Window<'a>,
-    offset: usize,
+    place: Place,
+    time: ReadTime,
     last_time: &'a Cell<u64>,
 }
 
@@ -53,7 +53,7 @@ const LIVE_TICK_NANOS: u64 = 1_000;
 impl Line<'_> {
     /// The time of a record that says none of its own: once a record.
     pub(super) fn read_time(&self) -> u64 {
-        let ReadTime { unix_nanos, is_live } = self.window.time;
+        let ReadTime { unix_nanos, is_live } = self.time;
         let tick = if is_live { LIVE_TICK_NANOS } else { TICK_NANOS };
         let time = unix_nanos.max(self.last_time.get().saturating_add(tick));
         self.last_time.set(time);
@@ -62,17 +62,17 @@ impl Line<'_> {
 
     /// Near which time the line was written, for dates without a year.
     pub(super) fn near_unix_nanos(&self) -> u64 {
-        self.window.time.unix_nanos
+        self.time.unix_nanos
     }
 
     /// Whether [`Self::read_time`] is when the line was written, so that a span can end there.
     pub(super) fn is_live(&self) -> bool {
-        self.window.time.is_live
+        self.time.is_live
     }
 
     /// Where the line begins.
     pub(super) fn place(&self) -> Place {
-        self.window.place(self.offset)
+        self.place
     }
 }
 
@@ -88,14 +88,17 @@ pub(super) struct LineParser<F> {
 impl<F: LineFormat> LogParser for LineParser<F> {
     fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
         let mut done = 0;
+        let mut place = window.start;
         for end in memchr::memchr2_iter(b'\n', b'\r', window.bytes) {
             if !std::mem::take(&mut self.is_torn) && end > done {
-                self.line(window, done..end, recorder);
+                self.line(&window.bytes[done..end], place, window.time, recorder);
             }
             done = end + 1;
+            place.offset = window.start.offset + done as u64;
+            place.line += u64::from(window.bytes[end] == b'\n');
         }
         if window.is_last && done < window.bytes.len() && !self.is_torn {
-            self.last_line(window, done, recorder);
+            self.last_line(&window.bytes[done..], place, window.time, recorder);
             done = window.bytes.len();
         }
         done
@@ -116,12 +119,12 @@ impl<F: LineFormat> LineParser<F> {
         }
     }
 
-    fn line(&mut self, window: Window<'_>, range: std::ops::Range<usize>, recorder: &mut Recorder<'_>) {
-        let text = clean(&window.bytes[range.clone()]);
+    fn line(&mut self, bytes: &[u8], place: Place, time: ReadTime, recorder: &mut Recorder<'_>) {
+        let text = clean(bytes);
         let line = Line {
             text: &text,
-            window,
-            offset: range.start,
+            place,
+            time,
             last_time: &self.last_time,
         };
         if self.format.line(&line, recorder) {
@@ -130,13 +133,12 @@ impl<F: LineFormat> LineParser<F> {
     }
 
     /// The line that the input ends in: a number in it may lack its last digits.
-    fn last_line(&mut self, window: Window<'_>, start: usize, recorder: &mut Recorder<'_>) {
-        let range = start..window.bytes.len();
-        let text = clean(&window.bytes[range.clone()]);
+    fn last_line(&mut self, bytes: &[u8], place: Place, time: ReadTime, recorder: &mut Recorder<'_>) {
+        let text = clean(bytes);
         if F::is_whole(&text) {
-            self.line(window, range, recorder);
+            self.line(bytes, place, time, recorder);
         } else if F::is_begun(&text) {
-            recorder.skip(SkipReason::IncompleteRecord, window.place(start), || {
+            recorder.skip(SkipReason::IncompleteRecord, place, || {
                 "the input ends within this line".to_owned()
             });
         }
@@ -209,7 +211,7 @@ mod tests {
     use crate::{Counts, Run, Skipped};
 
     #[derive(Default)]
-    struct Words(Vec<(String, u64)>);
+    struct Words(Vec<(String, u64)>, Vec<Place>);
 
     impl LineFormat for Words {
         fn sign(text: &str) -> Option<&'static str> {
@@ -218,6 +220,7 @@ mod tests {
 
         fn line(&mut self, line: &Line<'_>, _: &mut Recorder<'_>) -> bool {
             self.0.push((line.text.to_owned(), line.read_time()));
+            self.1.push(line.place());
             true
         }
     }
@@ -242,6 +245,24 @@ mod tests {
         }
         let (counts, skipped) = recorder.finish();
         (parser.format.0, counts, skipped)
+    }
+
+    #[test]
+    fn lines_are_counted_by_newlines_and_bytes_by_all() {
+        let mut parser = LineParser::<Words>::default();
+        let mut recorder = Recorder::new(Run::default(), |_| {});
+        let window = Window {
+            bytes: b"a\r\nbar\rbar\n\nc\n",
+            start: Place { offset: 100, line: 7 },
+            is_last: false,
+            time: ReadTime::default(),
+        };
+        assert_eq!(parser.parse(window, &mut recorder), window.bytes.len());
+        let places = parser.format.1.iter().map(|place| (place.offset, place.line));
+        assert_eq!(
+            places.collect::<Vec<_>>(),
+            [(100, 7), (103, 8), (107, 8), (112, 10)]
+        );
     }
 
     fn texts(pieces: &[&[u8]]) -> Vec<String> {

@@ -4,7 +4,7 @@ use memchr::memmem;
 
 use super::ROWS;
 use crate::{
-    Recorder, SkipReason,
+    Place, Recorder, SkipReason,
     logs::{
         Begin, Identity, LogFormat, LogParser, Window,
         fields::{Field, Fields, Written},
@@ -108,6 +108,7 @@ impl StateParser {
     fn entries(&mut self, window: Window<'_>, mut done: usize, recorder: &mut Recorder<'_>) -> usize {
         let text = valid(&window.bytes[done..]);
         let mut rest = text;
+        let mut place = window.place(done);
         loop {
             let entry = rest.trim_start_matches(|letter: char| letter == ',' || letter.is_whitespace());
             if entry.starts_with(']') {
@@ -117,13 +118,15 @@ impl StateParser {
             let Some((fields, len)) = literal::object(entry) else {
                 break;
             };
-            self.entry(fields, window, done + text.len() - entry.len(), recorder);
+            place = place.behind(&rest.as_bytes()[..rest.len() - entry.len()]);
+            self.entry(fields, window, place, recorder);
+            place = place.behind(&entry.as_bytes()[..len]);
             rest = &entry[len..];
         }
         done += text.len() - rest.len();
         if window.is_last {
             let message = || "the file ends within its log_history".to_owned();
-            recorder.skip(SkipReason::IncompleteRecord, window.place(done), message);
+            recorder.skip(SkipReason::IncompleteRecord, place, message);
             done = window.bytes.len();
         }
         done
@@ -133,12 +136,12 @@ impl StateParser {
         &mut self,
         mut fields: Vec<Field<'_>>,
         window: Window<'_>,
-        offset: usize,
+        place: Place,
         recorder: &mut Recorder<'_>,
     ) {
         let written = Written {
             step: literal::number(&fields, "step").map(|step| step as i64),
-            ..self.written(window, offset)
+            ..self.written(window, place)
         };
         fields.retain(|(key, _)| key != "step");
         if let Some(step) = written.step {
@@ -157,17 +160,17 @@ impl StateParser {
             return false;
         };
         fields.retain(|(key, _)| key == "total_flos");
-        let written = self.written(window, done);
+        let written = self.written(window, window.place(done));
         self.fields.record(ROWS, written, &fields, &[], recorder);
         true
     }
 
-    fn written(&mut self, window: Window<'_>, offset: usize) -> Written {
+    fn written(&mut self, window: Window<'_>, place: Place) -> Written {
         self.last_time = window.time.unix_nanos.max(self.last_time + TICK_NANOS);
         Written {
             time_unix_nanos: self.last_time,
             step: None,
-            place: window.place(offset),
+            place,
         }
     }
 }

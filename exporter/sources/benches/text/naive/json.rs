@@ -1,0 +1,70 @@
+//! Objects by `serde_json::Value`: one a line, or those in a list of one object.
+
+use serde_json::Value;
+
+use super::Points;
+
+/// What is read of the objects of a format.
+pub(crate) struct Objects {
+    /// The key that says the time, and how many nanoseconds its unit is.
+    pub(crate) time: Option<(&'static str, f64)>,
+    /// The key that says the step.
+    pub(crate) step: &'static str,
+    /// The list that holds the objects; nothing where each line is one.
+    pub(crate) within: Option<&'static str>,
+    /// The keys whose numbers are points; all where there is none.
+    pub(crate) only: &'static [&'static str],
+}
+
+impl Objects {
+    pub(super) fn read(&self, input: &[u8]) -> u64 {
+        let mut points = Points::default();
+        if let Some(list) = self.within {
+            let whole: Value = serde_json::from_slice(input).unwrap();
+            for object in whole[list].as_array().unwrap() {
+                self.object(object, &mut points);
+            }
+            return points.finish();
+        }
+        for line in String::from_utf8_lossy(input).lines() {
+            // Python writes what serde_json refuses.
+            let object =
+                serde_json::from_str(line).or_else(|_| serde_json::from_str(&line.replace("NaN", "null")));
+            if let Ok(object) = object {
+                self.object(&object, &mut points);
+            }
+        }
+        points.finish()
+    }
+
+    fn object(&self, object: &Value, points: &mut Points) {
+        let time = self
+            .time
+            .and_then(|(key, nanos)| Some((object[key].as_f64()? * nanos) as u64))
+            .unwrap_or_default();
+        let is_wanted = self.only.is_empty() || self.only.iter().any(|key| !object[*key].is_null());
+        if let Some(step) = object[self.step].as_f64().filter(|_| is_wanted) {
+            points.push_step(time, step);
+        }
+        self.numbers("", object, time, points);
+    }
+
+    fn numbers(&self, outer: &str, object: &Value, time: u64, points: &mut Points) {
+        for (key, value) in object.as_object().into_iter().flatten() {
+            let is_own = key == self.step || self.time.is_some_and(|(time, _)| time == key);
+            if is_own || !(self.only.is_empty() || self.only.contains(&key.as_str())) {
+                continue;
+            }
+            match value {
+                Value::Number(number) => {
+                    points.push(&format!("{outer}{key}"), time, number.as_f64().unwrap());
+                }
+                Value::Bool(truth) => {
+                    points.push(&format!("{outer}{key}"), time, f64::from(u8::from(*truth)));
+                }
+                Value::Object(_) => self.numbers(&format!("{outer}{key}."), value, time, points),
+                _ => {}
+            }
+        }
+    }
+}
