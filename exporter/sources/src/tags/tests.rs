@@ -4,9 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{row::Becomes, *};
 
-/// Two names of one quantity: the pass over the data, said with a step and with an evaluation; the prefix that may be empty.
-const SAME: [&str; 7] = [
+/// Two names of one quantity: the pass over the data, said with a step and with an evaluation; the prefix that may be empty;
+/// the name that older releases gave it.
+const SAME: [&str; 8] = [
     "eval/epoch",
+    "eval/dpo_reward_accuracy",
     "/train/loss",
     "/eval/loss",
     "/train/perplexity",
