@@ -46,4 +46,4 @@ pub use tempo::Tempo;
 pub use terminal::{Terminal, on_terminal};
 pub use tls_front::TlsFront;
 pub use trace_processor::TraceProcessor;
-pub use wait::wait_until;
+pub use wait::{repeat_for, wait_until};

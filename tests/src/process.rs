@@ -93,6 +93,11 @@ impl Process {
         self.signal(Signal::SIGHUP);
     }
 
+    /// Its process id.
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// What the process has printed so far.
     pub fn log(&self) -> String {
         fs::read_to_string(self.log_path()).unwrap_or_else(|error| format!("(no log: {error})"))

@@ -20,3 +20,15 @@ pub fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
         thread::sleep(PAUSE);
     }
 }
+
+/// Has something happen again and again until so much real time is over; each time is to wait for a condition of its own.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "how long an outage lasts is told by the clock of those who wait for its end"
+)]
+pub fn repeat_for(time: Duration, mut once: impl FnMut()) {
+    let begun = Instant::now();
+    while begun.elapsed() < time {
+        once();
+    }
+}

@@ -9,6 +9,7 @@ mod drawing;
 mod fault;
 mod faults;
 mod gpu;
+mod holder;
 mod limits;
 mod mapping;
 mod named;
@@ -30,6 +31,7 @@ pub(crate) use self::{
     drawing::{Attributes, DrawingSection},
     fault::Fault,
     gpu::{GPUS, GpuSection},
+    holder::holder,
     limits::{HealthConfig, LimitsConfig, TelemetryConfig},
     mapping::load_mapping,
     named::Named,

@@ -9,6 +9,7 @@ mod finding;
 mod gpus;
 mod launcher;
 mod names;
+mod variables;
 
 use std::{
     io::{self, Write},
@@ -19,7 +20,10 @@ use std::{
 
 use clap::Args;
 
-use self::finding::{Findings, Place};
+use self::{
+    finding::{Findings, Place},
+    variables::Variables,
+};
 use crate::{
     cli::seconds,
     config::{self, Config},
@@ -90,8 +94,8 @@ async fn look(arguments: &DoctorArguments) -> Result<Findings, Failure> {
     let inventory = gpus::survey(config.as_ref(), timeout).await;
     gpus::check(&inventory, config.as_ref(), &mut findings);
     let variables = |name: &str| std::env::var(name).ok();
-    environment::check(&variables, &mut findings);
-    launcher::check(&variables, inventory.gpus.len(), &mut findings);
+    environment::check(Variables(&variables), &mut findings);
+    launcher::check(Variables(&variables), inventory.gpus.len(), &mut findings);
     for target in endpoint::targets(arguments, config.as_ref(), &mut findings)? {
         endpoint::check(&target, timeout, &mut findings).await;
         names::of_receiver(&target, timeout, &mut findings).await;

@@ -36,7 +36,7 @@ use self::{
 };
 use crate::{
     cli::RunArguments,
-    config::{self, Config},
+    config::{self, Config, SinkConfig},
     failure::Failure,
     import::{mapping, resource},
     topology::{self, BuiltSink},
@@ -141,14 +141,29 @@ async fn configured_sinks(config: &Config) -> Vec<Box<dyn Sink>> {
                 sinks.push(sink);
                 server.map(tokio::spawn);
             }
-            Err(error) => tell(&format!("goes on without the sink {name}: {error}")),
+            Err(error) => {
+                let holder = holder_of(sink).map_or(String::new(), |who| format!("; {who} has it"));
+                tell(&format!("goes on without the sink {name}: {error}{holder}"));
+            }
         }
     }
     sinks
 }
 
+/// Who listens where a sink wants to.
+fn holder_of(sink: &SinkConfig) -> Option<String> {
+    match sink {
+        SinkConfig::Prometheus(page) => config::holder(*page.listen),
+        _ => None,
+    }
+}
+
 fn options(arguments: &RunArguments) -> Result<RunOptions, Failure> {
-    let (service, resource) = resource::from_env(variable)?;
+    // The specification has such a variable left out as a whole; the trainer does not wait for it to be mended.
+    let (service, resource) = resource::from_env(variable).unwrap_or_else(|error| {
+        tell(&format!("goes on without it: {error}"));
+        (variable("OTEL_SERVICE_NAME"), Vec::new())
+    });
     Ok(RunOptions {
         format: arguments.format.0,
         mapping: mapping::of(arguments.format, arguments.mapping.as_deref())?,

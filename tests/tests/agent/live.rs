@@ -144,7 +144,17 @@ fn a_configuration_is_checked_without_starting_anything() {
     world.configure("");
     let _taken = TcpListener::bind((Ipv4Addr::LOCALHOST, world.page())).unwrap();
     let said = self::said(&check(&world), 2);
-    assert!(said.contains("agent.yaml:10:15: cannot listen on"), "{said}");
+    let us = format!("(process {}), or choose another port", std::process::id());
+    assert!(
+        said.contains("agent.yaml:10:15: cannot listen on") && said.contains(&us),
+        "{said}"
+    );
+    let refused = world.command().output().unwrap();
+    assert_eq!(
+        refused.status.code(),
+        Some(2),
+        "an agent without its page does not start"
+    );
 }
 
 #[test]

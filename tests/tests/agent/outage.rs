@@ -1,20 +1,23 @@
 //! A real Collector that goes away and comes back: what was queued arrives, and what did not fit is counted.
 
-use std::{collections::HashMap, fs, path::Path, process::Command};
+use std::{collections::HashMap, fs, path::Path, process::Command, time::Duration};
 
 use fastrand::Rng;
 use pulsetrain_tests::{
-    Collector, Import, Items, Judge, Process, SurogateRun, command, corpus, free_port, wait_until,
+    Collector, Import, Items, Judge, Process, SurogateRun, command, corpus, free_port, repeat_for, wait_until,
 };
 use serde_json::Value;
 
 use crate::world::{Setup, World, imported};
 
+/// How long the Collector is away.
+const OUTAGE: Duration = Duration::from_secs(20);
+
 /// Failing is noticed soon, so that an outage of seconds has several tries in it.
 const QUICK: &str = "limits:\n  retry_after: 100ms\n  retry_at_most: 500ms\n";
 
 #[test]
-fn everything_arrives_in_order_when_the_collector_comes_back() {
+fn everything_arrives_in_order_when_the_collector_comes_back_after_20_seconds() {
     let Some(program) = Judge::Collector.require_or_skip() else {
         return;
     };
@@ -33,13 +36,13 @@ fn everything_arrives_in_order_when_the_collector_comes_back() {
     });
     let first = collector.stop_with_text();
 
-    for _ in 0..3 {
+    repeat_for(OUTAGE, || {
         let retries = counted(&world, "pulsetrain_retries_total");
-        run.write(&mut random, 100);
+        run.write(&mut random, 30);
         wait_until("the agent has tried again and again", || {
             counted(&world, "pulsetrain_retries_total") >= retries + 3.0
         });
-    }
+    });
     wait_until("all of it waits", || {
         counted(&world, "pulsetrain_queue_items") > 3000.0
             && counted(&world, "pulsetrain_queue_size_bytes") > 30_000.0

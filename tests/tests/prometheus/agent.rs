@@ -21,8 +21,9 @@ fn every_scrape_of_the_agent_has_the_last_step_before_it_and_otlp_has_every_step
         return;
     };
     let endpoint = FakeEndpoint::start([], Answer::Accept);
-    let mut following = Following::start(&endpoint.url(), "");
-    let address = following.page();
+    let receiver = format!("  receiver:\n    otlp:\n      endpoint: {}\n", endpoint.url());
+    let mut following = Following::start("", &receiver);
+    let address = following.agent().address();
     let prometheus = Prometheus::start(&program, &[("ours", address.clone())], &[]);
     let mut steps: Vec<Written> = Vec::new();
     wait_until("Prometheus has stored enough losses, numbers and others", || {
@@ -51,6 +52,24 @@ fn every_scrape_of_the_agent_has_the_last_step_before_it_and_otlp_has_every_step
         .collect();
     let written: Vec<String> = steps.iter().map(|step| step.loss.to_string()).collect();
     assert_eq!(sent, written);
+}
+
+/// Runs that fall silent without a word, as killed ones do, one after another.
+#[test]
+fn runs_that_end_leave_nothing_on_the_page_of_the_agent() {
+    let mut following = Following::start("      stale_after: 1s\n", "");
+    let of_runs = |page: &str| page.lines().any(|line| line.contains("train_run_id=\""));
+    for run in 0..3 {
+        following.write_step(f64::from(run));
+        let agent = following.agent();
+        assert!(of_runs(&agent.page()));
+        wait_until("the run has left the page", || !of_runs(&agent.page()));
+        let page = agent.page();
+        let is_ours = |line: &str| line.contains("pulsetrain_") || line.contains("target_info");
+        assert!(page.lines().all(is_ours), "{page}");
+        following.begin_anew();
+    }
+    assert!(following.stop().success());
 }
 
 fn assert_stored_are_the_last_before(prometheus: &Prometheus, steps: &[Written]) {

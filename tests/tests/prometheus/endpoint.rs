@@ -51,6 +51,15 @@ impl Endpoint {
         assert_eq!(delivery, Delivery::Delivered);
     }
 
+    /// Takes in OTLP metrics of which some are refused, and gives the words of it.
+    pub(crate) fn refused(&mut self, otlp: &[u8]) -> String {
+        let batch = Batch::new(Signal::Metrics, 1, otlp.to_vec());
+        match self.runtime.block_on(self.sink.deliver(&batch)) {
+            Delivery::Partial { message, .. } => message,
+            other => panic!("nothing is refused: {other:?}"),
+        }
+    }
+
     /// The page as a client with this `Accept` gets it.
     pub(crate) fn page(&self, accept: &str) -> Vec<u8> {
         page(&self.address(), accept)

@@ -1,8 +1,9 @@
-//! An agent with a page and an OTLP endpoint, and the Surogate log that it follows.
+//! An agent with a page, and the Surogate log that it follows.
 
 use std::{
     fs,
     net::TcpStream,
+    path::{Path, PathBuf},
     process::{Command, ExitStatus},
 };
 
@@ -11,35 +12,26 @@ use tempfile::TempDir;
 
 use crate::{endpoint::page, otlp::now};
 
-pub(crate) struct Following {
-    _folder: TempDir,
+/// An agent with a page that follows `training.json` in its folder.
+pub(crate) struct Agent {
+    folder: TempDir,
     page: u16,
-    agent: Process,
-    log: SurogateWriter,
-    steps: usize,
+    process: Option<Process>,
 }
 
-/// A step with the times between which it came onto the page, in seconds.
-pub(crate) struct Written {
-    pub(crate) loss: f64,
-    pub(crate) begun: f64,
-    pub(crate) shown: f64,
-}
+impl Agent {
+    /// A folder and a port for an agent that is not yet started.
+    pub(crate) fn new() -> Self {
+        Self {
+            folder: tempfile::tempdir().expect("a temporary folder can be made"),
+            page: free_port(),
+            process: None,
+        }
+    }
 
-impl Following {
-    /// Starts the agent, with more of the configuration, on a log whose steps are yet to come.
-    pub(crate) fn start(endpoint: &str, more: &str) -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let [page, health] = [free_port(), free_port()];
-        let path = folder.path().join("training.json");
-        let mut log = SurogateWriter::create(&path);
-        let records = surogate_records(&corpus("surogate/training_dense.json"));
-        let first = records
-            .iter()
-            .position(|record| record.contains("\"log\": \"step\""));
-        records[..first.expect("a run has steps")]
-            .iter()
-            .for_each(|record| log.append(record));
+    /// Starts it, with more settings of the page and more sinks.
+    pub(crate) fn start(&mut self, of_page: &str, sinks: &str) {
+        let (page, health) = (self.page, free_port());
         let config = format!(
             "state_folder: {}
 sources:
@@ -51,35 +43,91 @@ sinks:
   page:
     prometheus:
       listen: 127.0.0.1:{page}
-  receiver:
-    otlp:
-      endpoint: {endpoint}
-telemetry:
+{of_page}{sinks}telemetry:
   interval: 100ms
 health:
   listen: 127.0.0.1:{health}
-{more}",
-            folder.path().join("state").display(),
-            path.display()
+",
+            self.folder.path().join("state").display(),
+            self.log().display()
         );
-        let file = folder.path().join("agent.yaml");
+        let file = self.folder.path().join("agent.yaml");
         fs::write(&file, config).expect("a temporary file can be written");
         let mut program: Command = command(["agent", "--config"]);
         program.arg(file).env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json");
-        let mut agent = Process::start("pulsetrain agent", &mut program);
-        agent.wait_until_ready(|| TcpStream::connect(("127.0.0.1", page)).is_ok());
+        let mut process = Process::start("pulsetrain agent", &mut program);
+        process.wait_until_ready(|| TcpStream::connect(("127.0.0.1", page)).is_ok());
+        self.process = Some(process);
+    }
+
+    /// The log that it follows.
+    pub(crate) fn log(&self) -> PathBuf {
+        self.folder.path().join("training.json")
+    }
+
+    /// Where its page is.
+    pub(crate) fn address(&self) -> String {
+        format!("127.0.0.1:{}", self.page)
+    }
+
+    /// Its page as text.
+    pub(crate) fn page(&self) -> String {
+        String::from_utf8(page(&self.address(), "text/plain")).expect("the page is text")
+    }
+
+    /// Its process.
+    pub(crate) fn process(&self) -> &Process {
+        self.process.as_ref().expect("the agent was started")
+    }
+
+    /// Ends it.
+    pub(crate) fn stop(mut self) -> ExitStatus {
+        self.process.take().expect("the agent was started").stop()
+    }
+}
+
+/// An agent that follows a log whose steps the test writes.
+pub(crate) struct Following {
+    agent: Agent,
+    log: SurogateWriter,
+    runs: usize,
+    steps: usize,
+}
+
+/// A step with the times between which it came onto the page, in seconds.
+pub(crate) struct Written {
+    pub(crate) loss: f64,
+    pub(crate) begun: f64,
+    pub(crate) shown: f64,
+}
+
+impl Following {
+    /// Starts the agent on a log whose steps are yet to come.
+    pub(crate) fn start(of_page: &str, sinks: &str) -> Self {
+        let mut agent = Agent::new();
+        let log = begin(&agent.log(), 0);
+        agent.start(of_page, sinks);
         Self {
-            _folder: folder,
-            page,
             agent,
             log,
+            runs: 1,
             steps: 0,
         }
     }
 
-    /// Where the page is.
-    pub(crate) fn page(&self) -> String {
-        format!("127.0.0.1:{}", self.page)
+    /// Starts the trainer again, which empties the log.
+    pub(crate) fn begin_anew(&mut self) {
+        self.log = begin(&self.agent.log(), self.runs);
+        self.runs += 1;
+    }
+
+    pub(crate) fn agent(&self) -> &Agent {
+        &self.agent
+    }
+
+    /// Writes a record.
+    pub(crate) fn append(&mut self, record: &str) {
+        self.log.append(record);
     }
 
     /// Writes the next step, and waits until the page shows it.
@@ -111,12 +159,22 @@ health:
     }
 
     fn shows(&self, name: &str, value: f64) -> bool {
-        let page = page(&self.page(), "text/plain");
-        let page = String::from_utf8(page).expect("the page is text");
+        let page = self.agent.page();
         let series = page.lines().find(|line| line.starts_with(&format!("{name}{{")));
         let shown = series.and_then(|line| line.rsplit(' ').next()?.parse::<f64>().ok());
         shown.is_some_and(|shown| shown == value || (shown.is_nan() && value.is_nan()))
     }
+}
+
+/// A log with everything that comes before the first step, begun at a second of its own.
+fn begin(path: &Path, second: usize) -> SurogateWriter {
+    let mut log = SurogateWriter::create(path);
+    let records = surogate_records(&corpus("surogate/training_dense.json"));
+    let is_step = |record: &&String| record.contains("\"log\": \"step\"");
+    let opening = records.iter().take_while(|record| !is_step(record));
+    let at = format!("2026-11-21 00:20:{second:02}");
+    opening.for_each(|record| log.append(&record.replace("2026-11-21 00:18:40", &at)));
+    log
 }
 
 fn seconds_now() -> f64 {

@@ -4,6 +4,8 @@ mod agent;
 mod endpoint;
 mod following;
 mod names;
+mod odd_labels;
 mod otlp;
 mod samples;
 mod scrape;
+mod stalled;

@@ -13,7 +13,7 @@ use pulsetrain_otlp::{
     view::NumberValue,
     write::{Attribute, Envelope, HistogramParts, MetricsWriter, PointParts, Value as OtlpValue},
 };
-use pulsetrain_semconv::{AttributeKind, Instrument, Metric, metric};
+use pulsetrain_semconv::{AttributeKind, Instrument, Metric, metric, prometheus_label};
 use pulsetrain_tests::{Judge, Process, Prometheus, free_port, wait_until};
 
 use crate::{endpoint::Endpoint, otlp::now};
@@ -59,20 +59,73 @@ fn every_metric_of_the_registry_has_the_same_series_by_every_way() {
     let [ours, theirs, pushed] = ["ours", "collector", ""].map(|via| series(&prometheus, via));
     assert_same(&ours, &theirs, "the Collector's exporter");
     assert_same(&ours, &pushed, "Prometheus' OTLP receiver");
-    for metric in metric::ALL {
-        let named = |labels: &Series| {
-            let name = &labels["__name__"];
-            name.strip_prefix(metric.prometheus_name)
-                .is_some_and(|suffix| ["", "_bucket", "_sum", "_count"].contains(&suffix))
-        };
-        assert!(
-            ours.iter().any(named),
-            "{} is not there as {}",
-            metric.name,
-            metric.prometheus_name
-        );
-    }
+    let ours: BTreeSet<Series> = ours
+        .into_iter()
+        .filter(|labels| labels["__name__"] != "target_info")
+        .collect();
+    assert_same(&ours, &expected_series(), "the registry");
     drop(collector);
+}
+
+/// The series that the registry says of [`one_of_each`]: every metric, every attribute, every bucket.
+fn expected_series() -> BTreeSet<Series> {
+    for instrument in [
+        Instrument::Counter,
+        Instrument::Gauge,
+        Instrument::Histogram,
+        Instrument::UpDownCounter,
+    ] {
+        assert!(metric::ALL.iter().any(|metric| metric.instrument == instrument));
+    }
+    metric::ALL
+        .iter()
+        .flat_map(|metric| expected_of(metric))
+        .collect()
+}
+
+fn expected_of(metric: &Metric) -> Vec<Series> {
+    let mut labels: Series = RESOURCE
+        .iter()
+        .map(|(key, value)| (prometheus_label(key), (*value).to_owned()))
+        .collect();
+    labels.insert("job".to_owned(), "lab/trainer".to_owned());
+    labels.insert("instance".to_owned(), "run-1/0".to_owned());
+    for used in metric.attributes {
+        let value = match attribute(used.attribute, &RESOURCE).1 {
+            OtlpValue::Text(text) => text.to_owned(),
+            OtlpValue::Int(number) => number.to_string(),
+            OtlpValue::Double(number) => number.to_string(),
+            OtlpValue::Bool(truth) => truth.to_string(),
+            other => panic!("no attribute is written as {other:?}"),
+        };
+        labels.insert(prometheus_label(used.attribute.name), value);
+    }
+    let named = |suffix: &str, bound: Option<f64>| {
+        let mut labels = labels.clone();
+        labels.insert(
+            "__name__".to_owned(),
+            format!("{}{suffix}", metric.prometheus_name),
+        );
+        labels.extend(bound.map(|bound| ("le".to_owned(), bound.to_string())));
+        labels
+    };
+    if metric.instrument != Instrument::Histogram {
+        return vec![named("", None)];
+    }
+    let bounds = bounds(metric).iter().copied().chain([f64::INFINITY]);
+    let buckets = bounds.map(|bound| named("_bucket", Some(bound)));
+    buckets
+        .chain([named("_sum", None), named("_count", None)])
+        .collect()
+}
+
+/// The bounds of a histogram; a metric without them leaves them to its points.
+fn bounds(metric: &Metric) -> &'static [f64] {
+    if metric.bounds.is_empty() {
+        &[0.5, 1.0]
+    } else {
+        metric.bounds
+    }
 }
 
 /// One point of every metric of the registry, with all its attributes.
@@ -106,12 +159,7 @@ fn write(metric: &'static Metric, resource: &[(&str, &'static str)], writer: &mu
         attributes: &attributes,
     };
     if metric.instrument == Instrument::Histogram {
-        // A metric without bounds leaves them to its points.
-        let bounds = if metric.bounds.is_empty() {
-            &[0.5, 1.0]
-        } else {
-            metric.bounds
-        };
+        let bounds = bounds(metric);
         let buckets: Vec<u64> = (0..=bounds.len() as u64).collect();
         let parts = HistogramParts {
             count: buckets.iter().sum(),

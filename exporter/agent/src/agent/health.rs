@@ -25,6 +25,8 @@ type Answer = Response<Full<Bytes>>;
 const MOST_CONNECTIONS: usize = 64;
 /// How long a client has for its question.
 const QUESTION: Duration = Duration::from_secs(5);
+/// How long it has for everything: whoever does not read a trace does not keep others from asking.
+const ANSWER: Duration = Duration::from_secs(60);
 
 use super::recorders::Recorders;
 
@@ -92,9 +94,10 @@ async fn accept(listener: TcpListener, ready: Ready, recorders: Option<Recorders
             let connection = http1::Builder::new()
                 .timer(TokioTimer::new())
                 .header_read_timeout(QUESTION)
+                .keep_alive(false)
                 .serve_connection(TokioIo::new(stream), service);
-            // An error here is a client that went away.
-            let _ = connection.await;
+            // An error here is a client that went away, or that took too long.
+            let _ = tokio::time::timeout(ANSWER, connection).await;
             drop(place);
         });
     }

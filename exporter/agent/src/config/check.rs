@@ -11,7 +11,9 @@ use std::{
 
 use pulsetrain_sources::logs;
 
-use super::{Config, Fault, GPUS, LogsSection, SinkConfig, SourceConfig, fault::nearest, placed::Spot};
+use super::{
+    Config, Fault, GPUS, LogsSection, SinkConfig, SourceConfig, fault::nearest, holder::holder, placed::Spot,
+};
 use crate::topology;
 
 /// What is done again and again is not done more often than this.
@@ -181,7 +183,7 @@ impl Findings<'_> {
             if let Err(error) = TcpListener::bind(address) {
                 self.at(
                     spots[0],
-                    format!("cannot listen on {address}: {error}; {}", advice(&error)),
+                    format!("cannot listen on {address}: {error}; {}", advice(&error, address)),
                 );
             }
         }
@@ -212,13 +214,17 @@ fn listens(config: &Config) -> BTreeMap<SocketAddr, Vec<Spot>> {
     listens
 }
 
-fn advice(error: &io::Error) -> &'static str {
+fn advice(error: &io::Error, address: SocketAddr) -> String {
     match error.kind() {
-        io::ErrorKind::AddrInUse => "stop the program that has it, or choose another port",
+        io::ErrorKind::AddrInUse => {
+            let holder = holder(address).unwrap_or_else(|| "the program that has it".to_owned());
+            return format!("stop {holder}, or choose another port");
+        }
         io::ErrorKind::AddrNotAvailable => "choose an address of this machine, such as 127.0.0.1",
         io::ErrorKind::PermissionDenied => "choose a port above 1023",
         _ => "choose another address",
     }
+    .to_owned()
 }
 
 /// Whether a log can be read, as far as that can be told: what is not there yet may come, patterns name nothing yet.

@@ -48,6 +48,9 @@ section! {
         series_limit: usize = PrometheusConfig::default().series_limit,
         /// How long a run may send nothing before its series end.
         stale_after: Time = Time(PrometheusConfig::default().stale_after),
+        /// How long a connection may move nothing before it is cut off: a scraper that does not read, half a request, or
+        /// nobody any more.
+        idle_timeout: Time = Time(PrometheusConfig::default().idle_timeout),
         /// How names become Prometheus names: underscore_escaping_with_suffixes, underscore_escaping_without_suffixes,
         /// no_utf8_escaping_with_suffixes or no_translation.
         translation: TranslationName = TranslationName::UnderscoreEscapingWithSuffixes,
@@ -115,6 +118,7 @@ impl PrometheusSection {
             scope_labels: self.scope_labels,
             series_limit: self.series_limit,
             stale_after: self.stale_after.0,
+            idle_timeout: self.idle_timeout.0,
             translation: self.translation.into(),
         }
     }

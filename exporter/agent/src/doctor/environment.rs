@@ -1,6 +1,9 @@
 //! Variables of OpenTelemetry that contradict each other.
 
-use super::finding::{Findings, Place};
+use super::{
+    finding::{Findings, Place},
+    variables::Variables,
+};
 
 /// A signal as variables name it; none is for all.
 const SIGNALS: [&str; 4] = ["", "TRACES_", "METRICS_", "LOGS_"];
@@ -9,9 +12,9 @@ const SIGNALS: [&str; 4] = ["", "TRACES_", "METRICS_", "LOGS_"];
 const GRPC_PORT: &str = "4317";
 const HTTP_PORT: &str = "4318";
 
-/// Looks at the variables behind `variable`.
-pub(super) fn check(variable: &dyn Fn(&str) -> Option<String>, findings: &mut Findings) {
-    let environment = Environment { variable };
+/// Looks at the variables.
+pub(super) fn check(variables: Variables<'_>, findings: &mut Findings) {
+    let environment = Environment { variables };
     for signal in SIGNALS {
         environment.check_port(signal, findings);
         environment.check_path(signal, findings);
@@ -22,27 +25,23 @@ pub(super) fn check(variable: &dyn Fn(&str) -> Option<String>, findings: &mut Fi
 }
 
 struct Environment<'a> {
-    variable: &'a dyn Fn(&str) -> Option<String>,
+    variables: Variables<'a>,
 }
 
 impl Environment<'_> {
-    fn get(&self, name: &str) -> Option<String> {
-        (self.variable)(name).filter(|value| !value.trim().is_empty())
-    }
-
     /// The name and the value of a setting of one signal, or that of all where the signal has none.
     fn setting(&self, signal: &str, what: &str) -> Option<(String, String)> {
         let own = format!("OTEL_EXPORTER_OTLP_{signal}{what}");
         let of_all = format!("OTEL_EXPORTER_OTLP_{what}");
         [own, of_all]
             .into_iter()
-            .find_map(|name| self.get(&name).map(|value| (name, value)))
+            .find_map(|name| self.variables.get(&name).map(|value| (name, value)))
     }
 
     /// The endpoint that is set for exactly this signal.
     fn endpoint(&self, signal: &str) -> Option<(String, String)> {
         let name = format!("OTEL_EXPORTER_OTLP_{signal}ENDPOINT");
-        self.get(&name).map(|value| (name, value))
+        self.variables.get(&name).map(|value| (name, value))
     }
 
     /// gRPC at the port of HTTP, and the other way round.
@@ -115,11 +114,11 @@ impl Environment<'_> {
 
     /// The service under two names.
     fn check_service(&self, findings: &mut Findings) {
-        let attributes = self.get("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
+        let attributes = self.variables.get("OTEL_RESOURCE_ATTRIBUTES").unwrap_or_default();
         let named = attributes
             .split(',')
             .find_map(|pair| pair.trim().strip_prefix("service.name="));
-        let (Some(service), Some(named)) = (self.get("OTEL_SERVICE_NAME"), named) else {
+        let (Some(service), Some(named)) = (self.variables.get("OTEL_SERVICE_NAME"), named) else {
             return;
         };
         if service != named {
@@ -141,7 +140,7 @@ impl Environment<'_> {
             ("OTEL_LOGS_EXPORTER", "none"),
         ];
         for (name, off) in switches {
-            if has_endpoint && self.get(name).as_deref() == Some(off) {
+            if has_endpoint && self.variables.get(name).as_deref() == Some(off) {
                 findings.warn(
                     place(&[name]),
                     format!("{name}={off} turns off what OpenTelemetry's SDKs would send to the endpoint that is set; we send still"),
@@ -174,7 +173,7 @@ mod tests {
             let found = variables.iter().find(|(known, _)| *known == name)?;
             Some(found.1.to_owned())
         };
-        check(&variable, &mut findings);
+        check(Variables(&variable), &mut findings);
         let all = findings.all().iter();
         all.map(|finding| format!("{} {}", finding.level, finding.what))
             .collect()

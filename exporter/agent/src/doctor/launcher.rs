@@ -2,16 +2,16 @@
 
 use pulsetrain_sources::workload::{LOCAL_RANKS, RANKS, VisibleDevice, VisibleDevices, WORLD_SIZES};
 
-use super::{environment::place, finding::Findings};
+use super::{environment::place, finding::Findings, variables::Variables};
 
 const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
 const CONTAINER: &str = "NVIDIA_VISIBLE_DEVICES";
 /// torchrun under a launcher of nodes: then the launcher counts nodes, and torchrun ranks.
 const TORCHRUN: &str = "TORCHELASTIC_RUN_ID";
 
-/// Looks at the variables behind `variable`, on a machine with so many GPUs.
-pub(super) fn check(variable: &dyn Fn(&str) -> Option<String>, gpus: usize, findings: &mut Findings) {
-    let launched = Launched { variable };
+/// Looks at the variables, on a machine with so many GPUs.
+pub(super) fn check(variables: Variables<'_>, gpus: usize, findings: &mut Findings) {
+    let launched = Launched { variables };
     for names in [&RANKS, &LOCAL_RANKS, &WORLD_SIZES] {
         launched.check_numbers(names, findings);
     }
@@ -21,23 +21,19 @@ pub(super) fn check(variable: &dyn Fn(&str) -> Option<String>, gpus: usize, find
 }
 
 struct Launched<'a> {
-    variable: &'a dyn Fn(&str) -> Option<String>,
+    variables: Variables<'a>,
 }
 
 impl Launched<'_> {
-    fn get(&self, name: &str) -> Option<String> {
-        (self.variable)(name).filter(|value| !value.trim().is_empty())
-    }
-
     fn number(&self, name: &str) -> Option<i64> {
-        self.get(name)?.trim().parse().ok()
+        self.variables.get(name)?.trim().parse().ok()
     }
 
     /// The same number under several names.
     fn check_numbers(&self, names: &[&'static str], findings: &mut Findings) {
         let set: Vec<_> = names
             .iter()
-            .filter_map(|name| Some((*name, self.get(name)?)))
+            .filter_map(|name| Some((*name, self.variables.get(name)?)))
             .collect();
         for (name, value) in &set {
             if value.trim().parse::<i64>().is_err() {
@@ -51,7 +47,7 @@ impl Launched<'_> {
         let [(first, value), others @ ..] = set.as_slice() else {
             return;
         };
-        if self.get(TORCHRUN).is_some() {
+        if self.variables.get(TORCHRUN).is_some() {
             return;
         }
         for (other, differs) in others.iter().filter(|(_, other)| other.trim() != value.trim()) {
@@ -83,7 +79,7 @@ impl Launched<'_> {
 
     /// GPUs that are not there, or none at all.
     fn check_visible(&self, gpus: usize, findings: &mut Findings) {
-        let Some(value) = (self.variable)(VISIBLE) else {
+        let Some(value) = self.variables.even_empty(VISIBLE) else {
             return;
         };
         let VisibleDevices::Only(devices) = VisibleDevices::parse(Some(&value)) else {
@@ -119,7 +115,8 @@ impl Launched<'_> {
 
     /// What the container was given, and what CUDA is told to use of it.
     fn check_container(&self, findings: &mut Findings) {
-        let (Some(visible), Some(container)) = (self.get(VISIBLE), self.get(CONTAINER)) else {
+        let (Some(visible), Some(container)) = (self.variables.get(VISIBLE), self.variables.get(CONTAINER))
+        else {
             return;
         };
         let gives_none = ["void", "none"].contains(&container.trim());
@@ -165,7 +162,7 @@ mod tests {
             let found = variables.iter().find(|(known, _)| *known == name)?;
             Some(found.1.to_owned())
         };
-        check(&variable, 8, &mut findings);
+        check(Variables(&variable), 8, &mut findings);
         let all = findings.all().iter();
         all.map(|finding| format!("{} {}", finding.level, finding.what))
             .collect()

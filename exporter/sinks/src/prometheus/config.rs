@@ -28,6 +28,9 @@ pub struct PrometheusConfig {
     /// How long a resource (a run, a rank) may send nothing before all its series end. Default 10 minutes: longer than a
     /// checkpoint takes. A series of a resource that goes on sending stays until the resource ends it.
     pub stale_after: Duration,
+    /// How long a connection may move nothing before it is cut off: a reader that does not read, half a request, or nobody any
+    /// more. Default 2 minutes: longer than most scrape intervals, so that scrapers keep their connections.
+    pub idle_timeout: Duration,
     /// How names become Prometheus names. Default [`Translation::UnderscoreEscapingWithSuffixes`].
     pub translation: Translation,
 }
@@ -65,6 +68,7 @@ impl Default for PrometheusConfig {
             scope_labels: false,
             series_limit: 200_000,
             stale_after: Duration::from_secs(600),
+            idle_timeout: Duration::from_secs(120),
             translation: Translation::default(),
         }
     }

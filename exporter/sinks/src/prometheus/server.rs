@@ -11,7 +11,10 @@ mod progress;
 use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
 
 use hyper::{server::conn::http1, service::service_fn};
-use hyper_util::{rt::TokioIo, server::graceful::GracefulShutdown};
+use hyper_util::{
+    rt::TokioIo,
+    server::graceful::{GracefulShutdown, Watcher},
+};
 use pulsetrain_pipeline::Stop;
 use tokio::{
     net::{TcpListener, TcpStream},
@@ -23,10 +26,9 @@ use self::{answer::Site, progress::Progress};
 use super::{ExtraFamilies, PrometheusConfig, PrometheusStore};
 use crate::SinkError;
 
-/// The most connections at one time; further ones wait in the system's queue.
-const MOST_CONNECTIONS: usize = 2_048;
-/// A connection that moves nothing for so long is cut off: a reader that never reads, or one that is gone.
-const STALL_LIMIT: Duration = Duration::from_secs(120);
+/// The most connections at one time; further ones wait in the system's queue. A process has 1,024 file descriptors where
+/// nobody raised that, and they are for logs too.
+const MOST_CONNECTIONS: usize = 512;
 /// What pages that are being read get when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
 /// What a server that ran out of file descriptors waits before it takes the next connection.
@@ -37,6 +39,7 @@ pub struct PrometheusServer {
     listener: TcpListener,
     address: SocketAddr,
     site: Arc<Site>,
+    idle_timeout: Duration,
 }
 
 impl PrometheusServer {
@@ -55,6 +58,7 @@ impl PrometheusServer {
         Ok(Self {
             address: listener.local_addr().map_err(listen)?,
             listener,
+            idle_timeout: config.idle_timeout,
             site: Arc::new(Site {
                 path: config.path.clone(),
                 store,
@@ -82,7 +86,8 @@ impl PrometheusServer {
             };
             match accepted {
                 Ok((stream, _)) => {
-                    let connection = connection(Arc::clone(&self.site), stream, graceful.watcher());
+                    let site = Arc::clone(&self.site);
+                    let connection = connection(site, stream, self.idle_timeout, graceful.watcher());
                     tokio::spawn(async move {
                         connection.await;
                         drop(place);
@@ -97,8 +102,8 @@ impl PrometheusServer {
     }
 }
 
-/// Serves one connection to its end.
-async fn connection(site: Arc<Site>, stream: TcpStream, watcher: hyper_util::server::graceful::Watcher) {
+/// Serves one connection to its end, or until it has moved nothing for too long.
+async fn connection(site: Arc<Site>, stream: TcpStream, idle_timeout: Duration, watcher: Watcher) {
     let progress = Progress::new();
     let noted = progress.clone();
     let service = service_fn(move |request| {
@@ -110,6 +115,6 @@ async fn connection(site: Arc<Site>, stream: TcpStream, watcher: hyper_util::ser
     tokio::select! {
         // An error here is a client that went away.
         _ = watcher.watch(connection) => {}
-        () = progress.stalled(STALL_LIMIT) => {}
+        () = progress.stalled(idle_timeout) => {}
     }
 }
