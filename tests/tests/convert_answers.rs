@@ -129,12 +129,16 @@ fn an_answer_may_be_compressed_and_without_an_ending_to_its_name() {
 #[test]
 fn an_answer_that_was_cut_or_is_an_error_says_so() {
     let whole = fs::read(corpus("backends/jaeger_api_v3_trace.json")).unwrap();
-    let (_folder, cut) = saved(&whole[..whole.len() / 2], "cut.json");
-    let (finished, items) = read(&[cut]);
-    finished
-        .expect_code(1)
-        .expect_words(&["begins at byte 0", "was it saved whole?"]);
-    assert!(items.is_empty());
+    // Behind some whole spans, and before the first.
+    for (end, words, is_empty) in [
+        (whole.len() / 2, "is used", false),
+        (30, "was it saved whole?", true),
+    ] {
+        let (_folder, cut) = saved(&whole[..end], "cut.json");
+        let (finished, items) = read(&[cut]);
+        finished.expect_code(1).expect_words(&["begins at byte 0", words]);
+        assert_eq!(items.is_empty(), is_empty);
+    }
     let refused = br#"{"error":{"httpCode":404,"message":"No traces found"}}"#;
     let (_folder, refused) = saved(refused, "error.json");
     let (finished, _) = read(&[refused]);

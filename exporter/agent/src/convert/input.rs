@@ -20,8 +20,9 @@ use crate::failure::Failure;
 /// How many problems of one input are told one by one.
 const PROBLEMS: usize = 20;
 
-/// How much of an input tells whether it is what a trace store answered.
-const HEAD: u64 = 256;
+/// How much of an input tells what it is: what zstd compresses at once, and of that the beginning.
+const HEAD: u64 = 256 << 10;
+const PLAIN_HEAD: u64 = 256;
 
 /// The most bytes of such an answer, which is one object that is read as a whole.
 const LARGEST_ANSWER: usize = 1 << 30;
@@ -62,31 +63,31 @@ pub(super) fn read(
     let mut head = Vec::new();
     input
         .by_ref()
-        .take(2)
+        .take(HEAD)
         .read_to_end(&mut head)
         .map_err(|error| Failure::failed(format!("cannot read {}: {error}", path.display())))?;
-    let is_perfetto = is_perfetto(path, &head);
+    let plain = plain_head(&head);
     let whole = Cursor::new(head).chain(input);
     let mut report = InputReport {
         name: path.display().to_string(),
         ..InputReport::default()
     };
-    if is_perfetto {
+    if is_perfetto(path, &plain) {
         report.perfetto(whole, path, options, deliver)?;
-        return Ok(report);
-    }
-    let mut plain = inflated(whole);
-    let mut head = Vec::new();
-    // What cannot be read here cannot be read below, where the fault gets its place.
-    let _ = plain.by_ref().take(HEAD).read_to_end(&mut head);
-    let is_answer = begins_answer(&head);
-    let whole = Cursor::new(head).chain(plain);
-    if is_answer {
-        report.answer(whole, deliver)?;
+    } else if begins_answer(&plain) {
+        report.answer(inflated(whole), deliver)?;
     } else {
         report.otlp(whole, deliver)?;
     }
     Ok(report)
+}
+
+/// How an input begins behind gzip and zstd.
+fn plain_head(head: &[u8]) -> Vec<u8> {
+    let mut plain = Vec::new();
+    // What cannot be read here cannot be read below, where the fault gets its place.
+    let _ = inflated(head).take(PLAIN_HEAD).read_to_end(&mut plain);
+    plain
 }
 
 fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
@@ -108,7 +109,7 @@ fn is_perfetto(path: &Path, head: &[u8]) -> bool {
         .to_lowercase();
     let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
     PERFETTO.iter().any(|ending| name.ends_with(ending))
-        || matches!(head, [b'\n', next] if !next.is_ascii_whitespace() && *next != b'{')
+        || matches!(head, [b'\n', next, ..] if !next.is_ascii_whitespace() && *next != b'{')
 }
 
 impl InputReport {

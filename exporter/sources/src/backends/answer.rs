@@ -15,7 +15,7 @@ use pulsetrain_otlp::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::jaeger_json;
+use super::{jaeger_json, torn};
 
 /// What an answer came to.
 #[derive(Debug, Default)]
@@ -72,28 +72,44 @@ struct Traces<'a> {
 pub fn convert_answer(text: &[u8], limits: &Limits) -> StoredAnswer {
     let mut answer = StoredAnswer::default();
     let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
-    let mut objects = serde_json::Deserializer::from_slice(text).into_iter::<Envelope<'_>>();
-    let mut count = 0;
-    while let Some(object) = objects.next() {
-        count += 1;
-        match object {
-            Ok(object) => answer.take(object, text, limits),
-            Err(error) => {
-                let at = objects.byte_offset();
-                answer.problems.push(format!(
-                    "the answer that begins at byte {at} cannot be read: {error}; was it saved whole?"
-                ));
-                return answer;
-            }
-        }
-    }
-    if count == 0 {
-        answer.problems.push("the answer is empty".to_owned());
-    }
+    answer.take_all(text, limits);
     answer
 }
 
 impl StoredAnswer {
+    fn take_all(&mut self, text: &[u8], limits: &Limits) {
+        let mut objects = serde_json::Deserializer::from_slice(text).into_iter::<Envelope<'_>>();
+        let mut count = 0;
+        while let Some(object) = objects.next() {
+            count += 1;
+            match object {
+                Ok(object) => self.take(object, text, limits),
+                Err(error) => return self.take_torn(text, objects.byte_offset(), &error, limits),
+            }
+        }
+        if count == 0 {
+            self.problems.push("the answer is empty".to_owned());
+        }
+    }
+
+    /// Takes what is whole of an object that begins at a place and was cut off.
+    fn take_torn(&mut self, text: &[u8], at: usize, error: &serde_json::Error, limits: &Limits) {
+        let rest = text.get(at..).unwrap_or_default();
+        let mended = torn::mended(rest).filter(|_| error.is_eof());
+        let kept = match &mended {
+            Some((_, cut)) => format!("what stands before byte {} is used", at + cut),
+            None => "was it saved whole?".to_owned(),
+        };
+        self.problems.push(format!(
+            "the answer that begins at byte {at} cannot be read to its end: {error}; {kept}"
+        ));
+        if let Some((object, _)) = mended
+            && let Ok(whole) = serde_json::from_slice(&object)
+        {
+            self.take(whole, &object, limits);
+        }
+    }
+
     fn take(&mut self, object: Envelope<'_>, text: &[u8], limits: &Limits) {
         let traces = [object.trace, object.result].into_iter().flatten();
         let resources = traces

@@ -1,0 +1,101 @@
+//! JSON that was cut off: as much of it as is whole, closed so that it can be read.
+
+/// The lists whose elements make sense without those behind them: of resources, scopes, spans, and Jaeger's of traces.
+const LISTS: [&[u8]; 7] = [
+    b"resourceSpans",
+    b"batches",
+    b"scopeSpans",
+    b"instrumentationLibrarySpans",
+    b"ilSpans",
+    b"spans",
+    b"data",
+];
+
+/// What is open, and where.
+#[derive(Clone, Copy, PartialEq)]
+enum Open {
+    Object,
+    /// A list, and whether its elements make sense by themselves.
+    List(bool),
+}
+
+/// Cuts text behind the last whole element of a list and closes what is open there; with the place of the cut. None where
+/// nothing is whole.
+pub(super) fn mended(text: &[u8]) -> Option<(Vec<u8>, usize)> {
+    let (mut open, mut name): (Vec<Open>, &[u8]) = (Vec::new(), b"");
+    let (mut place, mut best) = (0, None);
+    while place < text.len() {
+        match text[place] {
+            b'"' => {
+                let Some(end) = end_of_text(text, place) else {
+                    break;
+                };
+                name = &text[place + 1..end];
+                place = end;
+            }
+            b'{' => open.push(Open::Object),
+            b'[' => open.push(Open::List(LISTS.contains(&name))),
+            b'}' | b']' => {
+                open.pop()?;
+                if text[place] == b'}' && open.last() == Some(&Open::List(true)) {
+                    best = Some((place + 1, open.clone()));
+                }
+            }
+            _ => {}
+        }
+        place += 1;
+    }
+    let (cut, open) = best?;
+    let closing = open.iter().rev().map(|open| match open {
+        Open::Object => b'}',
+        Open::List(_) => b']',
+    });
+    Some((text[..cut].iter().copied().chain(closing).collect(), cut))
+}
+
+/// Where the text ends that begins at a place, if it ends.
+fn end_of_text(text: &[u8], start: usize) -> Option<usize> {
+    let mut place = start + 1;
+    while place < text.len() {
+        match text[place] {
+            b'\\' => place += 1,
+            b'"' => return Some(place),
+            _ => {}
+        }
+        place += 1;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(text: &str) -> Option<String> {
+        mended(text.as_bytes()).map(|(mended, _)| String::from_utf8(mended).unwrap())
+    }
+
+    #[test]
+    fn what_is_whole_is_kept_and_half_an_element_is_not() {
+        let text = r#"{"batches":[{"scopeSpans":[{"spans":[{"name":"a]}","attributes":[{"key":"k"}]},{"name":"b","attributes":[{"key":"k"}"#;
+        let whole = r#"{"batches":[{"scopeSpans":[{"spans":[{"name":"a]}","attributes":[{"key":"k"}]}]}]}]}"#;
+        assert_eq!(cut(text).as_deref(), Some(whole));
+        assert_eq!(cut(r#"{"batches":[{"scopeSpans":[{"spans":[{"name":"a"#), None);
+        assert_eq!(
+            cut(r#"{"data":[{"spans":[]},{"sp"#).unwrap(),
+            r#"{"data":[{"spans":[]}]}"#
+        );
+        assert_eq!(cut("]"), None);
+    }
+
+    #[test]
+    fn every_cut_of_an_answer_can_be_read() {
+        let text = r#"{"result":{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"\"é"},{"name":"b"}]}]},{"scopeSpans":[]}]}}"#;
+        for end in 0..text.len() {
+            if let Some((mended, at)) = mended(&text.as_bytes()[..end]) {
+                assert!(at <= end);
+                serde_json::from_slice::<serde_json::Value>(&mended).unwrap();
+            }
+        }
+    }
+}

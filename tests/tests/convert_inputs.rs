@@ -1,0 +1,214 @@
+//! Every form of input, compressed or not, from a file, from several, from the standard input; whole, torn and mixed.
+
+use std::{
+    fs,
+    io::Write,
+    path::{Path, PathBuf},
+    process::Stdio,
+    thread,
+};
+
+use flate2::{Compression, write::GzEncoder};
+use pulsetrain_tests::{Finished, Items, command, convert, corpus};
+use serde_json::Value;
+use tempfile::TempDir;
+
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Self(tempfile::tempdir().expect("a temporary folder can be made"))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
+        let path = self.path(name);
+        fs::write(&path, bytes).expect("a temporary file can be written");
+        path
+    }
+
+    /// What some inputs hold, which can be read whole.
+    fn items(&self, inputs: &[&Path]) -> Items {
+        let output = self.path("out.jsonl");
+        convert(inputs, &output, &[]).expect_code(0);
+        Items::read(&output)
+    }
+
+    /// What bytes on the standard input hold, and what was said of them.
+    fn through_stdin(&self, bytes: &[u8]) -> (Finished, Items) {
+        let output = self.path("out.jsonl");
+        let mut child = command(["convert", "--json", "-", "-o"])
+            .arg(&output)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("pulsetrain can be started");
+        let mut stdin = child.stdin.take().expect("invariant: standard input is piped");
+        let output_of = thread::scope(|scope| {
+            // Whoever gives up early breaks the pipe; the exit code tells.
+            scope.spawn(move || stdin.write_all(bytes));
+            child.wait_with_output().expect("a child can be waited for")
+        });
+        (Finished::new(output_of), Items::read(&output))
+    }
+}
+
+/// The corpus in each form that telemetry is written in, uncompressed: a name and its bytes.
+fn forms(folder: &Folder) -> Vec<(&'static str, Vec<u8>)> {
+    let lines = fs::read(corpus("otlp/everything.jsonl")).expect("the corpus can be read");
+    let mut forms = Vec::new();
+    for name in ["all.binpb", "all.pftrace"] {
+        let output = folder.path(name);
+        convert(
+            &[corpus("otlp/everything.jsonl")],
+            &output,
+            &["--attributes", "full"][..2 * usize::from(name.ends_with("pftrace"))],
+        )
+        .expect_code(0);
+        forms.push((name, fs::read(output).expect("the output can be read")));
+    }
+    let documents: Vec<Value> = String::from_utf8_lossy(&lines)
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a line is an object"))
+        .collect();
+    let pretty: Vec<String> = documents.iter().map(|one| format!("{one:#}")).collect();
+    forms.push(("all.json", pretty.join("\n").into_bytes()));
+    forms.push(("all.jsonl", lines));
+    forms
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(bytes).expect("memory can be written");
+    encoder.finish().expect("memory can be written")
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 3).expect("memory can be written")
+}
+
+/// Each compression, and what it adds to a name.
+type Compressed = (&'static str, fn(&[u8]) -> Vec<u8>);
+const COMPRESSIONS: [Compressed; 3] = [("", <[u8]>::to_vec), (".gz", gzip), (".zst", zstd)];
+
+#[test]
+fn every_form_is_read_plain_gzip_and_zstd_from_a_file_and_from_the_standard_input() {
+    let folder = Folder::new();
+    let expected = folder.items(&[&corpus("otlp/everything.jsonl")]);
+    for (name, bytes) in forms(&folder) {
+        for (ending, compress) in COMPRESSIONS {
+            let compressed = compress(&bytes);
+            let input = folder.file(&format!("in-{name}{ending}"), &compressed);
+            folder.items(&[&input]).assert_same(&expected);
+            let (finished, items) = folder.through_stdin(&compressed);
+            let summary = finished.expect_code(0).summary();
+            assert_eq!(summary["inputs"][0]["lost"], 0, "{name}{ending}: {summary}");
+            items.assert_same(&expected);
+            // The name says nothing, and is not needed.
+            let input = folder.file("telemetry", &compressed);
+            folder.items(&[&input]).assert_same(&expected);
+        }
+    }
+}
+
+#[test]
+fn several_files_of_several_forms_are_one_input() {
+    let folder = Folder::new();
+    let mut files = Vec::new();
+    for name in ["python_sdk.binpb", "rust_sdk.binpb", "collector.jsonl"] {
+        let bytes = fs::read(corpus(&format!("otlp/{name}"))).unwrap();
+        let (ending, compress) = COMPRESSIONS[files.len()];
+        files.push(folder.file(&format!("{name}{ending}"), &compress(&bytes)));
+    }
+    let all: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
+    let together = folder.items(&all);
+    let mut apart = String::new();
+    for file in all {
+        folder.items(&[file]);
+        apart.push_str(&fs::read_to_string(folder.path("out.jsonl")).unwrap());
+    }
+    together.assert_same(&Items::parse(&apart));
+}
+
+#[test]
+fn what_was_cut_off_gives_what_was_whole_and_says_where_it_ends() {
+    let folder = Folder::new();
+    let expected = folder.items(&[&corpus("otlp/everything.jsonl")]);
+    for (name, bytes) in forms(&folder) {
+        for (ending, compress) in COMPRESSIONS {
+            // Compressed, the last bytes are a check of what is whole already, and a block is whole or nothing.
+            let cut = match ending {
+                "" => bytes[..bytes.len() - 9].to_vec(),
+                _ => {
+                    let whole = [compress(&bytes), compress(&bytes)].concat();
+                    whole[..whole.len() * 9 / 10].to_vec()
+                }
+            };
+            let input = folder.file(&format!("cut-{name}{ending}"), &cut);
+            let output = folder.path("out.jsonl");
+            let summary = convert(&[&input], &output, &[]).expect_code(1).summary();
+            let problems = summary["inputs"][0]["problems"].to_string();
+            assert!(
+                problems.contains("byte ") || problems.contains("line "),
+                "{name}{ending}: {problems}"
+            );
+            let read = Items::read(&output);
+            assert!(!read.is_empty(), "{name}{ending}: {problems}");
+            let known = expected.distinct();
+            if name != "all.pftrace" {
+                assert!(read.distinct().is_subset(&known), "{name}{ending}");
+            }
+        }
+    }
+}
+
+#[test]
+fn an_answer_that_was_cut_off_gives_its_whole_spans() {
+    let folder = Folder::new();
+    for name in [
+        "tempo_api_traces.json",
+        "tempo_api_v2_traces.json",
+        "jaeger_api_v3_traces.json",
+        "jaeger_api_traces.json",
+    ] {
+        let bytes = fs::read(corpus(&format!("backends/{name}"))).unwrap();
+        let whole = folder.items(&[&corpus(&format!("backends/{name}"))]).len();
+        for (ending, compress) in COMPRESSIONS {
+            let cut = compress(&bytes[..bytes.len() * 8 / 10]);
+            let input = folder.file(&format!("{name}{ending}"), &cut);
+            let output = folder.path("out.jsonl");
+            let summary = convert(&[&input], &output, &[]).expect_code(1).summary();
+            let problems = summary["inputs"][0]["problems"].to_string();
+            assert!(problems.contains("what stands before byte "), "{problems}");
+            let read = Items::read(&output).len();
+            assert!((1..whole).contains(&read), "{name}{ending}: {read} of {whole}");
+        }
+    }
+}
+
+#[test]
+fn what_is_no_telemetry_is_said_with_its_place_and_hides_nothing_else() {
+    let folder = Folder::new();
+    let good = corpus("otlp/web_service.jsonl");
+    let expected = folder.items(&[&good]);
+    for bad in [
+        &b"no telemetry"[..],
+        b"",
+        b"\x1f\x8b\x08garbage",
+        b"{\"data\":7}",
+        b"\x0a\xff",
+    ] {
+        let input = folder.file("bad", bad);
+        let output = folder.path("out.jsonl");
+        let finished = convert(&[input.as_path(), &good], &output, &[]);
+        let summary = finished.summary();
+        let lost = summary["inputs"][0]["lost"].as_u64().unwrap();
+        assert_eq!(finished.code, Some(i32::from(!bad.is_empty())), "{summary}");
+        assert_eq!(lost > 0, !bad.is_empty(), "{summary}");
+        Items::read(&output).assert_same(&expected);
+    }
+}
