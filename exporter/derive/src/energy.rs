@@ -11,6 +11,7 @@ mod share;
 mod steps;
 mod taken;
 mod tellers;
+mod told;
 mod totals;
 mod window;
 
@@ -240,6 +241,7 @@ impl EnergyStage {
     fn account_one(&mut self, mut step: Step) -> Option<TakenSpan> {
         if let Some(share) = Share::of(&self.fleet, &self.tellers, &step.origin, step.window) {
             let taken = Taken::by(&share, step.window);
+            let told = taken.energy_joules.map(|_| share.keys()).unwrap_or_default();
             let complete = taken
                 .energy_joules
                 .filter(|_| taken.status == taken::Status::Complete);
@@ -252,6 +254,7 @@ impl EnergyStage {
                 Told::Point(resource) => resource,
             };
             self.recorder.record(resource, step.window, &taken, per_token);
+            self.fleet.tell(&told, step.window);
         }
         match step.told {
             Told::Span(span) => Some(span),

@@ -549,7 +549,7 @@ pub const GPU_STEP_ENERGY_ERROR: Attribute = Attribute {
 pub const GPU_STEP_ENERGY_STATUS: Attribute = Attribute {
     name: "gpu.step.energy_status",
     brief: "What is known of the energy of the step.",
-    kind: AttributeKind::Enum(&["complete", "partial", "shared", "unknown"]),
+    kind: AttributeKind::Enum(&["complete", "partial", "shared", "repeated", "unknown"]),
     stability: Stability::Development,
 };
 

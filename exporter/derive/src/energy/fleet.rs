@@ -5,11 +5,17 @@ use std::{collections::BTreeMap, sync::Arc};
 use pulsetrain_otlp::view::{KeyValue, NumberPoint, Repeated, Text};
 use pulsetrain_semconv::{Metric, attribute, metric};
 
-use super::{readings::Readings, window::Window};
+use super::{readings::Readings, told::ToldTime, window::Window};
 use crate::{
     origin::{Origin, text},
     points::Point,
 };
+
+/// For how long after it was said last somebody has a GPU, where nothing newer is known: processes are looked at every 5 s.
+const HOLDS_NANOS: u64 = 6_000_000_000;
+/// What says whose a GPU is.
+const BY_GPU: usize = 0;
+const BY_PROCESS: usize = 1;
 
 /// How many GPUs, and how many runs of one GPU, are kept in mind at most; the oldest go first.
 const MOST_GPUS: usize = 4096;
@@ -40,8 +46,8 @@ pub(super) enum Quantity {
 pub(super) struct Fleet(BTreeMap<Key, Gpu>);
 
 /// Which GPU: ids are unique by themselves unless they are but numbers.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Key {
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Key {
     host: Option<Arc<str>>,
     id: Arc<str>,
 }
@@ -49,11 +55,15 @@ struct Key {
 /// One GPU.
 #[derive(Debug, Default)]
 pub(super) struct Gpu {
+    pub(super) key: Key,
     pub(super) energy: Readings,
     pub(super) power: Readings,
     pub(super) busy: Readings,
     pub(super) throttle: BTreeMap<Box<str>, Readings>,
+    pub(super) told: ToldTime,
     owners: Vec<Owner>,
+    /// When it was last said of the whole GPU, and of the processes on it, whose they are, if anybody's.
+    said_last: [u64; 2],
     heard_unix_nanos: u64,
 }
 
@@ -64,6 +74,8 @@ pub(super) struct Owner {
     pub(super) rank: Option<i64>,
     pub(super) world_size: Option<i64>,
     pub(super) said: Window,
+    /// By what it was said last: its place in what the GPU keeps of that.
+    by: usize,
 }
 
 impl Quantity {
@@ -108,10 +120,18 @@ impl Fleet {
         if self.0.len() >= MOST_GPUS && !self.0.contains_key(&key) {
             return;
         }
-        let gpu = self.0.entry(key).or_default();
+        let gpu = self.0.entry(key).or_insert_with_key(|key| Gpu {
+            key: key.clone(),
+            ..Gpu::default()
+        });
         let time = number.time_unix_nano;
         gpu.heard_unix_nanos = gpu.heard_unix_nanos.max(time);
-        gpu.claim(&origin, time);
+        let by = if quantity == Quantity::Claim {
+            BY_PROCESS
+        } else {
+            BY_GPU
+        };
+        gpu.claim(&origin, time, by);
         match (quantity, labels.reason) {
             (Quantity::Energy, _) => gpu.energy.insert(time, value),
             (Quantity::Power, _) => gpu.power.insert(time, value),
@@ -120,6 +140,15 @@ impl Fleet {
                 gpu.throttle.entry(reason.into()).or_default().insert(time, value);
             }
             _ => {}
+        }
+    }
+
+    /// Notes that it was said what these GPUs took in a stretch of time.
+    pub(super) fn tell(&mut self, keys: &[Key], window: Window) {
+        for key in keys {
+            if let Some(gpu) = self.0.get_mut(key) {
+                gpu.told.tell(window);
+            }
         }
     }
 
@@ -137,6 +166,7 @@ impl Fleet {
             let horizon = gpu.heard_unix_nanos.saturating_sub(history_nanos);
             gpu.all_readings()
                 .for_each(|readings| readings.forget(horizon, most_readings));
+            gpu.told.forget(horizon);
             gpu.owners.retain(|owner| owner.said.end >= horizon);
         }
     }
@@ -168,16 +198,29 @@ impl Gpu {
     pub(super) fn owners_in(&self, window: Window) -> impl Iterator<Item = &Owner> {
         self.owners
             .iter()
-            .filter(move |owner| owner.said.start <= window.end && owner.said.end >= window.start)
+            .filter(move |owner| owner.said.start <= window.end && self.held_until(owner) >= window.start)
     }
 
-    fn claim(&mut self, origin: &Origin, unix_nanos: u64) {
+    /// Until when an owner had it as far as is known: where it was not said again, until somebody looked again.
+    fn held_until(&self, owner: &Owner) -> u64 {
+        if self.said_last[owner.by] > owner.said.end {
+            owner.said.end
+        } else {
+            owner.said.end.saturating_add(HOLDS_NANOS)
+        }
+    }
+
+    fn claim(&mut self, origin: &Origin, unix_nanos: u64, by: usize) {
+        self.said_last[by] = self.said_last[by].max(unix_nanos);
         let Some(run) = &origin.run else { return };
         let is_it = |owner: &&mut Owner| owner.run == *run && owner.rank == origin.rank;
         if let Some(owner) = self.owners.iter_mut().find(is_it) {
             owner.world_size = origin.world_size.or(owner.world_size);
             owner.said.start = owner.said.start.min(unix_nanos);
-            owner.said.end = owner.said.end.max(unix_nanos);
+            if unix_nanos >= owner.said.end {
+                owner.said.end = unix_nanos;
+                owner.by = by;
+            }
             return;
         }
         if self.owners.len() >= MOST_OWNERS {
@@ -191,6 +234,7 @@ impl Gpu {
                 start: unix_nanos,
                 end: unix_nanos,
             },
+            by,
         });
     }
 

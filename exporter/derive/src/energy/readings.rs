@@ -72,6 +72,18 @@ impl Readings {
         known
     }
 
+    /// What a counter grew by in all of these.
+    pub(super) fn growth_in(&self, parts: &[Window]) -> Known {
+        parts.iter().fold(Known::default(), |all, part| {
+            let known = self.growth(*part);
+            Known {
+                amount: all.amount + known.amount,
+                error: all.error + known.error,
+                nanos: all.nanos + known.nanos,
+            }
+        })
+    }
+
     /// What a gauge came to over `window`: a reading is of the time since the reading before it.
     pub(super) fn level(&self, window: Window) -> Known {
         let mut known = Known::default();

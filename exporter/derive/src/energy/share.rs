@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 
 use super::{
-    fleet::{Fleet, Gpu, Owner},
+    fleet::{Fleet, Gpu, Key, Owner},
     tellers::Tellers,
     window::Window,
 };
@@ -48,6 +48,11 @@ impl Attribution {
 }
 
 impl<'a> Share<'a> {
+    /// Which GPUs these are.
+    pub(super) fn keys(&self) -> Vec<Key> {
+        self.gpus.iter().map(|gpu| gpu.key.clone()).collect()
+    }
+
     /// The GPUs of a step that `origin` told; nothing where none is known.
     pub(super) fn of(fleet: &'a Fleet, tellers: &Tellers, origin: &Origin, window: Window) -> Option<Self> {
         let wide = Window {

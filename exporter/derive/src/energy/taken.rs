@@ -16,7 +16,15 @@ pub(super) enum Status {
     Complete,
     Partial,
     Shared,
+    Repeated,
     Unknown,
+}
+
+/// The energy of one GPU in a step.
+struct Untold {
+    known: Known,
+    /// How much of the step nobody has told before.
+    nanos: u64,
 }
 
 /// What a step took.
@@ -39,16 +47,22 @@ impl Status {
             Self::Complete => "complete",
             Self::Partial => "partial",
             Self::Shared => "shared",
+            Self::Repeated => "repeated",
             Self::Unknown => "unknown",
         }
     }
 
-    fn of(share: &Share<'_>, energy: &[Known], window: Window) -> Self {
+    fn of(share: &Share<'_>, energy: &[Untold], window: Window) -> Self {
+        // Clocks of several processes differ a little: where most of the time was told it is the same step.
+        let untold: u64 = energy.iter().map(|gpu| gpu.nanos).sum();
+        let told_before = window.nanos().saturating_mul(energy.len() as u64) / 2;
         if share.is_shared {
             Self::Shared
-        } else if energy.iter().all(|known| known.nanos == window.nanos()) {
+        } else if untold < told_before {
+            Self::Repeated
+        } else if energy.iter().all(|gpu| gpu.known.nanos == gpu.nanos) {
             Self::Complete
-        } else if energy.iter().any(|known| known.nanos > 0) {
+        } else if energy.iter().any(|gpu| gpu.known.nanos > 0) {
             Self::Partial
         } else {
             Self::Unknown
@@ -59,22 +73,19 @@ impl Status {
 impl Taken {
     /// What the GPUs of `share` took in `window`.
     pub(super) fn by(share: &Share<'_>, window: Window) -> Self {
-        let energy: Vec<_> = share.gpus.iter().map(|gpu| gpu.energy.growth(window)).collect();
+        let energy: Vec<_> = share.gpus.iter().map(|gpu| Untold::of(gpu, window)).collect();
         let status = Status::of(share, &energy, window);
         let is_known = matches!(status, Status::Complete | Status::Partial);
         Self {
             status,
             attribution: share.attribution,
             gpus: share.gpus.len(),
-            energy_joules: is_known.then(|| energy.iter().map(|known| known.amount).sum()),
-            error_joules: energy.iter().map(|known| known.error).sum(),
-            mean_watts: sum_of_all(
-                share
-                    .gpus
-                    .iter()
-                    .zip(&energy)
-                    .map(|(gpu, energy)| mean(energy).or_else(|| mean(&gpu.power.level(window)))),
-            ),
+            energy_joules: is_known.then(|| energy.iter().map(|gpu| gpu.known.amount).sum()),
+            error_joules: energy.iter().map(|gpu| gpu.known.error).sum(),
+            mean_watts: sum_of_all(share.gpus.iter().map(|gpu| {
+                let mean_of_counter = mean(&gpu.energy.growth(window));
+                mean_of_counter.or_else(|| mean(&gpu.power.level(window)))
+            })),
             peak_watts: peak(&share.gpus, window),
             busy_ratio: sum_of_all(share.gpus.iter().map(|gpu| mean(&gpu.busy.level(window))))
                 .map(|sum| sum / share.gpus.len() as f64),
@@ -109,6 +120,16 @@ impl Taken {
             all.push((&attribute::GPU_THROTTLE_REASON, Value::Text(reason)));
         }
         write(&all);
+    }
+}
+
+impl Untold {
+    fn of(gpu: &Gpu, window: Window) -> Self {
+        let parts = gpu.told.untold(window);
+        Self {
+            known: gpu.energy.growth_in(&parts),
+            nanos: parts.iter().map(|part| part.nanos()).sum(),
+        }
     }
 }
 

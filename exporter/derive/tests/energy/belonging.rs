@@ -96,6 +96,33 @@ fn a_gpu_that_two_runs_use_has_no_joules_for_either_but_its_power_is_said() {
 }
 
 #[test]
+fn a_gpu_is_shared_also_before_its_processes_are_looked_at_again() {
+    let mut world = World::new(EnergyConfig::default());
+    let memory = &metric::GPU_PROCESS_MEMORY;
+    for rank in [&ZERO, &OTHER] {
+        world.pass(reading("GPU-0", Some(rank), memory, SECOND, 7.0, &[]));
+    }
+    for second in 1..=5 {
+        world.pass(energy("GPU-0", None, second * SECOND, 100.0 * second as f64));
+    }
+    world.pass(ZERO.step(1, 3 * SECOND, 4 * SECOND));
+    assert_eq!(world.step().status.as_deref(), Some("shared"));
+    // The other has gone when they are looked at again.
+    world.pass(reading("GPU-0", Some(&ZERO), memory, 6 * SECOND, 7.0, &[]));
+    for second in 6..=9 {
+        world.pass(energy(
+            "GPU-0",
+            Some(&ZERO),
+            second * SECOND,
+            100.0 * second as f64,
+        ));
+    }
+    world.out.clear();
+    world.pass(ZERO.step(2, 7 * SECOND, 8 * SECOND));
+    assert_eq!(attribution(&world.step()), ("rank", 100.0));
+}
+
+#[test]
 fn runs_one_after_the_other_share_nothing() {
     let mut world = World::new(EnergyConfig::default());
     for second in 1..=3 {
@@ -152,13 +179,14 @@ fn steps_that_are_told_by_points_alone_are_derived_when_no_span_has_come() {
     assert_eq!(world.histogram("gpu.step.energy"), None, "spans may come");
     world.wait(Duration::from_secs(5));
     assert_eq!(world.histogram("gpu.step.energy"), Some((2, 200.0)));
-    world.pass(ZERO.durations(3, 2.5, 3 * SECOND));
+    world.pass(energy("GPU-0", Some(&ZERO), 4 * SECOND, 300.0));
+    world.pass(ZERO.durations(3, 2.5, 7 * SECOND / 2));
     assert_eq!(
         world.histogram("gpu.step.energy"),
         Some((3, 250.0)),
         "no span will come any more"
     );
-    world.pass(ZERO.durations(9, 8.5, 3 * SECOND));
+    world.pass(ZERO.durations(9, 8.5, 4 * SECOND));
     assert_eq!(
         world.histogram("gpu.step.energy"),
         Some((3, 250.0)),

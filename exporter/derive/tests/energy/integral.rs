@@ -228,7 +228,8 @@ fn a_counter_that_began_anew_leaves_the_step_partial_with_the_rest() {
         "a distribution of parts would say nothing"
     );
     world.out.clear();
-    world.pass(ZERO.step(2, 3 * SECOND, 4 * SECOND));
+    world.pass(energy("GPU-0", Some(&ZERO), 5 * SECOND, 300.0));
+    world.pass(ZERO.step(2, 4 * SECOND, 5 * SECOND));
     assert_eq!(world.step().status.as_deref(), Some("complete"));
 }
 

@@ -2,5 +2,6 @@
 
 mod belonging;
 mod integral;
+mod once;
 mod waiting;
 mod world;

@@ -1,0 +1,82 @@
+//! Trainers as the agent meets them: a process on a GPU with what its launcher told it, and a log that grows.
+
+use std::{
+    fmt::Write,
+    path::Path,
+    process::{Child, Command, Stdio},
+};
+
+use pulsetrain_tests::{FakeNvml, SurogateWriter, wait_until};
+
+/// A process of a run that does nothing. Dropped, it is killed.
+pub(crate) struct OnGpu(Child);
+
+impl OnGpu {
+    /// One that a launcher started as a rank of a run.
+    pub(crate) fn of_run(run: &str, rank: u32, world_size: u32) -> Self {
+        let child = Command::new("sleep")
+            .arg("300")
+            .env("PULSETRAIN_RUN_ID", run)
+            .env("RANK", rank.to_string())
+            .env("LOCAL_RANK", rank.to_string())
+            .env("WORLD_SIZE", world_size.to_string())
+            .stdin(Stdio::null())
+            .spawn();
+        Self(child.expect("sleep can be started"))
+    }
+
+    fn pid(&self) -> u32 {
+        self.0.id()
+    }
+}
+
+impl Drop for OnGpu {
+    fn drop(&mut self) {
+        // Either fails only where the process has ended already.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// Changes of a scenario by which these processes are on its GPUs, one list a GPU.
+pub(crate) fn on_gpus(gpus: &[&[&OnGpu]]) -> String {
+    let mut each = String::new();
+    for (gpu, processes) in gpus.iter().enumerate() {
+        let listed: Vec<_> = processes
+            .iter()
+            .map(|process| format!("{{pid: {}, memory_bytes: 1073741824}}", process.pid()))
+            .collect();
+        // Writing into a String cannot fail.
+        let _ = write!(each, "\"{gpu}\": {{processes: [{}]}}, ", listed.join(", "));
+    }
+    format!("gpus: {{count: {}, each: {{{each}}}}}", gpus.len())
+}
+
+/// Logs one run's steps between these seconds of the scenario, each when it is over, into each of these logs, every further
+/// one a millisecond later than the one before.
+pub(crate) fn log_steps(driver: &FakeNvml, logs: &[&Path], borders: &[f64]) {
+    let mut logs: Vec<_> = logs.iter().map(|path| SurogateWriter::create(path)).collect();
+    for (number, pair) in borders.windows(2).enumerate() {
+        let end = driver.unix_nanos(pair[1]);
+        wait_until("the step is over", || unix_nanos() >= end);
+        let millis = ((pair[1] - pair[0]) * 1000.0).round();
+        for (late, log) in (0_u64..).zip(&mut logs) {
+            log.append(&record(number, end + late * 1_000_000, millis));
+        }
+    }
+}
+
+pub(crate) fn record(step: usize, end_unix_nanos: u64, millis: f64) -> String {
+    let end = jiff::Timestamp::from_nanosecond(i128::from(end_unix_nanos)).expect("a time of our days");
+    let end = end.strftime("%Y-%m-%d %H:%M:%S.%9f");
+    format!(
+        "{{\"log\": \"step\", \"time\": \"{end}\", \"step\": {step}, \"epoch\": 0.5, \"step_tokens\": 16384, \
+         \"duration_ms\": {millis}, \"norm\": 1.5, \"loss\": 2.5, \"lr\": 2e-05, \"phase\": \"converging\"}}"
+    )
+}
+
+#[expect(clippy::disallowed_methods, reason = "a trainer's clock is the machine's")]
+fn unix_nanos() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.expect("it is after 1970").as_nanos() as u64
+}
