@@ -14,6 +14,7 @@ mod literal;
 mod maxtext;
 mod megatron;
 mod number_text;
+mod ranked;
 mod reader;
 mod row;
 #[cfg(test)]

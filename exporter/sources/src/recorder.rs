@@ -5,9 +5,12 @@
 
 mod custom;
 mod distribution;
+mod ranks;
 mod resume;
 mod series;
 mod state;
+
+use std::collections::BTreeMap;
 
 use pulsetrain_otlp::{
     view::NumberValue,
@@ -18,7 +21,7 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_semconv::{self as semconv, Instrument, Metric, Number};
 
-use self::{custom::CustomNames, series::SeriesTable, state::StateTable};
+use self::{custom::CustomNames, ranks::RankState, series::SeriesTable, state::StateTable};
 use crate::{Place, Run, SkipReason, Skipped};
 
 /// The size at which a batch leaves: large enough that its envelope does not count, small enough for any receiver.
@@ -63,6 +66,10 @@ pub struct Recorder<'a> {
     sums_start_unix_nanos: u64,
     /// The latest time that was recorded.
     last_unix_nanos: u64,
+    /// The rank of what does not say one.
+    own_rank: i64,
+    /// The ranks whose turn it is not.
+    ranks: BTreeMap<i64, RankState>,
     listener: Box<dyn FnMut(Encoded) + 'a>,
 }
 
@@ -72,6 +79,8 @@ impl<'a> Recorder<'a> {
         Self {
             envelope: run.envelope(),
             sums_start_unix_nanos: run.start_unix_nanos,
+            own_rank: run.rank,
+            ranks: BTreeMap::new(),
             run,
             metrics: MetricsWriter::default(),
             spans: SpansWriter::default(),
@@ -86,7 +95,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Whose telemetry is recorded.
+    /// Whose telemetry is recorded now: a log may be of several ranks.
     pub fn run(&self) -> &Run {
         &self.run
     }
@@ -235,6 +244,9 @@ impl<'a> Recorder<'a> {
     /// Sends what there is, however little.
     pub fn flush(&mut self) {
         self.send(0);
+        for rank in self.ranks.values_mut() {
+            rank.flush(&mut self.listener);
+        }
     }
 
     /// Sends what is left, and says what was recorded and skipped.

@@ -1,11 +1,12 @@
 //! Logs that are lines: bytes in, clean text out, one line at a time.
 //!
 //! A line ends at a newline, a carriage return or both, for progress bars write only the latter. Colours are taken out, torn
-//! UTF-8 is replaced. A last line without an end may be half of one: it is read only where its format can tell.
+//! UTF-8 is replaced, and what a launcher puts before the lines of its workers is taken off ([`Ranked`]). A last line without
+//! an end may be half of one: it is read only where its format can tell.
 
-use std::{borrow::Cow, cell::Cell};
+use std::{borrow::Cow, cell::Cell, collections::BTreeMap};
 
-use super::{Identity, LogParser, ReadTime, Window};
+use super::{Identity, LogParser, ReadTime, Window, ranked::Ranked};
 use crate::{Place, Recorder, SkipReason};
 
 /// A format whose records are lines.
@@ -77,12 +78,27 @@ impl Line<'_> {
 }
 
 /// Parses a log by its lines.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct LineParser<F> {
     format: F,
+    /// What each rank has said, where the lines of several are in one log.
+    of_ranks: BTreeMap<i64, F>,
+    /// Begins to read another rank; nothing where what begins a line is for the user to say.
+    begin: Option<fn() -> F>,
+    /// The rank of the line whose first part a carriage return has ended.
+    rank: Option<i64>,
     last_time: Cell<u64>,
     /// Whether the rest of the line that stands here was lost.
     is_torn: bool,
+}
+
+impl<F: LineFormat + Default> Default for LineParser<F> {
+    fn default() -> Self {
+        Self {
+            begin: Some(F::default),
+            ..Self::of(F::default())
+        }
+    }
 }
 
 impl<F: LineFormat> LogParser for LineParser<F> {
@@ -92,6 +108,9 @@ impl<F: LineFormat> LogParser for LineParser<F> {
         for end in memchr::memchr2_iter(b'\n', b'\r', window.bytes) {
             if !std::mem::take(&mut self.is_torn) && end > done {
                 self.line(&window.bytes[done..end], place, window.time, recorder);
+            }
+            if window.bytes[end] == b'\n' {
+                self.rank = None;
             }
             done = end + 1;
             place.offset = window.start.offset + done as u64;
@@ -114,6 +133,9 @@ impl<F: LineFormat> LineParser<F> {
     pub(super) fn of(format: F) -> Self {
         Self {
             format,
+            of_ranks: BTreeMap::new(),
+            begin: None,
+            rank: None,
             last_time: Cell::default(),
             is_torn: false,
         }
@@ -121,23 +143,40 @@ impl<F: LineFormat> LineParser<F> {
 
     fn line(&mut self, bytes: &[u8], place: Place, time: ReadTime, recorder: &mut Recorder<'_>) {
         let text = clean(bytes);
+        let ranked = self.ranked(&text);
         let line = Line {
-            text: &text,
+            text: ranked.text,
             place,
             time,
             last_time: &self.last_time,
         };
-        if self.format.line(&line, recorder) {
+        self.rank = ranked.rank.or(self.rank);
+        recorder.of_rank(self.rank);
+        let format = match (self.rank, self.begin) {
+            (Some(rank), Some(begin)) => self.of_ranks.entry(rank).or_insert_with(begin),
+            _ => &mut self.format,
+        };
+        if format.line(&line, recorder) {
             recorder.end_of_record();
+        }
+    }
+
+    /// A line without what a launcher put before it.
+    fn ranked<'l>(&self, text: &'l str) -> Ranked<'l> {
+        if self.begin.is_some() {
+            Ranked::of(text)
+        } else {
+            Ranked { rank: None, text }
         }
     }
 
     /// The line that the input ends in: a number in it may lack its last digits.
     fn last_line(&mut self, bytes: &[u8], place: Place, time: ReadTime, recorder: &mut Recorder<'_>) {
         let text = clean(bytes);
-        if F::is_whole(&text) {
+        let text = self.ranked(&text).text;
+        if F::is_whole(text) {
             self.line(bytes, place, time, recorder);
-        } else if F::is_begun(&text) {
+        } else if F::is_begun(text) {
             recorder.skip(SkipReason::IncompleteRecord, place, || {
                 "the input ends within this line".to_owned()
             });
@@ -166,13 +205,15 @@ fn signed_line<F: LineFormat>(head: &[u8]) -> Option<(usize, &'static str)> {
     }
     let mut start = 0;
     for end in memchr::memchr2_iter(b'\n', b'\r', head) {
-        if let Some(sign) = F::sign(&clean(&head[start..end])) {
+        let line = clean(&head[start..end]);
+        if let Some(sign) = F::sign(Ranked::of(&line).text) {
             return Some((end, sign));
         }
         start = end + 1;
     }
     let last = clean(&head[start..]);
-    let sign = F::sign(&last).filter(|_| F::is_whole(&last));
+    let last = Ranked::of(&last).text;
+    let sign = F::sign(last).filter(|_| F::is_whole(last));
     sign.map(|sign| (head.len(), sign))
 }
 

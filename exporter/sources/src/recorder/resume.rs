@@ -17,5 +17,8 @@ impl Recorder<'_> {
         self.flush();
         self.series = SeriesTable::default();
         self.sums_start_unix_nanos = self.last_unix_nanos;
+        for rank in self.ranks.values_mut() {
+            rank.restart_sums(self.last_unix_nanos);
+        }
     }
 }

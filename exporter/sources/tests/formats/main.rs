@@ -10,6 +10,7 @@ mod foreign;
 mod imported;
 mod kempnerforge;
 mod maxtext;
+mod ranks;
 mod readers;
 mod said;
 mod series;

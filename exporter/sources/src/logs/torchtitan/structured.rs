@@ -91,6 +91,8 @@ impl LineFormat for Structured {
             step: literal::number(&fields, "step").map(|step| step as i64),
             place: line.place(),
         };
+        let rank = literal::number(&fields, "global_rank").map(|rank| rank as i64);
+        recorder.of_rank(rank.filter(|rank| *rank >= 0));
         let kind = literal::text(&fields, "log_type_name").unwrap_or_default();
         let value = literal::number(&fields, "value");
         match (
@@ -163,6 +165,7 @@ fn coverage_table() -> Vec<Covered> {
             metric::TRAIN_GLOBAL_STEP.name,
             "as it is; `train.steps` grows by the steps since the value before",
         ),
+        covered("global_rank", attribute::TRAIN_RANK.name, "of the resource"),
         covered("every other log_type_name", event::RUN_MESSAGE.name, "one event"),
         covered("*_start", "(left out: the end says when it began)", ""),
     ];

@@ -1,0 +1,158 @@
+//! What launchers put before each line of a worker: `[rank0]:`, `[default0]:` of torchrun, `[Rank 0]`, `0:` of
+//! `srun --label`, `(TrainActor pid=7, ip=10.0.0.1)` of Ray.
+//!
+//! What stands behind is read as if it stood alone. A number of torchrun is that of the worker on its own node.
+
+/// A line of a worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Ranked<'a> {
+    /// The worker's number, where the line says it.
+    pub(super) rank: Option<i64>,
+    /// What the worker wrote.
+    pub(super) text: &'a str,
+}
+
+impl<'a> Ranked<'a> {
+    /// A line with what a launcher put before it, or as it is.
+    #[inline]
+    pub(super) fn of(line: &'a str) -> Self {
+        let prefixed = match line.as_bytes().first() {
+            Some(b'[') => in_brackets(line),
+            Some(b'(') => by_ray(line),
+            Some(b' ' | b'0'..=b'9') => by_srun(line),
+            _ => None,
+        };
+        prefixed.unwrap_or(Self {
+            rank: None,
+            text: line,
+        })
+    }
+}
+
+/// `[rank0]:`, `[default0]:`, `[Rank 0]`; the prefix of KempnerForge, `[rank 0]`, is part of its lines.
+fn in_brackets(line: &str) -> Option<Ranked<'_>> {
+    let (inside, rest) = line[1..].split_once(']')?;
+    if let Some(number) = inside
+        .strip_prefix("Rank ")
+        .or_else(|| inside.strip_prefix("rank "))
+    {
+        let is_own = inside.starts_with('r') && !rest.starts_with(':');
+        return Some(Ranked {
+            rank: Some(self::number(number)?),
+            text: if is_own { line } else { behind(rest) },
+        });
+    }
+    let rest = rest.strip_prefix(':')?;
+    let digits = inside.trim_start_matches(|letter: char| letter.is_ascii_alphabetic() || letter == '_');
+    (digits.len() < inside.len()).then_some(())?;
+    Some(Ranked {
+        rank: Some(number(digits)?),
+        text: rest.strip_prefix(' ').unwrap_or(rest),
+    })
+}
+
+/// `(TrainActor pid=7, ip=10.0.0.1)`, and at the end what Ray adds where it leaves equal lines out.
+fn by_ray(line: &str) -> Option<Ranked<'_>> {
+    let (_, process) = line.split_once(" pid=")?;
+    let (process, text) = process.split_once(") ")?;
+    let pid = process.split(',').next()?;
+    number(pid)?;
+    let name = &line[..line.len() - text.len()];
+    let rank = name.split_once("rank=").map(|(_, rank)| rank);
+    let rank = rank.and_then(|rank| rank.split(|letter: char| !letter.is_ascii_digit()).next());
+    let text = match text.rsplit_once(" [repeated ") {
+        Some((text, times)) if times.contains("x across cluster]") => text,
+        _ => text,
+    };
+    Some(Ranked {
+        rank: rank.and_then(number),
+        text,
+    })
+}
+
+/// `0: `, as wide as the largest number.
+fn by_srun(line: &str) -> Option<Ranked<'_>> {
+    let (task, text) = line.split_once(": ")?;
+    Some(Ranked {
+        rank: Some(number(task.trim_start_matches(' '))?),
+        text,
+    })
+}
+
+fn behind(rest: &str) -> &str {
+    let rest = rest.strip_prefix(':').unwrap_or(rest);
+    rest.strip_prefix(' ').unwrap_or(rest)
+}
+
+/// No job has as many workers as seven digits tell.
+fn number(digits: &str) -> Option<i64> {
+    let is_number = (1..7).contains(&digits.len()) && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| digits.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_launchers_prefix_is_taken_off() {
+        for (line, rank) in [
+            ("[rank0]:loss", Some(0)),
+            ("[rank3]: loss", Some(3)),
+            ("[default12]:loss", Some(12)),
+            ("[Rank 5] loss", Some(5)),
+            ("[Rank 5]: loss", Some(5)),
+            ("0: loss", Some(0)),
+            (" 7: loss", Some(7)),
+            ("07: loss", Some(7)),
+            ("(TrainActor pid=4711, ip=10.0.0.1) loss", None),
+            ("(TrainActor pid=4711) loss", None),
+            ("(TrainActor(rank=2) pid=4711, ip=10.0.0.1) loss", Some(2)),
+            ("(TrainActor pid=4711) loss [repeated 3x across cluster]", None),
+        ] {
+            assert_eq!(Ranked::of(line), Ranked { rank, text: "loss" }, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_prefix_of_a_trainer_says_the_rank_and_stays() {
+        let line = "[rank 2] INFO     [step 10] loss=6.8";
+        assert_eq!(
+            Ranked::of(line),
+            Ranked {
+                rank: Some(2),
+                text: line
+            }
+        );
+    }
+
+    #[test]
+    fn lines_that_begin_alike_are_left_alone() {
+        for line in [
+            "[titan] 2026-11-21 00:20:59,001 - root - INFO - Starting job: demo",
+            "[2026-11-21 00:21:27,088] loop.py:340 INFO TIMING step=2: step=0.081s",
+            " [2026-01-01 00:00:00.000000] iteration       10/     100 | lm loss: 1",
+            "[G] step     5 [gpu  0] | power  620 W",
+            "[rank0] no colon",
+            "[0]: no word",
+            "(loss: 2.5) ",
+            "(pid=) x",
+            "12:30:00 x: y",
+            "1234567: x",
+            " split as 87.50% learnable weight flops: x",
+            "0:x",
+            "[",
+            "(",
+            "",
+        ] {
+            assert_eq!(
+                Ranked::of(line),
+                Ranked {
+                    rank: None,
+                    text: line
+                },
+                "{line}"
+            );
+        }
+    }
+}
