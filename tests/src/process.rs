@@ -108,7 +108,8 @@ impl Process {
         kill(Pid::from_raw(pid), signal).expect("a child that was not waited for can be signalled");
     }
 
-    fn exit_status(&mut self) -> Option<ExitStatus> {
+    /// How the process ended; none while it runs.
+    pub fn exit_status(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().expect("a child can be waited for")
     }
 

@@ -258,6 +258,52 @@ fn files_and_recordings_are_drawn_as_the_section_perfetto_says() {
 }
 
 #[test]
+fn under_run_the_recorder_answers_the_signal_is_the_trainers_and_a_failure_is_written() {
+    let Some(judge) = TraceProcessor::require_or_skip() else {
+        return;
+    };
+    let world = World::new("{recorder: {flight_recorder: {path: FOLDER/recorded/flight.pftrace}}}");
+    let log = corpus("surogate/training_dense.json");
+    fs::copy(log, world.path("training.json")).unwrap();
+    let script = "trap 'echo preempted > $0; exit 3' USR1; while :; do sleep 0.05; done";
+    let mut command = command(["run", "--drain=10", "--config"]);
+    command.arg(world.path("agent.yaml"));
+    command.arg("--follow").arg(world.path("training.json"));
+    command.args(["--", "sh", "-c", script]).arg(world.path("signal"));
+    let run = Process::start("pulsetrain run", &mut command);
+    let trace = world.path("got.pftrace");
+    wait_until("the recorder has every step", || {
+        let (status, body) = world.get("/trace?last=5m");
+        fs::write(&trace, body).unwrap();
+        status == 200 && shown(std::slice::from_ref(&trace)) == STEPS
+    });
+    assert_eq!(steps(&judge, &[trace]), STEPS);
+    run.record();
+    let mut run = run;
+    wait_until("the run has ended", || run.exit_status().is_some());
+    assert_eq!(run.exit_status().unwrap().code(), Some(3));
+    assert_eq!(fs::read_to_string(world.path("signal")).unwrap(), "preempted\n");
+    assert_eq!(steps(&judge, &world.traces("recorded")), STEPS);
+    assert!(run.log().contains("recorder: wrote "), "{}", run.log());
+}
+
+#[test]
+fn a_run_whose_health_address_is_taken_goes_on_and_writes_nothing_where_all_went_well() {
+    let world = World::new("{recorder: {flight_recorder: {path: FOLDER/recorded/flight.pftrace}}}");
+    let _taken = std::net::TcpListener::bind((Ipv4Addr::LOCALHOST, world.health)).unwrap();
+    let mut command = command(["run", "--config"]);
+    command.arg(world.path("agent.yaml")).args(["--", "true"]);
+    let output = command.output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(
+        said.contains("goes on without GET /trace") && said.contains("health.listen"),
+        "{said}"
+    );
+    assert!(world.traces("recorded").is_empty());
+}
+
+#[test]
 fn an_agent_without_a_recorder_says_so() {
     let world = World::new(FILES);
     let agent = world.start();

@@ -19,6 +19,10 @@ use std::{
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use self::running::Running;
+pub(crate) use self::{
+    health::{Ready, serve as serve_health},
+    recorders::Recorders,
+};
 use crate::{
     cli::AgentArguments,
     config::{self, Config, Fault},

@@ -189,6 +189,9 @@ const RUN_HELP: &str = "\
 Exit status: that of the command; 128 + n where signal n ended it, 127 where it is not there, 126 where it cannot be started,
 2 where our own command line is wrong. The command gets PULSETRAIN_RUN_ID, so that all its ranks agree on their run.
 
+Every signal is passed on to the command, SIGUSR1 too, by which launchers say that its time ends. A flight recorder of --config answers
+GET /trace?last=5m on the health address (127.0.0.1:13133), and writes its file when the command fails.
+
 Examples:
   pulsetrain run --to grpc://localhost:4317 -- python train.py
   pulsetrain run --format maxtext --to out.jsonl -- python -m maxtext.train config.yml

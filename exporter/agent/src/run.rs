@@ -1,12 +1,13 @@
 //! `pulsetrain run`: a trainer as it would run without us, and its telemetry besides.
 //!
 //! `trainer` starts it, on a terminal where we are on one; `copy` passes on what it prints; `stream` reads it aside;
-//! `signals` passes signals on; `identity` says whose run it is. Whatever becomes of our side, the trainer runs on.
+//! `signals` passes signals on; `recording` has the last minutes for whoever asks; `identity` says whose run it is. Whatever becomes of our side, the trainer runs on.
 
 mod copy;
 mod identity;
 mod lines;
 mod outcome;
+mod recording;
 mod signals;
 mod stream;
 mod terminal;
@@ -35,6 +36,7 @@ use self::{
     trainer::Trainer,
 };
 use crate::{
+    agent::Recorders,
     cli::RunArguments,
     config::{self, Config, SinkConfig},
     failure::Failure,
@@ -63,7 +65,8 @@ fn run_on(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Failu
     let options = options(arguments)?;
     let identity = Identity::new(arguments.run_id.clone(), variable, identity::new_id);
     let config = load(arguments)?;
-    let (pipeline, door) = runtime.block_on(start_pipeline(arguments, &config))?;
+    let recorders = Recorders::default();
+    let (pipeline, door) = runtime.block_on(start_pipeline(arguments, &config, &recorders))?;
     let gpus = {
         let _inside = runtime.enter();
         gpus(arguments, &config, &options, &identity)
@@ -89,7 +92,11 @@ fn run_on(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Failu
     receiver.end_at_once_with(code);
     let (inputs, sinks) = runtime.block_on(async {
         let inputs = reading.end(arguments.drain).await;
-        (inputs, pipeline.drain(arguments.drain).await)
+        let sinks = pipeline.drain(arguments.drain).await;
+        if code != 0 {
+            recording::save(&recorders).await;
+        }
+        (inputs, sinks)
     });
     Outcome::new(inputs, sinks, copies.unparsed.load(Ordering::Relaxed)).tell(arguments.summary);
     Ok(ExitCode::from(code))
@@ -117,9 +124,13 @@ fn gpus(
 }
 
 /// The pipeline to where `--to` or the configuration says.
-async fn start_pipeline(arguments: &RunArguments, config: &Config) -> Result<(Pipeline, Door), Failure> {
+async fn start_pipeline(
+    arguments: &RunArguments,
+    config: &Config,
+    recorders: &Recorders,
+) -> Result<(Pipeline, Door), Failure> {
     let mut sinks = if arguments.config.is_some() && arguments.to.is_empty() {
-        configured_sinks(config).await
+        configured_sinks(config, recorders).await
     } else {
         topology::sinks(&arguments.to, &[])?
     };
@@ -133,13 +144,21 @@ async fn start_pipeline(arguments: &RunArguments, config: &Config) -> Result<(Pi
 
 /// The sinks of the configuration. One that cannot be made is said and left out: the trainer is more important, and where
 /// several ranks share a machine only one of them has the port.
-async fn configured_sinks(config: &Config) -> Vec<Box<dyn Sink>> {
+async fn configured_sinks(config: &Config, recorders: &Recorders) -> Vec<Box<dyn Sink>> {
     let mut sinks = Vec::new();
     for (name, sink) in config.sinks.iter() {
         match topology::build_sink(sink, &config.perfetto, &Positions::in_memory(), Stop::never()).await {
-            Ok(BuiltSink { sink, server, .. }) => {
+            Ok(BuiltSink {
+                sink,
+                server,
+                recorder,
+                ..
+            }) => {
                 sinks.push(sink);
                 server.map(tokio::spawn);
+                if let Some(recorder) = recorder {
+                    recorders.insert(name, recorder);
+                }
             }
             Err(error) => {
                 let holder = holder_of(sink).map_or(String::new(), |who| format!("; {who} has it"));
@@ -147,6 +166,7 @@ async fn configured_sinks(config: &Config) -> Vec<Box<dyn Sink>> {
             }
         }
     }
+    recording::serve(config, recorders).await;
     sinks
 }
 

@@ -32,16 +32,16 @@ use super::recorders::Recorders;
 
 /// Whether everything has been started; a clone says the same.
 #[derive(Clone, Debug)]
-pub(super) struct Ready(Arc<Mutex<Option<String>>>);
+pub(crate) struct Ready(Arc<Mutex<Option<String>>>);
 
 impl Ready {
     /// Not ready, because it starts.
-    pub(super) fn starting() -> Self {
+    pub(crate) fn starting() -> Self {
         Self(Arc::new(Mutex::new(Some("it starts".to_owned()))))
     }
 
     /// Says that everything is there.
-    pub(super) fn set(&self) {
+    pub(crate) fn set(&self) {
         *self.reason() = None;
     }
 
@@ -56,7 +56,7 @@ impl Ready {
 }
 
 /// Listens, and gives what answers until it is stopped.
-pub(super) async fn serve(
+pub(crate) async fn serve(
     address: SocketAddr,
     ready: Ready,
     recorders: Recorders,

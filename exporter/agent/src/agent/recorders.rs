@@ -9,10 +9,14 @@ use pulsetrain_sinks::FlightRecorder;
 
 /// The recorders by the names of their sinks; a clone is the same ones.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Recorders(Arc<Mutex<BTreeMap<String, FlightRecorder>>>);
+pub(crate) struct Recorders(Arc<Mutex<BTreeMap<String, FlightRecorder>>>);
 
 impl Recorders {
-    pub(super) fn insert(&self, name: &str, recorder: FlightRecorder) {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    pub(crate) fn insert(&self, name: &str, recorder: FlightRecorder) {
         self.lock().insert(name.to_owned(), recorder);
     }
 
@@ -30,7 +34,7 @@ impl Recorders {
     }
 
     /// Writes what each holds into a file; says where, or why not.
-    pub(super) async fn save(&self) -> Vec<String> {
+    pub(crate) async fn save(&self) -> Vec<String> {
         let recorders = self.lock().clone();
         let mut said = Vec::new();
         for (name, recorder) in recorders {

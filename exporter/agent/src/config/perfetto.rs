@@ -29,13 +29,14 @@ section! {
 
 section! {
     /// What came in during the last minutes, in memory. GET /trace?last=5m of the health address answers with it as a Perfetto
-    /// trace, to this machine only; SIGUSR1 writes it into a file.
+    /// trace, to this machine only; SIGUSR1 writes it into a file. Under run that signal is the trainer's, and the file is
+    /// written when the trainer has failed.
     pub(crate) struct FlightRecorderSection {
         /// For how long it is kept.
         last: Time = Time::secs(300),
         /// How much of it at most; beyond that the oldest goes first.
         bytes: Size = Size(64 << 20),
-        /// Where SIGUSR1 writes: a path that ends in .pftrace; every file gets the time of its begin before that.
+        /// Where files are written: a path that ends in .pftrace; every file gets the time of its begin before that.
         path: Placed<String> = Placed::nowhere("recorded.pftrace".to_owned()),
     }
 }

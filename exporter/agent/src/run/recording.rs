@@ -1,0 +1,36 @@
+//! The flight recorders of a run: for whoever asks while the trainer runs, and in a file when it has failed.
+//!
+//! No signal writes them: every signal is the trainer's, SIGUSR1 too, by which launchers announce the end of its time.
+
+use pulsetrain_pipeline::Stop;
+
+use super::tell;
+use crate::{
+    agent::{Ready, Recorders, serve_health},
+    config::Config,
+};
+
+/// Answers on the health address, where there are recorders. Where another has it, as the first rank of a machine, the run
+/// goes on without.
+pub(super) async fn serve(config: &Config, recorders: &Recorders) {
+    let health = &config.health;
+    if recorders.is_empty() || !health.enabled {
+        return;
+    }
+    let ready = Ready::starting();
+    ready.set();
+    match serve_health(*health.listen, ready, recorders.clone(), Stop::never()).await {
+        Ok(answers) => drop(tokio::spawn(answers)),
+        Err(error) => tell(&format!(
+            "goes on without GET /trace: cannot listen on {}: {error}; choose another port with health.listen",
+            health.listen.value
+        )),
+    }
+}
+
+/// Writes what the recorders hold of a trainer that has failed.
+pub(super) async fn save(recorders: &Recorders) {
+    if !recorders.is_empty() {
+        recorders.save().await.iter().for_each(|said| tell(said));
+    }
+}
