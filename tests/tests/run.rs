@@ -64,6 +64,9 @@ fn signals_are_passed_on_to_the_trainer() {
         (Signal::SIGUSR1, "USR1"),
         (Signal::SIGTERM, "TERM"),
         (Signal::SIGINT, "INT"),
+        (Signal::SIGHUP, "HUP"),
+        (Signal::SIGQUIT, "QUIT"),
+        (Signal::SIGUSR2, "USR2"),
     ] {
         let script =
             format!("trap 'echo got {name}; exit 9' {name}; echo ready; while :; do sleep 0.05; done");
@@ -286,6 +289,74 @@ fn a_key_that_interrupts_reaches_the_trainer_once() {
     });
     assert_eq!(code, Some(5));
     assert!(printed.ends_with("1 times\r\n"), "{printed:?}");
+}
+
+/// A shell starts us, Ctrl-Z is typed, the shell looks at everything, lets the trainer come to its end, and fetches us back.
+#[test]
+fn a_key_that_suspends_stops_the_trainer_until_the_shell_fetches_it_back() {
+    const SHELL: &str = r#"set -m; "$@"; echo "suspended $?"; stty -a | grep -ow -e -icanon -e icanon
+        until grep -q 'State:.T' /proc/$(cat "$DIR"/pid)/status; do sleep 0.05; done
+        touch "$DIR"/go; fg > /dev/null; echo "ended $?""#;
+    const TRAINER: &str = r#"echo $$ > "$DIR"/pid; echo ready; while [ ! -e "$DIR"/go ]; do sleep 0.05; done; stty size; exit 4"#;
+    let folder = folder();
+    let run = command([]);
+    let mut shell = Command::new("env");
+    shell.arg(format!("DIR={}", folder.path().display()));
+    shell.args(["sh", "-c", SHELL, "sh"]).arg(run.get_program());
+    shell
+        .args(["run", "--format=maxtext", "--no-gpu", "--to"])
+        .arg(sent(&folder));
+    shell.args(["--", "sh", "-c", TRAINER]);
+    let (_, printed) = on_terminal(&shell, |keys, printed| {
+        if printed.ends_with("ready\r\n") {
+            keys.write_all(b"\x1a").unwrap();
+        }
+    });
+    for said in ["suspended 148\r\nicanon\r\n", "40 100\r\nended 4\r\n"] {
+        assert!(printed.contains(said), "{said:?} is missing in {printed:?}");
+    }
+}
+
+/// What is typed is the trainer's own, where its terminal gives it the keys as they are.
+#[test]
+fn a_trainer_that_takes_every_key_is_not_suspended() {
+    let script = "stty raw -echo; echo ready; dd bs=1 count=1 2>/dev/null | od -An -tx1; exit 2";
+    let (code, printed) = script_on_terminal(script, |keys, printed| {
+        if printed.trim_end().ends_with("ready") {
+            keys.write_all(b"\x1a").unwrap();
+        }
+    });
+    assert_eq!(code, Some(2));
+    assert!(printed.contains("1a"), "{printed:?}");
+}
+
+#[test]
+fn the_standard_input_is_that_of_the_trainer() {
+    let folder = folder();
+    let mut run = run(
+        &folder,
+        "sh",
+        &["-c", "read line; echo got $line; read more || echo end"],
+    );
+    run.ours.stdin(Stdio::piped());
+    let mut child = run.spawn();
+    child.stdin.take().unwrap().write_all(b"a line\n").unwrap();
+    assert_eq!(child.wait_with_output().unwrap().stdout, b"got a line\nend\n");
+    // And where it is closed, it is closed.
+    let ours = command([]);
+    let mut shell = Command::new("sh");
+    shell
+        .args(["-c", "exec \"$@\" <&-", "sh"])
+        .arg(ours.get_program());
+    shell.args(["run", "--no-gpu", "--to"]).arg(sent(&folder));
+    let output = shell
+        .args(["--", "sh", "-c", "echo out; exit 3"])
+        .output()
+        .unwrap();
+    assert_eq!(
+        (output.status.code(), output.stdout.as_slice()),
+        (Some(3), &b"out\n"[..])
+    );
 }
 
 #[test]

@@ -1,10 +1,12 @@
 //! `pulsetrain run`: a trainer as it would run without us, and its telemetry besides.
 //!
 //! `trainer` starts it, on a terminal where we are on one; `copy` passes on what it prints; `stream` reads it aside;
-//! `signals` passes signals on; `recording` has the last minutes for whoever asks; `identity` says whose run it is. Whatever becomes of our side, the trainer runs on.
+//! `signals` passes signals on, `job` is for Ctrl-Z; `recording` has the last minutes for whoever asks; `identity` says whose
+//! run it is. Whatever becomes of our side, the trainer runs on.
 
 mod copy;
 mod identity;
+mod job;
 mod lines;
 mod outcome;
 mod recording;
@@ -78,7 +80,8 @@ fn run_on(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Failu
         Ok(trainer) => trainer,
         Err(error) => return Ok(not_started(&arguments.command, &error)),
     };
-    let receiver = signals::Receiver::watch(signals, trainer.pid(), trainer.terminal());
+    let receiver =
+        signals::Receiver::watch(signals, trainer.pid(), trainer.terminal(), trainer.our_settings());
     let copies = copy::copy(trainer.take_streams());
     let reading = Reading::start(runtime, arguments, copies.chunks, identity, options, gpus, door);
 

@@ -15,14 +15,20 @@ use std::{
     time::Duration,
 };
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::{
+    event::{PollFd, PollFlags, poll},
+    io::Errno,
+};
 
-use super::trainer::Stream;
+use super::{job::Job, terminal::is_in_foreground, trainer::Stream};
 
 /// The most that waits to be parsed, in bytes for a trainer that prints in torrents and in chunks for one that prints often.
 const MAX_WAITING_BYTES: usize = 16 << 20;
 const MAX_WAITING: usize = 64 << 10;
 const CHUNK_BYTES: usize = 64 << 10;
+
+/// How often a program in the background looks whether its terminal is its own again.
+const IN_BACKGROUND: Duration = Duration::from_millis(200);
 
 /// Bytes of one stream, in order.
 #[derive(Debug)]
@@ -84,12 +90,41 @@ pub(super) fn copy(streams: Vec<Stream>) -> Copies {
     }
 }
 
-/// Passes on what is typed, for as long as the program lives.
-pub(super) fn pass_keys(terminal: OwnedFd) -> io::Result<()> {
+/// Passes on what is typed, for as long as the program lives; the key that suspends is for `job` too.
+pub(super) fn pass_keys(terminal: OwnedFd, job: Job) -> io::Result<()> {
     let mut keys = File::from(io::stdin().as_fd().try_clone_to_owned()?);
     let mut terminal = File::from(terminal);
-    thread::spawn(move || io::copy(&mut keys, &mut terminal));
+    thread::spawn(move || {
+        let mut buffer = [0; 1024];
+        while let Some(typed) = next_keys(&mut keys, &mut buffer) {
+            if write_all(&mut terminal, typed).is_err() {
+                return;
+            }
+            job.notice(typed);
+        }
+    });
     Ok(())
+}
+
+/// What is typed next; nothing when the terminal is gone. What is typed while we are in the background is for others: to
+/// read it would stop us.
+fn next_keys<'a>(keys: &mut File, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
+    loop {
+        let ready = poll(&mut [PollFd::new(keys, PollFlags::IN)], None);
+        if ready == Err(Errno::INTR) {
+            continue;
+        }
+        if !is_in_foreground() {
+            thread::sleep(IN_BACKGROUND);
+            continue;
+        }
+        match keys.read(buffer) {
+            Ok(0) => return None,
+            Ok(len) => return Some(&buffer[..len]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(_) => return None,
+        }
+    }
 }
 
 /// Until the stream ends, or nobody reads any more: then the trainer learns it as it would without us.

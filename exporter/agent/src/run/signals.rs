@@ -17,7 +17,10 @@ use signal_hook::{
     low_level::siginfo::Origin,
 };
 
-use super::terminal::copy_size;
+use super::{
+    job,
+    terminal::{OurSettings, copy_size},
+};
 
 const PASSED: [i32; 8] = [
     SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH,
@@ -33,13 +36,18 @@ pub(super) struct Receiver {
 
 impl Receiver {
     /// Passes signals on to the trainer from now on; those that came before are passed on now.
-    pub(super) fn watch(signals: SignalsInfo<WithOrigin>, trainer: Pid, terminal: Option<OwnedFd>) -> Self {
+    pub(super) fn watch(
+        signals: SignalsInfo<WithOrigin>,
+        trainer: Pid,
+        terminal: Option<OwnedFd>,
+        settings: Option<OurSettings>,
+    ) -> Self {
         let receiver = Self {
             trainer: Arc::new(Mutex::new(Some(trainer))),
             ended: Arc::new(AtomicI32::new(-1)),
         };
         let passing = receiver.clone();
-        thread::spawn(move || passing.pass(signals, terminal.as_ref()));
+        thread::spawn(move || passing.pass(signals, terminal.as_ref(), settings.as_ref()));
         receiver
     }
 
@@ -53,20 +61,33 @@ impl Receiver {
         self.ended.store(i32::from(code), Ordering::Relaxed);
     }
 
-    fn pass(&self, mut signals: SignalsInfo<WithOrigin>, terminal: Option<&OwnedFd>) {
+    fn pass(
+        &self,
+        mut signals: SignalsInfo<WithOrigin>,
+        terminal: Option<&OwnedFd>,
+        settings: Option<&OurSettings>,
+    ) {
         for origin in &mut signals {
             let ended = self.ended.load(Ordering::Relaxed);
             if ended >= 0 && [SIGINT, SIGTERM, SIGHUP, SIGQUIT].contains(&origin.signal) {
                 std::process::exit(ended);
             }
             match (origin.signal, terminal) {
-                // A window that is gone has no size.
-                (SIGWINCH, Some(terminal)) => {
-                    drop(copy_size(terminal, io::stdout()).or_else(|_| copy_size(terminal, io::stderr())));
-                }
+                (SIGWINCH, Some(terminal)) => copy_window(terminal),
                 (SIGWINCH, None) => {}
+                (SIGCONT, Some(terminal)) => {
+                    copy_window(terminal);
+                    self.resume(settings);
+                }
                 _ => self.pass_one(&origin, terminal.is_some()),
             }
+        }
+    }
+
+    fn resume(&self, settings: Option<&OurSettings>) {
+        let trainer = self.trainer.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(trainer) = *trainer {
+            job::resume(trainer, settings);
         }
     }
 
@@ -86,11 +107,16 @@ impl Receiver {
     }
 }
 
+/// Gives the trainer's terminal the size of our window; one that is gone has none.
+fn copy_window(terminal: &OwnedFd) {
+    drop(copy_size(terminal, io::stdout()).or_else(|_| copy_size(terminal, io::stderr())));
+}
+
 /// Begins to keep signals; those that come before there is a trainer wait for it. A signal that we were started to ignore
 /// (`nohup`) stays ignored, and so it is for the trainer.
 pub(super) fn keep() -> io::Result<SignalsInfo<WithOrigin>> {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let ignored = ignored(&status);
+    let ignored = signal_sets(&status, &["SigIgn:"]);
     SignalsInfo::new(
         PASSED
             .iter()
@@ -98,11 +124,13 @@ pub(super) fn keep() -> io::Result<SignalsInfo<WithOrigin>> {
     )
 }
 
-/// The set of ignored signals in what Linux says of a process; empty where it says nothing.
-fn ignored(status: &str) -> u64 {
-    let set = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
-    set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok())
-        .unwrap_or_default()
+/// The sets of signals of these names in what Linux says of a process, together; empty where it says nothing.
+pub(super) fn signal_sets(status: &str, names: &[&str]) -> u64 {
+    let set = |name: &&str| {
+        let set = status.lines().find_map(|line| line.strip_prefix(*name))?;
+        u64::from_str_radix(set.trim(), 16).ok()
+    };
+    names.iter().filter_map(set).fold(0, |all, set| all | set)
 }
 
 #[cfg(test)]
@@ -110,11 +138,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_process_ignores_is_read_from_its_status() {
-        assert_eq!(
-            ignored("Name:\tpulsetrain\nSigIgn:\t0000000000001001\nSigCgt:\t0\n"),
-            0x1001
-        );
-        assert_eq!(ignored("Name:\tpulsetrain\n"), 0);
+    fn what_a_process_does_with_signals_is_read_from_its_status() {
+        let status = "Name:\tpulsetrain\nSigIgn:\t0000000000001001\nSigCgt:\t2\n";
+        assert_eq!(signal_sets(status, &["SigIgn:"]), 0x1001);
+        assert_eq!(signal_sets(status, &["SigIgn:", "SigCgt:"]), 0x1003);
+        assert_eq!(signal_sets("Name:\tpulsetrain\n", &["SigIgn:"]), 0);
     }
 }

@@ -16,7 +16,10 @@ use rustix::{
     process::{Pid, WaitId, WaitIdOptions, waitid},
 };
 
-use super::terminal::{self, RawTerminal};
+use super::{
+    job::Job,
+    terminal::{self, OurSettings, RawTerminal},
+};
 
 /// A running trainer.
 pub(super) struct Trainer {
@@ -26,7 +29,7 @@ pub(super) struct Trainer {
     /// Our side of its terminal.
     terminal: Option<OwnedFd>,
     /// Our own terminal, while its keys are the trainer's.
-    _keys: Option<RawTerminal>,
+    keys: Option<RawTerminal>,
 }
 
 /// Something that the trainer prints.
@@ -64,7 +67,7 @@ impl Trainer {
             child,
             streams: vec![stdout(out.into())?, stderr(err.into())?],
             terminal: None,
-            _keys: None,
+            keys: None,
         })
     }
 
@@ -98,20 +101,26 @@ impl Trainer {
             streams.push(stdout(pty.try_clone()?)?);
         }
         let child = command.spawn(pts).map_err(io_error)?;
-        if keys.is_some() {
-            super::copy::pass_keys(pty.try_clone()?)?;
+        if let Some(keys) = &keys {
+            let job = Job::new(Pid::from_child(&child), pty.try_clone()?, keys.settings());
+            super::copy::pass_keys(pty.try_clone()?, job)?;
         }
         Ok(Self {
             child,
             streams,
             terminal: Some(pty),
-            _keys: keys,
+            keys,
         })
     }
 
     /// Our side of its terminal, where it has one.
     pub(super) fn terminal(&self) -> Option<OwnedFd> {
         self.terminal.as_ref()?.try_clone().ok()
+    }
+
+    /// The settings of our terminal, where its keys are the trainer's.
+    pub(super) fn our_settings(&self) -> Option<OurSettings> {
+        self.keys.as_ref().map(RawTerminal::settings)
     }
 
     /// What it prints, to be copied.
