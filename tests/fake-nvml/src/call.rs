@@ -15,6 +15,7 @@ use nvml_wrapper_sys::bindings::{
 
 pub(crate) use self::codes::{ERRORS, code_of};
 use crate::{
+    clock,
     gpu::{Gpu, Mig},
     handle::Handle,
     scenario::Trouble,
@@ -145,19 +146,16 @@ fn enter(call: &str, gpu: Option<usize>) -> Result<(&'static World, f64), nvmlRe
     }
 }
 
-/// The second at which nothing hangs any more: who drops the driver goes there, to let go of all who wait.
-const ITS_TIME_IS_OVER: f64 = 1e6;
-
 /// Waits for as long as the driver hangs, and tells the second at which the call goes on.
 fn hang(world: &World, call: &str, gpu: Option<usize>) -> f64 {
     loop {
         let second = world.clock.now();
         let mut hanging = world.faults(Trouble::Hangs, second, gpu);
         match hanging.find(|fault| fault.befalls_call(call)) {
-            Some(_) if second >= ITS_TIME_IS_OVER => return second,
+            Some(_) if second >= clock::END => return second,
             Some(fault) => {
-                let end = fault.until.unwrap_or(ITS_TIME_IS_OVER);
-                world.clock.wait_until(end.min(ITS_TIME_IS_OVER));
+                let end = fault.until.unwrap_or(clock::END);
+                world.clock.wait_until(end.min(clock::END));
             }
             None => return second,
         }

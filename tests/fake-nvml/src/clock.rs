@@ -18,6 +18,11 @@ use std::{
 const WORDS: usize = 5;
 /// How often a call that waits for the virtual time looks at it.
 const LOOK_AGAIN: Duration = Duration::from_micros(500);
+/// How often one that waits for news looks for them: a driver would be woken, and costs nothing until then.
+const LOOK_FOR_NEWS: Duration = Duration::from_millis(20);
+
+/// The second after which no scenario says anything: no clock is later, and nothing waits for longer.
+pub(crate) const END: f64 = 1e6;
 
 /// The time of a scenario.
 #[derive(Debug)]
@@ -54,7 +59,7 @@ impl Clock {
 
     /// The second of the scenario.
     pub(crate) fn now(&self) -> f64 {
-        self.setting().now()
+        self.setting().now().min(END)
     }
 
     /// The microseconds since 1970 that NVML would stamp a value of that second with.
@@ -80,7 +85,7 @@ impl Clock {
             if left == 0 {
                 return None;
             }
-            thread::sleep(LOOK_AGAIN.min(Duration::from_nanos(left)));
+            thread::sleep(LOOK_FOR_NEWS.min(Duration::from_nanos(left)));
         }
     }
 

@@ -28,6 +28,19 @@ struct Distribution<'a> {
     buckets: Vec<Bucket>,
 }
 
+/// The distribution of a point of any of the three kinds: their common fields have the same names.
+macro_rules! distribution {
+    ($point:expr, $sum:expr, $buckets:expr) => {
+        Distribution {
+            time: $point.time_unix_nano,
+            attributes: $point.attributes,
+            count: $point.count,
+            sum: $sum,
+            buckets: $buckets,
+        }
+    };
+}
+
 impl Points {
     pub(super) fn number(
         &mut self,
@@ -56,13 +69,7 @@ impl Points {
         point: &HistogramPoint<'_>,
         carried: Option<Carried<'_>>,
     ) -> Result<(), PerfettoError> {
-        let distribution = Distribution {
-            time: point.time_unix_nano,
-            attributes: point.attributes,
-            count: point.count,
-            sum: point.sum,
-            buckets: quantiles::explicit(point)?,
-        };
+        let distribution = distribution!(point, point.sum, quantiles::explicit(point)?);
         self.distribution(around, &distribution, carried)
     }
 
@@ -72,13 +79,7 @@ impl Points {
         point: &ExponentialHistogramPoint<'_>,
         carried: Option<Carried<'_>>,
     ) -> Result<(), PerfettoError> {
-        let distribution = Distribution {
-            time: point.time_unix_nano,
-            attributes: point.attributes,
-            count: point.count,
-            sum: point.sum,
-            buckets: quantiles::exponential(point)?,
-        };
+        let distribution = distribution!(point, point.sum, quantiles::exponential(point)?);
         self.distribution(around, &distribution, carried)
     }
 
@@ -88,13 +89,7 @@ impl Points {
         point: &SummaryPoint<'_>,
         carried: Option<Carried<'_>>,
     ) -> Result<(), PerfettoError> {
-        let distribution = Distribution {
-            time: point.time_unix_nano,
-            attributes: point.attributes,
-            count: point.count,
-            sum: Some(point.sum),
-            buckets: Vec::new(),
-        };
+        let distribution = distribution!(point, Some(point.sum), Vec::new());
         self.distribution(around, &distribution, carried)?;
         for quantile in point.quantile_values {
             let quantile = quantile?;
