@@ -103,6 +103,14 @@ impl Items {
         (Self(these), Self(others))
     }
 
+    /// Those that `is_wanted`, each as `change` leaves it.
+    pub fn changed(self, is_wanted: impl Fn(&Value) -> bool, change: impl Fn(&mut Value)) -> Self {
+        let mut items: Vec<Value> = self.0.into_iter().filter(is_wanted).collect();
+        items.iter_mut().for_each(change);
+        items.sort_by_cached_key(Value::to_string);
+        Self(items)
+    }
+
     /// Panics with the first items that `other` has and this has not, or not as often.
     pub fn assert_holds(&self, other: &Self) {
         let missing = other.without(self);

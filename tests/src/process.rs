@@ -43,6 +43,11 @@ impl Process {
         }
     }
 
+    /// Its number.
+    pub fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Waits until `ready` says true; panics where the process ends before that.
     pub fn wait_until_ready(&mut self, mut ready: impl FnMut() -> bool) {
         let name = self.name.clone();

@@ -1,19 +1,32 @@
 //! A run of Surogate that goes on for ever: the records of a real log, and then steps without end.
 
-use std::{path::Path, thread};
+use std::{
+    path::Path,
+    thread,
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 use fastrand::Rng;
 
 use crate::{SurogateWriter, corpus, surogate_records};
 
-/// A run that is being written, whose times are in an hour of their own.
+/// A run that is being written.
 #[derive(Debug)]
 pub struct SurogateRun {
     writer: SurogateWriter,
-    /// The records that are written first.
+    /// The records that are written first, the last one in front.
     opening: Vec<String>,
-    hour: usize,
+    clock: Clock,
     step: usize,
+}
+
+/// What times the records have.
+#[derive(Debug)]
+enum Clock {
+    /// Those of an hour of a day, a second for a step.
+    Hour(usize),
+    /// Those at which they are written; that of the last step, in nanoseconds since 1970.
+    Real(Option<u64>),
 }
 
 impl SurogateRun {
@@ -27,7 +40,29 @@ impl SurogateRun {
         Self {
             writer: SurogateWriter::create(log),
             opening,
-            hour,
+            clock: Clock::Hour(hour),
+            step: 0,
+        }
+    }
+
+    /// Begins to write to `log` a run whose steps are of now, each from the end of the one before. What comes before the
+    /// first of them is written at once.
+    pub fn begin_now(log: &Path) -> Self {
+        let now = unix_nanos();
+        let records = surogate_records(&corpus("surogate/training_dense.json"));
+        let opening = records
+            .iter()
+            .take_while(|record| !record.contains(r#""log": "step""#));
+        let mut writer = SurogateWriter::create(log);
+        for record in opening {
+            let at = record.find("2026-11-21 ").expect("a record has a time");
+            let rest = &record[at + time_text(now).len()..];
+            writer.append(&format!("{}{}{rest}", &record[..at], time_text(now)));
+        }
+        Self {
+            writer,
+            opening: Vec::new(),
+            clock: Clock::Real(None),
             step: 0,
         }
     }
@@ -52,11 +87,83 @@ impl SurogateRun {
     fn next_record(&mut self) -> String {
         self.opening.pop().unwrap_or_else(|| {
             self.step += 1;
-            let (hour, step) = (self.hour, self.step);
-            let (minute, second, loss) = (30 + step / 60 % 30, step % 60, 1000.0 / step as f64);
+            let (time, duration_ms) = self.clock.tick(self.step);
+            let (step, loss) = (self.step, 1000.0 / self.step as f64);
             format!(
-                r#"{{"log": "step", "time": "2026-11-21 {hour:02}:{minute:02}:{second:02}.{step:09}", "step": {step}, "epoch": 0.5, "step_tokens": 16384, "duration_ms": 123, "norm": 1.5, "loss": {loss}, "lr": 2e-05, "phase": "converging"}}"#
+                r#"{{"log": "step", "time": "{time}", "step": {step}, "epoch": 0.5, "step_tokens": 16384, "duration_ms": {duration_ms}, "norm": 1.5, "loss": {loss}, "lr": 2e-05, "phase": "converging"}}"#
             )
         })
     }
+}
+
+impl Clock {
+    /// The time of the end of a step, as it is written, and the step's milliseconds.
+    fn tick(&mut self, step: usize) -> (String, f64) {
+        match self {
+            Self::Hour(hour) => {
+                let (minute, second) = (30 + step / 60 % 30, step % 60);
+                (
+                    format!("2026-11-21 {hour:02}:{minute:02}:{second:02}.{step:09}"),
+                    123.0,
+                )
+            }
+            Self::Real(last) => {
+                let began = last.unwrap_or_else(|| unix_nanos() - 1_000_000);
+                let ended = unix_nanos().max(began + 1);
+                *last = Some(ended);
+                (time_text(ended), (ended - began) as f64 / 1e6)
+            }
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the run is of now")]
+fn unix_nanos() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    since.expect("it is later than 1970").as_nanos() as u64
+}
+
+/// A time as Surogate writes it.
+fn time_text(unix_nanos: u64) -> String {
+    let (seconds, nanos) = (unix_nanos / 1_000_000_000, unix_nanos % 1_000_000_000);
+    let (year, month, day) = date(seconds / 86_400);
+    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
+    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}.{nanos:09}")
+}
+
+/// The date so many days after the first of 1970.
+fn date(mut days: u64) -> (u64, u64, u64) {
+    let is_leap =
+        |year: u64| year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
+    let mut year = 1970;
+    while days >= 365 + u64::from(is_leap(year)) {
+        days -= 365 + u64::from(is_leap(year));
+        year += 1;
+    }
+    let february = 28 + u64::from(is_leap(year));
+    let mut month = 1;
+    for length in [31, february, 31, 30, 31, 30, 31, 31, 30, 31, 30] {
+        if days < length {
+            break;
+        }
+        days -= length;
+        month += 1;
+    }
+    (year, month, days + 1)
+}
+
+#[test]
+fn a_time_is_written_as_surogate_writes_it() {
+    assert_eq!(
+        time_text(1_795_219_200_000_000_007),
+        "2026-11-21 00:00:00.000000007"
+    );
+    assert_eq!(
+        time_text(951_782_400_000_000_000),
+        "2000-02-29 00:00:00.000000000"
+    );
+    assert_eq!(
+        time_text(1_798_761_599_000_000_000),
+        "2026-12-31 23:59:59.000000000"
+    );
 }

@@ -141,7 +141,7 @@ async fn start_pipeline(
         sinks.push(topology::step_line());
     }
     let builder = Pipeline::builder().config(config.limits.pipeline());
-    let builder = topology::derived(builder, &config.derive, |_| {});
+    let builder = topology::derived(builder, &config.derive, &Positions::in_memory(), |_| {})?;
     Ok(sinks.into_iter().fold(builder, PipelineBuilder::sink).start())
 }
 

@@ -174,19 +174,31 @@ async fn prometheus(config: &PrometheusConfig, stop: Stop) -> Result<BuiltSink, 
     })
 }
 
-/// Puts what is computed on the way between the sources and the sinks; `watch` is shown every batch that it adds.
+/// Puts what is computed on the way between the sources and the sinks, which goes on after a restart where `positions` do;
+/// `watch` is shown every batch that it adds.
+///
+/// # Errors
+/// A file beside the positions that cannot be used.
 pub(crate) fn derived(
     builder: PipelineBuilder,
     config: &DeriveConfig,
+    positions: &Positions,
     watch: impl Fn(&Batch) + Send + 'static,
-) -> PipelineBuilder {
-    if config.energy.enabled {
-        builder.stage(Box::new(
-            EnergyStage::new(config.energy.settings()).watched(watch),
-        ))
-    } else {
-        builder
+) -> Result<PipelineBuilder, Failure> {
+    if !config.energy.enabled {
+        return Ok(builder);
     }
+    let stage = EnergyStage::new(config.energy.settings()).watched(watch);
+    let Some(path) = positions.beside("gpu-readings.binpb") else {
+        return Ok(builder.stage(Box::new(stage)));
+    };
+    let stage = stage.remembering(&path).map_err(|error| {
+        Failure::failed(format!(
+            "cannot keep the readings of GPUs in {}: {error}; make it readable and writable, or name another state_folder",
+            path.display()
+        ))
+    })?;
+    Ok(builder.stage(Box::new(stage)))
 }
 
 /// What says what steps of a recording took, by readings of their GPUs that were recorded, too.
@@ -320,8 +332,8 @@ impl Target {
 fn file_after(path: &Path, positions: &Positions) -> Result<FileSink, SinkError> {
     let name = FileSink::output_name(path);
     let journal = positions.output_journal(&name).map(|journal| {
-        let (positions, name) = (positions.clone(), name.clone());
-        FileJournal::new(journal, move || positions.output_end(&name).unwrap_or_default())
+        let positions = positions.clone();
+        FileJournal::new(journal, move || positions.settled())
     });
     let sink = match (positions.output_start(&name), journal) {
         (OutputStart::Recover, Some(journal)) => FileSink::recover(path, &journal)?,

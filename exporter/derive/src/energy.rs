@@ -2,9 +2,11 @@
 //!
 //! GPU metrics pass by and leave their readings in `fleet`; spans `train.step` are held (`steps`) until the counters of their
 //! GPUs (`share`) were read after their end, then `taken` says what they took: the counter's growth between the step's own
-//! times, by a straight line between the readings around them. It goes on the span, and into metrics (`recorder`).
+//! times, by a straight line between the readings around them. It goes on the span, and into metrics (`recorder`), under the
+//! receipt of the step's batch. `memory` keeps the readings for steps that come again after a kill.
 
 mod fleet;
+mod memory;
 mod readings;
 mod recorder;
 mod share;
@@ -15,7 +17,7 @@ mod told;
 mod totals;
 mod window;
 
-use std::{fmt, time::Duration};
+use std::{fmt, io, path::Path, time::Duration};
 
 use pulsetrain_otlp::{
     Signal,
@@ -30,6 +32,7 @@ use pulsetrain_semconv::metric;
 
 use self::{
     fleet::{Fleet, Quantity},
+    memory::Memory,
     recorder::Recorder,
     share::Share,
     steps::{SpanFacts, Step, Told, Waiting},
@@ -87,6 +90,7 @@ pub struct EnergyStage {
     waiting: Waiting,
     totals: Totals,
     recorder: Recorder,
+    memory: Option<Memory>,
     watcher: Option<Watcher>,
 }
 
@@ -118,6 +122,7 @@ impl EnergyStage {
             waiting: Waiting::default(),
             totals: Totals::default(),
             recorder: Recorder::default(),
+            memory: None,
             watcher: None,
         }
     }
@@ -129,6 +134,21 @@ impl EnergyStage {
             watcher: Some(Box::new(watch)),
             ..self
         }
+    }
+
+    /// The same stage with what is kept at `path` of the readings of GPUs, which it keeps from now on: steps that come again
+    /// after a restart, and those across it, are told by the readings from before.
+    ///
+    /// # Errors
+    /// A file that cannot be read or written.
+    pub fn remembering(mut self, path: &Path) -> io::Result<Self> {
+        let (memory, kept) = Memory::open(path)?;
+        for readings in kept {
+            self.learn(&Batch::new(Signal::Metrics, 0, readings));
+        }
+        self.forget(clock::now());
+        self.memory = Some(memory);
+        Ok(self)
     }
 
     /// Takes in the readings of GPUs that a batch of metrics holds, before any step comes; says how many were
@@ -169,14 +189,26 @@ impl EnergyStage {
                 let sum = point.sum.unwrap_or(f64::NAN);
                 if let Some(duration) = tellers.note_point(origin, now, point.count, sum) {
                     let deadline = clock::later(now, config.wait);
-                    let resource = resource_of(resource).to_vec();
-                    waiting.push(Step::of_point(origin, point, duration, resource, deadline));
+                    let told = (resource_of(resource).to_vec(), batch.with_contents(0, Vec::new()));
+                    waiting.push(Step::of_point(origin, point, duration, told, deadline));
                     news = news.max(News::Steps);
                 }
             }
             (Interest::StepDuration, _) => {}
         });
+        if news == News::Readings {
+            self.remember(batch);
+        }
         news
+    }
+
+    /// Keeps the readings of a batch that comes only once.
+    fn remember(&self, batch: &Batch) {
+        if let Some(memory) = self.memory.as_ref().filter(|_| !batch.comes_again())
+            && let Ok(readings) = points::only(batch.bytes(), |name| Quantity::of(name).is_some())
+        {
+            memory.keep(readings);
+        }
     }
 
     /// Takes the steps out of a batch of spans; gives what is left of it.
@@ -224,12 +256,21 @@ impl EnergyStage {
     /// Says of each step what it took, and lets it go.
     fn account(&mut self, steps: Vec<Step>, out: &mut Vec<Batch>) {
         let mut told = Vec::new();
-        for step in steps {
-            let span = self.account_one(step);
-            told.extend(span);
+        let mut steps = steps.into_iter().peekable();
+        while let Some(step) = steps.next() {
+            let batch = step.batch().clone();
+            told.extend(self.account_one(step));
+            let is_last = |next: &Step| !next.batch().shares_receipt(&batch);
+            if steps.peek().is_none_or(is_last) {
+                self.tell(&batch, out);
+            }
         }
         out.extend(spans::batches(&told));
-        for batch in self.recorder.batches() {
+    }
+
+    /// Lets go what was recorded of the steps of `batch`: what is derived comes again, after a kill, exactly when they do.
+    fn tell(&mut self, batch: &Batch, out: &mut Vec<Batch>) {
+        for batch in self.recorder.batches(batch) {
             if let Some(watch) = &self.watcher {
                 watch(&batch);
             }
@@ -251,14 +292,14 @@ impl EnergyStage {
                     taken.with_attributes(|attributes| span.append(attributes));
                     &span.envelope.resource
                 }
-                Told::Point(resource) => resource,
+                Told::Point { resource, .. } => resource,
             };
             self.recorder.record(resource, step.window, &taken, per_token);
             self.fleet.tell(&told, step.window);
         }
         match step.told {
             Told::Span(span) => Some(span),
-            Told::Point(_) => None,
+            Told::Point { .. } => None,
         }
     }
 }

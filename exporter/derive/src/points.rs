@@ -5,9 +5,16 @@ use pulsetrain_otlp::{
     view::{
         HistogramPoint, Message, Metric, MetricData, MetricsData, NumberPoint, Repeated, Temporality, Text,
     },
+    wire::{Reader, Value},
+    write::Buffer,
 };
 
-use crate::origin::Origin;
+use crate::{origin::Origin, spans::copy};
+
+/// Fields of the messages that stand around metrics (proto/metrics/v1/metrics.proto).
+const RESOURCE_METRICS: u32 = 1;
+const SCOPE_METRICS: u32 = 2;
+const METRICS: u32 = 2;
 
 /// A point as it stands in its batch.
 pub(crate) enum Point<'a> {
@@ -51,6 +58,44 @@ pub(crate) fn for_each<'a, T: Copy>(
         }
     }
     Ok(())
+}
+
+/// A batch of metrics with those metrics alone that are `wanted` by their name.
+///
+/// # Errors
+/// Bytes that are no metrics.
+pub(crate) fn only(bytes: &[u8], wanted: impl Fn(Text<'_>) -> bool) -> Result<Vec<u8>, WireError> {
+    let is_wanted = |metric: &[u8]| Metric::decode(metric).map(|metric| wanted(metric.name));
+    within(bytes, RESOURCE_METRICS, |resource| {
+        within(resource, SCOPE_METRICS, |scope| {
+            within(scope, METRICS, |metric| {
+                Ok(is_wanted(metric)?.then(|| metric.to_vec()))
+            })
+            .map(Some)
+        })
+        .map(Some)
+    })
+}
+
+/// A message with those of its parts with this number that `part` makes; its other fields stay.
+fn within(
+    bytes: &[u8],
+    number: u32,
+    mut part: impl FnMut(&[u8]) -> Result<Option<Vec<u8>>, WireError>,
+) -> Result<Vec<u8>, WireError> {
+    let mut out = Buffer::default();
+    for field in Reader::new(bytes) {
+        let field = field?;
+        match field.value {
+            Value::Bytes(whole) if field.number == number => {
+                if let Some(part) = part(whole)? {
+                    out.delimited(number, &part);
+                }
+            }
+            _ => copy(&field, &mut out),
+        }
+    }
+    Ok(out.into_vec())
 }
 
 fn for_each_of<'a>(metric: &Metric<'a>, mut each: impl FnMut(&Point<'a>)) -> Result<(), WireError> {

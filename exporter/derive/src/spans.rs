@@ -29,7 +29,7 @@ pub(crate) struct Envelope {
     around_scopes: Vec<u8>,
     around_spans: Vec<u8>,
     /// The batch that the spans came in, without its contents: its receipt watches over them still.
-    batch: Batch,
+    pub(crate) batch: Batch,
 }
 
 /// A span that was taken out of its batch.
@@ -162,7 +162,8 @@ impl TakenSpan {
     }
 }
 
-fn copy(field: &Field<'_>, out: &mut Buffer) {
+/// Writes a field as it is.
+pub(crate) fn copy(field: &Field<'_>, out: &mut Buffer) {
     match field.value {
         Value::Varint(value) => out.uint(field.number, value),
         Value::Fixed64(value) => out.fixed64(field.number, value),

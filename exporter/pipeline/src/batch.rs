@@ -47,6 +47,15 @@ impl Batch {
         }
     }
 
+    /// A batch that was computed from this one: it has the same receipt, so that both are settled, or come again, together.
+    #[must_use]
+    pub fn derived(&self, signal: Signal, items: u32, bytes: impl Into<Bytes>) -> Self {
+        Self {
+            signal,
+            ..self.with_contents(items, bytes)
+        }
+    }
+
     /// The signal that the bytes are of.
     pub fn signal(&self) -> Signal {
         self.signal
@@ -67,10 +76,17 @@ impl Batch {
         self.receipt.is_some()
     }
 
-    /// Tells the receipt, where there is one, where an output that can be cut back ends after this batch, in bytes.
-    pub fn note_output_end(&self, output: &str, end: u64) {
-        if let Some(receipt) = &self.receipt {
-            receipt.output_ends(output, end);
+    /// The number of its receipt, where it has one.
+    pub fn receipt_number(&self) -> Option<u64> {
+        self.receipt.as_ref().map(|receipt| receipt.number())
+    }
+
+    /// Whether one receipt watches over both, or none over either.
+    pub fn shares_receipt(&self, other: &Self) -> bool {
+        match (&self.receipt, &other.receipt) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (None, None) => true,
+            _ => false,
         }
     }
 

@@ -4,7 +4,6 @@
 //! (`ledger/account.rs`) until it is delivered, or dropped and counted; the last one to let go settles it.
 
 use std::{
-    collections::BTreeMap,
     fmt,
     sync::{Mutex, PoisonError},
 };
@@ -24,6 +23,7 @@ use std::{
 /// assert!(is_settled.load(Ordering::Relaxed));
 /// ```
 pub struct Receipt {
+    number: u64,
     settlement: Mutex<Settlement>,
     listener: Mutex<Option<Listener>>,
 }
@@ -36,33 +36,33 @@ type Listener = Box<dyn FnOnce(Settlement) + Send>;
 pub struct Settlement {
     /// Whether some were lost only because the pipeline came to its end first, so that it makes sense to send them again.
     pub is_cut_off: bool,
-    /// Where the outputs that can be cut back ended after the last of them, in bytes, by the name of the output.
-    pub output_ends: BTreeMap<String, u64>,
 }
 
 impl Receipt {
     /// A receipt; `listener` is called once, on whichever thread is the last to be done, and must not wait there.
     pub fn new(listener: impl FnOnce(Settlement) + Send + 'static) -> Self {
         Self {
+            number: 0,
             settlement: Mutex::default(),
             listener: Mutex::new(Some(Box::new(listener))),
         }
     }
 
+    /// The same receipt under a number: its source counts what is settled by it, also after a restart.
+    #[must_use]
+    pub fn numbered(mut self, number: u64) -> Self {
+        self.number = number;
+        self
+    }
+
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
     /// Notes that a sink was stopped before it could take a batch.
     pub(crate) fn cut_off(&self) {
-        self.note(|settlement| settlement.is_cut_off = true);
-    }
-
-    /// Notes where an output ends after a batch.
-    pub(crate) fn output_ends(&self, output: &str, end: u64) {
-        self.note(|settlement| {
-            settlement.output_ends.insert(output.to_owned(), end);
-        });
-    }
-
-    fn note(&self, note: impl FnOnce(&mut Settlement)) {
-        note(&mut self.settlement.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut settlement = self.settlement.lock().unwrap_or_else(PoisonError::into_inner);
+        settlement.is_cut_off = true;
     }
 }
 

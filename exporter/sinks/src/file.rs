@@ -1,7 +1,7 @@
 //! The file sink: every batch becomes one record of a file, or one line on stdout.
 //!
-//! `format` frames a batch; `output` writes the record in place and takes a torn one back; `journal` notes what a restart
-//! must not cut off; `advice` words what went wrong. There is no buffer behind a delivery: a batch that counts as delivered has been handed to the system.
+//! `format` frames a batch; `output` writes the record in place and takes a torn one back; `journal` notes which records a
+//! restart must not cut off; `advice` words what went wrong. There is no buffer behind a delivery: a batch that counts as delivered has been handed to the system.
 
 mod advice;
 mod format;
@@ -24,8 +24,7 @@ use crate::SinkError;
 /// Writes batches to a file or to stdout.
 ///
 /// The file is written in place: one that exists already is emptied first, or cut back to what no source brings again
-/// ([`recover`](Self::recover)); after each batch its receipt is told where the file ends now. Records follow one another in the order of
-/// delivery, whatever their signal. Where a record cannot be written whole (full disk, quota), the file is cut back to the
+/// ([`recover`](Self::recover)). Records follow one another in the order of delivery, whatever their signal. Where a record cannot be written whole (full disk, quota), the file is cut back to the
 /// end of the record before, so that it stays readable; a pipe or a terminal cannot be cut back and takes nothing more.
 pub struct FileSink {
     name: String,
@@ -36,9 +35,7 @@ struct Writer {
     format: FileFormat,
     output: Output,
     record: Record,
-    /// The name by which receipts know the output, where it can be cut back.
-    output_name: Option<String>,
-    /// Where records are noted that come only once.
+    /// Where records are noted, so that a restart knows whose they are.
     journal: Option<OpenJournal>,
 }
 
@@ -50,8 +47,7 @@ impl FileSink {
         Ok(Self::of_file(path, format, Output::file(file), None))
     }
 
-    /// Opens `path` after a restart: what its sources bring again is cut off, what comes only once is kept. Batches with a
-    /// receipt come again, up to the committed end of the `journal`; all others are noted in it.
+    /// Opens `path` after a restart: what its sources bring again is cut off, all else is kept, by what the `journal` says.
     pub fn recover(path: &Path, journal: &FileJournal) -> Result<Self, SinkError> {
         let format = FileFormat::of(path)?;
         let (mut file, is_regular) = open(path).map_err(|source| cannot_open(path, source))?;
@@ -84,7 +80,7 @@ impl FileSink {
         Ok(Self::of_file(path, format, Output::file_from(file, end), journal))
     }
 
-    /// The name by which a [`Settlement`](pulsetrain_pipeline::Settlement) says where the file at `path` ends.
+    /// The name of the file at `path`, wherever the program stands.
     pub fn output_name(path: &Path) -> String {
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         path.display().to_string()
@@ -93,26 +89,18 @@ impl FileSink {
     /// JSON lines on stdout. Fails where the process has none.
     pub fn stdout() -> Result<Self, SinkError> {
         let output = Output::stdout().map_err(|source| cannot_open("stdout".as_ref(), source))?;
-        Ok(Self::new("stdout", FileFormat::JsonLines, output, None, None))
+        Ok(Self::new("stdout", FileFormat::JsonLines, output, None))
     }
 
     fn of_file(path: &Path, format: FileFormat, output: Output, journal: Option<OpenJournal>) -> Self {
-        let output_name = Some(Self::output_name(path));
-        Self::new(&path.display().to_string(), format, output, output_name, journal)
+        Self::new(&path.display().to_string(), format, output, journal)
     }
 
-    fn new(
-        place: &str,
-        format: FileFormat,
-        output: Output,
-        output_name: Option<String>,
-        journal: Option<OpenJournal>,
-    ) -> Self {
+    fn new(place: &str, format: FileFormat, output: Output, journal: Option<OpenJournal>) -> Self {
         let writer = Writer {
             format,
             output,
             record: Record::default(),
-            output_name,
             journal,
         };
         Self {
@@ -164,18 +152,17 @@ impl Writer {
         self.output
             .append(head, body)
             .map_err(|error| advice::write(&error, &written))?;
-        let end = self.output.written().bytes;
-        if let Some(name) = &self.output_name {
-            batch.note_output_end(name, end);
+        if let Some(journal) = &mut self.journal {
+            journal.note(batch, written.bytes, self.output.written().bytes);
         }
-        match &mut self.journal {
-            // Written it is; only a kill in the next moments could take it away.
-            Some(journal) if !batch.comes_again() => journal.note(written.bytes, end).or(Ok(())),
-            _ => Ok(()),
-        }
+        Ok(())
     }
 
     fn finish(&mut self) -> Result<(), String> {
+        if let Some(journal) = &mut self.journal {
+            // The file holds everything; only what a kill would have cut off is not known.
+            let _ = journal.write();
+        }
         let written = self.output.written();
         self.output
             .sync()

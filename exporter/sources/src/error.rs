@@ -80,12 +80,20 @@ pub enum SourceError {
         message: String,
     },
     /// The positions of followed files cannot be read or written.
-    #[error("cannot keep positions in {folder}: {source}; make the folder writable and its disk have room, or name another one", folder = folder.display())]
+    #[error("cannot keep positions in {folder}: {source}; make the folder and its files readable and writable and its disk have room, or name another one", folder = folder.display())]
     Positions {
         /// The folder.
         folder: PathBuf,
         /// What the system said.
         source: io::Error,
+    },
+    /// The positions were written by a later version of the program.
+    #[error("{path} is of version {version}, which a later pulsetrain wrote; start that one, or move the file away to read every log from its beginning", path = path.display())]
+    PositionsOfLater {
+        /// The file.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
     },
     /// Another program keeps its positions in the folder.
     #[error("another pulsetrain keeps its positions in {folder}; end it, or name another folder", folder = folder.display())]

@@ -37,7 +37,10 @@ pub(crate) use coverage::covered;
 pub use generic::{Mapping, MappingPart, ValueBecomes, ValueRule};
 pub use reader::{LogReader, ReadLimits};
 pub use source::{ImportReport, LogInput, LogSource, RunOptions};
-pub use tail::{AtStop, OutputStart, Positions, TailConfig, TailEvent, TailReading, TailSource, TailStatus};
+pub use tail::{
+    AtStop, OutputStart, Positions, PositionsNotice, TailConfig, TailEvent, TailReading, TailSource,
+    TailStatus,
+};
 
 /// A log format: a row of [`FORMATS`].
 #[derive(Debug)]

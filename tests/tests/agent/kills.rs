@@ -9,7 +9,7 @@ use pulsetrain_tests::{
 
 use crate::world::{Setup, World, imported};
 
-const KILLS: usize = 50;
+pub(crate) const KILLS: usize = 50;
 
 /// Two logs, each of a source of its own.
 const LOGS: [&str; 2] = ["first.json", "second.json"];
@@ -135,7 +135,7 @@ fn world_with_archive(more: &str) -> World {
     world
 }
 
-fn kill_while_logs_grow(world: &World, runs: &mut [SurogateRun; 2], random: &mut Rng) {
+pub(crate) fn kill_while_logs_grow(world: &World, runs: &mut [SurogateRun; 2], random: &mut Rng) {
     let before = Progress::of(world.path("out.jsonl"), world.path("state/positions.json"));
     let records = random.usize(5..40);
     let [mut writing, mut other] = [random.fork(), random.fork()];
@@ -150,7 +150,7 @@ fn kill_while_logs_grow(world: &World, runs: &mut [SurogateRun; 2], random: &mut
 }
 
 /// The agent sees half a record when it begins, and never the other half.
-fn kill_while_a_record_is_torn(world: &World, run: &mut SurogateRun, random: &mut Rng) {
+pub(crate) fn kill_while_a_record_is_torn(world: &World, run: &mut SurogateRun, random: &mut Rng) {
     let mut moment = random.fork();
     run.write_torn(random, || {
         let agent = world.spawn();

@@ -4,5 +4,6 @@ mod kills;
 mod live;
 mod outage;
 mod reload;
+mod step_energy;
 mod telemetry;
 mod world;

@@ -25,6 +25,8 @@ pub(crate) struct Setup<'a> {
     pub(crate) sinks: &'a str,
     /// What is said of telemetry.
     pub(crate) telemetry: &'a str,
+    /// What is said of the energy of steps.
+    pub(crate) energy: &'a str,
     /// Further sections.
     pub(crate) rest: &'a str,
 }
@@ -35,6 +37,7 @@ impl Default for Setup<'_> {
             logs: &["training.json"],
             sinks: "",
             telemetry: "interval: 100ms",
+            energy: "enabled: false",
             rest: "",
         }
     }
@@ -99,6 +102,7 @@ impl World {
         let Setup {
             sinks,
             telemetry,
+            energy,
             rest,
             ..
         } = setup;
@@ -116,7 +120,7 @@ health:
   listen: 127.0.0.1:{health}
 derive:
   energy:
-    enabled: false
+    {energy}
 {rest}"
         )
     }

@@ -3,9 +3,7 @@
 use std::{fs, path::Path, thread};
 
 use fastrand::Rng;
-use pulsetrain_tests::{
-    Answer, FakeEndpoint, Progress, SurogateRun, corpus, spin, wait_until, wait_until_begun,
-};
+use pulsetrain_tests::{Answer, FakeEndpoint, Progress, SurogateRun, spin, wait_until, wait_until_begun};
 
 use crate::world::{World, imported};
 
@@ -68,21 +66,6 @@ fn a_receiver_gets_again_after_a_kill_only_what_it_can_tell_by_its_ids_and_times
         "no item of a log is there twice"
     );
     assert_eq!(received().distinct(), expected.distinct());
-}
-
-#[test]
-fn positions_that_make_no_sense_are_put_aside_and_everything_is_read_again() {
-    let original = corpus("surogate/training_dense.json");
-    let world = World::new("training.json");
-    fs::copy(&original, world.path("training.json")).expect("a log can be copied");
-    let expected = imported([original.as_path()], &[]);
-    world.expect_delivered(world.follow(), &expected);
-    fs::write(world.positions(), "{\"version\":").expect("positions can be spoilt");
-    let follower = world.follow();
-    wait_until("it is told", || {
-        follower.log().contains("positions.json.unreadable")
-    });
-    world.expect_delivered(follower, &expected);
 }
 
 fn kill_while_the_log_grows(world: &World, run: &mut SurogateRun, random: &mut Rng) {

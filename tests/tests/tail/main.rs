@@ -5,6 +5,7 @@
 mod every_format;
 mod kills;
 mod metrics_file;
+mod positions;
 mod rotation;
 mod surogate;
 mod tensorboard;

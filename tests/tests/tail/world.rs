@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    process::Command,
 };
 
 use pulsetrain_tests::{Import, Items, Process, wait_until};
@@ -51,6 +52,15 @@ impl World {
     }
 
     pub(crate) fn follow_to(&self, target: &str) -> Process {
+        Process::start("pulsetrain", &mut self.command_to(target))
+    }
+
+    /// What starts the follower.
+    pub(crate) fn follow_command(&self) -> Command {
+        self.command_to(&self.out().display().to_string())
+    }
+
+    fn command_to(&self, target: &str) -> Command {
         let import = Import::of(&self.input)
             .arg("--follow")
             .arg("--state")
@@ -61,7 +71,7 @@ impl World {
             .arguments
             .iter()
             .fold(import, |import, argument| import.arg(argument));
-        Process::start("pulsetrain", &mut import.into_command())
+        import.into_command()
     }
 
     /// What has been delivered so far. A line that is just being written is left out.

@@ -96,15 +96,13 @@ impl Running {
     /// What cannot be opened or listened on.
     pub(super) async fn start(config: Config) -> Result<Self, Failure> {
         let positions = topology::positions(&config).map_err(Failure::failed)?;
-        if let Some(aside) = positions.put_aside() {
-            tell(&format!(
-                "the positions of the last time make no sense and were put aside as {}: everything is read again",
-                aside.display()
-            ));
+        if let Some(notice) = positions.notice() {
+            tell(&notice.to_string());
         }
         let derived = Derived::default();
         let builder = Pipeline::builder().config(config.limits.pipeline());
-        let (pipeline, door) = topology::derived(builder, &config.derive, derived.watch()).start();
+        let builder = topology::derived(builder, &config.derive, &positions, derived.watch())?;
+        let (pipeline, door) = builder.start();
         let telemetry = config.telemetry.enabled.then(|| {
             Telemetry::start(
                 &config.telemetry,

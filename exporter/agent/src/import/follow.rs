@@ -19,11 +19,8 @@ pub(super) fn positions(arguments: &ImportArguments) -> Result<Positions, Failur
         return Ok(Positions::in_memory());
     };
     let positions = Positions::open(folder).map_err(Failure::failed)?;
-    if let Some(aside) = positions.put_aside() {
-        let aside = aside.display();
-        tell(&format!(
-            "the positions made no sense and are put aside as {aside}; every log is read from its beginning"
-        ));
+    if let Some(notice) = positions.notice() {
+        tell(&notice.to_string());
     }
     Ok(positions)
 }

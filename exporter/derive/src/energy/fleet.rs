@@ -210,6 +210,13 @@ impl Gpu {
         }
     }
 
+    /// Whether the run had claimed it before `window`, and may do so again.
+    pub(super) fn was_claimed(&self, origin: &Origin, window: Window) -> bool {
+        let is_of_run = |owner: &Owner| origin.run.as_ref() == Some(&owner.run);
+        let mut owners = self.owners.iter().filter(|owner| is_of_run(owner));
+        owners.any(|owner| owner.said.end < window.start)
+    }
+
     fn claim(&mut self, origin: &Origin, unix_nanos: u64, by: usize) {
         self.said_last[by] = self.said_last[by].max(unix_nanos);
         let Some(run) = &origin.run else { return };

@@ -64,11 +64,11 @@ impl Recorder {
         resource.gauge(&metric::PERF_ENERGY_PER_TOKEN, time, joules_per_token);
     }
 
-    /// The batches of what was recorded since the last time.
-    pub(super) fn batches(&mut self) -> impl Iterator<Item = Batch> {
+    /// The batches of what was recorded since the last time, derived from `batch`.
+    pub(super) fn batches(&mut self, batch: &Batch) -> impl Iterator<Item = Batch> {
         self.resources.iter_mut().filter_map(|resource| {
             let encoded = resource.writer.finish(&resource.envelope)?;
-            Some(Batch::new(encoded.signal, encoded.items, encoded.bytes))
+            Some(batch.derived(encoded.signal, encoded.items, encoded.bytes))
         })
     }
 

@@ -3,7 +3,10 @@
 use std::{collections::VecDeque, time::Duration};
 
 use pulsetrain_otlp::view::{AnyValue, HistogramPoint, Span};
-use pulsetrain_pipeline::clock::{self, Instant};
+use pulsetrain_pipeline::{
+    Batch,
+    clock::{self, Instant},
+};
 use pulsetrain_semconv::{attribute, span};
 
 use super::{
@@ -38,7 +41,11 @@ pub(super) enum Told {
     /// As this span, which is held.
     Span(TakenSpan),
     /// As a point of a resource with these bytes.
-    Point(Vec<u8>),
+    Point {
+        resource: Vec<u8>,
+        /// The batch that it came in, without its contents: its receipt watches over what is derived too.
+        batch: Batch,
+    },
 }
 
 /// The numbers of a step's span.
@@ -103,7 +110,7 @@ impl Step {
         origin: &Origin,
         point: &HistogramPoint<'_>,
         duration_secs: f64,
-        resource: Vec<u8>,
+        (resource, batch): (Vec<u8>, Batch),
         deadline: Instant,
     ) -> Self {
         let end = point.time_unix_nano;
@@ -115,8 +122,16 @@ impl Step {
             },
             number: None,
             tokens: None,
-            told: Told::Point(resource),
+            told: Told::Point { resource, batch },
             deadline,
+        }
+    }
+
+    /// The batch that told it, without its contents.
+    pub(super) fn batch(&self) -> &Batch {
+        match &self.told {
+            Told::Span(span) => &span.envelope.batch,
+            Told::Point { batch, .. } => batch,
         }
     }
 
@@ -125,24 +140,24 @@ impl Step {
         let is_read = |until: u64| until >= self.window.end;
         match Share::of(fleet, tellers, &self.origin, self.window) {
             Some(share) => share.gpus.iter().all(|gpu| is_read(gpu.read_until())),
-            // None of them claims the step as far as they were heard.
+            // None of them claims the step as far as they were heard. After a pause the claim comes behind the reading.
             None => fleet
                 .on(self.origin.host.as_deref())
-                .all(|gpu| is_read(gpu.read_until())),
+                .all(|gpu| is_read(gpu.read_until()) && !gpu.was_claimed(&self.origin, self.window)),
         }
     }
 
     /// Whether spans may still come that say the same as the points of this rank.
     fn may_be_told_again(&self, tellers: &Tellers, wait: Duration, now: Instant) -> bool {
         match (&self.told, tellers.told_by(&self.origin)) {
-            (Told::Point(_), Some(ToldBy::Points(since))) => now < clock::later(since, wait),
+            (Told::Point { .. }, Some(ToldBy::Points(since))) => now < clock::later(since, wait),
             _ => false,
         }
     }
 
     /// Whether its rank turned out to tell its steps by spans as well.
     fn is_told_twice(&self, tellers: &Tellers) -> bool {
-        matches!(self.told, Told::Point(_)) && tellers.told_by(&self.origin) == Some(ToldBy::Spans)
+        matches!(self.told, Told::Point { .. }) && tellers.told_by(&self.origin) == Some(ToldBy::Spans)
     }
 }
 

@@ -204,3 +204,17 @@ fn steps_that_are_told_by_points_and_by_spans_are_counted_once() {
     world.finish();
     assert_eq!(world.histogram("gpu.step.energy"), Some((1, 100.0)));
 }
+
+#[test]
+fn a_run_whose_gpu_was_not_read_for_a_while_waits_for_the_claim_behind_the_first_reading() {
+    let mut world = World::new(EnergyConfig::default());
+    world.pass(energy("GPU-0", Some(&ZERO), SECOND, 0.0));
+    let other = Rank { run: "other", ..ZERO };
+    world.pass(other.step(1, SECOND, SECOND));
+    world.pass(ZERO.step(7, 20 * SECOND, 21 * SECOND));
+    world.out.clear();
+    world.pass(energy("GPU-0", None, 30 * SECOND, 2900.0));
+    assert_eq!(world.steps().len(), 0, "whose it is comes with the next reading");
+    world.pass(energy("GPU-0", Some(&ZERO), 31 * SECOND, 3000.0));
+    assert_eq!(world.step().joules(), 100.0);
+}

@@ -1,6 +1,7 @@
 //! Steps that come before the reading after them: how long they wait, and what becomes of them.
 
 use std::{
+    path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
@@ -9,9 +10,9 @@ use std::{
 };
 
 use prost::Message;
-use pulsetrain_derive::EnergyConfig;
+use pulsetrain_derive::{EnergyConfig, EnergyStage};
 use pulsetrain_otlp::{Signal, write::Value};
-use pulsetrain_pipeline::{Batch, Receipt};
+use pulsetrain_pipeline::{Batch, Receipt, clock};
 use pulsetrain_semconv::{attribute, metric};
 
 use crate::world::{Rank, SECOND, World, ZERO, energy, reading, spans};
@@ -205,10 +206,9 @@ fn every_item_comes_out_once_besides_what_is_derived() {
     let added = Arc::new(std::sync::atomic::AtomicU64::new(0));
     let count = Arc::clone(&added);
     let mut world = read_until_two(EnergyConfig::default());
-    world.stage =
-        pulsetrain_derive::EnergyStage::new(EnergyConfig::default()).watched(move |batch: &Batch| {
-            count.fetch_add(u64::from(batch.items()), Ordering::Relaxed);
-        });
+    world.stage = EnergyStage::new(EnergyConfig::default()).watched(move |batch: &Batch| {
+        count.fetch_add(u64::from(batch.items()), Ordering::Relaxed);
+    });
     let mut put = 0;
     for number in 0..50_i64 {
         let start = number as u64 * SECOND / 3;
@@ -236,4 +236,85 @@ fn what_makes_no_sense_goes_on_as_it_is() {
         world.pass(garbage.clone());
         assert_eq!(world.out.pop(), Some(garbage));
     }
+}
+
+#[test]
+fn what_is_derived_comes_again_exactly_when_its_step_does() {
+    let mut world = read_until_two(EnergyConfig::default());
+    let step = |number: u64| {
+        ZERO.step(
+            number as i64,
+            SECOND + number * SECOND / 4,
+            SECOND + (number + 1) * SECOND / 4,
+        )
+    };
+    let watched = [1, 2].map(|number| Arc::new(Receipt::new(drop).numbered(number)));
+    world.pass(step(1).with_receipt(Arc::clone(&watched[0])));
+    world.pass(step(2).with_receipt(Arc::clone(&watched[1])));
+    world.pass(step(3));
+    let of_step = |world: &World, signal| {
+        let batches = world.out.iter().filter(move |batch| batch.signal() == signal);
+        batches.map(Batch::receipt_number).collect::<Vec<_>>()
+    };
+    let expected = [Some(1), Some(2), None];
+    assert_eq!(of_step(&world, Signal::Traces), expected);
+    assert_eq!(of_step(&world, Signal::Metrics), expected);
+}
+
+#[test]
+fn a_step_that_is_told_by_a_point_holds_its_receipt_until_what_it_took_is_known() {
+    let mut world = read_until_two(EnergyConfig::default());
+    let settled = Arc::<AtomicBool>::default();
+    let seen = Arc::clone(&settled);
+    let receipt = Arc::new(Receipt::new(move |_| seen.store(true, Ordering::Relaxed)));
+    world.pass(ZERO.durations(1, 0.5, 2 * SECOND).with_receipt(receipt));
+    world.out.clear();
+    assert!(!settled.load(Ordering::Relaxed), "its spans may still come");
+    world.wait(Duration::from_secs(5));
+    assert!(!world.out.is_empty() && !settled.load(Ordering::Relaxed));
+    world.out.clear();
+    assert!(settled.load(Ordering::Relaxed));
+}
+
+#[test]
+fn steps_that_are_read_again_after_a_kill_are_told_by_the_readings_from_before() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("gpu-readings.binpb");
+    let remembering = || {
+        let mut world = World::new(EnergyConfig::default());
+        world.stage = EnergyStage::new(EnergyConfig::default())
+            .remembering(&path)
+            .expect("the file can be written");
+        world
+    };
+    let mut world = remembering();
+    for second in 0..4 {
+        world.pass(energy(
+            "GPU-0",
+            Some(&ZERO),
+            second * SECOND,
+            100.0 * second as f64,
+        ));
+    }
+    drop(world);
+    let deadline = clock::later(clock::now(), Duration::from_secs(20));
+    while kept(&path) < 4 {
+        assert!(clock::now() < deadline, "the readings are not kept");
+        std::thread::yield_now();
+    }
+    let mut world = remembering();
+    world.pass(ZERO.step(1, SECOND / 2, 3 * SECOND / 2));
+    assert!((world.step().joules() - 100.0).abs() < 1e-9);
+}
+
+/// How many batches a file of readings holds.
+fn kept(path: &Path) -> usize {
+    let bytes = std::fs::read(path).expect("it is there");
+    let (mut rest, mut count) = (&bytes[..], 0);
+    while let Some((length, behind)) = rest.split_first_chunk::<4>() {
+        let length = u32::from_be_bytes(*length) as usize;
+        count += usize::from(behind.len() >= length);
+        rest = behind.get(length..).unwrap_or_default();
+    }
+    count
 }

@@ -1,14 +1,12 @@
 //! Receipts: settled when every sink is done with a batch, and honest about why.
 
 use std::{
-    collections::BTreeMap,
     sync::{Arc, Mutex},
     time::Duration,
 };
 
-use pulsetrain_pipeline::{
-    Batch, BoxFuture, Delivery, Pipeline, PipelineConfig, QueueConfig, Receipt, Settlement, Sink,
-};
+use pulsetrain_otlp::Signal;
+use pulsetrain_pipeline::{Pipeline, PipelineConfig, QueueConfig, Receipt, Settlement, Sink};
 
 use crate::fake_sink::{Answer, FakeSink, Move, batch};
 
@@ -129,34 +127,19 @@ async fn a_pipeline_that_is_dropped_has_cut_off_what_was_inside() {
     assert_eq!(seen.is_cut_off(), Some(true));
 }
 
-/// An output that grows by each batch and says so.
-struct Growing(u64);
-
-impl Sink for Growing {
-    fn name(&self) -> &str {
-        "growing"
-    }
-
-    fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
-        self.0 += batch.bytes().len() as u64;
-        batch.note_output_end("out", self.0);
-        Box::pin(async { Delivery::Delivered })
-    }
-}
-
-#[tokio::test(start_paused = true)]
-async fn the_receipt_says_where_outputs_ended_after_its_batches() {
-    let (pipeline, door) = Pipeline::builder().sink(Box::new(Growing(0))).start();
-    let seen = [Seen::default(), Seen::default()];
-    for (id, seen) in (0..).zip(&seen) {
-        door.offer(batch(id, 1, 10).with_receipt(seen.receipt())).unwrap();
-    }
-    pipeline.drain(HOUR).await;
-    let ends = seen.map(|seen| seen.settlement().unwrap().output_ends);
-    assert_eq!(
-        ends,
-        [10, 20].map(|end| BTreeMap::from([("out".to_owned(), end)]))
+#[test]
+fn what_is_computed_from_a_batch_is_settled_with_it() {
+    let seen = Seen::default();
+    let one = batch(1, 5, 10).with_receipt(seen.receipt());
+    let computed = one.derived(Signal::Metrics, 1, vec![0x0a, 0]);
+    let other = batch(1, 5, 10);
+    assert!(
+        computed.shares_receipt(&one) && !computed.shares_receipt(&other) && other.shares_receipt(&other)
     );
+    drop(one);
+    assert_eq!(seen.settlement(), None);
+    drop(computed);
+    assert!(seen.settlement().is_some());
 }
 
 #[tokio::test(start_paused = true)]

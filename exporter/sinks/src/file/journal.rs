@@ -1,26 +1,29 @@
-//! What no source brings again: the records that a file keeps when it is cut back.
+//! What a file keeps when a restart cuts off what its sources bring again.
 //!
-//! A source with positions reads again what came after the last written position, so a restart cuts that off the file.
-//! Telemetry of other sources stands in between and comes only once. The journal notes where: a line `START END` for each
-//! of those records, written before their delivery counts. Every step of a recovery can be killed and done again.
+//! A source with positions reads again what was not settled at the last written position. Records of it stand between others:
+//! a stage may let an earlier batch go after a later one, and telemetry of other sources comes only once. So the journal
+//! notes every record before its delivery counts: a line `START END RECEIPT`, or `START END` for what comes only once. A line
+//! with one number says up to where all stays. `recovery` reads it after a restart.
+
+mod recovery;
 
 use std::{
     fs::{self, File, OpenOptions},
-    io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write},
+    io::{self, Write},
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use super::format::FileFormat;
+use pulsetrain_pipeline::Batch;
 
-/// A journal that has grown over this is written anew, without what is behind the committed end.
+/// A journal that has grown over this is written anew, without what stays in any case.
 const TRIMMED_BYTES: u64 = 64 << 10;
 
 /// The journal of one file.
 #[derive(Clone)]
 pub struct FileJournal {
     path: PathBuf,
-    committed: Arc<dyn Fn() -> u64 + Send + Sync>,
+    settled: Arc<dyn Fn() -> u64 + Send + Sync>,
 }
 
 /// A journal that is being written.
@@ -28,36 +31,44 @@ pub(super) struct OpenJournal {
     journal: FileJournal,
     file: File,
     bytes: u64,
+    /// Grown over this, it is written anew.
+    trim_at: u64,
+    unwritten: Unwritten,
 }
 
-/// Where a record stands.
+/// Lines that could not be written, and what has the receipts of their batches: they are not settled before.
+#[derive(Default)]
+struct Unwritten {
+    lines: String,
+    batches: Vec<Batch>,
+}
+
+/// What a journal says.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Notes {
+    /// Up to here all stays.
+    floor: u64,
+    /// The records behind it, in the order of the file.
+    spans: Vec<Span>,
+}
+
+/// Where a record stands, and whose it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Span {
     start: u64,
     end: u64,
+    /// The number of its receipt; none for what comes only once.
+    receipt: Option<u64>,
 }
 
 impl FileJournal {
-    /// A journal at `path`; `committed` says where the file ended at the last written position.
-    pub fn new(path: impl Into<PathBuf>, committed: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
+    /// A journal at `path`; `settled` gives the number of the first receipt that the last written position does not cover:
+    /// it comes again, and those after it.
+    pub fn new(path: impl Into<PathBuf>, settled: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         Self {
             path: path.into(),
-            committed: Arc::new(committed),
+            settled: Arc::new(settled),
         }
-    }
-
-    /// Cuts `file` back to the committed end but for what comes only once, and gives where it ends now.
-    pub(super) fn recover(&self, file: &mut File, format: FileFormat) -> io::Result<u64> {
-        if !self.kept_path().exists() {
-            self.put_aside(file, format)?;
-        }
-        let (base, spans, mut kept) = self.open_kept()?;
-        file.set_len(base)?;
-        file.seek(SeekFrom::Start(base))?;
-        let end = base + io::copy(&mut kept, file)?;
-        self.write(&spans)?;
-        fs::remove_file(self.kept_path())?;
-        Ok(end)
     }
 
     /// Goes on with what the journal holds.
@@ -68,130 +79,129 @@ impl FileJournal {
             bytes: file.metadata()?.len(),
             journal: self.clone(),
             file,
+            trim_at: TRIMMED_BYTES,
+            unwritten: Unwritten::default(),
         })
-    }
-
-    /// Copies what is to be kept into a file of its own: first where it goes, then how long each record is, then the records.
-    fn put_aside(&self, file: &mut File, format: FileFormat) -> io::Result<()> {
-        let base = (self.committed)().min(file.metadata()?.len());
-        let mut spans = self.read()?;
-        spans.retain(|span| span.start >= base && span.is_of(file, format).unwrap_or(false));
-        let new = self.path.with_extension("new");
-        let mut kept = File::create(&new)?;
-        let lengths: Vec<String> = spans.iter().map(|span| span.len().to_string()).collect();
-        writeln!(kept, "{base} {}", lengths.join(" "))?;
-        for span in &spans {
-            file.seek(SeekFrom::Start(span.start))?;
-            io::copy(&mut file.take(span.len()), &mut kept)?;
-        }
-        fs::rename(new, self.kept_path())
-    }
-
-    /// What was put aside: where it goes, where each record will stand, and the records.
-    fn open_kept(&self) -> io::Result<(u64, Vec<Span>, impl Read)> {
-        let mut kept = BufReader::new(File::open(self.kept_path())?);
-        let mut head = String::new();
-        kept.read_line(&mut head)?;
-        let mut numbers = head.split_whitespace().map(str::parse::<u64>);
-        let base = numbers.next().and_then(Result::ok);
-        let base = base.ok_or_else(|| io::Error::from(io::ErrorKind::InvalidData))?;
-        let mut start = base;
-        let spans = numbers.flatten().map(|len| {
-            let span = Span {
-                start,
-                end: start + len,
-            };
-            start = span.end;
-            span
-        });
-        Ok((base, spans.collect(), kept))
-    }
-
-    /// What is noted; a line that was torn by a kill is of a record whose delivery did not count.
-    fn read(&self) -> io::Result<Vec<Span>> {
-        let text = match fs::read_to_string(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-            read => read?,
-        };
-        let whole = text.rfind('\n').unwrap_or_default();
-        Ok(text[..whole].lines().filter_map(Span::parse).collect())
-    }
-
-    fn write(&self, spans: &[Span]) -> io::Result<()> {
-        let new = self.path.with_extension("new");
-        let text: String = spans.iter().map(Span::line).collect();
-        fs::write(&new, text)?;
-        fs::rename(new, &self.path)
-    }
-
-    fn kept_path(&self) -> PathBuf {
-        self.path.with_extension("kept")
     }
 
     /// Where it is, for messages.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
+
+    fn read(&self) -> io::Result<Notes> {
+        match fs::read_to_string(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Notes::default()),
+            read => read.map(|text| Notes::parse(&text)),
+        }
+    }
+
+    /// Replaces what the journal holds.
+    fn write(&self, notes: &Notes) -> io::Result<()> {
+        let new = self.path.with_extension("new");
+        fs::write(&new, notes.text())?;
+        fs::rename(new, &self.path)
+    }
 }
 
 impl OpenJournal {
-    /// Notes a record that no source brings again.
-    pub(super) fn note(&mut self, start: u64, end: u64) -> io::Result<()> {
-        if self.bytes > TRIMMED_BYTES {
+    /// Notes that `batch` stands between `start` and `end`. Where that cannot be written, its receipt is kept back and it is
+    /// tried again with the next one.
+    pub(super) fn note(&mut self, batch: &Batch, start: u64, end: u64) {
+        let receipt = batch.receipt_number();
+        self.unwritten.lines += &Span { start, end, receipt }.line();
+        if self.write().is_err() {
+            self.unwritten.batches.push(batch.with_contents(0, Vec::new()));
+        }
+    }
+
+    /// Writes what could not be written before.
+    pub(super) fn write(&mut self) -> io::Result<()> {
+        if self.bytes > self.trim_at {
             self.trim()?;
         }
-        let line = Span { start, end }.line();
-        self.file.write_all(line.as_bytes())?;
-        self.bytes += line.len() as u64;
+        let before = self.bytes;
+        let written = self.file.write_all(self.unwritten.lines.as_bytes());
+        if let Err(error) = written {
+            // A torn line would spoil the one behind it.
+            self.file.set_len(before)?;
+            return Err(error);
+        }
+        self.bytes += self.unwritten.lines.len() as u64;
+        self.unwritten = Unwritten::default();
         Ok(())
     }
 
+    /// Forgets the records that stay in any case.
     fn trim(&mut self) -> io::Result<()> {
-        let committed = (self.journal.committed)();
-        let mut spans = self.journal.read()?;
-        spans.retain(|span| span.start >= committed);
-        self.journal.write(&spans)?;
-        *self = self.journal.open()?;
+        let mut notes = self.journal.read()?;
+        notes.raise_floor((self.journal.settled)());
+        self.journal.write(&notes)?;
+        let reopened = self.journal.open()?;
+        (self.file, self.bytes) = (reopened.file, reopened.bytes);
+        // While nothing is settled the journal grows, and is not read again for every line.
+        self.trim_at = TRIMMED_BYTES.max(2 * self.bytes);
         Ok(())
+    }
+}
+
+impl Notes {
+    /// What is noted; a line that was torn by a kill is of a record whose delivery did not count.
+    fn parse(text: &str) -> Self {
+        let mut notes = Self::default();
+        let whole = text.rfind('\n').unwrap_or_default();
+        for line in text[..whole].lines() {
+            match (Span::parse(line), line.parse()) {
+                (Some(span), _) => notes.spans.push(span),
+                (None, Ok(floor)) => notes.floor = floor,
+                _ => {}
+            }
+        }
+        notes
+    }
+
+    fn text(&self) -> String {
+        let spans: String = self.spans.iter().map(Span::line).collect();
+        format!("{}\n{spans}", self.floor)
+    }
+
+    /// Moves the floor over the records that stay, up to the first that comes again.
+    fn raise_floor(&mut self, settled: u64) {
+        let mut floor = self.floor;
+        let stays = |span: &&Span| {
+            let stays = span.start == floor && !span.comes_again(settled);
+            floor = if stays { span.end } else { floor };
+            stays
+        };
+        let count = self.spans.iter().take_while(stays).count();
+        self.floor = floor;
+        self.spans.drain(..count);
     }
 }
 
 impl Span {
     fn parse(line: &str) -> Option<Self> {
-        let (start, end) = line.split_once(' ')?;
-        let (start, end) = (start.parse().ok()?, end.parse().ok()?);
-        (start < end).then_some(Self { start, end })
+        let mut numbers = line.split(' ').map(str::parse::<u64>);
+        let (start, end) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+        let receipt = numbers.next().transpose().ok()?;
+        (start < end).then_some(Self { start, end, receipt })
     }
 
     fn line(&self) -> String {
-        format!("{} {}\n", self.start, self.end)
+        let Self { start, end, receipt } = self;
+        match receipt {
+            Some(receipt) => format!("{start} {end} {receipt}\n"),
+            None => format!("{start} {end}\n"),
+        }
+    }
+
+    /// Whether its source brings it again.
+    fn comes_again(&self, settled: u64) -> bool {
+        self.receipt.is_some_and(|receipt| receipt >= settled)
     }
 
     fn len(self) -> u64 {
         self.end - self.start
-    }
-
-    /// Whether a whole record stands there: the file may be another one by now.
-    fn is_of(self, file: &mut File, format: FileFormat) -> io::Result<bool> {
-        let mut byte_at = |place: u64| {
-            let mut byte = [0];
-            file.seek(SeekFrom::Start(place))?;
-            file.read_exact(&mut byte)?;
-            io::Result::Ok(byte[0])
-        };
-        match format {
-            FileFormat::JsonLines => {
-                let begins = self.start == 0 || byte_at(self.start - 1)? == b'\n';
-                Ok(begins && byte_at(self.end - 1)? == b'\n')
-            }
-            FileFormat::LengthPrefixed => {
-                let mut prefix = [0; 4];
-                byte_at(self.end - 1)?;
-                file.seek(SeekFrom::Start(self.start))?;
-                file.read_exact(&mut prefix)?;
-                Ok(u64::from(u32::from_be_bytes(prefix)) + 4 == self.len())
-            }
-        }
     }
 }
 

@@ -1,7 +1,6 @@
 use std::io::Read;
 
 use pulsetrain_otlp::Signal;
-use pulsetrain_pipeline::Receipt;
 
 use super::*;
 
@@ -108,51 +107,6 @@ async fn an_existing_file_is_emptied_first() {
     assert_eq!(std::fs::read(&path).unwrap(), b"\0\0\0\x03new");
 }
 
-#[tokio::test]
-async fn a_recovered_file_is_cut_back_to_where_it_is_known_to_have_ended() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("out.binpb");
-    std::fs::write(&path, b"\0\0\0\x01a\0\0\0\x01b\0\0").unwrap();
-    let mut sink = recover(&path, 5);
-    deliver(&mut sink, b"c").await;
-    assert_eq!(std::fs::read(&path).unwrap(), b"\0\0\0\x01a\0\0\0\x01c");
-}
-
-#[tokio::test]
-async fn a_recovered_file_that_is_shorter_or_gone_goes_on_with_what_there_is() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("out.binpb");
-    for expected in [&b"\0\0\0\x01a"[..], b"\0\0\0\x01a\0\0\0\x01a"] {
-        deliver(&mut recover(&path, 1000), b"a").await;
-        assert_eq!(std::fs::read(&path).unwrap(), expected);
-    }
-}
-
-fn recover(path: &Path, end: u64) -> FileSink {
-    let journal = FileJournal::new(path.with_extension("journal"), move || end);
-    FileSink::recover(path, &journal).expect("the file can be opened")
-}
-
-#[tokio::test]
-async fn the_receipt_of_a_batch_is_told_where_the_file_ends_after_it() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("out.binpb");
-    std::fs::write(&path, b"\0\0\0\x01a").unwrap();
-    let mut sink = recover(&path, 5);
-    let (sender, receiver) = std::sync::mpsc::sync_channel(1);
-    let receipt = Arc::new(Receipt::new(move |settlement| {
-        sender.send(settlement.output_ends).unwrap();
-    }));
-    let batch = batch(b"b").with_receipt(receipt);
-    sink.deliver(&batch).await;
-    drop(batch);
-    let ends = receiver.recv().unwrap();
-    assert_eq!(
-        ends.into_iter().collect::<Vec<_>>(),
-        [(FileSink::output_name(&path), 10)]
-    );
-}
-
 #[test]
 fn a_file_that_cannot_be_opened_is_an_error_with_its_path_and_the_way_out() {
     let directory = tempfile::tempdir().unwrap();
@@ -174,13 +128,7 @@ fn a_file_that_cannot_be_opened_is_an_error_with_its_path_and_the_way_out() {
 #[tokio::test]
 async fn a_full_disk_is_a_refusal_that_says_how_much_is_written_and_what_to_do() {
     let file = File::options().write(true).open("/dev/full").unwrap();
-    let mut sink = FileSink::new(
-        "/dev/full",
-        FileFormat::LengthPrefixed,
-        Output::file(file),
-        None,
-        None,
-    );
+    let mut sink = FileSink::new("/dev/full", FileFormat::LengthPrefixed, Output::file(file), None);
     let message = refusal(deliver(&mut sink, b"x").await);
     assert!(
         message.starts_with("file /dev/full: No space left on device"),
@@ -196,13 +144,7 @@ async fn a_full_disk_is_a_refusal_that_says_how_much_is_written_and_what_to_do()
 async fn a_reader_that_went_away_is_a_refusal_that_says_how_much_is_written() {
     let (mut reader, writer) = io::pipe().unwrap();
     let file = File::from(std::os::fd::OwnedFd::from(writer));
-    let mut sink = FileSink::new(
-        "stdout",
-        FileFormat::LengthPrefixed,
-        Output::file(file),
-        None,
-        None,
-    );
+    let mut sink = FileSink::new("stdout", FileFormat::LengthPrefixed, Output::file(file), None);
     assert_eq!(deliver(&mut sink, b"ab").await, Delivery::Delivered);
     let mut read = [0; 6];
     reader.read_exact(&mut read).unwrap();

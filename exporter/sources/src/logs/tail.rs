@@ -12,6 +12,7 @@ mod event;
 mod follower;
 mod identity;
 mod measured;
+mod notice;
 mod outlet;
 mod positions;
 mod reading;
@@ -29,6 +30,7 @@ pub use self::{
     config::{AtStop, TailConfig},
     event::TailEvent,
     measured::TailReading,
+    notice::PositionsNotice,
     positions::{OutputStart, Positions},
     status::TailStatus,
 };

@@ -1,22 +1,25 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use pulsetrain_otlp::Signal;
-use pulsetrain_pipeline::{Batch, Delivery, Receipt, Sink};
+use pulsetrain_pipeline::{Delivery, Receipt, Sink};
 use tempfile::TempDir;
 
-use super::{super::FileSink, *};
+use super::{
+    super::{FileFormat, FileSink},
+    *,
+};
 
-/// A file, its journal, and how far sources are sure of it.
+/// A file, its journal, and the first receipt that is not settled.
 struct World {
     folder: TempDir,
-    committed: Arc<AtomicU64>,
+    settled: Arc<AtomicU64>,
 }
 
 impl World {
     fn new() -> Self {
         Self {
             folder: tempfile::tempdir().expect("a temporary folder can be made"),
-            committed: Arc::default(),
+            settled: Arc::default(),
         }
     }
 
@@ -25,9 +28,9 @@ impl World {
     }
 
     fn journal(&self) -> FileJournal {
-        let committed = Arc::clone(&self.committed);
+        let settled = Arc::clone(&self.settled);
         FileJournal::new(self.folder.path().join("out.journal"), move || {
-            committed.load(Ordering::Relaxed)
+            settled.load(Ordering::Relaxed)
         })
     }
 
@@ -35,9 +38,13 @@ impl World {
         FileSink::recover(&self.out(), &self.journal()).expect("the file can be opened")
     }
 
-    fn commit(&self) {
-        let end = fs::metadata(self.out()).expect("the file is there").len();
-        self.committed.store(end, Ordering::Relaxed);
+    /// Settles the receipts before that of this letter.
+    fn settle_before(&self, letter: char) {
+        self.settled.store(letter.into(), Ordering::Relaxed);
+    }
+
+    fn noted(&self) -> String {
+        fs::read_to_string(self.folder.path().join("out.journal")).expect("the journal is there")
     }
 
     /// The bodies of the records, each of which is one byte.
@@ -56,12 +63,12 @@ fn batch(body: char) -> Batch {
     Batch::new(Signal::Metrics, 1, body.to_string().into_bytes())
 }
 
-/// Delivers a record a letter; those of capital letters come again after a kill.
+/// Delivers a record a letter; those of capital letters come again after a kill, each with a receipt that its letter numbers.
 async fn deliver(sink: &mut FileSink, bodies: &str) {
     for body in bodies.chars() {
         let mut batch = batch(body);
         if body.is_uppercase() {
-            batch = batch.with_receipt(Arc::new(Receipt::new(drop)));
+            batch = batch.with_receipt(receipt(body));
         }
         assert_eq!(sink.deliver(&batch).await, Delivery::Delivered);
     }
@@ -71,24 +78,47 @@ async fn deliver(sink: &mut FileSink, bodies: &str) {
 async fn what_comes_again_is_cut_off_and_what_comes_once_is_kept() {
     let world = World::new();
     let mut sink = world.recover();
-    deliver(&mut sink, "AxB").await;
-    world.commit();
-    deliver(&mut sink, "yCDzE").await;
+    deliver(&mut sink, "AxByCDzE").await;
     drop(sink);
+    world.settle_before('C');
     let mut sink = world.recover();
     assert_eq!(world.records(), "AxByz");
     deliver(&mut sink, "CDE").await;
     drop(sink);
     drop(world.recover());
-    assert_eq!(world.records(), "AxByz", "nothing was committed meanwhile");
+    assert_eq!(world.records(), "AxByz", "nothing was settled meanwhile");
 }
 
 #[tokio::test]
-async fn without_a_committed_end_only_what_comes_once_stays() {
+async fn a_record_that_went_late_does_not_keep_those_that_went_before_it() {
+    let world = World::new();
+    deliver(&mut world.recover(), "BCADx").await;
+    world.settle_before('B');
+    let mut sink = world.recover();
+    assert_eq!(world.records(), "Ax");
+    deliver(&mut sink, "CBD").await;
+    world.settle_before('C');
+    drop(world.recover());
+    assert_eq!(world.records(), "AxB");
+}
+
+#[tokio::test]
+async fn while_nothing_is_settled_only_what_comes_once_stays() {
     let world = World::new();
     deliver(&mut world.recover(), "AxB").await;
     drop(world.recover());
     assert_eq!(world.records(), "x");
+}
+
+#[tokio::test]
+async fn a_record_that_was_torn_or_not_noted_is_cut_off() {
+    let world = World::new();
+    deliver(&mut world.recover(), "Ax").await;
+    world.settle_before('Z');
+    let mut file = File::options().append(true).open(world.out()).unwrap();
+    file.write_all(b"\0\0\0\x01B\0\0").unwrap();
+    drop(world.recover());
+    assert_eq!(world.records(), "Ax");
 }
 
 #[tokio::test]
@@ -115,6 +145,18 @@ async fn another_file_of_the_same_name_keeps_nothing_of_the_old_one() {
 }
 
 #[tokio::test]
+async fn a_file_that_is_gone_begins_anew() {
+    let world = World::new();
+    deliver(&mut world.recover(), "AAx").await;
+    world.settle_before('Z');
+    drop(world.recover());
+    fs::remove_file(world.out()).unwrap();
+    deliver(&mut world.recover(), "By").await;
+    drop(world.recover());
+    assert_eq!(world.records(), "By");
+}
+
+#[tokio::test]
 async fn a_sink_that_is_opened_again_in_the_same_program_cuts_nothing_off() {
     let world = World::new();
     deliver(&mut world.recover(), "AxB").await;
@@ -129,23 +171,71 @@ async fn a_sink_that_is_opened_again_in_the_same_program_cuts_nothing_off() {
 }
 
 #[test]
-fn a_journal_forgets_what_is_committed() {
+fn a_journal_forgets_what_stays_in_any_case() {
     let world = World::new();
     let mut journal = world.journal().open().unwrap();
+    let (settled, late) = (
+        batch('A').with_receipt(receipt('A')),
+        batch('B').with_receipt(receipt('B')),
+    );
     let mut end = 0;
     while journal.bytes <= TRIMMED_BYTES {
-        journal.note(end, end + 5).unwrap();
+        journal.note(&settled, end, end + 5);
         end += 5;
     }
-    world.committed.store(end - 5, Ordering::Relaxed);
-    journal.note(end, end + 5).unwrap();
-    let text = fs::read_to_string(world.folder.path().join("out.journal")).unwrap();
-    assert_eq!(text, format!("{} {end}\n{end} {}\n", end - 5, end + 5));
+    world.settle_before('B');
+    journal.note(&late, end, end + 5);
+    assert_eq!(world.noted(), format!("{end}\n{end} {} 66\n", end + 5));
+}
+
+#[test]
+fn a_journal_of_which_nothing_is_settled_is_not_written_anew_with_every_line() {
+    let world = World::new();
+    let mut journal = world.journal().open().unwrap();
+    let waits = batch('A').with_receipt(receipt('A'));
+    let mut renewed = 0;
+    for place in 0..20_000 {
+        let before = journal.trim_at;
+        journal.note(&waits, place * 5, place * 5 + 5);
+        renewed += usize::from(journal.trim_at != before);
+    }
+    assert!((1..=4).contains(&renewed), "{renewed} times");
+}
+
+#[test]
+fn what_cannot_be_noted_is_not_settled_until_it_can() {
+    let world = World::new();
+    let mut journal = world.journal().open().unwrap();
+    let is_settled = Arc::new(AtomicU64::default());
+    let seen = Arc::clone(&is_settled);
+    let receipt = Receipt::new(move |_| seen.store(1, Ordering::Relaxed)).numbered(7);
+    // Nothing can be written to what is open for reading only.
+    let writable = std::mem::replace(&mut journal.file, File::open(world.journal().path()).unwrap());
+    journal.note(&batch('A').with_receipt(Arc::new(receipt)), 0, 5);
+    assert_eq!(
+        (is_settled.load(Ordering::Relaxed), world.noted().as_str()),
+        (0, "")
+    );
+    journal.file = writable;
+    journal.note(&batch('x'), 5, 10);
+    assert_eq!(
+        (is_settled.load(Ordering::Relaxed), world.noted().as_str()),
+        (1, "0 5 7\n5 10\n")
+    );
 }
 
 #[test]
 fn a_torn_line_is_none() {
-    let world = World::new();
-    fs::write(world.folder.path().join("out.journal"), "0 5\nnonsense\n5 1").unwrap();
-    assert_eq!(world.journal().read().unwrap(), [Span { start: 0, end: 5 }]);
+    let notes = Notes::parse("7\n7 12 3\nnonsense\n5 1\n12 1");
+    let span = Span {
+        start: 7,
+        end: 12,
+        receipt: Some(3),
+    };
+    let spans = vec![span];
+    assert_eq!(notes, Notes { floor: 7, spans });
+}
+
+fn receipt(letter: char) -> Arc<Receipt> {
+    Arc::new(Receipt::new(drop).numbered(letter.into()))
 }

@@ -2,13 +2,13 @@
 //!
 //! What is read goes through the door in one order, for all files together, and each flush is an entry in that order. An
 //! entry counts when every sink is done with its batches and with all before it. So the positions that are written are
-//! those of one moment, and an output that is cut back to its length of that moment holds exactly what they cover.
-//! `outputs` says where that is.
+//! those of one moment, and the number of the first entry that does not count says what is read again: the receipts of its
+//! batches have that number. An output that holds nothing of it and of later ones holds exactly what the positions cover.
 
 mod outputs;
 
 use std::{
-    collections::{BTreeMap, HashSet, VecDeque},
+    collections::{HashSet, VecDeque},
     fmt,
     fs::{self, File, TryLockError},
     io,
@@ -22,6 +22,7 @@ use pulsetrain_pipeline::{Batch, Door, PipelineError, Receipt, Settlement};
 pub use self::outputs::OutputStart;
 use super::{
     identity::FileIdentity,
+    notice::PositionsNotice,
     saved::{self, FilePosition, Saved},
 };
 use crate::SourceError;
@@ -32,8 +33,8 @@ const FINISHED_LIMIT: usize = 1000;
 /// The positions of everything that is followed; a clone is the same ones.
 ///
 /// In a folder they outlive the program: opened again, they say where to go on. A position is written only when every sink
-/// has delivered what was read up to it, or dropped and counted it. An output file that is to hold every item once must be
-/// cut back to [`output_end`](Self::output_end) when the program begins. An OTLP receiver that was sent items after
+/// has delivered what was read up to it, or dropped and counted it. From an output file that is to hold every item once must
+/// be cut, when the program begins, what it holds of receipts that are not [`settled`](Self::settled). An OTLP receiver that was sent items after
 /// the last written position is sent them again, with the same ids, times and values.
 #[derive(Clone)]
 pub struct Positions(Arc<Shared>);
@@ -58,7 +59,7 @@ pub struct Hold(Arc<Shared>);
 
 struct Folder {
     path: PathBuf,
-    put_aside: Option<PathBuf>,
+    notice: Option<PositionsNotice>,
     /// Locked as long as it is open.
     _lock: File,
 }
@@ -67,12 +68,11 @@ struct Folder {
 struct Table {
     saved: Saved,
     is_changed: bool,
-    /// Where the outputs end in what was written last.
-    written_outputs: BTreeMap<String, u64>,
+    /// The first entry that does not count by what was written last, and by what was written before that: where the last
+    /// is lost, that before counts.
+    written: [u64; 2],
     /// Outputs that this program has opened.
     opened_outputs: HashSet<String>,
-    /// The farthest end of each since then: a stage may let an earlier batch go after a later one.
-    farthest: BTreeMap<String, u64>,
     /// Entries that do not count yet, the first with this number.
     entries: VecDeque<Entry>,
     first: u64,
@@ -117,10 +117,10 @@ impl Positions {
             },
             TryLockError::Error(source) => error(source),
         })?;
-        let (saved, put_aside) = saved::load(folder).map_err(error)?;
+        let (saved, notice) = saved::load(folder)?;
         let folder = Folder {
             path: folder.to_owned(),
-            put_aside,
+            notice,
             _lock: lock,
         };
         Ok(Self::new(Some(folder), saved))
@@ -132,7 +132,8 @@ impl Positions {
             order: Mutex::default(),
             released: Condvar::new(),
             table: Mutex::new(Table {
-                written_outputs: saved.outputs.clone(),
+                written: [saved.entries; 2],
+                first: saved.entries,
                 saved,
                 ..Table::default()
             }),
@@ -140,9 +141,9 @@ impl Positions {
         }))
     }
 
-    /// Where a file of positions that made no sense was put; everything is read from its beginning then.
-    pub fn put_aside(&self) -> Option<&Path> {
-        self.0.folder.as_ref()?.put_aside.as_deref()
+    /// What is to be told of positions that made no sense.
+    pub fn notice(&self) -> Option<&PositionsNotice> {
+        self.0.folder.as_ref()?.notice.as_ref()
     }
 
     /// Holds up whatever is offered until the hold is dropped: sinks can be exchanged meanwhile, and nothing misses them.
@@ -171,7 +172,7 @@ impl Positions {
         let stored = saved::store(&folder.path, &saved);
         let mut table = lock(&self.0.table);
         match stored {
-            Ok(()) => table.written_outputs = saved.outputs,
+            Ok(()) => table.written = [saved.entries, table.written[0]],
             Err(_) => table.is_changed = true,
         }
         stored.map_err(|source| SourceError::positions(&folder.path, source))
@@ -225,9 +226,8 @@ impl Positions {
         let bytes = batches.iter().map(|batch| batch.bytes.len()).sum();
         let number = lock(&self.0.table).enter(bytes, update);
         let shared = Arc::clone(&self.0);
-        let receipt = Arc::new(Receipt::new(move |settlement| {
-            lock(&shared.table).settle(number, settlement);
-        }));
+        let receipt = Receipt::new(move |settlement| lock(&shared.table).settle(number, settlement));
+        let receipt = Arc::new(receipt.numbered(number));
         let offers = batches.into_iter().map(|encoded| {
             let batch = Batch::new(encoded.signal, encoded.items, encoded.bytes);
             door.offer(batch.with_receipt(Arc::clone(&receipt)))
@@ -298,18 +298,14 @@ impl Table {
             self.first += 1;
             self.is_cut_off |= settlement.is_cut_off;
             if !self.is_cut_off {
-                self.count(entry.update, settlement);
+                self.count(entry.update);
             }
         }
     }
 
-    fn count(&mut self, update: Option<Update>, settlement: Settlement) {
+    fn count(&mut self, update: Option<Update>) {
         self.is_changed = true;
-        for (output, end) in settlement.output_ends {
-            let farthest = self.farthest.entry(output.clone()).or_default();
-            *farthest = end.max(*farthest);
-            self.saved.outputs.insert(output, *farthest);
-        }
+        self.saved.entries = self.first;
         match update {
             None => {}
             Some(Update::Read(path, position)) => {

@@ -1,4 +1,4 @@
-//! What is kept of positions on the disk, and how: one JSON file, replaced as a whole.
+//! What is kept of positions on the disk, and how: one JSON file, replaced as a whole, and the one before it.
 
 use std::{
     collections::BTreeMap,
@@ -7,10 +7,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use pulsetrain_pipeline::clock;
 use serde::{Deserialize, Serialize};
 
-use super::identity::FileIdentity;
-use crate::{Place, Run, logs::RunOptions};
+use super::{identity::FileIdentity, notice::PositionsNotice};
+use crate::{Place, Run, SourceError, logs::RunOptions};
 
 const FILE_NAME: &str = "positions.json";
 const VERSION: u32 = 1;
@@ -24,8 +25,8 @@ pub(super) struct Saved {
     /// Files that were read to their end and given up, the newest last.
     #[serde(default)]
     pub(super) finished: Vec<FileIdentity>,
-    /// Where each output that can be cut back ended then.
-    pub(super) outputs: BTreeMap<String, u64>,
+    /// The number of the first entry that does not count: what outputs hold of it and of later ones comes again.
+    pub(super) entries: u64,
 }
 
 /// How far one file is read, and as whose.
@@ -58,7 +59,7 @@ impl Default for Saved {
             version: VERSION,
             files: BTreeMap::new(),
             finished: Vec::new(),
-            outputs: BTreeMap::new(),
+            entries: 0,
         }
     }
 }
@@ -98,26 +99,72 @@ impl SavedRun {
     }
 }
 
-/// Reads what is kept in a folder; a file that makes no sense is put aside, and its new path is given.
-pub(super) fn load(folder: &Path) -> io::Result<(Saved, Option<PathBuf>)> {
+/// Reads what is kept in a folder. A file that makes no sense is put aside; then what was kept before it counts, and what
+/// files hold of later receipts is read again. Without that too every receipt that there ever was counts as settled: all
+/// is read from its beginning, and nothing is taken back that was delivered.
+pub(super) fn load(folder: &Path) -> Result<(Saved, Option<PositionsNotice>), SourceError> {
     let path = folder.join(FILE_NAME);
+    let failed = |source| SourceError::positions(folder, source);
     let text = match fs::read(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok((Saved::default(), None)),
-        Err(error) => return Err(error),
+        Err(error) => return Err(failed(error)),
     };
-    match serde_json::from_slice::<Saved>(&text) {
-        Ok(saved) if saved.version == VERSION => Ok((saved, None)),
-        _ => {
-            let aside = path.with_extension("json.unreadable");
-            fs::rename(&path, &aside)?;
-            Ok((Saved::default(), Some(aside)))
-        }
+    if let Some(saved) = parse(&path, &text)? {
+        return Ok((saved, None));
+    }
+    let before = fs::read(before(&path)).unwrap_or_default();
+    let before = parse(&path, &before)?;
+    let notice = PositionsNotice {
+        put_aside: path.with_extension("json.unreadable"),
+        goes_on: before.is_some(),
+        path,
+    };
+    fs::copy(&notice.path, &notice.put_aside).map_err(failed)?;
+    let saved = before.unwrap_or_else(|| Saved {
+        entries: clock::unix_now().as_nanos() as u64,
+        ..Saved::default()
+    });
+    replace(folder, &saved).map_err(failed)?;
+    Ok((saved, Some(notice)))
+}
+
+/// What a text says; nothing where it makes no sense.
+fn parse(path: &Path, text: &[u8]) -> Result<Option<Saved>, SourceError> {
+    #[derive(Deserialize)]
+    struct Versioned {
+        version: u32,
+    }
+
+    match serde_json::from_slice::<Versioned>(text) {
+        Ok(Versioned { version }) if version > VERSION => Err(SourceError::PositionsOfLater {
+            path: path.to_owned(),
+            version,
+        }),
+        Ok(Versioned { version: VERSION }) => Ok(serde_json::from_slice(text).ok()),
+        _ => Ok(None),
     }
 }
 
-/// Replaces what is kept: at every moment the file holds the old or the new state, also when the machine stops.
+/// Keeps what is to be kept, and what was kept before beside it.
 pub(super) fn store(folder: &Path, saved: &Saved) -> io::Result<()> {
+    let path = folder.join(FILE_NAME);
+    let before = before(&path);
+    match fs::remove_file(&before) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    match fs::hard_link(&path, &before) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        // Not every file system has links.
+        Err(_) => drop(fs::copy(&path, &before)?),
+        Ok(()) => {}
+    }
+    replace(folder, saved)
+}
+
+/// Replaces what is kept: at every moment the file holds the old or the new state, also when the machine stops.
+fn replace(folder: &Path, saved: &Saved) -> io::Result<()> {
     let path = folder.join(FILE_NAME);
     let new = path.with_extension("json.new");
     let mut file = File::create(&new)?;
@@ -128,32 +175,69 @@ pub(super) fn store(folder: &Path, saved: &Saved) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
+fn before(path: &Path) -> PathBuf {
+    path.with_extension("json.before")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_is_stored_is_loaded() {
-        let folder = tempfile::tempdir().unwrap();
-        let saved = Saved {
-            outputs: BTreeMap::from([("out.jsonl".to_owned(), 7)]),
+    fn saved(entries: u64) -> Saved {
+        Saved {
+            entries,
             ..Saved::default()
-        };
-        store(folder.path(), &saved).unwrap();
-        assert_eq!(load(folder.path()).unwrap(), (saved, None));
+        }
     }
 
     #[test]
-    fn a_file_that_makes_no_sense_is_put_aside() {
+    fn what_is_stored_is_loaded() {
         let folder = tempfile::tempdir().unwrap();
-        for nonsense in [
-            "{\"version\":1,\"fil",
-            "{\"version\":99,\"files\":{},\"outputs\":{}}",
-        ] {
-            fs::write(folder.path().join(FILE_NAME), nonsense).unwrap();
-            let (saved, aside) = load(folder.path()).unwrap();
-            assert_eq!(saved, Saved::default());
-            assert_eq!(fs::read_to_string(aside.unwrap()).unwrap(), nonsense);
+        for entries in [7, 8] {
+            store(folder.path(), &saved(entries)).unwrap();
+            assert_eq!(load(folder.path()).unwrap(), (saved(entries), None));
         }
+    }
+
+    #[test]
+    fn a_file_that_makes_no_sense_is_put_aside_and_what_was_kept_before_it_counts() {
+        for nonsense in ["{\"version\":1,\"fil", "", "\0\0\0", "{\"version\":0}"] {
+            let folder = tempfile::tempdir().unwrap();
+            store(folder.path(), &saved(7)).unwrap();
+            store(folder.path(), &saved(8)).unwrap();
+            fs::write(folder.path().join(FILE_NAME), nonsense).unwrap();
+            let (loaded, notice) = load(folder.path()).unwrap();
+            let notice = notice.unwrap();
+            assert_eq!((loaded, notice.goes_on), (saved(7), true), "{nonsense}");
+            assert_eq!(fs::read_to_string(notice.put_aside).unwrap(), nonsense);
+            assert_eq!(
+                load(folder.path()).unwrap(),
+                (saved(7), None),
+                "it is in its place"
+            );
+        }
+    }
+
+    #[test]
+    fn where_nothing_makes_sense_all_receipts_are_settled_and_nothing_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join(FILE_NAME), "{").unwrap();
+        let (lost, notice) = load(folder.path()).unwrap();
+        assert!(!notice.unwrap().goes_on);
+        assert!(lost.files.is_empty() && lost.entries > 1 << 60, "{lost:?}");
+        assert_eq!(load(folder.path()).unwrap(), (lost, None));
+    }
+
+    #[test]
+    fn what_a_later_version_kept_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = "{\"version\":99,\"places\":{}}";
+        fs::write(folder.path().join(FILE_NAME), text).unwrap();
+        let refused = load(folder.path()).unwrap_err().to_string();
+        assert!(
+            refused.contains("positions.json") && refused.contains("version 99"),
+            "{refused}"
+        );
+        assert_eq!(fs::read_to_string(folder.path().join(FILE_NAME)).unwrap(), text);
     }
 }

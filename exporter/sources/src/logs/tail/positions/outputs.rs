@@ -1,4 +1,4 @@
-//! Where the outputs of a program ended when positions were written last, so that they hold every item once.
+//! What the outputs of a program have to know of positions, so that they hold every item once.
 
 use std::path::PathBuf;
 
@@ -9,16 +9,17 @@ use super::{Positions, lock};
 /// How an output is to be opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputStart {
-    /// For the first time in this program: what came after the committed end is delivered again.
+    /// For the first time in this program: what was not settled is delivered again.
     Recover,
-    /// For another time: what is in it counts in this program, whatever is committed.
+    /// For another time: what is in it counts in this program, whatever is settled.
     GoOn,
 }
 
 impl Positions {
-    /// Where an output ended at the last written position; none where it was not written to before.
-    pub fn output_end(&self, output: &str) -> Option<u64> {
-        lock(&self.0.table).written_outputs.get(output).copied()
+    /// The number of the first receipt that was not settled when the program began: what an output holds of it and of later
+    /// ones comes again. Later those count that are settled in any case, also where the last written position is lost.
+    pub fn settled(&self) -> u64 {
+        lock(&self.0.table).written[1]
     }
 
     /// Says how an output is to be opened.
@@ -32,13 +33,16 @@ impl Positions {
     /// Notes that an output is open.
     pub fn note_opened(&self, output: &str) {
         let mut table = lock(&self.0.table);
-        table.farthest.remove(output);
         table.opened_outputs.insert(output.to_owned());
     }
 
     /// A file beside the positions that is this output's alone; none where positions end with the program.
     pub fn output_journal(&self, output: &str) -> Option<PathBuf> {
-        let folder = &self.0.folder.as_ref()?.path;
-        Some(folder.join(format!("{:016x}.journal", xxh3_64(output.as_bytes()))))
+        self.beside(&format!("{:016x}.journal", xxh3_64(output.as_bytes())))
+    }
+
+    /// A file of this name beside the positions; none where positions end with the program.
+    pub fn beside(&self, name: &str) -> Option<PathBuf> {
+        Some(self.0.folder.as_ref()?.path.join(name))
     }
 }

@@ -1,0 +1,154 @@
+//! What steps took of their GPUs, told by an agent that is killed again and again: once of each step, and of none not.
+
+use std::{collections::BTreeSet, path::Path, process::Command};
+
+use fastrand::Rng;
+use pulsetrain_tests::{FakeNvml, Items, Process, SurogateRun, wait_until};
+use serde_json::Value;
+
+use crate::{
+    kills::{KILLS, kill_while_a_record_is_torn, kill_while_logs_grow},
+    world::{Setup, World, imported},
+};
+
+const LOGS: [&str; 2] = ["first.json", "second.json"];
+
+/// Two runs, each with a GPU of its own on one host, whose steps wait for the next reading of their GPU, so that they are
+/// delivered behind what was read after them.
+#[test]
+fn fifty_kills_tell_what_each_step_took_once() {
+    let mut random = Rng::with_seed(20_261_123);
+    let world = World::new();
+    let logs = LOGS.map(|log| world.path(log));
+    let mut runs = [0, 1].map(|run: usize| SurogateRun::begin_now(&logs[run]));
+    let trainers = [0, 1].map(|run: usize| trainer(&logs[run]));
+    let driver = driver_of(&trainers);
+    configure(&world, &driver);
+    let agent = world.spawn();
+    wait_until("it is known whose the GPUs are", || claims(&world) == 2);
+    drop(agent);
+    for kill in 0..KILLS {
+        if kill % 5 == 4 {
+            kill_while_a_record_is_torn(&world, &mut runs[kill % 2], &mut random);
+        } else {
+            kill_while_logs_grow(&world, &mut runs, &mut random);
+        }
+    }
+    let expected = imported(&logs);
+    let steps = steps(&expected);
+    assert!(steps.len() > 10 * KILLS, "{} steps", steps.len());
+    let agent = world.spawn();
+    wait_until("every step is told", || steps_told(&world).len() >= steps.len());
+    assert!(agent.stop().success());
+
+    let out = world.written("out.jsonl").1;
+    let told = told(&out);
+    assert_eq!(told.len(), steps.len(), "one point for each step");
+    assert_eq!(told.into_iter().collect::<BTreeSet<_>>(), steps);
+    let each = ["gpu.steps", "gpu.step.energy", "gpu.step.mean_power"];
+    assert_eq!(
+        each.map(|name| out.points_by_metric()[name]),
+        [steps.len(); 3],
+        "all of them are complete"
+    );
+    without_energy(out).assert_same(&expected);
+}
+
+/// A process with the environment of the run of a log.
+fn trainer(log: &Path) -> Process {
+    let run = imported(&[log]);
+    let id = attribute(&run.of_kind("point")[0]["resource"], "train.run.id").expect("a log has a run");
+    Process::start(
+        "trainer",
+        Command::new("sleep").arg("3600").env("PULSETRAIN_RUN_ID", id),
+    )
+}
+
+/// A driver with a GPU for each of the trainers, on which nothing else is.
+fn driver_of(trainers: &[Process; 2]) -> FakeNvml {
+    let [first, second] = trainers.each_ref().map(Process::pid);
+    let driver = FakeNvml::with(
+        "h100x8",
+        &format!(
+            "gpus: {{count: 2, each: {{\"0\": {{processes: [{{pid: {first}, memory_bytes: 1000}}]}}, \"1\": {{processes: [{{pid: {second}, memory_bytes: 1000}}]}}}}}}"
+        ),
+    );
+    driver.run_from(0.0);
+    driver
+}
+
+fn configure(world: &World, driver: &FakeNvml) {
+    let library = driver.library();
+    world.configure_as(&Setup {
+        logs: &LOGS,
+        sinks: &world.file_sink("archive", "out.jsonl"),
+        energy: "wait: 60s",
+        rest: &format!("gpu: {{interval: 200ms, library: \"{}\"}}\n", library.display()),
+        ..Setup::default()
+    });
+}
+
+/// How many runs claim a GPU by now.
+fn claims(world: &World) -> usize {
+    let out = world.written("out.jsonl").1;
+    let energies = out.of_kind("point");
+    let energies = energies
+        .iter()
+        .filter(|item| item["metric"]["name"] == "gpu.energy");
+    energies
+        .filter_map(|item| attribute(&item["point"], "train.run.id"))
+        .collect::<BTreeSet<_>>()
+        .len()
+}
+
+/// The run and the end of each step that there is.
+fn steps(items: &Items) -> BTreeSet<(String, String)> {
+    let spans = items.of_kind("span").into_iter();
+    let steps = spans.filter(|item| item["span"]["name"] == "train.step");
+    steps
+        .map(|item| of_run(item, &item["span"]["endTimeUnixNano"]))
+        .collect()
+}
+
+/// The run and the end of each step of which it is told that all is known that it took.
+fn told(items: &Items) -> Vec<(String, String)> {
+    let points = items.of_kind("point").into_iter();
+    let told = points.filter(|item| item["metric"]["name"] == "gpu.steps");
+    told.map(|item| {
+        let status = attribute(&item["point"], "gpu.step.energy_status");
+        assert_eq!(status.as_deref(), Some("complete"), "{item}");
+        of_run(item, &item["point"]["timeUnixNano"])
+    })
+    .collect()
+}
+
+fn steps_told(world: &World) -> Vec<(String, String)> {
+    told(&world.written("out.jsonl").1)
+}
+
+fn of_run(item: &Value, time: &Value) -> (String, String) {
+    let run = attribute(&item["resource"], "train.run.id").expect("an item of a run");
+    (run, time.as_str().expect("an item has a time").to_owned())
+}
+
+/// What the logs gave, as if nothing had been derived from it.
+fn without_energy(items: Items) -> Items {
+    let is_of_log = |item: &Value| {
+        attribute(&item["resource"], "train.run.id").is_some() && item["scope"]["name"] != "pulsetrain.derive"
+    };
+    items.changed(is_of_log, |item| {
+        let attributes = item.pointer_mut("/span/attributes");
+        if let Some(attributes) = attributes.and_then(Value::as_array_mut) {
+            attributes.retain(|attribute| {
+                let key = attribute["key"].as_str().unwrap_or_default();
+                !key.starts_with("gpu.")
+            });
+        }
+    })
+}
+
+fn attribute(of: &Value, name: &str) -> Option<String> {
+    let attributes = of["attributes"].as_array()?;
+    let attribute = attributes.iter().find(|attribute| attribute["key"] == name)?;
+    attribute["value"]["stringValue"].as_str().map(str::to_owned)
+}
