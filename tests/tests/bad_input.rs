@@ -3,15 +3,11 @@
 use std::{
     fs,
     fs::Permissions,
-    os::unix::{
-        fs::{MetadataExt, PermissionsExt},
-        process::CommandExt,
-    },
+    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
-    process::Command,
 };
 
-use pulsetrain_tests::{Finished, Import, Items, corpus};
+use pulsetrain_tests::{Finished, Import, Items, as_nobody, corpus};
 use tempfile::TempDir;
 
 const STEP: &str = r#"{"log": "step", "time": "2026-11-21 00:18:40.989663449", "step": 7, "epoch": 0.5, "step_tokens": 16384, "duration_ms": 123, "norm": 1.5, "loss": 2.5, "lr": 2e-05}"#;
@@ -105,7 +101,8 @@ fn a_file_that_may_not_be_read_is_named() {
     let folder = folder_for_all();
     let log = file(&folder, "secret.json", b"[\n]\n");
     fs::set_permissions(&log, Permissions::from_mode(0o000)).expect("permissions can be set");
-    let finished = as_nobody(import(&log), &folder);
+    let mut command = as_nobody(&import(&log).into_command(), folder.path());
+    let finished = Finished::new(command.output().expect("pulsetrain can be started"));
     finished
         .expect_code(1)
         .expect_words(&["secret.json", "Permission denied"]);
@@ -145,26 +142,4 @@ fn file(folder: &TempDir, name: &str, contents: &[u8]) -> PathBuf {
     let path = folder.path().join(name);
     fs::write(&path, contents).expect("a temporary file can be written");
     path
-}
-
-/// Runs the import without root's right to read everything: as the user `nobody`, from a copy that `nobody` may run.
-fn as_nobody(import: Import, folder: &TempDir) -> Finished {
-    const NOBODY: u32 = 65_534;
-    let command = import.into_command();
-    let program = folder.path().join("pulsetrain");
-    // By a process of its own: while this one has the copy open for writing, no thread of it could start the copy.
-    let copied = Command::new("cp")
-        .arg(command.get_program())
-        .arg(&program)
-        .status();
-    assert!(
-        copied.is_ok_and(|status| status.success()),
-        "the program can be copied"
-    );
-    let mut copy = Command::new(program);
-    copy.args(command.get_args());
-    if fs::metadata("/proc/self").expect("Linux has /proc").uid() == 0 {
-        copy.uid(NOBODY);
-    }
-    Finished::new(copy.output().expect("pulsetrain can be started"))
 }

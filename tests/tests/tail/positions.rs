@@ -1,20 +1,10 @@
 //! Positions that cannot be read: what was delivered stays, and it is said what was done, where, and what to do.
 
-use std::{
-    fs,
-    os::unix::{
-        fs::{MetadataExt, PermissionsExt},
-        process::CommandExt,
-    },
-    path::Path,
-};
+use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
-use pulsetrain_tests::{Items, Process, SurogateWriter, corpus, surogate_records, wait_until};
+use pulsetrain_tests::{Items, Process, SurogateWriter, as_nobody, corpus, surogate_records, wait_until};
 
 use crate::world::{World, imported};
-
-/// The user that owns nothing.
-const NOBODY: u32 = 65_534;
 
 #[test]
 fn positions_that_make_no_sense_are_put_aside_and_nothing_is_lost_or_repeated() {
@@ -80,18 +70,11 @@ fn positions_that_may_not_be_read_end_the_program_and_change_nothing() {
     for name in ["", "state", "state/lock", "out.jsonl"] {
         open_to_all(&world.path(name));
     }
-    fs::set_permissions(world.positions(), fs::Permissions::from_mode(0)).expect("the file is ours");
-    let is_root = fs::metadata("/proc/self").is_ok_and(|process| process.uid() == 0);
-    let mut command = world.follow_command();
-    // Nothing is forbidden to root.
-    let command = if is_root {
-        command.uid(NOBODY)
-    } else {
-        &mut command
-    };
+    fs::set_permissions(world.positions(), fs::Permissions::from_mode(0o000)).expect("the file is ours");
+    let mut command = as_nobody(&world.follow_command(), &world.path(""));
     refused(
         &world,
-        Process::start("pulsetrain", command),
+        Process::start("pulsetrain", &mut command),
         &["Permission denied", "readable"],
     );
 }
