@@ -8,6 +8,7 @@ mod descriptor;
 mod event;
 mod intern;
 mod log;
+mod memo;
 mod sequence;
 mod track;
 
@@ -190,9 +191,11 @@ impl<W: Write> TraceWriter<W> {
     /// Ends the innermost slice that is open on the track.
     #[inline]
     pub fn end(&mut self, track: impl Into<EventTrack>, unix_nanos: u64) -> io::Result<()> {
-        self.event(track.into().0, unix_nanos, |encoder| {
-            encoder.body.uint(field::TYPE, field::SLICE_END);
-        })
+        let track = track.into().0;
+        let head = self.head(track, unix_nanos);
+        let sequence = &mut self.tracks[track as usize].sequence;
+        sequence.end(head, unix_nanos, &mut self.buffer);
+        self.hand_on_when_full()
     }
 
     /// Writes something that has a time and no duration.
@@ -336,19 +339,21 @@ impl<W: Write> TraceWriter<W> {
 
     #[inline]
     fn event(&mut self, track: u32, unix_nanos: u64, fill: impl FnOnce(&mut Encoder)) -> io::Result<()> {
-        let base_nanos = *self.base_nanos.get_or_insert(unix_nanos);
-        let about = &mut self.tracks[track as usize];
-        let head = Head {
-            id: descriptor::SEQUENCE + 1 + track,
-            track_uuid: about.uuid,
-            base_nanos,
-            clear_every: self.config.clear_every_bytes,
-        };
-        let out = &mut self.buffer;
-        about
-            .sequence
-            .event(head, unix_nanos, &mut self.encoder, out, fill);
+        let head = self.head(track, unix_nanos);
+        let sequence = &mut self.tracks[track as usize].sequence;
+        sequence.event(head, unix_nanos, &mut self.encoder, &mut self.buffer, fill);
         self.hand_on_when_full()
+    }
+
+    /// What the packets of a track have in common; the first event of all says where clocks start.
+    #[inline]
+    fn head(&mut self, track: u32, unix_nanos: u64) -> Head {
+        Head {
+            id: descriptor::SEQUENCE + 1 + track,
+            track_uuid: self.tracks[track as usize].uuid,
+            base_nanos: *self.base_nanos.get_or_insert(unix_nanos),
+            clear_every: self.config.clear_every_bytes,
+        }
     }
 
     fn named(&mut self, parent: ParentTrack, name: &str, rank: i32) -> io::Result<u32> {

@@ -19,6 +19,9 @@ const fn tag(number: u32, wire_type: u32) -> u64 {
 }
 
 impl Block {
+    /// No bytes.
+    pub(crate) const EMPTY: Self = Self { bytes: 0, length: 0 };
+
     /// A number by itself.
     #[inline(always)]
     pub(crate) fn varint(value: u64) -> Self {

@@ -67,6 +67,8 @@ pub(super) struct Encoder {
     pub(super) news: Buffer,
     /// What the event's sequence has interned.
     pub(super) strings: Box<Strings>,
+    /// The annotation that was written last, if it fitted into a block.
+    pub(super) short: Option<Block>,
 }
 
 impl<'a> Annotations<'a> {
@@ -101,7 +103,9 @@ impl<'a> Annotations<'a> {
 
     #[inline]
     fn open(&mut self, name: &[u8]) -> usize {
-        let Encoder { body, news, strings } = &mut *self.encoder;
+        let Encoder {
+            body, news, strings, ..
+        } = &mut *self.encoder;
         let start = body.open(self.field);
         body.uint(annotation::NAME_IID, strings.annotation_name(name, news));
         start
@@ -169,6 +173,7 @@ impl Encoder {
                 .checked_then(name)
                 .and_then(|start| start.checked_then(value))
         {
+            self.short = Some(whole);
             return self.body.block(whole);
         }
         let start = self.body.open(field);

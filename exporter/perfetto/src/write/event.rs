@@ -16,7 +16,9 @@ impl<'a> Event<'a> {
     /// Puts the event into a category, by which viewers filter.
     #[inline]
     pub fn category(&mut self, name: impl AsRef<[u8]>) -> &mut Self {
-        let Encoder { body, news, strings } = &mut *self.encoder;
+        let Encoder {
+            body, news, strings, ..
+        } = &mut *self.encoder;
         body.uint(event::CATEGORY_IIDS, strings.category(name.as_ref(), news));
         self
     }
@@ -47,6 +49,27 @@ impl<'a> Event<'a> {
         value: impl Into<AnnotationValue<'v>>,
     ) -> &mut Self {
         self.annotations().add(name, value);
+        self
+    }
+
+    /// Adds what `add` adds for `source`, which must be the same for the same source, and one annotation at most. Where the
+    /// event before on the track had the same source in the same place, its bytes are written again, and `add` is not called.
+    #[inline]
+    pub fn annotate_from(&mut self, source: &[u8], add: impl FnOnce(&mut Annotations<'_>)) -> &mut Self {
+        let (known, place) = self.encoder.strings.memo.next(source);
+        if let Some(block) = known {
+            self.encoder.body.block(block);
+            return self;
+        }
+        self.encoder.short = None;
+        let start = self.encoder.body.len();
+        add(&mut self.annotations());
+        // Text that is written as it is may have a number the next time.
+        if let Some(block) = self.encoder.short.take()
+            && self.encoder.body.len() == start + block.len()
+        {
+            self.encoder.strings.memo.keep(place, source, block);
+        }
         self
     }
 

@@ -7,6 +7,7 @@ use std::hash::{BuildHasher, Hasher};
 use hashbrown::{DefaultHashBuilder, HashTable};
 use rustc_hash::FxHasher;
 
+use super::memo::Memo;
 use crate::{field::interned, wire::Buffer};
 
 /// Text longer than this is never interned: it hardly comes again, and would fill the viewer's memory for nothing.
@@ -24,9 +25,17 @@ pub(super) struct Strings {
     annotation_names: Table,
     annotation_strings: Table,
     seen: Seen,
+    /// What was made of them.
+    pub(super) memo: Memo,
 }
 
 impl Strings {
+    /// Begins an event.
+    #[inline]
+    pub(super) fn begin(&mut self) {
+        self.memo.begin();
+    }
+
     #[inline]
     pub(super) fn category(&mut self, text: &[u8], news: &mut Buffer) -> u64 {
         number(&mut self.categories, interned::CATEGORIES, text, news)
@@ -106,8 +115,9 @@ struct Table {
     hasher: DefaultHashBuilder,
     entries: Vec<Entry>,
     text: Vec<u8>,
-    /// The place of the string that was asked for last.
+    /// The place of the string that was asked for last, and of the one that is expected next.
     latest: u32,
+    expected: u32,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -115,20 +125,58 @@ struct Entry {
     hash: u64,
     start: u32,
     length: u32,
+    edges: Edges,
     /// The place of the string that came behind this one the last time.
     follower: u32,
+}
+
+/// The first and the last bytes of a string: of up to 32 bytes they are all there are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Edges(u128, u128);
+
+impl Edges {
+    const MOST: usize = 32;
+
+    #[inline(always)]
+    fn of(text: &[u8]) -> Self {
+        if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
+            return Self(u128::from_le_bytes(*first), u128::from_le_bytes(*last));
+        }
+        let (first, last) = match (text.first_chunk(), text.last_chunk()) {
+            (Some(first), Some(last)) => (u64::from_le_bytes(*first), u64::from_le_bytes(*last)),
+            _ => Self::of_short(text),
+        };
+        Self(first.into(), last.into())
+    }
+
+    /// As `of`, for less than eight bytes.
+    #[inline(always)]
+    fn of_short(text: &[u8]) -> (u64, u64) {
+        if let (Some(first), Some(last)) = (text.first_chunk(), text.last_chunk()) {
+            return (
+                u32::from_le_bytes(*first).into(),
+                u32::from_le_bytes(*last).into(),
+            );
+        }
+        (text.iter().fold(0, |all, byte| all << 8 | u64::from(*byte)), 0)
+    }
 }
 
 impl Table {
     /// The number of the string that is expected next, if this is it.
     #[inline]
     fn guess(&mut self, text: &[u8]) -> Option<u64> {
-        let place = self.entries.get(self.latest as usize)?.follower;
-        let is_it = self.entries[place as usize].text(&self.text) == text;
-        is_it.then(|| {
-            self.latest = place;
-            u64::from(place) + 1
-        })
+        let place = self.expected;
+        let entry = self.entries.get(place as usize)?;
+        if entry.length as usize != text.len()
+            || entry.edges != Edges::of(text)
+            || text.len() > Edges::MOST && entry.text(&self.text) != text
+        {
+            return None;
+        }
+        self.latest = place;
+        self.expected = entry.follower;
+        Some(u64::from(place) + 1)
     }
 
     fn hash(&self, text: &[u8]) -> u64 {
@@ -150,6 +198,7 @@ impl Table {
             hash,
             start: self.text.len() as u32,
             length: text.len() as u32,
+            edges: Edges::of(text),
             follower: place,
         });
         self.text.extend_from_slice(text);
@@ -163,6 +212,7 @@ impl Table {
     fn follow(&mut self, place: u32) -> u64 {
         self.entries[self.latest as usize].follower = place;
         self.latest = place;
+        self.expected = self.entries[place as usize].follower;
         u64::from(place) + 1
     }
 }
@@ -213,12 +263,25 @@ mod tests {
     #[test]
     fn what_comes_in_any_order_has_the_number_that_it_was_told_with() {
         let (mut strings, mut news) = (Strings::default(), Buffer::default());
-        let texts = ["", "a", "b", "aa", "c"].map(str::as_bytes);
-        let told = texts.map(|text| strings.annotation_name(text, &mut news));
-        assert_eq!(told, [1, 2, 3, 4, 5]);
+        let long = [
+            "x".repeat(33),
+            "x".repeat(16) + "y" + &"x".repeat(16),
+            "x".repeat(32),
+        ];
+        let short = ["", "a", "b", "ab", "abcd", "abcdabcd", "abcdXabcd", "ab\0"];
+        let texts: Vec<&[u8]> = short
+            .iter()
+            .map(|text| text.as_bytes())
+            .chain(long.iter().map(|text| text.as_bytes()))
+            .collect();
+        let told: Vec<u64> = texts
+            .iter()
+            .map(|text| strings.annotation_name(text, &mut news))
+            .collect();
+        assert!(told.iter().copied().eq(1..=11));
         let length = news.len();
         for step in [1, 2, 3, 4, 1, 4, 2] {
-            for place in (0..20).map(|count| count * step % texts.len()) {
+            for place in (0..40).map(|count| count * step % texts.len()) {
                 assert_eq!(strings.annotation_name(texts[place], &mut news), told[place]);
             }
         }

@@ -6,8 +6,8 @@
 
 use super::{annotation::Encoder, intern::Strings};
 use crate::{
-    field::{clock, defaults, packet, trace},
-    wire::{Buffer, varint_len},
+    field::{clock, defaults, event, packet, trace},
+    wire::{Block, Buffer, varint_len},
 };
 
 /// The incremental clock of every sequence; only ids from 64 to 127 belong to a sequence.
@@ -55,6 +55,7 @@ impl Sequence {
         let state = self.state(head, out);
         encoder.body.clear();
         encoder.news.clear();
+        state.strings.begin();
         std::mem::swap(&mut state.strings, &mut encoder.strings);
         fill(encoder);
         std::mem::swap(&mut state.strings, &mut encoder.strings);
@@ -66,6 +67,20 @@ impl Sequence {
         if encoder.news.len() > 0 {
             state.full = state.strings.is_full();
         }
+    }
+
+    /// Writes the end of a slice, which says nothing but that: half of all packets are such.
+    #[inline]
+    pub(super) fn end(&mut self, head: Head, unix_nanos: u64, out: &mut Buffer) {
+        let state = self.state(head, out);
+        let delta = unix_nanos.wrapping_sub(state.last_nanos);
+        state.last_nanos = unix_nanos;
+        let before = out.len();
+        let kind = Block::uint(event::TYPE, event::SLICE_END);
+        packet_head(head.id, delta, 2 + kind.len(), out);
+        out.block(Block::head(packet::TRACK_EVENT, kind.len()));
+        out.block(kind);
+        state.bytes += out.len() - before;
     }
 
     /// Forgets the state and the memory it takes; the next event sets it up again.
@@ -141,12 +156,21 @@ fn event_packet(id: u32, delta: u64, encoder: &Encoder, out: &mut Buffer) {
         1 + varint_len(news.len() as u64) + news.len()
     };
     let body_len = 1 + varint_len(body.len() as u64) + body.len();
-    let length = 1 + varint_len(delta) + 1 + varint_len(u64::from(id)) + news_len + body_len;
-    out.head(trace::PACKET, length);
-    out.uint(packet::TIMESTAMP, delta);
-    out.uint(packet::SEQUENCE_ID, u64::from(id));
+    packet_head(id, delta, news_len + body_len, out);
     if !news.is_empty() {
         out.delimited(packet::INTERNED_DATA, news);
     }
     out.delimited(packet::TRACK_EVENT, body);
+}
+
+/// What a packet begins with; `rest` bytes follow.
+#[inline]
+fn packet_head(id: u32, delta: u64, rest: usize, out: &mut Buffer) {
+    let time = Block::uint(packet::TIMESTAMP, delta);
+    let id = Block::uint(packet::SEQUENCE_ID, u64::from(id));
+    let head = Block::head(trace::PACKET, time.len() + id.len() + rest);
+    match head.checked_then(time).and_then(|head| head.checked_then(id)) {
+        Some(whole) => out.block(whole),
+        None => [head, time, id].into_iter().for_each(|block| out.block(block)),
+    }
 }

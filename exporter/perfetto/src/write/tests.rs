@@ -203,3 +203,45 @@ fn tracks_counters_logs_and_attributes_come_back() {
         assert!(read.contains(part), "{part} is missing: {read}");
     }
 }
+
+#[test]
+fn what_an_event_says_again_is_written_again_and_not_asked_for() {
+    let (mut trace, lane) = one_lane(WriterConfig::default());
+    let mut asked = 0;
+    for source in [&b"one"[..], b"one", b"two", b"four"] {
+        let add = |out: &mut Annotations<'_>| {
+            asked += 1;
+            out.add("length", source.len() as u64);
+        };
+        trace
+            .instant(lane, NOON, "tick", |event| {
+                event.annotate_from(source, add);
+            })
+            .unwrap();
+    }
+    let read = events(&trace.finish().unwrap());
+    let lengths: Vec<_> = read.iter().map(|event| event.annotations[0].1.clone()).collect();
+    assert_eq!(lengths, [3, 3, 3, 4].map(AnnotationData::Uint));
+    assert_eq!(asked, 3);
+}
+
+#[test]
+fn text_that_comes_again_gets_its_number_whether_or_not_its_source_is_known() {
+    let write = |known: bool| {
+        let (mut trace, lane) = one_lane(WriterConfig::default());
+        for _ in 0..5 {
+            trace
+                .begin(lane, NOON, "span", |event| {
+                    if known {
+                        event.annotate_from(b"source", |out| out.add("precision", "bf16"));
+                    } else {
+                        event.annotate("precision", "bf16");
+                    }
+                })
+                .unwrap();
+            trace.end(lane, NOON + 1).unwrap();
+        }
+        trace.finish().unwrap()
+    };
+    assert_eq!(write(true), write(false));
+}

@@ -210,7 +210,9 @@ impl<'a, P: PerfettoParts> Drawing<'a, P> {
 
     /// Ends the run and all spans down to a depth, and draws the events of what stays open up to a time.
     fn close(&mut self, pen: &mut Pen<'_>, depth: u32, time: u64) -> Result<(), PerfettoError> {
-        if let Some(run) = pen.run.take() {
+        if pen.run.is_some()
+            && let Some(run) = pen.run.take()
+        {
             self.draw_run(pen.lane, &run)?;
             pen.within = None;
         }
@@ -230,11 +232,10 @@ impl<'a, P: PerfettoParts> Drawing<'a, P> {
     fn begin<'s>(&mut self, lane: LaneTrack, drawn: &Drawn<'s>) -> Result<Open<'s>, PerfettoError> {
         let about = self.canvas.about;
         let mut told = Ok(Vec::new());
-        self.canvas
-            .trace
-            .begin(lane, drawn.start, drawn.name(), |event| {
-                told = tell::span(drawn, about, event);
-            })?;
+        let (name, fields) = drawn.parts();
+        self.canvas.trace.begin(lane, drawn.start, name, |event| {
+            told = tell::span(drawn, fields, about, event);
+        })?;
         self.summary.spans += 1;
         Ok(Open {
             end: drawn.end,

@@ -17,7 +17,7 @@ pub(super) struct Tree {
 }
 
 /// A span that is to be drawn.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Drawn<'a> {
     /// How many spans are around it.
     pub(super) depth: u32,
@@ -30,7 +30,7 @@ pub(super) struct Drawn<'a> {
     pub(super) failed: bool,
     /// The arrows that start or end here, little endian.
     pub(super) flows: &'a [[u8; 8]],
-    /// Where in the message the name stands; 0 where that has to be looked up.
+    /// Where in the message the name stands, with all that is drawn behind it; 0 where that has to be looked up.
     pub(super) name_at: u16,
     /// The message.
     pub(super) bytes: &'a [u8],
@@ -60,13 +60,20 @@ impl Tree {
 }
 
 impl<'a> Drawn<'a> {
-    /// The name, as it is on the wire.
+    /// The name as it is on the wire, and the fields of which any may be drawn.
     #[inline]
-    pub(super) fn name(&self) -> &'a [u8] {
-        match self.bytes.get(usize::from(self.name_at)..) {
-            Some(rest) if self.name_at > 0 => Reader::new(rest).delimited().unwrap_or_default(),
-            _ => last_name(self.bytes).unwrap_or_default(),
+    pub(super) fn parts(&self) -> (&'a [u8], Reader<'a>) {
+        let rest = self.bytes.get(usize::from(self.name_at)..);
+        let mut reader = Reader::new(rest.unwrap_or_default());
+        match reader.delimited() {
+            Ok(name) if self.name_at > 0 => (name, reader),
+            _ => (last_name(self.bytes).unwrap_or_default(), Reader::new(self.bytes)),
         }
+    }
+
+    /// The name as it is on the wire.
+    pub(super) fn name(&self) -> &'a [u8] {
+        self.parts().0
     }
 
     pub(super) fn pack(&self, out: &mut Vec<u8>) {
@@ -139,6 +146,37 @@ pub(super) fn array<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        PerfettoConfig,
+        perfetto::scan::{Scanned, Wanted},
+    };
+
+    #[test]
+    fn a_name_is_found_wherever_it_stands_and_nothing_that_is_drawn_is_passed_over() {
+        let (name, attribute) = (b"\x2a\x01n".as_slice(), b"\x4a\x03\x0a\x01k".as_slice());
+        let other = b"\x2a\x01o".as_slice();
+        let orders: [&[&[u8]]; 5] = [
+            &[name, attribute],
+            &[attribute, name],
+            &[b"\x0a\x01i", name, attribute],
+            &[other, attribute, name],
+            &[other, name, attribute],
+        ];
+        for order in orders {
+            let bytes = order.concat();
+            let mut scanned = Scanned::default();
+            let config = PerfettoConfig::default();
+            scanned.read(&bytes, &Wanted::of(&config), &config).unwrap();
+            let drawn = Drawn {
+                name_at: scanned.name_at,
+                bytes: &bytes,
+                ..Drawn::default()
+            };
+            let (found, fields) = drawn.parts();
+            let attributes = fields.filter(|field| field.as_ref().unwrap().number == 9);
+            assert_eq!((found, attributes.count()), (&b"n"[..], 1), "{bytes:?}");
+        }
+    }
 
     #[test]
     fn a_tree_comes_back_from_its_bytes() {

@@ -50,6 +50,9 @@ impl Flows {
     /// The links of all spans in memory, for an input that is in memory as a whole.
     pub(super) fn links(spans: &Spans) -> Result<Vec<Link>, WireError> {
         let mut all = Vec::new();
+        if !spans.has_links {
+            return Ok(all);
+        }
         for span in 0..spans.records.len() as u32 {
             all.extend(links_of(spans, span)?);
         }
@@ -75,6 +78,9 @@ impl Flows {
                 }
                 None => summary.links_outside += 1,
             }
+        }
+        if !spans.has_links {
+            return Ok(());
         }
         for span in 0..spans.records.len() as u32 {
             for link in links_of(spans, span)? {

@@ -32,7 +32,7 @@ pub(super) struct Scanned<'a> {
     pub(super) trace_id: &'a [u8],
     pub(super) span_id: &'a [u8],
     pub(super) parent_span_id: &'a [u8],
-    /// Where its name stands; 0 where it has none, or one far behind.
+    /// Where its name stands, with all that is drawn of it behind; 0 where that is not so.
     pub(super) name_at: u16,
     pub(super) start: u64,
     pub(super) end: u64,
@@ -70,47 +70,59 @@ impl Wanted {
     }
 }
 
-/// Looks at a span.
-#[inline]
-pub(super) fn scan<'a>(
-    bytes: &'a [u8],
-    wanted: &Wanted,
-    config: &PerfettoConfig,
-) -> Result<Scanned<'a>, WireError> {
-    let mut found = Scanned::default();
-    let mut best = usize::MAX;
-    let mut reader = Reader::new(bytes);
-    while !reader.is_at_end() {
-        match reader.tag()? {
-            tag::TRACE_ID => found.trace_id = reader.delimited()?,
-            tag::SPAN_ID => found.span_id = reader.delimited()?,
-            tag::PARENT_SPAN_ID => found.parent_span_id = reader.delimited()?,
-            tag::NAME => {
-                found.name_at = u16::try_from(reader.position()).unwrap_or_default();
-                reader.delimited()?;
-            }
-            tag::START => found.start = reader.fixed64()?,
-            tag::END => found.end = reader.fixed64()?,
-            tag::ATTRIBUTES => {
-                let attribute = reader.delimited()?;
-                if wanted.may_be(attribute) {
-                    found.look_at(&KeyValue::decode(attribute)?, config, &mut best);
+impl<'a> Scanned<'a> {
+    /// Looks at a span.
+    #[inline]
+    pub(super) fn read(
+        &mut self,
+        bytes: &'a [u8],
+        wanted: &Wanted,
+        config: &PerfettoConfig,
+    ) -> Result<(), WireError> {
+        let mut best = usize::MAX;
+        // Nothing of what is drawn, and no name.
+        let mut nothing_yet = true;
+        let mut reader = Reader::new(bytes);
+        while !reader.is_at_end() {
+            match reader.tag()? {
+                tag::TRACE_ID => self.trace_id = reader.delimited()?,
+                tag::SPAN_ID => self.span_id = reader.delimited()?,
+                tag::PARENT_SPAN_ID => self.parent_span_id = reader.delimited()?,
+                tag::NAME => {
+                    let place = u16::try_from(reader.position()).unwrap_or_default();
+                    self.name_at = if nothing_yet { place } else { 0 };
+                    nothing_yet = false;
+                    reader.delimited()?;
+                }
+                tag::START => self.start = reader.fixed64()?,
+                tag::END => self.end = reader.fixed64()?,
+                tag::ATTRIBUTES => {
+                    let attribute = reader.delimited()?;
+                    nothing_yet = false;
+                    if wanted.may_be(attribute) {
+                        self.look_at(&KeyValue::decode(attribute)?, config, &mut best);
+                    }
+                }
+                tag::LINKS => {
+                    reader.delimited()?;
+                    self.has_links = true;
+                }
+                tag::STATUS => {
+                    self.failed = Status::decode(reader.delimited()?)?.code == ERROR;
+                    nothing_yet = false;
+                }
+                tag::EVENTS => {
+                    reader.delimited()?;
+                    nothing_yet = false;
+                }
+                other => {
+                    reader.value(other)?;
                 }
             }
-            tag::LINKS => {
-                reader.delimited()?;
-                found.has_links = true;
-            }
-            tag::STATUS => found.failed = Status::decode(reader.delimited()?)?.code == ERROR,
-            other => {
-                reader.value(other)?;
-            }
         }
+        Ok(())
     }
-    Ok(found)
-}
 
-impl Scanned<'_> {
     /// Takes in an attribute: of those that name a group, the first of the configuration counts.
     fn look_at(&mut self, attribute: &KeyValue<'_>, config: &PerfettoConfig, best: &mut usize) {
         let value = attribute.value.unwrap_or_default();

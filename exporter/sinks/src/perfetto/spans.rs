@@ -1,5 +1,7 @@
 //! The spans of an input: what packing and linking need of each, and where its bytes are.
 
+use std::hint::black_box;
+
 use bytes::Bytes;
 use pulsetrain_otlp::{
     WireError,
@@ -13,12 +15,14 @@ use super::{
     labels::Labels,
     place::Place,
     resources::Resources,
-    scan::{self, Wanted},
+    scan::{Scanned, Wanted},
     scopes::Scopes,
 };
 
 /// What making trees needs for each span: its place by its ids, its children.
 const TREE_BYTES: usize = 20;
+/// How much memory comes at once.
+const CACHE_LINE: usize = 64;
 
 /// The spans of an input, or of a part of it.
 #[derive(Debug, Default)]
@@ -32,6 +36,8 @@ pub(super) struct Spans {
     asked: Vec<Option<bool>>,
     /// Whether any of them has times that cannot be drawn as they are.
     pub(super) needs_mending: bool,
+    /// Whether any of them has links.
+    pub(super) has_links: bool,
     /// The names of groups, each once.
     pub(super) labels: Labels,
     /// The earliest and the latest time that any span has.
@@ -56,7 +62,7 @@ pub(super) struct SpanRecord {
     pub(super) parent: Place,
     /// The label of its group: its own, and once it is known, its parent's.
     pub(super) group: Place,
-    /// Where in its bytes its name stands; 0 where it has none, or one far behind.
+    /// Where in its bytes its name stands, with all that is drawn of it behind; 0 where that is not so.
     pub(super) name_at: u16,
     pub(super) has_links: bool,
     /// Whether it, or once that is known anything below it, has failed.
@@ -159,7 +165,8 @@ impl Spans {
         around: Around,
         config: &PerfettoConfig,
     ) -> Result<bool, WireError> {
-        let found = scan::scan(bytes, &self.wanted, config)?;
+        let mut found = Scanned::default();
+        found.read(bytes, &self.wanted, config)?;
         if found.end != 0 && !config.shows_time(found.start, found.end) {
             return Ok(false);
         }
@@ -167,6 +174,7 @@ impl Spans {
             let (first, last) = self.times.unwrap_or((time, time));
             self.times = Some((first.min(time), last.max(time)));
         }
+        self.has_links |= found.has_links;
         self.needs_mending |= found.start == 0 || found.end < found.start;
         let ids = self
             .hasher
@@ -210,6 +218,7 @@ impl Spans {
         self.asked.clear();
         self.asked_traces.clear();
         self.needs_mending = false;
+        self.has_links = false;
     }
 
     /// Forgets the spans and how many they were: they come again from where they went.
@@ -246,6 +255,15 @@ impl Spans {
         let record = &self.records[span as usize];
         let start = record.offset as usize;
         &self.batches[record.batch as usize][start..start + record.length as usize]
+    }
+
+    /// Touches the bytes of a span. Trees come in the order of time, which is not that of the bytes: those that are needed next
+    /// are on their way from memory while the span before is written.
+    #[inline]
+    pub(super) fn warm(&self, span: u32) {
+        for line in self.bytes(span).chunks(CACHE_LINE) {
+            black_box(line.first());
+        }
     }
 
     /// The place of the span that each pair of ids belongs to; spans that come twice are left once.

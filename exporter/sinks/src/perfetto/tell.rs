@@ -32,32 +32,39 @@ pub(super) fn mark(event: &mut Event<'_>, scope: &str, flows: &[[u8; 8]]) {
     }
 }
 
-/// Says of a span what is asked for, and gives its events in the order of drawing; one without a time is drawn where its span
-/// begins.
+/// Says of a span what is asked for, of which `fields` are those that may be drawn, and gives its events in the order of
+/// drawing; one without a time is drawn where its span begins.
 #[inline]
 pub(super) fn span<'s>(
     drawn: &Drawn<'s>,
+    mut fields: Reader<'s>,
     about: About<'_>,
     event: &mut Event<'_>,
 ) -> Result<Vec<Placed<'s>>, WireError> {
     mark(event, about.scopes.name(drawn.scope), drawn.flows);
     let policy = &about.config.attributes;
-    let mut out = event.annotations();
     if policy.is_full() {
-        identity::add_span(drawn, &Span::decode(drawn.bytes)?, &mut out)?;
+        identity::add_span(drawn, &Span::decode(drawn.bytes)?, &mut event.annotations())?;
     }
     let (mut events, mut status) = (Vec::new(), None);
-    let mut reader = Reader::new(drawn.bytes);
-    while !reader.is_at_end() {
-        match reader.tag()? {
-            tag::ATTRIBUTES => attribute(reader.delimited()?, policy, &mut out)?,
-            tag::EVENTS => events.push(SpanEvent::decode(reader.delimited()?)?),
-            tag::STATUS => status = Some(reader.delimited()?),
-            other => drop(reader.value(other)?),
+    while !fields.is_at_end() {
+        match fields.tag()? {
+            tag::ATTRIBUTES => {
+                let bytes = fields.delimited()?;
+                let mut outcome = Ok(());
+                event.annotate_from(bytes, |out| outcome = attribute(bytes, policy, out));
+                outcome?;
+            }
+            tag::EVENTS => events.push(SpanEvent::decode(fields.delimited()?)?),
+            tag::STATUS => status = Some(fields.delimited()?),
+            other => drop(fields.value(other)?),
         }
     }
     if let Some(status) = status.filter(|_| !policy.is_full()) {
-        identity::add_failure(&Status::decode(status)?, &mut out);
+        identity::add_failure(&Status::decode(status)?, &mut event.annotations());
+    }
+    if events.is_empty() {
+        return Ok(Vec::new());
     }
     Ok(by_time(events, drawn.start))
 }

@@ -167,6 +167,9 @@ impl<'a> Iterator for Walk<'a> {
         let place = self.next_place()?;
         let depth = self.open.len() as u32;
         self.open.push(self.forest.nesting.first_child(place));
+        if let Some(next) = self.open.iter().rev().find_map(|next| next.get()) {
+            self.spans.warm(next);
+        }
         let span = &self.spans.records[place as usize];
         Some(Drawn {
             depth,

@@ -1,0 +1,101 @@
+//! Annotations that were written before: events of one track say much of the same again, so what an annotation was made of is
+//! kept beside its bytes, one for each place within an event.
+
+use crate::wire::Block;
+
+/// How many places within an event have an annotation kept.
+const PLACES: usize = 16;
+/// A source longer than this is not kept.
+const LONGEST: usize = 64;
+
+/// What was written last in each place of an event.
+#[derive(Debug)]
+pub(super) struct Memo {
+    slots: [Slot; PLACES],
+    /// The place within the event that is being written.
+    place: usize,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Slot {
+    source: [u8; LONGEST],
+    /// 0 where nothing is kept.
+    length: usize,
+    written: Block,
+}
+
+impl Default for Memo {
+    fn default() -> Self {
+        let empty = Slot {
+            source: [0; LONGEST],
+            length: 0,
+            written: Block::EMPTY,
+        };
+        Self {
+            slots: [empty; PLACES],
+            place: 0,
+        }
+    }
+}
+
+impl Memo {
+    /// Begins an event.
+    #[inline]
+    pub(super) fn begin(&mut self) {
+        self.place = 0;
+    }
+
+    /// What was written for this source in this place, and the place, for [`Memo::keep`].
+    #[inline]
+    pub(super) fn next(&mut self, source: &[u8]) -> (Option<Block>, usize) {
+        let place = self.place % PLACES;
+        self.place += 1;
+        let slot = &self.slots[place];
+        let same = slot.length > 0 && slot.source.get(..slot.length) == Some(source);
+        (same.then_some(slot.written), place)
+    }
+
+    /// Keeps what was written for a source.
+    #[inline]
+    pub(super) fn keep(&mut self, place: usize, source: &[u8], written: Block) {
+        let slot = &mut self.slots[place];
+        slot.length = 0;
+        if let Some(room) = slot.source.get_mut(..source.len()) {
+            room.copy_from_slice(source);
+            slot.length = source.len();
+            slot.written = written;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_written_for_a_source_is_given_for_it_alone_and_in_its_place_alone() {
+        let mut memo = Memo::default();
+        let written = Block::varint(7);
+        let (found, place) = memo.next(b"source");
+        assert_eq!(found, None);
+        memo.keep(place, b"source", written);
+        assert_eq!(memo.next(b"source").0, None, "another place");
+        memo.begin();
+        assert_eq!(memo.next(b"source").0, Some(written));
+        for other in [&b"sourc"[..], b"sources", b"Source", b""] {
+            memo.begin();
+            assert_eq!(memo.next(other).0, None);
+        }
+    }
+
+    #[test]
+    fn a_source_that_is_too_long_is_forgotten_with_what_was_there() {
+        let mut memo = Memo::default();
+        let long = [b'x'; LONGEST + 1];
+        memo.keep(0, &long[..LONGEST], Block::varint(1));
+        memo.keep(0, &long, Block::varint(2));
+        assert_eq!(memo.next(&long).0, None);
+        memo.begin();
+        assert_eq!(memo.next(&long[..LONGEST]).0, None);
+    }
+}
