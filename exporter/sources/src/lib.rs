@@ -13,6 +13,7 @@ mod backends;
 mod conversion;
 mod error;
 mod ids;
+mod in_order;
 mod perfetto;
 mod recorder;
 mod run;

@@ -5,6 +5,8 @@
 
 mod absl;
 mod coverage;
+mod cut;
+mod decimal;
 mod fields;
 mod generic;
 mod huggingface;

@@ -314,6 +314,9 @@ impl<'a> Recorder<'a> {
             listener,
             ..
         } = self;
+        if metrics.len().max(spans.len()).max(logs.len()) < size {
+            return;
+        }
         let metrics = (metrics.len() >= size)
             .then(|| metrics.finish(envelope))
             .flatten();

@@ -9,10 +9,11 @@ mod item;
 mod machine;
 mod record;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use crate::{
     Place, Recorder, SkipReason,
+    in_order::InOrder,
     logs::{Begin, Identity, LogFormat, LogParser, Window},
     tags::{self, Scalars, System, system_of},
 };
@@ -89,7 +90,7 @@ struct WandbParser {
     history: Scalars,
     machine: Scalars,
     /// The keys that a history has had.
-    seen: HashSet<String>,
+    seen: InOrder<()>,
     /// The last word of the summary on every key.
     summary: BTreeMap<String, String>,
     /// The time of the newest record that has one.
@@ -102,7 +103,7 @@ impl Default for WandbParser {
             blocks: Blocks::default(),
             history: Scalars::unordered(),
             machine: Scalars::of_writer(machine::ROWS),
-            seen: HashSet::new(),
+            seen: InOrder::default(),
             summary: BTreeMap::new(),
             time_unix_nanos: 0,
         }

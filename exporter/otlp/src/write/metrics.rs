@@ -104,11 +104,11 @@ impl MetricsWriter {
         if point.start_unix_nanos != 0 {
             out.fixed64(field::START, point.start_unix_nanos);
         }
-        out.fixed64(field::TIME, point.time_unix_nanos);
-        match value {
-            NumberValue::Double(value) => out.double(field::AS_DOUBLE, value),
-            NumberValue::Int(value) => out.fixed64(field::AS_INT, value as u64),
-        }
+        let (number, bits) = match value {
+            NumberValue::Double(value) => (field::AS_DOUBLE, value.to_bits()),
+            NumberValue::Int(value) => (field::AS_INT, value as u64),
+        };
+        out.two_fixed64([(field::TIME, point.time_unix_nanos), (number, bits)]);
         value::attributes(field::ATTRIBUTES, point.attributes, out);
     }
 

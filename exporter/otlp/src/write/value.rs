@@ -137,6 +137,7 @@ fn double(number: u32, key: &str, value: f64, out: &mut Buffer) {
 }
 
 /// The number of bytes of `attributes` as `KeyValue` messages in field `number`.
+#[inline]
 pub(super) fn attributes_len(number: u32, attributes: &[Attribute<'_>]) -> usize {
     let len =
         |(attribute, value): &Attribute<'_>| delimited_len(number, key_value_len(attribute.name, value));

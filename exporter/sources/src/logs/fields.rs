@@ -1,15 +1,15 @@
 //! Fields of a record that have names upstream: what becomes of each is a [`Row`]; what has none is kept as it is.
 
-use std::{borrow::Cow, collections::HashSet};
+use std::borrow::Cow;
 
 use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::{
-    number_text,
+    cut, number_text,
     row::{Row, find},
 };
-use crate::{Place, Recorder, SkipReason};
+use crate::{Place, Recorder, SkipReason, in_order::InOrder};
 
 /// The value of a field.
 #[derive(Clone, Debug, PartialEq)]
@@ -53,7 +53,8 @@ pub(super) struct Written {
 #[derive(Debug)]
 pub(super) struct Fields {
     system: &'static str,
-    told: HashSet<String>,
+    /// The keys that no row knows, each with the name that it is kept under.
+    unknown: InOrder<String>,
     totals: Vec<(String, f64)>,
     last_step: Option<i64>,
 }
@@ -63,7 +64,7 @@ impl Fields {
     pub(super) fn of(system: &'static str) -> Self {
         Self {
             system,
-            told: HashSet::new(),
+            unknown: InOrder::default(),
             totals: Vec::new(),
             last_step: None,
         }
@@ -150,9 +151,8 @@ impl Fields {
     }
 
     fn unknown(&mut self, key: &str, written: Written, number: f64, recorder: &mut Recorder<'_>) {
-        let name = format!("{}.{key}", self.system);
-        recorder.record_custom(written.time_unix_nanos, &name, number);
-        self.tell(&name, written.place, recorder);
+        let name = self.name_of_unknown(key, written.place, recorder);
+        recorder.record_custom(written.time_unix_nanos, name, number);
     }
 
     /// Keeps texts that nobody knows, in one event.
@@ -169,7 +169,7 @@ impl Fields {
         for (key, value) in texts {
             if let Value::Text(text) = value {
                 entries.push((key, Out::Text(text)));
-                self.tell(&format!("{}.{key}", self.system), written.place, recorder);
+                self.name_of_unknown(key, written.place, recorder);
             }
         }
         let mut attributes = vec![(&attribute::TRAIN_RECORD_KIND, Out::Text(self.system))];
@@ -183,15 +183,18 @@ impl Fields {
         );
     }
 
-    fn tell(&mut self, name: &str, place: Place, recorder: &mut Recorder<'_>) {
-        if !self.told.contains(name) {
-            self.told.insert(name.to_owned());
+    /// The name under which values of an unknown key are kept; it is said when the key comes first.
+    fn name_of_unknown(&mut self, key: &str, place: Place, recorder: &mut Recorder<'_>) -> &str {
+        let known = self.unknown.place(key).unwrap_or_else(|| {
+            let name = format!("{}.{key}", self.system);
             recorder.skip(SkipReason::UnknownName, place, || {
                 format!(
                     "{name} is a name that the registry does not know; its values are kept as train.custom"
                 )
             });
-        }
+            self.unknown.add(key, name)
+        });
+        self.unknown.at(known)
     }
 }
 
@@ -201,16 +204,16 @@ pub(super) fn split<'a>(
     between: &'a str,
     within: &'a str,
 ) -> impl Iterator<Item = (&'a str, &'a str)> {
-    text.split(between).filter_map(move |part| {
-        let (key, value) = part.split_once(within)?;
+    cut::each(text, between).filter_map(move |part| {
+        let (key, value) = cut::once(part, within)?;
         Some((key.trim(), value.trim()))
     })
 }
 
 /// The fields of `k: v, k=v`: parts at commas, each split at its first colon or equals sign.
 pub(super) fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    text.split(", ").filter_map(|part| {
-        let sign = part.find([':', '='])?;
+    cut::each(text, ", ").filter_map(|part| {
+        let sign = memchr::memchr2(b':', b'=', part.as_bytes())?;
         Some((part[..sign].trim(), part[sign + 1..].trim()))
     })
 }

@@ -7,6 +7,7 @@ use pulsetrain_semconv::{attribute, event, metric};
 use super::{
     Begin, Covered, LogFormat,
     coverage::{self, covered},
+    cut,
     fields::{self, Field, Fields, Value, Written},
     lines::{self, Line, LineFormat, LineParser},
     number_text,
@@ -132,7 +133,8 @@ impl KempnerForge {
                 .record(GPU_MEMORY, written, &gpu_memory(usage), &[], recorder);
             return;
         }
-        let mut fields: Vec<Field<'_>> = fields::split(rest, " | ", "=").flat_map(field).collect();
+        let mut fields: Vec<Field<'_>> = Vec::with_capacity(STEP.len());
+        fields::split(rest, " | ", "=").for_each(|(key, text)| field(key, text, &mut fields));
         self.datasets(&mut fields, written, recorder);
         let is_train = fields.iter().any(|(key, _)| key == "loss");
         if let Some(step) = written.step.filter(|_| is_train) {
@@ -179,7 +181,7 @@ const GPU: &str = "GPU mem: ";
 
 /// What stands behind `[rank N] LEVEL`.
 fn message(text: &str) -> Option<&str> {
-    let (rank, rest) = text.strip_prefix("[rank ")?.split_once("] ")?;
+    let (rank, rest) = cut::once(text.strip_prefix("[rank ")?, "] ")?;
     rank.parse::<u32>().ok()?;
     let (_, message) = rest.split_once(' ')?;
     Some(message.trim_start())
@@ -187,20 +189,19 @@ fn message(text: &str) -> Option<&str> {
 
 /// The step's number and what is said of it.
 fn step(message: &str) -> Option<(i64, &str)> {
-    let (step, rest) = message.strip_prefix("[step ")?.split_once("] ")?;
+    let (step, rest) = cut::once(message.strip_prefix("[step ")?, "] ")?;
     Some((step.parse().ok()?, rest))
 }
 
-/// A field; `mem=0.5/80GB` is two.
-fn field<'a>((key, text): (&'a str, &'a str)) -> Vec<Field<'a>> {
-    if key == "mem"
-        && let Some((used, total)) = text.split_once('/')
-    {
-        return [("mem", used), ("mem total", total)]
-            .map(|(key, text)| (key.into(), printed(text)))
-            .to_vec();
+/// Adds a field; `mem=0.5/80GB` is two.
+fn field<'a>(key: &'a str, text: &'a str, fields: &mut Vec<Field<'a>>) {
+    match text.split_once('/') {
+        Some((used, total)) if key == "mem" => {
+            fields.push(("mem".into(), printed(used)));
+            fields.push(("mem total".into(), printed(total)));
+        }
+        _ => fields.push((key.into(), printed(text))),
     }
-    vec![(key.into(), printed(text))]
 }
 
 /// A number as the logger prints it: `1,129`, `0.2%`, `1.57s`, `80GB`, and `1.5M` for a million and a half.

@@ -220,7 +220,8 @@ fn signed_line<F: LineFormat>(head: &[u8]) -> Option<(usize, &'static str)> {
 /// The text of some bytes: no colours, no torn characters.
 fn clean(bytes: &[u8]) -> Cow<'_, str> {
     if memchr::memchr(ESCAPE, bytes).is_none() {
-        return String::from_utf8_lossy(bytes);
+        // Checked as a whole first, which is much faster and nearly always enough.
+        return str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
     }
     let mut kept = Vec::with_capacity(bytes.len());
     let mut rest = bytes;

@@ -25,7 +25,7 @@ pub(super) fn object(text: &str) -> Option<(Vec<Field<'_>>, usize)> {
 pub(super) fn flat_object(text: &str) -> Option<Vec<Field<'_>>> {
     let mut fields = Vec::with_capacity(24);
     let mut cursor = Cursor { text, at: 0 };
-    cursor.flat_object(&[], &mut fields)?;
+    cursor.flat_object(0, "", &mut fields)?;
     Some(fields)
 }
 
@@ -76,14 +76,14 @@ impl<'a> Cursor<'a> {
         Some(fields)
     }
 
-    fn flat_object(&mut self, outer: &[&str], fields: &mut Vec<Field<'a>>) -> Option<()> {
+    /// The fields of an object so deep inside others, whose keys and dots are `outer`.
+    fn flat_object(&mut self, depth: usize, outer: &str, fields: &mut Vec<Field<'a>>) -> Option<()> {
         self.take(b'{')?;
         while self.peek()? != b'}' {
             let key = self.string()?;
             self.take(b':')?;
-            if self.peek()? == b'{' && outer.len() < DEPTH {
-                let path: Vec<&str> = outer.iter().copied().chain([key.as_ref()]).collect();
-                self.flat_object(&path, fields)?;
+            if self.peek()? == b'{' && depth < DEPTH {
+                self.flat_object(depth + 1, &[outer, &key, "."].concat(), fields)?;
             } else if let Some(value) = self.value()? {
                 fields.push((joined(outer, key), value));
             }
@@ -128,7 +128,7 @@ impl<'a> Cursor<'a> {
 
     fn word(&mut self) -> Option<Option<Value<'a>>> {
         let rest = &self.text[self.at..];
-        let len = rest.find([',', '}', ']', ' ', '\n', '\r', '\t'])?;
+        let len = rest.bytes().position(ends_word)?;
         let word = &rest[..len];
         self.at += len;
         match word {
@@ -163,10 +163,13 @@ impl<'a> Cursor<'a> {
     }
 
     fn peek(&mut self) -> Option<u8> {
-        let rest = &self.text.as_bytes()[self.at..];
-        let space = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
-        self.at += space;
-        rest.get(space).copied()
+        loop {
+            let byte = *self.text.as_bytes().get(self.at)?;
+            if !byte.is_ascii_whitespace() {
+                return Some(byte);
+            }
+            self.at += 1;
+        }
     }
 
     fn take(&mut self, byte: u8) -> Option<()> {
@@ -174,11 +177,16 @@ impl<'a> Cursor<'a> {
     }
 }
 
-fn joined<'a>(outer: &[&str], key: Cow<'a, str>) -> Cow<'a, str> {
+fn joined<'a>(outer: &str, key: Cow<'a, str>) -> Cow<'a, str> {
     if outer.is_empty() {
         return key;
     }
-    Cow::Owned(format!("{}.{key}", outer.join(".")))
+    Cow::Owned([outer, &key].concat())
+}
+
+/// Whether a number or a bare word ends before this byte.
+fn ends_word(byte: u8) -> bool {
+    matches!(byte, b',' | b'}' | b']' | b' ' | b'\n' | b'\r' | b'\t')
 }
 
 /// The text that escapes stand for; one that stands for nothing is left as it is.

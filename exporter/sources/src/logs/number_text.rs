@@ -1,11 +1,23 @@
 //! Numbers as training logs print them.
 
+use super::decimal::Decimal;
+
 /// A finite number in decimal notation.
 pub(super) fn finite(text: &str) -> Option<f64> {
+    if let Some((number, "")) = plain(text) {
+        return Some(number);
+    }
     let looks_decimal = text
         .bytes()
         .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-' | b'+' | b'e' | b'E'));
     if looks_decimal { text.parse().ok() } else { None }
+}
+
+/// The plain number that a text begins with, and what stands behind it; nothing where it takes more to read it.
+#[inline]
+fn plain(text: &str) -> Option<(f64, &str)> {
+    let decimal = Decimal::prefix(text.as_bytes())?;
+    Some((decimal.double()?, &text[decimal.len..]))
 }
 
 /// A number that is not finite, in the spellings of C, C++, Python and JavaScript.
@@ -33,6 +45,18 @@ pub(super) fn any(text: &str) -> Option<f64> {
 
 /// A number and what stands behind it: `0.081s`, `0.2%`, `1.5M`.
 pub(super) fn with_suffix(text: &str) -> Option<(f64, &str)> {
+    if let Some((number, suffix)) = plain(text)
+        && suffix
+            .bytes()
+            .all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'%' | b'/'))
+    {
+        return Some((number, suffix));
+    }
+    // Most words are none, and only those that are not finite begin with a letter.
+    if text.starts_with(|first: char| first.is_ascii_alphabetic() && !matches!(first, 'n' | 'N' | 'i' | 'I'))
+    {
+        return None;
+    }
     if let Some(number) = any(text) {
         return Some((number, ""));
     }
@@ -53,9 +77,17 @@ mod tests {
         assert_eq!(with_suffix("0.081s"), Some((0.081, "s")));
         assert_eq!(with_suffix("46.6%"), Some((46.6, "%")));
         assert_eq!(with_suffix("3e-05"), Some((3e-5, "")));
+        assert_eq!(with_suffix("-0.5 GiB/s"), Some((-0.5, "GiB/s")));
+        assert_eq!(with_suffix("1,129tok/s"), Some((1129.0, "tok/s")));
+        assert_eq!(with_suffix("inf"), Some((f64::INFINITY, "")));
         assert_eq!(
-            (with_suffix("warmup"), with_suffix(""), any(",1")),
-            (None, None, None)
+            (
+                with_suffix("warmup"),
+                with_suffix(""),
+                any(",1"),
+                with_suffix("norm")
+            ),
+            (None, None, None, None)
         );
     }
 

@@ -13,15 +13,29 @@ pub(super) fn unix_nanos(text: &str) -> Option<u64> {
     if !separated {
         return None;
     }
-    let (year, month, day) = (number(0..4)?, number(5..7)?, number(8..10)?);
-    let (hour, minute, second) = (number(11..13)?, number(14..16)?, number(17..19)?);
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
+    let date = (number(0..4)?, number(5..7)?, number(8..10)?);
+    nanos_at(date, clock_nanos(&bytes[11..])?)
+}
+
+/// Nanoseconds since 1970 at a time of a day.
+fn nanos_at((year, month, day): (u64, u64, u64), clock_nanos: u64) -> Option<u64> {
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
         return None;
     }
-    let seconds = ((days_since_1970(year, month, day)? * 24 + hour) * 60 + minute) * 60 + second;
-    seconds
-        .checked_mul(1_000_000_000)?
-        .checked_add(fraction_nanos(&bytes[19..])?)
+    days_since_1970(year, month, day)?
+        .checked_mul(NANOS_OF_DAY)?
+        .checked_add(clock_nanos)
+}
+
+/// Nanoseconds since midnight of `00:18:40.978996216`.
+fn clock_nanos(text: &[u8]) -> Option<u64> {
+    let number = |range: std::ops::Range<usize>| digits(text.get(range)?);
+    let (hour, minute, second) = (number(0..2)?, number(3..5)?, number(6..8)?);
+    if hour > 23 || minute > 59 || second > 60 || [text[2], text[5]] != *b"::" {
+        return None;
+    }
+    let fraction = fraction_nanos(&text[8..])?;
+    Some(((hour * 60 + minute) * 60 + second) * 1_000_000_000 + fraction)
 }
 
 /// Nanoseconds since 1970 of absl's `1121 00:33:07.258122`, in the year that brings it nearest to `near_unix_nanos`.
@@ -29,12 +43,15 @@ pub(super) fn absl_unix_nanos(text: &str, near_unix_nanos: u64) -> Option<u64> {
     let (date, clock) = text.split_at_checked(4)?;
     let (month, day) = date.split_at_checked(2)?;
     let clock = clock.strip_prefix(' ')?;
+    let (month, day) = (digits(month.as_bytes())?, digits(day.as_bytes())?);
+    let clock_nanos = clock_nanos(clock.as_bytes())?;
     let year = 1970 + near_unix_nanos / NANOS_OF_YEAR;
     let times = (year.saturating_sub(1).max(1970)..=year + 1)
-        .filter_map(|year| unix_nanos(&format!("{year:04}-{month}-{day} {clock}")));
+        .filter_map(|year| nanos_at((year, month, day), clock_nanos));
     times.min_by_key(|time| time.abs_diff(near_unix_nanos))
 }
 
+const NANOS_OF_DAY: u64 = 86_400_000_000_000;
 const NANOS_OF_YEAR: u64 = 31_556_952_000_000_000;
 
 /// The nanoseconds of `.978996216`, or zero where there is no fraction.

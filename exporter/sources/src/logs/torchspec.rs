@@ -13,6 +13,7 @@ use pulsetrain_semconv::{attribute, event, metric};
 use super::{
     Begin, Covered, LogFormat,
     coverage::{self, covered},
+    cut,
     fields::{self, Field, Fields, Value, Written},
     lines::{self, Line, LineFormat, LineParser},
     number_text, spans, time,
@@ -118,9 +119,7 @@ const TIMING: &str = " TIMING step=";
 
 /// Where a log line begins: `[2026-11-21 00:21:27,088] loop.py:340 INFO ...`.
 fn log_start(text: &str) -> Option<usize> {
-    text.match_indices("[2")
-        .map(|(at, _)| at)
-        .find(|at| logged_time(&text[*at..]).is_some())
+    memchr::memchr_iter(b'[', text.as_bytes()).find(|at| logged_time(&text[*at..]).is_some())
 }
 
 fn logged_time(text: &str) -> Option<u64> {
@@ -199,10 +198,10 @@ impl TorchSpec {
             step,
             place: line.place(),
         };
-        if let Some(at) = text.find(TIMING) {
+        if let Some(at) = cut::find(text, TIMING) {
             return self.timing(&text[at + TIMING.len()..], written(None), recorder);
         }
-        let Some(message) = text.split_once(" INFO ").or_else(|| text.split_once(" WARNING ")) else {
+        let Some(message) = cut::once(text, " INFO ").or_else(|| cut::once(text, " WARNING ")) else {
             return false;
         };
         self.message(message.1, written(None), recorder)
@@ -210,9 +209,8 @@ impl TorchSpec {
 
     /// `2: step=0.081s data=0.020s compute=0.060s [fwd=0.018s bwd=0.033s opt=0.009s] dispatch=0.000s`.
     fn timing(&mut self, text: &str, written: Written, recorder: &mut Recorder<'_>) -> bool {
-        let Some((step, times)) = text
-            .split_once(": ")
-            .and_then(|(step, times)| Some((step.parse().ok()?, times)))
+        let Some((step, times)) =
+            cut::once(text, ": ").and_then(|(step, times)| Some((step.parse().ok()?, times)))
         else {
             return false;
         };

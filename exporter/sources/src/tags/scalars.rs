@@ -1,7 +1,5 @@
 //! Takes in the numbers of a file, whatever kind of file it is, and records what they mean.
 
-use std::collections::HashMap;
-
 use pulsetrain_otlp::write::{Attribute, Value};
 use pulsetrain_semconv::{Instrument, Metric, Number, attribute, event, metric};
 
@@ -12,7 +10,7 @@ use super::{
     system::{self, System, TextMeaning, system_of},
     torchspec::{self, StepReading},
 };
-use crate::{Place, Recorder, SkipReason};
+use crate::{Place, Recorder, SkipReason, in_order::InOrder};
 
 /// When and at which step something was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,11 +32,8 @@ pub(crate) struct Scalars {
     /// What the tags mean that are the writer's own and no trainer's.
     own: &'static [TagRow],
     system: Option<&'static System>,
-    /// Every tag that has come, in the order of coming.
-    tags: Vec<Tag>,
-    places: HashMap<String, usize>,
-    /// Writers repeat their tags in the same order, so the next one is likely to stand here.
-    expected: usize,
+    /// Every tag that has come.
+    tags: InOrder<Tag>,
     highest_step: Option<i64>,
     /// What a step of TorchSpec says of its bottleneck.
     bottleneck: Option<StepReading>,
@@ -48,7 +43,6 @@ pub(crate) struct Scalars {
 
 #[derive(Debug)]
 struct Tag {
-    name: String,
     /// Nothing where no row knows the tag.
     meaning: Option<Meaning>,
     /// Whether it was said that no row knows the tag.
@@ -94,21 +88,24 @@ impl Scalars {
     /// Sees whether a tag gives the system away; once it is known, its own table counts. A writer that gives several
     /// numbers at once in no order shows all their tags first.
     pub(crate) fn show(&mut self, tag: &str) {
-        if self.system.is_none() && !self.places.contains_key(tag) {
+        if self.system.is_none() && !self.tags.contains(tag) {
             self.system = system_of(tag);
             let is_torchspec = self.system.is_some_and(|system| system.name == torchspec::NAME);
             self.bottleneck = is_torchspec.then(StepReading::default);
             if self.system.is_some() {
                 // What was not known may be now; what was means the same in every table.
-                (self.tags, self.places, self.expected) = (Vec::new(), HashMap::new(), 0);
+                self.tags.clear();
             }
         }
     }
 
     /// Whether the number under a tag is the step.
-    pub(crate) fn is_step(&self, tag: &str) -> bool {
-        let meaning = self.meaning(tag);
-        meaning.is_some_and(|meaning| meaning.row.becomes == Becomes::Step)
+    pub(crate) fn is_step(&mut self, tag: &str) -> bool {
+        let place = self.place(tag);
+        let meaning = &self.tags.at(place).meaning;
+        meaning
+            .as_ref()
+            .is_some_and(|meaning| meaning.row.becomes == Becomes::Step)
     }
 
     /// Forgets the steps that a restart takes back.
@@ -119,13 +116,13 @@ impl Scalars {
     /// Records a number under a tag.
     pub(crate) fn record(&mut self, tag: &str, at: At, value: f64, recorder: &mut Recorder<'_>) {
         let place = self.place(tag);
+        let (name, known) = self.tags.named_at(place);
         let Tag {
-            name,
             meaning,
             last_total,
             is_told,
             ..
-        } = &mut self.tags[place];
+        } = known;
         let Some(meaning) = meaning else {
             if !std::mem::replace(is_told, true) {
                 tell_unknown(name, at.place, recorder);
@@ -204,7 +201,7 @@ impl Scalars {
         };
         let place = self.place(tag);
         let time = at.time_unix_nanos;
-        let since = std::mem::replace(&mut self.tags[place].last_time_unix_nanos, time).min(time);
+        let since = std::mem::replace(&mut self.tags.at(place).last_time_unix_nanos, time).min(time);
         recorder.record_custom_distribution(since, time, tag, parts, &distribution.bounds);
         true
     }
@@ -225,30 +222,21 @@ impl Scalars {
 
     #[inline]
     fn place(&mut self, tag: &str) -> usize {
-        let place = match self.tags.get(self.expected) {
-            Some(next) if next.name == tag => self.expected,
-            _ => self.look_up(tag),
-        };
-        self.expected = if place + 1 < self.tags.len() { place + 1 } else { 0 };
-        place
+        match self.tags.place(tag) {
+            Some(place) => place,
+            None => self.add(tag),
+        }
     }
 
-    fn look_up(&mut self, tag: &str) -> usize {
-        if let Some(place) = self.places.get(tag) {
-            return *place;
-        }
+    fn add(&mut self, tag: &str) -> usize {
         self.show(tag);
-        let meaning = self.meaning(tag);
-        self.tags.push(Tag {
-            name: tag.to_owned(),
-            meaning,
+        let new = Tag {
+            meaning: self.meaning(tag),
             is_told: false,
             last_total: 0.0,
             last_time_unix_nanos: 0,
-        });
-        let place = self.tags.len() - 1;
-        self.places.insert(tag.to_owned(), place);
-        place
+        };
+        self.tags.add(tag, new)
     }
 }
 

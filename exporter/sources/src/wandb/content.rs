@@ -85,8 +85,8 @@ impl WandbParser {
                 recorder.skip_value(CLOCK);
                 continue;
             }
-            if !self.seen.contains(&item.key) {
-                self.seen.insert(item.key.clone());
+            if self.seen.place(&item.key).is_none() {
+                self.seen.add(&item.key, ());
             }
             self.logged(&item.key, item.json, at, recorder);
         }
@@ -119,8 +119,11 @@ impl WandbParser {
         for item in item::all(summary)? {
             if CLOCK_KEYS.contains(&first_part(&item.key)) {
                 recorder.skip_value(CLOCK);
-            } else if self.summary.insert(item.key, item.json.to_owned()).is_some() {
+            } else if let Some(last) = self.summary.get_mut(item.key.as_ref()) {
+                item.json.clone_into(last);
                 recorder.skip_value(SUMMARY);
+            } else {
+                self.summary.insert(item.key.into_owned(), item.json.to_owned());
             }
         }
         Ok(())

@@ -1,5 +1,7 @@
 //! Keys with values as JSON: what histories, summaries, configurations and statistics are made of.
 
+use std::borrow::Cow;
+
 use pulsetrain_otlp::wire::{Field, Reader, Value as Wire, WireError};
 
 use crate::tags::Distribution;
@@ -8,7 +10,7 @@ use crate::tags::Distribution;
 #[derive(Debug, PartialEq)]
 pub(super) struct Item<'a> {
     /// The key; the parts of a nested one are joined by dots, as wandb shows them.
-    pub(super) key: String,
+    pub(super) key: Cow<'a, str>,
     /// The value as JSON, with NaN and Infinity besides.
     pub(super) json: &'a str,
 }
@@ -38,7 +40,7 @@ pub(super) fn in_field(bytes: &[u8], number: u32) -> Result<Vec<Item<'_>>, WireE
 
 fn parse(bytes: &[u8]) -> Result<Item<'_>, WireError> {
     let mut item = Item {
-        key: String::new(),
+        key: Cow::Borrowed(""),
         json: "",
     };
     for field in Reader::new(bytes) {
@@ -50,11 +52,11 @@ fn parse(bytes: &[u8]) -> Result<Item<'_>, WireError> {
             continue;
         };
         match number {
+            1 | 2 if item.key.is_empty() => item.key = String::from_utf8_lossy(value),
             1 | 2 => {
-                if !item.key.is_empty() {
-                    item.key.push('.');
-                }
-                item.key.push_str(&String::from_utf8_lossy(value));
+                let key = item.key.to_mut();
+                key.push('.');
+                key.push_str(&String::from_utf8_lossy(value));
             }
             16 => item.json = std::str::from_utf8(value).unwrap_or_default(),
             _ => {}

@@ -86,8 +86,8 @@ fn unix(number: f64, nanos: f64) -> Option<u64> {
 }
 
 fn date(text: &str) -> Option<u64> {
-    let zoned = text.parse::<Timestamp>().ok();
-    zoned.map_or_else(|| time::unix_nanos(text), |timestamp| since_1970(&timestamp))
+    // The usual form first: one with a zone takes longer to read.
+    time::unix_nanos(text).or_else(|| since_1970(&text.parse().ok()?))
 }
 
 fn directed(directives: &str, text: &str) -> Option<u64> {

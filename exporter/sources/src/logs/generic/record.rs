@@ -7,7 +7,7 @@ use std::{
 };
 
 use pulsetrain_otlp::write::{Attribute, Value as Out};
-use pulsetrain_semconv::{AttributeKind, Metric, Number, attribute, event, metric, span};
+use pulsetrain_semconv::{AttributeKind, Metric, Number, attribute, event, metric};
 
 use super::{
     mapping::Mapping,
@@ -18,6 +18,7 @@ use crate::{
     Recorder, SkipReason,
     attribute_part::Part,
     conversion::Conversion,
+    in_order::InOrder,
     logs::{
         fields::{Field, Fields, Value, Written},
         lines::Line,
@@ -38,7 +39,7 @@ const REMEMBERED: usize = 4096;
 #[derive(Debug)]
 pub(super) struct Records {
     pub(super) mapping: Arc<Mapping>,
-    meanings: HashMap<String, Option<Meaning>>,
+    meanings: InOrder<Option<Arc<Meaning>>>,
     steps: Fields,
     totals: HashMap<String, f64>,
     told: HashSet<String>,
@@ -54,7 +55,7 @@ impl Records {
     pub(super) fn of(mapping: &Arc<Mapping>) -> Self {
         Self {
             mapping: Arc::clone(mapping),
-            meanings: HashMap::new(),
+            meanings: InOrder::default(),
             steps: Fields::of("custom"),
             totals: HashMap::new(),
             told: HashSet::new(),
@@ -83,19 +84,19 @@ impl Records {
         let (mut texts, mut on_span, mut duration) = (Vec::new(), Vec::new(), None);
         for (key, value) in fields {
             let is_said = [time_key, step_key].contains(&Some(key.as_ref()));
-            let is_mapped = self.meaning(key).is_some();
-            if is_said && !is_mapped {
-                continue;
-            }
-            let Some(point) = self.field(key, value, fields, written, recorder) else {
-                if !is_mapped && matches!(value, Value::Text(_)) {
-                    texts.push((key, value));
+            let Some(meaning) = self.meaning(key) else {
+                if !is_said {
+                    self.unknown(key, value, written, recorder);
+                    texts.extend(matches!(value, Value::Text(_)).then_some((key, value)));
                 }
                 continue;
             };
-            on_span.extend(on_step(point));
-            if point.0 == &metric::TRAIN_STEP_DURATION {
-                duration = Some(point.1);
+            let Some((metric, number)) = self.field((key, value), &meaning, fields, written, recorder) else {
+                continue;
+            };
+            on_span.extend(meaning.on_span.map(|attribute| of_step(attribute, number)));
+            if metric == &metric::TRAIN_STEP_DURATION {
+                duration = Some(number);
             }
         }
         self.texts(&texts, written, recorder);
@@ -110,19 +111,15 @@ impl Records {
     /// Records one field, and answers with the metric and the value that it became.
     fn field(
         &mut self,
-        key: &str,
-        value: &Value<'_>,
+        (key, value): (&str, &Value<'_>),
+        meaning: &Meaning,
         fields: &[Field<'_>],
         written: Written,
         recorder: &mut Recorder<'_>,
     ) -> Option<(&'static Metric, f64)> {
         let time = written.time_unix_nanos;
-        let Some(meaning) = self.meaning(key).cloned() else {
-            self.unknown(key, value, written, recorder);
-            return None;
-        };
         let rule = &meaning.rule;
-        let Some(attributes) = attributes(&meaning, fields) else {
+        let Some(attributes) = attributes(meaning, fields) else {
             self.unknown(key, value, written, recorder);
             return None;
         };
@@ -216,7 +213,8 @@ impl Records {
     }
 
     fn tell(&mut self, key: &str, written: Written, recorder: &mut Recorder<'_>) {
-        if self.told.len() < REMEMBERED && self.told.insert(key.to_owned()) {
+        if !self.told.contains(key) && self.told.len() < REMEMBERED {
+            self.told.insert(key.to_owned());
             recorder.skip(SkipReason::UnknownName, written.place, || {
                 format!("{key} is a key that the mapping does not know; its values are kept as train.custom")
             });
@@ -271,14 +269,15 @@ impl Records {
         }
     }
 
-    fn meaning(&mut self, key: &str) -> Option<&Meaning> {
-        if !self.meanings.contains_key(key) {
+    fn meaning(&mut self, key: &str) -> Option<Arc<Meaning>> {
+        let place = self.meanings.place(key).unwrap_or_else(|| {
             if self.meanings.len() >= REMEMBERED {
                 self.meanings.clear();
             }
-            self.meanings.insert(key.to_owned(), self.mapping.meaning(key));
-        }
-        self.meanings.get(key)?.as_ref()
+            let meaning = self.mapping.meaning(key).map(Arc::new);
+            self.meanings.add(key, meaning)
+        });
+        self.meanings.at(place).clone()
     }
 }
 
@@ -298,7 +297,7 @@ fn value_of<'f>(fields: &'f [Field<'_>], key: &str) -> Option<&'f Value<'f>> {
 
 /// The attributes of a point; nothing where a field that is to say one says no value of it.
 fn attributes<'a>(meaning: &'a Meaning, fields: &'a [Field<'_>]) -> Option<Vec<Attribute<'a>>> {
-    let Meaning { rule, captured } = meaning;
+    let Meaning { rule, captured, .. } = meaning;
     let mut all: Vec<Attribute<'a>> = Vec::with_capacity(rule.with.len() + captured.len() + rule.from.len());
     let fixed = captured.iter().chain(&rule.with);
     all.extend(fixed.map(|(attribute, part)| (*attribute, part.value())));
@@ -340,12 +339,10 @@ impl<'m> Measured<'m> {
     }
 }
 
-/// The value as an attribute of the step's span, where the registry has one for it.
-fn on_step((metric, value): (&'static Metric, f64)) -> Option<Attribute<'static>> {
-    let mut attributes = span::TRAIN_STEP.attributes.iter().map(|used| used.attribute);
-    let attribute = attributes.find(|attribute| attribute.name == metric.name)?;
-    Some(match attribute.kind {
+/// The value as an attribute of the step's span.
+fn of_step(attribute: &'static pulsetrain_semconv::Attribute, value: f64) -> Attribute<'static> {
+    match attribute.kind {
         AttributeKind::Int => (attribute, Out::Int(value as i64)),
         _ => (attribute, Out::Double(value)),
-    })
+    }
 }

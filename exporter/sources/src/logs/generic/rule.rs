@@ -1,8 +1,6 @@
 //! A rule of a mapping as the parsers use it, and what it is for one key.
 
-use std::sync::Arc;
-
-use pulsetrain_semconv::{Attribute, AttributeKind, Metric, metric};
+use pulsetrain_semconv::{Attribute, AttributeKind, Metric, metric, span};
 use regex::Regex;
 
 use super::mapping::Mapping;
@@ -82,19 +80,31 @@ impl Matches {
 /// What a key means, worked out once.
 #[derive(Clone, Debug)]
 pub(super) struct Meaning {
-    pub(super) rule: Arc<Rule>,
+    pub(super) rule: Rule,
     /// What the groups of the pattern hold in this key.
     pub(super) captured: Vec<(&'static Attribute, Part)>,
+    /// The attribute of the step's span that holds the value too.
+    pub(super) on_span: Option<&'static Attribute>,
+}
+
+impl Meaning {
+    fn of(rule: Rule, captured: Vec<(&'static Attribute, Part)>) -> Self {
+        let metric = rule.becomes.metric();
+        let mut attributes = span::TRAIN_STEP.attributes.iter().map(|used| used.attribute);
+        Self {
+            on_span: metric.and_then(|metric| attributes.find(|attribute| attribute.name == metric.name)),
+            rule,
+            captured,
+        }
+    }
 }
 
 impl Mapping {
     /// What `key` means; nothing where nobody knows.
     pub(super) fn meaning(&self, key: &str) -> Option<Meaning> {
         let by_rule = self.rules.iter().find_map(|rule| {
-            Some(Meaning {
-                captured: rule.captured(key)?,
-                rule: Arc::new(rule.clone()),
-            })
+            let captured = rule.captured(key)?;
+            Some(Meaning::of(rule.clone(), captured))
         });
         by_rule.or_else(|| by_name(key))
     }
@@ -132,8 +142,5 @@ fn by_name(key: &str) -> Option<Meaning> {
         with: Vec::new(),
         from: Vec::new(),
     };
-    Some(Meaning {
-        rule: Arc::new(rule),
-        captured: Vec::new(),
-    })
+    Some(Meaning::of(rule, Vec::new()))
 }

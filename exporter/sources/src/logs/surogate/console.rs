@@ -13,6 +13,7 @@ use crate::{
     logs::{
         Begin, Covered, LogFormat,
         coverage::{self, covered},
+        cut,
         fields::{self, Field, Fields, Value, Written},
         lines::{self, Line, LineFormat, LineParser},
         number_text, spans,
@@ -168,13 +169,14 @@ impl<'a> StepLine<'a> {
     fn parse(text: &'a str) -> Option<Self> {
         let rest = text.strip_prefix(STEP)?;
         let (number, rest) = rest.split_once('[')?;
-        let (percent, rest) = rest.split_once("%]")?;
+        let (percent, rest) = cut::once(rest, "%]")?;
         let mut step = Self {
             number: number.trim().parse().ok()?,
-            fields: vec![("%".into(), Value::of(percent.trim()))],
+            fields: Vec::with_capacity(tables::STEP.len()),
             is_spike: false,
             phase: None,
         };
+        step.fields.push(("%".into(), Value::of(percent.trim())));
         for text in rest
             .trim_start_matches([' ', '\\', '/'])
             .split('|')

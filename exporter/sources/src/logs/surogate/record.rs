@@ -3,11 +3,9 @@
 //! The text is nearly JSON. Strings are not escaped, so a string ends at the quote that the rest of a record can follow;
 //! `nan` and `inf` occur bare and quoted.
 
-mod decimal;
-
 use std::fmt;
 
-use crate::logs::{number_text, time};
+use crate::logs::{decimal::Decimal, number_text, time};
 
 /// A record of the log.
 #[derive(Debug, PartialEq)]
@@ -211,7 +209,7 @@ impl<'a> Cursor<'a> {
     /// A number, `true`, `false`, `null` or a bare number that is not finite.
     fn word(&mut self) -> Result<Value<'a>, RecordError> {
         let rest = &self.text[self.at..];
-        if let Some((number, len)) = decimal::parse(rest.as_bytes()) {
+        if let Some((number, len)) = plain_number(rest.as_bytes()) {
             self.at += len;
             return Ok(number);
         }
@@ -259,6 +257,21 @@ impl<'a> Cursor<'a> {
 /// Whether a number or a bare word ends before this byte.
 fn ends_word(byte: u8) -> bool {
     matches!(byte, b',' | b'}' | b']') || byte.is_ascii_whitespace()
+}
+
+/// The number that `bytes` begin with, and its length; nothing where it takes more to read it.
+#[inline]
+fn plain_number(bytes: &[u8]) -> Option<(Value<'static>, usize)> {
+    let decimal = Decimal::prefix(bytes)?;
+    if !bytes.get(decimal.len).is_none_or(|byte| ends_word(*byte)) {
+        return None;
+    }
+    let value = if decimal.is_integer {
+        Value::Int(decimal.int())
+    } else {
+        Value::Double(decimal.double()?)
+    };
+    Some((value, decimal.len))
 }
 
 /// A number as the format prints it: an integer where it has no point, exponent or letters.

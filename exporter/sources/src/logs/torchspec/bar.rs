@@ -2,6 +2,7 @@
 //! `Training:  50%|█████     | 20/40 [00:03<00:03,  5.99step/s, loss=1.053, thru=44.3, wait=0.1s, epoch=1/2]`.
 
 use crate::logs::{
+    cut,
     fields::{self, Field, Value},
     number_text,
 };
@@ -23,9 +24,9 @@ pub(super) struct Bar<'a> {
 impl<'a> Bar<'a> {
     /// The bar in some text.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
-        let (_, bar) = text.split_once("Training:")?;
+        let (_, bar) = cut::once(text, "Training:")?;
         let (_, numbers) = bar.rsplit_once("| ")?;
-        let (done, rest) = numbers.split_once(" [")?;
+        let (done, rest) = cut::once(numbers, " [")?;
         let (step, total) = done.split_once('/')?;
         let (times, _) = rest.rsplit_once(']')?;
         let (times, values) = times.split_once(',').unwrap_or((times, ""));
