@@ -152,6 +152,7 @@ pub static FORMATS: &[LogFormat] = &[
     kempnerforge::FORMAT,
     torchspec::FORMAT,
     tunix::FORMAT,
+    tunix::otel::FORMAT,
     huggingface::FORMAT,
     huggingface::state::FORMAT,
     torchtitan::FORMAT,

@@ -1,6 +1,9 @@
 //! Tunix's standard error: absl lines of its trainers (`tunix/sft/peft_trainer.py`, `tunix/rl/rl_cluster.py`).
 //!
-//! Prompts, completions and the ids of trajectories are left out: what they say may be private.
+//! Prompts, completions and the ids of trajectories are left out: what they say may be private. [`otel`] reads what Tunix says
+//! through OpenTelemetry.
+
+pub(super) mod otel;
 
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};

@@ -58,7 +58,7 @@ pub(super) const fn state(
 }
 
 /// Numbers under `pattern` have no metric of their own and keep the name of their tag.
-pub(super) const fn keep(pattern: &'static str) -> TagRow {
+pub(crate) const fn keep(pattern: &'static str) -> TagRow {
     becomes(pattern, Becomes::Custom)
 }
 

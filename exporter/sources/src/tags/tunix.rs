@@ -7,11 +7,11 @@ use pulsetrain_otlp::write::{Attribute, Value};
 use pulsetrain_semconv::{attribute, metric};
 
 use super::{
-    row::{Capture, TagRow, nothing, tag},
+    row::{Capture, TagRow, keep, nothing, tag},
     system::{System, seen},
 };
 
-pub(super) const SYSTEM: System = System {
+pub(crate) const SYSTEM: System = System {
     name: "tunix",
     signs: &[
         "jax/core/compile/{}",
@@ -53,6 +53,13 @@ static ROWS: &[TagRow] = &[
     tag("/eval/perplexity", &metric::EVAL_PERPLEXITY),
     tag("/train/learning_rate", &metric::TRAIN_LEARNING_RATE),
     tag("/train/grad_norm", &metric::TRAIN_GRAD_NORM),
+    // Of older releases.
+    tag("/train/step_time_sec", &metric::TRAIN_STEP_DURATION),
+    tag("/train/steps_per_sec", &metric::TRAIN_THROUGHPUT_STEPS),
+    tag("actor/train/step_time_sec", &metric::TRAIN_STEP_DURATION),
+    tag("actor/train/steps_per_sec", &metric::TRAIN_THROUGHPUT_STEPS),
+    keep("/train/tflops_per_step"),
+    keep("actor/train/tflops_per_step"),
     tag("actor/train/loss", &metric::TRAIN_LOSS),
     tag("actor/eval/loss", &metric::EVAL_LOSS),
     tag("actor/train/perplexity", &metric::TRAIN_PERPLEXITY),
@@ -125,4 +132,25 @@ static ROWS: &[TagRow] = &[
     .capturing(TIMES),
     tag("perf/{}/{}/refer_gap_time", &metric::PERF_REFER_GAP_TIME).capturing(TIMES),
     tag("perf/{}/{}/actor_gap_time", &metric::PERF_ACTOR_GAP_TIME).capturing(TIMES),
+    keep("/{}/rewards/{}"),
+    keep("/{}/log_probs/{}"),
+    keep("actor/{}/rewards/{}"),
+    keep("actor/{}/log_probs/{}"),
+    keep("actor/{}/unreduced_pg_loss"),
+    keep("actor/{}/log_ratio/abs_mean"),
+    keep("actor/{}/pg_loss/{}"),
+    keep("actor/{}/advantage/abs_mean"),
+    keep("actor/{}/advantage/nonzero_frac"),
+    keep("actor/{}/sampler_is/{}"),
+    keep("actor/eval/learning_rate"),
+    keep("critic/{}/perplexity"),
+    keep("critic/{}/learning_rate"),
+    keep("critic/{}/grad_norm"),
+    keep("generation/{}/completions/{}_raw_length"),
+    keep("sampler_trainer/{}/prob_diff_{}"),
+    keep("sampler_trainer/{}/probs_pearson_corr"),
+    keep("sampler_is/{}/{}"),
+    keep("packing/{}/{}"),
+    keep("trajectory/{}/{}"),
+    keep("trajectory_rewards/{}/{}"),
 ];

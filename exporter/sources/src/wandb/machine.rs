@@ -4,7 +4,7 @@
 use pulsetrain_otlp::write::{Attribute, Value};
 use pulsetrain_semconv::{attribute, metric};
 
-use crate::tags::{Capture, TagRow, tag};
+use crate::tags::{Capture, TagRow, keep, tag};
 
 /// The number of a GPU is all that is known of it.
 const GPU: &[Capture] = &[(0, &attribute::GPU_ID), (0, &attribute::GPU_INDEX)];
@@ -52,4 +52,13 @@ pub(super) static ROWS: &[TagRow] = &[
     tag("gpu.{}.fanSpeed", &metric::GPU_FAN_SPEED_RATIO)
         .divided_by(100.0)
         .capturing(GPU),
+    // Of the host, of which other programs tell more.
+    keep("gpu.{}"),
+    keep("cpu"),
+    keep("cpu.{}"),
+    keep("memory_percent"),
+    keep("memory.{}"),
+    keep("proc.{}"),
+    keep("disk.{}"),
+    keep("network.{}"),
 ];

@@ -7,7 +7,10 @@ mod surogate_console;
 mod torchspec;
 
 pub(crate) use binary::{event_file, trace, wandb};
-pub(crate) use json::{any_json, hf_state, maxtext_metrics, surogate, surogate_jsonl, torchtitan_structured};
+pub(crate) use json::{
+    any_json, hf_state, maxtext_metrics, surogate, surogate_jsonl, torchtitan_structured, tunix_console,
+    tunix_otlp,
+};
 pub(crate) use lines::{any_pairs, hf_trainer, kempnerforge, maxtext, megatron, torchtitan, tunix};
 pub(crate) use surogate_console::surogate_console;
 pub(crate) use torchspec::torchspec;

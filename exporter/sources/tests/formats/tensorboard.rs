@@ -36,26 +36,3 @@ fn maxtext_writes_its_configuration_a_text_an_option() {
         assert_eq!(attributes["run.option.value"], *text);
     }
 }
-
-/// The tags that no table knows are those that Tunix's reinforcement learning makes up for itself.
-#[test]
-fn only_tags_of_one_program_are_unknown() {
-    for (name, unknown) in [
-        (HF_TRAINER, 0),
-        (MAXTEXT, 0),
-        (
-            "kempnerforge/tensorboard/events.out.tfevents.1795219833.vm.31790.0",
-            0,
-        ),
-        (
-            "torchspec/tensorboard/events.out.tfevents.1795220486.vm.14720.0",
-            0,
-        ),
-    ] {
-        assert_eq!(
-            Imported::of("tensorboard", name).unknown_names().len(),
-            unknown,
-            "{name}"
-        );
-    }
-}

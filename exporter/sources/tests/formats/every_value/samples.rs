@@ -400,4 +400,26 @@ pub(super) static SAMPLES: &[(&str, Holds)] = &[
             &[],
         ),
     ),
+    (
+        "written/tunix_otel.jsonl",
+        log(
+            "tunix-otel",
+            readers::tunix_otlp,
+            series::TAGS,
+            63,
+            &[("step_again", 24)],
+            &[],
+        ),
+    ),
+    (
+        "written/tunix_otel.txt",
+        log(
+            "tunix-otel",
+            readers::tunix_console,
+            series::TAGS,
+            63,
+            &[("step_again", 24)],
+            &[],
+        ),
+    ),
 ];

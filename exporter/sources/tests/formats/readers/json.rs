@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::said::{Told, clock};
+use crate::said::{Told, clock, number};
 
 /// JSON lines; what Python spells NaN is put in quotes, which the readers take for a number too.
 fn rows(bytes: &[u8]) -> Vec<Value> {
@@ -136,6 +136,73 @@ pub(crate) fn any_json(bytes: &[u8]) -> Told {
         let clipped = row["optim"]["clipped"].as_bool().expect("yes or no");
         told.number("optim.clipped", f64::from(u8::from(clipped)));
         told.events += usize::from(row["note"].is_string());
+    }
+    told
+}
+
+/// What Tunix says through OpenTelemetry, as the SDK prints it: the names are those of its tags.
+pub(crate) fn tunix_console(bytes: &[u8]) -> Told {
+    let text = String::from_utf8_lossy(bytes);
+    let exports = text.split("\n{\n").skip(1);
+    let exports =
+        exports.map(|export| serde_json::from_str(&format!("{{{export}")).expect("an export is JSON"));
+    tunix_exports(
+        &exports.collect::<Vec<_>>(),
+        "data",
+        "data_points",
+        |attributes, key| attributes[key].as_str().expect("text").to_owned(),
+    )
+}
+
+/// The same as OTLP/JSON.
+pub(crate) fn tunix_otlp(bytes: &[u8]) -> Told {
+    tunix_exports(&rows(bytes), "gauge", "dataPoints", |attributes, key| {
+        let pairs = attributes.as_array().expect("a list");
+        let pair = pairs.iter().find(|pair| pair["key"] == key);
+        pair.expect("it is there")["value"]["stringValue"]
+            .as_str()
+            .expect("text")
+            .to_owned()
+    })
+}
+
+fn tunix_exports(exports: &[Value], data: &str, points: &str, attribute: fn(&Value, &str) -> String) -> Told {
+    let mut told = Told::default();
+    let at = |value: &Value, keys: [&str; 2]| keys.iter().find_map(|key| value.get(*key)).cloned();
+    for export in exports {
+        let resource = at(export, ["resource_metrics", "resourceMetrics"]).expect("an export");
+        let scope = at(&resource[0], ["scope_metrics", "scopeMetrics"]).expect("a resource");
+        let mut newest = None;
+        for metric in scope[0]["metrics"].as_array().expect("metrics") {
+            for point in metric[data][points].as_array().expect("points") {
+                let time = at(point, ["time_unix_nano", "timeUnixNano"]).expect("a time");
+                told.time = Some(
+                    time.as_u64()
+                        .unwrap_or_else(|| number(time.as_str().expect("text")) as u64),
+                );
+                let value = ["value", "asDouble", "asInt"]
+                    .iter()
+                    .find_map(|key| point.get(*key));
+                let value = value.expect("a point has a value");
+                let value = value
+                    .as_f64()
+                    .unwrap_or_else(|| number(value.as_str().expect("text")));
+                let prefix = attribute(&point["attributes"], "tunix.metrics.prefix");
+                let mode = attribute(&point["attributes"], "tunix.training.mode");
+                let name = metric["name"].as_str().expect("a name");
+                let name = match name {
+                    "tunix.training.step" => {
+                        newest = Some(value.max(newest.unwrap_or(value)));
+                        told.leave_out("step_again");
+                        continue;
+                    }
+                    "tunix.training.gradient.norm" => "grad_norm",
+                    _ => name.trim_start_matches("tunix.").trim_start_matches("training."),
+                };
+                told.number(format!("{prefix}/{mode}/{}", name.replace('.', "/")), value);
+            }
+        }
+        told.steps.extend(newest);
     }
     told
 }

@@ -1,0 +1,311 @@
+//! What Tunix says through OpenTelemetry (`enable_opentelemetry`, `tunix/sft/metrics_logger.py`): the JSON of the SDK's
+//! console exporter between other lines, or OTLP/JSON.
+//!
+//! Its names are those of its tags, with the prefix and the mode in attributes: `tunix.sum.rollout_time` of prefix `perf` in
+//! mode `train` is `perf/train/sum/rollout_time`. So the table of tags says what they mean. A point has the time of its
+//! export, and the step that `tunix.training.step` has for its prefix and mode.
+
+use std::collections::BTreeMap;
+
+use pulsetrain_semconv::metric;
+use serde_json::Value;
+
+use crate::{
+    Place, Recorder, SkipReason,
+    logs::{Begin, Covered, Identity, LogFormat, LogParser, Window, coverage::covered},
+    tags::{self, At, Scalars},
+};
+
+/// The row of Tunix's OpenTelemetry in the table of formats.
+pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
+    name: "tunix-otel",
+    brief: "Tunix's metrics by OpenTelemetry's console exporter or as OTLP/JSON",
+    framework: "tunix",
+    shrinks: true,
+    recognise,
+    identify,
+    parser: Begin::Known(|| Box::new(OtelParser::default())),
+    coverage,
+};
+
+/// The attributes that hold what the name lacks.
+const PREFIX: &str = "tunix.metrics.prefix";
+const MODE: &str = "tunix.training.mode";
+
+const STEP: &str = "tunix.training.step";
+
+/// The names that are not made of the tag.
+const NAMES: [(&str, &str); 4] = [
+    ("tunix.training.loss", "loss"),
+    ("tunix.training.perplexity", "perplexity"),
+    ("tunix.training.learning_rate", "learning_rate"),
+    ("tunix.training.gradient.norm", "grad_norm"),
+];
+
+fn recognise(head: &[u8]) -> Option<&'static str> {
+    let has = |words: &str| memchr::memmem::find(head, words.as_bytes()).is_some();
+    let is_text = memchr::memchr(0, head).is_none();
+    let is_export = has("\"resource_metrics\"") || has("\"resourceMetrics\"");
+    (is_text && is_export && has(PREFIX)).then_some("metrics with \"tunix.metrics.prefix\"")
+}
+
+fn identify(head: &[u8]) -> Identity {
+    let end = memchr::memmem::find(head, PREFIX.as_bytes());
+    Identity {
+        first_record: head[..end.unwrap_or(0)].to_vec(),
+        ..Identity::default()
+    }
+}
+
+/// Finds the exports in a text.
+#[derive(Debug)]
+struct OtelParser {
+    scalars: Scalars,
+    /// The last step of each prefix and mode.
+    steps: BTreeMap<(String, String), i64>,
+}
+
+impl Default for OtelParser {
+    fn default() -> Self {
+        Self {
+            scalars: Scalars::of_system(&tags::TUNIX),
+            steps: BTreeMap::new(),
+        }
+    }
+}
+
+impl LogParser for OtelParser {
+    fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
+        let mut done = 0;
+        while let Some(start) = object_start(window.bytes, done) {
+            let mut values =
+                serde_json::Deserializer::from_slice(&window.bytes[start..]).into_iter::<Value>();
+            match values.next() {
+                Some(Ok(export)) => {
+                    done = start + values.byte_offset();
+                    if self.export(&export, window.place(start), recorder) {
+                        recorder.end_of_record();
+                    }
+                }
+                Some(Err(error)) if error.is_eof() && !window.is_last => return start,
+                Some(Err(error)) if error.is_eof() => {
+                    recorder.skip(SkipReason::IncompleteRecord, window.place(start), || {
+                        "the input ends within this export".to_owned()
+                    });
+                    return window.bytes.len();
+                }
+                // A line of something else that begins alike.
+                _ => done = start + 1,
+            }
+        }
+        if window.is_last {
+            return window.bytes.len();
+        }
+        // The last line may be the beginning of an export.
+        memchr::memrchr(b'\n', &window.bytes[done..]).map_or(done, |end| done + end + 1)
+    }
+
+    fn lose_sync(&mut self) {}
+}
+
+/// The next brace that begins a line.
+fn object_start(bytes: &[u8], from: usize) -> Option<usize> {
+    memchr::memchr_iter(b'{', &bytes[from..])
+        .map(|at| from + at)
+        .find(|at| *at == 0 || bytes[at - 1] == b'\n')
+}
+
+/// A point as one of the two forms has it.
+struct Point<'v> {
+    prefix: &'v str,
+    mode: &'v str,
+    name: &'v str,
+    time_unix_nanos: u64,
+    value: f64,
+}
+
+impl OtelParser {
+    /// Records what an export says; answers whether it says something of Tunix.
+    fn export(&mut self, export: &Value, place: Place, recorder: &mut Recorder<'_>) -> bool {
+        let Some(resources) = either(export, "resource_metrics", "resourceMetrics") else {
+            return false;
+        };
+        let scopes = list(resources)
+            .iter()
+            .filter_map(|resource| either(resource, "scope_metrics", "scopeMetrics"))
+            .flat_map(list);
+        let mut is_ours = false;
+        for scope in scopes {
+            let metrics = list(&scope["metrics"]);
+            if scope["scope"]["name"] != "tunix" {
+                metrics
+                    .iter()
+                    .for_each(|_| recorder.skip_value(SkipReason::LeftOut("scope_of_another")));
+                continue;
+            }
+            is_ours = true;
+            let points: Vec<Point<'_>> = metrics.iter().flat_map(points).collect();
+            self.learn_steps(&points);
+            points
+                .iter()
+                .for_each(|point| self.record(point, place, recorder));
+        }
+        is_ours
+    }
+
+    fn learn_steps(&mut self, points: &[Point<'_>]) {
+        for point in points.iter().filter(|point| point.name == STEP) {
+            let of = (point.prefix.to_owned(), point.mode.to_owned());
+            self.steps.insert(of, point.value as i64);
+        }
+    }
+
+    fn record(&mut self, point: &Point<'_>, place: Place, recorder: &mut Recorder<'_>) {
+        if point.name == STEP {
+            return recorder.skip_value(SkipReason::LeftOut("step_again"));
+        }
+        let of = (point.prefix.to_owned(), point.mode.to_owned());
+        let at = At {
+            time_unix_nanos: point.time_unix_nanos,
+            step: self.steps.get(&of).copied(),
+            place,
+        };
+        self.scalars.record(&tag(point), at, point.value, recorder);
+    }
+}
+
+/// The tag that TensorBoard has for the same value.
+fn tag(point: &Point<'_>) -> String {
+    let known = NAMES.iter().find(|(name, _)| *name == point.name);
+    let name = known.map_or_else(
+        || {
+            let name = point.name.strip_prefix("tunix.").unwrap_or(point.name);
+            name.replace('.', "/")
+        },
+        |(_, name)| (*name).to_owned(),
+    );
+    format!("{}/{}/{name}", point.prefix, point.mode)
+}
+
+/// The points of a metric, in either form; what is not whole is none.
+fn points(metric: &Value) -> impl Iterator<Item = Point<'_>> {
+    let points = metric
+        .pointer("/data/data_points")
+        .or_else(|| metric.pointer("/gauge/dataPoints"));
+    let name = metric["name"].as_str().unwrap_or_default();
+    points
+        .map_or(&[][..], list)
+        .iter()
+        .filter_map(move |value| point(name, value))
+}
+
+fn point<'v>(name: &'v str, value: &'v Value) -> Option<Point<'v>> {
+    let time = either(value, "time_unix_nano", "timeUnixNano")?;
+    let number = ["value", "asDouble", "asInt"]
+        .into_iter()
+        .find_map(|key| number(&value[key]))?;
+    Some(Point {
+        prefix: attribute(&value["attributes"], PREFIX)?,
+        mode: attribute(&value["attributes"], MODE)?,
+        name,
+        time_unix_nanos: time.as_u64().or_else(|| time.as_str()?.parse().ok())?,
+        value: number,
+    })
+}
+
+/// An attribute of an object of names, or of a list of pairs.
+fn attribute<'v>(attributes: &'v Value, name: &str) -> Option<&'v str> {
+    if let Some(value) = attributes.get(name) {
+        return value.as_str();
+    }
+    let pair = list(attributes).iter().find(|pair| pair["key"] == name)?;
+    pair["value"]["stringValue"].as_str()
+}
+
+fn number(value: &Value) -> Option<f64> {
+    value.as_f64().or_else(|| value.as_str()?.parse().ok())
+}
+
+fn either<'v>(value: &'v Value, one: &str, other: &str) -> Option<&'v Value> {
+    value.get(one).or_else(|| value.get(other))
+}
+
+fn list(value: &Value) -> &[Value] {
+    value.as_array().map_or(&[], Vec::as_slice)
+}
+
+fn coverage() -> Vec<Covered> {
+    let rules = [
+        covered(
+            STEP,
+            metric::TRAIN_GLOBAL_STEP.name,
+            "said with every point of the step",
+        ),
+        covered(
+            "tunix.training.loss, .perplexity, .learning_rate, .gradient.norm",
+            "what the tag prefix/mode/name becomes",
+            "as for the tag; the names of the tags are below",
+        ),
+        covered(
+            "tunix.a.b of prefix p in mode m",
+            "what the tag p/m/a/b becomes",
+            "as for the tag",
+        ),
+        covered("metrics of other scopes", "(left out: scope_of_another)", ""),
+    ];
+    rules.into_iter().chain(tags::coverage_of(&tags::TUNIX)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::logs::sampled::Sampled;
+
+    fn export(prefix: &str, name: &str, value: &str) -> String {
+        let point = format!(
+            "{{\"attributes\": {{\"{MODE}\": \"train\", \"{PREFIX}\": \"{prefix}\"}}, \"time_unix_nano\": 5, \"value\": {value}}}"
+        );
+        format!(
+            "{{\"resource_metrics\": [{{\"scope_metrics\": [{{\"scope\": {{\"name\": \"tunix\"}}, \"metrics\": [\
+             {{\"name\": \"{name}\", \"data\": {{\"data_points\": [{point}]}}}}]}}]}}]}}"
+        )
+    }
+
+    #[test]
+    fn names_are_those_of_the_tags() {
+        let text = [
+            ("actor", "tunix.training.loss", "2.5"),
+            ("actor", "tunix.training.gradient.norm", "0.5"),
+            ("perf", "tunix.sum.rollout_time", "1.25"),
+            ("rewards", "tunix.score.mean", "3"),
+            ("", "tunix.training.perplexity", "12.5"),
+            ("mine", "tunix.novel", "7"),
+        ]
+        .map(|(prefix, name, value)| export(prefix, name, value))
+        .join("\n");
+        let read = Sampled::read(&FORMAT, &text);
+        assert_eq!(read.values("train.loss"), [2.5]);
+        assert_eq!(read.values("train.grad_norm"), [0.5]);
+        assert_eq!(read.values("perf.rollout_time"), [1.25]);
+        assert_eq!(read.values("rl.score"), [3.0]);
+        assert_eq!(read.values("train.perplexity"), [12.5]);
+        assert_eq!(
+            read.attributes("train.custom"),
+            ["train.custom.name=mine/train/novel"]
+        );
+        assert_eq!((read.counts.records, read.counts.points), (6, 6));
+    }
+
+    #[test]
+    fn what_stands_between_exports_is_no_record_and_half_an_export_is_said() {
+        let whole = export("actor", "tunix.training.loss", "2.5");
+        let text = format!(
+            "starting\n{{not json}}\n{whole}\nstep 1\n{}",
+            &whole[..whole.len() / 2]
+        );
+        let read = Sampled::read(&FORMAT, &text);
+        assert_eq!(read.values("train.loss"), [2.5]);
+        assert_eq!(read.counts.records, 1);
+        assert!(read.skipped.has_losses());
+    }
+}
