@@ -43,7 +43,7 @@ impl Process {
         }
     }
 
-    /// Its number.
+    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -86,6 +86,11 @@ impl Process {
         self.signal(Signal::SIGUSR1);
     }
 
+    /// Asks the process to end as Ctrl-C does (SIGINT), and does not wait.
+    pub fn interrupt(&self) {
+        self.signal(Signal::SIGINT);
+    }
+
     /// Ends the process at once, with no time for anything (SIGKILL).
     pub fn kill(self) {
         self.signal(Signal::SIGKILL);
@@ -96,11 +101,6 @@ impl Process {
     /// Tells the process to read its configuration again (SIGHUP).
     pub fn reload(&self) {
         self.signal(Signal::SIGHUP);
-    }
-
-    /// Its process id.
-    pub fn id(&self) -> u32 {
-        self.child.id()
     }
 
     /// What the process has printed so far.

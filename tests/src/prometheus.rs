@@ -27,9 +27,18 @@ impl Prometheus {
     /// Starts `program` and waits until it is ready. `targets` are what it scrapes: name and address; every series of one
     /// carries its name as the label `via`. Labels that a page sets are kept.
     pub fn start(program: &Path, targets: &[(&str, String)], promoted: &[&str]) -> Self {
+        Self::start_with(program, &configuration(targets, promoted, true))
+    }
+
+    /// As [`start`](Self::start), without native histograms: it asks for text then, and in text for names as they are.
+    pub fn start_without_native_histograms(program: &Path, targets: &[(&str, String)]) -> Self {
+        Self::start_with(program, &configuration(targets, &[], false))
+    }
+
+    fn start_with(program: &Path, configuration: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let config = folder.path().join("prometheus.yml");
-        fs::write(&config, configuration(targets, promoted)).expect("a temporary file can be written");
+        fs::write(&config, configuration).expect("a temporary file can be written");
         let port = free_port();
         let mut process = Process::start(
             "prometheus",
@@ -124,9 +133,9 @@ impl TakeList for Value {
     }
 }
 
-fn configuration(targets: &[(&str, String)], promoted: &[&str]) -> String {
+fn configuration(targets: &[(&str, String)], promoted: &[&str], native: bool) -> String {
     let mut text = format!(
-        "global: {{scrape_interval: 1s, scrape_native_histograms: true}}\n\
+        "global: {{scrape_interval: 1s, scrape_native_histograms: {native}}}\n\
          otlp: {{promote_resource_attributes: [{}]}}\nscrape_configs:\n",
         promoted.join(", ")
     );

@@ -4,6 +4,7 @@ mod kills;
 mod live;
 mod outage;
 mod reload;
+mod signals;
 mod step_energy;
 mod telemetry;
 mod world;

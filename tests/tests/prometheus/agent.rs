@@ -1,12 +1,12 @@
 //! A real Prometheus scrapes the agent, which follows a log that is being written step by step.
 
-use std::ops::RangeInclusive;
+use std::{fs, ops::RangeInclusive};
 
-use pulsetrain_tests::{Answer, FakeEndpoint, Judge, Prometheus, promtool_check, wait_until};
+use pulsetrain_tests::{Answer, FakeEndpoint, Judge, Prometheus, corpus, promtool_check, wait_until};
 
 use crate::{
     endpoint::page,
-    following::{Following, Written},
+    following::{Agent, Following, Written},
     samples::samples,
 };
 
@@ -52,6 +52,31 @@ fn every_scrape_of_the_agent_has_the_last_step_before_it_and_otlp_has_every_step
         .collect();
     let written: Vec<String> = steps.iter().map(|step| step.loss.to_string()).collect();
     assert_eq!(sent, written);
+}
+
+/// A Prometheus that scrapes text asks for names as they are. One that scrapes protobuf, for native histograms, does not.
+#[test]
+fn names_with_dots_come_to_prometheus_where_they_are_not_translated() {
+    let Some(program) = Judge::Prometheus.require_or_skip() else {
+        return;
+    };
+    let mut agent = Agent::new();
+    fs::copy(corpus("surogate/training_dense.json"), agent.log()).expect("a temporary file can be written");
+    agent.start("      translation: no_translation\n", "");
+    let target = [("ours", agent.address())];
+    let prometheus = Prometheus::start_without_native_histograms(&program, &target);
+    wait_until("Prometheus has the loss", || {
+        prometheus.value("{\"train.loss\"}").is_some()
+    });
+    assert_eq!(
+        prometheus.value("{\"train.loss\", \"train.run.name\"=\"demo\"}"),
+        Some(2.0619023)
+    );
+    // OpenMetrics has the samples of a counter end so, whatever it is called.
+    assert_eq!(prometheus.value("{\"train.tokens_total\"}"), Some(30.0 * 16384.0));
+    // Whoever does not ask for them gets names that he can read.
+    assert!(agent.page().contains("\ntrain_loss{"), "{}", agent.page());
+    assert!(agent.stop().success());
 }
 
 /// Runs that fall silent without a word, as killed ones do, one after another.

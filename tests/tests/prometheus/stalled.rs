@@ -87,7 +87,7 @@ fn rest(scraper: &mut TcpStream) -> usize {
 
 /// How many sockets the agent has open.
 fn sockets(agent: &Agent) -> usize {
-    let files = fs::read_dir(format!("/proc/{}/fd", agent.process().id())).expect("the agent runs");
+    let files = fs::read_dir(format!("/proc/{}/fd", agent.process().pid())).expect("the agent runs");
     let targets = files.flatten().filter_map(|file| fs::read_link(file.path()).ok());
     targets
         .filter(|target| target.to_string_lossy().starts_with("socket:"))
@@ -96,7 +96,7 @@ fn sockets(agent: &Agent) -> usize {
 
 /// How much memory of the agent is resident.
 fn memory_kib(agent: &Agent) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", agent.process().id()));
+    let status = fs::read_to_string(format!("/proc/{}/status", agent.process().pid()));
     let status = status.expect("the agent runs");
     let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
     let resident = resident.and_then(|resident| resident.split_whitespace().next()?.parse().ok());

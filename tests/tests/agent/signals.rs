@@ -1,0 +1,74 @@
+//! How an agent ends, and who may keep others from its health checks.
+
+use std::{
+    io::Write,
+    net::{Ipv4Addr, TcpStream},
+};
+
+use pulsetrain_tests::{Answer, FakeEndpoint, Process, SurogateRun, wait_until};
+
+use crate::world::{Setup, World};
+
+#[test]
+fn an_interrupt_ends_an_agent_as_a_wish_to_terminate_does() {
+    let world = World::new();
+    let agent = world.start();
+    agent.interrupt();
+    let (status, said) = agent.wait_for_end();
+    assert_eq!(status.code(), Some(0), "{said}");
+}
+
+#[test]
+fn an_agent_whose_receiver_hangs_ends_after_the_time_that_it_gives_and_says_what_is_lost() {
+    let endpoint = FakeEndpoint::start([], Answer::Hang);
+    let (_world, agent) = with_something_to_lose(&endpoint, "drain: 1s");
+    let (status, said) = agent.stop_with_log();
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(said.contains("collector lost "), "{said}");
+}
+
+/// The drain alone would take longer than any test waits.
+#[test]
+fn who_tells_an_agent_twice_to_end_does_not_wait_for_the_drain() {
+    let endpoint = FakeEndpoint::start([], Answer::Hang);
+    let (world, agent) = with_something_to_lose(&endpoint, "drain: 10m");
+    agent.interrupt();
+    wait_until("the agent is about to end", || {
+        world.readiness().contains("it ends")
+    });
+    agent.interrupt();
+    let (status, said) = agent.wait_for_end();
+    assert_eq!(status.code(), Some(1), "{said}");
+}
+
+#[test]
+fn clients_that_ask_nothing_do_not_keep_others_from_asking_for_long() {
+    let world = World::new();
+    let agent = world.start();
+    let connect = |number: usize| {
+        let mut client = TcpStream::connect((Ipv4Addr::LOCALHOST, world.health())).unwrap();
+        // Half of them begin to ask.
+        client.write_all(&b"GET /heal"[..number % 2 * 9]).unwrap();
+        client
+    };
+    let clients: Vec<TcpStream> = (0..100).map(connect).collect();
+    wait_until("somebody else is answered", || world.is_ready());
+    drop(clients);
+    assert!(agent.stop().success());
+}
+
+/// An agent that has read what its receiver does not take.
+fn with_something_to_lose(endpoint: &FakeEndpoint, drain: &str) -> (World, Process) {
+    let world = World::new();
+    world.configure_as(&Setup {
+        sinks: &format!("  collector:\n    otlp:\n      endpoint: {}\n", endpoint.url()),
+        rest: &format!("limits:\n  {drain}\n"),
+        ..Setup::default()
+    });
+    let mut run = SurogateRun::begin(&world.path("training.json"), 0);
+    run.write(&mut fastrand::Rng::with_seed(6), 60);
+    let agent = world.start();
+    wait_until("the receiver is asked", || !endpoint.received().is_empty());
+    wait_until("the agent has read", || !world.scraped("train_loss").is_empty());
+    (world, agent)
+}
