@@ -70,6 +70,11 @@ health:
         format!("127.0.0.1:{}", self.page)
     }
 
+    /// The port of its page.
+    pub(crate) fn port(&self) -> u16 {
+        self.page
+    }
+
     /// Its page as text.
     pub(crate) fn page(&self) -> String {
         String::from_utf8(page(&self.address(), "text/plain")).expect("the page is text")

@@ -35,21 +35,19 @@ fn scrapers_that_stall_hold_up_nobody_and_are_cut_off() {
     following.append(&allocator());
     following.write_step(9.0);
     assert!(following.agent().page().len() > PAGE_BYTES);
-    let (sockets, memory) = (sockets(following.agent()), memory_kib(following.agent()));
+    let memory = memory_kib(following.agent());
 
     let stalled: Vec<TcpStream> = (0..STALLED)
         .map(|number| stall(following.agent(), number))
         .collect();
-    wait_until("the agent has taken all of them in", || {
-        self::sockets(following.agent()) >= sockets + STALLED
-    });
+    assert!(connections(following.agent()) >= STALLED);
     for step in 0..3 {
         following.write_step(f64::from(step));
     }
     let more = memory_kib(following.agent()).saturating_sub(memory);
     assert!(more < MOST_MEMORY_KIB, "{more} KiB for {STALLED} scrapers");
     wait_until("the agent has let go of them", || {
-        self::sockets(following.agent()) <= sockets + 5
+        connections(following.agent()) == 0
     });
     for (number, mut scraper) in stalled.into_iter().enumerate() {
         let read = rest(&mut scraper);
@@ -85,13 +83,18 @@ fn rest(scraper: &mut TcpStream) -> usize {
     }
 }
 
-/// How many sockets the agent has open.
-fn sockets(agent: &Agent) -> usize {
-    let files = fs::read_dir(format!("/proc/{}/fd", agent.process().pid())).expect("the agent runs");
-    let targets = files.flatten().filter_map(|file| fs::read_link(file.path()).ok());
-    targets
-        .filter(|target| target.to_string_lossy().starts_with("socket:"))
-        .count()
+/// How many connections to its page the agent has not ended, by the system's table of them.
+fn connections(agent: &Agent) -> usize {
+    const ESTABLISHED: &str = "01";
+    let table = fs::read_to_string("/proc/net/tcp").expect("Linux tells its connections");
+    let is_one = |line: &&str| {
+        let mut fields = line.split_whitespace().skip(1);
+        let (local, state) = (fields.next(), fields.nth(1));
+        let port = local.and_then(|local| local.rsplit(':').next());
+        let port = port.and_then(|port| u16::from_str_radix(port, 16).ok());
+        port == Some(agent.port()) && state == Some(ESTABLISHED)
+    };
+    table.lines().filter(is_one).count()
 }
 
 /// How much memory of the agent is resident.
