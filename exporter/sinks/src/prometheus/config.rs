@@ -84,6 +84,13 @@ impl PrometheusConfig {
                 expected: "give a path that starts with a slash, such as /metrics",
             });
         }
+        if self.idle_timeout < Duration::from_secs(1) {
+            return Err(SinkError::Setting {
+                name: "idle_timeout".to_owned(),
+                value: format!("{:?}", self.idle_timeout),
+                expected: "no scraper is as fast as that: give 1s or more",
+            });
+        }
         if !self.listen.ip().is_loopback() && !self.allow_remote {
             return Err(SinkError::Setting {
                 name: "listen".to_owned(),
@@ -99,5 +106,24 @@ impl Translation {
     /// Whether names keep characters that are not legal in Prometheus before version 3.
     pub(crate) fn keeps_utf8(self) -> bool {
         matches!(self, Self::NoUtf8EscapingWithSuffixes | Self::NoTranslation)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_would_keep_everybody_from_scraping_is_refused() {
+        let hasty = PrometheusConfig {
+            idle_timeout: Duration::from_millis(100),
+            ..PrometheusConfig::default()
+        };
+        let said = hasty.check().unwrap_err().to_string();
+        assert!(
+            said.contains("idle_timeout is \"100ms\"") && said.contains("give 1s or more"),
+            "{said}"
+        );
+        assert!(PrometheusConfig::default().check().is_ok());
     }
 }
