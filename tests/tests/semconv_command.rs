@@ -1,6 +1,6 @@
 //! `pulsetrain semconv`: what we write is what the registry says, and what is not is found.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use pulsetrain_tests::{Import, corpus, semconv};
 
@@ -44,7 +44,24 @@ fn every_sample_of_the_corpus_becomes_what_the_registry_says() {
         );
         checked += 1;
     }
-    assert!(checked > 20, "only {checked} samples were recognised");
+    assert!(checked > 30, "only {checked} samples were recognised");
+}
+
+#[test]
+fn every_golden_file_is_what_the_registry_says() {
+    let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("golden");
+    let (mut folders, mut checked) = (vec![golden], 0);
+    while let Some(path) = folders.pop() {
+        if path.is_dir() {
+            let entries = fs::read_dir(&path).expect("a folder can be listed");
+            folders.extend(entries.map(|entry| entry.expect("an entry can be read").path()));
+        } else if path.extension().is_some_and(|extension| extension == "jsonl") {
+            let finished = semconv(["check".as_ref(), path.as_os_str()]).expect_code(0);
+            assert!(finished.stdout.ends_with("nothing found\n"), "{}", path.display());
+            checked += 1;
+        }
+    }
+    assert!(checked > 35, "only {checked} golden files were found");
 }
 
 #[test]

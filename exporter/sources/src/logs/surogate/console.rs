@@ -60,6 +60,9 @@ impl LineFormat for Console {
     fn sign(text: &str) -> Option<&'static str> {
         if text.starts_with(STEP) && text.contains(" | norm ") {
             Some("lines that begin with \":: step\"")
+        } else if text.starts_with(EVAL) && text.contains(" | gap ") {
+            // All that is printed where the least is asked for.
+            Some("lines that begin with \">> eval\"")
         } else if grpo(text).is_some() {
             Some("lines with \"step=\", \"grad_norm=\" and \"masked=\"")
         } else {

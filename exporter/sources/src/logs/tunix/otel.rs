@@ -63,6 +63,8 @@ struct OtelParser {
     scalars: Scalars,
     /// The last step of each prefix and mode.
     steps: BTreeMap<(String, String), i64>,
+    /// Whether the next window begins within a line.
+    is_within_line: bool,
 }
 
 impl Default for OtelParser {
@@ -70,14 +72,28 @@ impl Default for OtelParser {
         Self {
             scalars: Scalars::of_system(&tags::TUNIX),
             steps: BTreeMap::new(),
+            is_within_line: false,
         }
     }
 }
 
 impl LogParser for OtelParser {
     fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
+        let done = self.exports(window, recorder);
+        let last = done.checked_sub(1).map(|last| window.bytes[last]);
+        self.is_within_line = last.map_or(self.is_within_line, |last| last != b'\n');
+        done
+    }
+
+    fn lose_sync(&mut self) {
+        self.is_within_line = true;
+    }
+}
+
+impl OtelParser {
+    fn exports(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
         let mut done = 0;
-        while let Some(start) = object_start(window.bytes, done) {
+        while let Some(start) = self.object_start(window.bytes, done) {
             let mut values =
                 serde_json::Deserializer::from_slice(&window.bytes[start..]).into_iter::<Value>();
             match values.next() {
@@ -98,21 +114,18 @@ impl LogParser for OtelParser {
                 _ => done = start + 1,
             }
         }
-        if window.is_last {
-            return window.bytes.len();
-        }
-        // The last line may be the beginning of an export.
-        memchr::memrchr(b'\n', &window.bytes[done..]).map_or(done, |end| done + end + 1)
+        window.bytes.len()
     }
 
-    fn lose_sync(&mut self) {}
-}
-
-/// The next brace that begins a line.
-fn object_start(bytes: &[u8], from: usize) -> Option<usize> {
-    memchr::memchr_iter(b'{', &bytes[from..])
-        .map(|at| from + at)
-        .find(|at| *at == 0 || bytes[at - 1] == b'\n')
+    /// The next brace that begins a line.
+    fn object_start(&self, bytes: &[u8], from: usize) -> Option<usize> {
+        let begins_line = |at: usize| match at.checked_sub(1) {
+            Some(before) => bytes[before] == b'\n',
+            None => !self.is_within_line,
+        };
+        let mut braces = memchr::memchr_iter(b'{', &bytes[from..]).map(|at| from + at);
+        braces.find(|at| begins_line(*at))
+    }
 }
 
 /// A point as one of the two forms has it.
@@ -307,5 +320,22 @@ mod tests {
         assert_eq!(read.values("train.loss"), [2.5]);
         assert_eq!(read.counts.records, 1);
         assert!(read.skipped.has_losses());
+    }
+
+    #[test]
+    fn an_export_begins_its_line_however_the_text_is_cut() {
+        let whole = export("actor", "tunix.training.loss", "2.5");
+        for (text, records) in [
+            (format!("{{}}{whole}\n{whole}"), 1),
+            (format!("x{whole}\n{{{whole}\n"), 0),
+            (format!("x\n{whole}\n\n{whole}"), 2),
+        ] {
+            assert_eq!(Sampled::read(&FORMAT, &text).counts.records, records, "{text}");
+            let mut recorder = Recorder::new(crate::Run::default(), |_| {});
+            let mut reader = crate::logs::LogReader::new(&FORMAT, crate::logs::ReadLimits::default());
+            reader.push(text.as_bytes(), &mut recorder);
+            reader.finish(&mut recorder);
+            assert_eq!(recorder.finish().0.records, records, "{text}");
+        }
     }
 }

@@ -57,3 +57,14 @@ fn the_line_of_reinforcement_learning_is_read() {
     );
     assert_eq!(read.counts.points, 12);
 }
+
+#[test]
+fn a_console_that_shows_evaluations_only_is_known_by_them() {
+    let text =
+        "\u{1b}[1m>> eval                      loss 2.9659 | gap   +nan | 140.0k tps |   234 ms\u{1b}[22m\n";
+    assert!((FORMAT.recognise)(text.as_bytes()).is_some());
+    let read = Sampled::read(&FORMAT, text);
+    assert_eq!(read.values("eval.loss"), [2.9659]);
+    assert!(read.values("eval.gap")[0].is_nan());
+    assert_eq!((read.counts.records, read.counts.points), (1, 4));
+}
