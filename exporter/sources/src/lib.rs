@@ -11,6 +11,7 @@ pub mod workload;
 mod attribute_part;
 mod backends;
 mod conversion;
+mod cut;
 mod error;
 mod ids;
 mod in_order;

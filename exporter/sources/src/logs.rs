@@ -5,7 +5,6 @@
 
 mod absl;
 mod coverage;
-mod cut;
 mod decimal;
 mod fields;
 mod generic;

@@ -96,6 +96,7 @@ impl MetricsWriter {
     }
 
     /// Adds a point of a gauge or a sum.
+    #[inline]
     pub fn number(&mut self, metric: &'static Metric, point: PointParts<'_>, value: NumberValue) {
         use number_point as field;
         let times = if point.start_unix_nanos == 0 { 18 } else { 27 };

@@ -6,10 +6,10 @@ use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::{
-    cut, number_text,
+    number_text,
     row::{Row, find},
 };
-use crate::{Place, Recorder, SkipReason, in_order::InOrder};
+use crate::{Place, Recorder, SkipReason, cut, in_order::InOrder};
 
 /// The value of a field.
 #[derive(Clone, Debug, PartialEq)]
@@ -206,7 +206,7 @@ pub(super) fn split<'a>(
 ) -> impl Iterator<Item = (&'a str, &'a str)> {
     cut::each(text, between).filter_map(move |part| {
         let (key, value) = cut::once(part, within)?;
-        Some((key.trim(), value.trim()))
+        Some((key.trim_ascii(), value.trim_ascii()))
     })
 }
 
@@ -214,7 +214,7 @@ pub(super) fn split<'a>(
 pub(super) fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
     cut::each(text, ", ").filter_map(|part| {
         let sign = memchr::memchr2(b':', b'=', part.as_bytes())?;
-        Some((part[..sign].trim(), part[sign + 1..].trim()))
+        Some((part[..sign].trim_ascii(), part[sign + 1..].trim_ascii()))
     })
 }
 

@@ -7,14 +7,13 @@ use pulsetrain_semconv::{attribute, event, metric};
 use super::{
     Begin, Covered, LogFormat,
     coverage::{self, covered},
-    cut,
     fields::{self, Field, Fields, Value, Written},
     lines::{self, Line, LineFormat, LineParser},
     number_text,
     row::{Row, row},
     spans,
 };
-use crate::Recorder;
+use crate::{Recorder, cut};
 
 /// The row of KempnerForge in the table of formats.
 pub(super) const FORMAT: LogFormat = LogFormat {

@@ -13,12 +13,11 @@ use pulsetrain_semconv::{attribute, event, metric};
 use super::{
     Begin, Covered, LogFormat,
     coverage::{self, covered},
-    cut,
     fields::{self, Field, Fields, Value, Written},
     lines::{self, Line, LineFormat, LineParser},
     number_text, spans, time,
 };
-use crate::{Recorder, SkipReason, tags::TorchSpecReading};
+use crate::{Recorder, SkipReason, cut, tags::TorchSpecReading};
 use bar::Bar;
 use pool::{Pool, Waited};
 

@@ -168,7 +168,7 @@ impl Scalars {
 
     /// Records a text under a tag.
     pub(crate) fn record_text(&mut self, tag: &str, at: At, text: &str, recorder: &mut Recorder<'_>) {
-        self.show(tag);
+        let place = self.place(tag);
         let time = at.time_unix_nanos;
         let rows = self.system.map_or(&[][..], |system| system.texts);
         match rows.iter().find_map(|row| row.matches(tag)) {
@@ -178,8 +178,8 @@ impl Scalars {
             Some(TextMeaning::Option(name)) => return record_option(name, Value::Text(text), time, recorder),
             None => {}
         }
-        if let Some(Becomes::State(metric, attribute)) = self.meaning(tag).map(|meaning| meaning.row.becomes)
-        {
+        let meaning = self.tags.at(place).meaning.as_ref();
+        if let Some(Becomes::State(metric, attribute)) = meaning.map(|meaning| meaning.row.becomes) {
             return recorder.record_state(metric, attribute, time, text, &[]);
         }
         let mut attributes: Vec<Attribute<'_>> = vec![(&attribute::TRAIN_RECORD_KIND, Value::Text(tag))];

@@ -158,5 +158,6 @@ fn hyperparameters(value: TaggedValue<'_>, at: At, recorder: &mut Recorder<'_>) 
 
 /// Tags are UTF-8; what is not is kept as far as it can be.
 fn text(bytes: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(bytes)
+    // Checked as a whole first, which is much faster and nearly always enough.
+    str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }

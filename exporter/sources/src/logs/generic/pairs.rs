@@ -1,5 +1,7 @@
 //! Pairs of a key and a value in a line of no known format: `step=10 loss=2.31, tok/s: 1,129`.
 
+use crate::cut;
+
 /// How the pairs of a line are told apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Pairs {
@@ -26,7 +28,7 @@ impl Pairs {
     fn sign_in(&self, line: &str) -> &str {
         match &self.sign {
             Some(sign) => sign,
-            None if line.contains('=') => "=",
+            None if memchr::memchr(b'=', line.as_bytes()).is_some() => "=",
             None => ":",
         }
     }
@@ -35,11 +37,9 @@ impl Pairs {
 /// Pairs at every sign: the word before it is the key, the word or the quoted text behind it the value.
 fn scan<'a>(line: &'a str, sign: &str, mut pair: impl FnMut(&'a str, &'a str)) {
     let mut done = 0;
-    while let Some(at) = line[done..].find(sign).map(|at| done + at) {
+    while let Some(at) = cut::find(&line[done..], sign).map(|at| done + at) {
         let before = line[done..at].trim_end();
-        let start = before
-            .rfind(is_boundary)
-            .map_or(0, |at| at + char_len(&before[at..]));
+        let start = last_word(before);
         let rest = &line[at + sign.len()..];
         let value = rest.trim_start();
         let len = value_len(value);
@@ -51,12 +51,27 @@ fn scan<'a>(line: &'a str, sign: &str, mut pair: impl FnMut(&'a str, &'a str)) {
     }
 }
 
+/// Where the last word of a text begins.
+fn last_word(text: &str) -> usize {
+    match text.bytes().rposition(may_be_boundary) {
+        None => 0,
+        Some(at) if text.as_bytes()[at].is_ascii() => at + 1,
+        Some(_) => text.rfind(is_boundary).map_or(0, |at| at + char_len(&text[at..])),
+    }
+}
+
 fn char_len(text: &str) -> usize {
     text.chars().next().map_or(0, char::len_utf8)
 }
 
+#[inline]
 fn is_boundary(letter: char) -> bool {
     letter.is_whitespace() || matches!(letter, ',' | ';' | '|' | '(' | ')' | '[' | ']' | '{' | '}')
+}
+
+/// Whether a byte is a boundary or of a letter that has to be looked at as a whole.
+fn may_be_boundary(byte: u8) -> bool {
+    !byte.is_ascii() || is_boundary(char::from(byte))
 }
 
 /// How long the value is that `text` begins with. A comma between digits is part of a number.
@@ -68,7 +83,15 @@ fn value_len(text: &str) -> usize {
     let bytes = text.as_bytes();
     let ends =
         |(at, letter): &(usize, char)| is_boundary(*letter) && !(*letter == ',' && is_in_number(bytes, *at));
-    text.char_indices().find(ends).map_or(text.len(), |(at, _)| at)
+    // Up to the first byte that needs a closer look there is no end.
+    let looked_at = bytes.iter().position(|byte| may_be_boundary(*byte));
+    let Some(start) = looked_at else {
+        return text.len();
+    };
+    let mut letters = text[start..]
+        .char_indices()
+        .map(|(at, letter)| (start + at, letter));
+    letters.find(ends).map_or(text.len(), |(at, _)| at)
 }
 
 /// Whether the comma at `at` stands before three digits that end a number, and behind one.

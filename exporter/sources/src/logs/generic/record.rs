@@ -1,10 +1,6 @@
 //! Makes points of the records of a log of no known format.
 
-use std::{
-    borrow::Cow,
-    collections::{HashMap, HashSet},
-    sync::Arc,
-};
+use std::{borrow::Cow, collections::HashMap, sync::Arc};
 
 use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{AttributeKind, Metric, Number, attribute, event, metric};
@@ -42,7 +38,7 @@ pub(super) struct Records {
     meanings: InOrder<Option<Arc<Meaning>>>,
     steps: Fields,
     totals: HashMap<String, f64>,
-    told: HashSet<String>,
+    told: InOrder<()>,
 }
 
 /// A number of a record, before it is converted.
@@ -58,7 +54,7 @@ impl Records {
             meanings: InOrder::default(),
             steps: Fields::of("custom"),
             totals: HashMap::new(),
-            told: HashSet::new(),
+            told: InOrder::default(),
         }
     }
 
@@ -213,8 +209,8 @@ impl Records {
     }
 
     fn tell(&mut self, key: &str, written: Written, recorder: &mut Recorder<'_>) {
-        if !self.told.contains(key) && self.told.len() < REMEMBERED {
-            self.told.insert(key.to_owned());
+        if self.told.place(key).is_none() && self.told.len() < REMEMBERED {
+            self.told.add(key, ());
             recorder.skip(SkipReason::UnknownName, written.place, || {
                 format!("{key} is a key that the mapping does not know; its values are kept as train.custom")
             });

@@ -9,11 +9,10 @@ use pulsetrain_semconv::{attribute, event, metric};
 
 use self::heading::Heading;
 use crate::{
-    Recorder,
+    Recorder, cut,
     logs::{
         Begin, Covered, LogFormat,
         coverage::{self, covered},
-        cut,
         fields::{self, Field, Fields, Value, Written},
         lines::{self, Line, LineFormat, LineParser},
         number_text, spans,
@@ -180,11 +179,8 @@ impl<'a> StepLine<'a> {
             phase: None,
         };
         step.fields.push(("%".into(), Value::of(percent.trim())));
-        for text in rest
-            .trim_start_matches([' ', '\\', '/'])
-            .split('|')
-            .map(str::trim)
-        {
+        let parts = rest.trim_start_matches([' ', '\\', '/']);
+        for text in cut::each(parts, "|").map(str::trim_ascii) {
             step.is_spike |= text.starts_with("norm") && text.contains('!');
             match part(text) {
                 Some(field) => step.fields.push(field),
@@ -198,7 +194,7 @@ impl<'a> StepLine<'a> {
 
 /// `loss 2.1348`, `130.0k tps`, `126 ms` or `eta 00h03m`.
 fn part(text: &str) -> Option<Field<'_>> {
-    let (first, second) = text.split_once(' ')?;
+    let (first, second) = cut::once(text, " ")?;
     let second = second.trim_start_matches([' ', '!']);
     if first == "eta" {
         return Some(("eta".into(), hours_and_minutes(second)));

@@ -1,10 +1,12 @@
 //! One drawing of the progress bar:
 //! `Training:  50%|█████     | 20/40 [00:03<00:03,  5.99step/s, loss=1.053, thru=44.3, wait=0.1s, epoch=1/2]`.
 
-use crate::logs::{
+use crate::{
     cut,
-    fields::{self, Field, Value},
-    number_text,
+    logs::{
+        fields::{self, Field, Value},
+        number_text,
+    },
 };
 
 /// What a bar says.
@@ -18,14 +20,15 @@ pub(super) struct Bar<'a> {
     remaining_secs: Option<u64>,
     /// `5.99step/s` or `1.20s/step`.
     rate: &'a str,
-    values: &'a str,
+    /// What it shows behind the rate, by their names.
+    values: Vec<(&'a str, &'a str)>,
 }
 
 impl<'a> Bar<'a> {
     /// The bar in some text.
     pub(super) fn parse(text: &'a str) -> Option<Self> {
         let (_, bar) = cut::once(text, "Training:")?;
-        let (_, numbers) = bar.rsplit_once("| ")?;
+        let (_, numbers) = cut::last(bar, "| ")?;
         let (done, rest) = cut::once(numbers, " [")?;
         let (step, total) = done.split_once('/')?;
         let (times, _) = rest.rsplit_once(']')?;
@@ -38,13 +41,13 @@ impl<'a> Bar<'a> {
             elapsed_secs: clock(elapsed),
             remaining_secs: clock(remaining),
             rate: rate.trim(),
-            values: values.trim_start(),
+            values: fields::split(values.trim_start(), ", ", "=").collect(),
         })
     }
 
     /// The number that the bar shows for `key`.
     pub(super) fn number(&self, key: &str) -> Option<f64> {
-        let (_, text) = fields::split(self.values, ", ", "=").find(|(name, _)| *name == key)?;
+        let (_, text) = self.values.iter().find(|(name, _)| *name == key)?;
         number_text::with_suffix(text).map(|(number, _)| number)
     }
 
@@ -59,11 +62,12 @@ impl<'a> Bar<'a> {
             ("remaining", self.remaining_secs.map(|secs| secs as f64)),
             ("step/s", self.steps_per_sec()),
         ];
-        let own = own
-            .into_iter()
-            .filter_map(|(key, number)| Some((key.into(), Value::Number(number?))));
-        let shown = fields::split(self.values, ", ", "=").map(|(key, text)| (key.into(), shown(text)));
-        own.chain(shown).collect()
+        let mut fields = Vec::with_capacity(own.len() + self.values.len());
+        for (key, number) in own {
+            fields.extend(number.map(|number| (key.into(), Value::Number(number))));
+        }
+        fields.extend(self.values.iter().map(|(key, text)| ((*key).into(), shown(text))));
+        fields
     }
 
     /// The seconds that a turn of the loop takes without a wait.
