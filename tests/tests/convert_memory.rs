@@ -49,10 +49,13 @@ fn large(folder: &TempDir, traces: u64) -> PathBuf {
         let (trace, step) = (number % traces + 1, number / 8);
         let begin = 1_792_000_000_000_000_000 + step * 10_000;
         let (start, end) = match number % 8 {
+            0 if traces == 1 && number == 0 => (begin, begin + SPANS * 10_000),
             0 => (begin, begin + 9_000),
             child => (begin + child * 1_000, begin + child * 1_000 + 900),
         };
         let parent = match number % 8 {
+            // One trace is one tree.
+            0 if traces == 1 && number > 0 => format!("{:016x}", 1),
             0 => String::new(),
             _ => format!("{:016x}", step * 8 + 1),
         };
@@ -87,6 +90,20 @@ fn with_little_memory(input: &Path, output: &Path, more: &[&str]) -> u64 {
         &summary["mapped"]["spilled_bytes"],
     );
     read.as_u64().unwrap_or_default() + drawn.as_u64().unwrap_or_default()
+}
+
+#[test]
+fn one_trace_of_otlp_larger_than_memory_goes_there_and_back_within_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let input = large(&folder, 1);
+    let size = fs::metadata(&input).unwrap().len();
+    let (trace, back) = (
+        folder.path().join("full.pftrace"),
+        folder.path().join("back.jsonl"),
+    );
+    assert!(with_little_memory(&input, &trace, &["--attributes", "full"]) > size / 2);
+    assert!(with_little_memory(&trace, &back, &[]) > size / 2);
+    Items::read(&back).assert_same(&Items::read(&input));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::{
     process::Stdio,
 };
 
-use pulsetrain_tests::{Finished, TraceProcessor, command, convert};
+use pulsetrain_tests::{Finished, Items, TraceProcessor, command, convert};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -132,6 +132,140 @@ fn what_goes_through_temporary_files_is_drawn_as_what_stays_in_memory() {
     // Nothing is left in the folder of temporary files.
     let left = fs::read_dir(folder.0.path()).unwrap().count();
     assert_eq!(left, 3);
+}
+
+/// One trace with one tree: a run around steps around kernels, with events of the run between them and a link from each step to
+/// the one before. With `padding` bytes in each span.
+fn one_tree(steps: u64, padding: usize) -> String {
+    let text = "x".repeat(padding);
+    let padded = |mut span: Value, parent: u64| {
+        span["traceId"] = json!(format!("{:032x}", 1));
+        span["parentSpanId"] = json!(format!("{parent:016x}"));
+        let attributes = span["attributes"].as_array_mut().expect("a span has attributes");
+        attributes.push(json!({"key": "padding", "value": {"stringValue": text}}));
+        span
+    };
+    const RUN: u64 = 0xffff;
+    let mut spans = Vec::new();
+    for step in 0..steps {
+        let begin = step * 10_000;
+        for number in 1..10 {
+            let start = begin + number * 900;
+            spans.push(padded(span(step, number, start, start + 800), step * 100 + 1));
+        }
+        let mut whole = padded(span(step, 0, begin, begin + 9_900), RUN);
+        if step > 0 {
+            let before = format!("{:016x}", (step - 1) * 100 + 1);
+            whole["links"] = json!([{"traceId": whole["traceId"], "spanId": before}]);
+        }
+        spans.push(whole);
+    }
+    let mut run = padded(span(steps, 0, 0, steps * 10_000), 0);
+    run["spanId"] = json!(format!("{RUN:016x}"));
+    run["parentSpanId"] = json!("");
+    run["name"] = json!("train.run");
+    let event =
+        |step: u64| json!({"timeUnixNano": (NOON + step * 10_000 + 9_950).to_string(), "name": "saved"});
+    run["events"] = (0..steps).map(event).collect();
+    spans.push(run);
+    let messages: Vec<String> = spans.chunks(64).map(|spans| message(0, spans)).collect();
+    messages.join("\n")
+}
+
+/// The events of a trace, and what they stand in.
+const EVENTS: &str = "select count(*) as n, sum(e.depth) as depth, sum(e.ts % 1000003) as ts from slice e \
+                      where e.name = 'saved'";
+
+#[test]
+fn one_trace_with_one_tree_that_is_larger_than_memory_is_drawn_as_in_memory() {
+    let folder = Folder::new();
+    let input = folder.file("one.jsonl", one_tree(300, 700));
+    let (held, spilled) = (folder.path("held.pftrace"), folder.path("spilled.pftrace"));
+    for attributes in ["lean", "full"] {
+        let more = ["--attributes", attributes, "--memory", "64KiB"];
+        let in_memory = convert(&[&input], &held, &more[..2]).expect_code(0).summary();
+        let in_files = convert(&[&input], &spilled, &more).expect_code(0).summary();
+        let bytes = in_files["mapped"]["spilled_bytes"].as_u64().unwrap();
+        assert!(bytes > 3_000_000, "{in_files}");
+        for counted in ["spans", "events", "flows", "lanes", "links_outside"] {
+            let (files, memory) = (&in_files["mapped"][counted], &in_memory["mapped"][counted]);
+            assert_eq!(files, memory, "{counted}");
+        }
+        assert_eq!(in_files["mapped"]["spans"], 3_001);
+    }
+    let Some(judge) = TraceProcessor::require_or_skip() else {
+        return;
+    };
+    let queries = [SHOWN[0], SHOWN[1], EVENTS];
+    let expected = judge.query(&held, queries);
+    assert_eq!(
+        (&expected[0][0]["n"], &expected[2][0]["n"]),
+        (&json!(3_001), &json!(300))
+    );
+    assert_eq!(judge.query(&spilled, queries), expected);
+}
+
+#[test]
+fn a_tree_that_is_larger_than_a_part_goes_on_in_the_next_with_true_times() {
+    let folder = Folder::new();
+    let input = folder.file("one.jsonl", one_tree(100, 300));
+    for (memory, name) in [("128MiB", "held.pftrace"), ("64KiB", "spilled.pftrace")] {
+        let arguments = ["--split", "32KiB", "--attributes", "full", "--memory", memory];
+        let output = folder.path(name);
+        let summary = convert(&[&input], &output, &arguments).expect_code(0).summary();
+        let files: Vec<&str> = summary["files"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
+        assert!(files.len() > 4, "{summary}");
+        assert_eq!(summary["mapped"]["spans"], 1_001);
+        assert_eq!(summary["over_size"], json!([]));
+        for file in &files {
+            let size = fs::metadata(file).unwrap().len();
+            assert!(size < 36 << 10, "{file} has {size} bytes");
+        }
+        let Some(judge) = TraceProcessor::require_or_skip() else {
+            return;
+        };
+        let (mut slices, mut events, mut again) = (0, 0, 0);
+        for file in &files {
+            let [drawn, continued, odd, saved] = judge.query(
+                Path::new(file),
+                [
+                    "select count(*) as n from slice where dur > 0 and extract_arg(arg_set_id, 'debug.continued') is null",
+                    "select name, dur, depth from slice where extract_arg(arg_set_id, 'debug.continued') = 1 order by depth",
+                    "select count(*) as n from slice where dur > 0 and (name, dur, depth) not in \
+                     (values ('train.run', 1000000, 0), ('train.step', 9900, 1), ('kernel', 800, 2))",
+                    "select count(*) as n from slice where name = 'saved'",
+                ],
+            );
+            slices += drawn[0]["n"].as_u64().unwrap();
+            events += saved[0]["n"].as_u64().unwrap();
+            again += continued.len() as u64;
+            assert_eq!(odd[0]["n"], 0, "{file}");
+            assert_eq!(continued.is_empty(), *file == files[0], "{file}: {continued:?}");
+        }
+        assert_eq!((slices, events), (1_001, 100));
+        assert_eq!(summary["mapped"]["continued"], again);
+        // All parts together are what the input was.
+        let parts: Vec<&Path> = files.iter().map(Path::new).collect();
+        let (back, whole) = (folder.path("back.jsonl"), folder.path("whole.jsonl"));
+        convert(&parts, &back, &[]).expect_code(0);
+        convert(&[&input], &whole, &[]).expect_code(0);
+        Items::read(&back).assert_same(&Items::read(&whole));
+    }
+}
+
+#[test]
+fn a_part_that_one_span_makes_too_large_is_named() {
+    let folder = Folder::new();
+    let input = folder.file("one.jsonl", one_tree(3, 20_000));
+    let output = folder.path("large.pftrace");
+    let finished = convert(&[&input], &output, &["--split", "10KiB"]).expect_code(0);
+    let over = finished.summary()["over_size"].to_string();
+    assert!(over.contains("large.001.pftrace"), "{over}");
 }
 
 #[test]

@@ -25,6 +25,7 @@ mod identities;
 mod identity;
 mod labels;
 mod lanes;
+mod long;
 mod merge;
 mod message;
 mod metric_heads;
@@ -64,7 +65,8 @@ use self::{
 /// Gathers OTLP and writes it as one Perfetto trace.
 ///
 /// The bytes are kept until the trace is written, in memory as far as [`PerfettoConfig::memory_bytes`] allows and in temporary
-/// files beyond that. One trace of OTLP has to fit into memory by itself: the one thing that grows with the input.
+/// files beyond that. Of one trace of OTLP that does not fit by itself, some 100 bytes a span and 40 a link are held while its trees
+/// are made: the one thing that grows with the input, beside resources, scopes and the names of series.
 #[derive(Debug)]
 pub struct PerfettoMapper {
     config: PerfettoConfig,

@@ -50,7 +50,7 @@ pub(crate) struct ConvertArguments {
     pub(crate) start_time: Option<u64>,
 
     /// Several traces of about this size each, one after the other in time: FILE.000.pftrace, FILE.001.pftrace and so on.
-    /// Each can be opened by itself
+    /// Each can be opened by itself; a span that goes on in the next is drawn there again and marked `continued`
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) split: Option<u64>,
 

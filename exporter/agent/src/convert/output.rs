@@ -36,6 +36,8 @@ pub(super) struct Written {
     pub(super) messages: u64,
     pub(super) files: Vec<PathBuf>,
     pub(super) bytes: u64,
+    /// Those of them that are larger than the parts that were asked for: a span cannot be cut.
+    pub(super) over_size: Vec<PathBuf>,
     /// What a Perfetto trace shows.
     pub(super) mapped: Option<PerfettoSummary>,
 }
@@ -96,8 +98,11 @@ impl Output {
     /// Writes what is left. No trace is written over one of the inputs.
     pub(super) fn finish(self, inputs: &[PathBuf]) -> Result<Written, Failure> {
         let path = self.path;
+        let mut most = u64::MAX;
         let (mapped, files) = match self.kind {
             Kind::Perfetto { mapper, split } => {
+                // A part ends with the span that fills it.
+                most = split.map_or(most, |split| split.saturating_add(split / 10));
                 let mut files = TraceFiles::new(&path, split.is_some(), inputs);
                 let summary = mapper.write_parts(&mut files, split).map_err(Failure::failed)?;
                 (Some(summary), files.into_paths())
@@ -111,6 +116,7 @@ impl Output {
         Ok(Written {
             messages: self.messages,
             bytes: files.iter().map(size).sum(),
+            over_size: files.iter().filter(|path| size(path) > most).cloned().collect(),
             files,
             mapped,
         })

@@ -2,7 +2,7 @@
 
 use std::{
     io::{self, Write},
-    path::Path,
+    path::{Path, PathBuf},
     process::ExitCode,
 };
 
@@ -43,6 +43,13 @@ fn write_text(
             writeln!(out, "{}: {problem}", input.name)?;
         }
     }
+    for path in &written.over_size {
+        writeln!(
+            out,
+            "{} is larger than --split asked for: a single span has that many bytes; --attributes may leave some out",
+            path.display()
+        )?;
+    }
     let counts = mapped(written).map(|(name, count)| format!("{} {count}", name.replace('_', " ")));
     let counts: Vec<String> = counts.collect();
     let Written { messages, bytes, .. } = written;
@@ -74,10 +81,15 @@ fn to_json(inputs: &[InputReport], output: &Path, written: &Written) -> Value {
     };
     let named = written.mapped.map(|summary| summary.named());
     let named = named.into_iter().flatten();
+    let names = |paths: &[PathBuf]| {
+        let names = paths.iter().map(|path| path.display().to_string());
+        names.collect::<Vec<_>>()
+    };
     json!({
         "inputs": inputs.iter().map(input).collect::<Vec<_>>(),
         "output": output.display().to_string(),
-        "files": written.files.iter().map(|file| file.display().to_string()).collect::<Vec<_>>(),
+        "files": names(&written.files),
+        "over_size": names(&written.over_size),
         "messages": written.messages,
         "bytes": written.bytes,
         "mapped": named.map(|(name, count)| (name.to_owned(), json!(count))).collect::<Map<_, _>>(),

@@ -2,7 +2,8 @@
 
 use std::{
     fs::File,
-    io::{self, Read, Seek, SeekFrom, Write},
+    io::{self, Seek, SeekFrom, Write},
+    os::unix::fs::FileExt,
     path::PathBuf,
 };
 
@@ -104,9 +105,8 @@ impl SpillFile {
     /// # Errors
     ///
     /// A place behind the end, a disk that cannot be read.
-    pub fn read(&mut self, place: u64, buffer: &mut [u8]) -> io::Result<()> {
-        self.file.seek(SeekFrom::Start(place))?;
-        self.file.read_exact(buffer)
+    pub fn read(&self, place: u64, buffer: &mut [u8]) -> io::Result<()> {
+        self.file.read_exact_at(buffer, place)
     }
 }
 
@@ -130,6 +130,11 @@ impl ExtentReader {
         }
     }
 
+    /// Where in the file the next byte is.
+    pub fn place(&self) -> u64 {
+        self.left.start - (self.buffer.len() - self.next) as u64
+    }
+
     /// Whether all of it was taken.
     pub fn is_at_end(&self) -> bool {
         self.next == self.buffer.len() && self.left.start == self.left.end
@@ -140,7 +145,7 @@ impl ExtentReader {
     /// # Errors
     ///
     /// Less is left than that, a disk that cannot be read.
-    pub fn take(&mut self, file: &mut SpillFile, count: usize, out: &mut Vec<u8>) -> io::Result<()> {
+    pub fn take(&mut self, file: &SpillFile, count: usize, out: &mut Vec<u8>) -> io::Result<()> {
         let mut missing = count;
         while missing > 0 {
             if self.next == self.buffer.len() {
@@ -159,13 +164,13 @@ impl ExtentReader {
     /// # Errors
     ///
     /// As [`ExtentReader::take`].
-    pub fn array<const N: usize>(&mut self, file: &mut SpillFile) -> io::Result<[u8; N]> {
+    pub fn array<const N: usize>(&mut self, file: &SpillFile) -> io::Result<[u8; N]> {
         let mut out = Vec::with_capacity(N);
         self.take(file, N, &mut out)?;
         out.try_into().map_err(|_| io::ErrorKind::UnexpectedEof.into())
     }
 
-    fn refill(&mut self, file: &mut SpillFile) -> io::Result<()> {
+    fn refill(&mut self, file: &SpillFile) -> io::Result<()> {
         let count = (self.left.end - self.left.start).min(self.chunk as u64);
         if count == 0 {
             return Err(io::ErrorKind::UnexpectedEof.into());

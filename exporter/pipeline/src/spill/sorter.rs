@@ -210,7 +210,7 @@ impl Merge {
         if reader.is_at_end() {
             return Ok(());
         }
-        let mut number = || reader.array(&mut self.file).map(u64::from_le_bytes);
+        let mut number = || reader.array(&self.file).map(u64::from_le_bytes);
         let head = ((number()?, number()?), run, number()?);
         self.waiting.push(Reverse(head));
         Ok(())
@@ -221,7 +221,7 @@ impl Merge {
             return Ok(None);
         };
         self.record.clear();
-        self.runs[run].take(&mut self.file, length as usize, &mut self.record)?;
+        self.runs[run].take(&self.file, length as usize, &mut self.record)?;
         self.read_head(run)?;
         Ok(Some(&self.record))
     }

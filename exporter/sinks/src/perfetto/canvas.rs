@@ -97,6 +97,11 @@ impl<'a, P: PerfettoParts> Canvas<'a, P> {
         self.trace.bytes() >= self.split
     }
 
+    /// How many bytes a file may have.
+    pub(super) fn split(&self) -> u64 {
+        self.split
+    }
+
     /// Goes on in the next file.
     pub(super) fn turn_page(&mut self) -> io::Result<()> {
         self.number += 1;

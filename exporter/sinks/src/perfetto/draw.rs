@@ -1,4 +1,7 @@
-//! Trees onto lanes, depth first, with the events and arrows of their spans.
+//! Trees onto lanes, depth first, with the events and arrows of their spans. Those that are larger than memory, or than a file
+//! of the trace, are drawn in parts (`parts`).
+
+mod parts;
 
 use std::{collections::HashMap, vec};
 
@@ -11,7 +14,9 @@ use super::{
     identity,
     labels::Labels,
     lanes::Lanes,
+    long::Pieces,
     merge::Run,
+    metrics::Metering,
     tell::{self, Placed},
     trees::Painter,
     values,
@@ -33,6 +38,7 @@ struct Group {
 pub(super) struct Drawing<'a, P: PerfettoParts> {
     pub(super) canvas: Canvas<'a, P>,
     pub(super) labels: Labels,
+    pub(super) metering: Metering<'a>,
     pub(super) summary: &'a mut PerfettoSummary,
     groups: Vec<Group>,
     index: HashMap<(u32, u32), u32>,
@@ -42,7 +48,11 @@ pub(super) struct Drawing<'a, P: PerfettoParts> {
 
 /// A span that is open while its children are drawn.
 struct Open<'s> {
+    start: u64,
     end: u64,
+    name: &'s [u8],
+    /// The message.
+    bytes: &'s [u8],
     /// Its number, and its events by time with their places among each other.
     number: u64,
     events: vec::IntoIter<Placed<'s>>,
@@ -51,10 +61,23 @@ struct Open<'s> {
 /// Where a lane is drawn at.
 struct Pen<'s> {
     lane: LaneTrack,
+    /// The group of the lane, and its place there.
+    group: u32,
+    place: u32,
+    page: Page,
     open: Vec<Open<'s>>,
     run: Option<Run>,
     /// Spans deeper than this are part of the run.
     within: Option<u32>,
+}
+
+/// What of a tree is in the file that is being written.
+#[derive(Clone, Copy)]
+struct Page {
+    /// How large the file was before the tree, or behind what was drawn in it again.
+    from: u64,
+    /// The bytes of what was drawn again.
+    again: u64,
 }
 
 impl<P: PerfettoParts> Painter for Drawing<'_, P> {
@@ -70,19 +93,27 @@ impl<P: PerfettoParts> Painter for Drawing<'_, P> {
             };
             return self.gather(group, &root, spans.count() as u64);
         }
-        let lanes = &mut self.groups[group as usize].lanes;
-        let place = lanes.take(tree.start);
-        lanes.release(place, tree.end);
-        let lane = self.lane(group, place, tree.start)?;
-        self.spans(lane, spans)
+        let mut pen = self.pen(group, tree)?;
+        self.spans(&mut pen, spans)?;
+        self.close(&mut pen, 0, u64::MAX)
+    }
+
+    fn long_tree(&mut self, tree: &Tree, pieces: Pieces<'_>) -> Result<(), PerfettoError> {
+        self.in_pieces(tree, pieces)
     }
 }
 
 impl<'a, P: PerfettoParts> Drawing<'a, P> {
-    pub(super) fn new(canvas: Canvas<'a, P>, labels: Labels, summary: &'a mut PerfettoSummary) -> Self {
+    pub(super) fn new(
+        canvas: Canvas<'a, P>,
+        labels: Labels,
+        metering: Metering<'a>,
+        summary: &'a mut PerfettoSummary,
+    ) -> Self {
         Self {
             canvas,
             labels,
+            metering,
             summary,
             groups: Vec::new(),
             index: HashMap::new(),
@@ -98,6 +129,13 @@ impl<'a, P: PerfettoParts> Drawing<'a, P> {
             .map(|group| u64::from(group.lanes.count()))
             .sum();
         (0..self.groups.len() as u32).try_for_each(|group| self.end_run(group))
+    }
+
+    /// Goes on in the next file of the trace.
+    pub(super) fn turn_page(&mut self) -> Result<(), PerfettoError> {
+        self.finish_trees()?;
+        self.metering.finish_page(&mut self.canvas)?;
+        Ok(self.canvas.turn_page()?)
     }
 
     fn group(&mut self, resource: u32, label: u32) -> u32 {
@@ -165,32 +203,48 @@ impl<'a, P: PerfettoParts> Drawing<'a, P> {
         self.draw_run(lane, &run)
     }
 
-    /// Draws the spans of a tree.
-    fn spans<'s>(
-        &mut self,
-        lane: LaneTrack,
-        spans: impl Iterator<Item = Drawn<'s>>,
-    ) -> Result<(), PerfettoError> {
-        let mut pen = Pen {
-            lane,
+    /// Where a tree is drawn at.
+    fn pen<'s>(&mut self, group: u32, tree: &Tree) -> Result<Pen<'s>, PerfettoError> {
+        let lanes = &mut self.groups[group as usize].lanes;
+        let place = lanes.take(tree.start);
+        lanes.release(place, tree.end);
+        Ok(Pen {
+            lane: self.lane(group, place, tree.start)?,
+            group,
+            place,
+            page: Page {
+                from: self.canvas.trace.bytes(),
+                again: 0,
+            },
             open: Vec::new(),
             run: None,
             within: None,
-        };
+        })
+    }
+
+    /// Draws the spans of a tree, or some of them.
+    fn spans<'s>(
+        &mut self,
+        pen: &mut Pen<'s>,
+        spans: impl Iterator<Item = Drawn<'s>>,
+    ) -> Result<(), PerfettoError> {
         for span in spans {
             if let (Some(run), Some(depth)) = (&mut pen.run, pen.within)
                 && span.depth > depth
             {
                 run.within += 1;
             } else if self.is_short(span.start, span.end, span.failed) {
-                self.put_into_run(&mut pen, &span)?;
+                self.put_into_run(pen, &span)?;
             } else {
-                self.close(&mut pen, span.depth, span.start)?;
-                let open = self.begin(lane, &span)?;
+                self.close(pen, span.depth, span.start)?;
+                if self.canvas.is_full() {
+                    self.cut(pen)?;
+                }
+                let open = self.begin(pen.lane, &span)?;
                 pen.open.push(open);
             }
         }
-        self.close(&mut pen, 0, u64::MAX)
+        Ok(())
     }
 
     /// Takes a short span into the run that is open, or begins one.
@@ -238,7 +292,10 @@ impl<'a, P: PerfettoParts> Drawing<'a, P> {
         })?;
         self.summary.spans += 1;
         Ok(Open {
+            start: drawn.start,
             end: drawn.end,
+            name,
+            bytes: drawn.bytes,
             number: drawn.number,
             events: told?.into_iter(),
         })

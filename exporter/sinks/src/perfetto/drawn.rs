@@ -104,6 +104,16 @@ fn last_name(bytes: &[u8]) -> Option<&[u8]> {
     name
 }
 
+/// How many bytes stand before the flows of a span.
+pub(super) const PACKED_HEAD: usize = 2 * 4 + 3 * 8 + 1 + 2 + 2 * 4;
+
+/// How many bytes stand behind such a head.
+pub(super) fn packed_length(head: &[u8]) -> Option<usize> {
+    let lengths = &mut head.get(PACKED_HEAD - 8..PACKED_HEAD)?;
+    let flows = u32::from_le_bytes(array(lengths)?) as usize;
+    Some(8 * flows + u32::from_le_bytes(array(lengths)?) as usize)
+}
+
 /// The spans of a tree as bytes.
 pub(super) struct Packed<'a>(pub(super) &'a [u8]);
 

@@ -5,12 +5,9 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use pulsetrain_otlp::{
-    WireError,
-    view::{Message, Span},
-};
+use pulsetrain_otlp::view::{Message, Span};
 
-use super::{PerfettoSummary, identities::Identities, spans::Spans};
+use super::{PerfettoError, PerfettoSummary, identities::Identities, spans::Spans};
 
 /// Set in the numbers of links; those of parents are counted from 1.
 const LINK: u64 = 1 << 63;
@@ -48,7 +45,7 @@ impl Flows {
     }
 
     /// The links of all spans in memory, for an input that is in memory as a whole.
-    pub(super) fn links(spans: &Spans) -> Result<Vec<Link>, WireError> {
+    pub(super) fn links(spans: &Spans) -> Result<Vec<Link>, PerfettoError> {
         let mut all = Vec::new();
         if !spans.has_links {
             return Ok(all);
@@ -66,7 +63,7 @@ impl Flows {
         mut links: Vec<Link>,
         identities: &Identities,
         summary: &mut PerfettoSummary,
-    ) -> Result<(), WireError> {
+    ) -> Result<(), PerfettoError> {
         // A span that came twice said its links twice.
         links.sort_unstable();
         links.dedup();
@@ -114,11 +111,12 @@ impl Flows {
 }
 
 /// The links of a span.
-pub(super) fn links_of(spans: &Spans, span: u32) -> Result<Vec<Link>, WireError> {
+pub(super) fn links_of(spans: &Spans, span: u32) -> Result<Vec<Link>, PerfettoError> {
     if !spans.records[span as usize].has_links {
         return Ok(Vec::new());
     }
-    let from = Span::decode(spans.bytes(span))?;
+    let bytes = spans.read(span)?;
+    let from = Span::decode(&bytes)?;
     from.links
         .iter()
         .map(|link| {

@@ -8,6 +8,7 @@ use super::{
     canvas::{About, Canvas, PerfettoParts},
     draw::Drawing,
     labels::Labels,
+    long::LongTrees,
     metrics::Metering,
     partitions::Partitions,
     readings::Reading,
@@ -68,10 +69,9 @@ pub(super) fn paint<P: PerfettoParts>(
         pids: &pids,
     };
     let canvas = Canvas::new(about, parts, split)?;
-    let drawing = Drawing::new(canvas, labels, &mut summary);
+    let drawing = Drawing::new(canvas, labels, Metering::new(&points), &mut summary);
     let painting = Painting {
         drawing,
-        metering: Metering::new(&points),
         trees,
         readings,
         records,
@@ -114,19 +114,20 @@ fn sorted(
 ) -> Result<(Trees, Labels), PerfettoError> {
     let room = config.room().share(4);
     let (mut sorter, mut forest) = (Sorter::new(room.clone()), Forest::default());
+    let mut long = LongTrees::new(room.clone());
     partitions.each(&room, &mut spans, config, &mut |spans, links| {
         forest.grow(spans, Some(links), scopes, config, summary)?;
-        Ok(forest.pack(spans, &mut sorter)?)
+        Ok(forest.pack(spans, &mut sorter, &mut long)?)
     })?;
+    long.finish()?;
     let sorted = sorter.sorted()?;
-    summary.spilled_bytes += sorted.spilled_bytes();
-    Ok((Trees::Sorted(sorted), spans.labels))
+    summary.spilled_bytes += sorted.spilled_bytes() + long.bytes();
+    Ok((Trees::Sorted { sorted, long }, spans.labels))
 }
 
 /// What is drawn, and how far it is.
 struct Painting<'a, P: PerfettoParts> {
     drawing: Drawing<'a, P>,
-    metering: Metering<'a>,
     trees: Trees,
     readings: Sorted,
     records: Sorted,
@@ -141,7 +142,7 @@ impl<P: PerfettoParts> Painting<'_, P> {
     fn run(mut self) -> Result<(u32, u64), PerfettoError> {
         while let Some((time, kind)) = self.next() {
             if self.drawing.canvas.is_full() {
-                self.turn_page()?;
+                self.drawing.turn_page()?;
             }
             let time = if time == 0 { self.earliest } else { time };
             self.time = self.time.max(time);
@@ -152,8 +153,8 @@ impl<P: PerfettoParts> Painting<'_, P> {
             }
         }
         self.drawing.finish_trees()?;
-        let canvas = &mut self.drawing.canvas;
-        self.metering.finish(self.time, canvas)?;
+        let Drawing { canvas, metering, .. } = &mut self.drawing;
+        metering.finish(self.time, canvas)?;
         Ok(self.drawing.canvas.finish()?)
     }
 
@@ -170,7 +171,8 @@ impl<P: PerfettoParts> Painting<'_, P> {
         let Some(reading) = reading else {
             return Ok(());
         };
-        self.metering.draw(reading, time, &mut self.drawing.canvas)
+        let Drawing { canvas, metering, .. } = &mut self.drawing;
+        metering.draw(reading, time, canvas)
     }
 
     fn draw_record(&mut self, time: u64) -> Result<(), PerfettoError> {
@@ -179,11 +181,5 @@ impl<P: PerfettoParts> Painting<'_, P> {
         };
         let Drawing { canvas, summary, .. } = &mut self.drawing;
         records::draw(record, time, canvas, summary)
-    }
-
-    fn turn_page(&mut self) -> Result<(), PerfettoError> {
-        self.drawing.finish_trees()?;
-        self.metering.finish_page(&mut self.drawing.canvas)?;
-        Ok(self.drawing.canvas.turn_page()?)
     }
 }

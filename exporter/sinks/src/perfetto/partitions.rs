@@ -1,7 +1,8 @@
 //! Spans that are too many for memory, in a temporary file, sorted into parts by their traces: what belongs together is in one
-//! part, and each part fits into memory. A part that does not is divided again; a single trace that does not fit is not.
+//! part, and each part fits into memory. A part that does not is divided again. Of a single trace that does not fit, only what
+//! trees are made of comes into memory, and the spans stay in the file.
 
-use std::io;
+use std::{io, sync::Arc};
 
 use pulsetrain_pipeline::spill::{Extent, ExtentReader, Room, SpillFile};
 
@@ -29,8 +30,17 @@ const HEAD: usize = 1 + 8 + 3 * 8;
 pub(super) struct Partitions {
     file: SpillFile,
     parts: Vec<Vec<Extent>>,
+    traces: Vec<Traces>,
     /// How often the spans have been divided before.
     divisions: u32,
+}
+
+/// Of which traces a part is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Traces {
+    None,
+    One(u64),
+    Several,
 }
 
 /// A part in memory: what `Spans` takes in, and the links to it.
@@ -45,6 +55,7 @@ impl Partitions {
         Ok(Self {
             file: room.spill()?,
             parts: vec![Vec::new(); 1 << BITS],
+            traces: vec![Traces::None; 1 << BITS],
             divisions,
         })
     }
@@ -54,8 +65,15 @@ impl Partitions {
         self.file.len()
     }
 
-    fn part(&self, trace: u64) -> usize {
-        (trace >> (64 - BITS * (self.divisions + 1))) as usize % self.parts.len()
+    /// The part that a trace belongs to, which is noted.
+    fn part(&mut self, trace: u64) -> usize {
+        let part = (trace >> (64 - BITS * (self.divisions + 1))) as usize % self.parts.len();
+        self.traces[part] = match self.traces[part] {
+            Traces::None => Traces::One(trace),
+            Traces::One(known) if known == trace => return part,
+            _ => Traces::Several,
+        };
+        part
     }
 
     /// Writes the spans, and the links that they have.
@@ -114,79 +132,96 @@ impl Partitions {
         take: &mut impl FnMut(&mut Spans, Vec<Link>) -> Result<(), PerfettoError>,
     ) -> Result<(), PerfettoError> {
         self.file.flush()?;
-        for part in 0..self.parts.len() {
-            let extents = std::mem::take(&mut self.parts[part]);
+        let file = Arc::new(self.file);
+        for (extents, traces) in self.parts.into_iter().zip(self.traces) {
             let bytes: u64 = extents.iter().map(|extent| extent.end - extent.start).sum();
-            if bytes > room.bytes as u64 && self.divisions < MOST_DIVISIONS {
-                let divided = self.divide(&extents, room)?;
+            let is_large = bytes > room.bytes as u64;
+            let can_be_divided = traces == Traces::Several && self.divisions < MOST_DIVISIONS;
+            if is_large && can_be_divided {
+                let divided = Self::divide(&file, &extents, room, self.divisions + 1)?;
                 divided.each(room, spans, config, take)?;
-            } else {
-                let links = self.load(&extents, spans, config)?;
-                take(spans, links)?;
-                spans.clear();
+                continue;
             }
+            let links = load(&file, &extents, !is_large, spans, config)?;
+            take(spans, links)?;
+            spans.clear();
         }
         Ok(())
     }
 
-    /// Brings a part into memory.
-    fn load(
-        &mut self,
+    fn divide(
+        file: &SpillFile,
         extents: &[Extent],
-        spans: &mut Spans,
-        config: &PerfettoConfig,
-    ) -> Result<Vec<Link>, PerfettoError> {
-        let (mut bytes, mut links) = Part::default();
+        room: &Room,
+        divisions: u32,
+    ) -> Result<Self, PerfettoError> {
+        let mut divided = Self::divided(room, divisions)?;
+        let mut sorted: Vec<Vec<u8>> = vec![Vec::new(); divided.parts.len()];
         for extent in extents {
             let mut reader = ExtentReader::new(*extent, CHUNK);
             while !reader.is_at_end() {
-                let (kind, trace, [first, second, length]) = self.head(&mut reader)?;
-                if kind == LINK {
-                    links.push(Link {
-                        trace,
-                        target: first,
-                        flow: second,
-                    });
-                    continue;
-                }
-                let start = bytes.len();
-                reader.take(&mut self.file, length as usize, &mut bytes)?;
-                let around = Around {
-                    resource: first as u32,
-                    scope: second as u32,
-                };
-                spans.add_span(&bytes[start..], start, around, config)?;
-            }
-        }
-        spans.keep(bytes.into());
-        Ok(links)
-    }
-
-    fn divide(&mut self, extents: &[Extent], room: &Room) -> Result<Self, PerfettoError> {
-        let mut divided = Self::divided(room, self.divisions + 1)?;
-        let mut sorted: Vec<Vec<u8>> = vec![Vec::new(); self.parts.len()];
-        for extent in extents {
-            let mut reader = ExtentReader::new(*extent, CHUNK);
-            while !reader.is_at_end() {
-                let (kind, trace, numbers) = self.head(&mut reader)?;
+                let (kind, trace, numbers) = read_head(file, &mut reader)?;
                 let part = divided.part(trace);
                 head(kind, trace, numbers, &mut sorted[part]);
-                reader.take(&mut self.file, numbers[2] as usize, &mut sorted[part])?;
+                reader.take(file, numbers[2] as usize, &mut sorted[part])?;
                 divided.append_when_full(part, &mut sorted[part])?;
             }
         }
         divided.append_all(&sorted)?;
         Ok(divided)
     }
+}
 
-    fn head(&mut self, reader: &mut ExtentReader) -> io::Result<(u8, u64, [u64; 3])> {
-        let bytes: [u8; HEAD] = reader.array(&mut self.file)?;
-        let number = |place: usize| {
-            let bytes: [u8; 8] = bytes[1 + 8 * place..][..8].try_into().unwrap_or_default();
-            u64::from_le_bytes(bytes)
-        };
-        Ok((bytes[0], number(0), [number(1), number(2), number(3)]))
+/// Brings a part into memory, the spans' own bytes only where there is room for them.
+fn load(
+    file: &Arc<SpillFile>,
+    extents: &[Extent],
+    has_room: bool,
+    spans: &mut Spans,
+    config: &PerfettoConfig,
+) -> Result<Vec<Link>, PerfettoError> {
+    let (mut bytes, mut links) = Part::default();
+    for extent in extents {
+        let mut reader = ExtentReader::new(*extent, CHUNK);
+        while !reader.is_at_end() {
+            let (kind, trace, [first, second, length]) = read_head(file, &mut reader)?;
+            if kind == LINK {
+                links.push(Link {
+                    trace,
+                    target: first,
+                    flow: second,
+                });
+                continue;
+            }
+            let around = Around {
+                resource: first as u32,
+                scope: second as u32,
+            };
+            let in_file = reader.place();
+            if !has_room {
+                bytes.clear();
+            }
+            let start = bytes.len();
+            reader.take(file, length as usize, &mut bytes)?;
+            let place = if has_room { start } else { in_file as usize };
+            spans.add_span(&bytes[start..], place, around, config)?;
+        }
     }
+    if has_room {
+        spans.keep(bytes.into());
+    } else {
+        spans.leave_in(Arc::clone(file));
+    }
+    Ok(links)
+}
+
+fn read_head(file: &SpillFile, reader: &mut ExtentReader) -> io::Result<(u8, u64, [u64; 3])> {
+    let bytes: [u8; HEAD] = reader.array(file)?;
+    let number = |place: usize| {
+        let bytes: [u8; 8] = bytes[1 + 8 * place..][..8].try_into().unwrap_or_default();
+        u64::from_le_bytes(bytes)
+    };
+    Ok((bytes[0], number(0), [number(1), number(2), number(3)]))
 }
 
 fn head(kind: u8, trace: u64, numbers: [u64; 3], out: &mut Vec<u8>) {

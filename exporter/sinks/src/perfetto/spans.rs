@@ -1,6 +1,6 @@
 //! The spans of an input: what packing and linking need of each, and where its bytes are.
 
-use std::hint::black_box;
+use std::{borrow::Cow, hint::black_box, io, sync::Arc};
 
 use bytes::Bytes;
 use pulsetrain_otlp::{
@@ -8,6 +8,7 @@ use pulsetrain_otlp::{
     view::{Message, ResourceSpans, ScopeSpans, TracesData},
     wire::{Reader, Value},
 };
+use pulsetrain_pipeline::spill::SpillFile;
 
 use super::{
     PerfettoConfig, PerfettoSummary,
@@ -29,6 +30,8 @@ const CACHE_LINE: usize = 64;
 pub(super) struct Spans {
     batches: Vec<Bytes>,
     batch_bytes: usize,
+    /// The file that the spans' own bytes are in where they are too many for memory.
+    file: Option<Arc<SpillFile>>,
     pub(super) records: Vec<SpanRecord>,
     /// The ids of the same spans.
     pub(super) ids: Vec<SpanIds>,
@@ -105,6 +108,11 @@ impl Spans {
     pub(super) fn keep(&mut self, batch: Bytes) {
         self.batch_bytes += batch.len();
         self.batches.push(batch);
+    }
+
+    /// Leaves the bytes of all records in the file that they were read from.
+    pub(super) fn leave_in(&mut self, file: Arc<SpillFile>) {
+        self.file = Some(file);
     }
 
     fn add_resources(
@@ -187,7 +195,8 @@ impl Spans {
         }
         self.ids.push(ids);
         self.records.push(SpanRecord {
-            batch: self.batches.len() as u32,
+            // In a file the place is the offset alone, which takes both.
+            batch: self.batches.len() as u32 | (offset as u64 >> 32) as u32,
             offset: offset as u32,
             length: bytes.len() as u32,
             resource: around.resource,
@@ -213,6 +222,7 @@ impl Spans {
         self.first_number += self.records.len() as u64;
         self.batches.clear();
         self.batch_bytes = 0;
+        self.file = None;
         self.records.clear();
         self.ids.clear();
         self.asked.clear();
@@ -266,6 +276,25 @@ impl Spans {
         }
     }
 
+    /// Whether the spans' own bytes are in a file.
+    pub(super) fn are_in_file(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// The bytes of a span, wherever they are.
+    pub(super) fn read(&self, span: u32) -> io::Result<Cow<'_, [u8]>> {
+        let Some(file) = &self.file else {
+            return Ok(self.bytes(span).into());
+        };
+        let record = &self.records[span as usize];
+        let mut bytes = vec![0; record.length as usize];
+        file.read(
+            u64::from(record.batch) << 32 | u64::from(record.offset),
+            &mut bytes,
+        )?;
+        Ok(bytes.into())
+    }
+
     /// The place of the span that each pair of ids belongs to; spans that come twice are left once.
     pub(super) fn identify(&mut self, summary: &mut PerfettoSummary) -> Identities {
         let mut identities = Identities::with_capacity(self.records.len());
@@ -292,7 +321,9 @@ impl Spans {
 
     fn is_same(&self, one: u32, other: u32) -> bool {
         let resource = |span: u32| self.records[span as usize].resource;
-        resource(one) == resource(other) && self.bytes(one) == self.bytes(other)
+        // What cannot be read here cannot be read when it is drawn, where that is said.
+        resource(one) == resource(other)
+            && matches!((self.read(one), self.read(other)), (Ok(one), Ok(other)) if one == other)
     }
 
     /// The hashes of a trace's id, and of a span's ids in it.

@@ -45,6 +45,8 @@ pub struct PerfettoSummary {
     pub too_deep: u64,
     /// Points without a value, which only say that a series has ended.
     pub without_value: u64,
+    /// Spans that are drawn again in the next file, around those of their children that did not fit.
+    pub continued: u64,
     /// Files written.
     pub files: u64,
     /// Bytes that went through temporary files.
@@ -53,7 +55,7 @@ pub struct PerfettoSummary {
 
 impl PerfettoSummary {
     /// Everything with its name, for summaries.
-    pub fn named(&self) -> [(&'static str, u64); 23] {
+    pub fn named(&self) -> [(&'static str, u64); 24] {
         [
             ("processes", self.processes),
             ("lanes", self.lanes),
@@ -76,6 +78,7 @@ impl PerfettoSummary {
             ("links_outside", self.links_outside),
             ("too_deep", self.too_deep),
             ("without_value", self.without_value),
+            ("continued", self.continued),
             ("files", self.files),
             ("spilled_bytes", self.spilled_bytes),
         ]

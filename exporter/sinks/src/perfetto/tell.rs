@@ -69,6 +69,12 @@ pub(super) fn span<'s>(
     Ok(by_time(events, drawn.start))
 }
 
+/// The events of a span in the order of drawing.
+pub(super) fn events(bytes: &[u8], start: u64) -> Result<Vec<Placed<'_>>, WireError> {
+    let events: Result<Vec<_>, _> = Span::decode(bytes)?.events.iter().collect();
+    Ok(by_time(events?, start))
+}
+
 fn by_time(events: Vec<SpanEvent<'_>>, start: u64) -> Vec<Placed<'_>> {
     let time = |event: &SpanEvent<'_>| match event.time_unix_nano {
         0 => start,

@@ -13,6 +13,7 @@ use super::{
     flows::{Flows, Link},
     forest,
     lanes::{Interval, Nesting},
+    long::{HERE, LongTrees, Pieces},
     place::Place,
     scopes::Scopes,
     spans::Spans,
@@ -121,15 +122,55 @@ impl Forest {
     }
 
     /// Hands all trees to a sorter.
-    pub(super) fn pack(&self, spans: &Spans, sorter: &mut Sorter) -> io::Result<()> {
+    pub(super) fn pack(&self, spans: &Spans, sorter: &mut Sorter, long: &mut LongTrees) -> io::Result<()> {
         for &root in &self.roots {
             let tree = self.tree(spans, root);
+            if spans.are_in_file() {
+                self.pack_from_file(&tree, self.walk(spans, root), sorter, long)?;
+                continue;
+            }
             sorter.push((tree.start, tree.end), |out| {
                 tree.pack(out);
+                out.push(HERE);
                 self.walk(spans, root).for_each(|span| span.pack(out));
             })?;
         }
         Ok(())
+    }
+
+    /// Hands a tree to the sorter, span by span: what is long goes beside it.
+    fn pack_from_file(
+        &self,
+        tree: &Tree,
+        mut walk: Walk<'_>,
+        sorter: &mut Sorter,
+        long: &mut LongTrees,
+    ) -> io::Result<()> {
+        let spans = walk.spans;
+        while let Some((place, depth)) = walk.step() {
+            let bytes = spans.read(place)?;
+            long.push(&self.drawn(spans, (place, depth), &bytes))?;
+        }
+        let packed = long.end()?;
+        sorter.push((tree.start, tree.end), |out| {
+            tree.pack(out);
+            packed.pack(out);
+        })
+    }
+
+    fn drawn<'a>(&'a self, spans: &'a Spans, (place, depth): (u32, u32), bytes: &'a [u8]) -> Drawn<'a> {
+        let span = &spans.records[place as usize];
+        Drawn {
+            depth,
+            scope: span.scope,
+            start: span.start,
+            end: span.end,
+            number: spans.first_number + u64::from(place),
+            failed: span.failed,
+            flows: self.flows.of(place),
+            name_at: span.name_at,
+            bytes,
+        }
     }
 }
 
@@ -143,6 +184,14 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
+    /// The place and the depth of the next span.
+    fn step(&mut self) -> Option<(u32, u32)> {
+        let place = self.next_place()?;
+        let depth = self.open.len() as u32;
+        self.open.push(self.forest.nesting.first_child(place));
+        Some((place, depth))
+    }
+
     fn next_place(&mut self) -> Option<u32> {
         if let Some(root) = self.root.take() {
             return Some(root);
@@ -164,24 +213,12 @@ impl<'a> Iterator for Walk<'a> {
     type Item = Drawn<'a>;
 
     fn next(&mut self) -> Option<Drawn<'a>> {
-        let place = self.next_place()?;
-        let depth = self.open.len() as u32;
-        self.open.push(self.forest.nesting.first_child(place));
+        let (place, depth) = self.step()?;
         if let Some(next) = self.open.iter().rev().find_map(|next| next.get()) {
             self.spans.warm(next);
         }
-        let span = &self.spans.records[place as usize];
-        Some(Drawn {
-            depth,
-            scope: span.scope,
-            start: span.start,
-            end: span.end,
-            number: self.spans.first_number + u64::from(place),
-            failed: span.failed,
-            flows: self.forest.flows.of(place),
-            name_at: span.name_at,
-            bytes: self.spans.bytes(place),
-        })
+        let bytes = self.spans.bytes(place);
+        Some(self.forest.drawn(self.spans, (place, depth), bytes))
     }
 }
 
@@ -193,7 +230,10 @@ pub(super) enum Trees {
         spans: Box<Spans>,
         next: usize,
     },
-    Sorted(Sorted),
+    Sorted {
+        sorted: Sorted,
+        long: LongTrees,
+    },
 }
 
 impl Trees {
@@ -204,7 +244,7 @@ impl Trees {
                 let root = forest.roots.get(*next)?;
                 Some(spans.records[*root as usize].start)
             }
-            Self::Sorted(sorted) => sorted.next_key().map(|(start, _)| start),
+            Self::Sorted { sorted, .. } => sorted.next_key().map(|(start, _)| start),
         }
     }
 
@@ -216,10 +256,15 @@ impl Trees {
                 *next += 1;
                 painter.tree(&forest.tree(spans, root), forest.walk(spans, root))
             }
-            Self::Sorted(sorted) => match sorted.next_record()?.and_then(Tree::unpack) {
-                Some((tree, spans)) => painter.tree(&tree, Packed(spans)),
-                None => Ok(()),
-            },
+            Self::Sorted { sorted, long } => {
+                let Some((tree, rest)) = sorted.next_record()?.and_then(Tree::unpack) else {
+                    return Ok(());
+                };
+                match rest.split_first() {
+                    Some((&HERE, spans)) => painter.tree(&tree, Packed(spans)),
+                    _ => painter.long_tree(&tree, long.pieces(rest)),
+                }
+            }
         }
     }
 }
@@ -228,4 +273,7 @@ impl Trees {
 pub(super) trait Painter {
     /// Takes in a tree, whose spans come depth first.
     fn tree<'s>(&mut self, tree: &Tree, spans: impl Iterator<Item = Drawn<'s>>) -> Result<(), PerfettoError>;
+
+    /// Takes in a tree that comes in pieces, since it is larger than memory.
+    fn long_tree(&mut self, tree: &Tree, pieces: Pieces<'_>) -> Result<(), PerfettoError>;
 }

@@ -1,0 +1,140 @@
+//! Trees that are larger than memory: their spans in a temporary file, depth first, to be read in pieces.
+
+use std::io;
+
+use pulsetrain_pipeline::spill::{Extent, ExtentReader, Room, SpillFile};
+
+use super::drawn::{Drawn, PACKED_HEAD, array, packed_length};
+
+/// A tree with more bytes than this is long.
+const LONG: usize = 1 << 20;
+/// How much is read at once.
+const CHUNK: usize = 256 << 10;
+
+/// What stands behind a tree: its spans, or where they are.
+pub(super) const HERE: u8 = 0;
+const ELSEWHERE: u8 = 1;
+
+/// The file of long trees.
+#[derive(Debug)]
+pub(super) struct LongTrees {
+    room: Room,
+    file: Option<SpillFile>,
+    /// The tree that is being taken in: what of it is not in the file, and where it begins there.
+    pending: Vec<u8>,
+    start: Option<u64>,
+}
+
+/// A tree that was taken in.
+pub(super) enum PackedTree {
+    Here(Vec<u8>),
+    Elsewhere(Extent),
+}
+
+impl LongTrees {
+    pub(super) fn new(room: Room) -> Self {
+        Self {
+            room,
+            file: None,
+            pending: Vec::new(),
+            start: None,
+        }
+    }
+
+    /// Takes in the next span of a tree.
+    pub(super) fn push(&mut self, span: &Drawn<'_>) -> io::Result<()> {
+        span.pack(&mut self.pending);
+        if self.pending.len() > LONG {
+            self.append()?;
+        }
+        Ok(())
+    }
+
+    /// Ends the tree.
+    pub(super) fn end(&mut self) -> io::Result<PackedTree> {
+        if self.start.is_none() {
+            return Ok(PackedTree::Here(std::mem::take(&mut self.pending)));
+        }
+        self.append()?;
+        let start = self.start.take().unwrap_or_default();
+        let end = self.bytes();
+        Ok(PackedTree::Elsewhere(Extent { start, end }))
+    }
+
+    fn append(&mut self) -> io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(self.room.spill()?),
+        };
+        self.start.get_or_insert(file.len());
+        file.append(&self.pending)?;
+        self.pending.clear();
+        Ok(())
+    }
+
+    /// How many bytes the file has.
+    pub(super) fn bytes(&self) -> u64 {
+        self.file.as_ref().map_or(0, SpillFile::len)
+    }
+
+    /// Makes the trees ready to be read.
+    pub(super) fn finish(&mut self) -> io::Result<()> {
+        self.file.as_mut().map_or(Ok(()), SpillFile::flush)
+    }
+
+    /// The pieces of a tree, by what stands behind it.
+    pub(super) fn pieces(&self, mut rest: &[u8]) -> Pieces<'_> {
+        let mark = rest.split_off_first().copied();
+        let mut place = || array(&mut rest).map_or(0, u64::from_le_bytes);
+        let extent = match mark {
+            Some(ELSEWHERE) => Extent {
+                start: place(),
+                end: place(),
+            },
+            _ => Extent::default(),
+        };
+        Pieces {
+            file: self.file.as_ref(),
+            reader: ExtentReader::new(extent, CHUNK),
+        }
+    }
+}
+
+impl PackedTree {
+    pub(super) fn pack(&self, out: &mut Vec<u8>) {
+        match self {
+            Self::Here(spans) => {
+                out.push(HERE);
+                out.extend_from_slice(spans);
+            }
+            Self::Elsewhere(Extent { start, end }) => {
+                out.push(ELSEWHERE);
+                out.extend_from_slice(&start.to_le_bytes());
+                out.extend_from_slice(&end.to_le_bytes());
+            }
+        }
+    }
+}
+
+/// A tree in pieces, each of some whole spans.
+pub(super) struct Pieces<'a> {
+    file: Option<&'a SpillFile>,
+    reader: ExtentReader,
+}
+
+impl Pieces<'_> {
+    /// The next piece; an empty one at the end.
+    pub(super) fn next_piece(&mut self) -> io::Result<Vec<u8>> {
+        let mut piece = Vec::new();
+        let Some(file) = self.file else {
+            return Ok(piece);
+        };
+        while piece.len() < LONG && !self.reader.is_at_end() {
+            let start = piece.len();
+            self.reader.take(file, PACKED_HEAD, &mut piece)?;
+            let rest = packed_length(&piece[start..]).unwrap_or_default();
+            self.reader.take(file, rest, &mut piece)?;
+        }
+        Ok(piece)
+    }
+}
