@@ -84,7 +84,10 @@ impl Workloads {
     }
 
     fn of_processes<'a>(&self, processes: impl Iterator<Item = &'a GpuProcess>) -> Option<Workload> {
-        Workload::agreed(processes.filter_map(|process| self.processes.workload(process.pid)))
+        let pids: Vec<u32> = processes.map(|process| process.pid).collect();
+        let read = pids.iter().filter_map(|pid| self.processes.workload(*pid));
+        let hidden = || pids.iter().filter_map(|pid| self.processes.hidden(*pid));
+        Workload::agreed(read).or_else(|| Workload::agreed(hidden()))
     }
 
     fn of_gpu(&self, gpu: &Gpu) -> Workload {
@@ -138,8 +141,9 @@ impl Belonging for Workloads {
             Subject::Gpu(gpu) => (gpu, None, self.of_gpu(gpu)),
             Subject::Instance(gpu, instance) => (gpu, Some(instance), self.of_instance(gpu, instance)),
             Subject::Process(gpu, process) => {
-                let workload = self.processes.workload(process.pid).cloned();
-                (gpu, None, workload.unwrap_or_default())
+                let known = self.processes.workload(process.pid);
+                let workload = known.or_else(|| self.processes.hidden(process.pid));
+                (gpu, None, workload.cloned().unwrap_or_default())
             }
         };
         workload.write(into);

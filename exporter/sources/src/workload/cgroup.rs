@@ -24,21 +24,23 @@ fn parts(cgroup: &str) -> impl Iterator<Item = &str> {
         .flat_map(|path| path.split('/'))
 }
 
-/// The job, where the path is one of Slurm (`slurm.conf`, cgroup/v1 and cgroup/v2).
+/// The job, where the path is one of Slurm (`slurm.conf`, cgroup/v1 and cgroup/v2); where several of its daemons share a
+/// machine the name of the node stands before that of the scope, or behind that of the group.
 fn slurm_job(cgroup: &str) -> Option<Arc<str>> {
-    let is_slurm = parts(cgroup).any(|part| part.starts_with("slurm"));
+    let is_slurm = parts(cgroup).any(|part| part.starts_with("slurm") || part.ends_with("_slurmstepd.scope"));
     let job = parts(cgroup).find_map(|part| part.strip_prefix("job_"))?;
     let is_number = job.bytes().all(|byte| byte.is_ascii_digit()) && !job.is_empty();
     (is_slurm && is_number).then(|| job.into())
 }
 
-/// The pod: `kubepods-burstable-pod<uid>.slice` with underscores of systemd, or `pod<uid>` below `kubepods`.
+/// The pod: `kubepods-burstable-pod<uid>.slice` with underscores of systemd, or `pod<uid>` below `kubepods`. A kubelet in a
+/// container puts its own name before, and containerd without systemd its container behind.
 fn pod_uid(cgroup: &str) -> Option<Arc<str>> {
-    if !parts(cgroup).any(|part| part.starts_with("kubepods")) {
+    if !parts(cgroup).any(|part| part.starts_with("kubepods") || part.starts_with("kubelet-kubepods")) {
         return None;
     }
     parts(cgroup).find_map(|part| {
-        let uid = part.strip_suffix(".slice").unwrap_or(part);
+        let uid = part.split(".slice").next().unwrap_or(part);
         let uid = &uid[uid.rfind("pod")? + 3..];
         let uid = uid.replace('_', "-");
         let is_uid = uid.len() == 36 && uid.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-');
@@ -54,10 +56,26 @@ mod tests {
     fn a_job_of_slurm_is_found_in_both_kinds_of_hierarchy() {
         let new = "0::/system.slice/slurmstepd.scope/job_4242/step_0/user/task_0\n";
         let old = "11:memory:/slurm/uid_1000/job_4242/step_0/task_0\n10:cpuset:/\n";
-        for cgroup in [new, old] {
+        let several = "0::/system.slice/gpu07_slurmstepd.scope/job_4242/step_batch/user/task_special\n";
+        let several_of_old = "7:devices:/slurm_gpu07/uid_1000/job_4242/step_0\n";
+        let adopted = "0::/system.slice/slurmstepd.scope/job_4242/step_extern/user/task_0\n";
+        // A container that a job has started keeps the job's group above its own.
+        let container =
+            "0::/system.slice/slurmstepd.scope/job_4242/step_0/user/task_0/libpod-0a1b.scope/container\n";
+        for cgroup in [new, old, several, several_of_old, adopted, container] {
             assert_eq!(slurm_job(cgroup).as_deref(), Some("4242"), "{cgroup}");
         }
-        assert_eq!(slurm_job("0::/user.slice/job_7\n"), None, "somebody's own group");
+        for other in [
+            "0::/user.slice/job_7\n",
+            "0::/user.slice/user-1000.slice/session-3.scope\n",
+            "0::/user.slice/user-1000.slice/user@1000.service/app.slice/run-r7.scope\n",
+            "0::/system.slice/slurmstepd.scope/system\n",
+            "0::/system.slice/docker-0a1b2c.scope\n",
+            "0::/\n",
+        ] {
+            assert_eq!(slurm_job(other), None, "{other}");
+            assert_eq!(pod_uid(other), None, "{other}");
+        }
     }
 
     #[test]
@@ -66,6 +84,9 @@ mod tests {
         for cgroup in [
             "0::/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1f3a2b4c_0d1e_4f5a_8b6c_7d8e9f0a1b2c.slice/cri-containerd-0123.scope",
             "11:memory:/kubepods/burstable/pod1f3a2b4c-0d1e-4f5a-8b6c-7d8e9f0a1b2c/0123",
+            "0::/kubepods.slice/kubepods-pod1f3a2b4c_0d1e_4f5a_8b6c_7d8e9f0a1b2c.slice/crio-0123.scope/container",
+            "0::/kubelet.slice/kubelet-kubepods.slice/kubelet-kubepods-besteffort.slice/kubelet-kubepods-besteffort-pod1f3a2b4c_0d1e_4f5a_8b6c_7d8e9f0a1b2c.slice/cri-containerd-0123.scope",
+            "4:devices:/system.slice/containerd.service/kubepods-burstable-pod1f3a2b4c_0d1e_4f5a_8b6c_7d8e9f0a1b2c.slice:cri-containerd:0123",
         ] {
             assert_eq!(pod_uid(cgroup).as_deref(), Some(uid), "{cgroup}");
         }

@@ -34,8 +34,8 @@ pub(super) struct Processes(HashMap<u32, Seen>);
 enum Seen {
     /// It is being read.
     NotYet,
-    /// It may not be read: it is somebody else's.
-    Hidden,
+    /// Its environment may not be read, it is somebody else's: only what it runs in is known.
+    Hidden(Box<Workload>),
     /// There is none of that number here: it is in another namespace, or has ended.
     Elsewhere,
     /// It was read.
@@ -56,6 +56,14 @@ impl Processes {
     pub(super) fn workload(&self, pid: u32) -> Option<&Workload> {
         match self.0.get(&pid)? {
             Seen::Read(workload) => Some(workload),
+            _ => None,
+        }
+    }
+
+    /// What a process runs in that may not be read otherwise.
+    pub(super) fn hidden(&self, pid: u32) -> Option<&Workload> {
+        match self.0.get(&pid)? {
+            Seen::Hidden(workload) => Some(workload),
             _ => None,
         }
     }
@@ -115,11 +123,17 @@ fn see(proc: &Path, pid: u32, notices: &Notices) -> Seen {
         notices.tell_once(WorkloadNotice::OtherPidNamespace);
         return Seen::Elsewhere;
     }
-    match read(proc, pid) {
-        Ok(workload) => Seen::Read(Box::new(workload)),
+    let folder = proc.join(pid.to_string());
+    match environ(&folder) {
+        Ok(environ) => {
+            let mut workload = Workload::of_environ(&environ);
+            workload.is_of_a_process = true;
+            Seen::Read(Box::new(with_cgroup(workload, &folder)))
+        }
         Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
             notices.tell_once(WorkloadNotice::NoPermission { pid });
-            Seen::Hidden
+            // Everybody may read the control group: job and pod are known also where the environment is not.
+            Seen::Hidden(Box::new(with_cgroup(Workload::default(), &folder)))
         }
         Err(_) => Seen::Elsewhere,
     }
@@ -134,17 +148,17 @@ fn is_host_namespace(proc: &Path) -> bool {
     }
 }
 
-/// Reads what a process was told, and what it runs in.
-fn read(proc: &Path, pid: u32) -> io::Result<Workload> {
-    let folder = proc.join(pid.to_string());
-    // Everybody may read the control group, so it is known also where the environment is not.
-    let cgroup = fs::read_to_string(folder.join("cgroup")).unwrap_or_default();
+/// What a process was told.
+fn environ(folder: &Path) -> io::Result<Vec<u8>> {
     let mut environ = Vec::new();
     File::open(folder.join("environ"))?
         .take(MOST_BYTES)
         .read_to_end(&mut environ)?;
-    let mut workload = Workload::of_environ(&environ);
-    workload.is_of_a_process = true;
-    workload.add_cgroup(&cgroup);
-    Ok(workload)
+    Ok(environ)
+}
+
+/// The same, with what the process runs in.
+fn with_cgroup(mut workload: Workload, folder: &Path) -> Workload {
+    workload.add_cgroup(&fs::read_to_string(folder.join("cgroup")).unwrap_or_default());
+    workload
 }

@@ -46,6 +46,26 @@ struct ContainerResources {
     devices: Vec<ContainerDevices>,
     #[prost(int64, repeated, tag = "3")]
     cpu_ids: Vec<i64>,
+    #[prost(message, repeated, tag = "4")]
+    memory: Vec<ContainerMemory>,
+    #[prost(message, repeated, tag = "5")]
+    dynamic_resources: Vec<DynamicResource>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ContainerMemory {
+    #[prost(string, tag = "1")]
+    memory_type: String,
+    #[prost(uint64, tag = "2")]
+    size: u64,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct DynamicResource {
+    #[prost(string, tag = "2")]
+    claim_name: String,
+    #[prost(string, tag = "3")]
+    claim_namespace: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -54,6 +74,20 @@ struct ContainerDevices {
     resource_name: String,
     #[prost(string, repeated, tag = "2")]
     device_ids: Vec<String>,
+    #[prost(message, optional, tag = "3")]
+    topology: Option<TopologyInfo>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct TopologyInfo {
+    #[prost(message, repeated, tag = "1")]
+    nodes: Vec<NumaNode>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct NumaNode {
+    #[prost(int64, tag = "1")]
+    id: i64,
 }
 
 /// A kubelet on a socket of its own.
@@ -147,8 +181,20 @@ fn pod(name: &str, resource: &str, devices: &[&str]) -> PodResources {
             devices: vec![ContainerDevices {
                 resource_name: resource.to_owned(),
                 device_ids: devices.iter().map(|device| (*device).to_owned()).collect(),
+                topology: Some(TopologyInfo {
+                    nodes: vec![NumaNode { id: 1 }],
+                }),
             }],
             cpu_ids: vec![1, 2],
+            // What kubelets of today send besides, and nobody here asks for.
+            memory: vec![ContainerMemory {
+                memory_type: "hugepages-2Mi".to_owned(),
+                size: 1 << 30,
+            }],
+            dynamic_resources: vec![DynamicResource {
+                claim_name: "network".to_owned(),
+                claim_namespace: "default".to_owned(),
+            }],
         }],
     }
 }

@@ -131,6 +131,29 @@ fn what_may_not_be_read_is_said_once_and_the_others_are_read() {
 }
 
 #[test]
+fn of_a_process_that_may_not_be_read_the_job_is_known_unless_others_say_more() {
+    let machine = Machine::new();
+    let job = "0::/system.slice/gpu07_slurmstepd.scope/job_4242/step_0/user/task_0\n";
+    machine.hides_in(1, job);
+    machine.hides_in(2, job);
+    machine.runs_in(3, "PULSETRAIN_RUN_ID=r RANK=0", job);
+    let gpus = [gpu(0, &[1]), gpu(1, &[2, 3])];
+    let mut said = machine.watched();
+    said.until(&gpus, |said| !said.of(Subject::Gpu(&gpus[0])).is_empty());
+    assert_eq!(said.of(Subject::Gpu(&gpus[0])), ["slurm.job.id=4242"]);
+    said.until_known(&gpus);
+    assert_eq!(
+        said.of(Subject::Gpu(&gpus[1])),
+        [
+            "train.run.id=r",
+            "slurm.job.id=4242",
+            "train.rank=0",
+            "device.id=cuda:1"
+        ]
+    );
+}
+
+#[test]
 fn in_another_pid_namespace_nobody_is_taken_for_the_process_of_that_number() {
     let machine = Machine::new();
     machine.is_in_namespace("pid:[4026532999]");

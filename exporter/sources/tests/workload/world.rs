@@ -59,11 +59,17 @@ impl Machine {
 
     /// A process whose environment nobody may read, root included.
     pub(crate) fn hides(&self, pid: u32) {
+        self.hides_in(pid, "0::/user.slice\n");
+    }
+
+    /// The same, of a process in this control group, which everybody may read.
+    pub(crate) fn hides_in(&self, pid: u32, cgroup: &str) {
         let folder = self.0.path().join(pid.to_string());
         fs::create_dir_all(&folder).expect("a folder");
         // A setting of the kernel that can only be written.
         let forbidden = Path::new("/proc/sys/vm/compact_memory");
         std::os::unix::fs::symlink(forbidden, folder.join("environ")).expect("a link");
+        fs::write(folder.join("cgroup"), cgroup).expect("a file");
     }
 
     pub(crate) fn ends(&self, pid: u32) {
