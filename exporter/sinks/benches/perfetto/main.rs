@@ -29,6 +29,10 @@ const ROUNDS: usize = 7;
 type Way<'a> = (&'static str, &'a dyn Fn(&mut Vec<u8>));
 
 fn main() {
+    let mut arguments = std::env::args_os().skip_while(|argument| argument != "--memory-of");
+    if let Some(program) = arguments.nth(1) {
+        return memory::measure_program(&program);
+    }
     if std::env::args().any(|argument| argument == "--memory") {
         return memory::measure();
     }
@@ -177,6 +181,10 @@ fn sizes(messages: &[Bytes], spans: u64) {
 }
 
 fn cpu_secs() -> f64 {
-    let time = clock_gettime(ClockId::CLOCK_THREAD_CPUTIME_ID).unwrap();
+    secs_of(ClockId::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn secs_of(clock: ClockId) -> f64 {
+    let time = clock_gettime(clock).unwrap();
     time.tv_sec() as f64 + time.tv_nsec() as f64 / 1e9
 }
