@@ -8,6 +8,7 @@ mod buffer;
 mod envelope;
 mod logs;
 mod metrics;
+pub mod span_field;
 mod spans;
 mod value;
 

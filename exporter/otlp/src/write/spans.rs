@@ -5,24 +5,15 @@ use pulsetrain_semconv as semconv;
 use super::{
     buffer::Buffer,
     envelope::{Encoded, Envelope},
+    span_field as field,
     value::{self, Attribute},
 };
 use crate::Signal;
 
-/// Fields of `Span` (proto/trace/v1/trace.proto).
-mod field {
+/// Fields of `Span.Link` (proto/trace/v1/trace.proto).
+mod link_field {
     pub(super) const TRACE_ID: u32 = 1;
     pub(super) const SPAN_ID: u32 = 2;
-    pub(super) const PARENT_SPAN_ID: u32 = 4;
-    pub(super) const NAME: u32 = 5;
-    pub(super) const KIND: u32 = 6;
-    pub(super) const START: u32 = 7;
-    pub(super) const END: u32 = 8;
-    pub(super) const ATTRIBUTES: u32 = 9;
-    pub(super) const LINKS: u32 = 13;
-    /// Of `Span.Link`.
-    pub(super) const LINK_TRACE_ID: u32 = 1;
-    pub(super) const LINK_SPAN_ID: u32 = 2;
 }
 
 /// The bytes of a link: both ids, each with a tag and a length.
@@ -102,8 +93,8 @@ impl SpansWriter {
         value::attributes(field::ATTRIBUTES, parts.attributes, out);
         for link in links {
             out.delimited_head(field::LINKS, LINK_BYTES);
-            out.delimited(field::LINK_TRACE_ID, &link.trace_id);
-            out.delimited(field::LINK_SPAN_ID, &link.span_id);
+            out.delimited(link_field::TRACE_ID, &link.trace_id);
+            out.delimited(link_field::SPAN_ID, &link.span_id);
         }
         self.spans.delimited(2, self.scratch.as_slice());
         self.count += 1;

@@ -9,18 +9,28 @@ use pulsetrain_semconv::attribute;
 
 use super::{PerfettoConfig, values::short_text};
 
-/// Tags of `Span` (proto/trace/v1/trace.proto): the field's number and its wire type.
+/// Tags of `Span`: the field's number and its wire type.
 pub(super) mod tag {
-    pub(in crate::perfetto) const TRACE_ID: u32 = 1 << 3 | 2;
-    pub(in crate::perfetto) const SPAN_ID: u32 = 2 << 3 | 2;
-    pub(in crate::perfetto) const PARENT_SPAN_ID: u32 = 4 << 3 | 2;
-    pub(in crate::perfetto) const NAME: u32 = 5 << 3 | 2;
-    pub(in crate::perfetto) const START: u32 = 7 << 3 | 1;
-    pub(in crate::perfetto) const END: u32 = 8 << 3 | 1;
-    pub(in crate::perfetto) const ATTRIBUTES: u32 = 9 << 3 | 2;
-    pub(in crate::perfetto) const EVENTS: u32 = 11 << 3 | 2;
-    pub(in crate::perfetto) const LINKS: u32 = 13 << 3 | 2;
-    pub(in crate::perfetto) const STATUS: u32 = 15 << 3 | 2;
+    use pulsetrain_otlp::write::span_field;
+
+    const fn bytes(number: u32) -> u32 {
+        number << 3 | 2
+    }
+
+    const fn eight(number: u32) -> u32 {
+        number << 3 | 1
+    }
+
+    pub(in crate::perfetto) const TRACE_ID: u32 = bytes(span_field::TRACE_ID);
+    pub(in crate::perfetto) const SPAN_ID: u32 = bytes(span_field::SPAN_ID);
+    pub(in crate::perfetto) const PARENT_SPAN_ID: u32 = bytes(span_field::PARENT_SPAN_ID);
+    pub(in crate::perfetto) const NAME: u32 = bytes(span_field::NAME);
+    pub(in crate::perfetto) const START: u32 = eight(span_field::START);
+    pub(in crate::perfetto) const END: u32 = eight(span_field::END);
+    pub(in crate::perfetto) const ATTRIBUTES: u32 = bytes(span_field::ATTRIBUTES);
+    pub(in crate::perfetto) const EVENTS: u32 = bytes(span_field::EVENTS);
+    pub(in crate::perfetto) const LINKS: u32 = bytes(span_field::LINKS);
+    pub(in crate::perfetto) const STATUS: u32 = bytes(span_field::STATUS);
 }
 
 /// The status of a span that failed (`Status.StatusCode`).

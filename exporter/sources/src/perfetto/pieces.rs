@@ -3,13 +3,16 @@
 
 use std::io;
 
-use pulsetrain_otlp::{Signal, write::Buffer};
+use pulsetrain_otlp::{
+    Signal,
+    write::{Buffer, span_field as field},
+};
 use pulsetrain_pipeline::spill::{Room, Sorter};
 
 use super::{
     envelope::{Home, Homes, Known},
     packed::{byte, bytes, number, put_bytes, put_number, text},
-    spans::{Begun, field},
+    spans::Begun,
 };
 use crate::SourceError;
 

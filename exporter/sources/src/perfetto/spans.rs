@@ -2,7 +2,7 @@
 //!
 //! What a trace says is the map `otel` that the Perfetto sink writes (`sinks/perfetto/identity.rs`).
 
-use pulsetrain_otlp::write::Buffer;
+use pulsetrain_otlp::write::{Buffer, span_field as field};
 use pulsetrain_perfetto::{AnnotationData, TraceEvent};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
@@ -11,26 +11,6 @@ use super::{
     names::name_and_tags,
     values::{self, Entries},
 };
-
-/// Fields of `Span` and of what is in it (proto/trace/v1/trace.proto).
-pub(super) mod field {
-    pub(super) const TRACE_ID: u32 = 1;
-    pub(super) const SPAN_ID: u32 = 2;
-    pub(super) const TRACE_STATE: u32 = 3;
-    pub(super) const PARENT_SPAN_ID: u32 = 4;
-    pub(super) const NAME: u32 = 5;
-    pub(super) const KIND: u32 = 6;
-    pub(super) const START: u32 = 7;
-    pub(in crate::perfetto) const END: u32 = 8;
-    pub(in crate::perfetto) const ATTRIBUTES: u32 = 9;
-    pub(super) const DROPPED_ATTRIBUTES: u32 = 10;
-    pub(in crate::perfetto) const EVENTS: u32 = 11;
-    pub(super) const DROPPED_EVENTS: u32 = 12;
-    pub(super) const LINKS: u32 = 13;
-    pub(super) const DROPPED_LINKS: u32 = 14;
-    pub(super) const STATUS: u32 = 15;
-    pub(super) const FLAGS: u32 = 16;
-}
 
 /// The kind of a span that nothing says anything of (`SPAN_KIND_INTERNAL`).
 const INTERNAL: u64 = 1;

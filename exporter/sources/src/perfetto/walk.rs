@@ -7,7 +7,7 @@ use std::io;
 use pulsetrain_otlp::{
     Signal,
     view::{LogRecord, Message},
-    write::Buffer,
+    write::{Buffer, span_field},
 };
 use pulsetrain_perfetto::{EventKind, LogItem, Time, TraceEvent};
 
@@ -240,7 +240,7 @@ impl<'a> Walk<'a> {
             return Ok(());
         };
         let mut attributes = Buffer::default();
-        values::attributes(spans::field::ATTRIBUTES, &event.annotations, &mut attributes);
+        values::attributes(span_field::ATTRIBUTES, &event.annotations, &mut attributes);
         self.pieces.end(key, open.index, time, &attributes)
     }
 

@@ -1,28 +1,11 @@
 //! A span of Jaeger as a `Span` message.
 
-use pulsetrain_otlp::write::Buffer;
+use pulsetrain_otlp::write::{Buffer, span_field as field};
 
 use super::{
     JaegerError, Log, Reference, Span,
     tag::{self, Tag},
 };
-
-/// Fields of `Span` (proto/trace/v1/trace.proto).
-mod field {
-    pub(super) const TRACE_ID: u32 = 1;
-    pub(super) const SPAN_ID: u32 = 2;
-    pub(super) const TRACE_STATE: u32 = 3;
-    pub(super) const PARENT_SPAN_ID: u32 = 4;
-    pub(super) const NAME: u32 = 5;
-    pub(super) const KIND: u32 = 6;
-    pub(super) const START: u32 = 7;
-    pub(super) const END: u32 = 8;
-    pub(super) const ATTRIBUTES: u32 = 9;
-    pub(super) const EVENTS: u32 = 11;
-    pub(super) const LINKS: u32 = 13;
-    pub(super) const STATUS: u32 = 15;
-    pub(super) const FLAGS: u32 = 16;
-}
 
 const CHILD_OF: &str = "CHILD_OF";
 
