@@ -332,8 +332,9 @@ impl Target {
 fn file_after(path: &Path, positions: &Positions) -> Result<FileSink, SinkError> {
     let name = FileSink::output_name(path);
     let journal = positions.output_journal(&name).map(|journal| {
-        let positions = positions.clone();
-        FileJournal::new(journal, move || positions.settled())
+        let (settled, behind, name) = (positions.clone(), positions.clone(), name.clone());
+        FileJournal::new(journal, move || settled.settled())
+            .telling(move |is_behind| behind.note_behind(&name, is_behind))
     });
     let sink = match (positions.output_start(&name), journal) {
         (OutputStart::Recover, Some(journal)) => FileSink::recover(path, &journal)?,

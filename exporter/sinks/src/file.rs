@@ -161,7 +161,7 @@ impl Writer {
     fn finish(&mut self) -> Result<(), String> {
         if let Some(journal) = &mut self.journal {
             // The file holds everything; only what a kill would have cut off is not known.
-            let _ = journal.write();
+            journal.catch_up();
         }
         let written = self.output.written();
         self.output

@@ -87,6 +87,12 @@ pub enum SourceError {
         /// What the system said.
         source: io::Error,
     },
+    /// A log was rotated and compressed before it was read.
+    #[error("{path} was rotated and compressed before it was read, and is not read; to have it, decompress it and import it by itself", path = path.display())]
+    RotatedAway {
+        /// The file.
+        path: PathBuf,
+    },
     /// The positions were written by a later version of the program.
     #[error("{path} is of version {version}, which a later pulsetrain wrote; start that one, or move the file away to read every log from its beginning", path = path.display())]
     PositionsOfLater {

@@ -2,13 +2,16 @@
 //!
 //! What was followed is compared with an import of the finished files: every item once, none twice, none lost.
 
+mod colours;
 mod every_format;
 mod kills;
 mod metrics_file;
 mod positions;
 mod rotation;
+mod rotations;
 mod surogate;
 mod tensorboard;
+mod trouble;
 mod tunix;
 mod values;
 mod world;

@@ -24,6 +24,7 @@ const TRIMMED_BYTES: u64 = 64 << 10;
 pub struct FileJournal {
     path: PathBuf,
     settled: Arc<dyn Fn() -> u64 + Send + Sync>,
+    behind: Arc<dyn Fn(bool) + Send + Sync>,
 }
 
 /// A journal that is being written.
@@ -33,14 +34,8 @@ pub(super) struct OpenJournal {
     bytes: u64,
     /// Grown over this, it is written anew.
     trim_at: u64,
-    unwritten: Unwritten,
-}
-
-/// Lines that could not be written, and what has the receipts of their batches: they are not settled before.
-#[derive(Default)]
-struct Unwritten {
-    lines: String,
-    batches: Vec<Batch>,
+    /// Lines that could not be written yet.
+    unwritten: String,
 }
 
 /// What a journal says.
@@ -68,6 +63,17 @@ impl FileJournal {
         Self {
             path: path.into(),
             settled: Arc::new(settled),
+            behind: Arc::new(drop),
+        }
+    }
+
+    /// The same journal; `behind` is told when notes cannot be written, and when they are again. Meanwhile no position may be
+    /// written that covers their records.
+    #[must_use]
+    pub fn telling(self, behind: impl Fn(bool) + Send + Sync + 'static) -> Self {
+        Self {
+            behind: Arc::new(behind),
+            ..self
         }
     }
 
@@ -80,7 +86,7 @@ impl FileJournal {
             journal: self.clone(),
             file,
             trim_at: TRIMMED_BYTES,
-            unwritten: Unwritten::default(),
+            unwritten: String::new(),
         })
     }
 
@@ -105,30 +111,41 @@ impl FileJournal {
 }
 
 impl OpenJournal {
-    /// Notes that `batch` stands between `start` and `end`. Where that cannot be written, its receipt is kept back and it is
-    /// tried again with the next one.
+    /// Notes that `batch` stands between `start` and `end`. Where that cannot be written, it is tried again with the next one.
     pub(super) fn note(&mut self, batch: &Batch, start: u64, end: u64) {
+        let was_behind = !self.unwritten.is_empty();
         let receipt = batch.receipt_number();
-        self.unwritten.lines += &Span { start, end, receipt }.line();
-        if self.write().is_err() {
-            self.unwritten.batches.push(batch.with_contents(0, Vec::new()));
-        }
+        self.unwritten += &Span { start, end, receipt }.line();
+        self.write_again(was_behind);
     }
 
     /// Writes what could not be written before.
-    pub(super) fn write(&mut self) -> io::Result<()> {
+    pub(super) fn catch_up(&mut self) {
+        if !self.unwritten.is_empty() {
+            self.write_again(true);
+        }
+    }
+
+    fn write_again(&mut self, was_behind: bool) {
+        let is_behind = self.write().is_err();
+        if is_behind != was_behind {
+            (self.journal.behind)(is_behind);
+        }
+    }
+
+    fn write(&mut self) -> io::Result<()> {
         if self.bytes > self.trim_at {
             self.trim()?;
         }
         let before = self.bytes;
-        let written = self.file.write_all(self.unwritten.lines.as_bytes());
+        let written = self.file.write_all(self.unwritten.as_bytes());
         if let Err(error) = written {
             // A torn line would spoil the one behind it.
             self.file.set_len(before)?;
             return Err(error);
         }
-        self.bytes += self.unwritten.lines.len() as u64;
-        self.unwritten = Unwritten::default();
+        self.bytes += self.unwritten.len() as u64;
+        self.unwritten.clear();
         Ok(())
     }
 

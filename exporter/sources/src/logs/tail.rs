@@ -16,6 +16,7 @@ mod notice;
 mod outlet;
 mod positions;
 mod reading;
+mod rotated;
 mod saved;
 mod status;
 mod stream;

@@ -203,25 +203,24 @@ fn a_journal_of_which_nothing_is_settled_is_not_written_anew_with_every_line() {
 }
 
 #[test]
-fn what_cannot_be_noted_is_not_settled_until_it_can() {
+fn what_cannot_be_noted_is_told_and_noted_when_it_can_be() {
     let world = World::new();
-    let mut journal = world.journal().open().unwrap();
-    let is_settled = Arc::new(AtomicU64::default());
-    let seen = Arc::clone(&is_settled);
-    let receipt = Receipt::new(move |_| seen.store(1, Ordering::Relaxed)).numbered(7);
+    let told = Arc::<std::sync::Mutex<Vec<bool>>>::default();
+    let teller = Arc::clone(&told);
+    let tell = move |is_behind| teller.lock().expect("nothing panics here").push(is_behind);
+    let mut journal = world.journal().telling(tell).open().unwrap();
     // Nothing can be written to what is open for reading only.
     let writable = std::mem::replace(&mut journal.file, File::open(world.journal().path()).unwrap());
-    journal.note(&batch('A').with_receipt(Arc::new(receipt)), 0, 5);
-    assert_eq!(
-        (is_settled.load(Ordering::Relaxed), world.noted().as_str()),
-        (0, "")
-    );
-    journal.file = writable;
+    journal.note(&batch('A').with_receipt(receipt('A')), 0, 5);
     journal.note(&batch('x'), 5, 10);
     assert_eq!(
-        (is_settled.load(Ordering::Relaxed), world.noted().as_str()),
-        (1, "0 5 7\n5 10\n")
+        (&*told.lock().unwrap(), world.noted().as_str()),
+        (&vec![true], "")
     );
+    journal.file = writable;
+    journal.note(&batch('y'), 10, 15);
+    assert_eq!(*told.lock().unwrap(), [true, false]);
+    assert_eq!(world.noted(), "0 5 65\n5 10\n10 15\n");
 }
 
 #[test]

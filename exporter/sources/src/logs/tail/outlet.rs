@@ -95,6 +95,11 @@ impl Outlet {
         self.positions.is_finished(file)
     }
 
+    /// Whether the file at a path was read to its end before; one that cannot be opened is not.
+    pub(super) fn is_finished_at(&self, path: &Path) -> bool {
+        File::open(path).is_ok_and(|file| self.is_finished(&file).unwrap_or(false))
+    }
+
     /// Whether a file is being read, under whatever name.
     pub(super) fn is_followed(&self, inode: Inode) -> bool {
         self.followed.contains(&inode)

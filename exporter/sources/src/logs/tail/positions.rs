@@ -71,6 +71,8 @@ struct Table {
     /// The first entry that does not count by what was written last, and by what was written before that: where the last
     /// is lost, that before counts.
     written: [u64; 2],
+    /// Outputs whose journals lack notes.
+    behind: HashSet<String>,
     /// Outputs that this program has opened.
     opened_outputs: HashSet<String>,
     /// Entries that do not count yet, the first with this number.
@@ -164,7 +166,7 @@ impl Positions {
         let _saving = lock(&self.0.saving);
         let saved = {
             let mut table = lock(&self.0.table);
-            if !std::mem::take(&mut table.is_changed) {
+            if !table.behind.is_empty() || !std::mem::take(&mut table.is_changed) {
                 return Ok(());
             }
             table.saved.clone()

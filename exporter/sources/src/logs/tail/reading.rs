@@ -9,6 +9,7 @@ use std::{
     path::{Path, PathBuf},
     rc::Rc,
     sync::Arc,
+    time::UNIX_EPOCH,
 };
 
 use pulsetrain_otlp::write::Encoded;
@@ -43,6 +44,8 @@ pub(super) struct Reading {
     /// The end of what the parser was given.
     read_to: u64,
     is_continued: bool,
+    /// When the file was last written to, as far as it was read.
+    modified_unix_nanos: u64,
     error: Option<SourceError>,
     /// What is measured of what was skipped.
     told_skipped: BTreeMap<SkipReason, u64>,
@@ -82,6 +85,7 @@ impl Reading {
             recorded,
             read_to: 0,
             is_continued: false,
+            modified_unix_nanos: 0,
             error: None,
             told_skipped: BTreeMap::new(),
         }
@@ -98,6 +102,7 @@ impl Reading {
             self.push(&chunk);
             self.recorded.take();
         }
+        self.modified_unix_nanos = position.modified_unix_nanos;
         self.reader.settle(position.place(), &mut self.recorder);
         self.recorder.restart_counts();
         if position.is_continued {
@@ -156,6 +161,7 @@ impl Reading {
             format: self.format.name.to_owned(),
             run: SavedRun::of(self.recorder.run()),
             is_continued: self.is_continued,
+            modified_unix_nanos: self.modified_unix_nanos,
         }
     }
 
@@ -204,6 +210,17 @@ impl Reading {
         self.head.clear();
         self.read_to = 0;
         self.is_continued = true;
+    }
+
+    /// Goes on where it is in a copy of the file, which was emptied.
+    pub(super) fn go_on_in_copy(&mut self, file: File, inode: Inode) {
+        self.file = Some(file);
+        self.inode = inode;
+    }
+
+    /// When the file was last written to, as far as it was read.
+    pub(super) fn modified_unix_nanos(&self) -> u64 {
+        self.modified_unix_nanos
     }
 
     /// Goes on reading the same file, which has another name by now.
@@ -284,10 +301,19 @@ impl Reading {
     }
 
     /// Whether the file still holds what was read, the last chunk included.
-    fn is_unchanged(&self, chunk: usize) -> io::Result<bool> {
+    fn is_unchanged(&mut self, chunk: usize) -> io::Result<bool> {
         let file = self.handle()?;
-        let is_long_enough = file.metadata()?.len() >= self.read_to + chunk as u64;
-        Ok(is_long_enough && self.identity().has_head(file)?)
+        let metadata = file.metadata()?;
+        let is_long_enough = metadata.len() >= self.read_to + chunk as u64;
+        let is_unchanged = is_long_enough && self.identity().has_head(file)?;
+        if is_unchanged {
+            let since = metadata
+                .modified()?
+                .duration_since(UNIX_EPOCH)
+                .unwrap_or_default();
+            self.modified_unix_nanos = since.as_nanos() as u64;
+        }
+        Ok(is_unchanged)
     }
 
     fn handle(&self) -> io::Result<&File> {

@@ -41,6 +41,9 @@ pub(super) struct FilePosition {
     /// Whether the run began in a file that this one took the place of: its sums cannot be rebuilt.
     #[serde(default)]
     pub(super) is_continued: bool,
+    /// When it was last written to, as far as it is read.
+    #[serde(default)]
+    pub(super) modified_unix_nanos: u64,
 }
 
 /// What the first bytes said of a run when it was opened. It is kept because more bytes, or another start, could say more.

@@ -36,6 +36,16 @@ impl Positions {
         table.opened_outputs.insert(output.to_owned());
     }
 
+    /// Notes whether the journal of an output lacks notes: while one does, no positions are written that would cover what it
+    /// does not know of.
+    pub fn note_behind(&self, output: &str, is_behind: bool) {
+        let behind = &mut lock(&self.0.table).behind;
+        match is_behind {
+            true => behind.insert(output.to_owned()),
+            false => behind.remove(output),
+        };
+    }
+
     /// A file beside the positions that is this output's alone; none where positions end with the program.
     pub fn output_journal(&self, output: &str) -> Option<PathBuf> {
         self.beside(&format!("{:016x}.journal", xxh3_64(output.as_bytes())))

@@ -1,0 +1,161 @@
+//! What happens when a file is over: what is left of it is read, wherever it is by now, then the files that it was rotated
+//! before, then the one that has the name.
+
+use std::fs::{File, Metadata};
+
+use super::{
+    super::{
+        candidates::find_renamed,
+        identity::{FileIdentity, Inode},
+        outlet::Outlet,
+        positions::Update,
+        reading::Outcome,
+        rotated,
+        saved::SavedRun,
+    },
+    BUDGET_BYTES, Next, Stream,
+};
+use crate::SourceError;
+
+impl Stream {
+    /// Another file has the name: the old one ends, but not before its writer has begun to write to the new one.
+    pub(super) fn move_on(&mut self, metadata: &Metadata, outlet: &mut Outlet) -> Result<(), SourceError> {
+        self.read_renamed(outlet)?;
+        if self.next == Next::Read {
+            return Ok(());
+        }
+        self.queue_rotated_now(outlet);
+        if metadata.len() == 0 && self.rotated.is_empty() {
+            return Ok(());
+        }
+        self.replace(outlet)
+    }
+
+    /// Reads on in the file that has lost its name; where it is gone altogether, what was read is all there is.
+    fn read_renamed(&mut self, outlet: &mut Outlet) -> Result<(), SourceError> {
+        let Some(reading) = &mut self.reading else {
+            return Ok(());
+        };
+        if !reading.has_handle() {
+            match find_renamed(&self.path, &reading.identity()) {
+                Some(renamed) => reading.give_handle(renamed.0),
+                None => return Ok(()),
+            }
+        }
+        self.read_on(outlet)
+    }
+
+    /// What was read is over. The file that comes next begins a new run, or goes on with the old one.
+    pub(super) fn replace(&mut self, outlet: &mut Outlet) -> Result<(), SourceError> {
+        let current = self.open()?;
+        self.read_copy(outlet)?;
+        self.queue_rotated_now(outlet);
+        let Some(mut reading) = self.reading.take() else {
+            return Ok(());
+        };
+        self.seen = None;
+        reading.take_torn_end();
+        reading.note_skipped(outlet.measuring());
+        outlet.end_to_follow(reading.inode());
+        let finished = Update::Finished(self.path.clone(), Box::new(reading.position()));
+        outlet.offer(reading.flush(), Some(finished));
+        self.offered = 0;
+        if !reading.goes_on() {
+            self.previous = Some(SavedRun::of(reading.run()));
+            outlet.tell_ended(reading.finish().1);
+            return self.begin_next(&current, outlet);
+        }
+        let next = self.next_rotated(outlet);
+        let is_rotated = next.is_some();
+        let opened = next.unwrap_or(current);
+        outlet.begin_to_follow(opened.1);
+        reading.continue_in(opened);
+        self.reading = Some(reading);
+        self.read_on(outlet)?;
+        self.look_again_if(is_rotated);
+        Ok(())
+    }
+
+    /// Begins a run in the next file that holds one.
+    fn begin_next(&mut self, current: &(File, Inode), outlet: &mut Outlet) -> Result<(), SourceError> {
+        while let Some(opened) = self.next_rotated(outlet) {
+            if self.begin_rotated(opened, outlet) {
+                self.read_on(outlet)?;
+                self.look_again_if(true);
+                return Ok(());
+            }
+        }
+        let metadata = current
+            .0
+            .metadata()
+            .map_err(|error| SourceError::open(&self.path, error))?;
+        self.begin(&metadata, outlet)
+    }
+
+    /// A log that was emptied was copied before by some: what was written since the last look is in the copy.
+    fn read_copy(&mut self, outlet: &mut Outlet) -> Result<(), SourceError> {
+        let Some(reading) = &mut self.reading else {
+            return Ok(());
+        };
+        let Some((file, inode)) = rotated::copy_of(&self.path, &reading.identity(), reading.read_to()) else {
+            return Ok(());
+        };
+        outlet.end_to_follow(reading.inode());
+        outlet.begin_to_follow(inode);
+        reading.go_on_in_copy(file, inode);
+        while let Outcome::More = reading
+            .read_on(BUDGET_BYTES, |batches| outlet.offer(batches, None))
+            .map_err(|source| SourceError::Read {
+                name: self.path.display().to_string(),
+                offset: reading.read_to(),
+                source,
+            })?
+        {}
+        Ok(())
+    }
+
+    /// Notes the files that came after the one that is read.
+    pub(super) fn queue_rotated_now(&mut self, outlet: &mut Outlet) {
+        if let Some(reading) = &self.reading {
+            let (identity, modified) = (reading.identity(), reading.modified_unix_nanos());
+            self.queue_rotated(&identity, modified, outlet);
+        }
+    }
+
+    /// Notes the files that came after this one, which was last written to then. They are ours from now on,
+    /// also where their names are followed too. Of compressed ones it is said that they are not read.
+    pub(super) fn queue_rotated(
+        &mut self,
+        identity: &FileIdentity,
+        modified_unix_nanos: u64,
+        outlet: &mut Outlet,
+    ) {
+        for rotated in rotated::after(&self.path, identity, modified_unix_nanos) {
+            if rotated.is_compressed {
+                if self.told_compressed.insert(rotated.inode) {
+                    outlet.tell_problem(SourceError::RotatedAway { path: rotated.path });
+                }
+            } else if !outlet.is_followed(rotated.inode) && !outlet.is_finished_at(&rotated.path) {
+                outlet.begin_to_follow(rotated.inode);
+                self.rotated.push_back(rotated.inode);
+            }
+        }
+    }
+
+    /// The next of the files that were noted, under whatever name it has by now.
+    pub(super) fn next_rotated(&mut self, outlet: &mut Outlet) -> Option<(File, Inode)> {
+        while let Some(inode) = self.rotated.pop_front() {
+            match rotated::open_by_inode(&self.path, inode) {
+                Some(opened) => return Some(opened),
+                None => outlet.end_to_follow(inode),
+            }
+        }
+        None
+    }
+
+    fn look_again_if(&mut self, is_rotated: bool) {
+        if is_rotated {
+            self.next = Next::Read;
+        }
+    }
+}
