@@ -18,6 +18,11 @@ fn a_driver_that_hangs_ends_its_series_and_they_go_on_when_it_answers() {
     watch.wait_for("gpu.utilization", &busy, |_| true);
     fake.at(10.0);
     let end = watch.wait_for("gpu.utilization", &busy, |point| point.ends);
+    let limit = [("gpu.index", "1"), ("gpu.temperature.limit_kind", "slowdown")];
+    let link = [("gpu.index", "1"), ("gpu.link.index", "5")];
+    for (name, of) in [("gpu.temperature_limit", limit), ("gpu.nvlink.up", link)] {
+        watch.wait_for(name, &of, |point| point.ends);
+    }
     let source = [("pulsetrain.source.name", "nvml")];
     let last = watch.wait_for("pulsetrain.source.last_success_time", &source, |_| true);
     assert!(
@@ -37,6 +42,20 @@ fn a_driver_that_hangs_ends_its_series_and_they_go_on_when_it_answers() {
     watch.wait_for("gpu.utilization", &busy, |point| {
         !point.ends && point.time > end.time
     });
+    for (name, of) in [("gpu.temperature_limit", limit), ("gpu.nvlink.up", link)] {
+        let again = watch.wait_for(name, &of, |point| !point.ends && point.time > end.time);
+        let late = again.time.saturating_sub(
+            watch
+                .wait_for("gpu.utilization", &busy, |point| {
+                    !point.ends && point.time > end.time
+                })
+                .time,
+        );
+        assert!(
+            late < 4_000_000_000,
+            "{name} comes back with the rest and not when it is due"
+        );
+    }
     watch.wait_for("pulsetrain.source.last_success_time", &source, |point| {
         point.value > last.value
     });
@@ -80,6 +99,8 @@ fn a_lost_gpu_is_a_fault_and_its_neighbour_goes_on() {
     fake.at(10.0);
     watch.wait_for("gpu.fault.active", &lost, |point| point.value == 1.0);
     let ended = watch.wait_for("gpu.temperature", &[("gpu.index", "1")], |point| point.ends);
+    let limit = [("gpu.index", "1"), ("gpu.temperature.limit_kind", "slowdown")];
+    watch.wait_for("gpu.temperature_limit", &limit, |point| point.ends);
     watch.wait_for("gpu.memory.used", &[("gpu.index", "0")], |point| {
         point.time > ended.time
     });
@@ -89,6 +110,9 @@ fn a_lost_gpu_is_a_fault_and_its_neighbour_goes_on() {
         point.value == 0.0 && point.time > ended.time
     });
     watch.wait_for("gpu.memory.used", &[("gpu.index", "1")], |point| {
+        !point.ends && point.time > ended.time
+    });
+    watch.wait_for("gpu.temperature_limit", &limit, |point| {
         !point.ends && point.time > ended.time
     });
     let told = watch.notices();

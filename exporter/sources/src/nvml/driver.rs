@@ -75,6 +75,8 @@ pub(super) struct GpuTick {
     pub(super) gpu: Arc<Gpu>,
     /// What was read.
     pub(super) readings: Vec<Reading>,
+    /// When that began, in nanoseconds since 1970: much later than the pass where the driver hung before.
+    pub(super) time_unix_nanos: u64,
 }
 
 /// An XID error.

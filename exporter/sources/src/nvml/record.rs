@@ -135,7 +135,7 @@ impl Recording {
                 belonging: &mut *self.belonging,
                 book: &mut self.book,
                 ids: &mut self.ids,
-                time_unix_nanos: now,
+                time_unix_nanos: heard.time_unix_nanos,
             };
             known.update(&heard.gpu, &mut recorder, &mut self.notices);
             known.record(&heard.readings, &mut recorder);
@@ -143,6 +143,8 @@ impl Recording {
         self.note_unavailable();
         self.passes.record(&mut self.book, now, tick.took);
         let interval = self.interval;
+        let newest = tick.gpus.iter().map(|gpu| gpu.time_unix_nanos).max();
+        let now = newest.unwrap_or(now).max(now);
         self.book.sweep(now, |cadence| patience(cadence, interval));
     }
 

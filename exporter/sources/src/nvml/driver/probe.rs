@@ -131,6 +131,15 @@ impl<'nvml> Probe<'nvml> {
         tally.outcome().unwrap_or_else(|| tally.at_end())
     }
 
+    /// Makes everything due that has an answer.
+    pub(super) fn ask_all_again(&mut self) {
+        let now = clock::now();
+        let is_asked = |kept: &&mut Kept| kept.refused.is_none() && !matches!(kept.row.read, Read::Event);
+        for kept in self.rows.iter_mut().filter(is_asked) {
+            kept.due = Some(now);
+        }
+    }
+
     fn is_due(&self, place: usize, now: Instant) -> bool {
         let kept = &self.rows[place];
         let wanted = kept

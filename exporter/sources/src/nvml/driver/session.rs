@@ -96,11 +96,16 @@ fn read_passes<'nvml>(
         let Ok(gpus) = passes.collect::<Result<Vec<_>, _>>() else {
             return Ended::Gone;
         };
+        let took = clock::now().saturating_duration_since(began);
+        if took >= config.stale_after() / 2 {
+            // It hung, and all that it had said may have been ended meanwhile: patience is counted from the pass before.
+            watched.iter_mut().for_each(Watched::ask_all_again);
+        }
         telling.tell(Heard::Tick(Box::new(Tick {
             driver: Arc::clone(&driver),
             gpus,
             time_unix_nanos,
-            took: clock::now().saturating_duration_since(began),
+            took,
         })));
         memory.gpus = watched.iter().map(|gpu| Arc::clone(gpu.gpu())).collect();
         let now = clock::now();

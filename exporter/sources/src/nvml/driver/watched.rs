@@ -97,10 +97,10 @@ impl<'nvml> Watched<'nvml> {
 
     /// Reads what is due.
     pub(super) fn read(&mut self, nvml: &'nvml Nvml, config: &NvmlConfig) -> Result<GpuTick, Outcome> {
-        let now = clock::now();
+        let (now, time_unix_nanos) = (clock::now(), clock::unix_now().as_nanos() as u64);
         let mut readings = Readings::default();
         if self.is_still_lost(now) {
-            return Ok(self.tick(readings));
+            return Ok(self.tick(readings, time_unix_nanos));
         }
         let outcome = self.read_all(nvml, config, now, &mut readings);
         match outcome {
@@ -112,11 +112,21 @@ impl<'nvml> Watched<'nvml> {
             }
             Outcome::Read => self.lost = None,
         }
+        if outcome == Outcome::Lost {
+            self.ask_all_again();
+        }
         if self.gpu.lost != self.lost.is_some() {
             let lost = self.lost.is_some();
             self.update_gpu(|gpu| gpu.lost = lost);
         }
-        Ok(self.tick(readings))
+        Ok(self.tick(readings, time_unix_nanos))
+    }
+
+    /// What was said before is over: also what never changes has to be said anew.
+    pub(super) fn ask_all_again(&mut self) {
+        let own = self.handle.iter_mut().map(|(_, probe)| probe);
+        let instances = self.instances.iter_mut().map(|instance| &mut instance.probe);
+        own.chain(instances).for_each(Probe::ask_all_again);
     }
 
     /// A GPU that did not answer is asked one thing only, and not in every pass.
@@ -248,10 +258,11 @@ impl<'nvml> Watched<'nvml> {
         }
     }
 
-    fn tick(&self, readings: Readings) -> GpuTick {
+    fn tick(&self, readings: Readings, time_unix_nanos: u64) -> GpuTick {
         GpuTick {
             gpu: Arc::clone(&self.gpu),
             readings: readings.all,
+            time_unix_nanos,
         }
     }
 }
