@@ -76,11 +76,19 @@ fn large(folder: &TempDir, traces: u64) -> PathBuf {
 }
 
 /// Converts with little memory and says how many bytes went through temporary files.
+#[expect(clippy::print_stderr, reason = "the figures are kept in benches/results")]
 fn with_little_memory(input: &Path, output: &Path, more: &[&str]) -> u64 {
     let memory = format!("{MEMORY_KIB}KiB");
     let (finished, peak) = measured(input, output, &[&["--memory", &memory], more].concat());
     let summary = finished.expect_code(0).summary();
     let most = MEMORY_KIB + PROGRAM_KIB;
+    let bytes = fs::metadata(input).map_or(0, |file| file.len());
+    let name = |path: &Path| path.file_name().unwrap_or_default().display().to_string();
+    eprintln!(
+        "{} -> {}: {bytes} bytes with --memory {memory}, peak {peak} KiB",
+        name(input),
+        name(output)
+    );
     assert!(
         (1..most).contains(&peak),
         "{peak} KiB of {most} were taken: {summary}"
