@@ -1,6 +1,6 @@
 //! What steps took of their GPUs, told by an agent that is killed again and again: once of each step, and of none not.
 
-use std::{collections::BTreeSet, path::Path, process::Command};
+use std::{collections::BTreeSet, fs, path::Path, process::Command};
 
 use fastrand::Rng;
 use pulsetrain_tests::{FakeNvml, Items, Process, SurogateRun, wait_until};
@@ -82,7 +82,7 @@ fn configure(world: &World, driver: &FakeNvml) {
     world.configure_as(&Setup {
         logs: &LOGS,
         sinks: &world.file_sink("archive", "out.jsonl"),
-        energy: "wait: 60s",
+        energy: "wait: 20s",
         rest: &format!("gpu: {{interval: 200ms, library: \"{}\"}}\n", library.display()),
         ..Setup::default()
     });
@@ -90,7 +90,7 @@ fn configure(world: &World, driver: &FakeNvml) {
 
 /// How many runs claim a GPU by now.
 fn claims(world: &World) -> usize {
-    let out = world.written("out.jsonl").1;
+    let out = lines_with(world, "\"gpu.energy\"");
     let energies = out.of_kind("point");
     let energies = energies
         .iter()
@@ -123,7 +123,15 @@ fn told(items: &Items) -> Vec<(String, String)> {
 }
 
 fn steps_told(world: &World) -> Vec<(String, String)> {
-    told(&world.written("out.jsonl").1)
+    told(&lines_with(world, "\"gpu.steps\""))
+}
+
+/// What the lines with these words hold: the whole file is long.
+fn lines_with(world: &World, words: &str) -> Items {
+    let text = fs::read_to_string(world.path("out.jsonl")).unwrap_or_default();
+    let whole = text.rfind('\n').map_or(0, |end| end + 1);
+    let lines = text[..whole].lines().filter(|line| line.contains(words));
+    Items::parse(&lines.collect::<Vec<_>>().join("\n"))
 }
 
 fn of_run(item: &Value, time: &Value) -> (String, String) {
