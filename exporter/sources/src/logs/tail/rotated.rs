@@ -28,7 +28,7 @@ pub(super) struct Rotated {
 /// What its name says of its place: the older, the less.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Place {
-    /// By a date.
+    /// By a date, of which only the digits count: `20261121` and `2026-11-21` are one day.
     Stamp(String),
     /// By a number that grows with its age.
     Age(Reverse<u32>),
@@ -129,7 +129,7 @@ impl Place {
         }
         match text.parse() {
             Ok(age) if text.len() <= 4 => Some(Self::Age(Reverse(age))),
-            _ => Some(Self::Stamp(text.to_owned())),
+            _ => Some(Self::Stamp(text.chars().filter(char::is_ascii_digit).collect())),
         }
     }
 }
@@ -184,6 +184,7 @@ mod tests {
         );
     }
 
+    /// Files that are written at once often have one time of modification: their names tell them apart.
     #[test]
     fn dates_come_in_the_order_in_which_they_were_written() {
         let (_folder, log) = folder(&[
