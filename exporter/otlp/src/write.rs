@@ -16,7 +16,9 @@ pub use buffer::Buffer;
 pub(crate) use buffer::varint_len;
 pub use envelope::{Encoded, Envelope};
 pub use logs::{LogRecordParts, LogsWriter, Severity};
-pub use metrics::{HistogramParts, MetricsWriter, PointParts};
+pub use metrics::{
+    ExemplarParts, ExponentialBuckets, ExponentialParts, HistogramParts, MetricsWriter, PointParts,
+};
 pub use spans::{SpanLink, SpanParts, SpansWriter, span_attributes};
 pub use value::{Attribute, Value};
 

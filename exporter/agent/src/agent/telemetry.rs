@@ -7,6 +7,7 @@ mod books;
 mod exporter;
 mod measured;
 mod newest;
+mod resolution;
 mod watched;
 
 use std::{
@@ -69,7 +70,10 @@ impl Telemetry {
         let reader = PeriodicReader::builder(exporter.clone())
             .with_interval(NEVER)
             .build();
-        let provider = SdkMeterProvider::builder().with_reader(reader).build();
+        let provider = SdkMeterProvider::builder()
+            .with_reader(reader)
+            .with_view(resolution::of)
+            .build();
         let meter = provider.meter("pulsetrain");
         let shared = Arc::new(Shared::new(provider, &meter, limits, ledger));
         shared

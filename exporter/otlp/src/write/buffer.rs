@@ -155,6 +155,26 @@ impl Buffer {
         self.bytes.extend_from_slice(fields);
     }
 
+    /// Makes the message that begins at `start`, and is the last, longer by `more` bytes, which follow. Its field's number is
+    /// below 16.
+    pub(super) fn extend_last(&mut self, start: usize, more: usize) {
+        let (all, start) = (self.bytes.len() - start, start + 1);
+        let body = (1..=10).find_map(|digits| {
+            let body = all.checked_sub(1 + digits)?;
+            (varint_len(body as u64) == digits).then_some(body)
+        });
+        let body = body.expect("invariant: one message reaches from `start` to the end");
+        let mut length = (body + more) as u64;
+        for _ in varint_len(body as u64)..varint_len(length) {
+            self.bytes.insert(start, 0);
+        }
+        for place in start..start + varint_len(length) {
+            let is_last = length < 0x80;
+            self.bytes[place] = length as u8 & 0x7f | if is_last { 0 } else { 0x80 };
+            length >>= 7;
+        }
+    }
+
     /// Appends packed numbers of eight bytes each, in one block.
     #[inline]
     pub(super) fn append_words<N: Copy>(&mut self, numbers: &[N], to_bytes: impl Fn(N) -> [u8; 8]) {
@@ -195,6 +215,29 @@ mod tests {
                 Value::Fixed32(7)
             ]
         );
+    }
+
+    #[test]
+    fn a_message_that_grows_has_its_new_length_whether_or_not_that_is_longer_itself() {
+        for before in [0, 1, 100, 127, 128, 16_340, 16_383, 16_384] {
+            for more in [1, 48, 200] {
+                let mut buffer = Buffer::default();
+                buffer.uint(2, 300);
+                let start = buffer.len();
+                buffer.delimited(1, &vec![7; before]);
+                buffer.extend_last(start, more);
+                buffer.append(&vec![9; more]);
+                let expected = [vec![7; before], vec![9; more]].concat();
+                let values: Vec<_> = Reader::new(buffer.as_slice())
+                    .map(|field| field.unwrap().value)
+                    .collect();
+                assert_eq!(
+                    values,
+                    [Value::Varint(300), Value::Bytes(&expected)],
+                    "{before}+{more}"
+                );
+            }
+        }
     }
 
     #[test]

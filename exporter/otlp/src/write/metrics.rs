@@ -1,7 +1,14 @@
 //! Points, grouped by their metric while a batch fills.
 
+mod exemplar;
+mod exponential;
+
 use pulsetrain_semconv::{Instrument, Metric};
 
+pub use self::{
+    exemplar::ExemplarParts,
+    exponential::{ExponentialBuckets, ExponentialParts},
+};
 use super::{
     buffer::{Buffer, delimited_len},
     envelope::{Encoded, Envelope},
@@ -76,7 +83,11 @@ pub struct MetricsWriter {
 #[derive(Debug)]
 struct Group {
     metric: &'static Metric,
+    /// Whether the points are histograms with exponential buckets.
+    is_exponential: bool,
     points: Buffer,
+    /// Where the newest point begins.
+    newest: usize,
 }
 
 impl MetricsWriter {
@@ -186,9 +197,7 @@ impl MetricsWriter {
     fn begin(&mut self, metric: &'static Metric, len: usize) -> &mut Buffer {
         self.points += 1;
         self.len += delimited_len(1, len);
-        let out = &mut self.group(metric).points;
-        out.delimited_head(1, len);
-        out
+        self.group(metric).begin(len)
     }
 
     #[inline]
@@ -198,10 +207,7 @@ impl MetricsWriter {
             self.places.resize(ordinal + 1, 0);
         }
         if self.places[ordinal] == 0 {
-            self.groups.push(Group {
-                metric,
-                points: Buffer::default(),
-            });
+            self.groups.push(Group::new(metric, false));
             self.places[ordinal] = self.groups.len() as u16;
         }
         &mut self.groups[usize::from(self.places[ordinal]) - 1]
@@ -209,11 +215,28 @@ impl MetricsWriter {
 }
 
 impl Group {
+    fn new(metric: &'static Metric, is_exponential: bool) -> Self {
+        Self {
+            metric,
+            is_exponential,
+            points: Buffer::default(),
+            newest: 0,
+        }
+    }
+
+    #[inline]
+    fn begin(&mut self, len: usize) -> &mut Buffer {
+        self.newest = self.points.len();
+        self.points.delimited_head(1, len);
+        &mut self.points
+    }
+
     /// The field of `Metric` that holds the points, and the bytes that follow them.
     fn data(&self) -> (u32, &'static [u8]) {
         const TEMPORALITY: u8 = 2 << 3;
         const MONOTONIC: u8 = 3 << 3;
         match self.metric.instrument {
+            _ if self.is_exponential => (10, &[TEMPORALITY, CUMULATIVE]),
             Instrument::Gauge => (5, &[]),
             Instrument::Counter => (7, &[TEMPORALITY, CUMULATIVE, MONOTONIC, 1]),
             Instrument::UpDownCounter => (7, &[TEMPORALITY, CUMULATIVE]),

@@ -8,6 +8,8 @@ use crate::{
     view::{AnyValue, LogsData, Message, MetricData, MetricsData, NumberValue, Temporality, TracesData},
 };
 
+mod histograms;
+
 static STEP: semconv::Attribute = semconv::Attribute {
     name: "train.step",
     brief: "",

@@ -12,13 +12,16 @@ use opentelemetry_sdk::{
     error::{OTelSdkError, OTelSdkResult},
     metrics::{
         Temporality,
-        data::{AggregatedMetrics, Metric, MetricData, ResourceMetrics},
+        data::{AggregatedMetrics, ExponentialHistogram, Metric, MetricData, ResourceMetrics},
         exporter::PushMetricExporter,
     },
 };
 use pulsetrain_otlp::{
     view::NumberValue,
-    write::{Attribute, Envelope, HistogramParts, MetricsWriter, PointParts, Value},
+    write::{
+        Attribute, Envelope, ExponentialBuckets, ExponentialParts, HistogramParts, MetricsWriter, PointParts,
+        Value,
+    },
 };
 use pulsetrain_pipeline::{Batch, Door};
 use pulsetrain_semconv::{SCHEMA_URL, attribute, metric};
@@ -135,8 +138,42 @@ fn points<T: Copy>(
                 });
             }
         }
-        // The typed instruments ask for bounds, never for exponential buckets.
-        MetricData::ExponentialHistogram(_) => {}
+        MetricData::ExponentialHistogram(histogram) => exponential(writer, definition, histogram, number),
+    }
+}
+
+fn exponential<T: Copy>(
+    writer: &mut MetricsWriter,
+    definition: &'static pulsetrain_semconv::Metric,
+    histogram: &ExponentialHistogram<T>,
+    number: impl Fn(T) -> NumberValue,
+) {
+    for point in histogram.data_points() {
+        let value = |value: Option<T>| value.map_or(f64::NAN, |value| number(value).as_f64());
+        let (positive, negative) = (point.positive_bucket(), point.negative_bucket());
+        let above: Vec<u64> = positive.counts().collect();
+        let below: Vec<u64> = negative.counts().collect();
+        with_attributes(point.attributes(), |attributes| {
+            let contents = ExponentialParts {
+                count: point.count() as u64,
+                sum: number(point.sum()).as_f64(),
+                min: value(point.min()),
+                max: value(point.max()),
+                scale: i32::from(point.scale()),
+                zero_count: point.zero_count(),
+                zero_threshold: point.zero_threshold(),
+                positive: ExponentialBuckets {
+                    offset: positive.offset(),
+                    counts: &above,
+                },
+                negative: ExponentialBuckets {
+                    offset: negative.offset(),
+                    counts: &below,
+                },
+            };
+            let parts = parts(Some(histogram.start_time()), histogram.time(), attributes);
+            writer.exponential(definition, parts, &contents);
+        });
     }
 }
 

@@ -55,8 +55,14 @@ fn of_points(data: MetricData<'_>) -> Option<u64> {
             .flatten()
             .map(|point| point.time_unix_nano)
             .max(),
+        MetricData::ExponentialHistogram(data) => data
+            .data_points
+            .into_iter()
+            .flatten()
+            .map(|point| point.time_unix_nano)
+            .max(),
         // Ours are none of these.
-        MetricData::ExponentialHistogram(_) | MetricData::Summary(_) => None,
+        MetricData::Summary(_) => None,
     }
 }
 

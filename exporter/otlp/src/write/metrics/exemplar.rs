@@ -1,0 +1,60 @@
+//! The exemplar of a point: the measurement that stands for it, with the span that it was made in.
+//!
+//! The span of a step is known only after its values are recorded, so an exemplar joins a point that is written already.
+
+use pulsetrain_semconv::Metric;
+
+use super::MetricsWriter;
+use crate::write::{SpanLink, buffer::Buffer};
+
+/// Fields of `Exemplar` (proto/metrics/v1/metrics.proto).
+mod field {
+    pub(super) const TIME: u32 = 2;
+    pub(super) const AS_DOUBLE: u32 = 3;
+    pub(super) const SPAN_ID: u32 = 4;
+    pub(super) const TRACE_ID: u32 = 5;
+    /// Of `HistogramDataPoint`.
+    pub(super) const EXEMPLARS: u32 = 8;
+}
+
+/// The bytes of an exemplar: two numbers and two ids, each with a tag, and the ids with a length.
+const LEN: usize = 9 + 9 + 10 + 18;
+
+/// A measurement that stands for the point that it is in.
+#[derive(Clone, Copy, Debug)]
+pub struct ExemplarParts {
+    /// When it was made.
+    pub time_unix_nanos: u64,
+    /// What was measured.
+    pub value: f64,
+    /// What it was measured of.
+    pub span: SpanLink,
+}
+
+impl MetricsWriter {
+    /// Gives an exemplar to the newest point of a histogram with bounds; nothing happens where it has no points.
+    pub fn exemplar(&mut self, metric: &'static Metric, parts: &ExemplarParts) {
+        let place = self.places.get(usize::from(metric.ordinal)).copied();
+        let Some(place) = place.and_then(|place| usize::from(place).checked_sub(1)) else {
+            return;
+        };
+        let group = &mut self.groups[place];
+        if group.points.is_empty() {
+            return;
+        }
+        let before = group.points.len();
+        group.points.extend_last(group.newest, LEN + 2);
+        write(parts, &mut group.points);
+        self.len += group.points.len() - before;
+    }
+}
+
+fn write(parts: &ExemplarParts, out: &mut Buffer) {
+    out.delimited_head(field::EXEMPLARS, LEN);
+    out.two_fixed64([
+        (field::TIME, parts.time_unix_nanos),
+        (field::AS_DOUBLE, parts.value.to_bits()),
+    ]);
+    out.delimited(field::SPAN_ID, &parts.span.span_id);
+    out.delimited(field::TRACE_ID, &parts.span.trace_id);
+}
