@@ -5,6 +5,7 @@
 
 mod custom;
 mod distribution;
+mod exemplar;
 mod ranks;
 mod resume;
 mod series;
@@ -66,6 +67,8 @@ pub struct Recorder<'a> {
     sums_start_unix_nanos: u64,
     /// The latest time that was recorded.
     last_unix_nanos: u64,
+    /// The duration of a step whose span has not come yet, and when the step ended.
+    step_duration: Option<(u64, f64)>,
     /// The rank of what does not say one.
     own_rank: i64,
     /// The ranks whose turn it is not.
@@ -91,6 +94,7 @@ impl<'a> Recorder<'a> {
             counts: Counts::default(),
             skipped: Skipped::default(),
             last_unix_nanos: 0,
+            step_duration: None,
             listener: Box::new(listener),
         }
     }
@@ -113,6 +117,7 @@ impl<'a> Recorder<'a> {
     /// Counts a record of the input that was understood; batches leave between records.
     pub fn end_of_record(&mut self) {
         self.counts.records += 1;
+        self.step_duration = None;
         self.send(BATCH_BYTES);
     }
 
@@ -239,6 +244,9 @@ impl<'a> Recorder<'a> {
     pub fn record_linked_span(&mut self, span: &SpanParts<'_>, links: &[SpanLink]) {
         self.spans.linked_span(span, links);
         self.counts.spans += 1;
+        if span.span.name == semconv::span::TRAIN_STEP.name {
+            self.lead_to_step(span);
+        }
     }
 
     /// Sends what there is, however little.
@@ -294,6 +302,9 @@ impl<'a> Recorder<'a> {
             bucket_counts: &seen.bucket_counts,
         };
         self.metrics.histogram(metric, point, parts);
+        if metric.ordinal == semconv::metric::TRAIN_STEP_DURATION.ordinal {
+            self.step_duration = Some((time_unix_nanos, value));
+        }
     }
 
     /// From when sums count: the start of the run, or the first time that anything is known of it.

@@ -3,6 +3,7 @@
 mod agent;
 mod deliveries;
 mod endpoint;
+mod exemplars;
 mod following;
 mod names;
 mod odd_labels;

@@ -61,6 +61,7 @@ impl Recorder<'_> {
         if !is_known && self.ranks.len() >= RANKS {
             return self.of_rank(None);
         }
+        self.step_duration = None;
         let begun = self.ranks.remove(&rank);
         let mut state = begun.unwrap_or_else(|| RankState::begin(&self.run, rank));
         std::mem::swap(&mut self.envelope, &mut state.envelope);

@@ -1,5 +1,7 @@
 //! What is recorded, read back from the batches.
 
+use opentelemetry_proto::tonic::metrics::v1::{self as proto, metric::Data};
+use prost::Message as _;
 use pulsetrain_otlp::view::{Message, MetricData, MetricsData, NumberPoint, NumberValue};
 use pulsetrain_semconv::{attribute, metric};
 
@@ -100,6 +102,88 @@ fn series_with_different_attributes_have_sums_of_their_own() {
         values,
         [NumberValue::Int(1), NumberValue::Int(1), NumberValue::Int(2)]
     );
+}
+
+/// Time, value, trace and span.
+type Exemplar = (u64, f64, [u8; 16], [u8; 8]);
+
+/// The exemplars of a step's duration, point by point.
+fn exemplars(batches: &[Encoded]) -> Vec<Vec<Exemplar>> {
+    let metrics = batches
+        .iter()
+        .filter(|batch| batch.signal == pulsetrain_otlp::Signal::Metrics);
+    let mut found = Vec::new();
+    for batch in metrics {
+        let data = proto::MetricsData::decode(batch.bytes.as_slice()).expect("a batch is OTLP");
+        let scopes = data
+            .resource_metrics
+            .iter()
+            .flat_map(|resource| &resource.scope_metrics);
+        for metric in scopes.flat_map(|scope| &scope.metrics) {
+            if let Some(Data::Histogram(histogram)) = &metric.data {
+                found.extend(
+                    histogram
+                        .data_points
+                        .iter()
+                        .map(|point| point.exemplars.iter().map(of_exemplar).collect()),
+                );
+            }
+        }
+    }
+    found
+}
+
+fn of_exemplar(exemplar: &proto::Exemplar) -> Exemplar {
+    let Some(proto::exemplar::Value::AsDouble(value)) = exemplar.value else {
+        panic!("{exemplar:?} has no number");
+    };
+    let trace = exemplar.trace_id.as_slice().try_into().expect("16 bytes");
+    let span = exemplar.span_id.as_slice().try_into().expect("8 bytes");
+    (exemplar.time_unix_nano, value, trace, span)
+}
+
+fn step_span(run: &Run, step: i64, end_unix_nanos: u64) -> SpanParts<'static> {
+    SpanParts {
+        span: &semconv::span::TRAIN_STEP,
+        trace_id: crate::step_trace(run, step),
+        span_id: crate::step_span(run, step),
+        parent_span_id: None,
+        start_unix_nanos: 1,
+        end_unix_nanos,
+        attributes: &[],
+    }
+}
+
+#[test]
+fn a_duration_leads_to_the_span_of_its_step_and_rank_and_to_no_other() {
+    let mut spans = Vec::new();
+    let (batches, _, _) = recorded(|recorder| {
+        let mut record = |rank, step, duration_at: u64, span_at: Option<u64>| {
+            recorder.of_rank(Some(rank));
+            recorder.record(&metric::TRAIN_STEP_DURATION, duration_at, 0.5, &[]);
+            if let Some(end) = span_at {
+                let span = step_span(recorder.run(), step, end);
+                spans.push((span.trace_id, span.span_id));
+                recorder.record_span(&span);
+            }
+            recorder.end_of_record();
+        };
+        record(0, 1, 10, Some(10));
+        record(0, 2, 20, None);
+        // A span that ended at another time is of another step.
+        record(0, 3, 30, Some(31));
+        record(1, 1, 10, Some(10));
+        // Neither is a span of the next record.
+        let late = step_span(recorder.run(), 2, 20);
+        recorder.record(&metric::TRAIN_STEP_DURATION, 20, 0.5, &[]);
+        recorder.end_of_record();
+        recorder.record_span(&late);
+    });
+    let one = |place: usize| vec![(10, 0.5, spans[place].0, spans[place].1)];
+    // The rank whose turn it is goes first.
+    assert_eq!(exemplars(&batches), [one(2), vec![], one(0), vec![], vec![]]);
+    assert_eq!(spans[0].0, spans[2].0, "a step has one trace");
+    assert_ne!(spans[0].1, spans[2].1, "a rank has its own span");
 }
 
 #[test]
