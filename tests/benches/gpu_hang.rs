@@ -21,8 +21,6 @@ use pulsetrain_tests::{FakeNvml, free_port, wait_until};
 const EVERY: Duration = Duration::from_millis(50);
 /// What the ninety-ninth of a hundred scrapes may take while the driver hangs.
 const P99_MS: f64 = 2.0;
-/// How many times as long as a scrape of the control it may take on a machine that is busy with other things.
-const BESIDE_CONTROL: f64 = 1.5;
 const HANGS: &str = "the driver hangs";
 /// The seconds of the scenario at which the phases begin and the last ends.
 const PHASES: [(&str, f64); 4] = [
@@ -87,13 +85,13 @@ fn scrape_both(hangs: &Watched, control: &Watched, until: Instant) -> [Scrapes; 
     both
 }
 
-/// Says whether a hang costs who scrapes, and fails where it does.
+/// Says what a hang costs who scrapes, and fails where that is too much, however busy the machine is.
 #[expect(clippy::print_stdout, reason = "a bench prints what it measured")]
 fn judge(p99: f64, control: f64) {
     let ratio = p99 / control;
     println!("while {HANGS}: p99 {p99:.2} ms, {ratio:.2} times that of the driver that answers");
     assert!(
-        p99 < P99_MS || ratio < BESIDE_CONTROL,
+        p99 < P99_MS,
         "p99 is {p99:.2} ms while {HANGS}, and {control:.2} ms where none does"
     );
 }
