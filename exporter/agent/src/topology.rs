@@ -129,8 +129,8 @@ impl BuiltSink {
     }
 }
 
-/// Makes a sink of the configuration, whose traces are drawn like `drawing`; `stop` ends what runs beside it. A file that `positions` know goes on where it ended
-/// with them, so that it holds every item once.
+/// Makes a sink of the configuration, whose traces are drawn like `drawing`; `stop` ends what runs beside it. A file that
+/// `positions` know goes on where it ended with them, so that it holds every item once.
 ///
 /// # Errors
 /// What cannot be opened, listened on or understood.
