@@ -4,7 +4,7 @@
 use std::{
     fs,
     io::Write,
-    process::{Child, ChildStdin, Stdio},
+    process::{Child, ChildStdin, Command, Stdio},
 };
 
 use nix::{
@@ -50,6 +50,26 @@ fn an_interrupt_within_a_record_says_what_is_missing() {
     let finished = finished.expect_code(1);
     assert_eq!(finished.summary()["skipped"]["incomplete_record"], 1);
     assert_eq!(items.values("train.loss").len(), 1);
+}
+
+#[test]
+fn a_pipe_that_pauses_before_its_run_has_said_its_name_is_waited_for() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let log = corpus("maxtext/demo.stderr");
+    let [whole, paused] = ["whole", "paused"].map(|name| folder.path().join(name).with_extension("jsonl"));
+    let import = Import::of(&log).arg("--run-id=paused").to(&whole);
+    import.run().expect_code(0);
+    let import = Import::of("-").arg("--run-id=paused").to(&paused).into_command();
+    let script = "{ head -n 590 \"$0\"; sleep 0.3; tail -n +591 \"$0\"; } | \"$@\"";
+    let output = Command::new("sh")
+        .args(["-c", script])
+        .arg(&log)
+        .arg(import.get_program())
+        .args(import.get_args())
+        .output()
+        .expect("a shell can be started");
+    Finished::new(output).expect_code(0);
+    Items::read(&paused).assert_same(&Items::read(&whole));
 }
 
 /// A line that never ends is skipped at a limit; what comes after it is read.

@@ -29,7 +29,7 @@ mod torchspec;
 mod torchtitan;
 mod tunix;
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use crate::{Recorder, SourceError};
 
@@ -96,6 +96,16 @@ pub struct Identity {
     pub may_grow: bool,
     /// Whether only the name of the file says when the run began.
     pub start_is_in_name: bool,
+}
+
+/// For how long an input may be silent before what it has said of its run is taken for all of it.
+pub const IDENTITY_PATIENCE: Duration = Duration::from_secs(10);
+
+impl Identity {
+    /// Whether there is a run, and everything is known that the input will say of it.
+    pub fn is_whole(&self) -> bool {
+        !self.first_record.is_empty() && !self.may_grow
+    }
 }
 
 /// What a parser is given: unread bytes, and where they stand in the input.

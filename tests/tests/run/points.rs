@@ -59,6 +59,28 @@ fn twenty_thousand_lines_a_second_come_to_every_point_of_an_import() {
     ours.assert_same(&imported);
 }
 
+/// MaxText says its name in its configuration, and other lines come seconds before.
+#[test]
+fn a_run_has_its_name_however_late_the_trainer_says_it() {
+    let folder = folder();
+    let log = corpus("maxtext/demo.stderr");
+    let imported = folder.path().join("imported.jsonl");
+    let import = Import::of(&log).arg("--run-id=late").to(&imported);
+    import.run().expect_code(0);
+    let imported = Items::read(&imported);
+    let log = log.display();
+    for pause_after in [3, 590] {
+        let rest = pause_after + 1;
+        let script = format!("head -n {pause_after} {log} >&2; sleep 0.3; tail -n +{rest} {log} >&2");
+        let run = run(&folder, "sh", &["-c", &script])
+            .arg_of_ours("--format=maxtext")
+            .arg_of_ours("--run-id=late")
+            .output();
+        assert_eq!(run.status.code(), Some(0));
+        Items::read(&sent(&folder)).assert_same(&imported);
+    }
+}
+
 #[test]
 fn a_log_that_is_written_besides_is_read_to_its_end() {
     let folder = folder();

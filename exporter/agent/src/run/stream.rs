@@ -6,16 +6,15 @@ use pulsetrain_otlp::write::Encoded;
 use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop, clock};
 use pulsetrain_sources::{
     Recorder, Run,
-    logs::{ImportReport, LogFormat, LogReader, ReadLimits, ReadTime, RunOptions, recognise},
+    logs::{
+        IDENTITY_PATIENCE, ImportReport, LogFormat, LogReader, ReadLimits, ReadTime, RunOptions, recognise,
+    },
 };
 
 use super::{copy::Chunks, identity::Identity, lines::Lines};
 
 /// How often what was recorded leaves.
 const FLUSH: Duration = Duration::from_millis(100);
-
-/// For how long what a trainer prints first is kept back, while it does not say all of its run.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// How much output is kept to recognise its format by.
 const HEAD_BYTES: usize = 256 << 10;
@@ -115,12 +114,19 @@ fn recognised(
     }
 }
 
-/// Reads on for a moment while the first lines could still say more of the run, such as its name.
+/// Reads on until the first lines say all of their run, such as its name; not for ever where they have begun to.
 fn read_identity(format: &LogFormat, text: &mut Text, head: &mut Vec<u8>) {
-    let until = clock::later(clock::now(), PATIENCE);
-    while head.len() < HEAD_BYTES && clock::now() < until && (format.identify)(head).may_grow {
-        if !text.read(head) {
+    let mut spoke = clock::now();
+    let mut identity = (format.identify)(head);
+    while head.len() < HEAD_BYTES && !identity.is_whole() {
+        let is_begun = !identity.first_record.is_empty();
+        let before = head.len();
+        if (is_begun && spoke.elapsed() >= IDENTITY_PATIENCE) || !text.read(head) {
             return;
+        }
+        if head.len() > before {
+            spoke = clock::now();
+            identity = (format.identify)(head);
         }
     }
 }

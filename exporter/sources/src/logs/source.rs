@@ -16,7 +16,7 @@ use std::{
 use pulsetrain_otlp::write::Encoded;
 use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop, clock};
 
-use super::{Identity, LogFormat, LogReader, Mapping, ReadLimits, ReadTime, recognise};
+use super::{IDENTITY_PATIENCE, Identity, LogFormat, LogReader, Mapping, ReadLimits, ReadTime, recognise};
 use crate::{Counts, Recorder, Run, Skipped, SourceError, ids};
 
 /// Where a log is read from.
@@ -327,14 +327,18 @@ impl Chunks {
         }
     }
 
-    /// The first bytes: so many that format and run can be told, fewer where the input ends or pauses after its first
-    /// record.
+    /// The first bytes: so many that format and run can be told, fewer where the input ends or pauses when it has said
+    /// them.
     fn head(&mut self, named: Option<&LogFormat>) -> Vec<u8> {
         let mut head = Vec::new();
+        let mut spoke = clock::now();
         while head.len() < HEAD_BYTES {
             match self.next() {
-                Next::Bytes(chunk) => head.extend(chunk),
-                Next::Idle if tells_run(named, &head) => break,
+                Next::Bytes(chunk) => {
+                    head.extend(chunk);
+                    spoke = clock::now();
+                }
+                Next::Idle if tells_run(named, &head, spoke.elapsed()) => break,
                 Next::Idle => {}
                 Next::End => break,
             }
@@ -374,10 +378,13 @@ impl Chunks {
     }
 }
 
-/// Whether the first bytes hold the first record of a run.
-fn tells_run(named: Option<&LogFormat>, head: &[u8]) -> bool {
+/// Whether the first bytes, after which nothing came for a while, say all that there is to know of a run.
+fn tells_run(named: Option<&LogFormat>, head: &[u8], silent_for: Duration) -> bool {
     let format = named.or_else(|| recognise("", head).ok().map(|(format, _)| format));
-    format.is_some_and(|format| !(format.identify)(head).first_record.is_empty())
+    let identity = format.map(|format| (format.identify)(head));
+    identity.is_some_and(|identity| {
+        identity.is_whole() || (!identity.first_record.is_empty() && silent_for >= IDENTITY_PATIENCE)
+    })
 }
 
 /// What one read gives; nothing at the end.
