@@ -71,20 +71,60 @@ impl Decimal {
     }
 }
 
-/// Takes digits into the mantissa and says how many.
+/// Takes digits into the mantissa and says how many. Numbers that are too long for this are told by their count.
 #[inline]
 fn digits(bytes: &[u8], at: &mut usize, mantissa: &mut u64) -> usize {
     let start = *at;
+    while let Some(eight) = bytes.get(*at..).and_then(<[u8]>::first_chunk) {
+        let (number, count) = leading_digits(*eight);
+        *mantissa = mantissa.wrapping_mul(POWERS[count]).wrapping_add(number);
+        *at += count;
+        if count < 8 {
+            return *at - start;
+        }
+    }
     while let Some(digit) = bytes
         .get(*at)
         .map(|byte| byte.wrapping_sub(b'0'))
         .filter(|digit| *digit < 10)
     {
-        // Numbers that are too long for this are told by their count.
         *mantissa = mantissa.wrapping_mul(10).wrapping_add(u64::from(digit));
         *at += 1;
     }
     *at - start
+}
+
+/// The powers of ten by the number of their zeros.
+const POWERS: [u64; 9] = [
+    1,
+    10,
+    100,
+    1_000,
+    10_000,
+    100_000,
+    1_000_000,
+    10_000_000,
+    100_000_000,
+];
+
+/// The number that the digits make with which eight bytes begin, and how many they are: all at once, each in a byte of one
+/// word (<https://kholdstare.github.io/technical/2020/05/26/faster-integer-parsing.html>).
+#[inline]
+fn leading_digits(bytes: [u8; 8]) -> (u64, usize) {
+    const EACH: u64 = 0x0101_0101_0101_0101;
+    let word = u64::from_le_bytes(bytes) ^ (EACH * 0x30);
+    // A byte above nine sets its highest bit; what it carries into is behind the first of them and does not count.
+    let others = (word.wrapping_add(EACH * 0x76) | word) & (EACH * 0x80);
+    let count = others.trailing_zeros() as usize / 8;
+    if count == 0 {
+        return (0, 0);
+    }
+    // Zeros in front, so that the last digit is in the last byte.
+    let ones = word << (64 - 8 * count);
+    let tens = ones.wrapping_mul(10).wrapping_add(ones >> 8);
+    let low = (tens & 0x0000_00ff_0000_00ff).wrapping_mul(100 + (1_000_000 << 32));
+    let high = (tens >> 16 & 0x0000_00ff_0000_00ff).wrapping_mul(1 + (10_000 << 32));
+    (low.wrapping_add(high) >> 32, count)
 }
 
 /// Two digits at most: more are out of the exact range anyway.
@@ -133,6 +173,18 @@ mod tests {
             }
         }
         assert_eq!(Decimal::prefix(b"9007199254740993.0").unwrap().double(), None);
+    }
+
+    #[test]
+    fn as_many_digits_are_taken_as_there_are() {
+        for count in 0..=18 {
+            for behind in ["", ".", "}", "/", ":", "é", " 1234567", "\u{0}23456789"] {
+                let text = format!("{}{behind}", &"987654321012345678"[..count]);
+                let (mut at, mut mantissa) = (0, 0);
+                assert_eq!(digits(text.as_bytes(), &mut at, &mut mantissa), count, "{text}");
+                assert_eq!(mantissa, text[..count].parse().unwrap_or(0), "{text}");
+            }
+        }
     }
 
     #[test]

@@ -22,7 +22,7 @@ use super::{
     coverage::covered,
     fields::{Field, Value},
     lines::{Line, LineFormat, LineParser},
-    literal,
+    literal::Objects,
 };
 use crate::{Recorder, SkipReason};
 
@@ -34,7 +34,7 @@ pub(super) const JSON: LogFormat = LogFormat {
     shrinks: true,
     recognise: |_| None,
     identify: |head| up_to_first(head, |line| line.contains('{')),
-    parser: Begin::Mapped(|mapping| Box::new(LineParser::of(JsonLines(Records::of(mapping))))),
+    parser: Begin::Mapped(|mapping| Box::new(LineParser::of(JsonLines::of(mapping)))),
     coverage,
 };
 
@@ -71,7 +71,19 @@ fn up_to_first(head: &[u8], may_be: impl Fn(&str) -> bool) -> Identity {
 
 /// Reads JSON lines.
 #[derive(Debug)]
-struct JsonLines(Records);
+struct JsonLines {
+    objects: Objects,
+    records: Records,
+}
+
+impl JsonLines {
+    fn of(mapping: &Arc<Mapping>) -> Self {
+        Self {
+            objects: Objects::flat(),
+            records: Records::of(mapping),
+        }
+    }
+}
 
 impl LineFormat for JsonLines {
     fn sign(_: &str) -> Option<&'static str> {
@@ -87,20 +99,19 @@ impl LineFormat for JsonLines {
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        let Some((mut fields, body)) = self.0.lined(line.text) else {
+        let Some((mut fields, body)) = self.records.lined(line.text) else {
             return false;
         };
         let Some(start) = body.find('{') else {
             return false;
         };
-        let Some(object) = literal::flat_object(&body[start..]) else {
+        if self.objects.read(&body[start..], &mut fields).is_none() {
             recorder.skip(SkipReason::MalformedRecord, line.place(), || {
                 "the line is no whole JSON object".to_owned()
             });
             return false;
-        };
-        fields.extend(object);
-        self.0.record(&fields, line, recorder);
+        }
+        self.records.record(&fields, line, recorder);
         true
     }
 }

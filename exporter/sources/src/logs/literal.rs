@@ -2,9 +2,13 @@
 //!
 //! Python's `json` writes `NaN` and `Infinity`, which strict readers refuse; a diverged loss must not be lost over that.
 
-use std::borrow::Cow;
+mod shape;
 
+use std::{borrow::Cow, ops::Range};
+
+pub(super) use self::shape::Objects;
 use super::{
+    decimal::Decimal,
     fields::{Field, Value},
     number_text,
 };
@@ -13,24 +17,12 @@ use super::{
 ///
 /// Lists and objects inside it are given as their text, `null` and `None` not at all.
 pub(super) fn object(text: &str) -> Option<(Vec<Field<'_>>, usize)> {
-    let mut cursor = Cursor { text, at: 0 };
-    let fields = cursor.object()?;
-    Some((fields, cursor.at))
-}
-
-/// The fields of the object at the beginning of `text`, those of objects inside it under keys that are joined by dots;
-/// nothing where it is not whole.
-///
-/// Lists, and objects that are very deep, are given as their text, `null` and `None` not at all.
-pub(super) fn flat_object(text: &str) -> Option<Vec<Field<'_>>> {
     let mut fields = Vec::with_capacity(24);
-    let mut cursor = Cursor { text, at: 0 };
-    cursor.flat_object(0, "", &mut fields)?;
-    Some(fields)
+    let len = Cursor::object(text, 0, |key, _, value| {
+        fields.extend(value.map(|value| (key, value)));
+    })?;
+    Some((fields, len))
 }
-
-/// How many objects deep fields are told apart.
-const DEPTH: usize = 16;
 
 /// The value of `key` as text.
 pub(super) fn text<'f>(fields: &'f [Field<'_>], key: &str) -> Option<&'f str> {
@@ -57,35 +49,34 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    fn object(&mut self) -> Option<Vec<Field<'a>>> {
-        let mut fields = Vec::with_capacity(24);
-        self.take(b'{')?;
-        while self.peek()? != b'}' {
-            let key = self.string()?;
-            self.take(b':')?;
-            if let Some(value) = self.value()? {
-                fields.push((key, value));
-            }
-            if self.peek()? == b',' {
-                self.at += 1;
-            } else if self.peek()? != b'}' {
-                return None;
-            }
-        }
-        self.at += 1;
-        Some(fields)
+    /// Calls `field` with each key of the object at the beginning of `text`, the place of its value and the value, and says
+    /// how many bytes the object takes. Of objects inside it, `depth` deep, the fields are given under keys that are joined by
+    /// dots.
+    fn object(
+        text: &'a str,
+        depth: usize,
+        mut field: impl FnMut(Cow<'a, str>, Range<usize>, Option<Value<'a>>),
+    ) -> Option<usize> {
+        let mut cursor = Cursor { text, at: 0 };
+        cursor.fields(depth, "", &mut field)?;
+        Some(cursor.at)
     }
 
-    /// The fields of an object so deep inside others, whose keys and dots are `outer`.
-    fn flat_object(&mut self, depth: usize, outer: &str, fields: &mut Vec<Field<'a>>) -> Option<()> {
+    /// The fields of an object inside others, whose keys and dots are `outer`.
+    fn fields<F>(&mut self, depth: usize, outer: &str, field: &mut F) -> Option<()>
+    where
+        F: FnMut(Cow<'a, str>, Range<usize>, Option<Value<'a>>),
+    {
         self.take(b'{')?;
         while self.peek()? != b'}' {
             let key = self.string()?;
             self.take(b':')?;
-            if self.peek()? == b'{' && depth < DEPTH {
-                self.flat_object(depth + 1, &[outer, &key, "."].concat(), fields)?;
-            } else if let Some(value) = self.value()? {
-                fields.push((joined(outer, key), value));
+            if self.peek()? == b'{' && depth > 0 {
+                self.fields(depth - 1, &[outer, &key, "."].concat(), field)?;
+            } else {
+                let start = self.at;
+                let value = self.value()?;
+                field(joined(outer, key), start..self.at, value);
             }
             if self.peek()? == b',' {
                 self.at += 1;
@@ -128,6 +119,10 @@ impl<'a> Cursor<'a> {
 
     fn word(&mut self) -> Option<Option<Value<'a>>> {
         let rest = &self.text[self.at..];
+        if let Some((number, len)) = plain_number(rest.as_bytes()) {
+            self.at += len;
+            return Some(Some(Value::Number(number)));
+        }
         let len = rest.bytes().position(ends_word)?;
         let word = &rest[..len];
         self.at += len;
@@ -162,6 +157,8 @@ impl<'a> Cursor<'a> {
         })
     }
 
+    /// What stands behind white space.
+    #[inline]
     fn peek(&mut self) -> Option<u8> {
         loop {
             let byte = *self.text.as_bytes().get(self.at)?;
@@ -172,6 +169,14 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// Passes some bytes, if it is they that stand here.
+    #[inline]
+    fn pass(&mut self, bytes: &[u8]) -> Option<()> {
+        let rest = &self.text.as_bytes()[self.at..];
+        rest.starts_with(bytes).then(|| self.at += bytes.len())
+    }
+
+    #[inline]
     fn take(&mut self, byte: u8) -> Option<()> {
         (self.peek()? == byte).then(|| self.at += 1)
     }
@@ -182,6 +187,14 @@ fn joined<'a>(outer: &str, key: Cow<'a, str>) -> Cow<'a, str> {
         return key;
     }
     Cow::Owned([outer, &key].concat())
+}
+
+/// The number that `bytes` begin with, and its length; nothing where it takes more to read it.
+#[inline]
+fn plain_number(bytes: &[u8]) -> Option<(f64, usize)> {
+    let decimal = Decimal::prefix(bytes)?;
+    let ends = bytes.get(decimal.len).is_some_and(|byte| ends_word(*byte));
+    Some((decimal.double().filter(|_| ends)?, decimal.len))
 }
 
 /// Whether a number or a bare word ends before this byte.
@@ -265,18 +278,6 @@ mod tests {
     }
 
     #[test]
-    fn objects_inside_are_joined_by_dots_up_to_some_depth() {
-        let fields = flat_object(r#"{"a": 1, "b": {"c": {"d": 2}, "e": [3]}, "f": {}} rest"#).unwrap();
-        let shown: Vec<String> = fields
-            .iter()
-            .map(|(key, value)| format!("{key}={value:?}"))
-            .collect();
-        assert_eq!(shown, ["a=Number(1.0)", "b.c.d=Number(2.0)", "b.e=Text(\"[3]\")"]);
-        let deep = format!("{}1{}", "{\"x\": ".repeat(100_000), "}".repeat(100_000));
-        assert_eq!(flat_object(&deep).unwrap().len(), 1);
-    }
-
-    #[test]
     fn what_is_not_whole_is_refused() {
         for text in [
             "",
@@ -289,7 +290,6 @@ mod tests {
             "{\"a\\",
         ] {
             assert_eq!(read(text), None, "{text:?}");
-            assert_eq!(flat_object(text), None, "{text:?}");
         }
     }
 }

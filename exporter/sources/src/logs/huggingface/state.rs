@@ -8,7 +8,7 @@ use crate::{
     logs::{
         Begin, Identity, LogFormat, LogParser, Window,
         fields::{Field, Fields, Written},
-        literal,
+        literal::{self, Objects},
     },
 };
 
@@ -57,17 +57,20 @@ enum At {
 
 #[derive(Debug)]
 struct StateParser {
-    fields: Fields,
+    objects: Objects,
+    entries: Entries,
     at: At,
-    last_time: u64,
 }
 
 impl Default for StateParser {
     fn default() -> Self {
         Self {
-            fields: Fields::of("hf_trainer"),
+            objects: Objects::nested(),
+            entries: Entries {
+                fields: Fields::of("hf_trainer"),
+                last_time: 0,
+            },
             at: At::Before,
-            last_time: 0,
         }
     }
 }
@@ -115,11 +118,12 @@ impl StateParser {
                 self.at = At::After;
                 return done + text.len() - entry.len() + 1;
             }
-            let Some((fields, len)) = literal::object(entry) else {
+            let mut fields = Vec::new();
+            let Some(len) = self.objects.read(entry, &mut fields) else {
                 break;
             };
             place = place.behind(&rest.as_bytes()[..rest.len() - entry.len()]);
-            self.entry(fields, window, place, recorder);
+            self.entries.entry(fields, window, place, recorder);
             place = place.behind(&entry.as_bytes()[..len]);
             rest = &entry[len..];
         }
@@ -132,6 +136,30 @@ impl StateParser {
         done
     }
 
+    /// What follows the history: of the whole run, and but for its operations a repetition or configuration. Says whether
+    /// all of it is there.
+    fn totals(&mut self, window: Window<'_>, done: usize, recorder: &mut Recorder<'_>) -> bool {
+        let rest = valid(&window.bytes[done..]).trim_start_matches([',', ' ', '\n', '\r', '\t']);
+        let object = format!("{{{rest}");
+        let Some((mut fields, _)) = literal::object(&object) else {
+            return false;
+        };
+        fields.retain(|(key, _)| key == "total_flos");
+        let entries = &mut self.entries;
+        let written = entries.written(window, window.place(done));
+        entries.fields.record(ROWS, written, &fields, &[], recorder);
+        true
+    }
+}
+
+/// Records what is listed.
+#[derive(Debug)]
+struct Entries {
+    fields: Fields,
+    last_time: u64,
+}
+
+impl Entries {
     fn entry(
         &mut self,
         mut fields: Vec<Field<'_>>,
@@ -149,20 +177,6 @@ impl StateParser {
         }
         self.fields.record(ROWS, written, &fields, &[], recorder);
         recorder.end_of_record();
-    }
-
-    /// What follows the history: of the whole run, and but for its operations a repetition or configuration. Says whether
-    /// all of it is there.
-    fn totals(&mut self, window: Window<'_>, done: usize, recorder: &mut Recorder<'_>) -> bool {
-        let rest = valid(&window.bytes[done..]).trim_start_matches([',', ' ', '\n', '\r', '\t']);
-        let object = format!("{{{rest}");
-        let Some((mut fields, _)) = literal::object(&object) else {
-            return false;
-        };
-        fields.retain(|(key, _)| key == "total_flos");
-        let written = self.written(window, window.place(done));
-        self.fields.record(ROWS, written, &fields, &[], recorder);
-        true
     }
 
     fn written(&mut self, window: Window<'_>, place: Place) -> Written {

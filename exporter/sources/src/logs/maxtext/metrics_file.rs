@@ -12,7 +12,7 @@ use crate::{
         coverage::covered,
         fields::{Fields, Value},
         lines::{self, Line, LineFormat, LineParser},
-        literal,
+        literal::{self, Objects},
     },
     tags::{self, At, Scalars},
 };
@@ -45,6 +45,7 @@ fn identify(head: &[u8]) -> Identity {
 
 #[derive(Debug)]
 struct MetricsFile {
+    objects: Objects,
     steps: Fields,
     /// The keys are the tags that TensorBoard has.
     scalars: Scalars,
@@ -53,6 +54,7 @@ struct MetricsFile {
 impl Default for MetricsFile {
     fn default() -> Self {
         Self {
+            objects: Objects::signed(Self::sign),
             steps: Fields::of("maxtext"),
             scalars: Scalars::of_system(&tags::MAXTEXT),
         }
@@ -77,12 +79,12 @@ impl LineFormat for MetricsFile {
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        let object = Self::sign(line.text).and_then(|_| literal::object(line.text));
-        let Some((mut fields, _)) = object else {
+        let mut fields = Vec::new();
+        if self.objects.read(line.text, &mut fields).is_none() {
             let message = || "a line is no whole JSON object with a step of MaxText".to_owned();
             recorder.skip(SkipReason::MalformedRecord, line.place(), message);
             return false;
-        };
+        }
         let step = literal::number(&fields, "step").map(|step| step as i64);
         fields.retain(|(key, _)| !NOT_VALUES.contains(&key.as_ref()));
         let at = At {

@@ -14,7 +14,8 @@ use crate::{
         coverage::{self, covered},
         fields::{Field, Fields, Value, Written},
         lines::{self, Line, LineFormat, LineParser},
-        literal, spans,
+        literal::{self, Objects},
+        spans,
     },
 };
 
@@ -33,12 +34,14 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
 /// Reads the JSON lines.
 #[derive(Debug)]
 struct JsonLines {
+    objects: Objects,
     fields: Fields,
 }
 
 impl Default for JsonLines {
     fn default() -> Self {
         Self {
+            objects: Objects::signed(Self::sign),
             fields: Fields::of("surogate"),
         }
     }
@@ -63,71 +66,71 @@ impl LineFormat for JsonLines {
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        let object = Self::sign(line.text).and_then(|_| literal::object(line.text));
-        let Some((mut fields, _)) = object else {
+        let mut fields = Vec::new();
+        if self.objects.read(line.text, &mut fields).is_none() {
             let message = || "a line is no whole JSON object with \"ts\"".to_owned();
             recorder.skip(SkipReason::MalformedRecord, line.place(), message);
             return false;
-        };
+        }
         let written = Written {
             time_unix_nanos: literal::number(&fields, "ts")
                 .map_or_else(|| line.read_time(), |secs| (secs * 1e9) as u64),
             step: literal::number(&fields, "step").map(|step| step as i64),
             place: line.place(),
         };
-        let kind = literal::text(&fields, "type").map(str::to_owned);
+        let is = |kind: &str| literal::text(&fields, "type") == Some(kind);
+        let (is_config, is_gpu) = (is("config"), is("gpu"));
         fields.retain(|(key, _)| !["ts", "step", "type"].contains(&key.as_ref()));
-        match kind.as_deref() {
-            Some("config") => config(&fields, written, recorder),
-            Some("gpu") => self.gpu(fields, written, recorder),
-            _ => self.step(fields, written, recorder),
+        if is_config {
+            config(&fields, written, recorder);
+        } else if is_gpu {
+            gpu(&mut self.fields, fields, written, recorder);
+        } else {
+            step(&mut self.fields, fields, written, recorder);
         }
         true
     }
 }
 
-impl JsonLines {
-    fn step(&mut self, mut fields: Vec<Field<'_>>, written: Written, recorder: &mut Recorder<'_>) {
-        let time = written.time_unix_nanos;
-        let of = |key: &str| literal::number(&fields, key);
-        let (duration, eval_duration) = (of("train/duration_ms"), of("eval/duration_ms"));
-        let is_train = fields.iter().any(|(key, _)| key.starts_with("train/"));
-        if let Some(step) = written.step.filter(|_| is_train) {
-            self.fields.step(time, step, recorder);
-        }
-        let phase = literal::text(&fields, "train/phase").map(str::to_owned);
-        if let Some(phase) = phase {
-            recorder.record_state(&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE, time, &phase, &[]);
-        }
-        fields.retain(|(key, _)| key != "train/phase");
-        let on_span = self.fields.record(tables::STEP, written, &fields, &[], recorder);
-        let step = written.step.unwrap_or_default();
-        if let Some(ms) = duration.filter(|_| is_train) {
-            spans::step(step, time, ms / 1e3, &on_span, recorder);
-        }
-        if let Some(ms) = eval_duration {
-            spans::eval(step, time, ms / 1e3, &on_span, recorder);
-        }
+fn step(known: &mut Fields, mut fields: Vec<Field<'_>>, written: Written, recorder: &mut Recorder<'_>) {
+    let time = written.time_unix_nanos;
+    let of = |key: &str| literal::number(&fields, key);
+    let (duration, eval_duration) = (of("train/duration_ms"), of("eval/duration_ms"));
+    let is_train = fields.iter().any(|(key, _)| key.starts_with("train/"));
+    if let Some(step) = written.step.filter(|_| is_train) {
+        known.step(time, step, recorder);
     }
+    if let Some(phase) = literal::text(&fields, "train/phase") {
+        recorder.record_state(&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE, time, phase, &[]);
+    }
+    fields.retain(|(key, _)| key != "train/phase");
+    let on_span = known.record(tables::STEP, written, &fields, &[], recorder);
+    let step = written.step.unwrap_or_default();
+    if let Some(ms) = duration.filter(|_| is_train) {
+        spans::step(step, time, ms / 1e3, &on_span, recorder);
+    }
+    if let Some(ms) = eval_duration {
+        spans::eval(step, time, ms / 1e3, &on_span, recorder);
+    }
+}
 
-    fn gpu(&mut self, mut fields: Vec<Field<'_>>, written: Written, recorder: &mut Recorder<'_>) {
-        let index = literal::number(&fields, "gpu_id").unwrap_or_default() as i64;
-        let id = index.to_string();
-        let gpu: [Attribute<'_>; 2] = [
-            (&attribute::GPU_ID, Out::Text(&id)),
-            (&attribute::GPU_INDEX, Out::Int(index)),
-        ];
-        if let Some(theirs) = literal::text(&fields, "throttle") {
-            let reason = THROTTLE
-                .iter()
-                .find(|(known, _)| *known == theirs)
-                .map_or(theirs, |(_, ours)| ours);
-            let (metric, attribute) = (&metric::GPU_THROTTLE_ACTIVE, &attribute::GPU_THROTTLE_REASON);
-            recorder.record_state(metric, attribute, written.time_unix_nanos, reason, &gpu);
-        }
-        fields.retain(|(key, _)| key != "gpu_id" && key != "throttle");
-        self.fields.record(GPU, written, &fields, &gpu, recorder);
+fn gpu(known: &mut Fields, mut fields: Vec<Field<'_>>, written: Written, recorder: &mut Recorder<'_>) {
+    let index = literal::number(&fields, "gpu_id").unwrap_or_default() as i64;
+    let id = index.to_string();
+    let gpu: [Attribute<'_>; 2] = [
+        (&attribute::GPU_ID, Out::Text(&id)),
+        (&attribute::GPU_INDEX, Out::Int(index)),
+    ];
+    if let Some(theirs) = literal::text(&fields, "throttle") {
+        let reason = THROTTLE
+            .iter()
+            .find(|(known, _)| *known == theirs)
+            .map_or(theirs, |(_, ours)| ours);
+        let (metric, attribute) = (&metric::GPU_THROTTLE_ACTIVE, &attribute::GPU_THROTTLE_REASON);
+        recorder.record_state(metric, attribute, written.time_unix_nanos, reason, &gpu);
     }
+    fields.retain(|(key, _)| key != "gpu_id" && key != "throttle");
+    known.record(GPU, written, &fields, &gpu, recorder);
 }
 
 fn config(fields: &[Field<'_>], written: Written, recorder: &mut Recorder<'_>) {

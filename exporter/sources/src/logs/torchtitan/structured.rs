@@ -11,7 +11,7 @@ use crate::{
         coverage::{self, covered},
         fields::{Field, Fields, Value, Written},
         lines::{self, Line, LineFormat, LineParser},
-        literal,
+        literal::{self, Objects},
         row::{Row, row},
     },
 };
@@ -50,12 +50,14 @@ static SPANS: &[(&str, &semconv::Span)] = &[
 /// Reads the JSON lines.
 #[derive(Debug)]
 struct Structured {
+    objects: Objects,
     fields: Fields,
 }
 
 impl Default for Structured {
     fn default() -> Self {
         Self {
+            objects: Objects::signed(Self::sign),
             fields: Fields::of("torchtitan"),
         }
     }
@@ -77,11 +79,10 @@ impl LineFormat for Structured {
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        let object = Self::sign(line.text).and_then(|_| literal::object(line.text));
-        let time = object
-            .as_ref()
-            .and_then(|(fields, _)| literal::number(fields, "time_us"));
-        let (Some((fields, _)), Some(time_us)) = (object, time) else {
+        let mut fields = Vec::new();
+        let object = self.objects.read(line.text, &mut fields);
+        let time = object.and_then(|_| literal::number(&fields, "time_us"));
+        let Some(time_us) = time else {
             let message = || "a line is no whole JSON object with \"log_type_name\"".to_owned();
             recorder.skip(SkipReason::MalformedRecord, line.place(), message);
             return false;
@@ -100,7 +101,7 @@ impl LineFormat for Structured {
             literal::text(&fields, "event_name").zip(value),
         ) {
             (Some((name, ms)), _) => span(name, ms, written, recorder),
-            (None, Some((name, value))) => self.value(name, value, written, recorder),
+            (None, Some((name, value))) => record_value(&mut self.fields, name, value, written, recorder),
             _ if kind.ends_with("_start") && literal::text(&fields, "log_type") == Some("event") => {
                 recorder.skip_value(SkipReason::LeftOut("start_told_by_end"));
             }
@@ -110,14 +111,12 @@ impl LineFormat for Structured {
     }
 }
 
-impl Structured {
-    fn value(&mut self, name: &str, value: f64, written: Written, recorder: &mut Recorder<'_>) {
-        if let Some(step) = written.step {
-            self.fields.step(written.time_unix_nanos, step, recorder);
-        }
-        let field: [Field<'_>; 1] = [(name.into(), Value::Number(value))];
-        self.fields.record(VALUES, written, &field, &[], recorder);
+fn record_value(fields: &mut Fields, name: &str, value: f64, written: Written, recorder: &mut Recorder<'_>) {
+    if let Some(step) = written.step {
+        fields.step(written.time_unix_nanos, step, recorder);
     }
+    let field: [Field<'_>; 1] = [(name.into(), Value::Number(value))];
+    fields.record(VALUES, written, &field, &[], recorder);
 }
 
 fn span(name: &str, ms: f64, written: Written, recorder: &mut Recorder<'_>) {
