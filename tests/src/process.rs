@@ -48,6 +48,15 @@ impl Process {
         self.child.id()
     }
 
+    /// The memory that it has now (`VmRSS`).
+    pub fn memory_kib(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid()));
+        let status = status.expect("a child that was not waited for has a status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let number = line.and_then(|line| line.split_ascii_whitespace().next()?.parse().ok());
+        number.expect("a running process has memory")
+    }
+
     /// Waits until `ready` says true; panics where the process ends before that.
     pub fn wait_until_ready(&mut self, mut ready: impl FnMut() -> bool) {
         let name = self.name.clone();

@@ -86,6 +86,19 @@ impl Prometheus {
             .take_list()
     }
 
+    /// As [`series`](Self::series), of those with a sample since then, in seconds since 1970.
+    pub fn series_since(&self, selector: &str, seconds: u64) -> Vec<Value> {
+        self.api(&format!("series?match[]={}&start={seconds}", encoded(selector)))
+            .take_list()
+    }
+
+    /// How many series are in its memory, those of the last hours that have ended among them.
+    pub fn head_series(&self) -> u64 {
+        let status = self.api("status/tsdb");
+        let count = status["headStats"]["numSeries"].as_u64();
+        count.expect("Prometheus counts its series")
+    }
+
     /// The exemplars of a query over all time.
     pub fn exemplars(&self, expression: &str) -> Vec<Value> {
         let range = "start=0&end=9999999999";

@@ -12,9 +12,11 @@ use tempfile::TempDir;
 
 use crate::{endpoint::page, otlp::now};
 
-/// An agent with a page that follows `training.json` in its folder.
+/// An agent with a page that follows `training.json` or others in its folder.
 pub(crate) struct Agent {
     folder: TempDir,
+    /// What it follows in its folder.
+    logs: &'static str,
     page: u16,
     process: Option<Process>,
 }
@@ -22,8 +24,14 @@ pub(crate) struct Agent {
 impl Agent {
     /// A folder and a port for an agent that is not yet started.
     pub(crate) fn new() -> Self {
+        Self::following("training.json")
+    }
+
+    /// As [`new`](Self::new), for one that follows other logs of its folder.
+    pub(crate) fn following(logs: &'static str) -> Self {
         Self {
             folder: tempfile::tempdir().expect("a temporary folder can be made"),
+            logs,
             page: free_port(),
             process: None,
         }
@@ -49,7 +57,7 @@ health:
   listen: 127.0.0.1:{health}
 ",
             self.folder.path().join("state").display(),
-            self.log().display()
+            self.folder().join(self.logs).display()
         );
         let file = self.folder.path().join("agent.yaml");
         fs::write(&file, config).expect("a temporary file can be written");
@@ -63,6 +71,11 @@ health:
     /// The log that it follows.
     pub(crate) fn log(&self) -> PathBuf {
         self.folder.path().join("training.json")
+    }
+
+    /// Its folder.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
     }
 
     /// Where its page is.

@@ -1,6 +1,7 @@
 //! The Prometheus endpoint, judged by a real Prometheus, by promtool and by the Collector's own Prometheus exporter.
 
 mod agent;
+mod day;
 mod deliveries;
 mod endpoint;
 mod exemplars;
