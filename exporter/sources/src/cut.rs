@@ -1,10 +1,65 @@
-//! Lines cut at short signs: at each by its first byte, because a line is too short for the preparations of a search.
+//! Lines cut at short signs, and short words compared: both are so near and so short that the preparations of a search, and the
+//! call of a comparison, would take longer than what they are for.
+
+/// How far a byte is looked for eight bytes at a time; a vectorised search is faster beyond.
+const NEAR: usize = 32;
+
+/// Where `byte` stands first.
+#[inline]
+pub(crate) fn byte(text: &[u8], byte: u8) -> Option<usize> {
+    let mut at = 0;
+    while let Some(eight) = text[at..].first_chunk() {
+        if at == NEAR {
+            return memchr::memchr(byte, &text[at..]).map(|found| at + found);
+        }
+        let found = zero_bytes(u64::from_le_bytes(*eight) ^ u64::from_le_bytes([byte; 8]));
+        if found != 0 {
+            return Some(at + found.trailing_zeros() as usize / 8);
+        }
+        at += 8;
+    }
+    let rest = text[at..].iter().position(|other| *other == byte);
+    rest.map(|found| at + found)
+}
+
+/// The lowest bit that is set belongs to the lowest byte that is zero (Mycroft's test; higher bytes may be wrong).
+#[inline]
+fn zero_bytes(word: u64) -> u64 {
+    const LOW: u64 = u64::from_le_bytes([0x01; 8]);
+    const HIGH: u64 = u64::from_le_bytes([0x80; 8]);
+    word.wrapping_sub(LOW) & !word & HIGH
+}
+
+/// Whether two words are the same.
+#[inline]
+pub(crate) fn same(one: &str, other: &str) -> bool {
+    let (one, other) = (one.as_bytes(), other.as_bytes());
+    if one.len() != other.len() {
+        return false;
+    }
+    // Pieces that overlap cover every length between theirs and twice theirs.
+    match one.len() {
+        8..=16 => {
+            one.first_chunk::<8>() == other.first_chunk() && one.last_chunk::<8>() == other.last_chunk()
+        }
+        4..8 => one.first_chunk::<4>() == other.first_chunk() && one.last_chunk::<4>() == other.last_chunk(),
+        0..4 => one.iter().zip(other).all(|(one, other)| one == other),
+        _ => one == other,
+    }
+}
 
 /// Where `sign` stands first.
 #[inline]
 pub(crate) fn find(text: &str, sign: &str) -> Option<usize> {
     let first = *sign.as_bytes().first()?;
-    memchr::memchr_iter(first, text.as_bytes()).find(|at| text.as_bytes()[*at..].starts_with(sign.as_bytes()))
+    let mut at = 0;
+    loop {
+        at += byte(&text.as_bytes()[at..], first)?;
+        if sign.len() == 1 || text.as_bytes()[at..].starts_with(sign.as_bytes()) {
+            return Some(at);
+        }
+        at += 1;
+    }
 }
 
 /// The text before the first `sign`, and that behind it.
@@ -24,6 +79,7 @@ pub(crate) fn last<'a>(text: &'a str, sign: &str) -> Option<(&'a str, &'a str)> 
 }
 
 /// The parts of a text between all places of `sign`.
+#[inline]
 pub(crate) fn each<'a>(text: &'a str, sign: &'a str) -> impl Iterator<Item = &'a str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
@@ -47,12 +103,41 @@ mod tests {
             ("größe: ß: 1", ": "),
             ("no sign", "|"),
             ("aaab", "aab"),
+            ("0123456789abcdef0123456789abcdef0123456789 | far", " | "),
+            ("\u{81}\u{100}\u{7fff}=\u{1}", "="),
         ] {
             assert_eq!(find(text, sign), text.find(sign), "{text}");
             assert_eq!(once(text, sign), text.split_once(sign), "{text}");
             assert_eq!(last(text, sign), text.rsplit_once(sign), "{text}");
             let parts: Vec<&str> = each(text, sign).collect();
             assert_eq!(parts, text.split(sign).collect::<Vec<_>>(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_byte_is_found_wherever_it_stands() {
+        for len in 0..80 {
+            for at in 0..len {
+                let mut text = vec![b'='.wrapping_add(1); len];
+                text[at..].fill(b'<');
+                text[at] = b'=';
+                assert_eq!(byte(&text, b'='), Some(at), "{at} of {len}");
+                assert_eq!(byte(&text, b'?'), None);
+            }
+        }
+    }
+
+    #[test]
+    fn words_are_the_same_where_every_byte_is() {
+        let word = "train/learning_rate_of_all";
+        for len in 0..word.len() {
+            assert!(same(&word[..len], &word.to_owned()[..len]));
+            assert!(!same(&word[..len], &word[..len + 1]));
+            for at in 0..len {
+                let mut other = word[..len].to_owned();
+                other.replace_range(at..=at, "#");
+                assert!(!same(&word[..len], &other), "{other}");
+            }
         }
     }
 }

@@ -4,6 +4,7 @@
 //! for all of them ([`LogSource`]).
 
 mod absl;
+mod clean;
 mod coverage;
 mod decimal;
 mod fields;

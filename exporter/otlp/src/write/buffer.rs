@@ -109,6 +109,16 @@ impl Buffer {
         self.bytes.extend_from_slice(&fields);
     }
 
+    /// Writes a message of two fields of wire type 1, all three with numbers below 16, in one piece.
+    #[inline]
+    pub(super) fn message_of_two_fixed64(&mut self, number: u32, [first, second]: [(u32, u64); 2]) {
+        let mut message = [(number << 3 | 2) as u8; 20];
+        message[1] = 18;
+        message[2..11].copy_from_slice(&short_fixed64(first.0, first.1));
+        message[11..].copy_from_slice(&short_fixed64(second.0, second.1));
+        self.bytes.extend_from_slice(&message);
+    }
+
     /// Writes a `double` field.
     #[inline]
     pub fn double(&mut self, number: u32, value: f64) {

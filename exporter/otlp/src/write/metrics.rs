@@ -40,6 +40,9 @@ mod histogram_point {
     pub(super) const MAX: u32 = 12;
 }
 
+/// The bytes of a point that is a time and a value, as a field.
+const MEASURED_MESSAGE: usize = 2 + 18;
+
 const DELTA: u8 = 1;
 const CUMULATIVE: u8 = 2;
 
@@ -110,17 +113,24 @@ impl MetricsWriter {
     #[inline]
     pub fn number(&mut self, metric: &'static Metric, point: PointParts<'_>, value: NumberValue) {
         use number_point as field;
+        let number = match value {
+            NumberValue::Double(value) => (field::AS_DOUBLE, value.to_bits()),
+            NumberValue::Int(value) => (field::AS_INT, value as u64),
+        };
+        let measured = [(field::TIME, point.time_unix_nanos), number];
+        if point.start_unix_nanos == 0 && point.attributes.is_empty() {
+            // Most points are of this kind, and all of them are of one length.
+            self.points += 1;
+            self.len += MEASURED_MESSAGE;
+            return self.group(metric).begin_measured(measured);
+        }
         let times = if point.start_unix_nanos == 0 { 18 } else { 27 };
         let len = times + value::attributes_len(field::ATTRIBUTES, point.attributes);
         let out = self.begin(metric, len);
         if point.start_unix_nanos != 0 {
             out.fixed64(field::START, point.start_unix_nanos);
         }
-        let (number, bits) = match value {
-            NumberValue::Double(value) => (field::AS_DOUBLE, value.to_bits()),
-            NumberValue::Int(value) => (field::AS_INT, value as u64),
-        };
-        out.two_fixed64([(field::TIME, point.time_unix_nanos), (number, bits)]);
+        out.two_fixed64(measured);
         value::attributes(field::ATTRIBUTES, point.attributes, out);
     }
 
@@ -203,14 +213,20 @@ impl MetricsWriter {
     #[inline]
     fn group(&mut self, metric: &'static Metric) -> &mut Group {
         let ordinal = usize::from(metric.ordinal);
+        let place = self.places.get(ordinal).copied().unwrap_or_default();
+        let place = if place == 0 { self.add_group(metric) } else { place };
+        &mut self.groups[usize::from(place) - 1]
+    }
+
+    #[cold]
+    fn add_group(&mut self, metric: &'static Metric) -> u16 {
+        let ordinal = usize::from(metric.ordinal);
         if ordinal >= self.places.len() {
             self.places.resize(ordinal + 1, 0);
         }
-        if self.places[ordinal] == 0 {
-            self.groups.push(Group::new(metric, false));
-            self.places[ordinal] = self.groups.len() as u16;
-        }
-        &mut self.groups[usize::from(self.places[ordinal]) - 1]
+        self.groups.push(Group::new(metric, false));
+        self.places[ordinal] = self.groups.len() as u16;
+        self.places[ordinal]
     }
 }
 
@@ -229,6 +245,13 @@ impl Group {
         self.newest = self.points.len();
         self.points.delimited_head(1, len);
         &mut self.points
+    }
+
+    /// Adds a point that is a time and a value.
+    #[inline]
+    fn begin_measured(&mut self, measured: [(u32, u64); 2]) {
+        self.newest = self.points.len();
+        self.points.message_of_two_fixed64(1, measured);
     }
 
     /// The field of `Metric` that holds the points, and the bytes that follow them.

@@ -22,11 +22,13 @@ pub(super) enum Value<'a> {
 
 impl<'a> Value<'a> {
     /// A number where the text is one, else the text.
+    #[inline]
     pub(super) fn of(text: &'a str) -> Self {
         number_text::any(text).map_or(Self::Text(Cow::Borrowed(text)), Self::Number)
     }
 
     /// The number, if it is one.
+    #[inline]
     pub(super) fn number(&self) -> Option<f64> {
         match self {
             Self::Number(number) => Some(*number),
@@ -57,6 +59,8 @@ pub(super) struct Fields {
     unknown: InOrder<String>,
     totals: Vec<(String, f64)>,
     last_step: Option<i64>,
+    /// What the span of the newest record carries.
+    on_span: Vec<Attribute<'static>>,
 }
 
 impl Fields {
@@ -67,6 +71,7 @@ impl Fields {
             unknown: InOrder::default(),
             totals: Vec::new(),
             last_step: None,
+            on_span: Vec::new(),
         }
     }
 
@@ -97,9 +102,10 @@ impl Fields {
         fields: &[Field<'_>],
         attributes: &[Attribute<'_>],
         recorder: &mut Recorder<'_>,
-    ) -> Vec<Attribute<'static>> {
-        let mut on_span: Vec<Attribute<'static>> = Vec::with_capacity(8);
-        on_span.extend(written.step.map(|step| (&attribute::TRAIN_STEP, Out::Int(step))));
+    ) -> &mut Vec<Attribute<'static>> {
+        self.on_span.clear();
+        self.on_span
+            .extend(written.step.map(|step| (&attribute::TRAIN_STEP, Out::Int(step))));
         let mut expected = 0;
         let mut texts = Vec::new();
         for (key, value) in fields {
@@ -107,7 +113,8 @@ impl Fields {
             match (row, value.number()) {
                 (Some(row), Some(number)) => {
                     let number = self.known(row, written, number, attributes, recorder);
-                    on_span.extend(number.and_then(|number| row.span_attribute(number)));
+                    self.on_span
+                        .extend(number.and_then(|number| row.span_attribute(number)));
                 }
                 (Some(_), None) => recorder.skip_value(SkipReason::NotMeasured),
                 (None, Some(number)) => self.unknown(key, written, number, recorder),
@@ -115,7 +122,7 @@ impl Fields {
             }
         }
         self.texts(&texts, written, recorder);
-        on_span
+        &mut self.on_span
     }
 
     fn known(

@@ -13,7 +13,7 @@ use super::{
     literal,
     row::{Row, row},
 };
-use crate::Recorder;
+use crate::{Recorder, cut};
 
 /// The row of the Trainer's standard output in the table of formats.
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -102,13 +102,13 @@ impl LineFormat for Dictionaries {
 
 /// The dictionary in a line; a progress bar may stand before it.
 fn dictionary(text: &str) -> Option<Vec<Field<'_>>> {
-    let text = &text[text.find("{'")?..];
-    let is_ours = text.contains("'epoch':")
-        && ["'loss':", "'eval_loss':", "'train_runtime':", "'eval_runtime':"]
+    let (fields, _) = literal::object(&text[cut::find(text, "{'")?..])?;
+    let has = |name: &str| fields.iter().any(|(key, _)| cut::same(key, name));
+    let is_ours = has("epoch")
+        && ["loss", "eval_loss", "train_runtime", "eval_runtime"]
             .iter()
-            .any(|key| text.contains(key));
-    let (fields, _) = is_ours.then(|| literal::object(text))??;
-    Some(fields)
+            .any(|key| has(key));
+    is_ours.then_some(fields)
 }
 
 /// What becomes of the keys of both outputs.

@@ -143,7 +143,7 @@ impl KempnerForge {
         let duration = fields.iter().find(|(key, _)| key == "step_time");
         let duration = duration.and_then(|(_, value)| value.number());
         if let (Some(step), Some(duration), true) = (written.step, duration, is_live) {
-            spans::step(step, time, duration, &on_span, recorder);
+            spans::step(step, time, duration, on_span, recorder);
         }
     }
 
@@ -182,8 +182,8 @@ const GPU: &str = "GPU mem: ";
 fn message(text: &str) -> Option<&str> {
     let (rank, rest) = cut::once(text.strip_prefix("[rank ")?, "] ")?;
     rank.parse::<u32>().ok()?;
-    let (_, message) = rest.split_once(' ')?;
-    Some(message.trim_start())
+    let (_, message) = cut::once(rest, " ")?;
+    Some(message.trim_ascii_start())
 }
 
 /// The step's number and what is said of it.
@@ -194,12 +194,12 @@ fn step(message: &str) -> Option<(i64, &str)> {
 
 /// Adds a field; `mem=0.5/80GB` is two.
 fn field<'a>(key: &'a str, text: &'a str, fields: &mut Vec<Field<'a>>) {
-    match text.split_once('/') {
-        Some((used, total)) if key == "mem" => {
-            fields.push(("mem".into(), printed(used)));
-            fields.push(("mem total".into(), printed(total)));
-        }
-        _ => fields.push((key.into(), printed(text))),
+    let sizes = if key == "mem" { cut::once(text, "/") } else { None };
+    if let Some((used, total)) = sizes {
+        fields.push(("mem".into(), printed(used)));
+        fields.push(("mem total".into(), printed(total)));
+    } else {
+        fields.push((key.into(), printed(text)));
     }
 }
 

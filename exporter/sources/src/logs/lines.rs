@@ -4,9 +4,13 @@
 //! UTF-8 is replaced, and what a launcher puts before the lines of its workers is taken off ([`Ranked`]). A last line without
 //! an end may be half of one: it is read only where its format can tell.
 
-use std::{borrow::Cow, cell::Cell, collections::BTreeMap};
+use std::{cell::Cell, collections::BTreeMap};
 
-use super::{Identity, LogParser, ReadTime, Window, ranked::Ranked};
+use super::{
+    Identity, LogParser, ReadTime, Window,
+    clean::{CleanText, clean},
+    ranked::Ranked,
+};
 use crate::{Place, Recorder, SkipReason};
 
 /// A format whose records are lines.
@@ -105,9 +109,10 @@ impl<F: LineFormat> LogParser for LineParser<F> {
     fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
         let mut done = 0;
         let mut place = window.start;
+        let mut texts = CleanText::of(window.bytes);
         for end in memchr::memchr2_iter(b'\n', b'\r', window.bytes) {
             if !std::mem::take(&mut self.is_torn) && end > done {
-                self.line(&window.bytes[done..end], place, window.time, recorder);
+                self.line(&texts.line(done..end), place, window.time, recorder);
             }
             if window.bytes[end] == b'\n' {
                 self.rank = None;
@@ -141,9 +146,8 @@ impl<F: LineFormat> LineParser<F> {
         }
     }
 
-    fn line(&mut self, bytes: &[u8], place: Place, time: ReadTime, recorder: &mut Recorder<'_>) {
-        let text = clean(bytes);
-        let ranked = self.ranked(&text);
+    fn line(&mut self, text: &str, place: Place, time: ReadTime, recorder: &mut Recorder<'_>) {
+        let ranked = self.ranked(text);
         let line = Line {
             text: ranked.text,
             place,
@@ -172,10 +176,10 @@ impl<F: LineFormat> LineParser<F> {
 
     /// The line that the input ends in: a number in it may lack its last digits.
     fn last_line(&mut self, bytes: &[u8], place: Place, time: ReadTime, recorder: &mut Recorder<'_>) {
-        let text = clean(bytes);
-        let text = self.ranked(&text).text;
+        let cleaned = clean(bytes);
+        let text = self.ranked(&cleaned).text;
         if F::is_whole(text) {
-            self.line(bytes, place, time, recorder);
+            self.line(&cleaned, place, time, recorder);
         } else if F::is_begun(text) {
             recorder.skip(SkipReason::IncompleteRecord, place, || {
                 "the input ends within this line".to_owned()
@@ -215,36 +219,6 @@ fn signed_line<F: LineFormat>(head: &[u8]) -> Option<(usize, &'static str)> {
     let last = Ranked::of(&last).text;
     let sign = F::sign(last).filter(|_| F::is_whole(last));
     sign.map(|sign| (head.len(), sign))
-}
-
-/// The text of some bytes: no colours, no torn characters.
-fn clean(bytes: &[u8]) -> Cow<'_, str> {
-    if memchr::memchr(ESCAPE, bytes).is_none() {
-        // Checked as a whole first, which is much faster and nearly always enough.
-        return str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
-    }
-    let mut kept = Vec::with_capacity(bytes.len());
-    let mut rest = bytes;
-    while let Some(escape) = memchr::memchr(ESCAPE, rest) {
-        kept.extend_from_slice(&rest[..escape]);
-        rest = &rest[escape + sequence_len(&rest[escape..])..];
-    }
-    kept.extend_from_slice(rest);
-    Cow::Owned(String::from_utf8_lossy(&kept).into_owned())
-}
-
-const ESCAPE: u8 = 0x1b;
-
-/// The length of the control sequence (ECMA-48) at the beginning of `bytes`, its escape included.
-fn sequence_len(bytes: &[u8]) -> usize {
-    match bytes.get(1) {
-        Some(b'[') => {
-            let end = bytes[2..].iter().position(|byte| (0x40..=0x7e).contains(byte));
-            end.map_or(bytes.len(), |end| end + 3)
-        }
-        Some(_) => 2,
-        None => 1,
-    }
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use super::{
     lines::{self, Line, LineFormat, LineParser},
     number_text, spans,
 };
-use crate::Recorder;
+use crate::{Recorder, cut};
 use memory::MemoryLines;
 
 /// The row of MaxText's text in the table of formats.
@@ -140,7 +140,7 @@ impl MaxText {
             .and_then(|(_, value)| value.number())
             .filter(|_| ends_here)
         {
-            spans::step(step, written.time_unix_nanos, duration, &on_span, recorder);
+            spans::step(step, written.time_unix_nanos, duration, on_span, recorder);
         }
     }
 
@@ -164,12 +164,16 @@ fn step_line(text: &str) -> Option<(i64, &str)> {
     let rest = text
         .strip_prefix("completed step: ")
         .or_else(|| text.strip_prefix("completed profiler activation/deactivation step: "))?;
-    let (step, rest) = rest.split_once(", ").unwrap_or((rest, ""));
+    let (step, rest) = cut::once(rest, ", ").unwrap_or((rest, ""));
     Some((step.trim().parse().ok()?, rest))
 }
 
 fn leading_number(text: &str) -> Option<i64> {
-    text.split(',').next()?.trim().parse().ok()
+    cut::once(text, ",")
+        .map_or(text, |(first, _)| first)
+        .trim_ascii()
+        .parse()
+        .ok()
 }
 
 /// Fields whose numbers may have a percent sign.
@@ -178,7 +182,9 @@ fn numbers(text: &str) -> Vec<Field<'_>> {
         Some((number, "" | "%")) => (key.into(), Value::Number(number)),
         _ => (key.into(), Value::of(value)),
     });
-    pairs.collect()
+    let mut numbers = Vec::with_capacity(tables::STEP.len());
+    numbers.extend(pairs);
+    numbers
 }
 
 /// What lines of one fact each say of the run.

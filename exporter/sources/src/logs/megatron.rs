@@ -101,7 +101,7 @@ impl LineFormat for Megatron {
             .find(|(key, _)| key == ELAPSED)
             .and_then(|(_, value)| value.number());
         if let Some(ms) = elapsed.filter(|_| is_next && found.time_unix_nanos.is_some()) {
-            spans::step(found.step, written.time_unix_nanos, ms / 1e3, &on_span, recorder);
+            spans::step(found.step, written.time_unix_nanos, ms / 1e3, on_span, recorder);
         }
         true
     }

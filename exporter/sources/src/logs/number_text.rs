@@ -3,6 +3,7 @@
 use super::decimal::Decimal;
 
 /// A finite number in decimal notation.
+#[inline]
 pub(super) fn finite(text: &str) -> Option<f64> {
     if let Some((number, "")) = plain(text) {
         return Some(number);
@@ -36,6 +37,7 @@ pub(super) fn non_finite(text: &str) -> Option<f64> {
 }
 
 /// A number of either kind, with or without commas between the thousands.
+#[inline]
 pub(super) fn any(text: &str) -> Option<f64> {
     finite(text).or_else(|| non_finite(text)).or_else(|| {
         let grouped = text.contains(',') && !text.starts_with(',');
@@ -44,6 +46,7 @@ pub(super) fn any(text: &str) -> Option<f64> {
 }
 
 /// A number and what stands behind it: `0.081s`, `0.2%`, `1.5M`.
+#[inline]
 pub(super) fn with_suffix(text: &str) -> Option<(f64, &str)> {
     if let Some((number, suffix)) = plain(text)
         && suffix

@@ -4,7 +4,7 @@ use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{self as semconv, AttributeKind, Metric};
 
 use super::Covered;
-use crate::{Recorder, conversion::Conversion};
+use crate::{Recorder, conversion::Conversion, cut};
 
 /// A field that is a number.
 #[derive(Debug)]
@@ -147,10 +147,13 @@ impl Row {
 /// The row of a field. Fields come in the order of the table, so the search begins behind the row that was found last.
 #[inline]
 pub(super) fn find<'t>(rows: &'t [Row], key: &str, expected: &mut usize) -> Option<&'t Row> {
-    let (before, after) = rows.split_at((*expected).min(rows.len()));
-    let place = match after.iter().position(|row| row.key == key) {
-        Some(place) => before.len() + place,
-        None => before.iter().position(|row| row.key == key)?,
+    let place = match rows.get(*expected) {
+        Some(row) if cut::same(row.key, key) => *expected,
+        _ => {
+            let behind = expected.saturating_add(1).min(rows.len());
+            let mut places = (behind..rows.len()).chain(0..behind);
+            places.find(|place| cut::same(rows[*place].key, key))?
+        }
     };
     *expected = place + 1;
     Some(&rows[place])

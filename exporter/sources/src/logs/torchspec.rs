@@ -104,7 +104,7 @@ impl LineFormat for TorchSpec {
         let bar = Bar::parse(bar);
         let has_bar = bar.is_some();
         if let Some(bar) = bar {
-            self.bar(&bar, line, recorder);
+            self.bar(bar, line, recorder);
         }
         let is_record = self.logged(logged, line, recorder);
         if has_bar && is_record {
@@ -126,27 +126,27 @@ fn logged_time(text: &str) -> Option<u64> {
 }
 
 impl TorchSpec {
-    fn bar(&mut self, bar: &Bar<'_>, line: &Line<'_>, recorder: &mut Recorder<'_>) {
+    fn bar(&mut self, mut bar: Bar<'_>, line: &Line<'_>, recorder: &mut Recorder<'_>) {
         if self.last_bar.replace(bar.step) == Some(bar.step) {
             return recorder.skip_value(SkipReason::LeftOut("bar_drawn_again"));
         }
         let written = Written {
-            time_unix_nanos: self.bar_time(bar, line),
+            time_unix_nanos: self.bar_time(&bar, line),
             step: Some(bar.step),
             place: line.place(),
         };
         if bar.step > 0 {
             self.fields.step(written.time_unix_nanos, bar.step, recorder);
         }
-        let mut fields = bar.fields();
+        self.pool.is_of(bar.number("pool"));
+        let reading = self.reading(&bar);
         if self.timing.step == Some(bar.step) {
             // The line before said it to the millisecond.
-            fields.retain(|(key, _)| key != "wait");
+            bar.fields.retain(|(key, _)| key != "wait");
             recorder.skip_value(SkipReason::LeftOut("wait_told_by_timing"));
         }
-        self.fields.record(tables::BAR, written, &fields, &[], recorder);
-        self.pool.is_of(bar.number("pool"));
-        let reading = self.reading(bar);
+        self.fields
+            .record(tables::BAR, written, &bar.fields, &[], recorder);
         if let Some(verdict) = reading.and_then(|reading| reading.bottleneck()) {
             let (metric, attribute) = (&metric::PERF_BOTTLENECK, &attribute::PERF_BOTTLENECK);
             recorder.record_state(metric, attribute, written.time_unix_nanos, verdict, &[]);
@@ -218,9 +218,9 @@ impl TorchSpec {
             ..written
         };
         self.fields.step(written.time_unix_nanos, step, recorder);
-        let fields: Vec<Field<'_>> = fields::split(times, " ", "=")
-            .map(|(key, secs)| (key.trim_start_matches('[').into(), seconds(secs)))
-            .collect();
+        let mut fields: Vec<Field<'_>> = Vec::with_capacity(tables::TIMING.len());
+        let times = fields::split(times, " ", "=");
+        fields.extend(times.map(|(key, secs)| (key.trim_start_matches('[').into(), seconds(secs))));
         let on_span = self
             .fields
             .record(tables::TIMING, written, &fields, &[], recorder);
@@ -231,7 +231,7 @@ impl TorchSpec {
                 .and_then(|(_, value)| value.number())
         };
         if let Some(duration) = of("step") {
-            spans::step(step, written.time_unix_nanos, duration, &on_span, recorder);
+            spans::step(step, written.time_unix_nanos, duration, on_span, recorder);
         }
         self.timing = Timing {
             step: Some(step),

@@ -14,7 +14,7 @@ use super::{
     row::{Row, row},
     time,
 };
-use crate::Recorder;
+use crate::{Recorder, cut};
 
 /// The row of torchtitan's console in the table of formats.
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -70,7 +70,7 @@ impl LineFormat for TorchTitan {
         let Some((step, fields)) = step(line.text) else {
             return false;
         };
-        let is_validation = line.text.contains("validate step:");
+        let is_validation = cut::find(line.text, "validate step:").is_some();
         let written = Written {
             time_unix_nanos: logged_time(line.text).unwrap_or_else(|| line.read_time()),
             step: Some(step),
@@ -87,18 +87,19 @@ impl LineFormat for TorchTitan {
 
 /// `[titan] 2026-11-21 00:21:27,088 - root - INFO - `.
 fn logged_time(text: &str) -> Option<u64> {
-    time::unix_nanos(text.strip_prefix("[titan] ")?.split(" - ").next()?.trim())
+    let text = text.strip_prefix("[titan] ")?;
+    time::unix_nanos(cut::once(text, " - ").map_or(text, |(time, _)| time).trim_ascii())
 }
 
 /// The step and the words that follow it, each key with its colon before its value.
 fn step(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
-    let text = &text[text.find("step:")?..];
-    if !text.contains(" loss:") || !text.contains(" memory:") {
+    let text = &text[cut::find(text, "step:")?..];
+    if cut::find(text, "loss:").is_none() || cut::find(text, "memory:").is_none() {
         return None;
     }
     let mut words = text.split_ascii_whitespace();
     let mut step = None;
-    let mut fields = Vec::new();
+    let mut fields = Vec::with_capacity(STEP.len());
     while let Some(key) = words.next() {
         let key = key.strip_suffix(':')?;
         let value = words.next()?;
@@ -113,7 +114,7 @@ fn step(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
 
 /// `30.10GiB(38.00%)`.
 fn memory(text: &str) -> Vec<Field<'_>> {
-    let (size, share) = text.split_once('(').unwrap_or((text, ""));
+    let (size, share) = cut::once(text, "(").unwrap_or((text, ""));
     let size = number_text::any(size.trim_end_matches("GiB"));
     let share = number_text::any(share.trim_end_matches("%)"));
     let parts = [("memory GiB", size), ("memory %", share)];

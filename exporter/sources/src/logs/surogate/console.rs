@@ -102,7 +102,7 @@ impl Console {
     fn step(&mut self, step: &StepLine<'_>, written: Written, is_live: bool, recorder: &mut Recorder<'_>) {
         let time = written.time_unix_nanos;
         self.fields.step(time, step.number, recorder);
-        let mut on_span = self
+        let on_span = self
             .fields
             .record(tables::STEP, written, &step.fields, &[], recorder);
         if step.is_spike {
@@ -119,7 +119,7 @@ impl Console {
             .and_then(|(_, value)| value.number());
         if let Some(duration_ms) = duration.filter(|_| is_live) {
             on_span.retain(|(key, _)| *key != &attribute::TRAIN_PHASE);
-            spans::step(step.number, time, duration_ms / 1e3, &on_span, recorder);
+            spans::step(step.number, time, duration_ms / 1e3, on_span, recorder);
         }
     }
 
@@ -153,7 +153,7 @@ impl Console {
             .fields
             .record(tables::GRPO, written, &fields[1..], &[], recorder);
         if let Some(secs) = of("time").filter(|_| is_live) {
-            spans::step(step, written.time_unix_nanos, secs, &on_span, recorder);
+            spans::step(step, written.time_unix_nanos, secs, on_span, recorder);
         }
     }
 }
@@ -170,21 +170,21 @@ struct StepLine<'a> {
 impl<'a> StepLine<'a> {
     fn parse(text: &'a str) -> Option<Self> {
         let rest = text.strip_prefix(STEP)?;
-        let (number, rest) = rest.split_once('[')?;
+        let (number, rest) = cut::once(rest, "[")?;
         let (percent, rest) = cut::once(rest, "%]")?;
         let mut step = Self {
-            number: number.trim().parse().ok()?,
+            number: number.trim_ascii().parse().ok()?,
             fields: Vec::with_capacity(tables::STEP.len()),
             is_spike: false,
             phase: None,
         };
-        step.fields.push(("%".into(), Value::of(percent.trim())));
+        step.fields.push(("%".into(), Value::of(percent.trim_ascii())));
         let parts = rest.trim_start_matches([' ', '\\', '/']);
         for text in cut::each(parts, "|").map(str::trim_ascii) {
-            step.is_spike |= text.starts_with("norm") && text.contains('!');
+            step.is_spike |= text.starts_with("norm") && cut::find(text, "!").is_some();
             match part(text) {
                 Some(field) => step.fields.push(field),
-                None if !text.contains(' ') && !text.is_empty() => step.phase = Some(text),
+                None if !text.is_empty() && cut::find(text, " ").is_none() => step.phase = Some(text),
                 None => {}
             }
         }
@@ -215,7 +215,7 @@ fn thousands(text: &str) -> Option<f64> {
 }
 
 fn hours_and_minutes(text: &str) -> Value<'_> {
-    let parsed = text.strip_suffix('m').and_then(|text| text.split_once('h'));
+    let parsed = text.strip_suffix('m').and_then(|text| cut::once(text, "h"));
     let secs = parsed.and_then(|(hours, minutes)| {
         Some(number_text::any(hours)? * 3600.0 + number_text::any(minutes)? * 60.0)
     });

@@ -107,10 +107,10 @@ fn step(known: &mut Fields, mut fields: Vec<Field<'_>>, written: Written, record
     let on_span = known.record(tables::STEP, written, &fields, &[], recorder);
     let step = written.step.unwrap_or_default();
     if let Some(ms) = duration.filter(|_| is_train) {
-        spans::step(step, time, ms / 1e3, &on_span, recorder);
+        spans::step(step, time, ms / 1e3, on_span, recorder);
     }
     if let Some(ms) = eval_duration {
-        spans::eval(step, time, ms / 1e3, &on_span, recorder);
+        spans::eval(step, time, ms / 1e3, on_span, recorder);
     }
 }
 

@@ -14,15 +14,14 @@ use crate::{
 pub(super) struct Bar<'a> {
     /// Steps done.
     pub(super) step: i64,
-    total: f64,
     /// Seconds since the bar was first drawn.
     pub(super) elapsed_secs: Option<u64>,
-    remaining_secs: Option<u64>,
-    /// `5.99step/s` or `1.20s/step`.
-    rate: &'a str,
-    /// What it shows behind the rate, by their names.
-    values: Vec<(&'a str, &'a str)>,
+    /// Everything that it says but its step.
+    pub(super) fields: Vec<Field<'a>>,
 }
+
+/// The fields of a bar with performance metrics.
+const FIELDS: usize = 16;
 
 impl<'a> Bar<'a> {
     /// The bar in some text.
@@ -30,64 +29,57 @@ impl<'a> Bar<'a> {
         let (_, bar) = cut::once(text, "Training:")?;
         let (_, numbers) = cut::last(bar, "| ")?;
         let (done, rest) = cut::once(numbers, " [")?;
-        let (step, total) = done.split_once('/')?;
-        let (times, _) = rest.rsplit_once(']')?;
-        let (times, values) = times.split_once(',').unwrap_or((times, ""));
-        let (elapsed, remaining) = times.split_once('<')?;
-        let (rate, values) = values.split_once(',').unwrap_or((values, ""));
+        let (step, total) = cut::once(done, "/")?;
+        let (step, total) = (step.trim_ascii().parse().ok()?, number_text::any(total)?);
+        let (times, _) = cut::last(rest, "]")?;
+        let (times, values) = cut::once(times, ",").unwrap_or((times, ""));
+        let (elapsed, remaining) = cut::once(times, "<")?;
+        let (rate, values) = cut::once(values, ",").unwrap_or((values, ""));
+        let elapsed_secs = clock(elapsed);
+        let own = [
+            ("n/total", (total > 0.0).then(|| step as f64 / total)),
+            ("elapsed", elapsed_secs.map(|secs| secs as f64)),
+            ("remaining", clock(remaining).map(|secs| secs as f64)),
+            ("step/s", steps_per_sec(rate.trim_ascii())),
+        ];
+        let mut fields = Vec::with_capacity(FIELDS);
+        for (key, number) in own {
+            fields.extend(number.map(|number| (key.into(), Value::Number(number))));
+        }
+        let values = fields::split(values.trim_ascii_start(), ", ", "=");
+        fields.extend(values.map(|(key, text)| (key.into(), shown(text))));
         Some(Self {
-            step: step.trim().parse().ok()?,
-            total: number_text::any(total)?,
-            elapsed_secs: clock(elapsed),
-            remaining_secs: clock(remaining),
-            rate: rate.trim(),
-            values: fields::split(values.trim_start(), ", ", "=").collect(),
+            step,
+            elapsed_secs,
+            fields,
         })
     }
 
     /// The number that the bar shows for `key`.
     pub(super) fn number(&self, key: &str) -> Option<f64> {
-        let (_, text) = self.values.iter().find(|(name, _)| *name == key)?;
-        number_text::with_suffix(text).map(|(number, _)| number)
-    }
-
-    /// Everything that the bar says but its step.
-    pub(super) fn fields(&self) -> Vec<Field<'a>> {
-        let own = [
-            (
-                "n/total",
-                (self.total > 0.0).then(|| self.step as f64 / self.total),
-            ),
-            ("elapsed", self.elapsed_secs.map(|secs| secs as f64)),
-            ("remaining", self.remaining_secs.map(|secs| secs as f64)),
-            ("step/s", self.steps_per_sec()),
-        ];
-        let mut fields = Vec::with_capacity(own.len() + self.values.len());
-        for (key, number) in own {
-            fields.extend(number.map(|number| (key.into(), Value::Number(number))));
-        }
-        fields.extend(self.values.iter().map(|(key, text)| ((*key).into(), shown(text))));
-        fields
+        let (_, value) = self.fields.iter().find(|(name, _)| cut::same(name, key))?;
+        value.number()
     }
 
     /// The seconds that a turn of the loop takes without a wait.
     pub(super) fn work_secs(&self, wait_secs: f64) -> Option<f64> {
-        let turn = 1.0 / self.steps_per_sec().filter(|rate| *rate > 0.0)?;
+        let turn = 1.0 / self.number("step/s").filter(|rate| *rate > 0.0)?;
         Some((turn - wait_secs).max(0.0))
     }
+}
 
-    fn steps_per_sec(&self) -> Option<f64> {
-        if let Some(rate) = self.rate.strip_suffix("step/s") {
-            return number_text::any(rate);
-        }
-        let secs = number_text::any(self.rate.strip_suffix("s/step")?)?;
-        Some(1.0 / secs)
+/// Of `5.99step/s` or `1.20s/step`.
+fn steps_per_sec(rate: &str) -> Option<f64> {
+    if let Some(rate) = rate.strip_suffix("step/s") {
+        return number_text::any(rate);
     }
+    let secs = number_text::any(rate.strip_suffix("s/step")?)?;
+    Some(1.0 / secs)
 }
 
 /// A number with its unit, or the first of `1/2`.
 fn shown(text: &str) -> Value<'_> {
-    let text = text.split('/').next().unwrap_or(text);
+    let text = cut::once(text, "/").map_or(text, |(first, _)| first);
     match number_text::with_suffix(text) {
         Some((number, "" | "s")) => Value::Number(number),
         _ => Value::of(text),
@@ -96,7 +88,7 @@ fn shown(text: &str) -> Value<'_> {
 
 /// `MM:SS` or `H:MM:SS` in seconds.
 fn clock(text: &str) -> Option<u64> {
-    text.trim().split(':').try_fold(0_u64, |secs, part| {
+    cut::each(text.trim_ascii(), ":").try_fold(0_u64, |secs, part| {
         secs.checked_mul(60)?.checked_add(part.parse().ok()?)
     })
 }

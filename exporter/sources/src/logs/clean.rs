@@ -1,0 +1,109 @@
+//! Text out of the bytes of a log: without colours, and with torn characters replaced.
+
+use std::{borrow::Cow, ops::Range};
+
+/// Bytes of which most are clean text already. That is found out for many lines at once: to ask it of each takes longer than
+/// to read the line.
+pub(super) struct CleanText<'a> {
+    bytes: &'a [u8],
+    /// Where `text` stands in the bytes.
+    start: usize,
+    /// Bytes that are text as they are.
+    text: &'a str,
+}
+
+/// So much is checked at once: where every line has a colour, the next one is not looked for further than this.
+const STRETCH: usize = 1 << 16;
+
+impl<'a> CleanText<'a> {
+    pub(super) fn of(bytes: &'a [u8]) -> Self {
+        Self {
+            bytes,
+            start: 0,
+            text: "",
+        }
+    }
+
+    /// The text of a line; lines come in their order.
+    #[inline]
+    pub(super) fn line(&mut self, line: Range<usize>) -> Cow<'a, str> {
+        if line.end > self.start + self.text.len() {
+            self.check(line.start);
+        }
+        let text = self.text.get(line.start - self.start..line.end - self.start);
+        text.map_or_else(|| clean(&self.bytes[line]), Cow::Borrowed)
+    }
+
+    fn check(&mut self, start: usize) {
+        let stretch = &self.bytes[start..self.bytes.len().min(start + STRETCH)];
+        let plain = &stretch[..memchr::memchr(ESCAPE, stretch).unwrap_or(stretch.len())];
+        self.start = start;
+        self.text = str::from_utf8(plain).unwrap_or_else(|torn| {
+            str::from_utf8(&plain[..torn.valid_up_to()]).expect("invariant: it is valid up to there")
+        });
+    }
+}
+
+/// The text of some bytes: no colours, no torn characters.
+pub(super) fn clean(bytes: &[u8]) -> Cow<'_, str> {
+    if memchr::memchr(ESCAPE, bytes).is_none() {
+        // Checked as a whole first, which is much faster and nearly always enough.
+        return str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
+    }
+    let mut kept = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    while let Some(escape) = memchr::memchr(ESCAPE, rest) {
+        kept.extend_from_slice(&rest[..escape]);
+        rest = &rest[escape + sequence_len(&rest[escape..])..];
+    }
+    kept.extend_from_slice(rest);
+    Cow::Owned(String::from_utf8_lossy(&kept).into_owned())
+}
+
+const ESCAPE: u8 = 0x1b;
+
+/// The length of the control sequence (ECMA-48) at the beginning of `bytes`, its escape included.
+fn sequence_len(bytes: &[u8]) -> usize {
+    match bytes.get(1) {
+        Some(b'[') => {
+            let end = bytes[2..].iter().position(|byte| (0x40..=0x7e).contains(byte));
+            end.map_or(bytes.len(), |end| end + 3)
+        }
+        Some(_) => 2,
+        None => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_the_same_text_whether_it_is_cleaned_alone_or_among_others() {
+        let mut bytes = Vec::new();
+        for number in 0..20_000 {
+            bytes.extend_from_slice(match number % 7 {
+                0 => b"\x1b[1m>> eval\x1b[22m 1".as_slice(),
+                1 => "gr\u{f6}\u{df}e".as_bytes(),
+                2 if number % 5 == 0 => b"torn \xc3",
+                _ => b":: step 1 | loss 2.5",
+            });
+            bytes.push(b'\n');
+        }
+        let mut texts = CleanText::of(&bytes);
+        let mut start = 0;
+        for end in memchr::memchr_iter(b'\n', &bytes) {
+            assert_eq!(texts.line(start..end), clean(&bytes[start..end]), "{start}");
+            start = end + 1;
+        }
+    }
+
+    #[test]
+    fn a_line_longer_than_a_stretch_is_whole() {
+        let bytes = vec![b'x'; 3 * STRETCH];
+        assert_eq!(
+            CleanText::of(&bytes).line(10..bytes.len()).len(),
+            bytes.len() - 10
+        );
+    }
+}
