@@ -29,10 +29,12 @@ mod output;
 mod scalar;
 mod stored;
 mod token;
+mod torn;
 
 pub use decode::{Decoded, Dialect, UnknownField, decode, decode_dialect};
 pub use encode::encode;
 pub use error::{JsonError, JsonErrorKind};
+pub use torn::mended;
 
 #[cfg(test)]
 mod tests;

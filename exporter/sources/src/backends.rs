@@ -1,8 +1,8 @@
 //! Stores of telemetry as a source: what Tempo, Jaeger and Prometheus answer, as OTLP.
 //!
-//! `tempo`, `jaeger` and `prometheus` each ask one store through `client`, by `tls` where it wants that; where an answer cannot hold all, `window` asks for
-//! less at a time. `answer` reads an answer that came over the network or stands in a file, where `torn` saves what it can; `jaeger_json` reads Jaeger's own
-//! JSON, which is the one answer that is no OTLP underneath.
+//! `tempo`, `jaeger` and `prometheus` each ask one store through `client`, by `tls` where it wants that; where an answer cannot
+//! hold all, `window` asks for less at a time. `answer` reads an answer that came over the network or stands in a file;
+//! `jaeger_json` reads Jaeger's own JSON, which is the one answer that is no OTLP underneath.
 
 mod answer;
 mod client;
@@ -13,7 +13,6 @@ mod prometheus;
 mod query;
 mod tempo;
 mod tls;
-mod torn;
 mod window;
 
 pub use answer::{StoredAnswer, begins_answer, convert_answer};

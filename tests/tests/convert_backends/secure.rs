@@ -1,10 +1,13 @@
-//! Stores behind TLS: one whose authority only the user knows, one that asks who comes, one that wants a token.
+//! Stores behind TLS: one whose authority only the user knows, one that asks who comes, one that wants a token; a real Tempo, a
+//! real Jaeger and a real Prometheus among them.
 
 use std::path::Path;
 
-use pulsetrain_tests::{Answer, Certificates, FakeEndpoint, TlsFront};
+use pulsetrain_tests::{
+    Answer, Certificates, FakeEndpoint, Items, Jaeger, Judge, Prometheus, Tempo, TlsFront, wait_until,
+};
 
-use crate::world::{Conversion, exists, problems};
+use crate::world::{Conversion, Steps, exists, problems, protobuf, trace_id};
 
 const ID: &str = "5e000000000000000000000000000001";
 
@@ -38,9 +41,76 @@ fn path(path: &Path) -> &str {
 }
 
 fn behind(store: &FakeEndpoint, certificates: &Certificates, asks_for_client: bool) -> TlsFront {
-    let url = store.url();
-    let address = url.strip_prefix("http://").expect("the endpoint is plain");
+    front_of(&store.url(), certificates, asks_for_client)
+}
+
+fn front_of(url: &str, certificates: &Certificates, asks_for_client: bool) -> TlsFront {
+    let address = url.strip_prefix("http://").expect("the store itself is plain");
     TlsFront::start(certificates, asks_for_client, address)
+}
+
+/// Asks a store, which is plain itself, through TLS that wants to know who comes: as somebody whom it knows, as somebody who
+/// knows another authority only, and as nobody. Gives what the first comes to.
+fn asked_by_tls(store: &str, url: &str, what: &[&str]) -> Items {
+    let (certificates, stranger) = (Certificates::generate(), Certificates::generate());
+    let front = front_of(url, &certificates, true);
+    let url = front.url();
+    let (authority, other) = (certificates.authority(), stranger.authority());
+    let ((certificate, key), (strange, strange_key)) = (certificates.client(), stranger.client());
+    let own = [
+        "--client-certificate",
+        path(&certificate),
+        "--client-key",
+        path(&key),
+    ];
+    let foreign = [
+        "--client-certificate",
+        path(&strange),
+        "--client-key",
+        path(&strange_key),
+    ];
+    for (ca, who, words) in [
+        (&other, &own[..], "--ca"),
+        (&authority, &[], "--client-certificate"),
+        (&authority, &foreign, "--client-certificate"),
+    ] {
+        let asked = [&[store, &url, "--ca", path(ca)], who, what].concat();
+        Conversion::of(&asked)
+            .run("out.jsonl")
+            .expect_code(1)
+            .expect_words(&["cannot reach", words]);
+    }
+    let asked = [&[store, &url, "--ca", path(&authority)], &own[..], what].concat();
+    Conversion::of(&asked).items()
+}
+
+#[test]
+fn a_real_tempo_behind_tls_gives_every_step_to_whom_it_knows() {
+    let Some(program) = Judge::Tempo.require_or_skip() else {
+        return;
+    };
+    let tempo = Tempo::start(&program);
+    let steps = Steps::new("trainer", 40);
+    tempo.push(&steps.otlp());
+    let all = "{ name = \"train.step\" }";
+    wait_until("Tempo finds every step", || tempo.search(all).len() == 40);
+    let asked = asked_by_tls("--tempo", &tempo.url(), &["--query", all]);
+    asked.assert_same(&steps.items());
+}
+
+#[test]
+fn a_real_jaeger_behind_tls_gives_every_step_to_whom_it_knows() {
+    let Some(program) = Judge::Jaeger.require_or_skip() else {
+        return;
+    };
+    let jaeger = Jaeger::start(&program);
+    let steps = Steps::new("trainer", 40);
+    jaeger.push(&steps.otlp());
+    wait_until("Jaeger has the last step", || {
+        jaeger.trace(&trace_id(39)).is_some()
+    });
+    let asked = asked_by_tls("--jaeger", &jaeger.url(), &["--service", "trainer"]);
+    asked.assert_same(&steps.items());
 }
 
 #[test]
@@ -107,4 +177,22 @@ fn what_tls_refuses_is_said_with_what_to_do() {
             .expect_code(2)
             .expect_words(&[words]);
     }
+}
+
+#[test]
+fn a_real_prometheus_behind_tls_gives_its_samples_to_whom_it_knows() {
+    let Some(program) = Judge::Prometheus.require_or_skip() else {
+        return;
+    };
+    let prometheus = Prometheus::start(&program, &[], &[]);
+    let time = Steps::new("trainer", 1).first;
+    prometheus.push(&protobuf(&format!(
+        r#"{{"resourceMetrics":[{{"scopeMetrics":[{{"metrics":[{{"name":"train.loss","gauge":{{"dataPoints":[{{"timeUnixNano":"{time}","asDouble":2.5}}]}}}}]}}]}}]}}"#
+    )));
+    wait_until("Prometheus has the loss", || {
+        prometheus.series("train_loss").len() == 1
+    });
+    let asked = asked_by_tls("--prometheus", &prometheus.url(), &["--match", "train_loss"]);
+    let values = asked.values("train.loss");
+    assert_eq!(values.first().map(|(_, value)| *value), Some(2.5), "{values:?}");
 }

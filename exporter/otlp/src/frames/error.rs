@@ -30,6 +30,12 @@ pub enum FrameErrorKind {
     /// The input ends inside a frame.
     #[error("the input ends in the middle of a message")]
     TornTail,
+    /// The input ends inside a frame of text, of which the whole spans, metrics or log records were given.
+    #[error("the input ends in the middle of a message; what stands before byte {whole_until} is used")]
+    TornText {
+        /// Where the first begins that is not whole, in bytes of what is read after decompression.
+        whole_until: u64,
+    },
     /// The input is in none of the forms.
     #[error("this is neither OTLP/JSON nor OTLP protobuf behind lengths of four bytes")]
     NotOtlp,

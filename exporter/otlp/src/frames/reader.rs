@@ -31,7 +31,8 @@ pub struct Frame {
 
 /// Reads frames; an iterator that ends where the input ends, or where nothing behind a fault can be trusted.
 ///
-/// At most one frame is in memory, and no more of it than the limits allow. Messages with nothing in them have no signal; they
+/// At most one frame is in memory, and no more of it than the limits allow. Of text that breaks off, the spans, metrics and log
+/// records before that are a frame too, and the fault comes behind it. Messages with nothing in them have no signal; they
 /// are counted and not given out.
 ///
 /// ```
@@ -49,6 +50,8 @@ pub struct FrameReader<R: Read> {
     line: u64,
     empty_frames: u64,
     unknown_fields: u64,
+    /// Why the input ends, where whole parts of the last frame are given before that is said.
+    torn: Option<FrameError>,
 }
 
 /// What an input consists of.
@@ -87,6 +90,7 @@ impl<R: Read> FrameReader<R> {
             line: 1,
             empty_frames: 0,
             unknown_fields: 0,
+            torn: None,
         }
     }
 
@@ -101,8 +105,13 @@ impl<R: Read> FrameReader<R> {
     }
 
     fn next_found(&mut self) -> Next {
-        if self.form == Form::Unknown {
-            self.find_form()?;
+        if let Some(error) = self.torn.take() {
+            return Err(error);
+        }
+        if self.form == Form::Unknown
+            && let Err(error) = self.find_form()
+        {
+            return self.torn_text(error);
         }
         match self.form {
             Form::Lines => self.next_line(),

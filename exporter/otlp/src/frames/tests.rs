@@ -173,11 +173,10 @@ fn a_torn_tail_is_said_in_every_form() {
         (zstd(&messages()), 0),
     ] {
         let found = read(&file[..file.len() - 3]);
-        let last = found
-            .last()
-            .unwrap()
-            .as_ref()
-            .map_err(|text| text.split_once(": ").unwrap().1);
+        let last = found.last().unwrap().as_ref().map_err(|text| {
+            let said = text.split_once(": ").unwrap().1;
+            said.split_once(';').map_or(said, |(first, _)| first)
+        });
         assert_eq!(last, torn.as_ref().map_err(|text| *text));
         assert!(found.len() > whole && found[..whole] == all_three()[..whole]);
     }
@@ -190,13 +189,52 @@ fn a_torn_tail_is_said_in_every_form() {
 
 #[test]
 fn every_cut_is_read_up_to_it() {
-    for file in [lines().into_bytes(), messages()] {
+    let file = messages();
+    for cut in 0..file.len() {
+        let found = read(&file[..cut]);
+        let whole = found.iter().filter(|frame| frame.is_ok()).count();
+        assert_eq!(found[..whole], all_three()[..whole], "{cut}");
+        assert!(found.len() <= whole + 1, "{cut}");
+    }
+}
+
+#[test]
+fn every_cut_of_text_gives_each_item_that_is_whole_and_says_where_they_end() {
+    let gauge = r#"{"name":"g","gauge":{"dataPoints":[{"timeUnixNano":"1","asDouble":0.5}]}}"#;
+    let span = r#"{"name":"a","startTimeUnixNano":"1"}"#;
+    let records = [r#"{"timeUnixNano":"1"}"#, r#"{"severityNumber":9}"#];
+    let documents = format!("{SPANS}\n{LOGS}\n{GAUGE}").replace("]}]}]}", "]\n}]}]}");
+    for file in [lines(), documents] {
+        let ends: Vec<usize> = [span, records[0], records[1], gauge]
+            .into_iter()
+            .map(|item| file.find(item).unwrap() + item.len())
+            .collect();
         for cut in 0..file.len() {
-            let found = read(&file[..cut]);
-            let whole = found.iter().filter(|frame| frame.is_ok()).count();
-            assert_eq!(found[..whole], all_three()[..whole], "{cut}");
-            assert!(found.len() <= whole + 1, "{cut}");
+            let found = read(&file.as_bytes()[..cut]);
+            let items: u64 = found.iter().flatten().map(|(_, items)| items).sum();
+            let whole = ends.iter().filter(|end| **end <= cut).count();
+            assert_eq!(items, whole as u64, "{cut}: {found:?}");
+            let Some(said) = found.iter().find_map(|frame| frame.as_ref().err()) else {
+                continue;
+            };
+            assert_eq!(found.last().unwrap().as_ref().err(), Some(said));
+            if let Some((_, until)) = said.split_once("before byte ") {
+                let until: usize = until.split_once(' ').unwrap().0.parse().unwrap();
+                let last = ends.iter().filter(|end| **end <= cut).max();
+                assert!((*last.unwrap()..=cut).contains(&until), "{cut}: {said}");
+            }
         }
+    }
+    let many: Vec<String> = (0..20_000)
+        .map(|time| span.replace("\"1\"", &format!("\"{time}\"")))
+        .collect();
+    let many = SPANS.replace(span, &many.join(","));
+    for whole in [gzip(many.as_bytes()), zstd(many.as_bytes())] {
+        let found = read(&whole[..whole.len() * 9 / 10]);
+        let Ok((Signal::Traces, items)) = found[0] else {
+            panic!("{found:?}");
+        };
+        assert!((1_000..20_000).contains(&items) && found.len() == 2, "{found:?}");
     }
 }
 

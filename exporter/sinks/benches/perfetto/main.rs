@@ -31,7 +31,8 @@ type Way<'a> = (&'static str, &'a dyn Fn(&mut Vec<u8>));
 fn main() {
     let mut arguments = std::env::args_os().skip_while(|argument| argument != "--memory-of");
     if let Some(program) = arguments.nth(1) {
-        return memory::measure_program(&program);
+        let only = arguments.next();
+        return memory::measure_program(&program, only.as_deref().and_then(|only| only.to_str()));
     }
     if std::env::args().any(|argument| argument == "--memory") {
         return memory::measure();

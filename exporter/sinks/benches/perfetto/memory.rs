@@ -1,12 +1,14 @@
 //! What a conversion of 4 GB takes of memory, with the settings of the program: of the mapper by itself, which is given messages
-//! of 512 spans as they are made, and of the program, which reads them from a file.
+//! of 512 spans as they are made, and of the program, which reads each kind of input from a pipe.
+
+mod cases;
 
 use std::{
+    env,
     ffi::OsStr,
-    fs::{self, File},
+    fs,
     io::{BufWriter, Write},
-    path::Path,
-    process::Command,
+    process::{Command, Stdio},
 };
 
 use nix::{
@@ -16,30 +18,18 @@ use nix::{
 use pulsetrain_otlp::{Signal, frames};
 use pulsetrain_sinks::{PerfettoConfig, PerfettoMapper};
 
-use crate::{cpu_secs, input, secs_of};
-
-const BYTES: usize = 4_000_000_000;
-/// The steps that are made at once.
-const STEPS: u64 = 256;
-
-/// Messages until they have as many bytes as are asked for.
-fn messages() -> impl Iterator<Item = Vec<u8>> {
-    let mut left = BYTES;
-    (0..)
-        .flat_map(|chunk| input::messages(chunk * STEPS..(chunk + 1) * STEPS))
-        .take_while(move |message| {
-            let before = left;
-            left = left.saturating_sub(message.len());
-            before > 0
-        })
-}
+use self::cases::{BYTES, CASES, Case};
+use crate::{cpu_secs, secs_of};
 
 /// The mapper by itself.
 pub(crate) fn measure() {
     println!("cargo bench -p pulsetrain-sinks --bench perfetto -- --memory");
     let mut mapper = PerfettoMapper::new(PerfettoConfig::default());
     let (mut bytes, mut secs) = (0, 0.0);
-    for message in messages() {
+    for message in CASES[0].messages() {
+        if bytes >= BYTES {
+            break;
+        }
         let start = cpu_secs();
         bytes += message.len();
         mapper.add(Signal::Traces, message).unwrap();
@@ -61,43 +51,77 @@ pub(crate) fn measure() {
     println!("peak resident memory: {}", peak.split_once(':').unwrap().1.trim());
 }
 
-/// The program, as it is run; input and trace lie in a folder that is removed afterwards.
-pub(crate) fn measure_program(program: &OsStr) {
+/// The program, as it is run, with the input that `only` names, or with each in turn: from a process of its own,
+/// which has no other child.
+pub(crate) fn measure_program(program: &OsStr, only: Option<&str>) {
+    if let Some(case) = CASES.iter().find(|case| Some(case.name) == only) {
+        return measure_case(program, *case);
+    }
     println!("cargo bench -p pulsetrain-sinks --bench perfetto -- --memory-of target/release/pulsetrain");
+    for case in CASES {
+        let own = Command::new(env::current_exe().unwrap())
+            .arg("--memory-of")
+            .arg(program)
+            .arg(case.name)
+            .status();
+        assert!(own.unwrap().success(), "{}", case.name);
+    }
+}
+
+fn measure_case(program: &OsStr, case: Case) {
     let folder = tempfile::tempdir().unwrap();
-    let (input, trace) = (
-        folder.path().join("spans.binpb"),
-        folder.path().join("spans.pftrace"),
-    );
-    write_input(&input);
+    let trace = folder.path().join("spans.pftrace");
     let start = secs_of(ClockId::CLOCK_MONOTONIC);
-    let status = Command::new(program)
-        .arg("convert")
-        .arg(&input)
-        .arg("-o")
+    let mut child = Command::new(program)
+        .args(["convert", "--json", "-", "-o"])
         .arg(&trace)
-        .status()
+        .stdin(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
         .unwrap();
+    let (spans, bytes) = write_input(case, child.stdin.take().unwrap());
+    let output = child.wait_with_output().unwrap();
     let secs = secs_of(ClockId::CLOCK_MONOTONIC) - start;
-    assert!(status.success(), "{status}");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let summary: serde_json::Value = serde_json::from_str(&said).unwrap();
+    let mapped = &summary["mapped"];
+    assert_eq!(mapped["spans"], spans);
     let used = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap();
     let cpu = used.user_time() + used.system_time();
     println!(
-        "pulsetrain convert spans.binpb -o spans.pftrace: {} bytes -> {} bytes of trace; {secs:.0} s, {} s of CPU",
-        input.metadata().unwrap().len(),
+        "{}: {bytes} bytes, {spans} spans -> {} bytes of trace, {} lanes; {} bytes through temporary files; \
+         {secs:.0} s, {} s of CPU; peak resident memory {} kB",
+        case.name,
         trace.metadata().unwrap().len(),
-        cpu.tv_sec()
+        mapped["lanes"],
+        mapped["spilled_bytes"],
+        cpu.tv_sec(),
+        used.max_rss()
     );
-    println!("peak resident memory: {} kB", used.max_rss());
 }
 
-fn write_input(path: &Path) {
-    let mut file = BufWriter::new(File::create(path).unwrap());
-    let mut frame = Vec::new();
-    for message in messages() {
+/// Writes the input, and says how many spans and bytes it has.
+fn write_input(case: Case, to: impl Write) -> (u64, usize) {
+    let mut to = BufWriter::with_capacity(1 << 20, to);
+    let (mut spans, mut bytes, mut frame) = (0, 0, Vec::new());
+    for message in case.messages() {
+        if bytes >= BYTES {
+            break;
+        }
         frame.clear();
-        frames::append_binary(&message, &mut frame).unwrap();
-        file.write_all(&frame).unwrap();
+        if case.is_text {
+            frames::append_json_line(Signal::Traces, &message, &mut frame).unwrap();
+        } else {
+            frames::append_binary(&message, &mut frame).unwrap();
+        }
+        let limits = pulsetrain_otlp::limits::Limits::default();
+        spans += pulsetrain_otlp::limits::check(Signal::Traces, &message, &limits)
+            .unwrap()
+            .items;
+        bytes += frame.len();
+        to.write_all(&frame).unwrap();
     }
-    file.flush().unwrap();
+    to.flush().unwrap();
+    (spans, bytes)
 }

@@ -15,7 +15,7 @@ use pulsetrain_otlp::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{jaeger_json, torn};
+use super::jaeger_json;
 
 /// What an answer came to.
 #[derive(Debug, Default)]
@@ -95,7 +95,7 @@ impl StoredAnswer {
     /// Takes what is whole of an object that begins at a place and was cut off.
     fn take_torn(&mut self, text: &[u8], at: usize, error: &serde_json::Error, limits: &Limits) {
         let rest = text.get(at..).unwrap_or_default();
-        let mended = torn::mended(rest).filter(|_| error.is_eof());
+        let mended = json::mended(rest).filter(|_| error.is_eof());
         let kept = match &mended {
             Some((_, cut)) => format!("what stands before byte {} is used", at + cut),
             None => "was it saved whole?".to_owned(),

@@ -9,7 +9,7 @@ use crate::{
         text::{ObjectEnd, begins_otlp, blank_len},
         window::Line,
     },
-    json::{self, JsonErrorKind},
+    json,
     limits::Limits,
 };
 
@@ -47,7 +47,11 @@ impl<R: Read> FrameReader<R> {
     pub(super) fn next_line(&mut self) -> Next {
         self.skip_blank()?;
         let most = self.most_bytes();
-        match self.find_line(most.allowed)? {
+        let line = match self.find_line(most.allowed) {
+            Ok(line) => line,
+            Err(error) => return self.torn_text(error),
+        };
+        match line {
             Line::None => Ok(Found::End),
             Line::TooLong => {
                 let error = self.error(FrameErrorKind::TooLarge(most));
@@ -84,12 +88,40 @@ impl<R: Read> FrameReader<R> {
             if searched > most.allowed {
                 return Err(self.last_error(FrameErrorKind::TooLarge(most)));
             }
-            if !self.fill()? {
-                return match searched {
-                    0 => Ok(Found::End),
-                    _ => Err(self.last_error(FrameErrorKind::TornTail)),
-                };
+            match self.fill() {
+                Ok(true) => {}
+                Ok(false) if searched == 0 => return Ok(Found::End),
+                Ok(false) => {
+                    let error = self.last_error(FrameErrorKind::TornTail);
+                    return self.torn_text(error);
+                }
+                Err(error) => return self.torn_text(error),
             }
+        }
+    }
+
+    /// The whole parts of the text at the window, behind which nothing can be read, and the fault behind them.
+    pub(super) fn torn_text(&mut self, error: FrameError) -> Next {
+        let pending = self.window.pending();
+        let blank = blank_len(pending);
+        let text = pending[blank..]
+            .starts_with(b"{")
+            .then(|| json::mended(&pending[blank..]));
+        let Some((whole, cut)) = text.flatten() else {
+            return Err(error);
+        };
+        match self.decode_json(&whole) {
+            Ok((Found::Frame(frame), unknown_fields)) => {
+                self.unknown_fields += unknown_fields;
+                let whole_until = self.window.offset() + (blank + cut) as u64;
+                let kind = match error.kind {
+                    FrameErrorKind::TornTail => FrameErrorKind::TornText { whole_until },
+                    kind => kind,
+                };
+                self.torn = Some(FrameError { kind, ..error });
+                Ok(Found::Frame(frame))
+            }
+            _ => Err(error),
         }
     }
 
@@ -104,11 +136,12 @@ impl<R: Read> FrameReader<R> {
             }
             Err(FrameErrorKind::Json(error)) => {
                 let lines = error.line_column(text).0 as u64 - 1;
-                let kind = match error.kind {
-                    JsonErrorKind::Truncated(_) if is_last => FrameErrorKind::TornTail,
-                    _ => FrameErrorKind::Json(error),
-                };
-                let error = self.error(kind);
+                let is_torn = is_last && ObjectEnd::default().find(text).is_none();
+                if is_torn {
+                    let error = self.last_error(FrameErrorKind::TornTail);
+                    return self.torn_text(error);
+                }
+                let error = self.error(FrameErrorKind::Json(error));
                 Err(FrameError {
                     line: error.line.map(|line| line + lines),
                     ..error

@@ -140,3 +140,31 @@ fn a_span_of_jaeger_that_has_no_id_is_a_problem_with_its_place() {
         "{problem}"
     );
 }
+
+#[test]
+fn every_cut_of_an_answer_gives_each_span_that_is_whole() {
+    let tempo = r#"{"batches":[{"resource":{},"scopeSpans":[{"scope":{"name":"s"},"spans":[{"spanId":"AAAAAAAAAAE=","name":"a"},{"spanId":"AAAAAAAAAAI=","name":"b"}]}]},{"scopeSpans":[{"spans":[{"name":"c"}]}]}]}"#;
+    let newer = tempo.replace("{\"batches\"", "{\"trace\":{\"resourceSpans\"") + "}";
+    let jaeger = newer.replace("{\"trace\"", "{\"result\"");
+    let own = r#"{"data":[{"traceID":"1","spans":[{"traceID":"1","spanID":"1","operationName":"a","startTime":1,"duration":1},{"traceID":"1","spanID":"2","operationName":"b","startTime":1,"duration":1}],"processes":{}},{"traceID":"2","spans":[{"traceID":"2","spanID":"3","operationName":"c","startTime":1,"duration":1}],"processes":{}}]}"#;
+    for text in [tempo, &newer, &jaeger, own] {
+        let ends: Vec<usize> = ["\"a\"", "\"b\"", "\"c\""]
+            .into_iter()
+            .map(|name| {
+                let name = text.find(name).unwrap();
+                name + text[name..].find('}').unwrap() + 1
+            })
+            .collect();
+        for cut in 0..text.len() {
+            let answer = convert_answer(&text.as_bytes()[..cut], &Limits::default());
+            let items = answer.messages.iter().map(|(signal, bytes)| {
+                pulsetrain_otlp::limits::check(*signal, bytes, &Limits::default())
+                    .unwrap()
+                    .items
+            });
+            let whole = ends.iter().filter(|end| **end <= cut).count();
+            assert_eq!(items.sum::<u64>(), whole as u64, "{}", &text[..cut]);
+            assert_eq!(answer.problems.len(), 1, "{:?}", answer.problems);
+        }
+    }
+}

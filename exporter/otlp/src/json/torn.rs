@@ -1,13 +1,20 @@
 //! JSON that was cut off: as much of it as is whole, closed so that it can be read.
 
-/// The lists whose elements make sense without those behind them: of resources, scopes, spans, and Jaeger's of traces.
-const LISTS: [&[u8]; 7] = [
+/// The lists whose elements make sense without those behind them: of resources, scopes, spans, metrics, log records, and
+/// Jaeger's of traces.
+const LISTS: [&[u8]; 13] = [
     b"resourceSpans",
     b"batches",
     b"scopeSpans",
     b"instrumentationLibrarySpans",
     b"ilSpans",
     b"spans",
+    b"resourceMetrics",
+    b"scopeMetrics",
+    b"metrics",
+    b"resourceLogs",
+    b"scopeLogs",
+    b"logRecords",
     b"data",
 ];
 
@@ -19,9 +26,16 @@ enum Open {
     List(bool),
 }
 
-/// Cuts text behind the last whole element of a list and closes what is open there; with the place of the cut. None where
-/// nothing is whole.
-pub(super) fn mended(text: &[u8]) -> Option<(Vec<u8>, usize)> {
+/// Cuts text that breaks off behind its last whole span, metric or log record and closes what is open there; with the place of
+/// the cut. None where nothing is whole.
+///
+/// ```
+/// # use pulsetrain_otlp::json::mended;
+/// let (whole, cut) = mended(br#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"a"},{"na"#).unwrap();
+/// assert_eq!(whole, br#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"a"}]}]}]}"#);
+/// assert_eq!(cut, 57);
+/// ```
+pub fn mended(text: &[u8]) -> Option<(Vec<u8>, usize)> {
     let (mut open, mut name): (Vec<Open>, &[u8]) = (Vec::new(), b"");
     let (mut place, mut best) = (0, None);
     while place < text.len() {
