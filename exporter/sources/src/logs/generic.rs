@@ -1,9 +1,11 @@
 //! Logs of no known system: JSON lines, and lines of `key=value`, by a [`Mapping`] of the user.
 //!
-//! `mapping` is what the configuration says, `rule` what that is for one key, `record` makes points of a record. `unit` and
-//! `clock` know the spellings of units and times, `pairs` takes lines apart.
+//! `mapping` is what the configuration says, `rule` what that is for one key, and `known` remembers it. `record` and `field`
+//! make points of a record. `unit` and `clock` know the spellings of units and times, `pairs` takes lines apart.
 
 mod clock;
+mod field;
+mod known;
 mod mapping;
 mod pairs;
 mod record;
@@ -16,7 +18,7 @@ use pulsetrain_semconv::{event, metric};
 
 pub use mapping::{Mapping, MappingPart, ValueBecomes, ValueRule};
 
-use self::record::Records;
+use self::{pairs::PairReader, record::Records};
 use super::{
     Begin, Covered, Identity, LogFormat,
     coverage::covered,
@@ -46,7 +48,7 @@ pub(super) const KEY_VALUE: LogFormat = LogFormat {
     shrinks: true,
     recognise: |_| None,
     identify: |head| up_to_first(head, |line| line.contains(['=', ':'])),
-    parser: Begin::Mapped(|mapping| Box::new(LineParser::of(KeyValueLines(Records::of(mapping))))),
+    parser: Begin::Mapped(|mapping| Box::new(LineParser::of(KeyValueLines::of(mapping)))),
     coverage,
 };
 
@@ -111,6 +113,7 @@ impl LineFormat for JsonLines {
             });
             return false;
         }
+        self.records.look_up(&fields);
         self.records.record(&fields, line, recorder);
         true
     }
@@ -118,7 +121,19 @@ impl LineFormat for JsonLines {
 
 /// Reads lines of `key=value`.
 #[derive(Debug)]
-struct KeyValueLines(Records);
+struct KeyValueLines {
+    pairs: PairReader,
+    records: Records,
+}
+
+impl KeyValueLines {
+    fn of(mapping: &Arc<Mapping>) -> Self {
+        Self {
+            pairs: PairReader::default(),
+            records: Records::of(mapping),
+        }
+    }
+}
 
 impl LineFormat for KeyValueLines {
     fn sign(_: &str) -> Option<&'static str> {
@@ -130,15 +145,16 @@ impl LineFormat for KeyValueLines {
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        let Some((mut fields, body)) = self.0.lined(line.text) else {
+        let Self { pairs, records } = self;
+        let Some((mut fields, body)) = records.lined(line.text) else {
             return false;
         };
-        let pair = |key, value| fields.push((Cow::Borrowed(key), Value::of(value)));
-        self.0.mapping().pairs.each(body, pair);
-        if !self.0.is_record(&fields) {
+        pairs.read(body, &records.mapping.pairs, &mut fields);
+        records.look_up(&fields);
+        if !records.keys.are_of_record() {
             return false;
         }
-        self.0.record(&fields, line, recorder);
+        records.record(&fields, line, recorder);
         true
     }
 }
@@ -149,8 +165,8 @@ type Lined<'a> = (Vec<Field<'a>>, &'a str);
 impl Records {
     /// What the pattern of lines finds; nothing where the line is none of its.
     fn lined<'a>(&self, text: &'a str) -> Option<Lined<'a>> {
-        let Some(pattern) = &self.mapping().line else {
-            return Some((Vec::with_capacity(16), text));
+        let Some(pattern) = &self.mapping.line else {
+            return Some((Vec::with_capacity(self.keys.len()), text));
         };
         let captures = pattern.captures(text)?;
         let named = pattern.capture_names().flatten();
@@ -167,8 +183,8 @@ impl Records {
         Some((fields, body))
     }
 
-    fn mapping(&self) -> &Arc<Mapping> {
-        &self.mapping
+    fn look_up(&mut self, fields: &[Field<'_>]) {
+        self.keys.look_up(fields, &self.mapping);
     }
 }
 

@@ -39,10 +39,16 @@ pub(super) fn non_finite(text: &str) -> Option<f64> {
 /// A number of either kind, with or without commas between the thousands.
 #[inline]
 pub(super) fn any(text: &str) -> Option<f64> {
-    finite(text).or_else(|| non_finite(text)).or_else(|| {
-        let grouped = text.contains(',') && !text.starts_with(',');
-        grouped.then(|| finite(&text.replace(',', "")))?
-    })
+    finite(text)
+        .or_else(|| non_finite(text))
+        .or_else(|| grouped(text))
+}
+
+/// A number with commas between the thousands.
+fn grouped(text: &str) -> Option<f64> {
+    // What begins with another letter is most text, and no number.
+    let may_be = text.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '-' | '+' | '.'));
+    (may_be && text.contains(',')).then(|| finite(&text.replace(',', "")))?
 }
 
 /// A number and what stands behind it: `0.081s`, `0.2%`, `1.5M`.

@@ -1,6 +1,14 @@
 //! Pairs of a key and a value in a line of no known format: `step=10 loss=2.31, tok/s: 1,129`.
 
-use crate::cut;
+use std::{borrow::Cow, ops::Range};
+
+use crate::{
+    cut,
+    logs::{
+        decimal::Decimal,
+        fields::{Field, Value},
+    },
+};
 
 /// How the pairs of a line are told apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -12,19 +20,6 @@ pub(super) struct Pairs {
 }
 
 impl Pairs {
-    /// Calls `pair` with each key and its value, in order.
-    pub(super) fn each<'a>(&self, line: &'a str, mut pair: impl FnMut(&'a str, &'a str)) {
-        let sign = self.sign_in(line);
-        let Some(between) = &self.between else {
-            return scan(line, sign, pair);
-        };
-        for part in line.split(between.as_str()) {
-            if let Some((key, value)) = part.split_once(sign) {
-                pair(key.trim(), unquoted(value.trim()));
-            }
-        }
-    }
-
     fn sign_in(&self, line: &str) -> &str {
         match &self.sign {
             Some(sign) => sign,
@@ -34,21 +29,104 @@ impl Pairs {
     }
 }
 
-/// Pairs at every sign: the word before it is the key, the word or the quoted text behind it the value.
-fn scan<'a>(line: &'a str, sign: &str, mut pair: impl FnMut(&'a str, &'a str)) {
-    let mut done = 0;
-    while let Some(at) = cut::find(&line[done..], sign).map(|at| done + at) {
-        let before = line[done..at].trim_end();
-        let start = last_word(before);
-        let rest = &line[at + sign.len()..];
-        let value = rest.trim_start();
-        let len = value_len(value);
-        done = line.len() - value.len() + len;
-        let key = &before[start..];
-        if len > 0 && key.starts_with(|first: char| first.is_alphabetic() || first == '_') {
-            pair(key, unquoted(&value[..len]));
+/// Finds the pairs of the lines of one log. Most lines have the keys of the line before in the same order, so what stood
+/// between two values there is compared before a key is looked for.
+#[derive(Debug, Default)]
+pub(super) struct PairReader {
+    sign: String,
+    gaps: Vec<Gap>,
+}
+
+/// So many gaps of a line are remembered, and none that are longer.
+const GAPS: usize = 256;
+const LONGEST: usize = 256;
+
+/// What stands before a value: all that is behind the value before it, up to the sign.
+#[derive(Debug, Default)]
+struct Gap {
+    text: String,
+    key: Range<usize>,
+}
+
+impl PairReader {
+    /// Adds the pairs of a line in their order.
+    pub(super) fn read<'a>(&mut self, line: &'a str, pairs: &Pairs, fields: &mut Vec<Field<'a>>) {
+        let sign = pairs.sign_in(line);
+        let Some(between) = &pairs.between else {
+            return self.scan(line, sign, fields);
+        };
+        let parts = line.split(between.as_str());
+        fields.extend(parts.filter_map(|part| {
+            let (key, value) = part.split_once(sign)?;
+            Some((Cow::Borrowed(key.trim()), Value::of(unquoted(value.trim()))))
+        }));
+    }
+
+    /// Pairs at every sign: the word before it is the key, the word or the quoted text behind it the value.
+    fn scan<'a>(&mut self, line: &'a str, sign: &str, fields: &mut Vec<Field<'a>>) {
+        if self.sign != sign {
+            sign.clone_into(&mut self.sign);
+            self.gaps.clear();
+        }
+        let mut rest = line;
+        for number in 0.. {
+            let known = self.gaps.get(number).filter(|gap| rest.starts_with(&gap.text));
+            let (key, len) = match known {
+                Some(gap) => (gap.key.clone(), gap.text.len()),
+                None => match self.learn(number, rest) {
+                    Some(found) => found,
+                    None => return,
+                },
+            };
+            let key = &rest[key];
+            let behind = rest[len..].trim_start();
+            let (value, len) = value(behind);
+            if len > 0 && key.starts_with(|first: char| first.is_alphabetic() || first == '_') {
+                fields.push((Cow::Borrowed(key), value));
+            }
+            rest = &behind[len..];
         }
     }
+
+    /// Where the next key of a text is, and how long all is up to its value; it is expected there from now on.
+    fn learn(&mut self, number: usize, text: &str) -> Option<(Range<usize>, usize)> {
+        let sign = cut::find(text, &self.sign)?;
+        let before = text[..sign].trim_end();
+        let key = last_word(before)..before.len();
+        let len = sign + self.sign.len();
+        if len <= LONGEST && number < GAPS {
+            if number == self.gaps.len() {
+                self.gaps.push(Gap::default());
+            }
+            if let Some(gap) = self.gaps.get_mut(number) {
+                text[..len].clone_into(&mut gap.text);
+                gap.key = key.clone();
+            }
+        }
+        Some((key, len))
+    }
+}
+
+/// The value that `text` begins with, and how long it is.
+#[inline]
+fn value(text: &str) -> (Value<'_>, usize) {
+    if let Some((number, len)) = plain_number(text.as_bytes()) {
+        return (Value::Number(number), len);
+    }
+    let len = value_len(text);
+    (Value::of(unquoted(&text[..len])), len)
+}
+
+/// The number that a value is, and its length; nothing where it takes more to read it.
+#[inline]
+fn plain_number(bytes: &[u8]) -> Option<(f64, usize)> {
+    let decimal = Decimal::prefix(bytes)?;
+    let ends = match bytes.get(decimal.len) {
+        None => true,
+        Some(b',') => !is_in_number(bytes, decimal.len),
+        Some(next) => next.is_ascii() && may_be_boundary(*next),
+    };
+    Some((decimal.double().filter(|_| ends)?, decimal.len))
 }
 
 /// Where the last word of a text begins.
@@ -64,15 +142,26 @@ fn char_len(text: &str) -> usize {
     text.chars().next().map_or(0, char::len_utf8)
 }
 
-#[inline]
-fn is_boundary(letter: char) -> bool {
+const fn is_boundary(letter: char) -> bool {
     letter.is_whitespace() || matches!(letter, ',' | ';' | '|' | '(' | ')' | '[' | ']' | '{' | '}')
 }
 
 /// Whether a byte is a boundary or of a letter that has to be looked at as a whole.
+#[inline]
 fn may_be_boundary(byte: u8) -> bool {
-    !byte.is_ascii() || is_boundary(char::from(byte))
+    MAY_BE_BOUNDARY[usize::from(byte)]
 }
+
+/// The answer for every byte, because it is asked for nearly all of a log.
+static MAY_BE_BOUNDARY: [bool; 256] = {
+    let mut answers = [true; 256];
+    let mut byte = 0;
+    while byte < 0x80 {
+        answers[byte as usize] = is_boundary(byte as char);
+        byte += 1_u8;
+    }
+    answers
+};
 
 /// How long the value is that `text` begins with. A comma between digits is part of a number.
 fn value_len(text: &str) -> usize {
@@ -112,10 +201,18 @@ fn unquoted(value: &str) -> &str {
 mod tests {
     use super::*;
 
+    fn read(reader: &mut PairReader, pairs: &Pairs, line: &str) -> String {
+        let mut fields = Vec::new();
+        reader.read(line, pairs, &mut fields);
+        let shown = |(key, value): &Field<'_>| match value {
+            Value::Number(number) => format!("{key}→{number}"),
+            Value::Text(text) => format!("{key}→{text}"),
+        };
+        fields.iter().map(shown).collect::<Vec<_>>().join(" ")
+    }
+
     fn pairs(pairs: &Pairs, line: &str) -> String {
-        let mut found = Vec::new();
-        pairs.each(line, |key, value| found.push(format!("{key}→{value}")));
-        found.join(" ")
+        read(&mut PairReader::default(), pairs, line)
     }
 
     #[test]
@@ -123,22 +220,46 @@ mod tests {
         for (line, expected) in [
             (
                 "INFO step=10 loss=2.31 | tok/s=1,129 (12 ms)",
-                "step→10 loss→2.31 tok/s→1,129",
+                "step→10 loss→2.31 tok/s→1129",
             ),
             (
                 "12:00:01 epoch: 1, step: 20, loss: nan",
-                "epoch→1 step→20 loss→nan",
+                "epoch→1 step→20 loss→NaN",
             ),
             (
                 "[step = 3] msg=\"all is = well\" lr='1e-4'",
-                "step→3 msg→all is = well lr→1e-4",
+                "step→3 msg→all is = well lr→0.0001",
             ),
-            ("a=1,b=22,c=1,234,567", "a→1 b→22 c→1,234,567"),
+            ("a=1,b=22,c=1,234,567", "a→1 b→22 c→1234567"),
             ("größe=ü5 = == =", "größe→ü5"),
             ("no pairs here", ""),
         ] {
             assert_eq!(pairs(&Pairs::default(), line), expected, "{line}");
         }
+    }
+
+    #[test]
+    fn a_line_is_read_the_same_whatever_lines_came_before() {
+        let long = format!("{}=1 b=2", "a".repeat(2 * LONGEST));
+        let many = "k=1 ".repeat(2 * GAPS);
+        let lines = [
+            "12:00 step=1 loss=2.5, lr=1e-4",
+            "12:01 step=2 loss=2.25, lr=1e-4",
+            "12:02 step=3 lr=1e-4",
+            "12:02 step=3 lr=1e-4 loss=2",
+            "12:03 step=1,200 loss=a=b lr= 5",
+            "step: 4 loss: 2",
+            "12:04 step=5, loss=1,200=3",
+            "12:05 step=-5.e loss=2é lr=(7)",
+            &long,
+            &many,
+        ];
+        let mut reader = PairReader::default();
+        for line in lines.iter().cycle().take(3 * lines.len()) {
+            let alone = pairs(&Pairs::default(), line);
+            assert_eq!(read(&mut reader, &Pairs::default(), line), alone, "{line}");
+        }
+        assert_eq!(reader.gaps.len(), GAPS);
     }
 
     #[test]
@@ -149,7 +270,7 @@ mod tests {
         };
         assert_eq!(
             pairs(&chosen, "time per step: 0.3s | lm loss: 1.5E+00"),
-            "time per step→0.3s lm loss→1.5E+00"
+            "time per step→0.3s lm loss→1.5"
         );
     }
 }

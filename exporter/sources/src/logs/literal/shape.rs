@@ -6,8 +6,9 @@ use std::{borrow::Cow, ops::Range};
 use super::Cursor;
 use crate::logs::fields::Field;
 
-/// So many shapes of a log are remembered; the oldest goes first.
+/// So many shapes of a log are remembered, and none that are longer; the oldest goes first.
 const SHAPES: usize = 8;
+const LONGEST: usize = 1 << 16;
 
 /// How many objects deep fields are told apart.
 const DEPTH: usize = 16;
@@ -81,7 +82,7 @@ impl Objects {
             return None;
         }
         let (shape, len) = Shape::learn(text, self.depth, self.sign, fields)?;
-        self.newest = Some(shape);
+        self.newest = Some(shape).filter(|shape| shape.between.len() <= LONGEST);
         Some(len)
     }
 

@@ -1,0 +1,204 @@
+//! Makes points of one field of a record.
+
+use std::collections::HashMap;
+
+use pulsetrain_otlp::write::{Attribute, Value as Out};
+use pulsetrain_semconv::{AttributeKind, Metric, Number};
+
+use super::{
+    known::{self, REMEMBERED},
+    rule::{Becomes, Meaning},
+    unit,
+};
+use crate::{
+    Recorder, SkipReason,
+    attribute_part::Part,
+    conversion::Conversion,
+    in_order::InOrder,
+    logs::{
+        fields::{Field, Value, Written},
+        number_text,
+    },
+};
+
+/// What the fields of a record are recorded with.
+pub(super) struct Recording<'r> {
+    pub(super) written: Written,
+    /// All fields of the record.
+    pub(super) fields: &'r [Field<'r>],
+    pub(super) drops_unknown: bool,
+    pub(super) memory: &'r mut Memory,
+}
+
+/// What is remembered of the fields of a log.
+#[derive(Debug, Default)]
+pub(super) struct Memory {
+    /// What each total came to.
+    totals: HashMap<String, f64>,
+    /// The keys of which it was said that nobody knows them.
+    told: InOrder<()>,
+}
+
+/// A number of a record, before it is converted.
+struct Measured<'m> {
+    value: f64,
+    suffix: &'m str,
+}
+
+impl Recording<'_> {
+    /// Records a field whose meaning is known, and answers with the metric and the value that it became.
+    pub(super) fn known(
+        &mut self,
+        (key, value): (&str, &Value<'_>),
+        meaning: &Meaning,
+        is_told: &mut bool,
+        recorder: &mut Recorder<'_>,
+    ) -> Option<(&'static Metric, f64)> {
+        let time = self.written.time_unix_nanos;
+        let rule = &meaning.rule;
+        let Some(attributes) = attributes(meaning, self.fields) else {
+            self.unknown((key, value), is_told, recorder);
+            return None;
+        };
+        match &rule.becomes {
+            Becomes::Nothing => recorder.skip_value(SkipReason::LeftOut(BY_MAPPING)),
+            Becomes::State(metric, attribute) => {
+                let state = match value {
+                    Value::Text(text) => text.to_string(),
+                    Value::Number(number) => number.to_string(),
+                };
+                recorder.record_state(metric, attribute, time, &state, &attributes);
+            }
+            Becomes::Custom(name) => {
+                let Some(measured) = Measured::of(value) else {
+                    self.no_number(key, value, recorder);
+                    return None;
+                };
+                let conversion = rule.conversion.unwrap_or(Conversion::None);
+                recorder.record_custom(time, name, conversion.apply(measured.value));
+            }
+            Becomes::Value(metric) => {
+                let converted =
+                    Measured::of(value).and_then(|measured| measured.convert(metric, rule.conversion));
+                let Some(converted) = converted else {
+                    self.no_number(key, value, recorder);
+                    return None;
+                };
+                if metric.number == Number::Int && !converted.is_finite() {
+                    recorder.skip_value(SkipReason::NotSummable);
+                    return None;
+                }
+                let grown = if rule.is_total {
+                    self.memory.grown(key, &attributes, converted)
+                } else {
+                    converted
+                };
+                recorder.record(metric, time, grown, &attributes);
+                return Some((metric, converted));
+            }
+        }
+        None
+    }
+
+    /// Records a field that nobody knows, if it is a number; says whether it is text that is to be kept.
+    pub(super) fn unknown(
+        &mut self,
+        (key, value): (&str, &Value<'_>),
+        is_told: &mut bool,
+        recorder: &mut Recorder<'_>,
+    ) -> bool {
+        if self.drops_unknown {
+            recorder.skip_value(SkipReason::LeftOut(BY_MAPPING));
+            return false;
+        }
+        let measured = Measured::of(value);
+        if let Some(measured) = &measured {
+            recorder.record_custom(self.written.time_unix_nanos, key, measured.value);
+            self.tell(key, is_told, recorder);
+        }
+        measured.is_none()
+    }
+
+    /// Says once that nobody knows a key.
+    pub(super) fn tell(&mut self, key: &str, is_told: &mut bool, recorder: &mut Recorder<'_>) {
+        if std::mem::replace(is_told, true) {
+            return;
+        }
+        let told = &mut self.memory.told;
+        if told.place(key).is_none() && told.len() < REMEMBERED {
+            told.add(key, ());
+            recorder.skip(SkipReason::UnknownName, self.written.place, || {
+                format!("{key} is a key that the mapping does not know; its values are kept as train.custom")
+            });
+        }
+    }
+
+    fn no_number(&self, key: &str, value: &Value<'_>, recorder: &mut Recorder<'_>) {
+        recorder.skip(SkipReason::MalformedRecord, self.written.place, || match value {
+            Value::Text(text) => {
+                format!("{key} is to be a number in a unit of its metric, and {text:?} is none")
+            }
+            Value::Number(number) => format!("{key} cannot be {number}"),
+        });
+    }
+}
+
+impl Memory {
+    /// By how much a total has grown; one that fell was counted anew.
+    fn grown(&mut self, key: &str, attributes: &[Attribute<'_>], total: f64) -> f64 {
+        let series = format!("{key} {attributes:?}");
+        let before = self.totals.insert(series, total).unwrap_or(0.0);
+        if total < before { total } else { total - before }
+    }
+}
+
+/// The rule for what the user left out.
+const BY_MAPPING: &str = "mapping";
+
+fn value_of<'f>(fields: &'f [Field<'_>], key: &str) -> Option<&'f Value<'f>> {
+    fields
+        .iter()
+        .find(|(name, _)| name == key)
+        .map(|(_, value)| value)
+}
+
+/// The attributes of a point; nothing where a field that is to say one says no value of it.
+fn attributes<'a>(meaning: &'a Meaning, fields: &'a [Field<'_>]) -> Option<Vec<Attribute<'a>>> {
+    let Meaning { rule, captured, .. } = meaning;
+    let mut all: Vec<Attribute<'a>> = Vec::with_capacity(rule.with.len() + captured.len() + rule.from.len());
+    let fixed = captured.iter().chain(&rule.with);
+    all.extend(fixed.map(|(attribute, part)| (*attribute, part.value())));
+    for (attribute, key) in &rule.from {
+        // A record without the field has a point without the attribute.
+        let Some(value) = value_of(fields, key) else {
+            continue;
+        };
+        all.push((attribute, out(attribute, value)?));
+    }
+    Some(all)
+}
+
+fn out<'a>(attribute: &pulsetrain_semconv::Attribute, value: &'a Value<'a>) -> Option<Out<'a>> {
+    match (attribute.kind, value) {
+        (AttributeKind::Int, value) => known::whole(value).map(Out::Int),
+        (AttributeKind::Double, value) => value.number().map(Out::Double),
+        (_, Value::Text(text)) => Part::of(attribute, text).map(|_| Out::Text(text)),
+        (_, Value::Number(_)) => None,
+    }
+}
+
+impl<'m> Measured<'m> {
+    fn of(value: &'m Value<'_>) -> Option<Self> {
+        let (value, suffix) = match value {
+            Value::Number(number) => (*number, ""),
+            Value::Text(text) => number_text::with_suffix(text)?,
+        };
+        Some(Self { value, suffix })
+    }
+
+    /// The value in the unit of the metric, by what the mapping says or else by its suffix.
+    fn convert(&self, metric: &Metric, named: Option<Conversion>) -> Option<f64> {
+        let conversion = named.or_else(|| unit::conversion(self.suffix, metric.unit))?;
+        Some(conversion.apply(self.value))
+    }
+}
