@@ -55,7 +55,11 @@ impl Default for WorkloadConfig {
 pub struct Workloads {
     reader: Reader,
     processes: Processes,
+    /// The processes on all GPUs.
+    pids: Vec<u32>,
     pods: Pods,
+    /// How much the kubelet had said when we looked last.
+    pods_known: u64,
     /// Dropped with us, it ends what it runs.
     _watcher: Option<Watcher>,
     ours: Option<Workload>,
@@ -76,8 +80,10 @@ impl Workloads {
         Self {
             reader: Reader::start(config.proc, notices.clone()),
             processes: Processes::default(),
+            pids: Vec::new(),
             _watcher: socket.map(|socket| Watcher::start(socket, pods.clone(), notices)),
             pods,
+            pods_known: 0,
             ours: config.ours,
             sees_others: false,
         }
@@ -125,15 +131,18 @@ impl Workloads {
 
 impl Belonging for Workloads {
     fn observe(&mut self, inventory: &Inventory) {
-        let pids: Vec<u32> = inventory
-            .gpus
-            .iter()
-            .flat_map(|gpu| &gpu.processes)
-            .map(|process| process.pid)
-            .collect();
-        self.reader.ask(&mut self.processes, &pids);
-        self.sees_others = self.processes.has_others(&pids);
+        let processes = inventory.gpus.iter().flat_map(|gpu| &gpu.processes);
+        self.pids = processes.map(|process| process.pid).collect();
+        self.processes.forget_all_but(&self.pids);
         self.pods.devices_are(inventory);
+    }
+
+    fn has_news(&mut self) -> bool {
+        self.reader.ask(&mut self.processes, &self.pids);
+        let read = self.reader.fetch(&mut self.processes);
+        let saw_others = std::mem::replace(&mut self.sees_others, self.processes.has_others(&self.pids));
+        let pods = std::mem::replace(&mut self.pods_known, self.pods.learned());
+        read || saw_others != self.sees_others || pods != self.pods_known
     }
 
     fn attributes(&mut self, subject: Subject<'_>, into: &mut Vec<OwnedAttribute>) {

@@ -1,6 +1,7 @@
 //! What happens on every call before it is answered: it is recorded, takes its time, hangs, or fails as the scenario says.
 
 mod codes;
+mod spent;
 
 use std::{thread, time::Duration};
 
@@ -10,7 +11,7 @@ use nvml_wrapper_sys::bindings::{
     nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT as INVALID_ARGUMENT,
     nvmlReturn_enum_NVML_ERROR_NOT_SUPPORTED as NOT_SUPPORTED,
     nvmlReturn_enum_NVML_ERROR_UNINITIALIZED as UNINITIALIZED, nvmlReturn_enum_NVML_ERROR_UNKNOWN as UNKNOWN,
-    nvmlReturn_enum_NVML_SUCCESS as SUCCESS, nvmlReturn_t,
+    nvmlReturn_t,
 };
 
 pub(crate) use self::codes::{ERRORS, code_of};
@@ -27,10 +28,12 @@ pub(crate) type Reply = Result<(), nvmlReturn_t>;
 
 /// Answers a call that is about no GPU.
 pub(crate) fn answer(call: &str, body: impl FnOnce(&'static World, f64) -> Reply) -> nvmlReturn_t {
-    code(enter(call, None).and_then(|(world, second)| {
-        connected(world, second)?;
-        body(world, second)
-    }))
+    spent::count(|| {
+        enter(call, None).and_then(|(world, second)| {
+            connected(world, second)?;
+            body(world, second)
+        })
+    })
 }
 
 /// Answers a call that needs no connection: the one that makes it, and the one that ends it.
@@ -38,7 +41,7 @@ pub(crate) fn answer_unconnected(
     call: &str,
     body: impl FnOnce(&'static World, f64) -> Reply,
 ) -> nvmlReturn_t {
-    code(enter(call, None).and_then(|(world, second)| body(world, second)))
+    spent::count(|| enter(call, None).and_then(|(world, second)| body(world, second)))
 }
 
 /// Answers a call about a GPU or a MIG instance.
@@ -49,10 +52,12 @@ pub(crate) fn answer_for(
 ) -> nvmlReturn_t {
     let handle = Handle::of(device);
     let place = handle.map(|handle| usize::from(handle.gpu));
-    code(enter(call, place).and_then(|(world, second)| {
-        connected(world, second)?;
-        body(&Target::of(world, second, handle.ok_or(INVALID_ARGUMENT)?)?)
-    }))
+    spent::count(|| {
+        enter(call, place).and_then(|(world, second)| {
+            connected(world, second)?;
+            body(&Target::of(world, second, handle.ok_or(INVALID_ARGUMENT)?)?)
+        })
+    })
 }
 
 /// What a device handle stands for at the moment of a call.
@@ -168,8 +173,4 @@ fn connected(world: &World, second: f64) -> Reply {
         return Err(UNINITIALIZED);
     }
     Ok(())
-}
-
-fn code(reply: Reply) -> nvmlReturn_t {
-    reply.err().unwrap_or(SUCCESS)
 }

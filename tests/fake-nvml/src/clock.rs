@@ -18,8 +18,10 @@ use std::{
 const WORDS: usize = 5;
 /// How often a call that waits for the virtual time looks at it.
 const LOOK_AGAIN: Duration = Duration::from_micros(500);
-/// How often one that waits for news looks for them: a driver would be woken, and costs nothing until then.
+/// How often one that waits for news looks for them where a test may move the time at any moment.
 const LOOK_FOR_NEWS: Duration = Duration::from_millis(20);
+/// The least that it sleeps: what falls between two of a scenario's seconds is a matter of rounding.
+const SHORTEST_NAP: Duration = Duration::from_millis(1);
 
 /// The second after which no scenario says anything: no clock is later, and nothing waits for longer.
 pub(crate) const END: f64 = 1e6;
@@ -74,8 +76,14 @@ impl Clock {
         }
     }
 
-    /// Waits for an answer of `look`, and no longer than `timeout` of real time.
-    pub(crate) fn wait_for<T>(timeout: Duration, mut look: impl FnMut() -> Option<T>) -> Option<T> {
+    /// Waits for an answer of `look`, and no longer than `timeout` of real time. A driver is woken by its hardware; we sleep
+    /// until `next_news`, the second after this one at which the scenario has something to say, and cost nothing until then.
+    pub(crate) fn wait_for<T>(
+        &self,
+        timeout: Duration,
+        next_news: impl Fn(f64) -> f64,
+        mut look: impl FnMut() -> Option<T>,
+    ) -> Option<T> {
         let deadline = unix_nanos().saturating_add(timeout.as_nanos() as u64);
         loop {
             if let Some(found) = look() {
@@ -85,7 +93,12 @@ impl Clock {
             if left == 0 {
                 return None;
             }
-            thread::sleep(LOOK_FOR_NEWS.min(Duration::from_nanos(left)));
+            let second = self.now();
+            let nap = match self.control {
+                Some(_) => LOOK_FOR_NEWS,
+                None => Duration::from_secs_f64(next_news(second).min(END) - second).max(SHORTEST_NAP),
+            };
+            thread::sleep(nap.min(Duration::from_nanos(left)));
         }
     }
 

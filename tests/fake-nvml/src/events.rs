@@ -124,6 +124,12 @@ impl Event {
         Some(self.at + times as f64 * self.every)
     }
 
+    /// The second at which it happens next, after a second.
+    pub(crate) fn next_after(&self, second: f64) -> Option<f64> {
+        let times = self.happened_until(second);
+        (times < self.count).then_some(self.at + times as f64 * self.every)
+    }
+
     fn happened_before(&self, second: f64) -> u64 {
         self.happened_until(second.next_down())
     }

@@ -112,6 +112,17 @@ impl Scenario {
         Self::of(value).map_err(|error| format!("{}: {error}", path.display()))
     }
 
+    /// The first second after this one at which an event happens, or something goes wrong or well again; none is infinity.
+    pub(crate) fn next_change(&self, second: f64) -> f64 {
+        let events = self.events.iter().filter_map(|event| event.next_after(second));
+        let faults = self
+            .faults
+            .iter()
+            .flat_map(|fault| [Some(fault.from), fault.until]);
+        let changes = events.chain(faults.flatten()).filter(|change| *change > second);
+        changes.fold(f64::INFINITY, f64::min)
+    }
+
     fn of(value: Value) -> Result<Self, String> {
         let file: File = serde_json::from_value(value).map_err(|error| error.to_string())?;
         let gpus = (0..file.gpus.count)
@@ -198,4 +209,27 @@ fn one() -> u64 {
 
 fn xid_bit() -> u64 {
     XID
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_change_is_the_next_event_or_end_of_what_is_wrong() {
+        let scenario = Scenario::of(serde_json::json!({
+            "driver": { "version": "580.82.07", "nvml": "13.580.82.07", "cuda": 13000 },
+            "gpus": { "count": 0, "all": {} },
+            "faults": [{ "what": "lost", "from": 4.0, "until": 5.0 }],
+            "events": [{ "at": 1.0, "gpu": 0, "count": 3, "every": 0.5, "data": 79 }],
+        }))
+        .unwrap();
+        let mut changes = Vec::new();
+        let mut second = 0.0;
+        while second < f64::INFINITY {
+            second = scenario.next_change(second);
+            changes.push(second);
+        }
+        assert_eq!(changes, [1.0, 1.5, 2.0, 4.0, 5.0, f64::INFINITY]);
+    }
 }

@@ -1,4 +1,5 @@
 //! The fake driver, built and installed, and what its calls take by themselves.
+#![allow(unsafe_code, reason = "the fake driver is a C library")]
 
 use std::{
     env,
@@ -8,8 +9,7 @@ use std::{
     process::{Command, Stdio},
 };
 
-use super::threads::Cost;
-use nvml_wrapper::{Nvml, enum_wrappers::device::TemperatureSensor};
+use libloading::{Library, Symbol};
 
 /// Builds the fake driver and puts it into a folder, with the scenario of eight H100 beside it.
 pub(crate) fn install(folder: &Path) -> Result<PathBuf, Box<dyn Error>> {
@@ -34,22 +34,22 @@ pub(crate) fn install(folder: &Path) -> Result<PathBuf, Box<dyn Error>> {
     Ok(installed)
 }
 
-/// The share of a core that the fake itself takes at one pass a second: its mean call, times the calls of a pass of eight
-/// GPUs. Most of it is the fields, each of which costs about what a call costs.
-pub(crate) fn cost_of_calls(library: &Path) -> Result<f64, Box<dyn Error>> {
-    const ROUNDS: u32 = 20_000;
-    /// Calls and fields of a pass of one GPU, as `record_calls` of a scenario counts them.
-    const ASKED_IN_A_PASS: f64 = 60.0;
-    const GPUS: f64 = 8.0;
-    let nvml = Nvml::builder().lib_path(library.as_os_str()).init()?;
-    let device = nvml.device_by_index(0)?;
-    let before = Cost::now()?;
-    for _ in 0..ROUNDS / 4 {
-        device.utilization_rates()?;
-        device.power_usage()?;
-        device.temperature(TemperatureSensor::Gpu)?;
-        device.total_energy_consumption()?;
+/// What the calls of the fake driver have taken by themselves.
+pub(crate) struct OwnWork(Library);
+
+impl OwnWork {
+    /// Begins to count.
+    pub(crate) fn of(library: &Path) -> Result<Self, Box<dyn Error>> {
+        // SAFETY: the library is ours, and the source has it loaded for as long as it watches.
+        let own_work = Self(unsafe { Library::new(library) }?);
+        own_work.nanos()?;
+        Ok(own_work)
     }
-    let each = Cost::now()?.since(&before).total(1) / f64::from(ROUNDS);
-    Ok(each * ASKED_IN_A_PASS * GPUS)
+
+    /// The nanoseconds of the processor that they took so far.
+    pub(crate) fn nanos(&self) -> Result<u64, Box<dyn Error>> {
+        // SAFETY: the type is that of the function in `tests/fake-nvml/src/call/spent.rs`.
+        let spent: Symbol<'_, extern "C" fn() -> u64> = unsafe { self.0.get(b"fakeNvmlSpentNanos\0") }?;
+        Ok(spent())
+    }
 }

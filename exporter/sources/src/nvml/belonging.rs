@@ -35,8 +35,12 @@ pub enum Subject<'a> {
 /// It is asked between two readings and must answer at once from what it knows: what takes time (a socket, many files) is
 /// done beside, and said the next time. When the attributes of a subject change, its series end and new ones begin.
 pub trait Belonging: Send {
-    /// Sees what there is now, before it is asked for the subjects of it.
+    /// Sees what there is, whenever that has changed, before it is asked for the subjects of it.
     fn observe(&mut self, inventory: &Inventory);
+
+    /// Whether it may have learned something since it was asked this: in every pass, so that only then all subjects are asked
+    /// for again.
+    fn has_news(&mut self) -> bool;
 
     /// Adds the attributes that the series of `subject` carry besides those that say which GPU it is.
     fn attributes(&mut self, subject: Subject<'_>, into: &mut Vec<OwnedAttribute>);
@@ -48,6 +52,10 @@ pub struct NoBelonging;
 
 impl Belonging for NoBelonging {
     fn observe(&mut self, _inventory: &Inventory) {}
+
+    fn has_news(&mut self) -> bool {
+        false
+    }
 
     fn attributes(&mut self, _subject: Subject<'_>, _into: &mut Vec<OwnedAttribute>) {}
 }

@@ -14,20 +14,19 @@ mod subject;
 mod twins;
 mod xid;
 
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{collections::BTreeMap, sync::Arc};
 
 use pulsetrain_otlp::write::{Encoded, Envelope, LogsWriter, Value};
 use pulsetrain_semconv::{SCHEMA_URL, attribute, metric};
 
 use self::{
-    book::Book,
+    book::{Book, Key},
     known::{Ids, Known},
     passes::Passes,
 };
 use super::{
     Belonging, DriverState, GpuNotice, GpuSemconv, Inventory, NvmlConfig, Reason,
     driver::{Heard, Tick, XidError},
-    reading::Cadence,
 };
 
 /// The scope, and the service that the GPUs of a host are.
@@ -38,13 +37,9 @@ const HOST_NAME: &str = "/proc/sys/kernel/hostname";
 /// The name of the source that reads the driver.
 pub(super) const SOURCE: &str = "nvml";
 
-/// How often what changes seldom is heard of, at least.
-const SELDOM: Duration = Duration::from_secs(5);
-
 /// Makes series of what is heard.
 pub(super) struct Recording {
     semconv: GpuSemconv,
-    interval: Duration,
     envelope: Envelope,
     belonging: Box<dyn Belonging>,
     book: Book,
@@ -62,10 +57,9 @@ impl Recording {
     pub(super) fn new(config: &NvmlConfig, belonging: Box<dyn Belonging>) -> Self {
         Self {
             semconv: config.semconv,
-            interval: config.interval,
             envelope: envelope(&config.resource),
             belonging,
-            book: Book::default(),
+            book: Book::new(config.interval),
             logs: LogsWriter::default(),
             gpus: BTreeMap::new(),
             ids: Ids::default(),
@@ -100,8 +94,8 @@ impl Recording {
 
     /// Nothing was heard for too long: what was said last is not true any more.
     pub(super) fn fall_silent(&mut self, secs: u64, now_unix_nanos: u64) {
-        self.book.end(now_unix_nanos, |_, metric| {
-            !xid::is_counted_here(metric) && !passes::is_about_passes(metric)
+        self.book.end(now_unix_nanos, |key, metric| {
+            !xid::is_counted_here(key, metric) && !passes::is_about_passes(metric)
         });
         self.notices.push(GpuNotice::Silent { secs });
         self.set_driver(DriverState::Silent, now_unix_nanos);
@@ -124,8 +118,9 @@ impl Recording {
         let now = tick.time_unix_nanos;
         self.last_unix_nanos = now;
         self.note_answer(tick);
-        self.update_inventory(tick);
-        self.belonging.observe(&self.inventory);
+        // What one GPU is of can hang on the others, so all are asked for where any has changed.
+        let has_changed = self.update_inventory(tick);
+        let has_news = self.belonging.has_news() || has_changed;
         self.forget_gpus_without(tick);
         for heard in &tick.gpus {
             let known = self.gpus.entry(heard.gpu.uuid.clone()).or_default();
@@ -137,15 +132,14 @@ impl Recording {
                 ids: &mut self.ids,
                 time_unix_nanos: heard.time_unix_nanos,
             };
-            known.update(&heard.gpu, &mut recorder, &mut self.notices);
+            known.update(&heard.gpu, has_news, &mut recorder, &mut self.notices);
             known.record(&heard.readings, &mut recorder);
         }
         self.note_unavailable();
         self.passes.record(&mut self.book, now, tick.took);
-        let interval = self.interval;
         let newest = tick.gpus.iter().map(|gpu| gpu.time_unix_nanos).max();
         let now = newest.unwrap_or(now).max(now);
-        self.book.sweep(now, |cadence| patience(cadence, interval));
+        self.book.sweep(now);
     }
 
     fn record_xid(&mut self, xid: &XidError) {
@@ -177,7 +171,8 @@ impl Recording {
         }
     }
 
-    fn update_inventory(&mut self, tick: &Tick) {
+    /// Sees what there is; says whether that has changed.
+    fn update_inventory(&mut self, tick: &Tick) -> bool {
         let is_same = |heard: &super::driver::GpuTick| {
             self.gpus
                 .get(&heard.gpu.uuid)
@@ -186,13 +181,15 @@ impl Recording {
         let same_driver =
             matches!(&self.inventory.driver, DriverState::Present(driver) if *driver == *tick.driver);
         if same_driver && self.gpus.len() == tick.gpus.len() && tick.gpus.iter().all(is_same) {
-            return;
+            return false;
         }
         self.inventory = Arc::new(Inventory {
             driver: DriverState::Present((*tick.driver).clone()),
             gpus: tick.gpus.iter().map(|heard| (*heard.gpu).clone()).collect(),
             time_unix_nanos: tick.time_unix_nanos,
         });
+        self.belonging.observe(&self.inventory);
+        true
     }
 
     /// Ends the series of GPUs that are not there any more.
@@ -249,18 +246,6 @@ impl Recording {
     }
 }
 
-/// After how long without a word a series ends, in nanoseconds; never for what is said only once.
-fn patience(cadence: Cadence, interval: Duration) -> Option<u64> {
-    let every = match cadence {
-        Cadence::Tick => interval,
-        Cadence::Seldom => interval.max(SELDOM),
-        Cadence::Once => return None,
-    };
-    // Two may be missed.
-    let patience = every.saturating_mul(2) + every / 2;
-    Some(u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX))
-}
-
 /// The GPUs of a host are a service of it. What the user says of the resource wins.
 fn envelope(added: &[(String, String)]) -> Envelope {
     let host = std::fs::read_to_string(HOST_NAME).unwrap_or_default();
@@ -284,8 +269,8 @@ fn envelope(added: &[(String, String)]) -> Envelope {
 }
 
 /// That a metric is one of those that say how the GPU is when it does not answer.
-fn outlives_the_gpu(metric: &pulsetrain_semconv::Metric) -> bool {
+fn outlives_the_gpu(key: &Key, metric: &pulsetrain_semconv::Metric) -> bool {
     metric.ordinal == metric::GPU_FAULT_ACTIVE.ordinal
         || metric.ordinal == metric::HW_STATUS.ordinal
-        || xid::is_counted_here(metric)
+        || xid::is_counted_here(key, metric)
 }

@@ -40,6 +40,8 @@ struct Shared {
 struct Known {
     /// Device -> what its pods agree on.
     devices: HashMap<String, Workload>,
+    /// How often that has changed.
+    learned: u64,
     /// The GPUs, instances and processes at the last look.
     seen: Vec<String>,
 }
@@ -79,6 +81,11 @@ impl Pods {
         }
     }
 
+    /// How often what the kubelet says has changed.
+    pub(super) fn learned(&self) -> u64 {
+        self.known().learned
+    }
+
     fn of(&self, names: &[String]) -> Option<Workload> {
         let known = self.known();
         names.iter().find_map(|name| known.devices.get(name)).cloned()
@@ -98,9 +105,14 @@ impl Pods {
         let agreed = all
             .into_iter()
             .filter_map(|(device, workloads)| Some((device, Workload::agreed(workloads.iter())?)));
-        self.known().devices = agreed
+        let devices: HashMap<_, _> = agreed
             .filter(|(_, workload)| workload.pod != Pod::default())
             .collect();
+        let mut known = self.known();
+        if known.devices != devices {
+            known.devices = devices;
+            known.learned += 1;
+        }
     }
 
     fn known(&self) -> MutexGuard<'_, Known> {

@@ -68,6 +68,11 @@ impl Processes {
         }
     }
 
+    /// Forgets those that have gone.
+    pub(super) fn forget_all_but(&mut self, pids: &[u32]) {
+        self.0.retain(|pid, _| pids.contains(pid));
+    }
+
     /// Whether any of these may be, as far as is known, somebody else's than ours.
     pub(super) fn has_others(&self, pids: &[u32]) -> bool {
         pids.iter()
@@ -90,9 +95,8 @@ impl Reader {
         }
     }
 
-    /// Asks for those of `pids` that are new, forgets those that have gone, and fetches what was read since.
+    /// Asks for those of `pids` that are new.
     pub(super) fn ask(&self, processes: &mut Processes, pids: &[u32]) {
-        processes.0.retain(|pid, _| pids.contains(pid));
         for pid in pids {
             if !processes.0.contains_key(pid)
                 && let Some(ask) = &self.ask
@@ -101,12 +105,18 @@ impl Reader {
                 processes.0.insert(*pid, Seen::NotYet);
             }
         }
+    }
+
+    /// Fetches what was read since; says whether that was anything.
+    pub(super) fn fetch(&self, processes: &mut Processes) -> bool {
         let answers = std::mem::take(&mut *self.answers.lock().unwrap_or_else(PoisonError::into_inner));
+        let any = !answers.is_empty();
         for (pid, seen) in answers {
             if let Some(known) = processes.0.get_mut(&pid) {
                 *known = seen;
             }
         }
+        any
     }
 }
 

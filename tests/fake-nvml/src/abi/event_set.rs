@@ -15,7 +15,6 @@ use nvml_wrapper_sys::bindings::{
 
 use crate::{
     call::{answer, answer_for},
-    clock::Clock,
     events::{XID, last_xid},
     handle::Handle,
     out::put,
@@ -79,7 +78,11 @@ pub unsafe extern "C" fn nvmlEventSetWait_v2(
 ) -> nvmlReturn_t {
     answer("nvmlEventSetWait_v2", |world, _| {
         let timeout = Duration::from_millis(timeout_ms.into());
-        let news = Clock::wait_for(timeout, || look(world, set.addr())).ok_or(TIMEOUT)??;
+        let next_news = |second| world.scenario.next_change(second);
+        let news = world
+            .clock
+            .wait_for(timeout, next_news, || look(world, set.addr()));
+        let news = news.ok_or(TIMEOUT)??;
         // SAFETY: by NVML's contract the pointer is null or points to the structure.
         unsafe { put(data, news) }
     })

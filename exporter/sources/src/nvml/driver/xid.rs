@@ -12,8 +12,8 @@ use pulsetrain_pipeline::clock;
 use super::{Heard, Telling, XidError, ffi, row::reason};
 use crate::nvml::Reason;
 
-/// How long one wait is: so long an end is waited for, at most.
-const WAIT_MS: u32 = 500;
+/// How long one wait is: so long an end is waited for, at most, and so seldom a quiet machine is woken.
+const WAIT_MS: u32 = 2000;
 /// How long after a failure it is tried again.
 const REST: Duration = Duration::from_secs(1);
 

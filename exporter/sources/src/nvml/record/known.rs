@@ -89,23 +89,27 @@ impl Known {
     pub(super) fn update(
         &mut self,
         gpu: &Arc<Gpu>,
+        has_news: bool,
         recorder: &mut Recorder<'_>,
         notices: &mut Vec<GpuNotice>,
     ) {
         let changed = !self.is(gpu);
         self.note_loss(gpu, recorder, notices);
         self.gpu = Arc::clone(gpu);
-        if self.driver_version != recorder.driver.version {
+        let new_driver = self.driver_version != recorder.driver.version;
+        if new_driver {
             self.driver_version.clone_from(&recorder.driver.version);
         }
-        self.refresh_subjects(recorder);
+        if changed || new_driver || has_news {
+            self.refresh_subjects(recorder);
+        }
         if changed {
             self.note_unavailable(recorder);
+            if !self.lacks(&metric::GPU_XID_ERRORS) {
+                xid::record_zeroes(self, recorder);
+            }
         }
         self.record_facts(recorder);
-        if !self.lacks(&metric::GPU_XID_ERRORS) {
-            xid::record_zeroes(self, recorder);
-        }
     }
 
     fn note_loss(&mut self, gpu: &Arc<Gpu>, recorder: &mut Recorder<'_>, notices: &mut Vec<GpuNotice>) {
@@ -119,7 +123,7 @@ impl Known {
         notices.push(GpuNotice::Lost { gpu: index, uuid });
         let ids: Vec<u32> = self.subjects.values().map(|(id, _)| *id).collect();
         recorder.book.end(recorder.time_unix_nanos, |key, metric| {
-            ids.contains(&key.subject) && !outlives_the_gpu(metric)
+            ids.contains(&key.subject) && !outlives_the_gpu(key, metric)
         });
     }
 
@@ -194,11 +198,10 @@ impl Known {
             }
             self.health.observe(reading);
             if let Sample::Now(bytes) = reading.value {
-                let (used, limit) = memory.entry(reading.whose).or_default();
                 if reading.metric.ordinal == metric::GPU_MEMORY_USED.ordinal {
-                    *used = bytes;
+                    memory.entry(reading.whose).or_default().0 = bytes;
                 } else if reading.metric.ordinal == metric::GPU_MEMORY_LIMIT.ordinal {
-                    *limit = bytes;
+                    memory.entry(reading.whose).or_default().1 = bytes;
                 }
             }
             self.record_one(reading, recorder);

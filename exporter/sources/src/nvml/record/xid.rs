@@ -7,7 +7,7 @@ use pulsetrain_otlp::write::{LogRecordParts, LogsWriter, Severity, Value};
 use pulsetrain_semconv::{Metric, attribute, event, metric};
 
 use super::{
-    book::Entry,
+    book::{Entry, Key},
     known::{Known, Own, Recorder},
     subject::{attributes_of, written},
     twins::Twin,
@@ -57,12 +57,16 @@ const CODES: [Code; 28] = [
     (154, "xid_154", "GPU recovery action changed"),
 ];
 
+/// What every `error.type` of a code begins with.
+const KIND_PREFIX: &str = "xid_";
 /// What a code is that stands in no list.
 const OTHER: &str = "xid_other";
 
-/// Whether a metric is counted by us and not by the driver: it stays true whatever becomes of the driver.
-pub(super) fn is_counted_here(metric: &Metric) -> bool {
+/// Whether a series is counted by us and not by the driver: it stays true whatever becomes of the driver.
+pub(super) fn is_counted_here(key: &Key, metric: &Metric) -> bool {
+    let is_twin = || key.last_text().is_some_and(|kind| kind.starts_with(KIND_PREFIX));
     metric.ordinal == metric::GPU_XID_ERRORS.ordinal
+        || metric.ordinal == metric::HW_ERRORS.ordinal && is_twin()
 }
 
 /// Says that none of the codes has come, where that is not said yet.
