@@ -203,17 +203,14 @@ impl<'a> Recorder<'a> {
 
     /// Keeps a value under a name that the registry does not know, as `train.custom`.
     pub fn record_custom(&mut self, time_unix_nanos: u64, name: &str, value: f64) {
-        if self.custom.admit(name) {
-            let attributes = [(&semconv::attribute::TRAIN_CUSTOM_NAME, Value::Text(name))];
-            self.record(
-                &semconv::metric::TRAIN_CUSTOM,
-                time_unix_nanos,
-                value,
-                &attributes,
-            );
-        } else {
-            self.skipped.count(SkipReason::TooManyCustomNames);
-        }
+        let Some(series) = self.custom.admit(name) else {
+            return self.skipped.count(SkipReason::TooManyCustomNames);
+        };
+        let metric = &semconv::metric::TRAIN_CUSTOM;
+        self.metrics
+            .double_of_series(metric, time_unix_nanos, value, series);
+        self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
+        self.counts.points += 1;
     }
 
     /// Records an event.

@@ -2,12 +2,14 @@
 
 mod exemplar;
 mod exponential;
+mod measured;
 
 use pulsetrain_semconv::{Instrument, Metric};
 
 pub use self::{
     exemplar::ExemplarParts,
     exponential::{ExponentialBuckets, ExponentialParts},
+    measured::PointAttributes,
 };
 use super::{
     buffer::{Buffer, delimited_len},

@@ -112,6 +112,23 @@ fn a_finished_writer_starts_afresh() {
 }
 
 #[test]
+fn a_point_is_the_same_whether_its_attributes_are_encoded_with_it_or_before() {
+    for text in ["", "short", &"long".repeat(100)] {
+        let attributes = [(&STEP, Value::Int(-400)), (&STEP, Value::Text(text))];
+        let (mut one, mut other) = (MetricsWriter::default(), MetricsWriter::default());
+        let point = PointParts {
+            start_unix_nanos: 0,
+            time_unix_nanos: 5,
+            attributes: &attributes,
+        };
+        one.number(&LOSS, point, NumberValue::Double(2.5));
+        other.double_of_series(&LOSS, 5, 2.5, &PointAttributes::of(&attributes));
+        assert_eq!(one.len(), other.len());
+        assert_eq!(one.finish(&envelope()), other.finish(&envelope()));
+    }
+}
+
+#[test]
 fn a_histogram_carries_its_bounds_and_counts() {
     let mut writer = MetricsWriter::default();
     let parts = HistogramParts {

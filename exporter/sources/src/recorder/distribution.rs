@@ -17,7 +17,7 @@ impl Recorder<'_> {
         parts: HistogramParts<'_>,
         bounds: &[f64],
     ) {
-        if !self.custom.admit(name) {
+        if self.custom.admit(name).is_none() {
             return self.skipped.count(SkipReason::TooManyCustomNames);
         }
         let attributes = [(&semconv::attribute::TRAIN_CUSTOM_NAME, Value::Text(name))];
