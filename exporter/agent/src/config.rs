@@ -40,7 +40,7 @@ pub(crate) use self::{
     quantity::{Size, Time},
     read::{load, load_with_faults},
     sinks::{OtlpSection, SinkConfig, TranslationName},
-    sources::{LogsSection, SourceConfig},
+    sources::{LogsSection, ReceiverSection, SourceConfig},
 };
 
 section::section! {

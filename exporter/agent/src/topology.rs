@@ -19,6 +19,7 @@ use pulsetrain_sources::{
     },
     nvml::{NvmlConfig, NvmlSource},
     options_of_file,
+    receiver::ReceiverSource,
     workload::{Workload, WorkloadConfig, Workloads},
 };
 
@@ -206,14 +207,22 @@ pub(crate) fn recorded_energy() -> EnergyStage {
     EnergyStage::new(EnergyConfig::offline())
 }
 
-/// A source of the configuration; `on_event` is told what its user may want to know, `on_reading` what is measured.
+/// A source of the configuration; `tell` is told what its user may want to know, `on_reading` what is measured.
+///
+/// # Errors
+/// A port that cannot be listened on.
 pub(crate) fn build_source(
     config: &SourceConfig,
     positions: &Positions,
-    on_event: impl FnMut(TailEvent) + Send + 'static,
+    tell: impl Fn(&dyn Display) + Send + Sync + 'static,
     on_reading: impl FnMut(TailReading) + Send + 'static,
-) -> Box<dyn Source> {
-    let SourceConfig::Logs(logs) = config;
+) -> Result<Box<dyn Source>, SourceError> {
+    let logs = match config {
+        SourceConfig::Logs(logs) => logs,
+        SourceConfig::Otlp(receiver) => {
+            return Ok(Box::new(ReceiverSource::bind(receiver.settings(), tell)?));
+        }
+    };
     let mut tail = TailConfig::new(logs.paths.iter().map(|path| PathBuf::from(&path.value)));
     tail.poll_interval = logs.poll_interval.0;
     tail.options = RunOptions {
@@ -226,7 +235,10 @@ pub(crate) fn build_source(
         run_name: logs.run_name.clone(),
         ..RunOptions::default()
     };
-    Box::new(TailSource::new(tail, positions.clone(), on_event).measured(on_reading))
+    let on_event = move |event: TailEvent| tell(&event);
+    Ok(Box::new(
+        TailSource::new(tail, positions.clone(), on_event).measured(on_reading),
+    ))
 }
 
 /// The GPUs of this machine, with whose they are: those on which no process is seen, of the run that is `ours`. `tell` is

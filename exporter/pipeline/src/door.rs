@@ -81,6 +81,12 @@ impl Door {
         self.open()
     }
 
+    /// Whether a sink has room for a batch of so many bytes now: for sources that can send their clients away with it. One
+    /// full sink beside another does not count, because it is to hurt only itself.
+    pub fn has_room(&self, bytes: usize) -> bool {
+        self.queues().iter().any(|queue| queue.has_room(bytes))
+    }
+
     /// Puts a batch through and waits until every sink has room for it: for imports. Sinks with room have it at once.
     ///
     /// When the future is dropped half-way, the sinks that had no room yet have lost the batch, and count it.

@@ -124,6 +124,16 @@ impl QueueSender {
         Ok(())
     }
 
+    /// Whether a batch of so many bytes would not have to wait; one that can never go in does not.
+    pub(crate) fn has_room(&self, bytes: usize) -> bool {
+        let Bounds {
+            max_bytes,
+            batches,
+            bytes: room,
+        } = &*self.bounds;
+        batches.available_permits() > 0 && (bytes > *max_bytes || room.available_permits() >= bytes)
+    }
+
     /// Waits for room, and puts the batch in.
     pub(crate) async fn send_when_room(&self, waiting: NoRoom) {
         let NoRoom { batch, ticket, bytes } = waiting;

@@ -2,10 +2,11 @@
 //!
 //! A source reads what a training job says of itself and writes OTLP once, at the door. [`logs`] holds one file a log
 //! format, and reads event files too; [`Recorder`] is what all of them record into; [`Run`] says whose telemetry it is.
-//! [`nvml`] watches GPUs, and [`workload`] knows whose they are.
+//! [`nvml`] watches GPUs, and [`workload`] knows whose they are. [`receiver`] takes in what others send as OTLP.
 
 pub mod logs;
 pub mod nvml;
+pub mod receiver;
 pub mod workload;
 
 mod attribute_part;
@@ -21,6 +22,7 @@ mod run;
 mod skipped;
 mod tags;
 mod tensorboard;
+mod tunix_otel;
 mod tunix_trace;
 mod wandb;
 

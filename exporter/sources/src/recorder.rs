@@ -79,8 +79,14 @@ pub struct Recorder<'a> {
 impl<'a> Recorder<'a> {
     /// A recorder for a run; `listener` is given every full batch.
     pub fn new(run: Run, listener: impl FnMut(Encoded) + 'a) -> Self {
+        let envelope = run.envelope();
+        Self::in_envelope(run, envelope, listener)
+    }
+
+    /// A recorder for a run whose batches go out in this envelope.
+    pub(crate) fn in_envelope(run: Run, envelope: Envelope, listener: impl FnMut(Encoded) + 'a) -> Self {
         Self {
-            envelope: run.envelope(),
+            envelope,
             sums_start_unix_nanos: run.start_unix_nanos,
             own_rank: run.rank,
             ranks: BTreeMap::new(),

@@ -30,7 +30,28 @@ pub struct Run {
 impl Run {
     /// The envelope of everything that the run sends.
     pub fn envelope(&self) -> Envelope {
-        let instance = format!("{}/{}", self.id, self.rank);
+        let instance = self.instance();
+        let mut resource = self.attributes(&instance);
+        for (key, value) in &self.extra {
+            resource.retain(|(name, _)| name != key);
+            resource.push((key, Value::Text(value)));
+        }
+        Envelope::new(&resource, SCOPE, env!("CARGO_PKG_VERSION"), SCHEMA_URL)
+    }
+
+    /// The envelope of a run that has sent its own `resource`, encoded: it stays as it is, and gets what it lacks.
+    pub(crate) fn envelope_of(&self, resource: &[u8], has: impl Fn(&str) -> bool) -> Envelope {
+        let instance = self.instance();
+        let mut missing = self.attributes(&instance);
+        missing.retain(|(name, _)| !has(name));
+        Envelope::of_resource(resource, SCOPE, env!("CARGO_PKG_VERSION"), SCHEMA_URL).and_resource(&missing)
+    }
+
+    fn instance(&self) -> String {
+        format!("{}/{}", self.id, self.rank)
+    }
+
+    fn attributes<'a>(&'a self, instance: &'a str) -> Vec<(&'a str, Value<'a>)> {
         let service = if self.service.is_empty() {
             &self.framework
         } else {
@@ -38,7 +59,7 @@ impl Run {
         };
         let mut resource = vec![
             (attribute::SERVICE_NAME.name, Value::Text(service)),
-            (attribute::SERVICE_INSTANCE_ID.name, Value::Text(&instance)),
+            (attribute::SERVICE_INSTANCE_ID.name, Value::Text(instance)),
             (attribute::TRAIN_RUN_ID.name, Value::Text(&self.id)),
             (attribute::TRAIN_FRAMEWORK.name, Value::Text(&self.framework)),
             (attribute::TRAIN_RANK.name, Value::Int(self.rank)),
@@ -47,11 +68,7 @@ impl Run {
         if !self.name.is_empty() {
             resource.push((attribute::TRAIN_RUN_NAME.name, Value::Text(&self.name)));
         }
-        for (key, value) in &self.extra {
-            resource.retain(|(name, _)| name != key);
-            resource.push((key, Value::Text(value)));
-        }
-        Envelope::new(&resource, SCOPE, env!("CARGO_PKG_VERSION"), SCHEMA_URL)
+        resource
     }
 }
 

@@ -8,7 +8,7 @@ use std::{
 };
 
 use pulsetrain_pipeline::{Batch, Door, Pipeline, SinkReport, Source, StopRaiser, run_sources};
-use pulsetrain_sources::logs::Positions;
+use pulsetrain_sources::{SourceError, logs::Positions};
 use tokio::task::JoinHandle;
 
 use super::{
@@ -135,7 +135,9 @@ impl Running {
                 .map_err(|error| Failure::failed(format!("the sink {name}: {error}")))?;
         }
         for (name, source) in running.config.sources.clone().iter() {
-            running.start_source(name, source);
+            running
+                .start_source(name, source)
+                .map_err(|error| Failure::failed(format!("the source {name}: {error}")))?;
         }
         running.start_gpus();
         running.ready.set();
@@ -174,7 +176,11 @@ impl Running {
             .iter()
             .filter(|(name, source)| old.sources.0.get(*name) != Some(source))
         {
-            self.start_source(name, source);
+            if let Err(error) = self.start_source(name, source) {
+                tell(&format!(
+                    "goes on without the source {name} until the next reload: {error}"
+                ));
+            }
         }
         if old.gpu != new.gpu {
             self.start_gpus();
@@ -324,9 +330,9 @@ impl Running {
         }
     }
 
-    fn start_source(&mut self, name: &str, config: &SourceConfig) {
+    fn start_source(&mut self, name: &str, config: &SourceConfig) -> Result<(), SourceError> {
         let said = name.to_owned();
-        let on_event = move |event| tell(&format!("{said}: {event}"));
+        let on_event = move |event: &dyn Display| tell(&format!("{said}: {event}"));
         let mut measure = self
             .telemetry
             .as_ref()
@@ -336,8 +342,9 @@ impl Running {
                 measure(reading);
             }
         };
-        let source = topology::build_source(config, &self.positions, on_event, on_reading);
+        let source = topology::build_source(config, &self.positions, on_event, on_reading)?;
         self.run_source(name, source);
+        Ok(())
     }
 
     /// Watches the GPUs, where they are to be watched.

@@ -12,7 +12,8 @@ use std::{
 use pulsetrain_sources::logs;
 
 use super::{
-    Config, Fault, GPUS, LogsSection, SinkConfig, SourceConfig, fault::nearest, holder::holder, placed::Spot,
+    Config, Fault, GPUS, LogsSection, ReceiverSection, SinkConfig, SourceConfig, fault::nearest,
+    holder::holder, placed::Spot,
 };
 use crate::topology;
 
@@ -48,12 +49,14 @@ pub(crate) fn check(file: &str, config: &Config, running: Option<&Config>) -> Ve
         found.whole("gpu: the driver measures ten times a second at most: give an interval of 100ms or more");
     }
     for (name, source) in config.sources.iter() {
-        let SourceConfig::Logs(logs) = source;
         if name == GPUS {
             let message = "sources.gpu: what watches the GPUs is called so, and is counted by that name: choose another";
-            found.at(logs.spot, message);
+            found.at(source.spot(), message);
         }
-        found.logs(name, logs, logs.spot);
+        match source {
+            SourceConfig::Logs(logs) => found.logs(name, logs, logs.spot),
+            SourceConfig::Otlp(receiver) => found.receiver(name, receiver, receiver.spot, config),
+        }
     }
     for (name, sink) in config.sinks.iter() {
         found.sink(name, sink);
@@ -114,6 +117,28 @@ impl Findings<'_> {
         }
     }
 
+    fn receiver(&mut self, name: &str, receiver: &ReceiverSection, spot: Spot, config: &Config) {
+        if receiver.listen.is_empty() {
+            self.at(
+                spot,
+                format!(
+                    "sources.{name}.otlp listens nowhere: give it an address, like listen: [127.0.0.1:4317]"
+                ),
+            );
+        }
+        if let Err(error) = receiver.settings().check() {
+            let spot = receiver.listen.first().map_or(spot, |address| address.spot);
+            self.at(spot, format!("sources.{name}: {error}"));
+        }
+        let (message, queue) = (receiver.max_message.0, config.limits.queue_bytes.0);
+        if message == 0 || message > queue {
+            self.at(
+                spot,
+                format!("sources.{name}.otlp: a message of {message} bytes never fits into a queue of {queue}: give a max_message between 1 and limits.queue_bytes"),
+            );
+        }
+    }
+
     /// A mapping that makes no sense, or that nobody asks.
     fn mapping(&mut self, name: &str, logs: &LogsSection) {
         let Some(mapping) = &logs.mapping else { return };
@@ -154,7 +179,9 @@ impl Findings<'_> {
             }
         }
         for (name, source) in config.sources.iter() {
-            let SourceConfig::Logs(logs) = source;
+            let SourceConfig::Logs(logs) = source else {
+                continue;
+            };
             for path in &logs.paths {
                 if let Some(sink) = written.get(&absolute(path)) {
                     let message = format!(
@@ -205,6 +232,13 @@ fn listens(config: &Config) -> BTreeMap<SocketAddr, Vec<Spot>> {
                 .entry(*prometheus.listen)
                 .or_default()
                 .push(prometheus.listen.spot);
+        }
+    }
+    for (_, source) in config.sources.iter() {
+        if let SourceConfig::Otlp(receiver) = source {
+            for address in &receiver.listen {
+                listens.entry(**address).or_default().push(address.spot);
+            }
         }
     }
     if config.health.enabled {

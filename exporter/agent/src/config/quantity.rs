@@ -125,6 +125,12 @@ impl Setting for Vec<super::Placed<String>> {
     }
 }
 
+impl Setting for Vec<super::Placed<std::net::SocketAddr>> {
+    fn shown(&self) -> Shown {
+        Shown::List(self.iter().map(|address| address.value.to_string()).collect())
+    }
+}
+
 impl<T: Setting> Setting for Option<T> {
     fn shown(&self) -> Shown {
         self.as_ref().map_or(Shown::Unset, Setting::shown)

@@ -1,12 +1,16 @@
 //! The kinds of source that a configuration can name.
 
+use std::net::SocketAddr;
+
+use pulsetrain_sources::receiver::ReceiverConfig;
 use serde::Deserialize;
 
 use super::{
     Named, Placed,
     mapping::MappingSection,
     named::Kinds,
-    quantity::Time,
+    placed::Spot,
+    quantity::{Size, Time},
     section::{Key, Section, Setting, section},
 };
 
@@ -15,7 +19,19 @@ use super::{
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SourceConfig {
     /// Logs that are followed.
-    Logs(Placed<LogsSection>),
+    Logs(Box<Placed<LogsSection>>),
+    /// Clients that send OTLP.
+    Otlp(Placed<ReceiverSection>),
+}
+
+impl SourceConfig {
+    /// Where it stands in the file.
+    pub(super) fn spot(&self) -> Spot {
+        match self {
+            Self::Logs(logs) => logs.spot,
+            Self::Otlp(receiver) => receiver.spot,
+        }
+    }
 }
 
 section! {
@@ -37,29 +53,57 @@ section! {
     }
 }
 
+section! {
+    /// A receiver of OTLP, for programs with an OpenTelemetry SDK: gRPC and HTTP, protobuf and JSON, gzip and zstd. It asks its
+    /// clients to come again while no sink has room.
+    pub(crate) struct ReceiverSection {
+        /// Where it listens; every address takes both gRPC and HTTP. Only this machine can reach a loopback address.
+        listen: Vec<Placed<SocketAddr>> = ReceiverConfig::default().listen.into_iter().map(Placed::nowhere).collect(),
+        /// Allows an address that other machines can reach: everybody who can connect can then send anything.
+        allow_remote: bool = ReceiverConfig::default().allow_remote,
+        /// The longest message, as it comes and after decompression; up to eight are in memory at one time.
+        max_message: Size = Size(ReceiverConfig::default().max_message),
+        /// Whether the metrics that Tunix sends under its own names (enable_opentelemetry) get the names of the registry.
+        rename_tunix: bool = ReceiverConfig::default().rename_tunix,
+    }
+}
+
+impl ReceiverSection {
+    /// The settings as the source takes them.
+    pub(crate) fn settings(&self) -> ReceiverConfig {
+        ReceiverConfig {
+            listen: self.listen.iter().map(|address| address.value).collect(),
+            allow_remote: self.allow_remote,
+            max_message: self.max_message.0,
+            rename_tunix: self.rename_tunix,
+        }
+    }
+}
+
 /// The source of the example.
 pub(super) fn example() -> Named<SourceConfig> {
-    let [(name, source)] = examples();
+    let [(name, source), ..] = examples();
     [(name.to_owned(), source)].into_iter().collect()
 }
 
-fn examples() -> [(&'static str, SourceConfig); 1] {
+fn examples() -> [(&'static str, SourceConfig); 2] {
     let logs = LogsSection {
         paths: vec![Placed::nowhere("training.json".to_owned())],
         ..LogsSection::default()
     };
-    [("trainer", SourceConfig::Logs(Placed::nowhere(logs)))]
+    [
+        ("trainer", SourceConfig::Logs(Box::new(Placed::nowhere(logs)))),
+        ("sdk", SourceConfig::Otlp(Placed::default())),
+    ]
 }
 
 impl Kinds for SourceConfig {
     fn kind(&self) -> Key {
-        match self {
-            Self::Logs(logs) => Key {
-                name: "logs",
-                doc: LogsSection::DOC,
-                value: logs.shown(),
-            },
-        }
+        let (name, doc, value) = match self {
+            Self::Logs(logs) => ("logs", LogsSection::DOC, logs.shown()),
+            Self::Otlp(receiver) => ("otlp", ReceiverSection::DOC, receiver.shown()),
+        };
+        Key { name, doc, value }
     }
 
     fn examples() -> Vec<(&'static str, Self)> {

@@ -60,6 +60,16 @@ impl Envelope {
         }
     }
 
+    /// The same with more attributes of the resource, behind those that it has.
+    #[must_use]
+    pub fn and_resource(mut self, more: &[(&str, Value<'_>)]) -> Self {
+        let mut fields = Buffer::default();
+        more.iter()
+            .for_each(|(key, value)| value::key_value(1, key, value, &mut fields));
+        self.resource.extend_from_slice(fields.as_slice());
+        self
+    }
+
     /// Begins a message of one resource and one scope, whose `items_len` bytes of encoded items are then written by `write`.
     pub(super) fn wrap(&self, items_len: usize, write: impl FnOnce(&mut Buffer)) -> Vec<u8> {
         let schema_len = if self.schema_url.is_empty() {

@@ -99,6 +99,11 @@ impl Scalars {
         }
     }
 
+    /// Whether a number under a tag is one of at most `most` tags: for writers that nobody knows.
+    pub(crate) fn admits(&self, tag: &str, most: usize) -> bool {
+        self.tags.contains(tag) || self.tags.len() < most
+    }
+
     /// Whether the number under a tag is the step.
     pub(crate) fn is_step(&mut self, tag: &str) -> bool {
         let place = self.place(tag);

@@ -1,11 +1,5 @@
 //! What Tunix says through OpenTelemetry (`enable_opentelemetry`, `tunix/sft/metrics_logger.py`): the JSON of the SDK's
-//! console exporter between other lines, or OTLP/JSON.
-//!
-//! Its names are those of its tags, with the prefix and the mode in attributes: `tunix.sum.rollout_time` of prefix `perf` in
-//! mode `train` is `perf/train/sum/rollout_time`. So the table of tags says what they mean. A point has the time of its
-//! export, and the step that `tunix.training.step` has for its prefix and mode.
-
-use std::collections::BTreeMap;
+//! console exporter between other lines, or OTLP/JSON. What its names mean is in `tunix_otel`.
 
 use pulsetrain_semconv::metric;
 use serde_json::Value;
@@ -13,7 +7,8 @@ use serde_json::Value;
 use crate::{
     Place, Recorder, SkipReason,
     logs::{Begin, Covered, Identity, LogFormat, LogParser, Window, coverage::covered},
-    tags::{self, At, Scalars},
+    tags,
+    tunix_otel::{MODE, OtelPoint, PREFIX, SCOPE, STEP, TunixOtel},
 };
 
 /// The row of Tunix's OpenTelemetry in the table of formats.
@@ -28,29 +23,15 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     coverage,
 };
 
-/// The attributes that hold what the name lacks.
-const PREFIX: &str = "tunix.metrics.prefix";
-const MODE: &str = "tunix.training.mode";
-
-const STEP: &str = "tunix.training.step";
-
-/// The names that are not made of the tag.
-const NAMES: [(&str, &str); 4] = [
-    ("tunix.training.loss", "loss"),
-    ("tunix.training.perplexity", "perplexity"),
-    ("tunix.training.learning_rate", "learning_rate"),
-    ("tunix.training.gradient.norm", "grad_norm"),
-];
-
 fn recognise(head: &[u8]) -> Option<&'static str> {
     let has = |words: &str| memchr::memmem::find(head, words.as_bytes()).is_some();
     let is_text = memchr::memchr(0, head).is_none();
     let is_export = has("\"resource_metrics\"") || has("\"resourceMetrics\"");
-    (is_text && is_export && has(PREFIX)).then_some("metrics with \"tunix.metrics.prefix\"")
+    (is_text && is_export && has(MODE)).then_some("metrics with \"tunix.training.mode\"")
 }
 
 fn identify(head: &[u8]) -> Identity {
-    let end = memchr::memmem::find(head, PREFIX.as_bytes());
+    let end = memchr::memmem::find(head, MODE.as_bytes());
     Identity {
         first_record: head[..end.unwrap_or(0)].to_vec(),
         ..Identity::default()
@@ -58,23 +39,11 @@ fn identify(head: &[u8]) -> Identity {
 }
 
 /// Finds the exports in a text.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct OtelParser {
-    scalars: Scalars,
-    /// The last step of each prefix and mode.
-    steps: BTreeMap<(String, String), i64>,
+    tunix: TunixOtel,
     /// Whether the next window begins within a line.
     is_within_line: bool,
-}
-
-impl Default for OtelParser {
-    fn default() -> Self {
-        Self {
-            scalars: Scalars::of_system(&tags::TUNIX),
-            steps: BTreeMap::new(),
-            is_within_line: false,
-        }
-    }
 }
 
 impl LogParser for OtelParser {
@@ -128,15 +97,6 @@ impl OtelParser {
     }
 }
 
-/// A point as one of the two forms has it.
-struct Point<'v> {
-    prefix: &'v str,
-    mode: &'v str,
-    name: &'v str,
-    time_unix_nanos: u64,
-    value: f64,
-}
-
 impl OtelParser {
     /// Records what an export says; answers whether it says something of Tunix.
     fn export(&mut self, export: &Value, place: Place, recorder: &mut Recorder<'_>) -> bool {
@@ -150,58 +110,22 @@ impl OtelParser {
         let mut is_ours = false;
         for scope in scopes {
             let metrics = list(&scope["metrics"]);
-            if scope["scope"]["name"] != "tunix" {
+            if scope["scope"]["name"] != SCOPE {
                 metrics
                     .iter()
                     .for_each(|_| recorder.skip_value(SkipReason::LeftOut("scope_of_another")));
                 continue;
             }
             is_ours = true;
-            let points: Vec<Point<'_>> = metrics.iter().flat_map(points).collect();
-            self.learn_steps(&points);
-            points
-                .iter()
-                .for_each(|point| self.record(point, place, recorder));
+            let points: Vec<OtelPoint<'_>> = metrics.iter().flat_map(points).collect();
+            self.tunix.record(&points, place, recorder);
         }
         is_ours
     }
-
-    fn learn_steps(&mut self, points: &[Point<'_>]) {
-        for point in points.iter().filter(|point| point.name == STEP) {
-            let of = (point.prefix.to_owned(), point.mode.to_owned());
-            self.steps.insert(of, point.value as i64);
-        }
-    }
-
-    fn record(&mut self, point: &Point<'_>, place: Place, recorder: &mut Recorder<'_>) {
-        if point.name == STEP {
-            return recorder.skip_value(SkipReason::LeftOut("step_again"));
-        }
-        let of = (point.prefix.to_owned(), point.mode.to_owned());
-        let at = At {
-            time_unix_nanos: point.time_unix_nanos,
-            step: self.steps.get(&of).copied(),
-            place,
-        };
-        self.scalars.record(&tag(point), at, point.value, recorder);
-    }
-}
-
-/// The tag that TensorBoard has for the same value.
-fn tag(point: &Point<'_>) -> String {
-    let known = NAMES.iter().find(|(name, _)| *name == point.name);
-    let name = known.map_or_else(
-        || {
-            let name = point.name.strip_prefix("tunix.").unwrap_or(point.name);
-            name.replace('.', "/")
-        },
-        |(_, name)| (*name).to_owned(),
-    );
-    format!("{}/{}/{name}", point.prefix, point.mode)
 }
 
 /// The points of a metric, in either form; what is not whole is none.
-fn points(metric: &Value) -> impl Iterator<Item = Point<'_>> {
+fn points(metric: &Value) -> impl Iterator<Item = OtelPoint<'_>> {
     let points = metric
         .pointer("/data/data_points")
         .or_else(|| metric.pointer("/gauge/dataPoints"));
@@ -212,13 +136,13 @@ fn points(metric: &Value) -> impl Iterator<Item = Point<'_>> {
         .filter_map(move |value| point(name, value))
 }
 
-fn point<'v>(name: &'v str, value: &'v Value) -> Option<Point<'v>> {
+fn point<'v>(name: &'v str, value: &'v Value) -> Option<OtelPoint<'v>> {
     let time = either(value, "time_unix_nano", "timeUnixNano")?;
     let number = ["value", "asDouble", "asInt"]
         .into_iter()
         .find_map(|key| number(&value[key]))?;
-    Some(Point {
-        prefix: attribute(&value["attributes"], PREFIX)?,
+    Some(OtelPoint {
+        prefix: attribute(&value["attributes"], PREFIX).unwrap_or_default(),
         mode: attribute(&value["attributes"], MODE)?,
         name,
         time_unix_nanos: time.as_u64().or_else(|| time.as_str()?.parse().ok())?,
@@ -264,6 +188,7 @@ fn coverage() -> Vec<Covered> {
             "what the tag p/m/a/b becomes",
             "as for the tag",
         ),
+        covered("a value of the same step again", "(left out: exported_again)", ""),
         covered("metrics of other scopes", "(left out: scope_of_another)", ""),
     ];
     rules.into_iter().chain(tags::coverage_of(&tags::TUNIX)).collect()
@@ -307,6 +232,26 @@ mod tests {
             ["train.custom.name=mine/train/novel"]
         );
         assert_eq!((read.counts.records, read.counts.points), (6, 6));
+    }
+
+    #[test]
+    fn a_trainer_without_a_prefix_has_no_attribute_for_it() {
+        let text = export("", "tunix.training.loss", "2.5").replace(&format!(", \"{PREFIX}\": \"\""), "");
+        assert!(
+            !text.contains(PREFIX) && recognise(text.as_bytes()).is_some(),
+            "{text}"
+        );
+        assert_eq!(Sampled::read(&FORMAT, &text).values("train.loss"), [2.5]);
+    }
+
+    #[test]
+    fn a_gauge_that_is_exported_again_is_no_second_value() {
+        let step = |step: &str| export("perf", STEP, step);
+        let time = || export("perf", "tunix.global_step_time", "1.5");
+        let text = [step("1"), time(), step("1"), time(), step("2"), time()].join("\n");
+        let read = Sampled::read(&FORMAT, &text);
+        assert_eq!(read.values("perf.global_step_time"), [1.5, 1.5]);
+        assert_eq!(read.values("train.global_step"), [1.0, 2.0]);
     }
 
     #[test]

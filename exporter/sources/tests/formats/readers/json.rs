@@ -1,5 +1,7 @@
 //! Samples that are JSON, by `serde_json`.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 
 use crate::said::{Told, clock, number};
@@ -169,11 +171,25 @@ pub(crate) fn tunix_otlp(bytes: &[u8]) -> Told {
 fn tunix_exports(exports: &[Value], data: &str, points: &str, attribute: fn(&Value, &str) -> String) -> Told {
     let mut told = Told::default();
     let at = |value: &Value, keys: [&str; 2]| keys.iter().find_map(|key| value.get(*key)).cloned();
+    // The SDK exports a gauge again until it is set: the same value of the same step is no second one.
+    let (mut steps, mut last) = (BTreeMap::new(), BTreeMap::new());
     for export in exports {
         let resource = at(export, ["resource_metrics", "resourceMetrics"]).expect("an export");
         let scope = at(&resource[0], ["scope_metrics", "scopeMetrics"]).expect("a resource");
         let mut newest = None;
-        for metric in scope[0]["metrics"].as_array().expect("metrics") {
+        let metrics = scope[0]["metrics"].as_array().expect("metrics");
+        let is_step = |metric: &&Value| metric["name"] == "tunix.training.step";
+        for point in metrics
+            .iter()
+            .filter(is_step)
+            .flat_map(|metric| metric[data][points].as_array().expect("points"))
+        {
+            let of = ["tunix.metrics.prefix", "tunix.training.mode"]
+                .map(|key| attribute(&point["attributes"], key));
+            let value = ["value", "asInt"].iter().find_map(|key| point.get(*key));
+            steps.insert(of, value.cloned());
+        }
+        for metric in metrics {
             for point in metric[data][points].as_array().expect("points") {
                 let time = at(point, ["time_unix_nano", "timeUnixNano"]).expect("a time");
                 told.time = Some(
@@ -199,7 +215,14 @@ fn tunix_exports(exports: &[Value], data: &str, points: &str, attribute: fn(&Val
                     "tunix.training.gradient.norm" => "grad_norm",
                     _ => name.trim_start_matches("tunix.").trim_start_matches("training."),
                 };
-                told.number(format!("{prefix}/{mode}/{}", name.replace('.', "/")), value);
+                let tag = format!("{prefix}/{mode}/{}", name.replace('.', "/"));
+                let news = (steps.get(&[prefix, mode]).cloned(), value.to_bits());
+                if last.get(&tag) == Some(&news) {
+                    told.leave_out("exported_again");
+                } else {
+                    told.number(tag.clone(), value);
+                }
+                last.insert(tag, news);
             }
         }
         told.steps.extend(newest);

@@ -1,0 +1,144 @@
+//! What becomes of a message, whichever way it came: checked, renamed, and put through the door.
+//!
+//! A message is answered when every sink with room has it in its queue. While no sink has room it is refused before anything
+//! of it goes through, so that the client can send it again without making doubles.
+
+use std::{sync::Arc, time::Duration};
+
+use bytes::Bytes;
+use pulsetrain_otlp::{
+    Signal, json,
+    limits::{self, Limits},
+};
+use pulsetrain_pipeline::{Batch, Door};
+use tokio::{sync::Semaphore, time::timeout};
+
+use super::{notices::Notices, refusal::Refusal, renames::Renamer};
+
+/// The most messages that are read at one time: with their limit, this bounds the memory.
+const PLACES: usize = 8;
+/// How long a message waits for a place.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// How long a message may take from its first byte to its answer.
+const DEADLINE: Duration = Duration::from_secs(10);
+/// Longer messages are looked at away from the threads of the network.
+const LONG: usize = 64 << 10;
+
+/// The way in; a clone leads to the same door.
+#[derive(Clone, Debug)]
+pub(super) struct Inlet {
+    door: Door,
+    limits: Arc<Limits>,
+    places: Arc<Semaphore>,
+    renamer: Option<Renamer>,
+    notices: Notices,
+}
+
+/// A message as it came.
+#[derive(Clone, Debug)]
+pub(super) enum Message {
+    Protobuf(Bytes),
+    Json(Bytes),
+}
+
+impl Inlet {
+    pub(super) fn new(door: Door, limits: Limits, renamer: Option<Renamer>, notices: Notices) -> Self {
+        Self {
+            door,
+            limits: Arc::new(limits),
+            places: Arc::new(Semaphore::new(PLACES)),
+            renamer,
+            notices,
+        }
+    }
+
+    pub(super) fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    pub(super) fn notices(&self) -> &Notices {
+        &self.notices
+    }
+
+    pub(super) fn too_large(&self) -> Refusal {
+        Refusal::TooLarge {
+            allowed: self.limits.bytes,
+        }
+    }
+
+    /// Does the reading and answering of a message when there is a place for it, within its deadline.
+    pub(super) async fn admitted<T>(&self, work: impl Future<Output = T>) -> Result<T, Refusal> {
+        let place = match timeout(PATIENCE, self.places.acquire()).await {
+            Ok(Ok(place)) => place,
+            Ok(Err(_)) => return Err(Refusal::Ending),
+            Err(_) => return Err(Refusal::NoPlace),
+        };
+        let done = timeout(DEADLINE, work).await;
+        drop(place);
+        done.map_err(|_| Refusal::TooSlow)
+    }
+
+    /// Puts a message through the door.
+    pub(super) async fn take(&self, signal: Signal, message: Message) -> Result<(), Refusal> {
+        let (bytes, items) = self.checked(signal, message).await?;
+        if items == 0 {
+            return Ok(());
+        }
+        if !self.door.has_room(bytes.len()) {
+            return Err(Refusal::NoRoom);
+        }
+        let batch = Batch::new(signal, items, bytes);
+        let batches = match &self.renamer {
+            Some(renamer) => renamer.renamed(batch).await?,
+            None => vec![batch],
+        };
+        for batch in batches {
+            // Whoever is told that it ends sends all of it again, to whoever comes after us.
+            self.door.offer(batch).map_err(|_| Refusal::Ending)?;
+        }
+        Ok(())
+    }
+
+    /// The protobuf bytes of a message that is within the limits, and its items.
+    async fn checked(&self, signal: Signal, message: Message) -> Result<(Bytes, u32), Refusal> {
+        if message.len() <= LONG {
+            return check(signal, message, &self.limits);
+        }
+        let limits = Arc::clone(&self.limits);
+        tokio::task::spawn_blocking(move || check(signal, message, &limits))
+            .await
+            .unwrap_or(Err(Refusal::Ending))
+    }
+}
+
+impl Message {
+    fn len(&self) -> usize {
+        match self {
+            Self::Protobuf(bytes) | Self::Json(bytes) => bytes.len(),
+        }
+    }
+}
+
+fn check(signal: Signal, message: Message, limits: &Limits) -> Result<(Bytes, u32), Refusal> {
+    let malformed = |why: String| Refusal::Malformed(why);
+    let (bytes, counts) = match message {
+        Message::Protobuf(bytes) => {
+            let counts =
+                limits::check(signal, &bytes, limits).map_err(|error| malformed(error.to_string()))?;
+            (bytes, counts)
+        }
+        Message::Json(text) => {
+            let mut bytes = Vec::with_capacity(text.len() / 2);
+            let decoded =
+                json::decode(&text, limits, &mut bytes).map_err(|error| malformed(error.to_string()))?;
+            match decoded.signal {
+                Some(other) if other != signal => {
+                    return Err(malformed(format!("it holds {other}, and came as {signal}")));
+                }
+                _ => (bytes.into(), decoded.counts),
+            }
+        }
+    };
+    let items = u32::try_from(counts.items).map_err(|_| malformed("too many items".to_owned()))?;
+    Ok((bytes, items))
+}

@@ -1,0 +1,121 @@
+//! Why a message is not taken, and how each protocol says it: OTLP's specification, "Failures" of gRPC and HTTP.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use pulsetrain_otlp::write::Buffer;
+use tonic::Code;
+
+/// How long a client is asked to wait where there is no room: sinks take batches many times a second, or not at all.
+const COME_AGAIN: Duration = Duration::from_secs(1);
+
+/// Why a message is not taken.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Refusal {
+    #[error("no sink has room for more; send it again")]
+    NoRoom,
+    #[error("too many messages come at one time; send it again")]
+    NoPlace,
+    #[error("the message did not come to its end in time; send it again")]
+    TooSlow,
+    #[error("the receiver ends; send it again")]
+    Ending,
+    #[error("the message is longer than {allowed} bytes; send less at a time, or raise max_message")]
+    TooLarge { allowed: usize },
+    #[error("the message is no OTLP: {0}")]
+    Malformed(String),
+    #[error("{0}")]
+    Unsupported(String),
+    #[error("the message could not be read to its end: {0}")]
+    Broken(String),
+}
+
+impl Refusal {
+    /// The kind, for those who count.
+    pub(super) fn kind(&self) -> &'static str {
+        match self {
+            Self::NoRoom => "no room",
+            Self::NoPlace => "too many at one time",
+            Self::TooSlow => "too slow",
+            Self::Ending => "ending",
+            Self::TooLarge { .. } => "too long",
+            Self::Malformed(_) => "no OTLP",
+            Self::Unsupported(_) => "not supported",
+            Self::Broken(_) => "broken off",
+        }
+    }
+
+    /// After which time the same message may be taken; none where it never will.
+    pub(super) fn retry_after(&self) -> Option<Duration> {
+        matches!(self, Self::NoRoom | Self::NoPlace | Self::TooSlow | Self::Ending).then_some(COME_AGAIN)
+    }
+
+    pub(super) fn grpc_code(&self) -> Code {
+        match self {
+            Self::NoRoom | Self::NoPlace => Code::ResourceExhausted,
+            Self::TooSlow | Self::Ending => Code::Unavailable,
+            Self::Unsupported(_) => Code::Unimplemented,
+            Self::TooLarge { .. } | Self::Malformed(_) | Self::Broken(_) => Code::InvalidArgument,
+        }
+    }
+
+    pub(super) fn http_status(&self) -> StatusCode {
+        match self {
+            Self::NoRoom | Self::NoPlace | Self::TooSlow | Self::Ending => StatusCode::SERVICE_UNAVAILABLE,
+            Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Unsupported(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::Malformed(_) | Self::Broken(_) => StatusCode::BAD_REQUEST,
+        }
+    }
+
+    /// `google.rpc.Status { code = 1, message = 2, details = 3 }` as protobuf, with `RetryInfo` where it makes sense to come
+    /// again: without it a client gives up on RESOURCE_EXHAUSTED.
+    pub(super) fn status_message(&self) -> Vec<u8> {
+        let mut status = Buffer::default();
+        status.uint(1, self.grpc_code() as u64);
+        status.text(2, &self.to_string());
+        if let Some(wait) = self.retry_after() {
+            let mut duration = Buffer::default();
+            duration.uint(1, wait.as_secs());
+            let mut retry_info = Buffer::default();
+            retry_info.delimited(1, duration.as_slice());
+            let mut any = Buffer::default();
+            any.text(1, "type.googleapis.com/google.rpc.RetryInfo");
+            any.delimited(2, retry_info.as_slice());
+            status.delimited(3, any.as_slice());
+        }
+        status.into_vec()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_may_be_taken_later_is_to_come_again() {
+        for (refusal, code, status, again) in [
+            (Refusal::NoRoom, Code::ResourceExhausted, 503, true),
+            (Refusal::Ending, Code::Unavailable, 503, true),
+            (
+                Refusal::TooLarge { allowed: 5 },
+                Code::InvalidArgument,
+                413,
+                false,
+            ),
+            (
+                Refusal::Malformed("x".to_owned()),
+                Code::InvalidArgument,
+                400,
+                false,
+            ),
+        ] {
+            assert_eq!(refusal.grpc_code(), code);
+            assert_eq!(refusal.http_status(), status);
+            assert_eq!(refusal.retry_after().is_some(), again);
+            let details = refusal.status_message();
+            let has_info = memchr::memmem::find(&details, b"google.rpc.RetryInfo").is_some();
+            assert_eq!(has_info, again, "{refusal}");
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Tunix's own metrics, sent by OpenTelemetry's SDK into a real agent, come out as the import of the same exports says.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use pulsetrain_tests::{Import, Items, Judge, Process, command, corpus, free_port, wait_until};
+use serde_json::Value;
+use tempfile::TempDir;
+
+const SAMPLE: &str = "written/tunix_otel.jsonl";
+
+#[test]
+fn metrics_that_tunix_sends_over_grpc_come_out_under_our_names() {
+    sent_is_as_imported("grpc", "");
+}
+
+#[test]
+fn metrics_that_tunix_sends_over_http_come_out_under_our_names() {
+    sent_is_as_imported("http", "");
+}
+
+#[test]
+fn where_the_configuration_says_so_they_keep_the_names_that_tunix_gave_them() {
+    let Some(sent) = Sent::through("grpc", ", rename_tunix: false") else {
+        return;
+    };
+    let points = sent.items.points_by_metric();
+    assert!(points.contains_key("tunix.training.loss") && points.contains_key("tunix.sum.rollout_time"));
+    assert!(!points.contains_key("train.loss"), "{points:?}");
+}
+
+fn sent_is_as_imported(protocol: &str, more: &str) {
+    let Some(sent) = Sent::through(protocol, more) else {
+        return;
+    };
+    let imported = imported(&corpus(SAMPLE));
+    let names = |items: &Items| -> Vec<String> {
+        let names = items.points_by_metric().into_keys();
+        names
+            .filter(|name| *name != "app.requests")
+            .map(str::to_owned)
+            .collect()
+    };
+    assert_eq!(names(&sent.items), names(&imported));
+    for name in names(&imported) {
+        assert_eq!(series(&sent.items, &name), series(&imported, &name), "{name}");
+    }
+    the_rest_is_as_it_was(&sent.items);
+}
+
+/// The values of a metric with their attributes, without their times, which are those of the exports.
+fn series(items: &Items, name: &str) -> Vec<String> {
+    let points = items.of_kind("point").into_iter();
+    let of_name = points.filter(|item| item["metric"]["name"] == name);
+    let mut series: Vec<String> = of_name
+        .map(|item| {
+            let mut point = item["point"].clone();
+            for time in ["timeUnixNano", "startTimeUnixNano"] {
+                point.as_object_mut().expect("a point is an object").remove(time);
+            }
+            point.to_string()
+        })
+        .collect();
+    series.sort();
+    series
+}
+
+/// What the program itself sent, and whose all of it is.
+fn the_rest_is_as_it_was(items: &Items) {
+    let counted = items.values("app.requests");
+    assert_eq!(counted.last().map(|(_, value)| *value), Some(15.0), "{counted:?}");
+    let [span] = items.of_kind("span")[..] else {
+        panic!("there is one span");
+    };
+    assert_eq!(span["span"]["name"], "load weights");
+    let [log] = items.of_kind("log")[..] else {
+        panic!("there is one log record");
+    };
+    assert_eq!(log["log"]["body"]["stringValue"], "weights are loaded");
+    for item in items.of_kind("point") {
+        let is_ours = item["metric"]["name"] != "app.requests";
+        assert_eq!(
+            attribute(item, "service.name"),
+            r#"{"stringValue":"post-training"}"#
+        );
+        assert_eq!(attribute(item, "host.cpus"), r#"{"intValue":"96"}"#);
+        assert_eq!(attribute(item, "train.run.id"), r#"{"stringValue":"grpo-1"}"#);
+        let framework = attribute(item, "train.framework");
+        assert_eq!(
+            framework,
+            if is_ours {
+                r#"{"stringValue":"tunix"}"#
+            } else {
+                "null"
+            }
+        );
+    }
+}
+
+fn attribute(item: &Value, key: &str) -> String {
+    let attributes = item["resource"]["attributes"].as_array();
+    let found = attributes.and_then(|all| all.iter().find(|pair| pair["key"] == key));
+    found.map_or_else(|| "null".to_owned(), |pair| pair["value"].to_string())
+}
+
+fn imported(file: &Path) -> Items {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let out = folder.path().join("imported.jsonl");
+    Import::of(file).to(&out).run().expect_code(0);
+    Items::read(&out)
+}
+
+/// What an agent wrote of what the SDK sent to it.
+struct Sent {
+    items: Items,
+    _folder: TempDir,
+}
+
+impl Sent {
+    /// Starts an agent, lets the SDK send the sample, and ends the agent; nothing where there is no SDK.
+    fn through(protocol: &str, more: &str) -> Option<Self> {
+        let python = Judge::PythonSdk.require_or_skip()?;
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let [port, health] = [free_port(), free_port()];
+        let mut agent = agent(folder.path(), port, health, more);
+        agent.wait_until_ready(|| is_ready(health));
+        let output = Command::new(python)
+            .arg(Judge::PythonSdk.folder().join("send_tunix.py"))
+            .args([protocol, &format!("http://127.0.0.1:{port}")])
+            .arg(corpus(SAMPLE))
+            .output()
+            .expect("python can be started");
+        assert!(
+            output.status.success(),
+            "{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        let received = folder.path().join("received.jsonl");
+        wait_until("the log record, which is the last, is written", || {
+            !Items::read_whole_lines(&received).of_kind("log").is_empty()
+        });
+        let (status, log) = agent.stop_with_log();
+        assert!(status.success(), "{log}");
+        let (_, items) = Items::read(&received).divide_by_service("pulsetrain");
+        Some(Self {
+            items,
+            _folder: folder,
+        })
+    }
+}
+
+fn agent(folder: &Path, port: u16, health: u16, more: &str) -> Process {
+    let config: PathBuf = folder.join("agent.yaml");
+    let text = format!(
+        "state_folder: {folder}/state
+sources: {{sdk: {{otlp: {{listen: [127.0.0.1:{port}]{more}}}}}}}
+sinks: {{file: {{file: {{path: {folder}/received.jsonl}}}}}}
+gpu: {{enabled: false}}
+derive: {{energy: {{enabled: false}}}}
+telemetry: {{enabled: false}}
+health: {{listen: 127.0.0.1:{health}}}
+",
+        folder = folder.display()
+    );
+    fs::write(&config, text).expect("a temporary file can be written");
+    Process::start("pulsetrain agent", command(["agent", "--config"]).arg(config))
+}
+
+fn is_ready(health: u16) -> bool {
+    use std::{
+        io::{Read, Write},
+        net::{Ipv4Addr, TcpStream},
+    };
+    let mut answer = String::new();
+    TcpStream::connect((Ipv4Addr::LOCALHOST, health))
+        .and_then(|mut stream| {
+            stream.write_all(b"GET /readyz HTTP/1.0\r\n\r\n")?;
+            stream.read_to_string(&mut answer)
+        })
+        .is_ok_and(|_| answer.contains(" 200 "))
+}
