@@ -103,6 +103,13 @@ impl Items {
         (Self(these), Self(others))
     }
 
+    /// The points that say only that their series has ended, and all the others.
+    pub fn divide_ends(self) -> (Self, Self) {
+        let is_end = |item: &Value| item["point"]["flags"] == 1;
+        let (ends, others) = self.0.into_iter().partition(is_end);
+        (Self(ends), Self(others))
+    }
+
     /// Those that `is_wanted`, each as `change` leaves it.
     pub fn changed(self, is_wanted: impl Fn(&Value) -> bool, change: impl Fn(&mut Value)) -> Self {
         let mut items: Vec<Value> = self.0.into_iter().filter(is_wanted).collect();

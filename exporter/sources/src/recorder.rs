@@ -10,6 +10,7 @@ mod ranks;
 mod resume;
 mod series;
 mod state;
+mod told;
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,7 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_semconv::{self as semconv, Instrument, Metric, Number};
 
-use self::{custom::CustomNames, ranks::RankState, series::SeriesTable, state::StateTable};
+use self::{custom::CustomNames, ranks::RankState, series::SeriesTable, state::StateTable, told::Told};
 use crate::{Place, Run, SkipReason, Skipped};
 
 /// The size at which a batch leaves: large enough that its envelope does not count, small enough for any receiver.
@@ -61,6 +62,8 @@ pub struct Recorder<'a> {
     series: SeriesTable,
     states: StateTable,
     custom: CustomNames,
+    /// Nothing where nobody ends the run.
+    told: Option<Told>,
     counts: Counts,
     skipped: Skipped,
     /// From when sums count; zero before the first of them, where the run does not say when it began.
@@ -97,6 +100,7 @@ impl<'a> Recorder<'a> {
             series: SeriesTable::default(),
             states: StateTable::default(),
             custom: CustomNames::default(),
+            told: None,
             counts: Counts::default(),
             skipped: Skipped::default(),
             last_unix_nanos: 0,
@@ -169,6 +173,9 @@ impl<'a> Recorder<'a> {
             Instrument::Counter => self.add(metric, time_unix_nanos, value, attributes),
             Instrument::Histogram => self.observe(metric, time_unix_nanos, value, attributes),
         }
+        if let Some(told) = &mut self.told {
+            told.note(metric, attributes);
+        }
         self.counts.points += 1;
     }
 
@@ -182,11 +189,13 @@ impl<'a> Recorder<'a> {
         current: &str,
         attributes: &[Attribute<'_>],
     ) {
+        self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
         let start_unix_nanos = self.start(time_unix_nanos);
         let Self {
             states,
             metrics,
             counts,
+            told,
             ..
         } = self;
         states.enter(
@@ -202,6 +211,9 @@ impl<'a> Recorder<'a> {
                     attributes: all,
                 };
                 metrics.number(metric, point, NumberValue::Int(i64::from(active)));
+                if let Some(told) = told {
+                    told.note(metric, all);
+                }
                 counts.points += 1;
             },
         );

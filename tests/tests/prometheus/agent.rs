@@ -1,8 +1,9 @@
 //! A real Prometheus scrapes the agent, which follows a log that is being written step by step.
 
-use std::{fs, ops::RangeInclusive};
+use std::{collections::BTreeSet, fs, ops::RangeInclusive};
 
 use pulsetrain_tests::{Answer, FakeEndpoint, Judge, Prometheus, corpus, promtool_check, wait_until};
+use serde_json::Value;
 
 use crate::{
     endpoint::page,
@@ -77,6 +78,34 @@ fn names_with_dots_come_to_prometheus_where_they_are_not_translated() {
     // Whoever does not ask for them gets names that he can read.
     assert!(agent.page().contains("\ntrain_loss{"), "{}", agent.page());
     assert!(agent.stop().success());
+}
+
+/// The next run in the same log is the end of the one before: nobody waits for its silence.
+#[test]
+fn a_run_ends_at_once_when_a_restarted_trainer_empties_its_log() {
+    let Some(program) = Judge::Prometheus.require_or_skip() else {
+        return;
+    };
+    let mut following = Following::start("      stale_after: 1h\n", "");
+    let target = [("ours", following.agent().address())];
+    let prometheus = Prometheus::start(&program, &target, &[]);
+    following.write_step(2.5);
+    let runs = || {
+        let of_run = |series: &Value| series["metric"]["train_run_id"].to_string();
+        let all = prometheus.query("{train_run_id!=\"\",__name__!~\"target_info|pulsetrain_.*\"}");
+        all.iter().map(of_run).collect::<BTreeSet<_>>()
+    };
+    wait_until("Prometheus has the run", || runs().len() == 1);
+    let first = runs();
+    following.begin_anew();
+    following.append_step(3.5);
+    wait_until("Prometheus has the next run and no other", || {
+        let now = runs();
+        now.len() == 1 && now != first
+    });
+    let left = |run: &String| following.agent().page().contains(run.trim_matches('"'));
+    assert!(!first.iter().any(left), "{}", following.agent().page());
+    assert!(following.stop().success());
 }
 
 /// Runs that fall silent without a word, as killed ones do, one after another.

@@ -76,7 +76,6 @@ fn a_day_of_runs_leaves_nothing_in_the_agent_and_nothing_in_prometheus() {
     }
     most.assert_bounded();
     let after_kib = agent.process().memory_kib();
-    eprintln!("{memory_kib} KiB after a third, {after_kib} KiB at the end");
     assert!(
         after_kib < memory_kib + MOST_GROWTH_KIB,
         "{memory_kib} KiB, {after_kib} KiB at the end"
@@ -154,9 +153,6 @@ impl Bound {
             most_series,
             ..
         } = self;
-        eprintln!(
-            "{most_runs} runs of {RUNS} at once at most, {lines_of_a_run} lines each, {most_series} series"
-        );
         assert!(
             2 * most_runs < RUNS,
             "the runs come too fast to tell: {most_runs}"

@@ -151,6 +151,18 @@ impl Following {
     /// Writes the next step, and waits until the page shows it.
     pub(crate) fn write_step(&mut self, loss: f64) -> Written {
         let step = self.steps;
+        let begun = seconds_now();
+        self.append_step(loss);
+        wait_until("the page shows the step", || {
+            self.shows("train_global_step", step as f64) && self.shows("train_loss", loss)
+        });
+        let shown = seconds_now();
+        Written { loss, begun, shown }
+    }
+
+    /// Writes the next step.
+    pub(crate) fn append_step(&mut self, loss: f64) {
+        let step = self.steps;
         self.steps += 1;
         // Surogate writes what is no number as text.
         let text = if loss.is_finite() {
@@ -158,17 +170,11 @@ impl Following {
         } else {
             format!("\"{loss}\"").to_lowercase()
         };
-        let begun = seconds_now();
         self.log.append(&format!(
             r#"{{"log": "step", "time": "2026-11-21 01:{:02}:{:02}.{step:09}", "step": {step}, "epoch": 0.5, "step_tokens": 16384, "duration_ms": 123, "norm": 1.5, "loss": {text}, "lr": 2e-05, "phase": "converging"}}"#,
             step / 60 % 60,
             step % 60
         ));
-        wait_until("the page shows the step", || {
-            self.shows("train_global_step", step as f64) && self.shows("train_loss", loss)
-        });
-        let shown = seconds_now();
-        Written { loss, begun, shown }
     }
 
     /// Ends the agent.

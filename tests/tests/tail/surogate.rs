@@ -1,8 +1,9 @@
 //! Surogate's log while it is written: each record overwrites the end of the array.
 
-use std::fs;
+use std::{collections::BTreeSet, fs};
 
-use pulsetrain_tests::{SurogateWriter, corpus, surogate_records, wait_until};
+use pulsetrain_tests::{Items, SurogateWriter, corpus, surogate_records, wait_until};
+use serde_json::Value;
 
 use crate::world::{World, imported};
 
@@ -59,6 +60,39 @@ fn a_run_that_starts_again_empties_its_log_and_is_another_run() {
         });
     }
     world.expect_delivered(follower, &imported([first.as_path(), &second], &[]));
+    // Every series of the first run has ended, once, and none of the second.
+    let series = |items: &Items| {
+        let named = |item: &&Value| {
+            let parts = ["name", "unit"].map(|key| item["metric"][key].to_string());
+            format!("{parts:?} {} {}", item["resource"], item["point"]["attributes"])
+        };
+        let mut all: Vec<String> = items.of_kind("point").iter().map(named).collect();
+        all.sort();
+        all
+    };
+    let mut of_first = series(&expected_first);
+    of_first.dedup();
+    assert!(of_first.len() > 40, "{}", of_first.len());
+    assert_eq!(series(&world.ends()), of_first);
+    // Just after its last point, so that nothing is older or newer.
+    let last = expected_first
+        .of_kind("point")
+        .iter()
+        .map(|item| time(item))
+        .max();
+    let ends: BTreeSet<u64> = world
+        .ends()
+        .of_kind("point")
+        .iter()
+        .map(|item| time(item))
+        .collect();
+    assert_eq!(ends, last.map(|last| last + 1_000_000).into_iter().collect());
+}
+
+fn time(item: &Value) -> u64 {
+    let text = item["point"]["timeUnixNano"].as_str();
+    text.and_then(|text| text.parse().ok())
+        .expect("a point has a time")
 }
 
 #[test]

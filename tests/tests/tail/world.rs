@@ -74,9 +74,14 @@ impl World {
         import.into_command()
     }
 
-    /// What has been delivered so far. A line that is just being written is left out.
+    /// What has been delivered so far, without [`ends`](Self::ends). A line that is just being written is left out.
     pub(crate) fn delivered(&self) -> Items {
-        Items::read_whole_lines(&self.out())
+        Items::read_whole_lines(&self.out()).divide_ends().1
+    }
+
+    /// The ends of series that have been delivered so far: who reads finished logs says none.
+    pub(crate) fn ends(&self) -> Items {
+        Items::read_whole_lines(&self.out()).divide_ends().0
     }
 
     /// Waits until as much is delivered as is expected, ends the follower, and compares.

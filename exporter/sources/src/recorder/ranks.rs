@@ -2,7 +2,7 @@
 
 use pulsetrain_otlp::write::{Encoded, Envelope, LogsWriter, MetricsWriter, SpansWriter};
 
-use super::{Recorder, series::SeriesTable, state::StateTable};
+use super::{Recorder, series::SeriesTable, state::StateTable, told::Told};
 use crate::Run;
 
 /// So many ranks of one log are told apart; what more of them say counts as the run's own.
@@ -16,11 +16,12 @@ pub(super) struct RankState {
     logs: LogsWriter,
     series: SeriesTable,
     states: StateTable,
+    told: Option<Told>,
     sums_start_unix_nanos: u64,
 }
 
 impl RankState {
-    fn begin(run: &Run, rank: i64) -> Self {
+    fn begin(run: &Run, rank: i64, keeps_series: bool) -> Self {
         let run = Run { rank, ..run.clone() };
         Self {
             envelope: run.envelope(),
@@ -29,6 +30,7 @@ impl RankState {
             logs: LogsWriter::default(),
             series: SeriesTable::default(),
             states: StateTable::default(),
+            told: keeps_series.then(Told::default),
             sums_start_unix_nanos: run.start_unix_nanos,
         }
     }
@@ -48,6 +50,12 @@ impl RankState {
         self.series = SeriesTable::default();
         self.sums_start_unix_nanos = start_unix_nanos;
     }
+
+    /// Ends every series of the rank, and says how many they were.
+    pub(super) fn end_series(&mut self, time_unix_nanos: u64) -> u64 {
+        let told = self.told.as_mut();
+        told.map_or(0, |told| told.end(time_unix_nanos, &mut self.metrics))
+    }
 }
 
 impl Recorder<'_> {
@@ -63,13 +71,14 @@ impl Recorder<'_> {
         }
         self.step_duration = None;
         let begun = self.ranks.remove(&rank);
-        let mut state = begun.unwrap_or_else(|| RankState::begin(&self.run, rank));
+        let mut state = begun.unwrap_or_else(|| RankState::begin(&self.run, rank, self.told.is_some()));
         std::mem::swap(&mut self.envelope, &mut state.envelope);
         std::mem::swap(&mut self.metrics, &mut state.metrics);
         std::mem::swap(&mut self.spans, &mut state.spans);
         std::mem::swap(&mut self.logs, &mut state.logs);
         std::mem::swap(&mut self.series, &mut state.series);
         std::mem::swap(&mut self.states, &mut state.states);
+        std::mem::swap(&mut self.told, &mut state.told);
         std::mem::swap(&mut self.sums_start_unix_nanos, &mut state.sums_start_unix_nanos);
         self.ranks
             .insert(std::mem::replace(&mut self.run.rank, rank), state);

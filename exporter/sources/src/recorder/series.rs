@@ -52,6 +52,11 @@ impl<T> PerSeries<T> {
         });
         &mut all[place].contents
     }
+
+    /// What there is, by metric and in the order in which it came.
+    pub(super) fn into_contents(self) -> impl Iterator<Item = T> {
+        self.0.into_iter().flatten().map(|series| series.contents)
+    }
 }
 
 fn place<T>(all: &[Series<T>], attributes: &[Attribute<'_>]) -> Option<usize> {

@@ -81,7 +81,7 @@ impl Reading {
             format,
             sign,
             reader: LogReader::mapped(format, mapping, ReadLimits::default()),
-            recorder: Recorder::new(run, move |encoded| listener.borrow_mut().push(encoded)),
+            recorder: Recorder::new(run, move |encoded| listener.borrow_mut().push(encoded)).keeping_series(),
             recorded,
             read_to: 0,
             is_continued: false,
@@ -243,7 +243,12 @@ impl Reading {
         self.reader.end(&mut self.recorder);
     }
 
-    /// Ends the run.
+    /// Ends the series of the run: another one takes its place.
+    pub(super) fn end_series(&mut self) {
+        self.recorder.end_series();
+    }
+
+    /// Ends the reading.
     pub(super) fn finish(mut self) -> (Vec<Encoded>, ImportReport) {
         self.recorder.flush();
         let run = self.recorder.run().clone();

@@ -55,6 +55,9 @@ impl Stream {
         };
         self.seen = None;
         reading.take_torn_end();
+        if !reading.goes_on() {
+            reading.end_series();
+        }
         reading.note_skipped(outlet.measuring());
         outlet.end_to_follow(reading.inode());
         let finished = Update::Finished(self.path.clone(), Box::new(reading.position()));
