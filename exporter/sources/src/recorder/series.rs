@@ -52,11 +52,6 @@ impl<T> PerSeries<T> {
         });
         &mut all[place].contents
     }
-
-    /// What there is, by metric and in the order in which it came.
-    pub(super) fn into_contents(self) -> impl Iterator<Item = T> {
-        self.0.into_iter().flatten().map(|series| series.contents)
-    }
 }
 
 fn place<T>(all: &[Series<T>], attributes: &[Attribute<'_>]) -> Option<usize> {
@@ -104,7 +99,10 @@ impl SeriesTable {
 }
 
 /// The attributes as one string that is equal for equal attributes only.
-fn series_key(attributes: &[Attribute<'_>]) -> String {
+pub(super) fn series_key(attributes: &[Attribute<'_>]) -> String {
+    if attributes.is_empty() {
+        return String::new();
+    }
     let mut key = String::with_capacity(64);
     for (attribute, value) in attributes {
         key.push_str(attribute.name);

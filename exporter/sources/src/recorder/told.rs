@@ -2,17 +2,23 @@
 //!
 //! Only who follows a run keeps this: a finished log does not say whether its run is over.
 
+use std::collections::HashSet;
+
 use pulsetrain_otlp::write::{Attribute, MetricsWriter, PointParts, Value};
 use pulsetrain_semconv::{self as semconv, Metric};
 
-use super::{Recorder, series::PerSeries};
+use super::{Recorder, series::series_key};
 
 /// How long after the last point of a run its series end: at once, and still later for who counts in milliseconds.
 const AFTER_NANOS: u64 = 1_000_000;
 
-/// The series that points were recorded for.
+/// The series that points were recorded for, in the order in which they came.
 #[derive(Debug, Default)]
-pub(super) struct Told(PerSeries<Series>);
+pub(super) struct Told {
+    series: Vec<Series>,
+    /// By the ordinal of the metric, what tells its series from one another: some metrics have thousands.
+    known: Vec<HashSet<String>>,
+}
 
 #[derive(Debug)]
 struct Series {
@@ -32,7 +38,17 @@ enum Owned {
 impl Told {
     /// Notes the series of a point.
     pub(super) fn note(&mut self, metric: &'static Metric, attributes: &[Attribute<'_>]) {
-        self.0.of(metric, attributes, || Series {
+        let ordinal = usize::from(metric.ordinal);
+        if self.known.len() <= ordinal {
+            self.known.resize_with(ordinal + 1, HashSet::new);
+        }
+        let known = &mut self.known[ordinal];
+        let key = series_key(attributes);
+        if known.contains(&key) {
+            return;
+        }
+        known.insert(key);
+        self.series.push(Series {
             metric,
             attributes: attributes
                 .iter()
@@ -43,8 +59,8 @@ impl Told {
 
     /// Ends all of them, and says how many they were.
     pub(super) fn end(&mut self, time_unix_nanos: u64, writer: &mut MetricsWriter) -> u64 {
-        let mut ended = 0;
-        for series in std::mem::take(self).0.into_contents() {
+        let all = std::mem::take(self).series;
+        for series in &all {
             let attributes: Vec<Attribute<'_>> = series
                 .attributes
                 .iter()
@@ -56,9 +72,8 @@ impl Told {
                 attributes: &attributes,
             };
             writer.end_of_series(series.metric, point);
-            ended += 1;
         }
-        ended
+        all.len() as u64
     }
 }
 
