@@ -56,6 +56,58 @@ fn quantiles_of_deliveries_come_from_a_native_histogram() {
     assert!(following.stop().success());
 }
 
+/// Text has no exponential buckets: what they hold is told in some with bounds, as exactly as those are.
+#[test]
+fn quantiles_of_deliveries_come_from_buckets_where_prometheus_scrapes_text() {
+    let Some(program) = Judge::Prometheus.require_or_skip() else {
+        return;
+    };
+    let mut following = Following::start("", "");
+    let target = [("ours", following.agent().address())];
+    let [text, native] = [
+        Prometheus::start_without_native_histograms(&program, &target),
+        Prometheus::start(&program, &target, &[]),
+    ];
+    following.write_step(2.5);
+    wait_until("the page tells of deliveries", || on_page(&following).is_some());
+    let least = on_page(&following).unwrap();
+    let [counted, buckets, whole] = [
+        format!("{DURATION}_count{{{TO_PAGE}}}"),
+        format!("{DURATION}_bucket{{{TO_PAGE}}}"),
+        format!("{DURATION}{{{TO_PAGE}}}"),
+    ];
+    wait_until("both have a scrape of later", || {
+        text.value(&counted).is_some_and(|count| count >= least)
+            && native
+                .value(&format!("histogram_count({whole})"))
+                .is_some_and(|count| count >= least)
+    });
+    // Each scrapes when it does, and every scrape is of more deliveries: their quantiles are those of much the same ones.
+    for share in [0.1, 0.5, 0.9] {
+        let of_text = text
+            .value(&format!("histogram_quantile({share}, {buckets})"))
+            .unwrap();
+        let of_native = native
+            .value(&format!("histogram_quantile({share}, {whole})"))
+            .unwrap();
+        let ratio = of_text / of_native;
+        assert!((0.2..5.0).contains(&ratio), "{share}: {of_text} and {of_native}");
+    }
+    let bounds = text.query(&buckets).len();
+    assert!((3..=22).contains(&bounds), "{bounds} buckets");
+    let last = text.value(&format!(
+        "{DURATION}_bucket{{{TO_PAGE},le=\"+Inf\"}} - on() {counted}"
+    ));
+    assert_eq!(last, Some(0.0));
+    // What is counted grows, and no bucket more than all of them.
+    let rate = |name: &str| format!("increase({name}[1m])");
+    wait_until("there is a quantile of what was added", || {
+        text.value(&format!("histogram_quantile(0.5, {})", rate(&buckets)))
+            .is_some_and(f64::is_finite)
+    });
+    assert!(following.stop().success());
+}
+
 /// The deliveries that the page, as text, counts.
 fn on_page(following: &Following) -> Option<f64> {
     let page = following.agent().page();

@@ -1,7 +1,7 @@
 //! OTLP points as values of the store.
 //!
 //! Explicit histograms keep their buckets; exponential ones become Prometheus' native histograms: schema at most 8, bucket
-//! index one higher (an OTLP bucket is named by its lower bound, a native one by its upper).
+//! index one higher (an OTLP bucket is named by its lower bound, a native one by its upper). Text has them in `render/classic`.
 
 use std::sync::Arc;
 

@@ -10,6 +10,7 @@ use super::{
         family::{Head, Kind},
         value::{Exemplar, Histogram, Native, Summary, Value},
     },
+    classic::{self, Bucket},
     go_float,
     number::{push, push_count},
     sample_name::{self, SampleName},
@@ -81,7 +82,7 @@ impl TextFamily {
                 out.push(b'\n');
             }
             Value::Histogram(histogram) => self.push_histogram(labels, histogram, exemplars, out),
-            Value::Native(native) => self.push_native(labels, native, out),
+            Value::Native(native) => self.push_native(labels, native, exemplars, out),
             Value::Summary(summary) => self.push_summary(labels, summary, out),
         }
     }
@@ -104,12 +105,26 @@ impl TextFamily {
         self.push_sum_and_count(labels, histogram.sum, cumulative, out);
     }
 
-    /// Text has no exponential buckets: what is left is the number and the sum.
-    fn push_native(&self, labels: &str, native: &Native, out: &mut Vec<u8>) {
-        self.bucket.push(labels, Some(("le", "+Inf")), out);
-        out.push(b' ');
-        push_count(native.count, out);
-        out.push(b'\n');
+    /// Text has no exponential buckets: what they hold is told in some with bounds.
+    fn push_native(&self, labels: &str, native: &Native, exemplars: &[Exemplar], out: &mut Vec<u8>) {
+        let text = if self.open_metrics {
+            go_float::open_metrics
+        } else {
+            go_float::text
+        };
+        let mut before = f64::NEG_INFINITY;
+        let last = Bucket {
+            bound: f64::INFINITY,
+            cumulative: native.count,
+        };
+        for Bucket { bound, cumulative } in classic::buckets(native).into_iter().chain([last]) {
+            self.bucket.push(labels, Some(("le", &text(bound))), out);
+            out.push(b' ');
+            push_count(cumulative, out);
+            self.push_exemplar(classic::exemplar(exemplars, before, bound), out);
+            out.push(b'\n');
+            before = bound;
+        }
         self.push_sum_and_count(labels, native.sum, native.count, out);
     }
 
