@@ -39,7 +39,7 @@ pub(crate) fn work_span(run: &Run, timeline: &str, name: &str, start: u64, ordin
     parts.text(name);
     parts.bytes(&start.to_le_bytes());
     parts.bytes(&ordinal.to_le_bytes());
-    xxh3_64(&parts.0).max(1).to_be_bytes()
+    xxh3_64(parts.as_bytes()).max(1).to_be_bytes()
 }
 
 /// An id for a run that nobody has named: from the first bytes that it wrote, which hold the time of its start.
@@ -47,29 +47,41 @@ pub(crate) fn run_id(format: &str, first_bytes: &[u8]) -> String {
     let mut parts = Parts::new("run");
     parts.text(format);
     parts.bytes(first_bytes);
-    format!("{:032x}", xxh3_128(&parts.0))
+    format!("{:032x}", xxh3_128(parts.as_bytes()))
 }
 
 fn trace(run: &Run, kind: &str, number: i64) -> [u8; 16] {
     let mut parts = Parts::of(run, kind);
     parts.bytes(&number.to_le_bytes());
     // An id of zeroes is invalid; the hash has it once in 2^128.
-    xxh3_128(&parts.0).max(1).to_be_bytes()
+    xxh3_128(parts.as_bytes()).max(1).to_be_bytes()
 }
 
 fn span(run: &Run, kind: &str, number: i64, discriminator: i64) -> [u8; 8] {
     let mut parts = Parts::of(run, kind);
     parts.bytes(&number.to_le_bytes());
     parts.bytes(&discriminator.to_le_bytes());
-    xxh3_64(&parts.0).max(1).to_be_bytes()
+    xxh3_64(parts.as_bytes()).max(1).to_be_bytes()
 }
 
-/// What is hashed.
-struct Parts(Vec<u8>);
+/// What is hashed: nearly always so little that it needs no allocation.
+struct Parts {
+    near: [u8; Self::NEAR],
+    /// How much of `near` is taken.
+    len: usize,
+    /// All of it, once `near` is too small.
+    far: Vec<u8>,
+}
 
 impl Parts {
+    const NEAR: usize = 192;
+
     fn new(kind: &str) -> Self {
-        let mut parts = Self(Vec::with_capacity(96));
+        let mut parts = Self {
+            near: [0; Self::NEAR],
+            len: 0,
+            far: Vec::new(),
+        };
         parts.text("pulsetrain");
         parts.text(kind);
         parts
@@ -82,13 +94,33 @@ impl Parts {
         parts
     }
 
+    #[inline]
     fn text(&mut self, text: &str) {
         self.bytes(text.as_bytes());
     }
 
+    #[inline]
     fn bytes(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(bytes);
-        self.0.push(0);
+        let end = self.len + bytes.len();
+        if self.far.is_empty() && end < Self::NEAR {
+            self.near[self.len..end].copy_from_slice(bytes);
+            // The byte behind is zero.
+            self.len = end + 1;
+            return;
+        }
+        if self.far.is_empty() {
+            self.far.extend_from_slice(&self.near[..self.len]);
+        }
+        self.far.extend_from_slice(bytes);
+        self.far.push(0);
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        if self.far.is_empty() {
+            &self.near[..self.len]
+        } else {
+            &self.far
+        }
     }
 }
 
@@ -127,6 +159,23 @@ mod tests {
         ];
         let distinct: std::collections::BTreeSet<_> = traces.iter().collect();
         assert_eq!(distinct.len(), traces.len());
+    }
+
+    #[test]
+    fn long_and_short_parts_are_hashed_one_behind_the_other() {
+        for len in 0..3 * Parts::NEAR {
+            let text = "é".repeat(len / 2) + &"x".repeat(len % 2);
+            let mut parts = Parts::new("kind");
+            parts.text(&text);
+            parts.bytes(&[7; 8]);
+            let expected = [
+                "pulsetrain\0kind\0",
+                &text,
+                "\0\u{7}\u{7}\u{7}\u{7}\u{7}\u{7}\u{7}\u{7}\0",
+            ]
+            .concat();
+            assert_eq!(parts.as_bytes(), expected.as_bytes(), "{len}");
+        }
     }
 
     /// The expected value is what Python's `xxhash` gives for `pulsetrain 0 step 0 demo 0 <attempt> 0 <step> 0`, where 0 is

@@ -136,11 +136,16 @@ impl SurogateParser {
         let bytes = &window.bytes[frame.start..frame.end];
         // Checked as a whole first, which is much faster and nearly always enough.
         let text = str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
+        // What is valid stands where it stands in the text, and nearly all is.
+        let in_bytes = |offset| match &text {
+            Cow::Borrowed(_) => offset,
+            Cow::Owned(_) => in_bytes(bytes, offset),
+        };
         match record::parse(&text) {
             Ok(record) => {
                 self.mapping.map(&record, recorder);
                 recorder.end_of_record();
-                let end = frame.start + in_bytes(bytes, record.len);
+                let end = frame.start + in_bytes(record.len);
                 self.said_between(window, end, frame.end, recorder);
             }
             Err(error) => {
@@ -149,7 +154,7 @@ impl SurogateParser {
                 } else {
                     SkipReason::MalformedRecord
                 };
-                let place = window.place(frame.start + in_bytes(bytes, error.offset));
+                let place = window.place(frame.start + in_bytes(error.offset));
                 recorder.skip(reason, place, || error.to_string());
             }
         }
