@@ -48,6 +48,23 @@ pub(crate) fn same(one: &str, other: &str) -> bool {
     }
 }
 
+/// Whether a text begins with `sign`.
+#[inline]
+fn begins(text: &[u8], sign: &[u8]) -> bool {
+    match (sign, text) {
+        ([one], [first, ..]) => one == first,
+        ([one, two], [first, second, ..]) => [one, two] == [first, second],
+        ([one, two, three], [first, second, third, ..]) => [one, two, three] == [first, second, third],
+        _ => text.starts_with(sign),
+    }
+}
+
+/// The text behind `sign`, if it begins with it.
+#[inline]
+pub(crate) fn behind<'a>(text: &'a str, sign: &str) -> Option<&'a str> {
+    begins(text.as_bytes(), sign.as_bytes()).then(|| &text[sign.len()..])
+}
+
 /// Where `sign` stands first.
 #[inline]
 pub(crate) fn find(text: &str, sign: &str) -> Option<usize> {
@@ -55,7 +72,7 @@ pub(crate) fn find(text: &str, sign: &str) -> Option<usize> {
     let mut at = 0;
     loop {
         at += byte(&text.as_bytes()[at..], first)?;
-        if sign.len() == 1 || text.as_bytes()[at..].starts_with(sign.as_bytes()) {
+        if begins(&text.as_bytes()[at..], sign.as_bytes()) {
             return Some(at);
         }
         at += 1;
@@ -74,7 +91,7 @@ pub(crate) fn once<'a>(text: &'a str, sign: &str) -> Option<(&'a str, &'a str)> 
 pub(crate) fn last<'a>(text: &'a str, sign: &str) -> Option<(&'a str, &'a str)> {
     let first = *sign.as_bytes().first()?;
     let mut places = memchr::memrchr_iter(first, text.as_bytes());
-    let at = places.find(|at| text.as_bytes()[*at..].starts_with(sign.as_bytes()))?;
+    let at = places.find(|at| begins(&text.as_bytes()[*at..], sign.as_bytes()))?;
     Some((&text[..at], &text[at + sign.len()..]))
 }
 
@@ -109,6 +126,7 @@ mod tests {
             assert_eq!(find(text, sign), text.find(sign), "{text}");
             assert_eq!(once(text, sign), text.split_once(sign), "{text}");
             assert_eq!(last(text, sign), text.rsplit_once(sign), "{text}");
+            assert_eq!(behind(text, sign), text.strip_prefix(sign), "{text}");
             let parts: Vec<&str> = each(text, sign).collect();
             assert_eq!(parts, text.split(sign).collect::<Vec<_>>(), "{text}");
         }

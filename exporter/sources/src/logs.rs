@@ -16,6 +16,7 @@ mod literal;
 mod maxtext;
 mod megatron;
 mod number_text;
+mod printed;
 mod ranked;
 mod reader;
 mod row;

@@ -142,7 +142,26 @@ impl<'a> Recorder<'a> {
     }
 
     /// Records a value: what a gauge or an up-down counter is now, what a counter grew by, what a histogram observed.
+    #[inline]
     pub fn record(
+        &mut self,
+        metric: &'static Metric,
+        time_unix_nanos: u64,
+        value: f64,
+        attributes: &[Attribute<'_>],
+    ) {
+        if matches!(metric.instrument, Instrument::Gauge) && attributes.is_empty() {
+            // Most values are of this kind.
+            self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
+            self.counts.points += 1;
+            self.metrics
+                .measured(metric, time_unix_nanos, number(metric, value));
+        } else {
+            self.record_any(metric, time_unix_nanos, value, attributes);
+        }
+    }
+
+    fn record_any(
         &mut self,
         metric: &'static Metric,
         time_unix_nanos: u64,
@@ -353,6 +372,7 @@ impl<'a> Recorder<'a> {
 }
 
 /// The value in the type of the metric.
+#[inline]
 fn number(metric: &Metric, value: f64) -> NumberValue {
     match metric.number {
         Number::Int => NumberValue::Int(value as i64),

@@ -111,20 +111,22 @@ impl MetricsWriter {
         self.points == 0
     }
 
-    /// Adds a point of a gauge or a sum.
+    /// Adds a point of a gauge that has no attributes. Most points are of this kind, and all of them are of one length.
     #[inline]
+    pub fn measured(&mut self, metric: &'static Metric, time_unix_nanos: u64, value: NumberValue) {
+        self.points += 1;
+        self.len += MEASURED_MESSAGE;
+        let group = self.group(metric);
+        group.newest = group.points.len();
+        let fields = [(number_point::TIME, time_unix_nanos), field_of(value)];
+        group.points.message_of_two_fixed64(1, fields);
+    }
+
+    /// Adds a point of a gauge or a sum.
     pub fn number(&mut self, metric: &'static Metric, point: PointParts<'_>, value: NumberValue) {
         use number_point as field;
-        let number = match value {
-            NumberValue::Double(value) => (field::AS_DOUBLE, value.to_bits()),
-            NumberValue::Int(value) => (field::AS_INT, value as u64),
-        };
-        let measured = [(field::TIME, point.time_unix_nanos), number];
         if point.start_unix_nanos == 0 && point.attributes.is_empty() {
-            // Most points are of this kind, and all of them are of one length.
-            self.points += 1;
-            self.len += MEASURED_MESSAGE;
-            return self.group(metric).begin_measured(measured);
+            return self.measured(metric, point.time_unix_nanos, value);
         }
         let times = if point.start_unix_nanos == 0 { 18 } else { 27 };
         let len = times + value::attributes_len(field::ATTRIBUTES, point.attributes);
@@ -132,7 +134,7 @@ impl MetricsWriter {
         if point.start_unix_nanos != 0 {
             out.fixed64(field::START, point.start_unix_nanos);
         }
-        out.two_fixed64(measured);
+        out.two_fixed64([(field::TIME, point.time_unix_nanos), field_of(value)]);
         value::attributes(field::ATTRIBUTES, point.attributes, out);
     }
 
@@ -232,6 +234,15 @@ impl MetricsWriter {
     }
 }
 
+/// The field of a value, and its bits.
+#[inline]
+fn field_of(value: NumberValue) -> (u32, u64) {
+    match value {
+        NumberValue::Double(value) => (number_point::AS_DOUBLE, value.to_bits()),
+        NumberValue::Int(value) => (number_point::AS_INT, value as u64),
+    }
+}
+
 impl Group {
     fn new(metric: &'static Metric, is_exponential: bool) -> Self {
         Self {
@@ -247,13 +258,6 @@ impl Group {
         self.newest = self.points.len();
         self.points.delimited_head(1, len);
         &mut self.points
-    }
-
-    /// Adds a point that is a time and a value.
-    #[inline]
-    fn begin_measured(&mut self, measured: [(u32, u64); 2]) {
-        self.newest = self.points.len();
-        self.points.message_of_two_fixed64(1, measured);
     }
 
     /// The field of `Metric` that holds the points, and the bytes that follow them.

@@ -75,6 +75,11 @@ impl Decimal {
 #[inline]
 fn digits(bytes: &[u8], at: &mut usize, mantissa: &mut u64) -> usize {
     let start = *at;
+    // Before the point there is mostly one.
+    if let Some(digit) = digit(bytes, *at) {
+        *mantissa = mantissa.wrapping_mul(10).wrapping_add(digit);
+        *at += 1;
+    }
     while let Some(eight) = bytes.get(*at..).and_then(<[u8]>::first_chunk) {
         let (number, count) = leading_digits(*eight);
         *mantissa = mantissa.wrapping_mul(POWERS[count]).wrapping_add(number);
@@ -83,15 +88,17 @@ fn digits(bytes: &[u8], at: &mut usize, mantissa: &mut u64) -> usize {
             return *at - start;
         }
     }
-    while let Some(digit) = bytes
-        .get(*at)
-        .map(|byte| byte.wrapping_sub(b'0'))
-        .filter(|digit| *digit < 10)
-    {
-        *mantissa = mantissa.wrapping_mul(10).wrapping_add(u64::from(digit));
+    while let Some(digit) = digit(bytes, *at) {
+        *mantissa = mantissa.wrapping_mul(10).wrapping_add(digit);
         *at += 1;
     }
     *at - start
+}
+
+#[inline]
+fn digit(bytes: &[u8], at: usize) -> Option<u64> {
+    let digit = bytes.get(at)?.wrapping_sub(b'0');
+    (digit < 10).then_some(u64::from(digit))
 }
 
 /// The powers of ten by the number of their zeros.

@@ -217,14 +217,6 @@ pub(super) fn split<'a>(
     })
 }
 
-/// The fields of `k: v, k=v`: parts at commas, each split at its first colon or equals sign.
-pub(super) fn pairs(text: &str) -> impl Iterator<Item = (&str, &str)> {
-    cut::each(text, ", ").filter_map(|part| {
-        let sign = memchr::memchr2(b':', b'=', part.as_bytes())?;
-        Some((part[..sign].trim_ascii(), part[sign + 1..].trim_ascii()))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -267,12 +259,6 @@ mod tests {
             .map(|total| fields.grown("seen", total))
             .to_vec();
         assert_eq!(grown, [100.0, 50.0, 30.0]);
-    }
-
-    #[test]
-    fn pairs_have_colons_or_equals_signs() {
-        let found: Vec<_> = pairs("seconds: 12.4, running loss=5.9, loose").collect();
-        assert_eq!(found, [("seconds", "12.4"), ("running loss", "5.9")]);
     }
 
     #[test]

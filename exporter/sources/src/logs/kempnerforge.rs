@@ -7,9 +7,10 @@ use pulsetrain_semconv::{attribute, event, metric};
 use super::{
     Begin, Covered, LogFormat,
     coverage::{self, covered},
-    fields::{self, Field, Fields, Value, Written},
+    fields::{Field, Fields, Value, Written},
     lines::{self, Line, LineFormat, LineParser},
     number_text,
+    printed::{Printed, Signs},
     row::{Row, row},
     spans,
 };
@@ -133,7 +134,9 @@ impl KempnerForge {
             return;
         }
         let mut fields: Vec<Field<'_>> = Vec::with_capacity(STEP.len());
-        fields::split(rest, " | ", "=").for_each(|(key, text)| field(key, text, &mut fields));
+        STEP_SIGNS
+            .fields(rest)
+            .for_each(|printed| field(printed, &mut fields));
         self.datasets(&mut fields, written, recorder);
         let is_train = fields.iter().any(|(key, _)| key == "loss");
         if let Some(step) = written.step.filter(|_| is_train) {
@@ -176,6 +179,12 @@ impl KempnerForge {
     }
 }
 
+/// Of the line of a step.
+const STEP_SIGNS: Signs = Signs {
+    between: " | ",
+    within: b"=",
+};
+
 const GPU: &str = "GPU mem: ";
 
 /// What stands behind `[rank N] LEVEL`.
@@ -193,32 +202,46 @@ fn step(message: &str) -> Option<(i64, &str)> {
 }
 
 /// Adds a field; `mem=0.5/80GB` is two.
-fn field<'a>(key: &'a str, text: &'a str, fields: &mut Vec<Field<'a>>) {
-    let sizes = if key == "mem" { cut::once(text, "/") } else { None };
-    if let Some((used, total)) = sizes {
-        fields.push(("mem".into(), printed(used)));
-        fields.push(("mem total".into(), printed(total)));
+fn field<'a>(printed: Printed<'a>, fields: &mut Vec<Field<'a>>) {
+    let sizes = if printed.key == "mem" {
+        cut::once(printed.text, "/")
     } else {
-        fields.push((key.into(), printed(text)));
+        None
+    };
+    if let Some((used, total)) = sizes {
+        fields.push(("mem".into(), size(used)));
+        fields.push(("mem total".into(), size(total)));
+    } else {
+        fields.push((printed.key.into(), value(printed)));
     }
 }
 
 /// A number as the logger prints it: `1,129`, `0.2%`, `1.57s`, `80GB`, and `1.5M` for a million and a half.
-fn printed(text: &str) -> Value<'_> {
-    match number_text::with_suffix(text) {
+#[inline]
+fn value(printed: Printed<'_>) -> Value<'_> {
+    match printed.number {
         Some((number, "" | "%" | "s" | "GB")) => Value::Number(number),
         Some((number, "k")) => Value::Number(number * 1e3),
         Some((number, "M")) => Value::Number(number * 1e6),
         Some((number, "B")) => Value::Number(number * 1e9),
-        _ => Value::of(text),
+        _ => Value::of(printed.text),
     }
+}
+
+/// A part of what stands in a field.
+fn size(text: &str) -> Value<'_> {
+    value(Printed {
+        key: "",
+        text,
+        number: number_text::with_suffix(text),
+    })
 }
 
 fn gpu_memory(usage: &str) -> Vec<Field<'_>> {
     let (usage, percent) = usage.split_once(" (").unwrap_or((usage, ""));
     let parts = usage.split([',', '/']).filter_map(|part| {
         let (size, name) = part.trim().split_once(' ')?;
-        Some((name.into(), printed(size)))
+        Some((name.into(), self::size(size)))
     });
     let percent = percent
         .strip_suffix("%)")

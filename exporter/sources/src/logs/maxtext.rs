@@ -15,9 +15,11 @@ use pulsetrain_semconv::{attribute, event, metric};
 use super::{
     Begin, Covered, Identity, LogFormat, absl,
     coverage::{self, covered},
-    fields::{self, Field, Fields, Value, Written},
+    fields::{Field, Fields, Value, Written},
     lines::{self, Line, LineFormat, LineParser},
-    number_text, spans,
+    number_text,
+    printed::Signs,
+    spans,
 };
 use crate::{Recorder, cut};
 use memory::MemoryLines;
@@ -176,15 +178,19 @@ fn leading_number(text: &str) -> Option<i64> {
         .ok()
 }
 
+/// Of the lines of steps and evaluations.
+const SIGNS: Signs = Signs {
+    between: ", ",
+    within: b":=",
+};
+
 /// Fields whose numbers may have a percent sign.
 fn numbers(text: &str) -> Vec<Field<'_>> {
-    let pairs = fields::pairs(text).map(|(key, value)| match number_text::with_suffix(value) {
-        Some((number, "" | "%")) => (key.into(), Value::Number(number)),
-        _ => (key.into(), Value::of(value)),
-    });
-    let mut numbers = Vec::with_capacity(tables::STEP.len());
-    numbers.extend(pairs);
-    numbers
+    let mut fields = Vec::with_capacity(tables::STEP.len());
+    for printed in SIGNS.fields(text) {
+        fields.push((printed.key.into(), printed.value(&["%"])));
+    }
+    fields
 }
 
 /// What lines of one fact each say of the run.

@@ -54,18 +54,28 @@ fn grouped(text: &str) -> Option<f64> {
 /// A number and what stands behind it: `0.081s`, `0.2%`, `1.5M`.
 #[inline]
 pub(super) fn with_suffix(text: &str) -> Option<(f64, &str)> {
-    if let Some((number, suffix)) = plain(text)
-        && suffix
-            .bytes()
-            .all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'%' | b'/'))
-    {
-        return Some((number, suffix));
-    }
+    let first = *text.as_bytes().first()?;
     // Most words are none, and only those that are not finite begin with a letter.
-    if text.starts_with(|first: char| first.is_ascii_alphabetic() && !matches!(first, 'n' | 'N' | 'i' | 'I'))
-    {
+    if first.is_ascii_alphabetic() && !matches!(first, b'n' | b'N' | b'i' | b'I') {
         return None;
     }
+    match plain_with_suffix(text) {
+        Some((number, suffix, "")) => Some((number, suffix)),
+        _ => odd_with_suffix(text),
+    }
+}
+
+/// The plain number with its unit that a text begins with, and what stands behind both.
+#[inline]
+pub(super) fn plain_with_suffix(text: &str) -> Option<(f64, &str, &str)> {
+    let (number, rest) = plain(text)?;
+    let is_of_unit = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'%' | b'/');
+    let end = rest.bytes().take_while(is_of_unit).count();
+    Some((number, &rest[..end], &rest[end..]))
+}
+
+/// Of a number that is not plain, or not finite, or a unit that is no word.
+fn odd_with_suffix(text: &str) -> Option<(f64, &str)> {
     if let Some(number) = any(text) {
         return Some((number, ""));
     }

@@ -3,6 +3,8 @@
 //!
 //! What stands behind is read as if it stood alone. A number of torchrun is that of the worker on its own node.
 
+use crate::cut;
+
 /// A line of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ranked<'a> {
@@ -31,7 +33,7 @@ impl<'a> Ranked<'a> {
 
 /// `[rank0]:`, `[default0]:`, `[Rank 0]`; the prefix of KempnerForge, `[rank 0]`, is part of its lines.
 fn in_brackets(line: &str) -> Option<Ranked<'_>> {
-    let (inside, rest) = line[1..].split_once(']')?;
+    let (inside, rest) = cut::once(&line[1..], "]")?;
     if let Some(number) = inside
         .strip_prefix("Rank ")
         .or_else(|| inside.strip_prefix("rank "))
@@ -53,8 +55,8 @@ fn in_brackets(line: &str) -> Option<Ranked<'_>> {
 
 /// `(TrainActor pid=7, ip=10.0.0.1)`, and at the end what Ray adds where it leaves equal lines out.
 fn by_ray(line: &str) -> Option<Ranked<'_>> {
-    let (_, process) = line.split_once(" pid=")?;
-    let (process, text) = process.split_once(") ")?;
+    let (_, process) = cut::once(line, " pid=")?;
+    let (process, text) = cut::once(process, ") ")?;
     let pid = process.split(',').next()?;
     number(pid)?;
     let name = &line[..line.len() - text.len()];
@@ -72,7 +74,7 @@ fn by_ray(line: &str) -> Option<Ranked<'_>> {
 
 /// `0: `, as wide as the largest number.
 fn by_srun(line: &str) -> Option<Ranked<'_>> {
-    let (task, text) = line.split_once(": ")?;
+    let (task, text) = cut::once(line, ": ")?;
     Some(Ranked {
         rank: Some(number(task.trim_start_matches(' '))?),
         text,

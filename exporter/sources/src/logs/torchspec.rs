@@ -15,7 +15,9 @@ use super::{
     coverage::{self, covered},
     fields::{self, Field, Fields, Value, Written},
     lines::{self, Line, LineFormat, LineParser},
-    number_text, spans, time,
+    number_text,
+    printed::Signs,
+    spans, time,
 };
 use crate::{Recorder, SkipReason, cut, tags::TorchSpecReading};
 use bar::Bar;
@@ -115,6 +117,18 @@ impl LineFormat for TorchSpec {
 }
 
 const TIMING: &str = " TIMING step=";
+
+/// Of a line with "TIMING".
+const TIMES: Signs = Signs {
+    between: " ",
+    within: b"=",
+};
+
+/// Of a line with "eval:".
+const EVAL: Signs = Signs {
+    between: ", ",
+    within: b"=:",
+};
 
 /// Where a log line begins: `[2026-11-21 00:21:27,088] loop.py:340 INFO ...`.
 fn log_start(text: &str) -> Option<usize> {
@@ -219,8 +233,14 @@ impl TorchSpec {
         };
         self.fields.step(written.time_unix_nanos, step, recorder);
         let mut fields: Vec<Field<'_>> = Vec::with_capacity(tables::TIMING.len());
-        let times = fields::split(times, " ", "=");
-        fields.extend(times.map(|(key, secs)| (key.trim_start_matches('[').into(), seconds(secs))));
+        for time in TIMES.fields(times) {
+            let key = time.key.strip_prefix('[').unwrap_or(time.key);
+            let secs = match time.text.strip_suffix(']') {
+                Some(secs) => seconds(secs),
+                None => time.value(&["s"]),
+            };
+            fields.push((key.into(), secs));
+        }
         let on_span = self
             .fields
             .record(tables::TIMING, written, &fields, &[], recorder);
@@ -251,9 +271,8 @@ impl TorchSpec {
             options_events(options, written, recorder);
             return true;
         } else if let Some((step, values)) = eval(message) {
-            fields = fields::pairs(values)
-                .map(|(key, text)| (key.into(), Value::of(text)))
-                .collect();
+            let values = EVAL.fields(values);
+            fields = values.map(|value| (value.key.into(), value.value(&[]))).collect();
             let written = Written {
                 step: Some(step),
                 ..written
@@ -285,7 +304,7 @@ fn eval(message: &str) -> Option<(i64, &str)> {
 }
 
 fn seconds(text: &str) -> Value<'_> {
-    match number_text::with_suffix(text.trim_end_matches(']')) {
+    match number_text::with_suffix(text) {
         Some((secs, "s" | "")) => Value::Number(secs),
         _ => Value::of(text),
     }

@@ -13,9 +13,11 @@ use crate::{
     logs::{
         Begin, Covered, LogFormat,
         coverage::{self, covered},
-        fields::{self, Field, Fields, Value, Written},
+        fields::{Field, Fields, Value, Written},
         lines::{self, Line, LineFormat, LineParser},
-        number_text, spans,
+        number_text,
+        printed::Signs,
+        spans,
     },
 };
 
@@ -35,6 +37,12 @@ const STEP: &str = ":: step";
 const EVAL: &str = ">> eval";
 const GPU: &str = "[G] step";
 const GPU_MORE: &str = "Mem Usage";
+
+/// Of the line of reinforcement learning.
+const GRPO: Signs = Signs {
+    between: " ",
+    within: b"=",
+};
 
 /// Reads the console's lines.
 #[derive(Debug)]
@@ -255,13 +263,9 @@ fn grpo(text: &str) -> Option<Vec<Field<'_>>> {
     if !text.contains(" grad_norm=") || !text.contains(" masked=") {
         return None;
     }
-    let fields = fields::split(text, " ", "=").map(|(key, text)| {
-        let value = match number_text::with_suffix(text) {
-            Some((number, "" | "%" | "s")) => Value::Number(number),
-            _ => Value::of(text),
-        };
-        (key.into(), value)
-    });
+    let fields = GRPO
+        .fields(text)
+        .map(|printed| (printed.key.into(), printed.value(&["%", "s"])));
     Some(fields.collect())
 }
 

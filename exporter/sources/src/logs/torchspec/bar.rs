@@ -4,8 +4,9 @@
 use crate::{
     cut,
     logs::{
-        fields::{self, Field, Value},
+        fields::{Field, Value},
         number_text,
+        printed::{Printed, Signs},
     },
 };
 
@@ -19,6 +20,11 @@ pub(super) struct Bar<'a> {
     /// Everything that it says but its step.
     pub(super) fields: Vec<Field<'a>>,
 }
+
+const VALUES: Signs = Signs {
+    between: ", ",
+    within: b"=",
+};
 
 /// The fields of a bar with performance metrics.
 const FIELDS: usize = 16;
@@ -46,8 +52,9 @@ impl<'a> Bar<'a> {
         for (key, number) in own {
             fields.extend(number.map(|number| (key.into(), Value::Number(number))));
         }
-        let values = fields::split(values.trim_ascii_start(), ", ", "=");
-        fields.extend(values.map(|(key, text)| (key.into(), shown(text))));
+        for value in VALUES.fields(values.trim_ascii_start()) {
+            fields.push((value.key.into(), shown(value)));
+        }
         Some(Self {
             step,
             elapsed_secs,
@@ -77,12 +84,11 @@ fn steps_per_sec(rate: &str) -> Option<f64> {
     Some(1.0 / secs)
 }
 
-/// A number with its unit, or the first of `1/2`.
-fn shown(text: &str) -> Value<'_> {
-    let text = cut::once(text, "/").map_or(text, |(first, _)| first);
-    match number_text::with_suffix(text) {
-        Some((number, "" | "s")) => Value::Number(number),
-        _ => Value::of(text),
+/// A number in seconds or without a unit, or the first of `1/2`.
+fn shown(value: Printed<'_>) -> Value<'_> {
+    match cut::once(value.text, "/") {
+        Some((first, _)) => super::seconds(first),
+        None => value.value(&["s"]),
     }
 }
 

@@ -1,0 +1,178 @@
+//! Fields as consoles print them: a key, a sign, a number with its unit, and what stands between two of them.
+
+use super::{fields::Value, number_text};
+use crate::cut;
+
+/// How the fields of a line are written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Signs {
+    /// Stands between two fields.
+    pub(super) between: &'static str,
+    /// Stands between a key and its value: the first of any of these.
+    pub(super) within: &'static [u8],
+}
+
+/// A field with its value as it is printed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Printed<'a> {
+    pub(super) key: &'a str,
+    pub(super) text: &'a str,
+    /// The number in `text`, and its unit; nothing where it is none.
+    pub(super) number: Option<(f64, &'a str)>,
+}
+
+impl<'a> Printed<'a> {
+    /// A number in one of these units, as it is; text otherwise.
+    #[inline]
+    pub(super) fn value(&self, units: &[&str]) -> Value<'a> {
+        match self.number {
+            Some((number, unit)) if unit.is_empty() || units.iter().any(|known| cut::same(unit, known)) => {
+                Value::Number(number)
+            }
+            _ => Value::of(self.text),
+        }
+    }
+}
+
+impl Signs {
+    /// The fields of a text; what has no sign is none.
+    #[inline]
+    pub(super) fn fields(self, text: &str) -> impl Iterator<Item = Printed<'_>> {
+        let mut rest = Some(text);
+        std::iter::from_fn(move || {
+            loop {
+                let text = rest?;
+                let (field, after) = match self.number(text) {
+                    Some((field, after)) => (Some(field), after),
+                    None => self.part(text),
+                };
+                rest = after;
+                if field.is_some() {
+                    return field;
+                }
+            }
+        })
+    }
+
+    /// The field that a text begins with, where it is a plain number, which most are: its end need not be looked for.
+    #[inline]
+    fn number<'a>(self, text: &'a str) -> Option<(Printed<'a>, Option<&'a str>)> {
+        let (key, value) = self.key(text)?;
+        let (number, unit, rest) = number_text::plain_with_suffix(value)?;
+        let after = if rest.is_empty() {
+            None
+        } else {
+            Some(cut::behind(rest, self.between)?)
+        };
+        // A word without a sign may stand before the key.
+        if cut::find(key, self.between).is_some() {
+            return None;
+        }
+        let field = Printed {
+            key: key.trim_ascii(),
+            text: &value[..value.len() - rest.len()],
+            number: Some((number, unit)),
+        };
+        Some((field, after))
+    }
+
+    /// Whatever stands up to the end of the field that a text begins with.
+    fn part(self, text: &str) -> (Option<Printed<'_>>, Option<&str>) {
+        let (part, after) = match cut::once(text, self.between) {
+            Some((part, after)) => (part, Some(after)),
+            None => (text, None),
+        };
+        let field = self.key(part).map(|(key, value)| Printed {
+            key: key.trim_ascii(),
+            text: value.trim_ascii_end(),
+            number: number_text::with_suffix(value.trim_ascii_end()),
+        });
+        (field, after)
+    }
+
+    /// The text before the first sign, and that behind it.
+    #[inline]
+    fn key(self, text: &str) -> Option<(&str, &str)> {
+        let at = match self.within {
+            [sign] => cut::byte(text.as_bytes(), *sign)?,
+            signs => text.bytes().position(|byte| signs.contains(&byte))?,
+        };
+        Some((&text[..at], text[at + 1..].trim_ascii_start()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const COMMAS: Signs = Signs {
+        between: ", ",
+        within: b"=:",
+    };
+
+    #[track_caller]
+    fn printed(signs: Signs, text: &str, expected: &[(&str, &str)]) {
+        let found: Vec<Printed<'_>> = signs.fields(text).collect();
+        let pairs: Vec<_> = found.iter().map(|field| (field.key, field.text)).collect();
+        assert_eq!(pairs, expected, "{text}");
+        for field in found {
+            let (number, expected) = (field.number, number_text::with_suffix(field.text));
+            // As text, for NaN is not equal to itself.
+            assert_eq!(format!("{number:?}"), format!("{expected:?}"), "{}", field.text);
+        }
+    }
+
+    #[test]
+    fn fields_have_one_sign_or_the_other() {
+        let text = "seconds: 12.4, running loss=5.9, loose, ms = 7 , wait=0.1s";
+        let expected = [
+            ("seconds", "12.4"),
+            ("running loss", "5.9"),
+            ("ms", "7"),
+            ("wait", "0.1s"),
+        ];
+        printed(COMMAS, text, &expected);
+        printed(COMMAS, "", &[]);
+        printed(COMMAS, "a=1, ", &[("a", "1")]);
+    }
+
+    #[test]
+    fn what_is_no_plain_number_ends_where_the_next_field_begins() {
+        let bars = Signs {
+            between: " | ",
+            within: b"=",
+        };
+        printed(
+            bars,
+            "tok/s=1,129 | mem=0.5/80GB | loss=nan | name=a=b | x=1e400 | lr=2.74e-04",
+            &[
+                ("tok/s", "1,129"),
+                ("mem", "0.5/80GB"),
+                ("loss", "nan"),
+                ("name", "a=b"),
+                ("x", "1e400"),
+                ("lr", "2.74e-04"),
+            ],
+        );
+        let words = Signs {
+            between: " ",
+            within: b"=",
+        };
+        let text = "step=0.081s [fwd=0.018s bwd=0.033s] size=1.5 GiB";
+        let expected = [
+            ("step", "0.081s"),
+            ("[fwd", "0.018s"),
+            ("bwd", "0.033s]"),
+            ("size", "1.5"),
+        ];
+        printed(words, text, &expected);
+    }
+
+    #[test]
+    fn a_value_is_a_number_in_a_known_unit_only() {
+        let value = |text, units: &[&str]| COMMAS.fields(text).next().map(|field| field.value(units));
+        assert_eq!(value("a=0.5%", &["%"]), Some(Value::Number(0.5)));
+        assert_eq!(value("a=7", &[]), Some(Value::Number(7.0)));
+        assert_eq!(value("a=0.5GB", &["%"]), Some(Value::of("0.5GB")));
+    }
+}
