@@ -246,6 +246,12 @@ impl<'a> Recorder<'a> {
         let metric = &semconv::metric::TRAIN_CUSTOM;
         self.metrics
             .double_of_series(metric, time_unix_nanos, value, series);
+        if let Some(told) = &mut self.told {
+            told.note(
+                metric,
+                &[(&semconv::attribute::TRAIN_CUSTOM_NAME, Value::Text(name))],
+            );
+        }
         self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
         self.counts.points += 1;
     }

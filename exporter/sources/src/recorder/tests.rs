@@ -256,6 +256,17 @@ fn custom_names_are_bounded_and_the_rest_is_counted() {
 }
 
 #[test]
+fn a_run_ends_each_of_its_series_once_known_or_custom() {
+    let mut recorder = Recorder::new(Run::default(), |_| {}).keeping_series();
+    recorder.record(&metric::TRAIN_LOSS, 1, 2.5, &[]);
+    for name in ["a", "b", "a"] {
+        recorder.record_custom(1, name, 0.5);
+    }
+    recorder.end_series();
+    assert_eq!(recorder.finish().0.points, 4 + 3);
+}
+
+#[test]
 fn batches_leave_before_they_grow_large() {
     let (batches, counts, _) = recorded(|recorder| {
         for time in 0..200_000 {
