@@ -24,8 +24,10 @@ pub use self::{
     visible::{VisibleDevice, VisibleDevices},
 };
 use self::{
+    notice::Notices,
     pods::{Pods, Watcher},
     reader::{Processes, Reader},
+    visible::Numbers,
 };
 use crate::nvml::{Belonging, Gpu, GpuProcess, Inventory, MigInstance, OwnedAttribute, Subject};
 
@@ -65,6 +67,9 @@ pub struct Workloads {
     ours: Option<Workload>,
     /// Whether processes on the GPUs may be of others than the run that we have started.
     sees_others: bool,
+    /// Whether the GPUs are of more than one model.
+    is_mixed: bool,
+    notices: Notices,
 }
 
 impl Workloads {
@@ -73,12 +78,14 @@ impl Workloads {
     /// # Panics
     /// When it is called outside a tokio runtime and there is a kubelet to ask.
     pub fn start(config: WorkloadConfig, on_notice: impl Fn(WorkloadNotice) + Send + Sync + 'static) -> Self {
-        let notices = notice::Notices::new(on_notice);
+        let notices = Notices::new(on_notice);
         let pods = Pods::default();
         // Without the socket this is no node of Kubernetes.
         let socket = config.kubelet.filter(|socket| socket.exists());
         Self {
             reader: Reader::start(config.proc, notices.clone()),
+            notices: notices.clone(),
+            is_mixed: false,
             processes: Processes::default(),
             pids: Vec::new(),
             _watcher: socket.map(|socket| Watcher::start(socket, pods.clone(), notices)),
@@ -117,7 +124,19 @@ impl Workloads {
     /// The run that we have started, where nobody else is seen on any GPU and this one was given to it.
     fn ours_on(&self, gpu: &Gpu, instance: Option<&MigInstance>) -> Option<Workload> {
         let ours = self.ours.as_ref().filter(|_| !self.sees_others)?;
-        ours.visible.has(gpu, instance).then(|| ours.clone())
+        let is_given = ours.visible.has(gpu, instance, self.numbers(ours));
+        is_given.then(|| ours.clone())
+    }
+
+    /// What CUDA's numbers of GPUs say in a process.
+    fn numbers(&self, workload: &Workload) -> Numbers {
+        if !self.is_mixed || workload.counts_by_bus {
+            return Numbers::AsNvml;
+        }
+        if workload.visible.counts() {
+            self.notices.tell_once(WorkloadNotice::UnknownOrder);
+        }
+        Numbers::Unknown
     }
 
     fn with_pod(&self, workload: Option<Workload>, pod: impl FnOnce() -> Option<Workload>) -> Workload {
@@ -134,6 +153,7 @@ impl Belonging for Workloads {
         let processes = inventory.gpus.iter().flat_map(|gpu| &gpu.processes);
         self.pids = processes.map(|process| process.pid).collect();
         self.processes.forget_all_but(&self.pids);
+        self.is_mixed = are_mixed(&inventory.gpus);
         self.pods.devices_are(inventory);
     }
 
@@ -157,8 +177,17 @@ impl Belonging for Workloads {
         };
         workload.write(into);
         if workload.is_of_a_process {
-            let place = workload.visible.place(gpu, instance);
+            let numbers = self.numbers(&workload);
+            let place = workload.visible.place(gpu, instance, numbers);
             into.extend(place.map(|place| (&attribute::DEVICE_ID, format!("cuda:{place}").as_str().into())));
         }
     }
+}
+
+/// Whether GPUs are of more than one model. One that does not answer may not say what it is.
+fn are_mixed(gpus: &[Gpu]) -> bool {
+    let mut models = gpus.iter().map(|gpu| gpu.name.as_str());
+    models
+        .find(|model| !model.is_empty())
+        .is_some_and(|first| models.any(|model| !model.is_empty() && model != first))
 }

@@ -1,22 +1,30 @@
 //! Variables of launchers and of CUDA that contradict each other, or the GPUs that there are.
 
-use pulsetrain_sources::workload::{LOCAL_RANKS, RANKS, VisibleDevice, VisibleDevices, WORLD_SIZES};
+use std::collections::BTreeSet;
+
+use pulsetrain_sources::{
+    nvml::Gpu,
+    workload::{LOCAL_RANKS, RANKS, VisibleDevice, VisibleDevices, WORLD_SIZES},
+};
 
 use super::{environment::place, finding::Findings, variables::Variables};
 
 const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
+const ORDER: &str = "CUDA_DEVICE_ORDER";
+const BY_BUS: &str = "PCI_BUS_ID";
 const CONTAINER: &str = "NVIDIA_VISIBLE_DEVICES";
 /// torchrun under a launcher of nodes: then the launcher counts nodes, and torchrun ranks.
 const TORCHRUN: &str = "TORCHELASTIC_RUN_ID";
 
-/// Looks at the variables, on a machine with so many GPUs.
-pub(super) fn check(variables: Variables<'_>, gpus: usize, findings: &mut Findings) {
+/// Looks at the variables, on a machine with these GPUs.
+pub(super) fn check(variables: Variables<'_>, gpus: &[Gpu], findings: &mut Findings) {
     let launched = Launched { variables };
     for names in [&RANKS, &LOCAL_RANKS, &WORLD_SIZES] {
         launched.check_numbers(names, findings);
     }
     launched.check_range(findings);
-    launched.check_visible(gpus, findings);
+    launched.check_visible(gpus.len(), findings);
+    launched.check_order(gpus, findings);
     launched.check_container(findings);
 }
 
@@ -113,6 +121,30 @@ impl Launched<'_> {
         }
     }
 
+    /// Numbers of GPUs of several models, in an order that is CUDA's own.
+    fn check_order(&self, gpus: &[Gpu], findings: &mut Findings) {
+        let models: BTreeSet<&str> = gpus
+            .iter()
+            .map(|gpu| gpu.name.as_str())
+            .filter(|model| !model.is_empty())
+            .collect();
+        let order = self.variables.get(ORDER);
+        let visible = self.variables.even_empty(VISIBLE);
+        let by_bus = order.as_deref().map(str::trim) == Some(BY_BUS);
+        if models.len() < 2 || by_bus || !VisibleDevices::parse(visible.as_deref()).counts() {
+            return;
+        }
+        findings.warn(
+            place(&[ORDER]),
+            format!(
+                "GPUs of {} models, counted by CUDA with the fastest first: cuda:0 is not GPU 0 of nvidia-smi for certain, and \
+                 series carry no device.id",
+                models.len()
+            ),
+            format!("set {ORDER}={BY_BUS} for the trainer, or name GPUs by UUID in {VISIBLE}"),
+        );
+    }
+
     /// What the container was given, and what CUDA is told to use of it.
     fn check_container(&self, findings: &mut Findings) {
         let (Some(visible), Some(container)) = (self.variables.get(VISIBLE), self.variables.get(CONTAINER))
@@ -157,12 +189,21 @@ mod tests {
     use super::*;
 
     fn found(variables: &[(&str, &str)]) -> Vec<String> {
+        found_with(variables, &["NVIDIA H100 80GB HBM3"; 8])
+    }
+
+    fn found_with(variables: &[(&str, &str)], models: &[&str]) -> Vec<String> {
+        let gpu = |model: &&str| Gpu {
+            name: (*model).to_owned(),
+            ..Gpu::default()
+        };
+        let gpus: Vec<Gpu> = models.iter().map(gpu).collect();
         let mut findings = Findings::default();
         let variable = |name: &str| {
             let found = variables.iter().find(|(known, _)| *known == name)?;
             Some(found.1.to_owned())
         };
-        check(Variables(&variable), 8, &mut findings);
+        check(Variables(&variable), &gpus, &mut findings);
         let all = findings.all().iter();
         all.map(|finding| format!("{} {}", finding.level, finding.what))
             .collect()
@@ -192,6 +233,23 @@ mod tests {
         assert!(found(&[("CUDA_VISIBLE_DEVICES", "0,8")])[0].contains("there is no 8"));
         assert!(found(&[("CUDA_VISIBLE_DEVICES", "")])[0].starts_with("warning"));
         assert!(found(&[("CUDA_VISIBLE_DEVICES", "0,x,1")])[0].contains("is not seen"));
+    }
+
+    #[test]
+    fn gpus_of_several_models_are_counted_for_certain_only_by_the_bus() {
+        let mixed = ["NVIDIA T400", "NVIDIA A100"];
+        let numbers = ("CUDA_VISIBLE_DEVICES", "1");
+        for variables in [&[][..], &[numbers], &[("CUDA_DEVICE_ORDER", "FASTEST_FIRST")]] {
+            let all = found_with(variables, &mixed);
+            assert!(
+                all.len() == 1 && all[0].starts_with("warning GPUs of 2 models"),
+                "{all:?}"
+            );
+        }
+        let by_bus = ("CUDA_DEVICE_ORDER", "PCI_BUS_ID");
+        assert_eq!(found_with(&[numbers, by_bus], &mixed), [""; 0]);
+        assert_eq!(found_with(&[("CUDA_VISIBLE_DEVICES", "GPU-1")], &mixed), [""; 0]);
+        assert_eq!(found(&[numbers]), [""; 0]);
     }
 
     #[test]

@@ -23,6 +23,9 @@ pub const RESTARTS: [&str; 2] = ["TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_CO
 /// How Slurm names its job, and CUDA the GPUs of a process.
 const SLURM_JOB: &str = "SLURM_JOB_ID";
 const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
+/// How CUDA is told in which order to count GPUs, and that it is NVML's.
+const ORDER: &str = "CUDA_DEVICE_ORDER";
+const BY_BUS: &str = "PCI_BUS_ID";
 
 /// The most that is read of the environment of a process.
 pub(super) const MOST_BYTES: u64 = 1 << 20;
@@ -46,6 +49,7 @@ impl Workload {
             world_size: number(&WORLD_SIZES),
             slurm_job: set(SLURM_JOB).map(Into::into),
             visible: VisibleDevices::parse(variable(VISIBLE).as_deref()),
+            counts_by_bus: set(ORDER).is_some_and(|order| order.trim() == BY_BUS),
             ..Self::default()
         }
     }

@@ -24,6 +24,8 @@ pub struct Workload {
     pub(super) pod: Pod,
     /// The GPUs that the process was given.
     pub(super) visible: VisibleDevices,
+    /// Whether it counts GPUs in the order of the bus, as NVML does.
+    pub(super) counts_by_bus: bool,
     /// Whether it is of one process or several, so that `visible` means something.
     pub(super) is_of_a_process: bool,
 }
@@ -49,6 +51,7 @@ impl Workload {
             slurm_job: agree(one.slurm_job, &other.slurm_job),
             pod: one.pod.agreed(&other.pod),
             is_of_a_process: one.is_of_a_process && one.visible == other.visible,
+            counts_by_bus: one.counts_by_bus && other.counts_by_bus,
             visible: one.visible,
         }))
     }

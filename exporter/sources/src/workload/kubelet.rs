@@ -21,6 +21,9 @@ const METHOD: &str = "http://localhost/v1.PodResourcesLister/List";
 const MOST_BYTES: usize = 16 << 20;
 /// The devices that are GPUs.
 const VENDOR: &str = "nvidia.com/";
+/// NVIDIA's driver of claims (dynamic resource allocation), and what it names a whole GPU by its minor number with.
+const CLAIM_DRIVER: &str = "gpu.nvidia.com";
+const CLAIMED_GPU: &str = "gpu-";
 /// A flag and a length stand before every message.
 const FRAME_HEADER_BYTES: usize = 5;
 
@@ -100,6 +103,9 @@ fn devices(response: &[u8]) -> Result<Vec<PodDevice>, WireError> {
             for devices in messages(container, 2) {
                 of_resource(devices?, &whose, &mut found)?;
             }
+            for claim in messages(container, 5) {
+                of_claim(claim?, &whose, &mut found)?;
+            }
         }
     }
     Ok(found)
@@ -115,6 +121,25 @@ fn of_resource(devices: &[u8], pod: &Pod, found: &mut Vec<PodDevice>) -> Result<
                 pod: pod.clone(),
             });
         }
+    }
+    Ok(())
+}
+
+/// The devices of one `DynamicResource`, where they are whole GPUs: what an instance is called says nothing of its UUID.
+fn of_claim(claim: &[u8], pod: &Pod, found: &mut Vec<PodDevice>) -> Result<(), WireError> {
+    for resource in messages(claim, 4) {
+        let resource = resource?;
+        if text(resource, 2)?.as_deref() != Some(CLAIM_DRIVER) {
+            continue;
+        }
+        let name = text(resource, 4)?.unwrap_or_default();
+        let number = name
+            .strip_prefix(CLAIMED_GPU)
+            .and_then(|number| number.parse::<u32>().ok());
+        found.extend(number.map(|number| PodDevice {
+            device: format!("nvidia{number}"),
+            pod: pod.clone(),
+        }));
     }
     Ok(())
 }

@@ -17,6 +17,8 @@ pub enum WorkloadNotice {
     },
     /// The driver counts processes in another namespace than ours.
     OtherPidNamespace,
+    /// The machine has GPUs of several models, and a process counts them in an order of CUDA's own.
+    UnknownOrder,
     /// The kubelet does not say which pod has which GPU.
     NoPods {
         /// Why.
@@ -35,6 +37,10 @@ impl fmt::Display for WorkloadNotice {
             Self::OtherPidNamespace => f.write_str(
                 "the processes on the GPUs are counted in another PID namespace than ours: series of GPUs carry no run and no \
                  rank; share the host's namespace (hostPID: true, --pid=host)",
+            ),
+            Self::UnknownOrder => f.write_str(
+                "GPUs of several models are counted in CUDA's own order, the fastest first: which is meant by a number is not \
+                 known; set CUDA_DEVICE_ORDER=PCI_BUS_ID for the trainer, or name GPUs by UUID",
             ),
             Self::NoPods { why } => write!(
                 f,

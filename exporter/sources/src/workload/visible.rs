@@ -33,6 +33,16 @@ pub enum VisibleDevice {
     },
 }
 
+/// What CUDA's numbers of GPUs say to us, whose are NVML's: those are in the order of the bus, CUDA's only where it is told so;
+/// else it puts the fastest first (CUDA programming guide, `CUDA_DEVICE_ORDER`), which among GPUs of one model changes nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Numbers {
+    /// They are NVML's.
+    AsNvml,
+    /// It is not known which GPU one is of.
+    Unknown,
+}
+
 impl VisibleDevices {
     /// Reads the variable's value.
     pub fn parse(value: Option<&str>) -> Self {
@@ -43,16 +53,29 @@ impl VisibleDevices {
     }
 
     /// Whether a GPU, or an instance of it, is among them.
-    pub(super) fn has(&self, gpu: &Gpu, instance: Option<&MigInstance>) -> bool {
-        *self == Self::All || self.place(gpu, instance).is_some()
+    pub(super) fn has(&self, gpu: &Gpu, instance: Option<&MigInstance>, numbers: Numbers) -> bool {
+        *self == Self::All || self.place(gpu, instance, numbers).is_some()
+    }
+
+    /// Whether it hangs on what CUDA's numbers say.
+    pub fn counts(&self) -> bool {
+        let is_number = |device: &VisibleDevice| matches!(device, VisibleDevice::Index(_));
+        match self {
+            Self::All => true,
+            Self::Only(devices) => devices.iter().any(is_number),
+        }
     }
 
     /// CUDA's number of a GPU in the process.
-    pub(super) fn place(&self, gpu: &Gpu, instance: Option<&MigInstance>) -> Option<usize> {
+    pub(super) fn place(&self, gpu: &Gpu, instance: Option<&MigInstance>, numbers: Numbers) -> Option<usize> {
+        let known = numbers == Numbers::AsNvml;
         match self {
             // A process with GPUs that are split sees one instance.
-            Self::All => instance.is_none().then_some(gpu.index as usize),
-            Self::Only(devices) => devices.iter().position(|device| device.is(gpu, instance)),
+            Self::All => (instance.is_none() && known).then_some(gpu.index as usize),
+            Self::Only(devices) => devices.iter().position(|device| match device {
+                VisibleDevice::Index(_) => known && device.is(gpu, instance),
+                _ => device.is(gpu, instance),
+            }),
         }
     }
 }
@@ -110,10 +133,13 @@ mod tests {
     #[test]
     fn numbers_and_the_beginnings_of_uuids_name_gpus_in_cudas_order() {
         let visible = VisibleDevices::parse(Some("3, GPU-8f6a,0"));
-        assert_eq!(visible.place(&gpu(3, "GPU-0000"), None), Some(0));
-        assert_eq!(visible.place(&gpu(1, "GPU-8f6a2b41"), None), Some(1));
-        assert_eq!(visible.place(&gpu(0, "GPU-1111"), None), Some(2));
-        assert_eq!(visible.place(&gpu(2, "GPU-2222"), None), None);
+        assert_eq!(visible.place(&gpu(3, "GPU-0000"), None, Numbers::AsNvml), Some(0));
+        assert_eq!(
+            visible.place(&gpu(1, "GPU-8f6a2b41"), None, Numbers::AsNvml),
+            Some(1)
+        );
+        assert_eq!(visible.place(&gpu(0, "GPU-1111"), None, Numbers::AsNvml), Some(2));
+        assert_eq!(visible.place(&gpu(2, "GPU-2222"), None, Numbers::AsNvml), None);
     }
 
     #[test]
@@ -121,8 +147,8 @@ mod tests {
         let visible = VisibleDevices::parse(Some("1,-1,0"));
         assert_eq!(visible, VisibleDevices::Only(vec![VisibleDevice::Index(1)]));
         assert_eq!(VisibleDevices::parse(Some("")), VisibleDevices::Only(Vec::new()));
-        assert!(VisibleDevices::parse(None).has(&gpu(7, "GPU-7"), None));
-        assert!(!VisibleDevices::parse(Some("NoDevFiles")).has(&gpu(0, "GPU-0"), None));
+        assert!(VisibleDevices::parse(None).has(&gpu(7, "GPU-7"), None, Numbers::AsNvml));
+        assert!(!VisibleDevices::parse(Some("NoDevFiles")).has(&gpu(0, "GPU-0"), None, Numbers::AsNvml));
     }
 
     #[test]
@@ -136,9 +162,13 @@ mod tests {
         let gpu = gpu(0, "GPU-1234-5678");
         for value in ["MIG-aaaa-bbbb", "MIG-GPU-1234-5678/7/1"] {
             let visible = VisibleDevices::parse(Some(value));
-            assert!(visible.has(&gpu, Some(&instance)), "{value}");
-            assert!(!visible.has(&gpu, None), "{value}");
+            assert!(visible.has(&gpu, Some(&instance), Numbers::Unknown), "{value}");
+            assert!(!visible.has(&gpu, None, Numbers::AsNvml), "{value}");
         }
-        assert!(!VisibleDevices::parse(Some("MIG-GPU-1234-5678/7/2")).has(&gpu, Some(&instance)));
+        assert!(!VisibleDevices::parse(Some("MIG-GPU-1234-5678/7/2")).has(
+            &gpu,
+            Some(&instance),
+            Numbers::AsNvml
+        ));
     }
 }

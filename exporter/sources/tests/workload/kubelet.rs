@@ -66,6 +66,26 @@ struct DynamicResource {
     claim_name: String,
     #[prost(string, tag = "3")]
     claim_namespace: String,
+    #[prost(message, repeated, tag = "4")]
+    claim_resources: Vec<ClaimResource>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct ClaimResource {
+    #[prost(message, repeated, tag = "1")]
+    cdi_devices: Vec<CdiDevice>,
+    #[prost(string, tag = "2")]
+    driver_name: String,
+    #[prost(string, tag = "3")]
+    pool_name: String,
+    #[prost(string, tag = "4")]
+    device_name: String,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct CdiDevice {
+    #[prost(string, tag = "1")]
+    name: String,
 }
 
 #[derive(Clone, PartialEq, Message)]
@@ -194,9 +214,30 @@ fn pod(name: &str, resource: &str, devices: &[&str]) -> PodResources {
             dynamic_resources: vec![DynamicResource {
                 claim_name: "network".to_owned(),
                 claim_namespace: "default".to_owned(),
+                claim_resources: vec![claimed("nic.example.com", "gpu-4")],
             }],
         }],
     }
+}
+
+fn claimed(driver: &str, device: &str) -> ClaimResource {
+    ClaimResource {
+        cdi_devices: vec![CdiDevice {
+            name: format!("k8s.{driver}/device={device}"),
+        }],
+        driver_name: driver.to_owned(),
+        pool_name: "node-1".to_owned(),
+        device_name: device.to_owned(),
+    }
+}
+
+/// A pod that has claimed a device and was given none by a device plugin.
+fn claiming(name: &str, device: &str) -> PodResources {
+    let mut pod = pod(name, "", &[]);
+    let container = &mut pod.containers[0];
+    container.devices.clear();
+    container.dynamic_resources[0].claim_resources = vec![claimed("gpu.nvidia.com", device)];
+    pod
 }
 
 fn said_by(socket: &Path) -> Said {
@@ -248,6 +289,24 @@ async fn gpus_carry_the_pod_that_the_kubelet_gave_them_to() {
         [""; 0],
         "a network card is no GPU"
     );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_gpu_that_was_claimed_carries_the_pod_of_the_claim() {
+    let kubelet = Kubelet::start(Ok(Answer {
+        pods: vec![
+            claiming("whole", "gpu-0"),
+            claiming("instance", "gpu-1-mig-19-2-1"),
+            pod("network", "rdma/hca", &["mlx5_0"]),
+        ],
+    }));
+    let gpus = [gpu(0, &[]), gpu(1, &[]), gpu(4, &[])];
+    let mut said = said_by(&kubelet.socket());
+    said.until_known(&gpus);
+    assert_eq!(said.of(Subject::Gpu(&gpus[0])), of("whole"));
+    for other in &gpus[1..] {
+        assert_eq!(said.of(Subject::Gpu(other)), [""; 0]);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,7 +1,7 @@
 //! Runs and ranks, from what the processes on the GPUs were told.
 
 use pulsetrain_sources::{
-    nvml::{Gpu, Subject},
+    nvml::{Belonging, Gpu, Subject},
     workload::{Workload, WorkloadConfig, WorkloadNotice},
 };
 
@@ -141,16 +141,16 @@ fn of_a_process_that_may_not_be_read_the_job_is_known_unless_others_say_more() {
     let mut said = machine.watched();
     said.until(&gpus, |said| !said.of(Subject::Gpu(&gpus[0])).is_empty());
     assert_eq!(said.of(Subject::Gpu(&gpus[0])), ["slurm.job.id=4242"]);
-    said.until_known(&gpus);
-    assert_eq!(
-        said.of(Subject::Gpu(&gpus[1])),
-        [
-            "train.run.id=r",
-            "slurm.job.id=4242",
-            "train.rank=0",
-            "device.id=cuda:1"
-        ]
-    );
+    let of_the_one_that_was_read = [
+        "train.run.id=r",
+        "slurm.job.id=4242",
+        "train.rank=0",
+        "device.id=cuda:1",
+    ];
+    said.until(&gpus, |said| {
+        said.of(Subject::Gpu(&gpus[1])) == of_the_one_that_was_read
+    });
+    assert!(!said.workloads.has_news(), "all of it was news once");
 }
 
 #[test]
@@ -199,4 +199,43 @@ fn the_run_that_we_started_has_its_gpus_where_no_process_is_seen() {
     let busy = [gpu(0, &[9]), gpu(1, &[])];
     said.until(&busy, |said| said.of(Subject::Gpu(&busy[1])).is_empty());
     machine.ends(9);
+}
+
+#[test]
+fn numbers_name_gpus_of_several_models_only_in_the_order_of_the_bus() {
+    let machine = Machine::new();
+    machine.runs(1, "PULSETRAIN_RUN_ID=r CUDA_VISIBLE_DEVICES=1");
+    machine.runs(
+        2,
+        "PULSETRAIN_RUN_ID=r CUDA_VISIBLE_DEVICES=1 CUDA_DEVICE_ORDER=PCI_BUS_ID",
+    );
+    machine.runs(3, "PULSETRAIN_RUN_ID=r CUDA_VISIBLE_DEVICES=0,GPU-1111");
+    machine.runs(4, "PULSETRAIN_RUN_ID=r");
+    let of_models = |models: [&str; 2]| {
+        [0, 1].map(|index| Gpu {
+            name: models[index as usize].to_owned(),
+            ..gpu(index, &[1, 2, 3, 4])
+        })
+    };
+    let numbers = |gpus: &[Gpu; 2], said: &mut Said| {
+        let of = |process| {
+            let all = said.of(Subject::Process(&gpus[1], process));
+            all.into_iter().find(|said| said.starts_with("device.id"))
+        };
+        gpus[1].processes.iter().map(of).collect::<Vec<_>>()
+    };
+    let (first, second) = (
+        Some("device.id=cuda:0".to_owned()),
+        Some("device.id=cuda:1".to_owned()),
+    );
+    let same = of_models(["NVIDIA A100", "NVIDIA A100"]);
+    let mut said = machine.watched();
+    let all = [first.clone(), first.clone(), second.clone(), second.clone()];
+    said.until(&same, |said| numbers(&same, said) == all);
+    assert_eq!(said.notices(), []);
+    let mixed = of_models(["NVIDIA T400", "NVIDIA A100"]);
+    said.until(&mixed, |said| {
+        numbers(&mixed, said) == [None, first.clone(), second.clone(), None]
+    });
+    assert_eq!(said.notices(), [WorkloadNotice::UnknownOrder]);
 }

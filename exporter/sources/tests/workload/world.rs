@@ -99,8 +99,9 @@ impl Said {
     pub(crate) fn until(&mut self, gpus: &[Gpu], is_so: impl Fn(&mut Self) -> bool) {
         let inventory = inventory(gpus);
         let end = clock::now() + PATIENCE;
+        self.workloads.observe(&inventory);
         loop {
-            self.workloads.observe(&inventory);
+            self.workloads.has_news();
             if is_so(self) {
                 return;
             }
