@@ -1,8 +1,10 @@
 //! The GPU source on a fake driver: every row of its table, counters, states, names, and what it costs the driver.
 
+mod conventions;
 mod counters;
 mod faults;
 mod rows;
 mod standard;
+mod upstream;
 mod values;
 mod watch;

@@ -19,6 +19,12 @@ pub(crate) struct Point {
     pub(crate) name: String,
     /// Its attributes.
     pub(crate) attributes: BTreeMap<String, String>,
+    /// The unit of its metric.
+    pub(crate) unit: String,
+    /// How its metric behaves over time, as the conventions call instruments; nothing of an event.
+    pub(crate) instrument: &'static str,
+    /// The type of its value, as the conventions call types.
+    pub(crate) value_type: &'static str,
     /// Its value; the count of a histogram.
     pub(crate) value: f64,
     /// From when it counts.
@@ -178,8 +184,16 @@ fn points_of(message: &Value) -> Vec<Point> {
     for resource in each(&message["resourceMetrics"]) {
         for metric in each(&resource["scopeMetrics"]).flat_map(|scope| each(&scope["metrics"])) {
             for kind in ["gauge", "sum", "histogram"] {
-                let of_kind = each(&metric[kind]["dataPoints"]);
-                points.extend(of_kind.map(|point| point_of(text(&metric["name"]), point)));
+                let instrument = match (kind, metric[kind]["isMonotonic"] == true) {
+                    ("sum", true) => "counter",
+                    ("sum", false) => "updowncounter",
+                    (kind, _) => kind,
+                };
+                points.extend(each(&metric[kind]["dataPoints"]).map(|point| Point {
+                    unit: text(&metric["unit"]),
+                    instrument,
+                    ..point_of(text(&metric["name"]), point)
+                }));
             }
         }
     }
@@ -204,6 +218,13 @@ fn point_of(name: String, point: &Value) -> Point {
     Point {
         name,
         attributes: each(&point["attributes"]).map(attribute).collect(),
+        unit: String::new(),
+        instrument: "",
+        value_type: match (point.get("asInt"), point.get("asDouble")) {
+            (Some(_), _) => "int",
+            (_, Some(_)) => "double",
+            _ => "",
+        },
         value: value
             .map(text)
             .and_then(|value| value.parse().ok())

@@ -1,0 +1,159 @@
+//! The standard names against OpenTelemetry's own definitions: of every entry of our registry, and of every series that the
+//! fake H100 gives.
+
+use std::collections::BTreeSet;
+
+use pulsetrain_semconv::{AttributeKind, Instrument, Metric, Number, Requirement, metric};
+use pulsetrain_sources::nvml::{GpuSemconv, NvmlConfig};
+use pulsetrain_tests::FakeNvml;
+
+use crate::{
+    upstream::Conventions,
+    watch::{Point, Watch, config},
+};
+
+/// What upstream has and NVML does not tell: the highest speed of a fan in revolutions, and what share of its speed an
+/// NVLink uses.
+const NOT_TOLD: [&str; 2] = ["hw.fan.speed.limit", "hw.network.bandwidth.utilization"];
+/// Values of ours besides those of an attribute of upstream, which are not all that there can be: GPUs have more engines
+/// than the conventions list.
+const OWN_VALUES: [(&str, &str); 2] = [("hw.gpu.task", "jpeg"), ("hw.gpu.task", "ofa")];
+
+#[test]
+fn every_hw_entry_of_the_registry_is_what_upstream_says() {
+    let upstream = Conventions::read();
+    let ours: Vec<&Metric> = metric::ALL
+        .iter()
+        .copied()
+        .filter(|own| is_hw(own.name))
+        .collect();
+    let names: BTreeSet<&str> = ours.iter().map(|own| own.name).chain(NOT_TOLD).collect();
+    assert_eq!(names, upstream.names());
+    let faults: Vec<String> = ours.iter().flat_map(|own| entry_faults(own, &upstream)).collect();
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+#[test]
+fn every_hw_series_of_the_fake_h100_is_what_upstream_says() {
+    let upstream = Conventions::read();
+    let fake = FakeNvml::start("h100x8");
+    fake.run_from(0.0);
+    let watch = Watch::start(NvmlConfig {
+        semconv: GpuSemconv::Hw,
+        ..config(&fake)
+    });
+    watch.wait_for("gpu.sm.active", &[], |_| true);
+    watch.wait_for("hw.status", &[("hw.state", "ok")], |_| true);
+    let sent = watch.end();
+    let points: Vec<&Point> = sent.iter().filter(|point| is_hw(&point.name)).collect();
+    let faults: BTreeSet<String> = points
+        .iter()
+        .flat_map(|point| point_faults(point, &upstream))
+        .collect();
+    assert!(faults.is_empty(), "{faults:#?}");
+    let seen: BTreeSet<&str> = points.iter().map(|point| point.name.as_str()).collect();
+    // An H100 of a server has no fan; its links count no packets.
+    let unseen = ["hw.fan.speed", "hw.fan.speed_ratio", "hw.network.packets"];
+    for own in metric::ALL.iter().filter(|own| is_hw(own.name)) {
+        let expected = !unseen.contains(&own.name);
+        assert_eq!(seen.contains(own.name), expected, "{}", own.name);
+    }
+}
+
+fn is_hw(name: &str) -> bool {
+    name.starts_with("hw.")
+}
+
+/// What of an entry is not as upstream has it.
+fn entry_faults(own: &Metric, upstream: &Conventions) -> Vec<String> {
+    let definition = upstream.metric(own.name);
+    let mut faults = differences(
+        own.name,
+        [
+            (own.unit, &definition.unit),
+            (instrument(own.instrument), &definition.instrument),
+            (value_type(own.number), &definition.value_type),
+        ],
+    );
+    for (name, required) in &definition.attributes {
+        let used = own.attributes.iter().find(|used| used.attribute.name == name);
+        let is_required = used.is_some_and(|used| used.requirement == Requirement::Required);
+        if *required && !is_required {
+            faults.push(format!("{}: {name} is not required", own.name));
+        }
+    }
+    for used in own.attributes {
+        let name = used.attribute.name;
+        if !definition.attributes.contains_key(name) {
+            faults.push(format!("{}: upstream has no {name}", own.name));
+        }
+        if let AttributeKind::Enum(values) = used.attribute.kind {
+            faults.extend(
+                values
+                    .iter()
+                    .filter_map(|value| value_fault(name, value, upstream)),
+            );
+        }
+    }
+    faults
+}
+
+/// What of a point is not as upstream has it. More attributes than the metric has are no fault, as long as upstream knows
+/// them: those of a GPU stand on all that is of it.
+fn point_faults(point: &Point, upstream: &Conventions) -> Vec<String> {
+    let definition = upstream.metric(&point.name);
+    let mut faults = differences(
+        &point.name,
+        [
+            (point.unit.as_str(), &definition.unit),
+            (point.instrument, &definition.instrument),
+        ],
+    );
+    // One that ends its series has no value.
+    if !point.ends {
+        faults.extend(differences(
+            &point.name,
+            [(point.value_type, &definition.value_type)],
+        ));
+    }
+    for (name, required) in &definition.attributes {
+        if *required && !point.attributes.contains_key(name) {
+            faults.push(format!("{}: a series without {name}", point.name));
+        }
+    }
+    let values = point.attributes.iter();
+    faults.extend(values.filter_map(|(name, value)| value_fault(name, value, upstream)));
+    faults
+}
+
+/// What is wrong with a value of an attribute that upstream knows; `hw.*` that it does not know is wrong by itself.
+fn value_fault(attribute: &str, value: &str, upstream: &Conventions) -> Option<String> {
+    if is_hw(attribute) && !upstream.has(attribute) {
+        return Some(format!("{attribute}: no such attribute upstream"));
+    }
+    let is_known = upstream.lists(attribute, value) || OWN_VALUES.contains(&(attribute, value));
+    (!is_known).then(|| format!("{attribute}: upstream has no {value:?}"))
+}
+
+fn differences<const N: usize>(name: &str, pairs: [(&str, &String); N]) -> Vec<String> {
+    let differ = pairs.iter().filter(|(ours, theirs)| ours != theirs);
+    differ
+        .map(|(ours, theirs)| format!("{name}: {ours:?} and not {theirs:?}"))
+        .collect()
+}
+
+fn instrument(instrument: Instrument) -> &'static str {
+    match instrument {
+        Instrument::Counter => "counter",
+        Instrument::UpDownCounter => "updowncounter",
+        Instrument::Gauge => "gauge",
+        Instrument::Histogram => "histogram",
+    }
+}
+
+fn value_type(number: Number) -> &'static str {
+    match number {
+        Number::Int => "int",
+        Number::Double => "double",
+    }
+}
