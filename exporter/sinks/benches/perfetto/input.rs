@@ -1,5 +1,6 @@
 //! Steps of a training run with eight ranks, as messages of 512 spans of one rank each, the way an SDK sends them: every span
-//! has five attributes, ends come in order, a step holds four micro-batches with three phases each.
+//! has five attributes, ends come in order, a step holds four micro-batches with three phases each. The values of attributes
+//! repeat from span to span, as they do in a step, or each span has its own.
 
 use std::ops::Range;
 
@@ -21,6 +22,15 @@ pub(crate) const SPANS_A_STEP: u64 = 1 + MICRO_BATCHES * (1 + PHASES.len() as u6
 /// Nanoseconds of one phase.
 const PHASE: u64 = 917_113;
 
+/// What the attributes of spans say.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Values {
+    /// Much the same from span to span.
+    Repeating,
+    /// Never the same twice.
+    Unlike,
+}
+
 /// One input in both encodings.
 pub(crate) struct Input {
     pub(crate) spans: u64,
@@ -30,9 +40,9 @@ pub(crate) struct Input {
 
 impl Input {
     /// Steps of all ranks with at least so many spans.
-    pub(crate) fn of(spans: u64) -> Self {
+    pub(crate) fn of(spans: u64, values: Values) -> Self {
         let steps = spans.div_ceil(SPANS_A_STEP * RANKS);
-        let messages = messages(0..steps);
+        let messages = messages_with(0..steps, values);
         let mut lines = Vec::new();
         for message in &messages {
             frames::append_json_line(Signal::Traces, message, &mut lines).unwrap();
@@ -52,9 +62,16 @@ impl Input {
 
 /// Some steps of all ranks.
 pub(crate) fn messages(steps: Range<u64>) -> Vec<Vec<u8>> {
+    messages_with(steps, Values::Repeating)
+}
+
+fn messages_with(steps: Range<u64>, values: Values) -> Vec<Vec<u8>> {
     let mut messages = Vec::new();
     for rank in 0..RANKS {
-        let all: Vec<Span> = steps.clone().flat_map(|step| self::step(rank, step)).collect();
+        let mut all: Vec<Span> = steps.clone().flat_map(|step| self::step(rank, step)).collect();
+        if values == Values::Unlike {
+            all.iter_mut().for_each(make_unlike);
+        }
         messages.extend(
             all.chunks(SPANS_A_MESSAGE)
                 .map(|spans| message(rank, spans).encode_to_vec()),
@@ -116,6 +133,19 @@ fn span(rank: u64, step: u64, place: (u64, u64), name: &str, time: (u64, u64), m
         ],
         ..Span::default()
     }
+}
+
+/// Gives a span values that no other has, of the same types.
+fn make_unlike(span: &mut Span) {
+    let id: [u8; 8] = span.span_id.as_slice().try_into().unwrap();
+    let own = u64::from_le_bytes(id);
+    span.attributes = vec![
+        attribute("request.number", Value::IntValue((own >> 44) as i64)),
+        attribute("request.bytes", Value::IntValue((own >> 40) as i64)),
+        attribute("request.id", Value::StringValue(format!("{:08x}", own >> 32))),
+        attribute("request.target", Value::StringValue(format!("/item/{own:x}"))),
+        attribute("request.score", Value::DoubleValue(own as f64 / 1e7)),
+    ];
 }
 
 fn attribute(key: &str, value: Value) -> KeyValue {

@@ -21,10 +21,11 @@ use nix::time::{ClockId, clock_gettime};
 use pulsetrain_otlp::{Signal, frames::FrameReader, limits::Limits};
 use pulsetrain_sinks::{AttributePolicy, PerfettoConfig, PerfettoMapper};
 
-use input::Input;
+use input::{Input, Values};
 
 const SPANS: u64 = 200_000;
 const ROUNDS: usize = 7;
+const PROFILE_ROUNDS: usize = 60;
 
 type Way<'a> = (&'static str, &'a dyn Fn(&mut Vec<u8>));
 
@@ -38,21 +39,36 @@ fn main() {
         return memory::measure();
     }
     println!("cargo bench -p pulsetrain-sinks --bench perfetto");
-    let input = Input::of(SPANS);
+    println!("one core, CPU time of the thread, best of {ROUNDS} rounds in turns\n");
+    let input = Input::of(SPANS, Values::Repeating);
+    let messages: Vec<Bytes> = input.messages.iter().cloned().map(Bytes::from).collect();
+    if let Some(what) = std::env::args()
+        .skip_while(|argument| argument != "--profile")
+        .nth(1)
+    {
+        return profile(&what, &input, &messages);
+    }
+    compare("attributes that repeat", &input, &messages);
+    through_files(&messages, input.bytes(), input.spans);
+    sizes(&messages, input.spans);
+    let input = Input::of(SPANS, Values::Unlike);
+    let messages: Vec<Bytes> = input.messages.iter().cloned().map(Bytes::from).collect();
+    compare("attributes that never repeat", &input, &messages);
+    sizes(&messages, input.spans);
+}
+
+/// The three ways from both encodings.
+fn compare(title: &str, input: &Input, messages: &[Bytes]) {
     let (spans, bytes, text) = (input.spans, input.bytes(), input.lines.len());
     println!(
-        "{spans} spans with 5 attributes, 8 ranks: {bytes} bytes of protobuf ({} a span), {text} bytes of JSON",
-        bytes as u64 / spans
+        "{title}: {spans} spans with 5 attributes, 8 ranks; protobuf {bytes} bytes, {} a span; JSON {text} bytes, {}",
+        bytes as u64 / spans,
+        text as u64 / spans
     );
-    println!("one core, CPU time of the thread, best of {ROUNDS} rounds in turns\n");
-    let messages: Vec<Bytes> = input.messages.iter().cloned().map(Bytes::from).collect();
-    if std::env::args().any(|argument| argument == "--profile") {
-        return profile(&messages);
-    }
     let protobuf: [Way<'_>; 3] = [
         ("floor", &|out| floor::protobuf(&input.messages, out)),
         ("pulsetrain", &|out| {
-            protobuf(&messages, AttributePolicy::Lean, out);
+            protobuf(messages, AttributePolicy::Lean, out);
         }),
         ("prost", &|out| plain::protobuf(&input.messages, out)),
     ];
@@ -63,8 +79,6 @@ fn main() {
         ("prost, serde_json", &|out| plain::json(&input.lines, out)),
     ];
     table("JSON -> Perfetto", text, spans, &json);
-    through_files(&messages, bytes, spans);
-    sizes(&messages, spans);
 }
 
 fn protobuf(messages: &[Bytes], attributes: AttributePolicy, out: &mut Vec<u8>) {
@@ -97,12 +111,25 @@ fn through_files(messages: &[Bytes], bytes: usize, spans: u64) {
     );
 }
 
-/// Ours alone again and again, for a profiler.
-fn profile(messages: &[Bytes]) {
+/// Ours alone again and again from `protobuf` or from `json`, or the decoding of JSON alone, for a profiler.
+fn profile(what: &str, input: &Input, messages: &[Bytes]) {
     let mut out = Vec::new();
-    for _ in 0..20 {
+    let start = cpu_secs();
+    for _ in 0..PROFILE_ROUNDS {
         out.clear();
-        protobuf(messages, AttributePolicy::Lean, black_box(&mut out));
+        match what {
+            "json" => json(&input.lines, black_box(&mut out)),
+            "decode" => decode(&input.lines),
+            _ => protobuf(messages, AttributePolicy::Lean, black_box(&mut out)),
+        }
+    }
+    let each = (cpu_secs() - start) / PROFILE_ROUNDS as f64 / input.spans as f64;
+    println!("{what}: {:.0} ns/span", each * 1e9);
+}
+
+fn decode(lines: &[u8]) {
+    for frame in FrameReader::new(lines, Limits::default()) {
+        black_box(frame.unwrap());
     }
 }
 
