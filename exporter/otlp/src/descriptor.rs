@@ -44,6 +44,8 @@ pub struct FieldDescriptor {
     pub number: u32,
     /// The name in OTLP/JSON: lowerCamelCase.
     pub json_name: &'static str,
+    /// The same as it stands behind another member: `,"traceId":`.
+    pub(crate) json_key: &'static str,
     /// The type of the value.
     pub kind: Kind,
     /// Whether the field is sent even where it has its default value: an `optional` field or a member of a `oneof`.
@@ -213,6 +215,19 @@ pub(crate) const fn camel<const N: usize>(snake: &str) -> [u8; N] {
     out
 }
 
+/// A member's name as it stands behind another member: with a comma, in quotes, with a colon.
+pub(crate) const fn json_key<const N: usize>(name: &str) -> [u8; N] {
+    let mut out = [b'"'; N];
+    out[0] = b',';
+    let mut index = 0;
+    while index < name.len() {
+        out[index + 2] = name.as_bytes()[index];
+        index += 1;
+    }
+    out[N - 1] = b':';
+    out
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -247,6 +262,7 @@ mod tests {
                     table.name,
                     field.json_name
                 );
+                assert_eq!(field.json_key, format!(",\"{}\":", field.json_name));
                 let named = table.by_json_name(field.json_name.as_bytes());
                 assert_eq!(named.unwrap().0, index, "{} {}", table.name, field.json_name);
             }

@@ -25,6 +25,7 @@ mod escape;
 mod hex;
 mod last_wins;
 mod number;
+mod order;
 mod output;
 mod scalar;
 mod stored;

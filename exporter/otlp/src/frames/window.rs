@@ -3,6 +3,8 @@
 use std::io::{self, Read};
 
 const CHUNK: usize = 64 << 10;
+/// Up to this size there is room for several frames: what is left of one is then seldom moved.
+const ROOMY: usize = 1 << 20;
 
 pub(super) struct Window<R> {
     input: R,
@@ -70,14 +72,22 @@ impl<R: Read> Window<R> {
     }
 
     fn make_room(&mut self) {
-        if self.start > 0 && self.bytes.len() - self.end < CHUNK {
+        if self.has_room() {
+            return;
+        }
+        if self.start > 0 {
             self.bytes.copy_within(self.start..self.end, 0);
             self.end -= self.start;
             self.start = 0;
         }
-        if self.bytes.len() - self.end < CHUNK {
+        let is_crowded = self.end > self.bytes.len() / 4 && self.bytes.len() < ROOMY;
+        if is_crowded || !self.has_room() {
             self.bytes.resize((self.bytes.len() * 2).max(2 * CHUNK), 0);
         }
+    }
+
+    fn has_room(&self) -> bool {
+        self.bytes.len() - self.end >= CHUNK
     }
 
     /// Reads until `count` bytes are pending; `false` if there are not that many.
@@ -171,6 +181,29 @@ mod tests {
             window.consume(length + usize::from(is_ended));
         }
         assert_eq!((window.find_line(9).unwrap(), window.offset()), (Line::None, 8));
+    }
+
+    #[test]
+    fn lines_are_whole_whichever_part_of_the_window_they_take() {
+        let length = |line: usize| line * 37_717 % (5 * CHUNK);
+        let lines =
+            (0..60).flat_map(|line| [vec![b'0' + line as u8 % 10; length(line)], b"\n".to_vec()].concat());
+        let text: Vec<u8> = lines.collect();
+        let mut window = Window::new(text.as_slice());
+        for line in 0..60 {
+            let whole = Line::Whole {
+                length: length(line),
+                is_ended: true,
+            };
+            assert_eq!(window.find_line(usize::MAX).unwrap(), whole);
+            assert!(
+                window.pending()[..length(line)]
+                    .iter()
+                    .all(|&byte| byte == b'0' + line as u8 % 10)
+            );
+            window.consume(length(line) + 1);
+        }
+        assert!(window.bytes.len() <= 2 * ROOMY);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use super::{
     error::{JsonError, JsonErrorKind},
     last_wins::{self, Repeat},
+    order::{self, Order},
     output::Output,
     token::{Cursor, Raw},
 };
@@ -87,6 +88,7 @@ struct Decoder<'a> {
     dialect: Dialect,
     limits: &'a Limits,
     output: Output<'a>,
+    order: Order,
     is_utf8: bool,
     repeats: Vec<Repeat>,
     must_recount: bool,
@@ -100,7 +102,8 @@ impl<'a> Decoder<'a> {
             dialect,
             limits,
             output: Output::new(out),
-            is_utf8: std::str::from_utf8(text).is_ok(),
+            order: Order::new(),
+            is_utf8: text.is_ascii() || std::str::from_utf8(text).is_ok(),
             repeats: Vec::new(),
             must_recount: false,
             decoded: Decoded {
@@ -164,9 +167,26 @@ impl<'a> Decoder<'a> {
         self.cursor.expect(b'{', "an object")?;
         self.enter(table.role, depth)?;
         let mut object = Object::at(self);
-        while let Some(name) = self.cursor.next_name(&mut object.first)? {
+        let mut before = order::START;
+        loop {
+            let guess = self.order.behind(depth, before);
+            if let Some(field) = table.fields.get(guess)
+                && self.cursor.take_key(field.json_key, object.first)
+            {
+                object.first = false;
+                self.member((guess, field), depth, &mut object)?;
+                before = guess;
+                continue;
+            }
+            let Some(name) = self.cursor.next_name(&mut object.first)? else {
+                break;
+            };
             match table.by_json_name(&text_of(&name)?) {
-                Some(place) => self.member(place, depth, &mut object)?,
+                Some((place, field)) => {
+                    self.order.learn(depth, before, place);
+                    self.member((place, field), depth, &mut object)?;
+                    before = place;
+                }
                 None => self.unknown_field(&name, depth)?,
             }
         }

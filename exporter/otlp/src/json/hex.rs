@@ -63,9 +63,66 @@ pub(super) fn decode(digits: &[u8], out: &mut Vec<u8>) -> Result<(), BadId> {
     if rest.is_empty() { Ok(()) } else { Err(BadId::Odd) }
 }
 
+/// The bytes of a span id's digits, if they are digits.
+#[inline]
+pub(super) fn span_id(digits: &[u8; 16]) -> Option<[u8; 8]> {
+    let (words, _) = digits.as_chunks::<8>();
+    let [high, low] = [words[0], words[1]].map(|word| four_bytes(u64::from_le_bytes(word)));
+    Some((u64::from(high?) | u64::from(low?) << 32).to_le_bytes())
+}
+
+/// The bytes of a trace id's digits, if they are digits.
+#[inline]
+pub(super) fn trace_id(digits: &[u8; 32]) -> Option<[u8; 16]> {
+    let (halves, _) = digits.as_chunks::<16>();
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&span_id(&halves[0])?);
+    id[8..].copy_from_slice(&span_id(&halves[1])?);
+    Some(id)
+}
+
+/// The four bytes, the first one lowest, that eight digits are, of which the first is lowest: all eight are looked at at once.
+#[inline]
+fn four_bytes(word: u64) -> Option<u32> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGHS: u64 = ONES * 0x80;
+    // The high bit of each byte from `first` on, where no byte has its high bit set.
+    let from = |word: u64, first: u8| word + ONES * u64::from(0x80 - first);
+    if word & HIGHS != 0 {
+        return None;
+    }
+    let lower = word | (ONES * 0x20);
+    let figures = from(word, b'0') & !from(word, b'9' + 1);
+    let letters = from(lower, b'a') & !from(lower, b'f' + 1);
+    if (figures | letters) & HIGHS != HIGHS {
+        return None;
+    }
+    let values = (word & (ONES * 0x0f)) + (word >> 6 & ONES) * 9;
+    let bytes = (values << 4 | values >> 8) & 0x00ff_00ff_00ff_00ff;
+    let pairs = (bytes | bytes >> 8) & 0x0000_ffff_0000_ffff;
+    Some((pairs | pairs >> 16) as u32)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ids_are_read_at_once_as_they_are_read_digit_by_digit() {
+        for digit in 0..=255 {
+            for place in 0..16 {
+                let mut digits = *b"0123456789abCDeF";
+                digits[place] = digit;
+                let mut plain = Vec::new();
+                let plain = decode(&digits, &mut plain).ok().map(|()| plain);
+                assert_eq!(span_id(&digits).map(Vec::from), plain, "{digit} at {place}");
+            }
+        }
+        let digits = b"4bf92f3577b34da6a3ce929d0e0e4736";
+        let mut plain = Vec::new();
+        decode(digits, &mut plain).unwrap();
+        assert_eq!(trace_id(digits).unwrap().as_slice(), plain);
+    }
 
     #[test]
     fn every_byte_survives_in_either_case() {

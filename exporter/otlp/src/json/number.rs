@@ -41,6 +41,23 @@ fn digits(text: &[u8]) -> usize {
         .unwrap_or(text.len())
 }
 
+/// The number that the first eight bytes of `text` are, if they are digits: all of them are looked at and put together at once.
+#[inline]
+pub(super) fn eight_digits(text: &[u8]) -> Option<u64> {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let word = u64::from_le_bytes(*text.first_chunk()?);
+    // The high half of a digit's byte is 3, and still is when 6 is added.
+    let highs = (word & (ONES * 0xf0)) | ((word.wrapping_add(ONES * 6) & (ONES * 0xf0)) >> 4);
+    if highs != ONES * 0x33 {
+        return None;
+    }
+    // The first digit is the lowest byte: neighbours are joined to numbers of two, four and eight digits.
+    let digits = word & (ONES * 0x0f);
+    let pairs = digits.wrapping_mul(10).wrapping_add(digits >> 8) & 0x00ff_00ff_00ff_00ff;
+    let fours = pairs.wrapping_mul(100).wrapping_add(pairs >> 16) & 0x0000_ffff_0000_ffff;
+    Some(fours.wrapping_mul(10_000).wrapping_add(fours >> 32) & 0xffff_ffff)
+}
+
 /// The integer that a number is, `5.0` and `1e3` included.
 #[inline]
 pub(super) fn integer(number: &[u8]) -> Result<i128, NoInteger> {
@@ -112,6 +129,22 @@ mod tests {
             assert_eq!(len(text.as_bytes()), 0, "{text}");
         }
         assert_eq!(len(b"12,"), 2);
+    }
+
+    #[test]
+    fn eight_digits_at_once_are_what_they_are_one_by_one() {
+        for number in [0, 1, 12_345_678, 90_817_263, 99_999_999] {
+            let text = format!("{number:08}9x");
+            assert_eq!(eight_digits(text.as_bytes()), Some(number), "{text}");
+            for place in 0..8 {
+                for other in [b'/', b':', b'"', b'.', b'p', 0, 0x13, 0x80 | b'0', 0xff] {
+                    let mut text = text.clone().into_bytes();
+                    text[place] = other;
+                    assert_eq!(eight_digits(&text), None, "{other} at {place}");
+                }
+            }
+        }
+        assert_eq!(eight_digits(b"1234567"), None);
     }
 
     #[test]

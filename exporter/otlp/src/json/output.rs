@@ -59,22 +59,51 @@ impl<'o> Output<'o> {
         }
     }
 
+    /// Writes a field that is a number.
+    #[inline]
+    pub(super) fn scalar(&mut self, number: u32, wire_type: u32, bits: u64) {
+        let tag = number << 3 | wire_type;
+        if wire_type == 1 && tag < 0x80 {
+            let mut field = [tag as u8; 9];
+            field[1..].copy_from_slice(&bits.to_le_bytes());
+            self.bytes.extend_from_slice(&field);
+        } else {
+            self.tag(number, wire_type);
+            self.number(wire_type, bits);
+        }
+    }
+
     /// Writes a length-delimited field.
     #[inline]
     pub(super) fn delimited(&mut self, number: u32, value: &[u8]) {
-        self.tag(number, 2);
-        self.varint(value.len() as u64);
+        if value.len() < 0x80 {
+            self.head(number, value.len() as u8);
+        } else {
+            self.tag(number, 2);
+            self.varint(value.len() as u64);
+        }
         self.bytes.extend_from_slice(value);
+    }
+
+    /// Writes the tag of a length-delimited field and a length of one byte.
+    #[inline]
+    fn head(&mut self, number: u32, length: u8) {
+        let tag = number << 3 | 2;
+        if tag < 0x80 {
+            self.bytes.extend_from_slice(&[tag as u8, length]);
+        } else {
+            self.tag(number, 2);
+            self.bytes.push(length);
+        }
     }
 
     /// Begins a length-delimited field, inside of `depth` others.
     #[inline]
     pub(super) fn open(&mut self, number: u32, depth: usize) -> Open {
         let tag_at = self.len();
-        self.tag(number, 2);
-        match self.widths[depth] {
-            1 => self.bytes.push(0),
-            width => self.bytes.resize(self.len() + width as usize, 0),
+        self.head(number, 0);
+        for _ in 1..self.widths[depth] {
+            self.bytes.push(0);
         }
         Open {
             tag_at,

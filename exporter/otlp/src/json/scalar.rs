@@ -15,6 +15,7 @@ const INTEGER: &str = "a whole number, or a string with one";
 struct Numeral<'t> {
     text: &'t [u8],
     offset: usize,
+    is_valid: bool,
 }
 
 impl<'t> Cursor<'t> {
@@ -66,18 +67,23 @@ impl<'t> Cursor<'t> {
         value.ok_or_else(|| numeral.out_of_range(range(kind)))
     }
 
-    /// A number, or the inside of a string, which is yet to be validated.
+    /// A number, or the inside of a string, which is yet to be found valid.
     #[inline]
     fn numeral(&mut self, what: &'static str) -> Result<Numeral<'t>, JsonError> {
         if self.peek() != Some(b'"') {
             let offset = self.offset();
             let text = self.number(what)?;
-            return Ok(Numeral { text, offset });
+            return Ok(Numeral {
+                text,
+                offset,
+                is_valid: true,
+            });
         }
         let raw = self.string(what)?;
         Ok(Numeral {
             text: raw.inside,
             offset: raw.offset,
+            is_valid: false,
         })
     }
 }
@@ -85,7 +91,7 @@ impl<'t> Cursor<'t> {
 impl Numeral<'_> {
     #[inline]
     fn validate(&self, what: &'static str) -> Result<(), JsonError> {
-        if !self.text.is_empty() && number::len(self.text) == self.text.len() {
+        if self.is_valid || !self.text.is_empty() && number::len(self.text) == self.text.len() {
             return Ok(());
         }
         Err(JsonError::new(JsonErrorKind::Expected(what), self.offset))

@@ -83,6 +83,19 @@ impl<'t> Cursor<'t> {
         Ok(Some(name))
     }
 
+    /// Reads past the name of a member and the colon, without the comma where it is the first, if they stand here as they are
+    /// written with no white space.
+    #[inline(always)]
+    pub(super) fn take_key(&mut self, key: &str, is_first: bool) -> bool {
+        let key = &key.as_bytes()[usize::from(is_first)..];
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let stands_here = rest.first() == key.first() && rest.starts_with(key);
+        if stands_here {
+            self.at += key.len();
+        }
+        stands_here
+    }
+
     /// Whether the list has one more element; reads past the comma in front of it, or past the end of the list.
     #[inline]
     pub(super) fn next_element(&mut self, first: &mut bool) -> Result<bool, JsonError> {
@@ -150,6 +163,24 @@ impl<'t> Cursor<'t> {
         })
     }
 
+    /// Reads past a string of so many bytes, if one stands here and `read` makes something of it.
+    #[inline(always)]
+    pub(super) fn take_string<const N: usize, T>(
+        &mut self,
+        read: impl FnOnce(&[u8; N]) -> Option<T>,
+    ) -> Option<T> {
+        let (b'"', rest) = self.text.get(self.at..)?.split_first()? else {
+            return None;
+        };
+        let (inside, rest) = rest.split_first_chunk::<N>()?;
+        if rest.first() != Some(&b'"') {
+            return None;
+        }
+        let value = read(inside)?;
+        self.at += N + 2;
+        Some(value)
+    }
+
     /// The number that stands here.
     #[inline]
     pub(super) fn number(&mut self, what: &'static str) -> Result<&'t [u8], JsonError> {
@@ -170,6 +201,12 @@ impl<'t> Cursor<'t> {
         let is_quoted = self.peek() == Some(b'"');
         let digits = &self.text[self.at + usize::from(is_quoted)..];
         let (mut value, mut length) = (0, 0);
+        while length < 16
+            && let Some(eight) = digits.get(length..).and_then(number::eight_digits)
+        {
+            value = value * 100_000_000 + eight;
+            length += 8;
+        }
         while let Some(digit @ b'0'..=b'9') = digits.get(length) {
             if length == 19 {
                 return None;

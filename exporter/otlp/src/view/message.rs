@@ -176,6 +176,7 @@ macro_rules! messages {
                 const FIELDS: &[$crate::descriptor::FieldDescriptor] = &[$($crate::descriptor::FieldDescriptor {
                     number: $number,
                     json_name: $crate::view::message::json_name!($field),
+                    json_key: $crate::view::message::json_key!($crate::view::message::json_name!($field)),
                     kind: $crate::view::message::kind!($kind $($message)?),
                     explicit: $crate::view::message::explicit!($kind),
                 }),*];
@@ -266,4 +267,18 @@ macro_rules! json_name {
     }};
 }
 
-pub(crate) use {explicit, field_type, json_name, kind, messages, next_tag, read_field, tag, unpacked};
+/// A field's name as it stands behind another member, made while compiling.
+macro_rules! json_key {
+    ($name:expr) => {{
+        const NAME: &str = $name;
+        const KEY: [u8; NAME.len() + 4] = $crate::descriptor::json_key(NAME);
+        match std::str::from_utf8(&KEY) {
+            Ok(key) => key,
+            Err(_) => panic!("a field's name is ASCII"),
+        }
+    }};
+}
+
+pub(crate) use {
+    explicit, field_type, json_key, json_name, kind, messages, next_tag, read_field, tag, unpacked,
+};

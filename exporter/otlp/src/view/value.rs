@@ -1,6 +1,9 @@
 //! Views of `opentelemetry/proto/common/v1/common.proto` and `opentelemetry/proto/resource/v1/resource.proto`.
 
-use super::{Message, Repeated, Text, message::messages};
+use super::{
+    Message, Repeated, Text,
+    message::{json_key, messages},
+};
 use crate::{
     descriptor::{FieldDescriptor, Kind, MessageDescriptor, Role},
     wire::{Reader, WireError},
@@ -73,26 +76,29 @@ pub enum AnyValue<'a> {
 }
 
 /// A row of the table of `AnyValue`, all of whose fields are members of one `oneof`.
-const fn any(number: u32, json_name: &'static str, kind: Kind) -> FieldDescriptor {
-    FieldDescriptor {
-        number,
-        json_name,
-        kind,
-        explicit: true,
-    }
+macro_rules! any {
+    ($number:literal, $json_name:literal, $kind:expr) => {
+        FieldDescriptor {
+            number: $number,
+            json_name: $json_name,
+            json_key: json_key!($json_name),
+            kind: $kind,
+            explicit: true,
+        }
+    };
 }
 
 impl<'a> Message<'a> for AnyValue<'a> {
     fn descriptor() -> &'static MessageDescriptor {
         const FIELDS: &[FieldDescriptor] = &[
-            any(1, "stringValue", Kind::String),
-            any(2, "boolValue", Kind::Bool),
-            any(3, "intValue", Kind::Int64),
-            any(4, "doubleValue", Kind::Double),
-            any(5, "arrayValue", Kind::One(ArrayValue::descriptor)),
-            any(6, "kvlistValue", Kind::One(KeyValueList::descriptor)),
-            any(7, "bytesValue", Kind::Bytes),
-            any(8, "stringValueStrindex", Kind::Int32),
+            any!(1, "stringValue", Kind::String),
+            any!(2, "boolValue", Kind::Bool),
+            any!(3, "intValue", Kind::Int64),
+            any!(4, "doubleValue", Kind::Double),
+            any!(5, "arrayValue", Kind::One(ArrayValue::descriptor)),
+            any!(6, "kvlistValue", Kind::One(KeyValueList::descriptor)),
+            any!(7, "bytesValue", Kind::Bytes),
+            any!(8, "stringValueStrindex", Kind::Int32),
         ];
         static TABLE: MessageDescriptor = MessageDescriptor::new("AnyValue", Role::Part, FIELDS);
         &TABLE

@@ -158,7 +158,7 @@ impl<R: Read> FrameReader<R> {
             bytes: text.len(),
             ..self.limits.clone()
         };
-        let mut bytes = Vec::with_capacity(text.len() / 3);
+        let mut bytes = Vec::with_capacity(text.len() / 2);
         let decoded = json::decode(text, &limits, &mut bytes)?;
         let found = match decoded.signal {
             Some(_) if bytes.is_empty() => Found::Empty,
@@ -187,7 +187,7 @@ impl<R: Read> FrameReader<R> {
 
     fn consume_text(&mut self, count: usize) {
         let consumed = &self.window.pending()[..count];
-        self.line += consumed.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        self.line += memchr::memchr_iter(b'\n', consumed).count() as u64;
         self.window.consume(count);
     }
 

@@ -111,6 +111,9 @@ impl<'a> Decoder<'a> {
 
     #[inline]
     fn id(&mut self, field: &FieldDescriptor) -> Result<(), JsonError> {
+        if self.dialect == Dialect::Otlp && self.take_plain_id(field.number) {
+            return Ok(());
+        }
         let raw = self.cursor.string("a hexadecimal id as a string")?;
         let digits = text_of(&raw)?;
         if digits.is_empty() {
@@ -130,6 +133,20 @@ impl<'a> Decoder<'a> {
                 JsonError::new(JsonErrorKind::Expected("a hexadecimal digit"), raw.offset + index)
             }
         })
+    }
+
+    /// Reads an id of the length that ids have, if one stands here.
+    #[inline]
+    fn take_plain_id(&mut self, number: u32) -> bool {
+        if let Some(id) = self.cursor.take_string(hex::span_id) {
+            self.output.delimited(number, &id);
+            return true;
+        }
+        let id = self.cursor.take_string(hex::trace_id);
+        if let Some(id) = id {
+            self.output.delimited(number, &id);
+        }
+        id.is_some()
     }
 
     fn bytes(&mut self, field: &FieldDescriptor, depth: usize) -> Result<(), JsonError> {
@@ -152,8 +169,7 @@ impl<'a> Decoder<'a> {
         let bits = self.scalar(field.kind)?;
         if field.explicit || bits != 0 {
             let wire_type = field.kind.wire_type();
-            self.output.tag(field.number, wire_type);
-            self.output.number(wire_type, bits);
+            self.output.scalar(field.number, wire_type, bits);
         }
         Ok(())
     }
