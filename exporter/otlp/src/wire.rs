@@ -105,6 +105,18 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Reads past the next `N` bytes if there are as many and `read` makes something of them: the way past fields that look
+    /// the same in nearly all messages.
+    #[inline(always)]
+    pub fn take_chunk<const N: usize, T>(
+        &mut self,
+        read: impl FnOnce(&'a [u8; N]) -> Option<T>,
+    ) -> Option<T> {
+        let taken = read(self.bytes.get(self.position..)?.first_chunk()?)?;
+        self.position += N;
+        Some(taken)
+    }
+
     /// The next varint: the way through packed numbers.
     ///
     /// # Errors
@@ -275,6 +287,25 @@ mod tests {
                 (3, Value::Bytes(b"hi")),
                 (4, Value::Fixed32(7))
             ]
+        );
+    }
+
+    #[test]
+    fn what_is_taken_is_read_past_and_what_is_not_is_still_there() {
+        let bytes = [0x08, 1, 0x10, 2];
+        let mut reader = Reader::new(&bytes);
+        assert_eq!(
+            reader.take_chunk(|[tag, value]| (*tag == 0x10).then_some(*value)),
+            None
+        );
+        assert_eq!(
+            reader.take_chunk(|[tag, value]| (*tag == 0x08).then_some(*value)),
+            Some(1)
+        );
+        assert_eq!(reader.take_chunk(|field: &[u8; 3]| Some(field.len())), None);
+        assert_eq!(
+            (reader.position(), reader.tag(), reader.varint()),
+            (2, Ok(0x10), Ok(2))
         );
     }
 

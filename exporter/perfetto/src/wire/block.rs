@@ -73,7 +73,7 @@ impl Block {
 
     /// This and what comes behind it, which together are no longer than a block.
     #[inline(always)]
-    fn then(self, next: Self) -> Self {
+    pub(crate) fn then(self, next: Self) -> Self {
         Self {
             bytes: self.bytes | (next.bytes << (8 * self.length)),
             length: self.length + next.length,

@@ -28,6 +28,9 @@ struct State {
     bytes: usize,
     /// Whether the strings are so many that it is better to start afresh.
     full: bool,
+    /// What each packet says behind its time: whose it is, and for the end of a slice that it is one.
+    id: Block,
+    end: Block,
 }
 
 /// What is the same for all packets of a sequence.
@@ -62,7 +65,7 @@ impl Sequence {
         let delta = unix_nanos.wrapping_sub(state.last_nanos);
         state.last_nanos = unix_nanos;
         let before = out.len();
-        event_packet(head.id, delta, encoder, out);
+        event_packet(state.id, delta, encoder, out);
         state.bytes += out.len() - before;
         if encoder.news.len() > 0 {
             state.full = state.strings.is_full();
@@ -76,10 +79,7 @@ impl Sequence {
         let delta = unix_nanos.wrapping_sub(state.last_nanos);
         state.last_nanos = unix_nanos;
         let before = out.len();
-        let kind = Block::uint(event::TYPE, event::SLICE_END);
-        packet_head(head.id, delta, 2 + kind.len(), out);
-        out.block(Block::head(packet::TRACK_EVENT, kind.len()));
-        out.block(kind);
+        packet_head(state.end, delta, 0, out);
         state.bytes += out.len() - before;
     }
 
@@ -96,7 +96,11 @@ impl Sequence {
         let begun = &mut self.begun;
         self.state.get_or_insert_with(|| {
             state_packet(head, !std::mem::replace(begun, true), out);
+            let id = Block::uint(packet::SEQUENCE_ID, u64::from(head.id));
+            let kind = Block::uint(event::TYPE, event::SLICE_END);
             State {
+                id,
+                end: id.then(Block::head(packet::TRACK_EVENT, kind.len())).then(kind),
                 strings: Box::default(),
                 last_nanos: head.base_nanos,
                 bytes: 0,
@@ -148,7 +152,7 @@ fn clocks(base_nanos: u64, snapshot: &mut Buffer) {
 /// The packet of an event. It does not say that it needs the state (two bytes): that tells a reader what to leave out where
 /// packets were lost in a ring buffer, and in a file the state always comes first.
 #[inline]
-fn event_packet(id: u32, delta: u64, encoder: &Encoder, out: &mut Buffer) {
+fn event_packet(id: Block, delta: u64, encoder: &Encoder, out: &mut Buffer) {
     let (body, news) = (encoder.body.as_slice(), encoder.news.as_slice());
     let news_len = if news.is_empty() {
         0
@@ -163,14 +167,13 @@ fn event_packet(id: u32, delta: u64, encoder: &Encoder, out: &mut Buffer) {
     out.delimited(packet::TRACK_EVENT, body);
 }
 
-/// What a packet begins with; `rest` bytes follow.
+/// What a packet begins with: its length, its time and what is said next; `rest` bytes follow.
 #[inline]
-fn packet_head(id: u32, delta: u64, rest: usize, out: &mut Buffer) {
+fn packet_head(next: Block, delta: u64, rest: usize, out: &mut Buffer) {
     let time = Block::uint(packet::TIMESTAMP, delta);
-    let id = Block::uint(packet::SEQUENCE_ID, u64::from(id));
-    let head = Block::head(trace::PACKET, time.len() + id.len() + rest);
-    match head.checked_then(time).and_then(|head| head.checked_then(id)) {
+    let head = Block::head(trace::PACKET, time.len() + next.len() + rest);
+    match head.checked_then(time).and_then(|head| head.checked_then(next)) {
         Some(whole) => out.block(whole),
-        None => [head, time, id].into_iter().for_each(|block| out.block(block)),
+        None => [head, time, next].into_iter().for_each(|block| out.block(block)),
     }
 }

@@ -33,6 +33,12 @@ pub(super) mod tag {
     pub(in crate::perfetto) const STATUS: u32 = bytes(span_field::STATUS);
 }
 
+/// Tags of one byte, as they stand in a span.
+const TRACE_ID: u8 = tag::TRACE_ID as u8;
+const SPAN_ID: u8 = tag::SPAN_ID as u8;
+const PARENT_SPAN_ID: u8 = tag::PARENT_SPAN_ID as u8;
+const END: u8 = tag::END as u8;
+
 /// The status of a span that failed (`Status.StatusCode`).
 pub(super) const ERROR: i32 = 2;
 
@@ -93,6 +99,7 @@ impl<'a> Scanned<'a> {
         // Nothing of what is drawn, and no name.
         let mut nothing_yet = true;
         let mut reader = Reader::new(bytes);
+        self.take_ids(&mut reader);
         while !reader.is_at_end() {
             match reader.tag()? {
                 tag::TRACE_ID => self.trace_id = reader.delimited()?,
@@ -104,7 +111,12 @@ impl<'a> Scanned<'a> {
                     nothing_yet = false;
                     reader.delimited()?;
                 }
-                tag::START => self.start = reader.fixed64()?,
+                tag::START => {
+                    self.start = reader.fixed64()?;
+                    if let Some(end) = reader.take_chunk(end) {
+                        self.end = end;
+                    }
+                }
                 tag::END => self.end = reader.fixed64()?,
                 tag::ATTRIBUTES => {
                     let attribute = reader.delimited()?;
@@ -133,6 +145,17 @@ impl<'a> Scanned<'a> {
         Ok(())
     }
 
+    /// Takes in the ids where they stand first, in order and of their usual lengths, as writers have them.
+    #[inline]
+    fn take_ids(&mut self, reader: &mut Reader<'a>) {
+        if let Some((trace_id, span_id)) = reader.take_chunk(ids) {
+            (self.trace_id, self.span_id) = (trace_id, span_id);
+            if let Some(id) = reader.take_chunk(parent_id) {
+                self.parent_span_id = id;
+            }
+        }
+    }
+
     /// Takes in an attribute: of those that name a group, the first of the configuration counts.
     fn look_at(&mut self, attribute: &KeyValue<'_>, config: &PerfettoConfig, best: &mut usize) {
         let value = attribute.value.unwrap_or_default();
@@ -148,6 +171,33 @@ impl<'a> Scanned<'a> {
             self.asked = Some(steps.contains(&step));
         }
     }
+}
+
+/// The ids of a trace and of a span, one behind the other, with their tags and lengths.
+#[inline]
+fn ids(fields: &[u8; 28]) -> Option<(&[u8], &[u8])> {
+    match fields.split_at(18) {
+        ([TRACE_ID, 16, trace_id @ ..], [SPAN_ID, 8, span_id @ ..]) => Some((trace_id, span_id)),
+        _ => None,
+    }
+}
+
+/// The id of a parent with its tag and length.
+#[inline]
+fn parent_id(field: &[u8; 10]) -> Option<&[u8]> {
+    match field {
+        [PARENT_SPAN_ID, 8, id @ ..] => Some(id),
+        _ => None,
+    }
+}
+
+/// The end of a span with its tag.
+#[inline]
+fn end(field: &[u8; 9]) -> Option<u64> {
+    let [END, rest @ ..] = field else {
+        return None;
+    };
+    Some(u64::from_le_bytes(*rest))
 }
 
 /// What a group is called by the attribute that it is of: `device` by `device.id`, `timeline` by `perf.timeline`.
