@@ -75,6 +75,74 @@ fn a_compressed_log_is_told_with_what_to_do() {
 }
 
 #[test]
+fn a_compressed_log_is_told_also_where_its_format_is_named() {
+    let folder = folder();
+    import(&file(&folder, "log.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00"))
+        .arg("--format")
+        .arg("kempnerforge")
+        .run()
+        .expect_code(1)
+        .expect_words(&["log.gz", "gzip -dc"]);
+}
+
+#[test]
+fn a_log_of_another_format_than_the_named_one_is_told_which_it_looks_like() {
+    for (log, named, looks) in [
+        ("surogate/training_dense.json", "tunix", "surogate"),
+        ("tunix/colocated/stderr_absl.log", "maxtext", "tunix"),
+        ("written/maxtext.log", "torchspec", "maxtext"),
+        ("written/torchtitan.log", "kempnerforge", "torchtitan"),
+    ] {
+        import(&corpus(log))
+            .arg("--format")
+            .arg(named)
+            .run()
+            .expect_code(1)
+            .expect_words(&[named, &format!("looks like {looks}"), "leave --format out"]);
+    }
+}
+
+#[test]
+fn a_log_in_utf_16_is_told_with_what_to_do() {
+    let folder = folder();
+    let text = fs::read_to_string(corpus("written/maxtext.log")).expect("the corpus can be read");
+    let units = std::iter::once(0xfeff).chain(text.encode_utf16());
+    let bytes: Vec<u8> = units.flat_map(u16::to_le_bytes).collect();
+    import(&file(&folder, "train.log", &bytes))
+        .run()
+        .expect_code(1)
+        .expect_words(&["train.log", "UTF-16", "iconv -f utf-16 -t utf-8"]);
+}
+
+#[test]
+fn the_mark_that_editors_put_before_utf_8_and_lines_as_windows_ends_them_lose_nothing() {
+    let folder = folder();
+    let points = |name: &str, bytes: &[u8]| {
+        let out = folder.path().join("out.jsonl");
+        Import::of(file(&folder, name, bytes))
+            .to(&out)
+            .run()
+            .expect_code(0);
+        Items::read(&out)
+            .points_by_metric()
+            .into_iter()
+            .map(|(name, count)| (name.to_owned(), count))
+            .collect::<Vec<_>>()
+    };
+    for log in [
+        "surogate/training_dense.json",
+        "written/maxtext.log",
+        "tunix/colocated/stderr_absl.log",
+    ] {
+        let text = fs::read_to_string(corpus(log)).expect("the corpus can be read");
+        let plain = points("plain.log", text.as_bytes());
+        assert!(!plain.is_empty());
+        let marked = format!("\u{feff}{}", text.replace('\n', "\r\n"));
+        assert_eq!(points("marked.log", marked.as_bytes()), plain, "{log}");
+    }
+}
+
+#[test]
 fn the_good_one_of_two_inputs_is_imported() {
     let folder = folder();
     let out = folder.path().join("out.jsonl");

@@ -47,6 +47,24 @@ pub enum SourceError {
         /// What decompresses it.
         program: &'static str,
     },
+    /// The input is text in UTF-16.
+    #[error(
+        "{name} is text in UTF-16, as PowerShell writes it; give it in UTF-8: iconv -f utf-16 -t utf-8 {name} | pulsetrain import -"
+    )]
+    Utf16 {
+        /// The input.
+        name: String,
+    },
+    /// Nothing in the input is of the format that was named.
+    #[error("nothing in {name} is of the format {format}{instead}")]
+    NothingOf {
+        /// The input.
+        name: String,
+        /// The name of the format.
+        format: &'static str,
+        /// What the input looks like, and what to do.
+        instead: String,
+    },
     /// Several formats recognise the input.
     #[error("{name} may be one of {candidates}; name one with --format")]
     AmbiguousFormat {

@@ -7,6 +7,7 @@ mod absl;
 mod clean;
 mod coverage;
 mod decimal;
+mod encoding;
 mod fields;
 mod generic;
 mod huggingface;
@@ -200,7 +201,7 @@ pub fn format_names() -> String {
 /// The format whose signs the first bytes of an input bear, with the sign.
 ///
 /// # Errors
-/// [`SourceError::UnknownFormat`] where there is none, [`SourceError::Compressed`] where that is why,
+/// [`SourceError::UnknownFormat`] where there is none, [`SourceError::Compressed`] or [`SourceError::Utf16`] where that is why,
 /// [`SourceError::AmbiguousFormat`] where there are several.
 pub fn recognise(input: &str, head: &[u8]) -> Result<(&'static LogFormat, &'static str), SourceError> {
     let candidates: Vec<_> = FORMATS
@@ -222,22 +223,11 @@ pub fn recognise(input: &str, head: &[u8]) -> Result<(&'static LogFormat, &'stat
 }
 
 fn unrecognised(input: &str, head: &[u8]) -> SourceError {
-    let name = input.to_owned();
-    match COMPRESSED.iter().find(|(magic, _)| head.starts_with(magic)) {
-        Some((_, program)) => SourceError::Compressed { name, program },
-        None => SourceError::UnknownFormat {
-            name,
-            formats: format_names(),
-        },
-    }
+    encoding::unreadable(input, head).unwrap_or_else(|| SourceError::UnknownFormat {
+        name: input.to_owned(),
+        formats: format_names(),
+    })
 }
-
-/// What compressed files begin with, and what decompresses them.
-const COMPRESSED: [(&[u8], &str); 3] = [
-    (b"\x1f\x8b", "gzip"),
-    (b"\x28\xb5\x2f\xfd", "zstd"),
-    (b"\xfd7zXZ", "xz"),
-];
 
 /// Every parser on a whole input that it may not have been made for; for fuzzing.
 #[doc(hidden)]

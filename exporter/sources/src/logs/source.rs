@@ -16,7 +16,11 @@ use std::{
 use pulsetrain_otlp::write::Encoded;
 use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop, clock};
 
-use super::{IDENTITY_PATIENCE, Identity, LogFormat, LogReader, Mapping, ReadLimits, ReadTime, recognise};
+use super::{
+    IDENTITY_PATIENCE, Identity, LogFormat, LogReader, Mapping, ReadLimits, ReadTime,
+    encoding::{unreadable, without_mark},
+    recognise,
+};
 use crate::{Counts, Recorder, Run, Skipped, SourceError, ids};
 
 /// Where a log is read from.
@@ -182,24 +186,59 @@ fn import(
         }
     };
     let head = chunks.head(options.format);
-    match (
-        options.format.map(|format| Ok((format, "named by --format"))),
-        head.is_empty(),
-    ) {
-        (_, true) => {
-            report.error = chunks.error.take().or(Some(SourceError::Empty {
-                name: report.input.clone(),
-            }));
-        }
-        (named, false) => match named.unwrap_or_else(|| recognise(&report.input, &head)) {
-            Ok((format, sign)) => {
-                report.format = Some((format.name, sign));
-                read(format, &head, chunks, options, bytes_read, door, &mut report);
+    let head = without_mark(&head);
+    if head.is_empty() {
+        report.error = chunks.error.take().or(Some(SourceError::Empty {
+            name: report.input.clone(),
+        }));
+        return report;
+    }
+    match choose(&report.input, options.format, head) {
+        Ok((format, sign)) => {
+            report.format = Some((format.name, sign));
+            read(format, head, chunks, options, bytes_read, door, &mut report);
+            let is_in_vain = report.counts == Counts::default() && !report.skipped.has_losses();
+            if options.format.is_some() && is_in_vain && report.error.is_none() {
+                report.error = Some(nothing_of(format, &report.input, head));
             }
-            Err(error) => report.error = Some(error),
-        },
+        }
+        Err(error) => report.error = Some(error),
     }
     report
+}
+
+/// The format that the user named, or the one that the input shows.
+fn choose(
+    input: &str,
+    named: Option<&'static LogFormat>,
+    head: &[u8],
+) -> Result<(&'static LogFormat, &'static str), SourceError> {
+    let Some(format) = named else {
+        return recognise(input, head);
+    };
+    match unreadable(input, head) {
+        Some(error) => Err(error),
+        None => Ok((format, "named by --format")),
+    }
+}
+
+/// What to say where a format was named that reads nothing: most often it is the wrong one.
+fn nothing_of(format: &LogFormat, input: &str, head: &[u8]) -> SourceError {
+    let instead = match recognise(input, head) {
+        Ok((other, sign)) if other.name != format.name => {
+            format!(
+                "; it looks like {} ({sign}): name that, or leave --format out",
+                other.name
+            )
+        }
+        Err(SourceError::AmbiguousFormat { candidates, .. }) => format!("; it may be one of {candidates}"),
+        _ => "; check that it is the right file".to_owned(),
+    };
+    SourceError::NothingOf {
+        name: input.to_owned(),
+        format: format.name,
+        instead,
+    }
 }
 
 /// Reads the whole input and sends what is recorded.
