@@ -3,6 +3,7 @@
 use std::{
     fs,
     fs::Permissions,
+    io::Write as _,
     os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
 };
@@ -62,27 +63,40 @@ fn a_missing_file_is_named() {
 }
 
 #[test]
-fn a_compressed_log_is_told_with_what_to_do() {
+fn a_log_behind_gzip_or_zstd_is_read_and_one_that_was_cut_off_to_where_it_breaks() {
     let folder = folder();
-    import(&file(
-        &folder,
-        "training.json.gz",
-        b"\x1f\x8b\x08\x00\x00\x00\x00\x00",
-    ))
-    .run()
-    .expect_code(1)
-    .expect_words(&["training.json.gz", "gzip -dc"]);
+    let log = fs::read(corpus("surogate/training_dense.json")).expect("the corpus can be read");
+    let out = folder.path().join("out.jsonl");
+    let whole = gzip(&log.repeat(40));
+    for (name, bytes) in [("training.json.gz", gzip(&log)), ("training.zst", zstd(&log))] {
+        Import::of(file(&folder, name, &bytes))
+            .to(&out)
+            .run()
+            .expect_code(0);
+        assert_eq!(Items::read(&out).values("train.loss").len(), 30, "{name}");
+    }
+    let torn = &whole[..whole.len() / 2];
+    Import::of(file(&folder, "torn.gz", torn))
+        .to(&out)
+        .run()
+        .expect_code(1)
+        .expect_words(&["torn.gz", "cannot read", "byte"]);
+    let losses = Items::read(&out).values("train.loss").len();
+    assert!((30..40 * 30).contains(&losses), "{losses}");
 }
 
 #[test]
-fn a_compressed_log_is_told_also_where_its_format_is_named() {
+fn a_log_that_is_compressed_otherwise_is_told_with_what_to_do() {
     let folder = folder();
-    import(&file(&folder, "log.gz", b"\x1f\x8b\x08\x00\x00\x00\x00\x00"))
-        .arg("--format")
-        .arg("kempnerforge")
-        .run()
-        .expect_code(1)
-        .expect_words(&["log.gz", "gzip -dc"]);
+    let log = file(&folder, "training.json.xz", b"\xfd7zXZ\x00\x00\x04");
+    for format in ["auto", "kempnerforge"] {
+        import(&log)
+            .arg("--format")
+            .arg(format)
+            .run()
+            .expect_code(1)
+            .expect_words(&["training.json.xz", "xz -dc"]);
+    }
 }
 
 #[test]
@@ -192,6 +206,16 @@ fn a_broken_record_costs_only_itself() {
 /// What the input reads is of no interest where only the message is.
 fn import(path: &Path) -> Import {
     Import::of(path).to("-")
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    encoder.write_all(bytes).expect("memory can be written to");
+    encoder.finish().expect("memory can be written to")
+}
+
+fn zstd(bytes: &[u8]) -> Vec<u8> {
+    zstd::encode_all(bytes, 1).expect("memory can be compressed")
 }
 
 fn folder() -> TempDir {

@@ -39,7 +39,7 @@ pub enum SourceError {
     /// A temporary file could not be made, written or read.
     #[error("cannot use a temporary file: {0}; name a folder with room for it")]
     Temporary(#[source] io::Error),
-    /// The input is compressed.
+    /// The input is compressed in a way that is not read.
     #[error("{name} is compressed; give it decompressed: {program} -dc {name} | pulsetrain import -")]
     Compressed {
         /// The input.

@@ -204,12 +204,18 @@ pub fn format_names() -> String {
 /// [`SourceError::UnknownFormat`] where there is none, [`SourceError::Compressed`] or [`SourceError::Utf16`] where that is why,
 /// [`SourceError::AmbiguousFormat`] where there are several.
 pub fn recognise(input: &str, head: &[u8]) -> Result<(&'static LogFormat, &'static str), SourceError> {
+    let text = encoding::without_mark(head);
     let candidates: Vec<_> = FORMATS
         .iter()
-        .filter_map(|format| (format.recognise)(head).map(|sign| (format, sign)))
+        .filter_map(|format| (format.recognise)(text).map(|sign| (format, sign)))
         .collect();
     match candidates[..] {
-        [] => Err(unrecognised(input, head)),
+        [] => Err(
+            encoding::unreadable(input, head).unwrap_or_else(|| SourceError::UnknownFormat {
+                name: input.to_owned(),
+                formats: format_names(),
+            }),
+        ),
         [one] => Ok(one),
         _ => Err(SourceError::AmbiguousFormat {
             name: input.to_owned(),
@@ -220,13 +226,6 @@ pub fn recognise(input: &str, head: &[u8]) -> Result<(&'static LogFormat, &'stat
                 .join(", "),
         }),
     }
-}
-
-fn unrecognised(input: &str, head: &[u8]) -> SourceError {
-    encoding::unreadable(input, head).unwrap_or_else(|| SourceError::UnknownFormat {
-        name: input.to_owned(),
-        formats: format_names(),
-    })
 }
 
 /// Every parser on a whole input that it may not have been made for; for fuzzing.

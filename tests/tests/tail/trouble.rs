@@ -47,6 +47,32 @@ fn a_log_and_a_folder_that_may_not_be_read_for_a_while_are_told_and_followed_aga
     world.expect_delivered(follower, &expected);
 }
 
+#[test]
+fn a_followed_log_that_is_compressed_or_in_utf_16_is_told_and_one_with_a_mark_is_read() {
+    let world = World::new("logs").with("--poll-interval=0.1");
+    let text = fs::read_to_string(corpus("written/maxtext.log")).expect("the corpus can be read");
+    let units = std::iter::once(0xfeff).chain(text.encode_utf16());
+    let wide: Vec<u8> = units.flat_map(u16::to_le_bytes).collect();
+    let marked = format!("\u{feff}{text}");
+    let logs: [(&str, &[u8]); 3] = [
+        ("logs/packed.log", b"\x1f\x8b\x08\x00\x00\x00\x00\x00"),
+        ("logs/wide.log", &wide),
+        ("logs/marked.log", marked.as_bytes()),
+    ];
+    fs::create_dir(world.path("logs")).expect("a folder can be made");
+    for (name, bytes) in logs {
+        fs::write(world.path(name), bytes).expect("a log can be written");
+    }
+    let follower = world.follow();
+    for told in ["packed.log is compressed", "wide.log is text in UTF-16"] {
+        wait_until(told, || follower.log().contains(told));
+    }
+    world.expect_delivered(
+        follower,
+        &imported([world.path("logs/marked.log").as_path()], &[]),
+    );
+}
+
 /// How often it was said that something may not be read.
 fn told(follower: &Process) -> usize {
     follower.log().matches("Permission denied").count()

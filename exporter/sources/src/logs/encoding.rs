@@ -2,18 +2,21 @@
 
 use crate::SourceError;
 
-/// What compressed files begin with, and what decompresses them.
-const COMPRESSED: [(&[u8], &str); 3] = [
+/// What compressed files begin with, and what decompresses them. Of the first two only those come here that are followed, or
+/// that were compressed twice.
+const COMPRESSED: [(&[u8], &str); 5] = [
     (b"\x1f\x8b", "gzip"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
     (b"\xfd7zXZ", "xz"),
+    (b"BZh91AY", "bzip2"),
+    (b"\x04\x22\x4d\x18", "lz4"),
 ];
 
 /// The marks at the beginning of text in UTF-16, in both orders of bytes.
 const UTF_16: [&[u8]; 2] = [b"\xff\xfe", b"\xfe\xff"];
 
-/// The mark at the beginning of text in UTF-8, which says nothing.
-const UTF_8: &[u8] = b"\xef\xbb\xbf";
+/// The mark that some editors put at the beginning of text in UTF-8, which says nothing.
+pub(super) const UTF_8: &[u8] = b"\xef\xbb\xbf";
 
 /// Why no format can read what begins like this, with what to do about it.
 pub(super) fn unreadable(input: &str, head: &[u8]) -> Option<SourceError> {
@@ -28,7 +31,7 @@ pub(super) fn unreadable(input: &str, head: &[u8]) -> Option<SourceError> {
     is_utf_16.then(|| SourceError::Utf16 { name: name() })
 }
 
-/// What is a log of the first bytes: all, but for the mark that some editors put there.
+/// What is a log of the first bytes: all but for the mark.
 pub(super) fn without_mark(head: &[u8]) -> &[u8] {
     head.strip_prefix(UTF_8).unwrap_or(head)
 }
@@ -51,6 +54,8 @@ mod tests {
         assert!(matches!(found, Some(SourceError::Utf16 { .. })), "{found:?}");
         assert!(unreadable("log", b"\xff\xfe\xfd\xfc garbage without a zero").is_none());
         assert!(unreadable("log", b"step 1").is_none());
+        assert!(unreadable("log", b"BZh91AY&SY").is_some());
+        assert!(unreadable("log", b"BZhukov wrote this log").is_none());
         assert_eq!(without_mark(b"\xef\xbb\xbfstep"), b"step");
     }
 }

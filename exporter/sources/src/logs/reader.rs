@@ -4,7 +4,7 @@ mod live;
 
 use std::sync::Arc;
 
-use super::{Begin, LogFormat, LogParser, Mapping, ReadTime, Window};
+use super::{Begin, LogFormat, LogParser, Mapping, ReadTime, Window, encoding};
 use crate::{Place, Recorder, SkipReason};
 
 /// How much of an input is held at once.
@@ -66,6 +66,7 @@ impl LogReader {
     /// Takes the next bytes of the input and records what they complete.
     pub fn push(&mut self, bytes: &[u8], recorder: &mut Recorder<'_>) {
         self.unread.extend_from_slice(bytes);
+        self.pass_mark();
         self.parse(false, recorder);
         if self.unread.len() > self.limits.record_bytes {
             self.skip_record(recorder);
@@ -76,6 +77,14 @@ impl LogReader {
     pub fn finish(mut self, recorder: &mut Recorder<'_>) -> Place {
         self.parse(true, recorder);
         self.start
+    }
+
+    /// Passes over the mark of an editor at the very beginning, which belongs to no record.
+    fn pass_mark(&mut self) {
+        if self.start.offset == 0 && self.unread.starts_with(encoding::UTF_8) {
+            self.unread.drain(..encoding::UTF_8.len());
+            self.start.offset = encoding::UTF_8.len() as u64;
+        }
     }
 
     fn parse(&mut self, is_last: bool, recorder: &mut Recorder<'_>) {

@@ -1,23 +1,21 @@
 //! A log as a source of the pipeline: opens the input, finds out its format and its run, and sends what the parser records.
 
+mod chunks;
+
 use std::{
     fs::{File, Metadata},
     io::{self, Read},
     path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-        mpsc::{self, RecvTimeoutError},
-    },
-    thread,
-    time::{Duration, UNIX_EPOCH},
+    sync::{Arc, atomic::AtomicU64},
+    time::UNIX_EPOCH,
 };
 
 use pulsetrain_otlp::write::Encoded;
-use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop, clock};
+use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop};
 
+use self::chunks::{Chunks, Counted, Next};
 use super::{
-    IDENTITY_PATIENCE, Identity, LogFormat, LogReader, Mapping, ReadLimits, ReadTime,
+    Identity, LogFormat, LogReader, Mapping, ReadLimits,
     encoding::{unreadable, without_mark},
     recognise,
 };
@@ -165,7 +163,7 @@ pub(super) const HEAD_BYTES: usize = 256 << 10;
 fn import(
     input: &LogInput,
     options: &RunOptions,
-    bytes_read: &AtomicU64,
+    bytes_read: &Arc<AtomicU64>,
     door: &Door,
     stop: &Stop,
 ) -> ImportReport {
@@ -173,10 +171,10 @@ fn import(
         input: input.name(),
         ..ImportReport::default()
     };
-    let mut chunks = match input.open() {
-        Ok(opened) => Chunks {
-            known_time: options.start_unix_nanos.or_else(|| input.last_change()),
-            ..Chunks::new(report.input.clone(), opened, stop.clone())
+    let opened = match input.open() {
+        Ok(opened) => Counted {
+            opened,
+            bytes_read: Arc::clone(bytes_read),
         },
         Err(error) => {
             return ImportReport {
@@ -185,21 +183,22 @@ fn import(
             };
         }
     };
+    let known_time = options.start_unix_nanos.or_else(|| input.last_change());
+    let mut chunks = Chunks::new(report.input.clone(), opened, known_time, stop.clone());
     let head = chunks.head(options.format);
-    let head = without_mark(&head);
     if head.is_empty() {
         report.error = chunks.error.take().or(Some(SourceError::Empty {
             name: report.input.clone(),
         }));
         return report;
     }
-    match choose(&report.input, options.format, head) {
+    match choose(&report.input, options.format, &head) {
         Ok((format, sign)) => {
             report.format = Some((format.name, sign));
-            read(format, head, chunks, options, bytes_read, door, &mut report);
+            read(format, &head, chunks, options, door, &mut report);
             let is_in_vain = report.counts == Counts::default() && !report.skipped.has_losses();
             if options.format.is_some() && is_in_vain && report.error.is_none() {
-                report.error = Some(nothing_of(format, &report.input, head));
+                report.error = Some(nothing_of(format, &report.input, &head));
             }
         }
         Err(error) => report.error = Some(error),
@@ -208,17 +207,15 @@ fn import(
 }
 
 /// The format that the user named, or the one that the input shows.
-fn choose(
+pub(super) fn choose(
     input: &str,
     named: Option<&'static LogFormat>,
     head: &[u8],
 ) -> Result<(&'static LogFormat, &'static str), SourceError> {
-    let Some(format) = named else {
-        return recognise(input, head);
-    };
-    match unreadable(input, head) {
-        Some(error) => Err(error),
-        None => Ok((format, "named by --format")),
+    match (unreadable(input, head), named) {
+        (Some(error), _) => Err(error),
+        (None, Some(format)) => Ok((format, "named by --format")),
+        (None, None) => recognise(input, head),
     }
 }
 
@@ -247,13 +244,12 @@ fn read(
     head: &[u8],
     mut chunks: Chunks,
     options: &RunOptions,
-    bytes_read: &AtomicU64,
     door: &Door,
     report: &mut ImportReport,
 ) {
     report.run = run(
         format,
-        (format.identify)(&head[..head.len().min(HEAD_BYTES)]),
+        (format.identify)(without_mark(&head[..head.len().min(HEAD_BYTES)])),
         options,
         &report.input,
     );
@@ -271,7 +267,6 @@ fn read(
             Next::Idle => recorder.flush(),
             Next::End => break,
         }
-        bytes_read.store(chunks.offset, Ordering::Relaxed);
     }
     reader.finish(&mut recorder);
     (report.counts, report.skipped) = recorder.finish();
@@ -315,129 +310,5 @@ pub(crate) fn run(format: &LogFormat, identity: Identity, options: &RunOptions, 
         start_unix_nanos: start_unix_nanos.unwrap_or_default(),
         extra: options.resource.clone(),
         ..Run::default()
-    }
-}
-
-/// The bytes of an input, read by a thread of its own: a pipe that says nothing does not hold up the end of an import.
-struct Chunks {
-    name: String,
-    stop: Stop,
-    received: mpsc::Receiver<io::Result<Vec<u8>>>,
-    offset: u64,
-    error: Option<SourceError>,
-    /// The time near which everything was written, where that is not now.
-    known_time: Option<u64>,
-}
-
-/// What there is to read.
-enum Next {
-    /// More bytes.
-    Bytes(Vec<u8>),
-    /// Nothing for the moment.
-    Idle,
-    /// The end of the input, an error, or the word to stop.
-    End,
-}
-
-const CHUNK_BYTES: usize = 1 << 20;
-
-/// After how long without bytes an input is idle; what was recorded leaves then.
-const IDLE_AFTER: Duration = Duration::from_millis(50);
-
-impl Chunks {
-    fn new(name: String, mut input: Box<dyn Read + Send>, stop: Stop) -> Self {
-        let (sender, received) = mpsc::sync_channel(2);
-        thread::spawn(move || {
-            loop {
-                let chunk = read_chunk(&mut *input).transpose();
-                let is_over = !matches!(chunk, Some(Ok(_)));
-                if chunk.is_some_and(|chunk| sender.send(chunk).is_err()) || is_over {
-                    return;
-                }
-            }
-        });
-        Self {
-            name,
-            stop,
-            received,
-            offset: 0,
-            error: None,
-            known_time: None,
-        }
-    }
-
-    /// The first bytes: so many that format and run can be told, fewer where the input ends or pauses when it has said
-    /// them.
-    fn head(&mut self, named: Option<&LogFormat>) -> Vec<u8> {
-        let mut head = Vec::new();
-        let mut spoke = clock::now();
-        while head.len() < HEAD_BYTES {
-            match self.next() {
-                Next::Bytes(chunk) => {
-                    head.extend(chunk);
-                    spoke = clock::now();
-                }
-                Next::Idle if tells_run(named, &head, spoke.elapsed()) => break,
-                Next::Idle => {}
-                Next::End => break,
-            }
-        }
-        head
-    }
-
-    fn read_time(&self) -> ReadTime {
-        ReadTime {
-            unix_nanos: self
-                .known_time
-                .unwrap_or_else(|| clock::unix_now().as_nanos() as u64),
-            is_live: self.known_time.is_none(),
-        }
-    }
-
-    fn next(&mut self) -> Next {
-        if self.stop.is_raised() {
-            return Next::End;
-        }
-        match self.received.recv_timeout(IDLE_AFTER) {
-            Ok(Ok(chunk)) => {
-                self.offset += chunk.len() as u64;
-                Next::Bytes(chunk)
-            }
-            Ok(Err(source)) => {
-                self.error = Some(SourceError::Read {
-                    name: self.name.clone(),
-                    offset: self.offset,
-                    source,
-                });
-                Next::End
-            }
-            Err(RecvTimeoutError::Timeout) => Next::Idle,
-            Err(RecvTimeoutError::Disconnected) => Next::End,
-        }
-    }
-}
-
-/// Whether the first bytes, after which nothing came for a while, say all that there is to know of a run.
-fn tells_run(named: Option<&LogFormat>, head: &[u8], silent_for: Duration) -> bool {
-    let format = named.or_else(|| recognise("", head).ok().map(|(format, _)| format));
-    let identity = format.map(|format| (format.identify)(head));
-    identity.is_some_and(|identity| {
-        identity.is_whole() || (!identity.first_record.is_empty() && silent_for >= IDENTITY_PATIENCE)
-    })
-}
-
-/// What one read gives; nothing at the end.
-fn read_chunk(input: &mut dyn Read) -> io::Result<Option<Vec<u8>>> {
-    let mut chunk = vec![0; CHUNK_BYTES];
-    loop {
-        match input.read(&mut chunk) {
-            Ok(0) => return Ok(None),
-            Ok(len) => {
-                chunk.truncate(len);
-                return Ok(Some(chunk));
-            }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
-        }
     }
 }

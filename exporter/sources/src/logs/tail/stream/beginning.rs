@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     Run, SourceError,
-    logs::{LogFormat, format_by_name, recognise, source},
+    logs::{LogFormat, encoding, format_by_name, source},
     tensorboard::options_of_file,
 };
 
@@ -141,7 +141,7 @@ impl Stream {
         let Some(format) = self.format_of(&head, outlet)? else {
             return Ok(None);
         };
-        let identity = (format.0.identify)(&head);
+        let identity = (format.0.identify)(encoding::without_mark(&head));
         let is_whole =
             is_over || head.len() >= source::HEAD_BYTES || outlet.is_ending() || is_silent(&metadata);
         if identity.first_record.is_empty() || (identity.may_grow && !is_whole) {
@@ -162,11 +162,9 @@ impl Stream {
         head: &[u8],
         outlet: &Outlet,
     ) -> Result<Option<(&'static LogFormat, &'static str)>, SourceError> {
-        if let Some(format) = outlet.options().format {
-            return Ok(Some((format, "named by --format")));
-        }
-        match recognise(&self.path.display().to_string(), head) {
-            Ok(recognised) => Ok(Some(recognised)),
+        match source::choose(&self.path.display().to_string(), outlet.options().format, head) {
+            Ok(chosen) => Ok(Some(chosen)),
+            Err(error @ (SourceError::Compressed { .. } | SourceError::Utf16 { .. })) => Err(error),
             Err(_) if head.len() < source::HEAD_BYTES => Ok(None),
             Err(error) => Err(error),
         }
