@@ -182,11 +182,7 @@ fn holder_of(sink: &SinkConfig) -> Option<String> {
 }
 
 fn options(arguments: &RunArguments) -> Result<RunOptions, Failure> {
-    // The specification has such a variable left out as a whole; the trainer does not wait for it to be mended.
-    let (service, resource) = resource::from_env(variable).unwrap_or_else(|error| {
-        tell(&format!("goes on without it: {error}"));
-        (variable("OTEL_SERVICE_NAME"), Vec::new())
-    });
+    let (service, resource) = resource::from_env_or_without(variable, tell);
     Ok(RunOptions {
         format: arguments.format.0,
         mapping: mapping::of(arguments.format, arguments.mapping.as_deref())?,

@@ -26,6 +26,7 @@ use pulsetrain_sources::{
 use crate::{
     config::{Config, DeriveConfig, DrawingSection, GpuSection, OtlpSection, SinkConfig, SourceConfig, Spot},
     failure::Failure,
+    import::resource::Resource,
 };
 
 /// The inputs that a path on the command line names: of a folder the event files below it, where it is not followed.
@@ -207,12 +208,14 @@ pub(crate) fn recorded_energy() -> EnergyStage {
     EnergyStage::new(EnergyConfig::offline())
 }
 
-/// A source of the configuration; `tell` is told what its user may want to know, `on_reading` what is measured.
+/// A source of the configuration, whose logs are of this service and have these attributes; `tell` is told what its user may
+/// want to know, `on_reading` what is measured.
 ///
 /// # Errors
 /// A port that cannot be listened on.
 pub(crate) fn build_source(
     config: &SourceConfig,
+    (service, resource): Resource,
     positions: &Positions,
     tell: impl Fn(&dyn Display) + Send + Sync + 'static,
     on_reading: impl FnMut(TailReading) + Send + 'static,
@@ -233,6 +236,8 @@ pub(crate) fn build_source(
             .unwrap_or_default(),
         run_id: logs.run_id.clone(),
         run_name: logs.run_name.clone(),
+        service,
+        resource,
         ..RunOptions::default()
     };
     let on_event = move |event: TailEvent| tell(&event);

@@ -7,7 +7,7 @@ use std::{
     process::Command,
 };
 
-use pulsetrain_tests::{Items, SurogateLog, command, corpus, free_port, wait_until};
+use pulsetrain_tests::{Items, Process, SurogateLog, command, corpus, free_port, wait_until};
 
 use crate::world::{World, check, said};
 
@@ -53,6 +53,52 @@ fn a_log_that_is_written_comes_out_on_the_page_and_in_the_file() {
     let mut sent: Vec<_> = items.values("train.loss");
     sent.sort_by_key(|(time, _)| *time);
     assert_eq!(sent.into_iter().map(|(_, loss)| loss).collect::<Vec<_>>(), losses);
+}
+
+/// As of every program of OpenTelemetry: what both variables say is said of the logs and of the agent itself.
+#[test]
+fn the_variables_of_opentelemetry_say_whose_everything_is() {
+    let world = World::new();
+    world.configure(&world.file_sink("archive", "out.jsonl"));
+    fs::copy(
+        corpus("surogate/training_dense.json"),
+        world.path("training.json"),
+    )
+    .unwrap();
+    let mut agent = world.command();
+    agent
+        .env("OTEL_SERVICE_NAME", "nightly")
+        .env("OTEL_RESOURCE_ATTRIBUTES", "service.name=other,team=a%20b");
+    let agent = Process::start("pulsetrain agent", &mut agent);
+    let out = || Items::read_whole_lines(&world.path("out.jsonl"));
+    let has = |name: &str| !out().values(name).is_empty();
+    wait_until("logs and agent have spoken", || {
+        has("train.loss") && has("pulsetrain.accepted_items")
+    });
+    assert!(agent.stop().success());
+    let said = |name: &str| {
+        let items = out();
+        let is_of = |item: &&&serde_json::Value| item["metric"]["name"] == name;
+        let points = items.of_kind("point");
+        points.iter().find(is_of).unwrap()["resource"].to_string()
+    };
+    for name in ["train.loss", "pulsetrain.accepted_items"] {
+        let resource = said(name);
+        for word in ["\"nightly\"", "\"team\"", "\"a b\""] {
+            assert!(resource.contains(word), "{name} of {resource}");
+        }
+        assert!(!resource.contains("other"), "{name} of {resource}");
+    }
+    // One that makes no sense is left out as a whole, and said.
+    let mut agent = world.command();
+    agent.env("OTEL_RESOURCE_ATTRIBUTES", "team=a,zone");
+    let mut agent = Process::start("pulsetrain agent", &mut agent);
+    agent.wait_until_ready(|| world.is_ready());
+    let (_, log) = agent.stop_with_log();
+    assert!(
+        log.contains("goes on without it: OTEL_RESOURCE_ATTRIBUTES"),
+        "{log}"
+    );
 }
 
 #[test]

@@ -21,6 +21,7 @@ use super::{
 use crate::{
     config::{Config, GPUS, Named, SinkConfig, SourceConfig},
     failure::Failure,
+    import::resource::{self, Resource},
     topology::{self, BuiltSink},
 };
 
@@ -30,6 +31,8 @@ const END: Duration = Duration::from_secs(5);
 /// An agent at work.
 pub(super) struct Running {
     config: Config,
+    /// What the environment says that all of it is of.
+    resource: Resource,
     pipeline: Pipeline,
     door: Door,
     positions: Positions,
@@ -99,6 +102,7 @@ impl Running {
         if let Some(notice) = positions.notice() {
             tell(&notice.to_string());
         }
+        let resource = resource::from_env_or_without(|name| std::env::var(name).ok(), tell);
         let derived = Derived::default();
         let builder = Pipeline::builder().config(config.limits.pipeline());
         let builder = topology::derived(builder, &config.derive, &positions, derived.watch())?;
@@ -107,6 +111,7 @@ impl Running {
             Telemetry::start(
                 &config.telemetry,
                 &config.limits,
+                &resource,
                 pipeline.ledger().clone(),
                 &door,
             )
@@ -115,6 +120,7 @@ impl Running {
             derived.count_by(telemetry.watch_derived("derive"));
         }
         let mut running = Self {
+            resource,
             pipeline,
             door,
             positions,
@@ -342,7 +348,13 @@ impl Running {
                 measure(reading);
             }
         };
-        let source = topology::build_source(config, &self.positions, on_event, on_reading)?;
+        let source = topology::build_source(
+            config,
+            self.resource.clone(),
+            &self.positions,
+            on_event,
+            on_reading,
+        )?;
         self.run_source(name, source);
         Ok(())
     }
@@ -351,7 +363,7 @@ impl Running {
     fn start_gpus(&mut self) {
         if self.config.gpu.enabled {
             let say = |notice: &dyn Display| tell(&notice.to_string());
-            let source = topology::gpus(&self.config.gpu, Vec::new(), None, say);
+            let source = topology::gpus(&self.config.gpu, self.resource.1.clone(), None, say);
             self.run_source(GPUS, source);
         }
     }

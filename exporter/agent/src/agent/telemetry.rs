@@ -29,7 +29,10 @@ use tokio::task::JoinHandle;
 
 pub(super) use self::measured::NamedSink;
 use self::{books::Books, exporter::DoorExporter, watched::SourceFigures};
-use crate::config::{LimitsConfig, TelemetryConfig};
+use crate::{
+    config::{LimitsConfig, TelemetryConfig},
+    import::resource::Resource,
+};
 
 /// The source that the agent itself is.
 const OURSELVES: &str = "pulsetrain";
@@ -58,15 +61,16 @@ struct Shared {
 }
 
 impl Telemetry {
-    /// Starts to collect, and to send what was collected through `door`.
+    /// Starts to collect, and to send what was collected through `door`, as this service with these attributes.
     pub(super) fn start(
         config: &TelemetryConfig,
         limits: &LimitsConfig,
+        resource: &Resource,
         ledger: Ledger,
         door: &Door,
     ) -> Self {
         let figures = Arc::<SourceFigures>::default();
-        let exporter = DoorExporter::default();
+        let exporter = DoorExporter::of(resource);
         let reader = PeriodicReader::builder(exporter.clone())
             .with_interval(NEVER)
             .build();

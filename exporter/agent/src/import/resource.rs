@@ -6,7 +6,7 @@ use pulsetrain_semconv::attribute;
 use crate::failure::Failure;
 
 /// `service.name`, and every other attribute.
-type Resource = (Option<String>, Vec<(String, String)>);
+pub(crate) type Resource = (Option<String>, Vec<(String, String)>);
 
 /// Reads both variables; an empty one counts as unset.
 pub(crate) fn from_env(lookup: impl Fn(&str) -> Option<String>) -> Result<Resource, Failure> {
@@ -17,6 +17,19 @@ pub(crate) fn from_env(lookup: impl Fn(&str) -> Option<String>) -> Result<Resour
         .position(|(key, _)| key == attribute::SERVICE_NAME.name);
     let listed = named.map(|place| attributes.remove(place).1);
     Ok((set("OTEL_SERVICE_NAME").or(listed), attributes))
+}
+
+/// As [`from_env`] for who does not wait for a variable to be mended: one with something wrong in it is left out as a whole, as
+/// the specification has it, and `tell` says so.
+pub(crate) fn from_env_or_without(
+    lookup: impl Fn(&str) -> Option<String>,
+    tell: impl FnOnce(&str),
+) -> Resource {
+    from_env(&lookup).unwrap_or_else(|error| {
+        tell(&format!("goes on without it: {error}"));
+        let named = lookup("OTEL_SERVICE_NAME").filter(|name| !name.trim().is_empty());
+        (named, Vec::new())
+    })
 }
 
 /// Parses `key=value,key=value` with percent-encoded values.
@@ -30,6 +43,9 @@ fn parse(list: &str) -> Result<Vec<(String, String)>, Failure> {
 fn entry(entry: &str) -> Result<(String, String), Failure> {
     let wrong = || Failure::usage(format!("OTEL_RESOURCE_ATTRIBUTES: {entry:?} is not key=value"));
     let (key, value) = entry.split_once('=').ok_or_else(wrong)?;
+    if key.trim().is_empty() {
+        return Err(wrong());
+    }
     let value = percent_encoding::percent_decode_str(value.trim())
         .decode_utf8()
         .map_err(|_| wrong())?;
@@ -52,6 +68,24 @@ mod tests {
             (service.as_deref(), attributes),
             (Some("mine"), vec![("team".to_owned(), "a b".to_owned())])
         );
+    }
+
+    #[test]
+    fn a_list_with_something_wrong_in_it_is_left_out_as_a_whole_and_said() {
+        for wrong in ["team=a,zone", "team=a,=b", "team=%ff"] {
+            let lookup = |name: &str| match name {
+                "OTEL_SERVICE_NAME" => Some("mine".to_owned()),
+                _ => Some(wrong.to_owned()),
+            };
+            let mut said = String::new();
+            let (service, attributes) = from_env_or_without(lookup, |words| said = words.to_owned());
+            assert_eq!(
+                (service.as_deref(), attributes),
+                (Some("mine"), Vec::new()),
+                "{wrong}"
+            );
+            assert!(said.contains("OTEL_RESOURCE_ATTRIBUTES"), "{said}");
+        }
     }
 
     #[test]

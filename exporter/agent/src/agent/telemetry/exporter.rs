@@ -26,17 +26,29 @@ use pulsetrain_otlp::{
 use pulsetrain_pipeline::{Batch, Door};
 use pulsetrain_semconv::{SCHEMA_URL, attribute, metric};
 
+use crate::import::resource::Resource;
+
 /// The name of the agent, as a service and as the scope of its telemetry.
 const SERVICE: &str = "pulsetrain";
 
 /// Puts what the SDK collects through a door. A clone has the same door.
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub(super) struct DoorExporter {
+    envelope: Arc<Envelope>,
     door: Arc<OnceLock<Door>>,
     writer: Arc<Mutex<MetricsWriter>>,
 }
 
 impl DoorExporter {
+    /// An exporter of what an agent says that is of this service and has these attributes.
+    pub(super) fn of(resource: &Resource) -> Self {
+        Self {
+            envelope: Arc::new(envelope(resource)),
+            door: Arc::default(),
+            writer: Arc::default(),
+        }
+    }
+
     /// Says where the door is; until then there is nowhere to go.
     pub(super) fn lead_to(&self, door: Door) {
         // Said once, at the start.
@@ -53,7 +65,7 @@ impl PushMetricExporter for DoorExporter {
         for collected in collected.scope_metrics().flat_map(|scope| scope.metrics()) {
             write(&mut writer, collected);
         }
-        let Some(encoded) = writer.finish(&envelope()) else {
+        let Some(encoded) = writer.finish(&self.envelope) else {
             return Ok(());
         };
         door.offer(Batch::new(encoded.signal, encoded.items, encoded.bytes))
@@ -73,14 +85,19 @@ impl PushMetricExporter for DoorExporter {
     }
 }
 
-/// Who speaks: the agent of this machine, the same one after a restart.
-fn envelope() -> Envelope {
+/// Who speaks: the agent of this machine, the same one after a restart. What the environment says of it goes before that.
+fn envelope((service, attributes): &Resource) -> Envelope {
     let machine = rustix::system::uname();
     let machine = machine.nodename().to_string_lossy();
-    let resource = [
-        (attribute::SERVICE_NAME.name, Value::Text(SERVICE)),
+    let service = service.as_deref().unwrap_or(SERVICE);
+    let mut resource = vec![
+        (attribute::SERVICE_NAME.name, Value::Text(service)),
         (attribute::SERVICE_INSTANCE_ID.name, Value::Text(&machine)),
     ];
+    for (key, value) in attributes {
+        resource.retain(|(name, _)| name != key);
+        resource.push((key, Value::Text(value)));
+    }
     Envelope::new(&resource, SERVICE, env!("CARGO_PKG_VERSION"), SCHEMA_URL)
 }
 
