@@ -1,9 +1,14 @@
 //! Signals reach the trainer.
 
-use std::{io::BufReader, process::Command};
+use std::{
+    fs,
+    io::BufReader,
+    os::unix::process::CommandExt,
+    process::{Command, Stdio},
+};
 
 use nix::sys::signal::{Signal, kill};
-use pulsetrain_tests::command;
+use pulsetrain_tests::{command, wait_until};
 
 use crate::world::{folder, line, pid, run, sent};
 
@@ -27,6 +32,37 @@ fn signals_are_passed_on_to_the_trainer() {
         assert_eq!(line(&mut out), format!("got {name}\n"));
         assert_eq!(child.wait().unwrap().code(), Some(9));
     }
+}
+
+/// Behind pipes the trainer is of our job, which a shell suspends by the group; who knows only us tells only us.
+#[test]
+fn whoever_suspends_us_suspends_the_trainer_until_we_are_woken() {
+    let folder = folder();
+    let mut run = run(&folder, "sh", &["-c", "echo $$; while :; do :; done"]);
+    run.ours.process_group(0).stdin(Stdio::null());
+    let mut child = run.spawn();
+    let mut out = BufReader::new(child.stdout.take().unwrap());
+    let trainer: i32 = line(&mut out).trim().parse().unwrap();
+    let ours = pid(&child);
+    for _ in 0..2 {
+        kill(ours, Signal::SIGTSTP).unwrap();
+        wait_until("both are stopped", || {
+            [trainer, ours.as_raw()].into_iter().all(is_stopped)
+        });
+        kill(ours, Signal::SIGCONT).unwrap();
+        wait_until("both are awake", || {
+            ![trainer, ours.as_raw()].into_iter().any(is_stopped)
+        });
+    }
+    kill(ours, Signal::SIGTERM).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(128 + 15));
+}
+
+/// Whether Linux says that a process is stopped by a signal.
+fn is_stopped(process: i32) -> bool {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).expect("the process is there");
+    let state = stat.rsplit(") ").next();
+    state.is_some_and(|state| state.starts_with('T'))
 }
 
 #[test]

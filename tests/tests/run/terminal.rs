@@ -41,11 +41,28 @@ fn a_key_that_interrupts_reaches_the_trainer_once() {
 /// A shell starts us, Ctrl-Z is typed, the shell looks at everything, lets the trainer come to its end, and fetches us back.
 #[test]
 fn a_key_that_suspends_stops_the_trainer_until_the_shell_fetches_it_back() {
+    let printed = suspended("echo ready;", |keys, printed| {
+        if printed.ends_with("ready\r\n") {
+            keys.write_all(b"\x1a").unwrap();
+        }
+    });
+    assert_suspended_and_fetched_back(&printed);
+}
+
+/// As above, where nobody types and we are told by a signal that is for us alone.
+#[test]
+fn a_signal_that_suspends_us_stops_the_trainer_until_the_shell_fetches_it_back() {
+    let printed = suspended("kill -TSTP $PPID;", |_, _| {});
+    assert_suspended_and_fetched_back(&printed);
+}
+
+/// What a shell prints that starts us, and waits until the trainer is stopped; the trainer begins with `first`.
+fn suspended(first: &str, react: impl FnMut(&mut Terminal, &str)) -> String {
     const SHELL: &str = r#"set -m; "$@"; echo "suspended $?"; stty -a | grep -ow -e -icanon -e icanon
         until grep -q 'State:.T' /proc/$(cat "$DIR"/pid)/status; do sleep 0.05; done
         touch "$DIR"/go; fg > /dev/null; echo "ended $?""#;
-    const TRAINER: &str =
-        r#"echo $$ > "$DIR"/pid; echo ready; while [ ! -e "$DIR"/go ]; do :; done; stty size; exit 4"#;
+    let trainer =
+        format!(r#"echo $$ > "$DIR"/pid; {first} while [ ! -e "$DIR"/go ]; do :; done; stty size; exit 4"#);
     let folder = folder();
     let run = command([]);
     let mut shell = Command::new("env");
@@ -54,12 +71,11 @@ fn a_key_that_suspends_stops_the_trainer_until_the_shell_fetches_it_back() {
     shell
         .args(["run", "--format=maxtext", "--no-gpu", "--to"])
         .arg(sent(&folder));
-    shell.args(["--", "sh", "-c", TRAINER]);
-    let (_, printed) = on_terminal(&shell, |keys, printed| {
-        if printed.ends_with("ready\r\n") {
-            keys.write_all(b"\x1a").unwrap();
-        }
-    });
+    shell.args(["--", "sh", "-c", &trainer]);
+    on_terminal(&shell, react).1
+}
+
+fn assert_suspended_and_fetched_back(printed: &str) {
     for said in ["suspended 148\r\nicanon\r\n", "40 100\r\nended 4\r\n"] {
         assert!(printed.contains(said), "{said:?} is missing in {printed:?}");
     }

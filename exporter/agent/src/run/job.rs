@@ -1,7 +1,7 @@
 //! Job control: Ctrl-Z and `fg`, as they would be without us.
 //!
-//! The trainer has a session of its own, in which no shell could wake it again, so Linux does not let its terminal stop it. We
-//! stop it in its place, and ourselves with it, for the shell to see.
+//! A trainer on a terminal of its own has a session of its own, in which no shell could wake it again, so Linux does not let
+//! its terminal stop it. We stop it in its place, and ourselves with it, for the shell to see.
 
 use std::{fs, os::fd::OwnedFd};
 
@@ -21,25 +21,18 @@ use super::{
 pub(super) struct Job {
     trainer: Pid,
     terminal: OwnedFd,
-    settings: OurSettings,
 }
 
 impl Job {
-    /// A trainer on `terminal`, while ours has other settings than these.
-    pub(super) fn new(trainer: Pid, terminal: OwnedFd, settings: OurSettings) -> Self {
-        Self {
-            trainer,
-            terminal,
-            settings,
-        }
+    /// A trainer on `terminal`.
+    pub(super) fn new(trainer: Pid, terminal: OwnedFd) -> Self {
+        Self { trainer, terminal }
     }
 
     /// Suspends the job where that is what was typed.
     pub(super) fn notice(&self, typed: &[u8]) {
         if self.is_suspended_by(typed) && self.would_stop() && has_shell() {
-            // Whoever is gone in between needs no signal, and a terminal that is gone no settings.
-            let _ = kill_process_group(self.trainer, Signal::STOP);
-            let _ = self.settings.put_back();
+            // We are among those who get it, and stop the trainer then.
             let _ = kill_current_process_group(Signal::TSTP);
         }
     }
@@ -54,10 +47,46 @@ impl Job {
 
     /// Whether the trainer itself is what the key would stop: no job of a shell that it is, nothing that handles the signal.
     fn would_stop(&self) -> bool {
-        let status = format!("/proc/{}/status", self.trainer.as_raw_nonzero());
-        let status = fs::read_to_string(status).unwrap_or_default();
-        let handled = signal_sets(&status, &["SigIgn:", "SigCgt:"]);
-        tcgetpgrp(&self.terminal) == Ok(self.trainer) && handled & (1 << (Signal::TSTP.as_raw() - 1)) == 0
+        tcgetpgrp(&self.terminal) == Ok(self.trainer) && !has_own_way(self.trainer)
+    }
+}
+
+/// Whether a process does something of its own when it is asked to stop.
+fn has_own_way(process: Pid) -> bool {
+    let status = format!("/proc/{}/status", process.as_raw_nonzero());
+    let status = fs::read_to_string(status).unwrap_or_default();
+    let handled = signal_sets(&status, &["SigIgn:", "SigCgt:"]);
+    handled & (1 << (Signal::TSTP.as_raw() - 1)) != 0
+}
+
+/// Stops a trainer on a terminal of its own, where somebody could wake us again, and gives our terminal back.
+pub(super) fn suspend(trainer: Pid, settings: Option<&OurSettings>) {
+    if !has_shell() {
+        return;
+    }
+    let signal = if has_own_way(trainer) {
+        Signal::TSTP
+    } else {
+        Signal::STOP
+    };
+    // Whoever is gone in between needs no signal, and a terminal that is gone no settings.
+    let _ = kill_process_group(trainer, signal);
+    if let Some(settings) = settings.filter(|_| is_in_foreground()) {
+        let _ = settings.put_back();
+    }
+}
+
+/// Stops ourselves as a program does that has never heard of job control, until we are woken.
+pub(super) fn stop_ourselves() {
+    // SAFETY: all zeros are a valid `sigaction`, whose action is `SIG_DFL`: no code of ours runs by it. What was set before is
+    // set again, whole and by the one thread that changes it. `raise` is for this thread, so it has worked when it returns.
+    unsafe {
+        let default: libc::sigaction = std::mem::zeroed();
+        let mut ours: libc::sigaction = std::mem::zeroed();
+        if libc::sigaction(libc::SIGTSTP, &default, &mut ours) == 0 {
+            libc::raise(libc::SIGTSTP);
+            libc::sigaction(libc::SIGTSTP, &ours, std::ptr::null_mut());
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use signal_hook::{
-    consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGWINCH},
+    consts::{SIGCONT, SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGTSTP, SIGUSR1, SIGUSR2, SIGWINCH},
     iterator::{SignalsInfo, exfiltrator::WithOrigin},
     low_level::siginfo::Origin,
 };
@@ -22,8 +22,8 @@ use super::{
     terminal::{OurSettings, copy_size},
 };
 
-const PASSED: [i32; 8] = [
-    SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGCONT, SIGWINCH,
+const PASSED: [i32; 9] = [
+    SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT, SIGWINCH,
 ];
 
 /// Who gets the signals.
@@ -79,8 +79,23 @@ impl Receiver {
                     copy_window(terminal);
                     self.resume(settings);
                 }
+                (SIGTSTP, Some(_)) => {
+                    self.suspend(settings);
+                    job::stop_ourselves();
+                }
+                (SIGTSTP, None) => {
+                    self.pass_one(&origin, false);
+                    job::stop_ourselves();
+                }
                 _ => self.pass_one(&origin, terminal.is_some()),
             }
+        }
+    }
+
+    fn suspend(&self, settings: Option<&OurSettings>) {
+        let trainer = self.trainer.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(trainer) = *trainer {
+            job::suspend(trainer, settings);
         }
     }
 

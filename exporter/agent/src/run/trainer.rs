@@ -101,8 +101,8 @@ impl Trainer {
             streams.push(stdout(pty.try_clone()?)?);
         }
         let child = command.spawn(pts).map_err(io_error)?;
-        if let Some(keys) = &keys {
-            let job = Job::new(Pid::from_child(&child), pty.try_clone()?, keys.settings());
+        if keys.is_some() {
+            let job = Job::new(Pid::from_child(&child), pty.try_clone()?);
             super::copy::pass_keys(pty.try_clone()?, job)?;
         }
         Ok(Self {
