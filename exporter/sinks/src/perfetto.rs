@@ -46,6 +46,7 @@ mod summary;
 mod tell;
 mod trees;
 mod values;
+mod vast;
 
 use std::io::{self, Write};
 
@@ -65,8 +66,8 @@ use self::{
 /// Gathers OTLP and writes it as one Perfetto trace.
 ///
 /// The bytes are kept until the trace is written, in memory as far as [`PerfettoConfig::memory_bytes`] allows and in temporary
-/// files beyond that. Of one trace of OTLP that does not fit by itself, some 100 bytes a span and 40 a link are held while its trees
-/// are made: the one thing that grows with the input, beside resources, scopes and the names of series.
+/// files beyond that. Of one trace of OTLP that does not fit by itself, the spans that are open at a time are held while its trees are
+/// made. What grows with the input are resources, scopes and the names of series.
 #[derive(Debug)]
 pub struct PerfettoMapper {
     config: PerfettoConfig,

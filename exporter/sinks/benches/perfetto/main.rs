@@ -35,8 +35,9 @@ fn main() {
         let only = arguments.next();
         return memory::measure_program(&program, only.as_deref().and_then(|only| only.to_str()));
     }
-    if std::env::args().any(|argument| argument == "--memory") {
-        return memory::measure();
+    let mut arguments = std::env::args().skip_while(|argument| argument != "--memory");
+    if arguments.next().is_some() {
+        return memory::measure(arguments.next().as_deref());
     }
     println!("cargo bench -p pulsetrain-sinks --bench perfetto");
     println!("one core, CPU time of the thread, best of {ROUNDS} rounds in turns\n");

@@ -21,12 +21,16 @@ use pulsetrain_sinks::{PerfettoConfig, PerfettoMapper};
 use self::cases::{BYTES, CASES, Case};
 use crate::{cpu_secs, secs_of};
 
-/// The mapper by itself.
-pub(crate) fn measure() {
+/// The mapper by itself, with the input that `only` names or with the first.
+pub(crate) fn measure(only: Option<&str>) {
+    let case = CASES
+        .iter()
+        .find(|case| Some(case.name) == only)
+        .unwrap_or(&CASES[0]);
     println!("cargo bench -p pulsetrain-sinks --bench perfetto -- --memory");
     let mut mapper = PerfettoMapper::new(PerfettoConfig::default());
     let (mut bytes, mut secs) = (0, 0.0);
-    for message in CASES[0].messages() {
+    for message in case.messages() {
         if bytes >= BYTES {
             break;
         }
@@ -39,7 +43,8 @@ pub(crate) fn measure() {
     let (trace, summary) = mapper.write(tempfile::tempfile().unwrap()).unwrap();
     secs += cpu_secs() - start;
     println!(
-        "{bytes} bytes of protobuf, {} spans -> {} bytes of trace; {} bytes through temporary files; {:.0} s of CPU, {:.0} MB/s",
+        "{}: {bytes} bytes of protobuf, {} spans -> {} bytes of trace; {} bytes through temporary files; {:.0} s of CPU, {:.0} MB/s",
+        case.name,
         summary.spans,
         trace.metadata().unwrap().len(),
         summary.spilled_bytes,

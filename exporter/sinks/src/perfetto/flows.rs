@@ -115,8 +115,12 @@ pub(super) fn links_of(spans: &Spans, span: u32) -> Result<Vec<Link>, PerfettoEr
     if !spans.records[span as usize].has_links {
         return Ok(Vec::new());
     }
-    let bytes = spans.read(span)?;
-    let from = Span::decode(&bytes)?;
+    links_in(spans, spans.bytes(span))
+}
+
+/// The links that a span's message has.
+pub(super) fn links_in(spans: &Spans, bytes: &[u8]) -> Result<Vec<Link>, PerfettoError> {
+    let from = Span::decode(bytes)?;
     from.links
         .iter()
         .map(|link| {

@@ -20,20 +20,25 @@ pub(super) fn grow(spans: &mut Spans, scopes: &Scopes, summary: &mut PerfettoSum
 
 /// Gives every span a start and an end that can be drawn.
 fn mend_times(spans: &mut Spans, summary: &mut PerfettoSummary) {
-    let (first, last) = spans.times.unwrap_or_default();
+    let times = spans.times.unwrap_or_default();
     for span in &mut spans.records {
-        if span.start == 0 {
-            summary.without_time += 1;
-            // Nothing is known but the end, if that: a start in 1970 would hide everything else.
-            span.start = if span.end == 0 { first } else { span.end };
-        }
-        if span.end == 0 {
-            summary.unfinished += 1;
-            span.end = last.max(span.start);
-        } else if span.end < span.start {
-            summary.end_before_start += 1;
-            span.end = span.start;
-        }
+        mend(&mut span.start, &mut span.end, times, summary);
+    }
+}
+
+/// Gives a span a start and an end that can be drawn, where all spans lie between the first and the last time.
+pub(super) fn mend(start: &mut u64, end: &mut u64, (first, last): (u64, u64), summary: &mut PerfettoSummary) {
+    if *start == 0 {
+        summary.without_time += 1;
+        // Nothing is known but the end, if that: a start in 1970 would hide everything else.
+        *start = if *end == 0 { first } else { *end };
+    }
+    if *end == 0 {
+        summary.unfinished += 1;
+        *end = last.max(*start);
+    } else if *end < *start {
+        summary.end_before_start += 1;
+        *end = *start;
     }
 }
 
@@ -123,7 +128,7 @@ fn give_groups(spans: &mut Spans, scopes: &Scopes) {
 }
 
 /// The group of spans that are only known by their scope.
-fn scope_group(scope: u32, spans: &mut Spans, scopes: &Scopes) -> u32 {
+pub(super) fn scope_group(scope: u32, spans: &mut Spans, scopes: &Scopes) -> u32 {
     let name = scopes.name(scope);
     let label = if name.is_empty() { NO_GROUP } else { name };
     spans.labels.number(label.to_owned())

@@ -11,7 +11,7 @@ use std::{
 use super::place::Place;
 
 /// Viewers stop nesting at 512.
-const DEEPEST: u32 = 500;
+pub(super) const DEEPEST: u32 = 500;
 
 /// A span as far as packing needs it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,12 +10,13 @@ use super::{
     labels::Labels,
     long::LongTrees,
     metrics::Metering,
-    partitions::Partitions,
+    partitions::{Part, Partitions},
     readings::Reading,
     records,
     scopes::Scopes,
     spans::Spans,
     trees::{Forest, Trees},
+    vast,
 };
 
 /// What comes next.
@@ -115,9 +116,18 @@ fn sorted(
     let room = config.room().share(4);
     let (mut sorter, mut forest) = (Sorter::new(room.clone()), Forest::default());
     let mut long = LongTrees::new(room.clone());
-    partitions.each(&room, &mut spans, config, &mut |spans, links| {
-        forest.grow(spans, Some(links), scopes, config, summary)?;
-        Ok(forest.pack(spans, &mut sorter, &mut long)?)
+    partitions.each(&room, &mut spans, config, &mut |spans, part| {
+        let (sorter, long) = (&mut sorter, &mut long);
+        match part {
+            Part::Held(links) => {
+                forest.grow(spans, Some(links), scopes, config, summary)?;
+                Ok(forest.pack(spans, sorter)?)
+            }
+            Part::Vast(part) => {
+                let trees = vast::Trees { sorter, long };
+                vast::grow(part, spans, scopes, config, summary, trees)
+            }
+        }
     })?;
     long.finish()?;
     let sorted = sorter.sorted()?;

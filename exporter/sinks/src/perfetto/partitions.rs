@@ -1,8 +1,8 @@
 //! Spans that are too many for memory, in a temporary file, sorted into parts by their traces: what belongs together is in one
-//! part, and each part fits into memory. A part that does not is divided again. Of a single trace that does not fit, only what
-//! trees are made of comes into memory, and the spans stay in the file.
+//! part, and each part fits into memory. A part that does not is divided again. A single trace that does not fit stays in the file
+//! (`vast`).
 
-use std::{io, sync::Arc};
+use std::io;
 
 use pulsetrain_pipeline::spill::{Extent, ExtentReader, Room, SpillFile};
 
@@ -10,6 +10,7 @@ use super::{
     PerfettoConfig, PerfettoError,
     flows::{self, Link},
     spans::{Around, Spans},
+    vast,
 };
 
 /// How many parts there are, as a power of two.
@@ -43,8 +44,25 @@ enum Traces {
     Several,
 }
 
-/// A part in memory: what `Spans` takes in, and the links to it.
-type Part = (Vec<u8>, Vec<Link>);
+/// A part, whose spans are in `Spans` if they fit there.
+pub(super) enum Part<'a> {
+    /// The links to the spans in memory.
+    Held(Vec<Link>),
+    /// The spans and the links are where they were.
+    Vast(vast::Part<'a>),
+}
+
+/// What is stored of a part.
+pub(super) enum Stored<'a> {
+    /// A link to one of its spans.
+    Link(Link),
+    /// A span, and where in the file its message is.
+    Span {
+        around: Around,
+        place: u64,
+        bytes: &'a [u8],
+    },
+}
 
 impl Partitions {
     pub(super) fn new(room: &Room) -> io::Result<Self> {
@@ -123,16 +141,16 @@ impl Partitions {
         Ok(())
     }
 
-    /// Brings each part into memory in turn, in `spans`, and calls `take` with the links to it.
+    /// Calls `take` with each part in turn, whose spans are in `spans` if they fit there.
     pub(super) fn each(
         mut self,
         room: &Room,
         spans: &mut Spans,
         config: &PerfettoConfig,
-        take: &mut impl FnMut(&mut Spans, Vec<Link>) -> Result<(), PerfettoError>,
+        take: &mut impl FnMut(&mut Spans, Part<'_>) -> Result<(), PerfettoError>,
     ) -> Result<(), PerfettoError> {
         self.file.flush()?;
-        let file = Arc::new(self.file);
+        let file = self.file;
         for (extents, traces) in self.parts.into_iter().zip(self.traces) {
             let bytes: u64 = extents.iter().map(|extent| extent.end - extent.start).sum();
             let is_large = bytes > room.bytes as u64;
@@ -142,8 +160,13 @@ impl Partitions {
                 divided.each(room, spans, config, take)?;
                 continue;
             }
-            let links = load(&file, &extents, !is_large, spans, config)?;
-            take(spans, links)?;
+            let part = if is_large {
+                let (file, extents) = (&file, &extents);
+                Part::Vast(vast::Part { file, extents })
+            } else {
+                Part::Held(load(&file, &extents, spans, config)?)
+            };
+            take(spans, part)?;
             spans.clear();
         }
         Ok(())
@@ -172,47 +195,61 @@ impl Partitions {
     }
 }
 
-/// Brings a part into memory, the spans' own bytes only where there is room for them.
+/// Brings a part into memory, and gives the links to it.
 fn load(
-    file: &Arc<SpillFile>,
+    file: &SpillFile,
     extents: &[Extent],
-    has_room: bool,
     spans: &mut Spans,
     config: &PerfettoConfig,
 ) -> Result<Vec<Link>, PerfettoError> {
-    let (mut bytes, mut links) = Part::default();
+    let (mut all, mut links) = (Vec::new(), Vec::new());
+    scan(file, extents, |stored| {
+        match stored {
+            Stored::Link(link) => links.push(link),
+            Stored::Span { around, bytes, .. } => {
+                spans.add_span(bytes, all.len(), around, config)?;
+                all.extend_from_slice(bytes);
+            }
+        }
+        Ok(())
+    })?;
+    spans.keep(all.into());
+    Ok(links)
+}
+
+/// Calls `take` with all that is stored of a part.
+pub(super) fn scan(
+    file: &SpillFile,
+    extents: &[Extent],
+    mut take: impl FnMut(Stored<'_>) -> Result<(), PerfettoError>,
+) -> Result<(), PerfettoError> {
+    let mut message = Vec::new();
     for extent in extents {
         let mut reader = ExtentReader::new(*extent, CHUNK);
         while !reader.is_at_end() {
             let (kind, trace, [first, second, length]) = read_head(file, &mut reader)?;
             if kind == LINK {
-                links.push(Link {
+                take(Stored::Link(Link {
                     trace,
                     target: first,
                     flow: second,
-                });
+                }))?;
                 continue;
             }
-            let around = Around {
-                resource: first as u32,
-                scope: second as u32,
-            };
-            let in_file = reader.place();
-            if !has_room {
-                bytes.clear();
-            }
-            let start = bytes.len();
-            reader.take(file, length as usize, &mut bytes)?;
-            let place = if has_room { start } else { in_file as usize };
-            spans.add_span(&bytes[start..], place, around, config)?;
+            let place = reader.place();
+            message.clear();
+            reader.take(file, length as usize, &mut message)?;
+            take(Stored::Span {
+                around: Around {
+                    resource: first as u32,
+                    scope: second as u32,
+                },
+                place,
+                bytes: &message,
+            })?;
         }
     }
-    if has_room {
-        spans.keep(bytes.into());
-    } else {
-        spans.leave_in(Arc::clone(file));
-    }
-    Ok(links)
+    Ok(())
 }
 
 fn read_head(file: &SpillFile, reader: &mut ExtentReader) -> io::Result<(u8, u64, [u64; 3])> {

@@ -1,6 +1,6 @@
 //! The spans of an input: what packing and linking need of each, and where its bytes are.
 
-use std::{borrow::Cow, hint::black_box, io, sync::Arc};
+use std::hint::black_box;
 
 use bytes::Bytes;
 use pulsetrain_otlp::{
@@ -8,7 +8,6 @@ use pulsetrain_otlp::{
     view::{Message, ResourceSpans, ScopeSpans, TracesData},
     wire::{Reader, Value},
 };
-use pulsetrain_pipeline::spill::SpillFile;
 
 use super::{
     PerfettoConfig, PerfettoSummary,
@@ -30,8 +29,6 @@ const CACHE_LINE: usize = 64;
 pub(super) struct Spans {
     batches: Vec<Bytes>,
     batch_bytes: usize,
-    /// The file that the spans' own bytes are in where they are too many for memory.
-    file: Option<Arc<SpillFile>>,
     pub(super) records: Vec<SpanRecord>,
     /// The ids of the same spans.
     pub(super) ids: Vec<SpanIds>,
@@ -75,6 +72,22 @@ pub(super) struct SpanRecord {
     pub(super) end: u64,
 }
 
+/// What is known of a span that is not kept here.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LookedAt {
+    pub(super) ids: SpanIds,
+    pub(super) around: Around,
+    pub(super) start: u64,
+    pub(super) end: u64,
+    /// The label of its own group.
+    pub(super) group: Option<u32>,
+    pub(super) name_at: u16,
+    pub(super) has_links: bool,
+    pub(super) failed: bool,
+    /// Whether its step is asked for, none where it says no step.
+    pub(super) asked: Option<bool>,
+}
+
 /// What spans stand in.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Around {
@@ -108,11 +121,6 @@ impl Spans {
     pub(super) fn keep(&mut self, batch: Bytes) {
         self.batch_bytes += batch.len();
         self.batches.push(batch);
-    }
-
-    /// Leaves the bytes of all records in the file that they were read from.
-    pub(super) fn leave_in(&mut self, file: Arc<SpillFile>) {
-        self.file = Some(file);
     }
 
     fn add_resources(
@@ -195,8 +203,7 @@ impl Spans {
         }
         self.ids.push(ids);
         self.records.push(SpanRecord {
-            // In a file the place is the offset alone, which takes both.
-            batch: self.batches.len() as u32 | (offset as u64 >> 32) as u32,
+            batch: self.batches.len() as u32,
             offset: offset as u32,
             length: bytes.len() as u32,
             resource: around.resource,
@@ -212,6 +219,36 @@ impl Spans {
         Ok(true)
     }
 
+    /// Looks at a span without keeping it; none where its time is not asked for.
+    pub(super) fn looked_at(
+        &mut self,
+        bytes: &[u8],
+        around: Around,
+        config: &PerfettoConfig,
+    ) -> Result<Option<LookedAt>, WireError> {
+        self.add_span(bytes, 0, around, config)?;
+        let asked = self.asked.pop().flatten();
+        let (Some(record), Some(ids)) = (self.records.pop(), self.ids.pop()) else {
+            return Ok(None);
+        };
+        Ok(Some(LookedAt {
+            ids,
+            around,
+            start: record.start,
+            end: record.end,
+            group: record.group.get(),
+            name_at: record.name_at,
+            has_links: record.has_links,
+            failed: record.failed,
+            asked,
+        }))
+    }
+
+    /// Whether a span is asked for by its step, or by that of another span of its trace, once all were looked at.
+    pub(super) fn is_asked(&self, asked: Option<bool>, trace: u64, config: &PerfettoConfig) -> bool {
+        config.steps.is_none() || asked.unwrap_or_else(|| self.asked_traces.contains(&trace))
+    }
+
     /// How much memory the spans take, with what making trees of them needs.
     pub(super) fn held_bytes(&self) -> usize {
         self.batch_bytes + self.records.len() * (size_of::<SpanRecord>() + size_of::<SpanIds>() + TREE_BYTES)
@@ -222,7 +259,6 @@ impl Spans {
         self.first_number += self.records.len() as u64;
         self.batches.clear();
         self.batch_bytes = 0;
-        self.file = None;
         self.records.clear();
         self.ids.clear();
         self.asked.clear();
@@ -276,25 +312,6 @@ impl Spans {
         }
     }
 
-    /// Whether the spans' own bytes are in a file.
-    pub(super) fn are_in_file(&self) -> bool {
-        self.file.is_some()
-    }
-
-    /// The bytes of a span, wherever they are.
-    pub(super) fn read(&self, span: u32) -> io::Result<Cow<'_, [u8]>> {
-        let Some(file) = &self.file else {
-            return Ok(self.bytes(span).into());
-        };
-        let record = &self.records[span as usize];
-        let mut bytes = vec![0; record.length as usize];
-        file.read(
-            u64::from(record.batch) << 32 | u64::from(record.offset),
-            &mut bytes,
-        )?;
-        Ok(bytes.into())
-    }
-
     /// The place of the span that each pair of ids belongs to; spans that come twice are left once.
     pub(super) fn identify(&mut self, summary: &mut PerfettoSummary) -> Identities {
         let mut identities = Identities::with_capacity(self.records.len());
@@ -321,9 +338,7 @@ impl Spans {
 
     fn is_same(&self, one: u32, other: u32) -> bool {
         let resource = |span: u32| self.records[span as usize].resource;
-        // What cannot be read here cannot be read when it is drawn, where that is said.
-        resource(one) == resource(other)
-            && matches!((self.read(one), self.read(other)), (Ok(one), Ok(other)) if one == other)
+        resource(one) == resource(other) && self.bytes(one) == self.bytes(other)
     }
 
     /// The hashes of a trace's id, and of a span's ids in it.

@@ -122,13 +122,9 @@ impl Forest {
     }
 
     /// Hands all trees to a sorter.
-    pub(super) fn pack(&self, spans: &Spans, sorter: &mut Sorter, long: &mut LongTrees) -> io::Result<()> {
+    pub(super) fn pack(&self, spans: &Spans, sorter: &mut Sorter) -> io::Result<()> {
         for &root in &self.roots {
             let tree = self.tree(spans, root);
-            if spans.are_in_file() {
-                self.pack_from_file(&tree, self.walk(spans, root), sorter, long)?;
-                continue;
-            }
             sorter.push((tree.start, tree.end), |out| {
                 tree.pack(out);
                 out.push(HERE);
@@ -136,26 +132,6 @@ impl Forest {
             })?;
         }
         Ok(())
-    }
-
-    /// Hands a tree to the sorter, span by span: what is long goes beside it.
-    fn pack_from_file(
-        &self,
-        tree: &Tree,
-        mut walk: Walk<'_>,
-        sorter: &mut Sorter,
-        long: &mut LongTrees,
-    ) -> io::Result<()> {
-        let spans = walk.spans;
-        while let Some((place, depth)) = walk.step() {
-            let bytes = spans.read(place)?;
-            long.push(&self.drawn(spans, (place, depth), &bytes))?;
-        }
-        let packed = long.end()?;
-        sorter.push((tree.start, tree.end), |out| {
-            tree.pack(out);
-            packed.pack(out);
-        })
     }
 
     fn drawn<'a>(&'a self, spans: &'a Spans, (place, depth): (u32, u32), bytes: &'a [u8]) -> Drawn<'a> {

@@ -1,0 +1,330 @@
+//! Spans in the order of their starts, and which of them are open: each finds its parent among those, and whether it stands
+//! within it as `lanes` would have it.
+
+use std::{
+    cmp::Reverse,
+    collections::{BinaryHeap, HashMap},
+};
+
+use super::record::Record;
+use crate::perfetto::{PerfettoSummary, lanes::DEEPEST};
+
+/// What a closed span takes that is still remembered, with its place in a table.
+const CLOSED_BYTES: usize = 48;
+
+/// What the sweep finds out.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// A span with its tree, which is over.
+    Span(Record),
+    /// A child that does not stand within its parent.
+    Arrow { parent: u64, flow: u64 },
+}
+
+/// The spans that are open at a time.
+#[derive(Debug, Default)]
+pub(super) struct Sweep {
+    open: HashMap<u64, Open>,
+    ends: BinaryHeap<Reverse<(u64, u64)>>,
+    /// The groups of spans that were closed lately, and of those before them.
+    closed: [HashMap<u64, (u32, u32)>; 2],
+    most_closed: usize,
+    spreads_failures: bool,
+    found: Vec<Found>,
+    trees: u64,
+    order: u64,
+}
+
+#[derive(Debug)]
+struct Open {
+    record: Record,
+    /// From when on a child has room.
+    free_from: u64,
+    /// The latest span within it, behind which those before it are done.
+    latest: u64,
+    is_done: bool,
+    is_nested: bool,
+}
+
+impl Sweep {
+    /// Remembers closed spans in so many bytes.
+    pub(super) fn new(bytes: usize, spreads_failures: bool) -> Self {
+        Self {
+            most_closed: bytes / CLOSED_BYTES / 2,
+            spreads_failures,
+            ..Self::default()
+        }
+    }
+
+    /// Takes in all spans with the same start and end; each start is at or behind the one before.
+    pub(super) fn add(
+        &mut self,
+        together: &mut Vec<Record>,
+        scope_group: &mut impl FnMut(u32) -> u32,
+        summary: &mut PerfettoSummary,
+    ) {
+        if let Some(first) = together.first() {
+            self.close_before(first.start);
+        }
+        for record in parents_first(together, summary) {
+            self.add_one(record, scope_group, summary);
+        }
+    }
+
+    /// What was found out since this was asked last.
+    pub(super) fn take_found(&mut self) -> Vec<Found> {
+        std::mem::take(&mut self.found)
+    }
+
+    /// Closes everything.
+    pub(super) fn end(&mut self) {
+        while let Some(Reverse((_, id))) = self.ends.pop() {
+            self.close(id);
+        }
+    }
+
+    fn close_before(&mut self, time: u64) {
+        while let Some(&Reverse((end, id))) = self.ends.peek()
+            && end < time
+        {
+            self.ends.pop();
+            self.close(id);
+        }
+    }
+
+    fn close(&mut self, id: u64) {
+        let Some(Open { record, .. }) = self.open.remove(&id) else {
+            return;
+        };
+        if self.closed[0].len() >= self.most_closed {
+            self.closed.swap(0, 1);
+            self.closed[0].clear();
+        }
+        if let Some(group) = record.group {
+            self.closed[0].insert(id, (record.resource, group));
+        }
+        self.found.push(Found::Span(record));
+    }
+
+    fn add_one(
+        &mut self,
+        mut record: Record,
+        scope_group: &mut impl FnMut(u32) -> u32,
+        summary: &mut PerfettoSummary,
+    ) {
+        let group = record
+            .group
+            .or_else(|| self.group_of(record.parent, record.resource));
+        record.group = Some(group.unwrap_or_else(|| scope_group(record.scope)));
+        self.order += 1;
+        record.order = self.order;
+        let is_nested = self.nest(&mut record, summary);
+        if !is_nested {
+            self.trees += 1;
+            (record.tree, record.depth) = (self.trees, 0);
+            if record.parent != 0 {
+                record.flow = arrow(record.parent, record.number);
+                self.found.push(Found::Arrow {
+                    parent: record.parent,
+                    flow: record.flow,
+                });
+            }
+        }
+        if record.id == 0 || self.open.contains_key(&record.id) {
+            self.found.push(Found::Span(record));
+            return;
+        }
+        self.ends.push(Reverse((record.end, record.id)));
+        let open = Open {
+            record,
+            free_from: record.start,
+            latest: 0,
+            is_done: false,
+            is_nested,
+        };
+        self.open.insert(record.id, open);
+    }
+
+    /// The group of a parent, where that is of the same process.
+    fn group_of(&self, parent: u64, resource: u32) -> Option<u32> {
+        let open = self.open.get(&parent).map(|open| &open.record);
+        let open = open.and_then(|parent| Some((parent.resource, parent.group?)));
+        let known = open.or_else(|| self.closed.iter().find_map(|closed| closed.get(&parent).copied()))?;
+        (known.0 == resource).then_some(known.1)
+    }
+
+    /// Puts a span within its parent, if it fits.
+    fn nest(&mut self, record: &mut Record, summary: &mut PerfettoSummary) -> bool {
+        let Some(parent) = self.open.get_mut(&record.parent) else {
+            return false;
+        };
+        let around = &parent.record;
+        let fits = (around.resource, around.group) == (record.resource, record.group)
+            && record.start >= parent.free_from
+            && record.end <= around.end
+            && !parent.is_done;
+        if !fits || around.depth + 1 >= DEEPEST {
+            summary.too_deep += u64::from(fits);
+            return false;
+        }
+        (record.tree, record.depth) = (around.tree, around.depth + 1);
+        parent.free_from = record.end;
+        let before = std::mem::replace(&mut parent.latest, record.id);
+        self.finish(before);
+        if record.failed && self.spreads_failures {
+            self.spread_failure(record.parent);
+        }
+        true
+    }
+
+    /// A span whose next sibling is there takes no more children, nor does what is within it.
+    fn finish(&mut self, mut id: u64) {
+        while let Some(open) = self.open.get_mut(&id).filter(|open| !open.is_done) {
+            open.is_done = true;
+            id = open.latest;
+        }
+    }
+
+    fn spread_failure(&mut self, mut id: u64) {
+        while let Some(open) = self.open.get_mut(&id).filter(|open| !open.record.failed) {
+            open.record.failed = true;
+            if !open.is_nested {
+                return;
+            }
+            id = open.record.parent;
+        }
+    }
+}
+
+/// The arrow from a parent to a child, in the half of numbers that links do not have.
+fn arrow(parent: u64, child: u64) -> u64 {
+    let mixed = (parent ^ child.wrapping_mul(0x9e37_79b9_7f4a_7c15)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (mixed ^ mixed >> 31) >> 1 | 1
+}
+
+/// Spans with the same times, each behind its parent; a circle begins with the one that came first.
+fn parents_first(together: &mut Vec<Record>, summary: &mut PerfettoSummary) -> Vec<Record> {
+    if together.len() < 2 {
+        return std::mem::take(together);
+    }
+    together.sort_by_key(|record| record.number);
+    // The first of those with the same id is the parent.
+    let places: HashMap<u64, usize> = (0..together.len())
+        .rev()
+        .map(|place| (together[place].id, place))
+        .collect();
+    let parent = |place: usize| {
+        let record = &together[place];
+        let parent = places.get(&record.parent).copied();
+        parent.filter(|_| record.parent != 0)
+    };
+    let mut added = vec![false; together.len()];
+    let mut ordered = Vec::with_capacity(together.len());
+    let mut path = Vec::new();
+    for first in 0..together.len() {
+        let mut next = Some(first);
+        while let Some(place) = next.filter(|place| !added[*place]) {
+            added[place] = true;
+            path.push(place);
+            next = parent(place);
+        }
+        if next.is_some_and(|place| path.contains(&place)) {
+            summary.cycles += 1;
+        }
+        ordered.extend(path.drain(..).rev().map(|place| together[place]));
+    }
+    together.clear();
+    ordered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The tree and the depth of each span by its id, and the arrows to children.
+    fn swept(spans: &[(u64, u64, u64, u64)]) -> (Vec<(u64, u64, u32)>, Vec<u64>) {
+        let mut sweep = Sweep::new(1 << 10, false);
+        let mut summary = PerfettoSummary::default();
+        let mut records: Vec<Record> = (0..)
+            .zip(spans)
+            .map(|(number, &(id, parent, start, end))| Record {
+                start,
+                end,
+                id,
+                parent,
+                number,
+                ..Record::default()
+            })
+            .collect();
+        records.sort_by_key(|record| (record.start, u64::MAX - record.end));
+        for together in records.chunk_by(Record::is_as_long_as) {
+            sweep.add(&mut together.to_vec(), &mut |_| 0, &mut summary);
+        }
+        sweep.end();
+        let (mut places, mut arrows) = (Vec::new(), Vec::new());
+        for found in sweep.take_found() {
+            match found {
+                Found::Span(record) => places.push((record.id, record.tree, record.depth)),
+                Found::Arrow { parent, .. } => arrows.push(parent),
+            }
+        }
+        places.sort_unstable();
+        (places, arrows)
+    }
+
+    #[test]
+    fn children_stand_within_their_parents_in_whatever_order_they_come() {
+        let spans = [
+            (3, 2, 0, 4),
+            (2, 1, 0, 4),
+            (4, 1, 4, 9),
+            (1, 0, 0, 9),
+            (5, 4, 9, 9),
+        ];
+        let expected = vec![(1, 1, 0), (2, 1, 1), (3, 1, 2), (4, 1, 1), (5, 1, 2)];
+        assert_eq!(swept(&spans), (expected, vec![]));
+    }
+
+    #[test]
+    fn what_crosses_or_comes_when_its_parent_is_done_has_a_tree_of_its_own_and_an_arrow() {
+        // One crosses its sibling, one its parent, one comes late, one has a parent that nobody knows.
+        let spans = [
+            (1, 0, 0, 9),
+            (2, 1, 0, 5),
+            (3, 1, 4, 8),
+            (4, 1, 8, 12),
+            (5, 2, 20, 30),
+            (6, 99, 40, 41),
+        ];
+        let (places, arrows) = swept(&spans);
+        assert_eq!(
+            places,
+            [(1, 1, 0), (2, 1, 1), (3, 2, 0), (4, 3, 0), (5, 4, 0), (6, 5, 0)]
+        );
+        assert_eq!(arrows, [1, 1, 2, 99]);
+    }
+
+    #[test]
+    fn a_span_behind_its_sibling_closes_what_is_within_that() {
+        // 4 begins where 2 ends, and so does 3: 5, which is a child of 2, must not stand behind 3.
+        let spans = [(1, 0, 0, 9), (2, 1, 0, 5), (3, 1, 5, 8), (5, 2, 5, 5)];
+        let (places, _) = swept(&spans);
+        assert_eq!(places, [(1, 1, 0), (2, 1, 1), (3, 1, 1), (5, 2, 0)]);
+    }
+
+    #[test]
+    fn a_circle_and_a_span_that_is_its_own_parent_are_cut_once() {
+        let mut summary = PerfettoSummary::default();
+        let record = |id, parent| Record {
+            id,
+            parent,
+            ..Record::default()
+        };
+        let mut circle = vec![record(1, 2), record(2, 1), record(3, 3)];
+        let ids: Vec<u64> = parents_first(&mut circle, &mut summary)
+            .iter()
+            .map(|record| record.id)
+            .collect();
+        assert_eq!((ids, summary.cycles), (vec![2, 1, 3], 2));
+    }
+}
