@@ -1,6 +1,6 @@
 //! Trees of spans of which not even what trees are made of fits into memory: one trace, mostly.
 //!
-//! Spans come in the order of their starts, those that contain others first, and only those that are open at a time are held
+//! Spans come in the order of their starts, and only those that begin together or are open at a time are held
 //! (`sweep`): a span that stands within another begins while that is open. What each came to goes through temporary files by
 //! its id, where arrows meet the spans that they are from and to, and then by its tree. A parent that was closed long before its
 //! child begins gives it an arrow, but no group.
@@ -105,8 +105,7 @@ impl Growth<'_> {
                         self.stations.push((record.id, link.flow), |out| out.push(OWN))?;
                     }
                 }
-                // Of two that begin together the longer one is first.
-                Ok(by_time.push((record.start, u64::MAX - record.end), |out| record.pack(out))?)
+                Ok(by_time.push((record.start, 0), |out| record.pack(out))?)
             }
         })?;
         spans.first_number = number;
@@ -133,8 +132,8 @@ impl Growth<'_> {
                 }
                 next => next,
             };
-            let goes_on = |first: &&Record| next.is_some_and(|next| first.is_as_long_as(&next));
-            if together.first().is_some_and(|first| !goes_on(&first)) {
+            let goes_on = |first: &Record| next.is_some_and(|next| first.start == next.start);
+            if together.first().is_some_and(|first| !goes_on(first)) {
                 self.leave_once(&mut together, part)?;
                 let mut groups = |scope| forest::scope_group(scope, spans, scopes);
                 sweep.add(&mut together, &mut groups, self.summary);

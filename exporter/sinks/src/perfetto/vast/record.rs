@@ -62,11 +62,6 @@ impl Record {
         }
     }
 
-    /// Whether it has the same times as another.
-    pub(super) fn is_as_long_as(&self, other: &Self) -> bool {
-        (self.start, self.end) == (other.start, other.end)
-    }
-
     /// The tree that it is the root of.
     pub(super) fn tree(&self) -> Tree {
         Tree {

@@ -56,7 +56,7 @@ impl Sweep {
         }
     }
 
-    /// Takes in all spans with the same start and end; each start is at or behind the one before.
+    /// Takes in all spans with the same start, which is behind the one before.
     pub(super) fn add(
         &mut self,
         together: &mut Vec<Record>,
@@ -66,7 +66,8 @@ impl Sweep {
         if let Some(first) = together.first() {
             self.close_before(first.start);
         }
-        for record in parents_first(together, summary) {
+        let depth = |parent| self.open.get(&parent).map_or(0, |open| open.record.depth);
+        for record in depth_first(std::mem::take(together), depth, summary) {
             self.add_one(record, scope_group, summary);
         }
     }
@@ -202,39 +203,59 @@ fn arrow(parent: u64, child: u64) -> u64 {
     (mixed ^ mixed >> 31) >> 1 | 1
 }
 
-/// Spans with the same times, each behind its parent; a circle begins with the one that came first.
-fn parents_first(together: &mut Vec<Record>, summary: &mut PerfettoSummary) -> Vec<Record> {
+/// Spans that begin together, as they stand in their trees: children behind their parents, the short before the long, and before
+/// all what still fits at the end of what is deep. A circle begins with the span that came first.
+fn depth_first(
+    mut together: Vec<Record>,
+    depth: impl Fn(u64) -> u32,
+    summary: &mut PerfettoSummary,
+) -> Vec<Record> {
     if together.len() < 2 {
-        return std::mem::take(together);
+        return together;
     }
-    together.sort_by_key(|record| record.number);
-    // The first of those with the same id is the parent.
-    let places: HashMap<u64, usize> = (0..together.len())
-        .rev()
-        .map(|place| (together[place].id, place))
-        .collect();
-    let parent = |place: usize| {
-        let record = &together[place];
-        let parent = places.get(&record.parent).copied();
-        parent.filter(|_| record.parent != 0)
-    };
-    let mut added = vec![false; together.len()];
+    // From the last to the first, since they are taken from the end of a list.
+    together.sort_by_key(|record| Reverse((record.end, record.number)));
+    let places = first_with_each_id(&together);
+    let mut children = vec![Vec::new(); together.len()];
+    let mut roots = Vec::new();
+    for (place, record) in together.iter().enumerate() {
+        match places.get(&record.parent).filter(|_| record.parent != 0) {
+            Some(parent) => children[*parent].push(place),
+            None => roots.push(place),
+        }
+    }
+    roots.sort_by_key(|root| depth(together[*root].parent));
+    let mut is_left = vec![true; together.len()];
     let mut ordered = Vec::with_capacity(together.len());
-    let mut path = Vec::new();
-    for first in 0..together.len() {
-        let mut next = Some(first);
-        while let Some(place) = next.filter(|place| !added[*place]) {
-            added[place] = true;
-            path.push(place);
-            next = parent(place);
+    let mut take = |mut next: Vec<usize>| {
+        while let Some(place) = next.pop() {
+            if std::mem::replace(&mut is_left[place], false) {
+                ordered.push(together[place]);
+                next.extend_from_slice(&children[place]);
+            }
         }
-        if next.is_some_and(|place| path.contains(&place)) {
-            summary.cycles += 1;
-        }
-        ordered.extend(path.drain(..).rev().map(|place| together[place]));
+        ordered.len()
+    };
+    let mut count = take(roots);
+    let mut rest: Vec<usize> = (0..together.len()).collect();
+    rest.sort_by_key(|place| together[*place].number);
+    for place in rest {
+        let before = std::mem::replace(&mut count, take(vec![place]));
+        summary.cycles += u64::from(count > before);
     }
-    together.clear();
     ordered
+}
+
+/// The place of the span that came first with each id.
+fn first_with_each_id(records: &[Record]) -> HashMap<u64, usize> {
+    let mut places = HashMap::with_capacity(records.len());
+    for (place, record) in records.iter().enumerate() {
+        let known = places.entry(record.id).or_insert(place);
+        if record.number < records[*known].number {
+            *known = place;
+        }
+    }
+    places
 }
 
 #[cfg(test)]
@@ -256,8 +277,8 @@ mod tests {
                 ..Record::default()
             })
             .collect();
-        records.sort_by_key(|record| (record.start, u64::MAX - record.end));
-        for together in records.chunk_by(Record::is_as_long_as) {
+        records.sort_by_key(|record| record.start);
+        for together in records.chunk_by(|one, other| one.start == other.start) {
             sweep.add(&mut together.to_vec(), &mut |_| 0, &mut summary);
         }
         sweep.end();
@@ -305,26 +326,31 @@ mod tests {
     }
 
     #[test]
-    fn a_span_behind_its_sibling_closes_what_is_within_that() {
-        // 4 begins where 2 ends, and so does 3: 5, which is a child of 2, must not stand behind 3.
-        let spans = [(1, 0, 0, 9), (2, 1, 0, 5), (3, 1, 5, 8), (5, 2, 5, 5)];
+    fn what_begins_where_others_end_stands_in_the_order_of_its_depth() {
+        // 4 stands at the end of 2 and comes before 3, which begins there too and ends 2.
+        let spans = [
+            (1, 0, 0, 9),
+            (2, 1, 0, 5),
+            (3, 1, 5, 5),
+            (4, 2, 5, 5),
+            (6, 1, 5, 8),
+        ];
         let (places, _) = swept(&spans);
-        assert_eq!(places, [(1, 1, 0), (2, 1, 1), (3, 1, 1), (5, 2, 0)]);
+        assert_eq!(places, [(1, 1, 0), (2, 1, 1), (3, 1, 1), (4, 1, 2), (6, 1, 1)]);
     }
 
     #[test]
     fn a_circle_and_a_span_that_is_its_own_parent_are_cut_once() {
         let mut summary = PerfettoSummary::default();
-        let record = |id, parent| Record {
+        let record = |id, parent, number| Record {
             id,
             parent,
+            number,
             ..Record::default()
         };
-        let mut circle = vec![record(1, 2), record(2, 1), record(3, 3)];
-        let ids: Vec<u64> = parents_first(&mut circle, &mut summary)
-            .iter()
-            .map(|record| record.id)
-            .collect();
-        assert_eq!((ids, summary.cycles), (vec![2, 1, 3], 2));
+        let circle = vec![record(1, 2, 0), record(2, 1, 1), record(3, 3, 2)];
+        let ordered = depth_first(circle, |_| 0, &mut summary);
+        let ids: Vec<u64> = ordered.iter().map(|record| record.id).collect();
+        assert_eq!((ids, summary.cycles), (vec![1, 2, 3], 2));
     }
 }
