@@ -124,7 +124,7 @@ fn sorted(
                 Ok(forest.pack(spans, sorter)?)
             }
             Part::Vast(part) => {
-                let trees = vast::Trees { sorter, long };
+                let trees = &mut vast::Trees { sorter, long };
                 vast::grow(part, spans, scopes, config, summary, trees)
             }
         }

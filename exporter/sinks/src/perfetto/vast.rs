@@ -8,7 +8,7 @@
 mod record;
 mod sweep;
 
-use std::io;
+use std::{collections::HashSet, io};
 
 use pulsetrain_pipeline::spill::{Extent, Room, Sorted, Sorter, SpillFile};
 
@@ -61,7 +61,7 @@ pub(super) fn grow(
     scopes: &Scopes,
     config: &PerfettoConfig,
     summary: &mut PerfettoSummary,
-    trees: Trees<'_>,
+    trees: &mut Trees<'_>,
 ) -> Result<(), PerfettoError> {
     let room = config.room().share(16);
     let mut growth = Growth {
@@ -121,7 +121,8 @@ impl Growth<'_> {
         scopes: &Scopes,
     ) -> Result<Sorted, PerfettoError> {
         let mut by_id = Sorter::new(self.room.clone());
-        let mut sweep = Sweep::new(self.room.bytes, self.config.merge_below.is_some());
+        let room = self.config.room().share(4);
+        let mut sweep = Sweep::new(room.bytes, self.config.merge_below.is_some());
         let mut together: Vec<Record> = Vec::new();
         loop {
             let next = by_time.next_record()?.and_then(Record::unpack);
@@ -132,12 +133,13 @@ impl Growth<'_> {
                 }
                 next => next,
             };
-            let goes_on = |first: &Record| next.is_some_and(|next| first.start == next.start);
+            let has_room = together.len() < sweep.most_together();
+            let goes_on = |first: &Record| has_room && next.is_some_and(|next| first.start == next.start);
             if together.first().is_some_and(|first| !goes_on(first)) {
                 self.leave_once(&mut together, part)?;
                 let mut groups = |scope| forest::scope_group(scope, spans, scopes);
                 sweep.add(&mut together, &mut groups, self.summary);
-                for found in sweep.take_found() {
+                for found in &sweep.take_found() {
                     self.note(found, &mut by_id)?;
                 }
             }
@@ -147,7 +149,7 @@ impl Growth<'_> {
             }
         }
         sweep.end();
-        for found in sweep.take_found() {
+        for found in &sweep.take_found() {
             self.note(found, &mut by_id)?;
         }
         Ok(self.sorted(by_id)?)
@@ -159,12 +161,12 @@ impl Growth<'_> {
             return Ok(());
         }
         together.sort_by_key(|record| (record.id, record.number));
-        let mut same = Vec::new();
+        let mut same = HashSet::new();
         for pair in together.windows(2) {
             let [one, other] = [&pair[0], &pair[1]];
             let may_be = one.id != 0 && one.id == other.id && one.resource == other.resource;
             if may_be && one.read(part.file)? == other.read(part.file)? {
-                same.push(other.number);
+                same.insert(other.number);
             }
         }
         self.summary.duplicates += same.len() as u64;
@@ -172,10 +174,10 @@ impl Growth<'_> {
         Ok(())
     }
 
-    fn note(&mut self, found: Found, by_id: &mut Sorter) -> io::Result<()> {
+    fn note(&mut self, found: &Found, by_id: &mut Sorter) -> io::Result<()> {
         match found {
             Found::Span(record) => by_id.push((record.id, record.order), |out| record.pack(out)),
-            Found::Arrow { parent, flow } => self.stations.push((parent, flow), |out| out.push(OF_CHILD)),
+            Found::Arrow { parent, flow } => self.stations.push((*parent, *flow), |out| out.push(OF_CHILD)),
         }
     }
 
@@ -230,7 +232,12 @@ impl Growth<'_> {
     }
 
     /// Hands on the trees, each span with its message.
-    fn pack(&mut self, mut by_tree: Sorted, part: Part<'_>, trees: Trees<'_>) -> Result<(), PerfettoError> {
+    fn pack(
+        &mut self,
+        mut by_tree: Sorted,
+        part: Part<'_>,
+        trees: &mut Trees<'_>,
+    ) -> Result<(), PerfettoError> {
         let mut open: Option<(u64, Tree)> = None;
         let mut end = |tree: Option<(u64, Tree)>, long: &mut LongTrees| match tree {
             Some((_, tree)) => {

@@ -9,8 +9,11 @@ use std::{
 use super::record::Record;
 use crate::perfetto::{PerfettoSummary, lanes::DEEPEST};
 
-/// What a closed span takes that is still remembered, with its place in a table.
+/// What a closed span takes that is still remembered, and an open one, each with its place in a table that is half empty.
 const CLOSED_BYTES: usize = 48;
+const OPEN_BYTES: usize = 2 * size_of::<Open>() + 32;
+/// So many may be open however little memory there is.
+const LEAST_OPEN: usize = 1 << 10;
 
 /// What the sweep finds out.
 #[derive(Debug, PartialEq, Eq)]
@@ -29,6 +32,8 @@ pub(super) struct Sweep {
     /// The groups of spans that were closed lately, and of those before them.
     closed: [HashMap<u64, (u32, u32)>; 2],
     most_closed: usize,
+    /// With so many open spans another takes no children: they stand beside it, with an arrow.
+    most_open: usize,
     spreads_failures: bool,
     found: Vec<Found>,
     trees: u64,
@@ -47,16 +52,22 @@ struct Open {
 }
 
 impl Sweep {
-    /// Remembers closed spans in so many bytes.
+    /// Holds open spans in so many bytes, and remembers closed ones in a quarter of that.
     pub(super) fn new(bytes: usize, spreads_failures: bool) -> Self {
         Self {
-            most_closed: bytes / CLOSED_BYTES / 2,
+            most_closed: bytes / 4 / CLOSED_BYTES / 2,
+            most_open: LEAST_OPEN.max(bytes / OPEN_BYTES),
             spreads_failures,
             ..Self::default()
         }
     }
 
-    /// Takes in all spans with the same start, which is behind the one before.
+    /// How many spans are worth holding until all that begin together are there.
+    pub(super) fn most_together(&self) -> usize {
+        self.most_open
+    }
+
+    /// Takes in the spans with the same start, which is at or behind the one before.
     pub(super) fn add(
         &mut self,
         together: &mut Vec<Record>,
@@ -131,7 +142,8 @@ impl Sweep {
                 });
             }
         }
-        if record.id == 0 || self.open.contains_key(&record.id) {
+        let is_full = self.open.len() >= self.most_open;
+        if is_full || record.id == 0 || self.open.contains_key(&record.id) {
             self.found.push(Found::Span(record));
             return;
         }
@@ -337,6 +349,25 @@ mod tests {
         ];
         let (places, _) = swept(&spans);
         assert_eq!(places, [(1, 1, 0), (2, 1, 1), (3, 1, 1), (4, 1, 2), (6, 1, 1)]);
+    }
+
+    #[test]
+    fn a_span_beyond_those_that_can_be_held_open_is_drawn_and_takes_no_children() {
+        let last = LEAST_OPEN as u64;
+        let mut spans: Vec<_> = (1..=last).map(|id| (id, 0, id, 9_000)).collect();
+        // The first span has room within it, and the one that is too many has none.
+        spans.extend([
+            (9_001, 1, 5_000, 5_001),
+            (9_002, 0, 6_000, 7_000),
+            (9_003, 9_002, 6_500, 6_600),
+        ]);
+        let (places, arrows) = swept(&spans);
+        assert_eq!(places.len(), LEAST_OPEN + 3);
+        let placed = |id: u64| places.iter().find(|place| place.0 == id).copied();
+        assert_eq!(placed(9_001), Some((9_001, 1, 1)));
+        assert_eq!(placed(9_002), Some((9_002, last + 1, 0)));
+        assert_eq!(placed(9_003), Some((9_003, last + 2, 0)));
+        assert_eq!(arrows, [9_002]);
     }
 
     #[test]
