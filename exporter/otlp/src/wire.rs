@@ -179,8 +179,11 @@ impl<'a> Reader<'a> {
     }
 
     /// The next four bytes as a number.
+    ///
+    /// # Errors
+    /// Where there are not that many.
     #[inline(always)]
-    pub(crate) fn fixed32(&mut self) -> Result<u32, WireError> {
+    pub fn fixed32(&mut self) -> Result<u32, WireError> {
         match self.bytes.get(self.position..).and_then(<[u8]>::first_chunk::<4>) {
             Some(chunk) => {
                 self.position += 4;

@@ -17,7 +17,7 @@ pub(crate) use buffer::varint_len;
 pub use envelope::{Encoded, Envelope};
 pub use logs::{LogRecordParts, LogsWriter, Severity};
 pub use metrics::{
-    ExemplarParts, ExponentialBuckets, ExponentialParts, HistogramParts, MetricsWriter, PointAttributes,
+    EncodedSeries, ExemplarParts, ExponentialBuckets, ExponentialParts, HistogramParts, MetricsWriter,
     PointParts,
 };
 pub use spans::{SpanLink, SpanParts, SpansWriter, span_attributes};

@@ -1,14 +1,24 @@
 //! Something for each name of a writer. Writers repeat their names in the same order, so the next one is looked for where it
-//! is expected before it is looked for everywhere.
+//! came last time, behind the one before it, and only then everywhere.
 
 use std::collections::HashMap;
 
 /// Entries by name, in the order in which they came first.
 #[derive(Debug)]
 pub(crate) struct InOrder<T> {
-    entries: Vec<(String, T)>,
-    places: HashMap<String, usize>,
-    expected: usize,
+    entries: Vec<Entry<T>>,
+    /// By the bytes of the names: a name out of a file need not be checked for text to be found.
+    places: HashMap<Box<[u8]>, usize>,
+    /// Where the name that came last is.
+    last: usize,
+}
+
+#[derive(Debug)]
+struct Entry<T> {
+    name: String,
+    value: T,
+    /// Where the name is that came behind this one last time.
+    next: usize,
 }
 
 impl<T> Default for InOrder<T> {
@@ -16,7 +26,7 @@ impl<T> Default for InOrder<T> {
         Self {
             entries: Vec::new(),
             places: HashMap::new(),
-            expected: 0,
+            last: 0,
         }
     }
 }
@@ -30,51 +40,87 @@ impl<T> InOrder<T> {
     /// Where the entry of a name is, if there is one.
     #[inline]
     pub(crate) fn place(&mut self, name: &str) -> Option<usize> {
-        let place = match self.entries.get(self.expected) {
-            Some((next, _)) if next == name => self.expected,
-            _ => *self.places.get(name)?,
+        self.place_of_bytes(name.as_bytes())
+    }
+
+    /// Where the entry of a name is of which these are the bytes, if there is one.
+    #[inline]
+    pub(crate) fn place_of_bytes(&mut self, name: &[u8]) -> Option<usize> {
+        let expected = self.entries.get(self.last)?.next;
+        let place = match self.entries.get(expected) {
+            Some(next) if next.name.as_bytes() == name => expected,
+            _ => self.search(name)?,
         };
-        self.expected = if place + 1 < self.entries.len() {
-            place + 1
-        } else {
-            0
-        };
+        self.last = place;
+        Some(place)
+    }
+
+    /// Where the entry of a name is of which these are the bytes; `new` makes it where there is none. Names are UTF-8; what is
+    /// not is kept as far as it can be.
+    #[inline]
+    pub(crate) fn place_or_add(&mut self, name: &[u8], new: impl FnOnce(&str) -> T) -> usize {
+        match self.place_of_bytes(name) {
+            Some(place) => place,
+            None => {
+                let name = String::from_utf8_lossy(name);
+                self.place(&name).unwrap_or_else(|| self.add(&name, new(&name)))
+            }
+        }
+    }
+
+    /// Searches for a name that has come unexpectedly, and expects it the next time.
+    fn search(&mut self, name: &[u8]) -> Option<usize> {
+        let place = *self.places.get(name)?;
+        self.entries[self.last].next = place;
         Some(place)
     }
 
     /// Adds the entry of a name that has none, and says where it is.
-    pub(crate) fn add(&mut self, name: &str, entry: T) -> usize {
+    pub(crate) fn add(&mut self, name: &str, value: T) -> usize {
         let place = self.entries.len();
-        self.entries.push((name.to_owned(), entry));
-        self.places.insert(name.to_owned(), place);
-        // The first of them comes again.
-        self.expected = 0;
+        if let Some(last) = self.entries.get_mut(self.last) {
+            last.next = place;
+        }
+        self.entries.push(Entry {
+            name: name.to_owned(),
+            value,
+            // The first of them comes again.
+            next: 0,
+        });
+        self.places.insert(name.as_bytes().into(), place);
+        self.last = place;
         place
     }
 
     /// The entry at a place.
     #[inline]
     pub(crate) fn at(&mut self, place: usize) -> &mut T {
-        &mut self.entries[place].1
+        &mut self.entries[place].value
     }
 
     /// The name and the entry at a place.
     #[inline]
     pub(crate) fn named_at(&mut self, place: usize) -> (&str, &mut T) {
-        let (name, entry) = &mut self.entries[place];
-        (name, entry)
+        let Entry { name, value, .. } = &mut self.entries[place];
+        (name, value)
     }
 
     /// Whether there is an entry of a name.
     pub(crate) fn contains(&self, name: &str) -> bool {
-        self.places.contains_key(name)
+        self.places.contains_key(name.as_bytes())
+    }
+
+    /// Gives out all names with their entries.
+    pub(crate) fn take(&mut self) -> impl Iterator<Item = (String, T)> + use<T> {
+        let entries = std::mem::take(self).entries;
+        entries.into_iter().map(|entry| (entry.name, entry.value))
     }
 
     /// Forgets all.
     pub(crate) fn clear(&mut self) {
         self.entries.clear();
         self.places.clear();
-        self.expected = 0;
+        self.last = 0;
     }
 }
 
@@ -99,5 +145,32 @@ mod tests {
         );
         entries.clear();
         assert_eq!((entries.place("a"), entries.len()), (None, 0));
+    }
+
+    #[test]
+    fn a_name_that_is_no_text_has_one_entry_too() {
+        let mut entries = InOrder::default();
+        let name = b"lo\xffss";
+        let place = entries.place_or_add(name, str::to_owned);
+        assert_eq!(entries.place_or_add(name, |_| unreachable!()), place);
+        let all: Vec<_> = entries.take().collect();
+        let kept = "lo\u{fffd}ss".to_owned();
+        assert_eq!((all, entries.len()), (vec![(kept.clone(), kept)], 0));
+    }
+
+    #[test]
+    fn a_name_is_expected_behind_the_one_that_it_followed_last_time() {
+        let mut entries = InOrder::default();
+        for name in ["loss", "rare", "lr"] {
+            entries.add(name, ());
+        }
+        let mut next_behind = |first: &str, second: &str| {
+            entries.place(first).unwrap();
+            let expected = entries.entries[entries.last].next;
+            assert_eq!(entries.place_of_bytes(second.as_bytes()), entries.place(second));
+            entries.entries[expected].name.clone()
+        };
+        assert_eq!(next_behind("loss", "lr"), "rare");
+        assert_eq!(next_behind("loss", "lr"), "lr");
     }
 }

@@ -148,6 +148,12 @@ pub trait LogParser: Send {
     /// The bytes up to the next window are lost, so it may begin within a record, which was counted already.
     fn lose_sync(&mut self);
 
+    /// Whether the input is of lines. Those of one that is not are not counted: it would take a part of the time that reading
+    /// takes.
+    fn has_lines(&self) -> bool {
+        true
+    }
+
     /// Whether each new record is written over the end of the file, from the end of the last one on.
     fn rewrites_end(&self) -> bool {
         false

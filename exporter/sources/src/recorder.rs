@@ -6,6 +6,7 @@
 mod custom;
 mod distribution;
 mod exemplar;
+mod prepared;
 mod ranks;
 mod resume;
 mod series;
@@ -23,6 +24,7 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_semconv::{self as semconv, Instrument, Metric, Number};
 
+pub(crate) use self::prepared::PreparedSeries;
 use self::{custom::CustomNames, ranks::RankState, series::SeriesTable, state::StateTable, told::Told};
 use crate::{Place, Run, SkipReason, Skipped};
 
@@ -141,6 +143,11 @@ impl<'a> Recorder<'a> {
         self.skipped.count(reason);
     }
 
+    /// Says that several values were skipped by one rule.
+    pub(crate) fn skip_values(&mut self, reason: SkipReason, count: u64) {
+        self.skipped.count_many(reason, count);
+    }
+
     /// Records a value: what a gauge or an up-down counter is now, what a counter grew by, what a histogram observed.
     #[inline]
     pub fn record(
@@ -243,14 +250,11 @@ impl<'a> Recorder<'a> {
         let Some(series) = self.custom.admit(name) else {
             return self.skipped.count(SkipReason::TooManyCustomNames);
         };
-        let metric = &semconv::metric::TRAIN_CUSTOM;
         self.metrics
-            .double_of_series(metric, time_unix_nanos, value, series);
+            .number_of(series, 0, time_unix_nanos, NumberValue::Double(value));
         if let Some(told) = &mut self.told {
-            told.note(
-                metric,
-                &[(&semconv::attribute::TRAIN_CUSTOM_NAME, Value::Text(name))],
-            );
+            let attributes = [(&semconv::attribute::TRAIN_CUSTOM_NAME, Value::Text(name))];
+            told.note(&semconv::metric::TRAIN_CUSTOM, &attributes);
         }
         self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
         self.counts.points += 1;
@@ -333,15 +337,13 @@ impl<'a> Recorder<'a> {
             time_unix_nanos,
             attributes,
         };
-        let seen = self.series.observe(metric, attributes, value);
-        let parts = HistogramParts {
-            count: seen.count,
-            sum: seen.sum,
-            min: seen.min,
-            max: seen.max,
-            bucket_counts: &seen.bucket_counts,
-        };
+        let parts = HistogramParts::from(self.series.observe(metric, attributes, value));
         self.metrics.histogram(metric, point, parts);
+        self.note_step_duration(metric, time_unix_nanos, value);
+    }
+
+    /// Keeps the duration of a step for its span.
+    fn note_step_duration(&mut self, metric: &Metric, time_unix_nanos: u64, value: f64) {
         if metric.ordinal == semconv::metric::TRAIN_STEP_DURATION.ordinal {
             self.step_duration = Some((time_unix_nanos, value));
         }

@@ -110,7 +110,14 @@ impl Skipped {
 
     /// Counts one more thing that needs no telling.
     pub fn count(&mut self, reason: SkipReason) {
-        *self.counts.entry(reason).or_default() += 1;
+        self.count_many(reason, 1);
+    }
+
+    /// Counts several more things that need no telling.
+    pub(crate) fn count_many(&mut self, reason: SkipReason, count: u64) {
+        if count > 0 {
+            *self.counts.entry(reason).or_default() += count;
+        }
     }
 
     /// How often each reason occurred.

@@ -138,6 +138,10 @@ impl LogParser for EventFileParser {
     fn lose_sync(&mut self) {
         self.is_lost = true;
     }
+
+    fn has_lines(&self) -> bool {
+        false
+    }
 }
 
 impl EventFileParser {

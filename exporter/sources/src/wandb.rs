@@ -9,8 +9,6 @@ mod item;
 mod machine;
 mod record;
 
-use std::collections::BTreeMap;
-
 use crate::{
     Place, Recorder, SkipReason,
     in_order::InOrder,
@@ -18,6 +16,7 @@ use crate::{
     tags::{self, Scalars, System, system_of},
 };
 use blocks::{Blocks, Found};
+use content::{Role, Summarised};
 use record::Record;
 
 /// The row of wandb in the table of formats.
@@ -67,7 +66,7 @@ fn system(head: &[u8]) -> Option<&'static System> {
             Ok(Record::History(items)) => item::all(items)
                 .ok()?
                 .iter()
-                .find_map(|item| system_of(&item.key)),
+                .find_map(|item| system_of(&item.key())),
             _ => None,
         })
 }
@@ -90,9 +89,9 @@ struct WandbParser {
     history: Scalars,
     machine: Scalars,
     /// The keys that a history has had.
-    seen: InOrder<()>,
+    keys: InOrder<Role>,
     /// The last word of the summary on every key.
-    summary: BTreeMap<String, String>,
+    summary: InOrder<Summarised>,
     /// The time of the newest record that has one.
     time_unix_nanos: u64,
 }
@@ -103,8 +102,8 @@ impl Default for WandbParser {
             blocks: Blocks::default(),
             history: Scalars::unordered(),
             machine: Scalars::of_writer(machine::ROWS),
-            seen: InOrder::default(),
-            summary: BTreeMap::new(),
+            keys: InOrder::default(),
+            summary: InOrder::default(),
             time_unix_nanos: 0,
         }
     }
@@ -144,6 +143,10 @@ impl LogParser for WandbParser {
 
     fn lose_sync(&mut self) {
         self.blocks.lose_sync();
+    }
+
+    fn has_lines(&self) -> bool {
+        false
     }
 }
 

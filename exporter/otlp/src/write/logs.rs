@@ -1,7 +1,7 @@
 //! Log records and events.
 
 use super::{
-    buffer::Buffer,
+    buffer::{Buffer, delimited_len},
     envelope::{Encoded, Envelope},
     value::{self, Attribute, Value},
 };
@@ -64,7 +64,6 @@ pub struct LogRecordParts<'a> {
 #[derive(Debug, Default)]
 pub struct LogsWriter {
     records: Buffer,
-    scratch: Buffer,
     count: u32,
 }
 
@@ -86,18 +85,32 @@ impl LogsWriter {
 
     /// Adds a log record.
     pub fn record(&mut self, parts: &LogRecordParts<'_>) {
-        let out = &mut self.scratch;
-        out.clear();
+        let severity = parts.severity.as_str();
+        let body_len = |body: &Value<'_>| delimited_len(field::BODY, body.encoded_len());
+        let text_len = |number, text: &str| match text.len() {
+            0 => 0,
+            len => delimited_len(number, len),
+        };
+        let len = 9
+            + 2
+            + text_len(field::SEVERITY_TEXT, severity)
+            + parts.body.as_ref().map_or(0, body_len)
+            + value::attributes_len(field::ATTRIBUTES, parts.attributes)
+            + 9
+            + text_len(field::EVENT_NAME, parts.event_name);
+        let out = &mut self.records;
+        out.delimited_head(2, len);
+        let begin = out.len();
         out.fixed64(field::TIME, parts.time_unix_nanos);
         out.uint(field::SEVERITY_NUMBER, parts.severity as u64);
-        out.text(field::SEVERITY_TEXT, parts.severity.as_str());
+        out.text(field::SEVERITY_TEXT, severity);
         if let Some(body) = &parts.body {
             body.encode_as(field::BODY, out);
         }
         value::attributes(field::ATTRIBUTES, parts.attributes, out);
         out.fixed64(field::OBSERVED_TIME, parts.observed_unix_nanos);
         out.text(field::EVENT_NAME, parts.event_name);
-        self.records.delimited(2, self.scratch.as_slice());
+        debug_assert_eq!(out.len() - begin, len, "the length is known before it is written");
         self.count += 1;
     }
 

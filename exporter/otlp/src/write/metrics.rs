@@ -2,14 +2,14 @@
 
 mod exemplar;
 mod exponential;
-mod measured;
+mod series;
 
 use pulsetrain_semconv::{Instrument, Metric};
 
 pub use self::{
     exemplar::ExemplarParts,
     exponential::{ExponentialBuckets, ExponentialParts},
-    measured::PointAttributes,
+    series::EncodedSeries,
 };
 use super::{
     buffer::{Buffer, delimited_len},
@@ -111,31 +111,51 @@ impl MetricsWriter {
         self.points == 0
     }
 
-    /// Adds a point of a gauge that has no attributes. Most points are of this kind, and all of them are of one length.
+    /// Adds a point of a gauge that has no attributes.
     #[inline]
     pub fn measured(&mut self, metric: &'static Metric, time_unix_nanos: u64, value: NumberValue) {
+        self.plain(metric, [(number_point::TIME, time_unix_nanos), field_of(value)]);
+    }
+
+    /// Adds a point that is a time and a value. Most points are of this kind, and all of them are of one length.
+    #[inline]
+    fn plain(&mut self, metric: &'static Metric, fields: [(u32, u64); 2]) -> &mut Buffer {
         self.points += 1;
         self.len += MEASURED_MESSAGE;
         let group = self.group(metric);
         group.newest = group.points.len();
-        let fields = [(number_point::TIME, time_unix_nanos), field_of(value)];
         group.points.message_of_two_fixed64(1, fields);
+        &mut group.points
     }
 
     /// Adds a point of a gauge or a sum.
     pub fn number(&mut self, metric: &'static Metric, point: PointParts<'_>, value: NumberValue) {
+        let attributes_len = value::attributes_len(number_point::ATTRIBUTES, point.attributes);
+        let out = self.number_head(metric, point, value, attributes_len);
+        value::attributes(number_point::ATTRIBUTES, point.attributes, out);
+    }
+
+    /// Begins a point of a gauge or a sum, to which `attributes_len` bytes of attributes are missing.
+    #[inline]
+    fn number_head(
+        &mut self,
+        metric: &'static Metric,
+        point: PointParts<'_>,
+        value: NumberValue,
+        attributes_len: usize,
+    ) -> &mut Buffer {
         use number_point as field;
-        if point.start_unix_nanos == 0 && point.attributes.is_empty() {
-            return self.measured(metric, point.time_unix_nanos, value);
+        let measured = [(field::TIME, point.time_unix_nanos), field_of(value)];
+        if point.start_unix_nanos == 0 && attributes_len == 0 {
+            return self.plain(metric, measured);
         }
         let times = if point.start_unix_nanos == 0 { 18 } else { 27 };
-        let len = times + value::attributes_len(field::ATTRIBUTES, point.attributes);
-        let out = self.begin(metric, len);
+        let out = self.begin(metric, times + attributes_len);
         if point.start_unix_nanos != 0 {
             out.fixed64(field::START, point.start_unix_nanos);
         }
-        out.two_fixed64([(field::TIME, point.time_unix_nanos), field_of(value)]);
-        value::attributes(field::ATTRIBUTES, point.attributes, out);
+        out.two_fixed64(measured);
+        out
     }
 
     /// Adds a point that says only that its series has ended.
@@ -165,13 +185,30 @@ impl MetricsWriter {
         parts: HistogramParts<'_>,
         bounds: &[f64],
     ) {
+        let len = value::attributes_len(histogram_point::ATTRIBUTES, point.attributes);
+        self.distribution_around(metric, point, parts, bounds, len, |out| {
+            value::attributes(histogram_point::ATTRIBUTES, point.attributes, out);
+        });
+    }
+
+    /// Adds a point of a histogram around its attributes, which are of `attributes_len` bytes.
+    #[inline]
+    fn distribution_around(
+        &mut self,
+        metric: &'static Metric,
+        point: PointParts<'_>,
+        parts: HistogramParts<'_>,
+        bounds: &[f64],
+        attributes_len: usize,
+        write_attributes: impl FnOnce(&mut Buffer),
+    ) {
         use histogram_point as field;
         let (counts_len, bounds_len) = (8 * parts.bucket_counts.len(), 8 * bounds.len());
         let doubles = if parts.sum.is_nan() { 5 } else { 6 };
         let len = doubles * 9
             + delimited_len(field::BUCKET_COUNTS, counts_len)
             + delimited_len(field::EXPLICIT_BOUNDS, bounds_len)
-            + value::attributes_len(field::ATTRIBUTES, point.attributes);
+            + attributes_len;
         let out = self.begin(metric, len);
         out.fixed64(field::START, point.start_unix_nanos);
         out.fixed64(field::TIME, point.time_unix_nanos);
@@ -183,7 +220,7 @@ impl MetricsWriter {
         out.append_words(parts.bucket_counts, |count| count.to_le_bytes());
         out.delimited_head(field::EXPLICIT_BOUNDS, bounds_len);
         out.append_words(bounds, |bound| bound.to_le_bytes());
-        value::attributes(field::ATTRIBUTES, point.attributes, out);
+        write_attributes(out);
         out.double(field::MIN, parts.min);
         out.double(field::MAX, parts.max);
     }

@@ -122,7 +122,12 @@ fn a_point_is_the_same_whether_its_attributes_are_encoded_with_it_or_before() {
             attributes: &attributes,
         };
         one.number(&LOSS, point, NumberValue::Double(2.5));
-        other.double_of_series(&LOSS, 5, 2.5, &PointAttributes::of(&attributes));
+        other.number_of(
+            &EncodedSeries::new(&LOSS, &attributes),
+            0,
+            5,
+            NumberValue::Double(2.5),
+        );
         assert_eq!(one.len(), other.len());
         assert_eq!(one.finish(&envelope()), other.finish(&envelope()));
     }

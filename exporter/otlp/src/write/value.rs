@@ -53,7 +53,7 @@ impl From<bool> for Value<'_> {
 impl Value<'_> {
     /// The number of bytes of the value as an `AnyValue` message.
     #[inline]
-    fn encoded_len(&self) -> usize {
+    pub(super) fn encoded_len(&self) -> usize {
         match self {
             Self::Text(text) => delimited_len(1, text.len()),
             Self::Bool(_) => 2,
@@ -116,14 +116,30 @@ fn key_value_len(key: &str, value: &Value<'_>) -> usize {
 /// Writes one `KeyValue` message as field `number`.
 #[inline]
 pub(super) fn key_value(number: u32, key: &str, value: &Value<'_>, out: &mut Buffer) {
-    if let Value::Double(value) = value {
-        return double(number, key, *value, out);
+    match value {
+        Value::Double(value) => return double(number, key, *value, out),
+        Value::Text(value) if key.len() + value.len() < SHORT => return short_text(number, key, value, out),
+        _ => {}
     }
     let value_len = value.encoded_len();
     out.delimited_head(number, delimited_len(1, key.len()) + delimited_len(2, value_len));
     out.delimited(1, key.as_bytes());
     out.delimited_head(2, value_len);
     value.encode(out);
+}
+
+/// Key and text of an attribute are no longer than this together where all its lengths have one byte.
+const SHORT: usize = 0x80 - 6;
+
+/// Texts are most of what tells series and options from each other, and all but a few are short.
+#[inline]
+fn short_text(number: u32, key: &str, text: &str, out: &mut Buffer) {
+    let (key_len, text_len) = (key.len() as u8, text.len() as u8);
+    out.delimited_head(number, key.len() + text.len() + 6);
+    out.append(&[1 << 3 | 2, key_len]);
+    out.append(key.as_bytes());
+    out.append(&[2 << 3 | 2, text_len + 2, 1 << 3 | 2, text_len]);
+    out.append(text.as_bytes());
 }
 
 /// Numbers are most of what a span carries, and all but the key of one is of a known length.

@@ -1,10 +1,15 @@
-//! Event files as one would read them with prost: every event into structs, points into structs, structs into OTLP.
+//! Event files as one would read them with prost: every event into structs, points and log records into structs, structs
+//! into OTLP. It checks the checksums, and takes over numbers and texts; histograms, pictures and graphs it leaves out.
 
 use std::collections::HashMap;
 
-use opentelemetry_proto::tonic::metrics::v1::{
-    Gauge, Metric, MetricsData, NumberDataPoint, ResourceMetrics, ScopeMetrics, metric::Data,
-    number_data_point,
+use opentelemetry_proto::tonic::{
+    common::v1::{AnyValue, KeyValue, any_value},
+    logs::v1::{LogRecord, LogsData, ResourceLogs, ScopeLogs},
+    metrics::v1::{
+        Gauge, Metric, MetricsData, NumberDataPoint, ResourceMetrics, ScopeMetrics, metric::Data,
+        number_data_point,
+    },
 };
 use prost::Message;
 
@@ -30,17 +35,33 @@ struct SummaryValue {
     tag: String,
     #[prost(float, optional, tag = "2")]
     simple_value: Option<f32>,
-    #[prost(bytes = "vec", optional, tag = "8")]
-    tensor: Option<Vec<u8>>,
+    #[prost(message, optional, tag = "8")]
+    tensor: Option<Tensor>,
 }
 
-/// The points of a batch.
+#[derive(Clone, PartialEq, Message)]
+struct Tensor {
+    #[prost(int32, tag = "1")]
+    dtype: i32,
+    #[prost(bytes = "vec", repeated, tag = "8")]
+    string_val: Vec<Vec<u8>>,
+}
+
+/// The points and log records of a batch.
 const BATCH: usize = 10_000;
 
-/// Reads a whole file, and says how many points came of it.
+/// What waits to be sent.
+#[derive(Default)]
+struct Waiting {
+    metrics: HashMap<String, Vec<NumberDataPoint>>,
+    logs: Vec<LogRecord>,
+    items: usize,
+}
+
+/// Reads a whole file, and says how many points and log records came of it.
 pub(crate) fn read(mut file: &[u8]) -> u64 {
-    let mut metrics: HashMap<String, Vec<NumberDataPoint>> = HashMap::new();
-    let (mut points, mut waiting) = (0, 0);
+    let mut waiting = Waiting::default();
+    let mut items = 0;
     while file.len() >= 16 {
         let len = u64::from_le_bytes(file[..8].try_into().unwrap()) as usize;
         assert_eq!(
@@ -54,25 +75,79 @@ pub(crate) fn read(mut file: &[u8]) -> u64 {
         );
         file = &file[16 + len..];
         let event = Event::decode(record).unwrap();
+        let time_unix_nano = (event.wall_time * 1e9) as u64;
         for value in event.summary.into_iter().flat_map(|summary| summary.value) {
-            let Some(number) = value.simple_value else {
-                continue;
-            };
-            waiting += 1;
-            metrics.entry(value.tag).or_default().push(NumberDataPoint {
-                time_unix_nano: (event.wall_time * 1e9) as u64,
+            waiting.take(time_unix_nano, event.step, value);
+        }
+        if waiting.items >= BATCH {
+            items += waiting.items as u64;
+            waiting.send();
+        }
+    }
+    items += waiting.items as u64;
+    waiting.send();
+    items
+}
+
+impl Waiting {
+    fn take(&mut self, time_unix_nano: u64, step: i64, value: SummaryValue) {
+        let strings = value.tensor.map(|tensor| tensor.string_val).unwrap_or_default();
+        if let Some(number) = value.simple_value {
+            let points = self.metrics.entry(value.tag).or_default();
+            points.push(NumberDataPoint {
+                time_unix_nano,
                 value: Some(number_data_point::Value::AsDouble(number.into())),
                 ..NumberDataPoint::default()
             });
+        } else if !strings.is_empty() {
+            let lines: Vec<_> = strings
+                .iter()
+                .map(|string| String::from_utf8_lossy(string))
+                .collect();
+            let attributes = vec![
+                attribute("tag", any_value::Value::StringValue(value.tag)),
+                attribute("step", any_value::Value::IntValue(step)),
+            ];
+            self.logs.push(LogRecord {
+                time_unix_nano,
+                event_name: "text".to_owned(),
+                body: Some(any(any_value::Value::StringValue(lines.join("\n")))),
+                attributes,
+                ..LogRecord::default()
+            });
+        } else {
+            return;
         }
-        if waiting >= BATCH {
-            points += waiting as u64;
-            waiting = 0;
-            std::hint::black_box(encode(&mut metrics));
-        }
+        self.items += 1;
     }
-    std::hint::black_box(encode(&mut metrics));
-    points + waiting as u64
+
+    fn send(&mut self) {
+        let log_records = std::mem::take(&mut self.logs);
+        let scope = ScopeLogs {
+            log_records,
+            ..ScopeLogs::default()
+        };
+        let resource = ResourceLogs {
+            scope_logs: vec![scope],
+            ..ResourceLogs::default()
+        };
+        let resource_logs = vec![resource];
+        std::hint::black_box(LogsData { resource_logs }.encode_to_vec());
+        std::hint::black_box(encode(&mut self.metrics));
+        self.items = 0;
+    }
+}
+
+fn attribute(key: &str, value: any_value::Value) -> KeyValue {
+    KeyValue {
+        key: key.to_owned(),
+        value: Some(any(value)),
+        ..KeyValue::default()
+    }
+}
+
+fn any(value: any_value::Value) -> AnyValue {
+    AnyValue { value: Some(value) }
 }
 
 fn masked(bytes: &[u8]) -> u32 {

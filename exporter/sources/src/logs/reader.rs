@@ -65,11 +65,36 @@ impl LogReader {
 
     /// Takes the next bytes of the input and records what they complete.
     pub fn push(&mut self, bytes: &[u8], recorder: &mut Recorder<'_>) {
-        self.unread.extend_from_slice(bytes);
-        self.pass_mark();
-        self.parse(false, recorder);
+        let bytes = self.finish_cut_record(bytes, recorder);
+        if self.unread.is_empty() && self.start.offset > 0 {
+            let done = self.parse_window(bytes, false, recorder);
+            self.unread.extend_from_slice(&bytes[done..]);
+        } else {
+            self.unread.extend_from_slice(bytes);
+            self.pass_mark();
+            self.parse(false, recorder);
+        }
         if self.unread.len() > self.limits.record_bytes {
             self.skip_record(recorder);
+        }
+    }
+
+    /// Gives the parser the record that the last bytes cut together with the first of these, and says which are left: the
+    /// rest is then parsed where it stands, and most of an input is never copied.
+    fn finish_cut_record<'b>(&mut self, bytes: &'b [u8], recorder: &mut Recorder<'_>) -> &'b [u8] {
+        if self.start.offset == 0 || !(1..=SEAM).contains(&self.unread.len()) || bytes.len() <= SEAM {
+            return bytes;
+        }
+        let (seam, rest) = bytes.split_at(SEAM);
+        self.unread.extend_from_slice(seam);
+        self.parse(false, recorder);
+        match SEAM.checked_sub(self.unread.len()) {
+            // The parser is done with all that was left, and with this much of the new bytes.
+            Some(done) => {
+                self.unread.clear();
+                &bytes[done..]
+            }
+            None => rest,
         }
     }
 
@@ -88,15 +113,27 @@ impl LogReader {
     }
 
     fn parse(&mut self, is_last: bool, recorder: &mut Recorder<'_>) {
+        let mut unread = std::mem::take(&mut self.unread);
+        let done = self.parse_window(&unread, is_last, recorder);
+        unread.drain(..done);
+        self.unread = unread;
+    }
+
+    /// Has the parser record what is complete in some bytes, and says how many of them it is done with.
+    fn parse_window(&mut self, bytes: &[u8], is_last: bool, recorder: &mut Recorder<'_>) -> usize {
         let window = Window {
-            bytes: &self.unread,
+            bytes,
             start: self.start,
             is_last,
             time: self.time,
         };
         let done = self.parser.parse(window, recorder);
-        self.start = window.place(done);
-        self.unread.drain(..done);
+        if self.parser.has_lines() {
+            self.start = window.place(done);
+        } else {
+            self.start.offset += done as u64;
+        }
+        done
     }
 
     /// Drops a record that is too long, but for its last bytes: they may hold the beginning of the next one.
@@ -116,6 +153,9 @@ impl LogReader {
         self.parser.lose_sync();
     }
 }
+
+/// So many bytes are joined to a record that was cut: nearly every record ends within them.
+const SEAM: usize = 16 << 10;
 
 /// The bytes that are kept of a record that is too long: more than any format's sign of a record's beginning.
 const KEPT: usize = 256;

@@ -1,28 +1,29 @@
 //! The names under `train.custom`: a bounded number of them.
 
-use pulsetrain_otlp::write::{PointAttributes, Value};
-use pulsetrain_semconv::attribute::TRAIN_CUSTOM_NAME;
+use pulsetrain_otlp::write::{EncodedSeries, Value};
+use pulsetrain_semconv::{attribute::TRAIN_CUSTOM_NAME, metric::TRAIN_CUSTOM};
 
 use crate::in_order::InOrder;
 
 /// How many names a run may bring along; each is a series for ever.
 const LIMIT: usize = 256;
 
-/// The names that were admitted, each with the attributes of its points.
+/// The names that were admitted, each with the series of its points.
 #[derive(Debug, Default)]
 pub(super) struct CustomNames {
-    names: InOrder<PointAttributes>,
+    names: InOrder<EncodedSeries>,
 }
 
 impl CustomNames {
-    /// The attributes of the points under `name`; nothing where they are not kept.
-    pub(super) fn admit(&mut self, name: &str) -> Option<&PointAttributes> {
+    /// The series of the points under `name`; nothing where they are not kept.
+    pub(super) fn admit(&mut self, name: &str) -> Option<&EncodedSeries> {
         let place = match self.names.place(name) {
             Some(place) => place,
             None if self.names.len() >= LIMIT => return None,
             None => {
-                let attributes = PointAttributes::of(&[(&TRAIN_CUSTOM_NAME, Value::Text(name))]);
-                self.names.add(name, attributes)
+                let attributes = [(&TRAIN_CUSTOM_NAME, Value::Text(name))];
+                self.names
+                    .add(name, EncodedSeries::new(&TRAIN_CUSTOM, &attributes))
             }
         };
         Some(self.names.at(place))

@@ -1,8 +1,11 @@
 //! What sums and histograms have come to since the run began.
 
-use std::fmt::Write;
+use std::{
+    fmt::Write,
+    sync::atomic::{AtomicU64, Ordering},
+};
 
-use pulsetrain_otlp::write::{Attribute, Value};
+use pulsetrain_otlp::write::{Attribute, HistogramParts, Value};
 use pulsetrain_semconv::Metric;
 
 /// The contents of a histogram.
@@ -15,6 +18,18 @@ pub(super) struct Observed {
     pub(super) bucket_counts: Vec<u64>,
 }
 
+impl<'a> From<&'a Observed> for HistogramParts<'a> {
+    fn from(seen: &'a Observed) -> Self {
+        Self {
+            count: seen.count,
+            sum: seen.sum,
+            min: seen.min,
+            max: seen.max,
+            bucket_counts: &seen.bucket_counts,
+        }
+    }
+}
+
 /// A series of a metric: what tells it from the others, and its contents.
 #[derive(Debug)]
 struct Series<T> {
@@ -24,11 +39,21 @@ struct Series<T> {
 
 /// Something for each series, by the ordinal of its metric; a metric has few.
 #[derive(Debug)]
-pub(super) struct PerSeries<T>(Vec<Vec<Series<T>>>);
+pub(super) struct PerSeries<T> {
+    by_metric: Vec<Vec<Series<T>>>,
+    /// Tells this table from every other.
+    table: u64,
+}
+
+/// Tables so far.
+static TABLES: AtomicU64 = AtomicU64::new(0);
 
 impl<T> Default for PerSeries<T> {
     fn default() -> Self {
-        Self(Vec::new())
+        Self {
+            by_metric: Vec::new(),
+            table: TABLES.fetch_add(1, Ordering::Relaxed) + 1,
+        }
     }
 }
 
@@ -40,17 +65,67 @@ impl<T> PerSeries<T> {
         attributes: &[Attribute<'_>],
         new: impl FnOnce() -> T,
     ) -> &mut T {
-        let ordinal = usize::from(metric.ordinal);
-        if self.0.len() <= ordinal {
-            self.0.resize_with(ordinal + 1, Vec::new);
-        }
-        let all = &mut self.0[ordinal];
+        let all = self.of_metric(metric);
         let place = place(all, attributes).unwrap_or_else(|| {
             let key = series_key(attributes);
             all.push(Series { key, contents: new() });
             all.len() - 1
         });
         &mut all[place].contents
+    }
+
+    /// What there is for a series that was found before; `new` as for any other.
+    #[inline]
+    fn of_known(&mut self, metric: &Metric, key: &mut SeriesKey, new: impl FnOnce() -> T) -> &mut T {
+        let table = self.table;
+        let all = self.of_metric(metric);
+        // Another rank has another table, and so have sums that were begun anew.
+        if key.table != table {
+            key.table = table;
+            let place = all.iter().position(|series| series.key == key.text);
+            key.place = place.unwrap_or_else(|| {
+                all.push(Series {
+                    key: key.text.clone(),
+                    contents: new(),
+                });
+                all.len() - 1
+            });
+        }
+        &mut all[key.place].contents
+    }
+
+    #[inline]
+    fn of_metric(&mut self, metric: &Metric) -> &mut Vec<Series<T>> {
+        let ordinal = usize::from(metric.ordinal);
+        if self.by_metric.len() <= ordinal {
+            self.by_metric.resize_with(ordinal + 1, Vec::new);
+        }
+        &mut self.by_metric[ordinal]
+    }
+}
+
+/// What tells a series of a metric from the others, with the place where it was found last.
+#[derive(Debug)]
+pub(super) struct SeriesKey {
+    text: String,
+    /// The table that the place is of; zero before the first.
+    table: u64,
+    place: usize,
+}
+
+impl SeriesKey {
+    /// The key of the series with these attributes.
+    pub(super) fn new(attributes: &[Attribute<'_>]) -> Self {
+        Self {
+            text: series_key(attributes),
+            table: 0,
+            place: 0,
+        }
+    }
+
+    /// The attributes as one string that is equal for equal attributes only.
+    pub(super) fn as_str(&self) -> &str {
+        &self.text
     }
 }
 
@@ -73,28 +148,57 @@ pub(super) struct SeriesTable {
 impl SeriesTable {
     /// Adds to a sum and says what it has come to.
     pub(super) fn add(&mut self, metric: &Metric, attributes: &[Attribute<'_>], value: f64) -> f64 {
-        let sum = self.sums.of(metric, attributes, || 0.0);
-        *sum += value;
-        *sum
+        grow(self.sums.of(metric, attributes, || 0.0), value)
+    }
+
+    /// Adds to a sum that was found before.
+    pub(super) fn add_known(&mut self, metric: &Metric, key: &mut SeriesKey, value: f64) -> f64 {
+        grow(self.sums.of_known(metric, key, || 0.0), value)
     }
 
     /// Takes an observation into a histogram and says what it has come to.
     pub(super) fn observe(&mut self, metric: &Metric, attributes: &[Attribute<'_>], value: f64) -> &Observed {
-        let seen = self.histograms.of(metric, attributes, || Observed {
+        let seen = self
+            .histograms
+            .of(metric, attributes, || Observed::nothing(metric));
+        seen.take(metric, value);
+        seen
+    }
+
+    /// Takes an observation into a histogram that was found before.
+    pub(super) fn observe_known(&mut self, metric: &Metric, key: &mut SeriesKey, value: f64) -> &Observed {
+        let seen = self
+            .histograms
+            .of_known(metric, key, || Observed::nothing(metric));
+        seen.take(metric, value);
+        seen
+    }
+}
+
+fn grow(sum: &mut f64, value: f64) -> f64 {
+    *sum += value;
+    *sum
+}
+
+impl Observed {
+    fn nothing(metric: &Metric) -> Self {
+        Self {
             count: 0,
             sum: 0.0,
             min: f64::INFINITY,
             max: f64::NEG_INFINITY,
             bucket_counts: vec![0; metric.bounds.len() + 1],
-        });
+        }
+    }
+
+    fn take(&mut self, metric: &Metric, value: f64) {
         // A bucket holds what is at most its upper bound (proto/metrics/v1/metrics.proto, `explicit_bounds`).
         let bucket = metric.bounds.partition_point(|bound| *bound < value);
-        seen.bucket_counts[bucket] += 1;
-        seen.count += 1;
-        seen.sum += value;
-        seen.min = seen.min.min(value);
-        seen.max = seen.max.max(value);
-        seen
+        self.bucket_counts[bucket] += 1;
+        self.count += 1;
+        self.sum += value;
+        self.min = self.min.min(value);
+        self.max = self.max.max(value);
     }
 }
 

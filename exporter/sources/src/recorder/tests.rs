@@ -242,6 +242,44 @@ fn a_state_that_the_registry_does_not_know_is_said_and_taken_back() {
 }
 
 #[test]
+fn every_series_ends_once_however_its_points_were_recorded() {
+    let mut recorder = Recorder::new(Run::default(), |_| {}).keeping_series();
+    let mut loss = PreparedSeries::new(&metric::TRAIN_LOSS, &[]);
+    let mut duration = PreparedSeries::new(&metric::TRAIN_STEP_DURATION, &[]);
+    for time in 1..=3 {
+        recorder.record(&metric::TRAIN_LOSS, time, 2.5, &[]);
+        recorder.record_prepared(&mut loss, time, 2.5);
+        recorder.record_prepared(&mut duration, time, 0.5);
+        recorder.record_custom(time, "mine", 1.0);
+    }
+    let before = recorder.counts().points;
+    recorder.end_series();
+    assert_eq!(recorder.counts().points - before, 3);
+}
+
+#[test]
+fn a_prepared_series_goes_on_with_what_another_way_to_record_it_began_and_begins_anew_with_its_sums() {
+    let (batches, ..) = recorded(|recorder| {
+        let mut steps = PreparedSeries::new(&metric::TRAIN_STEPS, &[]);
+        recorder.record(&metric::TRAIN_STEPS, 1, 2.0, &[]);
+        recorder.record_prepared(&mut steps, 2, 3.0);
+        recorder.of_rank(Some(7));
+        recorder.record_prepared(&mut steps, 3, 1.0);
+        recorder.of_rank(None);
+        recorder.record_prepared(&mut steps, 4, 1.0);
+        recorder.restart_sums();
+        recorder.record_prepared(&mut steps, 5, 1.0);
+    });
+    let mut sums: Vec<_> = points(&batches, "train.steps")
+        .into_iter()
+        .map(|(time, value, _)| (time, value))
+        .collect();
+    sums.sort_by_key(|(time, _)| *time);
+    let expected = [(1, 2), (2, 5), (3, 1), (4, 6), (5, 1)];
+    assert_eq!(sums, expected.map(|(time, sum)| (time, NumberValue::Int(sum))));
+}
+
+#[test]
 fn custom_names_are_bounded_and_the_rest_is_counted() {
     let (batches, _, skipped) = recorded(|recorder| {
         for number in 0..300 {
@@ -253,17 +291,6 @@ fn custom_names_are_bounded_and_the_rest_is_counted() {
         skipped.counts().collect::<Vec<_>>(),
         [(SkipReason::TooManyCustomNames, 44)]
     );
-}
-
-#[test]
-fn a_run_ends_each_of_its_series_once_known_or_custom() {
-    let mut recorder = Recorder::new(Run::default(), |_| {}).keeping_series();
-    recorder.record(&metric::TRAIN_LOSS, 1, 2.5, &[]);
-    for name in ["a", "b", "a"] {
-        recorder.record_custom(1, name, 0.5);
-    }
-    recorder.end_series();
-    assert_eq!(recorder.finish().0.points, 4 + 3);
 }
 
 #[test]

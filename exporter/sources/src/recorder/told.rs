@@ -4,8 +4,8 @@
 
 use std::collections::HashSet;
 
-use pulsetrain_otlp::write::{Attribute, MetricsWriter, PointParts, Value};
-use pulsetrain_semconv::{self as semconv, Metric};
+use pulsetrain_otlp::write::{Attribute, EncodedSeries, MetricsWriter};
+use pulsetrain_semconv::Metric;
 
 use super::{Recorder, series::series_key};
 
@@ -15,87 +15,43 @@ const AFTER_NANOS: u64 = 1_000_000;
 /// The series that points were recorded for, in the order in which they came.
 #[derive(Debug, Default)]
 pub(super) struct Told {
-    series: Vec<Series>,
+    series: Vec<EncodedSeries>,
     /// By the ordinal of the metric, what tells its series from one another: some metrics have thousands.
     known: Vec<HashSet<String>>,
-}
-
-#[derive(Debug)]
-struct Series {
-    metric: &'static Metric,
-    attributes: Vec<(&'static semconv::Attribute, Owned)>,
-}
-
-/// A value that a series can have in its attributes.
-#[derive(Debug)]
-enum Owned {
-    Text(Box<str>),
-    Bool(bool),
-    Int(i64),
-    Double(f64),
 }
 
 impl Told {
     /// Notes the series of a point.
     pub(super) fn note(&mut self, metric: &'static Metric, attributes: &[Attribute<'_>]) {
+        let key = series_key(attributes);
+        if self.is_new(metric, &key) {
+            self.series.push(EncodedSeries::new(metric, attributes));
+        }
+    }
+
+    /// Notes the series of a point, which `key` tells from the others of its metric that are noted so.
+    pub(super) fn note_encoded(&mut self, series: &EncodedSeries, key: &str) {
+        if self.is_new(series.metric(), key) {
+            self.series.push(series.clone());
+        }
+    }
+
+    fn is_new(&mut self, metric: &Metric, key: &str) -> bool {
         let ordinal = usize::from(metric.ordinal);
         if self.known.len() <= ordinal {
             self.known.resize_with(ordinal + 1, HashSet::new);
         }
         let known = &mut self.known[ordinal];
-        let key = series_key(attributes);
-        if known.contains(&key) {
-            return;
-        }
-        known.insert(key);
-        self.series.push(Series {
-            metric,
-            attributes: attributes
-                .iter()
-                .filter_map(|(attribute, value)| Some((*attribute, Owned::of(value)?)))
-                .collect(),
-        });
+        !known.contains(key) && known.insert(key.to_owned())
     }
 
     /// Ends all of them, and says how many they were.
     pub(super) fn end(&mut self, time_unix_nanos: u64, writer: &mut MetricsWriter) -> u64 {
         let all = std::mem::take(self).series;
         for series in &all {
-            let attributes: Vec<Attribute<'_>> = series
-                .attributes
-                .iter()
-                .map(|(attribute, value)| (*attribute, value.borrowed()))
-                .collect();
-            let point = PointParts {
-                start_unix_nanos: 0,
-                time_unix_nanos,
-                attributes: &attributes,
-            };
-            writer.end_of_series(series.metric, point);
+            writer.end_of_encoded_series(series, time_unix_nanos);
         }
         all.len() as u64
-    }
-}
-
-impl Owned {
-    /// Nothing where the value is none that tells series apart.
-    fn of(value: &Value<'_>) -> Option<Self> {
-        match value {
-            Value::Text(text) => Some(Self::Text((*text).into())),
-            Value::Bool(is) => Some(Self::Bool(*is)),
-            Value::Int(number) => Some(Self::Int(*number)),
-            Value::Double(number) => Some(Self::Double(*number)),
-            Value::Bytes(_) | Value::List(_) | Value::Map(_) => None,
-        }
-    }
-
-    fn borrowed(&self) -> Value<'_> {
-        match self {
-            Self::Text(text) => Value::Text(text),
-            Self::Bool(is) => Value::Bool(*is),
-            Self::Int(number) => Value::Int(*number),
-            Self::Double(number) => Value::Double(*number),
-        }
     }
 }
 

@@ -10,7 +10,7 @@ use super::{
     system::{self, System, TextMeaning, system_of},
     torchspec::{self, StepReading},
 };
-use crate::{Place, Recorder, SkipReason, in_order::InOrder};
+use crate::{Place, Recorder, SkipReason, in_order::InOrder, recorder::PreparedSeries};
 
 /// When and at which step something was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +45,10 @@ pub(crate) struct Scalars {
 struct Tag {
     /// Nothing where no row knows the tag.
     meaning: Option<Meaning>,
+    /// What the tag's numbers are points of, where they are those of a metric of their own.
+    series: Option<PreparedSeries>,
+    /// What a text under the tag is, where the system knows it.
+    text: Option<TextMeaning>,
     /// Whether it was said that no row knows the tag.
     is_told: bool,
     /// What a total came to when it was last seen.
@@ -87,9 +91,9 @@ impl Scalars {
 
     /// Sees whether a tag gives the system away; once it is known, its own table counts. A writer that gives several
     /// numbers at once in no order shows all their tags first.
-    pub(crate) fn show(&mut self, tag: &str) {
-        if self.system.is_none() && !self.tags.contains(tag) {
-            self.system = system_of(tag);
+    pub(crate) fn show(&mut self, tag: &[u8]) {
+        if self.system.is_none() && self.tags.place_of_bytes(tag).is_none() {
+            self.system = system_of(&String::from_utf8_lossy(tag));
             let is_torchspec = self.system.is_some_and(|system| system.name == torchspec::NAME);
             self.bottleneck = is_torchspec.then(StepReading::default);
             if self.system.is_some() {
@@ -104,9 +108,18 @@ impl Scalars {
         self.tags.contains(tag) || self.tags.len() < most
     }
 
-    /// Whether the number under a tag is the step.
-    pub(crate) fn is_step(&mut self, tag: &str) -> bool {
-        let place = self.place(tag);
+    /// Where a tag is kept that is given by its bytes, until the next one is shown or asked for that is new. Tags are UTF-8;
+    /// what is not is kept as far as it can be.
+    #[inline]
+    pub(crate) fn place_of(&mut self, tag: &[u8]) -> usize {
+        match self.tags.place_of_bytes(tag) {
+            Some(place) => place,
+            None => self.place(&String::from_utf8_lossy(tag)),
+        }
+    }
+
+    /// Whether the number under the tag at a place is the step.
+    pub(crate) fn is_step(&mut self, place: usize) -> bool {
         let meaning = &self.tags.at(place).meaning;
         meaning
             .as_ref()
@@ -121,18 +134,18 @@ impl Scalars {
     /// Records a number under a tag.
     pub(crate) fn record(&mut self, tag: &str, at: At, value: f64, recorder: &mut Recorder<'_>) {
         let place = self.place(tag);
+        self.record_at(place, at, value, recorder);
+    }
+
+    /// Records a number under the tag at a place.
+    pub(crate) fn record_at(&mut self, place: usize, at: At, value: f64, recorder: &mut Recorder<'_>) {
         let (name, known) = self.tags.named_at(place);
-        let Tag {
-            meaning,
-            last_total,
-            is_told,
-            ..
-        } = known;
-        let Some(meaning) = meaning else {
-            if !std::mem::replace(is_told, true) {
+        let time = at.time_unix_nanos;
+        let Some(meaning) = &known.meaning else {
+            if !std::mem::replace(&mut known.is_told, true) {
                 tell_unknown(name, at.place, recorder);
             }
-            recorder.record_custom(at.time_unix_nanos, name, value);
+            recorder.record_custom(time, name, value);
             return self.say_step(at, recorder);
         };
         let converted = meaning.row.conversion.apply(value);
@@ -143,29 +156,20 @@ impl Scalars {
                 return self.say_step(at, recorder);
             }
             Becomes::Value(metric) if fits(metric, converted) => (metric, converted),
-            // A total that falls has begun again.
-            Becomes::Total(metric) if fits(metric, converted) => {
-                let before = std::mem::replace(last_total, converted);
-                (
-                    metric,
-                    if converted < before {
-                        converted
-                    } else {
-                        converted - before
-                    },
-                )
-            }
+            Becomes::Total(metric) if fits(metric, converted) => (metric, known.growth(converted)),
             // What its metric cannot take keeps its own name too.
             _ => {
-                recorder.record_custom(at.time_unix_nanos, name, value);
+                recorder.record_custom(time, name, value);
                 return self.say_step(at, recorder);
             }
         };
-        meaning.with_attributes(|attributes| recorder.record(metric, at.time_unix_nanos, value, attributes));
+        if let Some(series) = &mut known.series {
+            recorder.record_prepared(series, time, value);
+        }
         if let Some(bottleneck) = &mut self.bottleneck {
             let is_last = bottleneck.take(metric, value, at.step);
             if is_last && !self.is_unordered {
-                bottleneck.record(at.time_unix_nanos, recorder);
+                bottleneck.record(time, recorder);
             }
         }
         self.say_step(at, recorder);
@@ -174,29 +178,34 @@ impl Scalars {
     /// Records a text under a tag.
     pub(crate) fn record_text(&mut self, tag: &str, at: At, text: &str, recorder: &mut Recorder<'_>) {
         let place = self.place(tag);
+        self.record_text_at(place, at, text, recorder);
+    }
+
+    /// Records a text under the tag at a place.
+    pub(crate) fn record_text_at(&mut self, place: usize, at: At, text: &str, recorder: &mut Recorder<'_>) {
+        let (tag, known) = self.tags.named_at(place);
         let time = at.time_unix_nanos;
-        let rows = self.system.map_or(&[][..], |system| system.texts);
-        match rows.iter().find_map(|row| row.matches(tag)) {
+        match &known.text {
             Some(TextMeaning::Configuration) => {
                 return recorder.record_event(&event::RUN_CONFIG, time, Some(Value::Text(text)), &[]);
             }
             Some(TextMeaning::Option(name)) => return record_option(name, Value::Text(text), time, recorder),
             None => {}
         }
-        let meaning = self.tags.at(place).meaning.as_ref();
-        if let Some(Becomes::State(metric, attribute)) = meaning.map(|meaning| meaning.row.becomes) {
+        let becomes = known.meaning.as_ref().map(|meaning| meaning.row.becomes);
+        if let Some(Becomes::State(metric, attribute)) = becomes {
             return recorder.record_state(metric, attribute, time, text, &[]);
         }
         let mut attributes: Vec<Attribute<'_>> = vec![(&attribute::TRAIN_RECORD_KIND, Value::Text(tag))];
         attributes.extend(at.step.map(|step| (&attribute::TRAIN_STEP, Value::Int(step))));
         let body = Some(Value::Text(text));
-        recorder.record_event(&event::TRAIN_CUSTOM_RECORD, at.time_unix_nanos, body, &attributes);
+        recorder.record_event(&event::TRAIN_CUSTOM_RECORD, time, body, &attributes);
     }
 
-    /// Records a distribution under a tag, of what came after the one before; says whether it is one.
-    pub(crate) fn record_distribution(
+    /// Records a distribution under the tag at a place, of what came after the one before; says whether it is one.
+    pub(crate) fn record_distribution_at(
         &mut self,
-        tag: &str,
+        place: usize,
         at: At,
         distribution: &Distribution,
         recorder: &mut Recorder<'_>,
@@ -204,9 +213,9 @@ impl Scalars {
         let Some(parts) = distribution.parts() else {
             return false;
         };
-        let place = self.place(tag);
+        let (tag, known) = self.tags.named_at(place);
         let time = at.time_unix_nanos;
-        let since = std::mem::replace(&mut self.tags.at(place).last_time_unix_nanos, time).min(time);
+        let since = std::mem::replace(&mut known.last_time_unix_nanos, time).min(time);
         recorder.record_custom_distribution(since, time, tag, parts, &distribution.bounds);
         true
     }
@@ -225,6 +234,11 @@ impl Scalars {
         Meaning::find(self.own.iter().chain(system::rows(self.system)), tag)
     }
 
+    fn text_meaning(&self, tag: &str) -> Option<TextMeaning> {
+        let rows = self.system.map_or(&[][..], |system| system.texts);
+        rows.iter().find_map(|row| row.matches(tag))
+    }
+
     #[inline]
     fn place(&mut self, tag: &str) -> usize {
         match self.tags.place(tag) {
@@ -234,14 +248,35 @@ impl Scalars {
     }
 
     fn add(&mut self, tag: &str) -> usize {
-        self.show(tag);
+        self.show(tag.as_bytes());
+        let meaning = self.meaning(tag);
         let new = Tag {
-            meaning: self.meaning(tag),
+            series: meaning.as_ref().and_then(series),
+            text: self.text_meaning(tag),
+            meaning,
             is_told: false,
             last_total: 0.0,
             last_time_unix_nanos: 0,
         };
         self.tags.add(tag, new)
+    }
+}
+
+impl Tag {
+    /// What a total grew by; one that falls has begun again.
+    fn growth(&mut self, total: f64) -> f64 {
+        let before = std::mem::replace(&mut self.last_total, total);
+        if total < before { total } else { total - before }
+    }
+}
+
+/// What the numbers under a tag are points of, where they are those of a metric of their own.
+fn series(meaning: &Meaning) -> Option<PreparedSeries> {
+    match meaning.row.becomes {
+        Becomes::Value(metric) | Becomes::Total(metric) => {
+            Some(meaning.with_attributes(|attributes| PreparedSeries::new(metric, attributes)))
+        }
+        _ => None,
     }
 }
 

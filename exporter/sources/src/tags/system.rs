@@ -31,21 +31,21 @@ pub(crate) enum TextRow {
 }
 
 /// What a text was found to be.
-pub(super) enum TextMeaning<'t> {
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum TextMeaning {
     /// The value of the option of this name.
-    Option(&'t str),
+    Option(String),
     /// The whole configuration.
     Configuration,
 }
 
 impl TextRow {
     /// What a text under `tag` is, if the row knows it.
-    pub(super) fn matches<'t>(&self, tag: &'t str) -> Option<TextMeaning<'t>> {
+    pub(super) fn matches(&self, tag: &str) -> Option<TextMeaning> {
         match self {
             Self::Option(form) => pattern::parts(form, tag)?
                 .first()
-                .copied()
-                .map(TextMeaning::Option),
+                .map(|name| TextMeaning::Option((*name).to_owned())),
             Self::Configuration(form) => pattern::matches(form, tag).then_some(TextMeaning::Configuration),
         }
     }

@@ -38,10 +38,10 @@ pub(super) fn first(bytes: &[u8]) -> Frame<'_> {
     let Some((length_checksum, rest)) = rest.split_first_chunk::<4>() else {
         return Frame::Partial;
     };
-    if checksum::masked(length_bytes) != u32::from_le_bytes(*length_checksum) {
+    let length = u64::from_le_bytes(*length_bytes);
+    if checksum::masked_length(length) != u32::from_le_bytes(*length_checksum) {
         return Frame::Broken;
     }
-    let length = u64::from_le_bytes(*length_bytes);
     if length > LONGEST {
         return Frame::TooLong(length.saturating_add((HEAD_LEN + TAIL_LEN) as u64));
     }

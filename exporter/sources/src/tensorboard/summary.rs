@@ -1,6 +1,6 @@
 //! The values of an event: `Summary.Value` messages (`tensorflow/core/framework/summary.proto`).
 
-use pulsetrain_otlp::wire::{Field, Reader, Value, WireError};
+use pulsetrain_otlp::wire::{Reader, Value, WireError};
 
 /// A value under a tag.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -27,6 +27,27 @@ pub(super) enum Data<'a> {
     Media,
 }
 
+/// Tag and number of a summary of one scalar, as nearly every summary is; nothing where it takes more than this to read it.
+#[inline]
+pub(super) fn lone_scalar(summary: &[u8]) -> Option<(&[u8], f32)> {
+    const VALUE: u8 = tag::VALUE as u8;
+    const TAG: u8 = tag::TAG as u8;
+    const SIMPLE_VALUE: u8 = tag::SIMPLE_VALUE as u8;
+    let [VALUE, value_len, value @ ..] = summary else {
+        return None;
+    };
+    // A length of one byte.
+    let is_whole = *value_len < 0x80 && usize::from(*value_len) == value.len();
+    let [TAG, tag_len, rest @ ..] = value else {
+        return None;
+    };
+    let (tag, rest) = rest.split_at_checked(usize::from(*tag_len))?;
+    let [SIMPLE_VALUE, b0, b1, b2, b3] = rest else {
+        return None;
+    };
+    is_whole.then(|| (tag, f32::from_le_bytes([*b0, *b1, *b2, *b3])))
+}
+
 /// The values of a summary, one after the other.
 #[derive(Debug)]
 pub(super) struct Values<'a>(Reader<'a>);
@@ -41,74 +62,86 @@ impl<'a> Iterator for Values<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
-        loop {
-            match self.0.next()? {
-                Ok(Field {
-                    number: 1,
-                    value: Value::Bytes(value),
-                }) => return Some(parse(value)),
-                Ok(_) => {}
-                Err(error) => return Some(Err(error)),
+        match self.next_bytes() {
+            Ok(value) => value.map(parse),
+            Err(error) => {
+                // Where the next one begins is not known.
+                self.0 = Reader::new(&[]);
+                Some(Err(error))
             }
         }
     }
+}
+
+impl<'a> Values<'a> {
+    #[inline]
+    fn next_bytes(&mut self) -> Result<Option<&'a [u8]>, WireError> {
+        while !self.0.is_at_end() {
+            match self.0.tag()? {
+                tag::VALUE => return self.0.delimited().map(Some),
+                other => {
+                    self.0.value(other)?;
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Fields with their wire types: of `Summary`, and of its values those that nearly every one has.
+mod tag {
+    pub(super) const VALUE: u32 = 1 << 3 | 2;
+    pub(super) const TAG: u32 = 1 << 3 | 2;
+    pub(super) const SIMPLE_VALUE: u32 = 2 << 3 | 5;
 }
 
 #[inline]
 fn parse(bytes: &[u8]) -> Result<TaggedValue<'_>, WireError> {
     let mut parsed = TaggedValue::default();
-    for field in Reader::new(bytes) {
-        match field? {
-            Field {
-                number: 1,
-                value: Value::Bytes(tag),
-            } => parsed.tag = tag,
-            Field {
-                number: 2,
-                value: Value::Fixed32(bits),
-            } => parsed.data = Data::Scalar(f32::from_bits(bits)),
-            Field {
-                number: 5,
-                value: Value::Bytes(histogram),
-            } => parsed.data = Data::Histogram(histogram),
-            Field {
-                number: 8,
-                value: Value::Bytes(tensor),
-            } => parsed.data = Data::Tensor(tensor),
-            Field { number: 4 | 6, .. } => parsed.data = Data::Media,
-            Field {
-                number: 9,
-                value: Value::Bytes(metadata),
-            } => {
-                (parsed.plugin, parsed.plugin_content) = plugin(metadata)?;
+    let mut reader = Reader::new(bytes);
+    while !reader.is_at_end() {
+        match reader.tag()? {
+            tag::TAG => parsed.tag = reader.delimited()?,
+            tag::SIMPLE_VALUE => parsed.data = Data::Scalar(f32::from_bits(reader.fixed32()?)),
+            other => {
+                let value = reader.value(other)?;
+                parsed.take(other >> 3, value)?;
             }
-            _ => {}
         }
     }
     Ok(parsed)
 }
 
+impl<'a> TaggedValue<'a> {
+    /// Takes in a field that scalars do not have.
+    fn take(&mut self, number: u32, value: Value<'a>) -> Result<(), WireError> {
+        match (number, value) {
+            (5, Value::Bytes(histogram)) => self.data = Data::Histogram(histogram),
+            (8, Value::Bytes(tensor)) => self.data = Data::Tensor(tensor),
+            (4 | 6, _) => self.data = Data::Media,
+            (9, Value::Bytes(metadata)) => (self.plugin, self.plugin_content) = plugin(metadata)?,
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
 /// Name and content of the plugin in a `SummaryMetadata`.
 fn plugin(metadata: &[u8]) -> Result<(&[u8], &[u8]), WireError> {
     let (mut name, mut content) = (&[][..], &[][..]);
-    for field in Reader::new(metadata) {
-        if let Field {
-            number: 1,
-            value: Value::Bytes(data),
-        } = field?
-        {
-            for field in Reader::new(data) {
-                match field? {
-                    Field {
-                        number: 1,
-                        value: Value::Bytes(bytes),
-                    } => name = bytes,
-                    Field {
-                        number: 2,
-                        value: Value::Bytes(bytes),
-                    } => content = bytes,
-                    _ => {}
-                }
+    let mut reader = Reader::new(metadata);
+    while !reader.is_at_end() {
+        let field = reader.tag()?;
+        let (1, Value::Bytes(data)) = (field >> 3, reader.value(field)?) else {
+            continue;
+        };
+        let mut reader = Reader::new(data);
+        while !reader.is_at_end() {
+            let field = reader.tag()?;
+            match (field >> 3, reader.value(field)?) {
+                (1, Value::Bytes(bytes)) => name = bytes,
+                (2, Value::Bytes(bytes)) => content = bytes,
+                _ => {}
             }
         }
     }

@@ -1,14 +1,16 @@
 //! Tensors of numbers and strings: `TensorProto` (`tensorflow/core/framework/tensor.proto`).
 
-use pulsetrain_otlp::wire::{Field, Reader, Value, WireError};
+use pulsetrain_otlp::wire::{Reader, Value, WireError};
 
 /// The contents of a tensor, as far as they can be telemetry.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Tensor<'a> {
     /// Its numbers, in their order; a number that all elements share may stand only once.
     pub(super) numbers: Vec<f64>,
-    /// Its strings.
-    pub(super) strings: Vec<&'a [u8]>,
+    /// Its first string: nearly all that have one have no other.
+    pub(super) string: Option<&'a [u8]>,
+    /// The strings behind the first.
+    pub(super) further_strings: Vec<&'a [u8]>,
 }
 
 /// The members of `DataType` that are numbers, as they stand in `tensor_content`.
@@ -30,9 +32,10 @@ mod data_type {
 pub(super) fn parse(bytes: &[u8], most: usize) -> Result<Tensor<'_>, WireError> {
     let mut tensor = Tensor::default();
     let (mut data_type, mut content) = (0, &[][..]);
-    for field in Reader::new(bytes) {
-        let Field { number, value } = field?;
-        match (number, value) {
+    let mut reader = Reader::new(bytes);
+    while !reader.is_at_end() {
+        let field = reader.tag()?;
+        match (field >> 3, reader.value(field)?) {
             (1, Value::Varint(number)) => data_type = number,
             (4, Value::Bytes(bytes)) => content = bytes,
             (5, value) => tensor.fixed32(value, most),
@@ -43,7 +46,8 @@ pub(super) fn parse(bytes: &[u8], most: usize) -> Result<Tensor<'_>, WireError> 
             (13, value) if data_type == data_type::BFLOAT16 => {
                 tensor.varints(value, most, |bits| bfloat16(bits as u16))?;
             }
-            (8, Value::Bytes(string)) => tensor.strings.push(string),
+            (8, Value::Bytes(string)) if tensor.string.is_none() => tensor.string = Some(string),
+            (8, Value::Bytes(string)) => tensor.further_strings.push(string),
             _ => {}
         }
     }

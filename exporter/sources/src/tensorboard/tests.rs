@@ -96,6 +96,29 @@ fn checksums_are_those_of_the_standard() {
 }
 
 #[test]
+fn a_summary_of_one_scalar_is_read_alike_at_once_and_field_by_field() {
+    let fixed = |number: f32| [varint(2 << 3 | 5), number.to_le_bytes().to_vec()].concat();
+    let one = |tag: &str| bytes(1, &[bytes(1, tag.as_bytes()), fixed(0.5)].concat());
+    let plain = one("train/loss");
+    assert_eq!(summary::lone_scalar(&plain), Some((&b"train/loss"[..], 0.5)));
+    let others = [
+        Vec::new(),
+        [one("a"), one("b")].concat(),
+        one(&"long".repeat(40)),
+        bytes(1, &[fixed(0.5), bytes(1, b"a")].concat()),
+        bytes(1, &[bytes(1, b"a"), fixed(0.5), bytes(9, b"")].concat()),
+        plain[..plain.len() - 1].to_vec(),
+        [plain.clone(), vec![0]].concat(),
+    ];
+    for other in others {
+        assert_eq!(summary::lone_scalar(&other), None, "{other:?}");
+    }
+    let walked: Vec<_> = summary::values(&plain).map(Result::unwrap).collect();
+    assert_eq!((walked.len(), walked[0].tag), (1, &b"train/loss"[..]));
+    assert_eq!(walked[0].data, Data::Scalar(0.5));
+}
+
+#[test]
 fn every_way_to_cut_a_file_into_pieces_gives_the_same() {
     let file = three_losses();
     let whole = read(&file);

@@ -65,6 +65,11 @@ impl EventFileParser {
         let mut outcome = Ok(());
         match event.content {
             Content::Summary(summary) => {
+                if let Some((tag, number)) = summary::lone_scalar(summary) {
+                    let place = self.scalars.place_of(tag);
+                    self.scalars.record_at(place, at, number.into(), recorder);
+                    return Ok(());
+                }
                 for value in summary::values(summary) {
                     let read = value
                         .map_err(ValueError::from)
@@ -86,13 +91,13 @@ impl EventFileParser {
         at: At,
         recorder: &mut Recorder<'_>,
     ) -> Result<(), ValueError> {
-        let tag = text(value.tag);
         match value.data {
-            Data::Scalar(number) => self.scalars.record(&tag, at, number.into(), recorder),
-            Data::Histogram(bytes) => self.histogram(&tag, at, &histogram::parse(bytes)?, recorder)?,
-            Data::Tensor(bytes) if value.plugin != b"hparams" => {
-                self.tensor(&tag, at, bytes, value.plugin, recorder)?;
+            Data::Scalar(number) => {
+                let place = self.scalars.place_of(value.tag);
+                self.scalars.record_at(place, at, number.into(), recorder);
             }
+            Data::Histogram(bytes) => self.histogram(value.tag, at, &histogram::parse(bytes)?, recorder)?,
+            Data::Tensor(bytes) if value.plugin != b"hparams" => self.tensor(value, bytes, at, recorder)?,
             Data::Media => recorder.skip_value(MEDIA),
             Data::Tensor(_) | Data::Nothing => hyperparameters(value, at, recorder)?,
         }
@@ -102,10 +107,9 @@ impl EventFileParser {
     /// A tensor is a number, a histogram, a text or media, as its plugin says; without one, what it looks like.
     fn tensor(
         &mut self,
-        tag: &str,
-        at: At,
+        TaggedValue { tag, plugin, .. }: TaggedValue<'_>,
         bytes: &[u8],
-        plugin: &[u8],
+        at: At,
         recorder: &mut Recorder<'_>,
     ) -> Result<(), ValueError> {
         if MEDIA_PLUGINS.contains(&plugin) {
@@ -113,18 +117,22 @@ impl EventFileParser {
             return Ok(());
         }
         let tensor = tensor::parse(bytes, MOST_NUMBERS)?;
-        match (&tensor.numbers[..], &tensor.strings[..]) {
-            (numbers, []) if plugin == b"histograms" => {
+        match (&tensor.numbers[..], tensor.string) {
+            (numbers, None) if plugin == b"histograms" => {
                 self.histogram(tag, at, &histogram::of_rows(numbers), recorder)?;
             }
-            ([number], []) => self.scalars.record(tag, at, *number, recorder),
-            ([], strings) if !strings.is_empty() => {
-                let lines: Vec<_> = strings.iter().map(|string| text(string)).collect();
-                self.scalars.record_text(tag, at, &lines.join("\n"), recorder);
+            ([number], None) => {
+                let place = self.scalars.place_of(tag);
+                self.scalars.record_at(place, at, *number, recorder);
+            }
+            ([], Some(first)) => {
+                let place = self.scalars.place_of(tag);
+                let lines = lines(first, &tensor.further_strings);
+                self.scalars.record_text_at(place, at, &lines, recorder);
             }
             _ => {
                 return Err(ValueError::Tensor {
-                    tag: tag.to_owned(),
+                    tag: text(tag).into_owned(),
                     plugin: text(plugin).into_owned(),
                 });
             }
@@ -134,16 +142,30 @@ impl EventFileParser {
 
     fn histogram(
         &mut self,
-        tag: &str,
+        tag: &[u8],
         at: At,
         distribution: &Distribution,
         recorder: &mut Recorder<'_>,
     ) -> Result<(), ValueError> {
-        let is_taken = self.scalars.record_distribution(tag, at, distribution, recorder);
-        is_taken
-            .then_some(())
-            .ok_or_else(|| ValueError::Histogram { tag: tag.to_owned() })
+        let place = self.scalars.place_of(tag);
+        let is_taken = self
+            .scalars
+            .record_distribution_at(place, at, distribution, recorder);
+        is_taken.then_some(()).ok_or_else(|| ValueError::Histogram {
+            tag: text(tag).into_owned(),
+        })
     }
+}
+
+/// Strings as the lines of one text.
+fn lines<'a>(first: &'a [u8], further: &[&[u8]]) -> Cow<'a, str> {
+    let mut lines = text(first);
+    for line in further {
+        let lines = lines.to_mut();
+        lines.push('\n');
+        lines.push_str(&text(line));
+    }
+    lines
 }
 
 /// Records hyperparameters, if a value holds some: they are in what the plugin keeps, not in the value.
@@ -156,7 +178,7 @@ fn hyperparameters(value: TaggedValue<'_>, at: At, recorder: &mut Recorder<'_>) 
     Ok(())
 }
 
-/// Tags are UTF-8; what is not is kept as far as it can be.
+/// Texts are UTF-8; what is not is kept as far as it can be.
 fn text(bytes: &[u8]) -> Cow<'_, str> {
     // Checked as a whole first, which is much faster and nearly always enough.
     str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)

@@ -29,6 +29,51 @@ const MEDIA: SkipReason = SkipReason::LeftOut("media");
 /// The keys with which wandb numbers its own records.
 const CLOCK_KEYS: [&str; 4] = ["_step", "_timestamp", "_runtime", "_wandb"];
 
+/// What a key of a history is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    /// When wandb was called.
+    Time,
+    /// How often it was called: the step, where the trainer does not number its steps itself.
+    Count,
+    /// Another of the keys with which wandb numbers its own records.
+    Clock,
+    /// A value of the program's.
+    Logged,
+}
+
+impl Role {
+    fn of(key: &str) -> Self {
+        match key {
+            "_timestamp" => Self::Time,
+            "_step" => Self::Count,
+            _ if CLOCK_KEYS.contains(&first_part(key)) => Self::Clock,
+            _ => Self::Logged,
+        }
+    }
+}
+
+/// What a summary has under a key.
+#[derive(Debug)]
+pub(super) enum Summarised {
+    /// A number of wandb's own records.
+    Clock,
+    /// What a history has had.
+    Again,
+    /// What none has had: the newest value as JSON.
+    Alone(Option<Vec<u8>>),
+}
+
+impl Summarised {
+    fn new(key: &str, is_in_history: bool) -> Self {
+        match Role::of(key) {
+            Role::Logged if is_in_history => Self::Again,
+            Role::Logged => Self::Alone(None),
+            _ => Self::Clock,
+        }
+    }
+}
+
 impl WandbParser {
     /// Records everything that a record says.
     pub(super) fn record(&mut self, bytes: &[u8], place: Place, recorder: &mut Recorder<'_>) {
@@ -65,67 +110,83 @@ impl WandbParser {
     ) -> Result<(), WireError> {
         let items = item::all(history)?;
         items.iter().for_each(|item| self.history.show(&item.key));
-        let number = |item: &Item<'_>| item.json.parse::<f64>().ok();
-        let of_key = |key: &str| items.iter().find(|item| item.key == key).and_then(number);
-        if let Some(time) = of_key("_timestamp").filter(|time| *time > 0.0) {
-            self.time_unix_nanos = (time * 1e9) as u64;
+        let (mut logged, mut counted) = (Vec::with_capacity(items.len()), None);
+        for item in &items {
+            let key = self.keys.place_or_add(&item.key, Role::of);
+            match *self.keys.at(key) {
+                Role::Time => self.take_time(item),
+                Role::Count => counted = item.number(),
+                Role::Clock => {}
+                Role::Logged => logged.push((self.history.place_of(&item.key), item)),
+            }
         }
+        recorder.skip_values(CLOCK, (items.len() - logged.len()) as u64);
         // A trainer that numbers its steps itself knows better than wandb, which counts calls.
-        let own = items
-            .iter()
-            .find(|item| self.history.is_step(&item.key))
-            .and_then(number);
+        let own = logged.iter().find(|(place, _)| self.history.is_step(*place));
+        let step = own.and_then(|(_, item)| item.number()).or(counted);
         let at = At {
             time_unix_nanos: self.time_unix_nanos,
-            step: own.or_else(|| of_key("_step")).map(|step| step as i64),
+            step: step.map(|step| step as i64),
             place,
         };
-        for item in &items {
-            if CLOCK_KEYS.contains(&first_part(&item.key)) {
-                recorder.skip_value(CLOCK);
-                continue;
-            }
-            if self.seen.place(&item.key).is_none() {
-                self.seen.add(&item.key, ());
-            }
-            self.logged(&item.key, item.json, at, recorder);
+        for (place, item) in logged {
+            self.logged(place, item, at, recorder);
         }
         self.history.end_of_step(at, recorder);
         Ok(())
     }
 
-    /// Records one value that the program logged.
-    fn logged(&mut self, key: &str, json: &str, at: At, recorder: &mut Recorder<'_>) {
-        match item::value(json) {
-            Value::Number(number) => self.history.record(key, at, number, recorder),
-            Value::Text(text) => self.history.record_text(key, at, &text, recorder),
+    fn take_time(&mut self, item: &Item<'_>) {
+        if let Some(time) = item.number().filter(|time| *time > 0.0) {
+            self.time_unix_nanos = (time * 1e9) as u64;
+        }
+    }
+
+    /// Records one value that the program logged, whose key is at a place of the history.
+    fn logged(&mut self, place: usize, item: &Item<'_>, at: At, recorder: &mut Recorder<'_>) {
+        match item::value(item.json()) {
+            Value::Number(number) => self.history.record_at(place, at, number, recorder),
+            Value::Text(text) => self.history.record_text_at(place, at, &text, recorder),
             Value::Distribution(distribution) => {
-                if !self.history.record_distribution(key, at, &distribution, recorder) {
+                let is_taken = self
+                    .history
+                    .record_distribution_at(place, at, &distribution, recorder);
+                if !is_taken {
                     recorder.skip(SkipReason::MalformedRecord, at.place, || {
                         format!(
-                            "the bins of the histogram {key} do not grow, or are not as many as its values"
+                            "the bins of the histogram {} do not grow, or are not as many as its values",
+                            item.key()
                         )
                     });
                 }
             }
             Value::Media => recorder.skip_value(MEDIA),
             Value::Null => recorder.skip_value(SkipReason::NotMeasured),
-            Value::Other => self.history.record_text(key, at, json, recorder),
+            Value::Other => self.history.record_text_at(place, at, item.json(), recorder),
         }
     }
 
-    /// Keeps the newest value of every key; at the end those are recorded that no history had.
+    /// Keeps the newest value of every key that no history has had; at the end those are recorded that none has had since.
     fn summary(&mut self, summary: &[u8], recorder: &mut Recorder<'_>) -> Result<(), WireError> {
+        let (mut clocks, mut again) = (0, 0);
         for item in item::all(summary)? {
-            if CLOCK_KEYS.contains(&first_part(&item.key)) {
-                recorder.skip_value(CLOCK);
-            } else if let Some(last) = self.summary.get_mut(item.key.as_ref()) {
-                item.json.clone_into(last);
-                recorder.skip_value(SUMMARY);
-            } else {
-                self.summary.insert(item.key.into_owned(), item.json.to_owned());
+            let keys = &self.keys;
+            let place = self
+                .summary
+                .place_or_add(&item.key, |key| Summarised::new(key, keys.contains(key)));
+            match self.summary.at(place) {
+                Summarised::Clock => clocks += 1,
+                Summarised::Again => again += 1,
+                Summarised::Alone(last) => {
+                    again += u64::from(last.is_some());
+                    let last = last.get_or_insert_default();
+                    last.clear();
+                    last.extend_from_slice(item.json().as_bytes());
+                }
             }
         }
+        recorder.skip_values(CLOCK, clocks);
+        recorder.skip_values(SUMMARY, again);
         Ok(())
     }
 
@@ -136,11 +197,22 @@ impl WandbParser {
             step: None,
             place: Place::default(),
         };
-        for (key, json) in std::mem::take(&mut self.summary) {
-            if self.seen.contains(&key) {
+        let mut alone: Vec<(String, Vec<u8>)> = self
+            .summary
+            .take()
+            .filter_map(|(key, value)| match value {
+                Summarised::Alone(json) => Some((key, json?)),
+                _ => None,
+            })
+            .collect();
+        alone.sort();
+        for (key, json) in &alone {
+            if self.keys.contains(key) {
                 recorder.skip_value(SUMMARY);
             } else {
-                self.logged(&key, &json, at, recorder);
+                let item = Item::new(key, json);
+                let place = self.history.place_of(&item.key);
+                self.logged(place, &item, at, recorder);
             }
         }
     }
@@ -162,8 +234,11 @@ impl WandbParser {
             place,
         };
         for item in item::in_field(stats, 3)? {
-            match item::value(item.json) {
-                Value::Number(number) => self.machine.record(&item.key, at, number, recorder),
+            match item::value(item.json()) {
+                Value::Number(number) => {
+                    let place = self.machine.place_of(&item.key);
+                    self.machine.record_at(place, at, number, recorder);
+                }
                 _ => recorder.skip_value(SkipReason::NotMeasured),
             }
         }
@@ -172,12 +247,13 @@ impl WandbParser {
 
     fn config(&mut self, config: &[u8], recorder: &mut Recorder<'_>) -> Result<(), WireError> {
         for item in item::all(config)? {
-            if CLOCK_KEYS.contains(&first_part(&item.key)) {
+            let key = item.key();
+            if CLOCK_KEYS.contains(&first_part(&key)) {
                 recorder.skip_value(BOOKKEEPING);
                 continue;
             }
-            let value = item::value(item.json);
-            let value = match (&value, item.json) {
+            let value = item::value(item.json());
+            let value = match (&value, item.json()) {
                 (_, "true") => Out::Bool(true),
                 (_, "false") => Out::Bool(false),
                 (Value::Number(number), json) => json.parse().map_or(Out::Double(*number), Out::Int),
@@ -185,7 +261,7 @@ impl WandbParser {
                 (Value::Null, _) => Out::Text(""),
                 (_, json) => Out::Text(json),
             };
-            record_option(&item.key, value, self.time_unix_nanos, recorder);
+            record_option(&key, value, self.time_unix_nanos, recorder);
         }
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use pulsetrain_otlp::wire::{Field, Reader, Value as Wire, WireError};
+use pulsetrain_otlp::wire::{Reader, Value as Wire, WireError};
 
 use crate::tags::Distribution;
 
@@ -10,13 +10,45 @@ use crate::tags::Distribution;
 #[derive(Debug, PartialEq)]
 pub(super) struct Item<'a> {
     /// The key; the parts of a nested one are joined by dots, as wandb shows them.
-    pub(super) key: Cow<'a, str>,
+    pub(super) key: Cow<'a, [u8]>,
     /// The value as JSON, with NaN and Infinity besides.
-    pub(super) json: &'a str,
+    json: &'a [u8],
+}
+
+impl<'a> Item<'a> {
+    /// An item with a key in one part.
+    pub(super) fn new(key: &'a str, json: &'a [u8]) -> Self {
+        Self {
+            key: Cow::Borrowed(key.as_bytes()),
+            json,
+        }
+    }
+
+    /// The key as text, as far as it is.
+    pub(super) fn key(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.key)
+    }
+
+    /// The value as JSON; nothing where it is no text.
+    pub(super) fn json(&self) -> &'a str {
+        str::from_utf8(self.json).unwrap_or_default()
+    }
+
+    /// The value, if it is a number.
+    pub(super) fn number(&self) -> Option<f64> {
+        self.json().parse().ok()
+    }
 }
 
 /// The field of `HistoryRecord`, `SummaryRecord` and `ConfigRecord` that holds items.
 const UPDATE: u32 = 1;
+
+/// The fields of an item, with their wire types.
+mod tag {
+    pub(super) const KEY: u32 = 1 << 3 | 2;
+    pub(super) const NESTED_KEY: u32 = 2 << 3 | 2;
+    pub(super) const VALUE_JSON: u32 = 16 << 3 | 2;
+}
 
 /// The items of a history, a summary or a configuration.
 pub(super) fn all(bytes: &[u8]) -> Result<Vec<Item<'_>>, WireError> {
@@ -26,43 +58,47 @@ pub(super) fn all(bytes: &[u8]) -> Result<Vec<Item<'_>>, WireError> {
 /// The items in one field of a message.
 pub(super) fn in_field(bytes: &[u8], number: u32) -> Result<Vec<Item<'_>>, WireError> {
     let mut items = Vec::new();
-    for field in Reader::new(bytes) {
-        match field? {
-            Field {
-                number: found,
-                value: Wire::Bytes(item),
-            } if found == number => items.push(parse(item)?),
+    let mut reader = Reader::new(bytes);
+    while !reader.is_at_end() {
+        let field = reader.tag()?;
+        match (field >> 3, reader.value(field)?) {
+            (found, Wire::Bytes(item)) if found == number => items.push(parse(item)?),
             _ => {}
         }
     }
     Ok(items)
 }
 
+#[inline]
 fn parse(bytes: &[u8]) -> Result<Item<'_>, WireError> {
     let mut item = Item {
-        key: Cow::Borrowed(""),
-        json: "",
+        key: Cow::Borrowed(&[]),
+        json: &[],
     };
-    for field in Reader::new(bytes) {
-        let Field {
-            number,
-            value: Wire::Bytes(value),
-        } = field?
-        else {
-            continue;
-        };
-        match number {
-            1 | 2 if item.key.is_empty() => item.key = String::from_utf8_lossy(value),
-            1 | 2 => {
-                let key = item.key.to_mut();
-                key.push('.');
-                key.push_str(&String::from_utf8_lossy(value));
+    let mut reader = Reader::new(bytes);
+    while !reader.is_at_end() {
+        match reader.tag()? {
+            tag::KEY | tag::NESTED_KEY => item.add_part(reader.delimited()?),
+            tag::VALUE_JSON => item.json = reader.delimited()?,
+            other => {
+                reader.value(other)?;
             }
-            16 => item.json = std::str::from_utf8(value).unwrap_or_default(),
-            _ => {}
         }
     }
     Ok(item)
+}
+
+impl<'a> Item<'a> {
+    #[inline]
+    fn add_part(&mut self, part: &'a [u8]) {
+        if self.key.is_empty() {
+            self.key = Cow::Borrowed(part);
+        } else {
+            let key = self.key.to_mut();
+            key.push(b'.');
+            key.extend_from_slice(part);
+        }
+    }
 }
 
 /// What a value is.

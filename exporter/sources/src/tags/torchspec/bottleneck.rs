@@ -81,7 +81,7 @@ impl StepReading {
             };
         }
         let reading = &mut self.reading;
-        let is = |other: &'static Metric| metric.name == other.name;
+        let is = |other: &'static Metric| metric.ordinal == other.ordinal;
         if is(&metric::PERF_DISPATCH_WAIT) {
             reading.dispatch_wait = Some(value);
         } else if is(&metric::PERF_INFER_CAPACITY) {

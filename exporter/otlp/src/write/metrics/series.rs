@@ -1,0 +1,140 @@
+//! Series whose attributes are encoded once: most writers repeat the same few of them at every step.
+
+use pulsetrain_semconv::{Instrument, Metric};
+
+use super::{HistogramParts, MetricsWriter, PointParts, histogram_point, number_point};
+use crate::{
+    view::NumberValue,
+    write::{
+        buffer::Buffer,
+        value::{self, Attribute},
+    },
+};
+
+/// A metric, and the attributes of one of its series as they stand in every point.
+#[derive(Clone, Debug)]
+pub struct EncodedSeries {
+    metric: &'static Metric,
+    attributes: Vec<u8>,
+}
+
+impl EncodedSeries {
+    /// The series of a metric that these attributes tell from its others.
+    pub fn new(metric: &'static Metric, attributes: &[Attribute<'_>]) -> Self {
+        let number = match metric.instrument {
+            Instrument::Histogram => histogram_point::ATTRIBUTES,
+            _ => number_point::ATTRIBUTES,
+        };
+        let mut encoded = Buffer::default();
+        value::attributes(number, attributes, &mut encoded);
+        Self {
+            metric,
+            attributes: encoded.into_vec(),
+        }
+    }
+
+    /// The metric.
+    pub fn metric(&self) -> &'static Metric {
+        self.metric
+    }
+}
+
+impl MetricsWriter {
+    /// Adds a point of a gauge or a sum, as [`number`](Self::number) does with the attributes of the series.
+    #[inline]
+    pub fn number_of(
+        &mut self,
+        series: &EncodedSeries,
+        start_unix_nanos: u64,
+        time_unix_nanos: u64,
+        value: NumberValue,
+    ) {
+        let point = point(start_unix_nanos, time_unix_nanos);
+        self.number_head(series.metric, point, value, series.attributes.len())
+            .append(&series.attributes);
+    }
+
+    /// Adds a point of a histogram, as [`histogram`](Self::histogram) does with the attributes of the series.
+    #[inline]
+    pub fn histogram_of(
+        &mut self,
+        series: &EncodedSeries,
+        start_unix_nanos: u64,
+        time_unix_nanos: u64,
+        parts: HistogramParts<'_>,
+    ) {
+        let EncodedSeries { metric, attributes } = series;
+        let point = point(start_unix_nanos, time_unix_nanos);
+        self.distribution_around(metric, point, parts, metric.bounds, attributes.len(), |out| {
+            out.append(attributes);
+        });
+    }
+
+    /// Adds a point that says only that the series has ended, as [`end_of_series`](Self::end_of_series).
+    pub fn end_of_encoded_series(&mut self, series: &EncodedSeries, time_unix_nanos: u64) {
+        let EncodedSeries { metric, attributes } = series;
+        let flags = match metric.instrument {
+            Instrument::Histogram => histogram_point::FLAGS,
+            _ => number_point::FLAGS,
+        };
+        let out = self.begin(metric, 11 + attributes.len());
+        out.fixed64(number_point::TIME, time_unix_nanos);
+        out.append(attributes);
+        out.uint(flags, 1);
+    }
+}
+
+fn point(start_unix_nanos: u64, time_unix_nanos: u64) -> PointParts<'static> {
+    PointParts {
+        start_unix_nanos,
+        time_unix_nanos,
+        attributes: &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pulsetrain_semconv::{attribute, metric};
+
+    use super::*;
+    use crate::write::{Envelope, Value};
+
+    #[test]
+    fn points_of_a_series_are_those_with_its_attributes() {
+        let attributes = [(&attribute::TRAIN_CUSTOM_NAME, Value::Text("x".repeat(200).leak()))];
+        let parts = |metric: &Metric, counts: &'static [u64]| {
+            assert_eq!(counts.len(), metric.bounds.len() + 1);
+            HistogramParts {
+                count: 1,
+                sum: 2.0,
+                min: 2.0,
+                max: 2.0,
+                bucket_counts: counts,
+            }
+        };
+        let (mut one_by_one, mut of_series) = (MetricsWriter::default(), MetricsWriter::default());
+        for start in [0, 7] {
+            let whole = PointParts {
+                attributes: &attributes,
+                ..point(start, 9)
+            };
+            for metric in [&metric::TRAIN_CUSTOM, &metric::TRAIN_LOSS] {
+                let series = EncodedSeries::new(metric, &attributes);
+                one_by_one.number(metric, whole, NumberValue::Double(0.5));
+                of_series.number_of(&series, start, 9, NumberValue::Double(0.5));
+                one_by_one.end_of_series(metric, whole);
+                of_series.end_of_encoded_series(&series, 9);
+            }
+            let metric = &metric::TRAIN_STEP_DURATION;
+            let counts = vec![0; metric.bounds.len() + 1].leak();
+            one_by_one.histogram(metric, whole, parts(metric, counts));
+            let series = EncodedSeries::new(metric, &attributes);
+            of_series.histogram_of(&series, start, 9, parts(metric, counts));
+            one_by_one.end_of_series(metric, whole);
+            of_series.end_of_encoded_series(&series, 9);
+        }
+        let envelope = Envelope::new(&[], "", "", "");
+        assert_eq!(of_series.len(), one_by_one.len());
+        assert_eq!(of_series.finish(&envelope), one_by_one.finish(&envelope));
+    }
+}
