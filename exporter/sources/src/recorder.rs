@@ -157,7 +157,8 @@ impl<'a> Recorder<'a> {
         value: f64,
         attributes: &[Attribute<'_>],
     ) {
-        if matches!(metric.instrument, Instrument::Gauge) && attributes.is_empty() {
+        let is_plain = matches!(metric.instrument, Instrument::Gauge) && attributes.is_empty();
+        if is_plain && self.told.is_none() {
             // Most values are of this kind.
             self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
             self.counts.points += 1;

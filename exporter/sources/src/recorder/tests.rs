@@ -248,13 +248,14 @@ fn every_series_ends_once_however_its_points_were_recorded() {
     let mut duration = PreparedSeries::new(&metric::TRAIN_STEP_DURATION, &[]);
     for time in 1..=3 {
         recorder.record(&metric::TRAIN_LOSS, time, 2.5, &[]);
+        recorder.record(&metric::TRAIN_GRAD_NORM, time, 2.5, &[]);
         recorder.record_prepared(&mut loss, time, 2.5);
         recorder.record_prepared(&mut duration, time, 0.5);
         recorder.record_custom(time, "mine", 1.0);
     }
     let before = recorder.counts().points;
     recorder.end_series();
-    assert_eq!(recorder.counts().points - before, 3);
+    assert_eq!(recorder.counts().points - before, 4);
 }
 
 #[test]
