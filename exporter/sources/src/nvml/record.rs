@@ -138,8 +138,7 @@ impl Recording {
         self.note_unavailable();
         self.passes.record(&mut self.book, now, tick.took);
         let newest = tick.gpus.iter().map(|gpu| gpu.time_unix_nanos).max();
-        let now = newest.unwrap_or(now).max(now);
-        self.book.sweep(now);
+        self.book.sweep(now, newest.unwrap_or(now).max(now));
     }
 
     fn record_xid(&mut self, xid: &XidError) {

@@ -4,6 +4,8 @@
 
 mod series;
 mod shelf;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
@@ -76,6 +78,8 @@ pub(super) struct Book {
     shelf: Shelf,
     patience: Patience,
     writer: MetricsWriter,
+    /// The time of the last end of a series: one that begins again may not go back before its own.
+    ended_unix_nanos: u64,
 }
 
 impl Key {
@@ -97,6 +101,7 @@ impl Book {
             shelf: Shelf::default(),
             patience: Patience::with(interval),
             writer: MetricsWriter::default(),
+            ended_unix_nanos: 0,
         }
     }
 
@@ -112,8 +117,9 @@ impl Book {
             shelf,
             patience,
             writer,
+            ended_unix_nanos,
         } = self;
-        let (at, is_new) = shelf.find(&key, || Series::new(&place, entry));
+        let (at, is_new) = shelf.find(&key, || Series::new(&place, entry, *ended_unix_nanos));
         let Some((series, due_unix_nanos)) = shelf.at(at) else {
             return;
         };
@@ -136,16 +142,19 @@ impl Book {
         }
     }
 
-    /// Repeats what was not said for long, and ends what was not heard of for longer than patience allows.
-    pub(super) fn sweep(&mut self, now_unix_nanos: u64) {
+    /// Repeats what was not said for long, and ends what was not heard of for longer than patience allows before the pass
+    /// that began at `pass_unix_nanos`: how long the pass itself took makes nothing old that was read in it.
+    pub(super) fn sweep(&mut self, pass_unix_nanos: u64, now_unix_nanos: u64) {
         let Self {
             shelf,
             patience,
             writer,
+            ended_unix_nanos,
         } = self;
         shelf.look(now_unix_nanos, |key, series| {
-            if series.is_over(now_unix_nanos, *patience) {
+            if series.is_over(pass_unix_nanos, *patience) {
                 series.end(&key.labels, now_unix_nanos, writer);
+                *ended_unix_nanos = now_unix_nanos.max(*ended_unix_nanos);
                 return None;
             }
             if series.is_to_be_repeated(now_unix_nanos) {
@@ -157,11 +166,17 @@ impl Book {
 
     /// Ends every series that `is_over` says is.
     pub(super) fn end(&mut self, now_unix_nanos: u64, is_over: impl Fn(&Key, &'static Metric) -> bool) {
-        let Self { shelf, writer, .. } = self;
+        let Self {
+            shelf,
+            writer,
+            ended_unix_nanos,
+            ..
+        } = self;
         shelf.retain(|key, series| {
             let over = is_over(key, series.metric);
             if over {
                 series.end(&key.labels, now_unix_nanos, writer);
+                *ended_unix_nanos = now_unix_nanos.max(*ended_unix_nanos);
             }
             !over
         });

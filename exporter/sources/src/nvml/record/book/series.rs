@@ -44,6 +44,8 @@ pub(super) struct Series {
     point_unix_nanos: u64,
     /// Whether it has grown since it was said.
     pub(super) fresh: bool,
+    /// Whether all that was heard of it was read before the end of what it goes on with: said with the next value.
+    late: bool,
 }
 
 enum Contents {
@@ -86,8 +88,8 @@ impl Patience {
 }
 
 impl Series {
-    /// One that begins with an entry.
-    pub(super) fn new(place: &Place<'_>, entry: Entry) -> Self {
+    /// One that begins with an entry, after what ended at `ended_unix_nanos`.
+    pub(super) fn new(place: &Place<'_>, entry: Entry, ended_unix_nanos: u64) -> Self {
         let contents = match entry {
             Entry::Now(value) | Entry::Held(value) => Contents::Number(value),
             Entry::Total { raw, scale, .. } => Contents::Total(Counter::new(raw, place.point_time(0)), scale),
@@ -109,8 +111,9 @@ impl Series {
             start_unix_nanos: place.point_time(0).min(place.time_unix_nanos),
             heard_unix_nanos: 0,
             said_unix_nanos: 0,
-            point_unix_nanos: 0,
+            point_unix_nanos: ended_unix_nanos + 1,
             fresh: false,
+            late: false,
         }
     }
 
@@ -126,7 +129,7 @@ impl Series {
         let time = place.point_time(self.point_unix_nanos);
         self.heard_unix_nanos = place.time_unix_nanos;
         let silent = place.time_unix_nanos.saturating_sub(self.said_unix_nanos);
-        let mut changed = is_new;
+        let mut changed = is_new || self.late;
         match (&mut self.contents, entry) {
             (Contents::Number(known), Entry::Now(value)) => (*known, changed) = (value, true),
             (Contents::Number(known), Entry::Held(value)) => {
@@ -157,6 +160,10 @@ impl Series {
         }
         // The driver has measured nothing since.
         let same_moment = time <= self.point_unix_nanos;
+        self.late = (is_new || self.late) && same_moment && self.cadence != Cadence::Once;
+        if self.late {
+            return;
+        }
         if changed && !same_moment || silent >= REPEAT_NANOS {
             let time = if same_moment { place.time_unix_nanos } else { time };
             self.say_at(labels, time, place.time_unix_nanos, writer);
@@ -227,7 +234,7 @@ impl Series {
 
     /// Whether it was not said for so long that it is to be said again.
     pub(super) fn is_to_be_repeated(&self, now_unix_nanos: u64) -> bool {
-        now_unix_nanos.saturating_sub(self.said_unix_nanos) >= REPEAT_NANOS
+        !self.late && now_unix_nanos.saturating_sub(self.said_unix_nanos) >= REPEAT_NANOS
     }
 
     /// Says that it has ended.

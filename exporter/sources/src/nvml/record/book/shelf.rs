@@ -165,7 +165,7 @@ mod tests {
             driver_unix_nanos: 0,
             cadence: Cadence::Tick,
         };
-        Series::new(&place, Entry::Now(0.0))
+        Series::new(&place, Entry::Now(0.0), 0)
     }
 
     fn subjects(shelf: &mut Shelf) -> Vec<u32> {

@@ -1,0 +1,120 @@
+//! The ends of series: what a pass that takes long, and one that hung, may not do to them.
+
+use std::{sync::Arc, time::Duration};
+
+use pulsetrain_otlp::write::{Encoded, Envelope};
+use pulsetrain_semconv::metric::{GPU_POWER, GPU_TEMPERATURE_LIMIT};
+use serde_json::Value;
+
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+/// The second at which all begins.
+const BEGIN: u64 = 1_800_000_000;
+
+/// A book, and what was written in it.
+struct Written {
+    book: Book,
+    carried: Carried,
+}
+
+impl Written {
+    fn new() -> Self {
+        Self {
+            book: Book::new(Duration::from_secs(1)),
+            carried: Arc::new([]),
+        }
+    }
+
+    /// Takes down the power and the limit of a GPU, read at a second, the power measured at another.
+    fn read(&mut self, gpu: u32, second: u64, measured: u64) {
+        let place = Place {
+            subject: gpu,
+            carried: &self.carried,
+            metric: &GPU_POWER,
+            labels: Labels::default(),
+            texts: [None; 2],
+            time_unix_nanos: (BEGIN + second) * SECOND,
+            driver_unix_nanos: (BEGIN + measured) * SECOND,
+            cadence: Cadence::Tick,
+        };
+        let limit = Place {
+            metric: &GPU_TEMPERATURE_LIMIT,
+            driver_unix_nanos: 0,
+            cadence: Cadence::Once,
+            ..place
+        };
+        self.book.enter(place, Entry::Now(500.0));
+        self.book.enter(limit, Entry::Held(90.0));
+    }
+
+    fn sweep(&mut self, pass: u64, now: u64) {
+        self.book.sweep((BEGIN + pass) * SECOND, (BEGIN + now) * SECOND);
+    }
+
+    /// The points since the last time: the metric, the nanoseconds since the beginning, whether it is an end.
+    fn said(&mut self) -> Vec<(String, u64, bool)> {
+        let envelope = Envelope::new(&[], "test", "1", "");
+        self.book.finish(&envelope).map(points).unwrap_or_default()
+    }
+}
+
+fn points(encoded: Encoded) -> Vec<(String, u64, bool)> {
+    let mut json = Vec::new();
+    pulsetrain_otlp::json::encode(encoded.signal, &encoded.bytes, &mut json).expect("it is OTLP");
+    let message: Value = serde_json::from_slice(&json).expect("it is JSON");
+    let metrics = &message["resourceMetrics"][0]["scopeMetrics"][0]["metrics"];
+    let mut found = Vec::new();
+    for metric in metrics.as_array().expect("there are metrics") {
+        for point in metric["gauge"]["dataPoints"].as_array().expect("gauges") {
+            let time: u64 = point["timeUnixNano"]
+                .as_str()
+                .and_then(|time| time.parse().ok())
+                .expect("a time");
+            let name = metric["name"].as_str().expect("a name").to_owned();
+            found.push((name, time - BEGIN * SECOND, point["flags"] == 1));
+        }
+    }
+    found.sort();
+    found
+}
+
+fn point(name: &str, nanos: u64, ends: bool) -> (String, u64, bool) {
+    (name.to_owned(), nanos, ends)
+}
+
+#[test]
+fn a_pass_that_takes_longer_than_patience_ends_nothing_that_was_read_in_it() {
+    let mut written = Written::new();
+    for pass in [0, 10] {
+        written.read(0, pass, pass);
+        written.read(1, pass + 8, pass + 8);
+        written.sweep(pass, pass + 8);
+    }
+    let ends = written.said().into_iter().filter(|(_, _, ends)| *ends);
+    assert_eq!(ends.count(), 0);
+    written.read(1, 30, 30);
+    written.sweep(30, 30);
+    let ends: Vec<_> = written.said().into_iter().filter(|(_, _, ends)| *ends).collect();
+    assert_eq!(ends, [point("gpu.power", 30 * SECOND, true)]);
+}
+
+#[test]
+fn what_was_read_before_the_end_of_its_series_is_said_with_the_next_value_only() {
+    let mut written = Written::new();
+    written.read(0, 0, 0);
+    written.book.end((BEGIN + 10) * SECOND, |_, _| true);
+    let before = written.said();
+    assert_eq!(before.iter().filter(|(_, _, ends)| *ends).count(), 2);
+    // The pass that hung comes to its end: it had read the first GPU long ago.
+    written.read(0, 3, 3);
+    written.sweep(3, 60);
+    assert_eq!(
+        written.said(),
+        [point("gpu.temperature_limit", 10 * SECOND + 1, false)],
+        "what never changes is true all the same"
+    );
+    written.read(0, 61, 61);
+    written.sweep(61, 61);
+    assert_eq!(written.said(), [point("gpu.power", 61 * SECOND, false)]);
+}
