@@ -100,11 +100,12 @@ impl Process {
         self.signal(Signal::SIGINT);
     }
 
-    /// Ends the process at once, with no time for anything (SIGKILL).
-    pub fn kill(self) {
+    /// Ends the process at once, with no time for anything (SIGKILL), and gives what it has printed.
+    pub fn kill(self) -> String {
         self.signal(Signal::SIGKILL);
-        let (status, _) = self.wait_for_end();
+        let (status, log) = self.wait_for_end();
         assert!(!status.success(), "a killed process ends with its signal");
+        log
     }
 
     /// Tells the process to read its configuration again (SIGHUP).

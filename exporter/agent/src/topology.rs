@@ -351,7 +351,7 @@ fn file_after(path: &Path, positions: &Positions) -> Result<FileSink, SinkError>
     let journal = positions.output_journal(&name).map(|journal| {
         let (settled, behind, name) = (positions.clone(), positions.clone(), name.clone());
         FileJournal::new(journal, move || settled.settled())
-            .telling(move |is_behind| behind.note_behind(&name, is_behind))
+            .telling(move |trouble| behind.note_behind(&name, trouble))
     });
     let sink = match (positions.output_start(&name), journal) {
         (OutputStart::Recover, Some(journal)) => FileSink::recover(path, &journal)?,

@@ -4,6 +4,7 @@
 
 mod colours;
 mod every_format;
+mod full_state;
 mod kills;
 mod metrics_file;
 mod positions;

@@ -12,6 +12,7 @@ use tempfile::TempDir;
 pub(crate) struct World {
     folder: TempDir,
     input: PathBuf,
+    state: PathBuf,
     arguments: Vec<String>,
 }
 
@@ -21,6 +22,7 @@ impl World {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         Self {
             input: folder.path().join(input),
+            state: folder.path().join("state"),
             folder,
             arguments: Vec::new(),
         }
@@ -29,6 +31,12 @@ impl World {
     /// Gives the follower one more argument.
     pub(crate) fn with(mut self, argument: impl Into<String>) -> Self {
         self.arguments.push(argument.into());
+        self
+    }
+
+    /// Has the follower keep its positions in another folder.
+    pub(crate) fn with_state(mut self, folder: &Path) -> Self {
+        self.state = folder.to_owned();
         self
     }
 
@@ -43,7 +51,7 @@ impl World {
 
     /// Where the follower keeps its positions.
     pub(crate) fn positions(&self) -> PathBuf {
-        self.path("state/positions.json")
+        self.state.join("positions.json")
     }
 
     /// Starts the follower, with positions that outlive it.
@@ -64,7 +72,7 @@ impl World {
         let import = Import::of(&self.input)
             .arg("--follow")
             .arg("--state")
-            .arg(self.path("state"))
+            .arg(&self.state)
             .env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
             .to(target);
         let import = self

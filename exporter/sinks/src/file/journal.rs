@@ -24,7 +24,7 @@ const TRIMMED_BYTES: u64 = 64 << 10;
 pub struct FileJournal {
     path: PathBuf,
     settled: Arc<dyn Fn() -> u64 + Send + Sync>,
-    behind: Arc<dyn Fn(bool) + Send + Sync>,
+    behind: Arc<dyn Fn(Option<io::Error>) + Send + Sync>,
 }
 
 /// A journal that is being written.
@@ -67,10 +67,10 @@ impl FileJournal {
         }
     }
 
-    /// The same journal; `behind` is told when notes cannot be written, and when they are again. Meanwhile no position may be
+    /// The same journal; `behind` is told why notes cannot be written, and when they are again. Meanwhile no position may be
     /// written that covers their records.
     #[must_use]
-    pub fn telling(self, behind: impl Fn(bool) + Send + Sync + 'static) -> Self {
+    pub fn telling(self, behind: impl Fn(Option<io::Error>) + Send + Sync + 'static) -> Self {
         Self {
             behind: Arc::new(behind),
             ..self
@@ -127,9 +127,9 @@ impl OpenJournal {
     }
 
     fn write_again(&mut self, was_behind: bool) {
-        let is_behind = self.write().is_err();
-        if is_behind != was_behind {
-            (self.journal.behind)(is_behind);
+        let trouble = self.write().err();
+        if trouble.is_some() != was_behind {
+            (self.journal.behind)(trouble);
         }
     }
 

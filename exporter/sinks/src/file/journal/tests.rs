@@ -207,7 +207,12 @@ fn what_cannot_be_noted_is_told_and_noted_when_it_can_be() {
     let world = World::new();
     let told = Arc::<std::sync::Mutex<Vec<bool>>>::default();
     let teller = Arc::clone(&told);
-    let tell = move |is_behind| teller.lock().expect("nothing panics here").push(is_behind);
+    let tell = move |trouble: Option<_>| {
+        teller
+            .lock()
+            .expect("nothing panics here")
+            .push(trouble.is_some());
+    };
     let mut journal = world.journal().telling(tell).open().unwrap();
     // Nothing can be written to what is open for reading only.
     let writable = std::mem::replace(&mut journal.file, File::open(world.journal().path()).unwrap());

@@ -45,7 +45,6 @@ pub(super) struct Outlet {
     is_ending: bool,
     is_closed: bool,
     next_save: Instant,
-    could_not_save: bool,
 }
 
 impl Outlet {
@@ -69,7 +68,6 @@ impl Outlet {
             is_ending: false,
             is_closed: false,
             next_save: clock::now(),
-            could_not_save: false,
         }
     }
 
@@ -166,11 +164,7 @@ impl Outlet {
 
     pub(super) fn save_now(&mut self) {
         self.next_save = clock::later(clock::now(), SAVE_INTERVAL);
-        let saved = self.positions.save();
-        let could_not = std::mem::replace(&mut self.could_not_save, saved.is_err());
-        if let Err(error) = saved
-            && !could_not
-        {
+        if let Err(error) = self.positions.keep_saved() {
             self.tell_problem(error);
         }
     }

@@ -8,12 +8,15 @@
 mod outputs;
 
 use std::{
-    collections::{HashSet, VecDeque},
+    collections::{BTreeMap, HashSet, VecDeque},
     fmt,
     fs::{self, File, TryLockError},
     io,
     path::{Path, PathBuf},
-    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use pulsetrain_otlp::write::Encoded;
@@ -46,6 +49,8 @@ struct Shared {
     released: Condvar,
     table: Mutex<Table>,
     saving: Mutex<()>,
+    /// Whether the positions could not be written the last time.
+    is_failing: AtomicBool,
 }
 
 #[derive(Default)]
@@ -71,8 +76,8 @@ struct Table {
     /// The first entry that does not count by what was written last, and by what was written before that: where the last
     /// is lost, that before counts.
     written: [u64; 2],
-    /// Outputs whose journals lack notes.
-    behind: HashSet<String>,
+    /// Outputs whose journals lack notes, and why.
+    behind: BTreeMap<String, io::Error>,
     /// Outputs that this program has opened.
     opened_outputs: HashSet<String>,
     /// Entries that do not count yet, the first with this number.
@@ -140,6 +145,7 @@ impl Positions {
                 ..Table::default()
             }),
             saving: Mutex::default(),
+            is_failing: AtomicBool::default(),
         }))
     }
 
@@ -158,7 +164,8 @@ impl Positions {
     /// the drain counts too.
     ///
     /// # Errors
-    /// [`SourceError::Positions`] where it cannot be written; what was written before is still whole.
+    /// [`SourceError::Positions`] where it, or the journal of an output, cannot be written; what was written before is still
+    /// whole.
     pub fn save(&self) -> Result<(), SourceError> {
         let Some(folder) = &self.0.folder else {
             return Ok(());
@@ -166,9 +173,13 @@ impl Positions {
         let _saving = lock(&self.0.saving);
         let saved = {
             let mut table = lock(&self.0.table);
-            if !table.behind.is_empty() || !std::mem::take(&mut table.is_changed) {
+            if !table.is_changed {
                 return Ok(());
             }
+            if let Some(error) = table.behind.values().next() {
+                return Err(SourceError::positions(&folder.path, outputs::same(error)));
+            }
+            table.is_changed = false;
             table.saved.clone()
         };
         let stored = saved::store(&folder.path, &saved);
@@ -178,6 +189,13 @@ impl Positions {
             Err(_) => table.is_changed = true,
         }
         stored.map_err(|source| SourceError::positions(&folder.path, source))
+    }
+
+    /// As [`save`](Self::save), for whoever does so again and again: trouble that goes on is told once, to one of them.
+    pub(super) fn keep_saved(&self) -> Result<(), SourceError> {
+        let saved = self.save();
+        let was_failing = self.0.is_failing.swap(saved.is_err(), Ordering::Relaxed);
+        if was_failing { Ok(()) } else { saved }
     }
 
     /// How far a path was read: what is on its way counts for a follower that takes over from another one in the same

@@ -123,6 +123,31 @@ async fn what_the_end_of_the_pipeline_kept_from_its_sink_is_read_again_with_all_
 }
 
 #[tokio::test]
+async fn while_an_output_cannot_note_what_it_holds_no_position_is_written_and_that_is_told_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let positions = Positions::open(folder.path()).unwrap();
+    let (pipeline, door, let_in) = held();
+    let_in.add_permits(1);
+    positions.offer(&door, vec![batch()], read_to(100)).unwrap();
+    drop(door);
+    pipeline.drain(MINUTE).await;
+    let full = || std::io::Error::from(std::io::ErrorKind::StorageFull);
+    for output in ["a", "b"] {
+        positions.note_behind(output, Some(full()));
+    }
+    let told = |told: Result<(), crate::SourceError>| told.unwrap_err().to_string();
+    assert!(told(positions.keep_saved()).contains(&full().to_string()));
+    positions.keep_saved().unwrap();
+    positions.note_behind("a", None);
+    positions.keep_saved().unwrap();
+    assert!(told(positions.save()).contains(&full().to_string()));
+    assert_eq!(kept(folder.path()), (None, 0));
+    positions.note_behind("b", None);
+    positions.keep_saved().unwrap();
+    assert_eq!(kept(folder.path()), (Some(100), 1));
+}
+
+#[tokio::test]
 async fn a_follower_that_takes_over_goes_on_after_what_is_on_its_way() {
     let positions = Positions::in_memory();
     let (_pipeline, door, _held) = held();

@@ -1,6 +1,6 @@
 //! What the outputs of a program have to know of positions, so that they hold every item once.
 
-use std::path::PathBuf;
+use std::{io, path::PathBuf};
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -36,13 +36,13 @@ impl Positions {
         table.opened_outputs.insert(output.to_owned());
     }
 
-    /// Notes whether the journal of an output lacks notes: while one does, no positions are written that would cover what it
-    /// does not know of.
-    pub fn note_behind(&self, output: &str, is_behind: bool) {
+    /// Notes why the journal of an output lacks notes, or that it lacks none: while one does, no positions are written that
+    /// would cover what it does not know of.
+    pub fn note_behind(&self, output: &str, trouble: Option<io::Error>) {
         let behind = &mut lock(&self.0.table).behind;
-        match is_behind {
-            true => behind.insert(output.to_owned()),
-            false => behind.remove(output),
+        match trouble {
+            Some(error) => behind.insert(output.to_owned(), error),
+            None => behind.remove(output),
         };
     }
 
@@ -55,4 +55,10 @@ impl Positions {
     pub fn beside(&self, name: &str) -> Option<PathBuf> {
         Some(self.0.folder.as_ref()?.path.join(name))
     }
+}
+
+/// The same error once more.
+pub(super) fn same(error: &io::Error) -> io::Error {
+    let of_system = error.raw_os_error().map(io::Error::from_raw_os_error);
+    of_system.unwrap_or_else(|| io::Error::new(error.kind(), error.to_string()))
 }
