@@ -160,7 +160,8 @@ impl Series {
         }
         // The driver has measured nothing since.
         let same_moment = time <= self.point_unix_nanos;
-        self.late = (is_new || self.late) && same_moment && self.cadence != Cadence::Once;
+        let is_old = place.time_unix_nanos <= self.point_unix_nanos;
+        self.late = (is_new || self.late) && is_old && self.cadence != Cadence::Once;
         if self.late {
             return;
         }
