@@ -5,7 +5,7 @@ use std::time::Duration;
 use pulsetrain_sources::nvml::{DriverState, GpuNotice, NvmlConfig};
 use pulsetrain_tests::{FakeNvml, wait_until};
 
-use crate::watch::{Watch, config};
+use crate::watch::{INTERVAL, Watch, config};
 
 #[test]
 fn a_driver_that_hangs_ends_its_series_and_they_go_on_when_it_answers() {
@@ -158,30 +158,19 @@ fn a_gpu_that_is_plugged_in_is_found_without_a_restart() {
 }
 
 #[test]
-fn what_had_no_answer_is_asked_again_and_has_one_later() {
-    let fake = FakeNvml::with(
-        "h100x8",
-        "faults: [{what: answers, error: NOT_SUPPORTED, until: 10, calls: [nvmlDeviceGetTemperature]}]\ngpus: {count: 1}",
-    );
-    let watch = Watch::start(NvmlConfig {
-        retry: Duration::from_millis(300),
-        ..config(&fake)
+fn a_pass_that_takes_longer_than_two_intervals_ends_no_series() {
+    let fake = FakeNvml::start("slow");
+    let watch = Watch::start(config(&fake));
+    let last = [("gpu.index", "7"), ("gpu.task", "general")];
+    watch.wait_for("gpu.utilization", &last, |_| true);
+    let source = [("pulsetrain.source.name", "nvml")];
+    let passes = watch.wait_for("pulsetrain.source.duration", &source, |passes| {
+        passes.value >= 3.0
     });
-    let chip = [("gpu.temperature.sensor", "gpu")];
-    watch.wait_for("gpu.temperature", &[("gpu.temperature.sensor", "memory")], |_| {
-        true
-    });
-    watch.wait_passes(3);
-    assert!(watch.points("gpu.temperature", &chip).is_empty());
-    let rows = &watch.inventory().gpus[0].unavailable;
     assert!(
-        rows.iter()
-            .any(|row| row.call == "nvmlDeviceGetTemperature" && row.partly)
+        passes.sum > passes.value * 2.0 * INTERVAL.as_secs_f64(),
+        "passes are quicker than they should be: {passes:?}"
     );
-    fake.at(10.0);
-    watch.wait_for("gpu.temperature", &chip, |_| true);
-    wait_until("it is not unavailable any more", || {
-        let rows = &watch.inventory().gpus[0].unavailable;
-        !rows.iter().any(|row| row.call == "nvmlDeviceGetTemperature")
-    });
+    let ended: Vec<_> = watch.sent().into_iter().filter(|point| point.ends).collect();
+    assert!(ended.is_empty(), "{ended:?}");
 }

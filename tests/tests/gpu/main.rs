@@ -1,5 +1,7 @@
 //! The GPU source on a fake driver: every row of its table, counters, states, names, and what it costs the driver.
 
+mod asked_again;
+mod buffers;
 mod conventions;
 mod counters;
 mod faults;

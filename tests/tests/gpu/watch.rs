@@ -27,6 +27,8 @@ pub(crate) struct Point {
     pub(crate) value_type: &'static str,
     /// Its value; the count of a histogram.
     pub(crate) value: f64,
+    /// The sum of a histogram.
+    pub(crate) sum: f64,
     /// From when it counts.
     pub(crate) start: u64,
     /// When it was measured.
@@ -45,10 +47,13 @@ pub(crate) struct Watch {
 }
 
 /// As fast as the performance counters can.
+pub(crate) const INTERVAL: Duration = Duration::from_millis(120);
+
+/// The source on this driver, at that interval.
 pub(crate) fn config(fake: &FakeNvml) -> NvmlConfig {
     NvmlConfig {
         library: Some(fake.library()),
-        interval: Duration::from_millis(120),
+        interval: INTERVAL,
         ..NvmlConfig::default()
     }
 }
@@ -229,6 +234,7 @@ fn point_of(name: String, point: &Value) -> Point {
             .map(text)
             .and_then(|value| value.parse().ok())
             .unwrap_or(f64::NAN),
+        sum: point["sum"].as_f64().unwrap_or(f64::NAN),
         start: text(&point["startTimeUnixNano"]).parse().unwrap_or_default(),
         time: text(&point["timeUnixNano"]).parse().unwrap_or_default(),
         ends: point["flags"] == 1,

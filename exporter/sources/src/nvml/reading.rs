@@ -66,6 +66,8 @@ pub(crate) enum Sample {
     State(&'static Attribute, &'static str),
     /// One of many observations.
     Observed(f64),
+    /// None of them since the last time.
+    NothingObserved,
 }
 
 /// What tells a series from others of its metric: fixed attributes, and one that is a number.

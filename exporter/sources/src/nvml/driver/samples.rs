@@ -20,11 +20,14 @@ pub(super) fn drain(
     let last = seen.get();
     let samples = match device.samples(sampling, last) {
         Ok(samples) => samples,
-        // Nothing since.
-        Err(NvmlError::NotFound) => return Ok(()),
+        Err(NvmlError::NotFound) => Vec::new(),
         Err(error) => return Err(error.into()),
     };
-    for sample in samples.iter().filter(|sample| sample.timestamp > last) {
+    let mut newer = samples.iter().filter(|sample| sample.timestamp > last).peekable();
+    if newer.peek().is_none() {
+        out.put(metric, Labels::default(), Sample::NothingObserved, 0);
+    }
+    for sample in newer {
         seen.set(seen.get().max(sample.timestamp));
         let value = number(&sample.value) * scale;
         let time_unix_nanos = sample.timestamp.saturating_mul(1000);

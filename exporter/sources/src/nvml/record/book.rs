@@ -50,6 +50,8 @@ pub(super) enum Entry {
     Grows(u64),
     /// One of many observations.
     Observed(f64),
+    /// None of them since the last time.
+    NothingObserved,
 }
 
 /// Where and when an entry belongs.

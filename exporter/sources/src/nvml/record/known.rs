@@ -418,6 +418,7 @@ pub(super) fn entry_of(metric: &Metric, value: Sample, cadence: Cadence) -> Opti
         Sample::Now(value) => Entry::Now(value),
         Sample::Total { raw, scale, wraps } => Entry::Total { raw, scale, wraps },
         Sample::Observed(value) => Entry::Observed(value),
+        Sample::NothingObserved => Entry::NothingObserved,
         Sample::State(..) => return None,
     })
 }

@@ -44,7 +44,8 @@ pub(super) struct Series {
     point_unix_nanos: u64,
     /// Whether it has grown since it was said.
     pub(super) fresh: bool,
-    /// Whether all that was heard of it was read before the end of what it goes on with: said with the next value.
+    /// Whether there is nothing to say before the next value: nothing was observed yet, or all that was heard of it was read
+    /// before the end of what it goes on with.
     late: bool,
 }
 
@@ -94,7 +95,7 @@ impl Series {
             Entry::Now(value) | Entry::Held(value) => Contents::Number(value),
             Entry::Total { raw, scale, .. } => Contents::Total(Counter::new(raw, place.point_time(0)), scale),
             Entry::Grows(_) => Contents::Own(0),
-            Entry::Observed(_) => Contents::Distribution(Box::new(Distribution {
+            Entry::Observed(_) | Entry::NothingObserved => Contents::Distribution(Box::new(Distribution {
                 count: 0,
                 sum: 0.0,
                 min: f64::INFINITY,
@@ -152,7 +153,11 @@ impl Series {
             (Contents::Distribution(seen), Entry::Observed(value)) => {
                 seen.observe(value, self.metric.bounds);
                 self.point_unix_nanos = self.point_unix_nanos.max(time);
-                self.fresh = true;
+                (self.fresh, self.late) = (true, false);
+                return;
+            }
+            (Contents::Distribution(_), Entry::NothingObserved) => {
+                self.late |= is_new;
                 return;
             }
             // A metric has one kind of value.

@@ -1,0 +1,65 @@
+//! The driver's sample buffers: every sample is in a histogram, once, and its time is the driver's.
+
+use pulsetrain_tests::FakeNvml;
+
+use crate::watch::{Watch, config};
+
+/// As the scenario keeps them.
+const EVERY: f64 = 0.1;
+const KEPT: usize = 120;
+
+/// The power at a sample, as the scenario has it.
+fn watts(sample: usize) -> f64 {
+    let second = sample as f64 * EVERY;
+    // NVML has whole milliwatts.
+    (500_000.0 + 200_000.0 * (std::f64::consts::TAU * second / 20.0).sin()).trunc() / 1_000.0
+}
+
+#[test]
+fn every_sample_of_power_is_in_the_histogram_once_with_the_time_of_the_last() {
+    let fake = FakeNvml::with("h100x8", "gpus: {count: 1}");
+    let watch = Watch::start(config(&fake));
+    let metric = "gpu.power_distribution";
+    let (mut count, mut sum) = (1, watts(0));
+    watch.wait_for(metric, &[], |point| point.value == 1.0);
+    let mut newest = 0;
+    // Uneven looks: less than a sample between two, a few, and more than a second.
+    for second in [0.05, 0.2, 0.75, 2.0, 7.55, 7.61, 9.99] {
+        fake.at(second);
+        let last = (second / EVERY).floor() as usize;
+        let new: Vec<usize> = (newest + 1..=last).collect();
+        count += new.len();
+        sum += new.iter().map(|sample| watts(*sample)).sum::<f64>();
+        newest = last;
+        let stamp = fake.unix_nanos(last as f64 * EVERY) / 1_000;
+        let point = watch.wait_for(metric, &[], |point| point.value == count as f64);
+        assert!(
+            (point.sum - sum).abs() < 1e-6 * sum,
+            "{} and not {sum}",
+            point.sum
+        );
+        assert_eq!(point.time / 1_000, stamp, "at second {second}");
+    }
+    watch.wait_passes(3);
+    let counts: Vec<f64> = watch
+        .points(metric, &[])
+        .iter()
+        .map(|point| point.value)
+        .collect();
+    assert_eq!(counts.last(), Some(&(count as f64)), "nothing is drained twice");
+    assert!(counts.is_sorted());
+}
+
+#[test]
+fn of_a_buffer_that_ran_over_what_is_left_is_counted() {
+    let fake = FakeNvml::with("h100x8", "gpus: {count: 1}");
+    let watch = Watch::start(config(&fake));
+    let metric = "gpu.utilization_distribution";
+    watch.wait_for(metric, &[], |point| point.value == 1.0);
+    fake.at(1_000.0);
+    let whole = (1 + KEPT) as f64;
+    let point = watch.wait_for(metric, &[], |point| point.value > 1.0);
+    assert_eq!(point.value, whole);
+    // The GPU is busy for 60 %, give or take 40 in waves of 20 s: the last 12 s of a thousand.
+    assert!((point.sum / whole - 0.6).abs() < 0.2, "{}", point.sum);
+}
