@@ -45,12 +45,48 @@ fn an_empty_file_is_named() {
 }
 
 #[test]
-fn a_directory_is_named_with_what_to_do() {
+fn a_directory_without_logs_is_named_with_what_to_do() {
     let folder = folder();
+    file(&folder, "checkpoint.pt", b"PK\x03\x04");
     import(folder.path())
         .run()
         .expect_code(1)
-        .expect_words(&["is a directory", "file"]);
+        .expect_words(&["is a directory", "no file in it", "--format"]);
+}
+
+/// As `--follow` does. The rest of what is in a folder of a run is none of our business.
+#[test]
+fn of_a_directory_the_logs_are_read_and_the_rest_is_left_alone() {
+    let folder = folder();
+    let log = fs::read(corpus("surogate/training_dense.json")).expect("the corpus can be read");
+    let events = corpus("kempnerforge/tensorboard");
+    let events = fs::read_dir(events).expect("it is a folder").flatten().next();
+    let events = fs::read(events.expect("it holds a file").path()).expect("the corpus can be read");
+    file(&folder, "training.json", &log);
+    file(
+        &folder,
+        "console.log.1.gz",
+        &gzip(&fs::read(corpus("surogate/console_dense.log")).expect("it can be read")),
+    );
+    file(&folder, "checkpoint.pt", b"PK\x03\x04");
+    file(&folder, ".training.json.swp", &log);
+    fs::create_dir_all(folder.path().join("tb/run")).expect("a folder can be made");
+    file(&folder, "tb/run/events.out.tfevents.1795219833.vm.1.0", &events);
+    let read = |format: &str| {
+        let finished = import(folder.path()).arg("--format").arg(format).run();
+        let finished = finished.expect_code(0);
+        [
+            "training.json: ",
+            "console.log.1.gz: ",
+            "vm.1.0: ",
+            "checkpoint",
+            ".swp",
+        ]
+        .map(|name| finished.stderr.contains(name))
+    };
+    assert_eq!(read("auto"), [true, true, true, false, false]);
+    assert_eq!(read("surogate"), [true, false, false, false, false]);
+    assert_eq!(read("tensorboard"), [false, false, true, false, false]);
 }
 
 #[test]

@@ -34,7 +34,8 @@ pub(crate) enum Command {
 #[derive(Args, Debug)]
 #[command(after_help = IMPORT_HELP)]
 pub(crate) struct ImportArguments {
-    /// The logs; `-` is the standard input
+    /// The logs, plain, gzip or zstd, or folders: of a folder the logs in it that are recognised, and the event files below it;
+    /// `-` is the standard input
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 

@@ -57,7 +57,7 @@ async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
         .paths
         .iter()
         .cloned()
-        .flat_map(|path| topology::inputs(path, arguments.follow))
+        .flat_map(|path| topology::inputs(path, arguments.follow, arguments.format.0))
         .collect();
     let options = options(&arguments)?;
     let positions = follow::positions(&arguments)?;

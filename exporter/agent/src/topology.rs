@@ -12,10 +12,10 @@ use pulsetrain_sinks::{
     PerfettoFilesSink, PrometheusConfig, PrometheusServer, PrometheusSink, PrometheusStore, SinkError,
 };
 use pulsetrain_sources::{
-    SourceError, event_files,
+    SourceError,
     logs::{
-        self, AtStop, LogInput, OutputStart, Positions, RunOptions, TailConfig, TailEvent, TailReading,
-        TailSource,
+        self, AtStop, LogFormat, LogInput, OutputStart, Positions, RunOptions, TailConfig, TailEvent,
+        TailReading, TailSource, logs_in,
     },
     nvml::{NvmlConfig, NvmlSource},
     options_of_file,
@@ -29,20 +29,20 @@ use crate::{
     import::resource::Resource,
 };
 
-/// The inputs that a path on the command line names: of a folder the event files below it, where it is not followed.
-pub(crate) fn inputs(path: PathBuf, is_followed: bool) -> Vec<LogInput> {
+/// The inputs that a path on the command line names: of a folder the logs in it, where it is not followed.
+pub(crate) fn inputs(path: PathBuf, is_followed: bool, format: Option<&LogFormat>) -> Vec<LogInput> {
     if path.as_os_str() == "-" {
         return vec![LogInput::Stdin];
     }
-    let event_files = if path.is_dir() && !is_followed {
-        event_files(&path)
+    let logs = if path.is_dir() && !is_followed {
+        logs_in(&path, format)
     } else {
         Vec::new()
     };
-    if event_files.is_empty() {
+    if logs.is_empty() {
         return vec![LogInput::Path(path)];
     }
-    event_files.into_iter().map(LogInput::Path).collect()
+    logs.into_iter().map(LogInput::Path).collect()
 }
 
 /// The options for one input: several files may be of one run.

@@ -47,6 +47,14 @@ pub enum SourceError {
         /// What decompresses it.
         program: &'static str,
     },
+    /// The input is a folder without logs.
+    #[error(
+        "{name} is a directory, and no file in it is a log that is recognised; name the log, and its format with --format"
+    )]
+    NoLogs {
+        /// The folder.
+        name: String,
+    },
     /// The input is text in UTF-16.
     #[error(
         "{name} is text in UTF-16, as PowerShell writes it; give it in UTF-8: iconv -f utf-16 -t utf-8 {name} | pulsetrain import -"

@@ -36,4 +36,4 @@ pub use perfetto::{PerfettoConversion, convert_perfetto};
 pub use recorder::{Counts, Recorder};
 pub use run::Run;
 pub use skipped::{Place, Problem, SkipReason, Skipped};
-pub use tensorboard::{event_files, options_of_file};
+pub use tensorboard::options_of_file;

@@ -9,6 +9,7 @@ mod coverage;
 mod decimal;
 mod encoding;
 mod fields;
+mod folder;
 mod generic;
 mod huggingface;
 mod kempnerforge;
@@ -22,7 +23,7 @@ mod ranked;
 mod reader;
 mod row;
 #[cfg(test)]
-mod sampled;
+pub(crate) mod sampled;
 pub(crate) mod source;
 mod spans;
 mod surogate;
@@ -38,6 +39,7 @@ use crate::{Recorder, SourceError};
 
 pub use coverage::Covered;
 pub(crate) use coverage::covered;
+pub use folder::logs_in;
 pub use generic::{Mapping, MappingPart, ValueBecomes, ValueRule};
 pub use reader::{LogReader, ReadLimits};
 pub use source::{ImportReport, LogInput, LogSource, RunOptions};

@@ -25,6 +25,7 @@ use pulsetrain_otlp::{
 use pulsetrain_semconv::{self as semconv, Instrument, Metric, Number};
 
 pub(crate) use self::prepared::PreparedSeries;
+pub(crate) use self::ranks::Rank;
 use self::{custom::CustomNames, ranks::RankState, series::SeriesTable, state::StateTable, told::Told};
 use crate::{Place, Run, SkipReason, Skipped};
 

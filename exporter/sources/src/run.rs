@@ -19,6 +19,8 @@ pub struct Run {
     pub service: String,
     /// The rank that wrote the telemetry.
     pub rank: i64,
+    /// Its number on its host, where that is known.
+    pub local_rank: Option<i64>,
     /// How often the run had been restarted before.
     pub attempt: i64,
     /// When the run began, in nanoseconds since 1970; sums count from here. Zero where it is not known.
@@ -65,6 +67,9 @@ impl Run {
             (attribute::TRAIN_RANK.name, Value::Int(self.rank)),
             (attribute::TRAIN_ATTEMPT.name, Value::Int(self.attempt)),
         ];
+        if let Some(local_rank) = self.local_rank {
+            resource.push((attribute::TRAIN_LOCAL_RANK.name, Value::Int(local_rank)));
+        }
         if !self.name.is_empty() {
             resource.push((attribute::TRAIN_RUN_NAME.name, Value::Text(&self.name)));
         }

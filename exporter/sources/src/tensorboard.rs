@@ -19,7 +19,8 @@ use crate::{
     tags::{self, At, Scalars, System, system_of},
 };
 use event::{Content, Event};
-pub use folder::{event_files, options_of_file};
+pub(crate) use folder::event_files;
+pub use folder::options_of_file;
 use frame::Frame;
 
 /// The row of TensorBoard in the table of formats.

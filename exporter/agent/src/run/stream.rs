@@ -139,6 +139,7 @@ fn run(format: &'static LogFormat, head: &[u8], identity: Identity, options: &Ru
         framework: said.framework.unwrap_or(format.framework).to_owned(),
         service: options.service.clone().unwrap_or_default(),
         rank: identity.rank,
+        local_rank: None,
         attempt: identity.attempt,
         start_unix_nanos: options
             .start_unix_nanos

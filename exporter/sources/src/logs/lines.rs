@@ -11,7 +11,7 @@ use super::{
     clean::{CleanText, clean},
     ranked::Ranked,
 };
-use crate::{Place, Recorder, SkipReason};
+use crate::{Place, Recorder, SkipReason, recorder::Rank};
 
 /// A format whose records are lines.
 pub(super) trait LineFormat: Send {
@@ -90,7 +90,7 @@ pub(super) struct LineParser<F> {
     /// Begins to read another rank; nothing where what begins a line is for the user to say.
     begin: Option<fn() -> F>,
     /// The rank of the line whose first part a carriage return has ended.
-    rank: Option<i64>,
+    rank: Option<Rank>,
     last_time: Cell<u64>,
     /// Whether the rest of the line that stands here was lost.
     is_torn: bool,
@@ -157,7 +157,7 @@ impl<F: LineFormat> LineParser<F> {
         self.rank = ranked.rank.or(self.rank);
         recorder.of_rank(self.rank);
         let format = match (self.rank, self.begin) {
-            (Some(rank), Some(begin)) => self.of_ranks.entry(rank).or_insert_with(begin),
+            (Some(rank), Some(begin)) => self.of_ranks.entry(rank.number()).or_insert_with(begin),
             _ => &mut self.format,
         };
         if format.line(&line, recorder) {

@@ -3,13 +3,13 @@
 //!
 //! What stands behind is read as if it stood alone. A number of torchrun is that of the worker on its own node.
 
-use crate::cut;
+use crate::{cut, recorder::Rank};
 
 /// A line of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ranked<'a> {
     /// The worker's number, where the line says it.
-    pub(super) rank: Option<i64>,
+    pub(super) rank: Option<Rank>,
     /// What the worker wrote.
     pub(super) text: &'a str,
 }
@@ -40,7 +40,7 @@ fn in_brackets(line: &str) -> Option<Ranked<'_>> {
     {
         let is_own = inside.starts_with('r') && !rest.starts_with(':');
         return Some(Ranked {
-            rank: Some(self::number(number)?),
+            rank: Some(Rank::OfJob(self::number(number)?)),
             text: if is_own { line } else { behind(rest) },
         });
     }
@@ -48,7 +48,7 @@ fn in_brackets(line: &str) -> Option<Ranked<'_>> {
     let digits = inside.trim_start_matches(|letter: char| letter.is_ascii_alphabetic() || letter == '_');
     (digits.len() < inside.len()).then_some(())?;
     Some(Ranked {
-        rank: Some(number(digits)?),
+        rank: Some(Rank::OfHost(number(digits)?)),
         text: rest.strip_prefix(' ').unwrap_or(rest),
     })
 }
@@ -67,7 +67,7 @@ fn by_ray(line: &str) -> Option<Ranked<'_>> {
         _ => text,
     };
     Some(Ranked {
-        rank: rank.and_then(number),
+        rank: rank.and_then(number).map(Rank::OfJob),
         text,
     })
 }
@@ -76,7 +76,7 @@ fn by_ray(line: &str) -> Option<Ranked<'_>> {
 fn by_srun(line: &str) -> Option<Ranked<'_>> {
     let (task, text) = cut::once(line, ": ")?;
     Some(Ranked {
-        rank: Some(number(task.trim_start_matches(' '))?),
+        rank: Some(Rank::OfJob(number(task.trim_start_matches(' '))?)),
         text,
     })
 }
@@ -95,21 +95,22 @@ fn number(digits: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::recorder::Rank::{OfHost, OfJob};
 
     #[test]
     fn every_launchers_prefix_is_taken_off() {
         for (line, rank) in [
-            ("[rank0]:loss", Some(0)),
-            ("[rank3]: loss", Some(3)),
-            ("[default12]:loss", Some(12)),
-            ("[Rank 5] loss", Some(5)),
-            ("[Rank 5]: loss", Some(5)),
-            ("0: loss", Some(0)),
-            (" 7: loss", Some(7)),
-            ("07: loss", Some(7)),
+            ("[rank0]:loss", Some(OfHost(0))),
+            ("[rank3]: loss", Some(OfHost(3))),
+            ("[default12]:loss", Some(OfHost(12))),
+            ("[Rank 5] loss", Some(OfJob(5))),
+            ("[Rank 5]: loss", Some(OfJob(5))),
+            ("0: loss", Some(OfJob(0))),
+            (" 7: loss", Some(OfJob(7))),
+            ("07: loss", Some(OfJob(7))),
             ("(TrainActor pid=4711, ip=10.0.0.1) loss", None),
             ("(TrainActor pid=4711) loss", None),
-            ("(TrainActor(rank=2) pid=4711, ip=10.0.0.1) loss", Some(2)),
+            ("(TrainActor(rank=2) pid=4711, ip=10.0.0.1) loss", Some(OfJob(2))),
             ("(TrainActor pid=4711) loss [repeated 3x across cluster]", None),
         ] {
             assert_eq!(Ranked::of(line), Ranked { rank, text: "loss" }, "{line}");
@@ -122,7 +123,7 @@ mod tests {
         assert_eq!(
             Ranked::of(line),
             Ranked {
-                rank: Some(2),
+                rank: Some(OfJob(2)),
                 text: line
             }
         );

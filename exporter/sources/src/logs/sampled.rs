@@ -12,9 +12,9 @@ use super::{LogFormat, LogReader, Mapping, ReadLimits, ReadTime};
 use crate::{Counts, Recorder, Run, Skipped};
 
 /// Everything that came of a text.
-pub(super) struct Sampled {
-    pub(super) counts: Counts,
-    pub(super) skipped: Skipped,
+pub(crate) struct Sampled {
+    pub(crate) counts: Counts,
+    pub(crate) skipped: Skipped,
     batches: Vec<Encoded>,
 }
 
@@ -29,6 +29,15 @@ impl Sampled {
 
     /// Reads a text as a finished file whose keys mean what `mapping` says.
     pub(super) fn read_mapped(format: &LogFormat, mapping: &Arc<Mapping>, text: &str) -> Self {
+        Self::read_bytes(format, mapping, text.as_bytes())
+    }
+
+    /// Reads a file that is no text.
+    pub(crate) fn read_file(format: &LogFormat, file: &[u8]) -> Self {
+        Self::read_bytes(format, &Arc::default(), file)
+    }
+
+    fn read_bytes(format: &LogFormat, mapping: &Arc<Mapping>, bytes: &[u8]) -> Self {
         let batches = RefCell::new(Vec::new());
         let mut recorder = Recorder::new(Run::default(), |batch| batches.borrow_mut().push(batch));
         let mut reader = LogReader::mapped(format, mapping, ReadLimits::default());
@@ -37,7 +46,7 @@ impl Sampled {
             is_live: false,
         });
         // In pieces, so that every test cuts lines too.
-        text.as_bytes()
+        bytes
             .chunks(7)
             .for_each(|piece| reader.push(piece, &mut recorder));
         reader.finish(&mut recorder);
@@ -50,7 +59,7 @@ impl Sampled {
     }
 
     /// The values of a metric's points, in order; of a histogram what its sum grew by.
-    pub(super) fn values(&self, name: &str) -> Vec<f64> {
+    pub(crate) fn values(&self, name: &str) -> Vec<f64> {
         let mut values = Vec::new();
         self.each(name, |data| collect(data, &mut values));
         values
@@ -65,7 +74,7 @@ impl Sampled {
     }
 
     /// The attributes of the points of a gauge or a sum, each as `key=value` in order.
-    pub(super) fn attributes(&self, name: &str) -> Vec<String> {
+    pub(crate) fn attributes(&self, name: &str) -> Vec<String> {
         let mut all = Vec::new();
         self.each(name, |data| {
             let points = match data {

@@ -46,7 +46,7 @@ impl LogInput {
         let file = File::open(path).map_err(|error| SourceError::open(path, error))?;
         let is_directory = file.metadata().is_ok_and(|metadata| metadata.is_dir());
         if is_directory {
-            return Err(SourceError::open(path, io::ErrorKind::IsADirectory.into()));
+            return Err(SourceError::NoLogs { name: self.name() });
         }
         Ok(Box::new(file))
     }

@@ -8,8 +8,26 @@ use crate::Run;
 /// So many ranks of one log are told apart; what more of them say counts as the run's own.
 const RANKS: usize = 4096;
 
+/// Which worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Rank {
+    /// By its number in the whole job.
+    OfJob(i64),
+    /// By its number on its host, which is that of the job where there is one host.
+    OfHost(i64),
+}
+
+impl Rank {
+    pub(crate) fn number(self) -> i64 {
+        match self {
+            Self::OfJob(number) | Self::OfHost(number) => number,
+        }
+    }
+}
+
 /// What a recorder keeps for a rank whose turn it is not.
 pub(super) struct RankState {
+    local_rank: Option<i64>,
     envelope: Envelope,
     metrics: MetricsWriter,
     spans: SpansWriter,
@@ -22,8 +40,13 @@ pub(super) struct RankState {
 
 impl RankState {
     fn begin(run: &Run, rank: i64, keeps_series: bool) -> Self {
-        let run = Run { rank, ..run.clone() };
+        let run = Run {
+            rank,
+            local_rank: None,
+            ..run.clone()
+        };
         Self {
+            local_rank: None,
             envelope: run.envelope(),
             metrics: MetricsWriter::default(),
             spans: SpansWriter::default(),
@@ -60,18 +83,28 @@ impl RankState {
 
 impl Recorder<'_> {
     /// What is recorded from now on is of this rank; of the run's own where there is none.
-    pub(crate) fn of_rank(&mut self, rank: Option<i64>) {
-        let rank = rank.unwrap_or(self.own_rank);
-        if rank == self.run.rank {
-            return;
+    pub(crate) fn of_rank(&mut self, rank: Option<Rank>) {
+        let number = rank.map_or(self.own_rank, Rank::number);
+        if number != self.run.rank && !self.turn_to(number) {
+            return self.of_rank(None);
         }
+        let local_rank = matches!(rank, Some(Rank::OfHost(_))).then_some(number);
+        if self.run.local_rank.is_none() && local_rank.is_some() {
+            self.run.local_rank = local_rank;
+            self.envelope = self.run.envelope();
+        }
+    }
+
+    /// Puts what belongs to the rank so far aside, and takes up that of another; answers whether there is room for it.
+    fn turn_to(&mut self, rank: i64) -> bool {
         let is_known = self.ranks.contains_key(&rank);
         if !is_known && self.ranks.len() >= RANKS {
-            return self.of_rank(None);
+            return false;
         }
         self.step_duration = None;
         let begun = self.ranks.remove(&rank);
         let mut state = begun.unwrap_or_else(|| RankState::begin(&self.run, rank, self.told.is_some()));
+        std::mem::swap(&mut self.run.local_rank, &mut state.local_rank);
         std::mem::swap(&mut self.envelope, &mut state.envelope);
         std::mem::swap(&mut self.metrics, &mut state.metrics);
         std::mem::swap(&mut self.spans, &mut state.spans);
@@ -82,5 +115,6 @@ impl Recorder<'_> {
         std::mem::swap(&mut self.sums_start_unix_nanos, &mut state.sums_start_unix_nanos);
         self.ranks
             .insert(std::mem::replace(&mut self.run.rank, rank), state);
+        true
     }
 }

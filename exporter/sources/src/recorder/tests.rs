@@ -159,7 +159,7 @@ fn a_duration_leads_to_the_span_of_its_step_and_rank_and_to_no_other() {
     let mut spans = Vec::new();
     let (batches, _, _) = recorded(|recorder| {
         let mut record = |rank, step, duration_at: u64, span_at: Option<u64>| {
-            recorder.of_rank(Some(rank));
+            recorder.of_rank(Some(Rank::OfJob(rank)));
             recorder.record(&metric::TRAIN_STEP_DURATION, duration_at, 0.5, &[]);
             if let Some(end) = span_at {
                 let span = step_span(recorder.run(), step, end);

@@ -17,7 +17,7 @@ const HEAD_BYTES: u64 = 64 << 10;
 const DEPTH: usize = 16;
 
 /// Every event file in a folder and the folders below it, in order; links to folders are not followed.
-pub fn event_files(folder: &Path) -> Vec<PathBuf> {
+pub(crate) fn event_files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     look_into(folder, DEPTH, &mut found);
     found.sort();

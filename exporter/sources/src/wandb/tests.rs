@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     Counts, Run, Skipped,
-    logs::{LogReader, ReadLimits},
+    logs::{LogReader, ReadLimits, sampled::Sampled},
 };
 
 fn varint(mut number: u64) -> Vec<u8> {
@@ -177,6 +177,41 @@ fn values_are_numbers_texts_histograms_or_files() {
     let bins = r#"{"_type": "histogram", "values": [1, 2], "bins": [0, 0.5, 1]}"#;
     assert_eq!(format!("{:?}", value(packed)), format!("{:?}", value(bins)));
     assert!(format!("{:?}", value(bins)).contains("bucket_counts: [0, 1, 2, 0]"));
+}
+
+/// What each of the systems logs at a step, in no order, and what it is in our units.
+#[test]
+fn keys_mean_what_they_mean_to_the_system_that_wrote_them() {
+    const GIB: f64 = (1_u64 << 30) as f64;
+    for (key, json, metric, value) in [
+        (
+            "train/tokens_per_sec",
+            "1129.5",
+            "train.throughput.tokens",
+            1129.5,
+        ),
+        ("train/mfu", "0.41", "train.mfu", 0.41),
+        ("train/lr", "0.0003", "train.learning_rate", 0.0003),
+        ("train/step_time_sec", "0.25", "train.step.duration", 0.25),
+        ("gpu/peak_gb", "2.5", "memory.framework.peak", 2.5 * GIB),
+        ("smoothed/mfu", "0.4", "train.smoothed.mfu", 0.4),
+        ("moe/expert_balance", "0.6", "moe.expert_balance", 0.6),
+        ("eval/perplexity", "611.9", "eval.perplexity", 611.9),
+        ("loss/c4", "2.25", "data.loss", 2.25),
+        ("data/c4/tokens", "4096", "data.consumed_tokens", 4096.0),
+    ] {
+        let step = history(&[
+            ("_step", "10"),
+            ("_timestamp", "1.795220480e+09"),
+            (key, json),
+            ("train/loss", "2.5"),
+            ("smoothed/loss", "2.6"),
+        ]);
+        let read = Sampled::read_file(&FORMAT, &file(&[step]));
+        assert_eq!(read.values(metric), [value], "{key}");
+        assert_eq!(read.values("train.custom"), [0.0; 0], "{key}");
+        assert!(!read.skipped.has_losses());
+    }
 }
 
 #[test]

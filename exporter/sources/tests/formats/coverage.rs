@@ -66,7 +66,8 @@ fn page() -> String {
          A name that is in no table is kept as `train.custom` and said once.\n\n\
          What a launcher puts before each line of a worker is taken off the lines of every format but `json` and `keyvalue`, and the \
          number in it is `train.rank` of the resource:\n`[rank0]:`, `[default0]:` (torchrun; the number is that of the worker on its own \
-         node), `[Rank 0]`, `0:` (`srun --label`),\n`(TrainActor pid=7, ip=10.0.0.1)` (Ray, which says no rank).\n",
+         host, so it is `train.local_rank` too, and both are the same where there is one host), `[Rank 0]`, `0:` (`srun --label`),\n\
+         `(TrainActor pid=7, ip=10.0.0.1)` (Ray, which says no rank).\n",
     );
     for format in logs::FORMATS {
         let samples = samples_of(format.name);

@@ -29,9 +29,14 @@ const SAMPLES: [(&str, &str); 11] = [
 /// What is put before each line of a rank.
 type Prefix = fn(u32) -> String;
 
-const WITH_RANK: [Prefix; 5] = [
+/// Of these the number is that of the worker on its own host.
+const WITH_LOCAL_RANK: [Prefix; 2] = [
     |rank| format!("[rank{rank}]:"),
     |rank| format!("[default{rank}]: "),
+];
+const WITH_RANK: [Prefix; 5] = [
+    WITH_LOCAL_RANK[0],
+    WITH_LOCAL_RANK[1],
     |rank| format!("[Rank {rank}] "),
     |rank| format!("{rank}: "),
     |rank| format!("\u{1b}[36m(TrainActor(rank={rank}) pid=47{rank}, ip=10.0.0.1)\u{1b}[0m "),
@@ -112,6 +117,30 @@ fn what_a_launcher_passes_on_says_the_same_of_the_rank_that_wrote_it() {
                 "{name} {}",
                 prefix(3)
             );
+        }
+    }
+}
+
+#[test]
+fn a_number_of_torchrun_is_the_local_rank_too_and_no_other_is() {
+    let text = sample_text("tunix/colocated/stderr_absl.log");
+    for prefix in WITH_RANK {
+        // Rank 0 is that of the run itself, until a line says more of it.
+        let mixed: String = lines(&text)
+            .flat_map(|line| [0, 3].map(|rank| prefix(rank) + line))
+            .collect();
+        let is_local = WITH_LOCAL_RANK.iter().any(|local| local(7) == prefix(7));
+        let format = logs::format_by_name("tunix").expect("it is a format");
+        let (batches, ..) = read(format, mixed.as_bytes());
+        let text = json(&batches);
+        let has = |key: &str, rank: u32| {
+            text.contains(&format!(
+                "{{\"key\":\"{key}\",\"value\":{{\"intValue\":\"{rank}\"}}}}"
+            ))
+        };
+        for rank in [0, 3] {
+            assert!(has("train.rank", rank), "{}", prefix(rank));
+            assert_eq!(has("train.local_rank", rank), is_local, "{}", prefix(rank));
         }
     }
 }

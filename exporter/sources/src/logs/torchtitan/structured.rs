@@ -14,6 +14,7 @@ use crate::{
         literal::{self, Objects},
         row::{Row, row},
     },
+    recorder::Rank,
 };
 
 /// The row of torchtitan's structured log in the table of formats.
@@ -93,7 +94,7 @@ impl LineFormat for Structured {
             place: line.place(),
         };
         let rank = literal::number(&fields, "global_rank").map(|rank| rank as i64);
-        recorder.of_rank(rank.filter(|rank| *rank >= 0));
+        recorder.of_rank(rank.filter(|rank| *rank >= 0).map(Rank::OfJob));
         let kind = literal::text(&fields, "log_type_name").unwrap_or_default();
         let value = literal::number(&fields, "value");
         match (
