@@ -264,7 +264,7 @@ fn a_prepared_series_goes_on_with_what_another_way_to_record_it_began_and_begins
         let mut steps = PreparedSeries::new(&metric::TRAIN_STEPS, &[]);
         recorder.record(&metric::TRAIN_STEPS, 1, 2.0, &[]);
         recorder.record_prepared(&mut steps, 2, 3.0);
-        recorder.of_rank(Some(7));
+        recorder.of_rank(Some(Rank::OfJob(7)));
         recorder.record_prepared(&mut steps, 3, 1.0);
         recorder.of_rank(None);
         recorder.record_prepared(&mut steps, 4, 1.0);

@@ -101,6 +101,42 @@ pub(super) static SAMPLES: &[(&str, Holds)] = &[
         ),
     ),
     (
+        "hw-conventions/README.md",
+        Holds::NoLog("names that OpenTelemetry has settled"),
+    ),
+    (
+        "hw-conventions/common-metrics.yaml",
+        Holds::NoLog("names that OpenTelemetry has settled"),
+    ),
+    (
+        "hw-conventions/common.yaml",
+        Holds::NoLog("names that OpenTelemetry has settled"),
+    ),
+    (
+        "hw-conventions/fan-metrics.yaml",
+        Holds::NoLog("names that OpenTelemetry has settled"),
+    ),
+    (
+        "hw-conventions/gpu-metrics.yaml",
+        Holds::NoLog("names that OpenTelemetry has settled"),
+    ),
+    (
+        "hw-conventions/network-metrics.yaml",
+        Holds::NoLog("names that OpenTelemetry has settled"),
+    ),
+    (
+        "hw-conventions/network-registry.yaml",
+        Holds::NoLog("names that OpenTelemetry has settled"),
+    ),
+    (
+        "hw-conventions/registry.yaml",
+        Holds::NoLog("names that OpenTelemetry has settled"),
+    ),
+    (
+        "hw-conventions/temperature-metrics.yaml",
+        Holds::NoLog("names that OpenTelemetry has settled"),
+    ),
+    (
         "kempnerforge/dense.stderr",
         Holds::NoLog("what wandb printed: the last of every series, which standard output told"),
     ),
