@@ -16,6 +16,8 @@ const TEXT_BYTES: usize = 2_000;
 /// What a conversion may hold, and what the program takes besides: its own pages, and what it is just working at.
 const MEMORY_KIB: u64 = 8 << 10;
 const PROGRAM_KIB: u64 = 56 << 10;
+/// What it takes where an object is read in pieces, each of which is there as text and decoded.
+const PIECES_KIB: u64 = 160 << 10;
 
 /// Runs a conversion to its end; gives what it said and the most memory that it was seen to have resident, in KiB.
 fn measured(input: &Path, output: &Path, more: &[&str]) -> (Finished, u64) {
@@ -112,6 +114,31 @@ fn goes_there_and_back(traces: u64) {
     assert!(with_little_memory(&input, &trace, &["--attributes", "full"]) > size / 2);
     assert!(with_little_memory(&trace, &back, &[]) > size / 2);
     Items::read(&back).assert_same(&Items::read(&input));
+}
+
+#[test]
+fn one_object_that_is_larger_than_a_message_may_be_is_read_in_pieces() {
+    let folder = tempfile::tempdir().unwrap();
+    let lines = fs::read_to_string(large(&folder, 3_000)).unwrap();
+    let of_line = |line| str::strip_prefix(line, "{\"resourceSpans\":[")?.strip_suffix("]}");
+    let resources: Vec<&str> = lines.lines().filter_map(of_line).collect();
+    // As it stands in a file, as Tempo answers, and as Jaeger does, each span twice.
+    for (before, behind) in [
+        ("{\"resourceSpans\":[\n", "]}"),
+        ("{\"batches\":[", "]}"),
+        ("{\"result\":{\"resourceSpans\":[", "]}}"),
+    ] {
+        let all = resources.join(",\n");
+        let text = format!("{before}{all},{all}{behind}");
+        assert!(text.len() > 100 << 20);
+        let (input, output) = (folder.path().join("one.json"), folder.path().join("one.pftrace"));
+        fs::write(&input, text).unwrap();
+        let (finished, peak) = measured(&input, &output, &["--memory", "8MiB"]);
+        let summary = finished.expect_code(0).summary();
+        assert_eq!(summary["mapped"]["spans"], SPANS, "{summary}");
+        assert_eq!(summary["mapped"]["duplicates"], SPANS, "{summary}");
+        assert!((1..PIECES_KIB).contains(&peak), "{before}: {peak} KiB were taken");
+    }
 }
 
 #[test]

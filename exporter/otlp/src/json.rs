@@ -27,6 +27,7 @@ mod last_wins;
 mod number;
 mod order;
 mod output;
+mod pieces;
 mod scalar;
 mod stored;
 mod token;
@@ -35,6 +36,7 @@ mod torn;
 pub use decode::{Decoded, Dialect, UnknownField, decode, decode_dialect};
 pub use encode::encode;
 pub use error::{JsonError, JsonErrorKind};
+pub use pieces::{Piece, Pieces};
 pub use torn::mended;
 
 #[cfg(test)]

@@ -15,7 +15,7 @@ mod tempo;
 mod tls;
 mod window;
 
-pub use answer::{StoredAnswer, begins_answer, convert_answer};
+pub use answer::{StoredAnswer, begins_answer, convert_answer, read_answers};
 pub use client::BackendOptions;
 pub use error::BackendError;
 pub use jaeger::JaegerBackend;

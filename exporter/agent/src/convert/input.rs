@@ -12,7 +12,7 @@ use pulsetrain_otlp::{
     limits::Limits,
 };
 use pulsetrain_pipeline::spill::Room;
-use pulsetrain_sources::{begins_answer, convert_answer, convert_perfetto, logs::RunOptions};
+use pulsetrain_sources::{begins_answer, convert_perfetto, logs::RunOptions, read_answers};
 
 use super::progress::Progress;
 use crate::failure::Failure;
@@ -23,9 +23,6 @@ const PROBLEMS: usize = 20;
 /// How much of an input tells what it is: what zstd compresses at once, and of that the beginning.
 const HEAD: u64 = 256 << 10;
 const PLAIN_HEAD: u64 = 256;
-
-/// The most bytes of such an answer, which is one object that is read as a whole.
-const LARGEST_ANSWER: usize = 1 << 30;
 
 /// What was read of an input.
 #[derive(Debug, Default)]
@@ -119,7 +116,7 @@ impl InputReport {
         deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         self.form = "otlp";
-        for frame in FrameReader::new(input, Limits::default()) {
+        for frame in FrameReader::new(input, Limits::default()).in_pieces() {
             match frame {
                 Ok(frame) => {
                     self.messages += 1;
@@ -137,25 +134,15 @@ impl InputReport {
         deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         self.form = "answer of a trace store";
-        let mut text = Vec::new();
-        if let Err(error) = input.take(LARGEST_ANSWER as u64 + 1).read_to_end(&mut text) {
-            self.problem(format!("cannot read on at byte {}: {error}", text.len()));
-        }
-        if text.len() > LARGEST_ANSWER {
-            self.problem(format!(
-                "the answer has more than {LARGEST_ANSWER} bytes; ask the store for less at a time"
-            ));
-            return Ok(());
-        }
-        let answer = convert_answer(&text, &Limits::default());
-        drop(text);
-        self.messages = answer.messages.len() as u64;
-        answer
-            .problems
-            .into_iter()
-            .for_each(|problem| self.problem(problem));
-        let mut messages = answer.messages.into_iter();
-        messages.try_for_each(|(signal, bytes)| deliver(signal, bytes))
+        read_answers(input, &Limits::default(), |answer| {
+            self.messages += answer.messages.len() as u64;
+            answer
+                .problems
+                .into_iter()
+                .for_each(|problem| self.problem(problem));
+            let mut messages = answer.messages.into_iter();
+            messages.try_for_each(|(signal, bytes)| deliver(signal, bytes))
+        })
     }
 
     fn perfetto(

@@ -10,11 +10,13 @@ use super::{
 };
 use crate::{
     Signal,
+    json::Pieces,
     limits::{Counts, Exceeded, Limit, Limits},
 };
 
 mod binary;
 mod json;
+mod pieces;
 
 /// One message of an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +54,8 @@ pub struct FrameReader<R: Read> {
     unknown_fields: u64,
     /// Why the input ends, where whole parts of the last frame are given before that is said.
     torn: Option<FrameError>,
+    /// The object that is being read in pieces, where such are.
+    pieces: Option<Pieces>,
 }
 
 /// What an input consists of.
@@ -91,7 +95,14 @@ impl<R: Read> FrameReader<R> {
             empty_frames: 0,
             unknown_fields: 0,
             torn: None,
+            pieces: None,
         }
+    }
+
+    /// Reads objects of OTLP/JSON that are larger than a message may be too: in pieces, each of which is a frame.
+    pub fn in_pieces(mut self) -> Self {
+        self.pieces = Some(Pieces::default());
+        self
     }
 
     /// How many messages had nothing in them so far.
@@ -112,6 +123,9 @@ impl<R: Read> FrameReader<R> {
             && let Err(error) = self.find_form()
         {
             return self.torn_text(error);
+        }
+        if self.form != Form::Ended && self.pieces.as_ref().is_some_and(Pieces::is_inside) {
+            return self.next_piece();
         }
         match self.form {
             Form::Lines => self.next_line(),
@@ -191,14 +205,14 @@ impl<R: Read> FrameReader<R> {
     }
 
     /// A fault behind which nothing can be read.
-    fn last_error(&mut self, kind: FrameErrorKind) -> FrameError {
+    pub(super) fn last_error(&mut self, kind: FrameErrorKind) -> FrameError {
         let error = self.error(kind);
         self.form = Form::Ended;
         error
     }
 
     /// A fault in the frame that begins at the window.
-    fn error(&self, kind: FrameErrorKind) -> FrameError {
+    pub(super) fn error(&self, kind: FrameErrorKind) -> FrameError {
         FrameError {
             kind,
             offset: self.window.offset(),

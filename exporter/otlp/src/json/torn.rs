@@ -1,8 +1,8 @@
 //! JSON that was cut off: as much of it as is whole, closed so that it can be read.
 
 /// The lists whose elements make sense without those behind them: of resources, scopes, spans, metrics, log records, and
-/// Jaeger's of traces.
-const LISTS: [&[u8]; 13] = [
+/// Jaeger's of traces, and Prometheus's of series.
+pub(super) const LISTS: [&[u8]; 14] = [
     b"resourceSpans",
     b"batches",
     b"scopeSpans",
@@ -16,6 +16,7 @@ const LISTS: [&[u8]; 13] = [
     b"scopeLogs",
     b"logRecords",
     b"data",
+    b"result",
 ];
 
 /// What is open, and where.
@@ -68,7 +69,7 @@ pub fn mended(text: &[u8]) -> Option<(Vec<u8>, usize)> {
 }
 
 /// Where the text ends that begins at a place, if it ends.
-fn end_of_text(text: &[u8], start: usize) -> Option<usize> {
+pub(super) fn end_of_text(text: &[u8], start: usize) -> Option<usize> {
     let mut place = start + 1;
     while place < text.len() {
         match text[place] {

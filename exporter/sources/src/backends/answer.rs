@@ -6,6 +6,10 @@
 //! | `{"trace": {"resourceSpans": [...]}, "status": ...}` | Tempo, `/api/v2/traces/ID` | the same, and whether it is only a part |
 //! | `{"result": {"resourceSpans": [...]}}`, several in a row too | Jaeger, `/api/v3/traces` | OTLP/JSON |
 //! | `{"data": [{"spans": [...], "processes": {...}}]}` | Jaeger, `/api/traces` | Jaeger's own JSON |
+//!
+//! One that does not fit into memory is read in pieces (`pieces`).
+
+mod pieces;
 
 use pulsetrain_otlp::{
     Signal,
@@ -15,6 +19,7 @@ use pulsetrain_otlp::{
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
+pub use self::pieces::read_answers;
 use super::jaeger_json;
 
 /// What an answer came to.
@@ -24,6 +29,10 @@ pub struct StoredAnswer {
     pub messages: Vec<(Signal, Vec<u8>)>,
     /// What could not be read, with its place, and what the store says is missing.
     pub problems: Vec<String>,
+    /// What is to be added to a place in the text for its place in the whole, of which it may be a piece.
+    pub(super) shift: i64,
+    /// Where the text begins that is not used yet, if it is a piece.
+    pub(super) used_until: Option<u64>,
 }
 
 /// Names that an answer may begin with; OTLP/JSON begins with none of them.
@@ -71,13 +80,15 @@ struct Traces<'a> {
 /// Reads an answer, of as many objects as it has. What is bad in it does not hide the rest.
 pub fn convert_answer(text: &[u8], limits: &Limits) -> StoredAnswer {
     let mut answer = StoredAnswer::default();
-    let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
     answer.take_all(text, limits);
     answer
 }
 
 impl StoredAnswer {
     fn take_all(&mut self, text: &[u8], limits: &Limits) {
+        let marked = text.len();
+        let text = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text);
+        self.shift += (marked - text.len()) as i64;
         let mut objects = serde_json::Deserializer::from_slice(text).into_iter::<Envelope<'_>>();
         let mut count = 0;
         while let Some(object) = objects.next() {
@@ -96,18 +107,25 @@ impl StoredAnswer {
     fn take_torn(&mut self, text: &[u8], at: usize, error: &serde_json::Error, limits: &Limits) {
         let rest = text.get(at..).unwrap_or_default();
         let mended = json::mended(rest).filter(|_| error.is_eof());
-        let kept = match &mended {
-            Some((_, cut)) => format!("what stands before byte {} is used", at + cut),
+        let used_until = mended.as_ref().map(|(_, cut)| self.place(at + cut));
+        let kept = match used_until.or(self.used_until) {
+            Some(until) => format!("what stands before byte {until} is used"),
             None => "was it saved whole?".to_owned(),
         };
+        let begin = self.place(at);
         self.problems.push(format!(
-            "the answer that begins at byte {at} cannot be read to its end: {error}; {kept}"
+            "the answer that begins at byte {begin} cannot be read to its end: {error}; {kept}"
         ));
         if let Some((object, _)) = mended
             && let Ok(whole) = serde_json::from_slice(&object)
         {
             self.take(whole, &object, limits);
         }
+    }
+
+    /// The place in the whole of a place in the text.
+    fn place(&self, at: usize) -> u64 {
+        (at as u64).saturating_add_signed(self.shift)
     }
 
     fn take(&mut self, object: Envelope<'_>, text: &[u8], limits: &Limits) {
@@ -125,7 +143,7 @@ impl StoredAnswer {
                     .messages
                     .extend(messages.into_iter().map(|bytes| (Signal::Traces, bytes))),
                 Err(error) => {
-                    let at = offset(text, trace.get());
+                    let at = self.place(offset(text, trace.get()));
                     self.problems.push(format!(
                         "the trace that begins at byte {at} is not as Jaeger writes one: {error}"
                     ));
@@ -157,7 +175,8 @@ impl StoredAnswer {
             Ok(decoded) if decoded.counts.items > 0 => self.messages.push((Signal::Traces, bytes)),
             Ok(_) => {}
             Err(mut error) => {
-                error.offset = offset(text, resource.get()) + error.offset.saturating_sub(BEFORE.len());
+                let at = offset(text, resource.get()) + error.offset.saturating_sub(BEFORE.len());
+                error.offset = self.place(at) as usize;
                 self.problems.push(error.to_string());
             }
         }

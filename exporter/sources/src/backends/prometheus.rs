@@ -7,12 +7,12 @@ mod series;
 
 use std::{collections::HashMap, time::Duration};
 
-use pulsetrain_otlp::Signal;
+use pulsetrain_otlp::{Signal, json};
 use serde::Deserialize;
 
 use self::series::{Known, Series};
 use super::{
-    client::{BackendOptions, StoreClient, said},
+    client::{BackendOptions, Body, StoreClient, said},
     error::BackendError,
     query::Query,
     window::TimeWindow,
@@ -96,7 +96,7 @@ impl PrometheusBackend {
         let mut places = HashMap::new();
         for stretch in stretches(window) {
             let path = question(expression, stretch, window);
-            let answer: Answer<Matrix> = self.ask(&path).await?;
+            let answer = self.ask_for_series(&path).await?;
             samples.problems.extend(
                 answer
                     .warnings
@@ -142,11 +142,38 @@ impl PrometheusBackend {
 
     async fn ask<T: for<'a> Deserialize<'a>>(&self, path: &str) -> Result<Answer<T>, BackendError> {
         let body = self.client.get(path, JSON).await?;
-        serde_json::from_slice(&body.bytes).map_err(|error| BackendError::Answer {
-            problem: format!("{error} in {:?}", said(&body.bytes)),
-            url: body.url,
-            store: STORE,
-        })
+        serde_json::from_slice(&body.bytes).map_err(|error| unreadable(body, &error))
+    }
+
+    /// Asks for series; those that are whole are taken of an answer that was cut off.
+    async fn ask_for_series(&self, path: &str) -> Result<Answer<Matrix>, BackendError> {
+        let body = self.client.get(path, JSON).await?;
+        whole_series(&body.bytes).map_err(|error| unreadable(body, &error))
+    }
+}
+
+fn whole_series(text: &[u8]) -> Result<Answer<Matrix>, serde_json::Error> {
+    let error = match serde_json::from_slice(text) {
+        Ok(answer) => return Ok(answer),
+        Err(error) => error,
+    };
+    let mended = json::mended(text).filter(|_| error.is_eof());
+    let Some((whole, cut)) = mended else {
+        return Err(error);
+    };
+    let mut answer: Answer<Matrix> = serde_json::from_slice(&whole).map_err(|_| error)?;
+    answer.warnings.push(format!(
+        "the answer was cut off at byte {}; what stands before byte {cut} is used",
+        text.len()
+    ));
+    Ok(answer)
+}
+
+fn unreadable(body: Body, error: &serde_json::Error) -> BackendError {
+    BackendError::Answer {
+        problem: format!("{error} in {:?}", said(&body.bytes)),
+        url: body.url,
+        store: STORE,
     }
 }
 
@@ -246,6 +273,27 @@ mod tests {
         ] {
             assert!(!is_selector(expression), "{expression}");
         }
+    }
+
+    #[test]
+    fn every_cut_of_an_answer_gives_each_series_that_is_whole_and_says_where_they_end() {
+        let one = r#"{"metric":{"__name__":"loss","rank":"0"},"values":[[1.5,"2.5"],[2.5,"NaN"]]}"#;
+        let other = one.replace("\"0\"", "\"é]}\"");
+        let text =
+            format!(r#"{{"status":"success","data":{{"resultType":"matrix","result":[{one},{other}]}}}}"#);
+        let ends = [one, &other].map(|series| text.find(series).unwrap() + series.len());
+        for cut in 0..text.len() {
+            let answer = whole_series(&text.as_bytes()[..cut]);
+            let whole = ends.iter().filter(|end| **end <= cut).count();
+            let Ok(answer) = answer else {
+                assert_eq!(whole, 0, "{cut}");
+                continue;
+            };
+            assert_eq!(answer.data.unwrap().result.len(), whole, "{cut}");
+            let until = format!("before byte {}", ends[whole - 1]);
+            assert!(answer.warnings[0].contains(&until), "{:?}", answer.warnings);
+        }
+        assert_eq!(whole_series(text.as_bytes()).unwrap().warnings, [""; 0]);
     }
 
     #[test]

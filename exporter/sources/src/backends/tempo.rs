@@ -130,6 +130,7 @@ impl TempoBackend {
         Ok(Some(StoredAnswer {
             messages: vec![(Signal::Traces, bytes)],
             problems: partial.into_iter().collect(),
+            ..StoredAnswer::default()
         }))
     }
 }
@@ -157,4 +158,27 @@ fn unwrapped(response: &[u8]) -> Result<(Vec<u8>, Option<String>), String> {
     }
     let partial = is_partial.then(|| format!("Tempo gave only a part of the trace: {message}"));
     Ok((trace, partial))
+}
+
+#[cfg(test)]
+mod tests {
+    use pulsetrain_otlp::json;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_that_was_cut_anywhere_is_a_fault_with_its_place() {
+        let text = r#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"a"},{"name":"b"}]}]}]}"#;
+        let mut trace = Vec::new();
+        json::decode(text.as_bytes(), &limits(), &mut trace).unwrap();
+        let response = [&[1 << 3 | 2, trace.len() as u8], &trace[..], b"\x22\x01m"].concat();
+        for cut in 1..response.len() {
+            match unwrapped(&response[..cut]) {
+                Ok((whole, partial)) => {
+                    assert_eq!((whole, partial, cut), (trace.clone(), None, trace.len() + 2));
+                }
+                Err(problem) => assert!(problem.contains("at byte "), "{cut}: {problem}"),
+            }
+        }
+    }
 }

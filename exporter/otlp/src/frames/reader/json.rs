@@ -9,7 +9,7 @@ use crate::{
         text::{ObjectEnd, begins_otlp, blank_len},
         window::Line,
     },
-    json,
+    json::{self, Pieces},
     limits::Limits,
 };
 
@@ -20,7 +20,7 @@ impl<R: Read> FrameReader<R> {
     /// Lines or documents: a first line that ends inside its object is a document, unless the next one begins anew.
     pub(super) fn form_of_text(&mut self) -> Result<Form, FrameError> {
         self.skip_blank()?;
-        let limit = self.most_bytes().allowed;
+        let limit = self.most_text();
         let Line::Whole {
             length,
             is_ended: true,
@@ -46,15 +46,15 @@ impl<R: Read> FrameReader<R> {
     /// The next line that is not blank, as a frame.
     pub(super) fn next_line(&mut self) -> Next {
         self.skip_blank()?;
-        let most = self.most_bytes();
-        let line = match self.find_line(most.allowed) {
+        let line = match self.find_line(self.most_text()) {
             Ok(line) => line,
             Err(error) => return self.torn_text(error),
         };
         match line {
             Line::None => Ok(Found::End),
+            Line::TooLong if self.can_be_taken_apart() => self.next_piece(),
             Line::TooLong => {
-                let error = self.error(FrameErrorKind::TooLarge(most));
+                let error = self.error(FrameErrorKind::TooLarge(self.most_bytes()));
                 let skipped = self.window.skip_line();
                 skipped.map_err(|error| self.read_error(error))?;
                 self.line += 1;
@@ -71,7 +71,6 @@ impl<R: Read> FrameReader<R> {
     /// The next object, however many lines it has, as a frame.
     pub(super) fn next_document(&mut self) -> Next {
         self.skip_blank()?;
-        let most = self.most_bytes();
         let (mut end, mut searched) = (ObjectEnd::default(), 0);
         loop {
             let pending = self.window.pending();
@@ -80,13 +79,19 @@ impl<R: Read> FrameReader<R> {
             }
             if let Some(behind) = end.find(&pending[searched..]) {
                 let length = searched + behind;
+                if length > self.most_text() && self.can_be_taken_apart() {
+                    return self.next_piece();
+                }
                 let found = self.decode_text(length, false);
                 self.consume_text(length);
                 return found;
             }
             searched = pending.len();
-            if searched > most.allowed {
-                return Err(self.last_error(FrameErrorKind::TooLarge(most)));
+            if searched > self.most_text() {
+                if self.can_be_taken_apart() {
+                    return self.next_piece();
+                }
+                return Err(self.last_error(FrameErrorKind::TooLarge(self.most_bytes())));
             }
             match self.fill() {
                 Ok(true) => {}
@@ -103,22 +108,20 @@ impl<R: Read> FrameReader<R> {
     /// The whole parts of the text at the window, behind which nothing can be read, and the fault behind them.
     pub(super) fn torn_text(&mut self, error: FrameError) -> Next {
         let pending = self.window.pending();
-        let blank = blank_len(pending);
-        let text = pending[blank..]
-            .starts_with(b"{")
-            .then(|| json::mended(&pending[blank..]));
-        let Some((whole, cut)) = text.flatten() else {
-            return Err(error);
+        let (rest, is_inside) = match &self.pieces {
+            Some(pieces) => (pieces.rest(pending), pieces.is_inside()),
+            None => (Pieces::default().rest(pending), false),
+        };
+        let text = &rest.text;
+        let mended = text.starts_with(b"{").then(|| json::mended(text)).flatten();
+        let Some((whole, cut)) = mended else {
+            return Err(torn_error(error, is_inside.then_some(self.window.offset())));
         };
         match self.decode_json(&whole) {
             Ok((Found::Frame(frame), unknown_fields)) => {
                 self.unknown_fields += unknown_fields;
-                let whole_until = self.window.offset() + (blank + cut) as u64;
-                let kind = match error.kind {
-                    FrameErrorKind::TornTail => FrameErrorKind::TornText { whole_until },
-                    kind => kind,
-                };
-                self.torn = Some(FrameError { kind, ..error });
+                let whole_until = (self.window.offset() + cut as u64).saturating_add_signed(rest.shift);
+                self.torn = Some(torn_error(error, Some(whole_until)));
                 Ok(Found::Frame(frame))
             }
             _ => Err(error),
@@ -185,7 +188,7 @@ impl<R: Read> FrameReader<R> {
         }
     }
 
-    fn consume_text(&mut self, count: usize) {
+    pub(super) fn consume_text(&mut self, count: usize) {
         let consumed = &self.window.pending()[..count];
         self.line += memchr::memchr_iter(b'\n', consumed).count() as u64;
         self.window.consume(count);
@@ -195,4 +198,13 @@ impl<R: Read> FrameReader<R> {
         let line = self.window.find_line(limit);
         line.map_err(|error| self.read_error(error))
     }
+}
+
+/// A fault of an input that breaks off, of which what stands before a place is used.
+fn torn_error(error: FrameError, whole_until: Option<u64>) -> FrameError {
+    let kind = match (error.kind, whole_until) {
+        (FrameErrorKind::TornTail, Some(whole_until)) => FrameErrorKind::TornText { whole_until },
+        (kind, _) => kind,
+    };
+    FrameError { kind, ..error }
 }
