@@ -5,20 +5,41 @@ use std::collections::BTreeSet;
 use pulsetrain_sources::nvml::{DriverState, GpuNotice, NvmlConfig};
 use pulsetrain_tests::FakeNvml;
 
-use crate::watch::{Watch, config};
+use crate::watch::{Point, Watch, config};
 
 /// The first GPU.
 const FIRST: (&str, &str) = ("gpu.index", "0");
 
 #[test]
 fn every_metric_has_a_value_or_a_reason_on_eight_h100() {
-    let fake = FakeNvml::start("h100x8");
+    assert_value_or_reason("h100x8", 8);
+}
+
+#[test]
+fn every_metric_has_a_value_or_a_reason_on_other_gpus_and_drivers() {
+    for (scenario, gpus) in [
+        ("b200x8", 8),
+        ("geforce", 1),
+        ("mig", 2),
+        ("missing_symbols", 8),
+        ("not_supported", 8),
+        ("later_field_ids", 8),
+    ] {
+        assert_value_or_reason(scenario, gpus);
+    }
+}
+
+/// Each GPU has, of every metric of the table, either a value or a reason why it has none.
+fn assert_value_or_reason(scenario: &str, gpus: usize) {
+    let fake = FakeNvml::start(scenario);
     fake.run_from(0.0);
     let watch = Watch::start(config(&fake));
-    watch.wait_for("gpu.sm.active", &[("gpu.index", "7")], |_| true);
-    watch.wait_passes(2);
+    let last = (gpus - 1).to_string();
+    watch.wait_for("gpu.memory.used", &[("gpu.index", &last)], |_| true);
+    // The performance counters need two readings that are not too close.
+    watch.wait_passes(5);
     let inventory = watch.inventory();
-    assert_eq!(inventory.gpus.len(), 8);
+    assert_eq!(inventory.gpus.len(), gpus);
     let sent = watch.end();
     let metrics = pulsetrain_sources::nvml::table()
         .iter()
@@ -29,19 +50,21 @@ fn every_metric_has_a_value_or_a_reason_on_eight_h100() {
     for gpu in &inventory.gpus {
         let index = gpu.index.to_string();
         for metric in &metrics {
-            let here = |name: &str| sent.iter().any(|point| point.is(name, &[("gpu.index", &index)]));
-            let unavailable = [("gpu.metric.name", *metric), ("gpu.index", &index)];
-            let why = sent
-                .iter()
-                .any(|point| point.is("gpu.metric.unavailable", &unavailable));
-            let nobody = metric.starts_with("gpu.process.") && gpu.processes.is_empty();
+            let of_gpu = |point: &&Point| point.attributes.get("gpu.index") == Some(&index);
+            let of_process = metric.starts_with("gpu.process.");
+            let whole = |point: &&Point| of_process || !point.attributes.contains_key("gpu.mig.instance_id");
+            let mut of_it = sent.iter().filter(of_gpu).filter(whole);
+            let here = of_it.clone().any(|point| point.name == *metric);
+            let unavailable = [("gpu.metric.name", *metric)];
+            let why = of_it.any(|point| point.is("gpu.metric.unavailable", &unavailable));
+            let nobody = of_process && gpu.processes.is_empty();
             assert!(
-                here(metric) || why || nobody,
-                "GPU {index} has neither {metric} nor a reason"
+                here || why || nobody,
+                "{scenario}: GPU {index} has neither {metric} nor a reason"
             );
             assert!(
-                !(here(metric) && why),
-                "GPU {index} has {metric} and says that it has not"
+                !(here && why),
+                "{scenario}: GPU {index} has {metric} and says that it has not"
             );
         }
     }

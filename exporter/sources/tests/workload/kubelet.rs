@@ -11,7 +11,6 @@ use hyper::{
     HeaderMap, Request, Response, body::Bytes, body::Incoming, server::conn::http2, service::service_fn,
 };
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use prost::Message;
 use pulsetrain_sources::{
     nvml::{Gpu, Subject},
     workload::{WorkloadConfig, WorkloadNotice},
@@ -19,106 +18,23 @@ use pulsetrain_sources::{
 use tempfile::TempDir;
 use tokio::net::UnixListener;
 
-use crate::world::{Machine, Said, gpu, instance};
+use crate::{
+    published::Message,
+    world::{Machine, Said, gpu, instance},
+};
 
-/// `v1.ListPodResourcesResponse` and what is in it (k8s.io/kubelet/pkg/apis/podresources/v1/api.proto).
-#[derive(Clone, PartialEq, Message)]
-struct Answer {
-    #[prost(message, repeated, tag = "1")]
-    pods: Vec<PodResources>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct PodResources {
-    #[prost(string, tag = "1")]
-    name: String,
-    #[prost(string, tag = "2")]
-    namespace: String,
-    #[prost(message, repeated, tag = "3")]
-    containers: Vec<ContainerResources>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ContainerResources {
-    #[prost(string, tag = "1")]
-    name: String,
-    #[prost(message, repeated, tag = "2")]
-    devices: Vec<ContainerDevices>,
-    #[prost(int64, repeated, tag = "3")]
-    cpu_ids: Vec<i64>,
-    #[prost(message, repeated, tag = "4")]
-    memory: Vec<ContainerMemory>,
-    #[prost(message, repeated, tag = "5")]
-    dynamic_resources: Vec<DynamicResource>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ContainerMemory {
-    #[prost(string, tag = "1")]
-    memory_type: String,
-    #[prost(uint64, tag = "2")]
-    size: u64,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct DynamicResource {
-    #[prost(string, tag = "2")]
-    claim_name: String,
-    #[prost(string, tag = "3")]
-    claim_namespace: String,
-    #[prost(message, repeated, tag = "4")]
-    claim_resources: Vec<ClaimResource>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ClaimResource {
-    #[prost(message, repeated, tag = "1")]
-    cdi_devices: Vec<CdiDevice>,
-    #[prost(string, tag = "2")]
-    driver_name: String,
-    #[prost(string, tag = "3")]
-    pool_name: String,
-    #[prost(string, tag = "4")]
-    device_name: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct CdiDevice {
-    #[prost(string, tag = "1")]
-    name: String,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct ContainerDevices {
-    #[prost(string, tag = "1")]
-    resource_name: String,
-    #[prost(string, repeated, tag = "2")]
-    device_ids: Vec<String>,
-    #[prost(message, optional, tag = "3")]
-    topology: Option<TopologyInfo>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct TopologyInfo {
-    #[prost(message, repeated, tag = "1")]
-    nodes: Vec<NumaNode>,
-}
-
-#[derive(Clone, PartialEq, Message)]
-struct NumaNode {
-    #[prost(int64, tag = "1")]
-    id: i64,
-}
+/// The bytes of an answer, or the status of a refusal.
+type Answer = Result<Vec<u8>, u32>;
 
 /// A kubelet on a socket of its own.
 struct Kubelet {
     folder: TempDir,
-    answer: Arc<Mutex<Result<Answer, u32>>>,
+    answer: Arc<Mutex<Answer>>,
     serving: tokio::task::JoinHandle<()>,
 }
 
 impl Kubelet {
-    fn start(answer: Result<Answer, u32>) -> Self {
+    fn start(answer: Answer) -> Self {
         let folder = TempDir::new().expect("a folder");
         let listener = UnixListener::bind(folder.path().join("kubelet.sock")).expect("a socket");
         let answer = Arc::new(Mutex::new(answer));
@@ -135,7 +51,7 @@ impl Kubelet {
     }
 
     fn says(&self, answer: Answer) {
-        *self.answer.lock().expect("nobody panics with it") = Ok(answer);
+        *self.answer.lock().expect("nobody panics with it") = answer;
     }
 }
 
@@ -145,7 +61,7 @@ impl Drop for Kubelet {
     }
 }
 
-async fn serve(listener: UnixListener, answer: Arc<Mutex<Result<Answer, u32>>>) {
+async fn serve(listener: UnixListener, answer: Arc<Mutex<Answer>>) {
     while let Ok((stream, _)) = listener.accept().await {
         let answer = Arc::clone(&answer);
         let service = service_fn(move |request: Request<Incoming>| {
@@ -169,12 +85,11 @@ async fn serve(listener: UnixListener, answer: Arc<Mutex<Result<Answer, u32>>>) 
 
 type Body = http_body_util::combinators::BoxBody<Bytes, Infallible>;
 
-fn respond(answer: Result<Answer, u32>) -> Response<Body> {
+fn respond(answer: Answer) -> Response<Body> {
     let mut trailers = HeaderMap::new();
     let mut frame = Vec::new();
     match answer {
-        Ok(answer) => {
-            let message = answer.encode_to_vec();
+        Ok(message) => {
             frame.push(0);
             frame.extend((message.len() as u32).to_be_bytes());
             frame.extend(message);
@@ -192,52 +107,70 @@ fn respond(answer: Result<Answer, u32>) -> Response<Body> {
         .expect("a response")
 }
 
-fn pod(name: &str, resource: &str, devices: &[&str]) -> PodResources {
-    PodResources {
-        name: name.to_owned(),
-        namespace: "research".to_owned(),
-        containers: vec![ContainerResources {
-            name: "trainer".to_owned(),
-            devices: vec![ContainerDevices {
-                resource_name: resource.to_owned(),
-                device_ids: devices.iter().map(|device| (*device).to_owned()).collect(),
-                topology: Some(TopologyInfo {
-                    nodes: vec![NumaNode { id: 1 }],
-                }),
-            }],
-            cpu_ids: vec![1, 2],
-            // What kubelets of today send besides, and nobody here asks for.
-            memory: vec![ContainerMemory {
-                memory_type: "hugepages-2Mi".to_owned(),
-                size: 1 << 30,
-            }],
-            dynamic_resources: vec![DynamicResource {
-                claim_name: "network".to_owned(),
-                claim_namespace: "default".to_owned(),
-                claim_resources: vec![claimed("nic.example.com", "gpu-4")],
-            }],
-        }],
-    }
+/// What a kubelet answers of these pods.
+fn answer(pods: &[Message]) -> Answer {
+    let answer = Message::new("ListPodResourcesResponse");
+    Ok(answer.parts("pod_resources", pods).into_bytes())
 }
 
-fn claimed(driver: &str, device: &str) -> ClaimResource {
-    ClaimResource {
-        cdi_devices: vec![CdiDevice {
-            name: format!("k8s.{driver}/device={device}"),
-        }],
-        driver_name: driver.to_owned(),
-        pool_name: "node-1".to_owned(),
-        device_name: device.to_owned(),
-    }
+/// A pod with devices of a device plugin, and all that kubelets of today send besides and nobody here asks for.
+fn pod(name: &str, resource: &str, devices: &[&str]) -> Message {
+    let given = Message::new("ContainerDevices").text("resource_name", resource);
+    let given = devices
+        .iter()
+        .fold(given, |given, device| given.text("device_ids", device));
+    let given = given.part("topology", &node(1));
+    let claims = [claimed("network", "nic.example.com", "gpu-4")];
+    with_container(name, &container(&[given], &claims))
 }
 
 /// A pod that has claimed a device and was given none by a device plugin.
-fn claiming(name: &str, device: &str) -> PodResources {
-    let mut pod = pod(name, "", &[]);
-    let container = &mut pod.containers[0];
-    container.devices.clear();
-    container.dynamic_resources[0].claim_resources = vec![claimed("gpu.nvidia.com", device)];
-    pod
+fn claiming(name: &str, device: &str) -> Message {
+    with_container(name, &container(&[], &[claimed("gpu", "gpu.nvidia.com", device)]))
+}
+
+fn with_container(name: &str, container: &Message) -> Message {
+    Message::new("PodResources")
+        .text("name", name)
+        .text("namespace", "research")
+        .part("containers", container)
+        .numbers("cpu_ids", &[1, 2])
+        .part("memory", &memory())
+}
+
+fn container(devices: &[Message], claims: &[Message]) -> Message {
+    Message::new("ContainerResources")
+        .text("name", "trainer")
+        .parts("devices", devices)
+        .numbers("cpu_ids", &[1, 2])
+        .part("memory", &memory())
+        .parts("dynamic_resources", claims)
+}
+
+fn memory() -> Message {
+    Message::new("ContainerMemory")
+        .text("memory_type", "hugepages-2Mi")
+        .numbers("size", &[1 << 30])
+        .part("topology", &node(0))
+}
+
+fn node(id: u64) -> Message {
+    let node = Message::new("NUMANode").numbers("ID", &[id]);
+    Message::new("TopologyInfo").part("nodes", &node)
+}
+
+fn claimed(claim: &str, driver: &str, device: &str) -> Message {
+    let cdi = Message::new("CDIDevice").text("name", &format!("k8s.{driver}/device={device}"));
+    let resource = Message::new("ClaimResource")
+        .part("cdi_devices", &cdi)
+        .text("driver_name", driver)
+        .text("pool_name", "node-1")
+        .text("device_name", device)
+        .text("share_id", "b4a2c0de");
+    Message::new("DynamicResource")
+        .text("claim_name", claim)
+        .text("claim_namespace", "default")
+        .part("claim_resources", &resource)
 }
 
 fn said_by(socket: &Path) -> Said {
@@ -258,16 +191,14 @@ fn of(name: &str) -> [String; 3] {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gpus_carry_the_pod_that_the_kubelet_gave_them_to() {
-    let kubelet = Kubelet::start(Ok(Answer {
-        pods: vec![
-            pod("by-uuid", "nvidia.com/gpu", &["GPU-0000"]),
-            pod("by-number", "nvidia.com/gpu", &["nvidia1"]),
-            pod("by-instance", "nvidia.com/mig-1g.10gb", &["MIG-7777"]),
-            pod("by-time", "nvidia.com/gpu.shared", &["GPU-3333::0"]),
-            pod("by-time-too", "nvidia.com/gpu.shared", &["GPU-3333::1"]),
-            pod("network", "rdma/hca", &["GPU-4444"]),
-        ],
-    }));
+    let kubelet = Kubelet::start(answer(&[
+        pod("by-uuid", "nvidia.com/gpu", &["GPU-0000"]),
+        pod("by-number", "nvidia.com/gpu", &["nvidia1"]),
+        pod("by-instance", "nvidia.com/mig-1g.10gb", &["MIG-7777"]),
+        pod("by-time", "nvidia.com/gpu.shared", &["GPU-3333::0"]),
+        pod("by-time-too", "nvidia.com/gpu.shared", &["GPU-3333::1"]),
+        pod("network", "rdma/hca", &["GPU-4444"]),
+    ]));
     let split = Gpu {
         instances: vec![instance(7)],
         ..gpu(2, &[])
@@ -293,13 +224,11 @@ async fn gpus_carry_the_pod_that_the_kubelet_gave_them_to() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_gpu_that_was_claimed_carries_the_pod_of_the_claim() {
-    let kubelet = Kubelet::start(Ok(Answer {
-        pods: vec![
-            claiming("whole", "gpu-0"),
-            claiming("instance", "gpu-1-mig-19-2-1"),
-            pod("network", "rdma/hca", &["mlx5_0"]),
-        ],
-    }));
+    let kubelet = Kubelet::start(answer(&[
+        claiming("whole", "gpu-0"),
+        claiming("instance", "gpu-1-mig-19-2-1"),
+        pod("network", "rdma/hca", &["mlx5_0"]),
+    ]));
     let gpus = [gpu(0, &[]), gpu(1, &[]), gpu(4, &[])];
     let mut said = said_by(&kubelet.socket());
     said.until_known(&gpus);
@@ -311,15 +240,11 @@ async fn a_gpu_that_was_claimed_carries_the_pod_of_the_claim() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_new_pod_is_known_when_the_processes_change() {
-    let kubelet = Kubelet::start(Ok(Answer {
-        pods: vec![pod("first", "nvidia.com/gpu", &["GPU-0000"])],
-    }));
+    let kubelet = Kubelet::start(answer(&[pod("first", "nvidia.com/gpu", &["GPU-0000"])]));
     let mut said = said_by(&kubelet.socket());
     let idle = [gpu(0, &[])];
     said.until_known(&idle);
-    kubelet.says(Answer {
-        pods: vec![pod("second", "nvidia.com/gpu", &["GPU-0000"])],
-    });
+    kubelet.says(answer(&[pod("second", "nvidia.com/gpu", &["GPU-0000"])]));
     let busy = [gpu(0, &[77])];
     said.until(&busy, |said| said.of(Subject::Gpu(&busy[0])) == of("second"));
 }
@@ -335,9 +260,7 @@ async fn a_kubelet_that_refuses_is_said_once_and_asked_again() {
         panic!("{notices:?}");
     };
     assert_eq!(why, "gRPC status 7: not today");
-    kubelet.says(Answer {
-        pods: vec![pod("late", "nvidia.com/gpu", &["GPU-0000"])],
-    });
+    kubelet.says(answer(&[pod("late", "nvidia.com/gpu", &["GPU-0000"])]));
     let busy = [gpu(0, &[77])];
     said.until(&busy, |said| said.of(Subject::Gpu(&busy[0])) == of("late"));
     assert_eq!(said.notices().len(), 1);

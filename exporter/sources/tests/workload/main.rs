@@ -2,4 +2,5 @@
 
 mod kubelet;
 mod processes;
+mod published;
 mod world;

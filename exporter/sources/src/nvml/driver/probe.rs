@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use nvml_wrapper::{Device, Nvml, error::NvmlError};
 use pulsetrain_pipeline::clock::{self, Instant};
-use pulsetrain_semconv::{Metric, attribute::PROCESS_PID};
+use pulsetrain_semconv::{Metric, attribute::PROCESS_PID, metric::GPU_FAULT_ACTIVE};
 
 use super::{
     counters::Counters,
@@ -255,18 +255,24 @@ impl<'nvml> Probe<'nvml> {
             let wanted = kept
                 .preferred
                 .is_none_or(|preferred| rows[preferred].refused.is_some());
-            let replaced = rows
-                .iter()
-                .any(|other| other.row.instead_of == Some(kept.row.call) && other.refused.is_none());
-            let reason = kept.refused.filter(|_| wanted && !replaced)?;
-            let of_metric = move |metric| Unavailable {
+            let reason = kept.refused.filter(|_| wanted)?;
+            let replaced = move |metric: &Metric| {
+                let mut instead = rows
+                    .iter()
+                    .filter(|other| other.row.instead_of == Some(kept.row.call));
+                instead.any(|other| other.fills(metric))
+            };
+            let of_metric = move |metric: &'static Metric| Unavailable {
                 metric,
                 call: kept.row.call,
                 reason,
                 meaning: kept.row.absent,
-                partly: rows.iter().any(|other| other.fills(metric)),
+                // That a GPU is lost needs no row to be known.
+                partly: metric.ordinal == GPU_FAULT_ACTIVE.ordinal
+                    || rows.iter().any(|other| other.fills(metric)),
             };
-            Some(kept.row.metrics().map(of_metric))
+            let missing = kept.row.metrics().filter(move |metric| !replaced(metric));
+            Some(missing.map(of_metric))
         });
         let unavailable = unavailable.flatten();
         Some(unavailable.collect())
