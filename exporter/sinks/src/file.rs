@@ -149,13 +149,15 @@ impl Writer {
             .of(self.format, batch)
             .map_err(|error| error.to_string())?;
         let written = self.output.written();
-        self.output
-            .append(head, body)
-            .map_err(|error| advice::write(&error, &written))?;
         if let Some(journal) = &mut self.journal {
-            journal.note(batch, written.bytes, self.output.written().bytes);
+            let length = (head.len() + body.len()) as u64;
+            journal.note(batch, written.bytes, written.bytes + length);
         }
-        Ok(())
+        let appended = self.output.append(head, body);
+        if let (Err(_), Some(journal)) = (&appended, &mut self.journal) {
+            journal.take_back();
+        }
+        appended.map_err(|error| advice::write(&error, &written))
     }
 
     fn finish(&mut self) -> Result<(), String> {

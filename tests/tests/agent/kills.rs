@@ -19,7 +19,7 @@ fn fifty_kills_lose_and_repeat_nothing_of_two_sources_and_take_nothing_back_of_a
     const EMPTIED_BEFORE: usize = 20;
     const RENAMED_BEFORE: usize = 35;
     let mut random = Rng::with_seed(20_261_122);
-    let world = world_with_archive("");
+    let world = world_with_archive("", "wait: 2s");
     let [first, second] = LOGS.map(|log| world.path(log));
     let mut runs = [SurogateRun::begin(&first, 0), SurogateRun::begin(&second, 10)];
     let mut logs = vec![first.clone(), second];
@@ -58,7 +58,7 @@ fn fifty_kills_lose_and_repeat_nothing_of_two_sources_and_take_nothing_back_of_a
 fn what_no_log_brings_again_outlives_every_kill() {
     let endpoint = FakeEndpoint::start([], Answer::Refuse(503));
     let collector = format!("  collector:\n    otlp:\n      endpoint: {}\n", endpoint.url());
-    let world = world_with_archive(&collector);
+    let world = world_with_archive(&collector, "enabled: false");
     let mut random = Rng::with_seed(11);
     let mut runs = LOGS.map(|log| SurogateRun::begin(&world.path(log), usize::from(log == LOGS[1])));
     let mut own = Items::default();
@@ -126,12 +126,13 @@ fn a_receiver_gets_again_after_a_kill_only_what_it_can_tell_by_its_ids_and_times
     assert_eq!(received().distinct(), expected.distinct());
 }
 
-fn world_with_archive(more: &str) -> World {
+fn world_with_archive(more: &str, energy: &str) -> World {
     let world = World::new();
     let archive = world.file_sink("archive", "out.jsonl") + more;
     world.configure_as(&Setup {
         logs: &LOGS,
         sinks: &archive,
+        energy,
         ..Setup::default()
     });
     world

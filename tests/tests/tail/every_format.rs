@@ -88,8 +88,8 @@ impl Growing {
     }
 }
 
-/// Follows all logs at once and compares with imports of the finished ones.
-fn expect_all(world: &World, logs: &[Growing], arguments: &[&str]) {
+/// Follows all logs at once and compares with imports of the finished ones. Gives how many points lead to spans in both.
+fn expect_all(world: &World, logs: &[Growing], arguments: &[&str]) -> usize {
     let finished: Vec<&Path> = logs.iter().map(|log| log.original.as_path()).collect();
     let expected = imported(finished, arguments);
     let follower = world.follow();
@@ -113,7 +113,7 @@ fn expect_all(world: &World, logs: &[Growing], arguments: &[&str]) {
     });
     let status = follower.stop();
     assert!(status.success(), "{status}");
-    assert_same_values(&world.delivered(), &expected);
+    assert_same_values(&world.delivered(), &expected)
 }
 
 /// What is in the logs that will be rotated, as they stand.
@@ -154,7 +154,8 @@ fn every_format_is_followed_through_torn_writes_a_kill_and_a_rotation() {
         .collect();
     assert!(logs.len() >= 15, "only {} formats", logs.len());
     let world = World::new("logs/*/*").with("--poll-interval=0.1");
-    expect_all(&world, &logs, &[]);
+    let exemplars = expect_all(&world, &logs, &[]);
+    assert!(exemplars > 50, "{exemplars} points lead to a span");
 }
 
 #[test]

@@ -7,10 +7,7 @@ use serde_json::{Map, Value};
 
 /// How often each point and each log record is there: of which run, under which name and attributes, with which value.
 pub(crate) fn values(items: &Items) -> BTreeMap<String, usize> {
-    let points = items.of_kind("point").into_iter().map(|item| {
-        let name = &item["metric"]["name"];
-        format!("{name} {} {}", run(item), timeless(&item["point"]))
-    });
+    let points = items.of_kind("point").into_iter().map(point);
     let logs = items.of_kind("log").into_iter();
     let logs = logs.map(|item| format!("{} {}", run(item), timeless(&item["log"])));
     let mut counts = BTreeMap::new();
@@ -20,9 +17,10 @@ pub(crate) fn values(items: &Items) -> BTreeMap<String, usize> {
     counts
 }
 
-/// Panics with what is on one side alone, or more often there.
+/// Panics with what is on one side alone, or more often there. Gives how many points lead to a span on both.
 #[track_caller]
-pub(crate) fn assert_same_values(found: &Items, expected: &Items) {
+pub(crate) fn assert_same_values(found: &Items, expected: &Items) -> usize {
+    let exemplars = assert_same_exemplars(found, expected);
     let (found, expected) = (values(found), values(expected));
     let shown = |these: &BTreeMap<String, usize>, those: &BTreeMap<String, usize>| {
         let other = these
@@ -43,6 +41,39 @@ pub(crate) fn assert_same_values(found: &Items, expected: &Items) {
         missing.0,
         missing.1
     );
+    exemplars
+}
+
+/// Panics with a point that leads to another span on the one side than on the other, and gives how many lead to one on both.
+#[track_caller]
+fn assert_same_exemplars(found: &Items, expected: &Items) -> usize {
+    let (found, expected) = (exemplars(found), exemplars(expected));
+    let on_both = found.iter().filter_map(|(point, exemplars)| {
+        let others = expected.get(point)?;
+        assert_eq!(exemplars, others, "the exemplars of {point}");
+        Some(exemplars.len())
+    });
+    on_both.sum()
+}
+
+/// The exemplars of each point that has some, by what it says.
+fn exemplars(items: &Items) -> BTreeMap<String, Vec<String>> {
+    let mut exemplars = BTreeMap::<_, Vec<_>>::new();
+    for item in items.of_kind("point") {
+        let here = item["point"]["exemplars"].as_array().into_iter().flatten();
+        let here: Vec<_> = here.map(|exemplar| timeless(exemplar).to_string()).collect();
+        if !here.is_empty() {
+            exemplars.entry(point(item)).or_default().extend(here);
+        }
+    }
+    exemplars.values_mut().for_each(|all| all.sort());
+    exemplars
+}
+
+/// What a point says.
+fn point(item: &Value) -> String {
+    let name = &item["metric"]["name"];
+    format!("{name} {} {}", run(item), timeless(&item["point"]))
 }
 
 fn run(item: &Value) -> String {

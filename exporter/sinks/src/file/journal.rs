@@ -2,7 +2,7 @@
 //!
 //! A source with positions reads again what was not settled at the last written position. Records of it stand between others:
 //! a stage may let an earlier batch go after a later one, and telemetry of other sources comes only once. So the journal
-//! notes every record before its delivery counts: a line `START END RECEIPT`, or `START END` for what comes only once. A line
+//! notes every record before it is written, so that no kill leaves one of which nothing is known: a line `START END RECEIPT`, or `START END` for what comes only once. A line
 //! with one number says up to where all stays. `recovery` reads it after a restart.
 
 mod recovery;
@@ -36,6 +36,8 @@ pub(super) struct OpenJournal {
     trim_at: u64,
     /// Lines that could not be written yet.
     unwritten: String,
+    /// How long the last line is.
+    last: usize,
 }
 
 /// What a journal says.
@@ -87,6 +89,7 @@ impl FileJournal {
             file,
             trim_at: TRIMMED_BYTES,
             unwritten: String::new(),
+            last: 0,
         })
     }
 
@@ -111,12 +114,34 @@ impl FileJournal {
 }
 
 impl OpenJournal {
-    /// Notes that `batch` stands between `start` and `end`. Where that cannot be written, it is tried again with the next one.
+    /// Notes that `batch` is to stand between `start` and `end`. Where that cannot be written, it is tried again with the next one.
     pub(super) fn note(&mut self, batch: &Batch, start: u64, end: u64) {
         let was_behind = !self.unwritten.is_empty();
         let receipt = batch.receipt_number();
-        self.unwritten += &Span { start, end, receipt }.line();
+        let line = Span { start, end, receipt }.line();
+        self.unwritten += &line;
+        self.last = line.len();
         self.write_again(was_behind);
+    }
+
+    /// Forgets the last note: its record could not be written.
+    pub(super) fn take_back(&mut self) {
+        match self.unwritten.len().checked_sub(self.last) {
+            Some(rest) => {
+                self.unwritten.truncate(rest);
+                if rest == 0 && self.last > 0 {
+                    (self.journal.behind)(None);
+                }
+            }
+            None => {
+                let rest = self.bytes - self.last as u64;
+                // A note of a record that is not whole says nothing to a restart, so it may stay.
+                if self.file.set_len(rest).is_ok() {
+                    self.bytes = rest;
+                }
+            }
+        }
+        self.last = 0;
     }
 
     /// Writes what could not be written before.

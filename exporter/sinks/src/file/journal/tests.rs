@@ -202,6 +202,46 @@ fn a_journal_of_which_nothing_is_settled_is_not_written_anew_with_every_line() {
     assert!((1..=4).contains(&renewed), "{renewed} times");
 }
 
+#[tokio::test]
+async fn a_kill_between_a_note_and_its_record_leaves_what_was_there() {
+    let world = World::new();
+    deliver(&mut world.recover(), "x").await;
+    let mut journal = world.journal().open().unwrap();
+    journal.note(&batch('y'), 5, 10);
+    drop(journal);
+    let mut sink = world.recover();
+    assert_eq!(world.records(), "x");
+    deliver(&mut sink, "z").await;
+    drop(sink);
+    drop(world.recover());
+    assert_eq!(world.records(), "xz");
+}
+
+#[test]
+fn the_note_of_a_record_that_could_not_be_written_is_taken_back() {
+    let world = World::new();
+    let told = Arc::<std::sync::Mutex<Vec<bool>>>::default();
+    let teller = Arc::clone(&told);
+    let tell = move |trouble: Option<_>| {
+        teller
+            .lock()
+            .expect("nothing panics here")
+            .push(trouble.is_some());
+    };
+    let mut journal = world.journal().telling(tell).open().unwrap();
+    journal.note(&batch('x'), 0, 5);
+    journal.note(&batch('y'), 5, 10);
+    journal.take_back();
+    assert_eq!(world.noted(), "0 5\n");
+    let writable = std::mem::replace(&mut journal.file, File::open(world.journal().path()).unwrap());
+    journal.note(&batch('y'), 5, 10);
+    journal.take_back();
+    assert_eq!(*told.lock().unwrap(), [true, false]);
+    journal.file = writable;
+    journal.note(&batch('z'), 5, 15);
+    assert_eq!(world.noted(), "0 5\n5 15\n");
+}
+
 #[test]
 fn what_cannot_be_noted_is_told_and_noted_when_it_can_be() {
     let world = World::new();
