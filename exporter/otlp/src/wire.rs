@@ -94,6 +94,18 @@ impl<'a> Reader<'a> {
     /// A field number that is out of range, and as [`Reader::varint`].
     #[inline(always)]
     pub fn tag(&mut self) -> Result<u32, WireError> {
+        match self.bytes.get(self.position) {
+            // Fields up to the fifteenth.
+            Some(&tag @ 8..0x80) => {
+                self.position += 1;
+                Ok(tag.into())
+            }
+            _ => self.long_tag(),
+        }
+    }
+
+    #[inline(never)]
+    fn long_tag(&mut self) -> Result<u32, WireError> {
         let start = self.position;
         let tag = self.varint()?;
         match u32::try_from(tag) {
@@ -115,6 +127,23 @@ impl<'a> Reader<'a> {
         let taken = read(self.bytes.get(self.position..)?.first_chunk()?)?;
         self.position += N;
         Some(taken)
+    }
+
+    /// Reads past fields with this tag, which has one byte, whose values are shorter than 128 bytes, as long as `skip` says so of
+    /// a value.
+    #[inline(always)]
+    pub fn skip_short(&mut self, tag: u8, skip: impl Fn(&'a [u8]) -> bool) {
+        while let Some([next, length @ ..0x80]) =
+            self.bytes.get(self.position..).and_then(<[u8]>::first_chunk)
+            && *next == tag
+        {
+            let start = self.position + 2;
+            let end = start + usize::from(*length);
+            match self.bytes.get(start..end) {
+                Some(value) if skip(value) => self.position = end,
+                _ => return,
+            }
+        }
     }
 
     /// The next varint: the way through packed numbers.
@@ -199,6 +228,24 @@ impl<'a> Reader<'a> {
     /// Where the bytes end inside it.
     #[inline(always)]
     pub fn delimited(&mut self) -> Result<&'a [u8], WireError> {
+        let (start, length) = match self.bytes.get(self.position..) {
+            Some(&[length @ ..0x80, ..]) => (self.position + 1, usize::from(length)),
+            // The length of most items has two bytes.
+            Some(&[low, high @ ..0x80, ..]) => (
+                self.position + 2,
+                usize::from(low & 0x7f) | usize::from(high) << 7,
+            ),
+            _ => return self.long_delimited(),
+        };
+        if let Some(value) = self.bytes.get(start..start + length) {
+            self.position = start + length;
+            return Ok(value);
+        }
+        self.long_delimited()
+    }
+
+    #[inline(never)]
+    fn long_delimited(&mut self) -> Result<&'a [u8], WireError> {
         let start = self.position;
         let length = self.varint()?;
         let end = usize::try_from(length)
@@ -310,6 +357,25 @@ mod tests {
             (reader.position(), reader.tag(), reader.varint()),
             (2, Ok(0x10), Ok(2))
         );
+    }
+
+    #[test]
+    fn short_fields_are_skipped_up_to_the_first_that_is_another_longer_cut_or_asked_for() {
+        let short = b"\x4a\x01a\x4a\x00".as_slice();
+        let ends = [
+            b"".as_slice(),
+            b"\x4b\x01a",
+            b"\x4a",
+            b"\x4a\x02x",
+            b"\x4a\x01b\x4a\x01a",
+        ];
+        let long = [b"\x4a\x80\x01".as_slice(), &[b'x'; 128]].concat();
+        for end in ends.into_iter().chain([long.as_slice()]) {
+            let bytes = [short, end].concat();
+            let mut reader = Reader::new(&bytes);
+            reader.skip_short(0x4a, |value| value != b"b");
+            assert_eq!(reader.position(), short.len(), "{end:?}");
+        }
     }
 
     #[test]

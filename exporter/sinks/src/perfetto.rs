@@ -35,6 +35,7 @@ mod partitions;
 mod place;
 mod point_kinds;
 mod points;
+mod prefetch;
 mod quantiles;
 mod readings;
 mod records;

@@ -49,6 +49,26 @@ impl Block {
         }
     }
 
+    /// A number of at most 35 bits, which five bytes hold, and how many of them it takes.
+    #[inline(always)]
+    pub(crate) fn five_bytes(value: u64) -> (u64, usize) {
+        let length = super::varint_len(value);
+        let spread = (value & 0x0fff_ffff) | ((value & 0x7_f000_0000) << 4);
+        let spread = (spread & 0x7f_0000_3fff) | ((spread & 0x0fff_c000) << 2);
+        let spread = (spread & 0x7f_007f_007f) | ((spread & 0x3f80_3f80) << 1);
+        let more = 0x80_8080_8080 & ((1 << (8 * (length - 1))) - 1);
+        (spread | more, length)
+    }
+
+    /// Bytes that were put together elsewhere, the first of them lowest and zeros above.
+    #[inline(always)]
+    pub(crate) fn of(bytes: u64, length: usize) -> Self {
+        Self {
+            bytes: bytes.into(),
+            length,
+        }
+    }
+
     /// A field of wire type 0; a negative number is its two's complement.
     #[inline(always)]
     pub(crate) fn uint(number: u32, value: u64) -> Self {
@@ -120,6 +140,10 @@ mod tests {
             let block = Block::varint(value);
             assert_eq!(block.padded()[..block.len()], plain(value), "{value:#x}");
             assert!(block.padded()[block.len()..].iter().all(|byte| *byte == 0));
+            if value < 1 << 35 {
+                let (bytes, length) = Block::five_bytes(value);
+                assert_eq!(Block::of(bytes, length), block, "{value:#x}");
+            }
         }
     }
 

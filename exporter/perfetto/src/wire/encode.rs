@@ -31,7 +31,8 @@ impl Buffer {
         self.bytes.clear();
     }
 
-    #[cfg(test)]
+    /// Appends what is encoded already.
+    #[inline]
     pub(crate) fn append(&mut self, fields: &[u8]) {
         self.bytes.extend_from_slice(fields);
     }

@@ -8,6 +8,9 @@ const PLACES: usize = 16;
 /// A source longer than this is not kept.
 const LONGEST: usize = 64;
 
+/// How many bytes are compared at once.
+const WORD: usize = 16;
+
 /// What was written last in each place of an event.
 #[derive(Debug)]
 pub(super) struct Memo {
@@ -51,7 +54,7 @@ impl Memo {
         let place = self.place % PLACES;
         self.place += 1;
         let slot = &self.slots[place];
-        let same = slot.length > 0 && slot.source.get(..slot.length) == Some(source);
+        let same = slot.length == source.len() && slot.length > 0 && slot.begins_with(source);
         (same.then_some(slot.written), place)
     }
 
@@ -65,6 +68,27 @@ impl Memo {
             slot.length = source.len();
             slot.written = written;
         }
+    }
+}
+
+impl Slot {
+    /// Whether what is kept begins with these bytes, of which there is one at least: compared sixteen at a time, the last sixteen
+    /// with some of those before.
+    #[inline(always)]
+    fn begins_with(&self, source: &[u8]) -> bool {
+        let word = |bytes: &[u8], at| {
+            bytes
+                .get(at..)?
+                .first_chunk()
+                .map(|chunk| u128::from_le_bytes(*chunk))
+        };
+        let Some(last) = source.len().checked_sub(WORD) else {
+            return self.source.starts_with(source);
+        };
+        (0..last)
+            .step_by(WORD)
+            .chain([last])
+            .all(|at| word(&self.source, at) == word(source, at))
     }
 }
 
@@ -85,6 +109,22 @@ mod tests {
         for other in [&b"sourc"[..], b"sources", b"Source", b""] {
             memo.begin();
             assert_eq!(memo.next(other).0, None);
+        }
+    }
+
+    #[test]
+    fn a_source_of_any_length_that_differs_in_one_byte_is_another() {
+        for length in 1..=LONGEST {
+            let mut memo = Memo::default();
+            let source: Vec<u8> = (0..length).map(|place| place as u8).collect();
+            memo.keep(0, &source, Block::varint(7));
+            assert_eq!(memo.next(&source).0, Some(Block::varint(7)), "{length}");
+            for place in 0..length {
+                let mut other = source.clone();
+                other[place] ^= 1;
+                memo.begin();
+                assert_eq!(memo.next(&other).0, None, "{place} of {length}");
+            }
         }
     }
 

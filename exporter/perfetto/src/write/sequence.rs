@@ -88,25 +88,31 @@ impl Sequence {
         self.state = None;
     }
 
+    #[inline]
     fn state(&mut self, head: Head, out: &mut Buffer) -> &mut State {
         let worn = |state: &State| state.bytes >= head.clear_every || state.full;
         if self.state.as_ref().is_some_and(worn) {
             self.state = None;
         }
         let begun = &mut self.begun;
-        self.state.get_or_insert_with(|| {
-            state_packet(head, !std::mem::replace(begun, true), out);
-            let id = Block::uint(packet::SEQUENCE_ID, u64::from(head.id));
-            let kind = Block::uint(event::TYPE, event::SLICE_END);
-            State {
-                id,
-                end: id.then(Block::head(packet::TRACK_EVENT, kind.len())).then(kind),
-                strings: Box::default(),
-                last_nanos: head.base_nanos,
-                bytes: 0,
-                full: false,
-            }
-        })
+        self.state.get_or_insert_with(|| State::begin(head, begun, out))
+    }
+}
+
+impl State {
+    #[cold]
+    fn begin(head: Head, begun: &mut bool, out: &mut Buffer) -> Self {
+        state_packet(head, !std::mem::replace(begun, true), out);
+        let id = Block::uint(packet::SEQUENCE_ID, u64::from(head.id));
+        let kind = Block::uint(event::TYPE, event::SLICE_END);
+        Self {
+            strings: Box::default(),
+            last_nanos: head.base_nanos,
+            bytes: 0,
+            full: false,
+            id,
+            end: id.then(Block::head(packet::TRACK_EVENT, kind.len())).then(kind),
+        }
     }
 }
 
@@ -154,26 +160,38 @@ fn clocks(base_nanos: u64, snapshot: &mut Buffer) {
 #[inline]
 fn event_packet(id: Block, delta: u64, encoder: &Encoder, out: &mut Buffer) {
     let (body, news) = (encoder.body.as_slice(), encoder.news.as_slice());
-    let news_len = if news.is_empty() {
-        0
+    let head = Block::head(packet::TRACK_EVENT, body.len());
+    if news.is_empty() {
+        packet_head(id.then(head), delta, body.len(), out);
     } else {
-        1 + varint_len(news.len() as u64) + news.len()
-    };
-    let body_len = 1 + varint_len(body.len() as u64) + body.len();
-    packet_head(id, delta, news_len + body_len, out);
-    if !news.is_empty() {
+        let news_len = 1 + varint_len(news.len() as u64) + news.len();
+        packet_head(id, delta, news_len + head.len() + body.len(), out);
         out.delimited(packet::INTERNED_DATA, news);
+        out.block(head);
     }
-    out.delimited(packet::TRACK_EVENT, body);
+    out.append(body);
 }
 
 /// What a packet begins with: its length, its time and what is said next; `rest` bytes follow.
 #[inline]
 fn packet_head(next: Block, delta: u64, rest: usize, out: &mut Buffer) {
+    const PACKET: u64 = (trace::PACKET << 3 | 2) as u64;
+    const TIMESTAMP: u64 = (packet::TIMESTAMP << 3) as u64;
+    // Most packets are short, and come within half a minute of the one before.
+    if delta < 1 << 35 {
+        let (time, time_len) = Block::five_bytes(delta);
+        let length = 1 + time_len + next.len() + rest;
+        let head = Block::of(
+            PACKET | (length as u64) << 8 | TIMESTAMP << 16 | time << 24,
+            3 + time_len,
+        );
+        if length < 0x80
+            && let Some(whole) = head.checked_then(next)
+        {
+            return out.block(whole);
+        }
+    }
     let time = Block::uint(packet::TIMESTAMP, delta);
     let head = Block::head(trace::PACKET, time.len() + next.len() + rest);
-    match head.checked_then(time).and_then(|head| head.checked_then(next)) {
-        Some(whole) => out.block(whole),
-        None => [head, time, next].into_iter().for_each(|block| out.block(block)),
-    }
+    [head, time, next].into_iter().for_each(|block| out.block(block));
 }

@@ -43,11 +43,10 @@ fn main() {
     println!("one core, CPU time of the thread, best of {ROUNDS} rounds in turns\n");
     let input = Input::of(SPANS, Values::Repeating);
     let messages: Vec<Bytes> = input.messages.iter().cloned().map(Bytes::from).collect();
-    if let Some(what) = std::env::args()
-        .skip_while(|argument| argument != "--profile")
-        .nth(1)
-    {
-        return profile(&what, &input, &messages);
+    let mut arguments = std::env::args().skip_while(|argument| argument != "--profile");
+    if let Some(what) = arguments.nth(1) {
+        let rounds = arguments.next().and_then(|rounds| rounds.parse().ok());
+        return profile(&what, rounds.unwrap_or(PROFILE_ROUNDS), &input, &messages);
     }
     compare("attributes that repeat", &input, &messages);
     through_files(&messages, input.bytes(), input.spans);
@@ -112,11 +111,11 @@ fn through_files(messages: &[Bytes], bytes: usize, spans: u64) {
     );
 }
 
-/// Ours alone again and again from `protobuf` or from `json`, or the decoding of JSON alone, for a profiler.
-fn profile(what: &str, input: &Input, messages: &[Bytes]) {
+/// Ours alone again and again from `protobuf` or from `json`, or the decoding of JSON alone, or the `floor`, for a profiler.
+fn profile(what: &str, rounds: usize, input: &Input, messages: &[Bytes]) {
     let mut out = Vec::new();
     let mut best = f64::INFINITY;
-    for _ in 0..PROFILE_ROUNDS {
+    for _ in 0..rounds {
         out.clear();
         let start = cpu_secs();
         match what {

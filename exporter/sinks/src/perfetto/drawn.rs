@@ -2,7 +2,7 @@
 
 use pulsetrain_otlp::wire::Reader;
 
-use super::scan::tag;
+use super::scan::{self, tag};
 
 /// A tree: what stands on one lane.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,7 +66,10 @@ impl<'a> Drawn<'a> {
         let rest = self.bytes.get(usize::from(self.name_at)..);
         let mut reader = Reader::new(rest.unwrap_or_default());
         match reader.delimited() {
-            Ok(name) if self.name_at > 0 => (name, reader),
+            Ok(name) if self.name_at > 0 => {
+                reader.take_chunk(scan::between_name_and_attributes);
+                (name, reader)
+            }
             _ => (last_name(self.bytes).unwrap_or_default(), Reader::new(self.bytes)),
         }
     }

@@ -25,6 +25,7 @@ pub(super) mod tag {
     pub(in crate::perfetto) const SPAN_ID: u32 = bytes(span_field::SPAN_ID);
     pub(in crate::perfetto) const PARENT_SPAN_ID: u32 = bytes(span_field::PARENT_SPAN_ID);
     pub(in crate::perfetto) const NAME: u32 = bytes(span_field::NAME);
+    pub(in crate::perfetto) const KIND: u32 = span_field::KIND << 3;
     pub(in crate::perfetto) const START: u32 = eight(span_field::START);
     pub(in crate::perfetto) const END: u32 = eight(span_field::END);
     pub(in crate::perfetto) const ATTRIBUTES: u32 = bytes(span_field::ATTRIBUTES);
@@ -37,7 +38,10 @@ pub(super) mod tag {
 const TRACE_ID: u8 = tag::TRACE_ID as u8;
 const SPAN_ID: u8 = tag::SPAN_ID as u8;
 const PARENT_SPAN_ID: u8 = tag::PARENT_SPAN_ID as u8;
+const KIND: u8 = tag::KIND as u8;
+const START: u8 = tag::START as u8;
 const END: u8 = tag::END as u8;
+const ATTRIBUTES: u8 = tag::ATTRIBUTES as u8;
 
 /// The status of a span that failed (`Status.StatusCode`).
 pub(super) const ERROR: i32 = 2;
@@ -60,17 +64,21 @@ pub(super) struct Scanned<'a> {
     pub(super) asked: Option<bool>,
 }
 
+/// Keys of so many bytes are long, and looked at whatever their length is.
+const LONG: usize = 63;
+
 /// The attributes that matter to where a span is drawn, and whether.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Wanted {
-    lengths: u128,
+    /// A bit for each length that a key has.
+    lengths: u64,
 }
 
 impl Wanted {
     pub(super) fn of(config: &PerfettoConfig) -> Self {
         let step = config.steps.is_some().then_some(attribute::TRAIN_STEP.name);
         let keys = config.rows.iter().map(String::as_str).chain(step);
-        let lengths = keys.map(|key| 1 << key.len().min(127));
+        let lengths = keys.map(|key| 1 << key.len().min(LONG));
         Self {
             lengths: lengths.fold(0, |all, one| all | one),
         }
@@ -80,7 +88,7 @@ impl Wanted {
     #[inline]
     fn may_be(&self, attribute: &[u8]) -> bool {
         match attribute {
-            [0x0a, length, ..] if *length < 127 => self.lengths >> length & 1 == 1,
+            [0x0a, length, ..] if usize::from(*length) < LONG => self.lengths >> length & 1 == 1,
             _ => true,
         }
     }
@@ -124,6 +132,7 @@ impl<'a> Scanned<'a> {
                     if wanted.may_be(attribute) {
                         self.look_at(&KeyValue::decode(attribute)?, config, &mut best);
                     }
+                    reader.skip_short(ATTRIBUTES, |attribute| !wanted.may_be(attribute));
                 }
                 tag::LINKS => {
                     reader.delimited()?;
@@ -198,6 +207,12 @@ fn end(field: &[u8; 9]) -> Option<u64> {
         return None;
     };
     Some(u64::from_le_bytes(*rest))
+}
+
+/// The kind and the times, which mostly stand between the name of a span and what else is drawn of it.
+#[inline]
+pub(super) fn between_name_and_attributes(fields: &[u8; 20]) -> Option<()> {
+    matches!(fields, [KIND, ..0x80, START, _, _, _, _, _, _, _, _, END, ..]).then_some(())
 }
 
 /// What a group is called by the attribute that it is of: `device` by `device.id`, `timeline` by `perf.timeline`.

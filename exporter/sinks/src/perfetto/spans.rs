@@ -1,7 +1,5 @@
 //! The spans of an input: what packing and linking need of each, and where its bytes are.
 
-use std::hint::black_box;
-
 use bytes::Bytes;
 use pulsetrain_otlp::{
     WireError,
@@ -14,6 +12,7 @@ use super::{
     identities::{self, IdHasher, Identities, SpanIds},
     labels::Labels,
     place::Place,
+    prefetch,
     resources::Resources,
     scan::{Scanned, Wanted},
     scopes::Scopes,
@@ -21,8 +20,10 @@ use super::{
 
 /// What making trees needs for each span: its place by its ids, its children.
 const TREE_BYTES: usize = 20;
-/// How much memory comes at once.
-const CACHE_LINE: usize = 64;
+/// About what a span takes. There is room from the beginning for the records of as many as the memory holds then: room that is
+/// not used costs nothing, and moving records to larger rooms does.
+const BYTES_A_SPAN: usize = 256;
+const MOST_ROOM: usize = 1 << 20;
 
 /// The spans of an input, or of a part of it.
 #[derive(Debug, Default)]
@@ -97,7 +98,10 @@ pub(super) struct Around {
 
 impl Spans {
     pub(super) fn new(config: &PerfettoConfig) -> Self {
+        let room = (config.memory_bytes / BYTES_A_SPAN).min(MOST_ROOM);
         Self {
+            records: Vec::with_capacity(room),
+            ids: Vec::with_capacity(room),
             wanted: Wanted::of(config),
             ..Self::default()
         }
@@ -303,13 +307,10 @@ impl Spans {
         &self.batches[record.batch as usize][start..start + record.length as usize]
     }
 
-    /// Touches the bytes of a span. Trees come in the order of time, which is not that of the bytes: those that are needed next
-    /// are on their way from memory while the span before is written.
+    /// Asks for the bytes of a span, which are then on their way from memory while the one before is written.
     #[inline]
     pub(super) fn warm(&self, span: u32) {
-        for line in self.bytes(span).chunks(CACHE_LINE) {
-            black_box(line.first());
-        }
+        prefetch::ask_for(self.bytes(span));
     }
 
     /// The place of the span that each pair of ids belongs to; spans that come twice are left once.

@@ -230,6 +230,9 @@ impl Trees {
             Self::Held { forest, spans, next } => {
                 let root = forest.roots[*next];
                 *next += 1;
+                if let Some(after) = forest.roots.get(*next) {
+                    spans.warm(*after);
+                }
                 painter.tree(&forest.tree(spans, root), forest.walk(spans, root))
             }
             Self::Sorted { sorted, long } => {
