@@ -1,7 +1,7 @@
 //! The standard names against OpenTelemetry's own definitions: of every entry of our registry, and of every series that the
 //! fake H100 gives.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::Path};
 
 use pulsetrain_semconv::{AttributeKind, Instrument, Metric, Number, Requirement, metric};
 use pulsetrain_sources::nvml::{GpuSemconv, NvmlConfig};
@@ -51,12 +51,29 @@ fn every_hw_series_of_the_fake_h100_is_what_upstream_says() {
         .flat_map(|point| point_faults(point, &upstream))
         .collect();
     assert!(faults.is_empty(), "{faults:#?}");
+    assert_documented(&points);
     let seen: BTreeSet<&str> = points.iter().map(|point| point.name.as_str()).collect();
     // An H100 of a server has no fan; its links count no packets.
     let unseen = ["hw.fan.speed", "hw.fan.speed_ratio", "hw.network.packets"];
     for own in metric::ALL.iter().filter(|own| is_hw(own.name)) {
         let expected = !unseen.contains(&own.name);
         assert_eq!(seen.contains(own.name), expected, "{}", own.name);
+    }
+}
+
+/// The conventions ask for a list of the errors that there can be.
+fn assert_documented(points: &[&Point]) {
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../exporter/sources/GPU.md");
+    let page = std::fs::read_to_string(page).expect("the page about GPUs can be read");
+    let kinds = points
+        .iter()
+        .filter_map(|point| point.attributes.get("error.type"));
+    for kind in kinds.collect::<BTreeSet<_>>() {
+        let is_code = kind
+            .strip_prefix("xid_")
+            .is_some_and(|code| code.parse::<u32>().is_ok());
+        let written = if is_code { "xid_<code>" } else { kind };
+        assert!(page.contains(&format!("`{written}`")), "{kind} is not documented");
     }
 }
 

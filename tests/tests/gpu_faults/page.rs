@@ -13,7 +13,8 @@ use crate::point::Point;
 pub(crate) fn name_of(point: &Point) -> String {
     let mut name = point.name.replace('.', "_");
     let unit = match point.unit.as_str() {
-        "1" if point.counts => "",
+        // A ratio is what a gauge of it is, to Prometheus.
+        "1" if point.is_sum || point.histogram.is_some() => "",
         "1" => "ratio",
         "W" => "watts",
         "J" => "joules",
@@ -32,7 +33,7 @@ pub(crate) fn name_of(point: &Point) -> String {
     if !unit.is_empty() && !name.ends_with(unit) {
         name = format!("{name}_{unit}");
     }
-    if point.of_histogram {
+    if point.histogram.is_some() {
         name.push_str("_count");
     }
     if point.counts && !name.ends_with("_total") {

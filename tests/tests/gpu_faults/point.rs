@@ -11,13 +11,14 @@ pub(crate) struct Point {
     pub(crate) name: String,
     /// The metric's unit.
     pub(crate) unit: String,
-    /// Whether it only grows.
+    /// Whether its metric is a sum, and whether that only grows.
+    pub(crate) is_sum: bool,
     pub(crate) counts: bool,
     /// Its attributes.
     pub(crate) attributes: BTreeMap<String, String>,
-    /// Whether it is the count of a histogram.
-    pub(crate) of_histogram: bool,
-    /// Its value; an event has none.
+    /// What else a histogram has.
+    pub(crate) histogram: Option<Histogram>,
+    /// Its value, the count of a histogram; an event has none.
     pub(crate) value: Option<f64>,
     /// From when it counts.
     pub(crate) start: u64,
@@ -25,6 +26,17 @@ pub(crate) struct Point {
     pub(crate) time: u64,
     /// Whether it only ends its series.
     pub(crate) ends: bool,
+}
+
+/// A histogram besides its count.
+#[derive(Clone, Debug)]
+pub(crate) struct Histogram {
+    /// The sum of what was observed.
+    pub(crate) sum: f64,
+    /// The bounds between the buckets.
+    pub(crate) bounds: Vec<f64>,
+    /// How much is in each bucket.
+    pub(crate) counts: Vec<f64>,
 }
 
 impl Point {
@@ -63,8 +75,9 @@ fn points_of(message: &Value) -> Vec<Point> {
             let of_kind = each(&metric[kind]["dataPoints"]);
             points.extend(of_kind.map(|point| Point {
                 unit: text(&metric["unit"]),
+                is_sum: kind == "sum",
                 counts: metric[kind]["isMonotonic"] == true,
-                of_histogram: kind == "histogram",
+                histogram: (kind == "histogram").then(|| histogram_of(point)),
                 ..point_of(text(&metric["name"]), point)
             }));
         }
@@ -94,13 +107,23 @@ fn point_of(name: String, point: &Value) -> Point {
     Point {
         name,
         unit: String::new(),
+        is_sum: false,
         counts: false,
-        of_histogram: false,
+        histogram: None,
         attributes: each(&point["attributes"]).map(attribute).collect(),
         value: value.and_then(|value| text(value).parse().ok()),
         start: time("startTimeUnixNano"),
         time: time("timeUnixNano"),
         ends: point["flags"] == 1,
+    }
+}
+
+fn histogram_of(point: &Value) -> Histogram {
+    let number = |value: &Value| text(value).parse().expect("a histogram is of numbers");
+    Histogram {
+        sum: point["sum"].as_f64().unwrap_or(f64::NAN),
+        bounds: each(&point["explicitBounds"]).map(number).collect(),
+        counts: each(&point["bucketCounts"]).map(number).collect(),
     }
 }
 

@@ -27,11 +27,16 @@ pub(crate) struct World {
 impl World {
     /// A world with a scenario and changes of it; none where there is no Prometheus, which is said.
     pub(crate) fn start(scenario: &str, changes: &str) -> Option<Self> {
+        Self::named(scenario, changes, "gpu")
+    }
+
+    /// The same with the names that are asked for.
+    pub(crate) fn named(scenario: &str, changes: &str, semconv: &str) -> Option<Self> {
         let program = Judge::Prometheus.require_or_skip()?;
         let fake = FakeNvml::with(scenario, changes);
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let page = free_port();
-        let agent = start_agent(folder.path(), page, &fake.library());
+        let agent = start_agent(folder.path(), page, &fake.library(), semconv);
         let address = format!("127.0.0.1:{page}");
         let prometheus = Prometheus::start(&program, &[("page", address)], &[]);
         Some(Self {
@@ -128,12 +133,12 @@ impl World {
 }
 
 /// An agent that watches the GPUs of a driver and nothing else.
-pub(crate) fn start_agent(folder: &Path, page: u16, library: &Path) -> Process {
+pub(crate) fn start_agent(folder: &Path, page: u16, library: &Path, semconv: &str) -> Process {
     let health = free_port();
     let (state, file): (PathBuf, PathBuf) = (folder.join("state"), folder.join("gpus.jsonl"));
     let configuration = format!(
         "state_folder: {}
-gpu: {{library: {}, interval: 250ms}}
+gpu: {{library: {}, interval: 250ms, semconv: {semconv}}}
 sinks:
   page: {{prometheus: {{listen: 127.0.0.1:{page}}}}}
   file: {{file: {{path: {}}}}}
