@@ -120,11 +120,11 @@ pub(crate) struct AgentArguments {
 }
 
 const AGENT_HELP: &str = "\
-SIGHUP reads the configuration again, SIGUSR1 writes what a flight recorder holds, SIGTERM and SIGINT end the agent after what is
-queued had its time.
+SIGHUP reads the configuration again, SIGUSR1 writes what a flight recorder holds, SIGTERM and SIGINT end the agent after what \
+is queued had its time.
 
-Exit status: 0 it was told to end and lost nothing, 1 something failed or was lost, 2 the configuration or the command line is
-wrong.
+Exit status: 0 it was told to end and lost nothing, 1 something failed or was lost, 2 the configuration or the command line \
+is wrong.
 
 Examples:
   pulsetrain agent --print-config > pulsetrain.yaml
@@ -187,11 +187,11 @@ pub(crate) struct RunArguments {
 }
 
 const RUN_HELP: &str = "\
-Exit status: that of the command; 128 + n where signal n ended it, 127 where it is not there, 126 where it cannot be started,
+Exit status: that of the command; 128 + n where signal n ended it, 127 where it is not there, 126 where it cannot be started, \
 2 where our own command line is wrong. The command gets PULSETRAIN_RUN_ID, so that all its ranks agree on their run.
 
-Every signal is passed on to the command, SIGUSR1 too, by which launchers say that its time ends. A flight recorder of --config answers
-GET /trace?last=5m on the health address (127.0.0.1:13133), and writes its file when the command fails.
+Every signal is passed on to the command, SIGUSR1 too, by which launchers say that its time ends. A flight recorder of --config \
+answers GET /trace?last=5m on the health address (127.0.0.1:13133), and writes its file when the command fails.
 
 Examples:
   pulsetrain run --to grpc://localhost:4317 -- python train.py

@@ -150,7 +150,15 @@ async fn start_pipeline(
 async fn configured_sinks(config: &Config, recorders: &Recorders) -> Vec<Box<dyn Sink>> {
     let mut sinks = Vec::new();
     for (name, sink) in config.sinks.iter() {
-        match topology::build_sink(sink, &config.perfetto, &Positions::in_memory(), Stop::never()).await {
+        match topology::build_sink(
+            sink,
+            &config.perfetto,
+            &Positions::in_memory(),
+            None,
+            Stop::never(),
+        )
+        .await
+        {
             Ok(BuiltSink {
                 sink,
                 server,

@@ -132,7 +132,8 @@ impl BuiltSink {
 }
 
 /// Makes a sink of the configuration, whose traces are drawn like `drawing`; `stop` ends what runs beside it. A file that
-/// `positions` know goes on where it ended with them, so that it holds every item once.
+/// `positions` know goes on where it ended with them, so that it holds every item once. A page goes on with the series that
+/// were `kept` for it.
 ///
 /// # Errors
 /// What cannot be opened, listened on or understood.
@@ -140,10 +141,11 @@ pub(crate) async fn build_sink(
     config: &SinkConfig,
     drawing: &DrawingSection,
     positions: &Positions,
+    kept: Option<PrometheusStore>,
     stop: Stop,
 ) -> Result<BuiltSink, SinkError> {
     let sink: Box<dyn Sink> = match config {
-        SinkConfig::Prometheus(page) => return prometheus(&page.settings(), stop).await,
+        SinkConfig::Prometheus(page) => return prometheus(&page.settings(), kept, stop).await,
         SinkConfig::Otlp(otlp) => Box::new(OtlpSink::new(&otlp_config(otlp)?)?),
         SinkConfig::File(file) => Box::new(file_after(Path::new(&file.path.value), positions)?),
         SinkConfig::Console(_) => Box::new(ConsoleSink::stderr(ConsoleStyle::InPlace)),
@@ -165,8 +167,13 @@ pub(crate) async fn build_sink(
     Ok(BuiltSink::alone(sink))
 }
 
-async fn prometheus(config: &PrometheusConfig, stop: Stop) -> Result<BuiltSink, SinkError> {
-    let sink = PrometheusSink::new(config);
+async fn prometheus(
+    config: &PrometheusConfig,
+    kept: Option<PrometheusStore>,
+    stop: Stop,
+) -> Result<BuiltSink, SinkError> {
+    let kept = kept.filter(|store| store.config().keeps_as(config));
+    let sink = kept.map_or_else(|| PrometheusSink::new(config), PrometheusSink::filling);
     let store = sink.store();
     let server = PrometheusServer::bind(config, store.clone(), Vec::new()).await?;
     Ok(BuiltSink {

@@ -55,6 +55,37 @@ fn a_sink_that_is_missing_and_taken_out_again_is_not_missed() {
 }
 
 #[test]
+fn a_page_that_moves_takes_its_series_along() {
+    let world = World::new();
+    let agent = world.start();
+    fs::copy(
+        corpus("surogate/training_dense.json"),
+        world.path("training.json"),
+    )
+    .unwrap();
+    wait_until("the page has a loss", || !world.scraped("train_loss").is_empty());
+    let series = |port| {
+        let page = get(port, "/metrics");
+        let lines = page.lines().filter(|line| line.starts_with("train_"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    wait_until("the page has all of the log", || series(world.page()).len() > 40);
+    let before = series(world.page());
+    let port = free_port();
+    let yaml = world.yaml(&Setup::default());
+    let yaml = yaml.replace(
+        &format!("listen: 127.0.0.1:{}", world.page()),
+        &format!("listen: 127.0.0.1:{port}"),
+    );
+    fs::write(world.path("agent.yaml"), yaml).unwrap();
+    agent.reload();
+    wait_until("the page is elsewhere", || !series(port).is_empty());
+    assert_eq!(series(port), before);
+    assert_eq!(series(world.page()), [""; 0]);
+    assert!(agent.stop().success());
+}
+
+#[test]
 fn health_moves_at_once_and_what_needs_a_restart_is_said() {
     let world = World::new();
     let agent = world.start();

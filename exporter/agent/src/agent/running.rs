@@ -8,6 +8,7 @@ use std::{
 };
 
 use pulsetrain_pipeline::{Batch, Door, Pipeline, SinkReport, Source, StopRaiser, run_sources};
+use pulsetrain_sinks::{PrometheusStore, SinkError};
 use pulsetrain_sources::{SourceError, logs::Positions};
 use tokio::task::JoinHandle;
 
@@ -39,6 +40,8 @@ pub(super) struct Running {
     telemetry: Option<Telemetry>,
     sources: BTreeMap<String, Task>,
     servers: BTreeMap<String, Task>,
+    /// The series of every page, for the one that takes its place in a reload.
+    pages: BTreeMap<String, PrometheusStore>,
     health: Option<Task>,
     /// Sinks that could not be opened, and why.
     missing: BTreeMap<String, String>,
@@ -127,6 +130,7 @@ impl Running {
             telemetry,
             sources: BTreeMap::new(),
             servers: BTreeMap::new(),
+            pages: BTreeMap::new(),
             health: None,
             missing: BTreeMap::new(),
             ready: Ready::starting(),
@@ -171,6 +175,7 @@ impl Running {
         for name in gone(&old.sinks, &new.sinks) {
             self.end_sink(&name).await;
         }
+        self.pages.retain(|name, _| new.sinks.0.contains_key(name));
         for (name, sink) in new.sinks.iter() {
             if missing.contains_key(name) || old.sinks.0.get(name) != Some(sink) {
                 self.try_sink(name, sink).await;
@@ -299,13 +304,16 @@ impl Running {
         Ok(())
     }
 
-    async fn start_sink(
-        &mut self,
-        name: &str,
-        config: &SinkConfig,
-    ) -> Result<(), pulsetrain_sinks::SinkError> {
+    async fn start_sink(&mut self, name: &str, config: &SinkConfig) -> Result<(), SinkError> {
         let stop = StopRaiser::new();
-        let built = topology::build_sink(config, &self.config.perfetto, &self.positions, stop.stop()).await?;
+        let built = topology::build_sink(
+            config,
+            &self.config.perfetto,
+            &self.positions,
+            self.pages.get(name).cloned(),
+            stop.stop(),
+        )
+        .await?;
         let BuiltSink {
             sink,
             server,
@@ -315,6 +323,10 @@ impl Running {
         if let Some(recorder) = recorder {
             self.recorders.insert(name, recorder);
         }
+        match &series {
+            Some(series) => self.pages.insert(name.to_owned(), series.clone()),
+            None => self.pages.remove(name),
+        };
         if let Some(server) = server {
             self.servers.insert(name.to_owned(), Task::spawn(stop, server));
         }

@@ -36,18 +36,7 @@ pub(crate) fn check(file: &str, config: &Config, running: Option<&Config>) -> Ve
             "there are no sinks, so nothing would go anywhere: remove the key to have the default one",
         );
     }
-    if config.limits.queue_batches == 0 || config.limits.queue_bytes.0 == 0 {
-        found.whole("limits: a queue of zero takes nothing: give queue_batches and queue_bytes at least 1");
-    }
-    if config.limits.retry_after.0 < SHORTEST || config.limits.retry_at_most.0 < SHORTEST {
-        found.whole("limits: a receiver in trouble is not helped by more than ten tries a second: give retry_after and retry_at_most at least 100ms");
-    }
-    if config.telemetry.interval.0 < SHORTEST {
-        found.whole("telemetry: an interval below 100ms would keep a processor busy: give it 1s or more");
-    }
-    if config.gpu.interval.0 < SHORTEST {
-        found.whole("gpu: the driver measures ten times a second at most: give an interval of 100ms or more");
-    }
+    found.quantities(config);
     for (name, source) in config.sources.iter() {
         if name == GPUS {
             let message = "sources.gpu: what watches the GPUs is called so, and is counted by that name: choose another";
@@ -81,6 +70,42 @@ impl Findings<'_> {
         self.faults.push(Fault::at(self.file, spot, message));
     }
 
+    /// What would take nothing, or be done too often.
+    fn quantities(&mut self, config: &Config) {
+        let limits = &config.limits;
+        let queue = [
+            (limits.queue_batches.spot, *limits.queue_batches == 0),
+            (limits.queue_bytes.spot, limits.queue_bytes.0 == 0),
+        ];
+        for (spot, _) in queue.into_iter().filter(|(_, is_zero)| *is_zero) {
+            self.at(spot, "limits: a queue of zero takes nothing: give it at least 1");
+        }
+        let intervals = [
+            (
+                &limits.retry_after,
+                "limits: a receiver in trouble is not helped by more than ten tries a second: give it at least 100ms",
+            ),
+            (
+                &limits.retry_at_most,
+                "limits: a receiver in trouble is not helped by more than ten tries a second: give it at least 100ms",
+            ),
+            (
+                &config.telemetry.interval,
+                "telemetry: an interval below 100ms would keep a processor busy: give it 1s or more",
+            ),
+            (
+                &config.gpu.interval,
+                "gpu: the driver measures ten times a second at most: give an interval of 100ms or more",
+            ),
+        ];
+        for (interval, message) in intervals
+            .into_iter()
+            .filter(|(interval, _)| interval.0 < SHORTEST)
+        {
+            self.at(interval.spot, message);
+        }
+    }
+
     fn logs(&mut self, name: &str, logs: &LogsSection, spot: Spot) {
         if logs.paths.is_empty() {
             self.at(
@@ -90,7 +115,7 @@ impl Findings<'_> {
         }
         if logs.poll_interval.0 < SHORTEST {
             self.at(
-                spot,
+                logs.poll_interval.spot,
                 format!(
                     "sources.{name}.logs: a poll_interval below 100ms would keep a processor busy: give it 1s"
                 ),

@@ -90,6 +90,12 @@ fn plainer(words: &str) -> String {
             "a list is wanted here: write [one, two], or one item a line after a dash"
         }
         "expected mapping start" => "keys are wanted here: write them below, further in, one a line",
+        words if words.ends_with("did not find expected key") => {
+            "this key is none of those before it: begin the keys of a section in the same column"
+        }
+        words if words.starts_with("tabs disallowed") => {
+            "this is a tab: write spaces, two for each step further in"
+        }
         "invalid socket address syntax" => "this is no address: write one with its port, like 127.0.0.1:9464",
         other => other,
     };

@@ -6,6 +6,7 @@ use pulsetrain_sources::nvml::{GpuSemconv, NvmlConfig};
 use serde::Deserialize;
 
 use super::{
+    Placed,
     quantity::Time,
     section::{Setting, Shown, section},
 };
@@ -19,7 +20,7 @@ section! {
         /// Whether they are watched.
         enabled: bool = true,
         /// How often what changes from moment to moment is read.
-        interval: Time = Time::secs(1),
+        interval: Placed<Time> = Placed::nowhere(Time::secs(1)),
         /// The names: gpu for ours (gpu.*), hw for the standard ones (hw.*) where there are such, both for both.
         semconv: GpuNames = GpuNames::Gpu,
         /// The driver's library. Where it is not given: libnvidia-ml.so.1 as the system finds it.

@@ -14,13 +14,13 @@ section! {
     /// How much may wait in front of each sink, and how long anything is tried.
     pub(crate) struct LimitsConfig {
         /// The most batches that wait for one sink; the newest is dropped and counted when there is no room.
-        queue_batches: usize = 1000,
+        queue_batches: Placed<usize> = Placed::nowhere(1000),
         /// The most bytes that wait for one sink.
-        queue_bytes: Size = Size(64 << 20),
+        queue_bytes: Placed<Size> = Placed::nowhere(Size(64 << 20)),
         /// How long a sink that failed is left alone the first time; each time in a row it is half as long again.
-        retry_after: Time = Time(RetryConfig::default().initial),
+        retry_after: Placed<Time> = Placed::nowhere(Time(RetryConfig::default().initial)),
         /// The longest that a sink is left alone, but for what a receiver itself asks for.
-        retry_at_most: Time = Time(RetryConfig::default().max),
+        retry_at_most: Placed<Time> = Placed::nowhere(Time(RetryConfig::default().max)),
         /// How long a sink that fails is tried before its batches are given up.
         give_up_after: Time = Time::secs(300),
         /// How long the sinks have for what is queued when the agent is told to end.
@@ -33,7 +33,7 @@ impl LimitsConfig {
     pub(crate) fn pipeline(&self) -> PipelineConfig {
         PipelineConfig {
             queue: QueueConfig {
-                max_batches: self.queue_batches,
+                max_batches: *self.queue_batches,
                 max_bytes: self.queue_bytes.0,
             },
             retry: RetryConfig {
@@ -53,7 +53,7 @@ section! {
         /// Whether it goes to the sinks, as everything else does.
         enabled: bool = true,
         /// How often.
-        interval: Time = Time::secs(5),
+        interval: Placed<Time> = Placed::nowhere(Time::secs(5)),
     }
 }
 

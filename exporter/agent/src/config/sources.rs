@@ -49,7 +49,7 @@ section! {
         /// The name of the run; what the log says where it is not given.
         run_name: Option<String> = None,
         /// How often the files are looked at where the system does not tell of changes.
-        poll_interval: Time = Time::secs(1),
+        poll_interval: Placed<Time> = Placed::nowhere(Time::secs(1)),
     }
 }
 

@@ -61,6 +61,7 @@ fn what_is_wrong_is_said_with_its_place_and_what_to_write() {
         "limits:\n  drain: 5\n",
         "limits:\n  queue_bytes: 64MB\n",
         "limits:\n  drain: 5s\n  drain: 6s\n",
+        "limits:\n  drain: 5s\n telemetry:\n  enabled: true\n",
         "sources:\n  trainer:\n    log:\n      paths: [a]\n",
         "sources:\n  trainer:\n    logs:\n      paths: a\n",
         "sources:\n  trainer:\n    logs:\n      path: [a]\n",
@@ -197,11 +198,23 @@ fn an_interval_that_would_keep_a_processor_busy_is_refused() {
         .map(ToString::to_string)
         .collect();
     assert_eq!(faults.len(), 2, "{faults:?}");
-    assert!(faults[0].starts_with("agent.yaml: telemetry:"), "{faults:?}");
     assert!(
-        faults[1].starts_with("agent.yaml:4:7: sources.a.logs:"),
+        faults[0].starts_with("agent.yaml:5:22: sources.a.logs:"),
         "{faults:?}"
     );
+    assert!(faults[1].starts_with("agent.yaml:7:13: telemetry:"), "{faults:?}");
+}
+
+#[test]
+fn a_queue_that_takes_nothing_is_said_where_it_stands() {
+    let text = "limits:\n  queue_batches: 0\n  queue_bytes: 0\nhealth:\n  enabled: false\nsinks:\n  t:\n    console: {}\n";
+    let config = parse("agent.yaml", text, &variables()).unwrap();
+    let faults = check("agent.yaml", &config, None);
+    let places: Vec<String> = faults
+        .iter()
+        .map(|fault| fault.to_string()[..16].to_owned())
+        .collect();
+    assert_eq!(places, ["agent.yaml:2:18:", "agent.yaml:3:16:"], "{faults:?}");
 }
 
 #[test]

@@ -75,6 +75,26 @@ impl Default for PrometheusConfig {
 }
 
 impl PrometheusConfig {
+    /// Whether series that were kept by these settings are those that `other` would keep: what differs is only how they are
+    /// served.
+    pub fn keeps_as(&self, other: &Self) -> bool {
+        let Self {
+            listen,
+            allow_remote,
+            path,
+            idle_timeout,
+            ..
+        } = other.clone();
+        let served_alike = Self {
+            listen,
+            allow_remote,
+            path,
+            idle_timeout,
+            ..self.clone()
+        };
+        served_alike == *other
+    }
+
     /// Says what cannot be used, before anything is opened.
     pub fn check(&self) -> Result<(), SinkError> {
         if !self.path.starts_with('/') || self.path.contains(['?', '#', ' ']) {
@@ -112,6 +132,22 @@ impl Translation {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn series_are_kept_alike_where_only_the_page_moves() {
+        let kept = PrometheusConfig::default();
+        let moved = PrometheusConfig {
+            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9465),
+            path: "/other".to_owned(),
+            ..PrometheusConfig::default()
+        };
+        assert!(kept.keeps_as(&moved));
+        let smaller = PrometheusConfig {
+            series_limit: 7,
+            ..moved
+        };
+        assert!(!kept.keeps_as(&smaller));
+    }
 
     #[test]
     fn what_would_keep_everybody_from_scraping_is_refused() {

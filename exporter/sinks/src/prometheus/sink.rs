@@ -21,7 +21,11 @@ pub struct PrometheusSink {
 impl PrometheusSink {
     /// A sink without series.
     pub fn new(config: &PrometheusConfig) -> Self {
-        let store = PrometheusStore::new(config);
+        Self::filling(PrometheusStore::new(config))
+    }
+
+    /// A sink that goes on where the last one to fill this store has ended.
+    pub fn filling(store: PrometheusStore) -> Self {
         Self {
             ingest: Ingest::new(store.clone()),
             store,

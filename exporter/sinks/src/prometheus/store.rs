@@ -103,7 +103,8 @@ impl PrometheusStore {
         while page.push_piece(out) {}
     }
 
-    pub(super) fn config(&self) -> &PrometheusConfig {
+    /// The settings by which the series are kept.
+    pub fn config(&self) -> &PrometheusConfig {
         &self.shared.config
     }
 
