@@ -94,7 +94,7 @@ impl TunixTrace {
     pub(crate) fn item(&mut self, item: Item, place: Place, recorder: &mut Recorder<'_>) {
         match item {
             Item::Track(track) => self.track(&track, recorder),
-            Item::Event(event) => self.event(&event, place, recorder),
+            Item::Event(event) => self.event(event, place, recorder),
             _ => {}
         }
     }
@@ -107,7 +107,7 @@ impl TunixTrace {
         }
     }
 
-    fn event(&mut self, event: &TraceEvent, place: Place, recorder: &mut Recorder<'_>) {
+    fn event(&mut self, event: TraceEvent, place: Place, recorder: &mut Recorder<'_>) {
         let time = WallClock::nanos(event.time);
         let wall = self.wall(event.time, place, recorder);
         let uuid = event.track_uuid;
@@ -117,7 +117,7 @@ impl TunixTrace {
                 true
             }
             (Slices::Timelines(timelines), EventKind::Begin) => {
-                timelines.begin(uuid, time, &event.name, &wall, recorder);
+                timelines.begin(uuid, time, event.name, &wall, recorder);
                 true
             }
             (Slices::Groups(groups), EventKind::End) => groups.close(uuid, time, &wall, recorder),

@@ -83,6 +83,9 @@ impl Clocks {
 
     /// A time of a clock on the wall clock, over as few other clocks as it takes.
     fn unix(&self, from: ClockId, nanos: u64) -> Option<u64> {
+        if from != REALTIME && !self.of_clock.contains_key(&from) {
+            return None;
+        }
         let mut reached = HashSet::from([from]);
         let mut open = VecDeque::from([(from, nanos)]);
         while let Some((id, nanos)) = open.pop_front() {

@@ -158,7 +158,9 @@ fn decode_event(bytes: &[u8], time: Time, sequence: &Sequence) -> Result<Option<
             _ => {}
         }
     }
-    Ok(kind.map(|kind| TraceEvent { kind, ..about }))
+    let Some(kind) = kind else { return Ok(None) };
+    about.kind = kind;
+    Ok(Some(about))
 }
 
 fn kind_of(number: u64) -> Option<EventKind> {

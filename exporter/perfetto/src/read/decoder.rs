@@ -44,7 +44,11 @@ pub struct ReadCounts {
 /// ```
 #[derive(Debug, Default)]
 pub struct TraceDecoder {
-    sequences: HashMap<u64, Sequence>,
+    sequences: Vec<Sequence>,
+    /// The places of sequences by their numbers.
+    places: HashMap<u64, usize>,
+    /// The sequence of the last packet: most often that of the next one too.
+    last: Option<(u64, usize)>,
     clocks: Clocks,
     ready: VecDeque<Result<Item, ReadError>>,
     counts: ReadCounts,
@@ -101,7 +105,8 @@ impl TraceDecoder {
                 return self.take_bundle(bundle, zstd, offset);
             }
         }
-        let sequence = self.sequences.entry(packet.sequence_id).or_default();
+        let place = self.place(packet.sequence_id);
+        let sequence = &mut self.sequences[place];
         sequence.begin(&packet)?;
         if packet.flags & packet::NEEDS_STATE != 0 && !sequence.is_valid() {
             self.counts.without_state += 1;
@@ -115,6 +120,21 @@ impl TraceDecoder {
             self.counts.unknown += 1;
         }
         Ok(())
+    }
+
+    /// The place of a sequence, which begins with its first packet.
+    fn place(&mut self, sequence_id: u64) -> usize {
+        if let Some((last, place)) = self.last
+            && last == sequence_id
+        {
+            return place;
+        }
+        let place = *self.places.entry(sequence_id).or_insert_with(|| {
+            self.sequences.push(Sequence::default());
+            self.sequences.len() - 1
+        });
+        self.last = Some((sequence_id, place));
+        place
     }
 
     fn take_bundle(&mut self, bundle: &[u8], zstd: bool, offset: u64) -> Result<(), ReadErrorKind> {

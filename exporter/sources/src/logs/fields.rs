@@ -116,7 +116,7 @@ impl Fields {
                     self.on_span
                         .extend(number.and_then(|number| row.span_attribute(number)));
                 }
-                (Some(_), None) => recorder.skip_value(SkipReason::NotMeasured),
+                (Some(_), None) => no_number(key, value, written.place, recorder),
                 (None, Some(number)) => self.unknown(key, written, number, recorder),
                 (None, None) => texts.push((key, value)),
             }
@@ -215,6 +215,22 @@ pub(super) fn split<'a>(
         let (key, value) = cut::once(part, within)?;
         Some((key.trim_ascii(), value.trim_ascii()))
     })
+}
+
+/// A value that is no number: `N/A` and the like say that nothing was measured, what has digits is not understood.
+fn no_number(key: &str, value: &Value<'_>, place: Place, recorder: &mut Recorder<'_>) {
+    match value {
+        Value::Text(text)
+            if text
+                .trim_start_matches(['-', '+'])
+                .starts_with(|first: char| first.is_ascii_digit()) =>
+        {
+            recorder.skip(SkipReason::MalformedRecord, place, || {
+                format!("{text}, which stands at {key}, is no number; one is written as in 1234.5")
+            });
+        }
+        _ => recorder.skip_value(SkipReason::NotMeasured),
+    }
 }
 
 #[cfg(test)]

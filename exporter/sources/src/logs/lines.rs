@@ -110,8 +110,13 @@ impl<F: LineFormat> LogParser for LineParser<F> {
         let mut done = 0;
         let mut place = window.start;
         let mut texts = CleanText::of(window.bytes);
+        let has_zeros = memchr::memchr(0, window.bytes).is_some();
         for end in memchr::memchr2_iter(b'\n', b'\r', window.bytes) {
-            if !std::mem::take(&mut self.is_torn) && end > done {
+            if std::mem::take(&mut self.is_torn) || end == done {
+                // Nothing is there, or nothing that is whole.
+            } else if has_zeros && memchr::memchr(0, &window.bytes[done..end]).is_some() {
+                self.line_with_zeros(&window.bytes[done..end], false, place, window.time, recorder);
+            } else {
                 self.line(&texts.line(done..end), place, window.time, recorder);
             }
             if window.bytes[end] == b'\n' {
@@ -122,7 +127,7 @@ impl<F: LineFormat> LogParser for LineParser<F> {
             place.line += u64::from(window.bytes[end] == b'\n');
         }
         if window.is_last && done < window.bytes.len() && !self.is_torn {
-            self.last_line(&window.bytes[done..], place, window.time, recorder);
+            self.line_with_zeros(&window.bytes[done..], true, place, window.time, recorder);
             done = window.bytes.len();
         }
         done
@@ -174,6 +179,36 @@ impl<F: LineFormat> LineParser<F> {
         }
     }
 
+    /// A line with bytes in it that were never written: a machine that went down leaves zeros in place of the last of them, and
+    /// so does a writer whose log was emptied under it. What stands before them has lost its end.
+    fn line_with_zeros(
+        &mut self,
+        bytes: &[u8],
+        is_last: bool,
+        place: Place,
+        time: ReadTime,
+        recorder: &mut Recorder<'_>,
+    ) {
+        let mut rest = bytes;
+        while let Some(zero) = memchr::memchr(0, rest) {
+            let at = place.behind(&bytes[..bytes.len() - rest.len()]);
+            let zeros = rest[zero..].iter().take_while(|byte| **byte == 0).count();
+            if zero > 0 {
+                self.last_line(&rest[..zero], at, time, recorder);
+            }
+            recorder.skip(SkipReason::UnrecognisedBytes, at.behind(&rest[..zero]), || {
+                format!("{zeros} bytes are zero, so what stood there was never written")
+            });
+            rest = &rest[zero + zeros..];
+        }
+        let at = place.behind(&bytes[..bytes.len() - rest.len()]);
+        match rest {
+            [] => {}
+            _ if is_last => self.last_line(rest, at, time, recorder),
+            _ => self.line(&clean(rest), at, time, recorder),
+        }
+    }
+
     /// The line that the input ends in: a number in it may lack its last digits.
     fn last_line(&mut self, bytes: &[u8], place: Place, time: ReadTime, recorder: &mut Recorder<'_>) {
         let cleaned = clean(bytes);
@@ -197,16 +232,21 @@ pub(super) fn recognise<F: LineFormat>(head: &[u8]) -> Option<&'static str> {
 pub(super) fn identify<F: LineFormat>(head: &[u8]) -> Identity {
     let end = signed_line::<F>(head).map_or(0, |(end, _)| end);
     Identity {
-        first_record: head[..end].to_vec(),
+        first_record: text_of(head)[..end].to_vec(),
         ..Identity::default()
     }
 }
 
+/// What is text of the first bytes. A file of another kind may hold what a program printed; text has no zeros but where
+/// something was never written.
+fn text_of(head: &[u8]) -> &[u8] {
+    let zeros = head.iter().take_while(|byte| **byte == 0).count();
+    let text = &head[zeros..];
+    &text[..memchr::memchr(0, text).unwrap_or(text.len())]
+}
+
 fn signed_line<F: LineFormat>(head: &[u8]) -> Option<(usize, &'static str)> {
-    // A file of another kind may hold what a program printed; text has no zero bytes.
-    if memchr::memchr(0, head).is_some() {
-        return None;
-    }
+    let head = text_of(head);
     let mut start = 0;
     for end in memchr::memchr2_iter(b'\n', b'\r', head) {
         let line = clean(&head[start..end]);

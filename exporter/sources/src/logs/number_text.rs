@@ -44,11 +44,18 @@ pub(super) fn any(text: &str) -> Option<f64> {
         .or_else(|| grouped(text))
 }
 
-/// A number with commas between the thousands.
+/// A number with commas between the thousands. One with a comma where a point should stand, as some languages write it, is
+/// none: it would be a thousand times too large.
 fn grouped(text: &str) -> Option<f64> {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     // What begins with another letter is most text, and no number.
-    let may_be = text.starts_with(|first: char| first.is_ascii_digit() || matches!(first, '-' | '+' | '.'));
-    (may_be && text.contains(',')).then(|| finite(&text.replace(',', "")))?
+    if !digits.starts_with(|first: char| matches!(first, '1'..='9')) || !digits.contains(',') {
+        return None;
+    }
+    let whole = digits.split(['.', 'e', 'E']).next()?;
+    let mut groups = whole.split(',');
+    let is_first = groups.next().is_some_and(|group| (1..=3).contains(&group.len()));
+    (is_first && groups.all(|group| group.len() == 3)).then(|| finite(&text.replace(',', "")))?
 }
 
 /// A number and what stands behind it: `0.081s`, `0.2%`, `1.5M`.
@@ -93,6 +100,10 @@ mod tests {
     #[test]
     fn printed_numbers_have_commas_and_units() {
         assert_eq!(with_suffix("1,129"), Some((1129.0, "")));
+        assert_eq!(any("-12,345,678.5"), Some(-12_345_678.5));
+        for comma_for_point in ["2,1348", "0,123", "1234,5", "1,23", ",5", "1,234,5"] {
+            assert_eq!(any(comma_for_point), None, "{comma_for_point}");
+        }
         assert_eq!(with_suffix("0.081s"), Some((0.081, "s")));
         assert_eq!(with_suffix("46.6%"), Some((46.6, "%")));
         assert_eq!(with_suffix("3e-05"), Some((3e-5, "")));

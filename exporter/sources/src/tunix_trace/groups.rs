@@ -210,7 +210,9 @@ impl Row {
         if *begun == time && last == name {
             *ordinal += 1;
         } else {
-            self.last = (name.to_owned(), time, 0);
+            last.clear();
+            last.push_str(name);
+            (*begun, *ordinal) = (time, 0);
         }
         self.last.2
     }
@@ -282,15 +284,13 @@ impl Fragment {
         }
         let parent = slice.parent.map(|parent| &self.groups[parent]);
         let own = slice.group.map(|group| &self.groups[group]).or(parent);
-        let mut said = slice.said.clone();
-        if let Some(group) = own {
-            said.mini_batch = said.mini_batch.or(group.mini_batch);
-            said.micro_batch = said.micro_batch.or(group.micro_batch);
-        }
+        let said = &slice.said;
         let is_of_critic = parent.is_some_and(|parent| parent.name == CRITIC_LOOP);
         let work = Work {
-            meaning: names::meaning(&said, is_of_critic),
-            said: &said,
+            meaning: names::meaning(said, is_of_critic),
+            said,
+            mini_batch: said.mini_batch.or(own.and_then(|group| group.mini_batch)),
+            micro_batch: said.micro_batch.or(own.and_then(|group| group.micro_batch)),
             timeline,
             step: said.step.or(self.number),
             id: slice.id,

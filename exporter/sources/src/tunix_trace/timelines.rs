@@ -39,7 +39,10 @@ pub(super) struct Timelines {
     times: BTreeMap<i64, StepTimes>,
     /// The last step whose times were told.
     told: Option<i64>,
+    /// What was said before the file began again.
     said: HashSet<[u8; 8]>,
+    /// What was said since.
+    said_now: Vec<[u8; 8]>,
 }
 
 /// A slice that has begun.
@@ -60,8 +63,10 @@ struct Slice {
 impl Timelines {
     /// The file begins again: it was written anew.
     pub(super) fn restart(&mut self) {
+        let mut said = std::mem::take(&mut self.said);
+        said.extend(self.said_now.drain(..));
         *self = Self {
-            said: std::mem::take(&mut self.said),
+            said,
             told: self.told,
             unknown: std::mem::take(&mut self.unknown),
             ..Self::default()
@@ -80,18 +85,18 @@ impl Timelines {
         &mut self,
         uuid: u64,
         time: u64,
-        name: &str,
+        name: String,
         wall: &WallClock,
         recorder: &mut Recorder<'_>,
     ) {
         self.reach(time, wall, recorder);
         let (place, timeline) = self.places.of(uuid);
-        let said = SliceName::parse(name);
+        let said = SliceName::parse(&name);
         self.unknown.look_at(&said, recorder);
         let open = self.open.entry(place).or_default();
         let same = |slice: &&Slice| slice.start == time && slice.name == name;
         let ordinal = open.iter().filter(same).count() as u64;
-        let id = ids::work_span(recorder.run(), &timeline.name, name, time, ordinal);
+        let id = ids::work_span(recorder.run(), &timeline.name, &name, time, ordinal);
         let around = open
             .iter()
             .rfind(|slice| !timeline.is_device && slice.end.is_none());
@@ -102,7 +107,7 @@ impl Timelines {
         open.push(Slice {
             lane: uuid,
             number: self.begun,
-            name: name.to_owned(),
+            name,
             step,
             id,
             start: time,
@@ -170,14 +175,16 @@ impl Timelines {
         recorder: &mut Recorder<'_>,
     ) {
         while let Some(&(place, number)) = self.ended.get(self.ended_told) {
-            let slices = self.open.remove(&place).unwrap_or_default();
+            let slices = self.open.get_mut(&place).map(std::mem::take).unwrap_or_default();
             let found = slices.binary_search_by_key(&number, |slice| slice.number);
             let slice = found.ok().map(|at| &slices[at]);
             let is_due = slice.is_none_or(|slice| is_due(slice, self.now));
             if let Some(slice) = slice.filter(|_| is_due) {
                 self.tell(place, slice, &slices, wall, recorder);
             }
-            self.open.insert(place, slices);
+            if let Some(open) = self.open.get_mut(&place) {
+                *open = slices;
+            }
             if !is_due {
                 return;
             }
@@ -194,7 +201,8 @@ impl Timelines {
         recorder: &mut Recorder<'_>,
     ) {
         let Some(end) = slice.end else { return };
-        if self.said.insert(slice.id) {
+        if !self.said.contains(&slice.id) {
+            self.said_now.push(slice.id);
             let parent = parent_of(slice, end, slices, self.is_device(place));
             self.work(place, slice, end, parent, wall, recorder)
                 .record(recorder);
@@ -281,6 +289,8 @@ impl Timelines {
         Work {
             meaning: names::meaning(&slice.said, false),
             said: &slice.said,
+            mini_batch: slice.said.mini_batch,
+            micro_batch: slice.said.micro_batch,
             timeline: self.places.timeline(place),
             step: slice.step,
             id: slice.id,

@@ -29,6 +29,9 @@ pub(super) struct Timeline {
 pub(super) struct Work<'a> {
     pub(super) meaning: Meaning,
     pub(super) said: &'a SliceName,
+    /// The mini-batch that the work is part of, and its micro-batch: by its name, or by what it is in.
+    pub(super) mini_batch: Option<i64>,
+    pub(super) micro_batch: Option<i64>,
     pub(super) timeline: &'a Timeline,
     pub(super) step: Option<i64>,
     pub(super) id: [u8; 8],
@@ -82,10 +85,10 @@ impl Work<'_> {
             .as_deref()
             .or(self.meaning.role)
             .or_else(|| self.queued_role());
-        [
+        let all = [
             (&TRAIN_STEP, int(self.step)),
-            (&TRAIN_MINI_BATCH, int(said.mini_batch)),
-            (&TRAIN_MICRO_BATCH, int(said.micro_batch)),
+            (&TRAIN_MINI_BATCH, int(self.mini_batch)),
+            (&TRAIN_MICRO_BATCH, int(self.micro_batch)),
             (&RL_ROLE, role.map(Value::Text)),
             (&RL_GROUP_ID, text(&said.group_id)),
             (&RL_PAIR_INDEX, int(said.pair_index)),
@@ -100,10 +103,13 @@ impl Work<'_> {
             ),
             (&PERF_TAGS, others.map(Value::Text)),
             (&PERF_UNFINISHED, self.is_unfinished.then_some(Value::Bool(true))),
-        ]
-        .into_iter()
-        .filter_map(|(attribute, value)| Some((attribute, value?)))
-        .collect()
+        ];
+        let mut attributes = Vec::with_capacity(all.len());
+        attributes.extend(
+            all.into_iter()
+                .filter_map(|(attribute, value)| Some((attribute, value?))),
+        );
+        attributes
     }
 
     fn queued_role(&self) -> Option<&'static str> {

@@ -1,0 +1,206 @@
+//! Text logs as users have them: with zeros where a machine went down, with garbage, cut off, with messages of others between the
+//! lines, with two runs in one file. What is bad is said with its place, the rest is read, and no value is made up.
+
+use std::{fs, path::PathBuf};
+
+use pulsetrain_tests::{Finished, Import, Items, corpus};
+use tempfile::TempDir;
+
+const LOGS: [&str; 10] = [
+    "surogate/console_dense.log",
+    "written/surogate_metrics.jsonl",
+    "kempnerforge/dense.stdout",
+    "maxtext/demo.stderr",
+    "maxtext/demo.metrics.jsonl",
+    "torchspec/perf.stderr",
+    "tunix/colocated/stderr_absl.log",
+    "hf-trainer/stdout.log",
+    "written/torchtitan.log",
+    "written/megatron.log",
+];
+
+#[test]
+fn zeros_and_garbage_between_lines_are_told_and_cost_nothing() {
+    for log in LOGS {
+        let (bytes, expected) = (read(log), losses_of(log));
+        let middle = behind_line(&bytes, bytes.len() / 2);
+        let (zeros, garbage) = (vec![0; 4096], [garbage(), b"\n".to_vec()].concat());
+        for (bad, at) in [
+            (&zeros, middle),
+            (&zeros, 0),
+            (&zeros, bytes.len()),
+            (&garbage, middle),
+        ] {
+            let damaged = [&bytes[..at], bad, &bytes[at..]].concat();
+            let (finished, losses) = import(&damaged);
+            let context = format!("{} bytes at {at} of {log}: {}", bad.len(), finished.stderr);
+            assert_eq!(losses, expected, "{context}");
+            finished
+                .expect_code(1)
+                .expect_words(&["are zero", &format!("\"offset\":{at}")]);
+        }
+    }
+}
+
+#[test]
+fn zeros_within_a_line_cost_that_line_alone() {
+    for log in LOGS {
+        let (bytes, expected) = (read(log), losses_of(log));
+        let line = behind_line(&bytes, bytes.len() / 2);
+        let at = line + 12;
+        let damaged = [&bytes[..at], &[0; 64], &bytes[at + 8..]].concat();
+        let (finished, losses) = import(&damaged);
+        assert!(
+            losses.len() + 2 > expected.len(),
+            "{log}: {} of {}",
+            losses.len(),
+            expected.len()
+        );
+        assert!(
+            is_part(&losses, &expected),
+            "{log}: {losses:?} and not {expected:?}"
+        );
+        finished.expect_code(1).expect_words(&["64 bytes are zero"]);
+    }
+}
+
+#[test]
+fn of_half_a_log_half_is_read() {
+    for log in LOGS {
+        let (bytes, expected) = (read(log), losses_of(log));
+        for part in [4, 5, 6, 7] {
+            let (finished, losses) = import(&bytes[..bytes.len() * part / 8]);
+            assert!(
+                expected.starts_with(&losses),
+                "{log}: {losses:?} and not {expected:?}"
+            );
+            let words = ["incomplete_record", "none of the formats", "\"skipped\":{"];
+            assert!(
+                words.iter().any(|word| finished.stderr.contains(word)),
+                "{}",
+                finished.stderr
+            );
+        }
+    }
+}
+
+#[test]
+fn messages_of_others_between_the_lines_and_a_second_run_are_no_loss() {
+    for log in LOGS {
+        let (bytes, expected) = (read(log), losses_of(log));
+        let noise: &[u8] = b"Traceback (most recent call last):\nM\xfcnchen: \xe9t\xe9, \xc2\n";
+        let lines = bytes.split_inclusive(|byte| *byte == b'\n');
+        let noisy: Vec<u8> = lines.flat_map(|line| [noise, line].concat()).collect();
+        let (finished, losses) = import(&noisy);
+        assert_eq!(losses, expected, "{log}: {}", finished.stderr);
+        // A file that the trainer alone writes has no messages of others.
+        finished.expect_code(i32::from(log.ends_with(".jsonl")));
+        let (finished, losses) = import(&bytes.repeat(2));
+        // Those of one time stand beside each other.
+        let twice = [&expected[..], &expected].concat();
+        assert_eq!(losses.len(), twice.len(), "{log}: {}", finished.stderr);
+        assert!(is_part(&losses, &twice), "{log}: {losses:?} and not {twice:?}");
+        finished.expect_code(0);
+    }
+}
+
+#[test]
+fn a_comma_where_a_point_should_stand_makes_no_number() {
+    for log in ["surogate/console_dense.log", "kempnerforge/dense.stdout"] {
+        let text = String::from_utf8(read(log)).expect("it is text");
+        let mut letters: Vec<char> = text.chars().collect();
+        for at in 1..letters.len() - 1 {
+            if letters[at] == '.' && letters[at - 1].is_ascii_digit() && letters[at + 1].is_ascii_digit() {
+                letters[at] = ',';
+            }
+        }
+        let (finished, losses) = import(letters.iter().collect::<String>().as_bytes());
+        assert_eq!(losses, [""; 0], "{log}");
+        finished
+            .expect_code(1)
+            .expect_words(&["malformed_record", "loss, is no number", "1234.5"]);
+    }
+}
+
+#[test]
+fn the_logs_of_two_systems_in_one_file_ask_for_the_format() {
+    let both = [
+        read("surogate/console_dense.log"),
+        read("kempnerforge/dense.stdout"),
+    ]
+    .concat();
+    let (finished, losses) = import(&both);
+    assert_eq!(losses, [""; 0]);
+    finished
+        .expect_code(1)
+        .expect_words(&["surogate-console", "kempnerforge", "--format"]);
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let out = folder.path().join("out.jsonl");
+    let named = Import::of(file(&folder, &both))
+        .arg("--format")
+        .arg("kempnerforge")
+        .to(&out)
+        .run();
+    named.expect_code(0);
+    assert_eq!(shown(&Items::read(&out)), losses_of("kempnerforge/dense.stdout"));
+}
+
+/// What an import says, and the losses that came of it.
+fn import(bytes: &[u8]) -> (Finished, Vec<String>) {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let out = folder.path().join("out.jsonl");
+    let finished = Import::of(file(&folder, bytes)).to(&out).run();
+    let losses = if out.exists() {
+        shown(&Items::read(&out))
+    } else {
+        Vec::new()
+    };
+    (finished, losses)
+}
+
+fn losses_of(log: &str) -> Vec<String> {
+    let (finished, losses) = import(&read(log));
+    finished.expect_code(0);
+    assert!(losses.len() > 2, "{log} has losses");
+    losses
+}
+
+/// As text, for one that is no number is not equal to itself.
+fn shown(items: &Items) -> Vec<String> {
+    items
+        .values("train.loss")
+        .iter()
+        .map(|(_, loss)| loss.to_string())
+        .collect()
+}
+
+fn read(log: &str) -> Vec<u8> {
+    fs::read(corpus(log)).expect("the corpus can be read")
+}
+
+fn file(folder: &TempDir, bytes: &[u8]) -> PathBuf {
+    let path = folder.path().join("train.log");
+    fs::write(&path, bytes).expect("a temporary file can be written");
+    path
+}
+
+/// Where the next line begins.
+fn behind_line(bytes: &[u8], at: usize) -> usize {
+    let end = bytes[at..].iter().position(|byte| *byte == b'\n');
+    at + end.expect("lines follow") + 1
+}
+
+/// Bytes in an order in which no text is; the first is zero.
+fn garbage() -> Vec<u8> {
+    let byte = |n: u32| (n.wrapping_mul(2_654_435_761) >> 13) as u8;
+    (0..5000).map(byte).collect()
+}
+
+/// Whether all of `part` stands in `whole`, each as often. What has lost the rank that its line began with may go out later.
+fn is_part(part: &[String], whole: &[String]) -> bool {
+    let mut rest = whole.to_vec();
+    part.iter().all(|one| {
+        let found = rest.iter().position(|other| other == one);
+        found.map(|at| rest.swap_remove(at)).is_some()
+    })
+}
