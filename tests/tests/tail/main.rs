@@ -7,6 +7,7 @@ mod every_format;
 mod full_state;
 mod kills;
 mod metrics_file;
+mod polling;
 mod positions;
 mod rotation;
 mod rotations;

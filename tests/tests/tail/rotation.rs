@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File, OpenOptions},
     io::Write,
+    os::unix::fs::MetadataExt,
     path::Path,
     time::SystemTime,
 };
@@ -97,6 +98,31 @@ fn a_log_that_turns_into_a_directory_is_told_and_followed_when_it_is_a_log_again
         .iter()
         .for_each(|record| writer.append(record));
     world.expect_delivered(follower, &imported([original.as_path(), &second], &[]));
+}
+
+/// Not every file system gives inodes again at once, so the positions are told that the old log had the new one's.
+#[test]
+fn a_log_that_has_the_inode_of_the_one_before_it_is_another_run() {
+    let originals = ["surogate/training_dense.json", "surogate/training_moe.json"].map(corpus);
+    let world = World::new("training.json");
+    let log = world.path("training.json");
+    let inode = || {
+        format!(
+            "\"inode\":{}",
+            fs::metadata(&log).expect("the log is there").ino()
+        )
+    };
+    fs::copy(&originals[0], &log).expect("a log can be copied");
+    let old = inode();
+    world.expect_delivered(world.follow(), &imported([originals[0].as_path()], &[]));
+    // The old one is kept, so that the new one has another inode.
+    fs::rename(&log, world.path("old")).expect("a log can be renamed");
+    fs::copy(&originals[1], &log).expect("a log can be copied");
+    let kept = fs::read_to_string(world.positions()).expect("positions are kept");
+    assert!(kept.contains(&old), "{old} is not in {kept}");
+    fs::write(world.positions(), kept.replace(&old, &inode())).expect("positions can be replaced");
+    let expected = imported(originals.iter().map(AsRef::as_ref), &[]);
+    world.expect_delivered(world.follow(), &expected);
 }
 
 #[test]
