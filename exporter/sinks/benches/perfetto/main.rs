@@ -30,10 +30,10 @@ const PROFILE_ROUNDS: usize = 60;
 type Way<'a> = (&'static str, &'a dyn Fn(&mut Vec<u8>));
 
 fn main() {
-    let mut arguments = std::env::args_os().skip_while(|argument| argument != "--memory-of");
-    if let Some(program) = arguments.nth(1) {
-        let only = arguments.next();
-        return memory::measure_program(&program, only.as_deref().and_then(|only| only.to_str()));
+    let arguments = std::env::args_os().skip_while(|argument| argument != "--memory-of");
+    let arguments: Vec<_> = arguments.skip(1).collect();
+    if !arguments.is_empty() {
+        return memory::measure_program(&arguments);
     }
     let mut arguments = std::env::args().skip_while(|argument| argument != "--memory");
     if arguments.next().is_some() {

@@ -5,10 +5,11 @@ mod cases;
 
 use std::{
     env,
-    ffi::OsStr,
+    ffi::{OsStr, OsString},
     fs,
     io::{BufWriter, Write},
-    process::{Command, Stdio},
+    path::Path,
+    process::{Child, Command, Stdio},
 };
 
 use nix::{
@@ -18,8 +19,11 @@ use nix::{
 use pulsetrain_otlp::{Signal, frames};
 use pulsetrain_sinks::{PerfettoConfig, PerfettoMapper};
 
-use self::cases::{BYTES, CASES, Case};
+use self::cases::{BYTES, CASES, Case, Form};
 use crate::{cpu_secs, secs_of};
+
+/// What one object of JSON begins with.
+const DOCUMENT: &[u8] = b"{\"resourceSpans\":[";
 
 /// The mapper by itself, with the input that `only` names or with the first.
 pub(crate) fn measure(only: Option<&str>) {
@@ -56,58 +60,124 @@ pub(crate) fn measure(only: Option<&str>) {
     println!("peak resident memory: {}", peak.split_once(':').unwrap().1.trim());
 }
 
-/// The program, as it is run, with the input that `only` names, or with each in turn: from a process of its own,
-/// which has no other child.
-pub(crate) fn measure_program(program: &OsStr, only: Option<&str>) {
-    if let Some(case) = CASES.iter().find(|case| Some(case.name) == only) {
-        return measure_case(program, *case);
+/// The program, as it is run, with the input that the second argument names, or with each in turn: from a process of its own,
+/// which has no other child. The third and fourth argument are what such a process is to do, and where.
+pub(crate) fn measure_program(arguments: &[OsString]) {
+    let text = |place: usize| arguments.get(place).and_then(|argument| argument.to_str());
+    let program = arguments[0].as_os_str();
+    let only = text(1);
+    if let (Some(way), Some(folder)) = (text(2), arguments.get(3)) {
+        let case = CASES.iter().find(|case| Some(case.name) == only).unwrap();
+        return match way {
+            "there" => go_there(program, *case, Path::new(folder)),
+            _ => go_back(program, *case, Path::new(folder)),
+        };
     }
     println!("cargo bench -p pulsetrain-sinks --bench perfetto -- --memory-of target/release/pulsetrain");
-    for case in CASES {
-        let own = Command::new(env::current_exe().unwrap())
-            .arg("--memory-of")
-            .arg(program)
-            .arg(case.name)
-            .status();
-        assert!(own.unwrap().success(), "{}", case.name);
+    for case in CASES
+        .iter()
+        .filter(|case| only.is_none_or(|only| only == case.name))
+    {
+        let folder = tempfile::tempdir().unwrap();
+        for way in ["there", "back"].iter().take(1 + usize::from(case.and_back)) {
+            let own = Command::new(env::current_exe().unwrap())
+                .arg("--memory-of")
+                .arg(program)
+                .args([case.name, way])
+                .arg(folder.path())
+                .status();
+            assert!(own.unwrap().success(), "{} {way}", case.name);
+        }
     }
 }
 
-fn measure_case(program: &OsStr, case: Case) {
-    let folder = tempfile::tempdir().unwrap();
-    let trace = folder.path().join("spans.pftrace");
+const TRACE: &str = "spans.pftrace";
+
+fn go_there(program: &OsStr, case: Case, folder: &Path) {
+    let trace = folder.join(TRACE);
     let start = secs_of(ClockId::CLOCK_MONOTONIC);
+    let attributes = if case.and_back { "full" } else { "lean" };
     let mut child = Command::new(program)
-        .args(["convert", "--json", "-", "-o"])
+        .args(["convert", "--json", "--attributes", attributes, "-", "-o"])
         .arg(&trace)
         .stdin(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     let (spans, bytes) = write_input(case, child.stdin.take().unwrap());
-    let output = child.wait_with_output().unwrap();
-    let secs = secs_of(ClockId::CLOCK_MONOTONIC) - start;
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success(), "{said}");
-    let summary: serde_json::Value = serde_json::from_str(&said).unwrap();
+    let summary = end(child);
     let mapped = &summary["mapped"];
     assert_eq!(mapped["spans"], spans);
-    let used = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap();
-    let cpu = used.user_time() + used.system_time();
     println!(
-        "{}: {bytes} bytes, {spans} spans -> {} bytes of trace, {} lanes; {} bytes through temporary files; \
-         {secs:.0} s, {} s of CPU; peak resident memory {} kB",
+        "{}: {bytes} bytes, {spans} spans -> {} bytes of trace, {} lanes; {} bytes through temporary files; {}",
         case.name,
         trace.metadata().unwrap().len(),
         mapped["lanes"],
         mapped["spilled_bytes"],
-        cpu.tv_sec(),
-        used.max_rss()
+        used(start)
     );
 }
 
-/// Writes the input, and says how many spans and bytes it has.
+fn go_back(program: &OsStr, case: Case, folder: &Path) {
+    let (trace, back) = (folder.join(TRACE), folder.join("back.binpb"));
+    let start = secs_of(ClockId::CLOCK_MONOTONIC);
+    let child = Command::new(program)
+        .args(["convert", "--json", "-o"])
+        .args([&back, &trace])
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let summary = end(child);
+    println!(
+        "{}: {} bytes of trace -> {} bytes; {} bytes through temporary files; {}",
+        case.name,
+        trace.metadata().unwrap().len(),
+        back.metadata().unwrap().len(),
+        summary["inputs"][0]["spilled_bytes"],
+        used(start)
+    );
+}
+
+/// What the program said, which must have gone well.
+fn end(child: Child) -> serde_json::Value {
+    let output = child.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    serde_json::from_str(&said).unwrap()
+}
+
+/// What the only child used since a time.
+fn used(start: f64) -> String {
+    let secs = secs_of(ClockId::CLOCK_MONOTONIC) - start;
+    let used = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap();
+    let cpu = used.user_time() + used.system_time();
+    format!(
+        "{secs:.0} s, {} s of CPU; peak resident memory {} kB",
+        cpu.tv_sec(),
+        used.max_rss()
+    )
+}
+
+/// Writes the input, and says how many spans and bytes it has before they are compressed.
 fn write_input(case: Case, to: impl Write) -> (u64, usize) {
+    match case.form {
+        Form::Gzip => {
+            let mut to = flate2::write::GzEncoder::new(to, flate2::Compression::fast());
+            let written = write_plain(case, &mut to);
+            to.finish().unwrap();
+            written
+        }
+        Form::Zstd => {
+            let mut to = zstd::Encoder::new(to, 1).unwrap();
+            let written = write_plain(case, &mut to);
+            to.finish().unwrap();
+            written
+        }
+        Form::Binary | Form::Lines | Form::Document => write_plain(case, to),
+    }
+}
+
+fn write_plain(case: Case, to: impl Write) -> (u64, usize) {
     let mut to = BufWriter::with_capacity(1 << 20, to);
     let (mut spans, mut bytes, mut frame) = (0, 0, Vec::new());
     for message in case.messages() {
@@ -115,10 +185,16 @@ fn write_input(case: Case, to: impl Write) -> (u64, usize) {
             break;
         }
         frame.clear();
-        if case.is_text {
-            frames::append_json_line(Signal::Traces, &message, &mut frame).unwrap();
-        } else {
-            frames::append_binary(&message, &mut frame).unwrap();
+        match case.form {
+            Form::Lines => frames::append_json_line(Signal::Traces, &message, &mut frame).unwrap(),
+            Form::Document => {
+                frames::append_json_line(Signal::Traces, &message, &mut frame).unwrap();
+                let element = frame.strip_prefix(DOCUMENT).unwrap();
+                let element = element.strip_suffix(b"]}\n").unwrap();
+                let between = if bytes == 0 { DOCUMENT } else { b",\n" };
+                frame = [between, element].concat();
+            }
+            Form::Binary | Form::Gzip | Form::Zstd => frames::append_binary(&message, &mut frame).unwrap(),
         }
         let limits = pulsetrain_otlp::limits::Limits::default();
         spans += pulsetrain_otlp::limits::check(Signal::Traces, &message, &limits)
@@ -126,6 +202,9 @@ fn write_input(case: Case, to: impl Write) -> (u64, usize) {
             .items;
         bytes += frame.len();
         to.write_all(&frame).unwrap();
+    }
+    if case.form == Form::Document {
+        to.write_all(b"]}\n").unwrap();
     }
     to.flush().unwrap();
     (spans, bytes)

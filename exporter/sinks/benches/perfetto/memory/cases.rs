@@ -16,35 +16,70 @@ const MIXED: u64 = 0x9e37_79b1;
 /// The steps among which the order is mixed; more than an input has.
 const MIXED_STEPS: u64 = 1 << 20;
 
+/// How an input is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Form {
+    Binary,
+    Lines,
+    /// One object of JSON.
+    Document,
+    Gzip,
+    Zstd,
+}
+
 /// A kind of input: its name, how it is written, and its messages.
 #[derive(Clone, Copy)]
 pub(crate) struct Case {
     pub(crate) name: &'static str,
-    pub(crate) is_text: bool,
+    pub(crate) form: Form,
     steps: fn(u64) -> Range<u64>,
     change: Option<fn(&mut Span)>,
+    /// Whether it is written with all that is needed to come back, and comes back.
+    pub(crate) and_back: bool,
 }
 
 /// The kinds of input.
-pub(crate) const CASES: [Case; 5] = [
-    case("steps", false, in_order, None),
-    case("steps as JSON lines", true, in_order, None),
-    case("small traces", false, in_order, Some(alone_with_its_children)),
-    case("one trace", false, in_order, Some(in_one_trace)),
-    case("steps in no order", false, in_no_order, None),
+pub(crate) const CASES: [Case; 9] = [
+    case("steps", Form::Binary, in_order, None),
+    case("steps as JSON lines", Form::Lines, in_order, None),
+    case("steps as one JSON object", Form::Document, in_order, None),
+    case("steps in gzip", Form::Gzip, in_order, None),
+    case("steps in zstd", Form::Zstd, in_order, None),
+    case(
+        "small traces",
+        Form::Binary,
+        in_order,
+        Some(alone_with_its_children),
+    ),
+    case("steps in no order", Form::Binary, in_no_order, None),
+    and_back(case("steps there and back", Form::Binary, in_order, None)),
+    and_back(case(
+        "one trace there and back",
+        Form::Binary,
+        in_order,
+        Some(in_one_trace),
+    )),
 ];
 
 const fn case(
     name: &'static str,
-    is_text: bool,
+    form: Form,
     steps: fn(u64) -> Range<u64>,
     change: Option<fn(&mut Span)>,
 ) -> Case {
     Case {
         name,
-        is_text,
+        form,
         steps,
         change,
+        and_back: false,
+    }
+}
+
+const fn and_back(case: Case) -> Case {
+    Case {
+        and_back: true,
+        ..case
     }
 }
 
