@@ -151,7 +151,11 @@ fn one_tree(steps: u64, padding: usize) -> String {
         let begin = step * 10_000;
         for number in 1..10 {
             let start = begin + number * 900;
-            spans.push(padded(span(step, number, start, start + 800), step * 100 + 1));
+            let mut kernel = padded(span(step, number, start, start + 800), step * 100 + 1);
+            if number == 5 && step % 50 == 7 {
+                kernel["status"] = json!({"code": 2});
+            }
+            spans.push(kernel);
         }
         let mut whole = padded(span(step, 0, begin, begin + 9_900), RUN);
         if step > 0 {
@@ -181,17 +185,30 @@ fn one_trace_with_one_tree_that_is_larger_than_memory_is_drawn_as_in_memory() {
     let folder = Folder::new();
     let input = folder.file("one.jsonl", one_tree(300, 700));
     let (held, spilled) = (folder.path("held.pftrace"), folder.path("spilled.pftrace"));
-    for attributes in ["lean", "full"] {
-        let more = ["--attributes", attributes, "--memory", "64KiB"];
+    for (option, value, spans) in [
+        // The run, the steps, and what failed.
+        ("--downsample", "1us", 1 + 300 + 6),
+        ("--attributes", "lean", 3_001),
+        ("--attributes", "full", 3_001),
+    ] {
+        let more = [option, value, "--memory", "64KiB"];
         let in_memory = convert(&[&input], &held, &more[..2]).expect_code(0).summary();
         let in_files = convert(&[&input], &spilled, &more).expect_code(0).summary();
         let bytes = in_files["mapped"]["spilled_bytes"].as_u64().unwrap();
         assert!(bytes > 3_000_000, "{in_files}");
-        for counted in ["spans", "events", "flows", "lanes", "links_outside"] {
+        for counted in [
+            "spans",
+            "events",
+            "flows",
+            "lanes",
+            "links_outside",
+            "merged",
+            "merged_slices",
+        ] {
             let (files, memory) = (&in_files["mapped"][counted], &in_memory["mapped"][counted]);
             assert_eq!(files, memory, "{counted}");
         }
-        assert_eq!(in_files["mapped"]["spans"], 3_001);
+        assert_eq!(in_files["mapped"]["spans"], spans);
     }
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;

@@ -98,6 +98,35 @@ fn every_kind_of_metric_and_a_log_record_are_found_with_their_values() {
 }
 
 #[test]
+fn a_bucket_that_is_empty_again_says_so() {
+    let Some(judge) = TraceProcessor::require_or_skip() else {
+        return;
+    };
+    let point = |time: u64, counts: [u64; 3]| {
+        json!({"timeUnixNano": (1_700_000_000_000_000_000 + time).to_string(),
+        "count": counts.iter().sum::<u64>().to_string(), "sum": 1, "explicitBounds": [1, 3], "bucketCounts": counts})
+    };
+    let points = [point(1, [1, 1, 0]), point(2, [3, 0, 0]), point(3, [0, 0, 0])];
+    let folder = tempfile::tempdir().unwrap();
+    let (otlp, trace) = (folder.path().join("in.jsonl"), folder.path().join("out.pftrace"));
+    // Counts of an interval, and counts that begin anew.
+    for (temporality, counts) in [(1, [2, 5, 5]), (2, [2, 3, 0])] {
+        let metric = json!({"name": "wait", "histogram": {"aggregationTemporality": temporality, "dataPoints": points}});
+        let text = json!({"resourceMetrics": [{"scopeMetrics": [{"metrics": [metric]}]}]}).to_string();
+        fs::write(&otlp, text).unwrap();
+        convert(&[&otlp], &trace, &[]).expect_code(0);
+        let values = ["wait.count", "wait.le_1", "wait.le_3"].map(|name| {
+            let query = format!(
+                "select c.value from counter c join counter_track t on t.id = c.track_id where t.name = '{name}' order by c.ts"
+            );
+            let [rows] = judge.query(&trace, [query.as_str()]);
+            rows.iter().filter_map(|row| row["value"].as_u64()).collect::<Vec<_>>()
+        });
+        assert_eq!(values, [counts.to_vec(), vec![1, 3, 0], vec![2, 3, 0]]);
+    }
+}
+
+#[test]
 fn a_real_run_has_a_value_for_every_point_that_was_drawn() {
     let Some(judge) = TraceProcessor::require_or_skip() else {
         return;

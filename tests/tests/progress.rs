@@ -6,7 +6,7 @@ use std::{
     process::{Command, Output},
 };
 
-use pulsetrain_tests::Import;
+use pulsetrain_tests::{Import, command, corpus, on_terminal};
 use tempfile::TempDir;
 
 /// What the bar shows and no other line does: how fast it goes.
@@ -32,6 +32,27 @@ fn nothing_but_the_summary_is_shown_where_no_terminal_is() {
     let import = Import::for_people(&log).to(folder.path().join("out.binpb"));
     let finished = import.run().expect_code(0);
     assert!(!finished.stderr.contains(SPEED), "{}", finished.stderr);
+}
+
+#[test]
+fn a_long_conversion_at_a_terminal_has_a_progress_bar_and_a_summary_for_people_behind_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let (input, trace) = (folder.path().join("in.jsonl"), folder.path().join("out.pftrace"));
+    let lines = fs::read_to_string(corpus("otlp/web_service.jsonl")).unwrap();
+    fs::write(&input, lines + &"\n".repeat(17 << 20)).unwrap();
+    let convert = |more: &[&str]| {
+        let mut command = command(["convert"]);
+        command.arg(&input).arg("-o").arg(&trace).args(more);
+        on_terminal(&command, |_, _| {})
+    };
+    let (code, shown) = convert(&[]);
+    assert_eq!(code, Some(0), "{shown}");
+    assert!(shown.contains(SPEED) && shown.contains("spans 8"), "{shown}");
+    // A machine reads one line of JSON, whatever it is shown on.
+    let (code, shown) = convert(&["--json"]);
+    assert!(code == Some(0) && !shown.contains(SPEED), "{shown}");
+    let summary: serde_json::Value = serde_json::from_str(&shown).unwrap();
+    assert_eq!(summary["mapped"]["spans"], 8);
 }
 
 /// 17 MiB, most of which is the white space that may stand between records.

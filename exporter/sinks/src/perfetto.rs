@@ -7,7 +7,8 @@
 //! | parent that does not contain its child on one row, link | arrow (`flows`) |
 //! | span event | instant on the span's row |
 //! | attribute | annotation of the same type (`values`) |
-//! | number, distribution | counter; count, sum, quantiles and buckets are a counter each (`points`, `quantiles`) |
+//! | number | counter; what a delta says is added up (`points`) |
+//! | distribution | count, sum, quantiles and buckets, a counter each; of a delta the latter two for its interval (`quantiles`) |
 //! | state set | row of states |
 //! | log record | log line, and instant on the row `logs` with all that it carries |
 //!

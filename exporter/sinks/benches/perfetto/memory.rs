@@ -19,7 +19,7 @@ use nix::{
 use pulsetrain_otlp::{Signal, frames};
 use pulsetrain_sinks::{PerfettoConfig, PerfettoMapper};
 
-use self::cases::{BYTES, CASES, Case, Form};
+use self::cases::{CASES, Case, Form, bytes_wanted};
 use crate::{cpu_secs, secs_of};
 
 /// What one object of JSON begins with.
@@ -33,9 +33,10 @@ pub(crate) fn measure(only: Option<&str>) {
         .unwrap_or(&CASES[0]);
     println!("cargo bench -p pulsetrain-sinks --bench perfetto -- --memory");
     let mut mapper = PerfettoMapper::new(PerfettoConfig::default());
+    let wanted = bytes_wanted();
     let (mut bytes, mut secs) = (0, 0.0);
     for message in case.messages() {
-        if bytes >= BYTES {
+        if bytes >= wanted {
             break;
         }
         let start = cpu_secs();
@@ -179,9 +180,10 @@ fn write_input(case: Case, to: impl Write) -> (u64, usize) {
 
 fn write_plain(case: Case, to: impl Write) -> (u64, usize) {
     let mut to = BufWriter::with_capacity(1 << 20, to);
+    let wanted = bytes_wanted();
     let (mut spans, mut bytes, mut frame) = (0, 0, Vec::new());
     for message in case.messages() {
-        if bytes >= BYTES {
+        if bytes >= wanted {
             break;
         }
         frame.clear();

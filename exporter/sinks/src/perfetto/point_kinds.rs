@@ -120,6 +120,7 @@ impl Points {
         let mut push = |around: &Around<'_>, statistic: &str, value, carried| {
             self.push(around, statistic, point.attributes, point.time, value, carried)
         };
+        // Count and sum go on from interval to interval; what lies where is of one interval.
         push(around, ".count", CounterValue::Int(point.count as i64), carried)?;
         if let Some(sum) = point.sum {
             push(around, ".sum", CounterValue::Double(sum), None)?;
@@ -129,11 +130,23 @@ impl Points {
                 push(&settled, statistic, CounterValue::Double(value), None)?;
             }
         }
+        self.buckets(&settled, point)
+    }
+
+    /// How many values lie at or below each bound: those of its buckets, and those that a point of the series had before, where
+    /// the counter would go on with what was so then.
+    fn buckets(&mut self, around: &Around<'_>, point: &Distribution<'_>) -> Result<(), PerfettoError> {
+        let filled = point.buckets.iter().filter(|bucket| bucket.count > 0);
+        let bounds = self.bounds(around, point.attributes, filled.map(|bucket| bucket.to))?;
+        let mut buckets = point.buckets.iter().peekable();
         let mut total: u64 = 0;
-        for bucket in point.buckets.iter().filter(|bucket| bucket.count > 0) {
-            total = total.saturating_add(bucket.count);
-            let statistic = format!(".le_{}", bucket.to);
-            push(around, &statistic, CounterValue::Int(total as i64), None)?;
+        for bound in bounds.iter().filter(|_| !point.buckets.is_empty()) {
+            while let Some(bucket) = buckets.next_if(|bucket| bucket.to <= *bound) {
+                total = total.saturating_add(bucket.count);
+            }
+            let statistic = format!(".le_{bound}");
+            let value = CounterValue::Int(total as i64);
+            self.push(around, &statistic, point.attributes, point.time, value, None)?;
         }
         Ok(())
     }

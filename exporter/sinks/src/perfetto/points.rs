@@ -23,10 +23,15 @@ use super::{
     values::short_text,
 };
 
+/// So many bounds of a distribution are remembered: an exponential one has 160 at a time, and others when its scale changes.
+const MOST_BOUNDS: usize = 640;
+
 /// The points of an input.
 #[derive(Debug, Default)]
 pub(super) struct Points {
     index: HashMap<SeriesKey, u32>,
+    /// The bounds of the buckets that the points of a distribution had anything in, from the lowest.
+    bounds: HashMap<SeriesKey, Vec<f64>>,
     pub(super) series: Vec<Series>,
     pub(super) state_tracks: Vec<StateTrackEntry>,
     state_index: HashMap<(u32, String), u32>,
@@ -239,6 +244,30 @@ impl Points {
             carried,
         };
         Ok(self.readings.push((time, 0), |out| reading.pack(out))?)
+    }
+
+    /// The bounds of a distribution that are known, with these.
+    pub(super) fn bounds(
+        &mut self,
+        around: &Around<'_>,
+        attributes: Repeated<'_, KeyValue<'_>>,
+        more: impl Iterator<Item = f64>,
+    ) -> Result<Vec<f64>, PerfettoError> {
+        let key = SeriesKey {
+            resource: around.resource,
+            name: format!("{}{}", around.metric.name.to_str_lossy(), labels(attributes)?),
+        };
+        let known = self.bounds.entry(key).or_default();
+        let mut all = known.clone();
+        for bound in more {
+            if let Err(place) = all.binary_search_by(|known| known.total_cmp(&bound)) {
+                all.insert(place, bound);
+            }
+        }
+        if all.len() <= MOST_BOUNDS {
+            known.clone_from(&all);
+        }
+        Ok(all)
     }
 
     fn series(&mut self, around: &Around<'_>, statistic: &str, labels: &str) -> u32 {

@@ -1,4 +1,4 @@
-//! Inputs of 4 GB of every kind that a conversion meets, made while they are read: no more than a few messages are held.
+//! Inputs of 4 GB (`MEMORY_BENCH_BYTES` asks for less) of every kind that a conversion meets, made while they are read: no more than a few messages are held.
 
 use std::ops::Range;
 
@@ -7,8 +7,9 @@ use prost::Message;
 
 use crate::input;
 
-/// The bytes of protobuf, or of text, that each input has at least.
-pub(crate) const BYTES: usize = 4_000_000_000;
+/// The bytes of protobuf, or of text, that each input has at least, unless the variable says otherwise.
+const BYTES: usize = 4_000_000_000;
+const BYTES_VARIABLE: &str = "MEMORY_BENCH_BYTES";
 /// The steps that are made at once.
 const STEPS: u64 = 256;
 /// What the place of a step is mixed by where steps come in no order: an odd number, so that every step comes once.
@@ -81,6 +82,12 @@ const fn and_back(case: Case) -> Case {
         and_back: true,
         ..case
     }
+}
+
+/// How many bytes each input has at least.
+pub(crate) fn bytes_wanted() -> usize {
+    let said = std::env::var(BYTES_VARIABLE).ok();
+    said.map_or(BYTES, |said| said.parse().unwrap())
 }
 
 impl Case {
