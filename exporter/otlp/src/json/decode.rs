@@ -214,13 +214,19 @@ impl<'a> Decoder<'a> {
             .map_err(|error| error.in_field(field.json_name))
     }
 
+    #[inline]
     fn end(&mut self, object: &Object) {
-        let repeats = &self.repeats[object.repeats_from..];
-        if !repeats.is_empty() {
-            last_wins::cut(self.output.bytes, object.start, repeats);
-            self.repeats.truncate(object.repeats_from);
-            self.must_recount = true;
+        if self.repeats.len() > object.repeats_from {
+            self.cut_repeats(object);
         }
+    }
+
+    #[cold]
+    fn cut_repeats(&mut self, object: &Object) {
+        let repeats = &self.repeats[object.repeats_from..];
+        last_wins::cut(self.output.bytes, object.start, repeats);
+        self.repeats.truncate(object.repeats_from);
+        self.must_recount = true;
     }
 
     fn unknown_field(&mut self, name: &Raw<'a>, depth: usize) -> Result<(), JsonError> {

@@ -5,6 +5,9 @@
 
 use crate::{limits::MAX_DEPTH, write::varint_len};
 
+/// How long most text is at most.
+const SHORT: usize = 32;
+
 /// The protobuf bytes that a text becomes.
 #[derive(Debug)]
 pub(super) struct Output<'o> {
@@ -85,6 +88,16 @@ impl<'o> Output<'o> {
         self.bytes.extend_from_slice(value);
     }
 
+    /// Writes a length-delimited field with the first `length` bytes of a chunk: all of it is copied, which takes one
+    /// instruction, and the rest is cut off again.
+    #[inline]
+    pub(super) fn short(&mut self, number: u32, chunk: &[u8; SHORT], length: usize) {
+        self.head(number, length as u8);
+        let end = self.len() + length;
+        self.bytes.extend_from_slice(chunk);
+        self.bytes.truncate(end);
+    }
+
     /// Writes the tag of a length-delimited field and a length of one byte.
     #[inline]
     fn head(&mut self, number: u32, length: u8) {
@@ -102,8 +115,9 @@ impl<'o> Output<'o> {
     pub(super) fn open(&mut self, number: u32, depth: usize) -> Open {
         let tag_at = self.len();
         self.head(number, 0);
-        for _ in 1..self.widths[depth] {
-            self.bytes.push(0);
+        let width = self.widths[depth];
+        if width > 1 {
+            self.bytes.resize(self.len() + usize::from(width) - 1, 0);
         }
         Open {
             tag_at,
@@ -169,6 +183,17 @@ impl<'o> Output<'o> {
 mod tests {
     use super::*;
     use crate::wire::{Reader, Value};
+
+    #[test]
+    fn short_text_is_what_long_text_is() {
+        let chunk: [u8; SHORT] = std::array::from_fn(|place| place as u8);
+        for length in 0..=SHORT {
+            let (mut bytes, mut plain) = (Vec::new(), Vec::new());
+            Output::new(&mut bytes).short(5, &chunk, length);
+            Output::new(&mut plain).delimited(5, &chunk[..length]);
+            assert_eq!(bytes, plain);
+        }
+    }
 
     #[test]
     fn lengths_are_right_and_shortest_whatever_came_before() {

@@ -89,7 +89,7 @@ impl<'t> Cursor<'t> {
     pub(super) fn take_key(&mut self, key: &str, is_first: bool) -> bool {
         let key = &key.as_bytes()[usize::from(is_first)..];
         let rest = self.text.get(self.at..).unwrap_or_default();
-        let stands_here = rest.first() == key.first() && rest.starts_with(key);
+        let stands_here = rest.first() == key.first() && begins_with(rest, key);
         if stands_here {
             self.at += key.len();
         }
@@ -179,6 +179,12 @@ impl<'t> Cursor<'t> {
         let value = read(inside)?;
         self.at += N + 2;
         Some(value)
+    }
+
+    /// So many bytes of the text from a place on, if there are as many.
+    #[inline]
+    pub(super) fn chunk<const N: usize>(&self, offset: usize) -> Option<&'t [u8; N]> {
+        self.text.get(offset..)?.first_chunk()
     }
 
     /// The number that stands here.
@@ -272,6 +278,25 @@ impl<'t> Cursor<'t> {
     }
 }
 
+/// Whether text begins with a key: the first and the last bytes of the key, which together are all of it, are compared at once.
+#[inline(always)]
+fn begins_with(text: &[u8], key: &[u8]) -> bool {
+    let Some(start) = text.get(..key.len()) else {
+        return false;
+    };
+    match key.len() {
+        4..8 => edges::<4>(start) == edges::<4>(key),
+        8..16 => edges::<8>(start) == edges::<8>(key),
+        16..=32 => edges::<16>(start) == edges::<16>(key),
+        _ => start == key,
+    }
+}
+
+#[inline(always)]
+fn edges<const N: usize>(text: &[u8]) -> Option<(&[u8; N], &[u8; N])> {
+    text.first_chunk().zip(text.last_chunk())
+}
+
 impl Raw<'_> {
     /// Appends what the string means.
     ///
@@ -281,5 +306,25 @@ impl Raw<'_> {
     pub(super) fn unescape(&self, out: &mut Vec<u8>) -> Result<(), JsonError> {
         escape::unescape(self.inside, out)
             .map_err(|index| JsonError::new(JsonErrorKind::BadEscape, self.offset + index))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_of_any_length_is_told_from_one_that_differs_in_one_byte() {
+        for length in 1..40_u8 {
+            let key: Vec<u8> = (0..length).collect();
+            let text = [&key[..], b"behind"].concat();
+            assert!(begins_with(&text, &key) && begins_with(&key, &key), "{length}");
+            assert!(!begins_with(&key[1..], &key));
+            for place in 0..key.len() {
+                let mut other = text.clone();
+                other[place] ^= 1;
+                assert!(!begins_with(&other, &key), "{place} of {length}");
+            }
+        }
     }
 }

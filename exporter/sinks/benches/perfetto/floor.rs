@@ -1,22 +1,22 @@
 //! The least that any conversion does. From protobuf: every field of every span is read, attributes with their values included,
-//! and so many bytes as a begin and an end take are written. From JSON: every string and every bracket is found, and so many
-//! bytes are written for each span; no name is looked at, no number read. No nesting, no lanes, no strings remembered.
+//! and a block of as many bytes as ours writes a span is copied. From JSON: every string and every bracket is found, and the same
+//! block is copied for each span; no name is looked at, no number read. No nesting, no lanes, no strings remembered, nothing
+//! encoded; and spans are written as they come, where a trace in any order needs each of them twice.
 
 use pulsetrain_otlp::view::{AnyValue, Message, Span, TracesData};
 
-/// What our own begin and end of such a span take.
-const BYTES_A_SPAN: usize = 64;
-
-pub(crate) fn protobuf(messages: &[Vec<u8>], out: &mut Vec<u8>) {
+pub(crate) fn protobuf(messages: &[Vec<u8>], bytes_a_span: usize, out: &mut Vec<u8>) {
+    let mut packet = vec![0; bytes_a_span];
     for message in messages {
-        write(message, out);
+        write(message, &mut packet, out);
     }
 }
 
 /// How many brackets of both kinds are open within a span: it stands in the lists of its scope, its resource and the document.
 const DEPTH_OF_A_SPAN: u64 = 7;
 
-pub(crate) fn json(lines: &[u8], out: &mut Vec<u8>) {
+pub(crate) fn json(lines: &[u8], bytes_a_span: usize, out: &mut Vec<u8>) {
+    let packet = vec![0; bytes_a_span];
     let (mut depth, mut at) = (0, 0);
     while let Some(byte) = lines.get(at) {
         at += 1;
@@ -25,7 +25,7 @@ pub(crate) fn json(lines: &[u8], out: &mut Vec<u8>) {
             b'{' | b'[' => depth += 1,
             b'}' | b']' => {
                 if depth == DEPTH_OF_A_SPAN {
-                    out.extend_from_slice(&[0; BYTES_A_SPAN]);
+                    out.extend_from_slice(&packet);
                 }
                 depth -= 1;
             }
@@ -46,14 +46,13 @@ fn string_len(text: &[u8]) -> usize {
     }
 }
 
-fn write(message: &[u8], out: &mut Vec<u8>) {
-    let mut packet = [0u8; BYTES_A_SPAN];
+fn write(message: &[u8], packet: &mut [u8], out: &mut Vec<u8>) {
     for resource in TracesData::decode(message).unwrap().resource_spans {
         for scope in resource.unwrap().scope_spans {
             for span in scope.unwrap().spans {
                 let sum = walk(&span.unwrap());
                 packet[..8].copy_from_slice(&sum.to_le_bytes());
-                out.extend_from_slice(&packet);
+                out.extend_from_slice(packet);
             }
         }
     }

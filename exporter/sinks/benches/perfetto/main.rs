@@ -65,8 +65,9 @@ fn compare(title: &str, input: &Input, messages: &[Bytes]) {
         bytes as u64 / spans,
         text as u64 / spans
     );
+    let each = bytes_a_span(input, messages);
     let protobuf: [Way<'_>; 3] = [
-        ("floor", &|out| floor::protobuf(&input.messages, out)),
+        ("floor", &|out| floor::protobuf(&input.messages, each, out)),
         ("pulsetrain", &|out| {
             protobuf(messages, AttributePolicy::Lean, out);
         }),
@@ -74,11 +75,18 @@ fn compare(title: &str, input: &Input, messages: &[Bytes]) {
     ];
     table("protobuf -> Perfetto", bytes, spans, &protobuf);
     let json: [Way<'_>; 3] = [
-        ("floor", &|out| floor::json(&input.lines, out)),
+        ("floor", &|out| floor::json(&input.lines, each, out)),
         ("pulsetrain", &|out| json(&input.lines, out)),
         ("prost, serde_json", &|out| plain::json(&input.lines, out)),
     ];
     table("JSON -> Perfetto", text, spans, &json);
+}
+
+/// How many bytes of the trace a span takes.
+fn bytes_a_span(input: &Input, messages: &[Bytes]) -> usize {
+    let mut trace = Vec::new();
+    protobuf(messages, AttributePolicy::Lean, &mut trace);
+    trace.len().div_ceil(input.spans as usize)
 }
 
 fn protobuf(messages: &[Bytes], attributes: AttributePolicy, out: &mut Vec<u8>) {
@@ -115,13 +123,14 @@ fn through_files(messages: &[Bytes], bytes: usize, spans: u64) {
 fn profile(what: &str, rounds: usize, input: &Input, messages: &[Bytes]) {
     let mut out = Vec::new();
     let mut best = f64::INFINITY;
+    let each = bytes_a_span(input, messages);
     for _ in 0..rounds {
         out.clear();
         let start = cpu_secs();
         match what {
             "json" => json(&input.lines, black_box(&mut out)),
             "decode" => decode(&input.lines),
-            "floor" => floor::protobuf(&input.messages, black_box(&mut out)),
+            "floor" => floor::protobuf(&input.messages, each, black_box(&mut out)),
             _ => protobuf(messages, AttributePolicy::Lean, black_box(&mut out)),
         }
         best = best.min(cpu_secs() - start);

@@ -97,7 +97,12 @@ impl<'a> Decoder<'a> {
         if raw.escapes > 0 || !self.is_utf8 {
             return self.write_unplain_text(number, raw);
         }
-        self.output.delimited(number, raw.inside);
+        match self.cursor.chunk(raw.offset) {
+            Some(chunk) if raw.inside.len() <= chunk.len() => {
+                self.output.short(number, chunk, raw.inside.len());
+            }
+            _ => self.output.delimited(number, raw.inside),
+        }
         Ok(())
     }
 
