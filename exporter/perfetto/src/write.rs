@@ -62,6 +62,15 @@ impl Default for WriterConfig {
 /// Events of different tracks may come in any order. On one track, events of the same time must come in their order:
 /// readers close the innermost slice that is open, and never complain. Slices written depth first are always right.
 ///
+/// # Errors
+///
+/// All errors are those of what is written to. What is gathered comes out with [`TraceWriter::flush`] or
+/// [`TraceWriter::finish`], and is lost where neither is called.
+///
+/// # Panics
+///
+/// A track belongs to the writer that gave it: with another writer it is another track there, or none, which panics.
+///
 /// ```
 /// # use pulsetrain_perfetto::{Process, TraceWriter};
 /// let mut trace = TraceWriter::new(Vec::new());

@@ -41,6 +41,12 @@ impl<'a> From<&'a str> for AnnotationValue<'a> {
     }
 }
 
+impl<'a> From<&'a String> for AnnotationValue<'a> {
+    fn from(text: &'a String) -> Self {
+        Self::Text(text.as_bytes())
+    }
+}
+
 impl<'a> From<&'a [u8]> for AnnotationValue<'a> {
     fn from(text: &'a [u8]) -> Self {
         Self::Text(text)

@@ -110,14 +110,14 @@ pub enum CounterValue {
     Double(f64),
 }
 
-impl From<i64> for CounterValue {
-    fn from(value: i64) -> Self {
-        Self::Int(value)
-    }
+macro_rules! value {
+    ($($source:ty => $variant:ident),* $(,)?) => {$(
+        impl From<$source> for CounterValue {
+            fn from(value: $source) -> Self {
+                Self::$variant(value.into())
+            }
+        }
+    )*};
 }
 
-impl From<f64> for CounterValue {
-    fn from(value: f64) -> Self {
-        Self::Double(value)
-    }
-}
+value!(i32 => Int, u32 => Int, i64 => Int, f32 => Double, f64 => Double);
