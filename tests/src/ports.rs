@@ -1,26 +1,45 @@
 //! Free ports on loopback, for servers that cannot say which port they took.
+//!
+//! They are below those that the system itself gives out: a client that connects somewhere, or another test that has the
+//! system choose, cannot take one before its server does.
 
 use std::{
-    collections::HashSet,
     net::{Ipv4Addr, TcpListener},
-    sync::{LazyLock, Mutex, PoisonError},
+    process,
+    sync::{
+        LazyLock,
+        atomic::{AtomicU32, Ordering},
+    },
 };
 
-/// The ports that were given before: the system has no memory of them until somebody listens there.
-static GIVEN: LazyLock<Mutex<HashSet<u16>>> = LazyLock::new(Mutex::default);
+/// Above the ports of most services, below what Linux gives out (`net.ipv4.ip_local_port_range`).
+const PORTS: std::ops::Range<u16> = 12_000..32_000;
 
-/// A port that nothing listened on a moment ago, and that no other test of this program was given. Another program may take
-/// it before the server does; a server that does not get its port ends, and its test says so.
+/// How many ports were given or found taken. Programs that run side by side begin far from each other.
+static PASSED: LazyLock<AtomicU32> = LazyLock::new(|| AtomicU32::new(process::id().wrapping_mul(997)));
+
+/// A port that nothing listened on a moment ago, and that no other test of this program was given. A server that does not get
+/// its port ends, and its test says so.
 pub fn free_port() -> u16 {
-    let mut given = GIVEN.lock().unwrap_or_else(PoisonError::into_inner);
-    loop {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a loopback port can be bound");
-        let port = listener
-            .local_addr()
-            .expect("a bound socket has an address")
-            .port();
-        if given.insert(port) {
-            return port;
-        }
+    PORTS
+        .map(|_| {
+            let passed = PASSED.fetch_add(1, Ordering::Relaxed) % PORTS.len() as u32;
+            PORTS.start + passed as u16
+        })
+        .find(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
+        .expect("a loopback port can be bound")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_port_is_given_twice() {
+        let mut all: Vec<u16> = (0..100).map(|_| free_port()).collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 100);
+        assert!(all.iter().all(|port| PORTS.contains(port)));
     }
 }
