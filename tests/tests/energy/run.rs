@@ -56,8 +56,9 @@ fn run_says_what_the_steps_of_its_trainer_took_of_the_gpus_that_are_its_own() {
     for step in said {
         assert_eq!(text_of(step, "gpu.step.attribution"), Some("rank"));
         let watts = number(step, "gpu.step.mean_power").expect("a complete step has its power");
+        // A trainer that is slow to start meets the least that it draws, too.
         assert!(
-            (99.0..701.0).contains(&watts),
+            (89.0..701.0).contains(&watts),
             "{watts} W is not what the GPU can draw"
         );
     }
