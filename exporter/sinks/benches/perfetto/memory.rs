@@ -115,7 +115,7 @@ fn go_there(program: &OsStr, case: Case, folder: &Path) {
         trace.metadata().unwrap().len(),
         mapped["lanes"],
         mapped["spilled_bytes"],
-        used(start)
+        used(start, bytes as u64)
     );
 }
 
@@ -129,13 +129,13 @@ fn go_back(program: &OsStr, case: Case, folder: &Path) {
         .spawn()
         .unwrap();
     let summary = end(child);
+    let bytes = back.metadata().unwrap().len();
     println!(
-        "{}: {} bytes of trace -> {} bytes; {} bytes through temporary files; {}",
+        "{}: {} bytes of trace -> {bytes} bytes; {} bytes through temporary files; {}",
         case.name,
         trace.metadata().unwrap().len(),
-        back.metadata().unwrap().len(),
         summary["inputs"][0]["spilled_bytes"],
-        used(start)
+        used(start, bytes)
     );
 }
 
@@ -147,14 +147,15 @@ fn end(child: Child) -> serde_json::Value {
     serde_json::from_str(&said).unwrap()
 }
 
-/// What the only child used since a time.
-fn used(start: f64) -> String {
+/// What the only child used since a time for so many bytes of OTLP.
+fn used(start: f64, bytes: u64) -> String {
     let secs = secs_of(ClockId::CLOCK_MONOTONIC) - start;
     let used = getrusage(UsageWho::RUSAGE_CHILDREN).unwrap();
     let cpu = used.user_time() + used.system_time();
+    let cpu = cpu.tv_sec() as f64 + cpu.tv_usec() as f64 / 1e6;
     format!(
-        "{secs:.0} s, {} s of CPU; peak resident memory {} kB",
-        cpu.tv_sec(),
+        "{secs:.0} s, {cpu:.1} s of CPU, {:.0} MB/s of OTLP; peak resident memory {} kB",
+        bytes as f64 / cpu / 1e6,
         used.max_rss()
     )
 }

@@ -1,4 +1,5 @@
-//! Inputs of 4 GB (`MEMORY_BENCH_BYTES` asks for less) of every kind that a conversion meets, made while they are read: no more than a few messages are held.
+//! Inputs of 4 GB (`MEMORY_BENCH_BYTES` asks for less) of every kind that a conversion meets, made while they are read: no more
+//! than a few messages are held.
 
 use std::ops::Range;
 
