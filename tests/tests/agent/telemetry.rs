@@ -49,6 +49,32 @@ fn every_metric_of_the_agent_is_on_its_page() {
     assert!(readings[0] >= 1.0, "{readings:?}");
 }
 
+/// The page is full before the agent has said a word of itself.
+#[test]
+fn what_finds_no_room_on_the_page_is_counted_on_the_page() {
+    let world = World::new();
+    let yaml = world.yaml(&Setup {
+        telemetry: "interval: 1s",
+        ..Setup::default()
+    });
+    let page = format!("listen: 127.0.0.1:{}\n", world.page());
+    assert!(yaml.contains(&page), "{yaml}");
+    let full = format!("{page}      series_limit: 5\n");
+    fs::write(world.path("agent.yaml"), yaml.replace(&page, &full)).unwrap();
+    fs::copy(
+        corpus("surogate/training_dense.json"),
+        world.path("training.json"),
+    )
+    .unwrap();
+    let _agent = world.start();
+    let refused = r#"pulsetrain_drop_reason="rejected""#;
+    wait_until("the page says what it refused", || {
+        let refused = world.scraped_where("pulsetrain_dropped_items_total", refused);
+        refused.iter().sum::<f64>() > 100.0
+    });
+    assert_eq!(world.scraped("pulsetrain_series_limit"), [5.0]);
+}
+
 #[test]
 fn a_log_that_cannot_be_read_is_a_reading_that_failed() {
     let world = World::new();

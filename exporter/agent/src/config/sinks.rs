@@ -44,7 +44,8 @@ section! {
         resource_labels: Vec<String> = PrometheusConfig::default().resource_labels,
         /// Whether every series carries the labels otel_scope_name, otel_scope_version and otel_scope_schema_url.
         scope_labels: bool = PrometheusConfig::default().scope_labels,
-        /// The most series at one time; points of further series are refused and counted.
+        /// The most series at one time; points of further series are refused and counted. What the agent says of itself has
+        /// room beyond that.
         series_limit: usize = PrometheusConfig::default().series_limit,
         /// How long a run may send nothing before its series end.
         stale_after: Time = Time(PrometheusConfig::default().stale_after),

@@ -23,7 +23,7 @@ pub struct PrometheusConfig {
     /// Default false, as in Prometheus' own OTLP receiver.
     pub scope_labels: bool,
     /// The most series at one time; points of further series are refused and counted. A histogram with all its buckets is
-    /// one series. Default 200,000, some 60 MB.
+    /// one series. What tells of the program itself (`pulsetrain.*`) has room beyond that. Default 200,000, some 60 MB.
     pub series_limit: usize,
     /// How long a resource (a run, a rank) may send nothing before all its series end. Default 10 minutes: longer than a
     /// checkpoint takes. A series of a resource that goes on sending stays until the resource ends it.

@@ -30,6 +30,8 @@ use super::{
     },
 };
 
+/// How the names begin of what tells of the program itself.
+const OURSELVES: &[u8] = b"pulsetrain.";
 /// The most bytes of a series' labels.
 const MOST_LABEL_BYTES: usize = 16 << 10;
 /// A point that is further in the future than this is taken for one of now: otherwise nothing could ever follow it.
@@ -61,6 +63,8 @@ struct Place<'a> {
     source: u16,
     target: &'a Arc<Target>,
     scope: &'a [(Arc<str>, String)],
+    /// Whether it tells of the program itself.
+    is_of_ourselves: bool,
 }
 
 /// What the four kinds of points have in common.
@@ -167,6 +171,7 @@ impl Ingest {
             source,
             target,
             scope,
+            is_of_ourselves: is_of_ourselves(metric),
         };
         let walked = self.data(&data, &place);
         self.flush(&place);
@@ -207,12 +212,13 @@ impl Ingest {
         if family.len() > MOST_LABEL_BYTES {
             return Err(Refusal::LabelsTooLong);
         }
-        let family = self.store.family(Head {
+        let head = Head {
             unit: names::unit_of(&family, unit),
             name: family,
             help: metric.description.to_str_lossy().into_owned(),
             kind,
-        })?;
+        };
+        let family = self.store.family(head, is_of_ourselves(metric))?;
         let source = family.lock().source(name).ok_or(Refusal::NameCollision)?;
         Ok((family, source))
     }
@@ -407,6 +413,10 @@ fn point_count(data: &MetricData<'_>) -> usize {
         MetricData::ExponentialHistogram(histogram) => histogram.data_points.len(),
         MetricData::Summary(summary) => summary.data_points.len(),
     }
+}
+
+fn is_of_ourselves(metric: &Metric<'_>) -> bool {
+    metric.name.as_bytes().starts_with(OURSELVES)
 }
 
 fn scope_labels(metrics: &ScopeMetrics<'_>) -> Vec<(Arc<str>, String)> {

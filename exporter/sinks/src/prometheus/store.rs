@@ -136,8 +136,8 @@ impl PrometheusStore {
         families.by_name.values().cloned().collect()
     }
 
-    /// The family of that name, new where there is none.
-    pub(super) fn family(&self, head: Head) -> Result<Arc<Family>, Refusal> {
+    /// The family of that name, new where there is none. It may be one that tells of the program itself.
+    pub(super) fn family(&self, head: Head, is_of_ourselves: bool) -> Result<Arc<Family>, Refusal> {
         let mut families = self
             .shared
             .families
@@ -155,7 +155,7 @@ impl PrometheusStore {
         if names.iter().any(|name| families.sample_names.contains(name)) {
             return Err(Refusal::TypeConflict);
         }
-        if families.by_name.len() >= self.shared.config.series_limit {
+        if families.by_name.len() >= self.shared.room.limit(is_of_ourselves) {
             return Err(Refusal::SeriesLimit);
         }
         families.sample_names.extend(names);

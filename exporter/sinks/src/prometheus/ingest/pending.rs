@@ -54,6 +54,7 @@ impl Pending {
                     time_unix_nanos: point.time_unix_nanos,
                     source: place.source,
                     target: place.target,
+                    is_of_ourselves: place.is_of_ourselves,
                     change: point.change,
                     exemplars: point.exemplars,
                 };

@@ -74,6 +74,7 @@ pub(crate) struct Point<'a> {
     pub(crate) time_unix_nanos: u64,
     pub(crate) source: u16,
     pub(crate) target: &'a Arc<Target>,
+    pub(crate) is_of_ourselves: bool,
     pub(crate) change: Change,
     pub(crate) exemplars: Vec<Exemplar>,
 }
@@ -123,7 +124,7 @@ impl Table {
             start_unix_nanos: point.start_unix_nanos,
             exemplars: None,
             target: Arc::clone(point.target),
-            birth: room.enter()?,
+            birth: room.enter(point.is_of_ourselves)?,
             time_unix_nanos: point.time_unix_nanos,
             source: point.source,
         };

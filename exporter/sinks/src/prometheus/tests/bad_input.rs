@@ -25,6 +25,26 @@ fn series_over_the_limit_are_refused_and_the_others_go_on() {
 }
 
 #[test]
+fn what_says_that_there_is_no_room_has_room() {
+    let mut world = World::with(&PrometheusConfig {
+        series_limit: 1,
+        ..PrometheusConfig::default()
+    });
+    let of = |name, count: usize| {
+        let points = (0..count).map(|a| number(0, T0, 1.0, &[("a", &a.to_string())]));
+        run("r", vec![metric(name, "", "", gauge(points.collect()))])
+    };
+    assert_eq!(world.refused(of("g", 2)), [(Refusal::SeriesLimit, 1)]);
+    world.take(of("pulsetrain.dropped_items", 20));
+    // Not for ever more, whoever calls them so.
+    assert_eq!(
+        world.refused(of("pulsetrain.x", 1_000)),
+        [(Refusal::SeriesLimit, 20)]
+    );
+    assert_eq!(world.series(), 1_001);
+}
+
+#[test]
 fn a_name_with_two_types_keeps_the_first() {
     let mut world = World::new();
     world.take(run("r", vec![simple("x.total", T0, 1.0, &[])]));
