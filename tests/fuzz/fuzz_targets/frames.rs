@@ -17,6 +17,13 @@ fuzz_target!(|file: &[u8]| {
     let frames: Vec<Frame> = FrameReader::new(file, limits.clone())
         .filter_map(Result::ok)
         .collect();
+    let small = Limits {
+        bytes: 64,
+        ..limits.clone()
+    };
+    // A fault may be said of each piece, and each takes a byte at least.
+    let pieces = FrameReader::new(file, small).in_pieces().take(file.len() + 2);
+    assert!(pieces.count() < file.len() + 2);
     for frame in frames {
         assert_eq!(
             check(frame.signal, &frame.bytes, &Limits::default()).unwrap(),

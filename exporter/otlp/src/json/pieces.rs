@@ -4,6 +4,8 @@
 //! Where it can be, a piece ends between two elements of the outermost list, so that nothing belongs to both. An element
 //! that is too large itself is taken apart too; what stands behind its list is in its last piece only.
 
+use std::ops::Range;
+
 use super::torn::{LISTS, end_of_text};
 
 /// Elements of this list are not taken apart: what their lists refer to stands behind them.
@@ -73,17 +75,17 @@ impl Pieces {
     pub fn take(&mut self, text: &[u8], deep: bool) -> Option<Piece> {
         let skipped = self.separator_len(text);
         let before = self.around.len();
-        let mut scan = Scan::new(deep);
+        let mut scan = Scan::new(deep, before);
         scan.read(&self.around, 0);
         scan.read(&text[skipped..], before);
-        let (at, open) = match scan.end {
-            Some(end) => (end, Vec::new()),
-            None => scan.best.map(|best| (best.at, best.open))?,
+        let Cut { at, open, closed, .. } = match scan.end {
+            Some(at) => Cut { at, ..Cut::default() },
+            None => scan.best?,
         };
-        let length = skipped + at - before;
+        let length = (skipped + at).checked_sub(before).filter(|length| *length > 0)?;
         let mut piece = std::mem::take(&mut self.around);
         piece.extend_from_slice(&text[skipped..length]);
-        self.around = around(&piece, &open);
+        self.around = around(&piece, &open, &closed);
         piece.extend(open.iter().rev().map(|open| match open.kind {
             Kind::Object => b'}',
             Kind::List | Kind::Elements(_) => b']',
@@ -106,31 +108,46 @@ impl Pieces {
     }
 }
 
-/// What stands around what comes next: of each object that is open, its text up to its list.
-fn around(text: &[u8], open: &[Open]) -> Vec<u8> {
+/// What stands around what comes next: of each object that is open, its text up to its list, without what the lists before that
+/// hold.
+fn around(text: &[u8], open: &[Open], closed: &[Range<usize>]) -> Vec<u8> {
     let (mut around, mut from) = (Vec::new(), 0);
     for (place, list) in open.iter().enumerate() {
-        if matches!(list.kind, Kind::Elements(_)) {
-            around.extend_from_slice(&text[from..list.begin]);
-            from = open.get(place + 1).map_or(from, |element| element.begin);
+        if !matches!(list.kind, Kind::Elements(_)) {
+            continue;
         }
+        for taken in closed {
+            if (from..list.begin).contains(&taken.start) {
+                around.extend_from_slice(&text[from..taken.start]);
+                from = taken.end;
+            }
+        }
+        around.extend_from_slice(&text[from..list.begin]);
+        from = open.get(place + 1).map_or(from, |element| element.begin);
     }
     around
 }
 
-/// Where a text can end: behind an element, with what is open there.
+/// Where a text can end: behind an element.
+#[derive(Default)]
 struct Cut {
     at: usize,
     /// How many lists of elements are open.
     lists: usize,
+    /// What is open there.
     open: Vec<Open>,
+    /// What the lists of elements hold that what is open had before.
+    closed: Vec<Range<usize>>,
 }
 
 /// The structure of a text as far as it goes.
 struct Scan {
     deep: bool,
+    /// Before this place no cut makes a piece.
+    after: usize,
     open: Vec<Open>,
     lists: usize,
+    closed: Vec<Range<usize>>,
     /// What a list is that has the latest name.
     named: Kind,
     best: Option<Cut>,
@@ -139,11 +156,13 @@ struct Scan {
 }
 
 impl Scan {
-    fn new(deep: bool) -> Self {
+    fn new(deep: bool, after: usize) -> Self {
         Self {
             deep,
+            after,
             open: Vec::new(),
             lists: 0,
+            closed: Vec::new(),
             named: Kind::List,
             best: None,
             end: None,
@@ -177,8 +196,19 @@ impl Scan {
     }
 
     fn close(&mut self, at: usize) {
-        let closed = self.open.pop().map(|open| open.kind);
-        self.lists -= usize::from(matches!(closed, Some(Kind::Elements(_))));
+        let closed = self.open.pop();
+        if let Some(Open { begin, .. }) = closed {
+            while self.closed.pop_if(|before| before.start >= begin).is_some() {}
+        }
+        if let Some(Open {
+            begin,
+            kind: Kind::Elements(_),
+        }) = closed
+        {
+            self.lists -= 1;
+            self.closed.push(begin..at - 1);
+        }
+        let closed = closed.map(|open| open.kind);
         match self.open.last() {
             None => self.end = Some(at),
             Some(Open {
@@ -195,11 +225,12 @@ impl Scan {
             Kind::Object | Kind::List => None,
         });
         let may_be_here = self.lists == 1 || self.deep && outermost == Some(true);
-        if may_be_here && self.best.as_ref().is_none_or(|best| self.lists <= best.lists) {
+        if at > self.after && may_be_here && self.best.as_ref().is_none_or(|best| self.lists <= best.lists) {
             self.best = Some(Cut {
                 at,
                 lists: self.lists,
                 open: self.open.clone(),
+                closed: self.closed.clone(),
             });
         }
     }
@@ -215,101 +246,4 @@ fn kind_of(name: &[u8]) -> Kind {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::Value;
-
-    use super::*;
-
-    const TEXT: &str = r#"{"resourceSpans":[{"resource":{"a":["]}"]},"scopeSpans":[{"scope":{"name":"s"},"spans":[{"n":1,"events":[{"x":0}]},
- {"n":2} , {"n":3}]},{"spans":[{"n":4}],"schemaUrl":"u"}],"schemaUrl":"r"}, {"scopeSpans":[{"spans":[{"n":5}]}]}]}"#;
-
-    /// All pieces of a text that comes so many bytes at a time, and what is left.
-    fn pieces(text: &str, step: usize, deep: bool) -> (Vec<Value>, String) {
-        let (mut pieces, mut found) = (Pieces::default(), Vec::new());
-        let mut pending: Vec<u8> = Vec::new();
-        for chunk in text.as_bytes().chunks(step) {
-            pending.extend_from_slice(chunk);
-            while let Some(piece) = pieces.take(&pending, deep) {
-                found.push(serde_json::from_slice(&piece.text).expect("a piece is JSON"));
-                pending.drain(..piece.length);
-            }
-        }
-        (found, String::from_utf8(pending).expect("text stays text"))
-    }
-
-    fn numbers(pieces: &[Value]) -> Vec<u64> {
-        let lists = |value: &Value, name: &str| value[name].as_array().cloned().unwrap_or_default();
-        let resources = pieces.iter().flat_map(|piece| lists(piece, "resourceSpans"));
-        let scopes = resources.flat_map(|resource| lists(&resource, "scopeSpans"));
-        let spans = scopes.flat_map(|scope| lists(&scope, "spans"));
-        spans.filter_map(|span| span["n"].as_u64()).collect()
-    }
-
-    #[test]
-    fn pieces_hold_every_span_once_however_the_text_comes() {
-        for step in 1..TEXT.len() {
-            for deep in [false, true] {
-                let (pieces, rest) = pieces(
-                    &format!(
-                        "{TEXT}
- {TEXT}"
-                    ),
-                    step,
-                    deep,
-                );
-                assert_eq!(numbers(&pieces), [1, 2, 3, 4, 5, 1, 2, 3, 4, 5], "{step}");
-                assert_eq!(rest, "");
-            }
-        }
-    }
-
-    #[test]
-    fn a_piece_of_whole_elements_loses_nothing_around_them() {
-        let (pieces, _) = pieces(TEXT, 1, false);
-        let whole: Value = serde_json::from_str(TEXT).unwrap();
-        assert_eq!(pieces.len(), 3);
-        assert_eq!(pieces[0]["resourceSpans"][0], whole["resourceSpans"][0]);
-        assert_eq!(pieces[1]["resourceSpans"][0], whole["resourceSpans"][1]);
-    }
-
-    #[test]
-    fn an_element_that_is_taken_apart_keeps_what_stands_before_its_list() {
-        let (pieces, _) = pieces(TEXT, 1, true);
-        for piece in &pieces[..3] {
-            let resource = &piece["resourceSpans"][0];
-            assert_eq!(resource["resource"]["a"][0], "]}");
-            assert_eq!(resource["scopeSpans"][0]["scope"]["name"], "s");
-        }
-    }
-
-    #[test]
-    fn a_place_in_a_piece_is_found_again_in_the_text() {
-        let mut pieces = Pieces::default();
-        let (first, second) = (r#"{"spans":[{"n":1}"#, r#" , {"n":2}]}"#);
-        assert_eq!(pieces.take(first.as_bytes(), false).unwrap().shift, 0);
-        let piece = pieces.take(second.as_bytes(), false).unwrap();
-        let text = String::from_utf8(piece.text).unwrap();
-        let at = text.find('2').unwrap() as i64 + piece.shift;
-        assert_eq!(at, second.find('2').unwrap() as i64);
-    }
-
-    #[test]
-    fn a_trace_of_jaeger_is_never_taken_apart() {
-        let text = r#"{"data":[{"spans":[{"n":1},{"n":2}],"processes":{}},{"spans":[{"n":3}"#;
-        let mut pieces = Pieces::default();
-        let first = pieces.take(text.as_bytes(), true).unwrap();
-        assert_eq!(
-            first.text,
-            br#"{"data":[{"spans":[{"n":1},{"n":2}],"processes":{}}]}"#
-        );
-        assert_eq!(pieces.take(&text.as_bytes()[first.length..], true), None);
-    }
-
-    #[test]
-    fn text_that_is_no_json_is_left_alone() {
-        for text in ["", "x", "]", "}}", "{\"a\":[{", "[[[", "\"abc"] {
-            let taken = Pieces::default().take(text.as_bytes(), true);
-            assert!(taken.is_none_or(|piece| piece.length <= text.len()), "{text}");
-        }
-    }
-}
+mod tests;
