@@ -156,6 +156,14 @@ pub(super) static SAMPLES: &[(&str, Holds)] = &[
         log("tensorboard", readers::event_file, series::TAGS, 188, &[], &[]),
     ),
     (
+        "kubelet/README.md",
+        Holds::NoLog("what the kubelet says of its pods"),
+    ),
+    (
+        "kubelet/podresources.proto",
+        Holds::NoLog("what the kubelet says of its pods"),
+    ),
+    (
         "maxtext/demo.metrics.jsonl",
         log(
             "maxtext-metrics",
