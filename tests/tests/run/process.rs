@@ -3,7 +3,7 @@
 use std::{
     io::{BufReader, Write},
     os::unix::process::ExitStatusExt,
-    process::{Command, Stdio},
+    process::{Command, Output, Stdio},
 };
 
 use pulsetrain_tests::{command, corpus};
@@ -11,18 +11,29 @@ use pulsetrain_tests::{command, corpus};
 use crate::world::{folder, line, run, sent};
 
 /// Bytes that no text has, colours, a progress bar without its end, and both streams.
-const ODD_TRAINER: &str = r"printf 'a\000\377\r10%%\r20%%\033[1mb'; printf 'warning\n\376' >&2; exit 7";
+const ODD_TRAINER: &str = r"printf 'a\377\r10%%\r20%%\033[1mb'; printf 'warning\n\376' >&2; exit 7";
 
 #[test]
 fn what_is_printed_and_the_exit_code_are_those_of_the_trainer() {
-    let folder = folder();
-    let bare = Command::new("sh").args(["-c", ODD_TRAINER]).output().unwrap();
-    let run = run(&folder, "sh", &["-c", ODD_TRAINER])
-        .arg_of_ours("--format=maxtext")
-        .output();
+    let (bare, run) = bare_and_run(ODD_TRAINER);
     assert_eq!((run.status.code(), bare.status.code()), (Some(7), Some(7)));
+    assert_eq!((run.stdout, run.stderr), (bare.stdout, bare.stderr));
+}
+
+#[test]
+fn what_cannot_be_read_is_said_behind_what_the_trainer_said() {
+    let (bare, run) = bare_and_run(r"printf 'a\000\n'; printf 'warning' >&2");
     assert_eq!(run.stdout, bare.stdout);
-    assert_eq!(run.stderr, bare.stderr);
+    let ours = run.stderr.strip_prefix(&bare.stderr[..]);
+    let ours = String::from_utf8_lossy(ours.unwrap());
+    assert!(ours.contains("1 bytes are zero"), "{ours}");
+}
+
+fn bare_and_run(script: &str) -> (Output, Output) {
+    let folder = folder();
+    let bare = Command::new("sh").args(["-c", script]).output();
+    let run = run(&folder, "sh", &["-c", script]).arg_of_ours("--format=maxtext");
+    (bare.expect("there is a shell"), run.output())
 }
 
 #[test]

@@ -197,7 +197,7 @@ impl<F: LineFormat> LineParser<F> {
                 self.last_line(&rest[..zero], at, time, recorder);
             }
             recorder.skip(SkipReason::UnrecognisedBytes, at.behind(&rest[..zero]), || {
-                format!("{zeros} bytes are zero, so what stood there was never written")
+                format!("{zeros} bytes are zero, which no text has: they may stand where something was never written")
             });
             rest = &rest[zero + zeros..];
         }
