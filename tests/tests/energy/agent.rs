@@ -2,7 +2,7 @@
 //! once, whoever shares the GPUs.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     io::{Read, Write},
     net::{Ipv4Addr, TcpStream},
     path::{Path, PathBuf},
@@ -174,11 +174,21 @@ impl World {
             _agent: agent,
         };
         wait_until("every GPU was read, and whose it is", || {
-            let points = sums(&messages(&world.file()), "gpu.energy");
-            // Of a GPU with two runs no more is said than of the processes on it.
+            let messages = messages(&world.file());
+            let points = sums(&messages, "gpu.energy");
+            let runs = |metric| {
+                let points = sums(&messages, metric);
+                let runs = points.iter().filter_map(|point| text_of(point, "train.run.id"));
+                runs.map(str::to_owned).collect::<BTreeSet<String>>()
+            };
+            // A GPU with two runs is of the first whose process is read until the other's is, too.
+            let is_known = match processes {
+                [several] if several.len() > 1 => runs("gpu.process.memory").len() == several.len(),
+                _ => true,
+            };
             let is_claimed =
                 |point: &&Value| processes[0].len() > 1 || text_of(point, "train.run.id").is_some();
-            points.iter().filter(is_claimed).count() >= processes.len()
+            is_known && points.iter().filter(is_claimed).count() >= processes.len()
         });
         // Some readings before the first step.
         world.driver.run_from(BORDERS[0] - 0.6);

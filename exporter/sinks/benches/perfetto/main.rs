@@ -79,7 +79,7 @@ fn compare(title: &str, input: &Input, messages: &[Bytes]) {
         ("pulsetrain", &|out| json(&input.lines, out)),
         ("prost, serde_json", &|out| plain::json(&input.lines, out)),
         ("every field read", &|out| {
-            floor::fields_of_json(&input.lines, each, out)
+            floor::fields_of_json(&input.lines, each, out);
         }),
     ];
     table("JSON -> Perfetto", text, spans, &json);

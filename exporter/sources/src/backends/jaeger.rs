@@ -53,7 +53,7 @@ impl JaegerBackend {
         service: &str,
         operation: Option<&str>,
         window: TimeWindow,
-        take: impl FnMut(StoredAnswer),
+        mut take: impl FnMut(StoredAnswer),
     ) -> Result<(BTreeSet<String>, bool), BackendError> {
         let ask = async |window: TimeWindow| {
             let page = PAGE.min(self.most_traces);
@@ -78,7 +78,19 @@ impl JaegerBackend {
                 content: answer,
             })
         };
-        ask_in_halves(window, PAGE.min(self.most_traces), self.most_traces, ask, take).await
+        let hand_on = async |mut page: Page<StoredAnswer>, found: &BTreeSet<String>| {
+            let (before, new): (Vec<_>, Vec<_>) = page.ids.into_iter().partition(|id| found.contains(id));
+            if !before.is_empty() {
+                // What came before is in this answer too: the others are asked for by themselves.
+                page.content.messages.clear();
+                for id in &new {
+                    self.trace(id).await?.into_iter().for_each(&mut take);
+                }
+            }
+            take(page.content);
+            Ok(())
+        };
+        ask_in_halves(window, PAGE.min(self.most_traces), self.most_traces, ask, hand_on).await
     }
 
     /// A trace; none where Jaeger does not have it.

@@ -93,7 +93,7 @@ impl TempoBackend {
             let ids = ids.map(|found| format!("{:0>32}", found.id)).collect();
             Ok(Page { ids, content: () })
         };
-        ask_in_halves(window, PAGE, self.most_traces, ask, |()| ()).await
+        ask_in_halves(window, PAGE, self.most_traces, ask, async |_, _| Ok(())).await
     }
 
     /// A trace; none where Tempo does not have it.

@@ -46,13 +46,14 @@ pub(super) struct Page<T> {
 }
 
 /// Asks about a window, and about its halves wherever an answer is full, until all is found or `most` traces are. Hands on
-/// the content of each answer that is used; gives the ids that were found and whether there are more.
+/// each answer that is used with the ids that were found before: a trace across the border of two halves is in the answers to
+/// both. Gives the ids that were found and whether there are more.
 pub(super) async fn ask_in_halves<T>(
     window: TimeWindow,
     page: usize,
     most: usize,
     mut ask: impl AsyncFnMut(TimeWindow) -> Result<Page<T>, BackendError>,
-    mut take: impl FnMut(T),
+    mut take: impl AsyncFnMut(Page<T>, &BTreeSet<String>) -> Result<(), BackendError>,
 ) -> Result<(BTreeSet<String>, bool), BackendError> {
     let (mut found, mut has_more) = (BTreeSet::new(), false);
     let mut windows = vec![window];
@@ -67,8 +68,9 @@ pub(super) async fn ask_in_halves<T>(
             Some(halves) => windows.extend(halves),
             None => {
                 has_more |= is_full;
-                found.extend(answer.ids);
-                take(answer.content);
+                let ids = answer.ids.clone();
+                take(answer, &found).await?;
+                found.extend(ids);
             }
         }
     }
@@ -100,7 +102,7 @@ mod tests {
             .build()
             .expect("a runtime can be made");
         let (ids, has_more) = runtime
-            .block_on(ask_in_halves(window, 2, most, ask, |()| ()))
+            .block_on(ask_in_halves(window, 2, most, ask, async |_, _| Ok(())))
             .expect("nothing fails");
         (ids.into_iter().collect(), has_more, asked)
     }
@@ -112,6 +114,38 @@ mod tests {
         assert!(!has_more && asked > 3, "{asked}");
         assert_eq!(found(&[7], 100), (vec!["0".to_owned()], false, 1));
         assert_eq!(found(&[], 100), (vec![], false, 1));
+    }
+
+    #[test]
+    fn what_is_in_two_answers_is_known_when_it_comes_again() {
+        let window = TimeWindow {
+            start: 0,
+            end: 4 * SHORTEST,
+        };
+        // The trace "across" has spans on both sides of every border.
+        let ask = async |window: TimeWindow| {
+            let alone = [0, 1, 2, 3].map(|second| second * SHORTEST);
+            let mut ids: Vec<String> = vec!["across".to_owned()];
+            ids.extend(
+                alone
+                    .iter()
+                    .filter(|at| (window.start..window.end).contains(*at))
+                    .map(u64::to_string),
+            );
+            Ok(Page { ids, content: () })
+        };
+        let mut new = Vec::new();
+        let take = async |page: Page<()>, found: &BTreeSet<String>| {
+            new.extend(page.ids.into_iter().filter(|id| !found.contains(id)));
+            Ok(())
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .expect("a runtime can be made");
+        let found = runtime.block_on(ask_in_halves(window, 4, 100, ask, take));
+        let (ids, _) = found.expect("nothing fails");
+        new.sort();
+        assert_eq!(new, ids.into_iter().collect::<Vec<_>>());
     }
 
     #[test]
