@@ -1,19 +1,12 @@
-//! A row a file of the corpus.
+//! What every file of the corpus is, and how much the logs among them say.
 
 use crate::{
     readers::{self, Reader},
     series,
 };
 
-/// What a file of the corpus is.
-pub(super) enum Holds {
-    /// What a training system wrote.
-    Log(Log),
-    /// Something else.
-    NoLog(&'static str),
-}
-
 /// What a training system wrote.
+#[derive(Clone, Copy)]
 pub(super) struct Log {
     pub(super) format: &'static str,
     /// Says everything that is in it, by code of the test's own.
@@ -28,442 +21,230 @@ pub(super) struct Log {
     pub(super) derived: &'static [&'static str],
 }
 
-const fn log(
-    format: &'static str,
-    reader: Reader,
-    table: &'static str,
-    values: usize,
-    left_out: &'static [(&'static str, u64)],
-    derived: &'static [&'static str],
-) -> Holds {
-    Holds::Log(Log {
-        format,
-        reader,
-        table,
-        values,
-        left_out,
-        derived,
-    })
+impl Log {
+    const fn of(format: &'static str, reader: Reader, table: &'static str) -> Self {
+        Self {
+            format,
+            reader,
+            table,
+            values: 0,
+            left_out: &[],
+            derived: &[],
+        }
+    }
+
+    const fn says(self, values: usize) -> Self {
+        Self { values, ..self }
+    }
+
+    const fn leaves_out(self, left_out: &'static [(&'static str, u64)]) -> Self {
+        Self { left_out, ..self }
+    }
+
+    const fn derives(self, derived: &'static [&'static str]) -> Self {
+        Self { derived, ..self }
+    }
 }
 
-/// Every file, in the order of their names.
-pub(super) static SAMPLES: &[(&str, Holds)] = &[
-    (
-        "backends/jaeger_api_traces.json",
-        Holds::NoLog("an answer of a backend"),
-    ),
-    (
-        "backends/jaeger_api_v3_trace.json",
-        Holds::NoLog("an answer of a backend"),
-    ),
-    (
-        "backends/jaeger_api_v3_traces.json",
-        Holds::NoLog("an answer of a backend"),
-    ),
-    ("backends/sent.json", Holds::NoLog("an answer of a backend")),
-    (
-        "backends/tempo_api_traces.json",
-        Holds::NoLog("an answer of a backend"),
-    ),
-    (
-        "backends/tempo_api_v2_traces.json",
-        Holds::NoLog("an answer of a backend"),
-    ),
-    (
-        "backends/tempo_api_v2_traces_other.json",
-        Holds::NoLog("an answer of a backend"),
-    ),
-    ("hf-trainer/stderr.log", Holds::NoLog("warnings")),
-    (
-        "hf-trainer/stdout.log",
-        log(
-            "hf-trainer",
-            readers::hf_trainer,
-            series::HF_TRAINER,
-            46,
-            &[],
-            &[],
-        ),
-    ),
+const ANY_JSON: Log = Log::of("json", readers::any_json, series::ANY);
+const ANY_PAIRS: Log = Log::of("keyvalue", readers::any_pairs, series::ANY);
+const EVENT_FILE: Log = Log::of("tensorboard", readers::event_file, series::TAGS);
+const HF_STATE: Log = Log::of("hf-trainer-state", readers::hf_state, series::HF_TRAINER);
+const HF_TRAINER: Log = Log::of("hf-trainer", readers::hf_trainer, series::HF_TRAINER);
+const KEMPNERFORGE: Log = Log::of("kempnerforge", readers::kempnerforge, series::KEMPNERFORGE);
+const MAXTEXT: Log = Log::of("maxtext", readers::maxtext, series::MAXTEXT);
+const MAXTEXT_METRICS: Log = Log::of("maxtext-metrics", readers::maxtext_metrics, series::TAGS);
+const MEGATRON: Log = Log::of("megatron", readers::megatron, series::MEGATRON);
+const SUROGATE: Log = Log::of("surogate", readers::surogate, series::SUROGATE);
+const SUROGATE_CONSOLE: Log = Log::of(
+    "surogate-console",
+    readers::surogate_console,
+    series::SUROGATE_CONSOLE,
+);
+const SUROGATE_JSONL: Log = Log::of("surogate-jsonl", readers::surogate_jsonl, series::SUROGATE);
+const TORCHSPEC: Log = Log::of("torchspec", readers::torchspec, series::TORCHSPEC);
+const TORCHTITAN: Log = Log::of("torchtitan", readers::torchtitan, series::TORCHTITAN);
+const TORCHTITAN_STRUCTURED: Log = Log::of(
+    "torchtitan-structured",
+    readers::torchtitan_structured,
+    series::TORCHTITAN,
+);
+const TUNIX: Log = Log::of("tunix", readers::tunix, series::TUNIX);
+const TUNIX_CONSOLE: Log = Log::of("tunix-otel", readers::tunix_console, series::TAGS);
+const TUNIX_OTLP: Log = Log::of("tunix-otel", readers::tunix_otlp, series::TAGS);
+const TUNIX_TRACE: Log = Log::of("tunix-trace", readers::trace, series::ANY);
+const TUNIX_TRACE_V2: Log = Log::of("tunix-trace-v2", readers::trace, series::ANY);
+const WANDB: Log = Log::of("wandb", readers::wandb, series::TAGS);
+
+/// Every log, in the order of their names.
+pub(super) static LOGS: &[(&str, Log)] = &[
+    ("hf-trainer/stdout.log", HF_TRAINER.says(46)),
     (
         "hf-trainer/tensorboard/events.out.tfevents.1795221025.vm.20360.0",
-        log("tensorboard", readers::event_file, series::TAGS, 47, &[], &[]),
+        EVENT_FILE.says(47),
     ),
-    (
-        "hf-trainer/trainer_state.json",
-        log(
-            "hf-trainer-state",
-            readers::hf_state,
-            series::HF_TRAINER,
-            41,
-            &[],
-            &[],
-        ),
-    ),
-    (
-        "hw-conventions/README.md",
-        Holds::NoLog("names that OpenTelemetry has settled"),
-    ),
-    (
-        "hw-conventions/common-metrics.yaml",
-        Holds::NoLog("names that OpenTelemetry has settled"),
-    ),
-    (
-        "hw-conventions/common.yaml",
-        Holds::NoLog("names that OpenTelemetry has settled"),
-    ),
-    (
-        "hw-conventions/fan-metrics.yaml",
-        Holds::NoLog("names that OpenTelemetry has settled"),
-    ),
-    (
-        "hw-conventions/gpu-metrics.yaml",
-        Holds::NoLog("names that OpenTelemetry has settled"),
-    ),
-    (
-        "hw-conventions/network-metrics.yaml",
-        Holds::NoLog("names that OpenTelemetry has settled"),
-    ),
-    (
-        "hw-conventions/network-registry.yaml",
-        Holds::NoLog("names that OpenTelemetry has settled"),
-    ),
-    (
-        "hw-conventions/registry.yaml",
-        Holds::NoLog("names that OpenTelemetry has settled"),
-    ),
-    (
-        "hw-conventions/temperature-metrics.yaml",
-        Holds::NoLog("names that OpenTelemetry has settled"),
-    ),
-    (
-        "kempnerforge/dense.stderr",
-        Holds::NoLog("what wandb printed: the last of every series, which standard output told"),
-    ),
-    (
-        "kempnerforge/dense.stdout",
-        log(
-            "kempnerforge",
-            readers::kempnerforge,
-            series::KEMPNERFORGE,
-            111,
-            &[],
-            &[],
-        ),
-    ),
+    ("hf-trainer/trainer_state.json", HF_STATE.says(41)),
+    ("kempnerforge/dense.stdout", KEMPNERFORGE.says(111)),
     (
         "kempnerforge/tensorboard/events.out.tfevents.1795219833.vm.31790.0",
-        log("tensorboard", readers::event_file, series::TAGS, 188, &[], &[]),
+        EVENT_FILE.says(188),
     ),
-    (
-        "kubelet/README.md",
-        Holds::NoLog("what the kubelet says of its pods"),
-    ),
-    (
-        "kubelet/podresources.proto",
-        Holds::NoLog("what the kubelet says of its pods"),
-    ),
-    (
-        "maxtext/demo.metrics.jsonl",
-        log(
-            "maxtext-metrics",
-            readers::maxtext_metrics,
-            series::TAGS,
-            204,
-            &[],
-            &[],
-        ),
-    ),
-    (
-        "maxtext/demo.stderr",
-        log("maxtext", readers::maxtext, series::MAXTEXT, 91, &[], &[]),
-    ),
-    (
-        "maxtext/demo.stdout",
-        log("maxtext", readers::maxtext, series::MAXTEXT, 3, &[], &[]),
-    ),
+    ("maxtext/demo.metrics.jsonl", MAXTEXT_METRICS.says(204)),
+    ("maxtext/demo.stderr", MAXTEXT.says(91)),
+    ("maxtext/demo.stdout", MAXTEXT.says(3)),
     (
         "maxtext/metrics_step_000000_to_step_000004.txt",
-        log(
-            "maxtext-metrics",
-            readers::maxtext_metrics,
-            series::TAGS,
-            85,
-            &[],
-            &[],
-        ),
+        MAXTEXT_METRICS.says(85),
     ),
     (
         "maxtext/metrics_step_000005_to_step_000009.txt",
-        log(
-            "maxtext-metrics",
-            readers::maxtext_metrics,
-            series::TAGS,
-            85,
-            &[],
-            &[],
-        ),
+        MAXTEXT_METRICS.says(85),
     ),
     (
         "maxtext/metrics_step_000010_to_step_000011.txt",
-        log(
-            "maxtext-metrics",
-            readers::maxtext_metrics,
-            series::TAGS,
-            34,
-            &[],
-            &[],
-        ),
+        MAXTEXT_METRICS.says(34),
     ),
     (
         "maxtext/tensorboard/events.out.tfevents.1795221261.vm",
-        log("tensorboard", readers::event_file, series::TAGS, 204, &[], &[]),
+        EVENT_FILE.says(204),
     ),
-    ("otlp/README.md", Holds::NoLog("OTLP, or how it was made")),
-    ("otlp/collector.jsonl", Holds::NoLog("OTLP, or how it was made")),
-    ("otlp/everything.jsonl", Holds::NoLog("OTLP, or how it was made")),
-    ("otlp/llm_agent.jsonl", Holds::NoLog("OTLP, or how it was made")),
-    ("otlp/python_sdk.binpb", Holds::NoLog("OTLP, or how it was made")),
-    ("otlp/rust_sdk.binpb", Holds::NoLog("OTLP, or how it was made")),
-    ("otlp/sdk_corpus.py", Holds::NoLog("OTLP, or how it was made")),
-    ("otlp/web_service.jsonl", Holds::NoLog("OTLP, or how it was made")),
-    ("perfetto/rich.json", Holds::NoLog("what a trace is written from")),
     (
         "surogate/console_dense.log",
-        log(
-            "surogate-console",
-            readers::surogate_console,
-            series::SUROGATE_CONSOLE,
-            262,
-            &[("tokens_of_one_file", 3)],
-            &[],
-        ),
+        SUROGATE_CONSOLE
+            .says(262)
+            .leaves_out(&[("tokens_of_one_file", 3)]),
     ),
     (
         "surogate/console_moe.log",
-        log(
-            "surogate-console",
-            readers::surogate_console,
-            series::SUROGATE_CONSOLE,
-            412,
-            &[("tokens_of_one_file", 3)],
-            &[],
-        ),
+        SUROGATE_CONSOLE
+            .says(412)
+            .leaves_out(&[("tokens_of_one_file", 3)]),
     ),
     (
         "surogate/console_verbose.log",
-        log(
-            "surogate-console",
-            readers::surogate_console,
-            series::SUROGATE_CONSOLE,
-            304,
-            &[("tokens_of_one_file", 3)],
-            &[],
-        ),
+        SUROGATE_CONSOLE
+            .says(304)
+            .leaves_out(&[("tokens_of_one_file", 3)]),
     ),
-    (
-        "surogate/training_dense.json",
-        log("surogate", readers::surogate, series::SUROGATE, 338, &[], &[]),
-    ),
-    (
-        "surogate/training_moe.json",
-        log("surogate", readers::surogate, series::SUROGATE, 668, &[], &[]),
-    ),
+    ("surogate/training_dense.json", SUROGATE.says(338)),
+    ("surogate/training_moe.json", SUROGATE.says(668)),
     (
         "torchspec/perf.stderr",
-        log(
-            "torchspec",
-            readers::torchspec,
-            series::TORCHSPEC,
-            582,
-            &[("bar_drawn_again", 1), ("wait_told_by_timing", 11)],
-            &["perf.bottleneck"],
-        ),
+        TORCHSPEC
+            .says(582)
+            .leaves_out(&[("bar_drawn_again", 1), ("wait_told_by_timing", 11)])
+            .derives(&["perf.bottleneck"]),
     ),
     (
         "torchspec/perf.wandb",
-        log(
-            "wandb",
-            readers::wandb,
-            series::TAGS,
-            1123,
-            &[
+        WANDB
+            .says(1123)
+            .leaves_out(&[
                 ("console_output", 63),
                 ("step_again", 120),
                 ("wandb_bookkeeping", 22),
                 ("wandb_clock", 322),
                 ("wandb_summary", 1231),
-            ],
-            &["perf.bottleneck"],
-        ),
+            ])
+            .derives(&["perf.bottleneck"]),
     ),
     (
         "torchspec/tensorboard/events.out.tfevents.1795220486.vm.14720.0",
-        log(
-            "tensorboard",
-            readers::event_file,
-            series::TAGS,
-            1111,
-            &[("step_again", 120)],
-            &["perf.bottleneck"],
-        ),
+        EVENT_FILE
+            .says(1111)
+            .leaves_out(&[("step_again", 120)])
+            .derives(&["perf.bottleneck"]),
     ),
     (
         "torchtitan/training.global_rank_0.20261121-002911-Z3DKG9.jsonl",
-        log(
-            "torchtitan-structured",
-            readers::torchtitan_structured,
-            series::TORCHTITAN,
-            6,
-            &[("start_told_by_end", 6)],
-            &[],
-        ),
-    ),
-    (
-        "tunix/colocated/perf_metrics_export_v1.json",
-        Holds::NoLog("what the metrics of the traces are compared with"),
+        TORCHTITAN_STRUCTURED
+            .says(6)
+            .leaves_out(&[("start_told_by_end", 6)]),
     ),
     (
         "tunix/colocated/stderr_absl.log",
-        log(
-            "tunix",
-            readers::tunix,
-            series::TUNIX,
-            27,
-            &[("private_content", 30)],
-            &[],
-        ),
+        TUNIX.says(27).leaves_out(&[("private_content", 30)]),
     ),
     (
         "tunix/colocated/tensorboard/events.out.tfevents.1795219881.vm",
-        log(
-            "tensorboard",
-            readers::event_file,
-            series::TAGS,
-            494,
-            &[("jax_time_of_day", 141)],
-            &[],
-        ),
+        EVENT_FILE.says(494).leaves_out(&[("jax_time_of_day", 141)]),
     ),
     (
         "tunix/colocated/trace/perfetto_trace_1795219880.pb",
-        log(
-            "tunix-trace",
-            readers::trace,
-            series::ANY,
-            0,
-            &[("group_of_another_timeline", 16)],
-            &["perf."],
-        ),
+        TUNIX_TRACE
+            .says(0)
+            .leaves_out(&[("group_of_another_timeline", 16)])
+            .derives(&["perf."]),
     ),
     (
         "tunix/colocated/trace/perfetto_trace_v2_1795219880.pb",
-        log("tunix-trace-v2", readers::trace, series::ANY, 0, &[], &["perf."]),
-    ),
-    (
-        "tunix/rollout1_actor2/perf_metrics_export_v1.json",
-        Holds::NoLog("what the metrics of the traces are compared with"),
+        TUNIX_TRACE_V2.says(0).derives(&["perf."]),
     ),
     (
         "tunix/rollout1_actor2/stderr_absl.log",
-        log(
-            "tunix",
-            readers::tunix,
-            series::TUNIX,
-            27,
-            &[("private_content", 30)],
-            &[],
-        ),
+        TUNIX.says(27).leaves_out(&[("private_content", 30)]),
     ),
     (
         "tunix/rollout1_actor2/tensorboard/events.out.tfevents.1795219969.vm",
-        log(
-            "tensorboard",
-            readers::event_file,
-            series::TAGS,
-            534,
-            &[("jax_time_of_day", 150)],
-            &[],
-        ),
+        EVENT_FILE.says(534).leaves_out(&[("jax_time_of_day", 150)]),
     ),
     (
         "tunix/rollout1_actor2/trace/perfetto_trace_1795219968.pb",
-        log(
-            "tunix-trace",
-            readers::trace,
-            series::ANY,
-            0,
-            &[("group_of_another_timeline", 56)],
-            &["perf."],
-        ),
+        TUNIX_TRACE
+            .says(0)
+            .leaves_out(&[("group_of_another_timeline", 56)])
+            .derives(&["perf."]),
     ),
     (
         "tunix/rollout1_actor2/trace/perfetto_trace_v2_1795219968.pb",
-        log("tunix-trace-v2", readers::trace, series::ANY, 0, &[], &["perf."]),
+        TUNIX_TRACE_V2.says(0).derives(&["perf."]),
     ),
-    ("written/README.md", Holds::NoLog("a note")),
-    (
-        "written/any.jsonl",
-        log("json", readers::any_json, series::ANY, 180, &[], &[]),
-    ),
-    (
-        "written/any.log",
-        log("keyvalue", readers::any_pairs, series::ANY, 180, &[], &[]),
-    ),
+    ("written/any.jsonl", ANY_JSON.says(180)),
+    ("written/any.log", ANY_PAIRS.says(180)),
     (
         "written/goodput/events.out.tfevents.1795222810.vm",
-        log("tensorboard", readers::event_file, series::TAGS, 17, &[], &[]),
+        EVENT_FILE.says(17),
     ),
-    (
-        "written/maxtext.log",
-        log("maxtext", readers::maxtext, series::MAXTEXT, 76, &[], &[]),
-    ),
-    (
-        "written/megatron.log",
-        log("megatron", readers::megatron, series::MEGATRON, 520, &[], &[]),
-    ),
-    (
-        "written/surogate_metrics.jsonl",
-        log(
-            "surogate-jsonl",
-            readers::surogate_jsonl,
-            series::SUROGATE,
-            276,
-            &[],
-            &[],
-        ),
-    ),
+    ("written/maxtext.log", MAXTEXT.says(76)),
+    ("written/megatron.log", MEGATRON.says(520)),
+    ("written/surogate_metrics.jsonl", SUROGATE_JSONL.says(276)),
     (
         "written/torchtitan.log",
-        log(
-            "torchtitan",
-            readers::torchtitan,
-            series::TORCHTITAN,
-            295,
-            &[("not_measured", 1)],
-            &[],
-        ),
+        TORCHTITAN.says(295).leaves_out(&[("not_measured", 1)]),
     ),
     (
         "written/tunix_otel.jsonl",
-        log(
-            "tunix-otel",
-            readers::tunix_otlp,
-            series::TAGS,
-            59,
-            &[("exported_again", 4), ("step_again", 24)],
-            &[],
-        ),
+        TUNIX_OTLP
+            .says(59)
+            .leaves_out(&[("exported_again", 4), ("step_again", 24)]),
     ),
     (
         "written/tunix_otel.txt",
-        log(
-            "tunix-otel",
-            readers::tunix_console,
-            series::TAGS,
-            59,
-            &[("exported_again", 4), ("step_again", 24)],
-            &[],
-        ),
+        TUNIX_CONSOLE
+            .says(59)
+            .leaves_out(&[("exported_again", 4), ("step_again", 24)]),
     ),
+];
+
+/// What no training system wrote, a folder with its `/`, and what that is.
+pub(super) static NO_LOGS: &[(&str, &str)] = &[
+    ("backends/", "an answer of a backend"),
+    ("hf-trainer/stderr.log", "warnings"),
+    ("hw-conventions/", "names that OpenTelemetry has settled"),
+    (
+        "kempnerforge/dense.stderr",
+        "what wandb printed: the last of every series, which standard output told",
+    ),
+    ("kubelet/", "what the kubelet says of its pods"),
+    ("otlp/", "OTLP, or how it was made"),
+    ("perfetto/", "what a trace is written from"),
+    (
+        "tunix/colocated/perf_metrics_export_v1.json",
+        "what the metrics of the traces are compared with",
+    ),
+    (
+        "tunix/rollout1_actor2/perf_metrics_export_v1.json",
+        "what the metrics of the traces are compared with",
+    ),
+    ("written/README.md", "a note"),
 ];
