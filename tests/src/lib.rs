@@ -41,7 +41,7 @@ pub use nobody::as_nobody;
 pub use ports::free_port;
 pub use process::Process;
 pub use prometheus::{Prometheus, promtool_check};
-pub use pulsetrain::{Finished, Import, command, convert, semconv};
+pub use pulsetrain::{Finished, Import, command, convert, semconv, with_default_signals};
 pub use small_disk::SmallDisk;
 pub use surogate_log::{Record, SurogateLog};
 pub use surogate_run::SurogateRun;

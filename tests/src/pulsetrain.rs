@@ -156,6 +156,24 @@ pub fn command<const N: usize>(args: [&str; N]) -> Command {
     command
 }
 
+/// The same command with no signal ignored and no standard input: who starts the tests in the background has them ignore interrupts, and so would
+/// everything that they start.
+pub fn with_default_signals(command: &Command) -> Command {
+    let mut with_defaults = Command::new("env");
+    with_defaults.arg("--default-signal");
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => with_defaults.env(name, value),
+            None => with_defaults.env_remove(name),
+        };
+    }
+    with_defaults
+        .arg(command.get_program())
+        .args(command.get_args())
+        .stdin(Stdio::null());
+    with_defaults
+}
+
 /// The binary as a user gets it: built by itself, so that it has its own features and not those of the tests' crates.
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();

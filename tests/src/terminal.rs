@@ -14,6 +14,8 @@ use nix::{
 };
 use pty_process::{Size, blocking};
 
+use crate::with_default_signals;
+
 /// What has not ended by then is killed, so that a test fails with what was printed instead of waiting for ever.
 const LONGEST: Duration = Duration::from_secs(60);
 
@@ -45,10 +47,8 @@ pub fn on_terminal(command: &Command, mut react: impl FnMut(&mut Terminal, &str)
     let (terminal, end) = blocking::open().expect("a terminal can be opened");
     let mut terminal = Terminal(terminal);
     terminal.resize(40, 100);
-    // Who starts the tests in the background has them ignore interrupts, and so would everything that they start.
-    let mut child = blocking::Command::new("env")
-        .arg("--default-signal")
-        .arg(command.get_program())
+    let command = with_default_signals(command);
+    let mut child = blocking::Command::new(command.get_program())
         .args(command.get_args())
         .spawn(end)
         .expect("pulsetrain can be started");

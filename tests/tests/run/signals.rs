@@ -23,8 +23,10 @@ fn signals_are_passed_on_to_the_trainer() {
         (Signal::SIGQUIT, "QUIT"),
         (Signal::SIGUSR2, "USR2"),
     ] {
-        let script =
-            format!("trap 'echo got {name}; exit 9' {name}; echo ready; while :; do sleep 0.05; done");
+        // A trainer that is told nothing ends after a minute, and with it the wait for what it says.
+        let script = format!(
+            "trap 'echo got {name}; exit 9' {name}; echo ready; for i in $(seq 1200); do sleep 0.05; done"
+        );
         let mut child = run(&folder, "sh", &["-c", &script]).spawn();
         let mut out = BufReader::new(child.stdout.take().unwrap());
         assert_eq!(line(&mut out), "ready\n");

@@ -7,7 +7,7 @@ use std::{
 };
 
 use nix::unistd::Pid;
-use pulsetrain_tests::command;
+use pulsetrain_tests::{command, with_default_signals};
 use tempfile::TempDir;
 
 /// A `pulsetrain run` into a file.
@@ -17,7 +17,7 @@ pub(crate) struct Run {
 }
 
 pub(crate) fn run(folder: &TempDir, program: &str, arguments: &[&str]) -> Run {
-    let mut ours = command(["run", "--to"]);
+    let mut ours = with_default_signals(&command(["run", "--to"]));
     ours.arg(sent(folder))
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
