@@ -89,6 +89,31 @@ fn a_run_that_starts_again_empties_its_log_and_is_another_run() {
     assert_eq!(ends, last.map(|last| last + 1_000_000).into_iter().collect());
 }
 
+/// A log that was begun and says nothing yet has no position: a restart finds that of the log before it.
+#[test]
+fn a_run_that_has_ended_does_not_end_again_after_a_restart() {
+    let world = World::new("training.json");
+    let (log, old) = (world.path("training.json"), world.path("old.json"));
+    let mut writer = SurogateWriter::create(&log);
+    let [first, second] =
+        ["dense", "moe"].map(|model| surogate_records(&corpus(&format!("surogate/training_{model}.json"))));
+    let follower = world.follow();
+    first.iter().for_each(|record| writer.append(record));
+    let expected = imported([log.as_path()], &[]);
+    wait_until("the first run is delivered", || {
+        world.delivered().len() >= expected.len()
+    });
+    fs::rename(&log, &old).unwrap();
+    let mut writer = SurogateWriter::create(&log);
+    wait_until("the first run has ended", || !world.ends().is_empty());
+    assert!(follower.stop().success());
+    let ends = world.ends();
+    let follower = world.follow();
+    second.iter().for_each(|record| writer.append(record));
+    world.expect_delivered(follower, &imported([old.as_path(), &log], &[]));
+    world.ends().assert_same(&ends);
+}
+
 fn time(item: &Value) -> u64 {
     let text = item["point"]["timeUnixNano"].as_str();
     text.and_then(|text| text.parse().ok())

@@ -34,7 +34,7 @@ pub(super) struct RankState {
     logs: LogsWriter,
     series: SeriesTable,
     states: StateTable,
-    told: Option<Told>,
+    pub(super) told: Option<Told>,
     sums_start_unix_nanos: u64,
 }
 

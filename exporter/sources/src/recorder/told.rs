@@ -62,6 +62,20 @@ impl Recorder<'_> {
         self
     }
 
+    /// Whether the run has series that have not ended.
+    pub(crate) fn has_series(&self) -> bool {
+        let of_ranks = self.ranks.values().map(|rank| &rank.told);
+        let mut all = of_ranks.chain([&self.told]).flatten();
+        all.any(|told| !told.series.is_empty())
+    }
+
+    /// Forgets the series of the run: they have ended before.
+    pub(crate) fn forget_series(&mut self) {
+        let of_ranks = self.ranks.values_mut().map(|rank| &mut rank.told);
+        let all = of_ranks.chain([&mut self.told]).flatten();
+        all.for_each(|told| *told = Told::default());
+    }
+
     /// Ends every series of the run, in all ranks: just after its last point, whenever that is noticed.
     pub(crate) fn end_series(&mut self) {
         let time_unix_nanos = self.last_unix_nanos.saturating_add(AFTER_NANOS);

@@ -104,6 +104,9 @@ impl Reading {
         }
         self.modified_unix_nanos = position.modified_unix_nanos;
         self.reader.settle(position.place(), &mut self.recorder);
+        if position.has_ended {
+            self.recorder.forget_series();
+        }
         self.recorder.restart_counts();
         if position.is_continued {
             self.restart_sums();
@@ -161,6 +164,7 @@ impl Reading {
             format: self.format.name.to_owned(),
             run: SavedRun::of(self.recorder.run()),
             is_continued: self.is_continued,
+            has_ended: !self.recorder.has_series(),
             modified_unix_nanos: self.modified_unix_nanos,
         }
     }

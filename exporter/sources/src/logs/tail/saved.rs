@@ -41,6 +41,9 @@ pub(super) struct FilePosition {
     /// Whether the run began in a file that this one took the place of: its sums cannot be rebuilt.
     #[serde(default)]
     pub(super) is_continued: bool,
+    /// Whether the series of the run have ended: another run has taken its place.
+    #[serde(default)]
+    pub(super) has_ended: bool,
     /// When it was last written to, as far as it is read.
     #[serde(default)]
     pub(super) modified_unix_nanos: u64,

@@ -64,6 +64,7 @@ fn read_to(offset: u64) -> Option<Update> {
         format: "surogate".to_owned(),
         run: SavedRun::of(&Run::default()),
         is_continued: false,
+        has_ended: false,
         modified_unix_nanos: 0,
     };
     Some(Update::Read(log(), Box::new(position)))
