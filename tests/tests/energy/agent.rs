@@ -181,7 +181,7 @@ impl World {
                 let runs = points.iter().filter_map(|point| text_of(point, "train.run.id"));
                 runs.map(str::to_owned).collect::<BTreeSet<String>>()
             };
-            // A GPU with two runs is of the first whose process is read until the other's is, too.
+            // A GPU with two runs is of none, as before its processes are read; so they have to be there.
             let is_known = match processes {
                 [several] if several.len() > 1 => runs("gpu.process.memory").len() == several.len(),
                 _ => true,

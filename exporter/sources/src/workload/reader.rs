@@ -2,7 +2,7 @@
 //! environment.
 
 use std::{
-    collections::HashMap,
+    collections::{BTreeSet, HashMap},
     fs::{self, File},
     io::{self, Read},
     path::{Path, PathBuf},
@@ -19,7 +19,7 @@ use super::{
     notice::{Notices, WorkloadNotice},
 };
 
-/// How many processes may wait to be read; of more the rest is asked for at the next tick.
+/// How often may be asked before the first is answered; what is asked beyond it is asked for at the next tick.
 const QUEUE: usize = 256;
 
 /// The first PID namespace of a machine (`PROC_PID_INIT_INO` of Linux): the one in which the driver counts.
@@ -44,7 +44,7 @@ enum Seen {
 
 /// The thread that reads.
 pub(super) struct Reader {
-    ask: Option<SyncSender<u32>>,
+    ask: Option<SyncSender<Vec<u32>>>,
     answers: Answers,
 }
 
@@ -95,15 +95,18 @@ impl Reader {
         }
     }
 
-    /// Asks for those of `pids` that are new.
+    /// Asks for those of `pids` that are new. What is asked together is known together: a GPU is not its first process's for as
+    /// long as the others are read.
     pub(super) fn ask(&self, processes: &mut Processes, pids: &[u32]) {
-        for pid in pids {
-            if !processes.0.contains_key(pid)
-                && let Some(ask) = &self.ask
-                && ask.try_send(*pid).is_ok()
-            {
-                processes.0.insert(*pid, Seen::NotYet);
-            }
+        let is_new = |pid: &u32| !processes.0.contains_key(pid);
+        // A process on several GPUs is read once.
+        let new: BTreeSet<u32> = pids.iter().copied().filter(is_new).collect();
+        let new = Vec::from_iter(new);
+        if !new.is_empty()
+            && let Some(ask) = &self.ask
+            && ask.try_send(new.clone()).is_ok()
+        {
+            processes.0.extend(new.into_iter().map(|pid| (pid, Seen::NotYet)));
         }
     }
 
@@ -120,11 +123,14 @@ impl Reader {
     }
 }
 
-fn read_all(proc: &Path, asked: &Receiver<u32>, answers: &Answers, notices: &Notices) {
-    while let Ok(pid) = asked.recv() {
-        let seen = see(proc, pid, notices);
+fn read_all(proc: &Path, asked: &Receiver<Vec<u32>>, answers: &Answers, notices: &Notices) {
+    while let Ok(pids) = asked.recv() {
+        let seen: Vec<_> = pids
+            .into_iter()
+            .map(|pid| (pid, see(proc, pid, notices)))
+            .collect();
         let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
-        answers.push((pid, seen));
+        answers.extend(seen);
     }
 }
 

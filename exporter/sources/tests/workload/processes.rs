@@ -57,6 +57,23 @@ fn what_the_processes_of_a_gpu_do_not_agree_on_is_said_of_each_of_them_alone() {
 }
 
 #[test]
+fn a_gpu_is_of_no_run_before_all_of_its_processes_are_read() {
+    let machine = Machine::new();
+    let pids: Vec<u32> = (1..=200).collect();
+    for pid in &pids {
+        let run = if *pid == 200 { "other" } else { "r" };
+        machine.runs(*pid, &format!("PULSETRAIN_RUN_ID={run} SLURM_JOB_ID=7"));
+    }
+    let gpus = [gpu(0, &pids)];
+    let mut said = machine.watched();
+    said.until(&gpus, |said| {
+        let of_gpu = said.of(Subject::Gpu(&gpus[0]));
+        assert!(!of_gpu.contains(&"train.run.id=r".to_owned()), "{of_gpu:?}");
+        of_gpu.contains(&"slurm.job.id=7".to_owned())
+    });
+}
+
+#[test]
 fn a_process_is_read_once_and_again_when_its_number_comes_back() {
     let machine = Machine::new();
     machine.runs(5, "PULSETRAIN_RUN_ID=first RANK=0");
