@@ -4,19 +4,22 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
+use pulsetrain_otlp::Signal;
 use pulsetrain_otlp::{
     frames::FrameReader,
     limits::{Limits, check},
 };
-use pulsetrain_sinks::{AttributePolicy, PerfettoConfig, PerfettoMapper};
-use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::spill::Room;
+use pulsetrain_sinks::{AttributePolicy, PerfettoConfig, PerfettoMapper};
 use pulsetrain_sources::{PerfettoConversion, SourceError, convert_perfetto, logs::RunOptions};
 
 /// What a trace is as OTLP, with so much memory.
 fn back(trace: &[u8], name: &str, memory: usize) -> (PerfettoConversion, Vec<(Signal, Vec<u8>)>) {
     let mut messages = Vec::new();
-    let room = Room { bytes: memory, folder: None };
+    let room = Room {
+        bytes: memory,
+        folder: None,
+    };
     let mut deliver = |signal, bytes| {
         messages.push((signal, bytes));
         Ok::<(), SourceError>(())
@@ -38,7 +41,11 @@ fuzz_target!(|file: &[u8]| {
         ..Limits::default()
     };
     let mut mapper = PerfettoMapper::new(PerfettoConfig {
-        attributes: if way & 1 == 0 { AttributePolicy::Full } else { AttributePolicy::Lean },
+        attributes: if way & 1 == 0 {
+            AttributePolicy::Full
+        } else {
+            AttributePolicy::Lean
+        },
         memory_bytes: memory,
         merge_below: (way & 4 != 0).then_some(1_000),
         ..PerfettoConfig::default()
@@ -56,6 +63,14 @@ fuzz_target!(|file: &[u8]| {
         assert_eq!(back.points, summary.points + summary.without_value);
     }
     for (signal, message) in &messages {
-        check(*signal, message, &Limits { attributes: 1 << 20, ..Limits::default() }).unwrap();
+        check(
+            *signal,
+            message,
+            &Limits {
+                attributes: 1 << 20,
+                ..Limits::default()
+            },
+        )
+        .unwrap();
     }
 });

@@ -5,9 +5,11 @@
 #[path = "../../../exporter/otlp/tests/oracle/from_view.rs"]
 mod from_view;
 
+mod canonical;
+
+use canonical::through_prost;
 use from_view::ToProst;
 use libfuzzer_sys::fuzz_target;
-use opentelemetry_proto::tonic::{logs::v1::LogsData, metrics::v1::MetricsData, trace::v1::TracesData};
 use prost::Message;
 use pulsetrain_otlp::{
     Signal, WireErrorKind, frames, json,
@@ -48,14 +50,6 @@ fn reads_as_prost_wrote(signal: Signal, canonical: &[u8]) {
     assert_eq!(check(signal, canonical, &limits()).unwrap(), counts);
     assert_eq!(once.len(), canonical.len());
     assert_eq!(through_json(signal, &once).0, once);
-}
-
-fn through_prost(signal: Signal, bytes: &[u8]) -> Option<Vec<u8>> {
-    match signal {
-        Signal::Traces => TracesData::decode(bytes).ok().map(|data| data.encode_to_vec()),
-        Signal::Metrics => MetricsData::decode(bytes).ok().map(|data| data.encode_to_vec()),
-        Signal::Logs => LogsData::decode(bytes).ok().map(|data| data.encode_to_vec()),
-    }
 }
 
 fn through_views(signal: Signal, bytes: &[u8]) -> Vec<u8> {
