@@ -2,8 +2,8 @@
 //!
 //! A source with positions reads again what was not settled at the last written position. Records of it stand between others:
 //! a stage may let an earlier batch go after a later one, and telemetry of other sources comes only once. So the journal
-//! notes every record before it is written, so that no kill leaves one of which nothing is known: a line `START END RECEIPT`, or `START END` for what comes only once. A line
-//! with one number says up to where all stays. `recovery` reads it after a restart.
+//! notes every record before it is written, and no kill leaves one of which nothing is known: a line `START END RECEIPT`, or
+//! `START END` for what comes only once. A line with one number says up to where all stays. `recovery` reads it after a restart.
 
 mod recovery;
 
