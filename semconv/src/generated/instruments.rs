@@ -1150,6 +1150,15 @@ pub fn memory_framework_utilization(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::MEMORY_HOST_AVAILABLE`].
+pub fn memory_host_available(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::MEMORY_HOST_AVAILABLE.name)
+        .with_unit(metric::MEMORY_HOST_AVAILABLE.unit)
+        .with_description(metric::MEMORY_HOST_AVAILABLE.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::MEMORY_HOST_LIMIT`].
 pub fn memory_host_limit(meter: &Meter) -> UpDownCounter<i64> {
     meter

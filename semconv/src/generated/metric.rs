@@ -7398,11 +7398,31 @@ pub const MEMORY_FRAMEWORK_UTILIZATION: Metric = Metric {
     ],
 };
 
+/// Memory of the host that a program could still take without the host having to swap.
+///
+/// Unit `By`; in Prometheus `memory_host_available_bytes`.
+pub const MEMORY_HOST_AVAILABLE: Metric = Metric {
+    ordinal: 126,
+    name: "memory.host.available",
+    brief: "Memory of the host that a program could still take without the host having to swap.",
+    unit: "By",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "memory_host_available_bytes",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "maxtext",
+        names: &["RAMstats Available:"],
+    }],
+};
+
 /// Memory of the host.
 ///
 /// Unit `By`; in Prometheus `memory_host_limit_bytes`.
 pub const MEMORY_HOST_LIMIT: Metric = Metric {
-    ordinal: 126,
+    ordinal: 127,
     name: "memory.host.limit",
     brief: "Memory of the host.",
     unit: "By",
@@ -7428,7 +7448,7 @@ pub const MEMORY_HOST_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_host_used_bytes`.
 pub const MEMORY_HOST_USED: Metric = Metric {
-    ordinal: 127,
+    ordinal: 128,
     name: "memory.host.used",
     brief: "Memory of the host in use.",
     unit: "By",
@@ -7454,7 +7474,7 @@ pub const MEMORY_HOST_USED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_segment_size_bytes`.
 pub const MEMORY_SEGMENT_SIZE: Metric = Metric {
-    ordinal: 128,
+    ordinal: 129,
     name: "memory.segment.size",
     brief: "Size of an allocator segment.",
     unit: "By",
@@ -7491,7 +7511,7 @@ pub const MEMORY_SEGMENT_SIZE: Metric = Metric {
 ///
 /// Unit `{expert}`; in Prometheus `moe_active_experts`.
 pub const MOE_ACTIVE_EXPERTS: Metric = Metric {
-    ordinal: 129,
+    ordinal: 130,
     name: "moe.active_experts",
     brief: "Experts that receive tokens, averaged over layers.",
     unit: "{expert}",
@@ -7511,7 +7531,7 @@ pub const MOE_ACTIVE_EXPERTS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `moe_aux_loss`.
 pub const MOE_AUX_LOSS: Metric = Metric {
-    ordinal: 130,
+    ordinal: 131,
     name: "moe.aux_loss",
     brief: "Load-balancing loss of the router, summed over layers.",
     unit: "{loss}",
@@ -7537,7 +7557,7 @@ pub const MOE_AUX_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_expert_balance_ratio`.
 pub const MOE_EXPERT_BALANCE: Metric = Metric {
-    ordinal: 131,
+    ordinal: 132,
     name: "moe.expert_balance",
     brief: "Tokens of the least busy expert over those of the busiest.",
     unit: "1",
@@ -7557,7 +7577,7 @@ pub const MOE_EXPERT_BALANCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_expert_utilization_ratio`.
 pub const MOE_EXPERT_UTILIZATION: Metric = Metric {
-    ordinal: 132,
+    ordinal: 133,
     name: "moe.expert_utilization",
     brief: "Share of the experts that receive tokens, averaged over layers.",
     unit: "1",
@@ -7577,7 +7597,7 @@ pub const MOE_EXPERT_UTILIZATION: Metric = Metric {
 ///
 /// Unit `{variation}`; in Prometheus `moe_load_cv`.
 pub const MOE_LOAD_CV: Metric = Metric {
-    ordinal: 133,
+    ordinal: 134,
     name: "moe.load_cv",
     brief: "Standard deviation of the tokens of an expert over their mean.",
     unit: "{variation}",
@@ -7597,7 +7617,7 @@ pub const MOE_LOAD_CV: Metric = Metric {
 ///
 /// Unit `{imbalance}`; in Prometheus `moe_load_imbalance`.
 pub const MOE_LOAD_IMBALANCE: Metric = Metric {
-    ordinal: 134,
+    ordinal: 135,
     name: "moe.load_imbalance",
     brief: "Tokens of the busiest expert over the mean, averaged over layers; 1 is perfect.",
     unit: "{imbalance}",
@@ -7617,7 +7637,7 @@ pub const MOE_LOAD_IMBALANCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_max_expert_fraction_ratio`.
 pub const MOE_MAX_EXPERT_FRACTION: Metric = Metric {
-    ordinal: 135,
+    ordinal: 136,
     name: "moe.max_expert_fraction",
     brief: "Share of the tokens that goes to the busiest expert.",
     unit: "1",
@@ -7637,7 +7657,7 @@ pub const MOE_MAX_EXPERT_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_min_active_expert_fraction_ratio`.
 pub const MOE_MIN_ACTIVE_EXPERT_FRACTION: Metric = Metric {
-    ordinal: 136,
+    ordinal: 137,
     name: "moe.min_active_expert_fraction",
     brief: "Share of the tokens that goes to the least busy expert with any.",
     unit: "1",
@@ -7660,7 +7680,7 @@ pub const MOE_MIN_ACTIVE_EXPERT_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_router_confidence_ratio`.
 pub const MOE_ROUTER_CONFIDENCE: Metric = Metric {
-    ordinal: 137,
+    ordinal: 138,
     name: "moe.router_confidence",
     brief: "Mean share of the probability that the router gives to its first choice.",
     unit: "1",
@@ -7680,7 +7700,7 @@ pub const MOE_ROUTER_CONFIDENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_router_entropy_ratio`.
 pub const MOE_ROUTER_ENTROPY: Metric = Metric {
-    ordinal: 138,
+    ordinal: 139,
     name: "moe.router_entropy",
     brief: "Entropy of the router, as a share of the largest possible.",
     unit: "1",
@@ -7700,7 +7720,7 @@ pub const MOE_ROUTER_ENTROPY: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `moe_z_loss`.
 pub const MOE_Z_LOSS: Metric = Metric {
-    ordinal: 139,
+    ordinal: 140,
     name: "moe.z_loss",
     brief: "Regularization of the router logits, summed over layers.",
     unit: "{loss}",
@@ -7726,7 +7746,7 @@ pub const MOE_Z_LOSS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_actor_gap_time_seconds`.
 pub const PERF_ACTOR_GAP_TIME: Metric = Metric {
-    ordinal: 140,
+    ordinal: 141,
     name: "perf.actor_gap_time",
     brief: "Time that the actor had nothing to do between two micro-batches.",
     unit: "s",
@@ -7749,7 +7769,7 @@ pub const PERF_ACTOR_GAP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_actor_train_step_time_seconds`.
 pub const PERF_ACTOR_TRAIN_STEP_TIME: Metric = Metric {
-    ordinal: 141,
+    ordinal: 142,
     name: "perf.actor_train_step_time",
     brief: "Time of a step spent in the optimizer steps of the actor.",
     unit: "s",
@@ -7775,7 +7795,7 @@ pub const PERF_ACTOR_TRAIN_STEP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_actor_train_time_seconds`.
 pub const PERF_ACTOR_TRAIN_TIME: Metric = Metric {
-    ordinal: 142,
+    ordinal: 143,
     name: "perf.actor_train_time",
     brief: "Time of a step spent in training the actor, evaluation included.",
     unit: "s",
@@ -7801,7 +7821,7 @@ pub const PERF_ACTOR_TRAIN_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_backpressure_wait_seconds`.
 pub const PERF_BACKPRESSURE_WAIT: Metric = Metric {
-    ordinal: 143,
+    ordinal: 144,
     name: "perf.backpressure_wait",
     brief: "Time that generation waited because the sample pool was full.",
     unit: "s",
@@ -7821,7 +7841,7 @@ pub const PERF_BACKPRESSURE_WAIT: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_backward_time_seconds`.
 pub const PERF_BACKWARD_TIME: Metric = Metric {
-    ordinal: 144,
+    ordinal: 145,
     name: "perf.backward_time",
     brief: "Time of a step spent in the backward pass.",
     unit: "s",
@@ -7841,7 +7861,7 @@ pub const PERF_BACKWARD_TIME: Metric = Metric {
         },
         Upstream {
             system: "torchspec",
-            names: &["perf/backward_time", "TIMING bwd="],
+            names: &["perf/backward_time", "TIMING bwd=", "COMPUTE_BREAKDOWN backward="],
         },
     ],
 };
@@ -7850,7 +7870,7 @@ pub const PERF_BACKWARD_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_between_micro_batch_gap_time_seconds`.
 pub const PERF_BETWEEN_MICRO_BATCH_GAP_TIME: Metric = Metric {
-    ordinal: 145,
+    ordinal: 146,
     name: "perf.between_micro_batch_gap_time",
     brief: "Time between the training on one micro-batch and the reference model on the next.",
     unit: "s",
@@ -7876,7 +7896,7 @@ pub const PERF_BETWEEN_MICRO_BATCH_GAP_TIME: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `perf_bottleneck`.
 pub const PERF_BOTTLENECK: Metric = Metric {
-    ordinal: 146,
+    ordinal: 147,
     name: "perf.bottleneck",
     brief: "What holds the pipeline back: 1 for the present verdict, 0 for the others.",
     unit: "{state}",
@@ -7902,7 +7922,7 @@ pub const PERF_BOTTLENECK: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_checkpoint_time_seconds`.
 pub const PERF_CHECKPOINT_TIME: Metric = Metric {
-    ordinal: 147,
+    ordinal: 148,
     name: "perf.checkpoint_time",
     brief: "Time that training stood still for a checkpoint.",
     unit: "s",
@@ -7928,7 +7948,7 @@ pub const PERF_CHECKPOINT_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_compute_time_seconds`.
 pub const PERF_COMPUTE_TIME: Metric = Metric {
-    ordinal: 148,
+    ordinal: 149,
     name: "perf.compute_time",
     brief: "Time of a step that the device spent in forward, backward and optimizer.",
     unit: "s",
@@ -7951,7 +7971,7 @@ pub const PERF_COMPUTE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_data_time_seconds`.
 pub const PERF_DATA_TIME: Metric = Metric {
-    ordinal: 149,
+    ordinal: 150,
     name: "perf.data_time",
     brief: "Time of a step spent in the data iterator.",
     unit: "s",
@@ -7984,7 +8004,7 @@ pub const PERF_DATA_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_dispatch_wait_seconds`.
 pub const PERF_DISPATCH_WAIT: Metric = Metric {
-    ordinal: 150,
+    ordinal: 151,
     name: "perf.dispatch_wait",
     brief: "Time that training waited until there were samples enough for a step.",
     unit: "s",
@@ -8010,7 +8030,7 @@ pub const PERF_DISPATCH_WAIT: Metric = Metric {
 ///
 /// Unit `J/{token}`; in Prometheus `perf_energy_per_token_joules`.
 pub const PERF_ENERGY_PER_TOKEN: Metric = Metric {
-    ordinal: 151,
+    ordinal: 152,
     name: "perf.energy_per_token",
     brief: "Energy that the GPUs of the whole run used for a token of the last step.",
     unit: "J/{token}",
@@ -8030,7 +8050,7 @@ pub const PERF_ENERGY_PER_TOKEN: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_first_micro_batch_rollout_time_seconds`.
 pub const PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME: Metric = Metric {
-    ordinal: 152,
+    ordinal: 153,
     name: "perf.first_micro_batch_rollout_time",
     brief: "Time from the start of a step until its first rollout was done.",
     unit: "s",
@@ -8050,7 +8070,7 @@ pub const PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_forward_time_seconds`.
 pub const PERF_FORWARD_TIME: Metric = Metric {
-    ordinal: 153,
+    ordinal: 154,
     name: "perf.forward_time",
     brief: "Time of a step spent in the forward pass.",
     unit: "s",
@@ -8070,7 +8090,7 @@ pub const PERF_FORWARD_TIME: Metric = Metric {
         },
         Upstream {
             system: "torchspec",
-            names: &["perf/forward_time", "TIMING fwd="],
+            names: &["perf/forward_time", "TIMING fwd=", "COMPUTE_BREAKDOWN forward="],
         },
     ],
 };
@@ -8079,7 +8099,7 @@ pub const PERF_FORWARD_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_global_step_time_seconds`.
 pub const PERF_GLOBAL_STEP_TIME: Metric = Metric {
-    ordinal: 154,
+    ordinal: 155,
     name: "perf.global_step_time",
     brief: "Wall time of a step of reinforcement learning, from the first rollout to the new weights.",
     unit: "s",
@@ -8099,7 +8119,7 @@ pub const PERF_GLOBAL_STEP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_infer_batch_time_seconds`.
 pub const PERF_INFER_BATCH_TIME: Metric = Metric {
-    ordinal: 155,
+    ordinal: 156,
     name: "perf.infer_batch_time",
     brief: "Time of one batch of an inference engine.",
     unit: "s",
@@ -8122,7 +8142,7 @@ pub const PERF_INFER_BATCH_TIME: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `perf_infer_capacity_per_second`.
 pub const PERF_INFER_CAPACITY: Metric = Metric {
-    ordinal: 156,
+    ordinal: 157,
     name: "perf.infer_capacity",
     brief: "Samples in a second that inference could give if training took them all.",
     unit: "{sample}/s",
@@ -8142,7 +8162,7 @@ pub const PERF_INFER_CAPACITY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_old_actor_inference_time_seconds`.
 pub const PERF_OLD_ACTOR_INFERENCE_TIME: Metric = Metric {
-    ordinal: 157,
+    ordinal: 158,
     name: "perf.old_actor_inference_time",
     brief: "Time of a step spent in the actor before its update.",
     unit: "s",
@@ -8165,7 +8185,7 @@ pub const PERF_OLD_ACTOR_INFERENCE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_optimizer_time_seconds`.
 pub const PERF_OPTIMIZER_TIME: Metric = Metric {
-    ordinal: 158,
+    ordinal: 159,
     name: "perf.optimizer_time",
     brief: "Time of a step spent in the optimizer.",
     unit: "s",
@@ -8188,7 +8208,7 @@ pub const PERF_OPTIMIZER_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_refer_gap_time_seconds`.
 pub const PERF_REFER_GAP_TIME: Metric = Metric {
-    ordinal: 159,
+    ordinal: 160,
     name: "perf.refer_gap_time",
     brief: "Time that the reference model had nothing to do between two micro-batches.",
     unit: "s",
@@ -8211,7 +8231,7 @@ pub const PERF_REFER_GAP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_refer_inference_time_seconds`.
 pub const PERF_REFER_INFERENCE_TIME: Metric = Metric {
-    ordinal: 160,
+    ordinal: 161,
     name: "perf.refer_inference_time",
     brief: "Time of a step spent in the reference model.",
     unit: "s",
@@ -8237,7 +8257,7 @@ pub const PERF_REFER_INFERENCE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_rollout_idle_time_seconds`.
 pub const PERF_ROLLOUT_IDLE_TIME: Metric = Metric {
-    ordinal: 161,
+    ordinal: 162,
     name: "perf.rollout_idle_time",
     brief: "Time that the rollout engines had nothing to do before the new weights came.",
     unit: "s",
@@ -8257,7 +8277,7 @@ pub const PERF_ROLLOUT_IDLE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_rollout_time_seconds`.
 pub const PERF_ROLLOUT_TIME: Metric = Metric {
-    ordinal: 162,
+    ordinal: 163,
     name: "perf.rollout_time",
     brief: "Time of a step spent in rollouts.",
     unit: "s",
@@ -8286,7 +8306,7 @@ pub const PERF_ROLLOUT_TIME: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `perf_sample_pool_limit`.
 pub const PERF_SAMPLE_POOL_LIMIT: Metric = Metric {
-    ordinal: 163,
+    ordinal: 164,
     name: "perf.sample_pool_limit",
     brief: "Samples that may wait for training before generation is paused.",
     unit: "{sample}",
@@ -8298,7 +8318,7 @@ pub const PERF_SAMPLE_POOL_LIMIT: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "torchspec",
-        names: &["pool_size=n/limit"],
+        names: &["pool_size=n/limit", "max_pool_size="],
     }],
 };
 
@@ -8306,7 +8326,7 @@ pub const PERF_SAMPLE_POOL_LIMIT: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `perf_sample_pool_size`.
 pub const PERF_SAMPLE_POOL_SIZE: Metric = Metric {
-    ordinal: 164,
+    ordinal: 165,
     name: "perf.sample_pool_size",
     brief: "Samples that wait for training.",
     unit: "{sample}",
@@ -8326,7 +8346,7 @@ pub const PERF_SAMPLE_POOL_SIZE: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_step_time_seconds`.
 pub const PERF_STEP_TIME: Metric = Metric {
-    ordinal: 165,
+    ordinal: 166,
     name: "perf.step_time",
     brief: "Wall time of a training step that takes its data from a queue: waiting for data, compute and optimizer.",
     unit: "s",
@@ -8346,7 +8366,7 @@ pub const PERF_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `perf_throughput_per_second`.
 pub const PERF_THROUGHPUT: Metric = Metric {
-    ordinal: 166,
+    ordinal: 167,
     name: "perf.throughput",
     brief: "Samples in a second that really went through the pipeline.",
     unit: "{sample}/s",
@@ -8366,7 +8386,7 @@ pub const PERF_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `perf_train_capacity_per_second`.
 pub const PERF_TRAIN_CAPACITY: Metric = Metric {
-    ordinal: 167,
+    ordinal: 168,
     name: "perf.train_capacity",
     brief: "Samples in a second that training could take if there were always some.",
     unit: "{sample}/s",
@@ -8386,7 +8406,7 @@ pub const PERF_TRAIN_CAPACITY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_weight_sync_time_seconds`.
 pub const PERF_WEIGHT_SYNC_TIME: Metric = Metric {
-    ordinal: 168,
+    ordinal: 169,
     name: "perf.weight_sync_time",
     brief: "Time spent in bringing the new weights to the rollout engines.",
     unit: "s",
@@ -8396,17 +8416,23 @@ pub const PERF_WEIGHT_SYNC_TIME: Metric = Metric {
     attributes: &[],
     prometheus_name: "perf_weight_sync_time_seconds",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "tunix",
-        names: &["perf/train/weight_sync_time"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "torchspec",
+            names: &["Step n: saving draft model to, until Cleaned up temp dir"],
+        },
+        Upstream {
+            system: "tunix",
+            names: &["perf/train/weight_sync_time"],
+        },
+    ],
 };
 
 /// Points, spans and events that came in.
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_accepted_items_total`.
 pub const PULSETRAIN_ACCEPTED_ITEMS: Metric = Metric {
-    ordinal: 169,
+    ordinal: 170,
     name: "pulsetrain.accepted_items",
     brief: "Points, spans and events that came in.",
     unit: "{item}",
@@ -8435,7 +8461,7 @@ pub const PULSETRAIN_ACCEPTED_ITEMS: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_delivered_items_total`.
 pub const PULSETRAIN_DELIVERED_ITEMS: Metric = Metric {
-    ordinal: 170,
+    ordinal: 171,
     name: "pulsetrain.delivered_items",
     brief: "Points, spans and events that a sink has delivered.",
     unit: "{item}",
@@ -8464,7 +8490,7 @@ pub const PULSETRAIN_DELIVERED_ITEMS: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_dropped_items_total`.
 pub const PULSETRAIN_DROPPED_ITEMS: Metric = Metric {
-    ordinal: 171,
+    ordinal: 172,
     name: "pulsetrain.dropped_items",
     brief: "Points, spans and events that were dropped.",
     unit: "{item}",
@@ -8501,7 +8527,7 @@ pub const PULSETRAIN_DROPPED_ITEMS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_export_duration_seconds`.
 pub const PULSETRAIN_EXPORT_DURATION: Metric = Metric {
-    ordinal: 172,
+    ordinal: 173,
     name: "pulsetrain.export.duration",
     brief: "Time of one delivery, with its retries.",
     unit: "s",
@@ -8534,7 +8560,7 @@ pub const PULSETRAIN_EXPORT_DURATION: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_queue_items`.
 pub const PULSETRAIN_QUEUE_ITEMS: Metric = Metric {
-    ordinal: 173,
+    ordinal: 174,
     name: "pulsetrain.queue.items",
     brief: "Points, spans and events that wait for a sink.",
     unit: "{item}",
@@ -8563,7 +8589,7 @@ pub const PULSETRAIN_QUEUE_ITEMS: Metric = Metric {
 ///
 /// Unit `{batch}`; in Prometheus `pulsetrain_queue_length`.
 pub const PULSETRAIN_QUEUE_LENGTH: Metric = Metric {
-    ordinal: 174,
+    ordinal: 175,
     name: "pulsetrain.queue.length",
     brief: "Batches that wait for a sink.",
     unit: "{batch}",
@@ -8586,7 +8612,7 @@ pub const PULSETRAIN_QUEUE_LENGTH: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_queue_limit_bytes`.
 pub const PULSETRAIN_QUEUE_LIMIT: Metric = Metric {
-    ordinal: 175,
+    ordinal: 176,
     name: "pulsetrain.queue.limit",
     brief: "Bytes that may wait for a sink.",
     unit: "By",
@@ -8609,7 +8635,7 @@ pub const PULSETRAIN_QUEUE_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_queue_size_bytes`.
 pub const PULSETRAIN_QUEUE_SIZE: Metric = Metric {
-    ordinal: 176,
+    ordinal: 177,
     name: "pulsetrain.queue.size",
     brief: "Bytes that wait for a sink.",
     unit: "By",
@@ -8632,7 +8658,7 @@ pub const PULSETRAIN_QUEUE_SIZE: Metric = Metric {
 ///
 /// Unit `{retry}`; in Prometheus `pulsetrain_retries_total`.
 pub const PULSETRAIN_RETRIES: Metric = Metric {
-    ordinal: 177,
+    ordinal: 178,
     name: "pulsetrain.retries",
     brief: "Deliveries that were tried again.",
     unit: "{retry}",
@@ -8661,7 +8687,7 @@ pub const PULSETRAIN_RETRIES: Metric = Metric {
 ///
 /// Unit `{series}`; in Prometheus `pulsetrain_series_active`.
 pub const PULSETRAIN_SERIES_ACTIVE: Metric = Metric {
-    ordinal: 178,
+    ordinal: 179,
     name: "pulsetrain.series.active",
     brief: "Series that the agent keeps.",
     unit: "{series}",
@@ -8684,7 +8710,7 @@ pub const PULSETRAIN_SERIES_ACTIVE: Metric = Metric {
 ///
 /// Unit `{series}`; in Prometheus `pulsetrain_series_limit`.
 pub const PULSETRAIN_SERIES_LIMIT: Metric = Metric {
-    ordinal: 179,
+    ordinal: 180,
     name: "pulsetrain.series.limit",
     brief: "Series that the agent may keep.",
     unit: "{series}",
@@ -8707,7 +8733,7 @@ pub const PULSETRAIN_SERIES_LIMIT: Metric = Metric {
 ///
 /// Unit `{record}`; in Prometheus `pulsetrain_skipped_records_total`.
 pub const PULSETRAIN_SKIPPED_RECORDS: Metric = Metric {
-    ordinal: 180,
+    ordinal: 181,
     name: "pulsetrain.skipped_records",
     brief: "Records of a source that were not understood.",
     unit: "{record}",
@@ -8736,7 +8762,7 @@ pub const PULSETRAIN_SKIPPED_RECORDS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_duration_seconds`.
 pub const PULSETRAIN_SOURCE_DURATION: Metric = Metric {
-    ordinal: 181,
+    ordinal: 182,
     name: "pulsetrain.source.duration",
     brief: "Time of one reading of a source.",
     unit: "s",
@@ -8765,7 +8791,7 @@ pub const PULSETRAIN_SOURCE_DURATION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_lag_seconds`.
 pub const PULSETRAIN_SOURCE_LAG: Metric = Metric {
-    ordinal: 182,
+    ordinal: 183,
     name: "pulsetrain.source.lag",
     brief: "How old the newest item of a source is.",
     unit: "s",
@@ -8788,7 +8814,7 @@ pub const PULSETRAIN_SOURCE_LAG: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_last_success_time_seconds`.
 pub const PULSETRAIN_SOURCE_LAST_SUCCESS_TIME: Metric = Metric {
-    ordinal: 183,
+    ordinal: 184,
     name: "pulsetrain.source.last_success_time",
     brief: "Unix time of the last reading of a source that succeeded.",
     unit: "s",
@@ -8811,7 +8837,7 @@ pub const PULSETRAIN_SOURCE_LAST_SUCCESS_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_actor_dequeue_time_seconds`.
 pub const RL_ACTOR_DEQUEUE_TIME: Metric = Metric {
-    ordinal: 184,
+    ordinal: 185,
     name: "rl.actor_dequeue_time",
     brief: "Time that the actor waited for the next batch of rollouts.",
     unit: "s",
@@ -8831,7 +8857,7 @@ pub const RL_ACTOR_DEQUEUE_TIME: Metric = Metric {
 ///
 /// Unit `{advantage}`; in Prometheus `rl_advantage`.
 pub const RL_ADVANTAGE: Metric = Metric {
-    ordinal: 185,
+    ordinal: 186,
     name: "rl.advantage",
     brief: "Advantage of a token or trajectory.",
     unit: "{advantage}",
@@ -8870,7 +8896,7 @@ pub const RL_ADVANTAGE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_completion_clip_ratio`.
 pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
-    ordinal: 186,
+    ordinal: 187,
     name: "rl.completion_clip_ratio",
     brief: "Share of the completions that were cut at the longest length.",
     unit: "1",
@@ -8893,7 +8919,7 @@ pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_completion_length`.
 pub const RL_COMPLETION_LENGTH: Metric = Metric {
-    ordinal: 187,
+    ordinal: 188,
     name: "rl.completion_length",
     brief: "Length of a completion.",
     unit: "{token}",
@@ -8935,7 +8961,7 @@ pub const RL_COMPLETION_LENGTH: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_entropy`.
 pub const RL_ENTROPY: Metric = Metric {
-    ordinal: 188,
+    ordinal: 189,
     name: "rl.entropy",
     brief: "Entropy of the policy.",
     unit: "{nat}",
@@ -8974,7 +9000,7 @@ pub const RL_ENTROPY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_environment_time_seconds`.
 pub const RL_ENVIRONMENT_TIME: Metric = Metric {
-    ordinal: 189,
+    ordinal: 190,
     name: "rl.environment_time",
     brief: "Time that a trajectory spent in its environment.",
     unit: "s",
@@ -8997,7 +9023,7 @@ pub const RL_ENVIRONMENT_TIME: Metric = Metric {
 ///
 /// Unit `{probability_ratio}`; in Prometheus `rl_importance_ratio`.
 pub const RL_IMPORTANCE_RATIO: Metric = Metric {
-    ordinal: 190,
+    ordinal: 191,
     name: "rl.importance_ratio",
     brief: "Probability of a token under the actor over that under the policy that generated it.",
     unit: "{probability_ratio}",
@@ -9030,7 +9056,7 @@ pub const RL_IMPORTANCE_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_kept_tokens`.
 pub const RL_KEPT_TOKENS: Metric = Metric {
-    ordinal: 191,
+    ordinal: 192,
     name: "rl.kept_tokens",
     brief: "Tokens of the step that are not masked out of the loss.",
     unit: "{token}",
@@ -9050,7 +9076,7 @@ pub const RL_KEPT_TOKENS: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_kl`.
 pub const RL_KL: Metric = Metric {
-    ordinal: 192,
+    ordinal: 193,
     name: "rl.kl",
     brief: "Divergence of the actor from the reference.",
     unit: "{nat}",
@@ -9093,7 +9119,7 @@ pub const RL_KL: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_kl_penalty`.
 pub const RL_KL_PENALTY: Metric = Metric {
-    ordinal: 193,
+    ordinal: 194,
     name: "rl.kl_penalty",
     brief: "What is taken from the reward for the distance from the reference.",
     unit: "{reward}",
@@ -9122,7 +9148,7 @@ pub const RL_KL_PENALTY: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_logp_difference`.
 pub const RL_LOGP_DIFFERENCE: Metric = Metric {
-    ordinal: 194,
+    ordinal: 195,
     name: "rl.logp_difference",
     brief: "Difference of the log probabilities of a token in the sampler and in the trainer.",
     unit: "{nat}",
@@ -9151,7 +9177,7 @@ pub const RL_LOGP_DIFFERENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_masked_fraction_ratio`.
 pub const RL_MASKED_FRACTION: Metric = Metric {
-    ordinal: 195,
+    ordinal: 196,
     name: "rl.masked_fraction",
     brief: "Share of the tokens left out because the policies had drifted apart.",
     unit: "1",
@@ -9179,7 +9205,7 @@ pub const RL_MASKED_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_policy_clip_fraction_ratio`.
 pub const RL_POLICY_CLIP_FRACTION: Metric = Metric {
-    ordinal: 196,
+    ordinal: 197,
     name: "rl.policy_clip_fraction",
     brief: "Share of the tokens at which the update of the policy was clipped.",
     unit: "1",
@@ -9202,7 +9228,7 @@ pub const RL_POLICY_CLIP_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_policy_clip_lower_fraction_ratio`.
 pub const RL_POLICY_CLIP_LOWER_FRACTION: Metric = Metric {
-    ordinal: 197,
+    ordinal: 198,
     name: "rl.policy_clip_lower_fraction",
     brief: "Share of the tokens at which the update of the policy was clipped from below.",
     unit: "1",
@@ -9225,7 +9251,7 @@ pub const RL_POLICY_CLIP_LOWER_FRACTION: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_policy_kl`.
 pub const RL_POLICY_KL: Metric = Metric {
-    ordinal: 198,
+    ordinal: 199,
     name: "rl.policy_kl",
     brief: "Divergence of the actor from the policy that generated the batch.",
     unit: "{nat}",
@@ -9268,7 +9294,7 @@ pub const RL_POLICY_KL: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `rl_policy_loss`.
 pub const RL_POLICY_LOSS: Metric = Metric {
-    ordinal: 199,
+    ordinal: 200,
     name: "rl.policy_loss",
     brief: "Loss of the policy.",
     unit: "{loss}",
@@ -9301,7 +9327,7 @@ pub const RL_POLICY_LOSS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_prompt_length`.
 pub const RL_PROMPT_LENGTH: Metric = Metric {
-    ordinal: 200,
+    ordinal: 201,
     name: "rl.prompt_length",
     brief: "Length of a prompt.",
     unit: "{token}",
@@ -9330,7 +9356,7 @@ pub const RL_PROMPT_LENGTH: Metric = Metric {
 ///
 /// Unit `{return}`; in Prometheus `rl_return`.
 pub const RL_RETURN: Metric = Metric {
-    ordinal: 201,
+    ordinal: 202,
     name: "rl.return",
     brief: "Return of a trajectory.",
     unit: "{return}",
@@ -9363,7 +9389,7 @@ pub const RL_RETURN: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_reward`.
 pub const RL_REWARD: Metric = Metric {
-    ordinal: 202,
+    ordinal: 203,
     name: "rl.reward",
     brief: "Reward of a trajectory, with all its parts.",
     unit: "{reward}",
@@ -9409,7 +9435,7 @@ pub const RL_REWARD: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_reward_component`.
 pub const RL_REWARD_COMPONENT: Metric = Metric {
-    ordinal: 203,
+    ordinal: 204,
     name: "rl.reward_component",
     brief: "One part of the reward of a trajectory.",
     unit: "{reward}",
@@ -9442,7 +9468,7 @@ pub const RL_REWARD_COMPONENT: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_reward_time_seconds`.
 pub const RL_REWARD_TIME: Metric = Metric {
-    ordinal: 204,
+    ordinal: 205,
     name: "rl.reward_time",
     brief: "Time that the reward of a trajectory took.",
     unit: "s",
@@ -9465,7 +9491,7 @@ pub const RL_REWARD_TIME: Metric = Metric {
 ///
 /// Unit `{rollout}`; in Prometheus `rl_rollouts_total`.
 pub const RL_ROLLOUTS: Metric = Metric {
-    ordinal: 205,
+    ordinal: 206,
     name: "rl.rollouts",
     brief: "Completions generated since the start of the attempt.",
     unit: "{rollout}",
@@ -9491,7 +9517,7 @@ pub const RL_ROLLOUTS: Metric = Metric {
 ///
 /// Unit `{score}`; in Prometheus `rl_score`.
 pub const RL_SCORE: Metric = Metric {
-    ordinal: 206,
+    ordinal: 207,
     name: "rl.score",
     brief: "Score that the reward model gives, before anything is taken from it.",
     unit: "{score}",
@@ -9524,7 +9550,7 @@ pub const RL_SCORE: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `rl_staleness`.
 pub const RL_STALENESS: Metric = Metric {
-    ordinal: 207,
+    ordinal: 208,
     name: "rl.staleness",
     brief: "Steps by which the policy that generated a batch was behind the actor.",
     unit: "{step}",
@@ -9553,7 +9579,7 @@ pub const RL_STALENESS: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_teacher_kl`.
 pub const RL_TEACHER_KL: Metric = Metric {
-    ordinal: 208,
+    ordinal: 209,
     name: "rl.teacher_kl",
     brief: "Divergence of the actor from its teacher.",
     unit: "{nat}",
@@ -9582,7 +9608,7 @@ pub const RL_TEACHER_KL: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `rl_value`.
 pub const RL_VALUE: Metric = Metric {
-    ordinal: 209,
+    ordinal: 210,
     name: "rl.value",
     brief: "Estimate of the value function.",
     unit: "{value}",
@@ -9615,7 +9641,7 @@ pub const RL_VALUE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_value_clip_fraction_ratio`.
 pub const RL_VALUE_CLIP_FRACTION: Metric = Metric {
-    ordinal: 210,
+    ordinal: 211,
     name: "rl.value_clip_fraction",
     brief: "Share of the tokens at which the update of the value function was clipped.",
     unit: "1",
@@ -9638,7 +9664,7 @@ pub const RL_VALUE_CLIP_FRACTION: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `rl_value_loss`.
 pub const RL_VALUE_LOSS: Metric = Metric {
-    ordinal: 211,
+    ordinal: 212,
     name: "rl.value_loss",
     brief: "Loss of the value function.",
     unit: "{loss}",
@@ -9667,7 +9693,7 @@ pub const RL_VALUE_LOSS: Metric = Metric {
 ///
 /// Unit `{device}`; in Prometheus `run_devices`.
 pub const RUN_DEVICES: Metric = Metric {
-    ordinal: 212,
+    ordinal: 213,
     name: "run.devices",
     brief: "Accelerators that the run uses.",
     unit: "{device}",
@@ -9693,7 +9719,7 @@ pub const RUN_DEVICES: Metric = Metric {
 ///
 /// Unit `{parameter}`; in Prometheus `run_parameters`.
 pub const RUN_PARAMETERS: Metric = Metric {
-    ordinal: 213,
+    ordinal: 214,
     name: "run.parameters",
     brief: "Parameters of the model.",
     unit: "{parameter}",
@@ -9719,7 +9745,7 @@ pub const RUN_PARAMETERS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_accept_length`.
 pub const TRAIN_ACCEPT_LENGTH: Metric = Metric {
-    ordinal: 214,
+    ordinal: 215,
     name: "train.accept_length",
     brief: "Draft tokens that the target model would accept in a row.",
     unit: "{token}",
@@ -9739,7 +9765,7 @@ pub const TRAIN_ACCEPT_LENGTH: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_accuracy_ratio`.
 pub const TRAIN_ACCURACY: Metric = Metric {
-    ordinal: 215,
+    ordinal: 216,
     name: "train.accuracy",
     brief: "Share of the tokens of the step that were predicted right.",
     unit: "1",
@@ -9774,7 +9800,7 @@ pub const TRAIN_ACCURACY: Metric = Metric {
 ///
 /// Unit `{anomaly}`; in Prometheus `train_anomalies_total`.
 pub const TRAIN_ANOMALIES: Metric = Metric {
-    ordinal: 216,
+    ordinal: 217,
     name: "train.anomalies",
     brief: "Odd steps, by what is odd.",
     unit: "{anomaly}",
@@ -9811,7 +9837,7 @@ pub const TRAIN_ANOMALIES: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_badput_ratio`.
 pub const TRAIN_BADPUT: Metric = Metric {
-    ordinal: 217,
+    ordinal: 218,
     name: "train.badput",
     brief: "Share of the time since the job began that went into something else than steps that count.",
     unit: "1",
@@ -9840,7 +9866,7 @@ pub const TRAIN_BADPUT: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_batch_size`.
 pub const TRAIN_BATCH_SIZE: Metric = Metric {
-    ordinal: 218,
+    ordinal: 219,
     name: "train.batch_size",
     brief: "Samples of a step, over all devices.",
     unit: "{sample}",
@@ -9870,7 +9896,7 @@ pub const TRAIN_BATCH_SIZE: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_completed_flops_total`.
 pub const TRAIN_COMPLETED_FLOPS: Metric = Metric {
-    ordinal: 219,
+    ordinal: 220,
     name: "train.completed_flops",
     brief: "Floating-point operations since the start of the attempt, over all devices.",
     unit: "{flop}",
@@ -9890,7 +9916,7 @@ pub const TRAIN_COMPLETED_FLOPS: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `train_custom`.
 pub const TRAIN_CUSTOM: Metric = Metric {
-    ordinal: 220,
+    ordinal: 221,
     name: "train.custom",
     brief: "A number that the registry has no name for.",
     unit: "{value}",
@@ -9913,7 +9939,7 @@ pub const TRAIN_CUSTOM: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `train_custom_distribution`.
 pub const TRAIN_CUSTOM_DISTRIBUTION: Metric = Metric {
-    ordinal: 221,
+    ordinal: 222,
     name: "train.custom_distribution",
     brief: "A distribution that the registry has no name for, such as that of a layer's weights.",
     unit: "{value}",
@@ -9936,7 +9962,7 @@ pub const TRAIN_CUSTOM_DISTRIBUTION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_elapsed_time_seconds`.
 pub const TRAIN_ELAPSED_TIME: Metric = Metric {
-    ordinal: 222,
+    ordinal: 223,
     name: "train.elapsed_time",
     brief: "Wall time since the start of the training.",
     unit: "s",
@@ -9962,7 +9988,7 @@ pub const TRAIN_ELAPSED_TIME: Metric = Metric {
 ///
 /// Unit `{epoch}`; in Prometheus `train_epoch`.
 pub const TRAIN_EPOCH: Metric = Metric {
-    ordinal: 223,
+    ordinal: 224,
     name: "train.epoch",
     brief: "Passes over the data so far, as a fraction.",
     unit: "{epoch}",
@@ -9996,7 +10022,7 @@ pub const TRAIN_EPOCH: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_eta_seconds`.
 pub const TRAIN_ETA: Metric = Metric {
-    ordinal: 224,
+    ordinal: 225,
     name: "train.eta",
     brief: "Time until the planned training is done, at the present pace.",
     unit: "s",
@@ -10026,7 +10052,7 @@ pub const TRAIN_ETA: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_expected_throughput_per_second`.
 pub const TRAIN_EXPECTED_THROUGHPUT: Metric = Metric {
-    ordinal: 225,
+    ordinal: 226,
     name: "train.expected_throughput",
     brief: "Tokens in a second that the hardware could do at its peak, over all devices.",
     unit: "{token}/s",
@@ -10046,7 +10072,7 @@ pub const TRAIN_EXPECTED_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_flops_per_step`.
 pub const TRAIN_FLOPS_PER_STEP: Metric = Metric {
-    ordinal: 226,
+    ordinal: 227,
     name: "train.flops_per_step",
     brief: "Floating-point operations of a step, over all devices.",
     unit: "{flop}",
@@ -10076,7 +10102,7 @@ pub const TRAIN_FLOPS_PER_STEP: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_flops_per_step_per_device`.
 pub const TRAIN_FLOPS_PER_STEP_PER_DEVICE: Metric = Metric {
-    ordinal: 227,
+    ordinal: 228,
     name: "train.flops_per_step_per_device",
     brief: "Floating-point operations of a step, on one device.",
     unit: "{flop}",
@@ -10096,7 +10122,7 @@ pub const TRAIN_FLOPS_PER_STEP_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{flop}/{token}`; in Prometheus `train_flops_per_token`.
 pub const TRAIN_FLOPS_PER_TOKEN: Metric = Metric {
-    ordinal: 228,
+    ordinal: 229,
     name: "train.flops_per_token",
     brief: "Floating-point operations that one token takes.",
     unit: "{flop}/{token}",
@@ -10119,7 +10145,7 @@ pub const TRAIN_FLOPS_PER_TOKEN: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_flops_share_ratio`.
 pub const TRAIN_FLOPS_SHARE: Metric = Metric {
-    ordinal: 229,
+    ordinal: 230,
     name: "train.flops_share",
     brief: "Share of a step's floating-point operations that one part of the model takes.",
     unit: "1",
@@ -10142,7 +10168,7 @@ pub const TRAIN_FLOPS_SHARE: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_global_step`.
 pub const TRAIN_GLOBAL_STEP: Metric = Metric {
-    ordinal: 230,
+    ordinal: 231,
     name: "train.global_step",
     brief: "Number of the newest optimizer step.",
     unit: "{step}",
@@ -10200,7 +10226,7 @@ pub const TRAIN_GLOBAL_STEP: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_goodput_ratio`.
 pub const TRAIN_GOODPUT: Metric = Metric {
-    ordinal: 231,
+    ordinal: 232,
     name: "train.goodput",
     brief: "Share of the time since the job began that went into steps that count.",
     unit: "1",
@@ -10220,7 +10246,7 @@ pub const TRAIN_GOODPUT: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_grad_norm`.
 pub const TRAIN_GRAD_NORM: Metric = Metric {
-    ordinal: 232,
+    ordinal: 233,
     name: "train.grad_norm",
     brief: "L2 norm of the gradients of the step, after clipping.",
     unit: "{norm}",
@@ -10282,7 +10308,7 @@ pub const TRAIN_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_last_step_time_seconds`.
 pub const TRAIN_LAST_STEP_TIME: Metric = Metric {
-    ordinal: 233,
+    ordinal: 234,
     name: "train.last_step_time",
     brief: "Unix time at which the newest step ended.",
     unit: "s",
@@ -10308,7 +10334,7 @@ pub const TRAIN_LAST_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{learning_rate}`; in Prometheus `train_learning_rate`.
 pub const TRAIN_LEARNING_RATE: Metric = Metric {
-    ordinal: 234,
+    ordinal: 235,
     name: "train.learning_rate",
     brief: "Learning rate of the step.",
     unit: "{learning_rate}",
@@ -10366,7 +10392,7 @@ pub const TRAIN_LEARNING_RATE: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_loss`.
 pub const TRAIN_LOSS: Metric = Metric {
-    ordinal: 235,
+    ordinal: 236,
     name: "train.loss",
     brief: "Loss of the step, as the trainer averages it.",
     unit: "{loss}",
@@ -10432,7 +10458,7 @@ pub const TRAIN_LOSS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_loss_component`.
 pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
-    ordinal: 236,
+    ordinal: 237,
     name: "train.loss_component",
     brief: "One part of the loss of the step.",
     unit: "{loss}",
@@ -10483,7 +10509,7 @@ pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
 ///
 /// Unit `{scale}`; in Prometheus `train_loss_scale`.
 pub const TRAIN_LOSS_SCALE: Metric = Metric {
-    ordinal: 237,
+    ordinal: 238,
     name: "train.loss_scale",
     brief: "Factor by which the loss is multiplied for half precision.",
     unit: "{scale}",
@@ -10509,7 +10535,7 @@ pub const TRAIN_LOSS_SCALE: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_max_loss`.
 pub const TRAIN_MAX_LOSS: Metric = Metric {
-    ordinal: 238,
+    ordinal: 239,
     name: "train.max_loss",
     brief: "Largest loss of a rank in the step.",
     unit: "{loss}",
@@ -10529,7 +10555,7 @@ pub const TRAIN_MAX_LOSS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_mean_loss`.
 pub const TRAIN_MEAN_LOSS: Metric = Metric {
-    ordinal: 239,
+    ordinal: 240,
     name: "train.mean_loss",
     brief: "Mean loss of the steps since the start of the attempt.",
     unit: "{loss}",
@@ -10549,7 +10575,7 @@ pub const TRAIN_MEAN_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_mfu_ratio`.
 pub const TRAIN_MFU: Metric = Metric {
-    ordinal: 240,
+    ordinal: 241,
     name: "train.mfu",
     brief: "Model FLOPs utilization.",
     unit: "1",
@@ -10583,7 +10609,7 @@ pub const TRAIN_MFU: Metric = Metric {
 ///
 /// Unit `{micro_batch}`; in Prometheus `train_micro_batches`.
 pub const TRAIN_MICRO_BATCHES: Metric = Metric {
-    ordinal: 241,
+    ordinal: 242,
     name: "train.micro_batches",
     brief: "Micro-batches of the step.",
     unit: "{micro_batch}",
@@ -10603,7 +10629,7 @@ pub const TRAIN_MICRO_BATCHES: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_param_norm`.
 pub const TRAIN_PARAM_NORM: Metric = Metric {
-    ordinal: 242,
+    ordinal: 243,
     name: "train.param_norm",
     brief: "L2 norm of the parameters after the step.",
     unit: "{norm}",
@@ -10629,7 +10655,7 @@ pub const TRAIN_PARAM_NORM: Metric = Metric {
 ///
 /// Unit `{perplexity}`; in Prometheus `train_perplexity`.
 pub const TRAIN_PERPLEXITY: Metric = Metric {
-    ordinal: 243,
+    ordinal: 244,
     name: "train.perplexity",
     brief: "Perplexity of the step: e to the power of the loss.",
     unit: "{perplexity}",
@@ -10655,7 +10681,7 @@ pub const TRAIN_PERPLEXITY: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `train_phase`.
 pub const TRAIN_PHASE: Metric = Metric {
-    ordinal: 244,
+    ordinal: 245,
     name: "train.phase",
     brief: "State of the training: 1 for the present phase, 0 for the others.",
     unit: "{state}",
@@ -10678,7 +10704,7 @@ pub const TRAIN_PHASE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_progress_ratio`.
 pub const TRAIN_PROGRESS: Metric = Metric {
-    ordinal: 245,
+    ordinal: 246,
     name: "train.progress",
     brief: "Share of the planned training that is done.",
     unit: "1",
@@ -10708,7 +10734,7 @@ pub const TRAIN_PROGRESS: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_raw_grad_norm`.
 pub const TRAIN_RAW_GRAD_NORM: Metric = Metric {
-    ordinal: 246,
+    ordinal: 247,
     name: "train.raw_grad_norm",
     brief: "L2 norm of the gradients of the step, before clipping.",
     unit: "{norm}",
@@ -10728,7 +10754,7 @@ pub const TRAIN_RAW_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_real_tokens_total`.
 pub const TRAIN_REAL_TOKENS: Metric = Metric {
-    ordinal: 247,
+    ordinal: 248,
     name: "train.real_tokens",
     brief: "Tokens trained on without padding, over all devices.",
     unit: "{token}",
@@ -10754,7 +10780,7 @@ pub const TRAIN_REAL_TOKENS: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_samples_total`.
 pub const TRAIN_SAMPLES: Metric = Metric {
-    ordinal: 248,
+    ordinal: 249,
     name: "train.samples",
     brief: "Samples trained on since the start of the attempt, over all devices.",
     unit: "{sample}",
@@ -10780,7 +10806,7 @@ pub const TRAIN_SAMPLES: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_skipped_steps_total`.
 pub const TRAIN_SKIPPED_STEPS: Metric = Metric {
-    ordinal: 249,
+    ordinal: 250,
     name: "train.skipped_steps",
     brief: "Steps whose update was not applied.",
     unit: "{step}",
@@ -10806,7 +10832,7 @@ pub const TRAIN_SKIPPED_STEPS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_smoothed_loss`.
 pub const TRAIN_SMOOTHED_LOSS: Metric = Metric {
-    ordinal: 250,
+    ordinal: 251,
     name: "train.smoothed.loss",
     brief: "Loss, smoothed over steps.",
     unit: "{loss}",
@@ -10832,7 +10858,7 @@ pub const TRAIN_SMOOTHED_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_smoothed_mfu_ratio`.
 pub const TRAIN_SMOOTHED_MFU: Metric = Metric {
-    ordinal: 251,
+    ordinal: 252,
     name: "train.smoothed.mfu",
     brief: "Model FLOPs utilization, smoothed over steps.",
     unit: "1",
@@ -10858,7 +10884,7 @@ pub const TRAIN_SMOOTHED_MFU: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_smoothed_step_time_seconds`.
 pub const TRAIN_SMOOTHED_STEP_TIME: Metric = Metric {
-    ordinal: 252,
+    ordinal: 253,
     name: "train.smoothed.step_time",
     brief: "Wall time of a step, smoothed over steps.",
     unit: "s",
@@ -10884,7 +10910,7 @@ pub const TRAIN_SMOOTHED_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_smoothed_throughput_per_second`.
 pub const TRAIN_SMOOTHED_THROUGHPUT: Metric = Metric {
-    ordinal: 253,
+    ordinal: 254,
     name: "train.smoothed.throughput",
     brief: "Tokens trained on in a second over all devices, smoothed over steps.",
     unit: "{token}/s",
@@ -10910,7 +10936,7 @@ pub const TRAIN_SMOOTHED_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_sol_ratio`.
 pub const TRAIN_SOL: Metric = Metric {
-    ordinal: 254,
+    ordinal: 255,
     name: "train.sol",
     brief: "Speed of light: how near the step came to the time that the hardware needs at its peak.",
     unit: "1",
@@ -10936,7 +10962,7 @@ pub const TRAIN_SOL: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_step_deviation_seconds`.
 pub const TRAIN_STEP_DEVIATION: Metric = Metric {
-    ordinal: 255,
+    ordinal: 256,
     name: "train.step.deviation",
     brief: "By how much a step took longer than the ideal one; negative where it took less.",
     unit: "s",
@@ -10956,7 +10982,7 @@ pub const TRAIN_STEP_DEVIATION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_step_duration_seconds`.
 pub const TRAIN_STEP_DURATION: Metric = Metric {
-    ordinal: 256,
+    ordinal: 257,
     name: "train.step.duration",
     brief: "Wall time of a step.",
     unit: "s",
@@ -11006,7 +11032,7 @@ pub const TRAIN_STEP_DURATION: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_steps_total`.
 pub const TRAIN_STEPS: Metric = Metric {
-    ordinal: 257,
+    ordinal: 258,
     name: "train.steps",
     brief: "Optimizer steps done since the start of the attempt.",
     unit: "{step}",
@@ -11032,7 +11058,7 @@ pub const TRAIN_STEPS: Metric = Metric {
 ///
 /// Unit `{flop}/s`; in Prometheus `train_throughput_flops_per_device_per_second`.
 pub const TRAIN_THROUGHPUT_FLOPS_PER_DEVICE: Metric = Metric {
-    ordinal: 258,
+    ordinal: 259,
     name: "train.throughput.flops_per_device",
     brief: "Floating-point operations in a second, on one device.",
     unit: "{flop}/s",
@@ -11074,7 +11100,7 @@ pub const TRAIN_THROUGHPUT_FLOPS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `train_throughput_samples_per_second`.
 pub const TRAIN_THROUGHPUT_SAMPLES: Metric = Metric {
-    ordinal: 259,
+    ordinal: 260,
     name: "train.throughput.samples",
     brief: "Samples trained on in a second, over all devices.",
     unit: "{sample}/s",
@@ -11100,7 +11126,7 @@ pub const TRAIN_THROUGHPUT_SAMPLES: Metric = Metric {
 ///
 /// Unit `{step}/s`; in Prometheus `train_throughput_steps_per_second`.
 pub const TRAIN_THROUGHPUT_STEPS: Metric = Metric {
-    ordinal: 260,
+    ordinal: 261,
     name: "train.throughput.steps",
     brief: "Steps done in a second.",
     unit: "{step}/s",
@@ -11120,7 +11146,7 @@ pub const TRAIN_THROUGHPUT_STEPS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_throughput_tokens_per_second`.
 pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
-    ordinal: 261,
+    ordinal: 262,
     name: "train.throughput.tokens",
     brief: "Tokens trained on in a second, over all devices.",
     unit: "{token}/s",
@@ -11166,7 +11192,7 @@ pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_throughput_tokens_per_device_per_second`.
 pub const TRAIN_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
-    ordinal: 262,
+    ordinal: 263,
     name: "train.throughput.tokens_per_device",
     brief: "Tokens trained on in a second, on one device.",
     unit: "{token}/s",
@@ -11196,7 +11222,7 @@ pub const TRAIN_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_tokens_total`.
 pub const TRAIN_TOKENS: Metric = Metric {
-    ordinal: 263,
+    ordinal: 264,
     name: "train.tokens",
     brief: "Tokens trained on since the start of the attempt, over all devices.",
     unit: "{token}",
@@ -11230,7 +11256,7 @@ pub const TRAIN_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_total_weights`.
 pub const TRAIN_TOTAL_WEIGHTS: Metric = Metric {
-    ordinal: 264,
+    ordinal: 265,
     name: "train.total_weights",
     brief: "Sum of the loss weights of the step: its tokens without padding.",
     unit: "{token}",
@@ -11250,7 +11276,7 @@ pub const TRAIN_TOTAL_WEIGHTS: Metric = Metric {
 ///
 /// Unit `{element}`; in Prometheus `train_zero_grads`.
 pub const TRAIN_ZERO_GRADS: Metric = Metric {
-    ordinal: 265,
+    ordinal: 266,
     name: "train.zero_grads",
     brief: "Elements of the gradients that are zero.",
     unit: "{element}",
@@ -11394,6 +11420,7 @@ pub static ALL: &[&Metric] = &[
     &MEMORY_FRAMEWORK_PEAK,
     &MEMORY_FRAMEWORK_RESERVED,
     &MEMORY_FRAMEWORK_UTILIZATION,
+    &MEMORY_HOST_AVAILABLE,
     &MEMORY_HOST_LIMIT,
     &MEMORY_HOST_USED,
     &MEMORY_SEGMENT_SIZE,

@@ -1175,10 +1175,16 @@ pub const RL_WEIGHT_SYNC: Span = Span {
         },
     ],
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "tunix",
-        names: &["weight_sync"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "torchspec",
+            names: &["Step n: saving draft model to, until Cleaned up temp dir"],
+        },
+        Upstream {
+            system: "tunix",
+            names: &["weight_sync"],
+        },
+    ],
 };
 
 /// Compiling the model.

@@ -132,6 +132,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::memory_framework_peak(meter).record(1, &[]);
     instruments::memory_framework_reserved(meter).add(1, &[]);
     instruments::memory_framework_utilization(meter).record(1.0, &[]);
+    instruments::memory_host_available(meter).add(1, &[]);
     instruments::memory_host_limit(meter).add(1, &[]);
     instruments::memory_host_used(meter).add(1, &[]);
     instruments::memory_segment_size(meter).add(1, &[]);

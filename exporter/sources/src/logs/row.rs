@@ -89,10 +89,10 @@ impl Row {
             Conversion::Times(factor) => format!("times {factor:e}, `{unit}`"),
             Conversion::DividedBy(divisor) => format!("divided by {divisor:e}, `{unit}`"),
         };
-        if self.is_total {
-            format!("growth since the value before, `{unit}`")
-        } else {
-            conversion
+        match self.unknown {
+            _ if self.is_total => format!("growth since the value before, `{unit}`"),
+            Some(unknown) => format!("{conversion}; {unknown} stands for nothing measured"),
+            None => conversion,
         }
     }
 

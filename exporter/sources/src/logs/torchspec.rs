@@ -4,8 +4,10 @@
 //! Log lines say their time. A bar says the seconds since the start; its time is not before the line before it.
 
 mod bar;
+mod breakdown;
 mod pool;
 mod tables;
+mod weight_sync;
 
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
@@ -22,6 +24,7 @@ use super::{
 use crate::{Recorder, SkipReason, cut, tags::TorchSpecReading};
 use bar::Bar;
 use pool::{Pool, Waited};
+use weight_sync::WeightSync;
 
 /// The row of TorchSpec in the table of formats.
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -36,13 +39,23 @@ pub(super) const FORMAT: LogFormat = LogFormat {
 };
 
 /// What messages of a run's life begin with.
-const MESSAGES: [&str; 6] = [
+const MESSAGES: [&str; 16] = [
     "Training completed: ",
     "Epoch ",
     "Max steps reached",
     "Saving ",
     "Dataset exhausted, reloading ",
     "Pool insufficient for dispatch ",
+    "Resuming from step ",
+    "Resumed best eval score: ",
+    "New best checkpoint: ",
+    "Saved checkpoint to ",
+    "Removing old checkpoint: ",
+    "Flow control disabled: ",
+    "Eval inference not ready yet ",
+    "Step ",
+    "Engine ",
+    "Cleaned up temp dir ",
 ];
 
 /// Bars follow each other by at least this much.
@@ -61,6 +74,9 @@ struct TorchSpec {
     /// The samples of one step, which the first line says.
     global_batch_size: Option<f64>,
     pool: Pool,
+    /// The step whose passes a line of their own told.
+    passes_of: Option<i64>,
+    weight_sync: WeightSync,
 }
 
 /// What the last line with "TIMING" said.
@@ -82,6 +98,8 @@ impl Default for TorchSpec {
             timing: Timing::default(),
             global_batch_size: None,
             pool: Pool::default(),
+            passes_of: None,
+            weight_sync: WeightSync::default(),
         }
     }
 }
@@ -117,6 +135,9 @@ impl LineFormat for TorchSpec {
 }
 
 const TIMING: &str = " TIMING step=";
+
+/// What stands before a message.
+const LEVELS: [&str; 3] = [" INFO ", " WARNING ", " ERROR "];
 
 /// Of a line with "TIMING".
 const TIMES: Signs = Signs {
@@ -214,10 +235,11 @@ impl TorchSpec {
         if let Some(at) = cut::find(text, TIMING) {
             return self.timing(&text[at + TIMING.len()..], written(None), recorder);
         }
-        let Some(message) = cut::once(text, " INFO ").or_else(|| cut::once(text, " WARNING ")) else {
+        let mut levels = LEVELS.iter();
+        let Some((_, message)) = levels.find_map(|level| cut::once(text, level)) else {
             return false;
         };
-        self.message(message.1, written(None), recorder)
+        self.message(message, written(None), recorder)
     }
 
     /// `2: step=0.081s data=0.020s compute=0.060s [fwd=0.018s bwd=0.033s opt=0.009s] dispatch=0.000s`.
@@ -241,6 +263,11 @@ impl TorchSpec {
             };
             fields.push((key.into(), secs));
         }
+        if self.passes_of == Some(step) {
+            // Their own line said them to a tenth of a millisecond.
+            fields.retain(|(key, _)| key != "fwd" && key != "bwd");
+            recorder.skip_values(SkipReason::LeftOut(breakdown::TOLD), 2);
+        }
         let on_span = self
             .fields
             .record(tables::TIMING, written, &fields, &[], recorder);
@@ -262,6 +289,24 @@ impl TorchSpec {
         true
     }
 
+    /// Forward and backward pass of a step, unless the line with its other times came first.
+    fn passes(
+        &mut self,
+        step: i64,
+        values: &[Field<'_>],
+        written: Written,
+        recorder: &mut Recorder<'_>,
+    ) -> bool {
+        if self.timing.step == Some(step) {
+            recorder.skip_values(SkipReason::LeftOut(breakdown::TOLD), values.len() as u64);
+            return true;
+        }
+        self.passes_of = Some(step);
+        self.fields
+            .record(tables::BREAKDOWN, written, values, &[], recorder);
+        true
+    }
+
     fn message(&mut self, message: &str, written: Written, recorder: &mut Recorder<'_>) -> bool {
         let fields: Vec<Field<'_>>;
         if let Some(options) = message.strip_prefix("Starting: ") {
@@ -279,6 +324,13 @@ impl TorchSpec {
             };
             self.fields.record(tables::EVAL, written, &fields, &[], recorder);
             return true;
+        } else if let Some(values) = message.strip_prefix("eval: ") {
+            // The loop says the same again, and at which step it was.
+            let values = EVAL.fields(values).count() as u64;
+            recorder.skip_values(SkipReason::LeftOut("eval_told_with_its_step"), values);
+            return true;
+        } else if let Some((step, values)) = breakdown::parse(message) {
+            return self.passes(step, &values, written, recorder);
         } else if let Some(waited) = Waited::parse(message) {
             if waited.is_not_over {
                 recorder.skip_value(SkipReason::LeftOut("wait_not_over"));
@@ -287,6 +339,7 @@ impl TorchSpec {
         } else if MESSAGES.iter().any(|begin| message.starts_with(begin)) {
             let body = Some(Out::Text(message));
             recorder.record_event(&event::RUN_MESSAGE, written.time_unix_nanos, body, &[]);
+            self.weight_sync.line(message, written.time_unix_nanos, recorder);
             return true;
         } else {
             return false;
@@ -335,9 +388,26 @@ fn coverage_table() -> Vec<Covered> {
         ),
         covered("Starting", event::RUN_OPTION.name, "one event an option"),
         covered(
-            "Training completed, Epoch, Max steps reached, Saving, Dataset exhausted, Pool insufficient",
+            "Training completed, Epoch, Max steps reached, Saving, Saved checkpoint, Removing old checkpoint, New best checkpoint, \
+             Resumed best eval score, Resuming, Dataset exhausted, Pool insufficient, Flow control disabled, Eval inference not \
+             ready, Step, Engine, Cleaned up temp dir",
             event::RUN_MESSAGE.name,
             "one event a line",
+        ),
+        covered(
+            "Step n: saving draft model to, Cleaned up temp dir",
+            metric::PERF_WEIGHT_SYNC_TIME.name,
+            "from the one line to the other, `s`; and the span `rl.weight_sync`",
+        ),
+        covered(
+            "fwd, bwd of a step that has a line with COMPUTE_BREAKDOWN, or that line where it comes second",
+            "(left out: the other line told it)",
+            "",
+        ),
+        covered(
+            "eval: loss, acc, sim_acc_len of a trainer",
+            "(left out: the loop tells it with its step)",
+            "",
         ),
         covered(
             "Still waiting for pool capacity (waited)",
@@ -351,7 +421,13 @@ fn coverage_table() -> Vec<Covered> {
         ),
         covered("a bar that is drawn again", "(left out)", ""),
     ];
-    let mut all = coverage::tables(&[tables::BAR, tables::TIMING, tables::EVAL, tables::BACKPRESSURE]);
+    let mut all = coverage::tables(&[
+        tables::BAR,
+        tables::TIMING,
+        tables::BREAKDOWN,
+        tables::EVAL,
+        tables::BACKPRESSURE,
+    ]);
     all.extend(rules);
     all
 }

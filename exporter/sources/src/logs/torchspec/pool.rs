@@ -38,21 +38,34 @@ pub(super) struct Waited<'a> {
 impl<'a> Waited<'a> {
     /// The line, if it is one of these.
     pub(super) fn parse(message: &'a str) -> Option<Self> {
-        let over = |secs: &'a str| vec![("available after".into(), seconds(secs))];
         let (fields, is_not_over) = if message.starts_with("Sample pool full, pausing generation: ") {
             (sizes(message), false)
         } else if message.starts_with("Still waiting for pool capacity ") {
             (sizes(message), true)
-        } else if let Some(secs) = message.strip_prefix("Pool capacity available after ") {
-            (over(secs), false)
+        } else if let Some(over) = message.strip_prefix("Pool capacity available after ") {
+            (waited(over), false)
+        } else if let Some(limit) = message.strip_prefix("Flow control enabled: max_pool_size=") {
+            (vec![(LIMIT.into(), Value::of(first_word(limit)))], false)
         } else {
-            let (_, secs) = message
+            let (_, over) = message
                 .strip_prefix("Pool wait aborted ")?
                 .rsplit_once(" after ")?;
-            (over(secs), false)
+            (waited(over), false)
         };
         Some(Self { fields, is_not_over })
     }
+}
+
+const LIMIT: &str = "pool_size limit";
+
+/// `1.5s, pool_size=60/64`: how long it took, and what there is now.
+fn waited(over: &str) -> Vec<Field<'_>> {
+    let (secs, rest) = over.split_once(',').unwrap_or((over, ""));
+    let mut fields = vec![("available after".into(), seconds(secs))];
+    if rest.contains("pool_size=") {
+        fields.extend(sizes(rest));
+    }
+    fields
 }
 
 /// `pool_size=64/64`: how many are in the pool, and how many may be.
@@ -61,8 +74,12 @@ fn sizes(message: &str) -> Vec<Field<'_>> {
     let (size, limit) = sizes.and_then(|sizes| sizes.split_once('/')).unwrap_or_default();
     vec![
         ("pool_size".into(), Value::of(size)),
-        ("pool_size limit".into(), Value::of(limit)),
+        (LIMIT.into(), Value::of(first_word(limit))),
     ]
+}
+
+fn first_word(text: &str) -> &str {
+    text.split(' ').next().unwrap_or_default()
 }
 
 #[cfg(test)]

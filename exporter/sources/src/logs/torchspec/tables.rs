@@ -8,7 +8,7 @@ use crate::logs::row::{Row, row};
 const HOST: &[Attribute<'static>] = &[(&attribute::PERF_CLOCK, Out::Text("host"))];
 const CUDA: &[Attribute<'static>] = &[(&attribute::PERF_CLOCK, Out::Text("cuda_event"))];
 
-/// Of the progress bar.
+/// Of the progress bar. A capacity that is not known is shown as zero.
 pub(super) static BAR: &[Row] = &[
     row("n/total", &metric::TRAIN_PROGRESS),
     row("elapsed", &metric::TRAIN_ELAPSED_TIME),
@@ -18,22 +18,32 @@ pub(super) static BAR: &[Row] = &[
     row("acc", &metric::TRAIN_ACCURACY),
     row("acc_len", &metric::TRAIN_ACCEPT_LENGTH),
     row("thru", &metric::PERF_THROUGHPUT),
-    row("I", &metric::PERF_INFER_CAPACITY),
-    row("T", &metric::PERF_TRAIN_CAPACITY),
+    row("I", &metric::PERF_INFER_CAPACITY).unless(0.0),
+    row("T", &metric::PERF_TRAIN_CAPACITY).unless(0.0),
     row("wait", &metric::PERF_DISPATCH_WAIT),
     row("pool", &metric::PERF_SAMPLE_POOL_SIZE),
     row("epoch", &metric::TRAIN_EPOCH),
 ];
 
-/// Of a line with "TIMING".
+/// Of a line with "TIMING". A trainer that does not time its passes has zero for them.
 pub(super) static TIMING: &[Row] = &[
     row("step", &metric::TRAIN_STEP_DURATION),
     row("data", &metric::PERF_DATA_TIME).with(HOST),
     row("compute", &metric::PERF_COMPUTE_TIME).with(CUDA),
-    row("fwd", &metric::PERF_FORWARD_TIME).with(CUDA),
-    row("bwd", &metric::PERF_BACKWARD_TIME).with(CUDA),
+    row("fwd", &metric::PERF_FORWARD_TIME).unless(0.0).with(CUDA),
+    row("bwd", &metric::PERF_BACKWARD_TIME).unless(0.0).with(CUDA),
     row("opt", &metric::PERF_OPTIMIZER_TIME).with(CUDA),
     row("dispatch", &metric::PERF_DISPATCH_WAIT),
+];
+
+/// Of a line with "COMPUTE_BREAKDOWN".
+pub(super) static BREAKDOWN: &[Row] = &[
+    row("forward", &metric::PERF_FORWARD_TIME)
+        .divided_by(1e3)
+        .with(CUDA),
+    row("backward", &metric::PERF_BACKWARD_TIME)
+        .divided_by(1e3)
+        .with(CUDA),
 ];
 
 /// Of a line with "eval:".

@@ -112,14 +112,71 @@ fn evaluations_are_read_and_so_is_generation_that_waits() {
         "[2026-11-21 00:21:27,088] loop.py:1 INFO Step 20 eval: loss=1.234, acc=0.500, sim_acc_len=2.10\n\
          [2026-11-21 00:21:27,090] m.py:1 WARNING Sample pool full, pausing generation: pool_size=65/64\n\
          [2026-11-21 00:21:37,090] m.py:1 INFO Still waiting for pool capacity (waited 10.0s): pool_size=64/64\n\
-         [2026-11-21 00:21:38,590] m.py:1 INFO Pool capacity available after 11.5s\n\
+         [2026-11-21 00:21:38,590] m.py:1 INFO Pool capacity available after 11.5s, pool_size=60/64\n\
          [2026-11-21 00:21:39,090] m.py:1 INFO Pool wait aborted (shutdown requested) after 0.5s\n\
          [2026-11-21 00:21:40,090] loop.py:1 INFO Saving checkpoint at step 20...\n",
     );
     assert_eq!(read.values("eval.loss"), [1.234]);
-    assert_eq!(read.values("perf.sample_pool_size"), [65.0, 64.0]);
-    assert_eq!(read.values("perf.sample_pool_limit"), [64.0, 64.0]);
+    assert_eq!(read.values("perf.sample_pool_size"), [65.0, 64.0, 60.0]);
+    assert_eq!(read.values("perf.sample_pool_limit"), [64.0, 64.0, 64.0]);
     assert_eq!(read.values("perf.backpressure_wait"), [11.5, 0.5]);
     assert_eq!((read.counts.records, read.counts.events), (6, 1));
     assert!(!read.skipped.has_losses());
+}
+
+/// A trainer and the loop tell the passes of some steps both, in either order; most are told by one of them.
+#[test]
+fn the_passes_of_a_step_are_told_once() {
+    let passes = |step: u32, ms: &str| {
+        format!(
+            "(TrainActor pid=7) [2026-11-21 00:21:27,080] t.py:1 INFO COMPUTE_BREAKDOWN step={step}: forward={ms}ms backward=40.5ms\n"
+        )
+    };
+    let timed = |fwd: &str| TIMED.replace("fwd=0.018s bwd=0.033s", fwd) + "\n";
+    for (text, forward, left_out) in [
+        (passes(19, "18.4") + &timed("fwd=0.018s bwd=0.040s"), 0.0184, 2),
+        (timed("fwd=0.018s bwd=0.040s") + &passes(19, "18.4"), 0.018, 2),
+        (timed("fwd=0.000s bwd=0.000s") + &passes(20, "18.4"), 0.0184, 2),
+    ] {
+        let read = Sampled::read(&FORMAT, &text);
+        assert_eq!(read.values("perf.forward_time"), [forward], "{text}");
+        assert_eq!(read.values("perf.backward_time").len(), 1, "{text}");
+        assert_eq!(
+            read.skipped.counts().map(|(_, count)| count).collect::<Vec<_>>(),
+            [left_out]
+        );
+        assert!(!read.skipped.has_losses());
+    }
+}
+
+#[test]
+fn a_capacity_that_is_not_known_is_no_capacity() {
+    let read = Sampled::read(&FORMAT, &bar(1, "thru=0.0, I=0.0, T=80.2, wait=0.0s, pool=8"));
+    assert_eq!(read.values("perf.infer_capacity"), [0.0; 0]);
+    assert_eq!(read.values("perf.train_capacity"), [80.2]);
+    assert_eq!(read.values("perf.throughput"), [0.0]);
+}
+
+#[test]
+fn weights_are_on_their_way_from_one_line_to_another_unless_that_failed() {
+    let line = |secs: &str, message: &str| format!("[2026-11-21 00:21:{secs},000] loop.py:1 {message}\n");
+    let begun = line("10", "INFO Step 500: saving draft model to /tmp/w");
+    let over = line("16", "INFO Cleaned up temp dir /tmp/w");
+    let read = Sampled::read(&FORMAT, &(begun.clone() + &over + &over));
+    assert_eq!(read.values("perf.weight_sync_time"), [6.0]);
+    assert_eq!((read.counts.spans, read.counts.events), (1, 3));
+    let failed = line("12", "ERROR Step 500: weight sync failed, skipping");
+    let read = Sampled::read(&FORMAT, &(begun + &failed + &over));
+    assert_eq!(read.values("perf.weight_sync_time"), [0.0; 0]);
+    assert_eq!((read.counts.spans, read.counts.events), (0, 3));
+}
+
+/// Every rank of a job in one log: each has bars, steps and passes of its own.
+#[test]
+fn what_one_rank_has_said_is_nothing_that_another_has() {
+    let text = format!("[Rank 0]: {TIMED}\n[Rank 1]: {TIMED}\n[Rank 1]: {BAR}\n[Rank 0]: {BAR}\n");
+    let read = Sampled::read(&FORMAT, &text);
+    assert_eq!(read.values("perf.dispatch_wait"), [0.054; 2]);
+    assert_eq!(read.values("train.loss"), [1.053; 2]);
+    assert_eq!(read.counts.spans, 2);
 }

@@ -4,34 +4,46 @@ use crate::said::{Told, clock, lines, number};
 
 /// Bars and log lines.
 pub(crate) fn torchspec(bytes: &[u8]) -> Told {
-    let (mut told, mut last_bar, mut timed) = (Told::default(), String::new(), String::new());
+    let (mut told, mut seen) = (Told::default(), Seen::default());
     for line in lines(bytes) {
         let (bar, logged) = line.split_at(line.find("[2026-11-21 ").unwrap_or(line.len()));
         if let Some((_, bar)) = bar.rsplit_once("| ") {
             told.time = None;
-            self::bar(bar, &mut last_bar, &timed, &mut told);
+            self::bar(bar, &mut seen, &mut told);
         }
         if let Some(text) = logged.strip_prefix("[2026-11-21 ") {
             told.time = Some(clock(&text[..12].replace(',', ".")));
-            self::logged(text, &mut timed, &mut told);
+            self::logged(text, &mut seen, &mut told);
         }
     }
     told
 }
 
+/// The steps that the last lines of each kind were about.
+#[derive(Default)]
+struct Seen {
+    bar: String,
+    timed: String,
+    passes: String,
+    /// Whether weights are on their way.
+    syncs: bool,
+}
+
 /// `20/40 [00:03<00:03,  5.99step/s, loss=1.053, ..., epoch=1/2]`.
-fn bar(bar: &str, last: &mut String, timed: &str, told: &mut Told) {
+fn bar(bar: &str, seen: &mut Seen, told: &mut Told) {
     let (count, rest) = bar.split_once(" [").expect("times follow the count");
     let (step, total) = count.split_once('/').expect("so many of so many");
-    if *last == step {
+    if seen.bar == step {
         return told.leave_out("bar_drawn_again");
     }
-    step.clone_into(last);
+    step.clone_into(&mut seen.bar);
     if step != "0" {
         told.steps.push(number(step));
     }
     told.number("n/total", number(step) / number(total));
-    let mut parts = rest.trim_end_matches(']').split(',').map(str::trim);
+    // What a worker of Ray wrote may be glued to it.
+    let (rest, _) = rest.rsplit_once(']').expect("a bar ends");
+    let mut parts = rest.split(',').map(str::trim);
     let (elapsed, remaining) = parts
         .next()
         .and_then(|times| times.split_once('<'))
@@ -46,34 +58,115 @@ fn bar(bar: &str, last: &mut String, timed: &str, told: &mut Told) {
     }
     for part in parts {
         match part.split_once('=') {
-            Some(("wait", _)) if timed == step => told.leave_out("wait_told_by_timing"),
+            Some(("wait", _)) if seen.timed == step => told.leave_out("wait_told_by_timing"),
+            Some(("I" | "T", "0.0")) => told.leave_out("not_measured"),
             Some((key, value)) => told.number(key, number(value)),
-            None if part.ends_with("step/s") && !part.starts_with('?') => {
-                told.number("step/s", number(part));
-            }
-            None => {}
+            None if part.starts_with('?') => {}
+            None if part.ends_with("s/step") => told.number("step/s", 1.0 / number(part)),
+            None => told.number("step/s", number(part)),
         }
     }
 }
 
-fn logged(text: &str, timed: &mut String, told: &mut Told) {
-    if let Some((_, rest)) = text.split_once(" TIMING step=") {
-        let (step, times) = rest.split_once(": ").expect("times follow the step");
-        step.clone_into(timed);
-        told.steps.push(number(step));
-        told.spans += 1;
-        for (key, secs) in times.split(' ').filter_map(|part| part.split_once('=')) {
-            told.number(format!("TIMING {}", key.trim_start_matches('[')), number(secs));
-        }
-    } else if let Some((_, options)) = text.split_once(" INFO Starting: ") {
+fn logged(text: &str, seen: &mut Seen, told: &mut Told) {
+    let (_, message) = ["INFO ", "WARNING ", "ERROR "]
+        .iter()
+        .find_map(|level| text.split_once(level))
+        .expect("a line has a level");
+    if let Some(rest) = message.strip_prefix("TIMING step=") {
+        timing(rest, seen, told);
+    } else if let Some(rest) = message.strip_prefix("COMPUTE_BREAKDOWN step=") {
+        passes(rest, seen, told);
+    } else if let Some(options) = message.strip_prefix("Starting: ") {
         told.events += options.matches('=').count();
-    } else {
-        let messages = [
-            "INFO Training completed: ",
-            "INFO Epoch ",
-            "INFO Max steps reached",
-            "INFO Dataset exhausted, reloading ",
-        ];
-        told.events += usize::from(messages.iter().any(|message| text.contains(message)));
+    } else if let Some((_, values)) = message.split_once("eval: ") {
+        for (key, value) in values.split(", ").filter_map(|part| part.split_once('=')) {
+            match message.starts_with("Step ") {
+                true => told.number(format!("eval {key}"), number(value)),
+                false => told.leave_out("eval_told_with_its_step"),
+            }
+        }
+    } else if message.contains("ool") && message.contains("apacity")
+        || message.starts_with("Sample pool full")
+    {
+        pool(message, told);
+    } else if let Some(limit) = message.strip_prefix("Flow control enabled: max_pool_size=") {
+        told.number("pool limit", number(limit));
+    } else if let Some((_, secs)) = message.split_once("(shutdown requested) after ") {
+        told.number("pool wait", number(secs));
+    } else if is_of_the_run(message) {
+        told.events += 1;
+        seen.syncs |= message.contains(": saving draft model to ");
+        seen.syncs &= !message.contains(": weight sync failed");
+        if message.starts_with("Cleaned up temp dir ") && std::mem::take(&mut seen.syncs) {
+            told.spans += 1;
+        }
     }
+}
+
+fn timing(text: &str, seen: &mut Seen, told: &mut Told) {
+    let (step, times) = text.split_once(": ").expect("times follow the step");
+    step.clone_into(&mut seen.timed);
+    told.steps.push(number(step));
+    told.spans += 1;
+    for (key, secs) in times.split(' ').filter_map(|part| part.split_once('=')) {
+        let key = key.trim_start_matches('[');
+        let is_pass = ["fwd", "bwd"].contains(&key);
+        if is_pass && seen.passes == step {
+            told.leave_out("passes_told_by_another_line");
+        } else if is_pass && number(secs) == 0.0 {
+            told.leave_out("not_measured");
+        } else {
+            told.number(format!("TIMING {key}"), number(secs));
+        }
+    }
+}
+
+/// Steps count from zero here, and from one in the lines with "TIMING".
+fn passes(text: &str, seen: &mut Seen, told: &mut Told) {
+    let (step, times) = text.split_once(": ").expect("times follow the step");
+    let step = (number(step) + 1.0).to_string();
+    for (key, ms) in times.split(' ').filter_map(|part| part.split_once('=')) {
+        match seen.timed == step {
+            true => told.leave_out("passes_told_by_another_line"),
+            false => told.number(format!("BREAKDOWN {key}"), number(ms) / 1e3),
+        }
+    }
+    seen.passes = step;
+}
+
+fn pool(message: &str, told: &mut Told) {
+    if message.starts_with("Still waiting ") {
+        told.leave_out("wait_not_over");
+    }
+    if let Some((_, secs)) = message.split_once("available after ") {
+        told.number("pool wait", number(secs));
+    }
+    if let Some((size, limit)) = message
+        .split_once("pool_size=")
+        .and_then(|(_, sizes)| sizes.split_once('/'))
+    {
+        told.number("pool", number(size));
+        told.number("pool limit", number(limit));
+    }
+}
+
+/// Whether a message tells of the run's life.
+fn is_of_the_run(message: &str) -> bool {
+    [
+        "Training completed: ",
+        "Epoch ",
+        "Max steps reached",
+        "Dataset exhausted, reloading ",
+        "Flow control disabled: ",
+        "Resum",
+        "Sav",
+        "New best checkpoint: ",
+        "Removing old checkpoint: ",
+        "Step ",
+        "Engine ",
+        "Cleaned up ",
+    ]
+    .iter()
+    .any(|begin| message.starts_with(begin))
 }

@@ -198,6 +198,13 @@ TIMING fwd -> perf.forward_time perf.clock=cuda_event
 TIMING bwd -> perf.backward_time perf.clock=cuda_event
 TIMING opt -> perf.optimizer_time perf.clock=cuda_event
 TIMING dispatch -> perf.dispatch_wait
+BREAKDOWN forward -> perf.forward_time perf.clock=cuda_event
+BREAKDOWN backward -> perf.backward_time perf.clock=cuda_event
+eval loss -> eval.loss
+eval acc -> eval.accuracy
+eval sim_acc_len -> eval.accept_length
+pool limit -> perf.sample_pool_limit
+pool wait -> perf.backpressure_wait
 ";
 
 pub(crate) const TUNIX: &str = "

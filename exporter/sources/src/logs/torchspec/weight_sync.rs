@@ -1,0 +1,53 @@
+//! The lines between which the weights of the draft model are brought to the engines (`_maybe_sync_draft_weights` of
+//! `torchspec/controller/loop.py`): it is saved to a folder, the engines load it, and the folder is cleaned up.
+
+use pulsetrain_otlp::write::{SpanParts, Value};
+use pulsetrain_semconv::{attribute, metric, span};
+
+use crate::{Recorder, ids};
+
+/// The step and the time at which a transfer began that is not over.
+#[derive(Debug, Default)]
+pub(super) struct WeightSync(Option<(i64, u64)>);
+
+impl WeightSync {
+    /// Takes in a message of the loop; the last one of a transfer that succeeded makes a span and a time.
+    pub(super) fn line(&mut self, message: &str, time_unix_nanos: u64, recorder: &mut Recorder<'_>) {
+        if message.starts_with("Cleaned up temp dir ") {
+            if let Some((step, start)) = self.0.take() {
+                record(step, start, time_unix_nanos.max(start), recorder);
+            }
+            return;
+        }
+        let said = message
+            .strip_prefix("Step ")
+            .and_then(|rest| rest.split_once(": "));
+        match said {
+            Some((step, what)) if what.starts_with("saving draft model to ") => {
+                self.0 = step.parse().ok().map(|step| (step, time_unix_nanos));
+            }
+            Some((_, what)) if what.starts_with("weight sync failed") => self.0 = None,
+            _ => {}
+        }
+    }
+}
+
+fn record(step: i64, start_unix_nanos: u64, end_unix_nanos: u64, recorder: &mut Recorder<'_>) {
+    let secs = (end_unix_nanos - start_unix_nanos) as f64 / 1e9;
+    recorder.record(&metric::PERF_WEIGHT_SYNC_TIME, end_unix_nanos, secs, &[]);
+    let run = recorder.run();
+    let name = span::RL_WEIGHT_SYNC.name;
+    let (trace_id, span_id) = (
+        ids::lifecycle_trace(run),
+        ids::part_span(run, name, step, end_unix_nanos),
+    );
+    recorder.record_span(&SpanParts {
+        span: &span::RL_WEIGHT_SYNC,
+        trace_id,
+        span_id,
+        parent_span_id: None,
+        start_unix_nanos,
+        end_unix_nanos,
+        attributes: &[(&attribute::TRAIN_STEP, Value::Int(step))],
+    });
+}
