@@ -49,6 +49,7 @@ mod tell;
 mod trees;
 mod values;
 mod vast;
+mod walk;
 
 use std::io::{self, Write};
 
@@ -62,7 +63,7 @@ pub use self::{
 };
 use self::{
     partitions::Partitions, points::Points, records::Records, resources::Resources, scopes::Scopes,
-    spans::Spans,
+    spans::Spans, walk::Input,
 };
 
 /// Gathers OTLP and writes it as one Perfetto trace.
@@ -124,18 +125,23 @@ impl PerfettoMapper {
     /// Bytes that are no message of that signal, where what came before the fault is kept; a temporary file that cannot be
     /// written.
     pub fn add(&mut self, signal: Signal, batch: impl Into<Bytes>) -> Result<(), PerfettoError> {
-        let (config, resources, scopes) = (&self.config, &mut self.resources, &mut self.scopes);
-        let (batch, summary) = (batch.into(), &mut self.summary);
+        let batch = batch.into();
+        let mut input = Input {
+            config: &self.config,
+            resources: &mut self.resources,
+            scopes: &mut self.scopes,
+            summary: &mut self.summary,
+        };
         match signal {
             Signal::Traces => {
-                self.spans.add(batch, config, resources, scopes, summary)?;
+                self.spans.add(batch, &mut input)?;
                 if self.spans.held_bytes() > self.config.memory_bytes / 4 * 3 {
                     self.spill()?;
                 }
                 Ok(())
             }
-            Signal::Metrics => self.points.add(&batch, config, resources, scopes, summary),
-            Signal::Logs => self.records.add(&batch, config, resources, scopes, summary),
+            Signal::Metrics => self.points.add(&batch, &mut input),
+            Signal::Logs => self.records.add(&batch, &mut input),
         }
     }
 

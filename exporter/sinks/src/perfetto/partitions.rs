@@ -9,8 +9,9 @@ use pulsetrain_pipeline::spill::{Extent, ExtentReader, Room, SpillFile};
 use super::{
     PerfettoConfig, PerfettoError,
     flows::{self, Link},
-    spans::{Around, Spans},
+    spans::Spans,
     vast,
+    walk::Around,
 };
 
 /// How many parts there are, as a power of two.

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use pulsetrain_otlp::{
     WireError,
     view::{
-        ExponentialHistogramPoint, HistogramPoint, KeyValue, Message, Metric, MetricData, MetricsData,
-        NumberPoint, Repeated, ResourceMetrics, ScopeMetrics, SummaryPoint, Temporality,
+        ExponentialHistogramPoint, HistogramPoint, KeyValue, Message, Metric, MetricData, NumberPoint,
+        Repeated, SummaryPoint, Temporality,
     },
 };
 use pulsetrain_perfetto::CounterValue;
@@ -17,10 +17,8 @@ use super::{
     labels::Labels,
     metric_heads::{MetricHead, MetricHeads},
     readings::{Carried, Reading},
-    resources::Resources,
-    scopes::Scopes,
-    spans::first,
     values::short_text,
+    walk::{self, Input},
 };
 
 /// So many bounds of a distribution are remembered: an exponential one has 160 at a time, and others when its scale changes.
@@ -112,54 +110,16 @@ impl Points {
     }
 
     /// Takes in a batch of metrics.
-    pub(super) fn add(
-        &mut self,
-        batch: &[u8],
-        config: &PerfettoConfig,
-        resources: &mut Resources,
-        scopes: &mut Scopes,
-        summary: &mut PerfettoSummary,
-    ) -> Result<(), PerfettoError> {
-        let mut all = MetricsData::decode(batch)?.resource_metrics.iter();
-        while let Some(bytes) = all.next_bytes() {
-            let bytes = bytes?;
-            let within = ResourceMetrics::decode(bytes)?;
-            let resource = resources.number(first(bytes, 1), config)?;
-            let shown = config.shows_rank(resources.get(resource).rank);
-            let mut each = within.scope_metrics.iter();
-            while let Some(bytes) = each.next_bytes() {
-                let bytes = bytes?;
-                let metrics = ScopeMetrics::decode(bytes)?;
-                if !shown {
-                    summary.filtered += metrics.metrics.len() as u64;
-                    continue;
-                }
-                let scope = scopes.number_of(bytes, metrics.schema_url, within.schema_url)?;
-                resources.has_scope(resource, scope);
-                self.add_scope(&metrics, (resource, scope), config, summary)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn add_scope(
-        &mut self,
-        metrics: &ScopeMetrics<'_>,
-        (resource, scope): (u32, u32),
-        config: &PerfettoConfig,
-        summary: &mut PerfettoSummary,
-    ) -> Result<(), PerfettoError> {
-        let mut each = metrics.metrics.iter();
-        while let Some(bytes) = each.next_bytes() {
-            let bytes = bytes?;
+    pub(super) fn add(&mut self, batch: &[u8], input: &mut Input<'_>) -> Result<(), PerfettoError> {
+        let config = input.config;
+        input.each_item(batch, |bytes, walk::Around { resource, scope }, summary| {
             let metric = Metric::decode(bytes)?;
             let head = config.attributes.is_full().then(|| {
                 let head = MetricHead::of(resource, scope, bytes);
                 self.heads.number(head)
             });
-            self.add_metric(resource, &metric, head, config, summary)?;
-        }
-        Ok(())
+            self.add_metric(resource, &metric, head, config, summary)
+        })
     }
 
     fn add_metric(

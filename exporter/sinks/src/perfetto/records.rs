@@ -1,19 +1,16 @@
 //! Log records: lines of the trace's log, and instants with all that they carry.
 
-use pulsetrain_otlp::view::{AnyValue, LogRecord, LogsData, Message, ResourceLogs, ScopeLogs};
+use pulsetrain_otlp::view::{AnyValue, LogRecord, Message};
 use pulsetrain_perfetto::{LogLine, LogPriority};
 use pulsetrain_pipeline::spill::{Room, Sorter};
 
 use super::{
-    PerfettoConfig, PerfettoError, PerfettoSummary,
+    PerfettoError, PerfettoSummary,
     canvas::{Canvas, PerfettoParts},
     config::AttributePolicy,
     drawn::array,
-    identity, message,
-    resources::Resources,
-    scopes::Scopes,
-    spans::first,
-    values,
+    identity, message, values,
+    walk::Input,
 };
 
 /// The field of a record's attributes (proto/logs/v1/logs.proto), which stand beside the map of all others.
@@ -33,46 +30,9 @@ impl Records {
     }
 
     /// Takes in a batch of logs.
-    pub(super) fn add(
-        &mut self,
-        batch: &[u8],
-        config: &PerfettoConfig,
-        resources: &mut Resources,
-        scopes: &mut Scopes,
-        summary: &mut PerfettoSummary,
-    ) -> Result<(), PerfettoError> {
-        let mut all = LogsData::decode(batch)?.resource_logs.iter();
-        while let Some(bytes) = all.next_bytes() {
-            let bytes = bytes?;
-            let within = ResourceLogs::decode(bytes)?;
-            let resource = resources.number(first(bytes, 1), config)?;
-            let shown = config.shows_rank(resources.get(resource).rank);
-            let mut each = within.scope_logs.iter();
-            while let Some(bytes) = each.next_bytes() {
-                let bytes = bytes?;
-                let logs = ScopeLogs::decode(bytes)?;
-                if !shown {
-                    summary.filtered += logs.log_records.len() as u64;
-                    continue;
-                }
-                let scope = scopes.number_of(bytes, logs.schema_url, within.schema_url)?;
-                resources.has_scope(resource, scope);
-                self.add_scope(&logs, (resource, scope), config, summary)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn add_scope(
-        &mut self,
-        logs: &ScopeLogs<'_>,
-        (resource, scope): (u32, u32),
-        config: &PerfettoConfig,
-        summary: &mut PerfettoSummary,
-    ) -> Result<(), PerfettoError> {
-        let mut each = logs.log_records.iter();
-        while let Some(bytes) = each.next_bytes() {
-            let bytes = bytes?;
+    pub(super) fn add(&mut self, batch: &[u8], input: &mut Input<'_>) -> Result<(), PerfettoError> {
+        let config = input.config;
+        input.each_item(batch, |bytes, around, summary| {
             let record = LogRecord::decode(bytes)?;
             let time = match record.time_unix_nano {
                 0 => record.observed_time_unix_nano,
@@ -80,15 +40,15 @@ impl Records {
             };
             if !config.shows_time(time, time) {
                 summary.filtered += 1;
-                continue;
+                return Ok(());
             }
             self.all.push((time, 0), |out| {
-                out.extend_from_slice(&resource.to_le_bytes());
-                out.extend_from_slice(&scope.to_le_bytes());
+                out.extend_from_slice(&around.resource.to_le_bytes());
+                out.extend_from_slice(&around.scope.to_le_bytes());
                 out.extend_from_slice(bytes);
             })?;
-        }
-        Ok(())
+            Ok(())
+        })
     }
 }
 

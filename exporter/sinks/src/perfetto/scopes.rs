@@ -7,7 +7,7 @@ use pulsetrain_otlp::{
     view::{InstrumentationScope, Message, Text},
 };
 
-use super::spans::first;
+use super::walk::first;
 
 /// The scopes of an input.
 #[derive(Debug, Default)]

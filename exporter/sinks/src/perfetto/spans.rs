@@ -1,11 +1,7 @@
 //! The spans of an input: what packing and linking need of each, and where its bytes are.
 
 use bytes::Bytes;
-use pulsetrain_otlp::{
-    WireError,
-    view::{Message, ResourceSpans, ScopeSpans, TracesData},
-    wire::{Reader, Value},
-};
+use pulsetrain_otlp::WireError;
 
 use super::{
     PerfettoConfig, PerfettoSummary,
@@ -13,9 +9,8 @@ use super::{
     labels::Labels,
     place::Place,
     prefetch,
-    resources::Resources,
     scan::{Scanned, Wanted},
-    scopes::Scopes,
+    walk::{Around, Input},
 };
 
 /// What making trees needs for each span: its place by its ids, its children.
@@ -89,13 +84,6 @@ pub(super) struct LookedAt {
     pub(super) asked: Option<bool>,
 }
 
-/// What spans stand in.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Around {
-    pub(super) resource: u32,
-    pub(super) scope: u32,
-}
-
 impl Spans {
     pub(super) fn new(config: &PerfettoConfig) -> Self {
         let room = (config.memory_bytes / BYTES_A_SPAN).min(MOST_ROOM);
@@ -108,15 +96,15 @@ impl Spans {
     }
 
     /// Takes in a batch of traces.
-    pub(super) fn add(
-        &mut self,
-        batch: Bytes,
-        config: &PerfettoConfig,
-        resources: &mut Resources,
-        scopes: &mut Scopes,
-        summary: &mut PerfettoSummary,
-    ) -> Result<(), WireError> {
-        let outcome = self.add_resources(&batch, config, resources, scopes, summary);
+    pub(super) fn add(&mut self, batch: Bytes, input: &mut Input<'_>) -> Result<(), WireError> {
+        let config = input.config;
+        let outcome = input.each_item(&batch, |bytes, around, summary| {
+            let offset = bytes.as_ptr() as usize - batch.as_ptr() as usize;
+            if !self.add_span(bytes, offset, around, config)? {
+                summary.filtered += 1;
+            }
+            Ok(())
+        });
         self.keep(batch);
         outcome
     }
@@ -125,55 +113,6 @@ impl Spans {
     pub(super) fn keep(&mut self, batch: Bytes) {
         self.batch_bytes += batch.len();
         self.batches.push(batch);
-    }
-
-    fn add_resources(
-        &mut self,
-        batch: &[u8],
-        config: &PerfettoConfig,
-        resources: &mut Resources,
-        scopes: &mut Scopes,
-        summary: &mut PerfettoSummary,
-    ) -> Result<(), WireError> {
-        let mut all = TracesData::decode(batch)?.resource_spans.iter();
-        while let Some(bytes) = all.next_bytes() {
-            let bytes = bytes?;
-            let within = ResourceSpans::decode(bytes)?;
-            let resource = resources.number(first(bytes, 1), config)?;
-            let shown = config.shows_rank(resources.get(resource).rank);
-            let mut each = within.scope_spans.iter();
-            while let Some(bytes) = each.next_bytes() {
-                let bytes = bytes?;
-                let spans = ScopeSpans::decode(bytes)?;
-                if !shown {
-                    summary.filtered += spans.spans.len() as u64;
-                    continue;
-                }
-                let scope = scopes.number_of(bytes, spans.schema_url, within.schema_url)?;
-                resources.has_scope(resource, scope);
-                self.add_scope(&spans, batch, Around { resource, scope }, config, summary)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn add_scope(
-        &mut self,
-        spans: &ScopeSpans<'_>,
-        batch: &[u8],
-        around: Around,
-        config: &PerfettoConfig,
-        summary: &mut PerfettoSummary,
-    ) -> Result<(), WireError> {
-        let mut each = spans.spans.iter();
-        while let Some(bytes) = each.next_bytes() {
-            let bytes = bytes?;
-            let offset = bytes.as_ptr() as usize - batch.as_ptr() as usize;
-            if !self.add_span(bytes, offset, around, config)? {
-                summary.filtered += 1;
-            }
-        }
-        Ok(())
     }
 
     /// Takes in a span of the batch that is kept next; false where its time is not asked for.
@@ -347,15 +286,4 @@ impl Spans {
         let trace = self.hasher.trace(trace_id);
         (trace, identities::id_hash(trace, span_id))
     }
-}
-
-/// The first occurrence of a message field; an absent message is an empty one.
-pub(super) fn first(bytes: &[u8], number: u32) -> &[u8] {
-    Reader::new(bytes)
-        .filter_map(Result::ok)
-        .find_map(|field| match field.value {
-            Value::Bytes(found) if field.number == number => Some(found),
-            _ => None,
-        })
-        .unwrap_or_default()
 }

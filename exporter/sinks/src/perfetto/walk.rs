@@ -1,0 +1,72 @@
+//! The way from a batch to its items, which is the same for spans, metrics and log records.
+//!
+//! On it resources and scopes get their numbers, and what is of a rank that is not asked for is counted.
+
+use pulsetrain_otlp::{
+    WireError,
+    view::{Message, ResourceSpans, ScopeSpans, TracesData},
+    wire::{Reader, Value},
+};
+
+use super::{PerfettoConfig, PerfettoSummary, resources::Resources, scopes::Scopes};
+
+/// What an item stands in.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Around {
+    pub(super) resource: u32,
+    pub(super) scope: u32,
+}
+
+/// The input as far as it is known.
+pub(super) struct Input<'m> {
+    pub(super) config: &'m PerfettoConfig,
+    pub(super) resources: &'m mut Resources,
+    pub(super) scopes: &'m mut Scopes,
+    pub(super) summary: &'m mut PerfettoSummary,
+}
+
+impl Input<'_> {
+    /// Gives out the bytes of each item of a batch. The messages around items have the same fields in every signal, so those
+    /// around spans are read for all.
+    #[inline]
+    pub(super) fn each_item<'b, E: From<WireError>>(
+        &mut self,
+        batch: &'b [u8],
+        mut take: impl FnMut(&'b [u8], Around, &mut PerfettoSummary) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let mut all = TracesData::decode(batch)?.resource_spans.iter();
+        while let Some(bytes) = all.next_bytes() {
+            let bytes = bytes?;
+            let within = ResourceSpans::decode(bytes)?;
+            let resource = self.resources.number(first(bytes, 1), self.config)?;
+            let shown = self.config.shows_rank(self.resources.get(resource).rank);
+            let mut each = within.scope_spans.iter();
+            while let Some(bytes) = each.next_bytes() {
+                let bytes = bytes?;
+                let part = ScopeSpans::decode(bytes)?;
+                if !shown {
+                    self.summary.filtered += part.spans.len() as u64;
+                    continue;
+                }
+                let scope = self.scopes.number_of(bytes, part.schema_url, within.schema_url)?;
+                self.resources.has_scope(resource, scope);
+                let mut items = part.spans.iter();
+                while let Some(item) = items.next_bytes() {
+                    take(item?, Around { resource, scope }, self.summary)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The first occurrence of a message field; an absent message is an empty one.
+pub(super) fn first(bytes: &[u8], number: u32) -> &[u8] {
+    Reader::new(bytes)
+        .filter_map(Result::ok)
+        .find_map(|field| match field.value {
+            Value::Bytes(found) if field.number == number => Some(found),
+            _ => None,
+        })
+        .unwrap_or_default()
+}
