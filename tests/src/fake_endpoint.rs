@@ -16,9 +16,9 @@ use axum::{
 };
 use flate2::read::GzDecoder;
 use serde_json::{Value, json};
-use tokio::{net::TcpListener, runtime::Runtime, time::Instant};
+use tokio::{runtime::Runtime, time::Instant};
 
-use crate::Items;
+use crate::{Items, loopback};
 
 /// One answer of the endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -76,15 +76,7 @@ impl FakeEndpoint {
             afterwards,
             received: Vec::new(),
         }));
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .expect("a runtime can be made");
-        let listener = runtime
-            .block_on(TcpListener::bind("127.0.0.1:0"))
-            .expect("a loopback port can be bound");
-        let address = listener.local_addr().expect("a bound socket has an address");
+        let (runtime, listener, address) = loopback::listen();
         let router = Router::new().fallback(answer).with_state(Arc::clone(&shared));
         runtime.spawn(async move { axum::serve(listener, router).await });
         Self {

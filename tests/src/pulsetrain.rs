@@ -12,6 +12,8 @@ use std::{
 
 use serde_json::Value;
 
+use crate::{Answer, FakeEndpoint, Folder, Items};
+
 /// One `pulsetrain import`, to be run.
 #[derive(Debug)]
 pub struct Import(Command);
@@ -138,6 +140,23 @@ impl Finished {
         let last = self.stderr.lines().last().expect("an import ends with a summary");
         serde_json::from_str(last).unwrap_or_else(|error| panic!("no summary, {error}:\n{}", self.stderr))
     }
+}
+
+/// Imports a log: spans go to the store at `traces`, points and records to an endpoint that takes all. Gives what was sent.
+pub fn send_traces(log: &Path, traces: &str) -> Items {
+    let others = FakeEndpoint::start([], Answer::Accept);
+    Import::of(log)
+        .env("OTEL_EXPORTER_OTLP_ENDPOINT", others.url())
+        .env(
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+            format!("{traces}/v1/traces"),
+        )
+        .run()
+        .expect_code(0);
+    let folder = Folder::new();
+    let file = folder.path("sent.jsonl");
+    Import::of(log).to(&file).run().expect_code(0);
+    Items::read(&file)
 }
 
 /// Runs `pulsetrain semconv` with further arguments.

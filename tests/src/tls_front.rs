@@ -2,11 +2,7 @@
 
 use std::{fs, net::SocketAddr, path::Path, sync::Arc};
 
-use tokio::{
-    io::copy_bidirectional,
-    net::{TcpListener, TcpStream},
-    runtime::Runtime,
-};
+use tokio::{io::copy_bidirectional, net::TcpStream, runtime::Runtime};
 use tokio_rustls::{
     TlsAcceptor,
     rustls::{
@@ -17,7 +13,7 @@ use tokio_rustls::{
     },
 };
 
-use crate::Certificates;
+use crate::{Certificates, loopback};
 
 /// A running front on loopback; dropped, it stops.
 #[derive(Debug)]
@@ -31,15 +27,7 @@ impl TlsFront {
     pub fn start(certificates: &Certificates, asks_for_client: bool, behind: &str) -> Self {
         let acceptor = TlsAcceptor::from(Arc::new(config(certificates, asks_for_client)));
         let behind: SocketAddr = behind.parse().expect("a server has an address");
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .enable_all()
-            .build()
-            .expect("a runtime can be made");
-        let listener = runtime
-            .block_on(TcpListener::bind("127.0.0.1:0"))
-            .expect("a loopback port can be bound");
-        let address = listener.local_addr().expect("a bound socket has an address");
+        let (runtime, listener, address) = loopback::listen();
         runtime.spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let acceptor = acceptor.clone();

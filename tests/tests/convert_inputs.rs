@@ -10,52 +10,33 @@ use std::{
 };
 
 use flate2::{Compression, write::GzEncoder};
-use pulsetrain_tests::{Finished, Items, command, convert, corpus};
+use pulsetrain_tests::{Finished, Folder, Items, command, convert, corpus};
 use serde_json::Value;
-use tempfile::TempDir;
 
-struct Folder(TempDir);
+/// What some inputs hold, which can be read whole.
+fn items_of(folder: &Folder, inputs: &[&Path]) -> Items {
+    let output = folder.path("out.jsonl");
+    convert(inputs, &output, &[]).expect_code(0);
+    Items::read(&output)
+}
 
-impl Folder {
-    fn new() -> Self {
-        Self(tempfile::tempdir().expect("a temporary folder can be made"))
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    fn file(&self, name: &str, bytes: &[u8]) -> PathBuf {
-        let path = self.path(name);
-        fs::write(&path, bytes).expect("a temporary file can be written");
-        path
-    }
-
-    /// What some inputs hold, which can be read whole.
-    fn items(&self, inputs: &[&Path]) -> Items {
-        let output = self.path("out.jsonl");
-        convert(inputs, &output, &[]).expect_code(0);
-        Items::read(&output)
-    }
-
-    /// What bytes on the standard input hold, and what was said of them.
-    fn through_stdin(&self, bytes: &[u8]) -> (Finished, Items) {
-        let output = self.path("out.jsonl");
-        let mut child = command(["convert", "--json", "-", "-o"])
-            .arg(&output)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("pulsetrain can be started");
-        let mut stdin = child.stdin.take().expect("invariant: standard input is piped");
-        let output_of = thread::scope(|scope| {
-            // Whoever gives up early breaks the pipe; the exit code tells.
-            scope.spawn(move || stdin.write_all(bytes));
-            child.wait_with_output().expect("a child can be waited for")
-        });
-        (Finished::new(output_of), Items::read(&output))
-    }
+/// What bytes on the standard input hold, and what was said of them.
+fn through_stdin(folder: &Folder, bytes: &[u8]) -> (Finished, Items) {
+    let output = folder.path("out.jsonl");
+    let mut child = command(["convert", "--json", "-", "-o"])
+        .arg(&output)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("pulsetrain can be started");
+    let mut stdin = child.stdin.take().expect("invariant: standard input is piped");
+    let output_of = thread::scope(|scope| {
+        // Whoever gives up early breaks the pipe; the exit code tells.
+        scope.spawn(move || stdin.write_all(bytes));
+        child.wait_with_output().expect("a child can be waited for")
+    });
+    (Finished::new(output_of), Items::read(&output))
 }
 
 /// The corpus in each form that telemetry is written in, uncompressed: a name and its bytes.
@@ -99,19 +80,19 @@ const COMPRESSIONS: [Compressed; 3] = [("", <[u8]>::to_vec), (".gz", gzip), (".z
 #[test]
 fn every_form_is_read_plain_gzip_and_zstd_from_a_file_and_from_the_standard_input() {
     let folder = Folder::new();
-    let expected = folder.items(&[&corpus("otlp/everything.jsonl")]);
+    let expected = items_of(&folder, &[&corpus("otlp/everything.jsonl")]);
     for (name, bytes) in forms(&folder) {
         for (ending, compress) in COMPRESSIONS {
             let compressed = compress(&bytes);
             let input = folder.file(&format!("in-{name}{ending}"), &compressed);
-            folder.items(&[&input]).assert_same(&expected);
-            let (finished, items) = folder.through_stdin(&compressed);
+            items_of(&folder, &[&input]).assert_same(&expected);
+            let (finished, items) = through_stdin(&folder, &compressed);
             let summary = finished.expect_code(0).summary();
             assert_eq!(summary["inputs"][0]["lost"], 0, "{name}{ending}: {summary}");
             items.assert_same(&expected);
             // The name says nothing, and is not needed.
             let input = folder.file("telemetry", &compressed);
-            folder.items(&[&input]).assert_same(&expected);
+            items_of(&folder, &[&input]).assert_same(&expected);
         }
     }
 }
@@ -123,13 +104,13 @@ fn several_files_of_several_forms_are_one_input() {
     for name in ["python_sdk.binpb", "rust_sdk.binpb", "collector.jsonl"] {
         let bytes = fs::read(corpus(&format!("otlp/{name}"))).unwrap();
         let (ending, compress) = COMPRESSIONS[files.len()];
-        files.push(folder.file(&format!("{name}{ending}"), &compress(&bytes)));
+        files.push(folder.file(&format!("{name}{ending}"), compress(&bytes)));
     }
     let all: Vec<&Path> = files.iter().map(PathBuf::as_path).collect();
-    let together = folder.items(&all);
+    let together = items_of(&folder, &all);
     let mut apart = String::new();
     for file in all {
-        folder.items(&[file]);
+        items_of(&folder, &[file]);
         apart.push_str(&fs::read_to_string(folder.path("out.jsonl")).unwrap());
     }
     together.assert_same(&Items::parse(&apart));
@@ -150,7 +131,7 @@ fn without_what_is_behind(items: &Items) -> BTreeSet<String> {
 #[test]
 fn what_was_cut_off_gives_what_was_whole_and_says_where_it_ends() {
     let folder = Folder::new();
-    let expected = folder.items(&[&corpus("otlp/everything.jsonl")]);
+    let expected = items_of(&folder, &[&corpus("otlp/everything.jsonl")]);
     for (name, bytes) in forms(&folder) {
         for (ending, compress) in COMPRESSIONS {
             // Compressed, the last bytes are a check of what is whole already, and a block is whole or nothing.
@@ -192,7 +173,7 @@ fn one_document_that_was_cut_off_gives_every_span_before_the_cut_and_says_where_
         let brackets = layout.len() - last.len();
         for (cut, all) in [(layout.len() - 1, true), (layout.len() - brackets - 1, false)] {
             for (ending, compress) in [COMPRESSIONS[0], COMPRESSIONS[2]] {
-                let input = folder.file(&format!("cut.json{ending}"), &compress(&layout.as_bytes()[..cut]));
+                let input = folder.file(&format!("cut.json{ending}"), compress(&layout.as_bytes()[..cut]));
                 let output = folder.path("out.jsonl");
                 let finished = convert(&[&input], &output, &[]).expect_code(1);
                 finished.expect_words(&["in the middle of a message", "before byte "]);
@@ -217,7 +198,7 @@ fn an_answer_that_was_cut_off_gives_its_whole_spans() {
         "jaeger_api_traces.json",
     ] {
         let bytes = fs::read(corpus(&format!("backends/{name}"))).unwrap();
-        let whole = folder.items(&[&corpus(&format!("backends/{name}"))]).len();
+        let whole = items_of(&folder, &[&corpus(&format!("backends/{name}"))]).len();
         for (ending, compress) in COMPRESSIONS {
             let cut = compress(&bytes[..bytes.len() * 8 / 10]);
             let input = folder.file(&format!("{name}{ending}"), &cut);
@@ -235,7 +216,7 @@ fn an_answer_that_was_cut_off_gives_its_whole_spans() {
 fn what_is_no_telemetry_is_said_with_its_place_and_hides_nothing_else() {
     let folder = Folder::new();
     let good = corpus("otlp/web_service.jsonl");
-    let expected = folder.items(&[&good]);
+    let expected = items_of(&folder, &[&good]);
     for bad in [
         &b"no telemetry"[..],
         b"",

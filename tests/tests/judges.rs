@@ -1,13 +1,13 @@
 //! The judges themselves, before anything of ours is judged by them: what goes in comes out, and nothing else.
 
 use std::{
-    fs,
     io::{Read, Write},
     net::TcpStream,
+    path::Path,
     process::Command,
 };
 
-use pulsetrain_tests::{Collector, Items, Judge};
+use pulsetrain_tests::{Collector, Folder, Items, Judge};
 use serde_json::json;
 
 #[test]
@@ -31,21 +31,10 @@ fn the_python_classes_read_what_they_are_given() {
     let Some(python) = Judge::PythonSdk.require_or_skip() else {
         return;
     };
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let file = folder.path().join("in.jsonl");
     let sent = one_point("0102030405060708090a0b0c0d0e0f10");
-    fs::write(&file, &sent).expect("a temporary file can be written");
-    let output = Command::new(&python)
-        .arg(Judge::PythonSdk.folder().join("read_otlp.py"))
-        .arg(&file)
-        .output();
-    let output = output.expect("python can be started");
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    Items::parse(&String::from_utf8_lossy(&output.stdout)).assert_same(&Items::parse(&sent));
+    let (success, out, errors) = read_by(&python, &sent);
+    assert!(success, "{errors}");
+    Items::parse(&out).assert_same(&Items::parse(&sent));
 }
 
 #[test]
@@ -53,24 +42,23 @@ fn the_python_classes_refuse_a_field_that_otlp_does_not_have() {
     let Some(python) = Judge::PythonSdk.require_or_skip() else {
         return;
     };
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let file = folder.path().join("in.jsonl");
-    fs::write(
-        &file,
-        r#"{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"nom":"train.loss"}]}]}]}"#,
-    )
-    .expect("a temporary file can be written");
-    let output = Command::new(&python)
+    let odd = r#"{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"nom":"train.loss"}]}]}]}"#;
+    let (success, out, errors) = read_by(&python, odd);
+    assert!(!success, "{out}");
+    assert!(errors.contains("nom"), "{errors}");
+}
+
+/// Whether the classes of Python can read some OTLP/JSON, what they read, and what they say.
+fn read_by(python: &Path, text: &str) -> (bool, String, String) {
+    let folder = Folder::new();
+    let output = Command::new(python)
         .arg(Judge::PythonSdk.folder().join("read_otlp.py"))
-        .arg(&file)
-        .output();
-    let output = output.expect("python can be started");
-    assert!(
-        !output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stdout)
-    );
-    assert!(String::from_utf8_lossy(&output.stderr).contains("nom"));
+        .arg(folder.file("in.jsonl", text))
+        .output()
+        .expect("python can be started");
+    let [out, errors] =
+        [&output.stdout, &output.stderr].map(|bytes| String::from_utf8_lossy(bytes).into_owned());
+    (output.status.success(), out, errors)
 }
 
 /// One message on one line: a NaN point with an exemplar.

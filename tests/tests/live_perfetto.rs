@@ -47,6 +47,11 @@ impl World {
         self.folder.path().join(name)
     }
 
+    /// Makes the log of the trainer that of a sample.
+    fn write_log(&self, sample: &str) {
+        fs::copy(corpus(sample), self.path("training.json")).expect("the corpus can be copied");
+    }
+
     fn start(&self) -> Process {
         let mut command = command(["agent", "--config"]);
         let mut agent = Process::start("pulsetrain agent", command.arg(self.path("agent.yaml")));
@@ -189,11 +194,7 @@ fn the_flight_recorder_answers_this_machine_and_writes_on_a_signal() {
     };
     let world =
         World::new("{recorder: {flight_recorder: {last: 10m, path: FOLDER/recorded/flight.pftrace}}}");
-    fs::copy(
-        corpus("surogate/training_dense.json"),
-        world.path("training.json"),
-    )
-    .unwrap();
+    world.write_log("surogate/training_dense.json");
     let agent = world.start();
     let trace = world.path("got.pftrace");
     wait_until("the recorder has every step", || {
@@ -222,11 +223,7 @@ fn files_and_recordings_are_drawn_as_the_section_perfetto_says() {
          recorder: {flight_recorder: {path: FOLDER/recorded/flight.pftrace}}}\n\
          perfetto: {attributes: [train.step], process_names: [train.framework]}",
     );
-    fs::copy(
-        corpus("surogate/training_dense.json"),
-        world.path("training.json"),
-    )
-    .unwrap();
+    world.write_log("surogate/training_dense.json");
     let agent = world.start();
     let trace = world.path("got.pftrace");
     wait_until("both have every step", || {
@@ -263,8 +260,7 @@ fn under_run_the_recorder_answers_the_signal_is_the_trainers_and_a_failure_is_wr
         return;
     };
     let world = World::new("{recorder: {flight_recorder: {path: FOLDER/recorded/flight.pftrace}}}");
-    let log = corpus("surogate/training_dense.json");
-    fs::copy(log, world.path("training.json")).unwrap();
+    world.write_log("surogate/training_dense.json");
     let script = "trap 'echo preempted > $0; exit 3' USR1; while :; do sleep 0.05; done";
     let mut command = command(["run", "--drain=10", "--config"]);
     command.arg(world.path("agent.yaml"));

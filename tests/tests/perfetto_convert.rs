@@ -5,21 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use pulsetrain_tests::{Items, TraceProcessor, convert, corpus};
+use pulsetrain_tests::{Folder, Items, TraceProcessor, convert, corpus};
 use serde_json::{Value, json};
-use tempfile::TempDir;
-
-struct Folder(TempDir);
-
-impl Folder {
-    fn new() -> Self {
-        Self(tempfile::tempdir().expect("a temporary folder can be made"))
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-}
 
 /// One line of JSON, as `Items` reads it.
 fn items(file: &Path) -> Items {

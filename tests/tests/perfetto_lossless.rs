@@ -8,37 +8,24 @@ use std::{
 };
 
 use pulsetrain_otlp::{Signal, frames, write::Buffer};
-use pulsetrain_tests::{Items, TraceProcessor, convert, corpus};
+use pulsetrain_tests::{Folder, Items, TraceProcessor, convert, corpus};
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 /// Where the documentation lists what is lost.
 const LISTED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../exporter/sinks/PERFETTO.md");
 const HEADING: &str = "## What a full trace does not give back";
 
-struct Folder(TempDir);
-
-impl Folder {
-    fn new() -> Self {
-        Self(tempfile::tempdir().expect("a temporary folder can be made"))
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    /// What an input holds, and what is left of it behind a full trace.
-    fn there_and_back(&self, input: &Path) -> (Items, Items) {
-        let (lines, trace, back) = (
-            self.path("in.jsonl"),
-            self.path("full.pftrace"),
-            self.path("back.jsonl"),
-        );
-        convert(&[input], &lines, &[]).expect_code(0);
-        convert(&[input], &trace, &["--attributes", "full"]).expect_code(0);
-        convert(&[&trace], &back, &[]).expect_code(0);
-        (Items::read(&lines), Items::read(&back))
-    }
+/// What an input holds, and what is left of it behind a full trace.
+fn there_and_back(folder: &Folder, input: &Path) -> (Items, Items) {
+    let (lines, trace, back) = (
+        folder.path("in.jsonl"),
+        folder.path("full.pftrace"),
+        folder.path("back.jsonl"),
+    );
+    convert(&[input], &lines, &[]).expect_code(0);
+    convert(&[input], &trace, &["--attributes", "full"]).expect_code(0);
+    convert(&[&trace], &back, &[]).expect_code(0);
+    (Items::read(&lines), Items::read(&back))
 }
 
 #[test]
@@ -53,7 +40,7 @@ fn what_sdks_and_the_collector_wrote_comes_back_as_it_was() {
         ("llm_agent.jsonl", 6),
     ] {
         let folder = Folder::new();
-        let (before, after) = folder.there_and_back(&corpus(&format!("otlp/{name}")));
+        let (before, after) = there_and_back(&folder, &corpus(&format!("otlp/{name}")));
         assert!(before.len() >= least, "{name} has {} items", before.len());
         after.assert_same(&before);
         if let Some(judge) = &judge {
@@ -65,7 +52,7 @@ fn what_sdks_and_the_collector_wrote_comes_back_as_it_was() {
 #[test]
 fn a_metric_without_points_comes_back_too() {
     let folder = Folder::new();
-    folder.there_and_back(&corpus("otlp/everything.jsonl"));
+    there_and_back(&folder, &corpus("otlp/everything.jsonl"));
     let text = fs::read_to_string(folder.path("back.jsonl")).unwrap();
     assert!(text.contains(r#"{"name":"empty","gauge":{}}"#), "{text}");
 }
@@ -86,9 +73,7 @@ fn one_span(folder: &Folder, copies: usize, fields: impl Fn(&mut Buffer)) -> Pat
     whole.delimited(1, resource.as_slice());
     let mut file = Vec::new();
     frames::append_binary(whole.as_slice(), &mut file).expect("a small message has a length");
-    let path = folder.path("in.binpb");
-    fs::write(&path, file).expect("a temporary file can be written");
-    path
+    folder.file("in.binpb", file)
 }
 
 fn name_of(items: &Items) -> &Value {
@@ -101,17 +86,17 @@ type Loss = (&'static str, fn(&Folder));
 fn losses() -> Vec<Loss> {
     vec![
         ("A span that comes twice", |folder| {
-            let (before, after) = folder.there_and_back(&one_span(folder, 2, |_| {}));
+            let (before, after) = there_and_back(folder, &one_span(folder, 2, |_| {}));
             assert_eq!((before.len(), after.len()), (2, 1));
         }),
         ("Text that is no UTF-8", |folder| {
             let input = one_span(folder, 1, |span| span.delimited(5, b"a\xffb"));
-            let (_, after) = folder.there_and_back(&input);
+            let (_, after) = there_and_back(folder, &input);
             assert_eq!(name_of(&after), &json!("a\u{fffd}b"));
         }),
         ("Fields that OTLP does not have", |folder| {
             let input = one_span(folder, 1, |span| span.uint(99, 7));
-            folder.there_and_back(&input);
+            there_and_back(folder, &input);
             let binary = folder.path("back.binpb");
             convert(&[&folder.path("full.pftrace")], &binary, &[]).expect_code(0);
             let read = fs::read(&binary).expect("the file can be read");
@@ -120,13 +105,12 @@ fn losses() -> Vec<Loss> {
             assert!(has(&fs::read(&input).expect("the file can be read")) && !has(&read));
         }),
         ("A resource or a scope with nothing in it", |folder| {
-            let input = folder.path("in.jsonl");
             let empty = json!({"resourceLogs": [{"scopeLogs": [{"scope": {"name": "silent"}}]}]});
             let mut line = Vec::new();
             let span = fs::read(one_span(folder, 1, |_| {})).expect("the file can be read");
             frames::append_json_line(Signal::Traces, &span[4..], &mut line).expect("the span is one");
             let text = format!("{empty}\n{}", String::from_utf8(line).expect("JSON is UTF-8"));
-            fs::write(&input, text).expect("a temporary file can be written");
+            let input = folder.file("in.jsonl", text);
             convert(&[&input], &folder.path("full.pftrace"), &["--attributes", "full"]).expect_code(0);
             convert(&[&folder.path("full.pftrace")], &folder.path("back.jsonl"), &[]).expect_code(0);
             let back = fs::read_to_string(folder.path("back.jsonl")).expect("the file can be read");

@@ -2,25 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use pulsetrain_tests::{Answer, FakeEndpoint, Import, Items, Jaeger, Judge, Tempo, corpus, wait_until};
+use pulsetrain_tests::{Items, Jaeger, Judge, Tempo, corpus, send_traces, wait_until};
 use serde_json::Value;
 
-/// Imports a training log: spans go to `traces`, points and records to an endpoint that takes all. Gives what was sent.
-fn import(traces: &str) -> Items {
-    let others = FakeEndpoint::start([], Answer::Accept);
-    let log = corpus("surogate/training_dense.json");
-    Import::of(&log)
-        .env("OTEL_EXPORTER_OTLP_ENDPOINT", others.url())
-        .env(
-            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-            format!("{traces}/v1/traces"),
-        )
-        .run()
-        .expect_code(0);
-    let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let file = folder.path().join("sent.jsonl");
-    Import::of(&log).to(&file).run().expect_code(0);
-    Items::read(&file)
+/// Sends what a training log says; its spans go to `traces`.
+fn send(traces: &str) -> Items {
+    send_traces(&corpus("surogate/training_dense.json"), traces)
 }
 
 /// The ids of traces, and the names of their spans with the time at which they begin.
@@ -58,7 +45,7 @@ fn jaeger_gives_back_what_the_sink_sent() {
         return;
     };
     let jaeger = Jaeger::start(&program);
-    let sent = import(&jaeger.otlp());
+    let sent = send(&jaeger.otlp());
     let ids = ids(&sent);
     assert!(ids.len() > 10, "a trace for every step: {ids:?}");
     for id in &ids {
@@ -82,7 +69,7 @@ fn tempo_gives_back_what_the_sink_sent() {
         return;
     };
     let tempo = Tempo::start(&program);
-    let sent = import(&tempo.otlp());
+    let sent = send(&tempo.otlp());
     let ids = ids(&sent);
     assert!(ids.len() > 10, "a trace for every step: {ids:?}");
     for id in &ids {

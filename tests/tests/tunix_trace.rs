@@ -4,11 +4,10 @@
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use pulsetrain_tests::{
-    Answer, FakeEndpoint, Finished, Import, Items, Jaeger, Judge, Tempo, TraceProcessor, command, corpus,
+    Finished, Folder, Import, Items, Jaeger, Judge, Tempo, TraceProcessor, command, corpus, send_traces,
     wait_until,
 };
 use serde_json::{Value, json};
-use tempfile::TempDir;
 
 const TRACES: [&str; 4] = [
     "colocated/trace/perfetto_trace_1795219880.pb",
@@ -19,18 +18,6 @@ const TRACES: [&str; 4] = [
 
 fn sample(name: &str) -> PathBuf {
     corpus(&format!("tunix/{name}"))
-}
-
-struct Folder(TempDir);
-
-impl Folder {
-    fn new() -> Self {
-        Self(tempfile::tempdir().expect("a temporary folder can be made"))
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
 }
 
 fn convert(arguments: &[&str]) -> Finished {
@@ -185,23 +172,6 @@ fn the_drawn_trace_nests_as_the_groups_do() {
     assert_eq!(unfinished, [json!({"slices": 0})]);
 }
 
-/// Imports a trace: spans go to `traces`, points to an endpoint that takes all. Gives what was sent.
-fn send(name: &str, traces: &str) -> Items {
-    let others = FakeEndpoint::start([], Answer::Accept);
-    Import::of(sample(name))
-        .env("OTEL_EXPORTER_OTLP_ENDPOINT", others.url())
-        .env(
-            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
-            format!("{traces}/v1/traces"),
-        )
-        .run()
-        .expect_code(0);
-    let folder = Folder::new();
-    let file = folder.path("sent.jsonl");
-    Import::of(sample(name)).to(&file).run().expect_code(0);
-    Items::read(&file)
-}
-
 fn attribute<'a>(span: &'a Value, key: &str) -> Option<&'a Value> {
     let attributes = span["attributes"].as_array()?;
     let found = attributes.iter().find(|attribute| attribute["key"] == key)?;
@@ -248,7 +218,7 @@ fn jaeger_has_the_trace_of_every_step() {
     };
     let jaeger = Jaeger::start(&program);
     for name in [TRACES[2], TRACES[3]] {
-        let sent = send(name, &jaeger.otlp());
+        let sent = send_traces(&sample(name), &jaeger.otlp());
         let steps = traces(&sent, |_| true);
         assert_eq!(steps.len(), 8);
         for id in steps {
@@ -265,7 +235,7 @@ fn tempo_has_the_trace_of_every_step_and_finds_it_by_step_role_and_duration() {
     };
     let tempo = Tempo::start(&program);
     for name in [TRACES[2], TRACES[3]] {
-        let sent = send(name, &tempo.otlp());
+        let sent = send_traces(&sample(name), &tempo.otlp());
         let steps = traces(&sent, |_| true);
         for id in &steps {
             wait_until("Tempo has the trace", || {

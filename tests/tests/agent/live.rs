@@ -17,10 +17,9 @@ fn a_log_that_is_written_comes_out_on_the_page_and_in_the_file() {
     world.configure(&world.file_sink("archive", "out.jsonl"));
     let agent = world.start();
     assert_eq!(world.scraped("train_loss"), [0.0; 0]);
-    let log = corpus("surogate/training_dense.json");
-    fs::copy(&log, world.path("training.json")).unwrap();
+    world.write_log("surogate/training_dense.json");
 
-    let log = SurogateLog::read(&log);
+    let log = SurogateLog::read(&corpus("surogate/training_dense.json"));
     let losses: Vec<f64> = log
         .of_kind("step")
         .iter()
@@ -60,11 +59,7 @@ fn a_log_that_is_written_comes_out_on_the_page_and_in_the_file() {
 fn the_variables_of_opentelemetry_say_whose_everything_is() {
     let world = World::new();
     world.configure(&world.file_sink("archive", "out.jsonl"));
-    fs::copy(
-        corpus("surogate/training_dense.json"),
-        world.path("training.json"),
-    )
-    .unwrap();
+    world.write_log("surogate/training_dense.json");
     let mut agent = world.command();
     agent
         .env("OTEL_SERVICE_NAME", "nightly")
@@ -139,11 +134,7 @@ fn a_restart_goes_on_where_the_agent_ended() {
 fn a_reload_changes_what_has_changed_and_nothing_else() {
     let world = World::new();
     let agent = world.start();
-    fs::copy(
-        corpus("surogate/training_dense.json"),
-        world.path("training.json"),
-    )
-    .unwrap();
+    world.write_log("surogate/training_dense.json");
     wait_until("the page has a loss", || !world.scraped("train_loss").is_empty());
 
     world.configure("  archive:\n    fil:\n      path: out.jsonl\n");
@@ -162,7 +153,7 @@ fn a_reload_changes_what_has_changed_and_nothing_else() {
         !world.scraped("train_loss").is_empty(),
         "the page has forgotten its series"
     );
-    fs::copy(corpus("surogate/training_moe.json"), world.path("training.json")).unwrap();
+    world.write_log("surogate/training_moe.json");
     wait_until("the new sink has the new run", || {
         fs::read_to_string(world.path("out.jsonl")).is_ok_and(|sent| sent.contains("moe."))
     });

@@ -108,11 +108,7 @@ fn the_books_of_a_sink_that_loses_are_balanced_on_the_page() {
         &format!("{QUICK}  queue_batches: 6\n"),
     );
     let agent = world.start();
-    fs::copy(
-        corpus("surogate/training_dense.json"),
-        world.path("training.json"),
-    )
-    .unwrap();
+    world.write_log("surogate/training_dense.json");
     wait_until_read(&world, &world.path("training.json"));
     let lost = || {
         let labels = r#"pulsetrain_drop_reason="queue_full""#;

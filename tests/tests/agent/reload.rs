@@ -30,11 +30,7 @@ fn a_sink_that_cannot_be_opened_is_tried_again_and_readiness_says_which() {
         "{}",
         agent.log()
     );
-    fs::copy(
-        corpus("surogate/training_dense.json"),
-        world.path("training.json"),
-    )
-    .unwrap();
+    world.write_log("surogate/training_dense.json");
     wait_until("the sink gets what comes", || {
         world.written("later/out.jsonl").1.values("train.loss").len() == 30
     });
@@ -58,11 +54,7 @@ fn a_sink_that_is_missing_and_taken_out_again_is_not_missed() {
 fn a_page_that_moves_takes_its_series_along() {
     let world = World::new();
     let agent = world.start();
-    fs::copy(
-        corpus("surogate/training_dense.json"),
-        world.path("training.json"),
-    )
-    .unwrap();
+    world.write_log("surogate/training_dense.json");
     wait_until("the page has a loss", || !world.scraped("train_loss").is_empty());
     let series = |port| {
         let page = get(port, "/metrics");

@@ -61,11 +61,7 @@ fn what_finds_no_room_on_the_page_is_counted_on_the_page() {
     assert!(yaml.contains(&page), "{yaml}");
     let full = format!("{page}      series_limit: 5\n");
     fs::write(world.path("agent.yaml"), yaml.replace(&page, &full)).unwrap();
-    fs::copy(
-        corpus("surogate/training_dense.json"),
-        world.path("training.json"),
-    )
-    .unwrap();
+    world.write_log("surogate/training_dense.json");
     let _agent = world.start();
     let refused = r#"pulsetrain_drop_reason="rejected""#;
     wait_until("the page says what it refused", || {

@@ -8,7 +8,7 @@ use std::{
     process::{Command, Output},
 };
 
-use pulsetrain_tests::{Import, Items, Process, command, free_port};
+use pulsetrain_tests::{Import, Items, Process, command, corpus, free_port};
 use tempfile::TempDir;
 
 pub(crate) struct World {
@@ -57,6 +57,11 @@ impl World {
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
+    }
+
+    /// Makes the log of the trainer that of a sample.
+    pub(crate) fn write_log(&self, sample: &str) {
+        fs::copy(corpus(sample), self.path("training.json")).expect("the corpus can be copied");
     }
 
     /// The text of a sink that is a file here.

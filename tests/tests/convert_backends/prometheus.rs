@@ -1,6 +1,6 @@
 //! Metrics of a real Prometheus beside the spans of the same time.
 
-use std::fs;
+use std::{fs, path::Path};
 
 use pulsetrain_tests::{Judge, Prometheus, TraceProcessor, wait_until};
 use serde_json::{Value, json};
@@ -31,17 +31,23 @@ fn losses(first: u64) -> String {
     .to_string()
 }
 
+/// A Prometheus that has the losses of these steps.
+fn with_losses(program: &Path, steps: &Steps) -> Prometheus {
+    let prometheus = Prometheus::start(program, &[], &[]);
+    prometheus.push(&protobuf(&losses(steps.first)));
+    wait_until("Prometheus has the losses", || {
+        prometheus.series("train_loss").len() == 1 && prometheus.series("disk_read_bytes_total").len() == 1
+    });
+    prometheus
+}
+
 #[test]
 fn samples_of_the_time_of_the_spans_become_counters_of_the_process_that_they_are_of() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };
-    let prometheus = Prometheus::start(&program, &[], &[]);
     let steps = Steps::new("trainer", 8);
-    prometheus.push(&protobuf(&losses(steps.first)));
-    wait_until("Prometheus has the losses", || {
-        prometheus.series("train_loss").len() == 1 && prometheus.series("disk_read_bytes_total").len() == 1
-    });
+    let prometheus = with_losses(&program, &steps);
     let url = prometheus.url();
     let asked = [
         "--prometheus",
@@ -95,12 +101,7 @@ fn what_matches_nothing_is_said_and_an_expression_is_evaluated() {
     let Some(program) = Judge::Prometheus.require_or_skip() else {
         return;
     };
-    let prometheus = Prometheus::start(&program, &[], &[]);
-    let steps = Steps::new("trainer", 8);
-    prometheus.push(&protobuf(&losses(steps.first)));
-    wait_until("Prometheus has the losses", || {
-        prometheus.series("train_loss").len() == 1
-    });
+    let prometheus = with_losses(&program, &Steps::new("trainer", 8));
     let url = prometheus.url();
     let none = Conversion::of(&["--prometheus", &url, "--match", "nothing_of_the_kind"]);
     let finished = none.run("none.jsonl").expect_code(1);

@@ -1,6 +1,6 @@
 //! Surogate's log while it is written: each record overwrites the end of the array.
 
-use std::{collections::BTreeSet, fs};
+use std::{collections::BTreeSet, fs, path::Path};
 
 use pulsetrain_tests::{Items, SurogateWriter, corpus, surogate_records, wait_until};
 use serde_json::Value;
@@ -50,15 +50,7 @@ fn a_run_that_starts_again_empties_its_log_and_is_another_run() {
     let expected_first = imported([first.as_path()], &[]);
     let world = World::new("training.json");
     let follower = world.follow();
-    for log in [&first, &second] {
-        let mut writer = SurogateWriter::create(&world.path("training.json"));
-        surogate_records(log)
-            .iter()
-            .for_each(|record| writer.append(record));
-        wait_until("the run is delivered", || {
-            world.delivered().len() >= expected_first.len()
-        });
-    }
+    write_runs(&world, [&first, &second], expected_first.len());
     world.expect_delivered(follower, &imported([first.as_path(), &second], &[]));
     // Every series of the first run has ended, once, and none of the second.
     let series = |items: &Items| {
@@ -114,6 +106,17 @@ fn a_run_that_has_ended_does_not_end_again_after_a_restart() {
     world.ends().assert_same(&ends);
 }
 
+/// Writes runs to the log, each when so many items of the first are delivered.
+fn write_runs(world: &World, logs: [&Path; 2], items: usize) {
+    for log in logs {
+        let mut writer = SurogateWriter::create(&world.path("training.json"));
+        surogate_records(log)
+            .iter()
+            .for_each(|record| writer.append(record));
+        wait_until("the run is delivered", || world.delivered().len() >= items);
+    }
+}
+
 fn time(item: &Value) -> u64 {
     let text = item["point"]["timeUnixNano"].as_str();
     text.and_then(|text| text.parse().ok())
@@ -129,15 +132,7 @@ fn a_run_with_a_name_of_its_own_that_starts_again_is_its_next_attempt() {
     let expected_first = imported([first.as_path()], &[]);
     let world = World::new("training.json").with("--run-id=mine");
     let follower = world.follow();
-    for log in [&first, &second] {
-        let mut writer = SurogateWriter::create(&world.path("training.json"));
-        surogate_records(log)
-            .iter()
-            .for_each(|record| writer.append(record));
-        wait_until("the run is delivered", || {
-            world.delivered().len() >= expected_first.len()
-        });
-    }
+    write_runs(&world, [&first, &second], expected_first.len());
     let steps = surogate_records(&second)
         .iter()
         .filter(|record| record.contains("\"log\": \"step\""))
