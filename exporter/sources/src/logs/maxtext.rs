@@ -2,8 +2,12 @@
 //! and, as older releases print, without.
 //!
 //! A step is printed while the next one runs, so its time is late by up to a step. [`tables`] says what the numbers are,
-//! [`memory`] reads the lines about memory, [`goodput`] those about goodput, [`metrics_file`] the JSON lines.
+//! [`evals`] reads the lines of evaluations, [`memory`] those about memory, [`goodput`] those about goodput, [`distillation`]
+//! those of a distillation, [`facts`] those of one fact each, [`metrics_file`] the JSON lines.
 
+mod distillation;
+mod evals;
+mod facts;
 mod goodput;
 mod memory;
 pub(super) mod metrics_file;
@@ -15,9 +19,8 @@ use pulsetrain_semconv::{attribute, event, metric};
 use super::{
     Begin, Covered, Identity, LogFormat, absl,
     coverage::{self, covered},
-    fields::{Field, Fields, Value, Written},
+    fields::{Field, Fields, Written},
     lines::{self, Line, LineFormat, LineParser},
-    number_text,
     printed::Signs,
     spans,
 };
@@ -39,10 +42,19 @@ pub(super) const FORMAT: LogFormat = LogFormat {
 const CONFIG: &str = "Config param ";
 const SYSTEM: &str = "System Information: ";
 
-/// Messages of a run's life.
-const MESSAGES: [&str; 2] = [
-    "Aborting training due to NaN loss.",
-    "Aborting training due to Inf loss.",
+/// What messages of a run's life begin with.
+const MESSAGES: [&str; 11] = [
+    "Aborting training due to ",
+    "Training stopped: ",
+    "Early stop and exit loop ",
+    "Starting eval after train step ",
+    "Started an asynchronous checkpoint save for step ",
+    "Saved a checkpoint at step ",
+    "Restored from checkpoint step ",
+    "restoring from this run's directory step ",
+    "No existing checkpoints found, ",
+    "Checkpointing disabled, ",
+    "Elastic utils: ",
 ];
 
 fn identify(head: &[u8]) -> Identity {
@@ -85,9 +97,7 @@ impl LineFormat for MaxText {
         }
         match step_line(text) {
             Some((_, rest)) if rest.contains("loss: ") => Some("lines with \"completed step:\" and a loss"),
-            _ if text.starts_with(EVAL_STEP) || text.starts_with(EVAL) => {
-                Some("lines with \"Completed eval\"")
-            }
+            _ if evals::parts(text).is_some() => Some("lines of evaluations as MaxText prints them"),
             _ if text.starts_with(" Total TFLOPs: ") => Some("the line \"Total TFLOPs:\""),
             _ => None,
         }
@@ -108,20 +118,29 @@ impl LineFormat for MaxText {
             let ends_here = said.is_some() || line.is_live();
             let written = written(Some(step));
             self.step(written, rest, ends_here, recorder);
-        } else if let Some(rest) = text.strip_prefix(EVAL_STEP).or_else(|| text.strip_prefix(EVAL)) {
-            let written = written(leading_number(rest));
-            self.record(tables::EVAL, written, rest, recorder);
+        } else if let Some((step, values)) = evals::parts(text) {
+            let fields = numbers(values);
+            let written = written(step);
+            self.fields.record(evals::ROWS, written, &fields, &[], recorder);
         } else if let Some(option) = text.strip_prefix(CONFIG) {
             option_event(option, written(None), recorder);
         } else if let Some(fact) = text.strip_prefix(SYSTEM) {
+            let fact = fact.split_once(':').unwrap_or((fact, ""));
             environment_event(fact, written(None), recorder);
-        } else if let Some(fields) = facts(text) {
+        } else if let Some(fields) = facts::fields(text) {
             let written = written(None);
-            self.fields.record(tables::RUN, written, &fields, &[], recorder);
+            self.fields.record(facts::ROWS, written, &fields, &[], recorder);
+            if let Some(shape) = facts::mesh(text) {
+                environment_event(shape, written, recorder);
+            }
         } else if let Some((step, fields)) = goodput::fields(text) {
             let written = written(step);
             self.fields.record(goodput::ROWS, written, &fields, &[], recorder);
-        } else if MESSAGES.contains(&text) {
+        } else if let Some((step, fields)) = distillation::fields(text) {
+            let ends_here = said.is_some() || line.is_live();
+            let written = written(step);
+            self.distilled(written, &fields, ends_here, recorder);
+        } else if MESSAGES.iter().any(|begin| text.starts_with(begin)) {
             let body = Some(Out::Text(text));
             recorder.record_event(&event::RUN_MESSAGE, written(None).time_unix_nanos, body, &[]);
         } else {
@@ -133,32 +152,58 @@ impl LineFormat for MaxText {
 
 impl MaxText {
     fn step(&mut self, written: Written, rest: &str, ends_here: bool, recorder: &mut Recorder<'_>) {
-        let step = written.step.unwrap_or_default();
-        self.fields.step(written.time_unix_nanos, step, recorder);
         let fields = numbers(rest);
-        let on_span = self.fields.record(tables::STEP, written, &fields, &[], recorder);
         let duration = fields.iter().find(|(key, _)| key == "seconds");
-        if let Some(duration) = duration
-            .and_then(|(_, value)| value.number())
-            .filter(|_| ends_here)
-        {
-            spans::step(step, written.time_unix_nanos, duration, on_span, recorder);
-        }
+        let duration = duration.and_then(|(_, value)| value.number());
+        self.step_of(
+            tables::STEP,
+            written,
+            &fields,
+            duration.filter(|_| ends_here),
+            recorder,
+        );
     }
 
-    fn record(
+    fn distilled(
+        &mut self,
+        written: Written,
+        fields: &[Field<'_>],
+        ends_here: bool,
+        recorder: &mut Recorder<'_>,
+    ) {
+        if written.step.is_none() {
+            self.fields
+                .record(distillation::ROWS, written, fields, &[], recorder);
+            return;
+        }
+        let duration = fields.iter().find(|(key, _)| key == "step_time");
+        let duration = duration.and_then(|(_, value)| value.number());
+        self.step_of(
+            distillation::ROWS,
+            written,
+            fields,
+            duration.filter(|_| ends_here),
+            recorder,
+        );
+    }
+
+    /// A step with its numbers, and its span where its line was written when it had ended.
+    fn step_of(
         &mut self,
         rows: &[super::row::Row],
         written: Written,
-        rest: &str,
+        fields: &[Field<'_>],
+        duration: Option<f64>,
         recorder: &mut Recorder<'_>,
     ) {
-        self.fields.record(rows, written, &numbers(rest), &[], recorder);
+        let step = written.step.unwrap_or_default();
+        self.fields.step(written.time_unix_nanos, step, recorder);
+        let on_span = self.fields.record(rows, written, fields, &[], recorder);
+        if let Some(duration) = duration {
+            spans::step(step, written.time_unix_nanos, duration, on_span, recorder);
+        }
     }
 }
-
-const EVAL_STEP: &str = "Completed eval step: ";
-const EVAL: &str = "Completed eval after train step ";
 
 /// The number of a step and what its line says of it.
 fn step_line(text: &str) -> Option<(i64, &str)> {
@@ -168,14 +213,6 @@ fn step_line(text: &str) -> Option<(i64, &str)> {
         .or_else(|| text.strip_prefix("completed profiler activation/deactivation step: "))?;
     let (step, rest) = cut::once(rest, ", ").unwrap_or((rest, ""));
     Some((step.trim().parse().ok()?, rest))
-}
-
-fn leading_number(text: &str) -> Option<i64> {
-    cut::once(text, ",")
-        .map_or(text, |(first, _)| first)
-        .trim_ascii()
-        .parse()
-        .ok()
 }
 
 /// Of the lines of steps and evaluations.
@@ -193,28 +230,6 @@ fn numbers(text: &str) -> Vec<Field<'_>> {
     fields
 }
 
-/// What lines of one fact each say of the run.
-fn facts(text: &str) -> Option<Vec<Field<'_>>> {
-    let field = |key: &'static str, number: f64| vec![(key.into(), Value::Number(number))];
-    let first = |rest: &str, end: &[char]| number_text::any(rest.split(end).next()?.trim());
-    if let Some(rest) = text.strip_prefix("number parameters: ") {
-        return Some(field("number parameters", first(rest, &[' '])?));
-    }
-    if let Some(rest) = text.strip_prefix("Num_devices: ") {
-        return Some(field("Num_devices", first(rest, &[','])?));
-    }
-    let text = text.trim();
-    if let Some(rest) = text.strip_prefix("Total TFLOPs: ") {
-        return Some(field("Total TFLOPs", number_text::any(rest)?));
-    }
-    let (weights, attention) = text
-        .strip_prefix("split as ")?
-        .split_once("% learnable weight flops and ")?;
-    let mut shares = field("learnable weight flops %", number_text::any(weights)?);
-    shares.extend(field("attention flops %", first(attention, &['%'])?));
-    Some(shares)
-}
-
 fn option_event(option: &str, written: Written, recorder: &mut Recorder<'_>) {
     let (name, value) = option.split_once(':').unwrap_or((option, ""));
     let attributes = [
@@ -224,8 +239,7 @@ fn option_event(option: &str, written: Written, recorder: &mut Recorder<'_>) {
     recorder.record_event(&event::RUN_OPTION, written.time_unix_nanos, None, &attributes);
 }
 
-fn environment_event(fact: &str, written: Written, recorder: &mut Recorder<'_>) {
-    let (name, value) = fact.split_once(':').unwrap_or((fact, ""));
+fn environment_event((name, value): (&str, &str), written: Written, recorder: &mut Recorder<'_>) {
     let entries = [(name.trim(), Out::Text(value.trim()))];
     let attributes = [(&attribute::TRAIN_FRAMEWORK, Out::Text("maxtext"))];
     let body = Some(Out::Map(&entries));
@@ -250,9 +264,26 @@ fn coverage_table() -> Vec<Covered> {
             event::RUN_ENVIRONMENT.name,
             "one event a line",
         ),
-        covered("Aborting training", event::RUN_MESSAGE.name, "one event"),
+        covered(
+            "shape of Num_devices",
+            event::RUN_ENVIRONMENT.name,
+            "one event: how many devices the mesh has along each axis",
+        ),
+        covered(
+            "Aborting training, Training stopped, Early stop, Starting eval, Started an asynchronous checkpoint save, Saved a \
+             checkpoint, Restored from checkpoint, restoring from this run's directory, No existing checkpoints found, \
+             Checkpointing disabled, Elastic utils",
+            event::RUN_MESSAGE.name,
+            "one event a line",
+        ),
     ];
-    let mut covered = coverage::tables(&[tables::STEP, tables::EVAL, tables::RUN, goodput::ROWS]);
+    let mut covered = coverage::tables(&[
+        tables::STEP,
+        evals::ROWS,
+        facts::ROWS,
+        goodput::ROWS,
+        distillation::ROWS,
+    ]);
     covered.extend(memory::coverage().into_iter().chain(rules));
     covered
 }

@@ -51,7 +51,8 @@ const OF_THE_TRAINER: Attribute<'static> = (
 );
 
 /// `perf/per_device_tokens` keeps its own name: the tokens of one device are none of `train.tokens`, and a file does not say
-/// for certain how many devices there are. Sums over an evaluation are told beside the means of them.
+/// for certain how many devices there are. Sums over an evaluation are told beside the means of them. Goodput had no folder
+/// before April 2025; a reward's accuracy had the name of its method.
 static ROWS: &[TagRow] = &[
     keep("perf/per_device_tokens"),
     tag("learning/loss", &metric::TRAIN_LOSS),
@@ -63,6 +64,7 @@ static ROWS: &[TagRow] = &[
     tag("learning/dpo_loss", &metric::TRAIN_LOSS_COMPONENT).with(&[component("dpo")]),
     tag("learning/perplexity", &metric::TRAIN_PERPLEXITY),
     tag("learning/reward_accuracy", &metric::TRAIN_ACCURACY).with(&[component("dpo")]),
+    tag("learning/dpo_reward_accuracy", &metric::TRAIN_ACCURACY).with(&[component("dpo")]),
     tag("learning/total_weights", &metric::TRAIN_TOTAL_WEIGHTS),
     tag("learning/grad_norm", &metric::TRAIN_GRAD_NORM),
     tag("learning/raw_grad_norm", &metric::TRAIN_RAW_GRAD_NORM),
@@ -120,6 +122,7 @@ static ROWS: &[TagRow] = &[
     keep("eval/mtp_acceptance_rate_percent"),
     keep("eval/indexer_loss"),
     tag("goodput/goodput", &metric::TRAIN_GOODPUT).divided_by(100.0),
+    tag("goodput", &metric::TRAIN_GOODPUT).divided_by(100.0),
     tag("badput/custom_badput_events/{}", &metric::TRAIN_BADPUT)
         .divided_by(100.0)
         .capturing(EVENT)

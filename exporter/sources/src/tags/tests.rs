@@ -6,11 +6,13 @@ use super::{row::Becomes, *};
 
 /// Two names of one quantity: the pass over the data, said with a step and with an evaluation; the prefix that may be empty;
 /// the name that older releases gave it.
-const SAME: [&str; 10] = [
+const SAME: [&str; 12] = [
     "/train/step_time_sec",
     "/train/steps_per_sec",
     "eval/epoch",
     "eval/dpo_reward_accuracy",
+    "learning/dpo_reward_accuracy",
+    "goodput",
     "/train/loss",
     "/eval/loss",
     "/train/perplexity",

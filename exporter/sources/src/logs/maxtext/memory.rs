@@ -6,7 +6,7 @@ use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{Metric, attribute, metric};
 
 use crate::{
-    Recorder,
+    Recorder, SkipReason,
     logs::{
         Covered,
         coverage::covered,
@@ -69,6 +69,10 @@ impl MemoryLines {
                 estimates(estimate, time(), recorder);
                 return true;
             }
+            none if UNAVAILABLE.iter().any(|begin| none.starts_with(begin)) => {
+                recorder.skip_value(SkipReason::NotMeasured);
+                return true;
+            }
             usage if usage.starts_with(USING) => {
                 if let Some(usage) = Usage::parse(&usage[USING.len()..]) {
                     self.usage(&usage, time(), recorder);
@@ -98,20 +102,27 @@ impl MemoryLines {
             Of::Host => {
                 record(&metric::MEMORY_HOST_USED, usage.used * GIB, &[]);
                 record(&metric::MEMORY_HOST_LIMIT, usage.limit * GIB, &[]);
+                if let Some(available) = usage.available {
+                    record(&metric::MEMORY_HOST_AVAILABLE, available * GIB, &[]);
+                }
+                recorder.skip_value(SkipReason::LeftOut("share_of_used_and_limit"));
             }
         }
     }
 }
 
 const USING: &str = "Using (GB) ";
+const UNAVAILABLE: [&str; 2] = ["Memstats unavailable", "RAM stats unavailable"];
 
-/// `44.63 / 95.74 (46.615835%) on TPU_0(process=0,(0,0,0,0))`.
+/// `44.63 / 95.74 (46.615835%) on TPU_0(process=0,(0,0,0,0))`, or of the host `4.5 / 400.0 (1.125%) -->  Available:395.0`.
 struct Usage<'a> {
     used: f64,
     limit: f64,
     percent: f64,
     /// Without the parenthesis that follows the device's name.
     device: &'a str,
+    /// Of the host's memory.
+    available: Option<f64>,
 }
 
 impl<'a> Usage<'a> {
@@ -120,7 +131,9 @@ impl<'a> Usage<'a> {
         let (limit, rest) = rest.split_once(" (")?;
         let (percent, rest) = rest.split_once("%)")?;
         let device = rest.trim().strip_prefix("on ").unwrap_or_default();
+        let available = rest.split_once("Available:");
         Some(Self {
+            available: available.and_then(|(_, size)| number_text::any(size.trim())),
             used: number_text::any(used.trim())?,
             limit: number_text::any(limit.trim())?,
             percent: number_text::any(percent)?,
@@ -167,6 +180,17 @@ pub(super) fn coverage() -> Vec<Covered> {
             "RAMstats: Using / b",
             metric::MEMORY_HOST_LIMIT.name,
             "times 2^30",
+        ),
+        covered("RAMstats: Using (c%)", "(left out: the share that a is of b)", ""),
+        covered(
+            "RAMstats: Available",
+            metric::MEMORY_HOST_AVAILABLE.name,
+            "times 2^30",
+        ),
+        covered(
+            "Memstats unavailable, RAM stats unavailable",
+            "(left out: nothing was measured)",
+            "",
         ),
     ];
     ESTIMATES.iter().map(Row::covered).chain(rules).collect()

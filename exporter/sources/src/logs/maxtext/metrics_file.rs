@@ -1,7 +1,8 @@
 //! MaxText's `metrics_file` and the windows of its `gcs_metrics`: one JSON object a step, without a time.
 //!
 //! MaxText empties `metrics_file` at every step 0, that of an evaluation too, and goes on writing: a file that shrinks is
-//! the same run, and nothing in it was read before.
+//! the same run, and nothing in it was read before. Windows are files of their own, and the name of the run is all that those
+//! of one run have in common.
 
 use pulsetrain_semconv::{attribute, metric};
 
@@ -37,9 +38,13 @@ fn identify(head: &[u8]) -> Identity {
     let first = String::from_utf8_lossy(&identity.first_record).into_owned();
     let object = literal::object(first.trim());
     let name = object.and_then(|(fields, _)| literal::text(&fields, "run_name").map(str::to_owned));
+    let name = name.filter(|name| !name.is_empty());
     Identity {
-        run_name: name.filter(|name| !name.is_empty()),
-        ..identity
+        first_record: name
+            .as_ref()
+            .map_or(identity.first_record, |name| name.as_bytes().to_vec()),
+        run_name: name,
+        ..Identity::default()
     }
 }
 

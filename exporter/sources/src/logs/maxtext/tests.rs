@@ -61,6 +61,98 @@ fn memory_is_told_by_device_and_by_host() {
         [(95.74 * (1_u64 << 30) as f64).trunc()]
     );
     assert_eq!(read.values("memory.host.used"), [4.5 * (1_u64 << 30) as f64]);
+    assert_eq!(
+        read.values("memory.host.available"),
+        [395.0 * (1_u64 << 30) as f64]
+    );
+}
+
+#[test]
+fn memory_that_nobody_measured_is_counted_as_such() {
+    let read = Sampled::read(
+        &FORMAT,
+        "\nMemstats: After params initialized:\n\tMemstats unavailable, error: 'NoneType' object is not subscriptable\n\
+         \nRAMstats: After params initialized:\n\tRAM stats unavailable, error: x\n",
+    );
+    assert_eq!(
+        read.skipped.counts().collect::<Vec<_>>(),
+        [(crate::SkipReason::NotMeasured, 2)]
+    );
+    assert_eq!(read.counts.points, 0);
+}
+
+/// The lines of `train.py` up to June 2025, and those of `metric_logger.py` up to April 2026.
+#[test]
+fn results_of_evaluations_of_older_releases_are_read() {
+    for (line, points) in [
+        (
+            "average loss after step=20: eval_loss=5.917, total_weights=384.0",
+            2,
+        ),
+        (
+            "average loss after step=20: eval_step_count=3, eval_loss=5.917, total_weights=384.0",
+            3,
+        ),
+        (
+            "eval metrics after step: 20, loss=5.917, total_weights=384.0, step_time_seconds=0.312",
+            3,
+        ),
+        (
+            "I0301 00:33:13.748022 1404 metric_logger.py:128] eval metrics after step: 20, loss=5.917, total_weights=384.0, \
+             avg_mtp_loss=0.110, avg_mtp_acceptance_rate=41.25%",
+            4,
+        ),
+    ] {
+        let read = Sampled::read(&FORMAT, &format!("{line}\n"));
+        assert_eq!(read.values("eval.loss"), [5.917], "{line}");
+        assert_eq!(read.values("eval.total_weights"), [384.0], "{line}");
+        assert_eq!(read.counts.points, points, "{line}");
+        assert!(
+            lines::recognise::<MaxText>(line.as_bytes()).is_none(),
+            "it has no end"
+        );
+        let recognised = lines::recognise::<MaxText>(format!("{line}\n").as_bytes());
+        assert_eq!(recognised, Some("lines of evaluations as MaxText prints them"));
+    }
+}
+
+#[test]
+fn a_distillation_tells_its_steps_in_two_lines() {
+    let read = Sampled::read(
+        &FORMAT,
+        "I1121 01:00:05.000000 140 train_distill.py:483] Distillation metrics | total_loss=2.31 hard_loss=2.5 soft_loss=1.9 \
+         student_perplexity=12.18 moe_lb_loss=0.021\n\
+         I1121 01:00:05.100000 140 train_distill.py:392] step 5 | step_time=1.23s | TFLOPs/s/device: 100.00 (student=60.00, \
+         teacher=40.00)\n",
+    );
+    assert_eq!(read.values("train.loss"), [2.31]);
+    assert_eq!(read.values("train.perplexity"), [12.18]);
+    assert_eq!(read.values("train.global_step"), [5.0]);
+    assert_eq!(read.values("train.throughput.flops_per_device"), [100e12]);
+    assert_eq!(read.values("train.custom"), [2.5, 1.9, 60.0, 40.0]);
+    assert_eq!((read.counts.spans, read.counts.records), (1, 2));
+    assert!(!read.skipped.has_losses());
+}
+
+#[test]
+fn the_operations_of_a_step_of_inference_are_none_of_training() {
+    let read = Sampled::read(
+        &FORMAT,
+        "Per prefill step per device: \n \tTotal TFLOPs: 1.50 \n \t\tLearnable weight TFLOPs: 1.40 \n",
+    );
+    assert_eq!((read.counts.points, read.counts.records), (0, 0));
+}
+
+#[test]
+fn what_happens_in_a_run_is_told_in_events() {
+    let read = Sampled::read(
+        &FORMAT,
+        "Num_devices: 4, shape (1, 1, 4)\n\
+         I1121 01:00:05.000000 140 checkpointing.py:451] Started an asynchronous checkpoint save for step 5\n\
+         Starting eval after train step 20\n\
+         Training stopped: Target loss self.config.target_eval_loss=2.0 is achieved.\n",
+    );
+    assert_eq!((read.counts.events, read.counts.points), (4, 1));
 }
 
 #[test]
@@ -88,4 +180,21 @@ fn the_metrics_file_is_read_by_its_keys() {
     );
     assert_eq!(read.values("train.custom"), [1.5]);
     assert!(read.skipped.has_losses());
+}
+
+/// Each window of `gcs_metrics` is a file, and begins with another record.
+#[test]
+fn the_windows_of_a_run_are_of_one_run() {
+    let of = |text: &str| (metrics_file::FORMAT.identify)(text.as_bytes());
+    let first = of("{\"learning/loss\": 6.5, \"step\": 0.0, \"run_name\": \"demo\"}\n");
+    let second = of("{\"learning/loss\": 6.1, \"step\": 5.0, \"run_name\": \"demo\"}\n");
+    assert_eq!(
+        (first.run_name.as_deref(), first.is_whole()),
+        (Some("demo"), true)
+    );
+    assert_eq!(first, second);
+    let other = of("{\"learning/loss\": 6.5, \"step\": 0.0, \"run_name\": \"other\"}\n");
+    assert_ne!(first, other);
+    let nameless = of("{\"learning/loss\": 6.5, \"step\": 0.0, \"run_name\": \"\"}\n");
+    assert!(nameless.is_whole() && nameless.run_name.is_none());
 }

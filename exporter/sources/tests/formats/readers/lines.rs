@@ -26,13 +26,47 @@ pub(crate) fn maxtext(bytes: &[u8]) -> Told {
             told.steps.push(number(rest));
             told.spans += usize::from(time.is_some() && rest.contains("seconds: "));
             maxtext_pairs("", rest, &mut told);
-        } else if text.starts_with("Completed eval ") {
+        } else if text.starts_with("Completed eval ") || text.starts_with("eval metrics after ") {
             maxtext_pairs("eval ", text, &mut told);
-        } else if ["Config param ", "System Information: ", "Aborting "]
-            .iter()
-            .any(|begin| text.starts_with(begin))
+        } else if let Some((_, result)) = text.split_once("average loss after step=3: ") {
+            maxtext_pairs("eval ", &["", result].join(", "), &mut told);
+        } else if let Some((_, values)) = text.split_once("Distillation metrics | ") {
+            for (key, value) in values.split(' ').filter_map(|part| part.split_once('=')) {
+                told.number(key, number(value));
+            }
+        } else if let Some((step, values)) =
+            text.strip_prefix("step ").and_then(|rest| rest.split_once(" | "))
+        {
+            told.steps.push(number(step));
+            told.spans += 1;
+            for part in values.split(['|', ',', '(']) {
+                let (key, value) = part.split_once(['=', ':']).expect("a key has a value");
+                told.number(key.trim(), number(value));
+            }
+        } else if [
+            "Config param ",
+            "System Information: ",
+            "Aborting ",
+            "restoring ",
+            "Started ",
+            "No existing checkpoints ",
+            "Checkpointing disabled",
+        ]
+        .iter()
+        .any(|begin| text.starts_with(begin))
         {
             told.events += 1;
+        } else if text.trim().starts_with("Memstats unavailable") {
+            told.leave_out("not_measured");
+        } else if let Some((memory, available)) = text.split_once("-->  Available:") {
+            let (used, limit) = memory.split_once(" / ").expect("so much of so much");
+            told.number(
+                "RAMstats used",
+                number(used.trim().trim_start_matches("Using (GB) ")),
+            );
+            told.number("RAMstats limit", number(limit));
+            told.number("RAMstats available", number(available));
+            told.leave_out("share_of_used_and_limit");
         } else if let Some((used, rest)) = text
             .trim()
             .strip_prefix("Using (GB) ")
@@ -84,6 +118,8 @@ fn maxtext_fact(text: &str, told: &mut Told) {
             key
         };
         told.number(key, number(value));
+        // The mesh is told beside the number of devices.
+        told.events += usize::from(value.contains(", shape "));
     }
 }
 

@@ -142,6 +142,24 @@ eval avg_mtp_loss -> eval.loss_component train.component=mtp
 eval avg_mtp_acceptance_rate -> eval.accept_ratio * 0.01
 eval dpo_reward_accuracy -> eval.accuracy train.component=dpo
 eval avg_indexer_loss -> eval.loss_component train.component=indexer
+eval step_time_seconds -> eval.duration
+eval eval_loss -> eval.loss
+eval eval_step_count -> train.custom train.custom.name=maxtext.eval_steps
+step_time -> train.step.duration
+TFLOPs/s/device -> train.throughput.flops_per_device * 1e12
+student -> train.custom train.custom.name=maxtext.student_tflops_per_sec
+teacher -> train.custom train.custom.name=maxtext.teacher_tflops_per_sec
+total_loss -> train.loss
+hard_loss -> train.custom train.custom.name=maxtext.hard_loss
+soft_loss -> train.custom train.custom.name=maxtext.soft_loss
+kl_div_T1 -> train.custom train.custom.name=maxtext.kl_div_T1
+student_perplexity -> train.perplexity
+teacher_perplexity -> train.custom train.custom.name=maxtext.teacher_perplexity
+out_proj_feature_loss -> train.custom train.custom.name=maxtext.out_proj_feature_loss
+teacher_moe_lb_loss -> train.custom train.custom.name=maxtext.teacher_moe_lb_loss
+RAMstats used -> memory.host.used * 1073741824
+RAMstats limit -> memory.host.limit * 1073741824
+RAMstats available -> memory.host.available * 1073741824
 Memstats used -> memory.framework.allocated * 1073741824
 Memstats limit -> memory.framework.limit * 1073741824
 Memstats share -> memory.framework.utilization * 0.01

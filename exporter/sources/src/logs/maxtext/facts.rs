@@ -1,0 +1,53 @@
+//! Lines of one fact each about the run: its parameters, its devices, the operations of a step.
+
+use pulsetrain_otlp::write::Value as Out;
+use pulsetrain_semconv::{attribute, metric};
+
+use crate::logs::{
+    fields::{Field, Value},
+    number_text,
+    row::{Row, row},
+};
+
+/// What they are.
+pub(super) static ROWS: &[Row] = &[
+    row("number parameters", &metric::RUN_PARAMETERS).times(1e9),
+    row("Num_devices", &metric::RUN_DEVICES),
+    row("Total TFLOPs", &metric::TRAIN_FLOPS_PER_STEP_PER_DEVICE).times(1e12),
+    row("learnable weight flops %", &metric::TRAIN_FLOPS_SHARE)
+        .divided_by(100.0)
+        .with(&[(&attribute::TRAIN_FLOPS_PART, Out::Text("weights"))]),
+    row("attention flops %", &metric::TRAIN_FLOPS_SHARE)
+        .divided_by(100.0)
+        .with(&[(&attribute::TRAIN_FLOPS_PART, Out::Text("attention"))]),
+];
+
+/// What a line says of the run. The operations of a step of inference are told behind tabs.
+pub(super) fn fields(text: &str) -> Option<Vec<Field<'_>>> {
+    let field = |key: &'static str, number: f64| vec![(key.into(), Value::Number(number))];
+    let first = |rest: &str, end: &[char]| number_text::any(rest.split(end).next()?.trim());
+    if let Some(rest) = text.strip_prefix("number parameters: ") {
+        return Some(field("number parameters", first(rest, &[' '])?));
+    }
+    if let Some(rest) = text.strip_prefix(DEVICES) {
+        return Some(field("Num_devices", first(rest, &[','])?));
+    }
+    let text = text.trim_start_matches(' ');
+    if let Some(rest) = text.strip_prefix("Total TFLOPs: ") {
+        return Some(field("Total TFLOPs", number_text::any(rest.trim())?));
+    }
+    let (weights, attention) = text
+        .strip_prefix("split as ")?
+        .split_once("% learnable weight flops and ")?;
+    let mut shares = field("learnable weight flops %", number_text::any(weights)?);
+    shares.extend(field("attention flops %", first(attention, &['%'])?));
+    Some(shares)
+}
+
+const DEVICES: &str = "Num_devices: ";
+
+/// How many devices the mesh has along each axis, with its name: `shape (1, 1, 4)`.
+pub(super) fn mesh(text: &str) -> Option<(&str, &str)> {
+    let (_, shape) = text.strip_prefix(DEVICES)?.split_once(", ")?;
+    shape.split_once(' ')
+}
