@@ -7,6 +7,8 @@
 mod files;
 mod held;
 mod names;
+#[cfg(test)]
+mod one_span;
 mod recorder;
 mod replace;
 

@@ -23,9 +23,10 @@ mod store;
 #[cfg(feature = "prometheus-bridge")]
 pub use bridge::RegistryBridge;
 pub use config::{PrometheusConfig, Translation};
-pub use extra::{ExtraFamilies, ExtraFamily, ExtraKind, ExtraMetric, ExtraValue};
+pub use extra::{ExtraFamilies, ExtraFamily, ExtraMetric, ExtraValue};
 pub use server::PrometheusServer;
 pub use sink::PrometheusSink;
+pub use store::family::Kind as ExtraKind;
 pub use store::{PrometheusCounts, PrometheusStore, Refusal};
 
 #[cfg(test)]

@@ -138,16 +138,8 @@ impl Sink for FlightRecorderSink {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use pulsetrain_otlp::{Signal, json, limits::Limits};
-
-    fn batch(name: &str) -> Batch {
-        let text = format!(
-            r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{{"traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"0102030405060708","name":"{name}","startTimeUnixNano":"1","endTimeUnixNano":"2"}}]}}]}}]}}"#
-        );
-        let mut bytes = Vec::new();
-        json::decode(text.as_bytes(), &Limits::default(), &mut bytes).expect("the text is OTLP/JSON");
-        Batch::new(Signal::Traces, 1, bytes)
-    }
+    use crate::live::one_span::batch;
+    use pulsetrain_otlp::Signal;
 
     fn recorder(bytes: usize) -> FlightRecorder {
         FlightRecorder::new(FlightRecorderConfig {

@@ -27,24 +27,9 @@ pub struct ExtraFamily {
     /// What it measures; may be empty.
     pub help: String,
     /// How its values behave.
-    pub kind: ExtraKind,
+    pub kind: Kind,
     /// One a series; values of another kind than `kind` are left out.
     pub metrics: Vec<ExtraMetric>,
-}
-
-/// How the values of a family behave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ExtraKind {
-    /// Only grows.
-    Counter,
-    /// Is what it was last set to.
-    Gauge,
-    /// Is of no known kind.
-    Untyped,
-    /// Counts observations in buckets.
-    Histogram,
-    /// Has quantiles.
-    Summary,
 }
 
 /// One series of a family.
@@ -91,7 +76,7 @@ pub(super) struct ReadyFamily {
 impl ExtraFamily {
     /// The family as the page takes it, or none where it has no name or no series.
     pub(super) fn ready(self) -> Option<ReadyFamily> {
-        let kind = self.kind.kind();
+        let kind = self.kind;
         let series: Vec<_> = self
             .metrics
             .into_iter()
@@ -104,18 +89,6 @@ impl ExtraFamily {
             kind,
         };
         (!head.name.is_empty() && !series.is_empty()).then_some(ReadyFamily { head, series })
-    }
-}
-
-impl ExtraKind {
-    fn kind(self) -> Kind {
-        match self {
-            Self::Counter => Kind::Counter,
-            Self::Gauge => Kind::Gauge,
-            Self::Untyped => Kind::Untyped,
-            Self::Histogram => Kind::Histogram,
-            Self::Summary => Kind::Summary,
-        }
     }
 }
 

@@ -1,10 +1,13 @@
 //! From a batch to the store: resource by resource, metric by metric, point by point.
 //!
-//! Points are read and labelled without any lock; `pending` holds them until a few hundred go into their family at once.
+//! Points are read and labelled without any lock: `families` finds the family of their metric, `series` writes their labels,
+//! `pending` holds them until a few hundred go into their family at once.
 
+mod families;
 mod pending;
+mod series;
 
-use std::{borrow::Cow, collections::HashMap, sync::Arc};
+use std::sync::Arc;
 
 use pulsetrain_otlp::{
     WireError,
@@ -14,30 +17,28 @@ use pulsetrain_otlp::{
     },
 };
 use pulsetrain_pipeline::clock;
-use pulsetrain_semconv::Instrument;
 
-use self::pending::{Pending, PendingPoint};
+use self::{
+    families::Families,
+    pending::{Pending, PendingPoint},
+    series::ScopeLabels,
+};
 use super::{
     PrometheusStore, Refusal,
-    labels::{self, Labeller},
-    names,
+    labels::Labeller,
     points::{self, PointError},
     store::{
         bounds::Bounds,
-        family::{Change, Family, Head, Kind},
+        family::{Change, Family, Kind},
         target::Target,
         value::Value,
     },
 };
 
-/// How the names begin of what tells of the program itself.
-const OURSELVES: &[u8] = b"pulsetrain.";
 /// The most bytes of a series' labels.
 const MOST_LABEL_BYTES: usize = 16 << 10;
 /// A point that is further in the future than this is taken for one of now: otherwise nothing could ever follow it.
 const FUTURE_NANOS: u64 = 3_600_000_000_000;
-/// So many metrics are remembered with their families; then memory starts anew.
-const REMEMBERED_METRICS: usize = 10_000;
 /// So many sets of bounds are remembered, to be shared by the histograms that have them.
 const REMEMBERED_BOUNDS: usize = 64;
 
@@ -48,11 +49,11 @@ pub(super) type Refused = [u64; Refusal::ALL.len()];
 pub(super) struct Ingest {
     store: PrometheusStore,
     labeller: Labeller,
-    /// By name, unit and kind: the family, and the metric's number among those that share it.
-    families: HashMap<String, Result<(Arc<Family>, u16), Refusal>>,
+    families: Families,
     bounds: Vec<Arc<Bounds>>,
     pending: Pending,
-    text: String,
+    /// The labels of the point at hand.
+    labels: String,
     refused: Refused,
     now_unix_nanos: u64,
 }
@@ -62,7 +63,7 @@ struct Place<'a> {
     family: &'a Arc<Family>,
     source: u16,
     target: &'a Arc<Target>,
-    scope: &'a [(Arc<str>, String)],
+    scope: &'a ScopeLabels,
     /// Whether it tells of the program itself.
     is_of_ourselves: bool,
 }
@@ -94,10 +95,10 @@ impl Ingest {
         Self {
             labeller: Labeller::new(store.config().translation),
             store,
-            families: HashMap::new(),
+            families: Families::default(),
             bounds: Vec::new(),
             pending: Pending::default(),
-            text: String::new(),
+            labels: String::new(),
             refused: Refused::default(),
             now_unix_nanos: 0,
         }
@@ -115,7 +116,7 @@ impl Ingest {
     }
 
     pub(super) fn forget_families(&mut self) {
-        self.families.clear();
+        self.families.forget();
     }
 
     fn resources(&mut self, bytes: &[u8]) -> Result<(), WireError> {
@@ -140,9 +141,9 @@ impl Ingest {
 
     fn scope(&mut self, metrics: &ScopeMetrics<'_>, target: &Arc<Target>) -> Result<(), WireError> {
         let scope = if self.store.config().scope_labels {
-            scope_labels(metrics)
+            series::of_scope(metrics)
         } else {
-            Vec::new()
+            ScopeLabels::new()
         };
         for metric in metrics.metrics.iter() {
             self.metric(&metric?, target, &scope)?;
@@ -154,12 +155,12 @@ impl Ingest {
         &mut self,
         metric: &Metric<'_>,
         target: &Arc<Target>,
-        scope: &[(Arc<str>, String)],
+        scope: &ScopeLabels,
     ) -> Result<(), WireError> {
         let Some(data) = metric.data() else {
             return Ok(());
         };
-        let (family, source) = match self.family(metric, &data) {
+        let (family, source) = match self.families.of(metric, &data, &self.store) {
             Ok(found) => found,
             Err(refusal) => {
                 self.refused[refusal as usize] += point_count(&data) as u64;
@@ -171,56 +172,11 @@ impl Ingest {
             source,
             target,
             scope,
-            is_of_ourselves: is_of_ourselves(metric),
+            is_of_ourselves: families::is_of_ourselves(metric),
         };
         let walked = self.data(&data, &place);
         self.flush(&place);
         walked
-    }
-
-    fn family(&mut self, metric: &Metric<'_>, data: &MetricData<'_>) -> Result<(Arc<Family>, u16), Refusal> {
-        let (kind, instrument) = kind_of(data);
-        let (name, unit) = (metric.name.to_str_lossy(), metric.unit.to_str_lossy());
-        self.text.clear();
-        self.text.extend([&name, "\0", &unit, "\0"]);
-        self.text.push(char::from(kind as u8));
-        self.text.push(char::from(instrument as u8));
-        if let Some(found) = self.families.get(self.text.as_str()) {
-            return found.clone();
-        }
-        let found = self.new_family(metric, &name, &unit, kind, instrument);
-        if self.families.len() == REMEMBERED_METRICS {
-            self.families.clear();
-        }
-        // Room may come again; every other refusal holds for as long as the families stand.
-        if !matches!(found, Err(Refusal::SeriesLimit)) {
-            self.families.insert(self.text.clone(), found.clone());
-        }
-        found
-    }
-
-    fn new_family(
-        &self,
-        metric: &Metric<'_>,
-        name: &str,
-        unit: &str,
-        kind: Kind,
-        instrument: Instrument,
-    ) -> Result<(Arc<Family>, u16), Refusal> {
-        let translation = self.store.config().translation;
-        let family = names::family_name(translation, name, unit, instrument).ok_or(Refusal::BadName)?;
-        if family.len() > MOST_LABEL_BYTES {
-            return Err(Refusal::LabelsTooLong);
-        }
-        let head = Head {
-            unit: names::unit_of(&family, unit),
-            name: family,
-            help: metric.description.to_str_lossy().into_owned(),
-            kind,
-        };
-        let family = self.store.family(head, is_of_ourselves(metric))?;
-        let source = family.lock().source(name).ok_or(Refusal::NameCollision)?;
-        Ok((family, source))
     }
 
     fn data(&mut self, data: &MetricData<'_>, place: &Place<'_>) -> Result<(), WireError> {
@@ -300,7 +256,7 @@ impl Ingest {
             };
             (change(value, temporality)?, exemplars)
         };
-        self.write_labels(place, &parts.attributes, kind)?;
+        series::write_labels(place, &parts.attributes, &mut self.labeller, &mut self.labels)?;
         let point = PendingPoint {
             // What is not counted does not begin anew: the start of a gauge says nothing.
             start_unix_nanos: temporality.map_or(0, |_| parts.start_unix_nanos),
@@ -308,7 +264,7 @@ impl Ingest {
             change,
             exemplars,
         };
-        if self.pending.push(&self.text, point) {
+        if self.pending.push(&self.labels, point) {
             self.flush(place);
         }
         Ok(())
@@ -329,45 +285,6 @@ impl Ingest {
             self.now_unix_nanos
         }
     }
-
-    /// Writes the labels of a series into `text`: those of the point, of its scope and of its target.
-    fn write_labels(
-        &mut self,
-        place: &Place<'_>,
-        attributes: &Repeated<'_, KeyValue<'_>>,
-        kind: Kind,
-    ) -> Result<(), PointError> {
-        let mut all = self.labeller.labels(attributes, |key| !is_reserved(key, kind))?;
-        for (name, value) in &place.target.labels {
-            let found = all.iter_mut().find(|(other, _)| other == name);
-            match found {
-                Some((_, mine)) if matches!(&**name, "job" | "instance") => *mine = Cow::Borrowed(value),
-                Some(_) => {}
-                None => all.push((Arc::clone(name), Cow::Borrowed(value))),
-            }
-        }
-        for (name, value) in place.scope {
-            all.retain(|(other, _)| other != name);
-            all.push((Arc::clone(name), Cow::Borrowed(value)));
-        }
-        all.sort_by(|(a, _), (b, _)| a.cmp(b));
-        self.text.clear();
-        labels::write(
-            all.iter().map(|(name, value)| (&**name, &**value)),
-            &mut self.text,
-        );
-        if self.text.len() > MOST_LABEL_BYTES {
-            return Err(PointError::Refused(Refusal::LabelsTooLong));
-        }
-        Ok(())
-    }
-}
-
-/// Names that the page writes itself.
-fn is_reserved(key: &str, kind: Kind) -> bool {
-    key == "__name__"
-        || (key == "le" && kind == Kind::Histogram)
-        || (key == "quantile" && kind == Kind::Summary)
 }
 
 /// What a value does to its series, by the temporality of its metric.
@@ -376,19 +293,6 @@ fn change(value: Value, temporality: Option<Temporality>) -> Result<Change, Poin
         (None | Some(Temporality::Cumulative), _) => Ok(Change::Set(value)),
         (Some(Temporality::Delta), Value::Number(_) | Value::Histogram(_)) => Ok(Change::Add(value)),
         _ => Err(PointError::Refused(Refusal::Temporality)),
-    }
-}
-
-fn kind_of(data: &MetricData<'_>) -> (Kind, Instrument) {
-    match data {
-        MetricData::Gauge(_) => (Kind::Gauge, Instrument::Gauge),
-        MetricData::Sum(sum) if sum.is_monotonic => (Kind::Counter, Instrument::Counter),
-        MetricData::Sum(_) => (Kind::Gauge, Instrument::UpDownCounter),
-        MetricData::Histogram(_) | MetricData::ExponentialHistogram(_) => {
-            (Kind::Histogram, Instrument::Histogram)
-        }
-        // A summary's name has the suffixes of a histogram's: its unit and nothing else.
-        MetricData::Summary(_) => (Kind::Summary, Instrument::Histogram),
     }
 }
 
@@ -413,22 +317,4 @@ fn point_count(data: &MetricData<'_>) -> usize {
         MetricData::ExponentialHistogram(histogram) => histogram.data_points.len(),
         MetricData::Summary(summary) => summary.data_points.len(),
     }
-}
-
-fn is_of_ourselves(metric: &Metric<'_>) -> bool {
-    metric.name.as_bytes().starts_with(OURSELVES)
-}
-
-fn scope_labels(metrics: &ScopeMetrics<'_>) -> Vec<(Arc<str>, String)> {
-    let scope = metrics.scope.unwrap_or_default();
-    let labels = [
-        ("otel_scope_name", scope.name),
-        ("otel_scope_version", scope.version),
-        ("otel_scope_schema_url", metrics.schema_url),
-    ];
-    labels
-        .into_iter()
-        .filter(|(_, value)| !value.is_empty())
-        .map(|(name, value)| (name.into(), value.to_str_lossy().into_owned()))
-        .collect()
 }

@@ -1,4 +1,7 @@
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{
+    Mutex,
+    atomic::{AtomicU64, Ordering},
+};
 
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Delivery, Receipt, Sink};
@@ -56,6 +59,26 @@ impl World {
             char::from(record[4])
         });
         records.collect()
+    }
+}
+
+/// What a journal told: whether it is in trouble, each time.
+#[derive(Clone, Default)]
+struct Told(Arc<Mutex<Vec<bool>>>);
+
+impl Told {
+    fn teller(&self) -> impl Fn(Option<io::Error>) + use<> {
+        let told = self.clone();
+        move |trouble| {
+            told.0
+                .lock()
+                .expect("nothing panics here")
+                .push(trouble.is_some());
+        }
+    }
+
+    fn all(&self) -> Vec<bool> {
+        self.0.lock().expect("nothing panics here").clone()
     }
 }
 
@@ -220,15 +243,8 @@ async fn a_kill_between_a_note_and_its_record_leaves_what_was_there() {
 #[test]
 fn the_note_of_a_record_that_could_not_be_written_is_taken_back() {
     let world = World::new();
-    let told = Arc::<std::sync::Mutex<Vec<bool>>>::default();
-    let teller = Arc::clone(&told);
-    let tell = move |trouble: Option<_>| {
-        teller
-            .lock()
-            .expect("nothing panics here")
-            .push(trouble.is_some());
-    };
-    let mut journal = world.journal().telling(tell).open().unwrap();
+    let told = Told::default();
+    let mut journal = world.journal().telling(told.teller()).open().unwrap();
     journal.note(&batch('x'), 0, 5);
     journal.note(&batch('y'), 5, 10);
     journal.take_back();
@@ -236,7 +252,7 @@ fn the_note_of_a_record_that_could_not_be_written_is_taken_back() {
     let writable = std::mem::replace(&mut journal.file, File::open(world.journal().path()).unwrap());
     journal.note(&batch('y'), 5, 10);
     journal.take_back();
-    assert_eq!(*told.lock().unwrap(), [true, false]);
+    assert_eq!(told.all(), [true, false]);
     journal.file = writable;
     journal.note(&batch('z'), 5, 15);
     assert_eq!(world.noted(), "0 5\n5 15\n");
@@ -245,26 +261,16 @@ fn the_note_of_a_record_that_could_not_be_written_is_taken_back() {
 #[test]
 fn what_cannot_be_noted_is_told_and_noted_when_it_can_be() {
     let world = World::new();
-    let told = Arc::<std::sync::Mutex<Vec<bool>>>::default();
-    let teller = Arc::clone(&told);
-    let tell = move |trouble: Option<_>| {
-        teller
-            .lock()
-            .expect("nothing panics here")
-            .push(trouble.is_some());
-    };
-    let mut journal = world.journal().telling(tell).open().unwrap();
+    let told = Told::default();
+    let mut journal = world.journal().telling(told.teller()).open().unwrap();
     // Nothing can be written to what is open for reading only.
     let writable = std::mem::replace(&mut journal.file, File::open(world.journal().path()).unwrap());
     journal.note(&batch('A').with_receipt(receipt('A')), 0, 5);
     journal.note(&batch('x'), 5, 10);
-    assert_eq!(
-        (&*told.lock().unwrap(), world.noted().as_str()),
-        (&vec![true], "")
-    );
+    assert_eq!((told.all(), world.noted().as_str()), (vec![true], ""));
     journal.file = writable;
     journal.note(&batch('y'), 10, 15);
-    assert_eq!(*told.lock().unwrap(), [true, false]);
+    assert_eq!(told.all(), [true, false]);
     assert_eq!(world.noted(), "0 5 65\n5 10\n10 15\n");
 }
 

@@ -1,17 +1,8 @@
-use pulsetrain_otlp::{Signal, json, limits::Limits};
 use pulsetrain_pipeline::StopRaiser;
 use tempfile::TempDir;
 
 use super::*;
-
-fn batch(name: &str) -> Batch {
-    let text = format!(
-        r#"{{"resourceSpans":[{{"scopeSpans":[{{"spans":[{{"traceId":"0102030405060708090a0b0c0d0e0f10","spanId":"0102030405060708","name":"{name}","startTimeUnixNano":"1","endTimeUnixNano":"2"}}]}}]}}]}}"#
-    );
-    let mut bytes = Vec::new();
-    json::decode(text.as_bytes(), &Limits::default(), &mut bytes).expect("the text is OTLP/JSON");
-    Batch::new(Signal::Traces, 1, bytes)
-}
+use crate::live::one_span::batch;
 
 struct World {
     folder: TempDir,

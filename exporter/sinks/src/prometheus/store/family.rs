@@ -15,11 +15,16 @@ use super::{
 
 /// How the values of a family behave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// Only grows.
     Counter,
+    /// Is what it was last set to.
     Gauge,
+    /// Is of no known kind.
     Untyped,
+    /// Counts observations in buckets.
     Histogram,
+    /// Has quantiles.
     Summary,
 }
 

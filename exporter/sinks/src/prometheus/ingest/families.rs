@@ -1,0 +1,105 @@
+//! Where a metric belongs: its family on the page, remembered so that each name is translated once.
+
+use std::{collections::HashMap, sync::Arc};
+
+use pulsetrain_otlp::view::{Metric, MetricData};
+use pulsetrain_semconv::Instrument;
+
+use super::{
+    super::{
+        PrometheusStore, Refusal, names,
+        store::family::{Family, Head, Kind},
+    },
+    MOST_LABEL_BYTES,
+};
+
+/// How the names begin of what tells of the program itself.
+const OURSELVES: &[u8] = b"pulsetrain.";
+/// So many metrics are remembered with their families; then memory starts anew.
+const REMEMBERED_METRICS: usize = 10_000;
+
+/// A family, and the metric's number among those that share it.
+type Found = Result<(Arc<Family>, u16), Refusal>;
+
+/// The families of the metrics that came lately, by name, unit and kind.
+#[derive(Default)]
+pub(super) struct Families {
+    known: HashMap<String, Found>,
+    key: String,
+}
+
+impl Families {
+    /// The family of a metric, a new one where it has none yet.
+    pub(super) fn of(
+        &mut self,
+        metric: &Metric<'_>,
+        data: &MetricData<'_>,
+        store: &PrometheusStore,
+    ) -> Found {
+        let (kind, instrument) = kind_of(data);
+        let (name, unit) = (metric.name.to_str_lossy(), metric.unit.to_str_lossy());
+        self.key.clear();
+        self.key.extend([&name, "\0", &unit, "\0"]);
+        self.key.push(char::from(kind as u8));
+        self.key.push(char::from(instrument as u8));
+        if let Some(found) = self.known.get(self.key.as_str()) {
+            return found.clone();
+        }
+        let found = enter(store, metric, &name, &unit, kind, instrument);
+        if self.known.len() == REMEMBERED_METRICS {
+            self.known.clear();
+        }
+        // Room may come again; every other refusal holds for as long as the families stand.
+        if !matches!(found, Err(Refusal::SeriesLimit)) {
+            self.known.insert(self.key.clone(), found.clone());
+        }
+        found
+    }
+
+    pub(super) fn forget(&mut self) {
+        self.known.clear();
+    }
+}
+
+/// Whether a metric tells of the program itself.
+pub(super) fn is_of_ourselves(metric: &Metric<'_>) -> bool {
+    metric.name.as_bytes().starts_with(OURSELVES)
+}
+
+/// The family in the store, which may have it already from elsewhere.
+fn enter(
+    store: &PrometheusStore,
+    metric: &Metric<'_>,
+    name: &str,
+    unit: &str,
+    kind: Kind,
+    instrument: Instrument,
+) -> Found {
+    let translation = store.config().translation;
+    let family = names::family_name(translation, name, unit, instrument).ok_or(Refusal::BadName)?;
+    if family.len() > MOST_LABEL_BYTES {
+        return Err(Refusal::LabelsTooLong);
+    }
+    let head = Head {
+        unit: names::unit_of(&family, unit),
+        name: family,
+        help: metric.description.to_str_lossy().into_owned(),
+        kind,
+    };
+    let family = store.family(head, is_of_ourselves(metric))?;
+    let source = family.lock().source(name).ok_or(Refusal::NameCollision)?;
+    Ok((family, source))
+}
+
+fn kind_of(data: &MetricData<'_>) -> (Kind, Instrument) {
+    match data {
+        MetricData::Gauge(_) => (Kind::Gauge, Instrument::Gauge),
+        MetricData::Sum(sum) if sum.is_monotonic => (Kind::Counter, Instrument::Counter),
+        MetricData::Sum(_) => (Kind::Gauge, Instrument::UpDownCounter),
+        MetricData::Histogram(_) | MetricData::ExponentialHistogram(_) => {
+            (Kind::Histogram, Instrument::Histogram)
+        }
+        // A summary's name has the suffixes of a histogram's: its unit and nothing else.
+        MetricData::Summary(_) => (Kind::Summary, Instrument::Histogram),
+    }
+}

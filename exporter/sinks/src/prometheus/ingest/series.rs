@@ -1,0 +1,70 @@
+//! The labels of a series: those of the point, of its scope and of its target.
+
+use std::{borrow::Cow, sync::Arc};
+
+use pulsetrain_otlp::view::{KeyValue, Repeated, ScopeMetrics};
+
+use super::{
+    super::{
+        Refusal,
+        labels::{self, Labeller},
+        points::PointError,
+        store::family::Kind,
+    },
+    MOST_LABEL_BYTES, Place,
+};
+
+/// Names and values of the labels that every series of a scope has.
+pub(super) type ScopeLabels = Vec<(Arc<str>, String)>;
+
+/// The labels of a scope.
+pub(super) fn of_scope(metrics: &ScopeMetrics<'_>) -> ScopeLabels {
+    let scope = metrics.scope.unwrap_or_default();
+    let labels = [
+        ("otel_scope_name", scope.name),
+        ("otel_scope_version", scope.version),
+        ("otel_scope_schema_url", metrics.schema_url),
+    ];
+    labels
+        .into_iter()
+        .filter(|(_, value)| !value.is_empty())
+        .map(|(name, value)| (name.into(), value.to_str_lossy().into_owned()))
+        .collect()
+}
+
+/// Writes the labels of a series in place of what `out` holds.
+pub(super) fn write_labels(
+    place: &Place<'_>,
+    attributes: &Repeated<'_, KeyValue<'_>>,
+    labeller: &mut Labeller,
+    out: &mut String,
+) -> Result<(), PointError> {
+    let kind = place.family.head.kind;
+    let mut all = labeller.labels(attributes, |key| !is_reserved(key, kind))?;
+    for (name, value) in &place.target.labels {
+        let found = all.iter_mut().find(|(other, _)| other == name);
+        match found {
+            Some((_, mine)) if matches!(&**name, "job" | "instance") => *mine = Cow::Borrowed(value),
+            Some(_) => {}
+            None => all.push((Arc::clone(name), Cow::Borrowed(value))),
+        }
+    }
+    for (name, value) in place.scope {
+        all.retain(|(other, _)| other != name);
+        all.push((Arc::clone(name), Cow::Borrowed(value)));
+    }
+    all.sort_by(|(a, _), (b, _)| a.cmp(b));
+    out.clear();
+    labels::write(all.iter().map(|(name, value)| (&**name, &**value)), out);
+    if out.len() > MOST_LABEL_BYTES {
+        return Err(PointError::Refused(Refusal::LabelsTooLong));
+    }
+    Ok(())
+}
+
+/// Names that the page writes itself.
+fn is_reserved(key: &str, kind: Kind) -> bool {
+    key == "__name__"
+        || (key == "le" && kind == Kind::Histogram)
+        || (key == "quantile" && kind == Kind::Summary)
+}
