@@ -171,6 +171,15 @@ pub fn eval_throughput_tokens(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::EVAL_THROUGHPUT_TOKENS_PER_DEVICE`].
+pub fn eval_throughput_tokens_per_device(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::EVAL_THROUGHPUT_TOKENS_PER_DEVICE.name)
+        .with_unit(metric::EVAL_THROUGHPUT_TOKENS_PER_DEVICE.unit)
+        .with_description(metric::EVAL_THROUGHPUT_TOKENS_PER_DEVICE.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::EVAL_TOKENS`].
 pub fn eval_tokens(meter: &Meter) -> Counter<u64> {
     meter

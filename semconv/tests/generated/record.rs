@@ -24,6 +24,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::eval_throughput_samples(meter).record(1.0, &[]);
     instruments::eval_throughput_steps(meter).record(1.0, &[]);
     instruments::eval_throughput_tokens(meter).record(1.0, &[]);
+    instruments::eval_throughput_tokens_per_device(meter).record(1.0, &[]);
     instruments::eval_tokens(meter).add(1, &[]);
     instruments::eval_total_weights(meter).record(1.0, &[]);
     instruments::gpu_bar1_limit(meter).add(1, &[]);

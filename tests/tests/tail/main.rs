@@ -13,6 +13,7 @@ mod rotation;
 mod rotations;
 mod surogate;
 mod tensorboard;
+mod trainer_state;
 mod trouble;
 mod tunix;
 mod values;

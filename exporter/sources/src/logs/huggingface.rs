@@ -1,19 +1,23 @@
 //! What the Trainer of Hugging Face's transformers prints: one Python dictionary a line on standard output, whose numbers
-//! are numbers in version 4 and strings in version 5. [`state`] reads `trainer_state.json`.
+//! are numbers in version 4 and strings in version 5. [`keys`] knows what they mean, [`state`] reads `trainer_state.json`.
 
+mod headings;
+mod keys;
 pub(super) mod state;
 
-use pulsetrain_otlp::write::{Attribute, Value as Out};
-use pulsetrain_semconv::{attribute, metric};
+use pulsetrain_semconv::{event, metric};
 
+use self::{
+    headings::Headings,
+    keys::{Dictionaries, ROWS},
+};
 use super::{
     Begin, Covered, LogFormat, coverage,
-    fields::{Field, Fields, Written},
+    fields::{Field, Written},
     lines::{self, Line, LineFormat, LineParser},
     literal,
-    row::{Row, row},
 };
-use crate::{Recorder, cut};
+use crate::{Recorder, SkipReason, cut};
 
 /// The row of the Trainer's standard output in the table of formats.
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -21,61 +25,29 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     brief: "standard output of Hugging Face's Trainer",
     framework: "hf_trainer",
     shrinks: true,
-    recognise: lines::recognise::<Dictionaries>,
-    identify: lines::identify::<Dictionaries>,
-    parser: Begin::Known(|| Box::new(LineParser::<Dictionaries>::default())),
-    coverage: || coverage::tables(&[ROWS]),
+    recognise: lines::recognise::<Printed>,
+    identify: lines::identify::<Printed>,
+    parser: Begin::Known(|| Box::new(LineParser::<Printed>::default())),
+    coverage: coverage_of_output,
 };
 
-const fn statistic(name: &'static str) -> Attribute<'static> {
-    (&attribute::RL_STATISTIC, Out::Text(name))
-}
-
-/// The keys of the dictionaries, TRL's among them.
-static ROWS: &[Row] = &[
-    row("loss", &metric::TRAIN_LOSS),
-    row("grad_norm", &metric::TRAIN_GRAD_NORM),
-    row("learning_rate", &metric::TRAIN_LEARNING_RATE),
-    row("epoch", &metric::TRAIN_EPOCH),
-    row("num_input_tokens_seen", &metric::TRAIN_TOKENS).running_total(),
-    row("train_runtime", &metric::TRAIN_ELAPSED_TIME),
-    row("train_tokens_per_second", &metric::TRAIN_THROUGHPUT_TOKENS),
-    row("train_samples_per_second", &metric::TRAIN_THROUGHPUT_SAMPLES),
-    row("train_steps_per_second", &metric::TRAIN_THROUGHPUT_STEPS),
-    row("train_loss", &metric::TRAIN_MEAN_LOSS),
-    row("total_flos", &metric::TRAIN_COMPLETED_FLOPS).running_total(),
-    row("mean_token_accuracy", &metric::TRAIN_ACCURACY),
-    row("eval_loss", &metric::EVAL_LOSS),
-    row("eval_accuracy", &metric::EVAL_ACCURACY),
-    row("eval_perplexity", &metric::EVAL_PERPLEXITY),
-    row("eval_runtime", &metric::EVAL_DURATION),
-    row("eval_samples_per_second", &metric::EVAL_THROUGHPUT_SAMPLES),
-    row("eval_steps_per_second", &metric::EVAL_THROUGHPUT_STEPS),
-    row("reward", &metric::RL_REWARD).with(&[statistic("mean")]),
-    row("reward_std", &metric::RL_REWARD).with(&[statistic("std")]),
-    row("kl", &metric::RL_KL).with(&[statistic("mean")]),
-    row("completions/mean_length", &metric::RL_COMPLETION_LENGTH).with(&[statistic("mean")]),
-    row("completions/min_length", &metric::RL_COMPLETION_LENGTH).with(&[statistic("min")]),
-    row("completions/max_length", &metric::RL_COMPLETION_LENGTH).with(&[statistic("max")]),
-];
-
 /// Reads the dictionaries.
-#[derive(Debug)]
-struct Dictionaries {
-    fields: Fields,
+#[derive(Debug, Default)]
+struct Printed {
+    dictionaries: Dictionaries,
+    headings: Headings,
 }
 
-impl Default for Dictionaries {
-    fn default() -> Self {
-        Self {
-            fields: Fields::of("hf_trainer"),
-        }
-    }
-}
+/// The rule for what a dictionary has said.
+const SAID_AGAIN: &str = "said_again";
 
-impl LineFormat for Dictionaries {
+impl LineFormat for Printed {
     fn sign(text: &str) -> Option<&'static str> {
-        dictionary(text).map(|_| "a Python dictionary with 'epoch' and a loss or a run time")
+        let is_of_trainer =
+            |fields: Vec<Field<'_>>| is_logged(&fields) && fields.iter().any(|(key, _)| is_sign(key));
+        objects(text)
+            .any(|(_, object)| object.is_some_and(is_of_trainer))
+            .then_some("a Python dictionary with 'epoch' and a loss or a run time")
     }
 
     fn is_whole(text: &str) -> bool {
@@ -87,57 +59,129 @@ impl LineFormat for Dictionaries {
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        let Some(fields) = dictionary(line.text) else {
-            return false;
-        };
-        let written = Written {
-            time_unix_nanos: line.read_time(),
-            step: None,
-            place: line.place(),
-        };
-        self.fields.record(ROWS, written, &fields, &[], recorder);
-        true
+        let mut is_record = false;
+        for (text, object) in objects(line.text) {
+            match object {
+                Some(fields) if is_logged(&fields) => {
+                    let written = Written {
+                        time_unix_nanos: line.read_time(),
+                        step: None,
+                        place: line.place(),
+                    };
+                    self.dictionaries.record(written, fields, recorder);
+                    is_record = true;
+                }
+                None if BROKEN.iter().any(|sign| cut::find(text, sign).is_some()) => {
+                    recorder.skip(SkipReason::MalformedRecord, line.place(), || {
+                        "a dictionary of the Trainer is not whole, or holds what is no number and no text"
+                            .to_owned()
+                    });
+                }
+                _ => {}
+            }
+        }
+        is_record || self.headings.line(line, &mut self.dictionaries, recorder)
     }
 }
 
-/// The dictionary in a line; a progress bar may stand before it.
-fn dictionary(text: &str) -> Option<Vec<Field<'_>>> {
-    let (fields, _) = literal::object(&text[cut::find(text, "{'")?..])?;
-    let has = |name: &str| fields.iter().any(|(key, _)| cut::same(key, name));
-    let is_ours = has("epoch")
-        && ["loss", "eval_loss", "train_runtime", "eval_runtime"]
-            .iter()
-            .any(|key| has(key));
-    is_ours.then_some(fields)
+/// By what something that is not whole is known for a dictionary of the Trainer.
+const BROKEN: [&str; 3] = ["'epoch':", "{'loss':", "_loss':"];
+
+/// After so many that are not whole, no other is looked for in a line.
+const MOST_BROKEN: u32 = 8;
+
+/// The dictionaries in a line, each with what stands there and nothing where it is not whole: a progress bar may stand before
+/// one, and two processes may print into one line.
+fn objects(text: &str) -> impl Iterator<Item = (&str, Option<Vec<Field<'_>>>)> {
+    let (mut rest, mut broken) = (text, 0);
+    std::iter::from_fn(move || {
+        let start = cut::find(rest, "{'").filter(|_| broken < MOST_BROKEN)?;
+        let text = &rest[start..];
+        let object = literal::object(text);
+        // What is broken ends where the next one begins.
+        let len = match &object {
+            Some((_, len)) => *len,
+            None => {
+                broken += 1;
+                cut::find(&text[1..], "{'").map_or(text.len(), |next| next + 1)
+            }
+        };
+        rest = &text[len..];
+        Some((&text[..len], object.map(|(fields, _)| fields)))
+    })
 }
 
-/// What becomes of the keys of both outputs.
+/// Whether a dictionary is what the Trainer has logged: all have the epoch, but for an evaluation before any training.
+fn is_logged(fields: &[Field<'_>]) -> bool {
+    let is_epoch = |(key, value): &Field<'_>| cut::same(key, "epoch") && value.number().is_some();
+    let has_end = |end: &str| fields.iter().any(|(key, _)| key.ends_with(end));
+    fields.iter().any(is_epoch) || (has_end("_runtime") && has_end("_samples_per_second"))
+}
+
+/// Whether a key is one of those by which the Trainer is known: others write the epoch too.
+fn is_sign(key: &str) -> bool {
+    cut::same(key, "loss")
+        || ["_loss", "_runtime"].iter().any(|end| key.ends_with(end))
+        || ["objective/", "loss/"].iter().any(|begin| key.starts_with(begin))
+}
+
+fn coverage_of_output() -> Vec<Covered> {
+    let others = [
+        coverage::covered(
+            "`name = value` under ***** Running training *****",
+            event::RUN_OPTION.name,
+            "one event a setting, `training.Num examples` ...",
+        ),
+        coverage::covered(
+            "perplexity under ***** eval metrics *****",
+            metric::EVAL_PERPLEXITY.name,
+            "as it is",
+        ),
+        coverage::covered(
+            "*_samples under ***** ... metrics *****",
+            event::RUN_OPTION.name,
+            "one event",
+        ),
+        coverage::covered(
+            "the rest of ***** ... metrics *****",
+            "(left out: said_again; a dictionary said it with more digits)",
+            "",
+        ),
+    ];
+    coverage::tables(&[ROWS]).into_iter().chain(others).collect()
+}
+
 fn coverage_of_state() -> Vec<Covered> {
-    let step = coverage::covered(
-        "step",
-        metric::TRAIN_GLOBAL_STEP.name,
-        "as it is; `train.steps` grows by the steps since the entry before",
-    );
-    coverage::tables(&[ROWS]).into_iter().chain([step]).collect()
+    let others = [
+        coverage::covered(
+            "step",
+            metric::TRAIN_GLOBAL_STEP.name,
+            "as it is; `train.steps` grows by the steps since the entry before",
+        ),
+        coverage::covered(
+            "global_step / max_steps",
+            metric::TRAIN_PROGRESS.name,
+            "the share of them that is done",
+        ),
+        coverage::covered(
+            "max_steps, num_train_epochs, train_batch_size, logging_steps, eval_steps, save_steps, trial_name, trial_params",
+            event::RUN_OPTION.name,
+            "one event a setting",
+        ),
+        coverage::covered(
+            "best_model_checkpoint",
+            event::TRAIN_CUSTOM_RECORD.name,
+            "in the body of one event",
+        ),
+        coverage::covered(
+            "epoch, global_step, num_input_tokens_seen of the state itself",
+            "(left out: said_again; the last entry of the history says them)",
+            "",
+        ),
+        coverage::covered("is_*, stateful_callbacks", "(left out: trainer_bookkeeping)", ""),
+    ];
+    coverage::tables(&[ROWS]).into_iter().chain(others).collect()
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::logs::sampled::Sampled;
-
-    #[test]
-    fn numbers_of_both_versions_are_read() {
-        let read = Sampled::read(
-            &FORMAT,
-            "{'loss': '4.471', 'grad_norm': '1.063', 'epoch': '0.3125', 'num_input_tokens_seen': 640}\n\
-             100%|##| 2/2 [00:01<00:00]{'loss': nan, 'learning_rate': 4e-05, 'epoch': 0.5, 'num_input_tokens_seen': 700, 'novel': 1}\n\
-             {'some': 'other', 'dictionary': 1}\n",
-        );
-        let losses = read.values("train.loss");
-        assert!(losses[0] == 4.471 && losses[1].is_nan());
-        assert_eq!(read.values("train.tokens"), [640.0, 700.0]);
-        assert_eq!(read.values("train.custom"), [1.0]);
-        assert_eq!(read.counts.records, 2);
-    }
-}
+mod tests;

@@ -123,12 +123,16 @@ impl<'a> Cursor<'a> {
             self.at += len;
             return Some(Some(Value::Number(number)));
         }
+        if let Some((value, len)) = called(rest) {
+            self.at += len;
+            return Some(Some(value));
+        }
         let len = rest.bytes().position(ends_word)?;
         let word = &rest[..len];
         self.at += len;
         match word {
-            "true" | "True" => Some(Some(Value::Number(1.0))),
-            "false" | "False" => Some(Some(Value::Number(0.0))),
+            "true" | "True" | "np.True_" => Some(Some(Value::Number(1.0))),
+            "false" | "False" | "np.False_" => Some(Some(Value::Number(0.0))),
             "null" | "None" => Some(None),
             _ => number_text::any(word).map(|number| Some(Value::Number(number))),
         }
@@ -195,6 +199,28 @@ fn plain_number(bytes: &[u8]) -> Option<(f64, usize)> {
     let decimal = Decimal::prefix(bytes)?;
     let ends = bytes.get(decimal.len).is_some_and(|byte| ends_word(*byte));
     Some((decimal.double().filter(|_| ends)?, decimal.len))
+}
+
+/// What Python prints of numbers of libraries, and its length: `np.float64(0.85)`, `tensor(1.5, device='cuda:0')`. Nothing
+/// where no name stands before a bracket.
+fn called(text: &str) -> Option<(Value<'_>, usize)> {
+    let is_of_name = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_');
+    let name = text.bytes().take_while(|byte| is_of_name(byte)).count();
+    let begins = text.starts_with(|first: char| first.is_ascii_alphabetic());
+    let inside = text[name..].strip_prefix('(').filter(|_| begins)?;
+    let mut depth = 1_usize;
+    let end = inside.bytes().position(|byte| {
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    })?;
+    let first = inside[..end].split(',').next().unwrap_or_default();
+    let len = name + 1 + end + 1;
+    let number = number_text::any(first.trim_ascii()).map(Value::Number);
+    Some((number.unwrap_or(Value::Text(Cow::Borrowed(&text[..len]))), len))
 }
 
 /// Whether a number or a bare word ends before this byte.

@@ -68,6 +68,12 @@ impl Row {
         self.key
     }
 
+    /// Whether points of the row's metric may carry an attribute.
+    pub(super) fn may_carry(&self, attribute: &semconv::Attribute) -> bool {
+        let mut used = self.metric.attributes.iter();
+        used.any(|used| used.attribute == attribute)
+    }
+
     /// The row as a line of the coverage table.
     pub(super) fn covered(&self) -> Covered {
         let attributes = self.attributes.iter().map(|(attribute, value)| match value {

@@ -1,13 +1,19 @@
 //! `trainer_state.json`: one JSON object whose `log_history` lists what was logged, with every digit and its step.
+//!
+//! Whoever saves the state again writes all of it anew; what the history had before is not read again.
+
+mod totals;
 
 use memchr::memmem;
+use xxhash_rust::xxh3::xxh3_64;
 
-use super::ROWS;
+use self::totals::Totals;
+use super::keys::Dictionaries;
 use crate::{
     Place, Recorder, SkipReason,
     logs::{
         Begin, Identity, LogFormat, LogParser, Window,
-        fields::{Field, Fields, Written},
+        fields::{Field, Written},
         literal::{self, Objects},
     },
 };
@@ -17,7 +23,7 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     name: "hf-trainer-state",
     brief: "trainer_state.json of Hugging Face's Trainer",
     framework: "hf_trainer",
-    shrinks: false,
+    shrinks: true,
     recognise,
     identify,
     parser: Begin::Known(|| Box::new(StateParser::default())),
@@ -25,6 +31,9 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
 };
 
 const HISTORY: &[u8] = b"\"log_history\": [";
+
+/// So much may stand before the history: where it is longer, what it says is not looked at.
+const LONGEST_HEAD: usize = 1 << 18;
 
 /// Entries have no time: each stands a millisecond after the one before, so that they keep their order.
 const TICK_NANOS: u64 = 1_000_000;
@@ -36,8 +45,10 @@ fn recognise(head: &[u8]) -> Option<&'static str> {
 
 fn identify(head: &[u8]) -> Identity {
     let first = memmem::find(head, HISTORY).and_then(|start| {
-        let end = memchr::memchr(b'}', &head[start..])?;
-        Some(head[start..start + end].to_vec())
+        let end = memchr::memchr2(b'}', b']', &head[start + HISTORY.len()..])?;
+        let first = &head[start..start + HISTORY.len() + end];
+        // Before anything was logged, nothing tells the run from others.
+        first[HISTORY.len()..].contains(&b'{').then(|| first.to_vec())
     });
     Identity {
         first_record: first.unwrap_or_default(),
@@ -59,6 +70,7 @@ enum At {
 struct StateParser {
     objects: Objects,
     entries: Entries,
+    totals: Totals,
     at: At,
 }
 
@@ -66,10 +78,8 @@ impl Default for StateParser {
     fn default() -> Self {
         Self {
             objects: Objects::nested(),
-            entries: Entries {
-                fields: Fields::of("hf_trainer"),
-                last_time: 0,
-            },
+            entries: Entries::default(),
+            totals: Totals::default(),
             at: At::Before,
         }
     }
@@ -77,22 +87,29 @@ impl Default for StateParser {
 
 impl LogParser for StateParser {
     fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
+        if window.start.offset == 0 && self.at != At::Before {
+            // It is written anew.
+            self.at = At::Before;
+            self.entries.place = 0;
+        }
         let mut done = 0;
         if self.at == At::Before {
             let Some(start) = memmem::find(window.bytes, HISTORY) else {
-                return if window.is_last {
-                    window.bytes.len()
-                } else {
-                    window.bytes.len().saturating_sub(HISTORY.len())
+                return match window.bytes.len() {
+                    len if window.is_last => len,
+                    // Kept, because it says the settings.
+                    len if window.start.offset == 0 && len < LONGEST_HEAD => 0,
+                    len => len.saturating_sub(HISTORY.len()),
                 };
             };
+            self.totals.begin(valid(&window.bytes[..start]));
             self.at = At::Within;
             done = start + HISTORY.len();
         }
         if self.at == At::Within {
             done = self.entries(window, done, recorder);
         }
-        if self.at == At::After && self.totals(window, done, recorder) {
+        if self.at == At::After && self.end(window, done, recorder) {
             self.at = At::Done;
         }
         // Until the object is whole, its end is waited for.
@@ -123,7 +140,9 @@ impl StateParser {
                 break;
             };
             place = place.behind(&rest.as_bytes()[..rest.len() - entry.len()]);
-            self.entries.entry(fields, window, place, recorder);
+            if !self.entries.is_known(&entry[..len]) {
+                self.entries.entry(fields, window, place, recorder);
+            }
             place = place.behind(&entry.as_bytes()[..len]);
             rest = &entry[len..];
         }
@@ -136,30 +155,45 @@ impl StateParser {
         done
     }
 
-    /// What follows the history: of the whole run, and but for its operations a repetition or configuration. Says whether
-    /// all of it is there.
-    fn totals(&mut self, window: Window<'_>, done: usize, recorder: &mut Recorder<'_>) -> bool {
+    /// What stands around the history: of the whole run. Says whether all of it is there.
+    fn end(&mut self, window: Window<'_>, done: usize, recorder: &mut Recorder<'_>) -> bool {
         let rest = valid(&window.bytes[done..]).trim_start_matches([',', ' ', '\n', '\r', '\t']);
-        let object = format!("{{{rest}");
-        let Some((mut fields, _)) = literal::object(&object) else {
+        let object = format!("{{{}{rest}", self.totals.head());
+        let Some((fields, _)) = literal::object(&object) else {
             return false;
         };
-        fields.retain(|(key, _)| key == "total_flos");
-        let entries = &mut self.entries;
-        let written = entries.written(window, window.place(done));
-        entries.fields.record(ROWS, written, &fields, &[], recorder);
+        let written = self.entries.written(window, window.place(done));
+        self.totals
+            .record(written, fields, &mut self.entries.dictionaries, recorder);
         true
     }
 }
 
 /// Records what is listed.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Entries {
-    fields: Fields,
+    dictionaries: Dictionaries,
     last_time: u64,
+    /// How many entries of the file that is read now have come.
+    place: usize,
+    /// What was listed, by its hash.
+    known: Vec<u64>,
 }
 
 impl Entries {
+    /// Whether an entry was listed before at its place; from the first that was not, all are new.
+    fn is_known(&mut self, entry: &str) -> bool {
+        let hash = xxh3_64(entry.as_bytes());
+        let place = self.place;
+        self.place += 1;
+        if self.known.get(place) == Some(&hash) {
+            return true;
+        }
+        self.known.truncate(place);
+        self.known.push(hash);
+        false
+    }
+
     fn entry(
         &mut self,
         mut fields: Vec<Field<'_>>,
@@ -173,9 +207,9 @@ impl Entries {
         };
         fields.retain(|(key, _)| key != "step");
         if let Some(step) = written.step {
-            self.fields.step(written.time_unix_nanos, step, recorder);
+            self.dictionaries.step(written.time_unix_nanos, step, recorder);
         }
-        self.fields.record(ROWS, written, &fields, &[], recorder);
+        self.dictionaries.record(written, fields, recorder);
         recorder.end_of_record();
     }
 
@@ -194,5 +228,59 @@ fn valid(bytes: &[u8]) -> &str {
     match std::str::from_utf8(bytes) {
         Ok(text) => text,
         Err(error) => std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Counts, Run, logs::LogReader, logs::ReadLimits};
+
+    fn state(losses: &[f64]) -> String {
+        let entries = losses
+            .iter()
+            .enumerate()
+            .map(|(step, loss)| format!("{{\"epoch\": 0.5, \"loss\": {loss}, \"step\": {step}}}"));
+        format!(
+            "{{\n  \"best_metric\": 0.5,\n  \"epoch\": 1.0,\n  \"global_step\": {},\n  \"log_history\": [\n    {}\n  ],\n  \"max_steps\": 8,\n  \
+             \"stateful_callbacks\": {{}},\n  \"total_flos\": 8.0\n}}",
+            losses.len(),
+            entries.collect::<Vec<_>>().join(",\n    ")
+        )
+    }
+
+    /// Reads states that are written over one another.
+    fn read(states: &[String]) -> Counts {
+        let mut recorder = Recorder::new(Run::default(), |_| {});
+        let mut reader = LogReader::new(&FORMAT, ReadLimits::default());
+        for state in states {
+            reader.go_on_elsewhere();
+            for piece in state.as_bytes().chunks(7) {
+                reader.push(piece, &mut recorder);
+            }
+        }
+        reader.finish(&mut recorder);
+        recorder.finish().0
+    }
+
+    #[test]
+    fn a_state_that_is_written_again_says_only_what_is_new() {
+        let whole = state(&[3.0, 2.0, 1.0]);
+        let (first, second) = (state(&[3.0]), state(&[3.0, 2.0]));
+        let alone = read(std::slice::from_ref(&whole));
+        assert_eq!((alone.records, alone.events), (3, 1));
+        let grown = read(&[first, second, whole.clone(), whole]);
+        assert_eq!((grown.records, grown.events), (3, 1));
+        // What went on from an earlier checkpoint is new from there.
+        assert_eq!(read(&[state(&[3.0, 2.0, 1.0]), state(&[3.0, 2.5])]).records, 4);
+    }
+
+    #[test]
+    fn a_state_without_any_entry_tells_no_run_yet() {
+        assert!(identify(state(&[]).as_bytes()).first_record.is_empty());
+        let (one, two) = (state(&[3.0]), state(&[3.0, 2.0]));
+        let first = identify(one.as_bytes()).first_record;
+        assert_eq!(first, identify(two.as_bytes()).first_record);
+        assert!(!first.is_empty());
     }
 }

@@ -83,7 +83,12 @@ pub(super) static LOGS: &[(&str, Log)] = &[
         "hf-trainer/tensorboard/events.out.tfevents.1795221025.vm.20360.0",
         EVENT_FILE.says(47),
     ),
-    ("hf-trainer/trainer_state.json", HF_STATE.says(41)),
+    (
+        "hf-trainer/trainer_state.json",
+        HF_STATE
+            .says(42)
+            .leaves_out(&[("said_again", 3), ("trainer_bookkeeping", 4)]),
+    ),
     ("kempnerforge/dense.stdout", KEMPNERFORGE.says(111)),
     (
         "kempnerforge/tensorboard/events.out.tfevents.1795219833.vm.31790.0",
@@ -212,6 +217,7 @@ pub(super) static LOGS: &[(&str, Log)] = &[
         "written/goodput/events.out.tfevents.1795222810.vm",
         EVENT_FILE.says(17),
     ),
+    ("written/hf_trainer_trl.log", HF_TRAINER.says(593)),
     (
         "written/maxtext.log",
         MAXTEXT.says(76).leaves_out(&[("share_of_used_and_limit", 1)]),

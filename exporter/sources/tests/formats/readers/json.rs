@@ -93,8 +93,8 @@ pub(crate) fn maxtext_metrics(bytes: &[u8]) -> Told {
     told
 }
 
-/// `trainer_state.json`: its history, and its count of operations; what else it has are settings, or the last of the
-/// history again.
+/// `trainer_state.json`: its history, its count of operations and how far it is; what else it has are settings, or the last of
+/// the history again.
 pub(crate) fn hf_state(bytes: &[u8]) -> Told {
     let state: Value = serde_json::from_slice(bytes).expect("the state is JSON");
     let mut told = Told::default();
@@ -103,6 +103,20 @@ pub(crate) fn hf_state(bytes: &[u8]) -> Told {
         told.fields("", row, &["step"]);
     }
     told.number("total_flos", float(&state["total_flos"]));
+    told.number(
+        "progress",
+        float(&state["global_step"]) / float(&state["max_steps"]),
+    );
+    for (key, value) in state.as_object().expect("a state is an object") {
+        match key.as_str() {
+            _ if value.is_null() => {}
+            "log_history" | "total_flos" => {}
+            "epoch" | "global_step" | "num_input_tokens_seen" => told.leave_out("said_again"),
+            "stateful_callbacks" => told.leave_out("trainer_bookkeeping"),
+            _ if key.starts_with("is_") => told.leave_out("trainer_bookkeeping"),
+            _ => told.events += 1,
+        }
+    }
     told
 }
 

@@ -187,9 +187,14 @@ pub(crate) fn tunix(bytes: &[u8]) -> Told {
 /// Standard output of the Trainer of Hugging Face: dictionaries of Python.
 pub(crate) fn hf_trainer(bytes: &[u8]) -> Told {
     let mut told = Told::default();
-    for line in lines(bytes).iter().filter(|line| line.starts_with("{'")) {
-        let row = serde_json::from_str(&line.replace('\'', "\"")).expect("a flat dictionary");
-        told.fields("", &row, &[]);
+    for line in lines(bytes) {
+        if line.starts_with("{'") {
+            let json = line.replace('\'', "\"").replace(": nan", ": \"nan\"");
+            let row = serde_json::from_str(&json).expect("a flat dictionary");
+            told.fields("", &row, &[]);
+        } else if line.contains(" >>   Num") || line.contains(" >>   Total") {
+            told.events += 1;
+        }
     }
     told
 }

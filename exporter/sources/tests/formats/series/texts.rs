@@ -249,6 +249,41 @@ eval_loss -> eval.loss
 eval_runtime -> eval.duration
 eval_samples_per_second -> eval.throughput.samples
 eval_steps_per_second -> eval.throughput.steps
+eval_math_loss -> eval.loss data.name=math
+eval_math_runtime -> eval.duration data.name=math
+eval_math_samples_per_second -> eval.throughput.samples data.name=math
+eval_math_steps_per_second -> eval.throughput.steps data.name=math
+progress -> train.progress
+num_tokens -> train.real_tokens * total
+entropy -> rl.entropy rl.statistic=mean
+step_time -> train.step.duration
+reward -> rl.reward rl.statistic=mean
+reward_std -> rl.reward rl.statistic=std
+kl -> rl.kl rl.statistic=mean
+rewards/format_reward/mean -> rl.reward_component rl.component=format_reward rl.statistic=mean
+rewards/format_reward/std -> rl.reward_component rl.component=format_reward rl.statistic=std
+rewards/accuracy_reward/mean -> rl.reward_component rl.component=accuracy_reward rl.statistic=mean
+rewards/accuracy_reward/std -> rl.reward_component rl.component=accuracy_reward rl.statistic=std
+completions/mean_length -> rl.completion_length rl.statistic=mean
+completions/min_length -> rl.completion_length rl.statistic=min
+completions/max_length -> rl.completion_length rl.statistic=max
+completions/clipped_ratio -> rl.completion_clip_ratio
+completions/mean_terminated_length -> train.custom train.custom.name=hf_trainer.completions/mean_terminated_length
+completions/min_terminated_length -> train.custom train.custom.name=hf_trainer.completions/min_terminated_length
+completions/max_terminated_length -> train.custom train.custom.name=hf_trainer.completions/max_terminated_length
+frac_reward_zero_std -> train.custom train.custom.name=hf_trainer.frac_reward_zero_std
+clip_ratio/low_mean -> rl.policy_clip_lower_fraction
+clip_ratio/low_min -> train.custom train.custom.name=hf_trainer.clip_ratio/low_min
+clip_ratio/high_mean -> train.custom train.custom.name=hf_trainer.clip_ratio/high_mean
+clip_ratio/high_max -> train.custom train.custom.name=hf_trainer.clip_ratio/high_max
+clip_ratio/region_mean -> rl.policy_clip_fraction
+eval_num_tokens -> train.custom train.custom.name=hf_trainer.eval_num_tokens
+eval_reward -> rl.reward rl.statistic=mean data.split=eval
+eval_reward_std -> rl.reward rl.statistic=std data.split=eval
+eval_rewards/format_reward/mean -> rl.reward_component rl.component=format_reward rl.statistic=mean data.split=eval
+eval_kl -> rl.kl rl.statistic=mean data.split=eval
+eval_entropy -> rl.entropy rl.statistic=mean data.split=eval
+eval_completions/mean_length -> rl.completion_length rl.statistic=mean data.split=eval
 ";
 
 pub(crate) const TORCHTITAN: &str = "

@@ -1,0 +1,112 @@
+//! What `trainer_state.json` says of the whole run, before its history and behind it.
+
+use pulsetrain_otlp::write::Value as Out;
+use pulsetrain_semconv::metric;
+
+use crate::{
+    Recorder, SkipReason,
+    logs::{
+        fields::{Field, Value, Written},
+        huggingface::{SAID_AGAIN, keys::Dictionaries},
+        literal,
+    },
+    tags::record_option,
+};
+
+/// Settings of the run: an option each.
+const OPTIONS: [&str; 8] = [
+    "max_steps",
+    "num_train_epochs",
+    "train_batch_size",
+    "logging_steps",
+    "eval_steps",
+    "save_steps",
+    "trial_name",
+    "trial_params",
+];
+
+/// What the last entry of the history has said too.
+const AGAIN: [&str; 3] = ["epoch", "global_step", "num_input_tokens_seen"];
+/// What only the Trainer needs, to go on from here.
+const BOOKKEEPING: [&str; 4] = [
+    "is_hyper_param_search",
+    "is_local_process_zero",
+    "is_world_process_zero",
+    "stateful_callbacks",
+];
+
+/// The rule for that.
+const OF_TRAINER: &str = "trainer_bookkeeping";
+
+/// Records what is said of the whole run.
+#[derive(Debug, Default)]
+pub(super) struct Totals {
+    /// What stands before the history.
+    head: String,
+    /// The settings that were recorded.
+    options: Vec<(String, String)>,
+}
+
+impl Totals {
+    /// Keeps what stands before the history, without the bracket that begins the object.
+    pub(super) fn begin(&mut self, head: &str) {
+        let head = head.trim_start().strip_prefix('{').unwrap_or_default();
+        head.clone_into(&mut self.head);
+    }
+
+    /// What stands before the history.
+    pub(super) fn head(&self) -> &str {
+        &self.head
+    }
+
+    /// Records all of it.
+    pub(super) fn record(
+        &mut self,
+        written: Written,
+        mut fields: Vec<Field<'_>>,
+        dictionaries: &mut Dictionaries,
+        recorder: &mut Recorder<'_>,
+    ) {
+        let time = written.time_unix_nanos;
+        if let (Some(step), Some(all)) = (
+            literal::number(&fields, "global_step"),
+            literal::number(&fields, "max_steps").filter(|steps| *steps > 0.0),
+        ) {
+            recorder.record(&metric::TRAIN_PROGRESS, time, step / all, &[]);
+        }
+        fields.retain(|(key, value)| {
+            let key = key.as_ref();
+            if OPTIONS.contains(&key) {
+                self.option(key, value, time, recorder);
+            } else if AGAIN.contains(&key) {
+                recorder.skip_value(SkipReason::LeftOut(SAID_AGAIN));
+            } else if BOOKKEEPING.contains(&key) {
+                recorder.skip_value(SkipReason::LeftOut(OF_TRAINER));
+            } else {
+                return true;
+            }
+            false
+        });
+        dictionaries.record(written, fields, recorder);
+    }
+
+    /// Records a setting, if it is not as it was recorded before.
+    fn option(&mut self, key: &str, value: &Value<'_>, time_unix_nanos: u64, recorder: &mut Recorder<'_>) {
+        let text = match value {
+            Value::Number(number) => number.to_string(),
+            Value::Text(text) => text.to_string(),
+        };
+        let setting = (key.to_owned(), text);
+        if self.options.contains(&setting) {
+            return;
+        }
+        let value = match value {
+            Value::Number(number) if number.fract() == 0.0 => Out::Int(*number as i64),
+            Value::Number(number) => Out::Double(*number),
+            Value::Text(text) => Out::Text(text),
+        };
+        record_option(key, value, time_unix_nanos, recorder);
+        self.options.retain(|(known, _)| known != key);
+        self.options.push(setting);
+    }
+}
