@@ -1,30 +1,19 @@
-//! The progress bar of long conversions: on a terminal only, and only where the size of the inputs is known.
+//! What a user sees of a long conversion.
 
-use std::{
-    io::{IsTerminal, Read},
-    path::PathBuf,
-};
+use std::{io::Read, path::PathBuf};
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
-/// Conversions below this size are over before anyone looks.
-const LONG_BYTES: u64 = 16 << 20;
+use crate::progress_bar;
 
-/// What a user sees of a conversion that goes on for a while.
+/// A bar, hidden where nobody would see it.
 pub(super) struct Progress(ProgressBar);
 
 impl Progress {
-    /// A bar for these inputs; none where nobody would see it.
+    /// A bar for these inputs.
     pub(super) fn of(inputs: &[PathBuf], quiet: bool) -> Self {
-        let size = |path: &PathBuf| {
-            let file = std::fs::metadata(path).ok()?;
-            file.is_file().then_some(file.len())
-        };
-        let bytes: u64 = inputs.iter().map(size).sum::<Option<u64>>().unwrap_or_default();
-        if quiet || bytes < LONG_BYTES || !std::io::stderr().is_terminal() {
-            return Self(ProgressBar::hidden());
-        }
-        Self(ProgressBar::new(bytes).with_style(style()))
+        let sizes = inputs.iter().map(|path| progress_bar::size(path));
+        Self(progress_bar::of(sizes, quiet).unwrap_or_else(ProgressBar::hidden))
     }
 
     /// Counts what is read of an input.
@@ -41,18 +30,5 @@ impl Progress {
     /// Takes the bar away.
     pub(super) fn finish(self) {
         self.0.finish_and_clear();
-    }
-}
-
-fn style() -> ProgressStyle {
-    ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta} {msg}")
-        .expect("invariant: the template is a constant that a test draws")
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_bar_can_be_drawn() {
-        super::style();
     }
 }

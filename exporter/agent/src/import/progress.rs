@@ -1,7 +1,6 @@
-//! The progress bar of long imports: on a terminal only, and only where the size of the input is known.
+//! What a user sees of a long import.
 
 use std::{
-    io::IsTerminal,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -9,13 +8,12 @@ use std::{
     time::Duration,
 };
 
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use pulsetrain_sources::logs::LogInput;
 
-/// Imports below this size are over before anyone looks.
-const LONG_BYTES: u64 = 16 << 20;
+use crate::progress_bar;
 
-/// What a user sees of an import that goes on for a while.
+/// A bar, hidden where nobody would see it, and what moves it.
 pub(super) struct Progress {
     bar: ProgressBar,
     watched: Arc<Mutex<Vec<Arc<AtomicU64>>>>,
@@ -23,23 +21,17 @@ pub(super) struct Progress {
 }
 
 impl Progress {
-    /// A bar for these inputs; none where nobody would see it.
+    /// A bar for these inputs.
     pub(super) fn of(inputs: &[LogInput], quiet: bool) -> Self {
-        let bytes = inputs.iter().map(size).sum::<Option<u64>>().unwrap_or_default();
+        let bar = progress_bar::of(inputs.iter().map(size), quiet);
         let watched = Arc::default();
-        if quiet || bytes < LONG_BYTES || !std::io::stderr().is_terminal() {
-            return Self {
-                bar: ProgressBar::hidden(),
-                watched,
-                ticker: None,
-            };
-        }
-        let bar = ProgressBar::new(bytes).with_style(style());
-        let ticker = tokio::spawn(tick(bar.clone(), Arc::clone(&watched)));
+        let ticker = bar
+            .clone()
+            .map(|bar| tokio::spawn(tick(bar, Arc::clone(&watched))));
         Self {
-            bar,
+            bar: bar.unwrap_or_else(ProgressBar::hidden),
             watched,
-            ticker: Some(ticker),
+            ticker,
         }
     }
 
@@ -75,23 +67,7 @@ async fn tick(bar: ProgressBar, watched: Arc<Mutex<Vec<Arc<AtomicU64>>>>) {
 
 fn size(input: &LogInput) -> Option<u64> {
     match input {
-        LogInput::Path(path) => std::fs::metadata(path)
-            .ok()
-            .filter(std::fs::Metadata::is_file)
-            .map(|file| file.len()),
+        LogInput::Path(path) => progress_bar::size(path),
         LogInput::Stdin => None,
-    }
-}
-
-fn style() -> ProgressStyle {
-    ProgressStyle::with_template("{bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}")
-        .expect("invariant: the template is a constant that a test draws")
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_bar_can_be_drawn() {
-        super::style();
     }
 }

@@ -1,0 +1,32 @@
+//! Something that runs beside the rest until it is told to end.
+
+use std::time::Duration;
+
+use pulsetrain_pipeline::StopRaiser;
+use tokio::task::JoinHandle;
+
+/// How long something has to end that is told to.
+const END: Duration = Duration::from_secs(5);
+
+/// It, and the way to tell it.
+pub(super) struct Task {
+    stop: StopRaiser,
+    done: JoinHandle<()>,
+}
+
+impl Task {
+    pub(super) fn spawn(stop: StopRaiser, work: impl Future<Output = ()> + Send + 'static) -> Self {
+        Self {
+            stop,
+            done: tokio::spawn(work),
+        }
+    }
+
+    /// Ends it; what does not end in time is left behind.
+    pub(super) async fn end(mut self) {
+        self.stop.raise();
+        if tokio::time::timeout(END, &mut self.done).await.is_err() {
+            self.done.abort();
+        }
+    }
+}
