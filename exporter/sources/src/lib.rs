@@ -22,6 +22,8 @@ mod run;
 mod skipped;
 mod tags;
 mod tensorboard;
+#[cfg(test)]
+mod test_message;
 mod tunix_otel;
 mod tunix_trace;
 mod wandb;

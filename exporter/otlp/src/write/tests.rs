@@ -5,7 +5,9 @@ use pulsetrain_semconv::{self as semconv, AttributeKind, Instrument, Metric, Num
 use super::*;
 use crate::{
     Signal,
-    view::{AnyValue, LogsData, Message, MetricData, MetricsData, NumberValue, Temporality, TracesData},
+    view::{
+        AnyValue, LogsData, Message, MetricData, MetricsData, NumberValue, Repeated, Temporality, TracesData,
+    },
 };
 
 mod histograms;
@@ -46,6 +48,12 @@ fn envelope() -> Envelope {
     )
 }
 
+/// The first of some messages.
+fn first<'a, M: Message<'a>>(messages: Repeated<'a, M>) -> M {
+    let first = messages.into_iter().next().expect("there is one");
+    first.expect("it can be read")
+}
+
 #[test]
 fn points_are_grouped_by_metric_in_the_order_of_their_first_point() {
     let mut writer = MetricsWriter::default();
@@ -70,9 +78,9 @@ fn points_are_grouped_by_metric_in_the_order_of_their_first_point() {
     );
 
     let data = MetricsData::decode(&batch.bytes).unwrap();
-    let resource_metrics = data.resource_metrics.iter().next().unwrap().unwrap();
+    let resource_metrics = first(data.resource_metrics);
     assert!(resource_metrics.schema_url == "https://schema");
-    let scope = resource_metrics.scope_metrics.iter().next().unwrap().unwrap();
+    let scope = first(resource_metrics.scope_metrics);
     assert!(scope.scope.unwrap().name == "scope" && scope.schema_url == "https://schema");
     let metrics: Vec<_> = scope.metrics.iter().map(Result::unwrap).collect();
     assert_eq!(
@@ -95,10 +103,7 @@ fn points_are_grouped_by_metric_in_the_order_of_their_first_point() {
         panic!("tokens is a sum")
     };
     assert!(sum.is_monotonic && Temporality::from(sum.aggregation_temporality) == Temporality::Cumulative);
-    assert_eq!(
-        sum.data_points.iter().next().unwrap().unwrap().value(),
-        Some(NumberValue::Int(300))
-    );
+    assert_eq!(first(sum.data_points).value(), Some(NumberValue::Int(300)));
 }
 
 #[test]
@@ -154,21 +159,11 @@ fn a_histogram_carries_its_bounds_and_counts() {
     );
     let batch = writer.finish(&envelope()).unwrap();
     let data = MetricsData::decode(&batch.bytes).unwrap();
-    let scope = data
-        .resource_metrics
-        .iter()
-        .next()
-        .unwrap()
-        .unwrap()
-        .scope_metrics
-        .iter()
-        .next()
-        .unwrap()
-        .unwrap();
-    let Some(MetricData::Histogram(histogram)) = scope.metrics.iter().next().unwrap().unwrap().data() else {
+    let scope = first(first(data.resource_metrics).scope_metrics);
+    let Some(MetricData::Histogram(histogram)) = first(scope.metrics).data() else {
         panic!("duration is a histogram")
     };
-    let point = histogram.data_points.iter().next().unwrap().unwrap();
+    let point = first(histogram.data_points);
     assert_eq!(
         (point.count, point.sum, point.min, point.max),
         (3, Some(2.5), Some(0.1), Some(1.5))
@@ -215,18 +210,8 @@ fn a_span_is_read_back_with_its_ids_attributes_and_links() {
     writer.linked_span(&parts, &[SpanLink { trace_id, span_id }]);
     let batch = writer.finish(&envelope()).unwrap();
     let data = TracesData::decode(&batch.bytes).unwrap();
-    let scope = data
-        .resource_spans
-        .iter()
-        .next()
-        .unwrap()
-        .unwrap()
-        .scope_spans
-        .iter()
-        .next()
-        .unwrap()
-        .unwrap();
-    let span = scope.spans.iter().next().unwrap().unwrap();
+    let scope = first(first(data.resource_spans).scope_spans);
+    let span = first(scope.spans);
     assert_eq!(
         (span.trace_id, span.span_id, span.parent_span_id),
         (&[1; 16][..], &[2; 8][..], &[3; 8][..])
@@ -235,9 +220,9 @@ fn a_span_is_read_back_with_its_ids_attributes_and_links() {
         (span.kind, span.start_time_unix_nano, span.end_time_unix_nano),
         (1, 5, 9)
     );
-    let attribute = span.attributes.iter().next().unwrap().unwrap();
+    let attribute = first(span.attributes);
     assert!(attribute.key == "train.step" && matches!(attribute.value, Some(AnyValue::Int(400))));
-    let link = span.links.iter().next().unwrap().unwrap();
+    let link = first(span.links);
     assert_eq!((link.trace_id, link.span_id), (&trace_id[..], &span_id[..]));
 }
 
@@ -253,18 +238,8 @@ fn a_log_record_carries_nested_values() {
     });
     let batch = writer.finish(&envelope()).unwrap();
     let data = LogsData::decode(&batch.bytes).unwrap();
-    let scope = data
-        .resource_logs
-        .iter()
-        .next()
-        .unwrap()
-        .unwrap()
-        .scope_logs
-        .iter()
-        .next()
-        .unwrap()
-        .unwrap();
-    let record = scope.log_records.iter().next().unwrap().unwrap();
+    let scope = first(first(data.resource_logs).scope_logs);
+    let record = first(scope.log_records);
     assert!(record.event_name == "e" && record.severity_number == 9);
     let Some(AnyValue::Map(entries)) = record.body else {
         panic!("the body is a map")

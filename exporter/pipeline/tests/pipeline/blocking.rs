@@ -2,7 +2,9 @@
 
 use std::{thread, time::Duration};
 
-use pulsetrain_pipeline::{DropReason, Ledger, Pipeline, PipelineConfig, PipelineError, QueueConfig};
+use pulsetrain_pipeline::{
+    Door, DropReason, Ledger, Pipeline, PipelineConfig, PipelineError, QueueConfig, Sink,
+};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::fake_sink::{Answer, FakeSink, batch};
@@ -17,14 +19,16 @@ fn runtime() -> Runtime {
         .expect("a runtime")
 }
 
-fn one_batch_at_a_time() -> PipelineConfig {
-    PipelineConfig {
+/// A pipeline whose queue holds one batch.
+fn start(runtime: &Runtime, sink: Box<dyn Sink>) -> (Pipeline, Door) {
+    let config = PipelineConfig {
         queue: QueueConfig {
             max_batches: 1,
             max_bytes: 1000,
         },
         ..PipelineConfig::default()
-    }
+    };
+    runtime.block_on(async { Pipeline::builder().config(config).sink(sink).start() })
 }
 
 /// Waits until the ledger's first sink shows what is awaited; the test's own deadline is the runner's.
@@ -38,12 +42,7 @@ fn wait_until_queued(ledger: &Ledger, items: u64) {
 fn blocking_readers_wait_for_room_and_lose_nothing() {
     let runtime = runtime();
     let (sink, witness) = FakeSink::scripted("quick", [Answer::Take.at_once()]);
-    let (pipeline, door) = runtime.block_on(async {
-        Pipeline::builder()
-            .config(one_batch_at_a_time())
-            .sink(sink)
-            .start()
-    });
+    let (pipeline, door) = start(&runtime, sink);
     let reader = |first: u32| {
         let door = door.clone();
         thread::spawn(move || (first..first + 500).try_for_each(|id| door.blocking_send(batch(id, 1, 10))))
@@ -71,12 +70,7 @@ fn blocking_readers_wait_for_room_and_lose_nothing() {
 fn drain_wakes_a_blocked_reader() {
     let runtime = runtime();
     let (sink, _) = FakeSink::scripted("hanging", [Answer::Hang.at_once()]);
-    let (pipeline, door) = runtime.block_on(async {
-        Pipeline::builder()
-            .config(one_batch_at_a_time())
-            .sink(sink)
-            .start()
-    });
+    let (pipeline, door) = start(&runtime, sink);
     let ledger = pipeline.ledger().clone();
     let reader = thread::spawn(move || (0..).try_for_each(|id| door.blocking_send(batch(id, 3, 10))));
     wait_until_queued(&ledger, 6);
@@ -93,12 +87,7 @@ fn drain_wakes_a_blocked_reader() {
 fn end_of_the_runtime_wakes_a_blocked_reader() {
     let runtime = runtime();
     let (sink, _) = FakeSink::scripted("hanging", [Answer::Hang.at_once()]);
-    let (pipeline, door) = runtime.block_on(async {
-        Pipeline::builder()
-            .config(one_batch_at_a_time())
-            .sink(sink)
-            .start()
-    });
+    let (pipeline, door) = start(&runtime, sink);
     let ledger = pipeline.ledger().clone();
     let reader = thread::spawn(move || (0..).try_for_each(|id| door.blocking_send(batch(id, 1, 10))));
     wait_until_queued(&ledger, 2);
@@ -119,12 +108,7 @@ fn every_snapshot_adds_up_while_threads_count() {
         "fickle",
         [Answer::Take, Answer::Refuse, Answer::Reject(2)].map(Answer::at_once),
     );
-    let (pipeline, door) = runtime.block_on(async {
-        Pipeline::builder()
-            .config(one_batch_at_a_time())
-            .sink(sink)
-            .start()
-    });
+    let (pipeline, door) = start(&runtime, sink);
     let readers = [(); 2].map(|()| {
         let door = door.clone();
         thread::spawn(move || (0..2000).try_for_each(|id| door.blocking_send(batch(id, 7, 10))))

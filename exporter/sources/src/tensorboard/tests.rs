@@ -4,26 +4,8 @@ use super::{summary::Data, *};
 use crate::{
     Counts, Run, Skipped,
     logs::{LogReader, ReadLimits},
+    test_message::{bytes, varint},
 };
-
-fn varint(mut number: u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-    bytes
-}
-
-fn bytes(field: u64, contents: &[u8]) -> Vec<u8> {
-    [
-        varint(field << 3 | 2),
-        varint(contents.len() as u64),
-        contents.to_vec(),
-    ]
-    .concat()
-}
 
 fn double(field: u64, value: f64) -> Vec<u8> {
     [varint(field << 3 | 1), value.to_le_bytes().to_vec()].concat()

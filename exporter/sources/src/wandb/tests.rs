@@ -4,26 +4,8 @@ use super::*;
 use crate::{
     Counts, Run, Skipped,
     logs::{LogReader, ReadLimits, sampled::Sampled},
+    test_message::bytes,
 };
-
-fn varint(mut number: u64) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    while number >= 0x80 {
-        bytes.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    bytes.push(number as u8);
-    bytes
-}
-
-fn bytes(field: u64, contents: &[u8]) -> Vec<u8> {
-    [
-        varint(field << 3 | 2),
-        varint(contents.len() as u64),
-        contents.to_vec(),
-    ]
-    .concat()
-}
 
 fn item(field: u64, key: &str, json: &str) -> Vec<u8> {
     bytes(

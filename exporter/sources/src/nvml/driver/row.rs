@@ -141,15 +141,7 @@ impl Row {
         absent: &'static str,
         read: fn(&Asked<'_, '_>, &mut Readings) -> Result<(), Refusal>,
     ) -> Self {
-        Self {
-            metric,
-            also: &[],
-            call,
-            cadence,
-            absent,
-            instead_of: None,
-            read: Read::Call(read),
-        }
+        Self::of(metric, call, cadence, absent, Read::Call(read))
     }
 
     /// A row that is one field of many.
@@ -161,20 +153,13 @@ impl Row {
         cadence: Cadence,
         absent: &'static str,
     ) -> Self {
-        Self {
-            metric,
-            also: &[],
-            call,
-            cadence,
-            absent,
-            instead_of: None,
-            read: Read::Field(Field {
-                id,
-                scope: Scope::Part(0),
-                labels,
-                value,
-            }),
-        }
+        let field = Field {
+            id,
+            scope: Scope::Part(0),
+            labels,
+            value,
+        };
+        Self::of(metric, call, cadence, absent, Read::Field(field))
     }
 
     /// A row that is one performance counter of many.
@@ -185,19 +170,31 @@ impl Row {
         labels: Fixed,
         scale: f64,
     ) -> Self {
+        let absent = "the GPU is older than Hopper, or a profiler holds its counters";
+        let counter = Read::Counter {
+            id,
+            labels,
+            engine: None,
+            scale,
+        };
+        Self::of(metric, call, Cadence::Tick, absent, counter)
+    }
+
+    const fn of(
+        metric: &'static Metric,
+        call: &'static str,
+        cadence: Cadence,
+        absent: &'static str,
+        read: Read,
+    ) -> Self {
         Self {
             metric,
             also: &[],
             call,
-            cadence: Cadence::Tick,
-            absent: "the GPU is older than Hopper, or a profiler holds its counters",
+            cadence,
+            absent,
             instead_of: None,
-            read: Read::Counter {
-                id,
-                labels,
-                engine: None,
-                scale,
-            },
+            read,
         }
     }
 

@@ -79,9 +79,21 @@ pub(super) struct Place<'a> {
 pub(super) struct Book {
     shelf: Shelf,
     patience: Patience,
+    said: Said,
+}
+
+/// The points so far, and the time of the last end of a series: one that begins again may not go back before its own.
+#[derive(Default)]
+struct Said {
     writer: MetricsWriter,
-    /// The time of the last end of a series: one that begins again may not go back before its own.
     ended_unix_nanos: u64,
+}
+
+impl Said {
+    fn end(&mut self, key: &Key, series: &mut Series, now_unix_nanos: u64) {
+        series.end(&key.labels, now_unix_nanos, &mut self.writer);
+        self.ended_unix_nanos = now_unix_nanos.max(self.ended_unix_nanos);
+    }
 }
 
 impl Key {
@@ -102,8 +114,7 @@ impl Book {
         Self {
             shelf: Shelf::default(),
             patience: Patience::with(interval),
-            writer: MetricsWriter::default(),
-            ended_unix_nanos: 0,
+            said: Said::default(),
         }
     }
 
@@ -118,10 +129,9 @@ impl Book {
         let Self {
             shelf,
             patience,
-            writer,
-            ended_unix_nanos,
+            said,
         } = self;
-        let (at, is_new) = shelf.find(&key, || Series::new(&place, entry, *ended_unix_nanos));
+        let (at, is_new) = shelf.find(&key, || Series::new(&place, entry, said.ended_unix_nanos));
         let Some((series, due_unix_nanos)) = shelf.at(at) else {
             return;
         };
@@ -132,15 +142,15 @@ impl Book {
             // Two rows give the same series: the first is the better one.
             return;
         }
-        series.enter(&key.labels, &place, entry, is_new, writer);
+        series.enter(&key.labels, &place, entry, is_new, &mut said.writer);
         *due_unix_nanos = series.due_unix_nanos(*patience);
     }
 
     /// Says what has grown since it was said: distributions, and what we count.
     pub(super) fn say_fresh(&mut self, now_unix_nanos: u64) {
-        let Self { shelf, writer, .. } = self;
+        let Self { shelf, said, .. } = self;
         for (key, series, _) in shelf.iter_mut().filter(|(_, series, _)| series.fresh) {
-            series.say(&key.labels, now_unix_nanos, writer);
+            series.say(&key.labels, now_unix_nanos, &mut said.writer);
         }
     }
 
@@ -150,17 +160,15 @@ impl Book {
         let Self {
             shelf,
             patience,
-            writer,
-            ended_unix_nanos,
+            said,
         } = self;
         shelf.look(now_unix_nanos, |key, series| {
             if series.is_over(pass_unix_nanos, *patience) {
-                series.end(&key.labels, now_unix_nanos, writer);
-                *ended_unix_nanos = now_unix_nanos.max(*ended_unix_nanos);
+                said.end(key, series, now_unix_nanos);
                 return None;
             }
             if series.is_to_be_repeated(now_unix_nanos) {
-                series.say(&key.labels, now_unix_nanos, writer);
+                series.say(&key.labels, now_unix_nanos, &mut said.writer);
             }
             Some(series.due_unix_nanos(*patience))
         });
@@ -168,17 +176,11 @@ impl Book {
 
     /// Ends every series that `is_over` says is.
     pub(super) fn end(&mut self, now_unix_nanos: u64, is_over: impl Fn(&Key, &'static Metric) -> bool) {
-        let Self {
-            shelf,
-            writer,
-            ended_unix_nanos,
-            ..
-        } = self;
+        let Self { shelf, said, .. } = self;
         shelf.retain(|key, series| {
             let over = is_over(key, series.metric);
             if over {
-                series.end(&key.labels, now_unix_nanos, writer);
-                *ended_unix_nanos = now_unix_nanos.max(*ended_unix_nanos);
+                said.end(key, series, now_unix_nanos);
             }
             !over
         });
@@ -186,9 +188,9 @@ impl Book {
 
     /// Ends the series of a subject as it was and begins them as it is now, with what they have come to.
     pub(super) fn rename(&mut self, subject: u32, carried: &Carried, now_unix_nanos: u64) {
-        let Self { shelf, writer, .. } = self;
+        let Self { shelf, said, .. } = self;
         for (key, series, due_unix_nanos) in shelf.iter_mut().filter(|(key, ..)| key.subject == subject) {
-            series.end(&key.labels, now_unix_nanos, writer);
+            series.end(&key.labels, now_unix_nanos, &mut said.writer);
             series.carried = carried.clone();
             // Said anew with the next value, or at once where none will come.
             series.said_unix_nanos = 0;
@@ -198,7 +200,7 @@ impl Book {
 
     /// The points so far as a batch.
     pub(super) fn finish(&mut self, envelope: &Envelope) -> Option<Encoded> {
-        self.writer.finish(envelope)
+        self.said.writer.finish(envelope)
     }
 }
 

@@ -1,0 +1,22 @@
+//! Protobuf's wire format as the grammar says it, for tests that write messages by hand.
+
+/// A number.
+pub(crate) fn varint(mut number: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    while number >= 0x80 {
+        bytes.push(number as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+    bytes
+}
+
+/// A field with a length.
+pub(crate) fn bytes(field: u64, contents: &[u8]) -> Vec<u8> {
+    [
+        varint(field << 3 | 2),
+        varint(contents.len() as u64),
+        contents.to_vec(),
+    ]
+    .concat()
+}
