@@ -169,6 +169,7 @@ pub static FORMATS: &[LogFormat] = &[
     surogate::jsonl::FORMAT,
     maxtext::FORMAT,
     maxtext::metrics_file::FORMAT,
+    maxtext::entries::FORMAT,
     kempnerforge::FORMAT,
     torchspec::FORMAT,
     tunix::FORMAT,

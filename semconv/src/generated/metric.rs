@@ -8027,6 +8027,10 @@ pub const PERF_DATA_TIME: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "maxtext",
+            names: &["data_loading_start_time"],
+        },
+        Upstream {
             system: "one_logger",
             names: &["avg_dataloader_time_sec"],
         },
@@ -11154,7 +11158,7 @@ pub const TRAIN_STEP_DURATION: Metric = Metric {
         },
         Upstream {
             system: "maxtext",
-            names: &["perf/step_time_seconds", "seconds:"],
+            names: &["perf/step_time_seconds", "seconds:", "step_start_time"],
         },
         Upstream {
             system: "megatron",

@@ -87,6 +87,10 @@ pub const EVAL_RUN: Span = Span {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "maxtext",
+            names: &["custom_badput_event_start_time of type eval_step"],
+        },
+        Upstream {
             system: "nemo_lens",
             names: &["megatron.evaluate"],
         },
@@ -242,6 +246,10 @@ pub const PERF_DATA: Span = Span {
     ],
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "maxtext",
+            names: &["data_loading_start_time"],
+        },
         Upstream {
             system: "one_logger",
             names: &["data_loading"],
@@ -519,10 +527,20 @@ pub const PERF_STAGE: Span = Span {
         },
     ],
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "tunix",
-        names: &["(any other name)"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "maxtext",
+            names: &[
+                "custom_badput_event_start_time",
+                "elastic_wait_start_time",
+                "elastic_reinit_start_time",
+            ],
+        },
+        Upstream {
+            system: "tunix",
+            names: &["(any other name)"],
+        },
+    ],
 };
 
 /// Training the actor on a micro-batch.
@@ -1220,15 +1238,21 @@ pub const RUN_INIT: Span = Span {
     name: "run.init",
     brief: "Setting up the run: distributed start, data, model, optimizer.",
     kind: SpanKind::Internal,
-    attributes: &[AttributeUse {
-        attribute: &attribute::TRAIN_FRAMEWORK,
-        requirement: Requirement::Recommended,
-    }],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::TRAIN_BADPUT_CAUSE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_FRAMEWORK,
+            requirement: Requirement::Recommended,
+        },
+    ],
     stability: Stability::Development,
     upstream: &[
         Upstream {
             system: "maxtext",
-            names: &["record_tpu_init", "record_training_preparation"],
+            names: &["tpu_init_start_time", "training_prep_start_time"],
         },
         Upstream {
             system: "nemo_lens",
@@ -1416,6 +1440,10 @@ pub const TRAIN_RUN: Span = Span {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "maxtext",
+            names: &["job_start_time"],
+        },
+        Upstream {
             system: "nemo_lens",
             names: &["megatron.pretrain", "megatron.train"],
         },
@@ -1571,6 +1599,10 @@ pub const TRAIN_STEP: Span = Span {
     ],
     stability: Stability::Development,
     upstream: &[
+        Upstream {
+            system: "maxtext",
+            names: &["completed step:", "step_start_time"],
+        },
         Upstream {
             system: "megatron",
             names: &["iteration"],

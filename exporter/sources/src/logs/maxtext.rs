@@ -3,9 +3,10 @@
 //!
 //! A step is printed while the next one runs, so its time is late by up to a step. [`tables`] says what the numbers are,
 //! [`evals`] reads the lines of evaluations, [`memory`] those about memory, [`goodput`] those about goodput, [`distillation`]
-//! those of a distillation, [`facts`] those of one fact each, [`metrics_file`] the JSON lines.
+//! those of a distillation, [`facts`] those of one fact each, [`metrics_file`] the JSON lines, [`entries`] what goodput is counted from.
 
 mod distillation;
+pub(super) mod entries;
 mod evals;
 mod facts;
 mod goodput;

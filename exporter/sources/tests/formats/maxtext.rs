@@ -1,4 +1,6 @@
-//! MaxText: the spans of standard error.
+//! MaxText: the spans of standard error, and those of the entries that goodput is counted from.
+
+use std::collections::BTreeSet;
 
 use crate::{
     Imported,
@@ -14,4 +16,43 @@ fn a_step_ends_at_the_time_of_its_line() {
     // 2026-11-21 00:33:13.624218 UTC, and 2.041 s before.
     assert_eq!(time(first, "endTimeUnixNano"), 1_795_221_193_624_218_000);
     assert_eq!(time(first, "startTimeUnixNano"), 1_795_221_191_583_218_000);
+}
+
+/// Steps 3 and 4 are done again after a slice was lost: two spans of one id would be one to a backend.
+#[test]
+fn every_span_of_goodput_has_an_id_of_its_own() {
+    let imported = Imported::of("maxtext-goodput", "written/goodput_entries.jsonl");
+    let ids: BTreeSet<&str> = imported
+        .spans
+        .iter()
+        .filter_map(|span| span["spanId"].as_str())
+        .collect();
+    assert_eq!((ids.len(), imported.spans.len()), (22, 22));
+    let named = |name: &str| imported.spans.iter().filter(|span| span["name"] == name).count();
+    let counts = [
+        "train.run",
+        "run.init",
+        "train.step",
+        "perf.data",
+        "eval.run",
+        "perf.stage",
+    ]
+    .map(named);
+    assert_eq!(counts, [1, 2, 6, 9, 1, 3]);
+}
+
+/// What `gcloud` lists newest first, a sink writes oldest first.
+#[test]
+fn goodput_is_the_same_in_whichever_order_its_entries_come() {
+    let [listed, sunk] = ["json", "jsonl"]
+        .map(|ending| Imported::of("maxtext-goodput", &format!("written/goodput_entries.{ending}")));
+    assert_eq!(listed.spans, sunk.spans);
+    assert_eq!(
+        listed.growth("train.step.duration"),
+        sunk.growth("train.step.duration")
+    );
+    assert!(
+        listed.growth("train.step.duration").contains(&1.75),
+        "3.125 s without 1.25 s and 0.125 s"
+    );
 }

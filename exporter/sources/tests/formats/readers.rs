@@ -1,12 +1,14 @@
 //! Readers of the samples, one a format, of the plainest code there is and of nothing of ours.
 
 mod binary;
+mod goodput;
 mod json;
 mod lines;
 mod surogate_console;
 mod torchspec;
 
 pub(crate) use binary::{event_file, trace, wandb};
+pub(crate) use goodput::goodput_entries;
 pub(crate) use json::{
     any_json, hf_state, maxtext_metrics, surogate, surogate_jsonl, torchtitan_structured, tunix_console,
     tunix_otlp,

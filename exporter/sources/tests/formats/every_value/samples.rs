@@ -49,6 +49,7 @@ impl Log {
 const ANY_JSON: Log = Log::of("json", readers::any_json, series::ANY);
 const ANY_PAIRS: Log = Log::of("keyvalue", readers::any_pairs, series::ANY);
 const EVENT_FILE: Log = Log::of("tensorboard", readers::event_file, series::TAGS);
+const GOODPUT: Log = Log::of("maxtext-goodput", readers::goodput_entries, series::GOODPUT);
 const HF_STATE: Log = Log::of("hf-trainer-state", readers::hf_state, series::HF_TRAINER);
 const HF_TRAINER: Log = Log::of("hf-trainer", readers::hf_trainer, series::HF_TRAINER);
 const KEMPNERFORGE: Log = Log::of("kempnerforge", readers::kempnerforge, series::KEMPNERFORGE);
@@ -217,6 +218,8 @@ pub(super) static LOGS: &[(&str, Log)] = &[
         "written/goodput/events.out.tfevents.1795222810.vm",
         EVENT_FILE.says(17),
     ),
+    ("written/goodput_entries.json", GOODPUT.says(22)),
+    ("written/goodput_entries.jsonl", GOODPUT.says(22)),
     ("written/hf_trainer_trl.log", HF_TRAINER.says(593)),
     (
         "written/maxtext.log",

@@ -181,6 +181,15 @@ estimated argument size -> memory.estimate.size memory.estimate.part=argument * 
 Estimated host temp size -> memory.estimate.size memory.estimate.part=host_temp * 1073741824
 ";
 
+pub(crate) const GOODPUT: &str = "
+step -> train.step.duration
+data -> perf.data_time perf.clock=host
+eval -> eval.duration
+active_slices -> train.custom train.custom.name=maxtext.active_slices
+total_slices -> train.custom train.custom.name=maxtext.total_slices
+available_slices -> train.custom train.custom.name=maxtext.available_slices
+";
+
 pub(crate) const KEMPNERFORGE: &str = "
 Model -> run.parameters
 loss -> train.loss

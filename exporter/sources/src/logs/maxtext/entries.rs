@@ -1,0 +1,188 @@
+//! What the recorder of goodput writes to Cloud Logging (`record_*` of `ml_goodput_measurement/src/goodput.py` and
+//! `goodput_elastic.py`), as it is exported to files: a `LogEntry` a line, as a sink writes to Cloud Storage, or the list that
+//! `gcloud logging read --format=json` prints, newest first.
+//!
+//! [`entry`] reads one entry, [`timeline`] makes steps and spans of what follows each other. Only the beginnings of steps are
+//! recorded, so a step lasts until the next one begins.
+
+mod entry;
+mod timeline;
+
+use serde_json::Value;
+
+use self::{
+    entry::{Entry, Of},
+    timeline::Timeline,
+};
+use crate::{
+    Recorder, SkipReason,
+    logs::{Begin, Identity, LogFormat, LogParser, Window},
+};
+
+/// The row of the entries of goodput in the table of formats.
+pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
+    name: "maxtext-goodput",
+    brief: "Cloud Logging entries of ml-goodput-measurement",
+    framework: "maxtext",
+    shrinks: false,
+    recognise,
+    identify,
+    parser: Begin::Known(|| Box::new(EntriesParser::default())),
+    coverage: timeline::coverage,
+};
+
+fn recognise(head: &[u8]) -> Option<&'static str> {
+    let has = |words: &str| memchr::memmem::find(head, words.as_bytes()).is_some();
+    let is_text = memchr::memchr(0, head).is_none();
+    let is_ours = is_text && has("\"job_name\"") && entry::TIMES.iter().any(|key| has(key));
+    is_ours.then_some("entries with \"job_name\" and a time of goodput")
+}
+
+/// Files of one job are of one run, whichever entries they begin with.
+fn identify(head: &[u8]) -> Identity {
+    let key = b"\"job_name\"";
+    let behind = memchr::memmem::find(head, key).map(|at| &head[at + key.len()..]);
+    let value = behind.and_then(|rest| rest.trim_ascii_start().strip_prefix(b":"));
+    let name = value.and_then(|value| {
+        let mut values = serde_json::Deserializer::from_slice(value).into_iter::<String>();
+        values.next()?.ok()
+    });
+    let name = name.filter(|name| !name.is_empty());
+    Identity {
+        first_record: name.clone().unwrap_or_default().into_bytes(),
+        run_name: name,
+        ..Identity::default()
+    }
+}
+
+/// In which order the entries of a file stand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Order {
+    #[default]
+    Unknown,
+    OldestFirst,
+    NewestFirst,
+}
+
+/// So many entries are held at most until their order is turned.
+const MOST_HELD: usize = 1 << 18;
+
+/// Reads the entries of one file.
+#[derive(Debug, Default)]
+struct EntriesParser {
+    job: Option<String>,
+    order: Order,
+    held: Vec<Entry>,
+    timeline: Timeline,
+    /// Whether what stands here belongs to no entry and was said already.
+    in_stray: bool,
+}
+
+impl LogParser for EntriesParser {
+    fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
+        let done = self.objects(window, recorder);
+        if window.is_last {
+            self.release(recorder);
+            self.timeline.end(recorder);
+        }
+        done
+    }
+
+    fn lose_sync(&mut self) {
+        self.in_stray = true;
+    }
+}
+
+impl EntriesParser {
+    fn objects(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
+        let is_between = |byte: &u8| byte.is_ascii_whitespace() || b"[],".contains(byte);
+        let mut done = 0;
+        while let Some(start) = window.bytes[done..].iter().position(|byte| !is_between(byte)) {
+            done += start;
+            let place = window.place(done);
+            let rest = &window.bytes[done..];
+            let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<Value>();
+            match values.next().filter(|_| rest[0] == b'{') {
+                Some(Ok(object)) => {
+                    self.in_stray = false;
+                    done += values.byte_offset();
+                    self.object(&object, place, recorder);
+                }
+                Some(Err(error)) if error.is_eof() && !window.is_last => return done,
+                Some(Err(error)) if error.is_eof() => {
+                    recorder.skip(SkipReason::IncompleteRecord, place, || {
+                        "the input ends within this entry".to_owned()
+                    });
+                    return window.bytes.len();
+                }
+                _ => match memchr::memchr(b'\n', rest) {
+                    None if !window.is_last => return done,
+                    end => {
+                        self.stray(place, recorder);
+                        done += end.map_or(rest.len(), |end| end + 1);
+                    }
+                },
+            }
+        }
+        window.bytes.len()
+    }
+
+    /// A line that belongs to no entry; those that follow it are not told apart from it.
+    fn stray(&mut self, place: crate::Place, recorder: &mut Recorder<'_>) {
+        if !std::mem::replace(&mut self.in_stray, true) {
+            recorder.skip(SkipReason::UnrecognisedBytes, place, || {
+                "a line that is no JSON object of Cloud Logging".to_owned()
+            });
+        }
+    }
+
+    fn object(&mut self, object: &Value, place: crate::Place, recorder: &mut Recorder<'_>) {
+        match Entry::of(object, place) {
+            Of::Goodput(job, entry) => {
+                if *self.job.get_or_insert_with(|| job.clone()) == job {
+                    self.take(entry, recorder);
+                } else {
+                    recorder.skip_value(SkipReason::LeftOut("entry_of_another_job"));
+                }
+            }
+            Of::Another => recorder.skip_value(SkipReason::LeftOut("entry_of_another_log")),
+        }
+    }
+
+    /// The first entry waits for the second one, which shows their order.
+    fn take(&mut self, entry: Entry, recorder: &mut Recorder<'_>) {
+        if self.order == Order::Unknown
+            && let Some(first) = self.held.first()
+        {
+            let is_newest_first = entry.time_unix_nanos < first.time_unix_nanos;
+            self.order = if is_newest_first {
+                Order::NewestFirst
+            } else {
+                Order::OldestFirst
+            };
+        }
+        self.held.push(entry);
+        let waits = match self.order {
+            Order::Unknown => true,
+            Order::OldestFirst => false,
+            Order::NewestFirst => self.held.len() < MOST_HELD,
+        };
+        if !waits {
+            self.release(recorder);
+        }
+    }
+
+    fn release(&mut self, recorder: &mut Recorder<'_>) {
+        if self.order == Order::NewestFirst {
+            self.held.reverse();
+            self.held.sort_by_key(|entry| entry.time_unix_nanos);
+        }
+        for entry in self.held.drain(..) {
+            self.timeline.take(&entry, recorder);
+            recorder.end_of_record();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,127 @@
+//! One entry of Cloud Logging, or its payload alone.
+
+use serde_json::{Map, Value as Json};
+
+use crate::{
+    Place,
+    logs::fields::{Field, Value},
+};
+
+/// The times that tell the recorder's entries from others.
+pub(super) const TIMES: [&str; 11] = [
+    "\"step_start_time\"",
+    "\"job_start_time\"",
+    "\"job_end_time\"",
+    "\"tpu_init_start_time\"",
+    "\"tpu_init_end_time\"",
+    "\"training_prep_start_time\"",
+    "\"training_prep_end_time\"",
+    "\"data_loading_start_time\"",
+    "\"data_loading_end_time\"",
+    "\"custom_badput_event_start_time\"",
+    "\"elastic_slice_counts_timestamp\"",
+];
+
+/// What an entry was found to be.
+pub(super) enum Of {
+    /// One of goodput, with the name of its job.
+    Goodput(String, Entry),
+    Another,
+}
+
+/// One entry of the recorder.
+#[derive(Debug)]
+pub(super) struct Entry {
+    pub(super) time_unix_nanos: u64,
+    pub(super) mark: Mark,
+    /// What else it says.
+    pub(super) fields: Vec<Field<'static>>,
+    pub(super) place: Place,
+}
+
+/// What an entry marks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Mark {
+    /// The beginning of a step.
+    Step(i64),
+    Start(Work),
+    End(Work),
+    /// Nothing but what it says.
+    Nothing,
+}
+
+/// A piece of work: what stands before `_start_time`, and the name that an entry may give it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Work {
+    pub(super) kind: String,
+    pub(super) name: Option<String>,
+}
+
+impl Entry {
+    /// Reads a `LogEntry` or its payload.
+    pub(super) fn of(object: &Json, place: Place) -> Of {
+        let payload = object.get("jsonPayload").unwrap_or(object);
+        let read = || {
+            let payload = payload.as_object()?;
+            let job = payload.get("job_name")?.as_str()?.to_owned();
+            Some((job, Self::of_payload(payload, place)?))
+        };
+        read().map_or(Of::Another, |(job, entry)| Of::Goodput(job, entry))
+    }
+
+    fn of_payload(payload: &Map<String, Json>, place: Place) -> Option<Self> {
+        let (key, secs) = payload.iter().find_map(|(key, value)| {
+            let is_time = key.ends_with("_time") || key.ends_with("_timestamp");
+            Some((key, value.as_f64().filter(|secs| is_time && *secs >= 0.0)?))
+        })?;
+        let kind = key
+            .strip_suffix("_start_time")
+            .or_else(|| key.strip_suffix("_end_time"));
+        let named = kind.map(|kind| format!("{kind}_type"));
+        // The type of what waits is that of an event.
+        let named_event = kind.map(|kind| format!("{kind}_event_type"));
+        let name = |key: &Option<String>| payload.get(key.as_ref()?)?.as_str().map(str::to_lowercase);
+        let work = |kind: &str| Work {
+            kind: kind.to_owned(),
+            name: name(&named).or_else(|| name(&named_event)),
+        };
+        let step = payload.get("step_count").and_then(Json::as_f64);
+        let mark = match (kind, step) {
+            (Some("step"), Some(step)) if key.ends_with("_start_time") => Mark::Step(step as i64),
+            (Some(kind), _) if key.ends_with("_start_time") => Mark::Start(work(kind)),
+            (Some(kind), _) => Mark::End(work(kind)),
+            (None, _) => Mark::Nothing,
+        };
+        let is_said = |other: &str| {
+            let named = [&named, &named_event];
+            ["job_name", "step_count", key.as_str()].contains(&other)
+                || named.iter().any(|named| named.as_deref() == Some(other))
+        };
+        let others = payload.iter().filter(|(key, _)| !is_said(key));
+        Some(Self {
+            time_unix_nanos: unix_nanos(secs),
+            mark,
+            fields: others.filter_map(|(key, value)| field(key, value)).collect(),
+            place,
+        })
+    }
+}
+
+/// Seconds since 1970, which Python knows to the microsecond.
+fn unix_nanos(secs: f64) -> u64 {
+    let micros = (secs.fract() * 1e6).round() as u64;
+    (secs.trunc() as u64)
+        .saturating_mul(1_000_000_000)
+        .saturating_add(micros * 1_000)
+}
+
+fn field(key: &str, value: &Json) -> Option<Field<'static>> {
+    let value = match value {
+        Json::Null => return None,
+        Json::Number(number) => Value::Number(number.as_f64()?),
+        Json::Bool(is) => Value::Number(f64::from(u8::from(*is))),
+        Json::String(text) => Value::Text(text.clone().into()),
+        nested => Value::Text(nested.to_string().into()),
+    };
+    Some((key.to_owned().into(), value))
+}

@@ -1,0 +1,131 @@
+//! Entries as the recorder writes them, in either order and cut anywhere.
+
+use super::*;
+use crate::logs::{LogReader, ReadLimits, sampled::Sampled};
+
+fn entry(payload: &str) -> String {
+    format!(
+        "{{\"insertId\":\"a\",\"jsonPayload\":{{\"job_name\":\"demo\",{payload}}},\"severity\":\"INFO\"}}"
+    )
+}
+
+fn step(step: i64, secs: f64) -> String {
+    entry(&format!("\"step_count\":{step},\"step_start_time\":{secs}"))
+}
+
+#[test]
+fn a_step_lasts_until_the_next_one_without_the_trainers_own_events() {
+    let event = |key: &str, secs: f64| {
+        entry(&format!(
+            "\"custom_badput_event_type\":\"EVAL_STEP\",\"custom_badput_event_{key}_time\":{secs}"
+        ))
+    };
+    let lines = [
+        step(4, 1000.0),
+        event("start", 1001.0),
+        event("end", 1003.5),
+        step(5, 1010.0),
+        step(6, 1012.25),
+    ];
+    let read = Sampled::read(&FORMAT, &(lines.join("\n") + "\n"));
+    assert_eq!(read.values("train.step.duration"), [7.5, 2.25]);
+    assert_eq!(read.values("eval.duration"), [2.5]);
+    assert_eq!(read.values("train.global_step"), [4.0, 5.0, 6.0]);
+    assert_eq!((read.counts.spans, read.counts.records), (3, 5));
+    assert!(!read.skipped.has_losses());
+}
+
+#[test]
+fn a_list_with_the_newest_first_says_the_same() {
+    let entries = [step(4, 1000.0), step(5, 1002.0), step(6, 1005.0)];
+    let newest_first: Vec<&str> = entries.iter().rev().map(String::as_str).collect();
+    let list = format!("[\n  {}\n]\n", newest_first.join(",\n  "));
+    let read = Sampled::read(&FORMAT, &list);
+    assert_eq!(read.values("train.step.duration"), [2.0, 3.0]);
+    assert_eq!(read.values("train.global_step"), [4.0, 5.0, 6.0]);
+    assert!(!read.skipped.has_losses());
+}
+
+#[test]
+fn no_step_goes_on_over_a_new_beginning_or_a_missing_one() {
+    let begun = entry("\"tpu_init_start_time\":1500.0");
+    let lines = [step(4, 1000.0), begun, step(5, 2000.0), step(7, 2004.0)];
+    let read = Sampled::read(&FORMAT, &(lines.join("\n") + "\n"));
+    assert_eq!(read.values("train.step.duration"), [0.0; 0]);
+    assert_eq!(read.counts.spans, 0);
+    let counts: Vec<_> = read.skipped.counts().collect();
+    assert_eq!(counts, [(SkipReason::LeftOut("work_without_an_end"), 1)]);
+}
+
+#[test]
+fn what_is_of_others_and_what_is_unknown_is_told() {
+    let lines = [
+        step(0, 1000.0),
+        step(0, 1000.5).replace("demo", "other"),
+        "{\"textPayload\":\"x\",\"severity\":\"INFO\"}".to_owned(),
+        "no object".to_owned(),
+        entry("\"novel_end_time\":1001.0"),
+        entry("\"novel_start_time\":1002.0,\"size\":7"),
+        entry("\"novel_end_time\":1003.0"),
+    ];
+    let read = Sampled::read(&FORMAT, &(lines.join("\n") + "\n"));
+    assert_eq!(read.values("train.custom"), [7.0]);
+    assert_eq!(read.counts.spans, 1);
+    let mut counts: Vec<_> = read
+        .skipped
+        .counts()
+        .map(|(reason, count)| (reason.as_str(), count))
+        .collect();
+    counts.sort_unstable();
+    assert_eq!(
+        counts,
+        [
+            ("entry_of_another_job", 1),
+            ("entry_of_another_log", 1),
+            ("unknown_name", 1),
+            ("unrecognised_bytes", 1),
+            ("work_without_a_start", 1),
+        ]
+    );
+}
+
+#[test]
+fn entries_that_come_in_pieces_are_whole_and_the_last_may_be_cut() {
+    let list = serde_json::to_string_pretty(
+        &(0..20)
+            .map(|number| serde_json::from_str(&step(number, 1000.0 + number as f64)).expect("it is JSON"))
+            .collect::<Vec<Value>>(),
+    )
+    .expect("it can be written");
+    for len in [1, 7, 1000] {
+        let mut recorder = Recorder::new(crate::Run::default(), |_| {});
+        let mut reader = LogReader::new(&FORMAT, ReadLimits::default());
+        let whole = &list.as_bytes()[..list.len() - 30];
+        whole
+            .chunks(len)
+            .for_each(|piece| reader.push(piece, &mut recorder));
+        reader.finish(&mut recorder);
+        let (counts, skipped) = recorder.finish();
+        assert_eq!((counts.records, counts.spans), (19, 18), "{len}");
+        assert_eq!(
+            skipped.counts().collect::<Vec<_>>(),
+            [(SkipReason::IncompleteRecord, 1)]
+        );
+    }
+}
+
+#[test]
+fn files_of_one_job_are_of_one_run_whatever_they_begin_with() {
+    let (first, later) = (
+        identify(step(0, 1.0).as_bytes()),
+        identify(step(9, 2.0).as_bytes()),
+    );
+    assert_eq!(first, later);
+    assert_eq!(
+        (first.run_name.as_deref(), first.is_whole()),
+        (Some("demo"), true)
+    );
+    assert!(recognise(step(0, 1.0).as_bytes()).is_some());
+    assert!(recognise(b"{\"job_name\":\"demo\",\"loss\":1}").is_none());
+    assert!(identify(b"{\"job_name\":7}").run_name.is_none());
+}

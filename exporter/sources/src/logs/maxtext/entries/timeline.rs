@@ -1,0 +1,290 @@
+//! Steps, work and spans out of entries in the order of time.
+//!
+//! A step goes from its beginning to that of the next one. Its duration is without what the trainer has marked as its own
+//! event in between, as the library counts it; data that was loaded in between is a part of the step's span.
+
+use std::collections::BTreeMap;
+
+use pulsetrain_otlp::write::{Attribute, SpanParts, Value};
+use pulsetrain_semconv::{self as semconv, attribute, metric, span};
+
+use super::entry::{Entry, Mark, Work};
+use crate::{
+    Recorder, SkipReason, ids,
+    logs::{
+        Covered,
+        coverage::{self, covered},
+        fields::{Fields, Written},
+        maxtext::tables::custom,
+        row::{Row, row},
+    },
+};
+
+const UNFINISHED: SkipReason = SkipReason::LeftOut("work_without_an_end");
+const UNBEGUN: SkipReason = SkipReason::LeftOut("work_without_a_start");
+
+const HOST: Attribute<'static> = (&attribute::PERF_CLOCK, Value::Text("host"));
+
+/// Numbers of elastic training.
+static COUNTS: &[Row] = &[
+    row("active_slices", &metric::TRAIN_CUSTOM).with(&[custom("maxtext.active_slices")]),
+    row("total_slices", &metric::TRAIN_CUSTOM).with(&[custom("maxtext.total_slices")]),
+    row("available_slices", &metric::TRAIN_CUSTOM).with(&[custom("maxtext.available_slices")]),
+];
+
+/// Work with which a job begins, or begins anew: no step goes on over it.
+const BEGINNINGS: [&str; 4] = ["job", "tpu_init", "training_prep", "elastic_reinit"];
+
+/// A piece of work that is over.
+#[derive(Clone, Copy, Debug)]
+struct Done {
+    start: u64,
+    end: u64,
+}
+
+/// What came so far.
+#[derive(Debug)]
+pub(super) struct Timeline {
+    fields: Fields,
+    /// The step that is not over, and when it began.
+    step: Option<(i64, u64)>,
+    /// The furthest step that was done.
+    furthest: Option<i64>,
+    /// Data that was loaded since.
+    loads: Vec<Done>,
+    /// How long the trainer's own events took since.
+    events_nanos: u64,
+    open: BTreeMap<Work, u64>,
+}
+
+impl Default for Timeline {
+    fn default() -> Self {
+        Self {
+            fields: Fields::of("maxtext"),
+            step: None,
+            furthest: None,
+            loads: Vec::new(),
+            events_nanos: 0,
+            open: BTreeMap::new(),
+        }
+    }
+}
+
+impl Timeline {
+    /// Takes in the next entry.
+    pub(super) fn take(&mut self, entry: &Entry, recorder: &mut Recorder<'_>) {
+        let time = entry.time_unix_nanos;
+        match &entry.mark {
+            Mark::Step(step) => {
+                self.end_step(Some((*step, time)), recorder);
+                self.fields.step(time, *step, recorder);
+                self.step = Some((*step, time));
+            }
+            Mark::Start(work) => {
+                if BEGINNINGS.contains(&work.kind.as_str()) {
+                    self.end_step(None, recorder);
+                }
+                if self.open.insert(work.clone(), time).is_some() {
+                    recorder.skip_value(UNFINISHED);
+                }
+            }
+            Mark::End(work) => match self.open.remove(work) {
+                Some(start) => self.done(work, Done { start, end: time }, recorder),
+                None => recorder.skip_value(UNBEGUN),
+            },
+            Mark::Nothing => {}
+        }
+        let written = Written {
+            time_unix_nanos: time,
+            step: None,
+            place: entry.place,
+        };
+        self.fields.record(COUNTS, written, &entry.fields, &[], recorder);
+    }
+
+    /// Nothing follows.
+    pub(super) fn end(&mut self, recorder: &mut Recorder<'_>) {
+        self.end_step(None, recorder);
+        for _ in std::mem::take(&mut self.open) {
+            recorder.skip_value(UNFINISHED);
+        }
+    }
+
+    /// The step that is not over ends where the next one begins; one whose successor is missing has no end.
+    fn end_step(&mut self, next: Option<(i64, u64)>, recorder: &mut Recorder<'_>) {
+        let step = self.step.take();
+        let loads = std::mem::take(&mut self.loads);
+        let events_nanos = std::mem::take(&mut self.events_nanos);
+        let end = step.zip(next).and_then(|((step, start), (next, end))| {
+            (step.checked_add(1) == Some(next) && end >= start).then_some(end)
+        });
+        let whole = step.zip(end).map(|((step, start), end)| {
+            let done = Done { start, end };
+            self.whole_step(step, done, events_nanos, recorder)
+        });
+        for load in loads {
+            self::load(step.map(|(step, _)| step), whole, load, recorder);
+        }
+    }
+
+    /// Records a step; answers with the id of its span. One that is done again, after a restart, has another.
+    fn whole_step(
+        &mut self,
+        step: i64,
+        done: Done,
+        events_nanos: u64,
+        recorder: &mut Recorder<'_>,
+    ) -> [u8; 8] {
+        let secs = (done.end - done.start).saturating_sub(events_nanos) as f64 / 1e9;
+        recorder.record(&metric::TRAIN_STEP_DURATION, done.end, secs, &[]);
+        let (run, name) = (recorder.run(), span::TRAIN_STEP.name);
+        let span_id = if self.furthest.is_none_or(|furthest| step > furthest) {
+            ids::step_span(run, step)
+        } else {
+            ids::part_span(run, name, step, done.end)
+        };
+        self.furthest = self.furthest.max(Some(step));
+        let attributes = [(&attribute::TRAIN_STEP, Value::Int(step))];
+        let ids = (span_id, None);
+        record(&span::TRAIN_STEP, Some(step), ids, done, &attributes, recorder);
+        span_id
+    }
+
+    fn done(&mut self, work: &Work, done: Done, recorder: &mut Recorder<'_>) {
+        let secs = done.end.saturating_sub(done.start) as f64 / 1e9;
+        if work.kind == "data_loading" {
+            recorder.record(&metric::PERF_DATA_TIME, done.end, secs, &[HOST]);
+            self.loads.push(done);
+            return;
+        }
+        if work.kind == EVENT {
+            self.events_nanos += done.end.saturating_sub(done.start);
+        }
+        let step = self
+            .step
+            .map(|(step, _)| (&attribute::TRAIN_STEP, Value::Int(step)));
+        let stage = work.name.as_deref().unwrap_or(&work.kind);
+        let (span, own): (_, Option<Attribute<'_>>) = match (work.kind.as_str(), work.name.as_deref()) {
+            ("job", _) => (&span::TRAIN_RUN, None),
+            ("tpu_init", _) => (&span::RUN_INIT, Some(cause("tpu_initialization"))),
+            ("training_prep", _) => (&span::RUN_INIT, Some(cause("training_prep"))),
+            (EVENT, Some("eval_step")) => {
+                recorder.record(&metric::EVAL_DURATION, done.end, secs, &[]);
+                (&span::EVAL_RUN, step)
+            }
+            _ => (
+                &span::PERF_STAGE,
+                Some((&attribute::PERF_STAGE, Value::Text(stage))),
+            ),
+        };
+        let of_stage = step.filter(|_| span.name == span::PERF_STAGE.name);
+        let attributes: Vec<Attribute<'_>> = own.into_iter().chain(of_stage).collect();
+        let span_id = ids::work_span(recorder.run(), &work.kind, stage, done.start, 0);
+        record(span, None, (span_id, None), done, &attributes, recorder);
+    }
+}
+
+const EVENT: &str = "custom_badput_event";
+
+const fn cause(name: &'static str) -> Attribute<'static> {
+    (&attribute::TRAIN_BADPUT_CAUSE, Value::Text(name))
+}
+
+fn load(step: Option<i64>, parent: Option<[u8; 8]>, done: Done, recorder: &mut Recorder<'_>) {
+    let run = recorder.run();
+    let span_id = ids::work_span(run, "data_loading", span::PERF_DATA.name, done.start, 0);
+    let step_is = step.map(|step| (&attribute::TRAIN_STEP, Value::Int(step)));
+    let attributes: Vec<Attribute<'_>> = step_is.into_iter().chain([HOST]).collect();
+    record(
+        &span::PERF_DATA,
+        step,
+        (span_id, parent),
+        done,
+        &attributes,
+        recorder,
+    );
+}
+
+/// Records a span in the trace of its step, or in that of the run's life.
+fn record(
+    span: &'static semconv::Span,
+    step: Option<i64>,
+    (span_id, parent_span_id): ([u8; 8], Option<[u8; 8]>),
+    done: Done,
+    attributes: &[Attribute<'_>],
+    recorder: &mut Recorder<'_>,
+) {
+    let run = recorder.run();
+    let trace_id = match step {
+        Some(step) => ids::step_trace(run, step),
+        None => ids::lifecycle_trace(run),
+    };
+    recorder.record_span(&SpanParts {
+        span,
+        trace_id,
+        span_id,
+        parent_span_id,
+        start_unix_nanos: done.start,
+        end_unix_nanos: done.end.max(done.start),
+        attributes,
+    });
+}
+
+/// What becomes of the entries.
+pub(super) fn coverage() -> Vec<Covered> {
+    let rules = [
+        covered("job_name", attribute::TRAIN_RUN_NAME.name, "of the resource"),
+        covered(
+            "step_count",
+            metric::TRAIN_GLOBAL_STEP.name,
+            "as it is; `train.steps` grows by the steps since the entry before",
+        ),
+        covered(
+            "step_start_time",
+            span::TRAIN_STEP.name,
+            "until the next step begins",
+        ),
+        covered(
+            "step_start_time",
+            metric::TRAIN_STEP_DURATION.name,
+            "until the next step begins, without the trainer's own events, `s`",
+        ),
+        covered(
+            "data_loading_start_time, data_loading_end_time",
+            span::PERF_DATA.name,
+            "inside the span of the step that it lies in",
+        ),
+        covered(
+            "data_loading_start_time, data_loading_end_time",
+            metric::PERF_DATA_TIME.name,
+            "from the one to the other, `s`",
+        ),
+        covered("job_start_time, job_end_time", span::TRAIN_RUN.name, "one span"),
+        covered(
+            "tpu_init_start_time, tpu_init_end_time",
+            span::RUN_INIT.name,
+            "one span, train.badput.cause=tpu_initialization",
+        ),
+        covered(
+            "training_prep_start_time, training_prep_end_time",
+            span::RUN_INIT.name,
+            "one span, train.badput.cause=training_prep",
+        ),
+        covered(
+            "custom_badput_event_* of type eval_step",
+            span::EVAL_RUN.name,
+            "one span, and `eval.duration`",
+        ),
+        covered(
+            "custom_badput_event_*, elastic_wait_*, elastic_reinit_*, any other *_start_time and *_end_time",
+            span::PERF_STAGE.name,
+            "one span, `perf.stage` is its type or its name",
+        ),
+        covered(
+            "a start without an end, an end without a start, entries of other jobs and other logs",
+            "(left out)",
+            "",
+        ),
+    ];
+    coverage::tables(&[COUNTS]).into_iter().chain(rules).collect()
+}
