@@ -93,6 +93,8 @@ pub struct Identity {
     pub framework: Option<&'static str>,
     /// The name that the user gave the run.
     pub run_name: Option<String>,
+    /// The project that the run belongs to.
+    pub project: Option<String>,
     /// When the run began, in nanoseconds since 1970.
     pub start_unix_nanos: Option<u64>,
     /// The first record: it tells this run from every other.

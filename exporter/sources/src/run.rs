@@ -13,6 +13,8 @@ pub struct Run {
     pub id: String,
     /// The name that people know the run by; empty where there is none.
     pub name: String,
+    /// The project that the run belongs to; empty where there is none.
+    pub project: String,
     /// The trainer: `surogate`, `maxtext` ...
     pub framework: String,
     /// `service.name`; the framework where it is empty.
@@ -72,6 +74,9 @@ impl Run {
         }
         if !self.name.is_empty() {
             resource.push((attribute::TRAIN_RUN_NAME.name, Value::Text(&self.name)));
+        }
+        if !self.project.is_empty() {
+            resource.push((attribute::TRAIN_PROJECT.name, Value::Text(&self.project)));
         }
         resource
     }

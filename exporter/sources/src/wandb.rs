@@ -1,8 +1,9 @@
 //! wandb's offline files, `run-<id>.wandb`: everything that the library would have sent to its server.
 //!
 //! [`blocks`] finds the records in the bytes and checks them, [`record`] says what a record is, [`item`] reads keys and
-//! values, [`content`] says what becomes of them; [`tags`](crate::tags) says what a number under a key means.
+//! values, [`content`] says what becomes of them, [`about`] of what is not logged; [`tags`](crate::tags) says what a number under a key means.
 
+mod about;
 mod blocks;
 mod content;
 mod item;
@@ -30,7 +31,11 @@ pub(crate) const FORMAT: LogFormat = LogFormat {
     parser: Begin::Known(|| Box::new(WandbParser::default())),
     coverage: || {
         let rows = machine::ROWS.iter().map(tags::TagRow::covered);
-        tags::coverage().into_iter().chain(rows).collect()
+        tags::coverage()
+            .into_iter()
+            .chain(rows)
+            .chain(about::coverage())
+            .collect()
     },
 };
 
@@ -51,6 +56,7 @@ fn identify(head: &[u8]) -> Identity {
             && let Ok(run) = record::run(run)
         {
             identity.run_name = run.name;
+            identity.project = run.project;
             identity.start_unix_nanos = run.start_unix_nanos;
             identity.first_record = run.id;
         }

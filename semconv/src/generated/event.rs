@@ -183,6 +183,14 @@ pub const RUN_ENVIRONMENT: Event = Event {
             system: "pulsetrain",
             names: &["client"],
         },
+        Upstream {
+            system: "torchtitan",
+            names: &["host_name", "source"],
+        },
+        Upstream {
+            system: "wandb",
+            names: &["environment"],
+        },
     ],
 };
 
@@ -325,6 +333,10 @@ pub const RUN_OPTION: Event = Event {
         Upstream {
             system: "surogate",
             names: &["option"],
+        },
+        Upstream {
+            system: "wandb",
+            names: &["config"],
         },
     ],
 };

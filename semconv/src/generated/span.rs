@@ -260,7 +260,7 @@ pub const PERF_DATA: Span = Span {
         },
         Upstream {
             system: "torchtitan",
-            names: &["data_loading"],
+            names: &["fetching_batch", "data_loading"],
         },
         Upstream {
             system: "tunix",
@@ -410,7 +410,7 @@ pub const PERF_FORWARD_BACKWARD: Span = Span {
         },
         Upstream {
             system: "torchtitan",
-            names: &["fwd_bwd"],
+            names: &["fwd_bwd", "forward_backward"],
         },
     ],
 };
@@ -470,7 +470,7 @@ pub const PERF_OPTIMIZER: Span = Span {
         },
         Upstream {
             system: "torchtitan",
-            names: &["Optimizer"],
+            names: &["optim", "Optimizer", "optim_step"],
         },
     ],
 };
@@ -535,6 +535,10 @@ pub const PERF_STAGE: Span = Span {
                 "elastic_wait_start_time",
                 "elastic_reinit_start_time",
             ],
+        },
+        Upstream {
+            system: "torchtitan",
+            names: &["(any other name)"],
         },
         Upstream {
             system: "tunix",

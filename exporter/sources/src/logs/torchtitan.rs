@@ -33,18 +33,20 @@ const GIB: f64 = (1_u64 << 30) as f64;
 static STEP: &[Row] = &[
     row("loss", &metric::TRAIN_LOSS).on_span(&attribute::TRAIN_LOSS),
     row("grad_norm", &metric::TRAIN_GRAD_NORM).on_span(&attribute::TRAIN_GRAD_NORM),
-    row("memory GiB", &metric::MEMORY_FRAMEWORK_PEAK).times(GIB),
+    row("memory GiB", &metric::MEMORY_FRAMEWORK_RESERVED).times(GIB),
     row("memory %", &metric::MEMORY_FRAMEWORK_UTILIZATION).divided_by(100.0),
     row("tps", &metric::TRAIN_THROUGHPUT_TOKENS_PER_DEVICE),
     row("tflops", &metric::TRAIN_THROUGHPUT_FLOPS_PER_DEVICE).times(1e12),
     row("mfu", &metric::TRAIN_MFU).divided_by(100.0),
+    // As older versions called it.
+    row("wps", &metric::TRAIN_THROUGHPUT_TOKENS_PER_DEVICE),
 ];
 
 static VALIDATION: &[Row] = &[
     row("loss", &metric::EVAL_LOSS),
-    row("memory GiB", &metric::MEMORY_FRAMEWORK_PEAK).times(GIB),
+    row("memory GiB", &metric::MEMORY_FRAMEWORK_RESERVED).times(GIB),
     row("memory %", &metric::MEMORY_FRAMEWORK_UTILIZATION).divided_by(100.0),
-    row("tps", &metric::EVAL_THROUGHPUT_TOKENS),
+    row("tps", &metric::EVAL_THROUGHPUT_TOKENS_PER_DEVICE),
 ];
 
 /// Reads torchtitan's lines.

@@ -2,10 +2,11 @@
 
 use pulsetrain_semconv::metric;
 
-use super::row::{TagRow, tag};
+use super::row::{TagRow, step, tag};
 
 /// What any trainer's tags mean, where its own table does not say.
 pub(super) static ROWS: &[TagRow] = &[
+    step("train/global_step"),
     tag("train/loss", &metric::TRAIN_LOSS),
     tag("train_loss", &metric::TRAIN_LOSS),
     tag("train/grad_norm", &metric::TRAIN_GRAD_NORM),

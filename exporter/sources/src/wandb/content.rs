@@ -6,7 +6,7 @@ use pulsetrain_otlp::{
 };
 
 use super::{
-    WandbParser,
+    WandbParser, about,
     item::{self, Item, Value},
     record::{self, Record},
 };
@@ -82,11 +82,14 @@ impl WandbParser {
             Record::Summary(summary) => self.summary(summary, recorder),
             Record::Stats(stats) => self.stats(stats, place, recorder),
             Record::Config(config) => self.config(config, recorder),
-            Record::Run(run) => {
-                let run = record::run(run)?;
+            Record::Run(bytes) => {
+                let run = record::run(bytes)?;
                 self.time_unix_nanos = run.start_unix_nanos.unwrap_or(self.time_unix_nanos);
+                about::run(bytes, self.time_unix_nanos, recorder)?;
                 self.config(run.config, recorder)
             }
+            Record::Environment(bytes) => about::environment(bytes, self.time_unix_nanos, recorder),
+            Record::Alert(bytes) => about::alert(bytes, self.time_unix_nanos, recorder),
             Record::Output => {
                 recorder.skip_value(CONSOLE);
                 Ok(())
@@ -121,6 +124,7 @@ impl WandbParser {
             }
         }
         recorder.skip_values(CLOCK, (items.len() - logged.len()) as u64);
+        let counted = counted.or_else(|| record::step_of(history));
         // A trainer that numbers its steps itself knows better than wandb, which counts calls.
         let own = logged.iter().find(|(place, _)| self.history.is_step(*place));
         let step = own.and_then(|(_, item)| item.number()).or(counted);
@@ -162,6 +166,13 @@ impl WandbParser {
             }
             Value::Media => recorder.skip_value(MEDIA),
             Value::Null => recorder.skip_value(SkipReason::NotMeasured),
+            Value::Nested(parts) => {
+                for (part, value) in parts {
+                    let (key, json) = (format!("{}.{part}", item.key()), value.to_string());
+                    let place = self.history.place_of(key.as_bytes());
+                    self.logged(place, &Item::new(&key, json.as_bytes()), at, recorder);
+                }
+            }
             Value::Other => self.history.record_text_at(place, at, item.json(), recorder),
         }
     }
@@ -206,6 +217,9 @@ impl WandbParser {
             })
             .collect();
         alone.sort();
+        alone
+            .iter()
+            .for_each(|(key, _)| self.history.show(key.as_bytes()));
         for (key, json) in &alone {
             if self.keys.contains(key) {
                 recorder.skip_value(SUMMARY);

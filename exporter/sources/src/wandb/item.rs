@@ -112,7 +112,9 @@ pub(super) enum Value {
     Media,
     /// Nothing.
     Null,
-    /// A list or a map, as its JSON; or what is no JSON.
+    /// A map, whose parts older versions do not take apart themselves.
+    Nested(serde_json::Map<String, serde_json::Value>),
+    /// A list, as its JSON; or what is no JSON.
     Other,
 }
 
@@ -123,12 +125,15 @@ pub(super) fn value(json: &str) -> Value {
     }
     match serde_json::from_str(json) {
         Ok(serde_json::Value::Bool(truth)) => Value::Number(f64::from(u8::from(truth))),
-        Ok(serde_json::Value::String(text)) => Value::Text(text),
+        Ok(serde_json::Value::String(text)) => match text.as_str() {
+            "NaN" | "Infinity" | "-Infinity" => text.parse().map_or(Value::Text(text), Value::Number),
+            _ => Value::Text(text),
+        },
         Ok(serde_json::Value::Null) => Value::Null,
         Ok(serde_json::Value::Object(map)) => match map.get("_type").and_then(serde_json::Value::as_str) {
             Some("histogram") => distribution(&map).map_or(Value::Other, Value::Distribution),
             Some(_) => Value::Media,
-            None => Value::Other,
+            None => Value::Nested(map),
         },
         _ => Value::Other,
     }

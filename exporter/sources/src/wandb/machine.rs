@@ -19,6 +19,13 @@ const fn task(name: &'static str) -> Attribute<'static> {
     (&attribute::GPU_TASK, Value::Text(name))
 }
 
+const fn direction(name: &'static str) -> Attribute<'static> {
+    (&attribute::GPU_IO_DIRECTION, Value::Text(name))
+}
+
+const CURRENT: Attribute<'static> = (&attribute::GPU_LINK_READING, Value::Text("current"));
+const MOST: Attribute<'static> = (&attribute::GPU_LINK_READING, Value::Text("max"));
+
 pub(super) static ROWS: &[TagRow] = &[
     tag("gpu.{}.gpu", &metric::GPU_UTILIZATION)
         .divided_by(100.0)
@@ -49,6 +56,31 @@ pub(super) static ROWS: &[TagRow] = &[
         .times(MHZ)
         .capturing(GPU)
         .with(&[clock("memory")]),
+    tag("gpu.{}.pcieLinkGen", &metric::GPU_PCIE_GENERATION)
+        .capturing(GPU)
+        .with(&[CURRENT]),
+    tag("gpu.{}.pcieLinkWidth", &metric::GPU_PCIE_WIDTH)
+        .capturing(GPU)
+        .with(&[CURRENT]),
+    tag("gpu.{}.maxPcieLinkGen", &metric::GPU_PCIE_GENERATION)
+        .capturing(GPU)
+        .with(&[MOST]),
+    tag("gpu.{}.maxPcieLinkWidth", &metric::GPU_PCIE_WIDTH)
+        .capturing(GPU)
+        .with(&[MOST]),
+    // By DCGM, where it runs.
+    tag("gpu.{}.smActive", &metric::GPU_SM_ACTIVE)
+        .divided_by(100.0)
+        .capturing(GPU),
+    tag("gpu.{}.smOccupancy", &metric::GPU_SM_OCCUPANCY)
+        .divided_by(100.0)
+        .capturing(GPU),
+    tag("gpu.{}.pcieRxBytes", &metric::GPU_PCIE_THROUGHPUT)
+        .capturing(GPU)
+        .with(&[direction("receive")]),
+    tag("gpu.{}.pcieTxBytes", &metric::GPU_PCIE_THROUGHPUT)
+        .capturing(GPU)
+        .with(&[direction("transmit")]),
     tag("gpu.{}.fanSpeed", &metric::GPU_FAN_SPEED_RATIO)
         .divided_by(100.0)
         .capturing(GPU),

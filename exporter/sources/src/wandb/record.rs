@@ -15,6 +15,10 @@ pub(super) enum Record<'a> {
     Config(&'a [u8]),
     /// The run: who, where, with what configuration.
     Run(&'a [u8]),
+    /// What the run stands on.
+    Environment(&'a [u8]),
+    /// What the program wanted to be told aloud.
+    Alert(&'a [u8]),
     /// Lines that the program printed.
     Output,
     /// What wandb says to itself.
@@ -31,7 +35,9 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Record<'_>, WireError> {
             (3, Value::Bytes(summary)) => Record::Summary(summary),
             (5, Value::Bytes(config)) => Record::Config(config),
             (7, Value::Bytes(stats)) => Record::Stats(stats),
+            (10, Value::Bytes(alert)) => Record::Alert(alert),
             (17, Value::Bytes(run)) => Record::Run(run),
+            (26, Value::Bytes(environment)) => Record::Environment(environment),
             (4 | 13, _) => Record::Output,
             _ => continue,
         };
@@ -39,11 +45,28 @@ pub(super) fn parse(bytes: &[u8]) -> Result<Record<'_>, WireError> {
     Ok(record)
 }
 
+/// How often wandb had been called before what a `HistoryRecord` holds, which the record says beside its items.
+pub(super) fn step_of(history: &[u8]) -> Option<f64> {
+    let field = |bytes, wanted| {
+        let fields = Reader::new(bytes).filter_map(Result::ok);
+        fields.into_iter().find(|field| field.number == wanted)
+    };
+    let Value::Bytes(step) = field(history, 2)?.value else {
+        return None;
+    };
+    match field(step, 1).map(|field| field.value) {
+        Some(Value::Varint(number)) => Some(number as f64),
+        // The first call.
+        _ => Some(0.0),
+    }
+}
+
 /// The run as its record says it.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Run<'a> {
     pub(super) id: Vec<u8>,
     pub(super) name: Option<String>,
+    pub(super) project: Option<String>,
     pub(super) start_unix_nanos: Option<u64>,
     /// The configuration, as the changes that made it.
     pub(super) config: &'a [u8],
@@ -56,6 +79,9 @@ pub(super) fn run(bytes: &[u8]) -> Result<Run<'_>, WireError> {
         let Field { number, value } = field?;
         match (number, value) {
             (1, Value::Bytes(id)) => run.id = id.to_vec(),
+            (3, Value::Bytes(project)) if !project.is_empty() => {
+                run.project = Some(String::from_utf8_lossy(project).into_owned());
+            }
             (4, Value::Bytes(config)) => run.config = config,
             (8, Value::Bytes(name)) if !name.is_empty() => {
                 run.name = Some(String::from_utf8_lossy(name).into_owned());

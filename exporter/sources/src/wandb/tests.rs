@@ -201,6 +201,9 @@ fn gpus_of_the_machine_are_in_our_units() {
     let stats = [
         item(3, "gpu.1.gpu", "50"),
         item(3, "gpu.1.powerWatts", "410.5"),
+        item(3, "gpu.1.pcieLinkGen", "5"),
+        item(3, "gpu.1.smActive", "75"),
+        item(3, "gpu.process.1.powerWatts", "400"),
         item(3, "cpu", "3"),
     ]
     .concat();
@@ -209,9 +212,135 @@ fn gpus_of_the_machine_are_in_our_units() {
     let mut reader = LogReader::new(&FORMAT, ReadLimits::default());
     reader.push(&file(&[bytes(7, &stats)]), &mut recorder);
     reader.finish(&mut recorder);
-    assert_eq!(recorder.finish().0.points, 3);
+    assert_eq!(recorder.finish().0.points, 6);
     let text = String::from_utf8_lossy(&batches[0].bytes).into_owned();
     assert!(text.contains("gpu.utilization") && text.contains("gpu.power") && text.contains("train.custom"));
+}
+
+fn number(field: u64, value: u64) -> Vec<u8> {
+    [varint(field << 3), varint(value)].concat()
+}
+
+#[test]
+fn what_the_trainer_of_hugging_face_logs_is_numbered_by_its_own_steps() {
+    let logged = |count: &str, items: &[(&str, &str)]| {
+        let clock = [("_step", count), ("_timestamp", "1.795220480e+09")];
+        history(&[&clock, items].concat())
+    };
+    let run = [
+        logged(
+            "0",
+            &[
+                ("train/loss", "2.5"),
+                ("train/rewards/format/mean", "0.5"),
+                ("train/global_step", "10"),
+            ],
+        ),
+        logged(
+            "1",
+            &[
+                ("eval/squad_loss", "1.5"),
+                ("eval/squad_runtime", "4"),
+                ("train/global_step", "10"),
+            ],
+        ),
+        logged("2", &[("train/loss", "2.0"), ("train/global_step", "20")]),
+        // What it says once goes to the summary, under names of its own.
+        bytes(
+            3,
+            &[item(1, "train_loss", "2.25"), item(1, "train_runtime", "60")].concat(),
+        ),
+    ];
+    let file = file(&run);
+    assert_eq!(identify(&file).framework, Some("hf_trainer"));
+    let read = Sampled::read_file(&FORMAT, &file);
+    assert_eq!(read.values("train.global_step"), [10.0, 20.0]);
+    assert_eq!(read.values("train.loss"), [2.5, 2.0]);
+    assert_eq!(read.values("train.mean_loss"), [2.25]);
+    assert_eq!(read.values("train.elapsed_time"), [60.0]);
+    assert_eq!(
+        read.attributes("rl.reward_component"),
+        ["rl.component=format rl.statistic=mean"]
+    );
+    assert_eq!(read.attributes("eval.loss"), ["data.name=squad"]);
+    assert_eq!(read.values("train.custom"), [0.0; 0]);
+}
+
+#[test]
+fn the_mean_loss_of_a_summary_is_no_loss_of_a_step_though_nothing_but_the_summary_tells_the_trainer() {
+    let logged = history(&[("_step", "0"), ("train/loss", "2.5"), ("train/global_step", "10")]);
+    let summary = [
+        item(1, "train_loss", "2.25"),
+        item(1, "train_samples_per_second", "8"),
+    ]
+    .concat();
+    let read = Sampled::read_file(&FORMAT, &file(&[logged, bytes(3, &summary)]));
+    assert_eq!(read.values("train.loss"), [2.5]);
+    assert_eq!(read.values("train.mean_loss"), [2.25]);
+    assert_eq!(read.values("train.global_step"), [10.0]);
+}
+
+#[test]
+fn maps_of_older_versions_are_taken_apart_and_their_step_stands_beside_the_items() {
+    let nested = r#"{"loss": 1.5, "deep": {"x": 2, "note": "fine"}, "list": [1]}"#;
+    let items = item(1, "metrics", nested);
+    let record = bytes(2, &[items, bytes(2, &number(1, 7))].concat());
+    let quoted = history(&[("_step", "8"), ("grad_norm", "\"NaN\"")]);
+    let read = Sampled::read_file(&FORMAT, &file(&[record, quoted]));
+    assert_eq!(
+        read.attributes("train.custom"),
+        [
+            "train.custom.name=metrics.deep.x",
+            "train.custom.name=metrics.loss"
+        ]
+    );
+    assert_eq!(read.values("train.custom"), [2.0, 1.5]);
+    assert_eq!(read.values("train.global_step"), [7.0, 8.0]);
+    assert!(read.values("train.grad_norm")[0].is_nan());
+    assert_eq!(read.counts.events, 2, "the note and the list");
+}
+
+#[test]
+fn what_a_run_stands_on_and_its_alerts_are_events() {
+    let gpu = [
+        bytes(1, b"NVIDIA H100"),
+        number(2, 85_899_345_920),
+        bytes(5, b"GPU-1"),
+    ]
+    .concat();
+    let environment = [
+        bytes(1, b"Linux"),
+        bytes(10, b"someone@example.org"),
+        number(16, 32),
+        bytes(24, &gpu),
+        bytes(24, &gpu),
+    ]
+    .concat();
+    let run = [
+        bytes(1, b"1c2e8f8a"),
+        bytes(3, b"llm"),
+        bytes(6, b"sweep"),
+        bytes(10, b"fp8"),
+        bytes(10, b"moe"),
+        number(14, 100),
+        number(18, 1),
+    ]
+    .concat();
+    let alert = [bytes(1, b"Loss spike"), bytes(2, b"at step 7")].concat();
+    let file = file(&[bytes(17, &run), bytes(26, &environment), bytes(10, &alert)]);
+    assert_eq!(identify(&file).project.as_deref(), Some("llm"));
+    let mut batches = Vec::new();
+    let mut recorder = Recorder::new(Run::default(), |batch| batches.push(batch));
+    let mut reader = LogReader::new(&FORMAT, ReadLimits::default());
+    reader.push(&file, &mut recorder);
+    reader.finish(&mut recorder);
+    let (counts, skipped) = recorder.finish();
+    // Group, two tags, the step that it goes on at, that it does; the machine and its GPUs; the alert.
+    assert_eq!((counts.events, counts.records), (5 + 3 + 1, 3));
+    assert!(!skipped.has_losses());
+    let text = String::from_utf8_lossy(&batches[0].bytes).into_owned();
+    assert!(text.contains("Loss spike: at step 7") && text.contains("NVIDIA H100") && text.contains("Linux"));
+    assert!(!text.contains("someone@"), "who ran it is private");
 }
 
 #[test]

@@ -54,6 +54,8 @@ pub(super) struct FilePosition {
 pub(super) struct SavedRun {
     pub(super) id: String,
     pub(super) name: String,
+    #[serde(default)]
+    pub(super) project: String,
     pub(super) framework: String,
     pub(super) attempt: i64,
     pub(super) start_unix_nanos: u64,
@@ -84,6 +86,7 @@ impl SavedRun {
         Self {
             id: run.id.clone(),
             name: run.name.clone(),
+            project: run.project.clone(),
             framework: run.framework.clone(),
             attempt: run.attempt,
             start_unix_nanos: run.start_unix_nanos,
@@ -95,6 +98,7 @@ impl SavedRun {
         Run {
             id: self.id.clone(),
             name: self.name.clone(),
+            project: self.project.clone(),
             framework: self.framework.clone(),
             attempt: self.attempt,
             start_unix_nanos: self.start_unix_nanos,

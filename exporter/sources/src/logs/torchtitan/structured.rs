@@ -1,11 +1,14 @@
 //! torchtitan's structured log (`torchtitan/tools/structured_logger`): JSON lines with microseconds, of values and of spans
 //! that say at their end how long they took.
 
-use pulsetrain_otlp::write::{SpanParts, Value as Out};
-use pulsetrain_semconv::{self as semconv, attribute, event, metric, span};
+mod spans;
 
+use pulsetrain_otlp::write::Value as Out;
+use pulsetrain_semconv::{attribute, event, metric, span};
+
+use self::spans::{Mark, OpenSpans, SPANS};
 use crate::{
-    Recorder, SkipReason, ids,
+    Recorder, SkipReason,
     logs::{
         Begin, Covered, LogFormat,
         coverage::{self, covered},
@@ -32,20 +35,13 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
 /// The values that it names.
 static VALUES: &[Row] = &[
     row("num_trainable_tokens", &metric::TRAIN_REAL_TOKENS),
+    // Of this rank; every rank says those of all of them too.
+    row("local_valid_tokens", &metric::TRAIN_REAL_TOKENS),
+    row("global_valid_tokens", &metric::TRAIN_TOTAL_WEIGHTS),
     row("batch_size", &metric::TRAIN_BATCH_SIZE),
     row("loss", &metric::TRAIN_LOSS),
     row("grad_norm", &metric::TRAIN_GRAD_NORM),
     row("learning_rate", &metric::TRAIN_LEARNING_RATE),
-];
-
-/// The spans that it names, and ours.
-static SPANS: &[(&str, &semconv::Span)] = &[
-    ("fwd_bwd", &span::PERF_FORWARD_BACKWARD),
-    ("Optimizer", &span::PERF_OPTIMIZER),
-    ("data_loading", &span::PERF_DATA),
-    ("step", &span::TRAIN_STEP),
-    ("checkpoint_save", &span::TRAIN_CHECKPOINT_SAVE),
-    ("checkpoint_load", &span::TRAIN_CHECKPOINT_LOAD),
 ];
 
 /// Reads the JSON lines.
@@ -53,13 +49,21 @@ static SPANS: &[(&str, &semconv::Span)] = &[
 struct Structured {
     objects: Objects,
     fields: Fields,
+    spans: OpenSpans,
+    /// The writers of whom it was said what they stand on.
+    told: Vec<(Option<i64>, String)>,
 }
+
+/// So many writers of one log are told.
+const WRITERS: usize = 1024;
 
 impl Default for Structured {
     fn default() -> Self {
         Self {
             objects: Objects::signed(Self::sign),
             fields: Fields::of("torchtitan"),
+            spans: OpenSpans::default(),
+            told: Vec::new(),
         }
     }
 }
@@ -93,20 +97,50 @@ impl LineFormat for Structured {
             step: literal::number(&fields, "step").map(|step| step as i64),
             place: line.place(),
         };
-        let rank = literal::number(&fields, "global_rank").map(|rank| rank as i64);
-        recorder.of_rank(rank.filter(|rank| *rank >= 0).map(Rank::OfJob));
+        let rank = literal::number(&fields, "global_rank").or_else(|| literal::number(&fields, "rank"));
+        let rank = rank.map(|rank| rank as i64).filter(|rank| *rank >= 0);
+        recorder.of_rank(rank.map(Rank::OfJob));
         let kind = literal::text(&fields, "log_type_name").unwrap_or_default();
+        let source = literal::text(&fields, "source").unwrap_or_default();
+        if !self
+            .told
+            .iter()
+            .any(|(told, of)| (*told, of.as_str()) == (rank, source))
+            && self.told.len() < WRITERS
+        {
+            self.told.push((rank, source.to_owned()));
+            writer(&fields, written, recorder);
+        }
         let value = literal::number(&fields, "value");
+        let is_event = literal::text(&fields, "log_type") == Some("event");
+        let mark = |name| Mark {
+            name,
+            time_unix_nanos: written.time_unix_nanos,
+            step: written.step,
+            rank,
+            source,
+            task: literal::text(&fields, "task_name").unwrap_or_default(),
+            tags: literal::text(&fields, "step_tags"),
+        };
         match (
             kind.strip_suffix("_end").zip(value),
             literal::text(&fields, "event_name").zip(value),
         ) {
-            (Some((name, ms)), _) => span(name, ms, written, recorder),
+            (Some((name, ms)), _) => self.spans.end(mark(name), ms, recorder),
             (None, Some((name, value))) => record_value(&mut self.fields, name, value, written, recorder),
-            _ if kind.ends_with("_start") && literal::text(&fields, "log_type") == Some("event") => {
-                recorder.skip_value(SkipReason::LeftOut("start_told_by_end"));
-            }
-            _ => message(kind, None, written, recorder),
+            _ => match kind.strip_suffix("_start").filter(|_| is_event) {
+                Some(name) => {
+                    self.spans.start(mark(name), recorder);
+                    recorder.skip_value(SkipReason::LeftOut("start_told_by_end"));
+                }
+                // Of what went wrong the message says more than the name.
+                None if is_event => message(
+                    literal::text(&fields, "message").unwrap_or(kind),
+                    written,
+                    recorder,
+                ),
+                None => message(kind, written, recorder),
+            },
         }
         true
     }
@@ -120,39 +154,29 @@ fn record_value(fields: &mut Fields, name: &str, value: f64, written: Written, r
     fields.record(VALUES, written, &field, &[], recorder);
 }
 
-fn span(name: &str, ms: f64, written: Written, recorder: &mut Recorder<'_>) {
-    let known = SPANS
-        .iter()
-        .find(|(theirs, _)| *theirs == name)
-        .map(|(_, ours)| *ours);
-    let (Some(span), Some(step)) = (known, written.step) else {
-        return message(name, Some(ms), written, recorder);
-    };
-    let run = recorder.run();
-    let end = written.time_unix_nanos;
-    let (trace_id, span_id) = (
-        ids::step_trace(run, step),
-        ids::part_span(run, span.name, step, end),
-    );
-    let attributes = [(&attribute::TRAIN_STEP, Out::Int(step))];
-    recorder.record_span(&SpanParts {
-        span,
-        trace_id,
-        span_id,
-        parent_span_id: None,
-        start_unix_nanos: end.saturating_sub((ms.max(0.0) * 1e6).round() as u64),
-        end_unix_nanos: end,
-        attributes: &attributes,
-    });
+/// Says once of a writer where it runs.
+fn writer(fields: &[Field<'_>], written: Written, recorder: &mut Recorder<'_>) {
+    let texts =
+        ["source", "host_name"].map(|key| literal::text(fields, key).map(|text| (key, Out::Text(text))));
+    let numbers = ["local_rank", "pid"]
+        .map(|key| literal::number(fields, key).map(|number| (key, Out::Int(number as i64))));
+    let entries: Vec<(&str, Out<'_>)> = texts.into_iter().chain(numbers).flatten().collect();
+    if !entries.is_empty() {
+        let body = Some(Out::Map(&entries));
+        recorder.record_event(&event::RUN_ENVIRONMENT, written.time_unix_nanos, body, &[]);
+    }
 }
 
-/// What has no span of ours is told as a message.
-fn message(name: &str, ms: Option<f64>, written: Written, recorder: &mut Recorder<'_>) {
-    let mut attributes = Vec::with_capacity(2);
-    attributes.extend(ms.map(|ms| (&attribute::RUN_MESSAGE_DURATION, Out::Double(ms / 1e3))));
-    attributes.extend(written.step.map(|step| (&attribute::TRAIN_STEP, Out::Int(step))));
-    let body = Some(Out::Text(name));
-    recorder.record_event(&event::RUN_MESSAGE, written.time_unix_nanos, body, &attributes);
+/// What is no value and no span is told as a message.
+fn message(text: &str, written: Written, recorder: &mut Recorder<'_>) {
+    let step = written.step.map(|step| (&attribute::TRAIN_STEP, Out::Int(step)));
+    let body = Some(Out::Text(text));
+    recorder.record_event(
+        &event::RUN_MESSAGE,
+        written.time_unix_nanos,
+        body,
+        step.as_slice(),
+    );
 }
 
 fn coverage_table() -> Vec<Covered> {
@@ -166,7 +190,37 @@ fn coverage_table() -> Vec<Covered> {
             "as it is; `train.steps` grows by the steps since the value before",
         ),
         covered("global_rank", attribute::TRAIN_RANK.name, "of the resource"),
+        covered(
+            "every other *_end",
+            span::PERF_STAGE.name,
+            "a span; its `value` is in milliseconds",
+        ),
+        covered(
+            "step_tags",
+            attribute::PERF_TAGS.name,
+            "of a span that may carry it",
+        ),
+        covered(
+            "source, task_name",
+            attribute::PERF_TIMELINE.name,
+            "of a span that may carry it",
+        ),
+        covered(
+            "source, host_name, local_rank, pid",
+            event::RUN_ENVIRONMENT.name,
+            "one event a writer",
+        ),
+        covered(
+            "*_error",
+            event::RUN_MESSAGE.name,
+            "one event, its body the message",
+        ),
         covered("every other log_type_name", event::RUN_MESSAGE.name, "one event"),
+        covered(
+            "delta_ms, tid, rank, relative_step, seq_id, caller, log_*, logger_name, time, time_ms",
+            "(left out: they number and place the record)",
+            "",
+        ),
         covered("*_start", "(left out: the end says when it began)", ""),
     ];
     coverage::tables(&[VALUES])

@@ -45,6 +45,9 @@ const SUMMARY: u64 = 3;
 const STATS: u64 = 7;
 const OUTPUT: u64 = 13;
 const RUN: u64 = 17;
+const ENVIRONMENT: u64 = 26;
+/// Of `RunRecord`: how people sort their runs.
+const SORTING: [u64; 5] = [6, 7, 9, 10, 12];
 
 /// An offline file of wandb.
 pub(crate) fn wandb(bytes: &[u8]) -> Told {
@@ -72,7 +75,12 @@ pub(crate) fn wandb(bytes: &[u8]) -> Told {
                 }
                 OUTPUT => told.leave_out("console_output"),
                 RUN => {
-                    let mut parts = upstream::fields(message).into_iter();
+                    let sorting = upstream::fields(message);
+                    told.events += sorting
+                        .iter()
+                        .filter(|(number, _)| SORTING.contains(number))
+                        .count();
+                    let mut parts = sorting.into_iter();
                     let config = parts.find(|(number, _)| *number == 4);
                     let config = config.expect("a run has a configuration").1;
                     for (key, _) in upstream::items(config.bytes(), 1) {
@@ -83,6 +91,7 @@ pub(crate) fn wandb(bytes: &[u8]) -> Told {
                         }
                     }
                 }
+                ENVIRONMENT => told.events += 1,
                 // Its own number is no record.
                 1 | 16 | 200 => {}
                 _ => told.leave_out("wandb_bookkeeping"),

@@ -298,15 +298,17 @@ eval_completions/mean_length -> rl.completion_length rl.statistic=mean data.spli
 pub(crate) const TORCHTITAN: &str = "
 loss -> train.loss
 grad_norm -> train.grad_norm
-memory GiB -> memory.framework.peak * 1073741824
+memory GiB -> memory.framework.reserved * 1073741824
 memory % -> memory.framework.utilization * 0.01
 tps -> train.throughput.tokens_per_device
 tflops -> train.throughput.flops_per_device * 1e12
 mfu -> train.mfu * 0.01
 validate loss -> eval.loss
-validate memory GiB -> memory.framework.peak * 1073741824
+validate memory GiB -> memory.framework.reserved * 1073741824
 validate memory % -> memory.framework.utilization * 0.01
-validate tps -> eval.throughput.tokens
+validate tps -> eval.throughput.tokens_per_device
+local_valid_tokens -> train.real_tokens
+global_valid_tokens -> train.total_weights
 num_trainable_tokens -> train.real_tokens
 batch_size -> train.batch_size
 ";

@@ -1,0 +1,213 @@
+//! What a file says of its run beside what was logged: who belongs to it, what it stands on, and what its program wanted to
+//! be told aloud.
+
+use pulsetrain_otlp::{
+    wire::{Field, Reader, Value as Wire, WireError},
+    write::Value as Out,
+};
+use pulsetrain_semconv::{attribute, event, metric};
+
+use crate::{
+    Recorder,
+    logs::{Covered, covered},
+    tags::record_option,
+};
+
+/// The fields of `RunRecord` that are options: how people sort their runs.
+const OF_RUN: [(u32, &str); 5] = [
+    (6, "wandb.group"),
+    (7, "wandb.job_type"),
+    (9, "wandb.notes"),
+    (10, "wandb.tags"),
+    (12, "wandb.sweep_id"),
+];
+/// Whether the run goes on with an earlier one, and where.
+const STARTING_STEP: u32 = 14;
+const RESUMED: u32 = 18;
+
+/// The texts and numbers of `EnvironmentRecord`. Who ran it, and where on the disk, is private.
+const OF_ENVIRONMENT: [(u32, &str); 10] = [
+    (1, "os"),
+    (2, "python"),
+    (4, "docker"),
+    (6, "program"),
+    (12, "host"),
+    (16, "cpu_count"),
+    (17, "cpu_count_logical"),
+    (18, "gpu"),
+    (19, "gpu_count"),
+    (25, "cuda_version"),
+];
+const GPU_NVIDIA: u32 = 24;
+
+/// What becomes of everything in a file that is not logged under a key.
+pub(super) fn coverage() -> [Covered; 11] {
+    [
+        covered(
+            "_step",
+            metric::TRAIN_GLOBAL_STEP.name,
+            "where the trainer logs no step of its own",
+        ),
+        covered("_timestamp", "(the time of every point)", "times 1e9"),
+        covered("_runtime, _wandb.*", "(left out: wandb_clock)", ""),
+        covered("run.project", attribute::TRAIN_PROJECT.name, "of the resource"),
+        covered(
+            "run.display_name",
+            attribute::TRAIN_RUN_NAME.name,
+            "of the resource",
+        ),
+        covered(
+            "config, run.config, run.group, job_type, notes, tags, sweep_id",
+            event::RUN_OPTION.name,
+            "one event a key",
+        ),
+        covered(
+            "environment",
+            event::RUN_ENVIRONMENT.name,
+            "one event, and one `run.gpu_model` a GPU of NVIDIA",
+        ),
+        covered("alert", event::RUN_MESSAGE.name, "one event"),
+        covered(
+            "summary",
+            "(left out: wandb_summary)",
+            "but for keys that no history has: those as if they were logged at the end",
+        ),
+        covered("output, output_raw", "(left out: console_output)", ""),
+        covered(
+            "exit, files, metric, telemetry, header, footer ...",
+            "(left out: wandb_bookkeeping)",
+            "",
+        ),
+    ]
+}
+
+/// Records how the run is sorted, and whether it was resumed.
+pub(super) fn run(bytes: &[u8], time_unix_nanos: u64, recorder: &mut Recorder<'_>) -> Result<(), WireError> {
+    for field in Reader::new(bytes) {
+        let Field { number, value } = field?;
+        match value {
+            Wire::Bytes(text) if !text.is_empty() => {
+                if let Some(name) = named(&OF_RUN, number) {
+                    record_option(
+                        name,
+                        Out::Text(&String::from_utf8_lossy(text)),
+                        time_unix_nanos,
+                        recorder,
+                    );
+                }
+            }
+            Wire::Varint(step) if number == STARTING_STEP && step > 0 => {
+                record_option(
+                    "wandb.starting_step",
+                    Out::Int(step as i64),
+                    time_unix_nanos,
+                    recorder,
+                );
+            }
+            Wire::Varint(1) if number == RESUMED => {
+                record_option("wandb.resumed", Out::Bool(true), time_unix_nanos, recorder);
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Records the machine and the software, and each GPU of NVIDIA.
+pub(super) fn environment(
+    bytes: &[u8],
+    time_unix_nanos: u64,
+    recorder: &mut Recorder<'_>,
+) -> Result<(), WireError> {
+    let (mut texts, mut gpus) = (Vec::new(), Vec::new());
+    for field in Reader::new(bytes) {
+        let Field { number, value } = field?;
+        match (value, named(&OF_ENVIRONMENT, number)) {
+            (Wire::Bytes(text), Some(name)) => texts.push((name, String::from_utf8_lossy(text))),
+            (Wire::Varint(count), Some(name)) => texts.push((name, count.to_string().into())),
+            (Wire::Bytes(gpu), None) if number == GPU_NVIDIA => gpus.push(gpu),
+            _ => {}
+        }
+    }
+    let entries: Vec<(&str, Out<'_>)> = texts
+        .iter()
+        .map(|(name, text)| (*name, Out::Text(text)))
+        .collect();
+    if !entries.is_empty() {
+        let body = Some(Out::Map(&entries));
+        recorder.record_event(&event::RUN_ENVIRONMENT, time_unix_nanos, body, &[]);
+    }
+    for (index, bytes) in gpus.into_iter().enumerate() {
+        gpu(index, bytes, time_unix_nanos, recorder)?;
+    }
+    Ok(())
+}
+
+fn gpu(
+    index: usize,
+    bytes: &[u8],
+    time_unix_nanos: u64,
+    recorder: &mut Recorder<'_>,
+) -> Result<(), WireError> {
+    let mut attributes = vec![(&attribute::GPU_INDEX, Out::Int(index as i64))];
+    for field in Reader::new(bytes) {
+        match field? {
+            Field {
+                number: 1,
+                value: Wire::Bytes(name),
+            } => attributes.push((&attribute::GPU_NAME, Out::Text(text(name)))),
+            Field {
+                number: 2,
+                value: Wire::Varint(size),
+            } => attributes.push((&attribute::GPU_MEMORY_SIZE, Out::Int(size as i64))),
+            Field {
+                number: 5,
+                value: Wire::Bytes(uuid),
+            } => attributes.push((&attribute::GPU_UUID, Out::Text(text(uuid)))),
+            _ => {}
+        }
+    }
+    recorder.record_event(&event::RUN_GPU_MODEL, time_unix_nanos, None, &attributes);
+    Ok(())
+}
+
+/// Records an alert: `wandb.alert(title, text)`.
+pub(super) fn alert(
+    bytes: &[u8],
+    time_unix_nanos: u64,
+    recorder: &mut Recorder<'_>,
+) -> Result<(), WireError> {
+    let (mut title, mut body) = ("", "");
+    for field in Reader::new(bytes) {
+        match field? {
+            Field {
+                number: 1,
+                value: Wire::Bytes(bytes),
+            } => title = text(bytes),
+            Field {
+                number: 2,
+                value: Wire::Bytes(bytes),
+            } => body = text(bytes),
+            _ => {}
+        }
+    }
+    let message = format!("{title}: {body}");
+    recorder.record_event(
+        &event::RUN_MESSAGE,
+        time_unix_nanos,
+        Some(Out::Text(&message)),
+        &[],
+    );
+    Ok(())
+}
+
+fn named(names: &[(u32, &'static str)], number: u32) -> Option<&'static str> {
+    names
+        .iter()
+        .find(|(known, _)| *known == number)
+        .map(|(_, name)| *name)
+}
+
+fn text(bytes: &[u8]) -> &str {
+    str::from_utf8(bytes).unwrap_or_default()
+}
