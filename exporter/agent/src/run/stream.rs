@@ -136,6 +136,7 @@ fn run(format: &'static LogFormat, head: &[u8], identity: Identity, options: &Ru
     Run {
         id: identity.id,
         name: options.run_name.clone().or(said.run_name).unwrap_or_default(),
+        project: said.project.unwrap_or_default(),
         framework: said.framework.unwrap_or(format.framework).to_owned(),
         service: options.service.clone().unwrap_or_default(),
         rank: identity.rank,
