@@ -4,7 +4,7 @@ use super::*;
 use crate::{
     Counts, Run, Skipped,
     logs::{LogReader, ReadLimits, sampled::Sampled},
-    test_message::bytes,
+    test_message::{bytes, varint},
 };
 
 fn item(field: u64, key: &str, json: &str) -> Vec<u8> {
