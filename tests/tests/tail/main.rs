@@ -5,6 +5,7 @@
 mod colours;
 mod every_format;
 mod full_state;
+mod goodput_entries;
 mod kills;
 mod metrics_file;
 mod polling;

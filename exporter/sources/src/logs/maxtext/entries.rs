@@ -73,7 +73,11 @@ struct EntriesParser {
     job: Option<String>,
     order: Order,
     held: Vec<Entry>,
+    /// The time of the first entry.
+    first_unix_nanos: Option<u64>,
     timeline: Timeline,
+    /// Whether a list has begun, which shows its end.
+    is_in_list: bool,
     /// Whether what stands here belongs to no entry and was said already.
     in_stray: bool,
 }
@@ -81,8 +85,11 @@ struct EntriesParser {
 impl LogParser for EntriesParser {
     fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
         let done = self.objects(window, recorder);
-        if window.is_last {
+        // Nobody says the end of a file that is followed.
+        if window.is_last || (window.time.is_live && !self.is_in_list) {
             self.release(recorder);
+        }
+        if window.is_last {
             self.timeline.end(recorder);
         }
         done
@@ -95,14 +102,16 @@ impl LogParser for EntriesParser {
 
 impl EntriesParser {
     fn objects(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
-        let is_between = |byte: &u8| byte.is_ascii_whitespace() || b"[],".contains(byte);
         let mut done = 0;
-        while let Some(start) = window.bytes[done..].iter().position(|byte| !is_between(byte)) {
-            done += start;
+        loop {
+            done += self.between(&window.bytes[done..], recorder);
             let place = window.place(done);
             let rest = &window.bytes[done..];
+            let Some(first) = rest.first() else {
+                return done;
+            };
             let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<Value>();
-            match values.next().filter(|_| rest[0] == b'{') {
+            match values.next().filter(|_| *first == b'{') {
                 Some(Ok(object)) => {
                     self.in_stray = false;
                     done += values.byte_offset();
@@ -124,7 +133,22 @@ impl EntriesParser {
                 },
             }
         }
-        window.bytes.len()
+    }
+
+    /// How many bytes stand before the next entry; a list says with one of them that all have come.
+    fn between(&mut self, bytes: &[u8], recorder: &mut Recorder<'_>) -> usize {
+        let is_between = |byte: &&u8| byte.is_ascii_whitespace() || b"[],".contains(byte);
+        let bytes = bytes.iter().take_while(is_between);
+        bytes
+            .inspect(|byte| match byte {
+                b'[' => self.is_in_list = true,
+                b']' => {
+                    self.is_in_list = false;
+                    self.release(recorder);
+                }
+                _ => {}
+            })
+            .count()
     }
 
     /// A line that belongs to no entry; those that follow it are not told apart from it.
@@ -151,10 +175,9 @@ impl EntriesParser {
 
     /// The first entry waits for the second one, which shows their order.
     fn take(&mut self, entry: Entry, recorder: &mut Recorder<'_>) {
-        if self.order == Order::Unknown
-            && let Some(first) = self.held.first()
-        {
-            let is_newest_first = entry.time_unix_nanos < first.time_unix_nanos;
+        let first = *self.first_unix_nanos.get_or_insert(entry.time_unix_nanos);
+        if self.order == Order::Unknown && entry.time_unix_nanos != first {
+            let is_newest_first = entry.time_unix_nanos < first;
             self.order = if is_newest_first {
                 Order::NewestFirst
             } else {
@@ -162,12 +185,7 @@ impl EntriesParser {
             };
         }
         self.held.push(entry);
-        let waits = match self.order {
-            Order::Unknown => true,
-            Order::OldestFirst => false,
-            Order::NewestFirst => self.held.len() < MOST_HELD,
-        };
-        if !waits {
+        if self.order == Order::OldestFirst || self.held.len() >= MOST_HELD {
             self.release(recorder);
         }
     }

@@ -42,17 +42,23 @@ struct Done {
     end: u64,
 }
 
+/// A step that is not over.
+#[derive(Clone, Copy, Debug)]
+struct Step {
+    number: i64,
+    start: u64,
+    span_id: [u8; 8],
+}
+
 /// What came so far.
 #[derive(Debug)]
 pub(super) struct Timeline {
     fields: Fields,
-    /// The step that is not over, and when it began.
-    step: Option<(i64, u64)>,
-    /// The furthest step that was done.
+    /// The step that is not over.
+    step: Option<Step>,
+    /// The furthest step that has begun.
     furthest: Option<i64>,
-    /// Data that was loaded since.
-    loads: Vec<Done>,
-    /// How long the trainer's own events took since.
+    /// How long the trainer's own events took since it began.
     events_nanos: u64,
     open: BTreeMap<Work, u64>,
 }
@@ -63,7 +69,6 @@ impl Default for Timeline {
             fields: Fields::of("maxtext"),
             step: None,
             furthest: None,
-            loads: Vec::new(),
             events_nanos: 0,
             open: BTreeMap::new(),
         }
@@ -77,8 +82,7 @@ impl Timeline {
         match &entry.mark {
             Mark::Step(step) => {
                 self.end_step(Some((*step, time)), recorder);
-                self.fields.step(time, *step, recorder);
-                self.step = Some((*step, time));
+                self.begin_step(*step, time, recorder);
             }
             Mark::Start(work) => {
                 if BEGINNINGS.contains(&work.kind.as_str()) {
@@ -110,59 +114,79 @@ impl Timeline {
         }
     }
 
-    /// The step that is not over ends where the next one begins; one whose successor is missing has no end.
-    fn end_step(&mut self, next: Option<(i64, u64)>, recorder: &mut Recorder<'_>) {
-        let step = self.step.take();
-        let loads = std::mem::take(&mut self.loads);
-        let events_nanos = std::mem::take(&mut self.events_nanos);
-        let end = step.zip(next).and_then(|((step, start), (next, end))| {
-            (step.checked_add(1) == Some(next) && end >= start).then_some(end)
+    /// A step that is done again, after a restart, has another span than before.
+    fn begin_step(&mut self, number: i64, start: u64, recorder: &mut Recorder<'_>) {
+        self.fields.step(start, number, recorder);
+        let is_new = self.furthest.is_none_or(|furthest| number > furthest);
+        self.furthest = self.furthest.max(Some(number));
+        let run = recorder.run();
+        let span_id = if is_new {
+            ids::step_span(run, number)
+        } else {
+            ids::part_span(run, span::TRAIN_STEP.name, number, start)
+        };
+        self.step = Some(Step {
+            number,
+            start,
+            span_id,
         });
-        let whole = step.zip(end).map(|((step, start), end)| {
-            let done = Done { start, end };
-            self.whole_step(step, done, events_nanos, recorder)
-        });
-        for load in loads {
-            self::load(step.map(|(step, _)| step), whole, load, recorder);
-        }
     }
 
-    /// Records a step; answers with the id of its span. One that is done again, after a restart, has another.
-    fn whole_step(
-        &mut self,
-        step: i64,
-        done: Done,
-        events_nanos: u64,
-        recorder: &mut Recorder<'_>,
-    ) -> [u8; 8] {
-        let secs = (done.end - done.start).saturating_sub(events_nanos) as f64 / 1e9;
-        recorder.record(&metric::TRAIN_STEP_DURATION, done.end, secs, &[]);
-        let (run, name) = (recorder.run(), span::TRAIN_STEP.name);
-        let span_id = if self.furthest.is_none_or(|furthest| step > furthest) {
-            ids::step_span(run, step)
-        } else {
-            ids::part_span(run, name, step, done.end)
+    /// The step that is not over ends where the next one begins; one whose successor is missing has no end.
+    fn end_step(&mut self, next: Option<(i64, u64)>, recorder: &mut Recorder<'_>) {
+        let events_nanos = std::mem::take(&mut self.events_nanos);
+        let (Some(step), Some((next, end))) = (self.step.take(), next) else {
+            return;
         };
-        self.furthest = self.furthest.max(Some(step));
-        let attributes = [(&attribute::TRAIN_STEP, Value::Int(step))];
-        let ids = (span_id, None);
-        record(&span::TRAIN_STEP, Some(step), ids, done, &attributes, recorder);
-        span_id
+        if step.number.checked_add(1) != Some(next) || end < step.start {
+            return;
+        }
+        let secs = (end - step.start).saturating_sub(events_nanos) as f64 / 1e9;
+        recorder.record(&metric::TRAIN_STEP_DURATION, end, secs, &[]);
+        let attributes = [(&attribute::TRAIN_STEP, Value::Int(step.number))];
+        let done = Done {
+            start: step.start,
+            end,
+        };
+        let ids = (step.span_id, None);
+        record(
+            &span::TRAIN_STEP,
+            Some(step.number),
+            ids,
+            done,
+            &attributes,
+            recorder,
+        );
+    }
+
+    /// Data is loaded inside the span of the step that has begun.
+    fn loaded(&self, done: Done, recorder: &mut Recorder<'_>) {
+        let secs = done.end.saturating_sub(done.start) as f64 / 1e9;
+        recorder.record(&metric::PERF_DATA_TIME, done.end, secs, &[HOST]);
+        let step = self
+            .step
+            .map(|step| (&attribute::TRAIN_STEP, Value::Int(step.number)));
+        let attributes: Vec<Attribute<'_>> = step.into_iter().chain([HOST]).collect();
+        let number = self.step.map(|step| step.number);
+        let name = span::PERF_DATA.name;
+        let ids = (
+            ids::work_span(recorder.run(), "data_loading", name, done.start, 0),
+            self.step.map(|step| step.span_id),
+        );
+        record(&span::PERF_DATA, number, ids, done, &attributes, recorder);
     }
 
     fn done(&mut self, work: &Work, done: Done, recorder: &mut Recorder<'_>) {
         let secs = done.end.saturating_sub(done.start) as f64 / 1e9;
         if work.kind == "data_loading" {
-            recorder.record(&metric::PERF_DATA_TIME, done.end, secs, &[HOST]);
-            self.loads.push(done);
-            return;
+            return self.loaded(done, recorder);
         }
         if work.kind == EVENT {
             self.events_nanos += done.end.saturating_sub(done.start);
         }
         let step = self
             .step
-            .map(|(step, _)| (&attribute::TRAIN_STEP, Value::Int(step)));
+            .map(|step| (&attribute::TRAIN_STEP, Value::Int(step.number)));
         let stage = work.name.as_deref().unwrap_or(&work.kind);
         let (span, own): (_, Option<Attribute<'_>>) = match (work.kind.as_str(), work.name.as_deref()) {
             ("job", _) => (&span::TRAIN_RUN, None),
@@ -188,21 +212,6 @@ const EVENT: &str = "custom_badput_event";
 
 const fn cause(name: &'static str) -> Attribute<'static> {
     (&attribute::TRAIN_BADPUT_CAUSE, Value::Text(name))
-}
-
-fn load(step: Option<i64>, parent: Option<[u8; 8]>, done: Done, recorder: &mut Recorder<'_>) {
-    let run = recorder.run();
-    let span_id = ids::work_span(run, "data_loading", span::PERF_DATA.name, done.start, 0);
-    let step_is = step.map(|step| (&attribute::TRAIN_STEP, Value::Int(step)));
-    let attributes: Vec<Attribute<'_>> = step_is.into_iter().chain([HOST]).collect();
-    record(
-        &span::PERF_DATA,
-        step,
-        (span_id, parent),
-        done,
-        &attributes,
-        recorder,
-    );
 }
 
 /// Records a span in the trace of its step, or in that of the run's life.
