@@ -110,56 +110,27 @@ impl<'a> From<&'a Entry<EntityDef>> for Definition<'a> {
     }
 }
 
-impl<'a> From<&'a Entry<EventDef>> for Definition<'a> {
-    fn from(Entry { domain, def }: &'a Entry<EventDef>) -> Self {
-        Self {
-            kind: Kind::Event,
-            domain,
-            name: &def.name,
-            brief: def.brief.as_ref(),
-            note: def.note.as_ref(),
-            stability: def.stability,
-            level: def.requirement_level,
-            attributes: &def.attributes,
-            description: &[],
-            entities: &def.entity_associations,
-            annotations: &def.annotations,
+/// Events, metrics and spans say the same of themselves.
+macro_rules! signals {
+    ($($def:ident is $kind:ident),*) => {$(
+        impl<'a> From<&'a Entry<$def>> for Definition<'a> {
+            fn from(Entry { domain, def }: &'a Entry<$def>) -> Self {
+                Self {
+                    kind: Kind::$kind,
+                    domain,
+                    name: &def.name,
+                    brief: def.brief.as_ref(),
+                    note: def.note.as_ref(),
+                    stability: def.stability,
+                    level: def.requirement_level,
+                    attributes: &def.attributes,
+                    description: &[],
+                    entities: &def.entity_associations,
+                    annotations: &def.annotations,
+                }
+            }
         }
-    }
+    )*};
 }
 
-impl<'a> From<&'a Entry<MetricDef>> for Definition<'a> {
-    fn from(Entry { domain, def }: &'a Entry<MetricDef>) -> Self {
-        Self {
-            kind: Kind::Metric,
-            domain,
-            name: &def.name,
-            brief: def.brief.as_ref(),
-            note: def.note.as_ref(),
-            stability: def.stability,
-            level: def.requirement_level,
-            attributes: &def.attributes,
-            description: &[],
-            entities: &def.entity_associations,
-            annotations: &def.annotations,
-        }
-    }
-}
-
-impl<'a> From<&'a Entry<SpanDef>> for Definition<'a> {
-    fn from(Entry { domain, def }: &'a Entry<SpanDef>) -> Self {
-        Self {
-            kind: Kind::Span,
-            domain,
-            name: &def.name,
-            brief: def.brief.as_ref(),
-            note: def.note.as_ref(),
-            stability: def.stability,
-            level: def.requirement_level,
-            attributes: &def.attributes,
-            description: &[],
-            entities: &def.entity_associations,
-            annotations: &def.annotations,
-        }
-    }
-}
+signals!(EventDef is Event, MetricDef is Metric, SpanDef is Span);
