@@ -4147,6 +4147,10 @@ pub const GPU_PEAK_FLOPS: Metric = Metric {
             system: "surogate",
             names: &["sol.tf32_peak", "sol.bf16_peak", "sol.fp16_peak", "sol.fp8_peak"],
         },
+        Upstream {
+            system: "torchtitan",
+            names: &["Peak FLOPS used for computing MFU"],
+        },
     ],
 };
 
@@ -7314,6 +7318,10 @@ pub const MEMORY_FRAMEWORK_LIMIT: Metric = Metric {
             system: "maxtext",
             names: &["Memstats"],
         },
+        Upstream {
+            system: "torchtitan",
+            names: &["capacity"],
+        },
     ],
 };
 
@@ -7981,6 +7989,10 @@ pub const PERF_CHECKPOINT_TIME: Metric = Metric {
         Upstream {
             system: "pulsetrain",
             names: &["client"],
+        },
+        Upstream {
+            system: "torchtitan",
+            names: &["Finished saving the checkpoint"],
         },
     ],
 };
@@ -10867,6 +10879,10 @@ pub const TRAIN_PROGRESS: Metric = Metric {
     stability: Stability::Development,
     upstream: &[
         Upstream {
+            system: "hf_trainer",
+            names: &["global_step / max_steps"],
+        },
+        Upstream {
             system: "pulsetrain",
             names: &["derive"],
         },
@@ -10877,6 +10893,10 @@ pub const TRAIN_PROGRESS: Metric = Metric {
         Upstream {
             system: "torchspec",
             names: &["Training %"],
+        },
+        Upstream {
+            system: "torchtitan",
+            names: &["total steps"],
         },
     ],
 };
@@ -10927,6 +10947,10 @@ pub const TRAIN_REAL_TOKENS: Metric = Metric {
         Upstream {
             system: "surogate",
             names: &["train/keep_tokens"],
+        },
+        Upstream {
+            system: "torchtitan",
+            names: &["local_valid_tokens", "num_trainable_tokens"],
         },
     ],
 };
@@ -11425,10 +11449,16 @@ pub const TRAIN_TOTAL_WEIGHTS: Metric = Metric {
     attributes: &[],
     prometheus_name: "train_total_weights",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "maxtext",
-        names: &["learning/total_weights", "total_weights:"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "maxtext",
+            names: &["learning/total_weights", "total_weights:"],
+        },
+        Upstream {
+            system: "torchtitan",
+            names: &["global_valid_tokens"],
+        },
+    ],
 };
 
 /// Elements of the gradients that are zero.

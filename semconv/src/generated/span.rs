@@ -106,6 +106,10 @@ pub const EVAL_RUN: Span = Span {
             system: "surogate",
             names: &["eval"],
         },
+        Upstream {
+            system: "torchtitan",
+            names: &["eval", "validate"],
+        },
     ],
 };
 
@@ -193,6 +197,10 @@ pub const PERF_BACKWARD: Span = Span {
         Upstream {
             system: "torchspec",
             names: &["TIMING bwd="],
+        },
+        Upstream {
+            system: "torchtitan",
+            names: &["model_backward"],
         },
     ],
 };
@@ -363,6 +371,10 @@ pub const PERF_FORWARD: Span = Span {
         Upstream {
             system: "torchspec",
             names: &["TIMING fwd="],
+        },
+        Upstream {
+            system: "torchtitan",
+            names: &["model_forward"],
         },
     ],
 };
@@ -1203,6 +1215,10 @@ pub const RL_WEIGHT_SYNC: Span = Span {
             names: &["Step n: saving draft model to, until Cleaned up temp dir"],
         },
         Upstream {
+            system: "torchtitan",
+            names: &["push_model_state_dict", "pull_model_state_dict"],
+        },
+        Upstream {
             system: "tunix",
             names: &["weight_sync"],
         },
@@ -1275,6 +1291,10 @@ pub const RUN_INIT: Span = Span {
             system: "pulsetrain",
             names: &["client"],
         },
+        Upstream {
+            system: "torchtitan",
+            names: &["torch_distributed_init"],
+        },
     ],
 };
 
@@ -1306,6 +1326,10 @@ pub const TRAIN_CHECKPOINT_LOAD: Span = Span {
         Upstream {
             system: "pulsetrain",
             names: &["client"],
+        },
+        Upstream {
+            system: "torchtitan",
+            names: &["checkpoint_load", "Finished loading the checkpoint"],
         },
     ],
 };
@@ -1342,6 +1366,14 @@ pub const TRAIN_CHECKPOINT_SAVE: Span = Span {
         Upstream {
             system: "pulsetrain",
             names: &["client"],
+        },
+        Upstream {
+            system: "torchtitan",
+            names: &[
+                "checkpoint_save",
+                "save_checkpoint",
+                "Finished saving the checkpoint",
+            ],
         },
     ],
 };

@@ -1,10 +1,12 @@
 //! torchtitan's console line: `step:  1  loss: 12.26000  grad_norm:  1.9000  memory: 30.10GiB(38.00%)  tps: 3,200  mfu: 18.21%`
 //! after `[titan] <time> - root - INFO -` (`torchtitan/components/metrics.py`). [`structured`] reads its JSON lines.
 
+mod around;
 pub(super) mod structured;
 
 use pulsetrain_semconv::{attribute, metric};
 
+use self::around::Around;
 use super::{
     Begin, Covered, LogFormat,
     coverage::{self, covered},
@@ -14,7 +16,7 @@ use super::{
     row::{Row, row},
     time,
 };
-use crate::{Recorder, cut};
+use crate::{Recorder, SkipReason, cut};
 
 /// The row of torchtitan's console in the table of formats.
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -53,12 +55,14 @@ static VALIDATION: &[Row] = &[
 #[derive(Debug)]
 struct TorchTitan {
     fields: Fields,
+    around: Around,
 }
 
 impl Default for TorchTitan {
     fn default() -> Self {
         Self {
             fields: Fields::of("torchtitan"),
+            around: Around::default(),
         }
     }
 }
@@ -70,7 +74,7 @@ impl LineFormat for TorchTitan {
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
         let Some((step, fields)) = step(line.text) else {
-            return false;
+            return self.other(line, recorder);
         };
         let is_validation = cut::find(line.text, "validate step:").is_some();
         let written = Written {
@@ -80,10 +84,32 @@ impl LineFormat for TorchTitan {
         };
         if !is_validation {
             self.fields.step(written.time_unix_nanos, step, recorder);
+            self.around.step(step, written.time_unix_nanos, recorder);
         }
         let rows = if is_validation { VALIDATION } else { STEP };
         self.fields.record(rows, written, &fields, &[], recorder);
         true
+    }
+}
+
+impl TorchTitan {
+    /// A line that is no step.
+    fn other(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
+        if signed(line.text).is_some() {
+            recorder.skip(SkipReason::MalformedRecord, line.place(), || {
+                "a step has words that are no key with a colon and its value: two processes may have written at once".to_owned()
+            });
+            return false;
+        }
+        let Some((_, message)) = line.text.strip_prefix("[titan] ").and_then(|text| {
+            // The time, the logger and the level stand before it.
+            let mut parts = text.splitn(4, " - ");
+            parts.nth(2).zip(parts.next())
+        }) else {
+            return false;
+        };
+        let time = || logged_time(line.text).unwrap_or_else(|| line.read_time());
+        self.around.message(message.trim_ascii_end(), time, recorder)
     }
 }
 
@@ -95,10 +121,7 @@ fn logged_time(text: &str) -> Option<u64> {
 
 /// The step and the words that follow it, each key with its colon before its value.
 fn step(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
-    let text = &text[cut::find(text, "step:")?..];
-    if cut::find(text, "loss:").is_none() || cut::find(text, "memory:").is_none() {
-        return None;
-    }
+    let text = signed(text)?;
     let mut words = text.split_ascii_whitespace();
     let mut step = None;
     let mut fields = Vec::with_capacity(STEP.len());
@@ -112,6 +135,13 @@ fn step(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
         }
     }
     Some((step?, fields))
+}
+
+/// The text from the step on, where all are there by which a step is known.
+#[inline]
+fn signed(text: &str) -> Option<&str> {
+    let text = &text[cut::find(text, "step:")?..];
+    (cut::find(text, "loss:").is_some() && cut::find(text, "memory:").is_some()).then_some(text)
 }
 
 /// `30.10GiB(38.00%)`.
@@ -142,6 +172,7 @@ fn coverage_table() -> Vec<Covered> {
     coverage::tables(&[STEP, VALIDATION])
         .into_iter()
         .chain([step])
+        .chain(around::coverage())
         .collect()
 }
 
@@ -149,6 +180,39 @@ fn coverage_table() -> Vec<Covered> {
 mod tests {
     use super::*;
     use crate::logs::sampled::Sampled;
+
+    #[test]
+    fn what_stands_around_the_steps_is_read_too() {
+        let titan = |message: &str| format!("[titan] 2026-11-21 00:21:27,088 - root - INFO - {message}\n");
+        let text = [
+            titan("CUDA capacity: NVIDIA H100 with 95.00GiB memory"),
+            titan("\x1b[34mModel llama3 8B \x1b[31msize: 8,030,261,248 total parameters\x1b[39m"),
+            titan("Peak FLOPS used for computing MFU: 9.890e+14"),
+            titan(
+                "Trainer is initialized with local batch size 8, global batch size 64, gradient accumulation steps 1, sequence length 2048, total steps 40 (warmup 2)",
+            ),
+            titan("Finished loading the checkpoint in 2.50 seconds."),
+            titan("Training starts at step 11"),
+            titan("step: 10  loss:  7.2000  memory: 30.10GiB(38.00%)  wps: 3,200  mfu: 18.21%"),
+            titan("Finished saving the checkpoint (or staging if async is enabled)in 1.25 seconds."),
+            titan("Last step checkpoint completed in 0.75s"),
+            titan("step: 20  loss:  6.2000  memory: step: 20  loss: 30.10GiB(38.00%)  tps"),
+        ];
+        let read = Sampled::read(&FORMAT, &text.concat());
+        assert_eq!(read.values("run.parameters"), [8_030_261_248.0]);
+        assert_eq!(read.values("gpu.peak_flops"), [9.89e14]);
+        assert_eq!(read.values("memory.framework.limit"), [95.0 * GIB]);
+        assert_eq!(read.values("train.progress"), [0.25]);
+        assert_eq!(read.values("train.throughput.tokens_per_device"), [3200.0]);
+        assert_eq!(read.values("perf.checkpoint_time"), [1.25, 0.75]);
+        assert_eq!((read.counts.spans, read.counts.events), (3, 5));
+        let losses: Vec<_> = read
+            .skipped
+            .counts()
+            .filter(|(reason, _)| reason.is_loss())
+            .collect();
+        assert_eq!(losses, [(SkipReason::MalformedRecord, 1)]);
+    }
 
     #[test]
     fn a_coloured_line_gives_its_values() {

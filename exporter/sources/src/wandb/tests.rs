@@ -196,6 +196,95 @@ fn keys_mean_what_they_mean_to_the_system_that_wrote_them() {
     }
 }
 
+/// What torchtitan logs at a step, in no order, and what it is in our units.
+#[test]
+fn keys_of_torchtitan_have_their_units_in_them() {
+    const GIB: f64 = (1_u64 << 30) as f64;
+    for (key, json, metric, value) in [
+        ("loss_metrics/global_max_loss", "2.75", "train.max_loss", 2.75),
+        (
+            "throughput(tps)",
+            "3200",
+            "train.throughput.tokens_per_device",
+            3200.0,
+        ),
+        ("wps", "3200", "train.throughput.tokens_per_device", 3200.0),
+        ("tflops", "180.5", "train.throughput.flops_per_device", 180.5e12),
+        ("mfu(%)", "50", "train.mfu", 0.5),
+        ("n_tokens_seen", "4096", "train.tokens", 4096.0),
+        ("lr/AdamW", "0.0003", "train.learning_rate", 0.0003),
+        ("time_metrics/end_to_end(s)", "0.5", "train.step.duration", 0.5),
+        ("time_metrics/data_loading(s)", "0.25", "perf.data_time", 0.25),
+        (
+            "memory/max_active(GiB)",
+            "2.5",
+            "memory.framework.peak",
+            2.5 * GIB,
+        ),
+        (
+            "memory/max_reserved(GiB)",
+            "4",
+            "memory.framework.reserved",
+            4.0 * GIB,
+        ),
+        (
+            "memory/max_reserved(%)",
+            "25",
+            "memory.framework.utilization",
+            0.25,
+        ),
+        (
+            "memory/num_alloc_retries",
+            "3",
+            "memory.framework.alloc_retries",
+            3.0,
+        ),
+        ("validation_metrics/loss", "3.5", "eval.loss", 3.5),
+        (
+            "validation_metrics/throughput(tps)",
+            "9000",
+            "eval.throughput.tokens_per_device",
+            9000.0,
+        ),
+        ("memory/num_ooms", "-1", "train.custom", -1.0),
+        ("memory/max_active(%)", "20", "train.custom", 20.0),
+    ] {
+        let step = history(&[
+            ("_step", "10"),
+            ("_timestamp", "1.795220480e+09"),
+            (key, json),
+            ("loss_metrics/global_avg_loss", "2.5"),
+        ]);
+        let read = Sampled::read_file(&FORMAT, &file(&[step]));
+        assert_eq!(read.values(metric), [value], "{key}");
+        assert_eq!(read.values("train.loss"), [2.5]);
+        assert!(!read.skipped.has_losses());
+        let unknown = read
+            .skipped
+            .counts()
+            .filter(|(reason, _)| *reason == SkipReason::UnknownName);
+        assert_eq!(unknown.count(), 0, "{key}");
+    }
+}
+
+#[test]
+fn the_files_of_a_run_that_was_resumed_are_of_one_run() {
+    let of = |start: u64, first: u64| {
+        let run = [
+            bytes(1, b"1c2e8f8a"),
+            bytes(8, b"quick-fox-7"),
+            number(14, first),
+            bytes(17, &[8, start as u8]),
+        ]
+        .concat();
+        file(&[bytes(17, &run), step(first)])
+    };
+    let (first, resumed) = (identify(&of(100, 0)), identify(&of(120, 5)));
+    assert_eq!(first.first_record, resumed.first_record);
+    assert_eq!(first.run_name, resumed.run_name);
+    assert!(first.start_unix_nanos < resumed.start_unix_nanos);
+}
+
 #[test]
 fn gpus_of_the_machine_are_in_our_units() {
     let stats = [

@@ -165,9 +165,8 @@ static MAY_BE_BOUNDARY: [bool; 256] = {
 
 /// How long the value is that `text` begins with. A comma between digits is part of a number.
 fn value_len(text: &str) -> usize {
-    if let Some(quote) = text.chars().next().filter(|first| matches!(first, '"' | '\'')) {
-        let end = text[1..].find(quote);
-        return end.map_or(text.len(), |end| end + 2);
+    if let Some(quote) = text.bytes().next().filter(|first| matches!(first, b'"' | b'\'')) {
+        return quoted_len(text.as_bytes(), quote);
     }
     let bytes = text.as_bytes();
     let ends =
@@ -181,6 +180,18 @@ fn value_len(text: &str) -> usize {
         .char_indices()
         .map(|(at, letter)| (start + at, letter));
     letters.find(ends).map_or(text.len(), |(at, _)| at)
+}
+
+/// How long the text in quotes is that `bytes` begin with; a quote behind a backslash does not end it.
+fn quoted_len(bytes: &[u8], quote: u8) -> usize {
+    let mut at = 1;
+    while let Some(found) = memchr::memchr2(quote, b'\\', bytes.get(at..).unwrap_or_default()) {
+        if bytes[at + found] == quote {
+            return at + found + 1;
+        }
+        at += found + 2;
+    }
+    bytes.len()
 }
 
 /// Whether the comma at `at` stands before three digits that end a number, and behind one.
@@ -231,6 +242,11 @@ mod tests {
                 "step→3 msg→all is = well lr→0.0001",
             ),
             ("a=1,b=22,c=1,234,567", "a→1 b→22 c→1234567"),
+            (
+                r#"msg="say \"loss=5\" now" loss=2"#,
+                r#"msg→say \"loss=5\" now loss→2"#,
+            ),
+            (r#"msg="cut \"#, r#"msg→"cut \"#),
             ("größe=ü5 = == =", "größe→ü5"),
             ("no pairs here", ""),
         ] {

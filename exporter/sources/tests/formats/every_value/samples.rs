@@ -242,7 +242,7 @@ pub(super) static LOGS: &[(&str, Log)] = &[
     ),
     (
         "written/torchtitan.log",
-        TORCHTITAN.says(295).leaves_out(&[("not_measured", 1)]),
+        TORCHTITAN.says(339).leaves_out(&[("not_measured", 1)]),
     ),
     (
         "written/torchtitan_structured.jsonl",

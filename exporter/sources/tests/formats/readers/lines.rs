@@ -219,17 +219,22 @@ pub(crate) fn megatron(bytes: &[u8]) -> Told {
 /// Lines of torchtitan: a key is a word that ends in a colon, its value the next one.
 pub(crate) fn torchtitan(bytes: &[u8]) -> Told {
     let mut told = Told::default();
-    for line in lines(bytes).iter().filter(|line| line.contains("step: ")) {
-        let (prefix, rest) = line.split_once("step: ").expect("it is there");
+    let mut total = f64::NAN;
+    for line in lines(bytes).iter().filter(|line| line.starts_with("[titan] ")) {
         told.time = Some(clock(
-            &prefix["[titan] 2026-11-21 ".len()..][..12].replace(',', "."),
+            &line["[titan] 2026-11-21 ".len()..][..12].replace(',', "."),
         ));
+        let Some((prefix, rest)) = line.split_once("step: ") else {
+            total = torchtitan_around(line, &mut told).unwrap_or(total);
+            continue;
+        };
         let is_eval = prefix.ends_with("validate ");
         let kind = if is_eval { "validate " } else { "" };
         let mut words = rest.split_whitespace();
         let step = words.next().expect("a step");
         if !is_eval {
             told.steps.push(number(step));
+            told.number("progress", number(step) / total);
         }
         while let (Some(key), Some(value)) = (words.next(), words.next()) {
             let key = format!("{kind}{}", key.trim_end_matches(':'));
@@ -244,6 +249,27 @@ pub(crate) fn torchtitan(bytes: &[u8]) -> Told {
         }
     }
     told
+}
+
+/// What torchtitan says around its steps; gives how many of them there will be.
+fn torchtitan_around(line: &str, told: &mut Told) -> Option<f64> {
+    let behind = |sign: &str| line.split_once(sign).map(|(_, rest)| rest);
+    for (sign, key) in [
+        (" size: ", "total parameters"),
+        ("computing MFU: ", "peak"),
+        ("H100 with ", "capacity"),
+    ] {
+        if let Some(rest) = behind(sign) {
+            told.number(key, number(rest));
+        }
+    }
+    if let Some(rest) = behind("is enabled)in ") {
+        told.number("checkpoint", number(rest));
+        told.spans += 1;
+    }
+    let settings = behind("initialized with ")?;
+    told.events += settings.split(", ").count();
+    behind("total steps ").map(number)
 }
 
 /// Lines of `key=value` of no system; without a mapping nobody knows where their time stands.

@@ -303,6 +303,11 @@ memory % -> memory.framework.utilization * 0.01
 tps -> train.throughput.tokens_per_device
 tflops -> train.throughput.flops_per_device * 1e12
 mfu -> train.mfu * 0.01
+progress -> train.progress
+total parameters -> run.parameters
+peak -> gpu.peak_flops gpu.precision=bf16
+capacity -> memory.framework.limit * 1073741824
+checkpoint -> perf.checkpoint_time
 validate loss -> eval.loss
 validate memory GiB -> memory.framework.reserved * 1073741824
 validate memory % -> memory.framework.utilization * 0.01

@@ -1,0 +1,169 @@
+//! What torchtitan's console says around its steps: the size of the model, how many steps there will be, and how long its
+//! checkpoints took (`torchtitan/trainer.py`, `torchtitan/components/checkpointer`).
+
+use pulsetrain_otlp::write::{Attribute, SpanParts, Value as Out};
+use pulsetrain_semconv::{self as semconv, attribute, metric, span};
+
+use crate::{
+    Recorder, cut, ids,
+    logs::{Covered, coverage::covered, number_text},
+    tags::record_option,
+};
+
+const GIB: f64 = (1_u64 << 30) as f64;
+
+/// The peak that the MFU is of, whatever the model computes in.
+const BF16: &[Attribute<'static>] = &[(&attribute::GPU_PRECISION, Out::Text("bf16"))];
+
+/// What is known of the run.
+#[derive(Debug, Default)]
+pub(super) struct Around {
+    /// How many steps there will be.
+    total_steps: Option<f64>,
+}
+
+impl Around {
+    /// Records how far the run is, if it has said how far it goes.
+    pub(super) fn step(&self, step: i64, time_unix_nanos: u64, recorder: &mut Recorder<'_>) {
+        if let Some(total) = self.total_steps {
+            recorder.record(&metric::TRAIN_PROGRESS, time_unix_nanos, step as f64 / total, &[]);
+        }
+    }
+
+    /// Takes in a message that is no step; answers whether it says something.
+    pub(super) fn message(
+        &mut self,
+        text: &str,
+        time: impl FnOnce() -> u64,
+        recorder: &mut Recorder<'_>,
+    ) -> bool {
+        if let Some((before, "")) = cut::once(text, " total parameters") {
+            let Some(parameters) = before.rsplit(' ').next().and_then(number_text::any) else {
+                return false;
+            };
+            recorder.record(&metric::RUN_PARAMETERS, time(), parameters, &[]);
+        } else if let Some((_, flops)) = cut::once(text, "Peak FLOPS used for computing MFU: ") {
+            let Some(flops) = number_text::any(flops) else {
+                return false;
+            };
+            recorder.record(&metric::GPU_PEAK_FLOPS, time(), flops, BF16);
+        } else if let Some(gib) = capacity(text) {
+            recorder.record(&metric::MEMORY_FRAMEWORK_LIMIT, time(), gib * GIB, &[]);
+        } else if let Some((settings, rest)) = cut::once(text, "total steps ") {
+            let words = rest.split(' ').next().and_then(number_text::any);
+            self.total_steps = words.filter(|steps| *steps > 0.0);
+            options(settings, self.total_steps, time(), recorder);
+        } else if let Some((span, secs)) = checkpoint(text) {
+            record(span, secs, time(), recorder);
+        } else {
+            return false;
+        }
+        true
+    }
+}
+
+/// `CUDA capacity: NVIDIA H100 with 95.04GiB memory`.
+fn capacity(text: &str) -> Option<f64> {
+    let (_, rest) = cut::once(text, " capacity: ")?;
+    let (_, size) = cut::last(rest.strip_suffix("GiB memory")?, " with ")?;
+    number_text::any(size)
+}
+
+/// `local batch size 8, global batch size 64, sequence length 2048, `: each an option, and the steps.
+fn options(settings: &str, total_steps: Option<f64>, time_unix_nanos: u64, recorder: &mut Recorder<'_>) {
+    let settings = cut::last(settings, " with ").map_or(settings, |(_, settings)| settings);
+    for (name, value) in settings.split(", ").filter_map(|setting| cut::last(setting, " ")) {
+        if let Some(number) = number_text::any(value) {
+            record_option(name, Out::Int(number as i64), time_unix_nanos, recorder);
+        }
+    }
+    if let Some(steps) = total_steps {
+        record_option("total steps", Out::Int(steps as i64), time_unix_nanos, recorder);
+    }
+}
+
+/// `Finished saving the checkpoint (or staging if async is enabled)in 1.20 seconds.`
+fn checkpoint(text: &str) -> Option<(&'static semconv::Span, f64)> {
+    let is_load = cut::find(text, "Finished loading the ").is_some();
+    let is_save = [
+        "Finished saving the checkpoint",
+        "Finished staging the checkpoint",
+    ]
+    .iter()
+    .any(|begin| cut::find(text, begin).is_some());
+    let secs = if is_load || is_save {
+        cut::last(text, "in ")?.1.strip_suffix(" seconds.")?
+    } else {
+        let (_, secs) = cut::once(text, "Last step checkpoint completed in ")?;
+        secs.strip_suffix('s')?
+    };
+    let span = if is_load {
+        &span::TRAIN_CHECKPOINT_LOAD
+    } else {
+        &span::TRAIN_CHECKPOINT_SAVE
+    };
+    Some((
+        span,
+        number_text::any(secs).filter(|secs| secs.is_finite() && *secs >= 0.0)?,
+    ))
+}
+
+fn record(span: &'static semconv::Span, secs: f64, end_unix_nanos: u64, recorder: &mut Recorder<'_>) {
+    if span.name == span::TRAIN_CHECKPOINT_SAVE.name {
+        recorder.record(&metric::PERF_CHECKPOINT_TIME, end_unix_nanos, secs, &[]);
+    }
+    let run = recorder.run();
+    let (trace_id, span_id) = (
+        ids::lifecycle_trace(run),
+        ids::work_span(run, "console", span.name, end_unix_nanos, 0),
+    );
+    recorder.record_span(&SpanParts {
+        span,
+        trace_id,
+        span_id,
+        parent_span_id: None,
+        start_unix_nanos: end_unix_nanos.saturating_sub((secs * 1e9).round() as u64),
+        end_unix_nanos,
+        attributes: &[],
+    });
+}
+
+pub(super) fn coverage() -> [Covered; 7] {
+    [
+        covered(
+            "... total parameters",
+            metric::RUN_PARAMETERS.name,
+            "as it is, `{parameter}`",
+        ),
+        covered(
+            "Peak FLOPS used for computing MFU",
+            metric::GPU_PEAK_FLOPS.name,
+            "as it is, `{flop}/s`",
+        ),
+        covered(
+            "... capacity: ... with N GiB memory",
+            metric::MEMORY_FRAMEWORK_LIMIT.name,
+            "times 1.073741824e9, `By`",
+        ),
+        covered(
+            "total steps",
+            metric::TRAIN_PROGRESS.name,
+            "the share of them that is done, at every step",
+        ),
+        covered(
+            "the settings before total steps",
+            semconv::event::RUN_OPTION.name,
+            "one event a setting",
+        ),
+        covered(
+            "Finished saving the checkpoint ... in N seconds.",
+            span::TRAIN_CHECKPOINT_SAVE.name,
+            "a span, and `perf.checkpoint_time`",
+        ),
+        covered(
+            "Finished loading the checkpoint in N seconds.",
+            span::TRAIN_CHECKPOINT_LOAD.name,
+            "a span",
+        ),
+    ]
+}
