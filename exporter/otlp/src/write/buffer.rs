@@ -9,6 +9,9 @@ pub struct Buffer {
 /// The field numbers below this have tags of one byte.
 const SHORT_NUMBERS: u32 = 16;
 
+/// So many fields of eight bytes are written in one piece.
+const MOST_FIXED: usize = 3;
+
 /// The number of bytes of `value` as a varint.
 #[inline]
 pub(crate) const fn varint_len(value: u64) -> usize {
@@ -37,6 +40,12 @@ impl Buffer {
         Self {
             bytes: Vec::with_capacity(capacity),
         }
+    }
+
+    /// Makes room for so many bytes more.
+    #[inline]
+    pub(super) fn reserve(&mut self, more: usize) {
+        self.bytes.reserve(more);
     }
 
     /// The bytes so far.
@@ -109,14 +118,28 @@ impl Buffer {
         self.bytes.extend_from_slice(&fields);
     }
 
-    /// Writes a message of two fields of wire type 1, all three with numbers below 16, in one piece.
+    /// Begins a message with fields of wire type 1, three at most, to which `more` bytes are missing; its own number and theirs
+    /// are below 16. All of it is one piece where the message is short, as nearly all are.
     #[inline]
-    pub(super) fn message_of_two_fixed64(&mut self, number: u32, [first, second]: [(u32, u64); 2]) {
-        let mut message = [(number << 3 | 2) as u8; 20];
-        message[1] = 18;
-        message[2..11].copy_from_slice(&short_fixed64(first.0, first.1));
-        message[11..].copy_from_slice(&short_fixed64(second.0, second.1));
-        self.bytes.extend_from_slice(&message);
+    pub(super) fn message_of_fixed64<const N: usize>(
+        &mut self,
+        number: u32,
+        fields: [(u32, u64); N],
+        more: usize,
+    ) {
+        const { assert!(N <= MOST_FIXED) };
+        let mut piece = [0; 2 + 9 * MOST_FIXED];
+        for (place, (number, value)) in piece[2..].chunks_exact_mut(9).zip(fields) {
+            place.copy_from_slice(&short_fixed64(number, value));
+        }
+        let len = 9 * N + more;
+        if len < 0x80 {
+            piece[..2].copy_from_slice(&[(number << 3 | 2) as u8, len as u8]);
+            self.bytes.extend_from_slice(&piece[..2 + 9 * N]);
+        } else {
+            self.delimited_head(number, len);
+            self.bytes.extend_from_slice(&piece[2..2 + 9 * N]);
+        }
     }
 
     /// Writes a `double` field.

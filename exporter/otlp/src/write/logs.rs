@@ -64,6 +64,8 @@ pub struct LogRecordParts<'a> {
 #[derive(Debug, Default)]
 pub struct LogsWriter {
     records: Buffer,
+    /// The body of the newest record.
+    body: Buffer,
     count: u32,
 }
 
@@ -86,7 +88,15 @@ impl LogsWriter {
     /// Adds a log record.
     pub fn record(&mut self, parts: &LogRecordParts<'_>) {
         let severity = parts.severity.as_str();
-        let body_len = |body: &Value<'_>| delimited_len(field::BODY, body.encoded_len());
+        // Written apart first: its length stands before it, and to work it out takes longer than to copy it.
+        self.body.clear();
+        if let Some(body) = &parts.body {
+            body.encode(&mut self.body);
+        }
+        let body_len = match parts.body {
+            Some(_) => delimited_len(field::BODY, self.body.len()),
+            None => 0,
+        };
         let text_len = |number, text: &str| match text.len() {
             0 => 0,
             len => delimited_len(number, len),
@@ -94,7 +104,7 @@ impl LogsWriter {
         let len = 9
             + 2
             + text_len(field::SEVERITY_TEXT, severity)
-            + parts.body.as_ref().map_or(0, body_len)
+            + body_len
             + value::attributes_len(field::ATTRIBUTES, parts.attributes)
             + 9
             + text_len(field::EVENT_NAME, parts.event_name);
@@ -104,8 +114,8 @@ impl LogsWriter {
         out.fixed64(field::TIME, parts.time_unix_nanos);
         out.uint(field::SEVERITY_NUMBER, parts.severity as u64);
         out.text(field::SEVERITY_TEXT, severity);
-        if let Some(body) = &parts.body {
-            body.encode_as(field::BODY, out);
+        if parts.body.is_some() {
+            out.delimited(field::BODY, self.body.as_slice());
         }
         value::attributes(field::ATTRIBUTES, parts.attributes, out);
         out.fixed64(field::OBSERVED_TIME, parts.observed_unix_nanos);

@@ -42,9 +42,6 @@ mod histogram_point {
     pub(super) const MAX: u32 = 12;
 }
 
-/// The bytes of a point that is a time and a value, as a field.
-const MEASURED_MESSAGE: usize = 2 + 18;
-
 const DELTA: u8 = 1;
 const CUMULATIVE: u8 = 2;
 
@@ -91,6 +88,8 @@ struct Group {
     /// Whether the points are histograms with exponential buckets.
     is_exponential: bool,
     points: Buffer,
+    /// The bounds of a histogram as they stand in every point of it.
+    bounds: Buffer,
     /// Where the newest point begins.
     newest: usize,
 }
@@ -114,17 +113,26 @@ impl MetricsWriter {
     /// Adds a point of a gauge that has no attributes.
     #[inline]
     pub fn measured(&mut self, metric: &'static Metric, time_unix_nanos: u64, value: NumberValue) {
-        self.plain(metric, [(number_point::TIME, time_unix_nanos), field_of(value)]);
+        self.fixed(
+            metric,
+            [(number_point::TIME, time_unix_nanos), field_of(value)],
+            0,
+        );
     }
 
-    /// Adds a point that is a time and a value. Most points are of this kind, and all of them are of one length.
+    /// Begins a point with fields of a fixed length, to which `more` bytes are missing.
     #[inline]
-    fn plain(&mut self, metric: &'static Metric, fields: [(u32, u64); 2]) -> &mut Buffer {
+    fn fixed<const N: usize>(
+        &mut self,
+        metric: &'static Metric,
+        fields: [(u32, u64); N],
+        more: usize,
+    ) -> &mut Buffer {
         self.points += 1;
-        self.len += MEASURED_MESSAGE;
+        self.len += delimited_len(1, 9 * N + more);
         let group = self.group(metric);
         group.newest = group.points.len();
-        group.points.message_of_two_fixed64(1, fields);
+        group.points.message_of_fixed64(1, fields, more);
         &mut group.points
     }
 
@@ -145,17 +153,11 @@ impl MetricsWriter {
         attributes_len: usize,
     ) -> &mut Buffer {
         use number_point as field;
-        let measured = [(field::TIME, point.time_unix_nanos), field_of(value)];
-        if point.start_unix_nanos == 0 && attributes_len == 0 {
-            return self.plain(metric, measured);
+        let (time, value) = ((field::TIME, point.time_unix_nanos), field_of(value));
+        match point.start_unix_nanos {
+            0 => self.fixed(metric, [time, value], attributes_len),
+            start => self.fixed(metric, [(field::START, start), time, value], attributes_len),
         }
-        let times = if point.start_unix_nanos == 0 { 18 } else { 27 };
-        let out = self.begin(metric, times + attributes_len);
-        if point.start_unix_nanos != 0 {
-            out.fixed64(field::START, point.start_unix_nanos);
-        }
-        out.two_fixed64(measured);
-        out
     }
 
     /// Adds a point that says only that its series has ended.
@@ -174,7 +176,10 @@ impl MetricsWriter {
 
     /// Adds a point of a histogram whose bounds are the metric's.
     pub fn histogram(&mut self, metric: &'static Metric, point: PointParts<'_>, parts: HistogramParts<'_>) {
-        self.distribution(metric, point, parts, metric.bounds);
+        let len = value::attributes_len(histogram_point::ATTRIBUTES, point.attributes);
+        self.distribution_around(metric, point, parts, None, len, |out| {
+            value::attributes(histogram_point::ATTRIBUTES, point.attributes, out);
+        });
     }
 
     /// Adds a point with bounds of its own to a histogram whose metric has none.
@@ -186,43 +191,64 @@ impl MetricsWriter {
         bounds: &[f64],
     ) {
         let len = value::attributes_len(histogram_point::ATTRIBUTES, point.attributes);
-        self.distribution_around(metric, point, parts, bounds, len, |out| {
+        self.distribution_around(metric, point, parts, Some(bounds), len, |out| {
             value::attributes(histogram_point::ATTRIBUTES, point.attributes, out);
         });
     }
 
-    /// Adds a point of a histogram around its attributes, which are of `attributes_len` bytes.
+    /// Adds a point of a histogram around its attributes, which are of `attributes_len` bytes. Its bounds are the metric's
+    /// where it has none of its own.
     #[inline]
     fn distribution_around(
         &mut self,
         metric: &'static Metric,
         point: PointParts<'_>,
         parts: HistogramParts<'_>,
-        bounds: &[f64],
+        bounds: Option<&[f64]>,
         attributes_len: usize,
         write_attributes: impl FnOnce(&mut Buffer),
     ) {
         use histogram_point as field;
-        let (counts_len, bounds_len) = (8 * parts.bucket_counts.len(), 8 * bounds.len());
-        let doubles = if parts.sum.is_nan() { 5 } else { 6 };
-        let len = doubles * 9
+        let counts_len = 8 * parts.bucket_counts.len();
+        let bounds_len = 8 * bounds.unwrap_or(metric.bounds).len();
+        let sum_len = if parts.sum.is_nan() { 0 } else { 9 };
+        let more = sum_len
             + delimited_len(field::BUCKET_COUNTS, counts_len)
             + delimited_len(field::EXPLICIT_BOUNDS, bounds_len)
-            + attributes_len;
-        let out = self.begin(metric, len);
-        out.fixed64(field::START, point.start_unix_nanos);
-        out.fixed64(field::TIME, point.time_unix_nanos);
-        out.fixed64(field::COUNT, parts.count);
+            + attributes_len
+            + 2 * 9;
+        let head = [
+            (field::START, point.start_unix_nanos),
+            (field::TIME, point.time_unix_nanos),
+            (field::COUNT, parts.count),
+        ];
+        let len = delimited_len(1, 9 * head.len() + more);
+        self.points += 1;
+        self.len += len;
+        let Group {
+            points: out,
+            newest,
+            bounds: bounds_of_metric,
+            ..
+        } = self.group(metric);
+        *newest = out.len();
+        // All at once: to look for room before each of many small pieces takes longer than to write them.
+        out.reserve(len);
+        out.message_of_fixed64(1, head, more);
         if !parts.sum.is_nan() {
             out.double(field::SUM, parts.sum);
         }
         out.delimited_head(field::BUCKET_COUNTS, counts_len);
         out.append_words(parts.bucket_counts, |count| count.to_le_bytes());
-        out.delimited_head(field::EXPLICIT_BOUNDS, bounds_len);
-        out.append_words(bounds, |bound| bound.to_le_bytes());
+        match bounds {
+            None => out.append(bounds_of_metric.as_slice()),
+            Some(bounds) => write_bounds(bounds, out),
+        }
         write_attributes(out);
-        out.double(field::MIN, parts.min);
-        out.double(field::MAX, parts.max);
+        out.two_fixed64([
+            (field::MIN, parts.min.to_bits()),
+            (field::MAX, parts.max.to_bits()),
+        ]);
     }
 
     /// The batch so far, if it has points; the writer is empty afterwards.
@@ -280,12 +306,22 @@ fn field_of(value: NumberValue) -> (u32, u64) {
     }
 }
 
+fn write_bounds(bounds: &[f64], out: &mut Buffer) {
+    out.delimited_head(histogram_point::EXPLICIT_BOUNDS, 8 * bounds.len());
+    out.append_words(bounds, |bound| bound.to_le_bytes());
+}
+
 impl Group {
     fn new(metric: &'static Metric, is_exponential: bool) -> Self {
+        let mut bounds = Buffer::default();
+        if matches!(metric.instrument, Instrument::Histogram) {
+            write_bounds(metric.bounds, &mut bounds);
+        }
         Self {
             metric,
             is_exponential,
             points: Buffer::default(),
+            bounds,
             newest: 0,
         }
     }

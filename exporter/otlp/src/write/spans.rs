@@ -88,8 +88,10 @@ impl SpansWriter {
         }
         out.delimited(field::NAME, parts.span.name.as_bytes());
         out.uint(field::KIND, kind(parts.span.kind));
-        out.fixed64(field::START, parts.start_unix_nanos);
-        out.fixed64(field::END, parts.end_unix_nanos);
+        out.two_fixed64([
+            (field::START, parts.start_unix_nanos),
+            (field::END, parts.end_unix_nanos),
+        ]);
         value::attributes(field::ATTRIBUTES, parts.attributes, out);
         for link in links {
             out.delimited_head(field::LINKS, LINK_BYTES);

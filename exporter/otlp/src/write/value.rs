@@ -67,7 +67,7 @@ impl Value<'_> {
 
     /// Writes the value as the fields of an `AnyValue` message.
     #[inline]
-    fn encode(&self, out: &mut Buffer) {
+    pub(super) fn encode(&self, out: &mut Buffer) {
         match self {
             Self::Text(text) => out.delimited(1, text.as_bytes()),
             Self::Bool(value) => out.uint(2, u64::from(*value)),
@@ -88,7 +88,7 @@ impl Value<'_> {
     }
 
     /// Writes the value as field `number`, an `AnyValue` message.
-    pub(super) fn encode_as(&self, number: u32, out: &mut Buffer) {
+    fn encode_as(&self, number: u32, out: &mut Buffer) {
         out.delimited_head(number, self.encoded_len());
         self.encode(out);
     }
@@ -134,10 +134,8 @@ const SHORT: usize = 0x80 - 6;
 /// Texts are most of what tells series and options from each other, and all but a few are short.
 #[inline]
 fn short_text(number: u32, key: &str, text: &str, out: &mut Buffer) {
-    let (key_len, text_len) = (key.len() as u8, text.len() as u8);
-    out.delimited_head(number, key.len() + text.len() + 6);
-    out.append(&[1 << 3 | 2, key_len]);
-    out.append(key.as_bytes());
+    let text_len = text.len() as u8;
+    short_head(number, key, 4 + text.len(), out);
     out.append(&[2 << 3 | 2, text_len + 2, 1 << 3 | 2, text_len]);
     out.append(text.as_bytes());
 }
@@ -147,9 +145,21 @@ fn short_text(number: u32, key: &str, text: &str, out: &mut Buffer) {
 fn double(number: u32, key: &str, value: f64, out: &mut Buffer) {
     let mut field = [2 << 3 | 2, 9, 4 << 3 | 1, 0, 0, 0, 0, 0, 0, 0, 0];
     field[3..].copy_from_slice(&value.to_le_bytes());
-    out.delimited_head(number, delimited_len(1, key.len()) + field.len());
-    out.delimited(1, key.as_bytes());
+    if key.len() + field.len() < SHORT {
+        short_head(number, key, field.len(), out);
+    } else {
+        out.delimited_head(number, delimited_len(1, key.len()) + field.len());
+        out.delimited(1, key.as_bytes());
+    }
     out.append(&field);
+}
+
+/// Begins a `KeyValue` message of less than 128 bytes, of which `rest` stand behind the key.
+#[inline]
+fn short_head(number: u32, key: &str, rest: usize, out: &mut Buffer) {
+    out.delimited_head(number, 2 + key.len() + rest);
+    out.append(&[1 << 3 | 2, key.len() as u8]);
+    out.append(key.as_bytes());
 }
 
 /// The number of bytes of `attributes` as `KeyValue` messages in field `number`.

@@ -65,7 +65,7 @@ impl MetricsWriter {
     ) {
         let EncodedSeries { metric, attributes } = series;
         let point = point(start_unix_nanos, time_unix_nanos);
-        self.distribution_around(metric, point, parts, metric.bounds, attributes.len(), |out| {
+        self.distribution_around(metric, point, parts, None, attributes.len(), |out| {
             out.append(attributes);
         });
     }
