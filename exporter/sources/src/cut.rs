@@ -7,18 +7,48 @@ const NEAR: usize = 32;
 /// Where `byte` stands first.
 #[inline]
 pub(crate) fn byte(text: &[u8], byte: u8) -> Option<usize> {
+    let eight = [byte; 8];
+    near(
+        text,
+        |word| zero_bytes(word ^ u64::from_le_bytes(eight)),
+        |rest| memchr::memchr(byte, rest),
+        |other| other == byte,
+    )
+}
+
+/// Where the first of two bytes stands first.
+#[inline]
+pub(crate) fn either(text: &[u8], one: u8, two: u8) -> Option<usize> {
+    let (ones, twos) = (u64::from_le_bytes([one; 8]), u64::from_le_bytes([two; 8]));
+    near(
+        text,
+        |word| zero_bytes(word ^ ones) | zero_bytes(word ^ twos),
+        |rest| memchr::memchr2(one, two, rest),
+        |other| other == one || other == two,
+    )
+}
+
+/// Where the first byte stands that is looked for: in eight of them, of which the lowest found has the lowest bit, or far away,
+/// or alone.
+#[inline]
+fn near(
+    text: &[u8],
+    in_eight: impl Fn(u64) -> u64,
+    far: impl Fn(&[u8]) -> Option<usize>,
+    alone: impl Fn(u8) -> bool,
+) -> Option<usize> {
     let mut at = 0;
     while let Some(eight) = text[at..].first_chunk() {
         if at == NEAR {
-            return memchr::memchr(byte, &text[at..]).map(|found| at + found);
+            return far(&text[at..]).map(|found| at + found);
         }
-        let found = zero_bytes(u64::from_le_bytes(*eight) ^ u64::from_le_bytes([byte; 8]));
+        let found = in_eight(u64::from_le_bytes(*eight));
         if found != 0 {
             return Some(at + found.trailing_zeros() as usize / 8);
         }
         at += 8;
     }
-    let rest = text[at..].iter().position(|other| *other == byte);
+    let rest = text[at..].iter().position(|other| alone(*other));
     rest.map(|found| at + found)
 }
 
@@ -33,19 +63,32 @@ fn zero_bytes(word: u64) -> u64 {
 /// Whether two words are the same.
 #[inline]
 pub(crate) fn same(one: &str, other: &str) -> bool {
-    let (one, other) = (one.as_bytes(), other.as_bytes());
+    same_bytes(one.as_bytes(), other.as_bytes())
+}
+
+/// Whether the bytes of two words are the same.
+#[inline]
+pub(crate) fn same_bytes(one: &[u8], other: &[u8]) -> bool {
     if one.len() != other.len() {
         return false;
     }
     // Pieces that overlap cover every length between theirs and twice theirs.
     match one.len() {
-        8..=16 => {
-            one.first_chunk::<8>() == other.first_chunk() && one.last_chunk::<8>() == other.last_chunk()
+        16..=32 => {
+            one.first_chunk::<16>() == other.first_chunk() && one.last_chunk::<16>() == other.last_chunk()
         }
+        8..16 => one.first_chunk::<8>() == other.first_chunk() && one.last_chunk::<8>() == other.last_chunk(),
         4..8 => one.first_chunk::<4>() == other.first_chunk() && one.last_chunk::<4>() == other.last_chunk(),
         0..4 => one.iter().zip(other).all(|(one, other)| one == other),
         _ => one == other,
     }
+}
+
+/// Whether a text begins with what another had at its place.
+#[inline]
+pub(crate) fn begins_like(text: &[u8], known: &[u8]) -> bool {
+    let start = text.get(..known.len());
+    start.is_some_and(|start| same_bytes(start, known))
 }
 
 /// Whether a text begins with `sign`.
@@ -141,16 +184,22 @@ mod tests {
                 text[at] = b'=';
                 assert_eq!(byte(&text, b'='), Some(at), "{at} of {len}");
                 assert_eq!(byte(&text, b'?'), None);
+                assert_eq!(either(&text, b'?', b'='), Some(at), "{at} of {len}");
+                let first = text.iter().position(|byte| matches!(byte, b'<' | b'='));
+                assert_eq!(either(&text, b'=', b'<'), first, "{at} of {len}");
+                assert_eq!(either(&text, b'?', b'!'), None);
             }
         }
     }
 
     #[test]
     fn words_are_the_same_where_every_byte_is() {
-        let word = "train/learning_rate_of_all";
+        let word = "train/learning_rate_of_all_parameters_in_it";
         for len in 0..word.len() {
             assert!(same(&word[..len], &word.to_owned()[..len]));
             assert!(!same(&word[..len], &word[..len + 1]));
+            assert!(begins_like(word.as_bytes(), word[..len].to_owned().as_bytes()));
+            assert!(!begins_like(&word.as_bytes()[..len], word.as_bytes()));
             for at in 0..len {
                 let mut other = word[..len].to_owned();
                 other.replace_range(at..=at, "#");

@@ -94,12 +94,13 @@ impl Parts {
         parts
     }
 
-    #[inline]
+    #[inline(always)]
     fn text(&mut self, text: &str) {
         self.bytes(text.as_bytes());
     }
 
-    #[inline]
+    // Always: most parts have lengths that are known to whoever adds them, and are then copied without a call.
+    #[inline(always)]
     fn bytes(&mut self, bytes: &[u8]) {
         let end = self.len + bytes.len();
         if self.far.is_empty() && end < Self::NEAR {
@@ -108,6 +109,11 @@ impl Parts {
             self.len = end + 1;
             return;
         }
+        self.far_bytes(bytes);
+    }
+
+    #[cold]
+    fn far_bytes(&mut self, bytes: &[u8]) {
         if self.far.is_empty() {
             self.far.extend_from_slice(&self.near[..self.len]);
         }

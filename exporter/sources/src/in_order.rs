@@ -3,6 +3,8 @@
 
 use std::collections::HashMap;
 
+use crate::cut;
+
 /// Entries by name, in the order in which they came first.
 #[derive(Debug)]
 pub(crate) struct InOrder<T> {
@@ -48,7 +50,7 @@ impl<T> InOrder<T> {
     pub(crate) fn place_of_bytes(&mut self, name: &[u8]) -> Option<usize> {
         let expected = self.entries.get(self.last)?.next;
         let place = match self.entries.get(expected) {
-            Some(next) if next.name.as_bytes() == name => expected,
+            Some(next) if cut::same_bytes(next.name.as_bytes(), name) => expected,
             _ => self.search(name)?,
         };
         self.last = place;

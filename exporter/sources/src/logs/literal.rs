@@ -12,6 +12,7 @@ use super::{
     fields::{Field, Value},
     number_text,
 };
+use crate::cut;
 
 /// The object at the beginning of `text` with the number of bytes that it takes; nothing where it is not whole.
 ///
@@ -146,7 +147,7 @@ impl<'a> Cursor<'a> {
         }
         let start = self.at + 1;
         let rest = &self.text.as_bytes()[start..];
-        let mut end = memchr::memchr2(quote, b'\\', rest)?;
+        let mut end = cut::either(rest, quote, b'\\')?;
         let is_plain = rest[end] == quote;
         while rest[end] != quote {
             let next = end + 2;
@@ -177,7 +178,7 @@ impl<'a> Cursor<'a> {
     #[inline]
     fn pass(&mut self, bytes: &[u8]) -> Option<()> {
         let rest = &self.text.as_bytes()[self.at..];
-        rest.starts_with(bytes).then(|| self.at += bytes.len())
+        cut::begins_like(rest, bytes).then(|| self.at += bytes.len())
     }
 
     #[inline]

@@ -39,6 +39,17 @@ pub(super) fn non_finite(text: &str) -> Option<f64> {
 /// A number of either kind, with or without commas between the thousands.
 #[inline]
 pub(super) fn any(text: &str) -> Option<f64> {
+    match plain(text) {
+        Some((number, "")) => Some(number),
+        // Behind a plain number only these go on with it.
+        Some((_, rest)) if !rest.starts_with([',', 'E']) => None,
+        Some((_, rest)) if rest.starts_with(',') => grouped(text),
+        _ => odd(text),
+    }
+}
+
+/// A number that is not plain.
+fn odd(text: &str) -> Option<f64> {
     finite(text)
         .or_else(|| non_finite(text))
         .or_else(|| grouped(text))
@@ -55,7 +66,21 @@ fn grouped(text: &str) -> Option<f64> {
     let whole = digits.split(['.', 'e', 'E']).next()?;
     let mut groups = whole.split(',');
     let is_first = groups.next().is_some_and(|group| (1..=3).contains(&group.len()));
-    (is_first && groups.all(|group| group.len() == 3)).then(|| finite(&text.replace(',', "")))?
+    (is_first && groups.all(|group| group.len() == 3)).then(|| without_commas(text))?
+}
+
+/// The number that a text is without its commas: nearly always so short that it needs no allocation.
+fn without_commas(text: &str) -> Option<f64> {
+    let mut near = [0; 32];
+    let mut len = 0;
+    for byte in text.bytes().filter(|byte| *byte != b',') {
+        match near.get_mut(len) {
+            Some(place) => *place = byte,
+            None => return finite(&text.replace(',', "")),
+        }
+        len += 1;
+    }
+    finite(std::str::from_utf8(&near[..len]).ok()?)
 }
 
 /// A number and what stands behind it: `0.081s`, `0.2%`, `1.5M`.
@@ -103,6 +128,11 @@ mod tests {
         assert_eq!(any("-12,345,678.5"), Some(-12_345_678.5));
         for comma_for_point in ["2,1348", "0,123", "1234,5", "1,23", ",5", "1,234,5"] {
             assert_eq!(any(comma_for_point), None, "{comma_for_point}");
+        }
+        let long = format!("1,234.{}", "5".repeat(40));
+        assert_eq!(any(&long), long.replace(',', "").parse().ok());
+        for (text, expected) in [("1E5", Some(1e5)), ("1.5x", None), ("7-8", None), ("5.x", None)] {
+            assert_eq!(any(text), expected, "{text}");
         }
         assert_eq!(with_suffix("0.081s"), Some((0.081, "s")));
         assert_eq!(with_suffix("46.6%"), Some((46.6, "%")));
