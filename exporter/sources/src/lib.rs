@@ -13,6 +13,7 @@ mod attribute_part;
 mod backends;
 mod conversion;
 mod cut;
+mod emptied;
 mod error;
 mod ids;
 mod in_order;

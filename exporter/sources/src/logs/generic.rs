@@ -26,7 +26,7 @@ use super::{
     lines::{Line, LineFormat, LineParser},
     literal::Objects,
 };
-use crate::{Recorder, SkipReason};
+use crate::{Recorder, SkipReason, emptied::emptied};
 
 /// JSON lines in the table of formats.
 pub(super) const JSON: LogFormat = LogFormat {
@@ -107,14 +107,15 @@ impl LineFormat for JsonLines {
         let Some(start) = body.find('{') else {
             return false;
         };
-        if self.objects.read(&body[start..], &mut fields).is_none() {
+        let Some(object) = self.objects.read_alike(&body[start..], &mut fields) else {
             recorder.skip(SkipReason::MalformedRecord, line.place(), || {
                 "the line is no whole JSON object".to_owned()
             });
             return false;
-        }
-        self.records.look_up(&fields);
+        };
+        self.records.look_up(&fields, object.alike);
         self.records.record(&fields, line, recorder);
+        self.records.room = emptied(fields);
         true
     }
 }
@@ -149,13 +150,14 @@ impl LineFormat for KeyValueLines {
         let Some((mut fields, body)) = records.lined(line.text) else {
             return false;
         };
-        pairs.read(body, &records.mapping.pairs, &mut fields);
-        records.look_up(&fields);
-        if !records.keys.are_of_record() {
-            return false;
+        let alike = pairs.read(body, &records.mapping.pairs, &mut fields);
+        records.look_up(&fields, alike);
+        let is_record = records.keys.are_of_record();
+        if is_record {
+            records.record(&fields, line, recorder);
         }
-        records.record(&fields, line, recorder);
-        true
+        records.room = emptied(fields);
+        is_record
     }
 }
 
@@ -164,9 +166,9 @@ type Lined<'a> = (Vec<Field<'a>>, &'a str);
 
 impl Records {
     /// What the pattern of lines finds; nothing where the line is none of its.
-    fn lined<'a>(&self, text: &'a str) -> Option<Lined<'a>> {
+    fn lined<'a>(&mut self, text: &'a str) -> Option<Lined<'a>> {
         let Some(pattern) = &self.mapping.line else {
-            return Some((Vec::with_capacity(self.keys.len()), text));
+            return Some((emptied(std::mem::take(&mut self.room)), text));
         };
         let captures = pattern.captures(text)?;
         let named = pattern.capture_names().flatten();
@@ -183,8 +185,11 @@ impl Records {
         Some((fields, body))
     }
 
-    fn look_up(&mut self, fields: &[Field<'_>]) {
-        self.keys.look_up(fields, &self.mapping);
+    /// Looks up the keys of fields, of which those of the record are the same wherever `alike` is.
+    fn look_up(&mut self, fields: &[Field<'_>], alike: Option<u64>) {
+        // A pattern of lines may find other fields in each.
+        let alike = alike.filter(|_| self.mapping.line.is_none());
+        self.keys.look_up(fields, alike, &self.mapping);
     }
 }
 

@@ -19,6 +19,7 @@ use crate::{
         fields::{Field, Value, Written},
         number_text,
     },
+    recorder::PreparedSeries,
 };
 
 /// What the fields of a record are recorded with.
@@ -51,6 +52,7 @@ impl Recording<'_> {
         &mut self,
         (key, value): (&str, &Value<'_>),
         meaning: &Meaning,
+        series: Option<&mut PreparedSeries>,
         is_told: &mut bool,
         recorder: &mut Recorder<'_>,
     ) -> Option<(&'static Metric, f64)> {
@@ -93,7 +95,10 @@ impl Recording<'_> {
                 } else {
                     converted
                 };
-                recorder.record(metric, time, grown, &attributes);
+                match series {
+                    Some(series) => recorder.record_prepared(series, time, grown),
+                    None => recorder.record(metric, time, grown, &attributes),
+                }
                 return Some((metric, converted));
             }
         }
@@ -164,11 +169,8 @@ fn value_of<'f>(fields: &'f [Field<'_>], key: &str) -> Option<&'f Value<'f>> {
 
 /// The attributes of a point; nothing where a field that is to say one says no value of it.
 fn attributes<'a>(meaning: &'a Meaning, fields: &'a [Field<'_>]) -> Option<Vec<Attribute<'a>>> {
-    let Meaning { rule, captured, .. } = meaning;
-    let mut all: Vec<Attribute<'a>> = Vec::with_capacity(rule.with.len() + captured.len() + rule.from.len());
-    let fixed = captured.iter().chain(&rule.with);
-    all.extend(fixed.map(|(attribute, part)| (*attribute, part.value())));
-    for (attribute, key) in &rule.from {
+    let mut all: Vec<Attribute<'a>> = meaning.fixed().collect();
+    for (attribute, key) in &meaning.rule.from {
         // A record without the field has a point without the attribute.
         let Some(value) = value_of(fields, key) else {
             continue;

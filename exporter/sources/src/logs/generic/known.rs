@@ -4,6 +4,7 @@ use super::{mapping::Mapping, rule::Meaning};
 use crate::{
     in_order::InOrder,
     logs::fields::{Field, Value},
+    recorder::PreparedSeries,
 };
 
 /// The keys that are the step where the mapping names none.
@@ -20,6 +21,8 @@ pub(super) const REMEMBERED: usize = 4096;
 pub(super) struct Known {
     /// Nothing where nobody knows.
     pub(super) meaning: Option<Meaning>,
+    /// The series of its values, where no other field says what belongs to it and it is more than a metric's only one.
+    pub(super) series: Option<PreparedSeries>,
     /// Whether it was said that nobody knows.
     pub(super) is_told: bool,
     /// The place among the keys that may be the time, those that are more likely first.
@@ -34,20 +37,38 @@ pub(super) struct Keys {
     known: InOrder<Known>,
     /// Of each field of the record where in `known` its key is.
     places: Vec<usize>,
-    /// The fields of the record that may say the time, and those that may say the step, by their likelihood.
+    /// By what the record is known to have the keys of another.
+    alike: Option<u64>,
+    /// The fields of the record that may say the time, by their likelihood.
     times: [Option<usize>; TIMES.len()],
+    /// The fields whose keys may be the step, with their likelihood, and those of them that may say it.
+    step_keys: Vec<(usize, usize)>,
     steps: [Option<usize>; STEPS.len()],
 }
 
 impl Keys {
-    /// Looks up the keys of a record's fields.
-    pub(super) fn look_up(&mut self, fields: &[Field<'_>], mapping: &Mapping) {
+    /// Looks up the keys of a record's fields. Those of one that is alike the record before need not be looked for.
+    pub(super) fn look_up(&mut self, fields: &[Field<'_>], alike: Option<u64>, mapping: &Mapping) {
+        if alike.is_none() || alike != self.alike {
+            self.find(fields, mapping);
+            self.alike = alike;
+        }
+        self.steps = [None; STEPS.len()];
+        for (number, rank) in &self.step_keys {
+            if self.steps[*rank].is_none() && whole(&fields[*number].1).is_some() {
+                self.steps[*rank] = Some(*number);
+            }
+        }
+    }
+
+    fn find(&mut self, fields: &[Field<'_>], mapping: &Mapping) {
         if self.known.len() >= REMEMBERED {
             self.known.clear();
         }
         self.places.clear();
-        (self.times, self.steps) = ([None; TIMES.len()], [None; STEPS.len()]);
-        for (number, (key, value)) in fields.iter().enumerate() {
+        self.step_keys.clear();
+        self.times = [None; TIMES.len()];
+        for (number, (key, _)) in fields.iter().enumerate() {
             let place = match self.known.place(key) {
                 Some(place) => place,
                 None => self.known.add(key, Known::find(key, mapping)),
@@ -57,15 +78,8 @@ impl Keys {
             if let Some(rank) = time {
                 self.times[rank].get_or_insert(number);
             }
-            if let Some(rank) = step.filter(|_| whole(value).is_some()) {
-                self.steps[rank].get_or_insert(number);
-            }
+            self.step_keys.extend(step.map(|rank| (number, rank)));
         }
-    }
-
-    /// The number of fields of the record.
-    pub(super) fn len(&self) -> usize {
-        self.places.len()
     }
 
     /// Whether a field is a step, or something whose meaning is known.
@@ -103,8 +117,10 @@ impl Known {
             Some(named) => (named == key).then_some(0),
             None => usual.iter().position(|usual| *usual == key),
         };
+        let meaning = mapping.meaning(key);
         Self {
-            meaning: mapping.meaning(key),
+            series: meaning.as_ref().and_then(Meaning::series),
+            meaning,
             is_told: false,
             time: among(&mapping.time, &TIMES),
             step: among(&mapping.step, &STEPS),
@@ -115,5 +131,7 @@ impl Known {
 /// A value that is a whole number.
 pub(super) fn whole(value: &Value<'_>) -> Option<i64> {
     let number = value.number()?;
-    (number.fract() == 0.0 && number.abs() < 9e15).then_some(number as i64)
+    let whole = number as i64;
+    // Not by its fraction: to round a number may take a call.
+    (whole as f64 == number && number.abs() < 9e15).then_some(whole)
 }

@@ -35,6 +35,12 @@ impl Pairs {
 pub(super) struct PairReader {
     sign: String,
     gaps: Vec<Gap>,
+    /// How many gaps the newest line had.
+    passed: usize,
+    /// Grows whenever a line has other keys than the line before.
+    alike: u64,
+    /// Whether the keys of the newest line are all remembered, and each has a value.
+    is_remembered: bool,
 }
 
 /// So many gaps of a line are remembered, and none that are longer.
@@ -49,8 +55,14 @@ struct Gap {
 }
 
 impl PairReader {
-    /// Adds the pairs of a line in their order.
-    pub(super) fn read<'a>(&mut self, line: &'a str, pairs: &Pairs, fields: &mut Vec<Field<'a>>) {
+    /// Adds the pairs of a line in their order. The answer is the same for lines that have the same keys in the same order;
+    /// nothing where that was not looked at.
+    pub(super) fn read<'a>(
+        &mut self,
+        line: &'a str,
+        pairs: &Pairs,
+        fields: &mut Vec<Field<'a>>,
+    ) -> Option<u64> {
         let sign = pairs.sign_in(line);
         let Some(between) = &pairs.between else {
             return self.scan(line, sign, fields);
@@ -60,48 +72,64 @@ impl PairReader {
             let (key, value) = part.split_once(sign)?;
             Some((Cow::Borrowed(key.trim()), Value::of(unquoted(value.trim()))))
         }));
+        None
     }
 
     /// Pairs at every sign: the word before it is the key, the word or the quoted text behind it the value.
-    fn scan<'a>(&mut self, line: &'a str, sign: &str, fields: &mut Vec<Field<'a>>) {
+    fn scan<'a>(&mut self, line: &'a str, sign: &str, fields: &mut Vec<Field<'a>>) -> Option<u64> {
         if self.sign != sign {
             sign.clone_into(&mut self.sign);
             self.gaps.clear();
         }
-        let mut rest = line;
-        for number in 0.. {
-            let known = self.gaps.get(number).filter(|gap| rest.starts_with(&gap.text));
-            let (key, len) = match known {
-                Some(gap) => (gap.key.clone(), gap.text.len()),
-                None => match self.learn(number, rest) {
-                    Some(found) => found,
-                    None => return,
-                },
-            };
+        self.is_remembered = true;
+        let (mut number, mut rest) = (0, line);
+        while let Some((key, len)) = self.gap(number, rest) {
             let key = &rest[key];
             let behind = rest[len..].trim_start();
             let (value, len) = value(behind);
-            if len > 0 && key.starts_with(|first: char| first.is_alphabetic() || first == '_') {
+            if len == 0 {
+                self.is_remembered = false;
+            } else if key.starts_with(|first: char| first.is_alphabetic() || first == '_') {
                 fields.push((Cow::Borrowed(key), value));
             }
             rest = &behind[len..];
+            number += 1;
+        }
+        if std::mem::replace(&mut self.passed, number) != number {
+            self.alike += 1;
+        }
+        self.is_remembered.then_some(self.alike)
+    }
+
+    /// Where the next key of a text is, and how long all is up to its value.
+    #[inline]
+    fn gap(&mut self, number: usize, text: &str) -> Option<(Range<usize>, usize)> {
+        match self.gaps.get(number) {
+            Some(gap) if cut::begins_like(text.as_bytes(), gap.text.as_bytes()) => {
+                Some((gap.key.clone(), gap.text.len()))
+            }
+            _ => self.learn(number, text),
         }
     }
 
-    /// Where the next key of a text is, and how long all is up to its value; it is expected there from now on.
+    /// The same where it is not as it was before; it is expected so from now on.
     fn learn(&mut self, number: usize, text: &str) -> Option<(Range<usize>, usize)> {
         let sign = cut::find(text, &self.sign)?;
         let before = text[..sign].trim_end();
         let key = last_word(before)..before.len();
         let len = sign + self.sign.len();
-        if len <= LONGEST && number < GAPS {
+        if len <= LONGEST && number < GAPS && number <= self.gaps.len() {
             if number == self.gaps.len() {
                 self.gaps.push(Gap::default());
             }
-            if let Some(gap) = self.gaps.get_mut(number) {
-                text[..len].clone_into(&mut gap.text);
-                gap.key = key.clone();
+            let gap = &mut self.gaps[number];
+            if gap.text[gap.key.clone()] != text[key.clone()] {
+                self.alike += 1;
             }
+            text[..len].clone_into(&mut gap.text);
+            gap.key = key.clone();
+        } else {
+            self.is_remembered = false;
         }
         Some((key, len))
     }
@@ -213,13 +241,20 @@ mod tests {
     use super::*;
 
     fn read(reader: &mut PairReader, pairs: &Pairs, line: &str) -> String {
+        read_alike(reader, pairs, line).0
+    }
+
+    fn read_alike(reader: &mut PairReader, pairs: &Pairs, line: &str) -> (String, Option<(u64, String)>) {
         let mut fields = Vec::new();
-        reader.read(line, pairs, &mut fields);
+        let alike = reader.read(line, pairs, &mut fields);
+        let keys: Vec<&str> = fields.iter().map(|(key, _)| key.as_ref()).collect();
+        let alike = alike.map(|alike| (alike, keys.join(" ")));
         let shown = |(key, value): &Field<'_>| match value {
             Value::Number(number) => format!("{key}→{number}"),
             Value::Text(text) => format!("{key}→{text}"),
         };
-        fields.iter().map(shown).collect::<Vec<_>>().join(" ")
+        let shown = fields.iter().map(shown).collect::<Vec<_>>();
+        (shown.join(" "), alike)
     }
 
     fn pairs(pairs: &Pairs, line: &str) -> String {
@@ -262,6 +297,8 @@ mod tests {
             "12:00 step=1 loss=2.5, lr=1e-4",
             "12:01 step=2 loss=2.25, lr=1e-4",
             "12:02 step=3 lr=1e-4",
+            "12:02 step=3 lr=",
+            "12:02 step= lr=3",
             "12:02 step=3 lr=1e-4 loss=2",
             "12:03 step=1,200 loss=a=b lr= 5",
             "step: 4 loss: 2",
@@ -271,11 +308,31 @@ mod tests {
             &many,
         ];
         let mut reader = PairReader::default();
+        let mut keys_of = std::collections::HashMap::new();
         for line in lines.iter().cycle().take(3 * lines.len()) {
             let alone = pairs(&Pairs::default(), line);
-            assert_eq!(read(&mut reader, &Pairs::default(), line), alone, "{line}");
+            let (shown, alike) = read_alike(&mut reader, &Pairs::default(), line);
+            assert_eq!(shown, alone, "{line}");
+            if let Some((alike, keys)) = alike {
+                assert_eq!(keys_of.entry(alike).or_insert(keys.clone()), &keys, "{line}");
+            }
         }
+        assert!(keys_of.len() > lines.len());
         assert_eq!(reader.gaps.len(), GAPS);
+    }
+
+    #[test]
+    fn lines_with_other_text_between_the_same_keys_are_alike() {
+        let mut reader = PairReader::default();
+        let mut alike = |line: &str| reader.read(line, &Pairs::default(), &mut Vec::new());
+        let first = alike("12:00 step=1 loss=2.5");
+        assert!(first.is_some());
+        assert_eq!(alike("12:01 step=2, loss=2.25"), first);
+        assert_eq!(alike("12:01 step=2, loss="), None);
+        assert_eq!(
+            alike("12:01 step=2, loss=3 lr=5").map(|alike| Some(alike) == first),
+            Some(false)
+        );
     }
 
     #[test]

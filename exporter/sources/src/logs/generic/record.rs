@@ -28,6 +28,9 @@ pub(super) struct Records {
     memory: Memory,
     /// What the span of the newest record carries.
     on_span: Vec<Attribute<'static>>,
+    /// The room that the fields of the newest record took, and its texts.
+    pub(super) room: Vec<Field<'static>>,
+    texts: Vec<usize>,
 }
 
 impl Records {
@@ -38,6 +41,8 @@ impl Records {
             steps: Fields::of("custom"),
             memory: Memory::default(),
             on_span: Vec::new(),
+            room: Vec::new(),
+            texts: Vec::new(),
         }
     }
 
@@ -61,7 +66,8 @@ impl Records {
             memory: &mut self.memory,
         };
         self.on_span.clear();
-        let (mut texts, mut duration) = (Vec::new(), None);
+        self.texts.clear();
+        let mut duration = None;
         for (number, (key, value)) in fields.iter().enumerate() {
             let known = self.keys.of(number);
             let field = (key.as_ref(), value);
@@ -71,21 +77,22 @@ impl Records {
                     .any(|said| self.keys.are_same(number, said));
                 let is_told = &mut self.keys.of(number).is_told;
                 if !is_said && recording.unknown(field, is_told, recorder) {
-                    texts.push(number);
+                    self.texts.push(number);
                 }
                 continue;
             };
-            let became = recording.known(field, meaning, &mut known.is_told, recorder);
+            let series = known.series.as_mut();
+            let became = recording.known(field, meaning, series, &mut known.is_told, recorder);
             let Some((metric, number)) = became else {
                 continue;
             };
             self.on_span
                 .extend(meaning.on_span.map(|attribute| of_step(attribute, number)));
-            if metric == &metric::TRAIN_STEP_DURATION {
+            if metric.ordinal == metric::TRAIN_STEP_DURATION.ordinal {
                 duration = Some(number);
             }
         }
-        self.texts(&texts, fields, written, recorder);
+        self.record_texts(fields, written, recorder);
         // A span is only made from what was measured: when the line was written, and how long the step took.
         if let (Some(step), Some(duration), true) = (written.step, duration, time.is_some() || line.is_live())
         {
@@ -95,17 +102,12 @@ impl Records {
     }
 
     /// Keeps texts that nobody knows, in one event.
-    fn texts(
-        &mut self,
-        texts: &[usize],
-        fields: &[Field<'_>],
-        written: Written,
-        recorder: &mut Recorder<'_>,
-    ) {
-        if texts.is_empty() {
+    fn record_texts(&mut self, fields: &[Field<'_>], written: Written, recorder: &mut Recorder<'_>) {
+        if self.texts.is_empty() {
             return;
         }
-        let entries: Vec<(&str, Out<'_>)> = texts.iter().filter_map(|text| entry(&fields[*text])).collect();
+        let texts = self.texts.iter();
+        let entries: Vec<(&str, Out<'_>)> = texts.filter_map(|text| entry(&fields[*text])).collect();
         let step = written.step.map(|step| (&attribute::TRAIN_STEP, Out::Int(step)));
         recorder.record_event(
             &event::TRAIN_CUSTOM_RECORD,
@@ -119,7 +121,7 @@ impl Records {
             drops_unknown: false,
             memory: &mut self.memory,
         };
-        for text in texts {
+        for text in &self.texts {
             recording.tell(&fields[*text].0, &mut self.keys.of(*text).is_told, recorder);
         }
     }

@@ -1,10 +1,11 @@
 //! A rule of a mapping as the parsers use it, and what it is for one key.
 
-use pulsetrain_semconv::{Attribute, AttributeKind, Metric, metric, span};
+use pulsetrain_otlp::write::Attribute;
+use pulsetrain_semconv::{self as semconv, AttributeKind, Instrument, Metric, metric, span};
 use regex::Regex;
 
 use super::mapping::Mapping;
-use crate::{attribute_part::Part, conversion::Conversion};
+use crate::{attribute_part::Part, conversion::Conversion, recorder::PreparedSeries};
 
 /// What some keys mean.
 #[derive(Clone, Debug)]
@@ -14,8 +15,8 @@ pub(super) struct Rule {
     /// What is done to numbers; nothing where their own suffix says it.
     pub(super) conversion: Option<Conversion>,
     pub(super) is_total: bool,
-    pub(super) with: Vec<(&'static Attribute, Part)>,
-    pub(super) from: Vec<(&'static Attribute, String)>,
+    pub(super) with: Vec<(&'static semconv::Attribute, Part)>,
+    pub(super) from: Vec<(&'static semconv::Attribute, String)>,
 }
 
 /// The keys of a rule.
@@ -33,7 +34,7 @@ pub(super) enum Becomes {
     /// Points of a metric.
     Value(&'static Metric),
     /// The state that a state set is in.
-    State(&'static Metric, &'static Attribute),
+    State(&'static Metric, &'static semconv::Attribute),
     /// Points of `train.custom` under a name.
     Custom(String),
     /// Nothing.
@@ -82,13 +83,13 @@ impl Matches {
 pub(super) struct Meaning {
     pub(super) rule: Rule,
     /// What the groups of the pattern hold in this key.
-    pub(super) captured: Vec<(&'static Attribute, Part)>,
+    pub(super) captured: Vec<(&'static semconv::Attribute, Part)>,
     /// The attribute of the step's span that holds the value too.
-    pub(super) on_span: Option<&'static Attribute>,
+    pub(super) on_span: Option<&'static semconv::Attribute>,
 }
 
 impl Meaning {
-    fn of(rule: Rule, captured: Vec<(&'static Attribute, Part)>) -> Self {
+    fn of(rule: Rule, captured: Vec<(&'static semconv::Attribute, Part)>) -> Self {
         let metric = rule.becomes.metric();
         let mut attributes = span::TRAIN_STEP.attributes.iter().map(|used| used.attribute);
         Self {
@@ -96,6 +97,23 @@ impl Meaning {
             rule,
             captured,
         }
+    }
+
+    /// The attributes that all values have.
+    pub(super) fn fixed(&self) -> impl Iterator<Item = Attribute<'_>> {
+        let all = self.captured.iter().chain(&self.rule.with);
+        all.map(|(attribute, part)| (*attribute, part.value()))
+    }
+
+    /// The series of all values, where they have one that is worth preparing: points of a gauge without attributes are made
+    /// as fast anew.
+    pub(super) fn series(&self) -> Option<PreparedSeries> {
+        let Becomes::Value(metric) = self.rule.becomes else {
+            return None;
+        };
+        let attributes: Vec<Attribute<'_>> = self.fixed().collect();
+        let is_plain = attributes.is_empty() && matches!(metric.instrument, Instrument::Gauge);
+        (self.rule.from.is_empty() && !is_plain).then(|| PreparedSeries::new(metric, &attributes))
     }
 }
 
@@ -113,7 +131,7 @@ impl Mapping {
 impl Rule {
     /// What the groups hold, if the rule is for `key`. A group whose text can be no value of its attribute is for another
     /// rule.
-    fn captured(&self, key: &str) -> Option<Vec<(&'static Attribute, Part)>> {
+    fn captured(&self, key: &str) -> Option<Vec<(&'static semconv::Attribute, Part)>> {
         let regex = match &self.matches {
             Matches::Key(known) => return (known == key).then(Vec::new),
             Matches::Pattern(regex) => regex,

@@ -29,6 +29,17 @@ pub(in crate::logs) struct Objects {
     last: usize,
     /// The place of the shape that goes next.
     oldest: usize,
+    /// How many shapes were learnt.
+    learnt: u64,
+}
+
+/// An object that was read.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::logs) struct Object {
+    /// The number of bytes that it takes.
+    pub(in crate::logs) len: usize,
+    /// The same for all objects that have the same keys in the same order; nothing where that was not looked at.
+    pub(in crate::logs) alike: Option<u64>,
 }
 
 impl Objects {
@@ -56,6 +67,7 @@ impl Objects {
             newest: None,
             last: 0,
             oldest: 0,
+            learnt: 0,
         }
     }
 
@@ -66,6 +78,15 @@ impl Objects {
         text: &'a str,
         fields: &mut Vec<Field<'a>>,
     ) -> Option<usize> {
+        self.read_alike(text, fields).map(|object| object.len)
+    }
+
+    /// The same, and by what the object is known to have the keys of another.
+    pub(in crate::logs) fn read_alike<'a>(
+        &'a mut self,
+        text: &'a str,
+        fields: &mut Vec<Field<'a>>,
+    ) -> Option<Object> {
         self.keep_newest();
         let before = fields.len();
         let is_signed = |shape: &Shape| shape.is_signed || self.sign.is_none_or(|sign| sign(text).is_some());
@@ -74,16 +95,22 @@ impl Objects {
             let shape = &self.shapes[place];
             if let Some(len) = shape.read(text, fields).filter(|_| is_signed(shape)) {
                 self.last = place;
-                return Some(len);
+                let is_whole = fields.len() == before + shape.values.len();
+                return Some(Object {
+                    len,
+                    alike: is_whole.then_some(shape.number),
+                });
             }
             fields.truncate(before);
         }
         if self.sign.is_some_and(|sign| sign(text).is_none()) {
             return None;
         }
-        let (shape, len) = Shape::learn(text, self.depth, self.sign, fields)?;
+        let (mut shape, len) = Shape::learn(text, self.depth, self.sign, fields)?;
+        self.learnt += 1;
+        shape.number = self.learnt;
         self.newest = Some(shape).filter(|shape| shape.between.len() <= LONGEST);
-        Some(len)
+        Some(Object { len, alike: None })
     }
 
     fn keep_newest(&mut self) {
@@ -102,6 +129,8 @@ impl Objects {
 /// All of an object but its values.
 #[derive(Debug, Default)]
 struct Shape {
+    /// Tells it from every other of the log.
+    number: u64,
     /// What stands before each value and behind the last one.
     between: String,
     /// The keys of the values.
@@ -236,6 +265,29 @@ mod tests {
             let alone = literal::object(text).map(|(fields, _)| shown(&fields));
             assert_eq!(read(&mut nested, text), alone, "{text}");
         }
+    }
+
+    #[test]
+    fn objects_that_are_alike_have_the_same_keys() {
+        let texts = [
+            r#"{"a": 1, "b": 2}"#,
+            r#"{"a": 3, "b": null}"#,
+            r#"{"a": 4, "b": 5}"#,
+            r#"{"a": null, "b": 5}"#,
+            r#"{"c": 1, "b": 5}"#,
+        ];
+        let mut objects = Objects::flat();
+        let mut known = std::collections::HashMap::new();
+        for text in texts.iter().cycle().take(3 * texts.len()) {
+            let mut fields = Vec::new();
+            let alike = objects.read_alike(text, &mut fields).unwrap().alike;
+            let keys: Vec<String> = fields.iter().map(|(key, _)| key.to_string()).collect();
+            if let Some(alike) = alike {
+                assert_eq!(known.entry(alike).or_insert(keys.clone()), &keys);
+            }
+        }
+        // Nothing is said of those that lack a value.
+        assert_eq!(known.len(), 2);
     }
 
     #[test]

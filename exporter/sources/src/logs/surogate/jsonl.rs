@@ -9,6 +9,7 @@ use pulsetrain_semconv::{attribute, event, metric};
 use super::mapping::gpu::{GPU, THROTTLE};
 use crate::{
     Recorder, SkipReason,
+    emptied::emptied,
     logs::{
         Begin, Covered, LogFormat,
         coverage::{self, covered},
@@ -36,6 +37,8 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
 struct JsonLines {
     objects: Objects,
     fields: Fields,
+    /// The room that the fields of the newest line took.
+    room: Vec<Field<'static>>,
 }
 
 impl Default for JsonLines {
@@ -43,6 +46,7 @@ impl Default for JsonLines {
         Self {
             objects: Objects::signed(Self::sign),
             fields: Fields::of("surogate"),
+            room: Vec::new(),
         }
     }
 }
@@ -66,45 +70,107 @@ impl LineFormat for JsonLines {
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        let mut fields = Vec::new();
+        let mut fields = emptied(std::mem::take(&mut self.room));
         if self.objects.read(line.text, &mut fields).is_none() {
             let message = || "a line is no whole JSON object with \"ts\"".to_owned();
             recorder.skip(SkipReason::MalformedRecord, line.place(), message);
             return false;
         }
+        let head = Head::take(&mut fields);
         let written = Written {
-            time_unix_nanos: literal::number(&fields, "ts")
+            time_unix_nanos: head
+                .secs
                 .map_or_else(|| line.read_time(), |secs| (secs * 1e9) as u64),
-            step: literal::number(&fields, "step").map(|step| step as i64),
+            step: head.step.map(|step| step as i64),
             place: line.place(),
         };
-        let is = |kind: &str| literal::text(&fields, "type") == Some(kind);
-        let (is_config, is_gpu) = (is("config"), is("gpu"));
-        fields.retain(|(key, _)| !["ts", "step", "type"].contains(&key.as_ref()));
-        if is_config {
-            config(&fields, written, recorder);
-        } else if is_gpu {
-            gpu(&mut self.fields, fields, written, recorder);
-        } else {
-            step(&mut self.fields, fields, written, recorder);
+        match head.kind {
+            Kind::Config => config(&fields, written, recorder),
+            Kind::Gpu => gpu(&mut self.fields, &mut fields, written, recorder),
+            Kind::Step => step(&mut self.fields, &mut fields, written, recorder),
         }
+        self.room = emptied(fields);
         true
     }
 }
 
-fn step(known: &mut Fields, mut fields: Vec<Field<'_>>, written: Written, recorder: &mut Recorder<'_>) {
+/// What a line says of itself.
+#[derive(Default)]
+struct Head {
+    secs: Option<f64>,
+    step: Option<f64>,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, Default)]
+enum Kind {
+    Config,
+    Gpu,
+    /// Of a step or an evaluation.
+    #[default]
+    Step,
+}
+
+impl Head {
+    /// Takes it from the fields. Of a key that comes twice, the first counts.
+    fn take(fields: &mut Vec<Field<'_>>) -> Self {
+        let mut head = Self::default();
+        let mut is_known = [false; 3];
+        fields.retain(|(key, value)| {
+            let place = match key.as_ref() {
+                "ts" => 0,
+                "step" => 1,
+                "type" => 2,
+                _ => return true,
+            };
+            if !std::mem::replace(&mut is_known[place], true) {
+                match (place, value) {
+                    (0, value) => head.secs = value.number(),
+                    (1, value) => head.step = value.number(),
+                    (_, Value::Text(kind)) => head.kind = Kind::of(kind),
+                    _ => {}
+                }
+            }
+            false
+        });
+        head
+    }
+}
+
+impl Kind {
+    fn of(name: &str) -> Self {
+        match name {
+            "config" => Self::Config,
+            "gpu" => Self::Gpu,
+            _ => Self::Step,
+        }
+    }
+}
+
+fn step(known: &mut Fields, fields: &mut Vec<Field<'_>>, written: Written, recorder: &mut Recorder<'_>) {
     let time = written.time_unix_nanos;
-    let of = |key: &str| literal::number(&fields, key);
-    let (duration, eval_duration) = (of("train/duration_ms"), of("eval/duration_ms"));
-    let is_train = fields.iter().any(|(key, _)| key.starts_with("train/"));
+    let (mut duration, mut eval_duration, mut phase) = (None, None, None);
+    let mut is_train = false;
+    for (number, (key, value)) in fields.iter().enumerate() {
+        is_train = is_train || key.starts_with("train/");
+        match key.as_ref() {
+            "train/duration_ms" => duration = duration.or(Some(value.number())),
+            "eval/duration_ms" => eval_duration = eval_duration.or(Some(value.number())),
+            "train/phase" => phase = phase.or(Some(number)),
+            _ => {}
+        }
+    }
+    let (duration, eval_duration) = (duration.flatten(), eval_duration.flatten());
     if let Some(step) = written.step.filter(|_| is_train) {
         known.step(time, step, recorder);
     }
-    if let Some(phase) = literal::text(&fields, "train/phase") {
-        recorder.record_state(&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE, time, phase, &[]);
+    if let Some(place) = phase {
+        if let Value::Text(phase) = &fields[place].1 {
+            recorder.record_state(&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE, time, phase, &[]);
+        }
+        fields.retain(|(key, _)| key != "train/phase");
     }
-    fields.retain(|(key, _)| key != "train/phase");
-    let on_span = known.record(tables::STEP, written, &fields, &[], recorder);
+    let on_span = known.record(tables::STEP, written, fields, &[], recorder);
     let step = written.step.unwrap_or_default();
     if let Some(ms) = duration.filter(|_| is_train) {
         spans::step(step, time, ms / 1e3, on_span, recorder);
@@ -114,14 +180,14 @@ fn step(known: &mut Fields, mut fields: Vec<Field<'_>>, written: Written, record
     }
 }
 
-fn gpu(known: &mut Fields, mut fields: Vec<Field<'_>>, written: Written, recorder: &mut Recorder<'_>) {
-    let index = literal::number(&fields, "gpu_id").unwrap_or_default() as i64;
+fn gpu(known: &mut Fields, fields: &mut Vec<Field<'_>>, written: Written, recorder: &mut Recorder<'_>) {
+    let index = literal::number(fields, "gpu_id").unwrap_or_default() as i64;
     let id = index.to_string();
     let gpu: [Attribute<'_>; 2] = [
         (&attribute::GPU_ID, Out::Text(&id)),
         (&attribute::GPU_INDEX, Out::Int(index)),
     ];
-    if let Some(theirs) = literal::text(&fields, "throttle") {
+    if let Some(theirs) = literal::text(fields, "throttle") {
         let reason = THROTTLE
             .iter()
             .find(|(known, _)| *known == theirs)
@@ -130,7 +196,7 @@ fn gpu(known: &mut Fields, mut fields: Vec<Field<'_>>, written: Written, recorde
         recorder.record_state(metric, attribute, written.time_unix_nanos, reason, &gpu);
     }
     fields.retain(|(key, _)| key != "gpu_id" && key != "throttle");
-    known.record(GPU, written, &fields, &gpu, recorder);
+    known.record(GPU, written, fields, &gpu, recorder);
 }
 
 fn config(fields: &[Field<'_>], written: Written, recorder: &mut Recorder<'_>) {
