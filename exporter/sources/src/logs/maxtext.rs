@@ -55,7 +55,7 @@ const MESSAGES: [&str; 11] = [
     "restoring from this run's directory step ",
     "No existing checkpoints found, ",
     "Checkpointing disabled, ",
-    "Elastic utils: ",
+    "Elastic ",
 ];
 
 fn identify(head: &[u8]) -> Identity {
@@ -92,6 +92,7 @@ impl Default for MaxText {
 
 impl LineFormat for MaxText {
     fn sign(text: &str) -> Option<&'static str> {
+        let text = without_level(text);
         let (file, text) = absl::file_and_text(text).unwrap_or(("", text));
         if file == "pyconfig.py" && text.starts_with(CONFIG) {
             return Some("a configuration that pyconfig.py printed");
@@ -105,8 +106,9 @@ impl LineFormat for MaxText {
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        let prefixed = absl::split(line.text, line.near_unix_nanos());
-        let (said, text) = prefixed.map_or((None, line.text), |(prefix, text)| {
+        let text = without_level(line.text);
+        let prefixed = absl::split(text, line.near_unix_nanos());
+        let (said, text) = prefixed.map_or((None, text), |(prefix, text)| {
             (Some(prefix.time_unix_nanos), text)
         });
         self.last_time = said.or(self.last_time);
@@ -206,6 +208,11 @@ impl MaxText {
     }
 }
 
+/// A line without what Python's own handler puts before it, where nobody has started absl's.
+fn without_level(line: &str) -> &str {
+    line.strip_prefix("INFO:absl:").unwrap_or(line)
+}
+
 /// The number of a step and what its line says of it.
 fn step_line(text: &str) -> Option<(i64, &str)> {
     let text = text.strip_prefix("[Rampup Batch Size Phase], ").unwrap_or(text);
@@ -273,7 +280,7 @@ fn coverage_table() -> Vec<Covered> {
         covered(
             "Aborting training, Training stopped, Early stop, Starting eval, Started an asynchronous checkpoint save, Saved a \
              checkpoint, Restored from checkpoint, restoring from this run's directory, No existing checkpoints found, \
-             Checkpointing disabled, Elastic utils",
+             Checkpointing disabled, Elastic",
             event::RUN_MESSAGE.name,
             "one event a line",
         ),

@@ -118,6 +118,47 @@ fn torchspec_writes_the_same_to_tensorboard_and_to_wandb() {
     assert_eq!(events.points.len(), 1111 + 40 + verdicts);
 }
 
+/// The bar of step 2 was never drawn, and no capacity of inference was known at step 1. Some steps are timed by a line.
+#[test]
+fn torchspec_shows_what_it_writes_to_tensorboard() {
+    let shown = Imported::of("torchspec", "torchspec/perf.stderr");
+    let events = Imported::of(
+        "tensorboard",
+        "torchspec/tensorboard/events.out.tfevents.1795220486.vm.14720.0",
+    );
+    let agree_at = |metric: &str, other: &str, steps: &[usize], precision| {
+        let written = values(&events, other);
+        let first = 40 - written.len() + 1;
+        let written: Vec<f64> = steps.iter().map(|step| written[step - first]).collect();
+        agree(metric, &values(&shown, metric), &written, steps.len(), precision);
+    };
+    let drawn: Vec<usize> = (1..=40).filter(|step| *step != 2).collect();
+    for (metric, precision) in [
+        ("train.loss", digits(3)),
+        ("train.accept_length", digits(2)),
+        ("perf.train_capacity", digits(1)),
+    ] {
+        agree_at(metric, metric, &drawn, precision);
+    }
+    agree_at(
+        "perf.infer_capacity",
+        "perf.infer_capacity",
+        &drawn[1..],
+        digits(1),
+    );
+    let timed: Vec<usize> = (1..=40).filter(|step| *step <= 5 || step % 5 == 0).collect();
+    for (metric, written) in [
+        ("train.step.duration", "perf.step_time"),
+        ("perf.data_time", "perf.data_time"),
+        ("perf.compute_time", "perf.compute_time"),
+        ("perf.forward_time", "perf.forward_time"),
+        ("perf.backward_time", "perf.backward_time"),
+        ("perf.optimizer_time", "perf.optimizer_time"),
+    ] {
+        agree_at(metric, written, &timed, digits(3));
+    }
+}
+
 /// The samples are of one seed and not of one start: what was learned is the same, how long it took is not.
 #[test]
 fn maxtext_prints_what_it_writes_to_its_metrics_file_and_to_tensorboard() {

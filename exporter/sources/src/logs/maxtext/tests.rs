@@ -198,3 +198,23 @@ fn the_windows_of_a_run_are_of_one_run() {
     let nameless = of("{\"learning/loss\": 6.5, \"step\": 0.0, \"run_name\": \"\"}\n");
     assert!(nameless.is_whole() && nameless.run_name.is_none());
 }
+
+#[test]
+fn lines_that_pythons_own_handler_wrote_are_read() {
+    let line = "INFO:absl:completed step: 3, seconds: 0.5, TFLOP/s/device: 1.0, Tokens/s/device: 2.0, total_weights: 8, loss: 6.5\n";
+    let read = Sampled::read(&FORMAT, line);
+    assert_eq!((read.values("train.loss"), read.counts.spans), (vec![6.5], 0));
+    assert!(lines::recognise::<MaxText>(line.as_bytes()).is_some());
+}
+
+/// As they were in releases before May 2025 (`MaxText/train.py`, `ml_goodput_measurement/src/monitoring.py`).
+#[test]
+fn keys_of_older_releases_mean_what_they_do_now() {
+    let read = Sampled::read(
+        &metrics_file::FORMAT,
+        "{\"learning/loss\": 6.5, \"learning/dpo_reward_accuracy\": 0.625, \"goodput\": 93.5, \"step\": 3.0, \"run_name\": \"demo\"}\n",
+    );
+    assert_eq!(read.values("train.accuracy"), [0.625]);
+    assert_eq!(read.values("train.goodput"), [0.935]);
+    assert_eq!(read.values("train.custom"), [0.0; 0]);
+}
