@@ -28,6 +28,7 @@ pub(crate) mod source;
 mod spans;
 mod surogate;
 mod tail;
+mod template;
 mod time;
 mod torchspec;
 mod torchtitan;

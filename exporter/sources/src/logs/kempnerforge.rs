@@ -9,10 +9,11 @@ use super::{
     coverage::{self, covered},
     fields::{Field, Fields, Value, Written},
     lines::{self, Line, LineFormat, LineParser},
-    number_text,
+    literal, number_text,
     printed::{Printed, Signs},
     row::{Row, row},
     spans,
+    template::{Drawing, Sketch, Templates},
 };
 use crate::{Recorder, cut};
 
@@ -71,12 +72,14 @@ const MESSAGES: [&str; 5] = [
 /// Reads KempnerForge's lines.
 #[derive(Debug)]
 struct KempnerForge {
+    steps: Templates<StepLine>,
     fields: Fields,
 }
 
 impl Default for KempnerForge {
     fn default() -> Self {
         Self {
+            steps: Templates::default(),
             fields: Fields::of("kempnerforge"),
         }
     }
@@ -93,16 +96,25 @@ impl LineFormat for KempnerForge {
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        let Some(message) = message(line.text) else {
-            return false;
-        };
         let written = |step| Written {
             time_unix_nanos: line.read_time(),
             step,
             place: line.place(),
         };
-        if let Some((step, rest)) = step(message) {
-            self.step(written(Some(step)), rest, line.is_live(), recorder);
+        if let Some(step) = self.steps.read(line.text, StepLine::draw) {
+            let written = written(Some(step.number(0) as i64));
+            record_step(step, &mut self.fields, written, line.is_live(), recorder);
+            return true;
+        }
+        let Some(message) = message(line.text) else {
+            return false;
+        };
+        if let Some((step, usage)) =
+            step(message).and_then(|(step, rest)| Some((step, rest.strip_prefix(GPU)?)))
+        {
+            let fields = gpu_memory(usage);
+            self.fields
+                .record(GPU_MEMORY, written(Some(step)), &fields, &[], recorder);
         } else if let Some(config) = message.strip_prefix("Training config: ") {
             let attributes = [(&attribute::TRAIN_FRAMEWORK, Out::Text("kempnerforge"))];
             let body = Some(Out::Text(config));
@@ -125,58 +137,83 @@ impl LineFormat for KempnerForge {
     }
 }
 
-impl KempnerForge {
-    fn step(&mut self, written: Written, rest: &str, is_live: bool, recorder: &mut Recorder<'_>) {
-        let time = written.time_unix_nanos;
-        if let Some(usage) = rest.strip_prefix(GPU) {
-            self.fields
-                .record(GPU_MEMORY, written, &gpu_memory(usage), &[], recorder);
-            return;
-        }
-        let mut fields: Vec<Field<'_>> = Vec::with_capacity(STEP.len());
-        STEP_SIGNS
-            .fields(rest)
-            .for_each(|printed| field(printed, &mut fields));
-        self.datasets(&mut fields, written, recorder);
-        let is_train = fields.iter().any(|(key, _)| key == "loss");
-        if let Some(step) = written.step.filter(|_| is_train) {
-            self.fields.step(time, step, recorder);
-        }
-        let on_span = self.fields.record(STEP, written, &fields, &[], recorder);
-        let duration = fields.iter().find(|(key, _)| key == "step_time");
-        let duration = duration.and_then(|(_, value)| value.number());
-        if let (Some(step), Some(duration), true) = (written.step, duration, is_live) {
-            spans::step(step, time, duration, on_span, recorder);
-        }
-    }
+/// What a line of a step says besides its numbers.
+#[derive(Debug, Default, PartialEq)]
+struct StepLine {
+    /// It tells of training, not of experts or an evaluation.
+    is_train: bool,
+    /// It tells of each data set.
+    has_datasets: bool,
+}
 
-    /// Records and takes out what is told of each data set: `loss/<name>` and `data/<name>/tokens`.
-    fn datasets(&mut self, fields: &mut Vec<Field<'_>>, written: Written, recorder: &mut Recorder<'_>) {
-        fields.retain(|(key, value)| {
-            let tokens = key
-                .strip_prefix("data/")
-                .and_then(|key| key.strip_suffix("/tokens"));
-            let (Some(name), Some(number)) = (key.strip_prefix("loss/").or(tokens), value.number()) else {
-                return true;
-            };
-            let attributes = [
-                (&attribute::DATA_NAME, Out::Text(name)),
-                (&attribute::DATA_SPLIT, Out::Text("train")),
-            ];
-            if tokens.is_some() {
-                let grown = self.fields.grown(key, number);
-                recorder.record(
-                    &metric::DATA_CONSUMED_TOKENS,
-                    written.time_unix_nanos,
-                    grown,
-                    &attributes,
-                );
-            } else {
-                recorder.record(&metric::DATA_LOSS, written.time_unix_nanos, number, &attributes);
-            }
-            false
-        });
+impl StepLine {
+    /// `[rank 0] INFO     [step 10] loss=6.8125 | lr=3.00e-04 | tok/s=1,129 | mfu=46.6% | mem=41.5/80GB | step_time=0.23s`.
+    fn draw(text: &str) -> Option<Sketch<Self>> {
+        let (number, rest) = step_text(message(text)?)?;
+        if rest.starts_with(GPU) {
+            return None;
+        }
+        let mut drawing = Drawing::of(text, Self::default());
+        drawing.count(number)?;
+        for printed in STEP_SIGNS.fields(rest) {
+            let more = drawing.more();
+            more.is_train |= printed.key == "loss";
+            more.has_datasets |= printed.key.starts_with("loss/") || printed.key.starts_with("data/");
+            field(printed, &mut drawing);
+        }
+        Some(drawing.finish())
     }
+}
+
+fn record_step(
+    line: &Sketch<StepLine>,
+    known: &mut Fields,
+    written: Written,
+    is_live: bool,
+    recorder: &mut Recorder<'_>,
+) {
+    let time = written.time_unix_nanos;
+    let others: Vec<Field<'_>>;
+    let mut fields = line.fields.as_slice();
+    if line.more.has_datasets {
+        others = without_datasets(fields, known, written, recorder);
+        fields = &others;
+    }
+    if let Some(step) = written.step.filter(|_| line.more.is_train) {
+        known.step(time, step, recorder);
+    }
+    let on_span = known.record(STEP, written, fields, &[], recorder);
+    if is_live && let (Some(step), Some(duration)) = (written.step, literal::number(fields, "step_time")) {
+        spans::step(step, time, duration, on_span, recorder);
+    }
+}
+
+/// Records what is told of each data set, `loss/<name>` and `data/<name>/tokens`, and answers with the other fields.
+fn without_datasets<'f>(
+    fields: &[Field<'f>],
+    known: &mut Fields,
+    written: Written,
+    recorder: &mut Recorder<'_>,
+) -> Vec<Field<'f>> {
+    let is_other = |(key, value): &&Field<'f>| {
+        let tokens = key
+            .strip_prefix("data/")
+            .and_then(|key| key.strip_suffix("/tokens"));
+        let (Some(name), Some(number)) = (key.strip_prefix("loss/").or(tokens), value.number()) else {
+            return true;
+        };
+        let attributes = [
+            (&attribute::DATA_NAME, Out::Text(name)),
+            (&attribute::DATA_SPLIT, Out::Text("train")),
+        ];
+        let (metric, number) = match tokens {
+            Some(_) => (&metric::DATA_CONSUMED_TOKENS, known.grown(key, number)),
+            None => (&metric::DATA_LOSS, number),
+        };
+        recorder.record(metric, written.time_unix_nanos, number, &attributes);
+        false
+    };
+    fields.iter().filter(is_other).cloned().collect()
 }
 
 /// Of the line of a step.
@@ -197,44 +234,53 @@ fn message(text: &str) -> Option<&str> {
 
 /// The step's number and what is said of it.
 fn step(message: &str) -> Option<(i64, &str)> {
-    let (step, rest) = cut::once(message.strip_prefix("[step ")?, "] ")?;
+    let (step, rest) = step_text(message)?;
     Some((step.parse().ok()?, rest))
 }
 
+fn step_text(message: &str) -> Option<(&str, &str)> {
+    cut::once(message.strip_prefix("[step ")?, "] ")
+}
+
 /// Adds a field; `mem=0.5/80GB` is two.
-fn field<'a>(printed: Printed<'a>, fields: &mut Vec<Field<'a>>) {
+fn field<'l>(printed: Printed<'l>, drawing: &mut Drawing<'l, StepLine>) {
     let sizes = if printed.key == "mem" {
         cut::once(printed.text, "/")
     } else {
         None
     };
     if let Some((used, total)) = sizes {
-        fields.push(("mem".into(), size(used)));
-        fields.push(("mem total".into(), size(total)));
+        let number = number_text::with_suffix;
+        draw("mem", used, number(used), drawing);
+        draw("mem total", total, number(total), drawing);
     } else {
-        fields.push((printed.key.into(), value(printed)));
+        draw(printed.key, printed.text, printed.number, drawing);
     }
 }
 
-/// A number as the logger prints it: `1,129`, `0.2%`, `1.57s`, `80GB`, and `1.5M` for a million and a half.
-#[inline]
-fn value(printed: Printed<'_>) -> Value<'_> {
-    match printed.number {
-        Some((number, "" | "%" | "s" | "GB")) => Value::Number(number),
-        Some((number, "k")) => Value::Number(number * 1e3),
-        Some((number, "M")) => Value::Number(number * 1e6),
-        Some((number, "B")) => Value::Number(number * 1e9),
-        _ => Value::of(printed.text),
+fn draw<'l>(key: &str, text: &'l str, number: Option<(f64, &str)>, drawing: &mut Drawing<'l, StepLine>) {
+    match number.and_then(|(_, unit)| Some((unit, times(unit)?))) {
+        Some((unit, times)) => drawing.number(key, text[..text.len() - unit.len()].trim_ascii_end(), times),
+        None => drawing.constant(key, Value::of(text)),
     }
 }
 
-/// A part of what stands in a field.
+/// How often a number is meant that the logger prints so: `1,129`, `0.2%`, `1.57s`, `80GB`, and `1.5M` for a million and a half.
+fn times(unit: &str) -> Option<f64> {
+    match unit {
+        "" | "%" | "s" | "GB" => Some(1.0),
+        "k" => Some(1e3),
+        "M" => Some(1e6),
+        "B" => Some(1e9),
+        _ => None,
+    }
+}
+
+/// A part of what is said of the memory.
 fn size(text: &str) -> Value<'_> {
-    value(Printed {
-        key: "",
-        text,
-        number: number_text::with_suffix(text),
-    })
+    let number = number_text::with_suffix(text);
+    let number = number.and_then(|(number, unit)| Some(number * times(unit)?));
+    number.map_or(Value::of(text), Value::Number)
 }
 
 fn gpu_memory(usage: &str) -> Vec<Field<'_>> {

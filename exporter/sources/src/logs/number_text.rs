@@ -21,6 +21,44 @@ fn plain(text: &str) -> Option<(f64, &str)> {
     Some((decimal.double()?, &text[decimal.len..]))
 }
 
+/// A number as it is printed where there is one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PrintedNumber {
+    pub(super) value: f64,
+    /// How many bytes it takes.
+    pub(super) len: usize,
+    /// Whether it is digits alone.
+    pub(super) is_count: bool,
+}
+
+/// The number that a text begins with: a plain one, or one with commas between the thousands.
+#[inline]
+pub(super) fn printed_prefix(text: &[u8]) -> Option<PrintedNumber> {
+    let decimal = Decimal::prefix(text)?;
+    if text.get(decimal.len) == Some(&b',') && text.get(decimal.len + 1).is_some_and(u8::is_ascii_digit) {
+        return grouped_prefix(text);
+    }
+    Some(PrintedNumber {
+        value: decimal.double()?,
+        len: decimal.len,
+        is_count: decimal.is_integer && text[0] != b'-',
+    })
+}
+
+/// Of a number behind which a comma and a digit stand.
+fn grouped_prefix(text: &[u8]) -> Option<PrintedNumber> {
+    let is_of_number = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b',' | b'.');
+    let len = text.iter().take_while(|byte| is_of_number(byte)).count();
+    let text = std::str::from_utf8(&text[..len])
+        .ok()?
+        .trim_end_matches([',', '.']);
+    Some(PrintedNumber {
+        value: grouped(text)?,
+        len: text.len(),
+        is_count: false,
+    })
+}
+
 /// A number that is not finite, in the spellings of C, C++, Python and JavaScript.
 pub(super) fn non_finite(text: &str) -> Option<f64> {
     let (sign, name) = match text.strip_prefix('-') {
@@ -60,7 +98,7 @@ fn odd(text: &str) -> Option<f64> {
 fn grouped(text: &str) -> Option<f64> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     // What begins with another letter is most text, and no number.
-    if !digits.starts_with(|first: char| matches!(first, '1'..='9')) || !digits.contains(',') {
+    if !digits.starts_with(|first: char| matches!(first, '1'..='9')) {
         return None;
     }
     let whole = digits.split(['.', 'e', 'E']).next()?;

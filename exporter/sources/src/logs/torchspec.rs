@@ -17,12 +17,14 @@ use super::{
     coverage::{self, covered},
     fields::{self, Field, Fields, Value, Written},
     lines::{self, Line, LineFormat, LineParser},
-    number_text,
+    literal, number_text,
     printed::Signs,
-    spans, time,
+    spans,
+    template::{Drawing, Sketch, Templates},
+    time,
 };
 use crate::{Recorder, SkipReason, cut, tags::TorchSpecReading};
-use bar::Bar;
+use bar::{Bar, Places};
 use pool::{Pool, Waited};
 use weight_sync::WeightSync;
 
@@ -64,7 +66,15 @@ const TICK_NANOS: u64 = 1_000_000;
 /// Reads TorchSpec's lines.
 #[derive(Debug)]
 struct TorchSpec {
+    bars: Templates<Places>,
+    timings: Templates<()>,
     fields: Fields,
+    progress: Progress,
+}
+
+/// How far the run has come.
+#[derive(Debug, Default)]
+struct Progress {
     /// When the run said that it starts: bars count from here.
     start: Option<u64>,
     last_time: Option<u64>,
@@ -91,15 +101,10 @@ struct Timing {
 impl Default for TorchSpec {
     fn default() -> Self {
         Self {
+            bars: Templates::default(),
+            timings: Templates::default(),
             fields: Fields::of("torchspec"),
-            start: None,
-            last_time: None,
-            last_bar: None,
-            timing: Timing::default(),
-            global_batch_size: None,
-            pool: Pool::default(),
-            passes_of: None,
-            weight_sync: WeightSync::default(),
+            progress: Progress::default(),
         }
     }
 }
@@ -109,7 +114,7 @@ impl LineFormat for TorchSpec {
         if text.contains(TIMING) && text.contains(" dispatch=") {
             return Some("lines with \"TIMING step=\" and \"dispatch=\"");
         }
-        let is_bar = text.contains("thru=") && Bar::parse(text).is_some();
+        let is_bar = text.contains("thru=") && Bar::numbers(text).and_then(Bar::draw).is_some();
         is_bar.then_some("a progress bar with \"thru=\"")
     }
 
@@ -121,11 +126,7 @@ impl LineFormat for TorchSpec {
         let (bar, logged) = line
             .text
             .split_at(log_start(line.text).unwrap_or(line.text.len()));
-        let bar = Bar::parse(bar);
-        let has_bar = bar.is_some();
-        if let Some(bar) = bar {
-            self.bar(bar, line, recorder);
-        }
+        let has_bar = Bar::numbers(bar).is_some_and(|numbers| self.bar(numbers, line, recorder));
         let is_record = self.logged(logged, line, recorder);
         if has_bar && is_record {
             recorder.end_of_record();
@@ -160,40 +161,16 @@ fn logged_time(text: &str) -> Option<u64> {
     time::unix_nanos(text.get(1..24)?)
 }
 
-impl TorchSpec {
-    fn bar(&mut self, mut bar: Bar<'_>, line: &Line<'_>, recorder: &mut Recorder<'_>) {
-        if self.last_bar.replace(bar.step) == Some(bar.step) {
-            return recorder.skip_value(SkipReason::LeftOut("bar_drawn_again"));
-        }
-        let written = Written {
-            time_unix_nanos: self.bar_time(&bar, line),
-            step: Some(bar.step),
-            place: line.place(),
-        };
-        if bar.step > 0 {
-            self.fields.step(written.time_unix_nanos, bar.step, recorder);
-        }
-        self.pool.is_of(bar.number("pool"));
-        let reading = self.reading(&bar);
-        if self.timing.step == Some(bar.step) {
-            // The line before said it to the millisecond.
-            bar.fields.retain(|(key, _)| key != "wait");
-            recorder.skip_value(SkipReason::LeftOut("wait_told_by_timing"));
-        }
-        self.fields
-            .record(tables::BAR, written, &bar.fields, &[], recorder);
-        if let Some(verdict) = reading.and_then(|reading| reading.bottleneck()) {
-            let (metric, attribute) = (&metric::PERF_BOTTLENECK, &attribute::PERF_BOTTLENECK);
-            recorder.record_state(metric, attribute, written.time_unix_nanos, verdict, &[]);
-        }
-    }
-
-    fn bar_time(&mut self, bar: &Bar<'_>, line: &Line<'_>) -> u64 {
+impl Progress {
+    fn bar_time(&mut self, bar: Bar<'_>, line: &Line<'_>) -> u64 {
         let said = self.last_time.filter(|_| !line.is_live());
         let time = said.map_or_else(
             || line.read_time(),
             |last| {
-                let elapsed = bar.elapsed_secs.unwrap_or_default().saturating_mul(1_000_000_000);
+                let elapsed = bar
+                    .elapsed_secs()
+                    .unwrap_or_default()
+                    .saturating_mul(1_000_000_000);
                 let by_start = self.start.map_or(0, |start| start.saturating_add(elapsed));
                 by_start.max(last + TICK_NANOS)
             },
@@ -203,13 +180,16 @@ impl TorchSpec {
     }
 
     /// What the bar and the last timed step say of the bottleneck; nothing where performance metrics are off.
-    fn reading(&self, bar: &Bar<'_>) -> Option<TorchSpecReading> {
-        let dispatch_wait = bar.number("wait")?;
-        let train_capacity = bar.number("T").unwrap_or_default();
+    fn reading(&self, bar: Bar<'_>) -> Option<TorchSpecReading> {
+        let Places {
+            infer, train, wait, ..
+        } = bar.places();
+        let dispatch_wait = bar.number(*wait)?;
+        let train_capacity = bar.number(*train).unwrap_or_default();
         let by_capacity = self.global_batch_size.map(|size| size / train_capacity);
         Some(TorchSpecReading {
             dispatch_wait: Some(dispatch_wait),
-            infer_capacity: bar.number("I").unwrap_or_default(),
+            infer_capacity: bar.number(*infer).unwrap_or_default(),
             train_capacity,
             step_secs: by_capacity
                 .filter(|secs| secs.is_finite())
@@ -220,13 +200,56 @@ impl TorchSpec {
             pool_grows: self.pool.grows(),
         })
     }
+}
+
+impl TorchSpec {
+    /// Records a bar, and says whether it is one.
+    fn bar(&mut self, numbers: &str, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
+        let Self {
+            bars,
+            fields,
+            progress,
+            ..
+        } = self;
+        let Some(bar) = bars.read(numbers, Bar::draw).map(Bar::of) else {
+            return false;
+        };
+        let step = bar.step();
+        if progress.last_bar.replace(step) == Some(step) {
+            recorder.skip_value(SkipReason::LeftOut("bar_drawn_again"));
+            return true;
+        }
+        let written = Written {
+            time_unix_nanos: progress.bar_time(bar, line),
+            step: Some(step),
+            place: line.place(),
+        };
+        if step > 0 {
+            fields.step(written.time_unix_nanos, step, recorder);
+        }
+        progress.pool.is_of(bar.number(bar.places().pool));
+        // The line before said it to the millisecond.
+        let is_wait_told = progress.timing.step == Some(step);
+        if is_wait_told {
+            recorder.skip_value(SkipReason::LeftOut("wait_told_by_timing"));
+        }
+        let parts = bar.fields().split(|(key, _)| is_wait_told && key == "wait");
+        parts.for_each(|part| {
+            fields.record(tables::BAR, written, part, &[], recorder);
+        });
+        if let Some(verdict) = progress.reading(bar).and_then(|reading| reading.bottleneck()) {
+            let (metric, attribute) = (&metric::PERF_BOTTLENECK, &attribute::PERF_BOTTLENECK);
+            recorder.record_state(metric, attribute, written.time_unix_nanos, verdict, &[]);
+        }
+        true
+    }
 
     fn logged(&mut self, text: &str, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
         let Some(time_unix_nanos) = logged_time(text) else {
             return false;
         };
         // A line may be written before the bar that stands before it was drawn, as far as seconds tell.
-        self.last_time = self.last_time.max(Some(time_unix_nanos));
+        self.progress.last_time = self.progress.last_time.max(Some(time_unix_nanos));
         let written = |step| Written {
             time_unix_nanos,
             step,
@@ -242,45 +265,38 @@ impl TorchSpec {
         self.message(message, written(None), recorder)
     }
 
-    /// `2: step=0.081s data=0.020s compute=0.060s [fwd=0.018s bwd=0.033s opt=0.009s] dispatch=0.000s`.
+    /// Records what stands behind "TIMING", and says whether it is that.
     fn timing(&mut self, text: &str, written: Written, recorder: &mut Recorder<'_>) -> bool {
-        let Some((step, times)) =
-            cut::once(text, ": ").and_then(|(step, times)| Some((step.parse().ok()?, times)))
-        else {
+        let Self {
+            timings,
+            fields,
+            progress,
+            ..
+        } = self;
+        let Some(timing) = timings.read(text, draw_timing) else {
             return false;
         };
+        let step = timing.number(0) as i64;
         let written = Written {
             step: Some(step),
             ..written
         };
-        self.fields.step(written.time_unix_nanos, step, recorder);
-        let mut fields: Vec<Field<'_>> = Vec::with_capacity(tables::TIMING.len());
-        for time in TIMES.fields(times) {
-            let key = time.key.strip_prefix('[').unwrap_or(time.key);
-            let secs = match time.text.strip_suffix(']') {
-                Some(secs) => seconds(secs),
-                None => time.value(&["s"]),
-            };
-            fields.push((key.into(), secs));
-        }
-        if self.passes_of == Some(step) {
+        fields.step(written.time_unix_nanos, step, recorder);
+        let others: Vec<Field<'_>>;
+        let mut times = timing.fields.as_slice();
+        if progress.passes_of == Some(step) {
             // Their own line said them to a tenth of a millisecond.
-            fields.retain(|(key, _)| key != "fwd" && key != "bwd");
+            let is_other = |(key, _): &&Field<'_>| key != "fwd" && key != "bwd";
+            others = times.iter().filter(is_other).cloned().collect();
+            times = &others;
             recorder.skip_values(SkipReason::LeftOut(breakdown::TOLD), 2);
         }
-        let on_span = self
-            .fields
-            .record(tables::TIMING, written, &fields, &[], recorder);
-        let of = |name: &str| {
-            fields
-                .iter()
-                .find(|(key, _)| key == name)
-                .and_then(|(_, value)| value.number())
-        };
+        let on_span = fields.record(tables::TIMING, written, times, &[], recorder);
+        let of = |name: &str| literal::number(&timing.fields, name);
         if let Some(duration) = of("step") {
             spans::step(step, written.time_unix_nanos, duration, on_span, recorder);
         }
-        self.timing = Timing {
+        progress.timing = Timing {
             step: Some(step),
             step_secs: of("step"),
             data_secs: of("data"),
@@ -297,11 +313,11 @@ impl TorchSpec {
         written: Written,
         recorder: &mut Recorder<'_>,
     ) -> bool {
-        if self.timing.step == Some(step) {
+        if self.progress.timing.step == Some(step) {
             recorder.skip_values(SkipReason::LeftOut(breakdown::TOLD), values.len() as u64);
             return true;
         }
-        self.passes_of = Some(step);
+        self.progress.passes_of = Some(step);
         self.fields
             .record(tables::BREAKDOWN, written, values, &[], recorder);
         true
@@ -310,9 +326,9 @@ impl TorchSpec {
     fn message(&mut self, message: &str, written: Written, recorder: &mut Recorder<'_>) -> bool {
         let fields: Vec<Field<'_>>;
         if let Some(options) = message.strip_prefix("Starting: ") {
-            self.start = Some(written.time_unix_nanos);
+            self.progress.start = Some(written.time_unix_nanos);
             let size = fields::split(options, ", ", "=").find(|(name, _)| *name == "global_batch_size");
-            self.global_batch_size = size.and_then(|(_, size)| number_text::any(size));
+            self.progress.global_batch_size = size.and_then(|(_, size)| number_text::any(size));
             options_events(options, written, recorder);
             return true;
         } else if let Some((step, values)) = eval(message) {
@@ -339,7 +355,9 @@ impl TorchSpec {
         } else if MESSAGES.iter().any(|begin| message.starts_with(begin)) {
             let body = Some(Out::Text(message));
             recorder.record_event(&event::RUN_MESSAGE, written.time_unix_nanos, body, &[]);
-            self.weight_sync.line(message, written.time_unix_nanos, recorder);
+            self.progress
+                .weight_sync
+                .line(message, written.time_unix_nanos, recorder);
             return true;
         } else {
             return false;
@@ -354,6 +372,33 @@ impl TorchSpec {
 fn eval(message: &str) -> Option<(i64, &str)> {
     let (step, values) = message.strip_prefix("Step ")?.split_once(" eval: ")?;
     Some((step.parse().ok()?, values))
+}
+
+/// `2: step=0.081s data=0.020s compute=0.060s [fwd=0.018s bwd=0.033s opt=0.009s] dispatch=0.000s`.
+fn draw_timing(text: &str) -> Option<Sketch<()>> {
+    let (step, times) = cut::once(text, ": ")?;
+    let mut drawing = Drawing::of(text, ());
+    drawing.count(step)?;
+    for time in TIMES.fields(times) {
+        let key = time.key.strip_prefix('[').unwrap_or(time.key);
+        draw_seconds(
+            key,
+            time.text.strip_suffix(']').unwrap_or(time.text),
+            &mut drawing,
+        );
+    }
+    Some(drawing.finish())
+}
+
+/// A number in seconds, or without a unit.
+fn draw_seconds<'l, M>(key: &str, text: &'l str, drawing: &mut Drawing<'l, M>) {
+    match number_text::with_suffix(text) {
+        Some((_, unit @ ("s" | ""))) => {
+            let number = &text[..text.len() - unit.len()];
+            drawing.number(key, number.trim_ascii_end(), 1.0);
+        }
+        _ => drawing.constant(key, Value::of(text)),
+    }
 }
 
 fn seconds(text: &str) -> Value<'_> {

@@ -10,10 +10,11 @@ use self::around::Around;
 use super::{
     Begin, Covered, LogFormat,
     coverage::{self, covered},
-    fields::{Field, Fields, Value, Written},
+    fields::{Fields, Value, Written},
     lines::{self, Line, LineFormat, LineParser},
     number_text,
     row::{Row, row},
+    template::{Drawing, Sketch, Templates},
     time,
 };
 use crate::{Recorder, SkipReason, cut};
@@ -54,6 +55,8 @@ static VALIDATION: &[Row] = &[
 /// Reads torchtitan's lines.
 #[derive(Debug)]
 struct TorchTitan {
+    /// With the place of the step among the numbers.
+    steps: Templates<usize>,
     fields: Fields,
     around: Around,
 }
@@ -61,6 +64,7 @@ struct TorchTitan {
 impl Default for TorchTitan {
     fn default() -> Self {
         Self {
+            steps: Templates::default(),
             fields: Fields::of("torchtitan"),
             around: Around::default(),
         }
@@ -69,14 +73,19 @@ impl Default for TorchTitan {
 
 impl LineFormat for TorchTitan {
     fn sign(text: &str) -> Option<&'static str> {
-        step(text).map(|_| "lines with \"step:\", \"loss:\" and \"memory:\"")
+        from_step(text)
+            .and_then(draw)
+            .map(|_| "lines with \"step:\", \"loss:\" and \"memory:\"")
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        let Some((step, fields)) = step(line.text) else {
+        let text = from_step(line.text);
+        let Some(said) = text.and_then(|text| self.steps.read(text, draw)) else {
             return self.other(line, recorder);
         };
-        let is_validation = cut::find(line.text, "validate step:").is_some();
+        let before = text.map_or("", |text| &line.text[..line.text.len() - text.len()]);
+        let is_validation = before.ends_with("validate ");
+        let step = said.number(said.more) as i64;
         let written = Written {
             time_unix_nanos: logged_time(line.text).unwrap_or_else(|| line.read_time()),
             step: Some(step),
@@ -87,7 +96,7 @@ impl LineFormat for TorchTitan {
             self.around.step(step, written.time_unix_nanos, recorder);
         }
         let rows = if is_validation { VALIDATION } else { STEP };
-        self.fields.record(rows, written, &fields, &[], recorder);
+        self.fields.record(rows, written, &said.fields, &[], recorder);
         true
     }
 }
@@ -119,47 +128,52 @@ fn logged_time(text: &str) -> Option<u64> {
     time::unix_nanos(cut::once(text, " - ").map_or(text, |(time, _)| time).trim_ascii())
 }
 
-/// The step and the words that follow it, each key with its colon before its value.
-fn step(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
-    let text = signed(text)?;
+/// The words of a step, each key with its colon before its value.
+fn draw(text: &str) -> Option<Sketch<usize>> {
+    let mut drawing = Drawing::of(signed(text)?, 0);
     let mut words = text.split_ascii_whitespace();
     let mut step = None;
-    let mut fields = Vec::with_capacity(STEP.len());
     while let Some(key) = words.next() {
         let key = key.strip_suffix(':')?;
         let value = words.next()?;
         match key {
-            "step" => step = value.parse().ok(),
-            "memory" => fields.extend(memory(value)),
-            _ => fields.push((key.into(), printed(value))),
+            "step" => step = drawing.count(value),
+            "memory" => memory(value, &mut drawing),
+            _ => printed(key, value, &mut drawing),
         }
     }
-    Some((step?, fields))
+    *drawing.more() = step?;
+    Some(drawing.finish())
 }
 
-/// The text from the step on, where all are there by which a step is known.
-#[inline]
+/// The step and all that follows it.
+fn from_step(text: &str) -> Option<&str> {
+    Some(&text[cut::find(text, "step:")?..])
+}
+
+/// The same, where all is there by which a step is known.
 fn signed(text: &str) -> Option<&str> {
-    let text = &text[cut::find(text, "step:")?..];
+    let text = from_step(text)?;
     (cut::find(text, "loss:").is_some() && cut::find(text, "memory:").is_some()).then_some(text)
 }
 
 /// `30.10GiB(38.00%)`.
-fn memory(text: &str) -> Vec<Field<'_>> {
+fn memory<'l>(text: &'l str, drawing: &mut Drawing<'l, usize>) {
     let (size, share) = cut::once(text, "(").unwrap_or((text, ""));
-    let size = number_text::any(size.trim_end_matches("GiB"));
-    let share = number_text::any(share.trim_end_matches("%)"));
-    let parts = [("memory GiB", size), ("memory %", share)];
-    parts
-        .into_iter()
-        .filter_map(|(key, number)| Some((key.into(), Value::Number(number?))))
-        .collect()
+    for (key, number) in [
+        ("memory GiB", size.trim_end_matches("GiB")),
+        ("memory %", share.trim_end_matches("%)")),
+    ] {
+        if number_text::any(number).is_some() {
+            drawing.number(key, number, 1.0);
+        }
+    }
 }
 
-fn printed(text: &str) -> Value<'_> {
+fn printed<'l>(key: &str, text: &'l str, drawing: &mut Drawing<'l, usize>) {
     match number_text::with_suffix(text) {
-        Some((number, "" | "%")) => Value::Number(number),
-        _ => Value::of(text),
+        Some((_, unit @ ("" | "%"))) => drawing.number(key, &text[..text.len() - unit.len()], 1.0),
+        _ => drawing.constant(key, Value::of(text)),
     }
 }
 

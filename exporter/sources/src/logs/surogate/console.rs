@@ -15,9 +15,10 @@ use crate::{
         coverage::{self, covered},
         fields::{Field, Fields, Value, Written},
         lines::{self, Line, LineFormat, LineParser},
-        number_text,
+        literal, number_text,
         printed::Signs,
         spans,
+        template::{Drawing, How, Sketch, Templates},
     },
 };
 
@@ -47,6 +48,7 @@ const GRPO: Signs = Signs {
 /// Reads the console's lines.
 #[derive(Debug)]
 struct Console {
+    steps: Templates<StepLine>,
     fields: Fields,
     heading: Heading,
     /// The GPU and the step that the line before told of: a second line goes on.
@@ -56,6 +58,7 @@ struct Console {
 impl Default for Console {
     fn default() -> Self {
         Self {
+            steps: Templates::default(),
             fields: Fields::of("surogate"),
             heading: Heading::default(),
             gpu: None,
@@ -84,12 +87,26 @@ impl LineFormat for Console {
             step,
             place: line.place(),
         };
-        if let Some(step) = StepLine::parse(text) {
-            self.step(&step, written(Some(step.number)), line.is_live(), recorder);
+        if text.starts_with(STEP)
+            && let Some(step) = self.steps.read(text, StepLine::draw)
+        {
+            let number = step.number(0) as i64;
+            record_step(
+                step,
+                number,
+                &mut self.fields,
+                written(Some(number)),
+                line.is_live(),
+                recorder,
+            );
         } else if let Some(rest) = text.strip_prefix(EVAL) {
-            let fields: Vec<Field<'_>> = rest.split('|').map(str::trim).filter_map(part).collect();
+            let mut drawing = Drawing::of(rest, ());
+            rest.split('|').map(str::trim).for_each(|text| {
+                part(text, &mut drawing);
+            });
+            let fields = &drawing.finish().fields;
             self.fields
-                .record(tables::EVAL, written(None), &fields, &[], recorder);
+                .record(tables::EVAL, written(None), fields, &[], recorder);
         } else if let Some((gpu, step, rest)) = gpu_line(text) {
             self.gpu = Some((gpu, step));
             self.gpu(gpu, written(step), rest, recorder);
@@ -107,30 +124,6 @@ impl LineFormat for Console {
 }
 
 impl Console {
-    fn step(&mut self, step: &StepLine<'_>, written: Written, is_live: bool, recorder: &mut Recorder<'_>) {
-        let time = written.time_unix_nanos;
-        self.fields.step(time, step.number, recorder);
-        let on_span = self
-            .fields
-            .record(tables::STEP, written, &step.fields, &[], recorder);
-        if step.is_spike {
-            let kind = [(&attribute::TRAIN_ANOMALY_TYPE, Out::Text("grad_norm_spike"))];
-            recorder.record(&metric::TRAIN_ANOMALIES, time, 1.0, &kind);
-        }
-        if let Some(phase) = step.phase {
-            recorder.record_state(&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE, time, phase, &[]);
-        }
-        let duration = step
-            .fields
-            .iter()
-            .find(|(key, _)| key == "ms")
-            .and_then(|(_, value)| value.number());
-        if let Some(duration_ms) = duration.filter(|_| is_live) {
-            on_span.retain(|(key, _)| *key != &attribute::TRAIN_PHASE);
-            spans::step(step.number, time, duration_ms / 1e3, on_span, recorder);
-        }
-    }
-
     fn gpu(&mut self, gpu: i64, written: Written, text: &str, recorder: &mut Recorder<'_>) {
         let id = gpu.to_string();
         let attributes: [Attribute<'_>; 2] = [
@@ -143,12 +136,7 @@ impl Console {
     }
 
     fn grpo(&mut self, fields: &[Field<'_>], written: Written, is_live: bool, recorder: &mut Recorder<'_>) {
-        let of = |name: &str| {
-            fields
-                .iter()
-                .find(|(key, _)| key == name)
-                .and_then(|(_, value)| value.number())
-        };
+        let of = |name: &str| literal::number(fields, name);
         let Some(step) = of("step").map(|step| step as i64) else {
             return;
         };
@@ -166,68 +154,90 @@ impl Console {
     }
 }
 
-/// `:: step      22 [ 10.0%] \ loss 2.1348 | norm !9.7500 | 130.0k tps |   126 ms | sol 68.3 | eta 00h00m | converging`.
-struct StepLine<'a> {
-    number: i64,
-    fields: Vec<Field<'a>>,
+/// What a line of a step says besides its numbers.
+#[derive(Debug, Default, PartialEq)]
+struct StepLine {
     /// The norm is far above its mean.
     is_spike: bool,
-    phase: Option<&'a str>,
+    phase: Option<String>,
 }
 
-impl<'a> StepLine<'a> {
-    fn parse(text: &'a str) -> Option<Self> {
-        let rest = text.strip_prefix(STEP)?;
-        let (number, rest) = cut::once(rest, "[")?;
+impl StepLine {
+    /// `:: step      22 [ 10.0%] \ loss 2.1348 | norm !9.7500 | 130.0k tps |   126 ms | sol 68.3 | eta 00h00m | converging`.
+    fn draw(text: &str) -> Option<Sketch<Self>> {
+        let (number, rest) = cut::once(text.strip_prefix(STEP)?, "[")?;
         let (percent, rest) = cut::once(rest, "%]")?;
-        let mut step = Self {
-            number: number.trim_ascii().parse().ok()?,
-            fields: Vec::with_capacity(tables::STEP.len()),
-            is_spike: false,
-            phase: None,
-        };
-        step.fields.push(("%".into(), Value::of(percent.trim_ascii())));
+        let mut drawing = Drawing::of(text, Self::default());
+        drawing.count(number.trim_ascii())?;
+        drawing.number("%", percent.trim_ascii(), 1.0);
         let parts = rest.trim_start_matches([' ', '\\', '/']);
         for text in cut::each(parts, "|").map(str::trim_ascii) {
-            step.is_spike |= text.starts_with("norm") && cut::find(text, "!").is_some();
-            match part(text) {
-                Some(field) => step.fields.push(field),
-                None if !text.is_empty() && cut::find(text, " ").is_none() => step.phase = Some(text),
-                None => {}
+            drawing.more().is_spike |= text.starts_with("norm") && cut::find(text, "!").is_some();
+            if !part(text, &mut drawing) && !text.is_empty() && cut::find(text, " ").is_none() {
+                drawing.more().phase = Some(text.to_owned());
             }
         }
-        Some(step)
+        Some(drawing.finish())
     }
 }
 
-/// `loss 2.1348`, `130.0k tps`, `126 ms` or `eta 00h03m`.
-fn part(text: &str) -> Option<Field<'_>> {
-    let (first, second) = cut::once(text, " ")?;
+fn record_step(
+    step: &Sketch<StepLine>,
+    number: i64,
+    known: &mut Fields,
+    written: Written,
+    is_live: bool,
+    recorder: &mut Recorder<'_>,
+) {
+    let time = written.time_unix_nanos;
+    known.step(time, number, recorder);
+    let on_span = known.record(tables::STEP, written, &step.fields, &[], recorder);
+    if step.more.is_spike {
+        let kind = [(&attribute::TRAIN_ANOMALY_TYPE, Out::Text("grad_norm_spike"))];
+        recorder.record(&metric::TRAIN_ANOMALIES, time, 1.0, &kind);
+    }
+    if let Some(phase) = &step.more.phase {
+        recorder.record_state(&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE, time, phase, &[]);
+    }
+    let duration_ms = literal::number(&step.fields, "ms");
+    if let Some(duration_ms) = duration_ms.filter(|_| is_live) {
+        on_span.retain(|(key, _)| *key != &attribute::TRAIN_PHASE);
+        spans::step(number, time, duration_ms / 1e3, on_span, recorder);
+    }
+}
+
+/// `loss 2.1348`, `130.0k tps`, `126 ms` or `eta 00h03m`; answers whether it is any of these.
+fn part<'l, M>(text: &'l str, drawing: &mut Drawing<'l, M>) -> bool {
+    let Some((first, second)) = cut::once(text, " ") else {
+        return false;
+    };
     let second = second.trim_start_matches([' ', '!']);
     if first == "eta" {
-        return Some(("eta".into(), hours_and_minutes(second)));
+        hours_and_minutes(second, drawing);
+    } else if let Some((number, times)) = thousands(first) {
+        drawing.number(second, number, times);
+    } else {
+        drawing.number(first, second, 1.0);
     }
-    if let Some(number) = thousands(first) {
-        return Some((second.into(), Value::Number(number)));
-    }
-    Some((first.into(), Value::of(second)))
+    true
 }
 
-/// `130.0k`, or a number as it is.
-fn thousands(text: &str) -> Option<f64> {
+/// `130.0k`, or a number as it is: its text, and how often it is meant.
+fn thousands(text: &str) -> Option<(&str, f64)> {
     match number_text::with_suffix(text)? {
-        (number, "") => Some(number),
-        (number, "k") => Some(number * 1e3),
+        (_, "") => Some((text, 1.0)),
+        (_, "k") => Some((text.strip_suffix('k')?, 1e3)),
         _ => None,
     }
 }
 
-fn hours_and_minutes(text: &str) -> Value<'_> {
-    let parsed = text.strip_suffix('m').and_then(|text| cut::once(text, "h"));
-    let secs = parsed.and_then(|(hours, minutes)| {
-        Some(number_text::any(hours)? * 3600.0 + number_text::any(minutes)? * 60.0)
-    });
-    secs.map_or(Value::of(text), Value::Number)
+fn hours_and_minutes<'l, M>(text: &'l str, drawing: &mut Drawing<'l, M>) {
+    let parts = text.strip_suffix('m').and_then(|text| cut::once(text, "h"));
+    let is_made =
+        parts.is_some_and(|(hours, minutes)| drawing.made("eta", &[hours, minutes], How::Sixtieths(2, 60.0)));
+    if !is_made {
+        drawing.constant("eta", Value::of(text));
+    }
 }
 
 /// `[G] step     5 [gpu  0] | power  620 W   | temp  61 / 87°C | clock 1755 MHz`.

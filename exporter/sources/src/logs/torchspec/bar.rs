@@ -7,18 +7,23 @@ use crate::{
         fields::{Field, Value},
         number_text,
         printed::{Printed, Signs},
+        template::{Drawing, How, Sketch},
     },
 };
 
 /// What a bar says.
-#[derive(Debug)]
-pub(super) struct Bar<'a> {
-    /// Steps done.
-    pub(super) step: i64,
-    /// Seconds since the bar was first drawn.
-    pub(super) elapsed_secs: Option<u64>,
-    /// Everything that it says but its step.
-    pub(super) fields: Vec<Field<'a>>,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Bar<'a>(&'a Sketch<Places>);
+
+/// The places of the fields of a bar that are looked at.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Places {
+    elapsed: Option<usize>,
+    rate: Option<usize>,
+    pub(super) infer: Option<usize>,
+    pub(super) train: Option<usize>,
+    pub(super) wait: Option<usize>,
+    pub(super) pool: Option<usize>,
 }
 
 const VALUES: Signs = Signs {
@@ -26,75 +31,106 @@ const VALUES: Signs = Signs {
     within: b"=",
 };
 
-/// The fields of a bar with performance metrics.
-const FIELDS: usize = 16;
-
 impl<'a> Bar<'a> {
-    /// The bar in some text.
-    pub(super) fn parse(text: &'a str) -> Option<Self> {
+    /// The bar of a sketch.
+    pub(super) fn of(sketch: &'a Sketch<Places>) -> Self {
+        Self(sketch)
+    }
+
+    /// The numbers of the bar in some text: all that stands behind what is drawn.
+    pub(super) fn numbers(text: &str) -> Option<&str> {
         let (_, bar) = cut::once(text, "Training:")?;
         let (_, numbers) = cut::last(bar, "| ")?;
+        Some(numbers)
+    }
+
+    /// `20/40 [00:03<00:03,  5.99step/s, loss=1.053, thru=44.3, wait=0.1s, epoch=1/2]`.
+    pub(super) fn draw(numbers: &str) -> Option<Sketch<Places>> {
         let (done, rest) = cut::once(numbers, " [")?;
         let (step, total) = cut::once(done, "/")?;
-        let (step, total) = (step.trim_ascii().parse().ok()?, number_text::any(total)?);
+        let total = number_text::any(total)?;
         let (times, _) = cut::last(rest, "]")?;
         let (times, values) = cut::once(times, ",").unwrap_or((times, ""));
         let (elapsed, remaining) = cut::once(times, "<")?;
         let (rate, values) = cut::once(values, ",").unwrap_or((values, ""));
-        let elapsed_secs = clock(elapsed);
-        let own = [
-            ("n/total", (total > 0.0).then(|| step as f64 / total)),
-            ("elapsed", elapsed_secs.map(|secs| secs as f64)),
-            ("remaining", clock(remaining).map(|secs| secs as f64)),
-            ("step/s", steps_per_sec(rate.trim_ascii())),
-        ];
-        let mut fields = Vec::with_capacity(FIELDS);
-        for (key, number) in own {
-            fields.extend(number.map(|number| (key.into(), Value::Number(number))));
+        let mut drawing = Drawing::of(numbers, Places::default());
+        let step = drawing.count(step.trim_ascii())?;
+        if total > 0.0 {
+            drawing.reads("n/total", step, How::Over(total));
         }
+        clock("elapsed", elapsed, &mut drawing);
+        clock("remaining", remaining, &mut drawing);
+        steps_per_sec(rate.trim_ascii(), &mut drawing);
         for value in VALUES.fields(values.trim_ascii_start()) {
-            fields.push((value.key.into(), shown(value)));
+            shown(value, &mut drawing);
         }
-        Some(Self {
-            step,
-            elapsed_secs,
-            fields,
-        })
+        let place = |name| drawing.fields().iter().position(|(key, _)| key == name);
+        *drawing.more() = Places {
+            elapsed: place("elapsed"),
+            rate: place("step/s"),
+            infer: place("I"),
+            train: place("T"),
+            wait: place("wait"),
+            pool: place("pool"),
+        };
+        Some(drawing.finish())
     }
 
-    /// The number that the bar shows for `key`.
-    pub(super) fn number(&self, key: &str) -> Option<f64> {
-        let (_, value) = self.fields.iter().find(|(name, _)| cut::same(name, key))?;
-        value.number()
+    /// Steps done.
+    pub(super) fn step(self) -> i64 {
+        self.0.number(0) as i64
+    }
+
+    /// Seconds since the bar was first drawn.
+    pub(super) fn elapsed_secs(self) -> Option<u64> {
+        self.number(self.0.more.elapsed).map(|secs| secs as u64)
+    }
+
+    /// Everything that it says but its step.
+    pub(super) fn fields(self) -> &'a [Field<'static>] {
+        &self.0.fields
+    }
+
+    /// Where the fields stand that are looked at.
+    pub(super) fn places(self) -> &'a Places {
+        &self.0.more
+    }
+
+    /// The number of the field at this place.
+    pub(super) fn number(self, place: Option<usize>) -> Option<f64> {
+        self.0.fields[place?].1.number()
     }
 
     /// The seconds that a turn of the loop takes without a wait.
-    pub(super) fn work_secs(&self, wait_secs: f64) -> Option<f64> {
-        let turn = 1.0 / self.number("step/s").filter(|rate| *rate > 0.0)?;
+    pub(super) fn work_secs(self, wait_secs: f64) -> Option<f64> {
+        let turn = 1.0 / self.number(self.0.more.rate).filter(|rate| *rate > 0.0)?;
         Some((turn - wait_secs).max(0.0))
     }
 }
 
-/// Of `5.99step/s` or `1.20s/step`.
-fn steps_per_sec(rate: &str) -> Option<f64> {
+/// `5.99step/s` or `1.20s/step`.
+fn steps_per_sec<'l>(rate: &'l str, drawing: &mut Drawing<'l, Places>) {
+    let key = "step/s";
     if let Some(rate) = rate.strip_suffix("step/s") {
-        return number_text::any(rate);
+        if number_text::any(rate).is_some() {
+            drawing.number(key, rate, 1.0);
+        }
+    } else if let Some(secs) = rate.strip_suffix("s/step")
+        && !drawing.made(key, &[secs], How::Inverse)
+        && let Some(secs) = number_text::any(secs)
+    {
+        drawing.constant(key, Value::Number(1.0 / secs));
     }
-    let secs = number_text::any(rate.strip_suffix("s/step")?)?;
-    Some(1.0 / secs)
 }
 
 /// A number in seconds or without a unit, or the first of `1/2`.
-fn shown(value: Printed<'_>) -> Value<'_> {
-    match cut::once(value.text, "/") {
-        Some((first, _)) => super::seconds(first),
-        None => value.value(&["s"]),
-    }
+fn shown<'l>(value: Printed<'l>, drawing: &mut Drawing<'l, Places>) {
+    let first = cut::once(value.text, "/").map(|(first, _)| first);
+    super::draw_seconds(value.key, first.unwrap_or(value.text), drawing);
 }
 
-/// `MM:SS` or `H:MM:SS` in seconds.
-fn clock(text: &str) -> Option<u64> {
-    cut::each(text.trim_ascii(), ":").try_fold(0_u64, |secs, part| {
-        secs.checked_mul(60)?.checked_add(part.parse().ok()?)
-    })
+/// `MM:SS` or `H:MM:SS`, if it is known.
+fn clock<'l>(key: &str, text: &'l str, drawing: &mut Drawing<'l, Places>) {
+    let parts: Vec<&str> = cut::each(text.trim_ascii(), ":").collect();
+    drawing.made(key, &parts, How::Sixtieths(parts.len(), 1.0));
 }
