@@ -114,24 +114,78 @@ const POWERS: [u64; 9] = [
     100_000_000,
 ];
 
-/// The number that the digits make with which eight bytes begin, and how many they are: all at once, each in a byte of one
-/// word (<https://kholdstare.github.io/technical/2020/05/26/faster-integer-parsing.html>).
+const EACH: u64 = 0x0101_0101_0101_0101;
+
+/// The digits with which eight bytes begin, each as a number in a byte of a word, and how many they are.
 #[inline]
-fn leading_digits(bytes: [u8; 8]) -> (u64, usize) {
-    const EACH: u64 = 0x0101_0101_0101_0101;
-    let word = u64::from_le_bytes(bytes) ^ (EACH * 0x30);
+fn digit_count(word: u64) -> usize {
     // A byte above nine sets its highest bit; what it carries into is behind the first of them and does not count.
     let others = (word.wrapping_add(EACH * 0x76) | word) & (EACH * 0x80);
-    let count = others.trailing_zeros() as usize / 8;
-    if count == 0 {
-        return (0, 0);
-    }
+    others.trailing_zeros() as usize / 8
+}
+
+/// The number that the first digits of a word make, one at least: all at once
+/// (<https://kholdstare.github.io/technical/2020/05/26/faster-integer-parsing.html>).
+#[inline]
+fn number_of(word: u64, count: usize) -> u64 {
     // Zeros in front, so that the last digit is in the last byte.
     let ones = word << (64 - 8 * count);
     let tens = ones.wrapping_mul(10).wrapping_add(ones >> 8);
     let low = (tens & 0x0000_00ff_0000_00ff).wrapping_mul(100 + (1_000_000 << 32));
     let high = (tens >> 16 & 0x0000_00ff_0000_00ff).wrapping_mul(1 + (10_000 << 32));
-    (low.wrapping_add(high) >> 32, count)
+    low.wrapping_add(high) >> 32
+}
+
+/// The number that the digits make with which eight bytes begin, and how many they are.
+#[inline]
+fn leading_digits(bytes: [u8; 8]) -> (u64, usize) {
+    let word = u64::from_le_bytes(bytes) ^ (EACH * u64::from(b'0'));
+    match digit_count(word) {
+        0 => (0, 0),
+        count => (number_of(word, count), count),
+    }
+}
+
+/// A number without a sign that ends within eight bytes, point and all, as most of a log do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Short {
+    pub(super) value: f64,
+    /// How many bytes it takes.
+    pub(super) len: usize,
+    /// Whether it is digits alone.
+    pub(super) is_integer: bool,
+}
+
+impl Short {
+    /// The number that `bytes` begin with; nothing where it may go on behind the eighth, or has an exponent or no digit.
+    #[inline]
+    pub(super) fn prefix(bytes: &[u8]) -> Option<Self> {
+        let eight = bytes.first_chunk::<8>()?;
+        let word = u64::from_le_bytes(*eight) ^ (EACH * u64::from(b'0'));
+        let integer = digit_count(word);
+        if integer == 0 || integer == 8 {
+            return None;
+        }
+        // The digits behind the point follow those before it; behind the last byte there is no digit.
+        let before = (1_u64 << (8 * integer)) - 1;
+        let has_point = eight[integer] == b'.';
+        let digits = if has_point {
+            word & before | (word >> 8 | 0xff << 56) & !before
+        } else {
+            word
+        };
+        let count = if has_point { digit_count(digits) } else { integer };
+        let len = count + usize::from(has_point);
+        if *eight.get(len)? == b'e' {
+            return None;
+        }
+        let mantissa = number_of(digits, count) as f64;
+        Some(Self {
+            value: mantissa / EXACT_POWERS[count - integer],
+            len,
+            is_integer: !has_point,
+        })
+    }
 }
 
 /// Two digits at most: more are out of the exact range anyway.
@@ -158,6 +212,7 @@ mod tests {
 
     #[test]
     fn every_number_is_the_one_that_the_standard_library_reads() {
+        let mut shorts = 0;
         for text in [
             "0",
             "-7",
@@ -171,6 +226,13 @@ mod tests {
             "-0.0",
             "-0",
             "5.",
+            "1234.567",
+            "123456.7",
+            "1234567",
+            "12345678",
+            "123.45678",
+            "1e-5",
+            "1.5e3",
         ] {
             let decimal = Decimal::prefix(text.as_bytes()).unwrap();
             assert_eq!(decimal.len, text.len(), "{text}");
@@ -178,8 +240,29 @@ mod tests {
                 let expected: f64 = text.parse().unwrap();
                 assert_eq!(number.to_bits(), expected.to_bits(), "{text}");
             }
+            for behind in [
+                " | norm",
+                "% of all",
+                "/40 [00:03",
+                ",ééé",
+                "\u{0}23456789",
+                "-0.5, 1.5",
+            ] {
+                let followed = format!("{text}{behind}");
+                assert_eq!(Decimal::prefix(followed.as_bytes()), Some(decimal), "{followed}");
+                if let Some(short) = Short::prefix(followed.as_bytes()) {
+                    let found = (Some(short.value), short.len, short.is_integer);
+                    assert_eq!(
+                        found,
+                        (decimal.double(), decimal.len, decimal.is_integer),
+                        "{followed}"
+                    );
+                    shorts += 1;
+                }
+            }
         }
         assert_eq!(Decimal::prefix(b"9007199254740993.0").unwrap().double(), None);
+        assert!(shorts > 20, "{shorts}");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::{
     number_text,
     row::{Row, find},
 };
-use crate::{Place, Recorder, SkipReason, cut, in_order::InOrder};
+use crate::{Place, Recorder, SkipReason, cut, in_order::InOrder, recorder::PreparedSeries};
 
 /// The value of a field.
 #[derive(Clone, Debug, PartialEq)]
@@ -59,8 +59,47 @@ pub(super) struct Fields {
     unknown: InOrder<String>,
     totals: Vec<(String, f64)>,
     last_step: Option<i64>,
+    /// The tables that were recorded by.
+    tables: Vec<Table>,
+    steps: PreparedSeries,
     /// What the span of the newest record carries.
     on_span: Vec<Attribute<'static>>,
+}
+
+/// The rows of a table.
+#[derive(Debug)]
+struct Table {
+    rows: &'static [Row],
+    /// The series of those that were recorded.
+    series: Vec<Option<PreparedSeries>>,
+}
+
+impl Table {
+    fn of(rows: &'static [Row]) -> Self {
+        Self {
+            rows,
+            series: rows.iter().map(|_| None).collect(),
+        }
+    }
+
+    /// Records a converted value of the row at `place`.
+    #[inline]
+    fn record(
+        &mut self,
+        place: usize,
+        time_unix_nanos: u64,
+        value: f64,
+        attributes: &[Attribute<'_>],
+        recorder: &mut Recorder<'_>,
+    ) {
+        let row = &self.rows[place];
+        if row.is_plain() || !attributes.is_empty() {
+            row.record(time_unix_nanos, value, attributes, recorder);
+        } else {
+            let series = self.series[place].get_or_insert_with(|| row.series());
+            recorder.record_prepared(series, time_unix_nanos, value);
+        }
+    }
 }
 
 impl Fields {
@@ -71,6 +110,8 @@ impl Fields {
             unknown: InOrder::default(),
             totals: Vec::new(),
             last_step: None,
+            tables: Vec::new(),
+            steps: PreparedSeries::new(&metric::TRAIN_STEPS, &[]),
             on_span: Vec::new(),
         }
     }
@@ -86,18 +127,13 @@ impl Fields {
             .and_then(|before| step.checked_sub(before))
             .filter(|grown| *grown > 0);
         recorder.record(&metric::TRAIN_GLOBAL_STEP, time_unix_nanos, step as f64, &[]);
-        recorder.record(
-            &metric::TRAIN_STEPS,
-            time_unix_nanos,
-            grown.unwrap_or(1) as f64,
-            &[],
-        );
+        recorder.record_prepared(&mut self.steps, time_unix_nanos, grown.unwrap_or(1) as f64);
     }
 
     /// Records every field, and answers with what the record's span carries.
     pub(super) fn record(
         &mut self,
-        rows: &[Row],
+        rows: &'static [Row],
         written: Written,
         fields: &[Field<'_>],
         attributes: &[Attribute<'_>],
@@ -106,15 +142,15 @@ impl Fields {
         self.on_span.clear();
         self.on_span
             .extend(written.step.map(|step| (&attribute::TRAIN_STEP, Out::Int(step))));
+        let table = self.table(rows);
         let mut expected = 0;
         let mut texts = Vec::new();
         for (key, value) in fields {
-            let row = find(rows, key, &mut expected);
-            match (row, value.number()) {
-                (Some(row), Some(number)) => {
-                    let number = self.known(row, written, number, attributes, recorder);
+            match (find(rows, key, &mut expected), value.number()) {
+                (Some(place), Some(number)) => {
+                    let number = self.known(table, place, written, number, attributes, recorder);
                     self.on_span
-                        .extend(number.and_then(|number| row.span_attribute(number)));
+                        .extend(number.and_then(|number| rows[place].span_attribute(number)));
                 }
                 (Some(_), None) => no_number(key, value, written.place, recorder),
                 (None, Some(number)) => self.unknown(key, written, number, recorder),
@@ -125,14 +161,28 @@ impl Fields {
         &mut self.on_span
     }
 
+    /// The place of a table; there are few.
+    fn table(&mut self, rows: &'static [Row]) -> usize {
+        let mut tables = self.tables.iter();
+        let known = tables.position(|table| std::ptr::eq(table.rows, rows));
+        known.unwrap_or_else(|| {
+            self.tables.push(Table::of(rows));
+            self.tables.len() - 1
+        })
+    }
+
+    /// Records a number that a row of a table knows, and answers with it in our unit.
+    #[inline]
     fn known(
         &mut self,
-        row: &Row,
+        table: usize,
+        place: usize,
         written: Written,
         number: f64,
         attributes: &[Attribute<'_>],
         recorder: &mut Recorder<'_>,
     ) -> Option<f64> {
+        let row = &self.tables[table].rows[place];
         if row.unknown == Some(number) {
             recorder.skip_value(SkipReason::NotMeasured);
             return None;
@@ -143,7 +193,7 @@ impl Fields {
         } else {
             converted
         };
-        row.record(written.time_unix_nanos, value, attributes, recorder);
+        self.tables[table].record(place, written.time_unix_nanos, value, attributes, recorder);
         Some(converted)
     }
 

@@ -193,7 +193,7 @@ impl MaxText {
     /// A step with its numbers, and its span where its line was written when it had ended.
     fn step_of(
         &mut self,
-        rows: &[super::row::Row],
+        rows: &'static [super::row::Row],
         written: Written,
         fields: &[Field<'_>],
         duration: Option<f64>,

@@ -1,6 +1,6 @@
 //! Numbers as training logs print them.
 
-use super::decimal::Decimal;
+use super::decimal::{Decimal, Short};
 
 /// A finite number in decimal notation.
 #[inline]
@@ -34,10 +34,22 @@ pub(super) struct PrintedNumber {
 /// The number that a text begins with: a plain one, or one with commas between the thousands.
 #[inline]
 pub(super) fn printed_prefix(text: &[u8]) -> Option<PrintedNumber> {
-    let decimal = Decimal::prefix(text)?;
-    if text.get(decimal.len) == Some(&b',') && text.get(decimal.len + 1).is_some_and(u8::is_ascii_digit) {
+    let number = match Short::prefix(text) {
+        Some(short) => PrintedNumber {
+            value: short.value,
+            len: short.len,
+            is_count: short.is_integer,
+        },
+        None => long_prefix(text)?,
+    };
+    if text.get(number.len) == Some(&b',') && text.get(number.len + 1).is_some_and(u8::is_ascii_digit) {
         return grouped_prefix(text);
     }
+    Some(number)
+}
+
+fn long_prefix(text: &[u8]) -> Option<PrintedNumber> {
+    let decimal = Decimal::prefix(text)?;
     Some(PrintedNumber {
         value: decimal.double()?,
         len: decimal.len,

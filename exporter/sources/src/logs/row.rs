@@ -1,10 +1,10 @@
 //! A row of a table of fields: the upstream name, our metric, and the conversion at the door.
 
 use pulsetrain_otlp::write::{Attribute, Value as Out};
-use pulsetrain_semconv::{self as semconv, AttributeKind, Metric};
+use pulsetrain_semconv::{self as semconv, AttributeKind, Instrument, Metric};
 
 use super::Covered;
-use crate::{Recorder, conversion::Conversion, cut};
+use crate::{Recorder, conversion::Conversion, cut, recorder::PreparedSeries};
 
 /// A field that is a number.
 #[derive(Debug)]
@@ -120,7 +120,18 @@ impl Row {
         self.conversion.apply(value)
     }
 
+    /// Whether its points need nothing but a time and a value, or say more.
+    pub(super) fn is_plain(&self) -> bool {
+        matches!(self.metric.instrument, Instrument::Gauge) && self.attributes.is_empty()
+    }
+
+    /// The series of its points, where the record says no attributes.
+    pub(super) fn series(&self) -> PreparedSeries {
+        PreparedSeries::new(self.metric, self.attributes)
+    }
+
     /// Records a converted value with the row's attributes behind those of the record.
+    #[inline]
     pub(super) fn record(
         &self,
         time_unix_nanos: u64,
@@ -150,17 +161,19 @@ impl Row {
     }
 }
 
-/// The row of a field. Fields come in the order of the table, so the search begins behind the row that was found last.
+/// The place of a field's row. Fields come in the order of the table, so the search begins behind the row that was found last.
 #[inline]
-pub(super) fn find<'t>(rows: &'t [Row], key: &str, expected: &mut usize) -> Option<&'t Row> {
+pub(super) fn find(rows: &[Row], key: &str, expected: &mut usize) -> Option<usize> {
     let place = match rows.get(*expected) {
         Some(row) if cut::same(row.key, key) => *expected,
-        _ => {
-            let behind = expected.saturating_add(1).min(rows.len());
-            let mut places = (behind..rows.len()).chain(0..behind);
-            places.find(|place| cut::same(rows[*place].key, key))?
-        }
+        _ => find_elsewhere(rows, key, *expected)?,
     };
     *expected = place + 1;
-    Some(&rows[place])
+    Some(place)
+}
+
+fn find_elsewhere(rows: &[Row], key: &str, expected: usize) -> Option<usize> {
+    let behind = expected.saturating_add(1).min(rows.len());
+    let mut places = (behind..rows.len()).chain(0..behind);
+    places.find(|place| cut::same(rows[*place].key, key))
 }

@@ -37,10 +37,21 @@ struct Template<M> {
     next: usize,
 }
 
+/// How far a line is of a template.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stop {
+    /// The numbers up to there.
+    slots: usize,
+    /// The bytes of the line up to there.
+    at: usize,
+}
+
 /// Where a number stands.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 struct Slot {
-    /// Where what stands before it ends in `between`.
+    /// What stands before it.
+    before: Sign,
+    /// Where that ends in `between`.
     end: usize,
     /// Whether it has as many spaces before it as make it as wide as others.
     is_padded: bool,
@@ -83,13 +94,46 @@ impl<M: std::fmt::Debug + PartialEq> Templates<M> {
     #[inline]
     fn find(&mut self, line: &str) -> Option<usize> {
         let expected = self.known.get(self.last)?.next;
-        let others = (0..self.known.len()).filter(|place| *place != expected);
-        let place = std::iter::once(expected)
-            .chain(others)
-            .find(|place| self.known[*place].read(line.as_bytes()).is_some())?;
+        let place = match self.known[expected].read(line.as_bytes(), Stop::default()) {
+            Ok(()) => expected,
+            Err(stop) => self.find_other(line, expected, stop)?,
+        };
         self.patience = PATIENCE.min(self.patience + 1);
         self.follow(place);
         Some(place)
+    }
+
+    /// The same where the template that was expected is another from a number on.
+    fn find_other(&mut self, line: &str, expected: usize, stop: Stop) -> Option<usize> {
+        let (mut furthest, mut stop) = (expected, stop);
+        for place in (0..self.known.len()).filter(|place| *place != expected) {
+            let begin = self.shared(furthest, place, stop);
+            match self.known[place].read(line.as_bytes(), begin) {
+                Ok(()) => return Some(place),
+                Err(other) if other.slots > stop.slots => (furthest, stop) = (place, other),
+                Err(_) => {}
+            }
+        }
+        None
+    }
+
+    /// Where a template begins to be compared whose line another was compared with: what both have is not read again.
+    fn shared(&mut self, other: usize, place: usize, stop: Stop) -> Stop {
+        let Some(last) = stop.slots.checked_sub(1) else {
+            return stop;
+        };
+        let Ok([other, template]) = self.known.get_disjoint_mut([other, place]) else {
+            return Stop::default();
+        };
+        let end = other.slots[last].end;
+        let is_shared = template.slots.get(..stop.slots) == other.slots.get(..stop.slots)
+            && template.between.get(..end) == other.between.get(..end);
+        if !is_shared {
+            return Stop::default();
+        }
+        let values = &other.sketch.values()[..stop.slots];
+        template.sketch.values_mut()[..stop.slots].copy_from_slice(values);
+        stop
     }
 
     /// The template at `place` follows that of the line before.
@@ -128,8 +172,10 @@ impl<M> Template<M> {
             let trimmed = before.trim_end_matches(' ');
             // One space is a sign, more of them fill up.
             let is_padded = before.len() - trimmed.len() > 1;
-            between.extend_from_slice(if is_padded { trimmed } else { before }.as_bytes());
+            let before = if is_padded { trimmed } else { before }.as_bytes();
+            between.extend_from_slice(before);
             slots.push(Slot {
+                before: Sign::of(before),
                 end: between.len(),
                 is_padded,
                 is_count: number.is_count,
@@ -145,44 +191,90 @@ impl<M> Template<M> {
         }
     }
 
-    /// Reads the numbers of a line; nothing where it is of another template.
+    /// Reads the numbers of a line from somewhere on; or says how far it is of this template.
     #[inline]
-    fn read(&mut self, line: &[u8]) -> Option<()> {
-        let (mut rest, mut start) = (line, 0);
-        for (slot, value) in self.slots.iter().zip(self.sketch.values_mut()) {
-            rest = behind(rest, &self.between[start..slot.end])?;
-            if slot.is_padded {
-                rest = behind(rest, b" ")?;
-                while let [b' ', more @ ..] = rest {
-                    rest = more;
-                }
-            }
-            let number = number_text::printed_prefix(rest)?;
-            if slot.is_count && !number.is_count {
-                return None;
-            }
-            *value = number.value;
-            (rest, start) = (&rest[number.len..], slot.end);
+    fn read(&mut self, line: &[u8], begin: Stop) -> Result<(), Stop> {
+        let mut stop = begin;
+        let mut start = begin.slots.checked_sub(1).map_or(0, |last| self.slots[last].end);
+        let slots = self.slots.iter().zip(self.sketch.values_mut());
+        for (slot, value) in slots.skip(begin.slots) {
+            let (number, rest) = slot
+                .read(&line[stop.at..], &self.between[start..slot.end])
+                .ok_or(stop)?;
+            *value = number;
+            (stop, start) = (
+                Stop {
+                    slots: stop.slots + 1,
+                    at: line.len() - rest.len(),
+                },
+                slot.end,
+            );
         }
-        behind(rest, &self.between[start..])?.is_empty().then_some(())
+        if same(&line[stop.at..], &self.between[start..]) {
+            Ok(())
+        } else {
+            Err(stop)
+        }
     }
 }
 
-/// What stands behind `sign`, if a text begins with it. Most signs are so short that the call of a comparison would take longer.
-#[inline]
-fn behind<'l>(text: &'l [u8], sign: &[u8]) -> Option<&'l [u8]> {
-    let (begin, rest) = text.split_at_checked(sign.len())?;
-    let is_same = match sign.len() {
-        8..=16 => {
-            begin.first_chunk::<8>() == sign.first_chunk() && begin.last_chunk::<8>() == sign.last_chunk()
+impl Slot {
+    /// The number behind `before`, and what stands behind it.
+    #[inline]
+    fn read<'l>(&self, text: &'l [u8], before: &[u8]) -> Option<(f64, &'l [u8])> {
+        let mut text = self.before.behind(text, before)?;
+        if self.is_padded {
+            text = Sign::SPACE.behind(text, b" ")?;
+            while let [b' ', more @ ..] = text {
+                text = more;
+            }
         }
-        4..8 => {
-            begin.first_chunk::<4>() == sign.first_chunk() && begin.last_chunk::<4>() == sign.last_chunk()
-        }
-        0..4 => begin.iter().zip(sign).all(|(one, other)| one == other),
-        _ => begin == sign,
+        let number = number_text::printed_prefix(text)?;
+        (number.is_count || !self.is_count).then_some((number.value, &text[number.len..]))
+    }
+}
+
+/// The first bytes of what stands before a number: most signs have no more, and are compared as two words.
+#[derive(Debug, PartialEq)]
+struct Sign {
+    bytes: u128,
+    /// Which of them are of the sign.
+    mask: u128,
+}
+
+impl Sign {
+    const BYTES: usize = size_of::<u128>();
+    const SPACE: Self = Self {
+        bytes: b' ' as u128,
+        mask: 0xff,
     };
-    is_same.then_some(rest)
+
+    fn of(sign: &[u8]) -> Self {
+        let (mut bytes, mut mask) = ([0; Self::BYTES], [0; Self::BYTES]);
+        for (place, byte) in sign.iter().take(Self::BYTES).enumerate() {
+            (bytes[place], mask[place]) = (*byte, 0xff);
+        }
+        Self {
+            bytes: u128::from_le_bytes(bytes),
+            mask: u128::from_le_bytes(mask),
+        }
+    }
+
+    /// What stands behind the sign, all of which is `whole`, if a text begins with it.
+    #[inline]
+    fn behind<'l>(&self, text: &'l [u8], whole: &[u8]) -> Option<&'l [u8]> {
+        match text.first_chunk() {
+            Some(begin) if (u128::from_le_bytes(*begin) ^ self.bytes) & self.mask != 0 => None,
+            Some(_) if whole.len() <= Self::BYTES => text.get(whole.len()..),
+            _ => text.strip_prefix(whole),
+        }
+    }
+}
+
+/// Whether two short texts are the same.
+#[inline]
+fn same(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one == other)
 }
 
 #[cfg(test)]

@@ -49,6 +49,7 @@ const GRPO: Signs = Signs {
 #[derive(Debug)]
 struct Console {
     steps: Templates<StepLine>,
+    evals: Templates<()>,
     fields: Fields,
     heading: Heading,
     /// The GPU and the step that the line before told of: a second line goes on.
@@ -59,6 +60,7 @@ impl Default for Console {
     fn default() -> Self {
         Self {
             steps: Templates::default(),
+            evals: Templates::default(),
             fields: Fields::of("surogate"),
             heading: Heading::default(),
             gpu: None,
@@ -99,14 +101,11 @@ impl LineFormat for Console {
                 line.is_live(),
                 recorder,
             );
-        } else if let Some(rest) = text.strip_prefix(EVAL) {
-            let mut drawing = Drawing::of(rest, ());
-            rest.split('|').map(str::trim).for_each(|text| {
-                part(text, &mut drawing);
-            });
-            let fields = &drawing.finish().fields;
+        } else if let Some(rest) = text.strip_prefix(EVAL)
+            && let Some(eval) = self.evals.read(rest, draw_eval)
+        {
             self.fields
-                .record(tables::EVAL, written(None), fields, &[], recorder);
+                .record(tables::EVAL, written(None), &eval.fields, &[], recorder);
         } else if let Some((gpu, step, rest)) = gpu_line(text) {
             self.gpu = Some((gpu, step));
             self.gpu(gpu, written(step), rest, recorder);
@@ -204,6 +203,15 @@ fn record_step(
         on_span.retain(|(key, _)| *key != &attribute::TRAIN_PHASE);
         spans::step(number, time, duration_ms / 1e3, on_span, recorder);
     }
+}
+
+/// `loss 2.9659 | gap   +0.5 | 140.0k tps |   234 ms`.
+fn draw_eval(text: &str) -> Option<Sketch<()>> {
+    let mut drawing = Drawing::of(text, ());
+    for text in cut::each(text, "|").map(str::trim_ascii) {
+        part(text, &mut drawing);
+    }
+    Some(drawing.finish())
 }
 
 /// `loss 2.1348`, `130.0k tps`, `126 ms` or `eta 00h03m`; answers whether it is any of these.

@@ -404,10 +404,11 @@ fn record_rows<'r, 'a>(
     for field in &record.fields {
         let (key, value) = field;
         let found = find(rows, key, &mut expected).zip(value.as_f64());
-        let Some((row, value)) = found else {
+        let Some((place, value)) = found else {
             leftovers.push(field);
             continue;
         };
+        let row = &rows[place];
         if row.unknown == Some(value) {
             recorder.skip_value(SkipReason::NotMeasured);
             continue;

@@ -74,6 +74,10 @@ impl<M> Sketch<M> {
         &self.numbers
     }
 
+    pub(super) fn values(&self) -> &[f64] {
+        &self.values
+    }
+
     pub(super) fn values_mut(&mut self) -> &mut [f64] {
         &mut self.values
     }
