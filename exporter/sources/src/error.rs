@@ -29,12 +29,14 @@ pub enum SourceError {
         source: io::Error,
     },
     /// No format recognises the input.
-    #[error("{name} is in none of the formats that are known ({formats}); name one with --format")]
+    #[error("{name} is in none of the formats that are known ({formats}); {instead}")]
     UnknownFormat {
         /// The input.
         name: String,
         /// The names of all formats.
         formats: String,
+        /// What to do.
+        instead: &'static str,
     },
     /// A temporary file could not be made, written or read.
     #[error("cannot use a temporary file: {0}; name a folder with room for it")]

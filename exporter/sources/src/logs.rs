@@ -226,6 +226,7 @@ pub fn recognise(input: &str, head: &[u8]) -> Result<(&'static LogFormat, &'stat
             encoding::unreadable(input, head).unwrap_or_else(|| SourceError::UnknownFormat {
                 name: input.to_owned(),
                 formats: format_names(),
+                instead: generic::instead(text),
             }),
         ),
         [one] => Ok(one),

@@ -6,6 +6,7 @@
 mod clock;
 mod field;
 mod known;
+mod likeness;
 mod mapping;
 mod pairs;
 mod record;
@@ -16,6 +17,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use pulsetrain_semconv::{event, metric};
 
+pub(super) use likeness::instead;
 pub use mapping::{Mapping, MappingPart, ValueBecomes, ValueRule};
 
 use self::{pairs::PairReader, record::Records};

@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::imported::{json, read, sample_text};
 
 /// The samples whose lines a launcher may have passed on, and their formats.
-const SAMPLES: [(&str, &str); 11] = [
+const SAMPLES: [(&str, &str); 12] = [
     ("hf-trainer/stdout.log", "hf-trainer"),
     ("kempnerforge/dense.stdout", "kempnerforge"),
     ("maxtext/demo.stderr", "maxtext"),
@@ -21,6 +21,7 @@ const SAMPLES: [(&str, &str); 11] = [
         "torchtitan-structured",
     ),
     ("tunix/colocated/stderr_absl.log", "tunix"),
+    ("written/hf_trainer_trl.log", "hf-trainer"),
     ("written/maxtext.log", "maxtext"),
     ("written/megatron.log", "megatron"),
     ("written/torchtitan.log", "torchtitan"),
