@@ -188,13 +188,8 @@ impl<W: Write> TraceWriter<W> {
         name: impl AsRef<[u8]>,
         describe: impl FnOnce(&mut Event<'_>),
     ) -> io::Result<()> {
-        self.named_event(
-            track.into().0,
-            unix_nanos,
-            field::SLICE_BEGIN,
-            name.as_ref(),
-            describe,
-        )
+        let track = track.into().0;
+        self.named_event(track, unix_nanos, field::SLICE_BEGIN, name.as_ref(), describe)
     }
 
     /// Ends the innermost slice that is open on the track.
@@ -215,13 +210,8 @@ impl<W: Write> TraceWriter<W> {
         name: impl AsRef<[u8]>,
         describe: impl FnOnce(&mut Event<'_>),
     ) -> io::Result<()> {
-        self.named_event(
-            track.into().0,
-            unix_nanos,
-            field::INSTANT,
-            name.as_ref(),
-            describe,
-        )
+        let track = track.into().0;
+        self.named_event(track, unix_nanos, field::INSTANT, name.as_ref(), describe)
     }
 
     /// Sets a counter.
