@@ -7,6 +7,12 @@ use serde_json::{Value, json};
 
 use crate::input::{SPANS_A_TRACE, TRACES, one_tree, steps};
 
+/// The files of a conversion, in their order.
+fn written(summary: &Value) -> Vec<&str> {
+    let files = summary["files"].as_array().expect("a summary names its files");
+    files.iter().filter_map(Value::as_str).collect()
+}
+
 #[test]
 fn a_tree_that_is_larger_than_a_part_goes_on_in_the_next_with_true_times() {
     let folder = Folder::new();
@@ -15,12 +21,7 @@ fn a_tree_that_is_larger_than_a_part_goes_on_in_the_next_with_true_times() {
         let arguments = ["--split", "32KiB", "--attributes", "full", "--memory", memory];
         let output = folder.path(name);
         let summary = convert(&[&input], &output, &arguments).expect_code(0).summary();
-        let files: Vec<&str> = summary["files"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .filter_map(Value::as_str)
-            .collect();
+        let files = written(&summary);
         assert!(files.len() > 4, "{summary}");
         assert_eq!(summary["mapped"]["spans"], 1_001);
         assert_eq!(summary["over_size"], json!([]));
@@ -78,12 +79,7 @@ fn a_split_trace_is_a_row_of_traces_that_open_by_themselves() {
     let summary = convert(&[&input], &output, &["--split", "64KiB"])
         .expect_code(0)
         .summary();
-    let files: Vec<&str> = summary["files"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .filter_map(Value::as_str)
-        .collect();
+    let files = written(&summary);
     assert!(files.len() > 3, "{files:?}");
     assert_eq!(summary["mapped"]["files"], files.len());
     assert!(files[0].ends_with("steps.000.pftrace.gz") && !output.exists());
