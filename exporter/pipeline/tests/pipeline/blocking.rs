@@ -31,9 +31,11 @@ fn start(runtime: &Runtime, sink: Box<dyn Sink>) -> (Pipeline, Door) {
     runtime.block_on(async { Pipeline::builder().config(config).sink(sink).start() })
 }
 
-/// Waits until the ledger's first sink shows what is awaited; the test's own deadline is the runner's.
+/// Waits until the ledger's first sink shows what is awaited.
 fn wait_until_queued(ledger: &Ledger, items: u64) {
+    let deadline = clock::later(clock::now(), LONG);
     while ledger.snapshot()[0].queued != items {
+        assert!(clock::now() < deadline, "{items} items were awaited in vain");
         thread::yield_now();
     }
 }
