@@ -3,7 +3,7 @@
 use std::{thread, time::Duration};
 
 use pulsetrain_pipeline::{
-    Door, DropReason, Ledger, Pipeline, PipelineConfig, PipelineError, QueueConfig, Sink,
+    Door, DropReason, Ledger, Pipeline, PipelineConfig, PipelineError, QueueConfig, Sink, clock,
 };
 use tokio::runtime::{Builder, Runtime};
 
