@@ -43,6 +43,9 @@ pub(super) const FORMAT: LogFormat = LogFormat {
 const CONFIG: &str = "Config param ";
 const SYSTEM: &str = "System Information: ";
 
+/// How the lines go on in which the backend names the devices.
+const BACKEND: [&str; 2] = ["TFRT ", "Built on "];
+
 /// What messages of a run's life begin with.
 const MESSAGES: [&str; 11] = [
     "Aborting training due to ",
@@ -130,6 +133,8 @@ impl LineFormat for MaxText {
         } else if let Some(fact) = text.strip_prefix(SYSTEM) {
             let fact = fact.split_once(':').unwrap_or((fact, ""));
             environment_event(fact, written(None), recorder);
+        } else if BACKEND.iter().any(|begin| text.starts_with(begin)) {
+            environment_event(("Jax Backend", text), written(None), recorder);
         } else if let Some(fields) = facts::fields(text) {
             let written = written(None);
             self.fields.record(facts::ROWS, written, &fields, &[], recorder);
@@ -268,7 +273,7 @@ fn coverage_table() -> Vec<Covered> {
         ),
         covered("Config param", event::RUN_OPTION.name, "one event an option"),
         covered(
-            "System Information",
+            "System Information, TFRT, Built on",
             event::RUN_ENVIRONMENT.name,
             "one event a line",
         ),

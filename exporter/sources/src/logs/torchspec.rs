@@ -229,9 +229,12 @@ impl TorchSpec {
         }
         progress.pool.is_of(bar.number(bar.places().pool));
         // The line before said it to the millisecond.
-        let is_wait_told = progress.timing.step == Some(step);
+        let is_wait_told = progress.timing.step == Some(step) && bar.places().wait.is_some();
         if is_wait_told {
             recorder.skip_value(SkipReason::LeftOut("wait_told_by_timing"));
+        }
+        if bar.places().is_cut {
+            recorder.skip_value(SkipReason::LeftOut("cut_by_the_terminal"));
         }
         let parts = bar.fields().split(|(key, _)| is_wait_told && key == "wait");
         parts.for_each(|part| {
@@ -465,6 +468,11 @@ fn coverage_table() -> Vec<Covered> {
             "",
         ),
         covered("a bar that is drawn again", "(left out)", ""),
+        covered(
+            "a value at the edge of a terminal that is too narrow for the bar",
+            "(left out: its end is missing)",
+            "",
+        ),
     ];
     let mut all = coverage::tables(&[
         tables::BAR,

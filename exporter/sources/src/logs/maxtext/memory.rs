@@ -21,7 +21,7 @@ const fn part(name: &'static str) -> Attribute<'static> {
     (&attribute::MEMORY_ESTIMATE_PART, Out::Text(name))
 }
 
-/// Of the line "Total estimated memory size:"; older releases leave "estimated" out.
+/// Of the line "Total estimated memory size:"; older releases leave "estimated" out, or "total" and the unit.
 static ESTIMATES: &[Row] = &[
     row("total", &metric::MEMORY_ESTIMATE_SIZE)
         .times(GIB)
@@ -65,7 +65,7 @@ impl MemoryLines {
         match text.trim_start() {
             heading if heading.starts_with("Memstats: ") => self.of = Of::Device,
             heading if heading.starts_with("RAMstats: ") => self.of = Of::Host,
-            estimate if estimate.starts_with("Total ") && estimate.contains("memory size: ") => {
+            estimate if is_estimate(estimate) => {
                 estimates(estimate, time(), recorder);
                 return true;
             }
@@ -142,8 +142,18 @@ impl<'a> Usage<'a> {
     }
 }
 
+/// `Total estimated memory size: 100.4 GB, ...`, or before July 2025 `Output size: 1657041920, ..., in bytes.`.
+fn is_estimate(text: &str) -> bool {
+    (text.starts_with("Total ") && text.contains("memory size: "))
+        || (text.starts_with("Output size: ") && text.ends_with(IN_BYTES))
+}
+
+const IN_BYTES: &str = ", in bytes.";
+
 fn estimates(text: &str, time: u64, recorder: &mut Recorder<'_>) {
-    for part in text.trim_end_matches('.').split(", ") {
+    let in_bytes = text.strip_suffix(IN_BYTES);
+    let sizes = in_bytes.unwrap_or(text.trim_end_matches('.'));
+    for part in sizes.split(", ") {
         let Some((name, size)) = part.split_once(" size: ") else {
             continue;
         };
@@ -152,7 +162,8 @@ fn estimates(text: &str, time: u64, recorder: &mut Recorder<'_>) {
         let size = size.trim_end_matches(" GB");
         let row = ESTIMATES.iter().find(|row| row.key() == name);
         if let Some((row, size)) = row.zip(number_text::any(size)) {
-            row.record(time, row.convert(size), &[], recorder);
+            let bytes = in_bytes.map_or_else(|| row.convert(size), |_| size);
+            row.record(time, bytes, &[], recorder);
         }
     }
 }
@@ -186,6 +197,11 @@ pub(super) fn coverage() -> Vec<Covered> {
             "RAMstats: Available",
             metric::MEMORY_HOST_AVAILABLE.name,
             "times 2^30",
+        ),
+        covered(
+            "Output size: a, temp size: b, argument size: c, host temp size: d, in bytes.",
+            metric::MEMORY_ESTIMATE_SIZE.name,
+            "as it is, `By`",
         ),
         covered(
             "Memstats unavailable, RAM stats unavailable",

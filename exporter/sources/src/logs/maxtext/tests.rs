@@ -67,6 +67,20 @@ fn memory_is_told_by_device_and_by_host() {
     );
 }
 
+/// As a cluster of early 2025 printed it, each line once for all hosts.
+#[test]
+fn estimates_in_bytes_are_read() {
+    let read = Sampled::read(
+        &FORMAT,
+        "(run_maxtext_train pid=80538, ip=10.130.0.12) Output size: 1657041920, temp size: 4907988480, \
+         argument size: 1657366016, host temp size: 0, in bytes.\n",
+    );
+    assert_eq!(
+        read.values("memory.estimate.size"),
+        [1_657_041_920.0, 4_907_988_480.0, 1_657_366_016.0, 0.0]
+    );
+}
+
 #[test]
 fn memory_that_nobody_measured_is_counted_as_such() {
     let read = Sampled::read(
@@ -147,12 +161,12 @@ fn the_operations_of_a_step_of_inference_are_none_of_training() {
 fn what_happens_in_a_run_is_told_in_events() {
     let read = Sampled::read(
         &FORMAT,
-        "Num_devices: 4, shape (1, 1, 4)\n\
+        "System Information: Jax Backend: PJRT C API\nTFRT TPU v6 lite\nNum_devices: 4, shape (1, 1, 4)\n\
          I1121 01:00:05.000000 140 checkpointing.py:451] Started an asynchronous checkpoint save for step 5\n\
          Starting eval after train step 20\n\
          Training stopped: Target loss self.config.target_eval_loss=2.0 is achieved.\n",
     );
-    assert_eq!((read.counts.events, read.counts.points), (4, 1));
+    assert_eq!((read.counts.events, read.counts.points), (6, 1));
 }
 
 #[test]

@@ -24,6 +24,8 @@ pub(super) struct Places {
     pub(super) train: Option<usize>,
     pub(super) wait: Option<usize>,
     pub(super) pool: Option<usize>,
+    /// Whether the terminal was too narrow for the bar: what stood at its edge is not among the fields.
+    pub(super) is_cut: bool,
 }
 
 const VALUES: Signs = Signs {
@@ -49,7 +51,10 @@ impl<'a> Bar<'a> {
         let (done, rest) = cut::once(numbers, " [")?;
         let (step, total) = cut::once(done, "/")?;
         let total = number_text::any(total)?;
-        let (times, _) = cut::last(rest, "]")?;
+        let (times, is_cut) = match cut::last(rest, "]") {
+            Some((times, _)) => (times, false),
+            None => (cut::last(rest, ", ")?.0, true),
+        };
         let (times, values) = cut::once(times, ",").unwrap_or((times, ""));
         let (elapsed, remaining) = cut::once(times, "<")?;
         let (rate, values) = cut::once(values, ",").unwrap_or((values, ""));
@@ -72,6 +77,7 @@ impl<'a> Bar<'a> {
             train: place("T"),
             wait: place("wait"),
             pool: place("pool"),
+            is_cut,
         };
         Some(drawing.finish())
     }

@@ -180,3 +180,17 @@ fn what_one_rank_has_said_is_nothing_that_another_has() {
     assert_eq!(read.values("train.loss"), [1.053; 2]);
     assert_eq!(read.counts.spans, 2);
 }
+
+/// tqdm cuts what a terminal has no room for, and there is no line that tells the rest.
+#[test]
+fn a_bar_that_a_terminal_has_cut_is_read_up_to_its_edge() {
+    let cut = "\rTraining:  50%|▌| 20/40 [00:03<00:03,  5.99step/s, loss=1.053, acc=0.713, acc_len=2.4\r";
+    let read = Sampled::read(&FORMAT, &format!("{TIMED}\n{cut}"));
+    assert_eq!(read.values("train.loss"), [1.053]);
+    assert_eq!(read.values("train.accuracy"), [0.713]);
+    assert_eq!(read.values("train.elapsed_time"), [3.0]);
+    assert_eq!(
+        read.skipped.counts().collect::<Vec<_>>(),
+        [(SkipReason::LeftOut("cut_by_the_terminal"), 1)]
+    );
+}

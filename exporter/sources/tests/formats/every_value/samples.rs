@@ -223,7 +223,7 @@ pub(super) static LOGS: &[(&str, Log)] = &[
     ("written/hf_trainer_trl.log", HF_TRAINER.says(593)),
     (
         "written/maxtext.log",
-        MAXTEXT.says(102).leaves_out(&[("share_of_used_and_limit", 1)]),
+        MAXTEXT.says(106).leaves_out(&[("share_of_used_and_limit", 1)]),
     ),
     ("written/megatron.log", MEGATRON.says(520)),
     ("written/surogate_metrics.jsonl", SUROGATE_JSONL.says(276)),

@@ -46,6 +46,8 @@ pub(crate) fn maxtext(bytes: &[u8]) -> Told {
         } else if [
             "Config param ",
             "System Information: ",
+            "TFRT ",
+            "Built on ",
             "Aborting ",
             "restoring ",
             "Started ",
@@ -96,6 +98,8 @@ fn maxtext_pairs(kind: &str, text: &str, told: &mut Told) {
     }
 }
 
+const GIB: f64 = 1_073_741_824.0;
+
 /// Lines of one fact each, of memory that is estimated, and of goodput.
 fn maxtext_fact(text: &str, told: &mut Told) {
     const FACTS: [&str; 3] = ["number parameters", "Num_devices", " Total TFLOPs"];
@@ -104,6 +108,10 @@ fn maxtext_fact(text: &str, told: &mut Told) {
     } else if text.starts_with("Total estimated memory size: ") {
         for (key, value) in text.split(", ").filter_map(|part| part.split_once(": ")) {
             told.number(key, number(value));
+        }
+    } else if let Some(sizes) = text.strip_suffix(", in bytes.") {
+        for (key, value) in sizes.split(", ").filter_map(|part| part.split_once(": ")) {
+            told.number(format!("bytes {}", key.to_lowercase()), number(value) / GIB);
         }
     } else if let Some(rest) = text.strip_prefix(" split as ") {
         for (share, key) in rest.split(" and ").filter_map(|part| part.split_once("% ")) {

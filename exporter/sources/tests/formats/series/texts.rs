@@ -174,6 +174,10 @@ Num_devices -> run.devices
  Total TFLOPs -> train.flops_per_step_per_device * 1e12
 learnable weight flops -> train.flops_share train.flops.part=weights * 0.01
 attention flops -> train.flops_share train.flops.part=attention * 0.01
+bytes output size -> memory.estimate.size memory.estimate.part=output * 1073741824
+bytes temp size -> memory.estimate.size memory.estimate.part=temp * 1073741824
+bytes argument size -> memory.estimate.size memory.estimate.part=argument * 1073741824
+bytes host temp size -> memory.estimate.size memory.estimate.part=host_temp * 1073741824
 Total estimated memory size -> memory.estimate.size memory.estimate.part=total * 1073741824
 estimated output size -> memory.estimate.size memory.estimate.part=output * 1073741824
 estimated temp size -> memory.estimate.size memory.estimate.part=temp * 1073741824
