@@ -38,9 +38,14 @@ pub(super) enum Role {
     Count,
     /// Another of the keys with which wandb numbers its own records.
     Clock,
+    /// The type of what newer versions have taken apart: of a histogram, a picture, a table.
+    Type,
     /// A value of the program's.
     Logged,
 }
+
+/// The end of the key that says the type of what has been taken apart.
+const TYPE: &str = "_type";
 
 impl Role {
     fn of(key: &str) -> Self {
@@ -48,6 +53,7 @@ impl Role {
             "_timestamp" => Self::Time,
             "_step" => Self::Count,
             _ if CLOCK_KEYS.contains(&first_part(key)) => Self::Clock,
+            _ if key.strip_suffix(TYPE).is_some_and(|of| of.ends_with('.')) => Self::Type,
             _ => Self::Logged,
         }
     }
@@ -67,8 +73,8 @@ pub(super) enum Summarised {
 impl Summarised {
     fn new(key: &str, is_in_history: bool) -> Self {
         match Role::of(key) {
-            Role::Logged if is_in_history => Self::Again,
-            Role::Logged => Self::Alone(None),
+            Role::Logged | Role::Type if is_in_history => Self::Again,
+            Role::Logged | Role::Type => Self::Alone(None),
             _ => Self::Clock,
         }
     }
@@ -113,17 +119,19 @@ impl WandbParser {
     ) -> Result<(), WireError> {
         let items = item::all(history)?;
         items.iter().for_each(|item| self.history.show(&item.key));
-        let (mut logged, mut counted) = (Vec::with_capacity(items.len()), None);
+        let (mut logged, mut types) = (Vec::with_capacity(items.len()), Vec::new());
+        let mut counted = None;
         for item in &items {
             let key = self.keys.place_or_add(&item.key, Role::of);
             match *self.keys.at(key) {
                 Role::Time => self.take_time(item),
                 Role::Count => counted = item.number(),
                 Role::Clock => {}
+                Role::Type => types.push(item),
                 Role::Logged => logged.push((self.history.place_of(&item.key), item)),
             }
         }
-        recorder.skip_values(CLOCK, (items.len() - logged.len()) as u64);
+        recorder.skip_values(CLOCK, (items.len() - logged.len() - types.len()) as u64);
         let counted = counted.or_else(|| record::step_of(history));
         // A trainer that numbers its steps itself knows better than wandb, which counts calls.
         let own = logged.iter().find(|(place, _)| self.history.is_step(*place));
@@ -133,6 +141,9 @@ impl WandbParser {
             step: step.map(|step| step as i64),
             place,
         };
+        for of in types {
+            self.taken_apart(of, &mut logged, at, recorder);
+        }
         for (place, item) in logged {
             self.logged(place, item, at, recorder);
         }
@@ -144,6 +155,31 @@ impl WandbParser {
         if let Some(time) = item.number().filter(|time| *time > 0.0) {
             self.time_unix_nanos = (time * 1e9) as u64;
         }
+    }
+
+    /// Puts together again what has a type and was taken apart, and takes its parts out of what was logged.
+    fn taken_apart(
+        &mut self,
+        of: &Item<'_>,
+        logged: &mut Vec<(usize, &Item<'_>)>,
+        at: At,
+        recorder: &mut Recorder<'_>,
+    ) {
+        let prefix = &of.key[..of.key.len() - TYPE.len()];
+        let parsed = |item: &Item<'_>| serde_json::from_str(item.json()).unwrap_or_default();
+        let mut parts = serde_json::Map::new();
+        parts.insert(TYPE.to_owned(), parsed(of));
+        logged.retain(|(_, item)| match item.key.strip_prefix(prefix) {
+            Some(part) => {
+                parts.insert(String::from_utf8_lossy(part).into_owned(), parsed(item));
+                false
+            }
+            None => true,
+        });
+        let key = String::from_utf8_lossy(&prefix[..prefix.len() - 1]).into_owned();
+        let json = serde_json::Value::Object(parts).to_string();
+        let place = self.history.place_of(key.as_bytes());
+        self.logged(place, &Item::new(&key, json.as_bytes()), at, recorder);
     }
 
     /// Records one value that the program logged, whose key is at a place of the history.

@@ -130,12 +130,17 @@ pub(super) fn value(json: &str) -> Value {
             _ => Value::Text(text),
         },
         Ok(serde_json::Value::Null) => Value::Null,
-        Ok(serde_json::Value::Object(map)) => match map.get("_type").and_then(serde_json::Value::as_str) {
-            Some("histogram") => distribution(&map).map_or(Value::Other, Value::Distribution),
-            Some(_) => Value::Media,
-            None => Value::Nested(map),
-        },
+        Ok(serde_json::Value::Object(map)) => typed(map),
         _ => Value::Other,
+    }
+}
+
+/// Reads a map by its type.
+fn typed(map: serde_json::Map<String, serde_json::Value>) -> Value {
+    match map.get("_type").and_then(serde_json::Value::as_str) {
+        Some("histogram") => distribution(&map).map_or(Value::Other, Value::Distribution),
+        Some(_) => Value::Media,
+        None => Value::Nested(map),
     }
 }
 

@@ -196,6 +196,41 @@ fn keys_mean_what_they_mean_to_the_system_that_wrote_them() {
     }
 }
 
+/// Newer versions take maps apart; a histogram and a picture are whole again.
+#[test]
+fn histograms_and_files_that_were_taken_apart_are_put_together_again() {
+    let part = |parts: [&str; 2], json: &str| {
+        let keys = parts.map(|part| bytes(2, part.as_bytes())).concat();
+        bytes(1, &[keys, bytes(16, json.as_bytes())].concat())
+    };
+    let record = [
+        item(1, "_step", "3"),
+        part(["hist", "values"], "[1,2]"),
+        part(["img", "_type"], "\"image-file\""),
+        part(["img", "width"], "4"),
+        part(["hist", "_type"], "\"histogram\""),
+        part(["hist", "bins"], "[0,0.5,1]"),
+        part(["img", "path"], "\"media/img.png\""),
+        part(["plain", "x"], "1.5"),
+    ]
+    .concat();
+    let summary = [
+        part(["hist", "_type"], "\"histogram\""),
+        part(["img", "width"], "4"),
+    ]
+    .concat();
+    let read = Sampled::read_file(&FORMAT, &file(&[bytes(2, &record), bytes(3, &summary)]));
+    assert_eq!(read.attributes("train.custom"), ["train.custom.name=plain.x"]);
+    assert_eq!(read.counts.points, 3, "the number, the distribution and the step");
+    assert_eq!(read.counts.events, 0);
+    let left_out = |rule: &str| {
+        let mut counts = read.skipped.counts();
+        counts.find_map(|(reason, count)| (reason.as_str() == rule).then_some(count))
+    };
+    assert_eq!((left_out("media"), left_out("wandb_summary")), (Some(1), Some(2)));
+    assert_eq!(left_out("wandb_clock"), Some(1));
+}
+
 /// What torchtitan logs at a step, in no order, and what it is in our units.
 #[test]
 fn keys_of_torchtitan_have_their_units_in_them() {
