@@ -2,10 +2,11 @@
 //! `goodput_elastic.py`), as it is exported to files: a `LogEntry` a line, as a sink writes to Cloud Storage, or the list that
 //! `gcloud logging read --format=json` prints, newest first.
 //!
-//! [`entry`] reads one entry, [`timeline`] makes steps and spans of what follows each other. Only the beginnings of steps are
+//! [`entry`] reads one entry, [`timeline`] makes steps and spans of what follows each other, [`table`] documents both. Only the beginnings of steps are
 //! recorded, so a step lasts until the next one begins.
 
 mod entry;
+mod table;
 mod timeline;
 
 use serde_json::Value;
@@ -28,7 +29,7 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     recognise,
     identify,
     parser: Begin::Known(|| Box::new(EntriesParser::default())),
-    coverage: timeline::coverage,
+    coverage: table::coverage,
 };
 
 fn recognise(head: &[u8]) -> Option<&'static str> {

@@ -129,3 +129,14 @@ fn files_of_one_job_are_of_one_run_whatever_they_begin_with() {
     assert!(recognise(b"{\"job_name\":\"demo\",\"loss\":1}").is_none());
     assert!(identify(b"{\"job_name\":7}").run_name.is_none());
 }
+
+/// Whatever stands in a file, what is kept of it has a bound.
+#[test]
+fn work_that_never_ends_is_not_kept_for_ever() {
+    let lines: Vec<String> = (0..1000)
+        .map(|number| entry(&format!("\"w{number}_start_time\":{}", 1000 + number)))
+        .collect();
+    let read = Sampled::read(&FORMAT, &(lines.join("\n") + "\n" + &step(1, 3000.0) + "\n"));
+    let counts: Vec<_> = read.skipped.counts().collect();
+    assert_eq!(counts, [(SkipReason::LeftOut("work_without_an_end"), 1000)]);
+}

@@ -12,8 +12,6 @@ use super::entry::{Entry, Mark, Work};
 use crate::{
     Recorder, SkipReason, ids,
     logs::{
-        Covered,
-        coverage::{self, covered},
         fields::{Fields, Written},
         maxtext::tables::custom,
         row::{Row, row},
@@ -26,7 +24,7 @@ const UNBEGUN: SkipReason = SkipReason::LeftOut("work_without_a_start");
 const HOST: Attribute<'static> = (&attribute::PERF_CLOCK, Value::Text("host"));
 
 /// Numbers of elastic training.
-static COUNTS: &[Row] = &[
+pub(super) static COUNTS: &[Row] = &[
     row("active_slices", &metric::TRAIN_CUSTOM).with(&[custom("maxtext.active_slices")]),
     row("total_slices", &metric::TRAIN_CUSTOM).with(&[custom("maxtext.total_slices")]),
     row("available_slices", &metric::TRAIN_CUSTOM).with(&[custom("maxtext.available_slices")]),
@@ -34,6 +32,9 @@ static COUNTS: &[Row] = &[
 
 /// Work with which a job begins, or begins anew: no step goes on over it.
 const BEGINNINGS: [&str; 4] = ["job", "tpu_init", "training_prep", "elastic_reinit"];
+
+/// No job has as much work under way at once.
+const MOST_OPEN: usize = 256;
 
 /// A piece of work that is over.
 #[derive(Clone, Copy, Debug)]
@@ -88,7 +89,8 @@ impl Timeline {
                 if BEGINNINGS.contains(&work.kind.as_str()) {
                     self.end_step(None, recorder);
                 }
-                if self.open.insert(work.clone(), time).is_some() {
+                let is_one_too_many = self.open.len() >= MOST_OPEN && !self.open.contains_key(work);
+                if is_one_too_many || self.open.insert(work.clone(), time).is_some() {
                     recorder.skip_value(UNFINISHED);
                 }
             }
@@ -237,63 +239,4 @@ fn record(
         end_unix_nanos: done.end.max(done.start),
         attributes,
     });
-}
-
-/// What becomes of the entries.
-pub(super) fn coverage() -> Vec<Covered> {
-    let rules = [
-        covered("job_name", attribute::TRAIN_RUN_NAME.name, "of the resource"),
-        covered(
-            "step_count",
-            metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` grows by the steps since the entry before",
-        ),
-        covered(
-            "step_start_time",
-            span::TRAIN_STEP.name,
-            "until the next step begins",
-        ),
-        covered(
-            "step_start_time",
-            metric::TRAIN_STEP_DURATION.name,
-            "until the next step begins, without the trainer's own events, `s`",
-        ),
-        covered(
-            "data_loading_start_time, data_loading_end_time",
-            span::PERF_DATA.name,
-            "inside the span of the step that it lies in",
-        ),
-        covered(
-            "data_loading_start_time, data_loading_end_time",
-            metric::PERF_DATA_TIME.name,
-            "from the one to the other, `s`",
-        ),
-        covered("job_start_time, job_end_time", span::TRAIN_RUN.name, "one span"),
-        covered(
-            "tpu_init_start_time, tpu_init_end_time",
-            span::RUN_INIT.name,
-            "one span, train.badput.cause=tpu_initialization",
-        ),
-        covered(
-            "training_prep_start_time, training_prep_end_time",
-            span::RUN_INIT.name,
-            "one span, train.badput.cause=training_prep",
-        ),
-        covered(
-            "custom_badput_event_* of type eval_step",
-            span::EVAL_RUN.name,
-            "one span, and `eval.duration`",
-        ),
-        covered(
-            "custom_badput_event_*, elastic_wait_*, elastic_reinit_*, any other *_start_time and *_end_time",
-            span::PERF_STAGE.name,
-            "one span, `perf.stage` is its type or its name",
-        ),
-        covered(
-            "a start without an end, an end without a start, entries of other jobs and other logs",
-            "(left out)",
-            "",
-        ),
-    ];
-    coverage::tables(&[COUNTS]).into_iter().chain(rules).collect()
 }
