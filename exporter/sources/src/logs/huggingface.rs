@@ -13,7 +13,7 @@ use self::{
 };
 use super::{
     Begin, Covered, LogFormat, coverage,
-    fields::{Field, Written},
+    fields::{Field, Value, Written},
     lines::{self, Line, LineFormat, LineParser},
     literal,
 };
@@ -62,12 +62,17 @@ impl LineFormat for Printed {
         let mut is_record = false;
         for (text, object) in objects(line.text) {
             match object {
-                Some(fields) if is_logged(&fields) => {
+                Some(mut fields) if is_logged(&fields) => {
+                    let done = take_done(&mut fields);
                     let written = Written {
                         time_unix_nanos: line.read_time(),
-                        step: None,
+                        step: done.map(|(step, _)| step),
                         place: line.place(),
                     };
+                    if let Some((step, share)) = done {
+                        self.dictionaries.step(written.time_unix_nanos, step, recorder);
+                        recorder.record(&metric::TRAIN_PROGRESS, written.time_unix_nanos, share, &[]);
+                    }
                     self.dictionaries.record(written, fields, recorder);
                     is_record = true;
                 }
@@ -111,6 +116,22 @@ fn objects(text: &str) -> impl Iterator<Item = (&str, Option<Vec<Field<'_>>>)> {
     })
 }
 
+/// Under which key trainers that are built upon the Trainer (ms-swift) say how many steps are done: `'10/12'`.
+const DONE: &str = "global_step/max_steps";
+
+/// Takes out how many steps are done, with the share of all that they are.
+fn take_done(fields: &mut Vec<Field<'_>>) -> Option<(i64, f64)> {
+    let place = fields.iter().position(|(key, _)| cut::same(key, DONE))?;
+    let Value::Text(text) = &fields[place].1 else {
+        return None;
+    };
+    let (done, all) = cut::once(text, "/")?;
+    let (done, all) = (done.parse::<i64>().ok()?, all.parse::<i64>().ok()?);
+    let share = (all > 0).then(|| done as f64 / all as f64)?;
+    fields.remove(place);
+    Some((done, share))
+}
+
 /// Whether a dictionary is what the Trainer has logged: all have the epoch, but for an evaluation before any training.
 fn is_logged(fields: &[Field<'_>]) -> bool {
     let is_epoch = |(key, value): &Field<'_>| cut::same(key, "epoch") && value.number().is_some();
@@ -127,6 +148,11 @@ fn is_sign(key: &str) -> bool {
 
 fn coverage_of_output() -> Vec<Covered> {
     let others = [
+        coverage::covered(
+            DONE,
+            "train.global_step, train.progress",
+            "of trainers that are built upon the Trainer: `10/12`",
+        ),
         coverage::covered(
             "`name = value` under ***** Running training *****",
             event::RUN_OPTION.name,

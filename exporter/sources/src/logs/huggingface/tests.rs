@@ -154,3 +154,15 @@ fn the_trainer_is_known_by_any_of_its_dictionaries_and_not_by_those_of_others() 
         assert!(!is_known(text), "{text}");
     }
 }
+
+#[test]
+fn the_steps_that_are_done_are_read_where_a_trainer_says_them() {
+    let read = read(
+        "{'loss': 1.0, 'epoch': 0.5, 'global_step/max_steps': '3/12', 'percentage': '25.00%', 'elapsed_time': '1m 2s'}\n\
+         {'eval_loss': 2.0, 'eval_runtime': 1.0, 'epoch': 0.5, 'global_step/max_steps': '3/12'}\n\
+         {'loss': 1.0, 'epoch': 1.0, 'global_step/max_steps': 'unknown'}\n",
+    );
+    assert_eq!(read.values("train.global_step"), [3.0]);
+    assert_eq!(read.values("train.progress"), [0.25, 0.25]);
+    assert_eq!(read.counts.events, 2, "the texts");
+}

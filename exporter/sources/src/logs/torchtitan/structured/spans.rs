@@ -1,7 +1,7 @@
 //! The spans of torchtitan's structured log: `x_start` opens one, `x_end` says how long it took. Which lies in which is told by
 //! the order of an asyncio task (`task_name`), as its own Gantt chart has it.
 
-use std::collections::BTreeMap;
+use std::{borrow::Cow, collections::BTreeMap};
 
 use pulsetrain_otlp::write::{Attribute, SpanParts, Value as Out};
 use pulsetrain_semconv::{self as semconv, attribute, span};
@@ -58,7 +58,7 @@ pub(super) struct OpenSpans {
 
 #[derive(Clone, Debug)]
 struct Open {
-    name: String,
+    name: Cow<'static, str>,
     span: &'static semconv::Span,
     step: Option<i64>,
     trace_id: [u8; 16],
@@ -107,8 +107,8 @@ impl OpenSpans {
         });
         let parent = outer.filter(|outer| outer.trace_id == ended.trace_id);
         let timeline = match mark.task {
-            "" => mark.source.to_owned(),
-            task => format!("{}/{task}", mark.source),
+            "" => Cow::Borrowed(mark.source),
+            task => Cow::Owned(format!("{}/{task}", mark.source)),
         };
         let attributes = attributes(&ended, &timeline, mark.tags);
         recorder.record_span(&SpanParts {
@@ -128,6 +128,10 @@ impl Open {
         recorder.of_rank(mark.rank.map(Rank::OfJob));
         let run = recorder.run();
         let known = SPANS.iter().find(|(theirs, _)| *theirs == mark.name);
+        let name = known.map_or_else(
+            || Cow::Owned(mark.name.to_owned()),
+            |(theirs, _)| Cow::Borrowed(*theirs),
+        );
         let known = known.map_or(&span::PERF_STAGE, |(_, ours)| *ours);
         // Part of a piece of work is not that work once more.
         let span = if enclosing == Some(known) {
@@ -145,7 +149,7 @@ impl Open {
             }
         };
         Self {
-            name: mark.name.to_owned(),
+            name,
             span,
             step: mark.step,
             trace_id,
