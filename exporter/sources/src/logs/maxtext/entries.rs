@@ -2,8 +2,8 @@
 //! `goodput_elastic.py`), as it is exported to files: a `LogEntry` a line, as a sink writes to Cloud Storage, or the list that
 //! `gcloud logging read --format=json` prints, newest first.
 //!
-//! [`entry`] reads one entry, [`timeline`] makes steps and spans of what follows each other, [`table`] documents both. Only the beginnings of steps are
-//! recorded, so a step lasts until the next one begins.
+//! [`entry`] reads one entry, [`timeline`] makes steps and spans of what follows each other, [`table`] documents both. Only the
+//! beginnings of steps are recorded, so a step lasts until the next one begins.
 
 mod entry;
 mod table;
