@@ -205,6 +205,11 @@ fn coverage_of_state() -> Vec<Covered> {
             "",
         ),
         coverage::covered("is_*, stateful_callbacks", "(left out: trainer_bookkeeping)", ""),
+        coverage::covered(
+            "an entry of log_history that the same file had before",
+            "(not said again)",
+            "the states of several checkpoints are several files, each with the whole history: name the newest",
+        ),
     ];
     coverage::tables(&[ROWS]).into_iter().chain(others).collect()
 }
