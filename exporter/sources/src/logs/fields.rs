@@ -7,7 +7,7 @@ use pulsetrain_semconv::{attribute, event, metric};
 
 use super::{
     number_text,
-    row::{Row, find},
+    row::{Order, Row},
 };
 use crate::{Place, Recorder, SkipReason, cut, in_order::InOrder, recorder::PreparedSeries};
 
@@ -70,6 +70,7 @@ pub(super) struct Fields {
 #[derive(Debug)]
 struct Table {
     rows: &'static [Row],
+    order: Order,
     /// The series of those that were recorded.
     series: Vec<Option<PreparedSeries>>,
 }
@@ -78,6 +79,7 @@ impl Table {
     fn of(rows: &'static [Row]) -> Self {
         Self {
             rows,
+            order: Order::default(),
             series: rows.iter().map(|_| None).collect(),
         }
     }
@@ -143,10 +145,10 @@ impl Fields {
         self.on_span
             .extend(written.step.map(|step| (&attribute::TRAIN_STEP, Out::Int(step))));
         let table = self.table(rows);
-        let mut expected = 0;
         let mut texts = Vec::new();
-        for (key, value) in fields {
-            match (find(rows, key, &mut expected), value.number()) {
+        for (number, (key, value)) in fields.iter().enumerate() {
+            let place = self.tables[table].order.find(rows, number, key);
+            match (place, value.number()) {
                 (Some(place), Some(number)) => {
                     let number = self.known(table, place, written, number, attributes, recorder);
                     self.on_span

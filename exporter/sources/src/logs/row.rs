@@ -164,16 +164,35 @@ impl Row {
 /// The place of a field's row. Fields come in the order of the table, so the search begins behind the row that was found last.
 #[inline]
 pub(super) fn find(rows: &[Row], key: &str, expected: &mut usize) -> Option<usize> {
-    let place = match rows.get(*expected) {
-        Some(row) if cut::same(row.key, key) => *expected,
-        _ => find_elsewhere(rows, key, *expected)?,
-    };
+    let behind = (*expected).min(rows.len());
+    let mut places = (behind..rows.len()).chain(0..behind);
+    let place = places.find(|place| cut::same(rows[*place].key, key))?;
     *expected = place + 1;
     Some(place)
 }
 
-fn find_elsewhere(rows: &[Row], key: &str, expected: usize) -> Option<usize> {
-    let behind = expected.saturating_add(1).min(rows.len());
-    let mut places = (behind..rows.len()).chain(0..behind);
-    places.find(|place| cut::same(rows[*place].key, key))
+/// Where in a table the rows of a record's fields were: those of the next record are mostly the same.
+#[derive(Debug, Default)]
+pub(super) struct Order(Vec<usize>);
+
+impl Order {
+    /// The place of the row of a record's field.
+    #[inline]
+    pub(super) fn find(&mut self, rows: &[Row], field: usize, key: &str) -> Option<usize> {
+        match self.0.get(field) {
+            Some(place) if rows.get(*place).is_some_and(|row| cut::same(row.key, key)) => Some(*place),
+            _ => self.find_elsewhere(rows, field, key),
+        }
+    }
+
+    fn find_elsewhere(&mut self, rows: &[Row], field: usize, key: &str) -> Option<usize> {
+        let before = field.checked_sub(1).and_then(|before| self.0.get(before));
+        let mut expected = before.map_or(0, |place| place.saturating_add(1));
+        let place = find(rows, key, &mut expected);
+        if self.0.len() <= field {
+            self.0.resize(field + 1, usize::MAX);
+        }
+        self.0[field] = place.unwrap_or(usize::MAX);
+        place
+    }
 }

@@ -48,6 +48,7 @@ const GRPO: Signs = Signs {
 /// Reads the console's lines.
 #[derive(Debug)]
 struct Console {
+    heads: Templates<()>,
     steps: Templates<StepLine>,
     evals: Templates<()>,
     fields: Fields,
@@ -59,6 +60,7 @@ struct Console {
 impl Default for Console {
     fn default() -> Self {
         Self {
+            heads: Templates::default(),
             steps: Templates::default(),
             evals: Templates::default(),
             fields: Fields::of("surogate"),
@@ -89,18 +91,11 @@ impl LineFormat for Console {
             step,
             place: line.place(),
         };
-        if text.starts_with(STEP)
-            && let Some(step) = self.steps.read(text, StepLine::draw)
+        if let Some((head, rest)) = step_parts(text)
+            && let Some(head) = self.heads.read(head, draw_head)
+            && let Some(step) = self.steps.read(rest, StepLine::draw)
         {
-            let number = step.number(0) as i64;
-            record_step(
-                step,
-                number,
-                &mut self.fields,
-                written(Some(number)),
-                line.is_live(),
-                recorder,
-            );
+            record_step(head, step, &mut self.fields, written, line.is_live(), recorder);
         } else if let Some(rest) = text.strip_prefix(EVAL)
             && let Some(eval) = self.evals.read(rest, draw_eval)
         {
@@ -162,15 +157,10 @@ struct StepLine {
 }
 
 impl StepLine {
-    /// `:: step      22 [ 10.0%] \ loss 2.1348 | norm !9.7500 | 130.0k tps |   126 ms | sol 68.3 | eta 00h00m | converging`.
+    /// `loss 2.1348 | norm !9.7500 | 130.0k tps |   126 ms | sol 68.3 | eta 00h00m | converging`.
     fn draw(text: &str) -> Option<Sketch<Self>> {
-        let (number, rest) = cut::once(text.strip_prefix(STEP)?, "[")?;
-        let (percent, rest) = cut::once(rest, "%]")?;
         let mut drawing = Drawing::of(text, Self::default());
-        drawing.count(number.trim_ascii())?;
-        drawing.number("%", percent.trim_ascii(), 1.0);
-        let parts = rest.trim_start_matches([' ', '\\', '/']);
-        for text in cut::each(parts, "|").map(str::trim_ascii) {
+        for text in cut::each(text, "|").map(str::trim_ascii) {
             drawing.more().is_spike |= text.starts_with("norm") && cut::find(text, "!").is_some();
             if !part(text, &mut drawing) && !text.is_empty() && cut::find(text, " ").is_none() {
                 drawing.more().phase = Some(text.to_owned());
@@ -180,16 +170,37 @@ impl StepLine {
     }
 }
 
+/// The two parts of `:: step      22 [ 10.0%] \ loss 2.1348 | ...`. What stands between them shows where the loss tends to.
+fn step_parts(text: &str) -> Option<(&str, &str)> {
+    if !text.starts_with(STEP) {
+        return None;
+    }
+    let (head, rest) = cut::once(text, "%]")?;
+    Some((head, rest.trim_start_matches([' ', '\\', '/'])))
+}
+
+/// `:: step      22 [ 10.0`.
+fn draw_head(text: &str) -> Option<Sketch<()>> {
+    let (number, percent) = cut::once(text.strip_prefix(STEP)?, "[")?;
+    let mut drawing = Drawing::of(text, ());
+    drawing.count(number.trim_ascii())?;
+    drawing.number("%", percent.trim_ascii(), 1.0);
+    Some(drawing.finish())
+}
+
 fn record_step(
+    head: &Sketch<()>,
     step: &Sketch<StepLine>,
-    number: i64,
     known: &mut Fields,
-    written: Written,
+    written: impl FnOnce(Option<i64>) -> Written,
     is_live: bool,
     recorder: &mut Recorder<'_>,
 ) {
+    let number = head.number(0) as i64;
+    let written = written(Some(number));
     let time = written.time_unix_nanos;
     known.step(time, number, recorder);
+    known.record(tables::HEAD, written, &head.fields, &[], recorder);
     let on_span = known.record(tables::STEP, written, &step.fields, &[], recorder);
     if step.more.is_spike {
         let kind = [(&attribute::TRAIN_ANOMALY_TYPE, Out::Text("grad_norm_spike"))];
@@ -313,6 +324,7 @@ fn coverage_table() -> Vec<Covered> {
         ),
     ];
     let mut all = coverage::tables(&[
+        tables::HEAD,
         tables::STEP,
         tables::EVAL,
         tables::GPU,

@@ -158,7 +158,9 @@ impl<'l, M> Drawing<'l, M> {
 
     /// A field whose number stands in `text`, so many times; or text, where that is no number.
     pub(in crate::logs) fn number(&mut self, key: &str, text: &'l str, times: f64) {
-        if !self.made(key, &[text], How::Times(times)) {
+        // A plus is of what stands before the number.
+        let unsigned = text.strip_prefix('+').unwrap_or(text);
+        if !self.made(key, &[unsigned], How::Times(times)) {
             let number = number_text::any(text).map(|number| Value::Number(number * times));
             self.constant(key, number.unwrap_or(Value::Text(Cow::Borrowed(text))));
         }

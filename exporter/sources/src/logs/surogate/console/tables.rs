@@ -25,12 +25,14 @@ const fn split(name: &'static str) -> Attribute<'static> {
 
 const MEAN: &[Attribute<'static>] = &[(&attribute::RL_STATISTIC, Out::Text("mean"))];
 
-/// Of a step. The percentage is that of the epoch, which no metric of ours is.
+/// Of the beginning of a step: how much of the epoch is done, which no metric of ours is.
+pub(super) static HEAD: &[Row] = &[row("%", &metric::TRAIN_CUSTOM).divided_by(100.0).with(&[(
+    &attribute::TRAIN_CUSTOM_NAME,
+    Out::Text("surogate.epoch_progress"),
+)])];
+
+/// Of a step.
 pub(super) static STEP: &[Row] = &[
-    row("%", &metric::TRAIN_CUSTOM).divided_by(100.0).with(&[(
-        &attribute::TRAIN_CUSTOM_NAME,
-        Out::Text("surogate.epoch_progress"),
-    )]),
     row("loss", &metric::TRAIN_LOSS).on_span(&attribute::TRAIN_LOSS),
     row("norm", &metric::TRAIN_GRAD_NORM).on_span(&attribute::TRAIN_GRAD_NORM),
     row("tps", &metric::TRAIN_THROUGHPUT_TOKENS),
