@@ -15,8 +15,12 @@ const MOST_FIXED: usize = 3;
 /// The number of bytes of `value` as a varint.
 #[inline]
 pub(crate) const fn varint_len(value: u64) -> usize {
-    // 64 - leading zeros, at least one bit, seven bits a byte, rounded up.
-    (70 - (value | 1).leading_zeros() as usize) / 7
+    // Nearly all are lengths of less than that.
+    if value < 0x80 {
+        return 1;
+    }
+    // 64 - leading zeros, seven bits a byte, rounded up.
+    (70 - value.leading_zeros() as usize) / 7
 }
 
 /// The number of bytes of a length-delimited field with a value of `length` bytes.

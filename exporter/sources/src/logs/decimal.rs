@@ -28,7 +28,8 @@ pub(super) struct Decimal {
 
 impl Decimal {
     /// The number that `bytes` begin with; nothing where it takes more than this to read it.
-    #[inline]
+    // Always: it is called for most of what is in a log, and its answer is large.
+    #[inline(always)]
     pub(super) fn prefix(bytes: &[u8]) -> Option<Self> {
         let is_negative = bytes.first() == Some(&b'-');
         let mut at = usize::from(is_negative);

@@ -97,6 +97,43 @@ impl<'a> Cursor<'a> {
         }
     }
 
+    /// Adds the field of a key whose value stands here and begins with `first`.
+    ///
+    /// Most values are plain, and those are not handed around first: to read as one what was just written in two pieces takes
+    /// longer than to find out what it is.
+    #[inline(always)]
+    fn field(&mut self, first: u8, key: &'a str, fields: &mut Vec<Field<'a>>) -> Option<()> {
+        let key = Cow::Borrowed(key);
+        match first {
+            b'"' | b'\'' => {
+                if let Some(text) = self.plain_string(first) {
+                    fields.push((key, Value::Text(Cow::Borrowed(text))));
+                    return Some(());
+                }
+            }
+            b'-' | b'0'..=b'9' => {
+                if let Some((number, len)) = plain_number(&self.text.as_bytes()[self.at..]) {
+                    self.at += len;
+                    fields.push((key, Value::Number(number)));
+                    return Some(());
+                }
+            }
+            _ => {}
+        }
+        fields.extend(self.value()?.map(|value| (key, value)));
+        Some(())
+    }
+
+    /// A string that begins with `quote` here, if it has no escapes.
+    #[inline(always)]
+    fn plain_string(&mut self, quote: u8) -> Option<&'a str> {
+        let start = self.at + 1;
+        let rest = &self.text.as_bytes()[start..];
+        let end = cut::either(rest, quote, b'\\').filter(|end| rest[*end] == quote)?;
+        self.at = start + end + 1;
+        Some(&self.text[start..start + end])
+    }
+
     /// A list or an object inside, whole and unread: as deep as it likes, for nothing here descends into it.
     fn nested(&mut self) -> Option<&'a str> {
         let start = self.at;
@@ -195,7 +232,7 @@ fn joined<'a>(outer: &str, key: Cow<'a, str>) -> Cow<'a, str> {
 }
 
 /// The number that `bytes` begin with, and its length; nothing where it takes more to read it.
-#[inline]
+#[inline(always)]
 fn plain_number(bytes: &[u8]) -> Option<(f64, usize)> {
     let decimal = Decimal::prefix(bytes)?;
     let ends = bytes.get(decimal.len).is_some_and(|byte| ends_word(*byte));

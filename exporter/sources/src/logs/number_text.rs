@@ -108,6 +108,9 @@ fn odd(text: &str) -> Option<f64> {
 /// A number with commas between the thousands. One with a comma where a point should stand, as some languages write it, is
 /// none: it would be a thousand times too large.
 fn grouped(text: &str) -> Option<f64> {
+    if let Some(number) = whole_groups(text) {
+        return Some(number as f64);
+    }
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     // What begins with another letter is most text, and no number.
     if !digits.starts_with(|first: char| matches!(first, '1'..='9')) {
@@ -117,6 +120,25 @@ fn grouped(text: &str) -> Option<f64> {
     let mut groups = whole.split(',');
     let is_first = groups.next().is_some_and(|group| (1..=3).contains(&group.len()));
     (is_first && groups.all(|group| group.len() == 3)).then(|| without_commas(text))?
+}
+
+/// The same of one that is nothing but digits and commas, and so short that it fits into 64 bits: nearly all are.
+fn whole_groups(text: &str) -> Option<u64> {
+    if text.len() > 20 || !text.starts_with(|first: char| matches!(first, '1'..='9')) {
+        return None;
+    }
+    let (mut number, mut digits, mut is_first) = (0, 0, true);
+    for byte in text.bytes() {
+        match byte {
+            b'0'..=b'9' => {
+                number = number * 10 + u64::from(byte - b'0');
+                digits += 1;
+            }
+            b',' if digits == 3 || is_first && digits < 3 => (digits, is_first) = (0, false),
+            _ => return None,
+        }
+    }
+    (digits == 3 && !is_first).then_some(number)
 }
 
 /// The number that a text is without its commas: nearly always so short that it needs no allocation.
@@ -176,11 +198,22 @@ mod tests {
     fn printed_numbers_have_commas_and_units() {
         assert_eq!(with_suffix("1,129"), Some((1129.0, "")));
         assert_eq!(any("-12,345,678.5"), Some(-12_345_678.5));
-        for comma_for_point in ["2,1348", "0,123", "1234,5", "1,23", ",5", "1,234,5"] {
+        for comma_for_point in [
+            "2,1348", "0,123", "1234,5", "1,23", ",5", "1,234,5", "1,,000", "1,234,", "1234,567",
+        ] {
             assert_eq!(any(comma_for_point), None, "{comma_for_point}");
         }
         let long = format!("1,234.{}", "5".repeat(40));
         assert_eq!(any(&long), long.replace(',', "").parse().ok());
+        for (text, expected) in [
+            ("1,000", 1e3),
+            ("999,999,999,999,999", 999_999_999_999_999.0),
+            ("1,234,567.5e1", 12_345_675.0),
+            ("9,007,199,254,740,993", 9_007_199_254_740_993_u64 as f64),
+            ("9,999,999,999,999,999,999", 9_999_999_999_999_999_999_u64 as f64),
+        ] {
+            assert_eq!(any(text), Some(expected), "{text}");
+        }
         for (text, expected) in [("1E5", Some(1e5)), ("1.5x", None), ("7-8", None), ("5.x", None)] {
             assert_eq!(any(text), expected, "{text}");
         }

@@ -169,6 +169,9 @@ fn value_of<'f>(fields: &'f [Field<'_>], key: &str) -> Option<&'f Value<'f>> {
 
 /// The attributes of a point; nothing where a field that is to say one says no value of it.
 fn attributes<'a>(meaning: &'a Meaning, fields: &'a [Field<'_>]) -> Option<Vec<Attribute<'a>>> {
+    if meaning.is_plain {
+        return Some(Vec::new());
+    }
     let mut all: Vec<Attribute<'a>> = meaning.fixed().collect();
     for (attribute, key) in &meaning.rule.from {
         // A record without the field has a point without the attribute.

@@ -86,12 +86,23 @@ impl PairReader {
         while let Some((key, len)) = self.gap(number, rest) {
             let key = &rest[key];
             let behind = rest[len..].trim_start();
-            let (value, len) = value(behind);
-            if len == 0 {
-                self.is_remembered = false;
-            } else if key.starts_with(|first: char| first.is_alphabetic() || first == '_') {
-                fields.push((Cow::Borrowed(key), value));
-            }
+            let is_key = key.starts_with(|first: char| first.is_alphabetic() || first == '_');
+            let decimal = Decimal::prefix(behind.as_bytes());
+            let len = if let Some((number, len)) = plain_number(decimal, behind.as_bytes()) {
+                // Not by way of `value`: to read as one what was just written in two pieces takes longer than all the rest.
+                if is_key {
+                    fields.push((Cow::Borrowed(key), Value::Number(number)));
+                }
+                len
+            } else {
+                let (value, len) = value(decimal, behind);
+                if len == 0 {
+                    self.is_remembered = false;
+                } else if is_key {
+                    fields.push((Cow::Borrowed(key), value));
+                }
+                len
+            };
             rest = &behind[len..];
             number += 1;
         }
@@ -135,20 +146,20 @@ impl PairReader {
     }
 }
 
-/// The value that `text` begins with, and how long it is.
-#[inline]
-fn value(text: &str) -> (Value<'_>, usize) {
-    if let Some((number, len)) = plain_number(text.as_bytes()) {
-        return (Value::Number(number), len);
-    }
+/// The value that `text` begins with, which is not the plain number that it begins with, and how long it is.
+fn value(decimal: Option<Decimal>, text: &str) -> (Value<'_>, usize) {
     let len = value_len(text);
-    (Value::of(unquoted(&text[..len])), len)
+    match decimal.and_then(|decimal| text[..len].as_bytes().get(decimal.len)) {
+        // Behind a number only these go on with it; all else is a unit.
+        Some(next) if !matches!(next, b',' | b'E') => (Value::Text(Cow::Borrowed(&text[..len])), len),
+        _ => (Value::of(unquoted(&text[..len])), len),
+    }
 }
 
 /// The number that a value is, and its length; nothing where it takes more to read it.
-#[inline]
-fn plain_number(bytes: &[u8]) -> Option<(f64, usize)> {
-    let decimal = Decimal::prefix(bytes)?;
+#[inline(always)]
+fn plain_number(decimal: Option<Decimal>, bytes: &[u8]) -> Option<(f64, usize)> {
+    let decimal = decimal?;
     let ends = match bytes.get(decimal.len) {
         None => true,
         Some(b',') => !is_in_number(bytes, decimal.len),

@@ -84,6 +84,8 @@ pub(super) struct Meaning {
     pub(super) rule: Rule,
     /// What the groups of the pattern hold in this key.
     pub(super) captured: Vec<(&'static semconv::Attribute, Part)>,
+    /// Whether values have no attributes.
+    pub(super) is_plain: bool,
     /// The attribute of the step's span that holds the value too.
     pub(super) on_span: Option<&'static semconv::Attribute>,
 }
@@ -94,6 +96,7 @@ impl Meaning {
         let mut attributes = span::TRAIN_STEP.attributes.iter().map(|used| used.attribute);
         Self {
             on_span: metric.and_then(|metric| attributes.find(|attribute| attribute.name == metric.name)),
+            is_plain: captured.is_empty() && rule.with.is_empty() && rule.from.is_empty(),
             rule,
             captured,
         }
@@ -111,9 +114,11 @@ impl Meaning {
         let Becomes::Value(metric) = self.rule.becomes else {
             return None;
         };
+        if !self.rule.from.is_empty() || self.is_plain && matches!(metric.instrument, Instrument::Gauge) {
+            return None;
+        }
         let attributes: Vec<Attribute<'_>> = self.fixed().collect();
-        let is_plain = attributes.is_empty() && matches!(metric.instrument, Instrument::Gauge);
-        (self.rule.from.is_empty() && !is_plain).then(|| PreparedSeries::new(metric, &attributes))
+        Some(PreparedSeries::new(metric, &attributes))
     }
 }
 

@@ -1,7 +1,7 @@
 //! The objects of a log, of which nearly all have the shape of one before: the same keys in the same order, and the same
 //! signs around them. A shape that is remembered is compared as it is; only the values behind it are read.
 
-use std::{borrow::Cow, ops::Range};
+use std::ops::Range;
 
 use super::Cursor;
 use crate::logs::fields::Field;
@@ -189,12 +189,11 @@ impl Shape {
         let mut start = Ends::default();
         for end in &self.values {
             cursor.pass(&self.between.as_bytes()[start.between..end.between])?;
-            if self.is_flat && cursor.peek()? == b'{' {
+            let first = cursor.peek()?;
+            if self.is_flat && first == b'{' {
                 return None;
             }
-            let value = cursor.value()?;
-            let key = &self.keys[start.key..end.key];
-            fields.extend(value.map(|value| (Cow::Borrowed(key), value)));
+            cursor.field(first, &self.keys[start.key..end.key], fields)?;
             start = *end;
         }
         cursor.pass(&self.between.as_bytes()[start.between..])?;
