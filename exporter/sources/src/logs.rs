@@ -24,6 +24,7 @@ mod reader;
 mod row;
 #[cfg(test)]
 pub(crate) mod sampled;
+mod slots;
 pub(crate) mod source;
 mod spans;
 mod surogate;

@@ -186,6 +186,25 @@ impl Buffer {
         self.varint(length as u64);
     }
 
+    /// Begins a message of less than 128 bytes and the text of less than that which it begins with.
+    #[inline]
+    pub(super) fn short_message_of_text(&mut self, number: u32, length: usize, (inner, text): (u32, &str)) {
+        debug_assert!(
+            length < 0x80 && text.len() < 0x80 && inner < SHORT_NUMBERS,
+            "each is one byte"
+        );
+        let [length, text_len] = [length, text.len()].map(|length| length as u8);
+        let inner = (inner << 3 | 2) as u8;
+        if number < SHORT_NUMBERS {
+            let head = [(number << 3 | 2) as u8, length, inner, text_len];
+            self.bytes.extend_from_slice(&head);
+        } else {
+            self.tag(number, 2);
+            self.bytes.extend_from_slice(&[length, inner, text_len]);
+        }
+        self.bytes.extend_from_slice(text.as_bytes());
+    }
+
     /// Appends fields that are encoded already.
     #[inline]
     pub fn append(&mut self, fields: &[u8]) {

@@ -157,9 +157,7 @@ fn double(number: u32, key: &str, value: f64, out: &mut Buffer) {
 /// Begins a `KeyValue` message of less than 128 bytes, of which `rest` stand behind the key.
 #[inline]
 fn short_head(number: u32, key: &str, rest: usize, out: &mut Buffer) {
-    out.delimited_head(number, 2 + key.len() + rest);
-    out.append(&[1 << 3 | 2, key.len() as u8]);
-    out.append(key.as_bytes());
+    out.short_message_of_text(number, 2 + key.len() + rest, (1, key));
 }
 
 /// The number of bytes of `attributes` as `KeyValue` messages in field `number`.

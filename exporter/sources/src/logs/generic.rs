@@ -106,7 +106,13 @@ impl LineFormat for JsonLines {
         let Some((mut fields, body)) = self.records.lined(line.text) else {
             return false;
         };
-        let Some(start) = body.find('{') else {
+        // Nearly always at once.
+        let start = if body.starts_with('{') {
+            Some(0)
+        } else {
+            body.find('{')
+        };
+        let Some(start) = start else {
             return false;
         };
         let Some(object) = self.objects.read_alike(&body[start..], &mut fields) else {

@@ -11,6 +11,7 @@ use super::{
     decimal::Decimal,
     fields::{Field, Value},
     number_text,
+    slots::Slots,
 };
 use crate::cut;
 
@@ -97,30 +98,36 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Adds the field of a key whose value stands here and begins with `first`.
-    ///
-    /// Most values are plain, and those are not handed around first: to read as one what was just written in two pieces takes
-    /// longer than to find out what it is.
+    /// Fills the next place with the value that stands here and begins with `first`. Most are plain.
     #[inline(always)]
-    fn field(&mut self, first: u8, key: &'a str, fields: &mut Vec<Field<'a>>) -> Option<()> {
-        let key = Cow::Borrowed(key);
+    fn field(&mut self, first: u8, key: &'a str, slots: &mut Slots<'_, 'a>) -> Option<()> {
         match first {
             b'"' | b'\'' => {
                 if let Some(text) = self.plain_string(first) {
-                    fields.push((key, Value::Text(Cow::Borrowed(text))));
+                    slots.text(key, text);
                     return Some(());
                 }
             }
             b'-' | b'0'..=b'9' => {
                 if let Some((number, len)) = plain_number(&self.text.as_bytes()[self.at..]) {
                     self.at += len;
-                    fields.push((key, Value::Number(number)));
+                    slots.number(key, number);
                     return Some(());
                 }
             }
+            b't' if self.pass_word(b"true").is_some() => {
+                slots.number(key, 1.0);
+                return Some(());
+            }
+            b'f' if self.pass_word(b"false").is_some() => {
+                slots.number(key, 0.0);
+                return Some(());
+            }
             _ => {}
         }
-        fields.extend(self.value()?.map(|value| (key, value)));
+        if let Some(value) = self.value()? {
+            slots.value(key, value);
+        }
         Some(())
     }
 
@@ -216,6 +223,14 @@ impl<'a> Cursor<'a> {
     fn pass(&mut self, bytes: &[u8]) -> Option<()> {
         let rest = &self.text.as_bytes()[self.at..];
         cut::begins_like(rest, bytes).then(|| self.at += bytes.len())
+    }
+
+    /// Passes a bare word, if it is that which stands here.
+    #[inline]
+    fn pass_word(&mut self, word: &[u8]) -> Option<()> {
+        let rest = self.text.as_bytes()[self.at..].strip_prefix(word)?;
+        let ends = rest.first().is_some_and(|byte| ends_word(*byte));
+        ends.then(|| self.at += word.len())
     }
 
     #[inline]

@@ -7,6 +7,7 @@ use crate::{
     logs::{
         decimal::Decimal,
         fields::{Field, Value},
+        slots::Slots,
     },
 };
 
@@ -83,15 +84,15 @@ impl PairReader {
         }
         self.is_remembered = true;
         let (mut number, mut rest) = (0, line);
+        let mut slots = Slots::behind(fields, self.passed.min(GAPS));
         while let Some((key, len)) = self.gap(number, rest) {
             let key = &rest[key];
             let behind = rest[len..].trim_start();
             let is_key = key.starts_with(|first: char| first.is_alphabetic() || first == '_');
             let decimal = Decimal::prefix(behind.as_bytes());
             let len = if let Some((number, len)) = plain_number(decimal, behind.as_bytes()) {
-                // Not by way of `value`: to read as one what was just written in two pieces takes longer than all the rest.
                 if is_key {
-                    fields.push((Cow::Borrowed(key), Value::Number(number)));
+                    slots.number(key, number);
                 }
                 len
             } else {
@@ -99,13 +100,14 @@ impl PairReader {
                 if len == 0 {
                     self.is_remembered = false;
                 } else if is_key {
-                    fields.push((Cow::Borrowed(key), value));
+                    slots.value(key, value);
                 }
                 len
             };
             rest = &behind[len..];
             number += 1;
         }
+        slots.finish();
         if std::mem::replace(&mut self.passed, number) != number {
             self.alike += 1;
         }
@@ -149,7 +151,7 @@ impl PairReader {
 /// The value that `text` begins with, which is not the plain number that it begins with, and how long it is.
 fn value(decimal: Option<Decimal>, text: &str) -> (Value<'_>, usize) {
     let len = value_len(text);
-    match decimal.and_then(|decimal| text[..len].as_bytes().get(decimal.len)) {
+    match decimal.and_then(|decimal| text.as_bytes()[..len].get(decimal.len)) {
         // Behind a number only these go on with it; all else is a unit.
         Some(next) if !matches!(next, b',' | b'E') => (Value::Text(Cow::Borrowed(&text[..len])), len),
         _ => (Value::of(unquoted(&text[..len])), len),

@@ -106,8 +106,8 @@ impl Records {
         if self.texts.is_empty() {
             return;
         }
-        let texts = self.texts.iter();
-        let entries: Vec<(&str, Out<'_>)> = texts.filter_map(|text| entry(&fields[*text])).collect();
+        let mut entries: Vec<(&str, Out<'_>)> = Vec::with_capacity(self.texts.len());
+        entries.extend(self.texts.iter().filter_map(|text| entry(&fields[*text])));
         let step = written.step.map(|step| (&attribute::TRAIN_STEP, Out::Int(step)));
         recorder.record_event(
             &event::TRAIN_CUSTOM_RECORD,

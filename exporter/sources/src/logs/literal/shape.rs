@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::Cursor;
-use crate::logs::fields::Field;
+use crate::logs::{fields::Field, slots::Slots};
 
 /// So many shapes of a log are remembered, and none that are longer; the oldest goes first.
 const SHAPES: usize = 8;
@@ -181,11 +181,12 @@ impl Shape {
         Some((shape, len))
     }
 
-    /// Adds the fields of an object of this shape and says how many bytes it takes; nothing where it has another.
+    /// Adds the fields of an object of this shape and says how many bytes it takes; nothing where it has another, and then what
+    /// was added is to be taken away.
     #[inline]
     fn read<'a>(&'a self, text: &'a str, fields: &mut Vec<Field<'a>>) -> Option<usize> {
         let mut cursor = Cursor { text, at: 0 };
-        fields.reserve(self.values.len());
+        let mut slots = Slots::behind(fields, self.values.len());
         let mut start = Ends::default();
         for end in &self.values {
             cursor.pass(&self.between.as_bytes()[start.between..end.between])?;
@@ -193,10 +194,11 @@ impl Shape {
             if self.is_flat && first == b'{' {
                 return None;
             }
-            cursor.field(first, &self.keys[start.key..end.key], fields)?;
+            cursor.field(first, &self.keys[start.key..end.key], &mut slots)?;
             start = *end;
         }
         cursor.pass(&self.between.as_bytes()[start.between..])?;
+        slots.finish();
         Some(cursor.at)
     }
 }
