@@ -8,6 +8,7 @@ use pulsetrain_semconv::{attribute, event, metric};
 use super::{
     number_text,
     row::{Order, Row},
+    template::{self, Sketch},
 };
 use crate::{Place, Recorder, SkipReason, cut, in_order::InOrder, recorder::PreparedSeries};
 
@@ -141,26 +142,76 @@ impl Fields {
         attributes: &[Attribute<'_>],
         recorder: &mut Recorder<'_>,
     ) -> &mut Vec<Attribute<'static>> {
-        self.on_span.clear();
-        self.on_span
-            .extend(written.step.map(|step| (&attribute::TRAIN_STEP, Out::Int(step))));
-        let table = self.table(rows);
+        let table = self.begin(rows, written);
         let mut texts = Vec::new();
-        for (number, (key, value)) in fields.iter().enumerate() {
-            let place = self.tables[table].order.find(rows, number, key);
-            match (place, value.number()) {
-                (Some(place), Some(number)) => {
-                    let number = self.known(table, place, written, number, attributes, recorder);
-                    self.on_span
-                        .extend(number.and_then(|number| rows[place].span_attribute(number)));
-                }
-                (Some(_), None) => no_number(key, value, written.place, recorder),
-                (None, Some(number)) => self.unknown(key, written, number, recorder),
-                (None, None) => texts.push((key, value)),
+        for (number, field) in fields.iter().enumerate() {
+            let place = self.tables[table].order.find(rows, number, &field.0);
+            if !self.field((table, place), field, written, attributes, recorder) {
+                texts.push(field);
             }
         }
         self.texts(&texts, written, recorder);
         &mut self.on_span
+    }
+
+    /// Records every field of a line but one, and answers with what the record's span carries.
+    pub(super) fn record_sketch<M>(
+        &mut self,
+        sketch: &Sketch<M>,
+        except: Option<usize>,
+        written: Written,
+        recorder: &mut Recorder<'_>,
+    ) -> &mut Vec<Attribute<'static>> {
+        let table = self.begin(sketch.rows, written);
+        let mut texts = Vec::new();
+        let fields = sketch.fields.iter().zip(&sketch.places).enumerate();
+        for (_, (field, place)) in fields.filter(|(number, _)| Some(*number) != except) {
+            let place = match (place, &field.1) {
+                (template::Place::Simple(row), Value::Number(number)) => {
+                    row.record(written.time_unix_nanos, row.convert(*number), &[], recorder);
+                    continue;
+                }
+                (template::Place::There(place), _) => Some(*place),
+                _ => sketch.rows.iter().position(|row| row.key() == field.0),
+            };
+            if !self.field((table, place), field, written, &[], recorder) {
+                texts.push(field);
+            }
+        }
+        self.texts(&texts, written, recorder);
+        &mut self.on_span
+    }
+
+    /// Begins a record, and says which table it is recorded by.
+    fn begin(&mut self, rows: &'static [Row], written: Written) -> usize {
+        self.on_span.clear();
+        self.on_span
+            .extend(written.step.map(|step| (&attribute::TRAIN_STEP, Out::Int(step))));
+        self.table(rows)
+    }
+
+    /// Records a field whose row is there, and answers whether it is recorded; text that nobody knows is not.
+    #[inline]
+    fn field(
+        &mut self,
+        (table, place): (usize, Option<usize>),
+        (key, value): &Field<'_>,
+        written: Written,
+        attributes: &[Attribute<'_>],
+        recorder: &mut Recorder<'_>,
+    ) -> bool {
+        match (place, value.number()) {
+            (Some(place), Some(number)) => {
+                let row = &self.tables[table].rows[place];
+                let number = self.known(table, place, written, number, attributes, recorder);
+                self.on_span
+                    .extend(number.and_then(|number| row.span_attribute(number)));
+            }
+            (Some(_), None) => no_number(key, value, written.place, recorder),
+            (None, Some(number)) => self.unknown(key, written, number, recorder),
+            (None, None) => return false,
+        }
+        true
     }
 
     /// The place of a table; there are few.
@@ -215,12 +266,7 @@ impl Fields {
     }
 
     /// Keeps texts that nobody knows, in one event.
-    fn texts(
-        &mut self,
-        texts: &[(&Cow<'_, str>, &Value<'_>)],
-        written: Written,
-        recorder: &mut Recorder<'_>,
-    ) {
+    fn texts(&mut self, texts: &[&Field<'_>], written: Written, recorder: &mut Recorder<'_>) {
         if texts.is_empty() {
             return;
         }

@@ -161,7 +161,7 @@ impl StepLine {
             more.has_datasets |= printed.key.starts_with("loss/") || printed.key.starts_with("data/");
             field(printed, &mut drawing);
         }
-        Some(drawing.finish())
+        Some(drawing.finish(STEP))
     }
 }
 
@@ -173,17 +173,20 @@ fn record_step(
     recorder: &mut Recorder<'_>,
 ) {
     let time = written.time_unix_nanos;
-    let others: Vec<Field<'_>>;
-    let mut fields = line.fields.as_slice();
-    if line.more.has_datasets {
-        others = without_datasets(fields, known, written, recorder);
-        fields = &others;
-    }
+    let others = line
+        .more
+        .has_datasets
+        .then(|| without_datasets(&line.fields, known, written, recorder));
     if let Some(step) = written.step.filter(|_| line.more.is_train) {
         known.step(time, step, recorder);
     }
-    let on_span = known.record(STEP, written, fields, &[], recorder);
-    if is_live && let (Some(step), Some(duration)) = (written.step, literal::number(fields, "step_time")) {
+    let on_span = match &others {
+        Some(fields) => known.record(STEP, written, fields, &[], recorder),
+        None => known.record_sketch(line, None, written, recorder),
+    };
+    if is_live
+        && let (Some(step), Some(duration)) = (written.step, literal::number(&line.fields, "step_time"))
+    {
         spans::step(step, time, duration, on_span, recorder);
     }
 }

@@ -125,6 +125,11 @@ impl Row {
         matches!(self.metric.instrument, Instrument::Gauge) && self.attributes.is_empty()
     }
 
+    /// Whether a number of it is converted and recorded as it is, and nothing else is done with it.
+    pub(super) fn is_simple(&self) -> bool {
+        self.is_plain() && !self.is_total && self.unknown.is_none() && self.on_span.is_none()
+    }
+
     /// The series of its points, where the record says no attributes.
     pub(super) fn series(&self) -> PreparedSeries {
         PreparedSeries::new(self.metric, self.attributes)

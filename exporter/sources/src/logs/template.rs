@@ -3,7 +3,7 @@
 
 mod drawing;
 
-pub(super) use self::drawing::{Drawing, How, Sketch};
+pub(super) use self::drawing::{Drawing, How, Place, Sketch};
 use super::number_text;
 
 /// So many templates of a log are remembered, and none that are longer; the oldest goes first.

@@ -236,10 +236,8 @@ impl TorchSpec {
         if bar.places().is_cut {
             recorder.skip_value(SkipReason::LeftOut("cut_by_the_terminal"));
         }
-        let parts = bar.fields().split(|(key, _)| is_wait_told && key == "wait");
-        parts.for_each(|part| {
-            fields.record(tables::BAR, written, part, &[], recorder);
-        });
+        let except = bar.places().wait.filter(|_| is_wait_told);
+        fields.record_sketch(bar.sketch(), except, written, recorder);
         if let Some(verdict) = progress.reading(bar).and_then(|reading| reading.bottleneck()) {
             let (metric, attribute) = (&metric::PERF_BOTTLENECK, &attribute::PERF_BOTTLENECK);
             recorder.record_state(metric, attribute, written.time_unix_nanos, verdict, &[]);
@@ -285,16 +283,15 @@ impl TorchSpec {
             ..written
         };
         fields.step(written.time_unix_nanos, step, recorder);
-        let others: Vec<Field<'_>>;
-        let mut times = timing.fields.as_slice();
-        if progress.passes_of == Some(step) {
+        let on_span = if progress.passes_of == Some(step) {
             // Their own line said them to a tenth of a millisecond.
             let is_other = |(key, _): &&Field<'_>| key != "fwd" && key != "bwd";
-            others = times.iter().filter(is_other).cloned().collect();
-            times = &others;
+            let others: Vec<Field<'_>> = timing.fields.iter().filter(is_other).cloned().collect();
             recorder.skip_values(SkipReason::LeftOut(breakdown::TOLD), 2);
-        }
-        let on_span = fields.record(tables::TIMING, written, times, &[], recorder);
+            fields.record(tables::TIMING, written, &others, &[], recorder)
+        } else {
+            fields.record_sketch(timing, None, written, recorder)
+        };
         let of = |name: &str| literal::number(&timing.fields, name);
         if let Some(duration) = of("step") {
             spans::step(step, written.time_unix_nanos, duration, on_span, recorder);
@@ -390,7 +387,7 @@ fn draw_timing(text: &str) -> Option<Sketch<()>> {
             &mut drawing,
         );
     }
-    Some(drawing.finish())
+    Some(drawing.finish(tables::TIMING))
 }
 
 /// A number in seconds, or without a unit.

@@ -95,8 +95,12 @@ impl LineFormat for TorchTitan {
             self.fields.step(written.time_unix_nanos, step, recorder);
             self.around.step(step, written.time_unix_nanos, recorder);
         }
-        let rows = if is_validation { VALIDATION } else { STEP };
-        self.fields.record(rows, written, &said.fields, &[], recorder);
+        if is_validation {
+            self.fields
+                .record(VALIDATION, written, &said.fields, &[], recorder);
+        } else {
+            self.fields.record_sketch(said, None, written, recorder);
+        }
         true
     }
 }
@@ -143,7 +147,7 @@ fn draw(text: &str) -> Option<Sketch<usize>> {
         }
     }
     *drawing.more() = step?;
-    Some(drawing.finish())
+    Some(drawing.finish(STEP))
 }
 
 /// The step and all that follows it.

@@ -99,8 +99,7 @@ impl LineFormat for Console {
         } else if let Some(rest) = text.strip_prefix(EVAL)
             && let Some(eval) = self.evals.read(rest, draw_eval)
         {
-            self.fields
-                .record(tables::EVAL, written(None), &eval.fields, &[], recorder);
+            self.fields.record_sketch(eval, None, written(None), recorder);
         } else if let Some((gpu, step, rest)) = gpu_line(text) {
             self.gpu = Some((gpu, step));
             self.gpu(gpu, written(step), rest, recorder);
@@ -166,7 +165,7 @@ impl StepLine {
                 drawing.more().phase = Some(text.to_owned());
             }
         }
-        Some(drawing.finish())
+        Some(drawing.finish(tables::STEP))
     }
 }
 
@@ -185,7 +184,7 @@ fn draw_head(text: &str) -> Option<Sketch<()>> {
     let mut drawing = Drawing::of(text, ());
     drawing.count(number.trim_ascii())?;
     drawing.number("%", percent.trim_ascii(), 1.0);
-    Some(drawing.finish())
+    Some(drawing.finish(tables::HEAD))
 }
 
 fn record_step(
@@ -200,8 +199,8 @@ fn record_step(
     let written = written(Some(number));
     let time = written.time_unix_nanos;
     known.step(time, number, recorder);
-    known.record(tables::HEAD, written, &head.fields, &[], recorder);
-    let on_span = known.record(tables::STEP, written, &step.fields, &[], recorder);
+    known.record_sketch(head, None, written, recorder);
+    let on_span = known.record_sketch(step, None, written, recorder);
     if step.more.is_spike {
         let kind = [(&attribute::TRAIN_ANOMALY_TYPE, Out::Text("grad_norm_spike"))];
         recorder.record(&metric::TRAIN_ANOMALIES, time, 1.0, &kind);
@@ -222,7 +221,7 @@ fn draw_eval(text: &str) -> Option<Sketch<()>> {
     for text in cut::each(text, "|").map(str::trim_ascii) {
         part(text, &mut drawing);
     }
-    Some(drawing.finish())
+    Some(drawing.finish(tables::EVAL))
 }
 
 /// `loss 2.1348`, `130.0k tps`, `126 ms` or `eta 00h03m`; answers whether it is any of these.

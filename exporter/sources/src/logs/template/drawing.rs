@@ -5,6 +5,7 @@ use std::{borrow::Cow, ops::Range};
 use crate::logs::{
     fields::{Field, Value},
     number_text,
+    row::{Row, find},
 };
 
 /// Fields, of which some are made of numbers of the line, and what else its format has found in it.
@@ -16,8 +17,20 @@ pub(in crate::logs) struct Sketch<M> {
     /// The fields of that line.
     pub(in crate::logs) fields: Vec<Field<'static>>,
     readings: Vec<Reading>,
+    pub(in crate::logs) rows: &'static [Row],
+    /// The row of each field.
+    pub(in crate::logs) places: Vec<Place>,
     /// What else there is; no number changes it.
     pub(in crate::logs) more: M,
+}
+
+/// Where in a table the row of a field is.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::logs) enum Place {
+    /// There, and all that is to be done with a number is to convert it.
+    Simple(&'static Row),
+    There(usize),
+    Nowhere,
 }
 
 /// Where a number stands in its line.
@@ -122,13 +135,24 @@ impl<'l, M> Drawing<'l, M> {
             values: Vec::new(),
             fields: Vec::new(),
             readings: Vec::new(),
+            rows: &[],
+            places: Vec::new(),
             more,
         };
         Self { line, sketch }
     }
 
-    /// The sketch.
-    pub(in crate::logs) fn finish(self) -> Sketch<M> {
+    /// The sketch, with the rows of its fields.
+    pub(in crate::logs) fn finish(mut self, rows: &'static [Row]) -> Sketch<M> {
+        let mut expected = 0;
+        let fields = self.sketch.fields.iter();
+        let places = fields.map(|(key, _)| match find(rows, key, &mut expected) {
+            Some(place) if rows[place].is_simple() => Place::Simple(&rows[place]),
+            Some(place) => Place::There(place),
+            None => Place::Nowhere,
+        });
+        self.sketch.places = places.collect();
+        self.sketch.rows = rows;
         self.sketch
     }
 

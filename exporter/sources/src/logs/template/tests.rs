@@ -21,7 +21,7 @@ fn draw(line: &str) -> Option<Sketch<usize>> {
         }
     }
     *drawing.more() = drawing.fields().len();
-    Some(drawing.finish())
+    Some(drawing.finish(&[]))
 }
 
 fn said(templates: &mut Templates<usize>, line: &str) -> Option<String> {

@@ -1,10 +1,11 @@
 //! One drawing of the progress bar:
 //! `Training:  50%|█████     | 20/40 [00:03<00:03,  5.99step/s, loss=1.053, thru=44.3, wait=0.1s, epoch=1/2]`.
 
+use super::tables;
 use crate::{
     cut,
     logs::{
-        fields::{Field, Value},
+        fields::Value,
         number_text,
         printed::{Printed, Signs},
         template::{Drawing, How, Sketch},
@@ -79,7 +80,7 @@ impl<'a> Bar<'a> {
             pool: place("pool"),
             is_cut,
         };
-        Some(drawing.finish())
+        Some(drawing.finish(tables::BAR))
     }
 
     /// Steps done.
@@ -92,9 +93,9 @@ impl<'a> Bar<'a> {
         self.number(self.0.more.elapsed).map(|secs| secs as u64)
     }
 
-    /// Everything that it says but its step.
-    pub(super) fn fields(self) -> &'a [Field<'static>] {
-        &self.0.fields
+    /// Everything that it says.
+    pub(super) fn sketch(self) -> &'a Sketch<Places> {
+        self.0
     }
 
     /// Where the fields stand that are looked at.
