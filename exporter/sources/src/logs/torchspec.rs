@@ -123,11 +123,11 @@ impl LineFormat for TorchSpec {
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        let (bar, logged) = line
-            .text
-            .split_at(log_start(line.text).unwrap_or(line.text.len()));
+        let logged = log_start(line.text);
+        let bar = &line.text[..logged.map_or(line.text.len(), |(start, _)| start)];
         let has_bar = Bar::numbers(bar).is_some_and(|numbers| self.bar(numbers, line, recorder));
-        let is_record = self.logged(logged, line, recorder);
+        let is_record =
+            logged.is_some_and(|(start, time)| self.logged(&line.text[start..], time, line, recorder));
         if has_bar && is_record {
             recorder.end_of_record();
         }
@@ -135,7 +135,7 @@ impl LineFormat for TorchSpec {
     }
 }
 
-const TIMING: &str = " TIMING step=";
+const TIMING: &str = "TIMING step=";
 
 /// What stands before a message.
 const LEVELS: [&str; 3] = [" INFO ", " WARNING ", " ERROR "];
@@ -152,9 +152,9 @@ const EVAL: Signs = Signs {
     within: b"=:",
 };
 
-/// Where a log line begins: `[2026-11-21 00:21:27,088] loop.py:340 INFO ...`.
-fn log_start(text: &str) -> Option<usize> {
-    memchr::memchr_iter(b'[', text.as_bytes()).find(|at| logged_time(&text[*at..]).is_some())
+/// Where a log line begins, and its time: `[2026-11-21 00:21:27,088] loop.py:340 INFO ...`.
+fn log_start(text: &str) -> Option<(usize, u64)> {
+    memchr::memchr_iter(b'[', text.as_bytes()).find_map(|at| Some((at, logged_time(&text[at..])?)))
 }
 
 fn logged_time(text: &str) -> Option<u64> {
@@ -245,10 +245,13 @@ impl TorchSpec {
         true
     }
 
-    fn logged(&mut self, text: &str, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        let Some(time_unix_nanos) = logged_time(text) else {
-            return false;
-        };
+    fn logged(
+        &mut self,
+        text: &str,
+        time_unix_nanos: u64,
+        line: &Line<'_>,
+        recorder: &mut Recorder<'_>,
+    ) -> bool {
         // A line may be written before the bar that stands before it was drawn, as far as seconds tell.
         self.progress.last_time = self.progress.last_time.max(Some(time_unix_nanos));
         let written = |step| Written {
@@ -256,8 +259,8 @@ impl TorchSpec {
             step,
             place: line.place(),
         };
-        if let Some(at) = cut::find(text, TIMING) {
-            return self.timing(&text[at + TIMING.len()..], written(None), recorder);
+        if let Some((_, timing)) = cut::once(text, TIMING) {
+            return self.timing(timing, written(None), recorder);
         }
         let mut levels = LEVELS.iter();
         let Some((_, message)) = levels.find_map(|level| cut::once(text, level)) else {
