@@ -155,6 +155,8 @@ pub(super) struct Short {
     pub(super) len: usize,
     /// Whether it is digits alone.
     pub(super) is_integer: bool,
+    /// The byte behind it.
+    pub(super) next: u8,
 }
 
 impl Short {
@@ -177,7 +179,8 @@ impl Short {
         };
         let count = if has_point { digit_count(digits) } else { integer };
         let len = count + usize::from(has_point);
-        if *eight.get(len)? == b'e' {
+        let next = *eight.get(len)?;
+        if next == b'e' {
             return None;
         }
         let mantissa = number_of(digits, count) as f64;
@@ -185,6 +188,7 @@ impl Short {
             value: mantissa / EXACT_POWERS[count - integer],
             len,
             is_integer: !has_point,
+            next,
         })
     }
 }

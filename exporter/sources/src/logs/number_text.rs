@@ -32,29 +32,36 @@ pub(super) struct PrintedNumber {
 }
 
 /// The number that a text begins with: a plain one, or one with commas between the thousands.
-#[inline]
+#[inline(always)]
 pub(super) fn printed_prefix(text: &[u8]) -> Option<PrintedNumber> {
-    let number = match Short::prefix(text) {
-        Some(short) => PrintedNumber {
+    match Short::prefix(text) {
+        Some(short) if short.next != b',' || !goes_on(text, short.len) => Some(PrintedNumber {
             value: short.value,
             len: short.len,
             is_count: short.is_integer,
-        },
-        None => long_prefix(text)?,
-    };
-    if text.get(number.len) == Some(&b',') && text.get(number.len + 1).is_some_and(u8::is_ascii_digit) {
-        return grouped_prefix(text);
+        }),
+        _ => long_prefix(text),
     }
-    Some(number)
 }
 
+/// The same for every number; most are none that needs this.
+#[inline(never)]
 fn long_prefix(text: &[u8]) -> Option<PrintedNumber> {
     let decimal = Decimal::prefix(text)?;
+    if text.get(decimal.len) == Some(&b',') && goes_on(text, decimal.len) {
+        return grouped_prefix(text);
+    }
     Some(PrintedNumber {
         value: decimal.double()?,
         len: decimal.len,
         is_count: decimal.is_integer && text[0] != b'-',
     })
+}
+
+/// Whether a digit stands behind the comma at `at`.
+#[inline]
+fn goes_on(text: &[u8], at: usize) -> bool {
+    text.get(at + 1).is_some_and(u8::is_ascii_digit)
 }
 
 /// Of a number behind which a comma and a digit stand.

@@ -196,19 +196,14 @@ impl<M> Template<M> {
     fn read(&mut self, line: &[u8], begin: Stop) -> Result<(), Stop> {
         let mut stop = begin;
         let mut start = begin.slots.checked_sub(1).map_or(0, |last| self.slots[last].end);
-        let slots = self.slots.iter().zip(self.sketch.values_mut());
-        for (slot, value) in slots.skip(begin.slots) {
-            let (number, rest) = slot
-                .read(&line[stop.at..], &self.between[start..slot.end])
-                .ok_or(stop)?;
-            *value = number;
-            (stop, start) = (
-                Stop {
-                    slots: stop.slots + 1,
-                    at: line.len() - rest.len(),
-                },
-                slot.end,
-            );
+        let values = self.sketch.values_mut()[begin.slots..].iter_mut();
+        for (slot, value) in self.slots[begin.slots..].iter().zip(values) {
+            let read = slot.read(&line[stop.at..], &self.between[start..slot.end]);
+            let len;
+            (*value, len) = read.ok_or(stop)?;
+            stop.at += len;
+            stop.slots += 1;
+            start = slot.end;
         }
         if same(&line[stop.at..], &self.between[start..]) {
             Ok(())
@@ -219,18 +214,17 @@ impl<M> Template<M> {
 }
 
 impl Slot {
-    /// The number behind `before`, and what stands behind it.
-    #[inline]
-    fn read<'l>(&self, text: &'l [u8], before: &[u8]) -> Option<(f64, &'l [u8])> {
-        let mut text = self.before.behind(text, before)?;
+    /// The number behind `before`, and how many bytes both take.
+    #[inline(always)]
+    fn read(&self, text: &[u8], before: &[u8]) -> Option<(f64, usize)> {
+        let mut rest = self.before.behind(text, before)?;
         if self.is_padded {
-            text = Sign::SPACE.behind(text, b" ")?;
-            while let [b' ', more @ ..] = text {
-                text = more;
-            }
+            let spaces = rest.iter().take_while(|byte| **byte == b' ').count();
+            rest = rest.get(spaces..).filter(|_| spaces > 0)?;
         }
-        let number = number_text::printed_prefix(text)?;
-        (number.is_count || !self.is_count).then_some((number.value, &text[number.len..]))
+        let number = number_text::printed_prefix(rest)?;
+        let len = text.len() - rest.len() + number.len;
+        (number.is_count || !self.is_count).then_some((number.value, len))
     }
 }
 
@@ -244,10 +238,6 @@ struct Sign {
 
 impl Sign {
     const BYTES: usize = size_of::<u128>();
-    const SPACE: Self = Self {
-        bytes: b' ' as u128,
-        mask: 0xff,
-    };
 
     fn of(sign: &[u8]) -> Self {
         let (mut bytes, mut mask) = ([0; Self::BYTES], [0; Self::BYTES]);
