@@ -53,12 +53,20 @@ impl Keys {
             self.find(fields, mapping);
             self.alike = alike;
         }
+        debug_assert!(self.are_of(fields), "{fields:?}");
         self.steps = [None; STEPS.len()];
         for (number, rank) in &self.step_keys {
             if self.steps[*rank].is_none() && whole(&fields[*number].1).is_some() {
                 self.steps[*rank] = Some(*number);
             }
         }
+    }
+
+    /// Whether the places are those of the fields' keys.
+    fn are_of(&mut self, fields: &[Field<'_>]) -> bool {
+        let places = self.places.iter().map(|place| Some(*place));
+        let known = &mut self.known;
+        fields.iter().map(|(key, _)| known.place(key)).eq(places)
     }
 
     fn find(&mut self, fields: &[Field<'_>], mapping: &Mapping) {

@@ -81,6 +81,7 @@ impl PairReader {
         if self.sign != sign {
             sign.clone_into(&mut self.sign);
             self.gaps.clear();
+            self.alike += 1;
         }
         self.is_remembered = true;
         let (mut number, mut rest) = (0, line);
@@ -307,6 +308,8 @@ mod tests {
         let long = format!("{}=1 b=2", "a".repeat(2 * LONGEST));
         let many = "k=1 ".repeat(2 * GAPS);
         let lines = [
+            "step=7",
+            ": 8",
             "12:00 step=1 loss=2.5, lr=1e-4",
             "12:01 step=2 loss=2.25, lr=1e-4",
             "12:02 step=3 lr=1e-4",
