@@ -8,7 +8,7 @@ use pulsetrain_semconv::{attribute, event, metric};
 use super::{
     number_text,
     row::{Order, Row},
-    template::{self, Sketch},
+    template::{Found, Sketch},
 };
 use crate::{Place, Recorder, SkipReason, cut, in_order::InOrder, recorder::PreparedSeries};
 
@@ -164,15 +164,16 @@ impl Fields {
     ) -> &mut Vec<Attribute<'static>> {
         let table = self.begin(sketch.rows, written);
         let mut texts = Vec::new();
-        let fields = sketch.fields.iter().zip(&sketch.places).enumerate();
-        for (_, (field, place)) in fields.filter(|(number, _)| Some(*number) != except) {
-            let place = match (place, &field.1) {
-                (template::Place::Simple(row), Value::Number(number)) => {
+        let fields = sketch.fields.iter().zip(&sketch.found).enumerate();
+        for (_, (field, found)) in fields.filter(|(number, _)| Some(*number) != except) {
+            let place = match (found, &field.1) {
+                (Found::Simple(place), Value::Number(number)) => {
+                    let row = &sketch.rows[*place];
                     row.record(written.time_unix_nanos, row.convert(*number), &[], recorder);
                     continue;
                 }
-                (template::Place::There(place), _) => Some(*place),
-                _ => sketch.rows.iter().position(|row| row.key() == field.0),
+                (Found::Simple(place) | Found::There(place), _) => Some(*place),
+                (Found::Nowhere, _) => None,
             };
             if !self.field((table, place), field, written, &[], recorder) {
                 texts.push(field);

@@ -3,14 +3,14 @@
 
 mod drawing;
 
-pub(super) use self::drawing::{Drawing, How, Place, Sketch};
+pub(super) use self::drawing::{Drawing, Found, How, Sketch};
 use super::number_text;
 
 /// So many templates of a log are remembered, and none that are longer; the oldest goes first.
 const TEMPLATES: usize = 16;
 const LONGEST: usize = 4096;
 
-/// So many more lines may have templates of their own than come again, before no more are remembered.
+/// So many more lines may have templates of their own than come again, before only one of so many is remembered.
 const PATIENCE: u8 = 64;
 
 /// The templates of one log.
@@ -24,6 +24,8 @@ pub(super) struct Templates<M> {
     /// The place of the template that goes next.
     oldest: usize,
     patience: u8,
+    /// The lines whose templates were not remembered, since the last one that was.
+    passed: u8,
 }
 
 /// All of a line but its numbers, and what it says.
@@ -67,6 +69,7 @@ impl<M> Default for Templates<M> {
             last: 0,
             oldest: 0,
             patience: PATIENCE,
+            passed: 0,
         }
     }
 }
@@ -146,9 +149,11 @@ impl<M: std::fmt::Debug + PartialEq> Templates<M> {
 
     fn keep(&mut self, line: &str, sketch: Sketch<M>) -> Option<&Sketch<M>> {
         self.patience = self.patience.saturating_sub(1);
-        if self.patience == 0 || line.len() > LONGEST {
+        if (self.patience == 0 && self.passed < PATIENCE) || line.len() > LONGEST {
+            self.passed = self.passed.saturating_add(1);
             return Some(self.newest.insert(sketch));
         }
+        self.passed = 0;
         let template = Template::of(line, sketch);
         let place = if self.known.len() < TEMPLATES {
             self.known.push(template);

@@ -17,19 +17,22 @@ pub(in crate::logs) struct Sketch<M> {
     /// The fields of that line.
     pub(in crate::logs) fields: Vec<Field<'static>>,
     readings: Vec<Reading>,
+    /// The table that the fields are recorded by.
     pub(in crate::logs) rows: &'static [Row],
-    /// The row of each field.
-    pub(in crate::logs) places: Vec<Place>,
+    /// Where in it the row of each field is.
+    pub(in crate::logs) found: Vec<Found>,
     /// What else there is; no number changes it.
     pub(in crate::logs) more: M,
 }
 
 /// Where in a table the row of a field is.
 #[derive(Clone, Copy, Debug)]
-pub(in crate::logs) enum Place {
-    /// There, and all that is to be done with a number is to convert it.
-    Simple(&'static Row),
+pub(in crate::logs) enum Found {
+    /// There; and all that is to be done with a number is to convert it.
+    Simple(usize),
+    /// There.
     There(usize),
+    /// No row knows the field.
     Nowhere,
 }
 
@@ -136,7 +139,7 @@ impl<'l, M> Drawing<'l, M> {
             fields: Vec::new(),
             readings: Vec::new(),
             rows: &[],
-            places: Vec::new(),
+            found: Vec::new(),
             more,
         };
         Self { line, sketch }
@@ -146,12 +149,12 @@ impl<'l, M> Drawing<'l, M> {
     pub(in crate::logs) fn finish(mut self, rows: &'static [Row]) -> Sketch<M> {
         let mut expected = 0;
         let fields = self.sketch.fields.iter();
-        let places = fields.map(|(key, _)| match find(rows, key, &mut expected) {
-            Some(place) if rows[place].is_simple() => Place::Simple(&rows[place]),
-            Some(place) => Place::There(place),
-            None => Place::Nowhere,
+        let found = fields.map(|(key, _)| match find(rows, key, &mut expected) {
+            Some(place) if rows[place].is_simple() => Found::Simple(place),
+            Some(place) => Found::There(place),
+            None => Found::Nowhere,
         });
-        self.sketch.places = places.collect();
+        self.sketch.found = found.collect();
         self.sketch.rows = rows;
         self.sketch
     }
