@@ -35,12 +35,12 @@ fn recognise(head: &[u8]) -> Option<&'static str> {
     if head == EMPTY_ARRAY {
         return Some("an array without records");
     }
-    framing::first_start(head).map(|_| "records that begin with {\"log\":")
+    framing::first_start(head, 0).map(|_| "records that begin with {\"log\":")
 }
 
 fn identify(head: &[u8]) -> Identity {
     let mut identity = Identity::default();
-    let mut from = framing::first_start(head).unwrap_or(head.len());
+    let mut from = framing::first_start(head, 0).unwrap_or(head.len());
     identity.may_grow = true;
     while identity.may_grow
         && let Some(frame) = framing::next(head, from, false)
@@ -82,11 +82,14 @@ struct SurogateParser {
     mapping: mapping::Mapping,
     /// Whether what stands here belongs to no record and was said already.
     in_stray: bool,
+    /// Up to where in the bytes that were kept no record begins: without all that stood before them it might seem so.
+    looked_at: usize,
 }
 
 impl LogParser for SurogateParser {
     fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
-        let mut done = match framing::first_start(window.bytes) {
+        let looked_at = std::mem::take(&mut self.looked_at);
+        let mut done = match framing::first_start(window.bytes, looked_at) {
             Some(start) => start,
             None => return self.no_record(window, recorder),
         };
@@ -100,6 +103,7 @@ impl LogParser for SurogateParser {
 
     fn lose_sync(&mut self) {
         self.in_stray = true;
+        self.looked_at = 0;
     }
 
     fn rewrites_end(&self) -> bool {
@@ -115,6 +119,7 @@ impl SurogateParser {
         } else {
             framing::keep_from(window.bytes)
         };
+        self.looked_at = framing::looked_at(window.bytes).saturating_sub(done);
         self.said_between(window, 0, done, recorder);
         done
     }

@@ -26,9 +26,9 @@ pub(super) struct Frame {
     pub(super) next: usize,
 }
 
-/// Where the first record begins.
-pub(super) fn first_start(bytes: &[u8]) -> Option<usize> {
-    start_from(bytes, 0)
+/// Where the first record begins, at `from` or behind it.
+pub(super) fn first_start(bytes: &[u8], from: usize) -> Option<usize> {
+    start_from(bytes, from)
 }
 
 /// The record that begins at `from`, if its end can be seen: the next one's beginning, the end of the array, or the end of
@@ -71,6 +71,11 @@ fn before_closing(bytes: &[u8], from: usize) -> Option<Frame> {
 pub(super) fn keep_from(bytes: &[u8]) -> usize {
     let longest = START.len() + MARGIN;
     bytes.len().saturating_sub(longest)
+}
+
+/// Before which place no record begins in bytes that were all looked at: what begins there may not be all there yet.
+pub(super) fn looked_at(bytes: &[u8]) -> usize {
+    (bytes.len() + 1).saturating_sub(START.len())
 }
 
 /// How much white space is looked at before a record.
@@ -127,7 +132,7 @@ mod tests {
 
     fn frames(text: &str) -> Vec<&str> {
         let bytes = text.as_bytes();
-        let mut from = first_start(bytes).unwrap_or(bytes.len());
+        let mut from = first_start(bytes, 0).unwrap_or(bytes.len());
         let mut frames = Vec::new();
         while let Some(frame) = next(bytes, from, true) {
             frames.push(&text[frame.start..frame.end]);

@@ -94,6 +94,15 @@ fn deep_nesting_is_refused() {
 }
 
 #[test]
+fn what_begins_no_record_begins_none_wherever_the_bytes_are_cut() {
+    let text = format!("x{}{}", " ".repeat(20), record("step", r#", "loss": 2.5"#));
+    for piece in 1..=text.len() {
+        let (counts, _) = read_in_pieces(text.as_bytes(), piece, ReadLimits::default());
+        assert_eq!(counts, Counts::default(), "in pieces of {piece}");
+    }
+}
+
+#[test]
 fn a_bad_record_costs_only_itself() {
     let good = record("step", r#", "loss": 1.5"#);
     let text = file(&[
