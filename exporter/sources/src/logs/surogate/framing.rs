@@ -26,18 +26,13 @@ pub(super) struct Frame {
     pub(super) next: usize,
 }
 
-/// Where the first record begins, at `from` or behind it.
-pub(super) fn first_start(bytes: &[u8], from: usize) -> Option<usize> {
-    start_from(bytes, from)
-}
-
 /// The record that begins at `from`, if its end can be seen: the next one's beginning, the end of the array, or the end of
 /// the input.
 pub(super) fn next(bytes: &[u8], from: usize, is_last: bool) -> Option<Frame> {
     if from >= bytes.len() {
         return None;
     }
-    let next = match start_from(bytes, from + START.len()) {
+    let next = match first_start(bytes, from + START.len()) {
         Some(next) => next,
         None if is_last => bytes.len(),
         None => return before_closing(bytes, from),
@@ -89,7 +84,8 @@ pub(super) fn is_punctuation(bytes: &[u8]) -> bool {
         || bytes == b"\xef\xbb\xbf["
 }
 
-fn start_from(bytes: &[u8], from: usize) -> Option<usize> {
+/// Where the first record begins, at `from` or behind it.
+pub(super) fn first_start(bytes: &[u8], from: usize) -> Option<usize> {
     let tail = bytes.get(from..)?;
     FIND_START
         .find_iter(tail)
