@@ -6,6 +6,7 @@
 mod bar;
 mod breakdown;
 mod pool;
+mod progress;
 mod tables;
 mod weight_sync;
 
@@ -23,10 +24,10 @@ use super::{
     template::{Drawing, Sketch, Templates},
     time,
 };
-use crate::{Recorder, SkipReason, cut, tags::TorchSpecReading};
+use crate::{Recorder, SkipReason, cut};
 use bar::{Bar, Places};
-use pool::{Pool, Waited};
-use weight_sync::WeightSync;
+use pool::Waited;
+use progress::{Progress, Timing};
 
 /// The row of TorchSpec in the table of formats.
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -60,9 +61,6 @@ const MESSAGES: [&str; 16] = [
     "Cleaned up temp dir ",
 ];
 
-/// Bars follow each other by at least this much.
-const TICK_NANOS: u64 = 1_000_000;
-
 /// Reads TorchSpec's lines.
 #[derive(Debug)]
 struct TorchSpec {
@@ -70,32 +68,6 @@ struct TorchSpec {
     timings: Templates<()>,
     fields: Fields,
     progress: Progress,
-}
-
-/// How far the run has come.
-#[derive(Debug, Default)]
-struct Progress {
-    /// When the run said that it starts: bars count from here.
-    start: Option<u64>,
-    last_time: Option<u64>,
-    /// The step of the last bar: the last bar of a run is drawn twice.
-    last_bar: Option<i64>,
-    timing: Timing,
-    /// The samples of one step, which the first line says.
-    global_batch_size: Option<f64>,
-    pool: Pool,
-    /// The step whose passes a line of their own told.
-    passes_of: Option<i64>,
-    weight_sync: WeightSync,
-}
-
-/// What the last line with "TIMING" said.
-#[derive(Debug, Default)]
-struct Timing {
-    step: Option<i64>,
-    step_secs: Option<f64>,
-    data_secs: Option<f64>,
-    compute_secs: Option<f64>,
 }
 
 impl Default for TorchSpec {
@@ -159,47 +131,6 @@ fn log_start(text: &str) -> Option<(usize, u64)> {
 
 fn logged_time(text: &str) -> Option<u64> {
     time::unix_nanos(text.get(1..24)?)
-}
-
-impl Progress {
-    fn bar_time(&mut self, bar: Bar<'_>, line: &Line<'_>) -> u64 {
-        let said = self.last_time.filter(|_| !line.is_live());
-        let time = said.map_or_else(
-            || line.read_time(),
-            |last| {
-                let elapsed = bar
-                    .elapsed_secs()
-                    .unwrap_or_default()
-                    .saturating_mul(1_000_000_000);
-                let by_start = self.start.map_or(0, |start| start.saturating_add(elapsed));
-                by_start.max(last + TICK_NANOS)
-            },
-        );
-        self.last_time = Some(time);
-        time
-    }
-
-    /// What the bar and the last timed step say of the bottleneck; nothing where performance metrics are off.
-    fn reading(&self, bar: Bar<'_>) -> Option<TorchSpecReading> {
-        let Places {
-            infer, train, wait, ..
-        } = bar.places();
-        let dispatch_wait = bar.number(*wait)?;
-        let train_capacity = bar.number(*train).unwrap_or_default();
-        let by_capacity = self.global_batch_size.map(|size| size / train_capacity);
-        Some(TorchSpecReading {
-            dispatch_wait: Some(dispatch_wait),
-            infer_capacity: bar.number(*infer).unwrap_or_default(),
-            train_capacity,
-            step_secs: by_capacity
-                .filter(|secs| secs.is_finite())
-                .or(self.timing.step_secs)
-                .or_else(|| bar.work_secs(dispatch_wait)),
-            data_secs: self.timing.data_secs,
-            compute_secs: self.timing.compute_secs,
-            pool_grows: self.pool.grows(),
-        })
-    }
 }
 
 impl TorchSpec {

@@ -1,0 +1,79 @@
+//! How far a run has come, as its bars and lines say together: when a bar was drawn, and what it says of the bottleneck.
+
+use super::{
+    bar::{Bar, Places},
+    pool::Pool,
+    weight_sync::WeightSync,
+};
+use crate::{logs::lines::Line, tags::TorchSpecReading};
+
+/// Bars follow each other by at least this much.
+const TICK_NANOS: u64 = 1_000_000;
+
+/// How far the run has come.
+#[derive(Debug, Default)]
+pub(super) struct Progress {
+    /// When the run said that it starts: bars count from here.
+    pub(super) start: Option<u64>,
+    pub(super) last_time: Option<u64>,
+    /// The step of the last bar: the last bar of a run is drawn twice.
+    pub(super) last_bar: Option<i64>,
+    pub(super) timing: Timing,
+    /// The samples of one step, which the first line says.
+    pub(super) global_batch_size: Option<f64>,
+    pub(super) pool: Pool,
+    /// The step whose passes a line of their own told.
+    pub(super) passes_of: Option<i64>,
+    pub(super) weight_sync: WeightSync,
+}
+
+/// What the last line with "TIMING" said.
+#[derive(Debug, Default)]
+pub(super) struct Timing {
+    pub(super) step: Option<i64>,
+    pub(super) step_secs: Option<f64>,
+    pub(super) data_secs: Option<f64>,
+    pub(super) compute_secs: Option<f64>,
+}
+
+impl Progress {
+    /// When a bar was drawn.
+    pub(super) fn bar_time(&mut self, bar: Bar<'_>, line: &Line<'_>) -> u64 {
+        let said = self.last_time.filter(|_| !line.is_live());
+        let time = said.map_or_else(
+            || line.read_time(),
+            |last| {
+                let elapsed = bar
+                    .elapsed_secs()
+                    .unwrap_or_default()
+                    .saturating_mul(1_000_000_000);
+                let by_start = self.start.map_or(0, |start| start.saturating_add(elapsed));
+                by_start.max(last + TICK_NANOS)
+            },
+        );
+        self.last_time = Some(time);
+        time
+    }
+
+    /// What the bar and the last timed step say of the bottleneck; nothing where performance metrics are off.
+    pub(super) fn reading(&self, bar: Bar<'_>) -> Option<TorchSpecReading> {
+        let Places {
+            infer, train, wait, ..
+        } = bar.places();
+        let dispatch_wait = bar.number(*wait)?;
+        let train_capacity = bar.number(*train).unwrap_or_default();
+        let by_capacity = self.global_batch_size.map(|size| size / train_capacity);
+        Some(TorchSpecReading {
+            dispatch_wait: Some(dispatch_wait),
+            infer_capacity: bar.number(*infer).unwrap_or_default(),
+            train_capacity,
+            step_secs: by_capacity
+                .filter(|secs| secs.is_finite())
+                .or(self.timing.step_secs)
+                .or_else(|| bar.work_secs(dispatch_wait)),
+            data_secs: self.timing.data_secs,
+            compute_secs: self.timing.compute_secs,
+            pool_grows: self.pool.grows(),
+        })
+    }
+}
