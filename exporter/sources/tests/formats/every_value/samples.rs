@@ -264,25 +264,28 @@ pub(super) static LOGS: &[(&str, Log)] = &[
     ),
 ];
 
-/// What no training system wrote, a folder with its `/`, and what that is.
-pub(super) static NO_LOGS: &[(&str, &str)] = &[
-    ("backends/", "an answer of a backend"),
-    ("hf-trainer/stderr.log", "warnings"),
-    ("hw-conventions/", "names that OpenTelemetry has settled"),
+/// What no training system wrote, a folder with its `/`; how many files that are, and what.
+pub(super) static NO_LOGS: &[(&str, usize, &str)] = &[
+    ("backends/", 7, "an answer of a backend"),
+    ("hf-trainer/stderr.log", 1, "warnings"),
+    ("hw-conventions/", 9, "names that OpenTelemetry has settled"),
     (
         "kempnerforge/dense.stderr",
+        1,
         "what wandb printed: the last of every series, which standard output told",
     ),
-    ("kubelet/", "what the kubelet says of its pods"),
-    ("otlp/", "OTLP, or how it was made"),
-    ("perfetto/", "what a trace is written from"),
+    ("kubelet/", 2, "what the kubelet says of its pods"),
+    ("otlp/", 8, "OTLP, or how it was made"),
+    ("perfetto/", 1, "what a trace is written from"),
     (
         "tunix/colocated/perf_metrics_export_v1.json",
+        1,
         "what the metrics of the traces are compared with",
     ),
     (
         "tunix/rollout1_actor2/perf_metrics_export_v1.json",
+        1,
         "what the metrics of the traces are compared with",
     ),
-    ("written/README.md", "a note"),
+    ("written/README.md", 1, "a note"),
 ];
