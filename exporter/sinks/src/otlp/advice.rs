@@ -27,6 +27,8 @@ const HOST_NAME: &str = "use the host name that the receiver's certificate is fo
 const EXPIRED: &str = "renew the receiver's certificate, or set this machine's clock";
 const IDENTITY: &str = "set OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY to files that the \
                         receiver accepts";
+const ENDED_AT_ONCE: &str = "the receiver ended the connection before the request was sent; if it asks for a certificate, set \
+                             OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY";
 
 /// For an HTTP status that is no success.
 pub(super) fn http_status(status: StatusCode) -> Advice {
@@ -68,7 +70,10 @@ pub(super) fn transport(error: &(dyn Error + 'static), protocol: Protocol) -> Ad
     if text.contains("received fatal alert") {
         return Some(IDENTITY);
     }
-    find::<hyper::Error>(error)?;
+    // Why it ended is known to the connection alone; the client's certificate is refused after the handshake.
+    if find::<hyper::Error>(error)?.is_canceled() {
+        return Some(ENDED_AT_ONCE);
+    }
     Some(if protocol == Protocol::Grpc {
         NOT_GRPC
     } else {

@@ -1,7 +1,7 @@
 //! The HTTP client of all stores: GET with the user's headers, a deadline, a few more tries where a store is busy, and a limit
 //! on what is read.
 
-use std::{path::PathBuf, time::Duration};
+use std::{error::Error, path::PathBuf, time::Duration};
 
 use bytes::Bytes;
 use flate2::read::MultiGzDecoder;
@@ -148,15 +148,14 @@ impl StoreClient {
             .headers_mut()
             .entry(ACCEPT)
             .or_insert(HeaderValue::from_static(accept));
-        let unreachable = |source: Box<dyn std::error::Error + Send + Sync>| BackendError::Unreachable {
+        let unreachable = |source: Box<dyn Error + Send + Sync>| BackendError::Unreachable {
             url: shown(url),
             source,
         };
-        let answer = self
-            .http
-            .request(request)
-            .await
-            .map_err(|error| unreachable(error.into()))?;
+        let answer = self.http.request(request).await.map_err(|error| Failed {
+            again_after: was_never_sent(&error).then_some(Duration::ZERO),
+            error: unreachable(error.into()),
+        })?;
         let (head, body) = answer.into_parts();
         let body = match Limited::new(body, LARGEST).collect().await {
             Ok(body) => body.to_bytes(),
@@ -179,6 +178,14 @@ impl StoreClient {
             },
         })
     }
+}
+
+/// Whether a connection ended between being made and being asked. A store that refuses a client's certificate may end it there;
+/// why is known to the connection alone, and the next one says it with the request, or is not ended so.
+fn was_never_sent(error: &(dyn Error + 'static)) -> bool {
+    tls::causes(error)
+        .filter_map(|error| error.downcast_ref::<hyper::Error>())
+        .any(hyper::Error::is_canceled)
 }
 
 /// How long to wait at least where asking again makes sense.
@@ -283,6 +290,12 @@ fn headers(given: &[(String, String)]) -> Result<HeaderMap, BackendError> {
 
 #[cfg(test)]
 mod tests {
+    use std::io;
+
+    use hyper::client::conn::http1;
+    use hyper_util::rt::TokioIo;
+    use tokio::io::AsyncReadExt;
+
     use super::*;
 
     #[test]
@@ -316,6 +329,24 @@ mod tests {
             again_after(StatusCode::TOO_MANY_REQUESTS, &headers),
             Some(Duration::from_secs(3))
         );
+    }
+
+    #[tokio::test]
+    async fn only_a_request_that_no_connection_took_is_sent_again() {
+        for is_taken in [false, true] {
+            let (ours, mut theirs) = tokio::io::duplex(1024);
+            let (mut sender, connection) = http1::handshake(TokioIo::new(ours)).await.unwrap();
+            let asked = sender.send_request(Request::new(Empty::<Bytes>::new()));
+            if is_taken {
+                tokio::spawn(connection);
+                theirs.read_u8().await.unwrap();
+            } else {
+                drop(connection);
+            }
+            drop(theirs);
+            let error = io::Error::other(asked.await.unwrap_err());
+            assert_eq!(was_never_sent(&error), !is_taken, "{error}");
+        }
     }
 
     #[test]

@@ -93,7 +93,9 @@ pub(super) fn advice(error: &(dyn Error + 'static)) -> &'static str {
 }
 
 /// An error and its causes. `io::Error::source` leaves out the error that it wraps, so that is asked for by name.
-fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+pub(super) fn causes<'a>(
+    error: &'a (dyn Error + 'static),
+) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     iter::successors(Some(error), |&error| {
         match error.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
             Some(inner) => Some(inner as &(dyn Error + 'static)),
