@@ -17,8 +17,8 @@ pub(crate) use buffer::varint_len;
 pub use envelope::{Encoded, Envelope};
 pub use logs::{LogRecordParts, LogsWriter, Severity};
 pub use metrics::{
-    EncodedSeries, ExemplarParts, ExponentialBuckets, ExponentialParts, HistogramParts, MetricsWriter,
-    PointParts,
+    EncodedSeries, ExemplarParts, ExponentialBuckets, ExponentialParts, GrowingHistogram, HistogramParts,
+    MetricsWriter, PointParts,
 };
 pub use spans::{SpanLink, SpanParts, SpansWriter, span_attributes};
 pub use value::{Attribute, Value};

@@ -18,8 +18,8 @@ use std::collections::BTreeMap;
 use pulsetrain_otlp::{
     view::NumberValue,
     write::{
-        Attribute, Encoded, Envelope, HistogramParts, LogRecordParts, LogsWriter, MetricsWriter, PointParts,
-        SpanLink, SpanParts, SpansWriter, Value,
+        Attribute, Encoded, Envelope, LogRecordParts, LogsWriter, MetricsWriter, PointParts, SpanLink,
+        SpanParts, SpansWriter, Value,
     },
 };
 use pulsetrain_semconv::{self as semconv, Instrument, Metric, Number};
@@ -227,25 +227,17 @@ impl<'a> Recorder<'a> {
             told,
             ..
         } = self;
-        states.enter(
-            metric,
-            attribute,
-            time_unix_nanos,
-            current,
-            attributes,
-            |all, active| {
-                let point = PointParts {
-                    start_unix_nanos,
-                    time_unix_nanos,
-                    attributes: all,
-                };
-                metrics.number(metric, point, NumberValue::Int(i64::from(active)));
-                if let Some(told) = told {
-                    told.note(metric, all);
-                }
-                counts.points += 1;
-            },
-        );
+        let set = (metric, attribute);
+        states.enter(set, time_unix_nanos, current, attributes, |series, active| {
+            series.add_to(
+                metrics,
+                start_unix_nanos,
+                time_unix_nanos,
+                NumberValue::Int(i64::from(active)),
+            );
+            series.note_in(told.as_mut());
+            counts.points += 1;
+        });
     }
 
     /// Keeps a value under a name that the registry does not know, as `train.custom`.
@@ -335,13 +327,9 @@ impl<'a> Recorder<'a> {
         attributes: &[Attribute<'_>],
     ) {
         let start_unix_nanos = self.start(time_unix_nanos);
-        let point = PointParts {
-            start_unix_nanos,
-            time_unix_nanos,
-            attributes,
-        };
-        let parts = HistogramParts::from(self.series.observe(metric, attributes, value));
-        self.metrics.histogram(metric, point, parts);
+        let histogram = self.series.observe(metric, attributes, value);
+        self.metrics
+            .observed(histogram, start_unix_nanos, time_unix_nanos);
         self.note_step_duration(metric, time_unix_nanos, value);
     }
 

@@ -2,13 +2,18 @@
 
 mod exemplar;
 mod exponential;
+mod growing;
+mod histogram;
 mod series;
 
 use pulsetrain_semconv::{Instrument, Metric};
 
+use self::histogram::Shape;
 pub use self::{
     exemplar::ExemplarParts,
     exponential::{ExponentialBuckets, ExponentialParts},
+    growing::GrowingHistogram,
+    histogram::HistogramParts,
     series::EncodedSeries,
 };
 use super::{
@@ -28,20 +33,6 @@ mod number_point {
     pub(super) const FLAGS: u32 = 8;
 }
 
-/// Fields of `HistogramDataPoint`.
-mod histogram_point {
-    pub(super) const START: u32 = 2;
-    pub(super) const TIME: u32 = 3;
-    pub(super) const COUNT: u32 = 4;
-    pub(super) const SUM: u32 = 5;
-    pub(super) const BUCKET_COUNTS: u32 = 6;
-    pub(super) const EXPLICIT_BOUNDS: u32 = 7;
-    pub(super) const ATTRIBUTES: u32 = 9;
-    pub(super) const FLAGS: u32 = 10;
-    pub(super) const MIN: u32 = 11;
-    pub(super) const MAX: u32 = 12;
-}
-
 const DELTA: u8 = 1;
 const CUMULATIVE: u8 = 2;
 
@@ -54,21 +45,6 @@ pub struct PointParts<'a> {
     pub time_unix_nanos: u64,
     /// What tells the point's series from others of the metric.
     pub attributes: &'a [Attribute<'a>],
-}
-
-/// The contents of a histogram since the start of its point.
-#[derive(Clone, Copy, Debug)]
-pub struct HistogramParts<'a> {
-    /// The number of observations.
-    pub count: u64,
-    /// Their sum; NaN where it is not known, and then it is not sent.
-    pub sum: f64,
-    /// The smallest.
-    pub min: f64,
-    /// The largest.
-    pub max: f64,
-    /// Observations per bucket: one more than there are bounds.
-    pub bucket_counts: &'a [u64],
 }
 
 /// Gathers points until a batch is full.
@@ -88,8 +64,6 @@ struct Group {
     /// Whether the points are histograms with exponential buckets.
     is_exponential: bool,
     points: Buffer,
-    /// The bounds of a histogram as they stand in every point of it.
-    bounds: Buffer,
     /// Where the newest point begins.
     newest: usize,
 }
@@ -163,7 +137,7 @@ impl MetricsWriter {
     /// Adds a point that says only that its series has ended.
     pub fn end_of_series(&mut self, metric: &'static Metric, point: PointParts<'_>) {
         let (attributes, flags) = match metric.instrument {
-            Instrument::Histogram => (histogram_point::ATTRIBUTES, histogram_point::FLAGS),
+            Instrument::Histogram => (histogram::field::ATTRIBUTES, histogram::field::FLAGS),
             _ => (number_point::ATTRIBUTES, number_point::FLAGS),
         };
         let len = 11 + value::attributes_len(attributes, point.attributes);
@@ -176,13 +150,10 @@ impl MetricsWriter {
 
     /// Adds a point of a histogram whose bounds are the metric's.
     pub fn histogram(&mut self, metric: &'static Metric, point: PointParts<'_>, parts: HistogramParts<'_>) {
-        let len = value::attributes_len(histogram_point::ATTRIBUTES, point.attributes);
-        self.distribution_around(metric, point, parts, None, len, |out| {
-            value::attributes(histogram_point::ATTRIBUTES, point.attributes, out);
-        });
+        self.distribution(metric, point, parts, metric.bounds);
     }
 
-    /// Adds a point with bounds of its own to a histogram whose metric has none.
+    /// Adds a point of a histogram with bounds of its own.
     pub fn distribution(
         &mut self,
         metric: &'static Metric,
@@ -190,65 +161,16 @@ impl MetricsWriter {
         parts: HistogramParts<'_>,
         bounds: &[f64],
     ) {
-        let len = value::attributes_len(histogram_point::ATTRIBUTES, point.attributes);
-        self.distribution_around(metric, point, parts, Some(bounds), len, |out| {
-            value::attributes(histogram_point::ATTRIBUTES, point.attributes, out);
-        });
-    }
-
-    /// Adds a point of a histogram around its attributes, which are of `attributes_len` bytes. Its bounds are the metric's
-    /// where it has none of its own.
-    #[inline]
-    fn distribution_around(
-        &mut self,
-        metric: &'static Metric,
-        point: PointParts<'_>,
-        parts: HistogramParts<'_>,
-        bounds: Option<&[f64]>,
-        attributes_len: usize,
-        write_attributes: impl FnOnce(&mut Buffer),
-    ) {
-        use histogram_point as field;
-        let counts_len = 8 * parts.bucket_counts.len();
-        let bounds_len = 8 * bounds.unwrap_or(metric.bounds).len();
-        let sum_len = if parts.sum.is_nan() { 0 } else { 9 };
-        let more = sum_len
-            + delimited_len(field::BUCKET_COUNTS, counts_len)
-            + delimited_len(field::EXPLICIT_BOUNDS, bounds_len)
-            + attributes_len
-            + 2 * 9;
-        let head = [
-            (field::START, point.start_unix_nanos),
-            (field::TIME, point.time_unix_nanos),
-            (field::COUNT, parts.count),
-        ];
-        let len = delimited_len(1, 9 * head.len() + more);
+        let attributes = histogram::field::ATTRIBUTES;
+        let attributes_len = value::attributes_len(attributes, point.attributes);
+        let shape = Shape::of(&parts, bounds, attributes_len);
         self.points += 1;
-        self.len += len;
-        let Group {
-            points: out,
-            newest,
-            bounds: bounds_of_metric,
-            ..
-        } = self.group(metric);
-        *newest = out.len();
-        // All at once: to look for room before each of many small pieces takes longer than to write them.
-        out.reserve(len);
-        out.message_of_fixed64(1, head, more);
-        if !parts.sum.is_nan() {
-            out.double(field::SUM, parts.sum);
-        }
-        out.delimited_head(field::BUCKET_COUNTS, counts_len);
-        out.append_words(parts.bucket_counts, |count| count.to_le_bytes());
-        match bounds {
-            None => out.append(bounds_of_metric.as_slice()),
-            Some(bounds) => write_bounds(bounds, out),
-        }
-        write_attributes(out);
-        out.two_fixed64([
-            (field::MIN, parts.min.to_bits()),
-            (field::MAX, parts.max.to_bits()),
-        ]);
+        self.len += shape.len;
+        let Group { points, newest, .. } = self.group(metric);
+        *newest = points.len();
+        shape.write(point, parts, bounds, points, |out| {
+            value::attributes(attributes, point.attributes, out);
+        });
     }
 
     /// The batch so far, if it has points; the writer is empty afterwards.
@@ -306,22 +228,12 @@ fn field_of(value: NumberValue) -> (u32, u64) {
     }
 }
 
-fn write_bounds(bounds: &[f64], out: &mut Buffer) {
-    out.delimited_head(histogram_point::EXPLICIT_BOUNDS, 8 * bounds.len());
-    out.append_words(bounds, |bound| bound.to_le_bytes());
-}
-
 impl Group {
     fn new(metric: &'static Metric, is_exponential: bool) -> Self {
-        let mut bounds = Buffer::default();
-        if matches!(metric.instrument, Instrument::Histogram) {
-            write_bounds(metric.bounds, &mut bounds);
-        }
         Self {
             metric,
             is_exponential,
             points: Buffer::default(),
-            bounds,
             newest: 0,
         }
     }

@@ -1,9 +1,12 @@
 //! Series that are recorded again and again: what is the same in all their points is made once.
 
-use pulsetrain_otlp::write::{Attribute, EncodedSeries, HistogramParts};
+use pulsetrain_otlp::{
+    view::NumberValue,
+    write::{Attribute, EncodedSeries, MetricsWriter},
+};
 use pulsetrain_semconv::{Instrument, Metric};
 
-use super::{Recorder, number, series::SeriesKey};
+use super::{Recorder, number, series::SeriesKey, told::Told};
 use crate::SkipReason;
 
 /// A series by its metric and its attributes.
@@ -19,6 +22,26 @@ impl PreparedSeries {
         Self {
             encoded: EncodedSeries::new(metric, attributes),
             key: SeriesKey::new(attributes),
+        }
+    }
+
+    /// Adds a point of a gauge or a sum.
+    #[inline]
+    pub(super) fn add_to(
+        &self,
+        metrics: &mut MetricsWriter,
+        start_unix_nanos: u64,
+        time_unix_nanos: u64,
+        value: NumberValue,
+    ) {
+        metrics.number_of(&self.encoded, start_unix_nanos, time_unix_nanos, value);
+    }
+
+    /// Notes that a point was told of it, where that is kept.
+    #[inline]
+    pub(super) fn note_in(&self, told: Option<&mut Told>) {
+        if let Some(told) = told {
+            told.note_encoded(&self.encoded, self.key.as_str());
         }
     }
 }
@@ -51,18 +74,16 @@ impl Recorder<'_> {
         let start_unix_nanos = self.start(time_unix_nanos);
         let PreparedSeries { encoded, key } = series;
         let metric = encoded.metric();
-        let parts = HistogramParts::from(self.series.observe_known(metric, key, value));
+        let histogram = self.series.observe_known(encoded, key, value);
         self.metrics
-            .histogram_of(encoded, start_unix_nanos, time_unix_nanos, parts);
+            .observed(histogram, start_unix_nanos, time_unix_nanos);
         self.note_step_duration(metric, time_unix_nanos, value);
         self.note_prepared(series);
     }
 
     #[inline]
     fn note_prepared(&mut self, series: &PreparedSeries) {
-        if let Some(told) = &mut self.told {
-            told.note_encoded(&series.encoded, series.key.as_str());
-        }
+        series.note_in(self.told.as_mut());
         self.counts.points += 1;
     }
 }

@@ -5,30 +5,8 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use pulsetrain_otlp::write::{Attribute, HistogramParts, Value};
+use pulsetrain_otlp::write::{Attribute, EncodedSeries, GrowingHistogram, Value};
 use pulsetrain_semconv::Metric;
-
-/// The contents of a histogram.
-#[derive(Clone, Debug)]
-pub(super) struct Observed {
-    pub(super) count: u64,
-    pub(super) sum: f64,
-    pub(super) min: f64,
-    pub(super) max: f64,
-    pub(super) bucket_counts: Vec<u64>,
-}
-
-impl<'a> From<&'a Observed> for HistogramParts<'a> {
-    fn from(seen: &'a Observed) -> Self {
-        Self {
-            count: seen.count,
-            sum: seen.sum,
-            min: seen.min,
-            max: seen.max,
-            bucket_counts: &seen.bucket_counts,
-        }
-    }
-}
 
 /// A series of a metric: what tells it from the others, and its contents.
 #[derive(Debug)]
@@ -142,7 +120,7 @@ fn place<T>(all: &[Series<T>], attributes: &[Attribute<'_>]) -> Option<usize> {
 #[derive(Debug, Default)]
 pub(super) struct SeriesTable {
     sums: PerSeries<f64>,
-    histograms: PerSeries<Observed>,
+    histograms: PerSeries<GrowingHistogram>,
 }
 
 impl SeriesTable {
@@ -156,50 +134,36 @@ impl SeriesTable {
         grow(self.sums.of_known(metric, key, || 0.0), value)
     }
 
-    /// Takes an observation into a histogram and says what it has come to.
-    pub(super) fn observe(&mut self, metric: &Metric, attributes: &[Attribute<'_>], value: f64) -> &Observed {
-        let seen = self
-            .histograms
-            .of(metric, attributes, || Observed::nothing(metric));
-        seen.take(metric, value);
-        seen
+    /// Takes an observation into a histogram.
+    pub(super) fn observe(
+        &mut self,
+        metric: &'static Metric,
+        attributes: &[Attribute<'_>],
+        value: f64,
+    ) -> &mut GrowingHistogram {
+        let new = || GrowingHistogram::new(metric, attributes);
+        let histogram = self.histograms.of(metric, attributes, new);
+        histogram.observe(value);
+        histogram
     }
 
     /// Takes an observation into a histogram that was found before.
-    pub(super) fn observe_known(&mut self, metric: &Metric, key: &mut SeriesKey, value: f64) -> &Observed {
-        let seen = self
-            .histograms
-            .of_known(metric, key, || Observed::nothing(metric));
-        seen.take(metric, value);
-        seen
+    pub(super) fn observe_known(
+        &mut self,
+        series: &EncodedSeries,
+        key: &mut SeriesKey,
+        value: f64,
+    ) -> &mut GrowingHistogram {
+        let new = || GrowingHistogram::of(series);
+        let histogram = self.histograms.of_known(series.metric(), key, new);
+        histogram.observe(value);
+        histogram
     }
 }
 
 fn grow(sum: &mut f64, value: f64) -> f64 {
     *sum += value;
     *sum
-}
-
-impl Observed {
-    fn nothing(metric: &Metric) -> Self {
-        Self {
-            count: 0,
-            sum: 0.0,
-            min: f64::INFINITY,
-            max: f64::NEG_INFINITY,
-            bucket_counts: vec![0; metric.bounds.len() + 1],
-        }
-    }
-
-    fn take(&mut self, metric: &Metric, value: f64) {
-        // A bucket holds what is at most its upper bound (proto/metrics/v1/metrics.proto, `explicit_bounds`).
-        let bucket = metric.bounds.partition_point(|bound| *bound < value);
-        self.bucket_counts[bucket] += 1;
-        self.count += 1;
-        self.sum += value;
-        self.min = self.min.min(value);
-        self.max = self.max.max(value);
-    }
 }
 
 /// The attributes as one string that is equal for equal attributes only.

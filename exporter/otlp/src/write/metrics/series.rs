@@ -2,7 +2,7 @@
 
 use pulsetrain_semconv::{Instrument, Metric};
 
-use super::{HistogramParts, MetricsWriter, PointParts, histogram_point, number_point};
+use super::{MetricsWriter, PointParts, histogram, number_point};
 use crate::{
     view::NumberValue,
     write::{
@@ -14,15 +14,15 @@ use crate::{
 /// A metric, and the attributes of one of its series as they stand in every point.
 #[derive(Clone, Debug)]
 pub struct EncodedSeries {
-    metric: &'static Metric,
-    attributes: Vec<u8>,
+    pub(super) metric: &'static Metric,
+    pub(super) attributes: Vec<u8>,
 }
 
 impl EncodedSeries {
     /// The series of a metric that these attributes tell from its others.
     pub fn new(metric: &'static Metric, attributes: &[Attribute<'_>]) -> Self {
         let number = match metric.instrument {
-            Instrument::Histogram => histogram_point::ATTRIBUTES,
+            Instrument::Histogram => histogram::field::ATTRIBUTES,
             _ => number_point::ATTRIBUTES,
         };
         let mut encoded = Buffer::default();
@@ -54,27 +54,11 @@ impl MetricsWriter {
             .append(&series.attributes);
     }
 
-    /// Adds a point of a histogram, as [`histogram`](Self::histogram) does with the attributes of the series.
-    #[inline]
-    pub fn histogram_of(
-        &mut self,
-        series: &EncodedSeries,
-        start_unix_nanos: u64,
-        time_unix_nanos: u64,
-        parts: HistogramParts<'_>,
-    ) {
-        let EncodedSeries { metric, attributes } = series;
-        let point = point(start_unix_nanos, time_unix_nanos);
-        self.distribution_around(metric, point, parts, None, attributes.len(), |out| {
-            out.append(attributes);
-        });
-    }
-
     /// Adds a point that says only that the series has ended, as [`end_of_series`](Self::end_of_series).
     pub fn end_of_encoded_series(&mut self, series: &EncodedSeries, time_unix_nanos: u64) {
         let EncodedSeries { metric, attributes } = series;
         let flags = match metric.instrument {
-            Instrument::Histogram => histogram_point::FLAGS,
+            Instrument::Histogram => histogram::field::FLAGS,
             _ => number_point::FLAGS,
         };
         let out = self.begin(metric, 11 + attributes.len());
@@ -102,16 +86,6 @@ mod tests {
     #[test]
     fn points_of_a_series_are_those_with_its_attributes() {
         let attributes = [(&attribute::TRAIN_CUSTOM_NAME, Value::Text("x".repeat(200).leak()))];
-        let parts = |metric: &Metric, counts: &'static [u64]| {
-            assert_eq!(counts.len(), metric.bounds.len() + 1);
-            HistogramParts {
-                count: 1,
-                sum: 2.0,
-                min: 2.0,
-                max: 2.0,
-                bucket_counts: counts,
-            }
-        };
         let (mut one_by_one, mut of_series) = (MetricsWriter::default(), MetricsWriter::default());
         for start in [0, 7] {
             let whole = PointParts {
@@ -126,10 +100,7 @@ mod tests {
                 of_series.end_of_encoded_series(&series, 9);
             }
             let metric = &metric::TRAIN_STEP_DURATION;
-            let counts = vec![0; metric.bounds.len() + 1].leak();
-            one_by_one.histogram(metric, whole, parts(metric, counts));
             let series = EncodedSeries::new(metric, &attributes);
-            of_series.histogram_of(&series, start, 9, parts(metric, counts));
             one_by_one.end_of_series(metric, whole);
             of_series.end_of_encoded_series(&series, 9);
         }
