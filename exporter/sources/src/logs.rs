@@ -37,7 +37,7 @@ mod tunix;
 
 use std::{sync::Arc, time::Duration};
 
-use crate::{Recorder, SourceError};
+use crate::{Place, Recorder, SourceError};
 
 pub use coverage::Covered;
 pub(crate) use coverage::covered;
@@ -123,7 +123,7 @@ pub struct Window<'a> {
     /// The bytes.
     pub bytes: &'a [u8],
     /// The place of the first of them.
-    pub start: crate::Place,
+    pub start: Place,
     /// Whether no byte will follow them.
     pub is_last: bool,
     /// The time of what says no time of its own.
@@ -141,7 +141,7 @@ pub struct ReadTime {
 
 impl Window<'_> {
     /// The place of the byte at `offset` of the window.
-    pub fn place(&self, offset: usize) -> crate::Place {
+    pub fn place(&self, offset: usize) -> Place {
         self.start.behind(&self.bytes[..offset])
     }
 }
@@ -159,6 +159,15 @@ pub trait LogParser: Send {
     fn has_lines(&self) -> bool {
         true
     }
+
+    /// Where the oldest record stands that is read but not recorded, because what follows may come before it in time. After a
+    /// restart it is read again.
+    fn held_from(&self) -> Option<Place> {
+        None
+    }
+
+    /// Records what is held: the input has said nothing for long, or what was read of it was recorded before.
+    fn release(&mut self, _recorder: &mut Recorder<'_>) {}
 
     /// Whether each new record is written over the end of the file, from the end of the last one on.
     fn rewrites_end(&self) -> bool {

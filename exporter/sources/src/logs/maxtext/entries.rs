@@ -3,7 +3,8 @@
 //! `gcloud logging read --format=json` prints, newest first.
 //!
 //! [`entry`] reads one entry, [`timeline`] makes steps and spans of what follows each other, [`table`] documents both. Only the
-//! beginnings of steps are recorded, so a step lasts until the next one begins.
+//! beginnings of steps are recorded, so a step lasts until the next one begins. Entries that stand newest first are held until the oldest
+//! has come: at the end of their list or of the input, or, in lines that are followed, when nothing more has come for long.
 
 mod entry;
 mod table;
@@ -16,7 +17,7 @@ use self::{
     timeline::Timeline,
 };
 use crate::{
-    Recorder, SkipReason,
+    Place, Recorder, SkipReason,
     logs::{Begin, Identity, LogFormat, LogParser, Window},
 };
 
@@ -76,6 +77,8 @@ struct EntriesParser {
     held: Vec<Entry>,
     /// The time of the first entry.
     first_unix_nanos: Option<u64>,
+    /// The time of the oldest entry of those that stand newest first and were told.
+    told_from_unix_nanos: Option<u64>,
     timeline: Timeline,
     /// Whether a list has begun, which shows its end.
     is_in_list: bool,
@@ -86,11 +89,8 @@ struct EntriesParser {
 impl LogParser for EntriesParser {
     fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
         let done = self.objects(window, recorder);
-        // Nobody says the end of a file that is followed.
-        if window.is_last || (window.time.is_live && !self.is_in_list) {
-            self.release(recorder);
-        }
         if window.is_last {
+            self.release(recorder);
             self.timeline.end(recorder);
         }
         done
@@ -98,6 +98,22 @@ impl LogParser for EntriesParser {
 
     fn lose_sync(&mut self) {
         self.in_stray = true;
+    }
+
+    fn held_from(&self) -> Option<Place> {
+        self.held.first().map(|entry| entry.place)
+    }
+
+    fn release(&mut self, recorder: &mut Recorder<'_>) {
+        if self.order == Order::NewestFirst {
+            self.begin_older(recorder);
+            self.held.reverse();
+            self.held.sort_by_key(|entry| entry.time_unix_nanos);
+        }
+        for entry in self.held.drain(..) {
+            self.timeline.take(&entry, recorder);
+            recorder.end_of_record();
+        }
     }
 }
 
@@ -153,7 +169,7 @@ impl EntriesParser {
     }
 
     /// A line that belongs to no entry; those that follow it are not told apart from it.
-    fn stray(&mut self, place: crate::Place, recorder: &mut Recorder<'_>) {
+    fn stray(&mut self, place: Place, recorder: &mut Recorder<'_>) {
         if !std::mem::replace(&mut self.in_stray, true) {
             recorder.skip(SkipReason::UnrecognisedBytes, place, || {
                 "a line that is no JSON object of Cloud Logging".to_owned()
@@ -161,7 +177,7 @@ impl EntriesParser {
         }
     }
 
-    fn object(&mut self, object: &Value, place: crate::Place, recorder: &mut Recorder<'_>) {
+    fn object(&mut self, object: &Value, place: Place, recorder: &mut Recorder<'_>) {
         match Entry::of(object, place) {
             Of::Goodput(job, entry) => {
                 if *self.job.get_or_insert_with(|| job.clone()) == job {
@@ -174,7 +190,7 @@ impl EntriesParser {
         }
     }
 
-    /// The first entry waits for the second one, which shows their order.
+    /// The first entry waits for the second one, which shows their order; of the newest first, each waits for all older ones.
     fn take(&mut self, entry: Entry, recorder: &mut Recorder<'_>) {
         let first = *self.first_unix_nanos.get_or_insert(entry.time_unix_nanos);
         if self.order == Order::Unknown && entry.time_unix_nanos != first {
@@ -191,14 +207,17 @@ impl EntriesParser {
         }
     }
 
-    fn release(&mut self, recorder: &mut Recorder<'_>) {
-        if self.order == Order::NewestFirst {
-            self.held.reverse();
-            self.held.sort_by_key(|entry| entry.time_unix_nanos);
-        }
-        for entry in self.held.drain(..) {
-            self.timeline.take(&entry, recorder);
-            recorder.end_of_record();
+    /// Where what is held is older than what was told, nothing leads over: a step or work that goes on there has no end.
+    fn begin_older(&mut self, recorder: &mut Recorder<'_>) {
+        let (Some(newest), Some(oldest)) = (self.held.first(), self.held.last()) else {
+            return;
+        };
+        let told_from = self.told_from_unix_nanos.replace(oldest.time_unix_nanos);
+        if told_from.is_some_and(|told_from| newest.time_unix_nanos <= told_from) {
+            recorder.skip(SkipReason::IncompleteRecord, newest.place, || {
+                "older entries come behind newer ones that were told: what goes on from these to those has no end".to_owned()
+            });
+            std::mem::take(&mut self.timeline).end(recorder);
         }
     }
 }

@@ -14,10 +14,26 @@ impl LogReader {
         self.unread.clear();
     }
 
+    /// Where reading begins again after a restart: all before it is recorded.
+    pub(in crate::logs) fn recorded_to(&self) -> Place {
+        self.parser.held_from().unwrap_or_else(|| self.position())
+    }
+
+    /// Whether something is read and waits for what follows.
+    pub(in crate::logs) fn holds_records(&self) -> bool {
+        self.parser.held_from().is_some()
+    }
+
+    /// Records what waits: nothing follows for the moment.
+    pub(in crate::logs) fn release(&mut self, recorder: &mut Recorder<'_>) {
+        self.parser.release(recorder);
+    }
+
     /// Says that the bytes so far end at `place`, where a record ended when they were read before.
     pub(in crate::logs) fn settle(&mut self, place: Place, recorder: &mut Recorder<'_>) {
         // Where the end of the file is written over, only what follows a record shows that it is complete.
         self.parse(self.rewrites_end(), recorder);
+        self.release(recorder);
         self.unread.clear();
         self.start = place;
     }

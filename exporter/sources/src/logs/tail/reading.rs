@@ -148,6 +148,16 @@ impl Reading {
         Ok(Outcome::More)
     }
 
+    /// Whether something is read that waits for what follows.
+    pub(super) fn holds_records(&self) -> bool {
+        self.reader.holds_records()
+    }
+
+    /// Records what waits: nothing has followed for long.
+    pub(super) fn release(&mut self) {
+        self.reader.release(&mut self.recorder);
+    }
+
     /// Everything that is recorded and not handed over yet.
     pub(super) fn flush(&mut self) -> Vec<Encoded> {
         self.recorder.flush();
@@ -156,7 +166,7 @@ impl Reading {
 
     /// How far the run is read, with whose it is.
     pub(super) fn position(&self) -> FilePosition {
-        let place = self.reader.position();
+        let place = self.reader.recorded_to();
         FilePosition {
             identity: self.identity(),
             offset: place.offset,

@@ -16,7 +16,7 @@ use std::{
 
 use pulsetrain_pipeline::clock;
 
-use self::seen::Seen;
+use self::seen::{Seen, is_silent};
 use super::{
     candidates::open,
     identity::Inode,
@@ -170,10 +170,22 @@ impl Stream {
     fn read_changed(&mut self, metadata: &Metadata, outlet: &mut Outlet) -> Result<(), SourceError> {
         let seen = Some(Seen::of(metadata));
         if self.next == Next::Change && self.seen == seen {
+            self.release_in_silence(metadata, outlet);
             return Ok(());
         }
         self.seen = seen;
         self.read_on(outlet)
+    }
+
+    /// Sends what waits for more, where nothing more has come for long.
+    fn release_in_silence(&mut self, metadata: &Metadata, outlet: &mut Outlet) {
+        if let Some(reading) = &mut self.reading
+            && reading.holds_records()
+            && is_silent(metadata)
+        {
+            reading.release();
+            self.flush(outlet);
+        }
     }
 
     fn read_on(&mut self, outlet: &mut Outlet) -> Result<(), SourceError> {

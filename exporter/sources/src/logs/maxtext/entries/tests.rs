@@ -1,7 +1,10 @@
 //! Entries as the recorder writes them, in either order and cut anywhere.
 
 use super::*;
-use crate::logs::{LogReader, ReadLimits, sampled::Sampled};
+use crate::{
+    Counts, Skipped,
+    logs::{LogReader, ReadLimits, ReadTime, sampled::Sampled},
+};
 
 fn entry(payload: &str) -> String {
     format!(
@@ -44,6 +47,62 @@ fn a_list_with_the_newest_first_says_the_same() {
     assert_eq!(read.values("train.step.duration"), [2.0, 3.0]);
     assert_eq!(read.values("train.global_step"), [4.0, 5.0, 6.0]);
     assert!(!read.skipped.has_losses());
+}
+
+/// Reads windows as they come of a file that grows, with what was held after each of them.
+fn followed(windows: &[&str], silence_after: Option<usize>) -> (Counts, Skipped, Vec<bool>) {
+    let mut recorder = Recorder::new(crate::Run::default(), |_| {});
+    let mut reader = LogReader::new(&FORMAT, ReadLimits::default());
+    reader.set_time(ReadTime {
+        unix_nanos: 1,
+        is_live: true,
+    });
+    let mut held = Vec::new();
+    for (number, window) in windows.iter().enumerate() {
+        reader.push(window.as_bytes(), &mut recorder);
+        held.push(reader.holds_records());
+        if silence_after == Some(number) {
+            reader.release(&mut recorder);
+        }
+    }
+    reader.finish(&mut recorder);
+    let (counts, skipped) = recorder.finish();
+    (counts, skipped, held)
+}
+
+#[test]
+fn lines_with_the_newest_first_are_whole_over_all_windows() {
+    let lines: Vec<String> = (0..9)
+        .rev()
+        .map(|number| step(number, 1000.0 + number as f64) + "\n")
+        .collect();
+    let windows: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let (counts, skipped, held) = followed(&windows, None);
+    assert_eq!((counts.records, counts.spans), (9, 8));
+    assert!(!skipped.has_losses());
+    assert_eq!(held, [true; 9]);
+}
+
+#[test]
+fn lines_with_the_oldest_first_wait_for_the_second_only() {
+    let lines: Vec<String> = (0..3)
+        .map(|number| step(number, 1000.0 + number as f64) + "\n")
+        .collect();
+    let windows: Vec<&str> = lines.iter().map(String::as_str).collect();
+    assert_eq!(followed(&windows, None).2, [true, false, false]);
+}
+
+#[test]
+fn where_older_lines_come_after_a_silence_the_step_in_between_is_said_to_be_lost() {
+    let lines: Vec<String> = (0..4)
+        .rev()
+        .map(|number| step(number, 1000.0 + number as f64) + "\n")
+        .collect();
+    let (newer, older) = (lines[..2].concat(), lines[2..].concat());
+    let (counts, skipped, _) = followed(&[&newer, &older], Some(0));
+    assert_eq!((counts.records, counts.spans), (4, 2));
+    let counts: Vec<_> = skipped.counts().collect();
+    assert_eq!(counts, [(SkipReason::IncompleteRecord, 1)]);
 }
 
 #[test]
