@@ -7,6 +7,9 @@ const EXACT_POWERS: [f64; 23] = [
     1e19, 1e20, 1e21, 1e22,
 ];
 
+/// The first of them, as many as a number of eight bytes needs.
+const SHORT_POWERS: [f64; 8] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7];
+
 /// The largest integer up to which a double holds every one.
 const EXACT_MANTISSA: u64 = 1 << 53;
 
@@ -117,12 +120,24 @@ const POWERS: [u64; 9] = [
 
 const EACH: u64 = 0x0101_0101_0101_0101;
 
-/// The digits with which eight bytes begin, each as a number in a byte of a word, and how many they are.
+/// Marks the bytes of a word that are no digits' numbers. What the first of them carries may mark the one behind it too, unless
+/// it is of ASCII.
 #[inline]
-fn digit_count(word: u64) -> usize {
-    // A byte above nine sets its highest bit; what it carries into is behind the first of them and does not count.
-    let others = (word.wrapping_add(EACH * 0x76) | word) & (EACH * 0x80);
-    others.trailing_zeros() as usize / 8
+fn others(word: u64) -> u64 {
+    // A byte above nine sets its highest bit.
+    (word.wrapping_add(EACH * 0x76) | word) & (EACH * 0x80)
+}
+
+/// How many bytes stand before the first that is marked.
+#[inline]
+fn count_before(marks: u64) -> usize {
+    marks.trailing_zeros() as usize / 8
+}
+
+/// The byte that a word of digits' numbers was made of at this place, of eight.
+#[inline]
+fn byte_at(word: u64, place: usize) -> u8 {
+    (word >> (8 * place % 64)) as u8 ^ b'0'
 }
 
 /// The number that the first digits of a word make, one at least: all at once
@@ -141,7 +156,7 @@ fn number_of(word: u64, count: usize) -> u64 {
 #[inline]
 fn leading_digits(bytes: [u8; 8]) -> (u64, usize) {
     let word = u64::from_le_bytes(bytes) ^ (EACH * u64::from(b'0'));
-    match digit_count(word) {
+    match count_before(others(word)) {
         0 => (0, 0),
         count => (number_of(word, count), count),
     }
@@ -161,34 +176,34 @@ pub(super) struct Short {
 
 impl Short {
     /// The number that `bytes` begin with; nothing where it may go on behind the eighth, or has an exponent or no digit.
-    #[inline]
+    // Always: it is called for nearly every number of a log, and its answer is large.
+    #[inline(always)]
     pub(super) fn prefix(bytes: &[u8]) -> Option<Self> {
-        let eight = bytes.first_chunk::<8>()?;
-        let word = u64::from_le_bytes(*eight) ^ (EACH * u64::from(b'0'));
-        let integer = digit_count(word);
-        if integer == 0 || integer == 8 {
+        let word = u64::from_le_bytes(*bytes.first_chunk()?) ^ (EACH * u64::from(b'0'));
+        let others = others(word);
+        let integer = count_before(others);
+        if integer == 0 {
             return None;
         }
-        // The digits behind the point follow those before it; behind the last byte there is no digit.
-        let before = (1_u64 << (8 * integer)) - 1;
-        let has_point = eight[integer] == b'.';
-        let digits = if has_point {
-            word & before | (word >> 8 | 0xff << 56) & !before
+        // The digits behind a point end at the next byte that is none, and follow those before it.
+        let has_point = byte_at(word, integer) == b'.';
+        let (digits, others) = if has_point {
+            let before = (1_u64 << (8 * integer)) - 1;
+            (word & before | word >> 8 & !before, others & (others - 1))
         } else {
-            word
+            (word, others)
         };
-        let count = if has_point { digit_count(digits) } else { integer };
-        let len = count + usize::from(has_point);
-        let next = *eight.get(len)?;
-        if next == b'e' {
+        let len = count_before(others);
+        let count = len - usize::from(has_point);
+        if others == 0 || byte_at(word, len) == b'e' {
             return None;
         }
         let mantissa = number_of(digits, count) as f64;
         Some(Self {
-            value: mantissa / EXACT_POWERS[count - integer],
+            value: mantissa / SHORT_POWERS[(count - integer) % SHORT_POWERS.len()],
             len,
             is_integer: !has_point,
-            next,
+            next: byte_at(word, len),
         })
     }
 }

@@ -164,22 +164,22 @@ impl Fields {
     ) -> &mut Vec<Attribute<'static>> {
         let table = self.begin(sketch.rows, written);
         let mut texts = Vec::new();
-        let fields = sketch.fields.iter().zip(&sketch.found).enumerate();
-        for (_, (field, found)) in fields.filter(|(number, _)| Some(*number) != except) {
-            let place = match (found, &field.1) {
-                (Found::Simple(place), Value::Number(number)) => {
-                    let row = &sketch.rows[*place];
-                    row.record(written.time_unix_nanos, row.convert(*number), &[], recorder);
-                    continue;
+        let fields = sketch.fields.iter().enumerate();
+        for (_, drawn) in fields.filter(|(place, _)| Some(*place) != except) {
+            match (drawn.found, sketch.number_of(drawn)) {
+                (Found::Simple(place), Some(number)) => {
+                    let row = &sketch.rows[place];
+                    row.record(written.time_unix_nanos, row.convert(number), &[], recorder);
                 }
-                (Found::Simple(place) | Found::There(place), _) => Some(*place),
-                (Found::Nowhere, _) => None,
-            };
-            if !self.field((table, place), field, written, &[], recorder) {
-                texts.push(field);
+                (Found::There(place), Some(number)) => {
+                    self.number((table, place), number, written, &[], recorder);
+                }
+                (Found::Nowhere, Some(number)) => self.unknown(&drawn.key, written, number, recorder),
+                (Found::Nowhere, None) => texts.push(sketch.field(drawn)),
+                (_, None) => no_number(&sketch.field(drawn), written.place, recorder),
             }
         }
-        self.texts(&texts, written, recorder);
+        self.texts(&texts.iter().collect::<Vec<_>>(), written, recorder);
         &mut self.on_span
     }
 
@@ -196,23 +196,37 @@ impl Fields {
     fn field(
         &mut self,
         (table, place): (usize, Option<usize>),
-        (key, value): &Field<'_>,
+        field: &Field<'_>,
         written: Written,
         attributes: &[Attribute<'_>],
         recorder: &mut Recorder<'_>,
     ) -> bool {
+        let (key, value) = field;
         match (place, value.number()) {
             (Some(place), Some(number)) => {
-                let row = &self.tables[table].rows[place];
-                let number = self.known(table, place, written, number, attributes, recorder);
-                self.on_span
-                    .extend(number.and_then(|number| row.span_attribute(number)));
+                self.number((table, place), number, written, attributes, recorder);
             }
-            (Some(_), None) => no_number(key, value, written.place, recorder),
+            (Some(_), None) => no_number(field, written.place, recorder),
             (None, Some(number)) => self.unknown(key, written, number, recorder),
             (None, None) => return false,
         }
         true
+    }
+
+    /// Records a number that a row of a table knows; the span of its record carries it where the row says so.
+    #[inline]
+    fn number(
+        &mut self,
+        (table, place): (usize, usize),
+        number: f64,
+        written: Written,
+        attributes: &[Attribute<'_>],
+        recorder: &mut Recorder<'_>,
+    ) {
+        let row = &self.tables[table].rows[place];
+        let number = self.known(table, place, written, number, attributes, recorder);
+        self.on_span
+            .extend(number.and_then(|number| row.span_attribute(number)));
     }
 
     /// The place of a table; there are few.
@@ -317,7 +331,7 @@ pub(super) fn split<'a>(
 }
 
 /// A value that is no number: `N/A` and the like say that nothing was measured, what has digits is not understood.
-fn no_number(key: &str, value: &Value<'_>, place: Place, recorder: &mut Recorder<'_>) {
+fn no_number((key, value): &Field<'_>, place: Place, recorder: &mut Recorder<'_>) {
     match value {
         Value::Text(text)
             if text

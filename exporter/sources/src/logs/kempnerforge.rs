@@ -9,7 +9,7 @@ use super::{
     coverage::{self, covered},
     fields::{Field, Fields, Value, Written},
     lines::{self, Line, LineFormat, LineParser},
-    literal, number_text,
+    number_text,
     printed::{Printed, Signs},
     row::{Row, row},
     spans,
@@ -176,7 +176,7 @@ fn record_step(
     let others = line
         .more
         .has_datasets
-        .then(|| without_datasets(&line.fields, known, written, recorder));
+        .then(|| without_datasets(&line.all(), known, written, recorder));
     if let Some(step) = written.step.filter(|_| line.more.is_train) {
         known.step(time, step, recorder);
     }
@@ -184,9 +184,7 @@ fn record_step(
         Some(fields) => known.record(STEP, written, fields, &[], recorder),
         None => known.record_sketch(line, None, written, recorder),
     };
-    if is_live
-        && let (Some(step), Some(duration)) = (written.step, literal::number(&line.fields, "step_time"))
-    {
+    if is_live && let (Some(step), Some(duration)) = (written.step, line.number_at(line.place("step_time"))) {
         spans::step(step, time, duration, on_span, recorder);
     }
 }

@@ -53,7 +53,8 @@ struct Stop {
 struct Slot {
     /// What stands before it.
     before: Sign,
-    /// Where that ends in `between`.
+    /// Where that begins and ends in `between`.
+    start: usize,
     end: usize,
     /// Whether it has as many spaces before it as make it as wide as others.
     is_padded: bool,
@@ -84,8 +85,7 @@ impl<M: std::fmt::Debug + PartialEq> Templates<M> {
         draw: impl Fn(&str) -> Option<Sketch<M>>,
     ) -> Option<&Sketch<M>> {
         if let Some(place) = self.find(line) {
-            let template = &mut self.known[place];
-            template.sketch.make_fields();
+            let template = &self.known[place];
             debug_assert_eq!(Some(&template.sketch), draw(line).as_ref(), "{line}");
             return Some(&template.sketch);
         }
@@ -178,9 +178,11 @@ impl<M> Template<M> {
             // One space is a sign, more of them fill up.
             let is_padded = before.len() - trimmed.len() > 1;
             let before = if is_padded { trimmed } else { before }.as_bytes();
+            let start = between.len();
             between.extend_from_slice(before);
             slots.push(Slot {
                 before: Sign::of(before),
+                start,
                 end: between.len(),
                 is_padded,
                 is_count: number.is_count,
@@ -200,17 +202,16 @@ impl<M> Template<M> {
     #[inline]
     fn read(&mut self, line: &[u8], begin: Stop) -> Result<(), Stop> {
         let mut stop = begin;
-        let mut start = begin.slots.checked_sub(1).map_or(0, |last| self.slots[last].end);
         let values = self.sketch.values_mut()[begin.slots..].iter_mut();
         for (slot, value) in self.slots[begin.slots..].iter().zip(values) {
-            let read = slot.read(&line[stop.at..], &self.between[start..slot.end]);
+            let rest = line.get(stop.at..).ok_or(stop)?;
             let len;
-            (*value, len) = read.ok_or(stop)?;
+            (*value, len) = slot.read(rest, &self.between).ok_or(stop)?;
             stop.at += len;
             stop.slots += 1;
-            start = slot.end;
         }
-        if same(&line[stop.at..], &self.between[start..]) {
+        let end = self.slots.last().map_or(0, |slot| slot.end);
+        if same(&line[stop.at..], &self.between[end..]) {
             Ok(())
         } else {
             Err(stop)
@@ -219,17 +220,23 @@ impl<M> Template<M> {
 }
 
 impl Slot {
-    /// The number behind `before`, and how many bytes both take.
+    /// The number behind what stands before it, and how many bytes both take.
     #[inline(always)]
-    fn read(&self, text: &[u8], before: &[u8]) -> Option<(f64, usize)> {
-        let mut rest = self.before.behind(text, before)?;
+    fn read(&self, text: &[u8], between: &[u8]) -> Option<(f64, usize)> {
+        let len = self.end - self.start;
+        let mut at = if len <= Sign::BYTES
+            && let Some(begin) = text.first_chunk()
+        {
+            self.before.is_before(begin).then_some(len)?
+        } else {
+            text.starts_with(&between[self.start..self.end]).then_some(len)?
+        };
         if self.is_padded {
-            let spaces = rest.iter().take_while(|byte| **byte == b' ').count();
-            rest = rest.get(spaces..).filter(|_| spaces > 0)?;
+            let spaces = text[at..].iter().take_while(|byte| **byte == b' ').count();
+            at += (spaces > 0).then_some(spaces)?;
         }
-        let number = number_text::printed_prefix(rest)?;
-        let len = text.len() - rest.len() + number.len;
-        (number.is_count || !self.is_count).then_some((number.value, len))
+        let number = number_text::printed_prefix(text.get(at..)?)?;
+        (number.is_count || !self.is_count).then_some((number.value, at + number.len))
     }
 }
 
@@ -255,14 +262,10 @@ impl Sign {
         }
     }
 
-    /// What stands behind the sign, all of which is `whole`, if a text begins with it.
+    /// Whether it is what a text begins with.
     #[inline]
-    fn behind<'l>(&self, text: &'l [u8], whole: &[u8]) -> Option<&'l [u8]> {
-        match text.first_chunk() {
-            Some(begin) if (u128::from_le_bytes(*begin) ^ self.bytes) & self.mask != 0 => None,
-            Some(_) if whole.len() <= Self::BYTES => text.get(whole.len()..),
-            _ => text.strip_prefix(whole),
-        }
+    fn is_before(&self, text: &[u8; Self::BYTES]) -> bool {
+        (u128::from_le_bytes(*text) ^ self.bytes) & self.mask == 0
     }
 }
 

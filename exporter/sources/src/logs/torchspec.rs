@@ -18,7 +18,7 @@ use super::{
     coverage::{self, covered},
     fields::{self, Field, Fields, Value, Written},
     lines::{self, Line, LineFormat, LineParser},
-    literal, number_text,
+    number_text,
     printed::Signs,
     spans,
     template::{Drawing, Sketch, Templates},
@@ -65,7 +65,7 @@ const MESSAGES: [&str; 16] = [
 #[derive(Debug)]
 struct TorchSpec {
     bars: Templates<Places>,
-    timings: Templates<()>,
+    timings: Templates<Times>,
     fields: Fields,
     progress: Progress,
 }
@@ -117,6 +117,14 @@ const TIMES: Signs = Signs {
     between: " ",
     within: b"=",
 };
+
+/// The places of the times that are looked at.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Times {
+    step: Option<usize>,
+    data: Option<usize>,
+    compute: Option<usize>,
+}
 
 /// Of a line with "eval:".
 const EVAL: Signs = Signs {
@@ -219,22 +227,26 @@ impl TorchSpec {
         fields.step(written.time_unix_nanos, step, recorder);
         let on_span = if progress.passes_of == Some(step) {
             // Their own line said them to a tenth of a millisecond.
-            let is_other = |(key, _): &&Field<'_>| key != "fwd" && key != "bwd";
-            let others: Vec<Field<'_>> = timing.fields.iter().filter(is_other).cloned().collect();
+            let mut others = timing.all();
+            others.retain(|(key, _)| key != "fwd" && key != "bwd");
             recorder.skip_values(SkipReason::LeftOut(breakdown::TOLD), 2);
             fields.record(tables::TIMING, written, &others, &[], recorder)
         } else {
             fields.record_sketch(timing, None, written, recorder)
         };
-        let of = |name: &str| literal::number(&timing.fields, name);
-        if let Some(duration) = of("step") {
+        let Times {
+            step: whole,
+            data,
+            compute,
+        } = timing.more;
+        if let Some(duration) = timing.number_at(whole) {
             spans::step(step, written.time_unix_nanos, duration, on_span, recorder);
         }
         progress.timing = Timing {
             step: Some(step),
-            step_secs: of("step"),
-            data_secs: of("data"),
-            compute_secs: of("compute"),
+            step_secs: timing.number_at(whole),
+            data_secs: timing.number_at(data),
+            compute_secs: timing.number_at(compute),
         };
         true
     }
@@ -309,9 +321,9 @@ fn eval(message: &str) -> Option<(i64, &str)> {
 }
 
 /// `2: step=0.081s data=0.020s compute=0.060s [fwd=0.018s bwd=0.033s opt=0.009s] dispatch=0.000s`.
-fn draw_timing(text: &str) -> Option<Sketch<()>> {
+fn draw_timing(text: &str) -> Option<Sketch<Times>> {
     let (step, times) = cut::once(text, ": ")?;
-    let mut drawing = Drawing::of(text, ());
+    let mut drawing = Drawing::of(text, Times::default());
     drawing.count(step)?;
     for time in TIMES.fields(times) {
         let key = time.key.strip_prefix('[').unwrap_or(time.key);
@@ -321,6 +333,13 @@ fn draw_timing(text: &str) -> Option<Sketch<()>> {
             &mut drawing,
         );
     }
+    let place = |key| drawing.sketch().place(key);
+    let times = Times {
+        step: place("step"),
+        data: place("data"),
+        compute: place("compute"),
+    };
+    *drawing.more() = times;
     Some(drawing.finish(tables::TIMING))
 }
 

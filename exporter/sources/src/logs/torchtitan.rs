@@ -97,7 +97,7 @@ impl LineFormat for TorchTitan {
         }
         if is_validation {
             self.fields
-                .record(VALIDATION, written, &said.fields, &[], recorder);
+                .record(VALIDATION, written, &said.all(), &[], recorder);
         } else {
             self.fields.record_sketch(said, None, written, recorder);
         }

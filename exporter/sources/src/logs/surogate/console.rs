@@ -208,8 +208,7 @@ fn record_step(
     if let Some(phase) = &step.more.phase {
         recorder.record_state(&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE, time, phase, &[]);
     }
-    let duration_ms = literal::number(&step.fields, "ms");
-    if let Some(duration_ms) = duration_ms.filter(|_| is_live) {
+    if is_live && let Some(duration_ms) = step.number_at(step.place("ms")) {
         on_span.retain(|(key, _)| *key != &attribute::TRAIN_PHASE);
         spans::step(number, time, duration_ms / 1e3, on_span, recorder);
     }

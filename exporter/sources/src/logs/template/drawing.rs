@@ -14,15 +14,28 @@ pub(in crate::logs) struct Sketch<M> {
     numbers: Vec<Number>,
     /// The numbers of the line that was read last.
     values: Vec<f64>,
-    /// The fields of that line.
-    pub(in crate::logs) fields: Vec<Field<'static>>,
-    readings: Vec<Reading>,
+    pub(in crate::logs) fields: Vec<Drawn>,
     /// The table that the fields are recorded by.
     pub(in crate::logs) rows: &'static [Row],
-    /// Where in it the row of each field is.
-    pub(in crate::logs) found: Vec<Found>,
     /// What else there is; no number changes it.
     pub(in crate::logs) more: M,
+}
+
+/// A field of all lines of a template.
+#[derive(Debug)]
+pub(in crate::logs) struct Drawn {
+    pub(in crate::logs) key: String,
+    pub(in crate::logs) found: Found,
+    said: Said,
+}
+
+/// What a field says.
+#[derive(Debug)]
+enum Said {
+    /// What is made of the number at this place, and of those that follow it.
+    Made(How, usize),
+    /// The same in every line.
+    Constant(Value<'static>),
 }
 
 /// Where in a table the row of a field is.
@@ -41,14 +54,6 @@ pub(in crate::logs) enum Found {
 pub(super) struct Number {
     pub(super) range: Range<usize>,
     pub(super) is_count: bool,
-}
-
-/// Which field is made of which numbers.
-#[derive(Clone, Copy, Debug)]
-struct Reading {
-    field: usize,
-    first: usize,
-    how: How,
 }
 
 /// How a field is made of its number.
@@ -98,12 +103,40 @@ impl<M> Sketch<M> {
         &mut self.values
     }
 
-    /// Makes the fields of the numbers.
+    /// The number that a field of the line says; nothing where it is text.
     #[inline]
-    pub(super) fn make_fields(&mut self) {
-        for Reading { field, first, how } in &self.readings {
-            self.fields[*field].1 = Value::Number(how.of(&self.values[*first..]));
+    pub(in crate::logs) fn number_of(&self, field: &Drawn) -> Option<f64> {
+        match &field.said {
+            Said::Made(how, first) => Some(how.of(&self.values[*first..])),
+            Said::Constant(value) => value.number(),
         }
+    }
+
+    /// The number of the field at this place.
+    pub(in crate::logs) fn number_at(&self, place: Option<usize>) -> Option<f64> {
+        self.number_of(self.fields.get(place?)?)
+    }
+
+    /// The place of the field with this key.
+    pub(in crate::logs) fn place(&self, key: &str) -> Option<usize> {
+        self.fields.iter().position(|field| field.key == key)
+    }
+
+    /// A field as any record has it.
+    pub(in crate::logs) fn field<'s>(&'s self, drawn: &'s Drawn) -> Field<'s> {
+        let value = match &drawn.said {
+            Said::Made(..) => self
+                .number_of(drawn)
+                .map_or(Value::Number(f64::NAN), Value::Number),
+            Said::Constant(Value::Number(number)) => Value::Number(*number),
+            Said::Constant(Value::Text(text)) => Value::Text(Cow::Borrowed(text)),
+        };
+        (Cow::Borrowed(&drawn.key), value)
+    }
+
+    /// All fields as any record has them.
+    pub(in crate::logs) fn all(&self) -> Vec<Field<'_>> {
+        self.fields.iter().map(|drawn| self.field(drawn)).collect()
     }
 }
 
@@ -119,7 +152,7 @@ impl<M: PartialEq> PartialEq for Sketch<M> {
         };
         bits(self) == bits(other)
             && self.more == other.more
-            && format!("{:?}", self.fields) == format!("{:?}", other.fields)
+            && format!("{:?}", self.all()) == format!("{:?}", other.all())
     }
 }
 
@@ -137,9 +170,7 @@ impl<'l, M> Drawing<'l, M> {
             numbers: Vec::new(),
             values: Vec::new(),
             fields: Vec::new(),
-            readings: Vec::new(),
             rows: &[],
-            found: Vec::new(),
             more,
         };
         Self { line, sketch }
@@ -148,13 +179,13 @@ impl<'l, M> Drawing<'l, M> {
     /// The sketch, with the rows of its fields.
     pub(in crate::logs) fn finish(mut self, rows: &'static [Row]) -> Sketch<M> {
         let mut expected = 0;
-        let fields = self.sketch.fields.iter();
-        let found = fields.map(|(key, _)| match find(rows, key, &mut expected) {
-            Some(place) if rows[place].is_simple() => Found::Simple(place),
-            Some(place) => Found::There(place),
-            None => Found::Nowhere,
-        });
-        self.sketch.found = found.collect();
+        for field in &mut self.sketch.fields {
+            field.found = match find(rows, &field.key, &mut expected) {
+                Some(place) if rows[place].is_simple() => Found::Simple(place),
+                Some(place) => Found::There(place),
+                None => Found::Nowhere,
+            };
+        }
         self.sketch.rows = rows;
         self.sketch
     }
@@ -164,9 +195,9 @@ impl<'l, M> Drawing<'l, M> {
         &mut self.sketch.more
     }
 
-    /// The fields so far.
-    pub(in crate::logs) fn fields(&self) -> &[Field<'static>] {
-        &self.sketch.fields
+    /// The sketch so far.
+    pub(in crate::logs) fn sketch(&self) -> &Sketch<M> {
+        &self.sketch
     }
 
     /// A count, with its place among the numbers; nothing where the text is none.
@@ -180,7 +211,15 @@ impl<'l, M> Drawing<'l, M> {
             Value::Number(number) => Value::Number(number),
             Value::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
         };
-        self.sketch.fields.push((Cow::Owned(key.to_owned()), value));
+        self.says(key, Said::Constant(value));
+    }
+
+    fn says(&mut self, key: &str, said: Said) {
+        self.sketch.fields.push(Drawn {
+            key: key.to_owned(),
+            found: Found::Nowhere,
+            said,
+        });
     }
 
     /// A field whose number stands in `text`, so many times; or text, where that is no number.
@@ -208,10 +247,7 @@ impl<'l, M> Drawing<'l, M> {
 
     /// A field that is made of the number at this place, and of those that follow it.
     pub(in crate::logs) fn reads(&mut self, key: &str, first: usize, how: How) {
-        let field = self.sketch.fields.len();
-        let value = how.of(&self.sketch.values[first..]);
-        self.constant(key, Value::Number(value));
-        self.sketch.readings.push(Reading { field, first, how });
+        self.says(key, Said::Made(how, first));
     }
 
     fn take(&mut self, text: &'l str, is_count: bool) -> Option<usize> {

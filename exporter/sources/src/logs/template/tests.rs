@@ -20,14 +20,14 @@ fn draw(line: &str) -> Option<Sketch<usize>> {
             drawing.made("clock", &[minutes, secs], How::Sixtieths(2, 1.0));
         }
     }
-    *drawing.more() = drawing.fields().len();
+    *drawing.more() = drawing.sketch().fields.len();
     Some(drawing.finish(&[]))
 }
 
 fn said(templates: &mut Templates<usize>, line: &str) -> Option<String> {
     let sketch = templates.read(line, draw)?;
     let fields: Vec<String> = sketch
-        .fields
+        .all()
         .iter()
         .map(|(key, value)| format!("{key}={value:?}"))
         .collect();
@@ -81,7 +81,7 @@ fn numbers_are_read_without_drawing_again() {
             })
             .unwrap();
         let expected = Value::Number(f64::from(number) + 0.5);
-        assert_eq!(sketch.fields.last().map(|(_, value)| value), Some(&expected));
+        assert_eq!(sketch.all().last().map(|(_, value)| value), Some(&expected));
         // Where all is compared, it is drawn every time.
         assert!(drawn.get() == (number == 0) || cfg!(debug_assertions));
     }
@@ -91,7 +91,7 @@ fn numbers_are_read_without_drawing_again() {
 #[test]
 fn of_very_many_templates_few_are_remembered_and_what_comes_again_is_among_them() {
     let mut templates = Templates::default();
-    let newest = |templates: &Templates<usize>| templates.known[templates.last].sketch.fields[0].0.clone();
+    let newest = |templates: &Templates<usize>| templates.known[templates.last].sketch.fields[0].key.clone();
     for number in 0..1_000 {
         let line = format!("{number}: key{number}={number}");
         assert_eq!(

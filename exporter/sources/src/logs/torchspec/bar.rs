@@ -70,8 +70,8 @@ impl<'a> Bar<'a> {
         for value in VALUES.fields(values.trim_ascii_start()) {
             shown(value, &mut drawing);
         }
-        let place = |name| drawing.fields().iter().position(|(key, _)| key == name);
-        *drawing.more() = Places {
+        let place = |key| drawing.sketch().place(key);
+        let places = Places {
             elapsed: place("elapsed"),
             rate: place("step/s"),
             infer: place("I"),
@@ -80,6 +80,7 @@ impl<'a> Bar<'a> {
             pool: place("pool"),
             is_cut,
         };
+        *drawing.more() = places;
         Some(drawing.finish(tables::BAR))
     }
 
@@ -105,7 +106,7 @@ impl<'a> Bar<'a> {
 
     /// The number of the field at this place.
     pub(super) fn number(self, place: Option<usize>) -> Option<f64> {
-        self.0.fields[place?].1.number()
+        self.0.number_at(place)
     }
 
     /// The seconds that a turn of the loop takes without a wait.
