@@ -145,6 +145,12 @@ pub enum SourceError {
         /// Its version.
         version: u32,
     },
+    /// A file was written anew, and nobody knows what of it was told.
+    #[error("{path} was written anew while nobody followed it, and its position does not say what of it was told before: all of it is told, what was told before once more", path = path.display())]
+    ToldUnknown {
+        /// The file.
+        path: PathBuf,
+    },
     /// Another program keeps its positions in the folder.
     #[error("another pulsetrain keeps its positions in {folder}; end it, or name another folder", folder = folder.display())]
     PositionsInUse {

@@ -18,6 +18,7 @@ mod literal;
 mod maxtext;
 mod megatron;
 mod number_text;
+mod parser;
 mod printed;
 mod ranked;
 mod reader;
@@ -37,12 +38,13 @@ mod tunix;
 
 use std::{sync::Arc, time::Duration};
 
-use crate::{Place, Recorder, SourceError};
+use crate::{Recorder, SourceError};
 
 pub use coverage::Covered;
 pub(crate) use coverage::covered;
 pub use folder::logs_in;
 pub use generic::{Mapping, MappingPart, ValueBecomes, ValueRule};
+pub use parser::{LogParser, ReadTime, Window};
 pub use reader::{LogReader, ReadLimits};
 pub use source::{ImportReport, LogInput, LogSource, RunOptions};
 pub use tail::{
@@ -114,64 +116,6 @@ impl Identity {
     /// Whether there is a run, and everything is known that the input will say of it.
     pub fn is_whole(&self) -> bool {
         !self.first_record.is_empty() && !self.may_grow
-    }
-}
-
-/// What a parser is given: unread bytes, and where they stand in the input.
-#[derive(Clone, Copy, Debug)]
-pub struct Window<'a> {
-    /// The bytes.
-    pub bytes: &'a [u8],
-    /// The place of the first of them.
-    pub start: Place,
-    /// Whether no byte will follow them.
-    pub is_last: bool,
-    /// The time of what says no time of its own.
-    pub time: ReadTime,
-}
-
-/// When bytes were read, for what says no time of its own and for dates without a year.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct ReadTime {
-    /// Nanoseconds since 1970: the moment of reading; of a file that was finished before, `--start-time` or its last change.
-    pub unix_nanos: u64,
-    /// Whether the bytes were read as they were written, so that the time is that of the line and not only near it.
-    pub is_live: bool,
-}
-
-impl Window<'_> {
-    /// The place of the byte at `offset` of the window.
-    pub fn place(&self, offset: usize) -> Place {
-        self.start.behind(&self.bytes[..offset])
-    }
-}
-
-/// Parses the bytes of one input, in windows.
-pub trait LogParser: Send {
-    /// Records what is complete in the window, and says how many of its bytes are done with. The next window begins there.
-    fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize;
-
-    /// The bytes up to the next window are lost, so it may begin within a record, which was counted already.
-    fn lose_sync(&mut self);
-
-    /// Whether the input is of lines. Those of one that is not are not counted: it would take a part of the time that reading
-    /// takes.
-    fn has_lines(&self) -> bool {
-        true
-    }
-
-    /// Where the oldest record stands that is read but not recorded, because what follows may come before it in time. After a
-    /// restart it is read again.
-    fn held_from(&self) -> Option<Place> {
-        None
-    }
-
-    /// Records what is held: the input has said nothing for long, or what was read of it was recorded before.
-    fn release(&mut self, _recorder: &mut Recorder<'_>) {}
-
-    /// Whether each new record is written over the end of the file, from the end of the last one on.
-    fn rewrites_end(&self) -> bool {
-        false
     }
 }
 

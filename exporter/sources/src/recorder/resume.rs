@@ -11,6 +11,16 @@ impl Recorder<'_> {
         self.skipped = Skipped::default();
     }
 
+    /// Records what was told before: sums come to what they had come to, and nothing of it leaves or counts again.
+    pub(crate) fn retell(&mut self, retell: impl FnOnce(&mut Self)) {
+        self.flush();
+        let listener = std::mem::replace(&mut self.listener, Box::new(drop));
+        let (counts, skipped) = (self.counts, std::mem::take(&mut self.skipped));
+        retell(self);
+        self.flush();
+        (self.listener, self.counts, self.skipped) = (listener, counts, skipped);
+    }
+
     /// Begins sums and histograms anew: they count from the last time that was recorded, because what they had come to
     /// before it is not known.
     pub(crate) fn restart_sums(&mut self) {

@@ -1,19 +1,24 @@
 //! `trainer_state.json`: one JSON object whose `log_history` lists what was logged, with every digit and its step.
 //!
-//! Whoever saves the state again writes all of it anew; what the history had before is not read again.
+//! Whoever saves the state again writes all of it anew; what it said before is not told again ([`Told`]), and one whose history begins
+//! otherwise is of another run.
 
+mod entries;
+mod told;
 mod totals;
 
 use memchr::memmem;
-use xxhash_rust::xxh3::xxh3_64;
+use serde_json::Value as Json;
 
-use self::totals::Totals;
-use super::keys::Dictionaries;
+use self::{
+    entries::Entries,
+    told::{Told, hash},
+    totals::Totals,
+};
 use crate::{
-    Place, Recorder, SkipReason,
+    Recorder, SkipReason,
     logs::{
         Begin, Identity, LogFormat, LogParser, Window,
-        fields::{Field, Written},
         literal::{self, Objects},
     },
 };
@@ -34,9 +39,6 @@ const HISTORY: &[u8] = b"\"log_history\": [";
 
 /// So much may stand before the history: where it is longer, what it says is not looked at.
 const LONGEST_HEAD: usize = 1 << 18;
-
-/// Entries have no time: each stands a millisecond after the one before, so that they keep their order.
-const TICK_NANOS: u64 = 1_000_000;
 
 fn recognise(head: &[u8]) -> Option<&'static str> {
     let is_object = head.trim_ascii_start().starts_with(b"{");
@@ -71,6 +73,7 @@ struct StateParser {
     objects: Objects,
     entries: Entries,
     totals: Totals,
+    told: Told,
     at: At,
 }
 
@@ -80,6 +83,7 @@ impl Default for StateParser {
             objects: Objects::nested(),
             entries: Entries::default(),
             totals: Totals::default(),
+            told: Told::default(),
             at: At::Before,
         }
     }
@@ -90,7 +94,7 @@ impl LogParser for StateParser {
         if window.start.offset == 0 && self.at != At::Before {
             // It is written anew.
             self.at = At::Before;
-            self.entries.place = 0;
+            self.entries.begin();
         }
         let mut done = 0;
         if self.at == At::Before {
@@ -122,6 +126,32 @@ impl LogParser for StateParser {
     fn lose_sync(&mut self) {
         self.at = At::Before;
     }
+
+    fn is_written_anew(&self) -> bool {
+        true
+    }
+
+    /// A run is known by the first entry of its history.
+    fn is_of_run(&self, head: &[u8]) -> Option<bool> {
+        let Some(known) = self.told.first_entry() else {
+            return Some(true);
+        };
+        let start = memmem::find(head, HISTORY)? + HISTORY.len();
+        let first = valid(&head[start..]).trim_start();
+        let len = Objects::nested().read(first, &mut Vec::new())?;
+        Some(hash(&first[..len]) == known)
+    }
+
+    fn told(&self) -> Option<Json> {
+        self.told.to_json()
+    }
+
+    fn remember(&mut self, told: &Json) -> bool {
+        let told = Told::of_json(told);
+        let is_known = told.is_some();
+        self.told = told.unwrap_or_default();
+        is_known
+    }
 }
 
 impl StateParser {
@@ -140,9 +170,9 @@ impl StateParser {
                 break;
             };
             place = place.behind(&rest.as_bytes()[..rest.len() - entry.len()]);
-            if !self.entries.is_known(&entry[..len]) {
-                self.entries.entry(fields, window, place, recorder);
-            }
+            let taken = (&entry[..len], fields);
+            self.entries
+                .take(taken, (window, place), &mut self.told, recorder);
             place = place.behind(&entry.as_bytes()[..len]);
             rest = &entry[len..];
         }
@@ -162,64 +192,13 @@ impl StateParser {
         let Some((fields, _)) = literal::object(&object) else {
             return false;
         };
-        let written = self.entries.written(window, window.place(done));
-        self.totals
-            .record(written, fields, &mut self.entries.dictionaries, recorder);
+        if !self.told.knows_around(hash(&object)) {
+            let written = self.entries.written(window, window.place(done));
+            let dictionaries = &mut self.entries.dictionaries;
+            self.totals
+                .record(written, fields, &mut self.told, dictionaries, recorder);
+        }
         true
-    }
-}
-
-/// Records what is listed.
-#[derive(Debug, Default)]
-struct Entries {
-    dictionaries: Dictionaries,
-    last_time: u64,
-    /// How many entries of the file that is read now have come.
-    place: usize,
-    /// What was listed, by its hash.
-    known: Vec<u64>,
-}
-
-impl Entries {
-    /// Whether an entry was listed before at its place; from the first that was not, all are new.
-    fn is_known(&mut self, entry: &str) -> bool {
-        let hash = xxh3_64(entry.as_bytes());
-        let place = self.place;
-        self.place += 1;
-        if self.known.get(place) == Some(&hash) {
-            return true;
-        }
-        self.known.truncate(place);
-        self.known.push(hash);
-        false
-    }
-
-    fn entry(
-        &mut self,
-        mut fields: Vec<Field<'_>>,
-        window: Window<'_>,
-        place: Place,
-        recorder: &mut Recorder<'_>,
-    ) {
-        let written = Written {
-            step: literal::number(&fields, "step").map(|step| step as i64),
-            ..self.written(window, place)
-        };
-        fields.retain(|(key, _)| key != "step");
-        if let Some(step) = written.step {
-            self.dictionaries.step(written.time_unix_nanos, step, recorder);
-        }
-        self.dictionaries.record(written, fields, recorder);
-        recorder.end_of_record();
-    }
-
-    fn written(&mut self, window: Window<'_>, place: Place) -> Written {
-        self.last_time = window.time.unix_nanos.max(self.last_time + TICK_NANOS);
-        Written {
-            time_unix_nanos: self.last_time,
-            step: None,
-            place,
-        }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Reading of an input that is still being written, and of one that was read before.
 
+use serde_json::Value as Json;
+
 use super::LogReader;
 use crate::{Place, Recorder};
 
@@ -12,6 +14,26 @@ impl LogReader {
     /// Forgets what was read after the last complete record: it is read anew, because it may have been written over.
     pub(in crate::logs) fn rewind(&mut self) {
         self.unread.clear();
+    }
+
+    /// Whether the file is written anew as a whole.
+    pub(in crate::logs) fn is_written_anew(&self) -> bool {
+        self.parser.is_written_anew()
+    }
+
+    /// Whether a file that begins so is still of the run that was read; nothing where too little of it is there.
+    pub(in crate::logs) fn is_of_run(&self, head: &[u8]) -> Option<bool> {
+        self.parser.is_of_run(head)
+    }
+
+    /// What was told of a file that is written anew.
+    pub(in crate::logs) fn told(&self) -> Option<Json> {
+        self.parser.told()
+    }
+
+    /// Takes over what was told before a restart, and says whether that makes sense.
+    pub(in crate::logs) fn remember(&mut self, told: &Json) -> bool {
+        self.parser.remember(told)
     }
 
     /// Where reading begins again after a restart: all before it is recorded.

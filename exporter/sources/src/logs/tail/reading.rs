@@ -1,5 +1,7 @@
 //! One run that is being read: the open file, the parser and what it has recorded, and how far all that is.
 
+mod anew;
+
 use std::{
     cell::RefCell,
     collections::BTreeMap,
@@ -9,7 +11,7 @@ use std::{
     path::{Path, PathBuf},
     rc::Rc,
     sync::Arc,
-    time::UNIX_EPOCH,
+    time::{SystemTime, UNIX_EPOCH},
 };
 
 use pulsetrain_otlp::write::Encoded;
@@ -46,6 +48,8 @@ pub(super) struct Reading {
     is_continued: bool,
     /// When the file was last written to, as far as it was read.
     modified_unix_nanos: u64,
+    /// When it was last written to before it was begun to be read, where it is written anew.
+    as_of: Option<SystemTime>,
     error: Option<SourceError>,
     /// What is measured of what was skipped.
     told_skipped: BTreeMap<SkipReason, u64>,
@@ -86,6 +90,7 @@ impl Reading {
             read_to: 0,
             is_continued: false,
             modified_unix_nanos: 0,
+            as_of: None,
             error: None,
             told_skipped: BTreeMap::new(),
         }
@@ -128,6 +133,9 @@ impl Reading {
         mut full: impl FnMut(Vec<Encoded>),
     ) -> io::Result<Outcome> {
         self.reopen()?;
+        if self.was_written_anew()? {
+            return Ok(Outcome::Replaced);
+        }
         if self.reader.rewrites_end() {
             self.reader.rewind();
             self.read_to = self.reader.position().offset;
@@ -176,6 +184,7 @@ impl Reading {
             is_continued: self.is_continued,
             has_ended: !self.recorder.has_series(),
             modified_unix_nanos: self.modified_unix_nanos,
+            told: self.reader.told(),
         }
     }
 

@@ -47,6 +47,9 @@ pub(super) struct FilePosition {
     /// When it was last written to, as far as it is read.
     #[serde(default)]
     pub(super) modified_unix_nanos: u64,
+    /// What was told of it, where it is written anew as a whole: its parser knows how to read that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) told: Option<serde_json::Value>,
 }
 
 /// What the first bytes said of a run when it was opened. It is kept because more bytes, or another start, could say more.

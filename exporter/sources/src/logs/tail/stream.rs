@@ -3,6 +3,7 @@
 //! A look compares the file with what was read (`seen`). There is something new to begin with: `beginning`. It has grown: read
 //! on. It is shorter, or begins otherwise, or another file has its name: it is over, and `turnover` finds what comes next.
 
+mod anew;
 mod beginning;
 mod seen;
 mod turnover;

@@ -66,6 +66,7 @@ fn read_to(offset: u64) -> Option<Update> {
         is_continued: false,
         has_ended: false,
         modified_unix_nanos: 0,
+        told: None,
     };
     Some(Update::Read(log(), Box::new(position)))
 }

@@ -1,8 +1,11 @@
 //! What `trainer_state.json` says of the whole run, before its history and behind it.
 
+use std::borrow::Cow;
+
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::metric;
 
+use super::told::{Told, hash};
 use crate::{
     Recorder, SkipReason,
     logs::{
@@ -43,8 +46,6 @@ const OF_TRAINER: &str = "trainer_bookkeeping";
 pub(super) struct Totals {
     /// What stands before the history.
     head: String,
-    /// The settings that were recorded.
-    options: Vec<(String, String)>,
 }
 
 impl Totals {
@@ -61,9 +62,10 @@ impl Totals {
 
     /// Records all of it.
     pub(super) fn record(
-        &mut self,
+        &self,
         written: Written,
         mut fields: Vec<Field<'_>>,
+        told: &mut Told,
         dictionaries: &mut Dictionaries,
         recorder: &mut Recorder<'_>,
     ) {
@@ -77,7 +79,7 @@ impl Totals {
         fields.retain(|(key, value)| {
             let key = key.as_ref();
             if OPTIONS.contains(&key) {
-                self.option(key, value, time, recorder);
+                option(key, value, time, told, recorder);
             } else if AGAIN.contains(&key) {
                 recorder.skip_value(SkipReason::LeftOut(SAID_AGAIN));
             } else if BOOKKEEPING.contains(&key) {
@@ -89,24 +91,21 @@ impl Totals {
         });
         dictionaries.record(written, fields, recorder);
     }
+}
 
-    /// Records a setting, if it is not as it was recorded before.
-    fn option(&mut self, key: &str, value: &Value<'_>, time_unix_nanos: u64, recorder: &mut Recorder<'_>) {
-        let text = match value {
-            Value::Number(number) => number.to_string(),
-            Value::Text(text) => text.to_string(),
-        };
-        let setting = (key.to_owned(), text);
-        if self.options.contains(&setting) {
-            return;
-        }
-        let value = match value {
-            Value::Number(number) if number.fract() == 0.0 => Out::Int(*number as i64),
-            Value::Number(number) => Out::Double(*number),
-            Value::Text(text) => Out::Text(text),
-        };
-        record_option(key, value, time_unix_nanos, recorder);
-        self.options.retain(|(known, _)| known != key);
-        self.options.push(setting);
+/// Records a setting, if it is not as it was recorded before.
+fn option(key: &str, value: &Value<'_>, time_unix_nanos: u64, told: &mut Told, recorder: &mut Recorder<'_>) {
+    let text = match value {
+        Value::Number(number) => number.to_string().into(),
+        Value::Text(text) => Cow::Borrowed(text.as_ref()),
+    };
+    if told.knows_setting(key, hash(&text)) {
+        return;
     }
+    let value = match value {
+        Value::Number(number) if number.fract() == 0.0 => Out::Int(*number as i64),
+        Value::Number(number) => Out::Double(*number),
+        Value::Text(text) => Out::Text(text),
+    };
+    record_option(key, value, time_unix_nanos, recorder);
 }

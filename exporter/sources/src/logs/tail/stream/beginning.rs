@@ -72,6 +72,12 @@ impl Stream {
         opened: (File, Inode),
         outlet: &mut Outlet,
     ) -> Result<(), SourceError> {
+        let format = format_by_name(&position.format).ok();
+        if let Some(format) = format
+            && self.resume_anew(position, format, &opened, outlet)?
+        {
+            return Ok(());
+        }
         let is_same = position
             .identity
             .is_of(&opened.0)
@@ -82,7 +88,6 @@ impl Stream {
             find_renamed(&self.path, &position.identity)
                 .or_else(|| rotated::copy_of(&self.path, &position.identity, position.offset))
         };
-        let format = format_by_name(&position.format).ok();
         let (Some(opened_at), Some(format)) = (opened_at, format) else {
             return self.begin_after(position, outlet);
         };
@@ -123,6 +128,11 @@ impl Stream {
         let (run, sign) = (position.run.resumed(options), "it was followed before");
         let mut reading = Reading::new(&self.path, opened, (format, sign), &options.mapping, run);
         reading.restart_sums();
+        if reading.is_written_anew() {
+            outlet.tell_problem(SourceError::ToldUnknown {
+                path: self.path.clone(),
+            });
+        }
         outlet.tell_opened(&reading, 0);
         self.reading = Some(Box::new(reading));
         Ok(())
@@ -130,7 +140,7 @@ impl Stream {
 
     /// A run that nobody has read yet; nothing where its first bytes do not say enough of it yet. More is not said where
     /// the file `is_over`.
-    fn fresh(
+    pub(super) fn fresh(
         &self,
         opened: (File, Inode),
         is_over: bool,

@@ -9,7 +9,7 @@ use super::{
         identity::{FileIdentity, Inode},
         outlet::Outlet,
         positions::Update,
-        reading::Outcome,
+        reading::{Outcome, Reading},
         rotated,
         saved::SavedRun,
     },
@@ -47,15 +47,29 @@ impl Stream {
 
     /// What was read is over. The file that comes next begins a new run, or goes on with the old one.
     pub(super) fn replace(&mut self, outlet: &mut Outlet) -> Result<(), SourceError> {
+        if self.reading().is_some_and(Reading::is_written_anew) {
+            return self.read_anew(outlet);
+        }
         let current = self.open()?;
         self.read_copy(outlet)?;
         self.queue_rotated_now(outlet);
+        let goes_on = self.reading().is_some_and(Reading::goes_on);
+        self.go_over_to(current, goes_on, outlet)
+    }
+
+    /// Ends what was read; the next file goes on with its run, or begins a new one.
+    pub(super) fn go_over_to(
+        &mut self,
+        current: (File, Inode),
+        goes_on: bool,
+        outlet: &mut Outlet,
+    ) -> Result<(), SourceError> {
         let Some(mut reading) = self.reading.take() else {
             return Ok(());
         };
         self.seen = None;
         reading.take_torn_end();
-        if !reading.goes_on() {
+        if !goes_on {
             reading.end_series();
         }
         reading.note_skipped(outlet.measuring());
@@ -63,7 +77,7 @@ impl Stream {
         let finished = Update::Finished(self.path.clone(), Box::new(reading.position()));
         outlet.offer(reading.flush(), Some(finished));
         self.offered = 0;
-        if !reading.goes_on() {
+        if !goes_on {
             self.previous = Some(SavedRun::of(reading.run()));
             outlet.tell_ended(reading.finish().1);
             return self.begin_next(&current, outlet);

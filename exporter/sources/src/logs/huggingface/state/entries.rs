@@ -1,0 +1,83 @@
+//! The entries of a history: each is recorded once, however often it is listed.
+
+use super::{
+    super::keys::Dictionaries,
+    told::{Told, hash},
+};
+use crate::{
+    Place, Recorder,
+    logs::{
+        Window,
+        fields::{Field, Written},
+        literal,
+    },
+};
+
+/// Entries have no time: each stands a millisecond after the one before, so that they keep their order.
+const TICK_NANOS: u64 = 1_000_000;
+
+/// Records what is listed.
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    pub(super) dictionaries: Dictionaries,
+    last_time: u64,
+    /// How many entries of the file that is read now have come.
+    place: usize,
+    /// How many entries were recorded since the program began.
+    recorded: usize,
+}
+
+impl Entries {
+    /// The file begins again.
+    pub(super) fn begin(&mut self) {
+        self.place = 0;
+    }
+
+    /// Takes the next entry. What was told before a restart is recorded, so that sums come to what they were, and does not leave.
+    pub(super) fn take(
+        &mut self,
+        (entry, fields): (&str, Vec<Field<'_>>),
+        (window, place): (Window<'_>, Place),
+        told: &mut Told,
+        recorder: &mut Recorder<'_>,
+    ) {
+        if !told.knows_entry(self.place, hash(entry)) {
+            self.record(fields, window, place, recorder);
+        } else if self.place >= self.recorded {
+            let last_time = self.last_time;
+            recorder.retell(|recorder| self.record(fields, window, place, recorder));
+            self.last_time = last_time;
+        }
+        self.place += 1;
+        self.recorded = self.recorded.max(self.place);
+    }
+
+    fn record(
+        &mut self,
+        mut fields: Vec<Field<'_>>,
+        window: Window<'_>,
+        place: Place,
+        recorder: &mut Recorder<'_>,
+    ) {
+        let written = Written {
+            step: literal::number(&fields, "step").map(|step| step as i64),
+            ..self.written(window, place)
+        };
+        fields.retain(|(key, _)| key != "step");
+        if let Some(step) = written.step {
+            self.dictionaries.step(written.time_unix_nanos, step, recorder);
+        }
+        self.dictionaries.record(written, fields, recorder);
+        recorder.end_of_record();
+    }
+
+    /// When and where the next thing was written.
+    pub(super) fn written(&mut self, window: Window<'_>, place: Place) -> Written {
+        self.last_time = window.time.unix_nanos.max(self.last_time + TICK_NANOS);
+        Written {
+            time_unix_nanos: self.last_time,
+            step: None,
+            place,
+        }
+    }
+}

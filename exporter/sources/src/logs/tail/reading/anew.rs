@@ -1,0 +1,50 @@
+//! Reading of a file that is written anew as a whole with all that it said before: from its beginning, whenever it has changed.
+
+use std::{fs::File, io};
+
+use super::{Inode, Reading};
+use crate::logs::tail::saved::FilePosition;
+
+impl Reading {
+    /// Whether the file is written anew as a whole, so that no change is an addition to its end.
+    pub(in crate::logs::tail) fn is_written_anew(&self) -> bool {
+        self.reader.is_written_anew()
+    }
+
+    /// Whether a file that begins so is still of the run; nothing where too little of it is there.
+    pub(in crate::logs::tail) fn is_of_run(&self, head: &[u8]) -> Option<bool> {
+        self.reader.is_of_run(head)
+    }
+
+    /// Takes over what was told before a restart; says whether the position knows.
+    pub(in crate::logs::tail) fn remember(&mut self, position: &FilePosition) -> bool {
+        let is_known = position
+            .told
+            .as_ref()
+            .is_some_and(|told| self.reader.remember(told));
+        if is_known && position.has_ended {
+            self.recorder.forget_series();
+        }
+        is_known
+    }
+
+    /// Begins to read the file from its beginning; the run and what was told of it stay.
+    pub(in crate::logs::tail) fn begin_anew(&mut self, (file, inode): (File, Inode)) {
+        self.reader.go_on_elsewhere();
+        self.file = Some(file);
+        self.inode = inode;
+        self.head.clear();
+        self.read_to = 0;
+        self.as_of = None;
+    }
+
+    /// Whether the file is written anew, and was since it was begun to be read.
+    pub(super) fn was_written_anew(&mut self) -> io::Result<bool> {
+        if !self.is_written_anew() {
+            return Ok(false);
+        }
+        let modified = self.handle()?.metadata()?.modified()?;
+        let as_of = *self.as_of.get_or_insert(modified);
+        Ok(as_of != modified)
+    }
+}
