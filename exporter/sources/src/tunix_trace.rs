@@ -9,6 +9,7 @@ mod groups;
 mod names;
 mod parser;
 mod places;
+mod said;
 mod slice_name;
 #[cfg(test)]
 mod tests;
@@ -18,6 +19,7 @@ mod wall;
 mod work;
 
 use pulsetrain_perfetto::{EventKind, Item, Time, TraceEvent, Track};
+use serde_json::Value as Json;
 
 use self::{groups::Groups, timelines::Timelines, wall::WallClock};
 use crate::{Place, Recorder, SkipReason};
@@ -87,6 +89,27 @@ impl TunixTrace {
     fn restart(&mut self) {
         if let Slices::Timelines(timelines) = &mut self.slices {
             timelines.restart();
+        }
+    }
+
+    /// Whether it is written anew with every step.
+    fn is_written_anew(&self) -> bool {
+        matches!(self.slices, Slices::Timelines(_))
+    }
+
+    /// What was told, where it is written anew.
+    fn told(&self) -> Option<Json> {
+        match &self.slices {
+            Slices::Groups(_) => None,
+            Slices::Timelines(timelines) => timelines.told(),
+        }
+    }
+
+    /// Takes over what was told by a follower before this one; says whether it makes sense.
+    fn remember(&mut self, told: &Json) -> bool {
+        match &mut self.slices {
+            Slices::Groups(_) => false,
+            Slices::Timelines(timelines) => timelines.remember(told),
         }
     }
 

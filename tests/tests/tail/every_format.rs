@@ -20,7 +20,8 @@ use crate::{
 /// Formats that nothing recognises by itself, each with a log of the corpus.
 const NAMED: [(&str, &str); 2] = [("json", "written/any.jsonl"), ("keyvalue", "written/any.log")];
 
-/// Formats whose files are not appended to but written anew as a whole; `tunix` and `trainer_state` follow them.
+/// Formats whose files are not appended to but written anew as a whole: `tunix` and `trainer_state` follow them through rewritings,
+/// whole and torn, and kills.
 const WRITTEN_ANEW: [&str; 2] = ["tunix-trace-v2", "hf-trainer-state"];
 
 /// A log that grows.

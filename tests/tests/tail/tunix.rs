@@ -1,13 +1,15 @@
 //! Tunix's traces: version 1 grows by a fragment a step, version 2 is written anew with every step.
 
 use std::{
+    collections::HashMap,
     fs::{self, File, OpenOptions},
     io::Write,
     path::Path,
 };
 
 use fastrand::Rng;
-use pulsetrain_tests::{corpus, wait_until};
+use pulsetrain_perfetto::{EventKind, Item, Time, TraceReader};
+use pulsetrain_tests::{Progress, corpus, wait_until};
 
 use crate::world::{World, imported};
 
@@ -102,4 +104,92 @@ fn a_trace_that_is_written_anew_with_every_step_is_told_once() {
     let status = follower.stop();
     assert!(status.success(), "{status}");
     assert!(world.delivered().of_kind("span") == expected.of_kind("span"));
+}
+
+/// A packet of a trace of version 2, and when it begins or ends a slice of which track.
+struct Packet<'t> {
+    bytes: &'t [u8],
+    event: Option<(u64, EventKind, u64)>,
+}
+
+fn packets(trace: &[u8]) -> Vec<Packet<'_>> {
+    let (mut packets, mut at) = (Vec::new(), 0);
+    while at < trace.len() {
+        let end = next_packet(trace, at);
+        let bytes = &trace[at..end];
+        let event = match TraceReader::new(bytes).next() {
+            Some(Ok(Item::Event(event))) => {
+                let Time::Clock { nanos, .. } = event.time else {
+                    panic!("events say when they are")
+                };
+                Some((nanos, event.kind, event.track_uuid))
+            }
+            _ => None,
+        };
+        packets.push(Packet { bytes, event });
+        at = end;
+    }
+    packets
+}
+
+/// The trace as Tunix writes it at a time: all slices that have ended by then, in order of time. So what ends later is put before
+/// what was written already.
+fn written_at(trace: &[u8], time: u64) -> Vec<u8> {
+    let packets = packets(trace);
+    let mut open = HashMap::<u64, Vec<usize>>::new();
+    let mut is_written = vec![false; packets.len()];
+    for (number, packet) in packets.iter().enumerate() {
+        match packet.event {
+            None => is_written[number] = true,
+            Some((_, EventKind::Begin, track)) => open.entry(track).or_default().push(number),
+            Some((end, _, track)) => {
+                let begin = open
+                    .get_mut(&track)
+                    .and_then(Vec::pop)
+                    .expect("what ends has begun");
+                (is_written[begin], is_written[number]) = (end <= time, end <= time);
+            }
+        }
+    }
+    let written = packets
+        .iter()
+        .zip(is_written)
+        .filter(|(_, is_written)| *is_written);
+    written.flat_map(|(packet, _)| packet.bytes.to_vec()).collect()
+}
+
+#[test]
+fn a_trace_that_is_written_anew_is_told_once_however_often_the_follower_is_killed() {
+    let bytes = sample(SECOND);
+    let times: Vec<u64> = packets(&bytes)
+        .iter()
+        .filter_map(|packet| packet.event.map(|(time, ..)| time))
+        .collect();
+    let world = World::new(SECOND).with("--poll-interval=0.1");
+    let log = world.path(SECOND);
+    let mut random = Rng::with_seed(20_261_121);
+    for kill in 1..=KILLS {
+        let before = Progress::of(world.out(), world.positions());
+        let written = written_at(&bytes, times[kill * (times.len() - 1) / (KILLS + 1)]);
+        // Every other time it is written while nobody follows, and the follower comes when a part of it is there.
+        let follower = (kill % 2 == 0).then(|| world.follow());
+        File::create(&log).expect("the trace can be emptied");
+        let torn = random.usize(..written.len());
+        write_in_pieces(&log, &written[..torn], &mut random);
+        let follower = follower.unwrap_or_else(|| world.follow());
+        write_in_pieces(&log, &written[torn..], &mut random);
+        before.wait_for_a_moment(&follower, &mut random);
+        drop(follower);
+    }
+    fs::write(&log, &bytes).expect("the trace can be written");
+    let expected = imported([log.as_path()], &[]);
+    let follower = world.follow();
+    wait_until("all spans are delivered", || {
+        world.delivered().of_kind("span").len() >= 170
+    });
+    assert!(follower.stop().success());
+    let delivered = world.delivered();
+    assert!(delivered.of_kind("point").len() > 20);
+    // Of the last two steps the times are told by an import alone.
+    expected.assert_holds(&delivered);
 }

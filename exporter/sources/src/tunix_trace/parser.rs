@@ -1,6 +1,7 @@
 //! Both formats as rows of the table of formats: from the bytes of a file, as they come, to items.
 
 use pulsetrain_perfetto::{EventKind, Item, ReadError, TraceDecoder, TraceReader};
+use serde_json::Value as Json;
 
 use super::{TunixTrace, Version, WallClock, names};
 use crate::{
@@ -158,6 +159,18 @@ impl LogParser for TraceParser {
 
     fn lose_sync(&mut self) {
         self.is_lost = true;
+    }
+
+    fn is_written_anew(&self) -> bool {
+        self.trace.is_written_anew()
+    }
+
+    fn told(&self) -> Option<Json> {
+        self.trace.told()
+    }
+
+    fn remember(&mut self, told: &Json) -> bool {
+        self.trace.remember(told)
     }
 }
 

@@ -4,14 +4,16 @@
 //! A slice goes out when it has ended and all that ended at the same instant is read. Tunix writes the whole file anew
 //! with every step: what was said before is known by its id and not said again.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use pulsetrain_otlp::write::SpanLink;
 use pulsetrain_perfetto::Track;
+use serde_json::Value as Json;
 
 use super::{
     names::{self, UnknownNames},
     places::Places,
+    said::Said,
     slice_name::SliceName,
     times::{Interval, StepTimes},
     wall::WallClock,
@@ -39,10 +41,10 @@ pub(super) struct Timelines {
     times: BTreeMap<i64, StepTimes>,
     /// The last step whose times were told.
     told: Option<i64>,
-    /// What was said before the file began again.
-    said: HashSet<[u8; 8]>,
-    /// What was said since.
-    said_now: Vec<[u8; 8]>,
+    /// The same of a follower before this one: sums come to what they were by it.
+    told_before: Option<i64>,
+    /// What was said.
+    said: Said,
 }
 
 /// A slice that has begun.
@@ -63,14 +65,28 @@ struct Slice {
 impl Timelines {
     /// The file begins again: it was written anew.
     pub(super) fn restart(&mut self) {
-        let mut said = std::mem::take(&mut self.said);
-        said.extend(self.said_now.drain(..));
+        self.said.begin_anew();
         *self = Self {
-            said,
+            said: std::mem::take(&mut self.said),
             told: self.told,
+            told_before: self.told_before,
             unknown: std::mem::take(&mut self.unknown),
             ..Self::default()
         };
+    }
+
+    /// What was said, for the next follower.
+    pub(super) fn told(&self) -> Option<Json> {
+        self.said.to_json(self.told.max(self.told_before))
+    }
+
+    /// Takes over what a follower before this one has said; answers whether it makes sense.
+    pub(super) fn remember(&mut self, told: &Json) -> bool {
+        let Some((said, step)) = Said::of_json(told) else {
+            return false;
+        };
+        (self.said, self.told_before) = (said, step);
+        true
     }
 
     /// A track is described.
@@ -201,8 +217,7 @@ impl Timelines {
         recorder: &mut Recorder<'_>,
     ) {
         let Some(end) = slice.end else { return };
-        if !self.said.contains(&slice.id) {
-            self.said_now.push(slice.id);
+        if self.said.is_new(slice.id, end) {
             let parent = parent_of(slice, end, slices, self.is_device(place));
             self.work(place, slice, end, parent, wall, recorder)
                 .record(recorder);
@@ -339,7 +354,11 @@ impl Timelines {
                 continue;
             };
             let end = times.weight_sync.map_or(trained.end, |sync| sync.end);
-            times.record(wall.unix(end), recorder);
+            if self.told_before >= Some(step) {
+                recorder.retell(|recorder| times.record(wall.unix(end), recorder));
+            } else {
+                times.record(wall.unix(end), recorder);
+            }
             self.told = Some(step);
         }
     }

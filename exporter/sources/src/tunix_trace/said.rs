@@ -1,0 +1,138 @@
+//! Which spans of a file were said before it was written anew, also by a follower before this one.
+//!
+//! What is kept for the next follower has a bound: the ids of the spans that ended last, and until when all before them had ended.
+
+use std::collections::HashMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
+
+type SpanId = [u8; 8];
+
+/// So many ids are kept: a span that comes only when so many that ended after it were said is taken for one of those before them.
+const MOST_KEPT: usize = 4096;
+
+/// The end of a span whose id was kept, until it comes again.
+const NOT_SEEN: u64 = u64::MAX;
+
+/// The spans that were said, by their ids and with their ends.
+#[derive(Debug, Default)]
+pub(super) struct Said {
+    /// All that ended until then were.
+    until: u64,
+    /// Before the file began again.
+    before: HashMap<SpanId, u64>,
+    /// Since.
+    now: Vec<(SpanId, u64)>,
+}
+
+/// The same as it is kept.
+#[derive(Deserialize, Serialize)]
+struct Kept {
+    until: u64,
+    /// Sixteen digits each.
+    spans: String,
+    /// The last step whose times were said.
+    step: Option<i64>,
+}
+
+impl Said {
+    /// The file begins again.
+    pub(super) fn begin_anew(&mut self) {
+        self.before.extend(self.now.drain(..));
+    }
+
+    /// Notes a span, and says whether it was not said before the file began again.
+    pub(super) fn is_new(&mut self, id: SpanId, end: u64) -> bool {
+        if let Some(known) = self.before.get_mut(&id) {
+            *known = end;
+            return false;
+        }
+        let is_new = end > self.until;
+        if is_new {
+            self.now.push((id, end));
+        }
+        is_new
+    }
+
+    /// What is to be kept, with the last step whose times were said.
+    pub(super) fn to_json(&self, step: Option<i64>) -> Option<Json> {
+        let before = self.before.iter().map(|(id, end)| (*id, *end));
+        let mut spans: Vec<_> = before.chain(self.now.iter().copied()).collect();
+        spans.sort_unstable_by_key(|(_, end)| *end);
+        let (rest, kept) = spans.split_at(spans.len().saturating_sub(MOST_KEPT));
+        let ended = rest.iter().map(|(_, end)| *end).filter(|end| *end != NOT_SEEN);
+        let kept = Kept {
+            until: ended.max().unwrap_or_default().max(self.until),
+            spans: kept
+                .iter()
+                .map(|(id, _)| format!("{:016x}", u64::from_be_bytes(*id)))
+                .collect(),
+            step,
+        };
+        serde_json::to_value(kept).ok()
+    }
+
+    /// What was kept, with the last step whose times were said; nothing where it makes no sense.
+    pub(super) fn of_json(json: &Json) -> Option<(Self, Option<i64>)> {
+        let kept = Kept::deserialize(json).ok()?;
+        let (spans, rest) = kept.spans.as_bytes().as_chunks::<16>();
+        let span = |digits: &[u8; 16]| {
+            let id = u64::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()?;
+            Some((id.to_be_bytes(), NOT_SEEN))
+        };
+        let before = spans.iter().map(span).collect::<Option<_>>();
+        let said = Self {
+            until: kept.until,
+            before: before.filter(|_| rest.is_empty())?,
+            now: Vec::new(),
+        };
+        Some((said, kept.step))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn id(number: u64) -> SpanId {
+        number.to_be_bytes()
+    }
+
+    #[test]
+    fn what_is_kept_is_known_again_and_only_that() {
+        let mut said = Said::default();
+        assert!(said.is_new(id(7), 100) && said.is_new(id(u64::MAX), 200));
+        let (mut said, step) = Said::of_json(&said.to_json(Some(3)).unwrap()).unwrap();
+        assert_eq!(step, Some(3));
+        assert!(!said.is_new(id(7), 100) && !said.is_new(id(u64::MAX), 200));
+        assert!(
+            said.is_new(id(8), 50),
+            "it began before the others and was not said"
+        );
+    }
+
+    #[test]
+    fn of_many_spans_the_last_are_kept_and_all_before_them_are_known() {
+        let mut said = Said::default();
+        let many = MOST_KEPT as u64 + 10;
+        assert!((1..=many).all(|number| said.is_new(id(number), number)));
+        for _ in 0..2 {
+            let kept = said.to_json(None).unwrap();
+            assert_eq!(kept["spans"].as_str().unwrap().len(), 16 * MOST_KEPT);
+            said = Said::of_json(&kept).unwrap().0;
+            assert!((1..=many).all(|number| !said.is_new(id(number), number)));
+            assert!(said.is_new(id(many + 1), many - 1));
+            said = Said::of_json(&kept).unwrap().0;
+            assert!(!(1..=many).any(|number| said.is_new(id(number), number)));
+        }
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_nothing() {
+        let mut kept = Said::default().to_json(None).unwrap();
+        kept["spans"] = "00".into();
+        assert!(Said::of_json(&kept).is_none());
+        assert!(Said::of_json(&Json::from("said")).is_none());
+    }
+}
