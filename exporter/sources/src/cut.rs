@@ -98,7 +98,7 @@ fn begins(text: &[u8], sign: &[u8]) -> bool {
         ([one], [first, ..]) => one == first,
         ([one, two], [first, second, ..]) => [one, two] == [first, second],
         ([one, two, three], [first, second, third, ..]) => [one, two, three] == [first, second, third],
-        _ => text.starts_with(sign),
+        _ => begins_like(text, sign),
     }
 }
 

@@ -327,9 +327,9 @@ impl<'a> Recorder<'a> {
         attributes: &[Attribute<'_>],
     ) {
         let start_unix_nanos = self.start(time_unix_nanos);
-        let histogram = self.series.observe(metric, attributes, value);
+        let histogram = self.series.histogram(metric, attributes);
         self.metrics
-            .observed(histogram, start_unix_nanos, time_unix_nanos);
+            .observe(histogram, (start_unix_nanos, time_unix_nanos), value);
         self.note_step_duration(metric, time_unix_nanos, value);
     }
 

@@ -211,6 +211,14 @@ impl Buffer {
         self.bytes.extend_from_slice(fields);
     }
 
+    /// Appends fields that are encoded already, and gives them as they stand now.
+    #[inline]
+    pub(super) fn append_piece(&mut self, fields: &[u8]) -> &mut [u8] {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(fields);
+        &mut self.bytes[start..]
+    }
+
     /// Makes the message that begins at `start`, and is the last, longer by `more` bytes, which follow. Its field's number is
     /// below 16.
     pub(super) fn extend_last(&mut self, start: usize, more: usize) {

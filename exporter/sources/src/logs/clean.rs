@@ -1,6 +1,6 @@
 //! Text out of the bytes of a log: without colours, and with torn characters replaced.
 
-use std::{borrow::Cow, ops::Range};
+use std::{borrow::Cow, ops::Range, str::Utf8Error};
 
 /// Bytes of which most are clean text already. That is found out for many lines at once: to ask it of each takes longer than
 /// to read the line.
@@ -38,17 +38,22 @@ impl<'a> CleanText<'a> {
         let stretch = &self.bytes[start..self.bytes.len().min(start + STRETCH)];
         let plain = &stretch[..memchr::memchr(ESCAPE, stretch).unwrap_or(stretch.len())];
         self.start = start;
-        self.text = str::from_utf8(plain).unwrap_or_else(|torn| {
+        self.text = checked(plain).unwrap_or_else(|torn| {
             str::from_utf8(&plain[..torn.valid_up_to()]).expect("invariant: it is valid up to there")
         });
     }
+}
+
+/// Bytes as text; where they are none, what the standard library says of them.
+fn checked(bytes: &[u8]) -> Result<&str, Utf8Error> {
+    simdutf8::basic::from_utf8(bytes).or_else(|_| str::from_utf8(bytes))
 }
 
 /// The text of some bytes: no colours, no torn characters.
 pub(super) fn clean(bytes: &[u8]) -> Cow<'_, str> {
     if memchr::memchr(ESCAPE, bytes).is_none() {
         // Checked as a whole first, which is much faster and nearly always enough.
-        return str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
+        return checked(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
     }
     let mut kept = Vec::with_capacity(bytes.len());
     let mut rest = bytes;

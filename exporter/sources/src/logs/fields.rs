@@ -225,8 +225,9 @@ impl Fields {
     ) {
         let row = &self.tables[table].rows[place];
         let number = self.known(table, place, written, number, attributes, recorder);
-        self.on_span
-            .extend(number.and_then(|number| row.span_attribute(number)));
+        if let Some(attribute) = number.and_then(|number| row.span_attribute(number)) {
+            self.on_span.push(attribute);
+        }
     }
 
     /// The place of a table; there are few.

@@ -99,7 +99,7 @@ impl LineFormat for TorchSpec {
         let bar = &line.text[..logged.map_or(line.text.len(), |(start, _)| start)];
         let has_bar = Bar::numbers(bar).is_some_and(|numbers| self.bar(numbers, line, recorder));
         let is_record =
-            logged.is_some_and(|(start, time)| self.logged(&line.text[start..], time, line, recorder));
+            logged.is_some_and(|(start, time)| self.logged(&line.text[start + TIME..], time, line, recorder));
         if has_bar && is_record {
             recorder.end_of_record();
         }
@@ -137,8 +137,11 @@ fn log_start(text: &str) -> Option<(usize, u64)> {
     memchr::memchr_iter(b'[', text.as_bytes()).find_map(|at| Some((at, logged_time(&text[at..])?)))
 }
 
+/// The bytes of a time with what stands before it.
+const TIME: usize = 24;
+
 fn logged_time(text: &str) -> Option<u64> {
-    time::unix_nanos(text.get(1..24)?)
+    time::unix_nanos(text.get(1..TIME)?)
 }
 
 impl TorchSpec {

@@ -74,9 +74,9 @@ impl Recorder<'_> {
         let start_unix_nanos = self.start(time_unix_nanos);
         let PreparedSeries { encoded, key } = series;
         let metric = encoded.metric();
-        let histogram = self.series.observe_known(encoded, key, value);
+        let histogram = self.series.known_histogram(encoded, key);
         self.metrics
-            .observed(histogram, start_unix_nanos, time_unix_nanos);
+            .observe(histogram, (start_unix_nanos, time_unix_nanos), value);
         self.note_step_duration(metric, time_unix_nanos, value);
         self.note_prepared(series);
     }

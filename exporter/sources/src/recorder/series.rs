@@ -134,30 +134,24 @@ impl SeriesTable {
         grow(self.sums.of_known(metric, key, || 0.0), value)
     }
 
-    /// Takes an observation into a histogram.
-    pub(super) fn observe(
+    /// What a histogram has observed.
+    pub(super) fn histogram(
         &mut self,
         metric: &'static Metric,
         attributes: &[Attribute<'_>],
-        value: f64,
     ) -> &mut GrowingHistogram {
         let new = || GrowingHistogram::new(metric, attributes);
-        let histogram = self.histograms.of(metric, attributes, new);
-        histogram.observe(value);
-        histogram
+        self.histograms.of(metric, attributes, new)
     }
 
-    /// Takes an observation into a histogram that was found before.
-    pub(super) fn observe_known(
+    /// What a histogram has observed that was found before.
+    pub(super) fn known_histogram(
         &mut self,
         series: &EncodedSeries,
         key: &mut SeriesKey,
-        value: f64,
     ) -> &mut GrowingHistogram {
         let new = || GrowingHistogram::of(series);
-        let histogram = self.histograms.of_known(series.metric(), key, new);
-        histogram.observe(value);
-        histogram
+        self.histograms.of_known(series.metric(), key, new)
     }
 }
 

@@ -20,7 +20,7 @@ pub struct GrowingHistogram {
     sum: f64,
     min: f64,
     max: f64,
-    /// Its newest point, with tag and length.
+    /// A point with tag and length, of which attributes, bounds and buckets are right.
     point: Vec<u8>,
     shape: Shape,
 }
@@ -62,45 +62,54 @@ impl GrowingHistogram {
         }
     }
 
-    /// Takes in an observation, which is finite.
+    /// Takes in an observation, and gives its bucket with how many are in it now.
     #[inline]
-    pub fn observe(&mut self, value: f64) {
-        // A bucket holds what is at most its upper bound (proto/metrics/v1/metrics.proto, `explicit_bounds`).
-        let bucket = self.metric.bounds.partition_point(|bound| *bound < value);
+    fn take(&mut self, value: f64) -> (usize, u64) {
+        // A bucket holds what is at most its upper bound (proto/metrics/v1/metrics.proto, `explicit_bounds`). There are so few that
+        // to compare with all is faster than to search.
+        let bounds = self.metric.bounds.iter();
+        let bucket = bounds.map(|bound| usize::from(*bound < value)).sum();
         self.count += 1;
         self.sum += value;
-        self.min = self.min.min(value);
-        self.max = self.max.max(value);
-        self.shape.count_in(bucket, &mut self.point);
-    }
-
-    /// The point that says all of it.
-    #[inline]
-    fn point(&mut self, start_unix_nanos: u64, time_unix_nanos: u64) -> &[u8] {
-        let Self { count, sum, .. } = *self;
-        let head = [start_unix_nanos, time_unix_nanos, count, sum.to_bits()];
-        let tail = [self.min, self.max].map(f64::to_bits);
-        self.shape.change(head, tail, &mut self.point);
-        &self.point
+        if value < self.min {
+            self.min = value;
+        }
+        if value > self.max {
+            self.max = value;
+        }
+        let count = self.shape.bucket_of(bucket, &mut self.point);
+        let grown = u64::from_le_bytes(*count) + 1;
+        *count = grown.to_le_bytes();
+        (bucket, grown)
     }
 }
 
 impl MetricsWriter {
-    /// Adds a point that says what a histogram has observed, as [`histogram`](Self::histogram) does.
+    /// Adds a point that says what a histogram has observed, this value last, as [`histogram`](Self::histogram) does. The value
+    /// is finite.
     #[inline]
-    pub fn observed(
+    pub fn observe(
         &mut self,
         histogram: &mut GrowingHistogram,
-        start_unix_nanos: u64,
-        time_unix_nanos: u64,
+        (start_unix_nanos, time_unix_nanos): (u64, u64),
+        value: f64,
     ) {
-        let metric = histogram.metric;
-        let point = histogram.point(start_unix_nanos, time_unix_nanos);
         self.points += 1;
-        self.len += point.len();
-        let group = self.group(metric);
+        self.len += histogram.point.len();
+        let group = self.group(histogram.metric);
         group.newest = group.points.len();
-        group.points.append(point);
+        // First the point before, and then what has changed since: a processor waits where it is to copy what it has just written.
+        let point = group.points.append_piece(&histogram.point);
+        let (bucket, in_it) = histogram.take(value);
+        let head = [
+            start_unix_nanos,
+            time_unix_nanos,
+            histogram.count,
+            histogram.sum.to_bits(),
+        ];
+        let tail = [histogram.min, histogram.max].map(f64::to_bits);
+        histogram.shape.change(head, tail, point);
+        *histogram.shape.bucket_of(bucket, point) = in_it.to_le_bytes();
     }
 }
 
@@ -145,8 +154,7 @@ mod tests {
                 };
                 plain.histogram(metric, point, parts);
                 for (growing, writer) in growing.iter_mut().zip(grown.iter_mut()) {
-                    growing.observe(value);
-                    writer.observed(growing, time / 6, time);
+                    writer.observe(growing, (time / 6, time), value);
                 }
             }
             let envelope = Envelope::new(&[], "", "", "");

@@ -95,13 +95,12 @@ impl Shape {
         out.double(field::MAX, parts.max);
     }
 
-    /// Counts one more in a bucket of a point.
+    /// The count of a bucket of a point.
     #[inline]
-    pub(super) fn count_in(&self, bucket: usize, point: &mut [u8]) {
-        let count = point[self.counts + 8 * bucket..]
+    pub(super) fn bucket_of<'p>(&self, bucket: usize, point: &'p mut [u8]) -> &'p mut [u8; 8] {
+        point[self.counts + 8 * bucket..]
             .first_chunk_mut()
-            .expect("invariant: a point has a count for each bucket");
-        *count = (u64::from_le_bytes(*count) + 1).to_le_bytes();
+            .expect("invariant: a point has a count for each bucket")
     }
 
     /// Changes start, time, count and sum of a point that has a sum, and its smallest and largest.

@@ -70,19 +70,29 @@ pub(in crate::logs) enum How {
 }
 
 impl How {
+    /// The number that it makes of the first of these.
     #[inline]
     fn of(self, numbers: &[f64]) -> f64 {
+        // Nearly all are of this kind.
+        if let Self::Times(factor) = self {
+            return numbers[0] * factor;
+        }
+        self.of_other(numbers)
+    }
+
+    #[inline(never)]
+    fn of_other(self, numbers: &[f64]) -> f64 {
         match self {
-            Self::Times(1.0) => numbers[0],
             Self::Times(factor) => numbers[0] * factor,
             Self::Over(divisor) => numbers[0] / divisor,
             Self::Inverse => 1.0 / numbers[0],
-            Self::Sixtieths(count, factor) => {
-                let parts = numbers[..count].iter();
-                parts.fold(0.0, |sum, part| sum * 60.0 + part) * factor
-            }
+            Self::Sixtieths(count, factor) => sixtieths(&numbers[..count]) * factor,
         }
     }
+}
+
+fn sixtieths(parts: &[f64]) -> f64 {
+    parts.iter().fold(0.0, |sum, part| sum * 60.0 + part)
 }
 
 impl<M> Sketch<M> {

@@ -43,8 +43,8 @@ impl<'a> Bar<'a> {
     /// The numbers of the bar in some text: all that stands behind what is drawn.
     pub(super) fn numbers(text: &str) -> Option<&str> {
         let (_, bar) = cut::once(text, "Training:")?;
-        let (_, numbers) = cut::last(bar, "| ")?;
-        Some(numbers)
+        let (_, drawn) = cut::once(bar, "%|")?;
+        Some(cut::once(drawn, "| ")?.1)
     }
 
     /// `20/40 [00:03<00:03,  5.99step/s, loss=1.053, thru=44.3, wait=0.1s, epoch=1/2]`.
