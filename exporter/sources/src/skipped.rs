@@ -14,7 +14,7 @@ pub enum SkipReason {
     RecordTooLong,
     /// Bytes between records that belong to none.
     UnrecognisedBytes,
-    /// A number that the trainer marked as not measured.
+    /// A number that the trainer marked as not measured: with a sign of its own, as `N/A`, or with `null` in JSON.
     NotMeasured,
     /// A number that no sum or histogram can take: not finite, or negative where only growth is counted.
     NotSummable,

@@ -115,12 +115,13 @@ impl LineFormat for JsonLines {
         let Some(start) = start else {
             return false;
         };
-        let Some(object) = self.objects.read_alike(&body[start..], &mut fields) else {
+        let Some(object) = self.objects.read(&body[start..], &mut fields) else {
             recorder.skip(SkipReason::MalformedRecord, line.place(), || {
                 "the line is no whole JSON object".to_owned()
             });
             return false;
         };
+        recorder.skip_values(SkipReason::NotMeasured, object.nulls);
         self.records.look_up(&fields, object.alike);
         self.records.record(&fields, line, recorder);
         self.records.room = emptied(fields);

@@ -6,7 +6,7 @@ mod shape;
 
 use std::{borrow::Cow, ops::Range};
 
-pub(super) use self::shape::Objects;
+pub(super) use self::shape::{Object, Objects};
 use super::{
     decimal::Decimal,
     fields::{Field, Value},

@@ -10,6 +10,7 @@ mod foreign;
 mod imported;
 mod kempnerforge;
 mod maxtext;
+mod no_value;
 mod ranks;
 mod readers;
 mod said;

@@ -11,7 +11,7 @@ use memchr::memmem;
 use serde_json::Value as Json;
 
 use self::{
-    entries::Entries,
+    entries::{Entries, Listed},
     told::{Told, hash},
     totals::Totals,
 };
@@ -19,7 +19,7 @@ use crate::{
     Recorder, SkipReason,
     logs::{
         Begin, Identity, LogFormat, LogParser, Window,
-        literal::{self, Objects},
+        literal::{self, Object, Objects},
     },
 };
 
@@ -138,7 +138,7 @@ impl LogParser for StateParser {
         };
         let start = memmem::find(head, HISTORY)? + HISTORY.len();
         let first = valid(&head[start..]).trim_start();
-        let len = Objects::nested().read(first, &mut Vec::new())?;
+        let len = Objects::nested().read(first, &mut Vec::new())?.len;
         Some(hash(&first[..len]) == known)
     }
 
@@ -166,13 +166,17 @@ impl StateParser {
                 return done + text.len() - entry.len() + 1;
             }
             let mut fields = Vec::new();
-            let Some(len) = self.objects.read(entry, &mut fields) else {
+            let Some(Object { len, nulls, .. }) = self.objects.read(entry, &mut fields) else {
                 break;
             };
             place = place.behind(&rest.as_bytes()[..rest.len() - entry.len()]);
-            let taken = (&entry[..len], fields);
+            let listed = Listed {
+                text: &entry[..len],
+                fields,
+                nulls,
+            };
             self.entries
-                .take(taken, (window, place), &mut self.told, recorder);
+                .take(listed, (window, place), &mut self.told, recorder);
             place = place.behind(&entry.as_bytes()[..len]);
             rest = &entry[len..];
         }

@@ -38,6 +38,8 @@ pub(in crate::logs) struct Objects {
 pub(in crate::logs) struct Object {
     /// The number of bytes that it takes.
     pub(in crate::logs) len: usize,
+    /// How many of its keys have no value.
+    pub(in crate::logs) nulls: u64,
     /// The same for all objects that have the same keys in the same order; nothing where that was not looked at.
     pub(in crate::logs) alike: Option<u64>,
 }
@@ -72,17 +74,8 @@ impl Objects {
     }
 
     /// The fields of the object at the beginning of `text`, behind those that there are, and the number of bytes that it
-    /// takes; nothing where it is not whole. What is `null` or `None` is not given.
+    /// takes; nothing where it is not whole. What is `null` or `None` is not given, but counted.
     pub(in crate::logs) fn read<'a>(
-        &'a mut self,
-        text: &'a str,
-        fields: &mut Vec<Field<'a>>,
-    ) -> Option<usize> {
-        self.read_alike(text, fields).map(|object| object.len)
-    }
-
-    /// The same, and by what the object is known to have the keys of another.
-    pub(in crate::logs) fn read_alike<'a>(
         &'a mut self,
         text: &'a str,
         fields: &mut Vec<Field<'a>>,
@@ -95,10 +88,11 @@ impl Objects {
             let shape = &self.shapes[place];
             if let Some(len) = shape.read(text, fields).filter(|_| is_signed(shape)) {
                 self.last = place;
-                let is_whole = fields.len() == before + shape.values.len();
+                let nulls = before + shape.values.len() - fields.len();
                 return Some(Object {
                     len,
-                    alike: is_whole.then_some(shape.number),
+                    nulls: nulls as u64,
+                    alike: (nulls == 0).then_some(shape.number),
                 });
             }
             fields.truncate(before);
@@ -107,10 +101,15 @@ impl Objects {
             return None;
         }
         let (mut shape, len) = Shape::learn(text, self.depth, self.sign, fields)?;
+        let nulls = (before + shape.values.len() - fields.len()) as u64;
         self.learnt += 1;
         shape.number = self.learnt;
         self.newest = Some(shape).filter(|shape| shape.between.len() <= LONGEST);
-        Some(Object { len, alike: None })
+        Some(Object {
+            len,
+            nulls,
+            alike: None,
+        })
     }
 
     fn keep_newest(&mut self) {
@@ -281,7 +280,7 @@ mod tests {
         let mut known = std::collections::HashMap::new();
         for text in texts.iter().cycle().take(3 * texts.len()) {
             let mut fields = Vec::new();
-            let alike = objects.read_alike(text, &mut fields).unwrap().alike;
+            let alike = objects.read(text, &mut fields).unwrap().alike;
             let keys: Vec<String> = fields.iter().map(|(key, _)| key.to_string()).collect();
             if let Some(alike) = alike {
                 assert_eq!(known.entry(alike).or_insert(keys.clone()), &keys);
@@ -289,6 +288,22 @@ mod tests {
         }
         // Nothing is said of those that lack a value.
         assert_eq!(known.len(), 2);
+    }
+
+    #[test]
+    fn keys_without_a_value_are_counted_however_the_object_is_read() {
+        let texts = [
+            (r#"{"a": 1, "b": {"c": null}}"#, 1),
+            (r#"{"a": null, "b": {"c": null}}"#, 2),
+            (r#"{"a": 1, "b": {"c": 2}}"#, 0),
+            (r#"{"a": 1, "b": null}"#, 1),
+            (r#"{"a": null}"#, 1),
+        ];
+        let mut objects = Objects::flat();
+        for (text, nulls) in texts.iter().cycle().take(3 * texts.len()) {
+            let mut fields = vec![("before".into(), Value::Number(0.0))];
+            assert_eq!(objects.read(text, &mut fields).unwrap().nulls, *nulls, "{text}");
+        }
     }
 
     #[test]
@@ -314,8 +329,8 @@ mod tests {
             for _ in 0..2 {
                 let expected = Value::Number(f64::from(number));
                 let mut fields = Vec::new();
-                let len = objects.read(&text, &mut fields);
-                assert_eq!((len, &fields[0].1), (Some(text.len()), &expected));
+                let len = objects.read(&text, &mut fields).unwrap().len;
+                assert_eq!((len, &fields[0].1), (text.len(), &expected));
             }
         }
         assert_eq!(objects.shapes.len(), SHAPES);

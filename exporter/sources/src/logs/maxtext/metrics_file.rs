@@ -85,11 +85,12 @@ impl LineFormat for MetricsFile {
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
         let mut fields = Vec::new();
-        if self.objects.read(line.text, &mut fields).is_none() {
+        let Some(object) = self.objects.read(line.text, &mut fields) else {
             let message = || "a line is no whole JSON object with a step of MaxText".to_owned();
             recorder.skip(SkipReason::MalformedRecord, line.place(), message);
             return false;
-        }
+        };
+        recorder.skip_values(SkipReason::NotMeasured, object.nulls);
         let step = literal::number(&fields, "step").map(|step| step as i64);
         fields.retain(|(key, _)| !NOT_VALUES.contains(&key.as_ref()));
         let at = At {

@@ -71,11 +71,11 @@ impl LineFormat for JsonLines {
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
         let mut fields = emptied(std::mem::take(&mut self.room));
-        if self.objects.read(line.text, &mut fields).is_none() {
+        let Some(object) = self.objects.read(line.text, &mut fields) else {
             let message = || "a line is no whole JSON object with \"ts\"".to_owned();
             recorder.skip(SkipReason::MalformedRecord, line.place(), message);
             return false;
-        }
+        };
         let head = Head::take(&mut fields);
         let written = Written {
             time_unix_nanos: head
@@ -84,6 +84,10 @@ impl LineFormat for JsonLines {
             step: head.step.map(|step| step as i64),
             place: line.place(),
         };
+        // A setting without a value is none.
+        if !matches!(head.kind, Kind::Config) {
+            recorder.skip_values(SkipReason::NotMeasured, object.nulls);
+        }
         match head.kind {
             Kind::Config => config(&fields, written, recorder),
             Kind::Gpu => gpu(&mut self.fields, &mut fields, written, recorder),

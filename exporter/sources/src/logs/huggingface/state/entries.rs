@@ -5,7 +5,7 @@ use super::{
     told::{Told, hash},
 };
 use crate::{
-    Place, Recorder,
+    Place, Recorder, SkipReason,
     logs::{
         Window,
         fields::{Field, Written},
@@ -15,6 +15,14 @@ use crate::{
 
 /// Entries have no time: each stands a millisecond after the one before, so that they keep their order.
 const TICK_NANOS: u64 = 1_000_000;
+
+/// An entry as it is listed.
+pub(super) struct Listed<'a> {
+    pub(super) text: &'a str,
+    pub(super) fields: Vec<Field<'a>>,
+    /// How many of its keys have no value.
+    pub(super) nulls: u64,
+}
 
 /// Records what is listed.
 #[derive(Debug, Default)]
@@ -36,29 +44,27 @@ impl Entries {
     /// Takes the next entry. What was told before a restart is recorded, so that sums come to what they were, and does not leave.
     pub(super) fn take(
         &mut self,
-        (entry, fields): (&str, Vec<Field<'_>>),
+        listed: Listed<'_>,
         (window, place): (Window<'_>, Place),
         told: &mut Told,
         recorder: &mut Recorder<'_>,
     ) {
-        if !told.knows_entry(self.place, hash(entry)) {
-            self.record(fields, window, place, recorder);
+        if !told.knows_entry(self.place, hash(listed.text)) {
+            self.record(listed, window, place, recorder);
         } else if self.place >= self.recorded {
             let last_time = self.last_time;
-            recorder.retell(|recorder| self.record(fields, window, place, recorder));
+            recorder.retell(|recorder| self.record(listed, window, place, recorder));
             self.last_time = last_time;
         }
         self.place += 1;
         self.recorded = self.recorded.max(self.place);
     }
 
-    fn record(
-        &mut self,
-        mut fields: Vec<Field<'_>>,
-        window: Window<'_>,
-        place: Place,
-        recorder: &mut Recorder<'_>,
-    ) {
+    fn record(&mut self, listed: Listed<'_>, window: Window<'_>, place: Place, recorder: &mut Recorder<'_>) {
+        let Listed {
+            mut fields, nulls, ..
+        } = listed;
+        recorder.skip_values(SkipReason::NotMeasured, nulls);
         let written = Written {
             step: literal::number(&fields, "step").map(|step| step as i64),
             ..self.written(window, place)

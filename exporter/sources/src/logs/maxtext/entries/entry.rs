@@ -36,6 +36,8 @@ pub(super) struct Entry {
     pub(super) mark: Mark,
     /// What else it says.
     pub(super) fields: Vec<Field<'static>>,
+    /// How many of its keys have no value.
+    pub(super) nulls: u64,
     pub(super) place: Place,
 }
 
@@ -98,7 +100,9 @@ impl Entry {
                 || named.iter().any(|named| named.as_deref() == Some(other))
         };
         let others = payload.iter().filter(|(key, _)| !is_said(key));
+        let nulls = others.clone().filter(|(_, value)| value.is_null()).count();
         Some(Self {
+            nulls: nulls as u64,
             time_unix_nanos: unix_nanos(secs),
             mark,
             fields: others.filter_map(|(key, value)| field(key, value)).collect(),

@@ -105,6 +105,7 @@ impl Timeline {
             step: None,
             place: entry.place,
         };
+        recorder.skip_values(SkipReason::NotMeasured, entry.nulls);
         self.fields.record(COUNTS, written, &entry.fields, &[], recorder);
     }
 
