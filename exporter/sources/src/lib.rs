@@ -20,6 +20,7 @@ mod in_order;
 mod perfetto;
 mod recorder;
 mod run;
+mod said;
 mod skipped;
 mod tags;
 mod tensorboard;

@@ -9,7 +9,6 @@ mod groups;
 mod names;
 mod parser;
 mod places;
-mod said;
 mod slice_name;
 #[cfg(test)]
 mod tests;

@@ -116,3 +116,39 @@ fn an_export_is_told_once_in_either_order_however_often_the_follower_is_killed()
     growing.fall_silent();
     world.expect_delivered(world.follow(), &growing.whole());
 }
+
+/// The list that is exported when so many entries are there.
+fn list(lines: &[&str], newest_first: bool) -> String {
+    let mut lines = lines.to_vec();
+    if newest_first {
+        lines.reverse();
+    }
+    format!("[\n{}\n]\n", lines.join(",\n"))
+}
+
+#[test]
+fn a_list_that_is_exported_again_says_only_what_is_new_also_after_a_kill() {
+    let lines = fs::read_to_string(corpus("written/goodput_entries.jsonl")).expect("the sample can be read");
+    let lines: Vec<&str> = lines.lines().collect();
+    let mut random = Rng::with_seed(20_261_122);
+    for newest_first in [true, false] {
+        let world = World::new("goodput.json").with("--poll-interval=0.1");
+        let path = world.path("goodput.json");
+        for count in (5..lines.len()).step_by(5) {
+            let before = Progress::of(world.out(), world.positions());
+            let exported = list(&lines[..count], newest_first);
+            // Sometimes nobody follows meanwhile, and sometimes who comes finds a part of it.
+            let follower = random.bool().then(|| world.follow());
+            let torn = random.usize(..exported.len());
+            fs::write(&path, &exported[..torn]).expect("an export can be written");
+            let follower = follower.unwrap_or_else(|| world.follow());
+            fs::write(&path, &exported).expect("an export can be written");
+            before.wait_for_a_moment(&follower, &mut random);
+            drop(follower);
+        }
+        fs::write(&path, list(&lines, newest_first)).expect("an export can be written");
+        let expected = imported([path.as_path()], &[]);
+        assert!(expected.of_kind("span").len() > 20);
+        world.expect_delivered(world.follow(), &expected);
+    }
+}

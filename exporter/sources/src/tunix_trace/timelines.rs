@@ -13,13 +13,12 @@ use serde_json::Value as Json;
 use super::{
     names::{self, UnknownNames},
     places::Places,
-    said::Said,
     slice_name::SliceName,
     times::{Interval, StepTimes},
     wall::WallClock,
     work::Work,
 };
-use crate::{Recorder, ids};
+use crate::{Recorder, ids, said::Said};
 
 /// Reads slices of version 2.
 #[derive(Debug, Default)]

@@ -4,13 +4,14 @@
 //!
 //! [`entry`] reads one entry, [`timeline`] makes steps and spans of what follows each other, [`table`] documents both. Only the
 //! beginnings of steps are recorded, so a step lasts until the next one begins. Entries that stand newest first are held until the oldest
-//! has come: at the end of their list or of the input, or, in lines that are followed, when nothing more has come for long.
+//! has come: at the end of their list or of the input, or, in lines that are followed, when nothing more has come for long. A list
+//! that is exported again says only what is new.
 
 mod entry;
 mod table;
 mod timeline;
 
-use serde_json::Value;
+use serde_json::{Value as Json, json};
 
 use self::{
     entry::{Entry, Of},
@@ -19,6 +20,7 @@ use self::{
 use crate::{
     Place, Recorder, SkipReason,
     logs::{Begin, Identity, LogFormat, LogParser, Window},
+    said::Said,
 };
 
 /// The row of the entries of goodput in the table of formats.
@@ -80,6 +82,13 @@ struct EntriesParser {
     /// The time of the oldest entry of those that stand newest first and were told.
     told_from_unix_nanos: Option<u64>,
     timeline: Timeline,
+    /// Until when entries were taken, now and before the file began again.
+    taken_to: [u64; 2],
+    is_begun: bool,
+    /// Whether the entries are in a list: who exports again writes it anew.
+    is_list: bool,
+    /// What was said of a list.
+    said: Said,
     /// Whether a list has begun, which shows its end.
     is_in_list: bool,
     /// Whether what stands here belongs to no entry and was said already.
@@ -88,6 +97,9 @@ struct EntriesParser {
 
 impl LogParser for EntriesParser {
     fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
+        if window.start.offset == 0 && std::mem::replace(&mut self.is_begun, true) {
+            self.begin_anew();
+        }
         let done = self.objects(window, recorder);
         if window.is_last {
             self.release(recorder);
@@ -110,14 +122,66 @@ impl LogParser for EntriesParser {
             self.held.reverse();
             self.held.sort_by_key(|entry| entry.time_unix_nanos);
         }
-        for entry in self.held.drain(..) {
-            self.timeline.take(&entry, recorder);
-            recorder.end_of_record();
+        for entry in std::mem::take(&mut self.held) {
+            self.tell(&entry, recorder);
         }
+    }
+
+    fn is_written_anew(&self) -> bool {
+        self.is_list
+    }
+
+    fn is_of_run(&self, head: &[u8]) -> Option<bool> {
+        let job = identify(head).run_name?;
+        Some(self.job.as_ref().is_none_or(|known| *known == job))
+    }
+
+    fn told(&self) -> Option<Json> {
+        let said = self.said.to_json(None).filter(|_| self.is_list)?;
+        Some(json!({"job": self.job, "said": said}))
+    }
+
+    fn remember(&mut self, told: &Json) -> bool {
+        let said = told.get("said").and_then(Said::of_json);
+        let job = told.get("job").and_then(Json::as_str);
+        self.is_list = said.is_some();
+        self.job = job.map(str::to_owned);
+        self.said = said.unwrap_or_default().0;
+        self.is_list
     }
 }
 
 impl EntriesParser {
+    /// The file begins again: what was exported was exported again, with what came since.
+    fn begin_anew(&mut self) {
+        *self = Self {
+            job: self.job.take(),
+            timeline: std::mem::take(&mut self.timeline),
+            taken_to: [self.taken_to[0]; 2],
+            is_begun: true,
+            is_list: self.is_list,
+            said: std::mem::take(&mut self.said),
+            ..Self::default()
+        };
+        self.said.begin_anew();
+    }
+
+    /// Records an entry. One that a follower before this one has told is taken in, so that what goes on from it is known.
+    fn tell(&mut self, entry: &Entry, recorder: &mut Recorder<'_>) {
+        let time = entry.time_unix_nanos;
+        let Self { timeline, said, .. } = self;
+        let mut take = |recorder: &mut Recorder<'_>| {
+            timeline.take(entry, recorder);
+            recorder.end_of_record();
+        };
+        if !self.is_list || said.is_new(entry.id, time) {
+            take(recorder);
+        } else if time > self.taken_to[1] {
+            recorder.retell(take);
+        }
+        self.taken_to[0] = self.taken_to[0].max(time);
+    }
+
     fn objects(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
         let mut done = 0;
         loop {
@@ -127,12 +191,13 @@ impl EntriesParser {
             let Some(first) = rest.first() else {
                 return done;
             };
-            let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<Value>();
+            let mut values = serde_json::Deserializer::from_slice(rest).into_iter::<Json>();
             match values.next().filter(|_| *first == b'{') {
                 Some(Ok(object)) => {
                     self.in_stray = false;
-                    done += values.byte_offset();
-                    self.object(&object, place, recorder);
+                    let text = &rest[..values.byte_offset()];
+                    done += text.len();
+                    self.object(&object, (text, place), recorder);
                 }
                 Some(Err(error)) if error.is_eof() && !window.is_last => return done,
                 Some(Err(error)) if error.is_eof() => {
@@ -158,7 +223,7 @@ impl EntriesParser {
         let bytes = bytes.iter().take_while(is_between);
         bytes
             .inspect(|byte| match byte {
-                b'[' => self.is_in_list = true,
+                b'[' => (self.is_in_list, self.is_list) = (true, true),
                 b']' => {
                     self.is_in_list = false;
                     self.release(recorder);
@@ -177,8 +242,8 @@ impl EntriesParser {
         }
     }
 
-    fn object(&mut self, object: &Value, place: Place, recorder: &mut Recorder<'_>) {
-        match Entry::of(object, place) {
+    fn object(&mut self, object: &Json, (text, place): (&[u8], Place), recorder: &mut Recorder<'_>) {
+        match Entry::of(object, text, place) {
             Of::Goodput(job, entry) => {
                 if *self.job.get_or_insert_with(|| job.clone()) == job {
                     self.take(entry, recorder);

@@ -48,7 +48,7 @@ pub(super) struct Reading {
     is_continued: bool,
     /// When the file was last written to, as far as it was read.
     modified_unix_nanos: u64,
-    /// When it was last written to before it was begun to be read, where it is written anew.
+    /// When it was last written to before it was begun to be read.
     as_of: Option<SystemTime>,
     error: Option<SourceError>,
     /// What is measured of what was skipped.

@@ -1,6 +1,7 @@
 //! One entry of Cloud Logging, or its payload alone.
 
 use serde_json::{Map, Value as Json};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::{
     Place,
@@ -32,6 +33,8 @@ pub(super) enum Of {
 /// One entry of the recorder.
 #[derive(Debug)]
 pub(super) struct Entry {
+    /// Tells it from others.
+    pub(super) id: [u8; 8],
     pub(super) time_unix_nanos: u64,
     pub(super) mark: Mark,
     /// What else it says.
@@ -60,18 +63,21 @@ pub(super) struct Work {
 }
 
 impl Entry {
-    /// Reads a `LogEntry` or its payload.
-    pub(super) fn of(object: &Json, place: Place) -> Of {
+    /// Reads a `LogEntry` or its payload, which stands there as `text`.
+    pub(super) fn of(object: &Json, text: &[u8], place: Place) -> Of {
         let payload = object.get("jsonPayload").unwrap_or(object);
         let read = || {
             let payload = payload.as_object()?;
             let job = payload.get("job_name")?.as_str()?.to_owned();
-            Some((job, Self::of_payload(payload, place)?))
+            Some((
+                job,
+                Self::of_payload(payload, xxh3_64(text).to_be_bytes(), place)?,
+            ))
         };
         read().map_or(Of::Another, |(job, entry)| Of::Goodput(job, entry))
     }
 
-    fn of_payload(payload: &Map<String, Json>, place: Place) -> Option<Self> {
+    fn of_payload(payload: &Map<String, Json>, id: [u8; 8], place: Place) -> Option<Self> {
         let (key, secs) = payload.iter().find_map(|(key, value)| {
             let is_time = key.ends_with("_time") || key.ends_with("_timestamp");
             Some((key, value.as_f64().filter(|secs| is_time && *secs >= 0.0)?))
@@ -102,6 +108,7 @@ impl Entry {
         let others = payload.iter().filter(|(key, _)| !is_said(key));
         let nulls = others.clone().filter(|(_, value)| value.is_null()).count();
         Some(Self {
+            id,
             nulls: nulls as u64,
             time_unix_nanos: unix_nanos(secs),
             mark,

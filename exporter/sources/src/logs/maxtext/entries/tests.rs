@@ -1,5 +1,7 @@
 //! Entries as the recorder writes them, in either order and cut anywhere.
 
+use serde_json::Value;
+
 use super::*;
 use crate::{
     Counts, Skipped,

@@ -25,7 +25,7 @@ impl Stream {
         let (run, sign) = (position.run.resumed(outlet.options()), "it was followed before");
         let file = self.handle_of(opened)?;
         let mut reading = Reading::new(&self.path, file, (format, sign), &outlet.options().mapping, run);
-        if !reading.is_written_anew() || !reading.remember(position) {
+        if !reading.remember(position) || !reading.is_written_anew() {
             return Ok(false);
         }
         let head = head_of(&opened.0).map_err(|error| self.unreadable(error))?;

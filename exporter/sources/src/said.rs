@@ -1,29 +1,29 @@
-//! Which spans of a file were said before it was written anew, also by a follower before this one.
+//! What of a file was said before it was written anew, spans or entries, also by a follower before this one.
 //!
-//! What is kept for the next follower has a bound: the ids of the spans that ended last, and until when all before them had ended.
+//! What is kept for the next follower has a bound: the ids of what is latest, and until when all before that was.
 
 use std::collections::HashMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 
-type SpanId = [u8; 8];
+type Id = [u8; 8];
 
-/// So many ids are kept: a span that comes only when so many that ended after it were said is taken for one of those before them.
+/// So many ids are kept: what comes only when so many later ones were said is taken for one of those before them.
 const MOST_KEPT: usize = 4096;
 
-/// The end of a span whose id was kept, until it comes again.
+/// The time of what was kept, until it comes again.
 const NOT_SEEN: u64 = u64::MAX;
 
-/// The spans that were said, by their ids and with their ends.
+/// What was said, by ids and with its times.
 #[derive(Debug, Default)]
-pub(super) struct Said {
-    /// All that ended until then were.
+pub(crate) struct Said {
+    /// All until then was.
     until: u64,
     /// Before the file began again.
-    before: HashMap<SpanId, u64>,
+    before: HashMap<Id, u64>,
     /// Since.
-    now: Vec<(SpanId, u64)>,
+    now: Vec<(Id, u64)>,
 }
 
 /// The same as it is kept.
@@ -31,40 +31,43 @@ pub(super) struct Said {
 struct Kept {
     until: u64,
     /// Sixteen digits each.
-    spans: String,
-    /// The last step whose times were said.
+    ids: String,
+    /// The last step that is told as a whole.
     step: Option<i64>,
 }
 
 impl Said {
     /// The file begins again.
-    pub(super) fn begin_anew(&mut self) {
+    pub(crate) fn begin_anew(&mut self) {
         self.before.extend(self.now.drain(..));
     }
 
-    /// Notes a span, and says whether it was not said before the file began again.
-    pub(super) fn is_new(&mut self, id: SpanId, end: u64) -> bool {
+    /// Notes what comes, and says whether it was not said before the file began again.
+    pub(crate) fn is_new(&mut self, id: Id, time: u64) -> bool {
         if let Some(known) = self.before.get_mut(&id) {
-            *known = end;
+            *known = time;
             return false;
         }
-        let is_new = end > self.until;
+        let is_new = time > self.until;
         if is_new {
-            self.now.push((id, end));
+            self.now.push((id, time));
         }
         is_new
     }
 
-    /// What is to be kept, with the last step whose times were said.
-    pub(super) fn to_json(&self, step: Option<i64>) -> Option<Json> {
-        let before = self.before.iter().map(|(id, end)| (*id, *end));
-        let mut spans: Vec<_> = before.chain(self.now.iter().copied()).collect();
-        spans.sort_unstable_by_key(|(_, end)| *end);
-        let (rest, kept) = spans.split_at(spans.len().saturating_sub(MOST_KEPT));
-        let ended = rest.iter().map(|(_, end)| *end).filter(|end| *end != NOT_SEEN);
+    /// What is to be kept, with the last step that is told as a whole.
+    pub(crate) fn to_json(&self, step: Option<i64>) -> Option<Json> {
+        let before = self.before.iter().map(|(id, time)| (*id, *time));
+        let mut said: Vec<_> = before.chain(self.now.iter().copied()).collect();
+        said.sort_unstable_by_key(|(_, time)| *time);
+        let (rest, kept) = said.split_at(said.len().saturating_sub(MOST_KEPT));
+        let seen = rest
+            .iter()
+            .map(|(_, time)| *time)
+            .filter(|time| *time != NOT_SEEN);
         let kept = Kept {
-            until: ended.max().unwrap_or_default().max(self.until),
-            spans: kept
+            until: seen.max().unwrap_or_default().max(self.until),
+            ids: kept
                 .iter()
                 .map(|(id, _)| format!("{:016x}", u64::from_be_bytes(*id)))
                 .collect(),
@@ -73,15 +76,15 @@ impl Said {
         serde_json::to_value(kept).ok()
     }
 
-    /// What was kept, with the last step whose times were said; nothing where it makes no sense.
-    pub(super) fn of_json(json: &Json) -> Option<(Self, Option<i64>)> {
+    /// What was kept, with the last step that is told as a whole; nothing where it makes no sense.
+    pub(crate) fn of_json(json: &Json) -> Option<(Self, Option<i64>)> {
         let kept = Kept::deserialize(json).ok()?;
-        let (spans, rest) = kept.spans.as_bytes().as_chunks::<16>();
-        let span = |digits: &[u8; 16]| {
+        let (ids, rest) = kept.ids.as_bytes().as_chunks::<16>();
+        let id = |digits: &[u8; 16]| {
             let id = u64::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()?;
             Some((id.to_be_bytes(), NOT_SEEN))
         };
-        let before = spans.iter().map(span).collect::<Option<_>>();
+        let before = ids.iter().map(id).collect::<Option<_>>();
         let said = Self {
             until: kept.until,
             before: before.filter(|_| rest.is_empty())?,
@@ -95,7 +98,7 @@ impl Said {
 mod tests {
     use super::*;
 
-    fn id(number: u64) -> SpanId {
+    fn id(number: u64) -> Id {
         number.to_be_bytes()
     }
 
@@ -108,18 +111,18 @@ mod tests {
         assert!(!said.is_new(id(7), 100) && !said.is_new(id(u64::MAX), 200));
         assert!(
             said.is_new(id(8), 50),
-            "it began before the others and was not said"
+            "it is of before the others and was not said"
         );
     }
 
     #[test]
-    fn of_many_spans_the_last_are_kept_and_all_before_them_are_known() {
+    fn of_many_the_last_are_kept_and_all_before_them_are_known() {
         let mut said = Said::default();
         let many = MOST_KEPT as u64 + 10;
         assert!((1..=many).all(|number| said.is_new(id(number), number)));
         for _ in 0..2 {
             let kept = said.to_json(None).unwrap();
-            assert_eq!(kept["spans"].as_str().unwrap().len(), 16 * MOST_KEPT);
+            assert_eq!(kept["ids"].as_str().unwrap().len(), 16 * MOST_KEPT);
             said = Said::of_json(&kept).unwrap().0;
             assert!((1..=many).all(|number| !said.is_new(id(number), number)));
             assert!(said.is_new(id(many + 1), many - 1));
@@ -131,7 +134,7 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_nothing() {
         let mut kept = Said::default().to_json(None).unwrap();
-        kept["spans"] = "00".into();
+        kept["ids"] = "00".into();
         assert!(Said::of_json(&kept).is_none());
         assert!(Said::of_json(&Json::from("said")).is_none());
     }
