@@ -114,7 +114,7 @@ fn odd(text: &str) -> Option<f64> {
 
 /// A number with commas between the thousands. One with a comma where a point should stand, as some languages write it, is
 /// none: it would be a thousand times too large.
-fn grouped(text: &str) -> Option<f64> {
+pub(super) fn grouped(text: &str) -> Option<f64> {
     if let Some(number) = whole_groups(text) {
         return Some(number as f64);
     }

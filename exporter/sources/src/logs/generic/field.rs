@@ -48,6 +48,7 @@ struct Measured<'m> {
 
 impl Recording<'_> {
     /// Records a field whose meaning is known, and answers with the metric and the value that it became.
+    #[inline]
     pub(super) fn known(
         &mut self,
         (key, value): (&str, &Value<'_>),
@@ -106,6 +107,7 @@ impl Recording<'_> {
     }
 
     /// Records a field that nobody knows, if it is a number; says whether it is text that is to be kept.
+    #[inline]
     pub(super) fn unknown(
         &mut self,
         (key, value): (&str, &Value<'_>),

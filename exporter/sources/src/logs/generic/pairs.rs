@@ -5,8 +5,9 @@ use std::{borrow::Cow, ops::Range};
 use crate::{
     cut,
     logs::{
-        decimal::Decimal,
+        decimal::{Decimal, Short},
         fields::{Field, Value},
+        number_text,
         slots::Slots,
     },
 };
@@ -52,7 +53,17 @@ const LONGEST: usize = 256;
 #[derive(Debug, Default)]
 struct Gap {
     text: String,
+    found: Found,
+}
+
+/// A key in a text.
+#[derive(Clone, Debug, Default)]
+struct Found {
     key: Range<usize>,
+    /// Whether it is one: what begins with another letter is passed over with its value.
+    is_key: bool,
+    /// How long all is up to its value.
+    len: usize,
 }
 
 impl PairReader {
@@ -86,21 +97,19 @@ impl PairReader {
         self.is_remembered = true;
         let (mut number, mut rest) = (0, line);
         let mut slots = Slots::behind(fields, self.passed.min(GAPS));
-        while let Some((key, len)) = self.gap(number, rest) {
-            let key = &rest[key];
-            let behind = rest[len..].trim_start();
-            let is_key = key.starts_with(|first: char| first.is_alphabetic() || first == '_');
-            let decimal = Decimal::prefix(behind.as_bytes());
-            let len = if let Some((number, len)) = plain_number(decimal, behind.as_bytes()) {
-                if is_key {
+        while let Some(found) = self.gap(number, rest) {
+            let key = &rest[found.key];
+            let behind = trim_start(&rest[found.len..]);
+            let len = if let Some((number, len)) = plain_number(behind.as_bytes()) {
+                if found.is_key {
                     slots.number(key, number);
                 }
                 len
             } else {
-                let (value, len) = value(decimal, behind);
+                let (value, len) = value(behind);
                 if len == 0 {
                     self.is_remembered = false;
-                } else if is_key {
+                } else if found.is_key {
                     slots.value(key, value);
                 }
                 len
@@ -115,60 +124,87 @@ impl PairReader {
         self.is_remembered.then_some(self.alike)
     }
 
-    /// Where the next key of a text is, and how long all is up to its value.
+    /// Where the next key of a text is.
     #[inline]
-    fn gap(&mut self, number: usize, text: &str) -> Option<(Range<usize>, usize)> {
+    fn gap(&mut self, number: usize, text: &str) -> Option<Found> {
         match self.gaps.get(number) {
-            Some(gap) if cut::begins_like(text.as_bytes(), gap.text.as_bytes()) => {
-                Some((gap.key.clone(), gap.text.len()))
-            }
+            Some(gap) if cut::begins_like(text.as_bytes(), gap.text.as_bytes()) => Some(gap.found.clone()),
             _ => self.learn(number, text),
         }
     }
 
     /// The same where it is not as it was before; it is expected so from now on.
-    fn learn(&mut self, number: usize, text: &str) -> Option<(Range<usize>, usize)> {
+    fn learn(&mut self, number: usize, text: &str) -> Option<Found> {
         let sign = cut::find(text, &self.sign)?;
         let before = text[..sign].trim_end();
         let key = last_word(before)..before.len();
-        let len = sign + self.sign.len();
-        if len <= LONGEST && number < GAPS && number <= self.gaps.len() {
+        let is_letter = |first: char| first.is_alphabetic() || first == '_';
+        let found = Found {
+            is_key: text[key.clone()].starts_with(is_letter),
+            key,
+            len: sign + self.sign.len(),
+        };
+        if found.len <= LONGEST && number < GAPS && number <= self.gaps.len() {
             if number == self.gaps.len() {
                 self.gaps.push(Gap::default());
             }
             let gap = &mut self.gaps[number];
-            if gap.text[gap.key.clone()] != text[key.clone()] {
+            if gap.text[gap.found.key.clone()] != text[found.key.clone()] {
                 self.alike += 1;
             }
-            text[..len].clone_into(&mut gap.text);
-            gap.key = key.clone();
+            text[..found.len].clone_into(&mut gap.text);
+            gap.found = found.clone();
         } else {
             self.is_remembered = false;
         }
-        Some((key, len))
+        Some(found)
+    }
+}
+
+/// A text without the spaces that it begins with; mostly there are none.
+#[inline]
+fn trim_start(text: &str) -> &str {
+    match text.as_bytes() {
+        [b'!'..=b'~', ..] => text,
+        _ => text.trim_start(),
     }
 }
 
 /// The value that `text` begins with, which is not the plain number that it begins with, and how long it is.
-fn value(decimal: Option<Decimal>, text: &str) -> (Value<'_>, usize) {
+fn value(text: &str) -> (Value<'_>, usize) {
     let len = value_len(text);
-    match decimal.and_then(|decimal| text.as_bytes()[..len].get(decimal.len)) {
-        // Behind a number only these go on with it; all else is a unit.
-        Some(next) if !matches!(next, b',' | b'E') => (Value::Text(Cow::Borrowed(&text[..len])), len),
-        _ => (Value::of(unquoted(&text[..len])), len),
+    let text = &text[..len];
+    let decimal = Decimal::prefix(text.as_bytes());
+    match decimal.and_then(|decimal| text.as_bytes().get(decimal.len)) {
+        Some(b',') => {
+            let number = number_text::grouped(text);
+            (
+                number.map_or(Value::Text(Cow::Borrowed(text)), Value::Number),
+                len,
+            )
+        }
+        // Behind a number only this goes on with it; all else is a unit.
+        Some(next) if *next != b'E' => (Value::Text(Cow::Borrowed(text)), len),
+        _ => (Value::of(unquoted(text)), len),
     }
 }
 
 /// The number that a value is, and its length; nothing where it takes more to read it.
-#[inline(always)]
-fn plain_number(decimal: Option<Decimal>, bytes: &[u8]) -> Option<(f64, usize)> {
-    let decimal = decimal?;
-    let ends = match bytes.get(decimal.len) {
+#[inline]
+fn plain_number(bytes: &[u8]) -> Option<(f64, usize)> {
+    let (number, len) = match Short::prefix(bytes) {
+        Some(short) => (short.value, short.len),
+        None => {
+            let decimal = Decimal::prefix(bytes)?;
+            (decimal.double()?, decimal.len)
+        }
+    };
+    let ends = match bytes.get(len) {
         None => true,
-        Some(b',') => !is_in_number(bytes, decimal.len),
+        Some(b',') => !is_in_number(bytes, len),
         Some(next) => next.is_ascii() && may_be_boundary(*next),
     };
-    Some((decimal.double().filter(|_| ends)?, decimal.len))
+    ends.then_some((number, len))
 }
 
 /// Where the last word of a text begins.
