@@ -1,6 +1,6 @@
 //! Text out of the bytes of a log: without colours, and with torn characters replaced.
 
-use std::{borrow::Cow, ops::Range, str::Utf8Error};
+use std::{borrow::Cow, ops::Range, str::Utf8Error, string::FromUtf8Error};
 
 /// Bytes of which most are clean text already. That is found out for many lines at once: to ask it of each takes longer than
 /// to read the line.
@@ -62,7 +62,8 @@ pub(super) fn clean(bytes: &[u8]) -> Cow<'_, str> {
         rest = &rest[escape + sequence_len(&rest[escape..])..];
     }
     kept.extend_from_slice(rest);
-    Cow::Owned(String::from_utf8_lossy(&kept).into_owned())
+    let lossy = |torn: FromUtf8Error| String::from_utf8_lossy(torn.as_bytes()).into_owned();
+    Cow::Owned(String::from_utf8(kept).unwrap_or_else(lossy))
 }
 
 const ESCAPE: u8 = 0x1b;

@@ -169,7 +169,11 @@ impl Fields {
             match (drawn.found, sketch.number_of(drawn)) {
                 (Found::Simple(place), Some(number)) => {
                     let row = &sketch.rows[place];
-                    row.record(written.time_unix_nanos, row.convert(number), &[], recorder);
+                    let value = row.convert(number);
+                    row.record(written.time_unix_nanos, value, &[], recorder);
+                    if let Some(attribute) = row.span_attribute(value) {
+                        self.on_span.push(attribute);
+                    }
                 }
                 (Found::There(place), Some(number)) => {
                     self.number((table, place), number, written, &[], recorder);

@@ -44,7 +44,14 @@ pub(super) fn printed_prefix(text: &[u8]) -> Option<PrintedNumber> {
     }
 }
 
-/// The same for every number; most are none that needs this.
+/// A number that is digits alone.
+#[inline]
+pub(super) fn count(text: &str) -> Option<f64> {
+    let number = printed_prefix(text.as_bytes())?;
+    (number.is_count && number.len == text.len()).then_some(number.value)
+}
+
+/// The same as `printed_prefix` for every number; most are none that needs this.
 #[inline(never)]
 fn long_prefix(text: &[u8]) -> Option<PrintedNumber> {
     let decimal = Decimal::prefix(text)?;

@@ -125,9 +125,9 @@ impl Row {
         matches!(self.metric.instrument, Instrument::Gauge) && self.attributes.is_empty()
     }
 
-    /// Whether a number of it is converted and recorded as it is, and nothing else is done with it.
+    /// Whether a number of it is converted and recorded as it is, whatever it is and came before.
     pub(super) fn is_simple(&self) -> bool {
-        self.is_plain() && !self.is_total && self.unknown.is_none() && self.on_span.is_none()
+        self.is_plain() && !self.is_total && self.unknown.is_none()
     }
 
     /// The series of its points, where the record says no attributes.
@@ -158,6 +158,7 @@ impl Row {
     }
 
     /// The converted value as an attribute of the record's span, if it is to be one.
+    #[inline]
     pub(super) fn span_attribute(&self, value: f64) -> Option<Attribute<'static>> {
         self.on_span.map(|attribute| match attribute.kind {
             AttributeKind::Int => (attribute, Out::Int(value as i64)),

@@ -5,6 +5,7 @@ mod drawing;
 
 pub(super) use self::drawing::{Drawing, Found, How, Sketch};
 use super::number_text;
+use crate::cut;
 
 /// So many templates of a log are remembered, and none that are longer; the oldest goes first.
 const TEMPLATES: usize = 16;
@@ -211,7 +212,7 @@ impl<M> Template<M> {
             stop.slots += 1;
         }
         let end = self.slots.last().map_or(0, |slot| slot.end);
-        if same(&line[stop.at..], &self.between[end..]) {
+        if cut::same_bytes(&line[stop.at..], &self.between[end..]) {
             Ok(())
         } else {
             Err(stop)
@@ -267,12 +268,6 @@ impl Sign {
     fn is_before(&self, text: &[u8; Self::BYTES]) -> bool {
         (u128::from_le_bytes(*text) ^ self.bytes) & self.mask == 0
     }
-}
-
-/// Whether two short texts are the same.
-#[inline]
-fn same(one: &[u8], other: &[u8]) -> bool {
-    one.len() == other.len() && one.iter().zip(other).all(|(one, other)| one == other)
 }
 
 #[cfg(test)]

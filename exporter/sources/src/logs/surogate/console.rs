@@ -20,6 +20,7 @@ use crate::{
         spans,
         template::{Drawing, How, Sketch, Templates},
     },
+    recorder::PreparedSeries,
 };
 
 /// The row of Surogate's console in the table of formats.
@@ -48,7 +49,8 @@ const GRPO: Signs = Signs {
 /// Reads the console's lines.
 #[derive(Debug)]
 struct Console {
-    heads: Templates<()>,
+    /// How much of the epoch is done.
+    epoch: PreparedSeries,
     steps: Templates<StepLine>,
     evals: Templates<()>,
     fields: Fields,
@@ -60,7 +62,7 @@ struct Console {
 impl Default for Console {
     fn default() -> Self {
         Self {
-            heads: Templates::default(),
+            epoch: tables::EPOCH.series(),
             steps: Templates::default(),
             evals: Templates::default(),
             fields: Fields::of("surogate"),
@@ -91,11 +93,8 @@ impl LineFormat for Console {
             step,
             place: line.place(),
         };
-        if let Some((head, rest)) = step_parts(text)
-            && let Some(head) = self.heads.read(head, draw_head)
-            && let Some(step) = self.steps.read(rest, StepLine::draw)
-        {
-            record_step(head, step, &mut self.fields, written, line.is_live(), recorder);
+        if let Some(head) = Head::of(text) {
+            self.step(&head, written(Some(head.step)), line.is_live(), recorder);
         } else if let Some(rest) = text.strip_prefix(EVAL)
             && let Some(eval) = self.evals.read(rest, draw_eval)
         {
@@ -117,6 +116,33 @@ impl LineFormat for Console {
 }
 
 impl Console {
+    fn step(&mut self, head: &Head<'_>, written: Written, is_live: bool, recorder: &mut Recorder<'_>) {
+        let time = written.time_unix_nanos;
+        self.fields.step(time, head.step, recorder);
+        if let Value::Number(percent) = head.percent {
+            recorder.record_prepared(&mut self.epoch, time, tables::EPOCH.convert(percent));
+        } else {
+            let percent = (tables::EPOCH.key().into(), head.percent.clone());
+            self.fields
+                .record(tables::HEAD, written, &[percent], &[], recorder);
+        }
+        let Some(step) = self.steps.read(head.rest, StepLine::draw) else {
+            return;
+        };
+        let on_span = self.fields.record_sketch(step, None, written, recorder);
+        if step.more.is_spike {
+            let kind = [(&attribute::TRAIN_ANOMALY_TYPE, Out::Text("grad_norm_spike"))];
+            recorder.record(&metric::TRAIN_ANOMALIES, time, 1.0, &kind);
+        }
+        if let Some(phase) = &step.more.phase {
+            recorder.record_state(&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE, time, phase, &[]);
+        }
+        if is_live && let Some(duration_ms) = step.number_at(step.place("ms")) {
+            on_span.retain(|(key, _)| *key != &attribute::TRAIN_PHASE);
+            spans::step(head.step, time, duration_ms / 1e3, on_span, recorder);
+        }
+    }
+
     fn gpu(&mut self, gpu: i64, written: Written, text: &str, recorder: &mut Recorder<'_>) {
         let id = gpu.to_string();
         let attributes: [Attribute<'_>; 2] = [
@@ -169,48 +195,25 @@ impl StepLine {
     }
 }
 
-/// The two parts of `:: step      22 [ 10.0%] \ loss 2.1348 | ...`. What stands between them shows where the loss tends to.
-fn step_parts(text: &str) -> Option<(&str, &str)> {
-    if !text.starts_with(STEP) {
-        return None;
-    }
-    let (head, rest) = cut::once(text, "%]")?;
-    Some((head, rest.trim_start_matches([' ', '\\', '/'])))
+/// The beginning of the line of a step.
+struct Head<'l> {
+    step: i64,
+    /// How much of the epoch is done.
+    percent: Value<'l>,
+    /// What stands behind it.
+    rest: &'l str,
 }
 
-/// `:: step      22 [ 10.0`.
-fn draw_head(text: &str) -> Option<Sketch<()>> {
-    let (number, percent) = cut::once(text.strip_prefix(STEP)?, "[")?;
-    let mut drawing = Drawing::of(text, ());
-    drawing.count(number.trim_ascii())?;
-    drawing.number("%", percent.trim_ascii(), 1.0);
-    Some(drawing.finish(tables::HEAD))
-}
-
-fn record_step(
-    head: &Sketch<()>,
-    step: &Sketch<StepLine>,
-    known: &mut Fields,
-    written: impl FnOnce(Option<i64>) -> Written,
-    is_live: bool,
-    recorder: &mut Recorder<'_>,
-) {
-    let number = head.number(0) as i64;
-    let written = written(Some(number));
-    let time = written.time_unix_nanos;
-    known.step(time, number, recorder);
-    known.record_sketch(head, None, written, recorder);
-    let on_span = known.record_sketch(step, None, written, recorder);
-    if step.more.is_spike {
-        let kind = [(&attribute::TRAIN_ANOMALY_TYPE, Out::Text("grad_norm_spike"))];
-        recorder.record(&metric::TRAIN_ANOMALIES, time, 1.0, &kind);
-    }
-    if let Some(phase) = &step.more.phase {
-        recorder.record_state(&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE, time, phase, &[]);
-    }
-    if is_live && let Some(duration_ms) = step.number_at(step.place("ms")) {
-        on_span.retain(|(key, _)| *key != &attribute::TRAIN_PHASE);
-        spans::step(number, time, duration_ms / 1e3, on_span, recorder);
+impl<'l> Head<'l> {
+    /// Of `:: step      22 [ 10.0%] \ loss 2.1348 | ...`. What stands behind the bracket shows where the loss tends to.
+    fn of(text: &'l str) -> Option<Self> {
+        let (step, rest) = cut::once(text.strip_prefix(STEP)?, "[")?;
+        let (percent, rest) = cut::once(rest, "%]")?;
+        Some(Self {
+            step: number_text::count(step.trim_ascii())? as i64,
+            percent: Value::of(percent.trim_ascii()),
+            rest: rest.trim_start_matches([' ', '\\', '/']),
+        })
     }
 }
 

@@ -41,7 +41,7 @@ enum Said {
 /// Where in a table the row of a field is.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::logs) enum Found {
-    /// There; and all that is to be done with a number is to convert it.
+    /// There; and all that is to be done with a number is to convert it and to record it.
     Simple(usize),
     /// There.
     There(usize),

@@ -25,11 +25,14 @@ const fn split(name: &'static str) -> Attribute<'static> {
 
 const MEAN: &[Attribute<'static>] = &[(&attribute::RL_STATISTIC, Out::Text("mean"))];
 
-/// Of the beginning of a step: how much of the epoch is done, which no metric of ours is.
-pub(super) static HEAD: &[Row] = &[row("%", &metric::TRAIN_CUSTOM).divided_by(100.0).with(&[(
+/// How much of the epoch is done, which no metric of ours is.
+pub(super) const EPOCH: Row = row("%", &metric::TRAIN_CUSTOM).divided_by(100.0).with(&[(
     &attribute::TRAIN_CUSTOM_NAME,
     Out::Text("surogate.epoch_progress"),
-)])];
+)]);
+
+/// Of the beginning of a step.
+pub(super) static HEAD: &[Row] = &[EPOCH];
 
 /// Of a step.
 pub(super) static STEP: &[Row] = &[
