@@ -1,13 +1,17 @@
 //! Fields of a record that have names upstream: what becomes of each is a [`Row`]; what has none is kept as it is.
 
+mod table;
+
 use std::borrow::Cow;
 
 use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
+pub(super) use self::table::Owner;
+use self::table::Table;
 use super::{
     number_text,
-    row::{Order, Row},
+    row::Row,
     template::{Found, Sketch},
 };
 use crate::{Place, Recorder, SkipReason, cut, in_order::InOrder, recorder::PreparedSeries};
@@ -52,6 +56,9 @@ pub(super) struct Written {
     pub(super) place: Place,
 }
 
+/// With so many tables, those of others than were seen by then are not kept.
+const MOST_TABLES: usize = 64;
+
 /// Records the fields of one system's records.
 #[derive(Debug)]
 pub(super) struct Fields {
@@ -65,44 +72,6 @@ pub(super) struct Fields {
     steps: PreparedSeries,
     /// What the span of the newest record carries.
     on_span: Vec<Attribute<'static>>,
-}
-
-/// The rows of a table.
-#[derive(Debug)]
-struct Table {
-    rows: &'static [Row],
-    order: Order,
-    /// The series of those that were recorded.
-    series: Vec<Option<PreparedSeries>>,
-}
-
-impl Table {
-    fn of(rows: &'static [Row]) -> Self {
-        Self {
-            rows,
-            order: Order::default(),
-            series: rows.iter().map(|_| None).collect(),
-        }
-    }
-
-    /// Records a converted value of the row at `place`.
-    #[inline]
-    fn record(
-        &mut self,
-        place: usize,
-        time_unix_nanos: u64,
-        value: f64,
-        attributes: &[Attribute<'_>],
-        recorder: &mut Recorder<'_>,
-    ) {
-        let row = &self.rows[place];
-        if row.is_plain() || !attributes.is_empty() {
-            row.record(time_unix_nanos, value, attributes, recorder);
-        } else {
-            let series = self.series[place].get_or_insert_with(|| row.series());
-            recorder.record_prepared(series, time_unix_nanos, value);
-        }
-    }
 }
 
 impl Fields {
@@ -142,10 +111,10 @@ impl Fields {
         attributes: &[Attribute<'_>],
         recorder: &mut Recorder<'_>,
     ) -> &mut Vec<Attribute<'static>> {
-        let table = self.begin(rows, written);
+        let table = self.begin(rows, None, written);
         let mut texts = Vec::new();
         for (number, field) in fields.iter().enumerate() {
-            let place = self.tables[table].order.find(rows, number, &field.0);
+            let place = self.tables[table].find(number, &field.0);
             if !self.field((table, place), field, written, attributes, recorder) {
                 texts.push(field);
             }
@@ -162,12 +131,37 @@ impl Fields {
         written: Written,
         recorder: &mut Recorder<'_>,
     ) -> &mut Vec<Attribute<'static>> {
-        let table = self.begin(sketch.rows, written);
+        self.sketch(sketch, None, except, written, recorder)
+    }
+
+    /// Records every field of a line that tells of one of several.
+    pub(super) fn record_sketch_of<M>(
+        &mut self,
+        owner: Owner<'_>,
+        sketch: &Sketch<M>,
+        written: Written,
+        recorder: &mut Recorder<'_>,
+    ) {
+        self.sketch(sketch, Some(owner), None, written, recorder);
+    }
+
+    #[inline]
+    fn sketch<M>(
+        &mut self,
+        sketch: &Sketch<M>,
+        owner: Option<Owner<'_>>,
+        except: Option<usize>,
+        written: Written,
+        recorder: &mut Recorder<'_>,
+    ) -> &mut Vec<Attribute<'static>> {
+        let table = self.begin(sketch.rows, owner, written);
+        let attributes = owner.map_or(&[][..], |owner| owner.attributes);
         let mut texts = Vec::new();
         let fields = sketch.fields.iter().enumerate();
         for (_, drawn) in fields.filter(|(place, _)| Some(*place) != except) {
             match (drawn.found, sketch.number_of(drawn)) {
-                (Found::Simple(place), Some(number)) => {
+                (Found::Apart, _) => {}
+                (Found::Simple(place), Some(number)) if owner.is_none() => {
                     let row = &sketch.rows[place];
                     let value = row.convert(number);
                     row.record(written.time_unix_nanos, value, &[], recorder);
@@ -175,8 +169,8 @@ impl Fields {
                         self.on_span.push(attribute);
                     }
                 }
-                (Found::There(place), Some(number)) => {
-                    self.number((table, place), number, written, &[], recorder);
+                (Found::Simple(place) | Found::There(place), Some(number)) => {
+                    self.number((table, place), number, written, attributes, recorder);
                 }
                 (Found::Nowhere, Some(number)) => self.unknown(&drawn.key, written, number, recorder),
                 (Found::Nowhere, None) => texts.push(sketch.field(drawn)),
@@ -188,11 +182,11 @@ impl Fields {
     }
 
     /// Begins a record, and says which table it is recorded by.
-    fn begin(&mut self, rows: &'static [Row], written: Written) -> usize {
+    fn begin(&mut self, rows: &'static [Row], owner: Option<Owner<'_>>, written: Written) -> usize {
         self.on_span.clear();
         self.on_span
             .extend(written.step.map(|step| (&attribute::TRAIN_STEP, Out::Int(step))));
-        self.table(rows)
+        self.table(rows, owner.map(|owner| owner.number))
     }
 
     /// Records a field whose row is there, and answers whether it is recorded; text that nobody knows is not.
@@ -227,7 +221,7 @@ impl Fields {
         attributes: &[Attribute<'_>],
         recorder: &mut Recorder<'_>,
     ) {
-        let row = &self.tables[table].rows[place];
+        let row = &self.tables[table].rows()[place];
         let number = self.known(table, place, written, number, attributes, recorder);
         if let Some(attribute) = number.and_then(|number| row.span_attribute(number)) {
             self.on_span.push(attribute);
@@ -235,13 +229,16 @@ impl Fields {
     }
 
     /// The place of a table; there are few.
-    fn table(&mut self, rows: &'static [Row]) -> usize {
+    fn table(&mut self, rows: &'static [Row], owner: Option<i64>) -> usize {
         let mut tables = self.tables.iter();
-        let known = tables.position(|table| std::ptr::eq(table.rows, rows));
-        known.unwrap_or_else(|| {
-            self.tables.push(Table::of(rows));
-            self.tables.len() - 1
-        })
+        match tables.position(|table| table.is_of(rows, owner)) {
+            Some(place) => place,
+            None if owner.is_some() && self.tables.len() >= MOST_TABLES => self.table(rows, None),
+            None => {
+                self.tables.push(Table::of(rows, owner));
+                self.tables.len() - 1
+            }
+        }
     }
 
     /// Records a number that a row of a table knows, and answers with it in our unit.
@@ -255,7 +252,7 @@ impl Fields {
         attributes: &[Attribute<'_>],
         recorder: &mut Recorder<'_>,
     ) -> Option<f64> {
-        let row = &self.tables[table].rows[place];
+        let row = &self.tables[table].rows()[place];
         if row.unknown == Some(number) {
             recorder.skip_value(SkipReason::NotMeasured);
             return None;

@@ -26,6 +26,14 @@ pub(super) fn object(text: &str) -> Option<(Vec<Field<'_>>, usize)> {
     Some((fields, len))
 }
 
+/// Calls `take` with each key of such an object, its value, and the text of that as it stands there.
+pub(super) fn each_value<'a>(
+    text: &'a str,
+    mut take: impl FnMut(Cow<'a, str>, Option<Value<'a>>, &'a str),
+) -> Option<usize> {
+    Cursor::object(text, 0, |key, range, value| take(key, value, &text[range]))
+}
+
 /// The value of `key` as text.
 pub(super) fn text<'f>(fields: &'f [Field<'_>], key: &str) -> Option<&'f str> {
     fields

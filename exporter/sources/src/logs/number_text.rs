@@ -21,14 +21,30 @@ fn plain(text: &str) -> Option<(f64, &str)> {
     Some((decimal.double()?, &text[decimal.len..]))
 }
 
+/// How a number is written. What is written in one form is so in those behind it too.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Form {
+    /// Digits alone.
+    Count,
+    Decimal,
+    /// With commas between the thousands.
+    Grouped,
+}
+
 /// A number as it is printed where there is one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PrintedNumber {
     pub(super) value: f64,
     /// How many bytes it takes.
     pub(super) len: usize,
-    /// Whether it is digits alone.
-    pub(super) is_count: bool,
+    pub(super) form: Form,
+}
+
+impl Form {
+    #[inline]
+    fn of(is_count: bool) -> Self {
+        if is_count { Self::Count } else { Self::Decimal }
+    }
 }
 
 /// The number that a text begins with: a plain one, or one with commas between the thousands.
@@ -38,7 +54,7 @@ pub(super) fn printed_prefix(text: &[u8]) -> Option<PrintedNumber> {
         Some(short) if short.next != b',' || !goes_on(text, short.len) => Some(PrintedNumber {
             value: short.value,
             len: short.len,
-            is_count: short.is_integer,
+            form: Form::of(short.is_integer),
         }),
         _ => long_prefix(text),
     }
@@ -48,20 +64,37 @@ pub(super) fn printed_prefix(text: &[u8]) -> Option<PrintedNumber> {
 #[inline]
 pub(super) fn count(text: &str) -> Option<f64> {
     let number = printed_prefix(text.as_bytes())?;
-    (number.is_count && number.len == text.len()).then_some(number.value)
+    (number.form == Form::Count && number.len == text.len()).then_some(number.value)
 }
 
 /// The same as `printed_prefix` for every number; most are none that needs this.
 #[inline(never)]
 fn long_prefix(text: &[u8]) -> Option<PrintedNumber> {
-    let decimal = Decimal::prefix(text)?;
+    let exact = |decimal: Decimal| Some((decimal, decimal.double()?));
+    let Some((decimal, value)) = Decimal::prefix(text).and_then(exact) else {
+        return inexact_prefix(text);
+    };
     if text.get(decimal.len) == Some(&b',') && goes_on(text, decimal.len) {
         return grouped_prefix(text);
     }
     Some(PrintedNumber {
-        value: decimal.double()?,
+        value,
         len: decimal.len,
-        is_count: decimal.is_integer && text[0] != b'-',
+        form: Form::of(decimal.is_integer && text[0] != b'-'),
+    })
+}
+
+/// Of a number with so many digits, as Python writes every number that is none with few, that the standard library reads it.
+fn inexact_prefix(text: &[u8]) -> Option<PrintedNumber> {
+    let is_of_number = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'-' | b'+');
+    let len = text.iter().take_while(|byte| is_of_number(byte)).count();
+    if text.get(len) == Some(&b',') && goes_on(text, len) {
+        return None;
+    }
+    Some(PrintedNumber {
+        value: std::str::from_utf8(&text[..len]).ok()?.parse().ok()?,
+        len,
+        form: Form::Decimal,
     })
 }
 
@@ -81,7 +114,7 @@ fn grouped_prefix(text: &[u8]) -> Option<PrintedNumber> {
     Some(PrintedNumber {
         value: grouped(text)?,
         len: text.len(),
-        is_count: false,
+        form: Form::Grouped,
     })
 }
 
@@ -246,6 +279,28 @@ mod tests {
             ),
             (None, None, None, None)
         );
+    }
+
+    #[test]
+    fn a_number_is_the_same_whatever_stands_behind_it() {
+        for text in [
+            "7",
+            "1234.5",
+            "-0.25",
+            "6.0000002e-05",
+            "0.30000000000000004",
+            "12345678901234567890",
+        ] {
+            for behind in ["", ", \"b\": 2", " | norm", "} ", "%"] {
+                let number = printed_prefix([text, behind].concat().as_bytes()).unwrap();
+                assert_eq!(
+                    (Some(number.value), number.len),
+                    (any(text), text.len()),
+                    "{text}{behind}"
+                );
+            }
+        }
+        assert!(printed_prefix(b"0.30000000000000004,5").is_none());
     }
 
     #[test]

@@ -130,9 +130,9 @@ impl Row {
         self.is_plain() && !self.is_total && self.unknown.is_none()
     }
 
-    /// The series of its points, where the record says no attributes.
-    pub(super) fn series(&self) -> PreparedSeries {
-        PreparedSeries::new(self.metric, self.attributes)
+    /// The series of its points, with the row's attributes behind those of the record.
+    pub(super) fn series(&self, attributes: &[Attribute<'_>]) -> PreparedSeries {
+        PreparedSeries::new(self.metric, &[attributes, self.attributes].concat())
     }
 
     /// Records a converted value with the row's attributes behind those of the record.

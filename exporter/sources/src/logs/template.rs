@@ -3,8 +3,8 @@
 
 mod drawing;
 
-pub(super) use self::drawing::{Drawing, Found, How, Sketch};
-use super::number_text;
+pub(super) use self::drawing::{Drawing, Drawn, Found, How, Sketch};
+use super::number_text::{self, Form};
 use crate::cut;
 
 /// So many templates of a log are remembered, and none that are longer; the oldest goes first.
@@ -59,8 +59,8 @@ struct Slot {
     end: usize,
     /// Whether it has as many spaces before it as make it as wide as others.
     is_padded: bool,
-    /// Whether the line is of another template where the number is no count.
-    is_count: bool,
+    /// The line is of another template where the number is written otherwise.
+    form: Form,
 }
 
 impl<M> Default for Templates<M> {
@@ -186,7 +186,7 @@ impl<M> Template<M> {
                 start,
                 end: between.len(),
                 is_padded,
-                is_count: number.is_count,
+                form: number.form,
             });
             done = number.range.end;
         }
@@ -237,7 +237,7 @@ impl Slot {
             at += (spaces > 0).then_some(spaces)?;
         }
         let number = number_text::printed_prefix(text.get(at..)?)?;
-        (number.is_count || !self.is_count).then_some((number.value, at + number.len))
+        (number.form <= self.form).then_some((number.value, at + number.len))
     }
 }
 

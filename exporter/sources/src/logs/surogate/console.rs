@@ -62,7 +62,7 @@ struct Console {
 impl Default for Console {
     fn default() -> Self {
         Self {
-            epoch: tables::EPOCH.series(),
+            epoch: tables::EPOCH.series(&[]),
             steps: Templates::default(),
             evals: Templates::default(),
             fields: Fields::of("surogate"),

@@ -9,14 +9,15 @@ use pulsetrain_semconv::{attribute, event, metric};
 use super::mapping::gpu::{GPU, THROTTLE};
 use crate::{
     Recorder, SkipReason,
-    emptied::emptied,
     logs::{
         Begin, Covered, LogFormat,
         coverage::{self, covered},
-        fields::{Field, Fields, Value, Written},
+        fields::{Field, Fields, Owner, Value, Written},
         lines::{self, Line, LineFormat, LineParser},
-        literal::{self, Objects},
+        literal,
+        row::Row,
         spans,
+        template::{Drawing, Drawn, Found, Sketch, Templates},
     },
 };
 
@@ -35,18 +36,15 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
 /// Reads the JSON lines.
 #[derive(Debug)]
 struct JsonLines {
-    objects: Objects,
+    lines: Templates<Says>,
     fields: Fields,
-    /// The room that the fields of the newest line took.
-    room: Vec<Field<'static>>,
 }
 
 impl Default for JsonLines {
     fn default() -> Self {
         Self {
-            objects: Objects::signed(Self::sign),
+            lines: Templates::default(),
             fields: Fields::of("surogate"),
-            room: Vec::new(),
         }
     }
 }
@@ -70,75 +68,71 @@ impl LineFormat for JsonLines {
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        let mut fields = emptied(std::mem::take(&mut self.room));
-        let Some(object) = self.objects.read(line.text, &mut fields) else {
+        let Some(said) = self.lines.read(line.text, draw) else {
             let message = || "a line is no whole JSON object with \"ts\"".to_owned();
             recorder.skip(SkipReason::MalformedRecord, line.place(), message);
             return false;
         };
-        let head = Head::take(&mut fields);
+        let secs = said.number_at(said.more.secs);
         let written = Written {
-            time_unix_nanos: head
-                .secs
-                .map_or_else(|| line.read_time(), |secs| (secs * 1e9) as u64),
-            step: head.step.map(|step| step as i64),
+            time_unix_nanos: secs.map_or_else(|| line.read_time(), |secs| (secs * 1e9) as u64),
+            step: said.number_at(said.more.step).map(|step| step as i64),
             place: line.place(),
         };
-        // A setting without a value is none.
-        if !matches!(head.kind, Kind::Config) {
-            recorder.skip_values(SkipReason::NotMeasured, object.nulls);
+        recorder.skip_values(SkipReason::NotMeasured, said.more.nulls);
+        match said.more.kind {
+            Kind::Config => config(said, written, recorder),
+            Kind::Gpu => gpu(&mut self.fields, said, written, recorder),
+            Kind::Step => step(&mut self.fields, said, written, recorder),
         }
-        match head.kind {
-            Kind::Config => config(&fields, written, recorder),
-            Kind::Gpu => gpu(&mut self.fields, &mut fields, written, recorder),
-            Kind::Step => step(&mut self.fields, &mut fields, written, recorder),
-        }
-        self.room = emptied(fields);
         true
     }
 }
 
-/// What a line says of itself.
-#[derive(Default)]
-struct Head {
-    secs: Option<f64>,
-    step: Option<f64>,
+/// What a line says of itself, by the places of its fields.
+#[derive(Debug, Default, PartialEq)]
+struct Says {
     kind: Kind,
+    secs: Option<usize>,
+    step: Option<usize>,
+    /// Whether it tells of training.
+    is_train: bool,
+    duration_ms: Option<usize>,
+    eval_duration_ms: Option<usize>,
+    phase: Option<usize>,
+    gpu: Option<usize>,
+    throttle: Option<usize>,
+    /// How many values are missing.
+    nulls: u64,
 }
 
-#[derive(Clone, Copy, Default)]
+impl Says {
+    /// Of a key that comes twice, the first counts.
+    fn of(line: &Sketch<Self>, nulls: u64) -> Self {
+        let kind = line.text_at(line.place("type")).map_or(Kind::Step, Kind::of);
+        Self {
+            kind,
+            secs: line.place("ts"),
+            step: line.place("step"),
+            is_train: line.fields.iter().any(|field| field.key.starts_with("train/")),
+            duration_ms: line.place("train/duration_ms"),
+            eval_duration_ms: line.place("eval/duration_ms"),
+            phase: line.place("train/phase"),
+            gpu: line.place("gpu_id"),
+            throttle: line.place("throttle"),
+            // A setting without a value is none.
+            nulls: if kind == Kind::Config { 0 } else { nulls },
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 enum Kind {
     Config,
     Gpu,
     /// Of a step or an evaluation.
     #[default]
     Step,
-}
-
-impl Head {
-    /// Takes it from the fields. Of a key that comes twice, the first counts.
-    fn take(fields: &mut Vec<Field<'_>>) -> Self {
-        let mut head = Self::default();
-        let mut is_known = [false; 3];
-        fields.retain(|(key, value)| {
-            let place = match key.as_ref() {
-                "ts" => 0,
-                "step" => 1,
-                "type" => 2,
-                _ => return true,
-            };
-            if !std::mem::replace(&mut is_known[place], true) {
-                match (place, value) {
-                    (0, value) => head.secs = value.number(),
-                    (1, value) => head.step = value.number(),
-                    (_, Value::Text(kind)) => head.kind = Kind::of(kind),
-                    _ => {}
-                }
-            }
-            false
-        });
-        head
-    }
 }
 
 impl Kind {
@@ -149,49 +143,67 @@ impl Kind {
             _ => Self::Step,
         }
     }
+
+    /// The table by which values are recorded.
+    fn rows(self) -> &'static [Row] {
+        match self {
+            Self::Gpu => GPU,
+            Self::Config | Self::Step => tables::STEP,
+        }
+    }
+
+    /// Whether a field is no value.
+    fn is_apart(self, key: &str) -> bool {
+        match key {
+            "ts" | "step" | "type" => true,
+            "gpu_id" | "throttle" => matches!(self, Self::Gpu),
+            "train/phase" => matches!(self, Self::Step),
+            _ => false,
+        }
+    }
 }
 
-fn step(known: &mut Fields, fields: &mut Vec<Field<'_>>, written: Written, recorder: &mut Recorder<'_>) {
-    let time = written.time_unix_nanos;
-    let (mut duration, mut eval_duration, mut phase) = (None, None, None);
-    let mut is_train = false;
-    for (number, (key, value)) in fields.iter().enumerate() {
-        is_train = is_train || key.starts_with("train/");
-        match key.as_ref() {
-            "train/duration_ms" => duration = duration.or(Some(value.number())),
-            "eval/duration_ms" => eval_duration = eval_duration.or(Some(value.number())),
-            "train/phase" => phase = phase.or(Some(number)),
-            _ => {}
-        }
-    }
-    let (duration, eval_duration) = (duration.flatten(), eval_duration.flatten());
-    if let Some(step) = written.step.filter(|_| is_train) {
+/// `{"step": 3, "ts": 1795220321.5, "train/loss": 6.36434, ...}`.
+fn draw(text: &str) -> Option<Sketch<Says>> {
+    JsonLines::sign(text)?;
+    let mut drawing = Drawing::of(text, Says::default());
+    let mut nulls = 0;
+    literal::each_value(text, |key, value, text| match value {
+        Some(value) => drawing.value(&key, value, text),
+        None => nulls += 1,
+    })?;
+    let says = Says::of(drawing.sketch(), nulls);
+    let kind = says.kind;
+    *drawing.more() = says;
+    Some(drawing.finish_without(kind.rows(), |key| kind.is_apart(key)))
+}
+
+fn step(known: &mut Fields, said: &Sketch<Says>, written: Written, recorder: &mut Recorder<'_>) {
+    let (time, says) = (written.time_unix_nanos, &said.more);
+    if let Some(step) = written.step.filter(|_| says.is_train) {
         known.step(time, step, recorder);
     }
-    if let Some(place) = phase {
-        if let Value::Text(phase) = &fields[place].1 {
-            recorder.record_state(&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE, time, phase, &[]);
-        }
-        fields.retain(|(key, _)| key != "train/phase");
+    if let Some(phase) = said.text_at(says.phase) {
+        recorder.record_state(&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE, time, phase, &[]);
     }
-    let on_span = known.record(tables::STEP, written, fields, &[], recorder);
+    let on_span = known.record_sketch(said, None, written, recorder);
     let step = written.step.unwrap_or_default();
-    if let Some(ms) = duration.filter(|_| is_train) {
+    if let Some(ms) = said.number_at(says.duration_ms) {
         spans::step(step, time, ms / 1e3, on_span, recorder);
     }
-    if let Some(ms) = eval_duration {
+    if let Some(ms) = said.number_at(says.eval_duration_ms) {
         spans::eval(step, time, ms / 1e3, on_span, recorder);
     }
 }
 
-fn gpu(known: &mut Fields, fields: &mut Vec<Field<'_>>, written: Written, recorder: &mut Recorder<'_>) {
-    let index = literal::number(fields, "gpu_id").unwrap_or_default() as i64;
+fn gpu(known: &mut Fields, said: &Sketch<Says>, written: Written, recorder: &mut Recorder<'_>) {
+    let index = said.number_at(said.more.gpu).unwrap_or_default() as i64;
     let id = index.to_string();
     let gpu: [Attribute<'_>; 2] = [
         (&attribute::GPU_ID, Out::Text(&id)),
         (&attribute::GPU_INDEX, Out::Int(index)),
     ];
-    if let Some(theirs) = literal::text(fields, "throttle") {
+    if let Some(theirs) = said.text_at(said.more.throttle) {
         let reason = THROTTLE
             .iter()
             .find(|(known, _)| *known == theirs)
@@ -199,11 +211,17 @@ fn gpu(known: &mut Fields, fields: &mut Vec<Field<'_>>, written: Written, record
         let (metric, attribute) = (&metric::GPU_THROTTLE_ACTIVE, &attribute::GPU_THROTTLE_REASON);
         recorder.record_state(metric, attribute, written.time_unix_nanos, reason, &gpu);
     }
-    fields.retain(|(key, _)| key != "gpu_id" && key != "throttle");
-    known.record(GPU, written, fields, &gpu, recorder);
+    let owner = Owner {
+        number: index,
+        attributes: &gpu,
+    };
+    known.record_sketch_of(owner, said, written, recorder);
 }
 
-fn config(fields: &[Field<'_>], written: Written, recorder: &mut Recorder<'_>) {
+fn config(said: &Sketch<Says>, written: Written, recorder: &mut Recorder<'_>) {
+    let is_value = |drawn: &&Drawn| !matches!(drawn.found, Found::Apart);
+    let fields = said.fields.iter().filter(is_value);
+    let fields: Vec<Field<'_>> = fields.map(|drawn| said.field(drawn)).collect();
     let entries: Vec<(&str, Out<'_>)> = fields
         .iter()
         .map(|(key, value)| match value {
@@ -245,38 +263,4 @@ fn coverage_table() -> Vec<Covered> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::logs::sampled::Sampled;
-
-    #[test]
-    fn configuration_steps_and_gpus_are_told_apart() {
-        let read = Sampled::read(
-            &FORMAT,
-            "{\"type\": \"config\", \"ts\": 1795220320.5, \"lr\": 0.0002, \"model\": \"m\"}\n\
-             {\"step\": 3, \"ts\": 1795220321.5, \"train/loss\": NaN, \"train/duration_ms\": 120, \"train/phase\": \"warmup\", \"turn/novel\": 2}\n\
-             {\"type\": \"gpu\", \"step\": 3, \"gpu_id\": 1, \"ts\": 1795220321.6, \"power\": 350000, \"throttle\": \"no cap\"}\n",
-        );
-        assert!(read.values("train.loss")[0].is_nan());
-        assert_eq!(read.values("gpu.power"), [350.0]);
-        assert_eq!(read.values("train.custom"), [2.0]);
-        assert_eq!(
-            (read.counts.events, read.counts.spans, read.counts.records),
-            (1, 1, 3)
-        );
-        assert!(!read.skipped.has_losses());
-    }
-
-    #[test]
-    fn the_keys_of_reinforcement_learning_are_known() {
-        let read = Sampled::read(
-            &FORMAT,
-            "{\"step\": 1, \"ts\": 1.5, \"train/policy_loss\": 0.1, \"train/mismatch_kl\": 0.2, \"train/is_masked\": 0.25, \
-             \"train/is_masked_low\": 0.2, \"train/teacher_kl\": 0.3, \"train/keep_tokens\": 10, \"train/total_tokens\": 12, \
-             \"train/micro_batches\": 4, \"train/vtc\": 9, \"train/expected_loss_scale\": 1.0, \"train/orch_step\": 7}",
-        );
-        assert_eq!(read.values("rl.policy_loss"), [0.1]);
-        assert_eq!(read.values("train.custom"), [0.2, 7.0]);
-        assert_eq!((read.counts.points, read.skipped.counts().count()), (13, 0));
-    }
-}
+mod tests;

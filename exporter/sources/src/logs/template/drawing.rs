@@ -4,7 +4,7 @@ use std::{borrow::Cow, ops::Range};
 
 use crate::logs::{
     fields::{Field, Value},
-    number_text,
+    number_text::{self, Form},
     row::{Row, find},
 };
 
@@ -34,8 +34,8 @@ pub(in crate::logs) struct Drawn {
 enum Said {
     /// What is made of the number at this place, and of those that follow it.
     Made(How, usize),
-    /// The same in every line.
-    Constant(Value<'static>),
+    /// The same in every line, and the number that it is.
+    Constant(Value<'static>, Option<f64>),
 }
 
 /// Where in a table the row of a field is.
@@ -47,13 +47,15 @@ pub(in crate::logs) enum Found {
     There(usize),
     /// No row knows the field.
     Nowhere,
+    /// The field is no value: it says what the others are of.
+    Apart,
 }
 
 /// Where a number stands in its line.
 #[derive(Debug)]
 pub(super) struct Number {
     pub(super) range: Range<usize>,
-    pub(super) is_count: bool,
+    pub(super) form: Form,
 }
 
 /// How a field is made of its number.
@@ -118,7 +120,7 @@ impl<M> Sketch<M> {
     pub(in crate::logs) fn number_of(&self, field: &Drawn) -> Option<f64> {
         match &field.said {
             Said::Made(how, first) => Some(how.of(&self.values[*first..])),
-            Said::Constant(value) => value.number(),
+            Said::Constant(_, number) => *number,
         }
     }
 
@@ -138,10 +140,18 @@ impl<M> Sketch<M> {
             Said::Made(..) => self
                 .number_of(drawn)
                 .map_or(Value::Number(f64::NAN), Value::Number),
-            Said::Constant(Value::Number(number)) => Value::Number(*number),
-            Said::Constant(Value::Text(text)) => Value::Text(Cow::Borrowed(text)),
+            Said::Constant(Value::Number(number), _) => Value::Number(*number),
+            Said::Constant(Value::Text(text), _) => Value::Text(Cow::Borrowed(text)),
         };
         (Cow::Borrowed(&drawn.key), value)
+    }
+
+    /// What the field at this place says, where that is text.
+    pub(in crate::logs) fn text_at(&self, place: Option<usize>) -> Option<&str> {
+        match &self.fields.get(place?)?.said {
+            Said::Constant(Value::Text(text), _) => Some(text),
+            _ => None,
+        }
     }
 
     /// All fields as any record has them.
@@ -187,10 +197,20 @@ impl<'l, M> Drawing<'l, M> {
     }
 
     /// The sketch, with the rows of its fields.
-    pub(in crate::logs) fn finish(mut self, rows: &'static [Row]) -> Sketch<M> {
+    pub(in crate::logs) fn finish(self, rows: &'static [Row]) -> Sketch<M> {
+        self.finish_without(rows, |_| false)
+    }
+
+    /// The same, where fields with some keys are no values.
+    pub(in crate::logs) fn finish_without(
+        mut self,
+        rows: &'static [Row],
+        is_apart: impl Fn(&str) -> bool,
+    ) -> Sketch<M> {
         let mut expected = 0;
         for field in &mut self.sketch.fields {
             field.found = match find(rows, &field.key, &mut expected) {
+                _ if is_apart(&field.key) => Found::Apart,
                 Some(place) if rows[place].is_simple() => Found::Simple(place),
                 Some(place) => Found::There(place),
                 None => Found::Nowhere,
@@ -212,7 +232,7 @@ impl<'l, M> Drawing<'l, M> {
 
     /// A count, with its place among the numbers; nothing where the text is none.
     pub(in crate::logs) fn count(&mut self, text: &'l str) -> Option<usize> {
-        self.take(text, true)
+        self.take(text, Form::Count)
     }
 
     /// A field whose value no number of the line changes.
@@ -221,7 +241,8 @@ impl<'l, M> Drawing<'l, M> {
             Value::Number(number) => Value::Number(number),
             Value::Text(text) => Value::Text(Cow::Owned(text.into_owned())),
         };
-        self.says(key, Said::Constant(value));
+        let number = value.number();
+        self.says(key, Said::Constant(value, number));
     }
 
     fn says(&mut self, key: &str, said: Said) {
@@ -242,11 +263,26 @@ impl<'l, M> Drawing<'l, M> {
         }
     }
 
+    /// A field of which is known what it says in this line; `text` is how that stands there.
+    pub(in crate::logs) fn value(&mut self, key: &str, value: Value<'_>, text: &'l str) {
+        let number = match value {
+            Value::Number(_) => self.take(text, Form::Decimal),
+            Value::Text(_) => None,
+        };
+        match number {
+            Some(number) => self.reads(key, number, How::Times(1.0)),
+            None => self.constant(key, value),
+        }
+    }
+
     /// A field that is made of the numbers in `texts`; answers whether they are plain ones. Several numbers are counts.
     pub(in crate::logs) fn made(&mut self, key: &str, texts: &[&'l str], how: How) -> bool {
         let first = self.sketch.values.len();
-        let is_count = matches!(how, How::Sixtieths(..));
-        if texts.iter().any(|text| self.take(text, is_count).is_none()) {
+        let form = match how {
+            How::Sixtieths(..) => Form::Count,
+            _ => Form::Grouped,
+        };
+        if texts.iter().any(|text| self.take(text, form).is_none()) {
             self.sketch.numbers.truncate(first);
             self.sketch.values.truncate(first);
             return false;
@@ -260,7 +296,7 @@ impl<'l, M> Drawing<'l, M> {
         self.says(key, Said::Made(how, first));
     }
 
-    fn take(&mut self, text: &'l str, is_count: bool) -> Option<usize> {
+    fn take(&mut self, text: &'l str, form: Form) -> Option<usize> {
         let start = (text.as_ptr() as usize).checked_sub(self.line.as_ptr() as usize)?;
         let range = start..start + text.len();
         let is_behind = self
@@ -272,11 +308,11 @@ impl<'l, M> Drawing<'l, M> {
         if !is_behind
             || self.line.get(range.clone()) != Some(text)
             || number.len != text.len()
-            || is_count && !number.is_count
+            || number.form > form
         {
             return None;
         }
-        self.sketch.numbers.push(Number { range, is_count });
+        self.sketch.numbers.push(Number { range, form });
         self.sketch.values.push(number.value);
         Some(self.sketch.values.len() - 1)
     }

@@ -1,0 +1,78 @@
+//! The rows that records are recorded by, with what was made ready for those that come again and again.
+
+use pulsetrain_otlp::write::Attribute;
+
+use crate::{
+    Recorder,
+    logs::row::{Order, Row},
+    recorder::PreparedSeries,
+};
+
+/// Of which of several alike, such as GPUs, a record tells.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::logs) struct Owner<'a> {
+    /// Tells it from the others.
+    pub(in crate::logs) number: i64,
+    /// The same for all of its records: their points carry them.
+    pub(in crate::logs) attributes: &'a [Attribute<'a>],
+}
+
+/// The rows of a table.
+#[derive(Debug)]
+pub(super) struct Table {
+    rows: &'static [Row],
+    /// Whose records are recorded by it, where there are several.
+    owner: Option<i64>,
+    order: Order,
+    /// The series of those that were recorded.
+    series: Vec<Option<PreparedSeries>>,
+}
+
+impl Table {
+    pub(super) fn of(rows: &'static [Row], owner: Option<i64>) -> Self {
+        Self {
+            rows,
+            owner,
+            order: Order::default(),
+            series: rows.iter().map(|_| None).collect(),
+        }
+    }
+
+    pub(super) fn is_of(&self, rows: &'static [Row], owner: Option<i64>) -> bool {
+        std::ptr::eq(self.rows, rows) && self.owner == owner
+    }
+
+    pub(super) fn rows(&self) -> &'static [Row] {
+        self.rows
+    }
+
+    /// The place of the row of a record's field.
+    pub(super) fn find(&mut self, field: usize, key: &str) -> Option<usize> {
+        self.order.find(self.rows, field, key)
+    }
+
+    /// Records a converted value of the row at `place`.
+    #[inline]
+    pub(super) fn record(
+        &mut self,
+        place: usize,
+        time_unix_nanos: u64,
+        value: f64,
+        attributes: &[Attribute<'_>],
+        recorder: &mut Recorder<'_>,
+    ) {
+        let row = &self.rows[place];
+        // Where nobody is named, other attributes may come with the next record.
+        let is_ready = if attributes.is_empty() {
+            !row.is_plain()
+        } else {
+            self.owner.is_some()
+        };
+        if is_ready {
+            let series = self.series[place].get_or_insert_with(|| row.series(attributes));
+            recorder.record_prepared(series, time_unix_nanos, value);
+        } else {
+            row.record(time_unix_nanos, value, attributes, recorder);
+        }
+    }
+}

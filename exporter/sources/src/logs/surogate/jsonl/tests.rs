@@ -1,0 +1,82 @@
+//! Lines of every kind, alone and behind others.
+
+use super::*;
+use crate::logs::sampled::Sampled;
+
+#[test]
+fn configuration_steps_and_gpus_are_told_apart() {
+    let read = Sampled::read(
+        &FORMAT,
+        "{\"type\": \"config\", \"ts\": 1795220320.5, \"lr\": 0.0002, \"model\": \"m\"}\n\
+         {\"step\": 3, \"ts\": 1795220321.5, \"train/loss\": NaN, \"train/duration_ms\": 120, \"train/phase\": \"warmup\", \"turn/novel\": 2}\n\
+         {\"type\": \"gpu\", \"step\": 3, \"gpu_id\": 1, \"ts\": 1795220321.6, \"power\": 350000, \"throttle\": \"no cap\"}\n",
+    );
+    assert!(read.values("train.loss")[0].is_nan());
+    assert_eq!(read.values("gpu.power"), [350.0]);
+    assert_eq!(read.values("train.custom"), [2.0]);
+    assert_eq!(
+        (read.counts.events, read.counts.spans, read.counts.records),
+        (1, 1, 3)
+    );
+    assert!(!read.skipped.has_losses());
+}
+
+#[test]
+fn the_keys_of_reinforcement_learning_are_known() {
+    let read = Sampled::read(
+        &FORMAT,
+        "{\"step\": 1, \"ts\": 1.5, \"train/policy_loss\": 0.1, \"train/mismatch_kl\": 0.2, \"train/is_masked\": 0.25, \
+         \"train/is_masked_low\": 0.2, \"train/teacher_kl\": 0.3, \"train/keep_tokens\": 10, \"train/total_tokens\": 12, \
+         \"train/micro_batches\": 4, \"train/vtc\": 9, \"train/expected_loss_scale\": 1.0, \"train/orch_step\": 7}",
+    );
+    assert_eq!(read.values("rl.policy_loss"), [0.1]);
+    assert_eq!(read.values("train.custom"), [0.2, 7.0]);
+    assert_eq!((read.counts.points, read.skipped.counts().count()), (13, 0));
+}
+
+#[test]
+fn a_line_says_the_same_whatever_lines_came_before() {
+    let lines = [
+        r#"{"type": "config", "ts": 1.5, "lr": 0.0002, "model": "m"}"#,
+        r#"{"step": 3, "ts": 2.5, "train/loss": 6.5, "train/phase": "warmup"}"#,
+        r#"{"step": 4, "ts": 3, "train/loss": -6.25e-05, "train/phase": "warmup"}"#,
+        r#"{"step": 4, "ts": 3, "train/loss": 1,234, "train/phase": "warmup"}"#,
+        r#"{"step": 4, "ts": 3, "train/loss": 0.30000000000000004, "train/phase": "warmup"}"#,
+        r#"{"step": 4, "ts": 3, "train/loss": 12345678901234567890.5, "train/phase": "converging"}"#,
+        r#"{"step": 4, "ts": 3, "train/loss": NaN, "train/phase": 7}"#,
+        r#"{"step": 4, "ts": 3, "train/loss": null, "train/phase": "warmup"}"#,
+        r#"{"step": 4, "ts": 3, "train/loss": [1,2], "train/phase": "warmup"} and more"#,
+        r#"{"step": 4, "ts": "3", "train/loss": "2.5", "step": 5, "train/new": true}"#,
+        r#"{"step": 4, "ts": 3, "train/loss": 1e400, "train/phase": "warmup"}"#,
+        r#"{"step": 4, "ts": 3, "train/loss": 6.5, "train/phase": "warm"#,
+        r#"{"step": 5, "ts": 4,  "eval/loss": 6.5 }"#,
+        r#"{"step": 5, "ts": 4,  "eval/loss":   6.5 }"#,
+        r#"{"type": "gpu", "step": 5, "gpu_id": 0, "ts": 4.5, "power": 350000, "throttle": "no cap"}"#,
+        r#"{"type": "gpu", "step": 5, "gpu_id": 11, "ts": 4.5, "power": -1, "throttle": "no cap"}"#,
+        r#"{"type": "other", "step": 5, "ts": 4, "loss": 6.5}"#,
+    ];
+    let mut templates = Templates::default();
+    for line in lines.iter().cycle().take(5 * lines.len()) {
+        assert_eq!(templates.read(line, draw), draw(line).as_ref(), "{line}");
+    }
+}
+
+#[test]
+fn every_gpu_has_points_of_its_own() {
+    let mut text = String::new();
+    for number in 0..300 {
+        let (gpu, power) = (number % 100, 1000 * number);
+        text += &format!(
+            "{{\"type\": \"gpu\", \"step\": 1, \"gpu_id\": {gpu}, \"ts\": {number}, \"power\": {power}, \"gpu_util\": -1}}\n"
+        );
+    }
+    let read = Sampled::read(&FORMAT, &text);
+    let expected: Vec<f64> = (0..300).map(f64::from).collect();
+    assert_eq!(read.values("gpu.power"), expected);
+    for (number, attributes) in read.attributes("gpu.power").iter().enumerate() {
+        let gpu = number % 100;
+        let expected = format!("gpu.id={gpu} gpu.index=Int({gpu}) gpu.power.reading=derived");
+        assert_eq!(attributes, &expected);
+    }
+    assert_eq!(read.counts.points, 300);
+}
