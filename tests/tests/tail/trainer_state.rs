@@ -241,6 +241,35 @@ fn a_state_that_is_being_saved_is_told_once_wherever_a_follower_finds_it_torn() 
     }
 }
 
+/// The Trainer saves a state into each checkpoint, with all that those before it have.
+#[test]
+fn the_states_of_all_checkpoints_of_a_run_are_told_as_one_through_kills_at_any_moment() {
+    let mut random = Rng::with_seed(11);
+    let world = World::new("run/*/trainer_state.json").with("--poll-interval=0.1");
+    let whole = state(ALL, same);
+    let saved = Saved {
+        path: world.path("whole.json"),
+        world,
+    };
+    let checkpoint = |entries: usize| {
+        let folder = saved.world.path(&format!("run/checkpoint-{}", entries * 5));
+        fs::create_dir_all(&folder).expect("a folder can be made");
+        fs::write(folder.join("trainer_state.json"), state(entries, same)).expect("a state can be written");
+    };
+    // Two are there before anybody follows, the later of which has the lesser name.
+    checkpoint(1);
+    checkpoint(2);
+    saved.tell_and_die();
+    for entries in 3..=ALL {
+        let before = Progress::of(saved.world.out(), saved.world.positions());
+        let follower = saved.world.follow();
+        checkpoint(entries);
+        before.wait_for_a_moment(&follower, &mut random);
+        drop(follower);
+    }
+    saved.expect(saved.world.follow(), &[&whole]);
+}
+
 #[test]
 fn where_positions_do_not_say_what_was_told_that_is_said_and_nothing_is_lost() {
     let tear = |told: &mut Value| told["entries"] = json!("torn");

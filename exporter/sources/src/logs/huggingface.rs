@@ -206,10 +206,12 @@ fn coverage_of_state() -> Vec<Covered> {
         ),
         coverage::covered("is_*, stateful_callbacks", "(left out: trainer_bookkeeping)", ""),
         coverage::covered(
-            "an entry of log_history that the same file had before",
+            "an entry of log_history that was said before",
             "(not said again)",
-            "the states of several checkpoints are several files, each with the whole history: name the newest",
+            "followed, the states of all checkpoints of a run are told as one, also after a kill (`--state`); an import tells each \
+             file whole, so import the last",
         ),
+        coverage::covered("null", "(left out: not_measured)", "in an entry of log_history"),
     ];
     coverage::tables(&[ROWS]).into_iter().chain(others).collect()
 }

@@ -81,7 +81,12 @@ pub trait LogParser: Send {
         None
     }
 
-    /// Takes over what was told before a restart, and says whether that makes sense. It is asked before it reads anything.
+    /// Whether several files of a run say the same of it, as checkpoints do: what one has told no other tells.
+    fn shares_told(&self) -> bool {
+        false
+    }
+
+    /// Takes over what was told before a restart, or of another file of the run, and says whether that makes sense. It is asked before it reads anything.
     fn remember(&mut self, _told: &Json) -> bool {
         false
     }

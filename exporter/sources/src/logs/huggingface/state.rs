@@ -142,6 +142,11 @@ impl LogParser for StateParser {
         Some(hash(&first[..len]) == known)
     }
 
+    /// Each checkpoint has a state with the whole history.
+    fn shares_told(&self) -> bool {
+        true
+    }
+
     fn told(&self) -> Option<Json> {
         self.told.to_json()
     }
@@ -196,7 +201,8 @@ impl StateParser {
         let Some((fields, _)) = literal::object(&object) else {
             return false;
         };
-        if !self.told.knows_around(hash(&object)) {
+        // Of an earlier state all is known, and what stands around it was true once.
+        if !self.told.knows_more_than(self.entries.listed()) && !self.told.knows_around(hash(&object)) {
             let written = self.entries.written(window, window.place(done));
             let dictionaries = &mut self.entries.dictionaries;
             self.totals

@@ -31,7 +31,12 @@ impl LogReader {
         self.parser.told()
     }
 
-    /// Takes over what was told before a restart, and says whether that makes sense.
+    /// Whether several files of a run say the same of it.
+    pub(in crate::logs) fn shares_told(&self) -> bool {
+        self.parser.shares_told()
+    }
+
+    /// Takes over what was told before, and says whether that makes sense.
     pub(in crate::logs) fn remember(&mut self, told: &Json) -> bool {
         self.parser.remember(told)
     }

@@ -13,7 +13,7 @@ use super::{
     positions::Update, reading::Reading, saved::FilePosition,
 };
 use crate::{
-    SourceError,
+    Run, SourceError,
     logs::{ImportReport, RunOptions},
 };
 
@@ -87,6 +87,11 @@ impl Outlet {
     /// The position of an earlier follower.
     pub(super) fn position_of(&self, path: &Path) -> Option<FilePosition> {
         self.positions.of(path)
+    }
+
+    /// The position in the newest file of a run.
+    pub(super) fn newest_of_run(&self, format: &str, run: &Run) -> Option<FilePosition> {
+        self.positions.newest_of_run(format, &run.id, run.attempt)
     }
 
     pub(super) fn is_finished(&self, file: &File) -> io::Result<bool> {

@@ -210,6 +210,20 @@ impl Positions {
         on_its_way.or_else(|| table.saved.files.get(path)).cloned()
     }
 
+    /// The position in the file of a run that was written last, of those that are read or on their way.
+    pub(super) fn newest_of_run(&self, format: &str, run: &str, attempt: i64) -> Option<FilePosition> {
+        let table = lock(&self.0.table);
+        let on_their_way = table.entries.iter().filter_map(|entry| match &entry.update {
+            Some(Update::Read(_, position)) => Some(&**position),
+            _ => None,
+        });
+        let of_run = |position: &&FilePosition| {
+            position.format == format && position.run.id == run && position.run.attempt == attempt
+        };
+        let read = table.saved.files.values().chain(on_their_way).filter(of_run);
+        read.max_by_key(|position| position.modified_unix_nanos).cloned()
+    }
+
     /// Whether a file was read to its end before, under whatever name. What is still on its way was read too.
     pub(super) fn is_finished(&self, file: &File) -> io::Result<bool> {
         let finished = lock(&self.0.table).finished();

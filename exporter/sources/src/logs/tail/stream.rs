@@ -194,7 +194,10 @@ impl Stream {
             return Ok(());
         };
         outlet.measuring().note_reading();
-        let outcome = reading.read_on(BUDGET_BYTES, |batches| outlet.offer(batches, None));
+        // What others are to know of it is read and sent before they have their turn.
+        let shares_told = reading.shares_told();
+        let budget = if shares_told { usize::MAX } else { BUDGET_BYTES };
+        let outcome = reading.read_on(budget, |batches| outlet.offer(batches, None));
         reading.note_skipped(outlet.measuring());
         let outcome = outcome.map_err(|source| {
             reading.close_handle();
@@ -209,10 +212,10 @@ impl Stream {
         }
         self.next = match outcome {
             Outcome::More => Next::Read,
-            _ if outlet.has_room() => Next::Change,
+            _ if outlet.has_room() || shares_told => Next::Change,
             _ => Next::Flush,
         };
-        if outlet.has_room() {
+        if outlet.has_room() || shares_told {
             self.flush(outlet);
         }
         Ok(())

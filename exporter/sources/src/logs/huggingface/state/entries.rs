@@ -41,6 +41,11 @@ impl Entries {
         self.place = 0;
     }
 
+    /// How many entries the file has listed so far.
+    pub(super) fn listed(&self) -> usize {
+        self.place
+    }
+
     /// Takes the next entry. What was told before a restart is recorded, so that sums come to what they were, and does not leave.
     pub(super) fn take(
         &mut self,

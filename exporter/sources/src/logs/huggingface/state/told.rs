@@ -43,6 +43,11 @@ impl Told {
         is_known
     }
 
+    /// Whether more entries were told than so many.
+    pub(super) fn knows_more_than(&self, entries: usize) -> bool {
+        self.entries.len() > entries
+    }
+
     /// With which entry the history begins.
     pub(super) fn first_entry(&self) -> Option<u32> {
         self.entries.first().copied()

@@ -3,7 +3,7 @@
 use std::{fs::File, io};
 
 use super::{Inode, Reading};
-use crate::logs::tail::saved::FilePosition;
+use crate::logs::tail::{outlet::Outlet, saved::FilePosition};
 
 impl Reading {
     /// Whether the file is written anew as a whole, so that no change is an addition to its end.
@@ -26,6 +26,21 @@ impl Reading {
             self.recorder.forget_series();
         }
         is_known
+    }
+
+    /// Whether other files of the run say the same.
+    pub(in crate::logs::tail) fn shares_told(&self) -> bool {
+        self.reader.shares_told()
+    }
+
+    /// Takes over what was told of other files of the run, where they say the same.
+    pub(in crate::logs::tail) fn share_told(&mut self, outlet: &Outlet) {
+        if self.shares_told()
+            && let Some(position) = outlet.newest_of_run(self.format.name, self.run())
+            && let Some(told) = &position.told
+        {
+            self.reader.remember(told);
+        }
     }
 
     /// Begins to read the file from its beginning; the run and what was told of it stay.

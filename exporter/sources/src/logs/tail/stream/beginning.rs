@@ -161,7 +161,8 @@ impl Stream {
         let options = options_of_file(&self.path, outlet.options());
         let mut run = source::run(format.0, identity, &options, &path);
         run.attempt = self.attempt_of(&run);
-        let reading = Reading::new(&self.path, opened, format, &outlet.options().mapping, run);
+        let mut reading = Reading::new(&self.path, opened, format, &outlet.options().mapping, run);
+        reading.share_told(outlet);
         outlet.tell_opened(&reading, 0);
         Ok(Some(Box::new(reading)))
     }
