@@ -2,8 +2,12 @@
 //! of the first; of those that follow, only the numbers are read.
 
 mod drawing;
+mod sketch;
 
-pub(super) use self::drawing::{Drawing, Drawn, Found, How, Sketch};
+pub(super) use self::{
+    drawing::Drawing,
+    sketch::{Drawn, Found, How, Sketch},
+};
 use super::number_text::{self, Form};
 use crate::cut;
 
@@ -135,8 +139,8 @@ impl<M: std::fmt::Debug + PartialEq> Templates<M> {
         if !is_shared {
             return Stop::default();
         }
-        let values = &other.sketch.values()[..stop.slots];
-        template.sketch.values_mut()[..stop.slots].copy_from_slice(values);
+        let values = &other.sketch.values[..stop.slots];
+        template.sketch.values[..stop.slots].copy_from_slice(values);
         stop
     }
 
@@ -173,7 +177,7 @@ impl<M: std::fmt::Debug + PartialEq> Templates<M> {
 impl<M> Template<M> {
     fn of(line: &str, sketch: Sketch<M>) -> Self {
         let (mut between, mut slots, mut done) = (Vec::with_capacity(line.len()), Vec::new(), 0);
-        for number in sketch.numbers() {
+        for number in &sketch.numbers {
             let before = &line[done..number.range.start];
             let trimmed = before.trim_end_matches(' ');
             // One space is a sign, more of them fill up.
@@ -203,7 +207,7 @@ impl<M> Template<M> {
     #[inline]
     fn read(&mut self, line: &[u8], begin: Stop) -> Result<(), Stop> {
         let mut stop = begin;
-        let values = self.sketch.values_mut()[begin.slots..].iter_mut();
+        let values = self.sketch.values[begin.slots..].iter_mut();
         for (slot, value) in self.slots[begin.slots..].iter().zip(values) {
             let rest = line.get(stop.at..).ok_or(stop)?;
             let len;
