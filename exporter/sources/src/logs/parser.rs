@@ -86,7 +86,8 @@ pub trait LogParser: Send {
         false
     }
 
-    /// Takes over what was told before a restart, or of another file of the run, and says whether that makes sense. It is asked before it reads anything.
+    /// Takes over what was told before a restart, or of another file of the run, and says whether that makes sense. It is asked
+    /// before it reads anything.
     fn remember(&mut self, _told: &Json) -> bool {
         false
     }

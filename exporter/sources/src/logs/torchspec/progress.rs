@@ -48,7 +48,7 @@ impl Progress {
                     .unwrap_or_default()
                     .saturating_mul(1_000_000_000);
                 let by_start = self.start.map_or(0, |start| start.saturating_add(elapsed));
-                by_start.max(last + TICK_NANOS)
+                by_start.max(last.saturating_add(TICK_NANOS))
             },
         );
         self.last_time = Some(time);

@@ -84,7 +84,10 @@ impl Entries {
 
     /// When and where the next thing was written.
     pub(super) fn written(&mut self, window: Window<'_>, place: Place) -> Written {
-        self.last_time = window.time.unix_nanos.max(self.last_time + TICK_NANOS);
+        self.last_time = window
+            .time
+            .unix_nanos
+            .max(self.last_time.saturating_add(TICK_NANOS));
         Written {
             time_unix_nanos: self.last_time,
             step: None,
