@@ -15,7 +15,7 @@ use crate::following::{Agent, Following};
 const STALLED: usize = 200;
 
 /// Segments of an allocator with long names: some 27 MB of page, more than sockets take in.
-const SEGMENTS: usize = 5_000;
+const SEGMENTS: usize = 500;
 const PAGE_BYTES: usize = 20 << 20;
 
 /// What a scraper sends before it stalls. The last two never read the answer.
@@ -108,7 +108,7 @@ fn memory_kib(agent: &Agent) -> u64 {
 
 /// A record that makes four series of each segment.
 fn allocator() -> String {
-    let name = "x".repeat(1_200);
+    let name = "x".repeat(12_000);
     let segments: Vec<String> = (0..SEGMENTS)
         .map(|number| {
             format!(r#"{{"name": "{name}{number}", "device": 1, "managed": 2, "pinned": 3, "pageable": 4}}"#)

@@ -80,3 +80,28 @@ impl World {
         self.sink.store().counts().series
     }
 }
+
+#[test]
+fn a_page_of_large_series_is_written_whole_in_small_pieces() {
+    let long = "x".repeat(10_000);
+    let names: Vec<String> = (0..300).map(|number| format!("{long}{number}")).collect();
+    let series = |name: &String| otlp::simple("g", otlp::T0, 1.0, &[("name", name)]);
+    let mut world = World::new();
+    world.take(otlp::run("r", names.iter().map(series).collect()));
+    let samples = world.samples("g");
+    assert_eq!(samples.len(), names.len());
+    let is_there = |name: &String| samples.iter().any(|sample| sample.contains(&format!("{name}\"")));
+    assert!(names.iter().all(is_there));
+
+    let mut page = Page::new(
+        &world.sink.store(),
+        Vec::new(),
+        Format::OpenMetrics,
+        Escaping::AllowUtf8,
+    );
+    let mut piece = Vec::new();
+    while page.push_piece(&mut piece) {
+        assert!(piece.len() < 80_000, "{}", piece.len());
+        piece.clear();
+    }
+}

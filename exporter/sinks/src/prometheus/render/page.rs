@@ -24,6 +24,9 @@ use super::{
 /// The most series in one piece: written in a fraction of a millisecond, in which a point may have to wait.
 const PIECE_SERIES: usize = 256;
 
+/// No series more is added to a piece of so many bytes: each of those who read slowly, or not at all, has one in memory.
+const PIECE_BYTES: usize = 64 << 10;
+
 /// The encoding of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Format {
@@ -122,15 +125,19 @@ impl Page {
         let family = Arc::clone(&open.family);
         let table = family.lock();
         let places = table.places(open.next, PIECE_SERIES);
-        open.next += places.len();
+        let (begin, end) = (out.len(), open.next + places.len());
         let births = self.births;
         let shown = |series: &&Series| series.birth <= births && !series.target.has_ended();
-        for series in places.iter().flatten().filter(shown) {
+        for place in places {
+            if out.len() - begin >= PIECE_BYTES {
+                break;
+            }
+            open.next += 1;
+            let Some(series) = place.as_ref().filter(shown) else {
+                continue;
+            };
             if open.writer.is_none() {
                 open.writer = self.writer(&family.head, out);
-                if open.writer.is_none() {
-                    return false;
-                }
             }
             let Some(writer) = &mut open.writer else {
                 return false;
@@ -143,7 +150,7 @@ impl Page {
             let exemplars = series.exemplars.as_deref().map_or(&[][..], Exemplars::as_slice);
             writer.push_series(&labels, &series.value, exemplars, series.start_unix_nanos, out);
         }
-        let goes_on = places.len() == PIECE_SERIES;
+        let goes_on = open.next < end || places.len() == PIECE_SERIES;
         // Without fairness this thread would have the lock again before a point that waits for it wakes up.
         MutexGuard::unlock_fair(table);
         goes_on
