@@ -22,8 +22,10 @@ use super::{
     coverage::{self, covered},
     fields::{Field, Fields, Written},
     lines::{self, Line, LineFormat, LineParser},
+    literal,
     printed::Signs,
     spans,
+    template::{Drawing, Sketch, Templates},
 };
 use crate::{Recorder, cut};
 use memory::MemoryLines;
@@ -77,6 +79,7 @@ fn identify(head: &[u8]) -> Identity {
 /// Reads MaxText's lines.
 #[derive(Debug)]
 struct MaxText {
+    steps: Templates<Duration>,
     fields: Fields,
     memory: MemoryLines,
     /// The time of the last line that said one: lines that belong to it follow without.
@@ -86,6 +89,7 @@ struct MaxText {
 impl Default for MaxText {
     fn default() -> Self {
         Self {
+            steps: Templates::default(),
             fields: Fields::of("maxtext"),
             memory: MemoryLines::default(),
             last_time: None,
@@ -160,16 +164,15 @@ impl LineFormat for MaxText {
 
 impl MaxText {
     fn step(&mut self, written: Written, rest: &str, ends_here: bool, recorder: &mut Recorder<'_>) {
-        let fields = numbers(rest);
-        let duration = fields.iter().find(|(key, _)| key == "seconds");
-        let duration = duration.and_then(|(_, value)| value.number());
-        self.step_of(
-            tables::STEP,
-            written,
-            &fields,
-            duration.filter(|_| ends_here),
-            recorder,
-        );
+        let Some(said) = self.steps.read(rest, draw_step) else {
+            return;
+        };
+        let (step, time) = (written.step.unwrap_or_default(), written.time_unix_nanos);
+        self.fields.step(time, step, recorder);
+        let on_span = self.fields.record_sketch(said, None, written, recorder);
+        if let Some(duration) = said.number_at(said.more.0).filter(|_| ends_here) {
+            spans::step(step, time, duration, on_span, recorder);
+        }
     }
 
     fn distilled(
@@ -179,35 +182,14 @@ impl MaxText {
         ends_here: bool,
         recorder: &mut Recorder<'_>,
     ) {
-        if written.step.is_none() {
-            self.fields
-                .record(distillation::ROWS, written, fields, &[], recorder);
-            return;
+        if let Some(step) = written.step {
+            self.fields.step(written.time_unix_nanos, step, recorder);
         }
-        let duration = fields.iter().find(|(key, _)| key == "step_time");
-        let duration = duration.and_then(|(_, value)| value.number());
-        self.step_of(
-            distillation::ROWS,
-            written,
-            fields,
-            duration.filter(|_| ends_here),
-            recorder,
-        );
-    }
-
-    /// A step with its numbers, and its span where its line was written when it had ended.
-    fn step_of(
-        &mut self,
-        rows: &'static [super::row::Row],
-        written: Written,
-        fields: &[Field<'_>],
-        duration: Option<f64>,
-        recorder: &mut Recorder<'_>,
-    ) {
-        let step = written.step.unwrap_or_default();
-        self.fields.step(written.time_unix_nanos, step, recorder);
-        let on_span = self.fields.record(rows, written, fields, &[], recorder);
-        if let Some(duration) = duration {
+        let on_span = self
+            .fields
+            .record(distillation::ROWS, written, fields, &[], recorder);
+        let duration = literal::number(fields, "step_time").filter(|_| ends_here);
+        if let Some((step, duration)) = written.step.zip(duration) {
             spans::step(step, written.time_unix_nanos, duration, on_span, recorder);
         }
     }
@@ -234,11 +216,29 @@ const SIGNS: Signs = Signs {
     within: b":=",
 };
 
-/// Fields whose numbers may have a percent sign.
+/// The place of a step's duration among its fields.
+#[derive(Debug, Default, PartialEq)]
+struct Duration(Option<usize>);
+
+/// `seconds: 0.672, TFLOP/s/device: 0.000, total_weights: 128, loss: 6.035, ...`: numbers may have a percent sign.
+fn draw_step(text: &str) -> Option<Sketch<Duration>> {
+    let mut drawing = Drawing::of(text, Duration::default());
+    for printed in SIGNS.fields(text) {
+        drawing.measured(printed.key, printed.text, PERCENT);
+    }
+    let duration = drawing.sketch().place("seconds");
+    *drawing.more() = Duration(duration);
+    Some(drawing.finish(tables::STEP))
+}
+
+/// What may stand behind a number.
+const PERCENT: &[&str] = &["%"];
+
+/// The fields of an evaluation.
 fn numbers(text: &str) -> Vec<Field<'_>> {
     let mut fields = Vec::with_capacity(tables::STEP.len());
     for printed in SIGNS.fields(text) {
-        fields.push((printed.key.into(), printed.value(&["%"])));
+        fields.push((printed.key.into(), printed.value(PERCENT)));
     }
     fields
 }

@@ -330,11 +330,8 @@ fn draw_timing(text: &str) -> Option<Sketch<Times>> {
     drawing.count(step)?;
     for time in TIMES.fields(times) {
         let key = time.key.strip_prefix('[').unwrap_or(time.key);
-        draw_seconds(
-            key,
-            time.text.strip_suffix(']').unwrap_or(time.text),
-            &mut drawing,
-        );
+        let text = time.text.strip_suffix(']').unwrap_or(time.text);
+        drawing.measured(key, text, SECONDS);
     }
     let place = |key| drawing.sketch().place(key);
     let times = Times {
@@ -346,16 +343,8 @@ fn draw_timing(text: &str) -> Option<Sketch<Times>> {
     Some(drawing.finish(tables::TIMING))
 }
 
-/// A number in seconds, or without a unit.
-fn draw_seconds<'l, M>(key: &str, text: &'l str, drawing: &mut Drawing<'l, M>) {
-    match number_text::with_suffix(text) {
-        Some((_, unit @ ("s" | ""))) => {
-            let number = &text[..text.len() - unit.len()];
-            drawing.number(key, number.trim_ascii_end(), 1.0);
-        }
-        _ => drawing.constant(key, Value::of(text)),
-    }
-}
+/// The unit of times.
+const SECONDS: &[&str] = &["s"];
 
 fn seconds(text: &str) -> Value<'_> {
     match number_text::with_suffix(text) {

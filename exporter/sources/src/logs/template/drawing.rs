@@ -96,6 +96,17 @@ impl<'l, M> Drawing<'l, M> {
         }
     }
 
+    /// A field whose number stands in `text` with one of these units, or without; or text, where it is none.
+    pub(in crate::logs) fn measured(&mut self, key: &str, text: &'l str, units: &[&str]) {
+        match number_text::with_suffix(text) {
+            Some((_, unit)) if unit.is_empty() || units.contains(&unit) => {
+                let number = &text[..text.len() - unit.len()];
+                self.number(key, number.trim_ascii_end(), 1.0);
+            }
+            _ => self.constant(key, Value::of(text)),
+        }
+    }
+
     /// A field of which is known what it says in this line; `text` is how that stands there.
     pub(in crate::logs) fn value(&mut self, key: &str, value: Value<'_>, text: &'l str) {
         let number = match value {

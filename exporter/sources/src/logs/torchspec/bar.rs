@@ -134,7 +134,7 @@ fn steps_per_sec<'l>(rate: &'l str, drawing: &mut Drawing<'l, Places>) {
 /// A number in seconds or without a unit, or the first of `1/2`.
 fn shown<'l>(value: Printed<'l>, drawing: &mut Drawing<'l, Places>) {
     let first = cut::once(value.text, "/").map(|(first, _)| first);
-    super::draw_seconds(value.key, first.unwrap_or(value.text), drawing);
+    drawing.measured(value.key, first.unwrap_or(value.text), super::SECONDS);
 }
 
 /// `MM:SS` or `H:MM:SS`, if it is known.
