@@ -30,8 +30,8 @@ use self::{custom::CustomNames, ranks::RankState, series::SeriesTable, state::St
 use crate::{Place, Run, SkipReason, Skipped};
 
 /// The size at which a batch leaves: large enough that its envelope does not count, small enough for any receiver, and for the
-/// nearest megabyte of a processor's memory to hold it twice, once while it fills and once in its envelope.
-const BATCH_BYTES: usize = 512 << 10;
+/// nearest half megabyte of a processor's memory to hold it twice, once while it fills and once in its envelope.
+const BATCH_BYTES: usize = 256 << 10;
 
 /// What has been recorded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
