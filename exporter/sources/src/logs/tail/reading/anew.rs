@@ -55,6 +55,9 @@ impl Reading {
 
     /// Whether the file is written anew, and was since it was begun to be read.
     pub(super) fn was_written_anew(&mut self) -> io::Result<bool> {
+        if self.as_of.is_some() && !self.is_written_anew() {
+            return Ok(false);
+        }
         let modified = self.handle()?.metadata()?.modified()?;
         let as_of = *self.as_of.get_or_insert(modified);
         Ok(self.is_written_anew() && as_of != modified)
