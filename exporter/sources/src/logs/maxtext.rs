@@ -236,11 +236,10 @@ const PERCENT: &[&str] = &["%"];
 
 /// The fields of an evaluation.
 fn numbers(text: &str) -> Vec<Field<'_>> {
-    let mut fields = Vec::with_capacity(tables::STEP.len());
-    for printed in SIGNS.fields(text) {
-        fields.push((printed.key.into(), printed.value(PERCENT)));
-    }
+    let fields = SIGNS.fields(text);
     fields
+        .map(|printed| (printed.key.into(), printed.value(PERCENT)))
+        .collect()
 }
 
 fn option_event(option: &str, written: Written, recorder: &mut Recorder<'_>) {

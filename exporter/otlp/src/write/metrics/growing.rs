@@ -3,14 +3,8 @@
 
 use pulsetrain_semconv::Metric;
 
-use super::{
-    EncodedSeries, HistogramParts, MetricsWriter, PointParts,
-    histogram::{self, Shape},
-};
-use crate::write::{
-    buffer::Buffer,
-    value::{self, Attribute},
-};
+use super::{EncodedSeries, HistogramParts, MetricsWriter, PointParts, histogram::Shape};
+use crate::write::{buffer::Buffer, value::Attribute};
 
 /// What a series of a histogram has observed since it began; its bounds are its metric's.
 #[derive(Clone, Debug)]
@@ -28,17 +22,12 @@ pub struct GrowingHistogram {
 impl GrowingHistogram {
     /// Nothing so far of the series that these attributes tell from others of the metric.
     pub fn new(metric: &'static Metric, attributes: &[Attribute<'_>]) -> Self {
-        let mut encoded = Buffer::default();
-        value::attributes(histogram::field::ATTRIBUTES, attributes, &mut encoded);
-        Self::around(metric, encoded.as_slice())
+        Self::of(&EncodedSeries::new(metric, attributes))
     }
 
     /// Nothing so far of a series.
     pub fn of(series: &EncodedSeries) -> Self {
-        Self::around(series.metric, &series.attributes)
-    }
-
-    fn around(metric: &'static Metric, attributes: &[u8]) -> Self {
+        let EncodedSeries { metric, attributes } = series;
         let nothing = HistogramParts {
             count: 0,
             sum: 0.0,

@@ -40,9 +40,7 @@ const FIXED: usize = 9;
 pub(super) struct Shape {
     /// All of the point, with its tag and its length.
     pub(super) len: usize,
-    /// The bytes of the point itself.
-    body: usize,
-    /// Where start, time, count and sum begin.
+    /// Where the point itself begins, with start, time, count and sum.
     head: usize,
     /// Where the first bucket's count is.
     counts: usize,
@@ -61,7 +59,6 @@ impl Shape {
         let head = len - body;
         Self {
             len,
-            body,
             head,
             counts: head + head_len + counts_field - counts_len,
         }
@@ -79,7 +76,7 @@ impl Shape {
     ) {
         // All at once: to look for room before each of many small pieces takes longer than to write them.
         out.reserve(self.len);
-        out.delimited_head(1, self.body);
+        out.delimited_head(1, self.len - self.head);
         out.fixed64(field::START, point.start_unix_nanos);
         out.fixed64(field::TIME, point.time_unix_nanos);
         out.fixed64(field::COUNT, parts.count);

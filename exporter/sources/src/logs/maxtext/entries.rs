@@ -137,7 +137,10 @@ impl LogParser for EntriesParser {
     }
 
     fn told(&self) -> Option<Json> {
-        let said = self.said.to_json(None).filter(|_| self.is_list)?;
+        if !self.is_list {
+            return None;
+        }
+        let said = self.said.to_json(None)?;
         Some(json!({"job": self.job, "said": said}))
     }
 

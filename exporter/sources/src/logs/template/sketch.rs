@@ -125,9 +125,7 @@ impl<M> Sketch<M> {
     /// A field as any record has it.
     pub(in crate::logs) fn field<'s>(&'s self, drawn: &'s Drawn) -> Field<'s> {
         let value = match &drawn.said {
-            Said::Made(..) => self
-                .number_of(drawn)
-                .map_or(Value::Number(f64::NAN), Value::Number),
+            Said::Made(how, first) => Value::Number(how.of(&self.values[*first..])),
             Said::Constant(Value::Number(number), _) => Value::Number(*number),
             Said::Constant(Value::Text(text), _) => Value::Text(Cow::Borrowed(text)),
         };
