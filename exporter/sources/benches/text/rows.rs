@@ -43,6 +43,21 @@ const fn text(file: &'static str, from: &'static str) -> Input {
 /// Every format of the table.
 pub(crate) static ROWS: &[Row] = &[
     Row {
+        format: "surogate",
+        input: Input::Text(Repeated {
+            file: "surogate/training_dense.json",
+            from: "\"step\": 15,",
+            until: "\n]",
+            between: "\n",
+        }),
+        naive: Naive::Json(Objects {
+            time: None,
+            step: "step",
+            within: None,
+            only: &[],
+        }),
+    },
+    Row {
         format: "surogate-console",
         input: text("surogate/console_dense.log", ":: step"),
         naive: Naive::Lines(Grammar {

@@ -45,7 +45,7 @@ impl<'a> CleanText<'a> {
 }
 
 /// Bytes as text; where they are none, what the standard library says of them.
-fn checked(bytes: &[u8]) -> Result<&str, Utf8Error> {
+pub(super) fn checked(bytes: &[u8]) -> Result<&str, Utf8Error> {
     simdutf8::basic::from_utf8(bytes).or_else(|_| str::from_utf8(bytes))
 }
 

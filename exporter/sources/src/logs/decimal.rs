@@ -14,7 +14,7 @@ const SHORT_POWERS: [f64; 8] = [1e0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7];
 const EXACT_MANTISSA: u64 = 1 << 53;
 
 /// More digits might not fit into 64 bits.
-const MOST_DIGITS: usize = 18;
+pub(super) const MOST_DIGITS: usize = 18;
 
 /// A plain decimal number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,7 +77,7 @@ impl Decimal {
 
 /// Takes digits into the mantissa and says how many. Numbers that are too long for this are told by their count.
 #[inline]
-fn digits(bytes: &[u8], at: &mut usize, mantissa: &mut u64) -> usize {
+pub(super) fn digits(bytes: &[u8], at: &mut usize, mantissa: &mut u64) -> usize {
     let start = *at;
     // Before the point there is mostly one.
     if let Some(digit) = digit(bytes, *at) {

@@ -7,8 +7,7 @@ use std::borrow::Cow;
 use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
-pub(super) use self::table::Owner;
-use self::table::Table;
+pub(super) use self::table::{Owner, Table, Tables};
 use super::{
     number_text,
     row::Row,
@@ -56,9 +55,6 @@ pub(super) struct Written {
     pub(super) place: Place,
 }
 
-/// With so many tables, those of others than were seen by then are not kept.
-const MOST_TABLES: usize = 64;
-
 /// Records the fields of one system's records.
 #[derive(Debug)]
 pub(super) struct Fields {
@@ -67,8 +63,7 @@ pub(super) struct Fields {
     unknown: InOrder<String>,
     totals: Vec<(String, f64)>,
     last_step: Option<i64>,
-    /// The tables that were recorded by.
-    tables: Vec<Table>,
+    tables: Tables,
     steps: PreparedSeries,
     /// What the span of the newest record carries.
     on_span: Vec<Attribute<'static>>,
@@ -82,7 +77,7 @@ impl Fields {
             unknown: InOrder::default(),
             totals: Vec::new(),
             last_step: None,
-            tables: Vec::new(),
+            tables: Tables::default(),
             steps: PreparedSeries::new(&metric::TRAIN_STEPS, &[]),
             on_span: Vec::new(),
         }
@@ -114,7 +109,7 @@ impl Fields {
         let table = self.begin(rows, None, written);
         let mut texts = Vec::new();
         for (number, field) in fields.iter().enumerate() {
-            let place = self.tables[table].find(number, &field.0);
+            let place = self.tables.at(table).find(number, &field.0);
             if !self.field((table, place), field, written, attributes, recorder) {
                 texts.push(field);
             }
@@ -186,7 +181,7 @@ impl Fields {
         self.on_span.clear();
         self.on_span
             .extend(written.step.map(|step| (&attribute::TRAIN_STEP, Out::Int(step))));
-        self.table(rows, owner.map(|owner| owner.number))
+        self.tables.place(rows, owner.map(|owner| owner.number))
     }
 
     /// Records a field whose row is there, and answers whether it is recorded; text that nobody knows is not.
@@ -221,23 +216,10 @@ impl Fields {
         attributes: &[Attribute<'_>],
         recorder: &mut Recorder<'_>,
     ) {
-        let row = &self.tables[table].rows()[place];
+        let row = &self.tables.at(table).rows()[place];
         let number = self.known(table, place, written, number, attributes, recorder);
         if let Some(attribute) = number.and_then(|number| row.span_attribute(number)) {
             self.on_span.push(attribute);
-        }
-    }
-
-    /// The place of a table; there are few.
-    fn table(&mut self, rows: &'static [Row], owner: Option<i64>) -> usize {
-        let mut tables = self.tables.iter();
-        match tables.position(|table| table.is_of(rows, owner)) {
-            Some(place) => place,
-            None if owner.is_some() && self.tables.len() >= MOST_TABLES => self.table(rows, None),
-            None => {
-                self.tables.push(Table::of(rows, owner));
-                self.tables.len() - 1
-            }
         }
     }
 
@@ -252,7 +234,7 @@ impl Fields {
         attributes: &[Attribute<'_>],
         recorder: &mut Recorder<'_>,
     ) -> Option<f64> {
-        let row = &self.tables[table].rows()[place];
+        let row = &self.tables.at(table).rows()[place];
         if row.unknown == Some(number) {
             recorder.skip_value(SkipReason::NotMeasured);
             return None;
@@ -263,7 +245,9 @@ impl Fields {
         } else {
             converted
         };
-        self.tables[table].record(place, written.time_unix_nanos, value, attributes, recorder);
+        self.tables
+            .at(table)
+            .record(place, written.time_unix_nanos, value, attributes, recorder);
         Some(converted)
     }
 

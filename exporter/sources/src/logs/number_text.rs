@@ -1,6 +1,9 @@
 //! Numbers as training logs print them.
 
-use super::decimal::{Decimal, Short};
+use super::{
+    decimal::{Decimal, Short},
+    time,
+};
 
 /// A finite number in decimal notation.
 #[inline]
@@ -21,9 +24,11 @@ fn plain(text: &str) -> Option<(f64, &str)> {
     Some((decimal.double()?, &text[decimal.len..]))
 }
 
-/// How a number is written. What is written in one form is so in those behind it too.
+/// How a number is written. What is written in one form is so in those behind it too, but for a clock, which is like no other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Form {
+    /// A time of a day, as `00:18:40.978996216`: the number is its nanoseconds since midnight.
+    Clock,
     /// Digits alone.
     Count,
     Decimal,
@@ -45,6 +50,25 @@ impl Form {
     fn of(is_count: bool) -> Self {
         if is_count { Self::Count } else { Self::Decimal }
     }
+
+    /// The number that a text begins with, if it is written so.
+    #[inline(always)]
+    pub(super) fn prefix(self, text: &[u8]) -> Option<PrintedNumber> {
+        if self == Self::Clock {
+            return clock_prefix(text);
+        }
+        printed_prefix(text).filter(|number| number.form <= self)
+    }
+}
+
+#[inline(never)]
+fn clock_prefix(text: &[u8]) -> Option<PrintedNumber> {
+    let clock = time::clock_prefix(text)?;
+    Some(PrintedNumber {
+        value: clock.nanos as f64,
+        len: clock.len,
+        form: Form::Clock,
+    })
 }
 
 /// The number that a text begins with: a plain one, or one with commas between the thousands.

@@ -1,20 +1,23 @@
 //! Surogate's `training.json`: a JSON array with one flat record a line, whose closing `]` each new record overwrites
 //! (`csrc/src/runtime/training/logging.cpp` of Surogate).
 //!
-//! [`framing`] finds the records in the bytes, [`record`] parses one, [`mapping`] says what becomes of its fields.
+//! [`framing`] finds the records in the bytes, [`record`] parses one, [`numbers`] reads those that are nothing but numbers as
+//! templates, [`mapping`] says what becomes of their fields.
 
 pub(super) mod console;
 mod framing;
 pub(super) mod jsonl;
 mod mapping;
+mod numbers;
 mod record;
 
 use std::borrow::Cow;
 
-use super::{Begin, Identity, LogFormat, LogParser, Window};
+use super::{Begin, Identity, LogFormat, LogParser, Window, clean::checked, template::Templates};
 use crate::{Recorder, SkipReason};
 use framing::Frame;
-use record::Value;
+use numbers::{Kind, Says};
+use record::{Record, Value};
 
 /// The row of Surogate in the table of formats.
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -25,7 +28,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     recognise,
     identify,
     parser: Begin::Known(|| Box::new(SurogateParser::default())),
-    coverage: mapping::coverage,
+    coverage: mapping::tables::coverage,
 };
 
 /// The file before its first record.
@@ -79,6 +82,7 @@ impl Identity {
 /// Parses the records of one file.
 #[derive(Debug, Default)]
 struct SurogateParser {
+    numbers: Templates<Says>,
     mapping: mapping::Mapping,
     /// Whether what stands here belongs to no record and was said already.
     in_stray: bool,
@@ -140,15 +144,19 @@ impl SurogateParser {
         self.in_stray = false;
         let bytes = &window.bytes[frame.start..frame.end];
         // Checked as a whole first, which is much faster and nearly always enough.
-        let text = str::from_utf8(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
+        let text = checked(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
         // What is valid stands where it stands in the text, and nearly all is.
         let in_bytes = |offset| match &text {
             Cow::Borrowed(_) => offset,
             Cow::Owned(_) => in_bytes(bytes, offset),
         };
+        if let Some(numbers) = self.numbers.read(&text, numbers::draw) {
+            self.mapping.numbers(numbers, recorder);
+            return recorder.end_of_record();
+        }
         match record::parse(&text) {
             Ok(record) => {
-                self.mapping.map(&record, recorder);
+                self.parsed(&record, &text, recorder);
                 recorder.end_of_record();
                 let end = frame.start + in_bytes(record.len);
                 self.said_between(window, end, frame.end, recorder);
@@ -162,6 +170,15 @@ impl SurogateParser {
                 let place = window.place(frame.start + in_bytes(error.offset));
                 recorder.skip(reason, place, || error.to_string());
             }
+        }
+    }
+
+    /// Records what a record says that is an event, or that more than punctuation follows.
+    fn parsed(&mut self, record: &Record<'_>, text: &str, recorder: &mut Recorder<'_>) {
+        let numbers = Kind::of(record.kind).and_then(|kind| numbers::draw_as(kind, &text[..record.len]));
+        match numbers {
+            Some(numbers) => self.mapping.numbers(&numbers, recorder),
+            None => self.mapping.event(record, recorder),
         }
     }
 }

@@ -8,7 +8,7 @@ pub(super) use self::{
     drawing::Drawing,
     sketch::{Drawn, Found, How, Sketch},
 };
-use super::number_text::{self, Form};
+use super::number_text::Form;
 use crate::cut;
 
 /// So many templates of a log are remembered, and none that are longer; the oldest goes first.
@@ -240,8 +240,8 @@ impl Slot {
             let spaces = text[at..].iter().take_while(|byte| **byte == b' ').count();
             at += (spaces > 0).then_some(spaces)?;
         }
-        let number = number_text::printed_prefix(text.get(at..)?)?;
-        (number.form <= self.form).then_some((number.value, at + number.len))
+        let number = self.form.prefix(text.get(at..)?)?;
+        Some((number.value, at + number.len))
     }
 }
 

@@ -2,19 +2,28 @@
 //!
 //! No log says its time zone, so all are read as UTC, which is what clusters run on.
 
+use super::decimal;
+
 /// Nanoseconds since 1970; `None` where the text is no time. Fewer digits, a decimal comma, a `T` and a `Z` are
 /// taken too.
 pub(super) fn unix_nanos(text: &str) -> Option<u64> {
-    let bytes = text.as_bytes();
-    let number = |range: std::ops::Range<usize>| digits(bytes.get(range)?);
-    let separated = bytes.len() >= 19
-        && [bytes[4], bytes[7], bytes[13], bytes[16]] == *b"--::"
-        && matches!(bytes[10], b' ' | b'T');
-    if !separated {
+    let (midnight, clock) = day_and_clock(text)?;
+    midnight.checked_add(clock_nanos(clock.as_bytes())?)
+}
+
+/// The nanoseconds from 1970 to the day of such a time, and the text of the time of that day.
+pub(super) fn day_and_clock(text: &str) -> Option<(u64, &str)> {
+    let (date, clock) = text.split_at_checked(11)?;
+    let bytes = date.as_bytes();
+    if [bytes[4], bytes[7]] != *b"--" || !matches!(bytes[10], b' ' | b'T') {
         return None;
     }
-    let date = (number(0..4)?, number(5..7)?, number(8..10)?);
-    nanos_at(date, clock_nanos(&bytes[11..])?)
+    let date = (
+        digits(&bytes[0..4])?,
+        digits(&bytes[5..7])?,
+        digits(&bytes[8..10])?,
+    );
+    Some((nanos_at(date, 0)?, clock))
 }
 
 /// Nanoseconds since 1970 at a time of a day.
@@ -27,15 +36,51 @@ fn nanos_at((year, month, day): (u64, u64, u64), clock_nanos: u64) -> Option<u64
         .checked_add(clock_nanos)
 }
 
-/// Nanoseconds since midnight of `00:18:40.978996216`.
+/// Nanoseconds since midnight of `00:18:40.978996216`, with or without a `Z`.
 fn clock_nanos(text: &[u8]) -> Option<u64> {
-    let number = |range: std::ops::Range<usize>| digits(text.get(range)?);
-    let (hour, minute, second) = (number(0..2)?, number(3..5)?, number(6..8)?);
-    if hour > 23 || minute > 59 || second > 60 || [text[2], text[5]] != *b"::" {
+    let clock = clock_prefix(text)?;
+    matches!(text[clock.len..], [] | [b'Z']).then_some(clock.nanos)
+}
+
+/// A time of a day.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clock {
+    /// Nanoseconds since midnight: less than 2^53, so that a double holds them.
+    pub(super) nanos: u64,
+    /// How many bytes it takes.
+    pub(super) len: usize,
+}
+
+/// The time of a day that a text begins with. The digits behind the ninth decimal place are cut off.
+#[inline]
+pub(super) fn clock_prefix(text: &[u8]) -> Option<Clock> {
+    let clock: &[u8; 8] = text.first_chunk()?;
+    let digit = |place: usize| clock[place].wrapping_sub(b'0');
+    let two = |place: usize| u64::from(digit(place)) * 10 + u64::from(digit(place + 1));
+    let (hour, minute, second) = (two(0), two(3), two(6));
+    let are_digits = [0, 1, 3, 4, 6, 7].iter().all(|place| digit(*place) < 10);
+    if !are_digits || hour > 23 || minute > 59 || second > 60 || [clock[2], clock[5]] != *b"::" {
         return None;
     }
-    let fraction = fraction_nanos(&text[8..])?;
-    Some(((hour * 60 + minute) * 60 + second) * 1_000_000_000 + fraction)
+    let whole = ((hour * 60 + minute) * 60 + second) * NANOS_OF_SECOND;
+    if !matches!(text.get(clock.len()), Some(b'.' | b',')) {
+        return Some(Clock {
+            nanos: whole,
+            len: clock.len(),
+        });
+    }
+    let (mut at, mut fraction) = (clock.len() + 1, 0);
+    let places = decimal::digits(text, &mut at, &mut fraction);
+    let fraction = match places {
+        9 => fraction,
+        1..9 => fraction * 10_u64.pow(9 - places as u32),
+        10..=decimal::MOST_DIGITS => fraction / 10_u64.pow(places as u32 - 9),
+        _ => return None,
+    };
+    Some(Clock {
+        nanos: whole + fraction,
+        len: at,
+    })
 }
 
 /// Nanoseconds since 1970 of absl's `1121 00:33:07.258122`, in the year that brings it nearest to `near_unix_nanos`.
@@ -51,19 +96,9 @@ pub(super) fn absl_unix_nanos(text: &str, near_unix_nanos: u64) -> Option<u64> {
     times.min_by_key(|time| time.abs_diff(near_unix_nanos))
 }
 
-const NANOS_OF_DAY: u64 = 86_400_000_000_000;
+const NANOS_OF_SECOND: u64 = 1_000_000_000;
+const NANOS_OF_DAY: u64 = 86_400 * NANOS_OF_SECOND;
 const NANOS_OF_YEAR: u64 = 31_556_952_000_000_000;
-
-/// The nanoseconds of `.978996216`, or zero where there is no fraction.
-fn fraction_nanos(rest: &[u8]) -> Option<u64> {
-    let rest = rest.strip_suffix(b"Z").unwrap_or(rest);
-    let Some(fraction) = rest.strip_prefix(b".").or_else(|| rest.strip_prefix(b",")) else {
-        return rest.is_empty().then_some(0);
-    };
-    let kept = &fraction[..fraction.len().min(9)];
-    digits(fraction)?;
-    Some(digits(kept)? * 10u64.pow(9 - kept.len() as u32))
-}
 
 fn digits(text: &[u8]) -> Option<u64> {
     if text.is_empty() || text.len() > 18 {
@@ -99,6 +134,23 @@ mod tests {
             unix_nanos("2024-02-29T12:00:00.5Z"),
             Some(1_709_208_000_500_000_000)
         );
+        assert_eq!(unix_nanos("1970-01-01 00:00:01,25"), Some(1_250_000_000));
+        assert_eq!(
+            unix_nanos("1970-01-01T00:00:00.123456789987654321"),
+            Some(123_456_789)
+        );
+    }
+
+    #[test]
+    fn a_clock_ends_where_its_text_goes_on() {
+        for (text, nanos, len) in [
+            ("00:18:40.978996216\", ", 1_120_978_996_216, 18),
+            ("23:59:60Z", 86_400_000_000_000, 8),
+            ("00:00:00.5 and 12345678", 500_000_000, 10),
+        ] {
+            let clock = clock_prefix(text.as_bytes()).unwrap();
+            assert_eq!((clock.nanos, clock.len), (nanos, len), "{text}");
+        }
     }
 
     #[test]
@@ -123,6 +175,10 @@ mod tests {
             "2026-13-21 00:00:00",
             "2026-11-21 00:00:00.x",
             "2026-11-21 00:00:00 PST",
+            "2026-11-21 00:00:00.Z",
+            "2026-11-21 0:00:00.5",
+            "2026-11-21 24:00:00",
+            "2026-11-21 00:00:00.1234567890123456789",
         ] {
             assert_eq!(unix_nanos(text), None, "{text:?}");
         }

@@ -27,6 +27,8 @@ impl Objects {
             return points.finish();
         }
         for line in String::from_utf8_lossy(input).lines() {
+            // Of a list with an object a line.
+            let line = line.trim_end_matches(',');
             // Python writes what serde_json refuses.
             let object =
                 serde_json::from_str(line).or_else(|_| serde_json::from_str(&line.replace("NaN", "null")));

@@ -17,9 +17,41 @@ pub(in crate::logs) struct Owner<'a> {
     pub(in crate::logs) attributes: &'a [Attribute<'a>],
 }
 
+/// The tables that records were recorded by.
+#[derive(Debug, Default)]
+pub(in crate::logs) struct Tables(Vec<Table>);
+
+/// With so many tables, those of others than were seen by then are not kept.
+const MOST_TABLES: usize = 64;
+
+impl Tables {
+    /// The table of some rows, of which there are several alike where each has an owner.
+    pub(in crate::logs) fn of(&mut self, rows: &'static [Row], owner: Option<i64>) -> &mut Table {
+        let place = self.place(rows, owner);
+        self.at(place)
+    }
+
+    /// The place of such a table; there are few.
+    pub(super) fn place(&mut self, rows: &'static [Row], owner: Option<i64>) -> usize {
+        let mut tables = self.0.iter();
+        match tables.position(|table| table.is_of(rows, owner)) {
+            Some(place) => place,
+            None if owner.is_some() && self.0.len() >= MOST_TABLES => self.place(rows, None),
+            None => {
+                self.0.push(Table::of(rows, owner));
+                self.0.len() - 1
+            }
+        }
+    }
+
+    pub(super) fn at(&mut self, place: usize) -> &mut Table {
+        &mut self.0[place]
+    }
+}
+
 /// The rows of a table.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(in crate::logs) struct Table {
     rows: &'static [Row],
     /// Whose records are recorded by it, where there are several.
     owner: Option<i64>,
@@ -29,7 +61,7 @@ pub(super) struct Table {
 }
 
 impl Table {
-    pub(super) fn of(rows: &'static [Row], owner: Option<i64>) -> Self {
+    fn of(rows: &'static [Row], owner: Option<i64>) -> Self {
         Self {
             rows,
             owner,
@@ -38,7 +70,7 @@ impl Table {
         }
     }
 
-    pub(super) fn is_of(&self, rows: &'static [Row], owner: Option<i64>) -> bool {
+    fn is_of(&self, rows: &'static [Row], owner: Option<i64>) -> bool {
         std::ptr::eq(self.rows, rows) && self.owner == owner
     }
 
@@ -53,7 +85,7 @@ impl Table {
 
     /// Records a converted value of the row at `place`.
     #[inline]
-    pub(super) fn record(
+    pub(in crate::logs) fn record(
         &mut self,
         place: usize,
         time_unix_nanos: u64,

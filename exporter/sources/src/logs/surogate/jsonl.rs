@@ -3,10 +3,10 @@
 
 mod tables;
 
-use pulsetrain_otlp::write::{Attribute, Value as Out};
+use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
-use super::mapping::gpu::{GPU, THROTTLE};
+use super::mapping::{gpu, tables::GPU};
 use crate::{
     Recorder, SkipReason,
     logs::{
@@ -82,7 +82,7 @@ impl LineFormat for JsonLines {
         recorder.skip_values(SkipReason::NotMeasured, said.more.nulls);
         match said.more.kind {
             Kind::Config => config(said, written, recorder),
-            Kind::Gpu => gpu(&mut self.fields, said, written, recorder),
+            Kind::Gpu => gauges(&mut self.fields, said, written, recorder),
             Kind::Step => step(&mut self.fields, said, written, recorder),
         }
         true
@@ -196,24 +196,16 @@ fn step(known: &mut Fields, said: &Sketch<Says>, written: Written, recorder: &mu
     }
 }
 
-fn gpu(known: &mut Fields, said: &Sketch<Says>, written: Written, recorder: &mut Recorder<'_>) {
+fn gauges(known: &mut Fields, said: &Sketch<Says>, written: Written, recorder: &mut Recorder<'_>) {
     let index = said.number_at(said.more.gpu).unwrap_or_default() as i64;
     let id = index.to_string();
-    let gpu: [Attribute<'_>; 2] = [
-        (&attribute::GPU_ID, Out::Text(&id)),
-        (&attribute::GPU_INDEX, Out::Int(index)),
-    ];
-    if let Some(theirs) = said.text_at(said.more.throttle) {
-        let reason = THROTTLE
-            .iter()
-            .find(|(known, _)| *known == theirs)
-            .map_or(theirs, |(_, ours)| ours);
-        let (metric, attribute) = (&metric::GPU_THROTTLE_ACTIVE, &attribute::GPU_THROTTLE_REASON);
-        recorder.record_state(metric, attribute, written.time_unix_nanos, reason, &gpu);
+    let attributes = gpu::attributes(&id, index);
+    if let Some(reason) = said.text_at(said.more.throttle) {
+        gpu::record_throttle(reason, written.time_unix_nanos, &attributes, recorder);
     }
     let owner = Owner {
         number: index,
-        attributes: &gpu,
+        attributes: &attributes,
     };
     known.record_sketch_of(owner, said, written, recorder);
 }

@@ -45,6 +45,26 @@ impl Value<'_> {
     }
 }
 
+/// As JSON, in as far as the format is.
+impl fmt::Display for Value<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Int(number) => write!(f, "{number}"),
+            Self::Double(number) => write!(f, "{number}"),
+            Self::Bool(truth) => write!(f, "{truth}"),
+            Self::Text(text) => write!(f, "\"{text}\""),
+            Self::List(values) => {
+                let values = values.iter().map(ToString::to_string);
+                write!(f, "[{}]", values.collect::<Vec<_>>().join(", "))
+            }
+            Self::Map(fields) => {
+                let fields = fields.iter().map(|(key, value)| format!("\"{key}\": {value}"));
+                write!(f, "{{{}}}", fields.collect::<Vec<_>>().join(", "))
+            }
+        }
+    }
+}
+
 /// Why some text is no record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RecordError {
@@ -72,17 +92,12 @@ const USUAL_FIELDS: usize = 20;
 
 /// Parses one record from the beginning of `text`.
 pub(super) fn parse(text: &str) -> Result<Record<'_>, RecordError> {
-    let mut cursor = Cursor {
-        text,
-        at: 0,
-        depth: 0,
-    };
     let mut fields = Vec::with_capacity(USUAL_FIELDS);
     let (mut kind, mut time, mut step) = (None, None, None);
-    cursor.fields(|key, value| match (key, value) {
-        ("log", Value::Text(text)) => kind = Some(text),
-        ("time", Value::Text(text)) => time = time::unix_nanos(text),
-        ("step", Value::Int(number)) => step = Some(number),
+    let len = each_field(text, |key, value, _| match (key, value) {
+        ("log", Value::Text(text)) if kind.is_none() => kind = Some(text),
+        ("time", Value::Text(text)) if time.is_none() => time = time::unix_nanos(text),
+        ("step", Value::Int(number)) if step.is_none() => step = Some(number),
         field => fields.push(field),
     })?;
     let missing = |expected| RecordError {
@@ -95,8 +110,28 @@ pub(super) fn parse(text: &str) -> Result<Record<'_>, RecordError> {
         time_unix_nanos: time.ok_or(missing("a field \"time\" like 2026-11-21 00:18:40.978996216"))?,
         step: step.unwrap_or_default(),
         fields,
-        len: cursor.at,
+        len,
     })
+}
+
+/// Calls `take` with each key of the record that `text` begins with, its value, and the text of that as it stands there; says
+/// how many bytes the record takes.
+pub(super) fn each_field<'a>(
+    text: &'a str,
+    take: impl FnMut(&'a str, Value<'a>, &'a str),
+) -> Result<usize, RecordError> {
+    let mut cursor = Cursor::of(text);
+    cursor.fields(take)?;
+    Ok(cursor.at)
+}
+
+/// The kind of the record that `text` begins with, where that is its first field.
+pub(super) fn kind(text: &str) -> Option<&str> {
+    let mut cursor = Cursor::of(text);
+    match cursor.first_field() {
+        Ok(("log", Value::Text(kind))) => Some(kind),
+        _ => None,
+    }
 }
 
 /// How deep lists and maps may stand in each other; the format has two levels.
@@ -110,8 +145,24 @@ struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
+    fn of(text: &'a str) -> Self {
+        Self {
+            text,
+            at: 0,
+            depth: 0,
+        }
+    }
+
+    fn first_field(&mut self) -> Result<(&'a str, Value<'a>), RecordError> {
+        self.take(b'{', "{")?;
+        self.skip_space();
+        let key = self.key()?;
+        self.skip_space();
+        Ok((key, self.value(false)?))
+    }
+
     /// A map from its `{` to its `}`.
-    fn fields(&mut self, mut field: impl FnMut(&'a str, Value<'a>)) -> Result<(), RecordError> {
+    fn fields(&mut self, mut take: impl FnMut(&'a str, Value<'a>, &'a str)) -> Result<(), RecordError> {
         self.take(b'{', "{")?;
         self.skip_space();
         if self.peek() == Some(b'}') {
@@ -122,8 +173,9 @@ impl<'a> Cursor<'a> {
             self.skip_space();
             let key = self.key()?;
             self.skip_space();
+            let start = self.at;
             let value = self.value(false)?;
-            field(key, value);
+            take(key, value, &self.text[start..self.at]);
             self.skip_space();
             match self.peek() {
                 Some(b',') => self.at += 1,
@@ -156,7 +208,7 @@ impl<'a> Cursor<'a> {
             Some(b'"') => self.string(in_list).map(Value::Text),
             Some(b'{') => self.nested(|cursor| {
                 let mut fields = Vec::new();
-                cursor.fields(|key, value| fields.push((key, value)))?;
+                cursor.fields(|key, value, _| fields.push((key, value)))?;
                 Ok(Value::Map(fields))
             }),
             Some(b'[') => self.nested(Self::list),

@@ -68,6 +68,11 @@ impl<'l, M> Drawing<'l, M> {
         self.take(text, Form::Count)
     }
 
+    /// A time of a day, with the place of its nanoseconds since midnight among the numbers; nothing where the text is none.
+    pub(in crate::logs) fn clock(&mut self, text: &'l str) -> Option<usize> {
+        self.take(text, Form::Clock)
+    }
+
     /// A field whose value no number of the line changes.
     pub(in crate::logs) fn constant(&mut self, key: &str, value: Value<'_>) {
         let value = match value {
@@ -148,12 +153,8 @@ impl<'l, M> Drawing<'l, M> {
             .numbers
             .last()
             .is_none_or(|last| last.range.end <= start);
-        let number = number_text::printed_prefix(text.as_bytes())?;
-        if !is_behind
-            || self.line.get(range.clone()) != Some(text)
-            || number.len != text.len()
-            || number.form > form
-        {
+        let number = form.prefix(text.as_bytes())?;
+        if !is_behind || self.line.get(range.clone()) != Some(text) || number.len != text.len() {
             return None;
         }
         self.sketch.numbers.push(Number { range, form });

@@ -5,51 +5,10 @@ use pulsetrain_semconv::{self as semconv, attribute, event, metric};
 
 use super::{
     super::record::{Record, Value},
+    events::scalar,
     leftover::Leftovers,
-    record_rows, scalar,
 };
-use crate::{
-    Recorder,
-    logs::row::{Row, row},
-};
-
-/// Numeric fields of a `gpu` record; -1 where the driver does not say.
-pub(in crate::logs::surogate) static GPU: &[Row] = &[
-    row("clock", &metric::GPU_CLOCK_FREQUENCY)
-        .times(1e6)
-        .with(&[domain("sm")]),
-    row("max_clock", &metric::GPU_CLOCK_LIMIT)
-        .times(1e6)
-        .with(&[domain("sm"), (&attribute::GPU_CLOCK_LIMIT_KIND, Out::Text("max"))]),
-    row("fan", &metric::GPU_FAN_SPEED_RATIO).divided_by(100.0),
-    row("power", &metric::GPU_POWER)
-        .divided_by(1e3)
-        .with(&[(&attribute::GPU_POWER_READING, Out::Text("derived"))]),
-    row("power_limit", &metric::GPU_POWER_LIMIT)
-        .divided_by(1e3)
-        .with(&[(&attribute::GPU_POWER_LIMIT_KIND, Out::Text("enforced"))]),
-    row("temperature", &metric::GPU_TEMPERATURE),
-    row("temp_slowdown", &metric::GPU_TEMPERATURE_LIMIT)
-        .with(&[(&attribute::GPU_TEMPERATURE_LIMIT_KIND, Out::Text("slowdown"))]),
-    row("gpu_util", &metric::GPU_UTILIZATION)
-        .with(&[(&attribute::GPU_TASK, Out::Text("general"))])
-        .divided_by(100.0)
-        .unless(-1.0),
-    row("mem_util", &metric::GPU_MEMORY_ACTIVITY)
-        .divided_by(100.0)
-        .unless(-1.0),
-    row("dram_free", &metric::GPU_MEMORY_FREE),
-    row("pcie_rx", &metric::GPU_PCIE_THROUGHPUT).with(&[direction("receive")]),
-    row("pcie_tx", &metric::GPU_PCIE_THROUGHPUT).with(&[direction("transmit")]),
-];
-
-const fn domain(name: &'static str) -> Attribute<'static> {
-    (&attribute::GPU_CLOCK_DOMAIN, Out::Text(name))
-}
-
-const fn direction(name: &'static str) -> Attribute<'static> {
-    (&attribute::GPU_IO_DIRECTION, Out::Text(name))
-}
+use crate::Recorder;
 
 /// Fields of a `gpu-model` record, as attributes of its event.
 static MODEL: &[(&str, &semconv::Attribute)] = &[
@@ -70,7 +29,7 @@ static MODEL: &[(&str, &semconv::Attribute)] = &[
 ];
 
 /// What holds the clocks down, in the log's words and in ours.
-pub(in crate::logs::surogate) static THROTTLE: &[(&str, &str)] = &[
+static THROTTLE: &[(&str, &str)] = &[
     ("power cap", "power_cap"),
     ("thermal cap", "thermal_cap"),
     ("idle", "idle"),
@@ -87,29 +46,6 @@ pub(super) struct GpuNames {
 }
 
 impl GpuNames {
-    /// Records how a GPU is doing.
-    pub(super) fn gauges(&self, record: &Record<'_>, recorder: &mut Recorder<'_>) {
-        let index = field(record, "id").and_then(Value::as_f64).unwrap_or_default() as i64;
-        let index_text = index.to_string();
-        // Runs that do not introduce their GPUs know them by their index only.
-        let id = self.uuid(index).unwrap_or(&index_text);
-        let gpu: [Attribute<'_>; 2] = [
-            (&attribute::GPU_ID, Out::Text(id)),
-            (&attribute::GPU_INDEX, Out::Int(index)),
-        ];
-        let mut seen = record_rows(record, GPU, &gpu, recorder);
-        seen.leftovers.take("id");
-        if let Some(reason) = seen.leftovers.take_text("throttle") {
-            let reason = THROTTLE
-                .iter()
-                .find(|(theirs, _)| *theirs == reason)
-                .map_or(reason, |(_, ours)| ours);
-            let (metric, attribute) = (&metric::GPU_THROTTLE_ACTIVE, &attribute::GPU_THROTTLE_REASON);
-            recorder.record_state(metric, attribute, record.time_unix_nanos, reason, &gpu);
-        }
-        seen.leftovers.record(record, recorder);
-    }
-
     /// Records what a GPU is.
     pub(super) fn model(&mut self, record: &Record<'_>, recorder: &mut Recorder<'_>) {
         let mut leftovers = Leftovers::of(record);
@@ -126,18 +62,40 @@ impl GpuNames {
         attributes.extend(raw_uuid.map(|uuid| (&attribute::GPU_UUID, Out::Text(uuid))));
         attributes.extend(uuid.as_deref().map(|uuid| (&attribute::GPU_ID, Out::Text(uuid))));
         recorder.record_event(&event::RUN_GPU_MODEL, record.time_unix_nanos, None, &attributes);
-        leftovers.record(record, recorder);
+        leftovers.record(recorder);
         let index = field(record, "id").and_then(Value::as_f64);
         self.uuids.extend(index.map(|index| index as i64).zip(uuid));
     }
 
-    fn uuid(&self, index: i64) -> Option<&str> {
+    /// The id of the GPU with this index.
+    pub(super) fn uuid(&self, index: i64) -> Option<&str> {
         self.uuids
             .iter()
             .rev()
             .find(|(known, _)| *known == index)
             .map(|(_, uuid)| uuid.as_str())
     }
+}
+
+/// What the points of a GPU carry.
+pub(in crate::logs::surogate) fn attributes(id: &str, index: i64) -> [Attribute<'_>; 2] {
+    [
+        (&attribute::GPU_ID, Out::Text(id)),
+        (&attribute::GPU_INDEX, Out::Int(index)),
+    ]
+}
+
+/// Records what holds the clocks of a GPU down, which the log says in its own words.
+pub(in crate::logs::surogate) fn record_throttle(
+    reason: &str,
+    time_unix_nanos: u64,
+    gpu: &[Attribute<'_>],
+    recorder: &mut Recorder<'_>,
+) {
+    let known = THROTTLE.iter().find(|(theirs, _)| *theirs == reason);
+    let reason = known.map_or(reason, |(_, ours)| ours);
+    let (metric, attribute) = (&metric::GPU_THROTTLE_ACTIVE, &attribute::GPU_THROTTLE_REASON);
+    recorder.record_state(metric, attribute, time_unix_nanos, reason, gpu);
 }
 
 fn field<'r, 'a>(record: &'r Record<'a>, key: &str) -> Option<&'r Value<'a>> {

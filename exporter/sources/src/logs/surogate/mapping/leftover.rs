@@ -7,8 +7,9 @@ use super::super::record::{Record, Value};
 use crate::Recorder;
 
 /// Fields that nobody has taken yet.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Leftovers<'r, 'a> {
+    record: &'r Record<'a>,
     fields: Vec<&'r (&'a str, Value<'a>)>,
 }
 
@@ -16,12 +17,9 @@ impl<'r, 'a> Leftovers<'r, 'a> {
     /// All fields of a record.
     pub(super) fn of(record: &'r Record<'a>) -> Self {
         Self {
+            record,
             fields: record.fields.iter().collect(),
         }
-    }
-
-    pub(super) fn push(&mut self, field: &'r (&'a str, Value<'a>)) {
-        self.fields.push(field);
     }
 
     /// Takes the field `key`, whatever it holds.
@@ -43,63 +41,70 @@ impl<'r, 'a> Leftovers<'r, 'a> {
     }
 
     /// Keeps the rest: numbers as `train.custom`, everything else in one event.
-    pub(super) fn record(self, record: &Record<'_>, recorder: &mut Recorder<'_>) {
-        if self.fields.is_empty() {
-            return;
-        }
+    pub(super) fn record(self, recorder: &mut Recorder<'_>) {
+        let Record {
+            kind,
+            time_unix_nanos,
+            step,
+            ..
+        } = *self.record;
         let mut others = Vec::new();
         for (key, value) in self.fields {
             match value.as_f64() {
                 Some(number) => {
-                    let name = format!("surogate.{}.{key}", record.kind);
-                    recorder.record_custom(record.time_unix_nanos, &name, number);
+                    let name = format!("surogate.{kind}.{key}");
+                    recorder.record_custom(time_unix_nanos, &name, number);
                 }
-                None => others.push((*key, value)),
+                None => others.push(((*key).to_owned(), Kept::of(value))),
             }
         }
-        if !others.is_empty() {
-            record_others(record, &others, recorder);
-        }
+        record_others((kind, step), time_unix_nanos, &others, recorder);
     }
 }
 
-fn record_others(record: &Record<'_>, others: &[(&str, &Value<'_>)], recorder: &mut Recorder<'_>) {
-    let owned: Vec<(&str, Owned<'_>)> = others
-        .iter()
-        .map(|(key, value)| (*key, Owned::of(value)))
-        .collect();
-    let entries: Vec<(&str, Out<'_>)> = owned.iter().map(|(key, value)| (*key, value.as_out())).collect();
-    let attributes = [
-        (&attribute::TRAIN_RECORD_KIND, Out::Text(record.kind)),
-        (&attribute::TRAIN_STEP, Out::Int(record.step)),
-    ];
-    let body = Some(Out::Map(&entries));
-    recorder.record_event(
-        &event::TRAIN_CUSTOM_RECORD,
-        record.time_unix_nanos,
-        body,
-        &attributes,
-    );
-}
-
-/// A value with lists and maps as their text, which is all that can be said of what nobody knows.
-enum Owned<'a> {
-    One(Out<'a>),
+/// A value that is no number and that nobody knows.
+#[derive(Debug, PartialEq)]
+pub(in crate::logs::surogate) enum Kept {
+    Bool(bool),
+    /// A text, or that of a list or a map, which is all that can be said of it.
     Text(String),
 }
 
-impl<'a> Owned<'a> {
-    fn of(value: &Value<'a>) -> Self {
+impl Kept {
+    pub(in crate::logs::surogate) fn of(value: &Value<'_>) -> Self {
         match value {
-            Value::List(_) | Value::Map(_) => Self::Text(format!("{value:?}")),
-            scalar => Self::One(super::scalar(scalar)),
+            Value::Bool(truth) => Self::Bool(*truth),
+            Value::Text(text) => Self::Text((*text).to_owned()),
+            other => Self::Text(other.to_string()),
         }
     }
 
     fn as_out(&self) -> Out<'_> {
         match self {
-            Self::One(value) => *value,
+            Self::Bool(truth) => Out::Bool(*truth),
             Self::Text(text) => Out::Text(text),
         }
     }
+}
+
+/// Keeps what is no number in one event.
+pub(super) fn record_others(
+    (kind, step): (&str, i64),
+    time_unix_nanos: u64,
+    others: &[(String, Kept)],
+    recorder: &mut Recorder<'_>,
+) {
+    if others.is_empty() {
+        return;
+    }
+    let entries: Vec<(&str, Out<'_>)> = others
+        .iter()
+        .map(|(key, value)| (key.as_str(), value.as_out()))
+        .collect();
+    let attributes = [
+        (&attribute::TRAIN_RECORD_KIND, Out::Text(kind)),
+        (&attribute::TRAIN_STEP, Out::Int(step)),
+    ];
+    let body = Some(Out::Map(&entries));
+    recorder.record_event(&event::TRAIN_CUSTOM_RECORD, time_unix_nanos, body, &attributes);
 }

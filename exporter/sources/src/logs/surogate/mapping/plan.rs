@@ -1,7 +1,7 @@
 //! How long a run is to be: what its options and its data say, as Surogate's trainer reckons it
 //! (`surogate/train/trainer.py`: `max_steps`, else the steps of an epoch times `num_epochs`).
 
-use super::{Record, Value};
+use super::super::record::Value;
 
 /// What is known of the plan of a run.
 #[derive(Debug, Default)]
@@ -22,27 +22,19 @@ impl Plan {
         }
     }
 
-    /// Takes in what there is to train on.
-    pub(super) fn dataset(&mut self, record: &Record<'_>) {
-        let is_train = |(key, value): &(&str, Value<'_>)| *key == "split" && *value == Value::Text("train");
-        if record.fields.iter().any(is_train) {
-            self.tokens = number(record, "tokens");
-        }
+    /// Takes in how many tokens there are to train on.
+    pub(super) fn dataset(&mut self, tokens: Option<f64>) {
+        self.tokens = tokens;
     }
 
-    /// The share of the run that is done with a step; nothing where its length is not known.
-    pub(super) fn progress(&self, step: &Record<'_>) -> Option<f64> {
+    /// The share of the run that is done with a step of so many tokens; nothing where its length is not known.
+    pub(super) fn progress(&self, step: i64, step_tokens: Option<f64>) -> Option<f64> {
         let of_epochs = || {
-            let of_one = (self.tokens? / number(step, "step_tokens")?).floor();
+            let of_one = (self.tokens? / step_tokens?).floor();
             Some(of_one * self.epochs?)
         };
         let all = self.max_steps.or_else(of_epochs)?;
-        let progress = (step.step as f64 + 1.0) / all;
+        let progress = (step as f64 + 1.0) / all;
         (0.0..=1.0).contains(&progress).then_some(progress)
     }
-}
-
-fn number(record: &Record<'_>, field: &str) -> Option<f64> {
-    let found = record.fields.iter().find(|(key, _)| *key == field);
-    found.and_then(|(_, value)| value.as_f64())
 }

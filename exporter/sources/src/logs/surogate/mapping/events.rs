@@ -1,0 +1,148 @@
+//! Records that are events: what the run was called with, its options, its messages, and what is known of tensors and memory.
+
+use pulsetrain_otlp::write::{Attribute, Value as Out};
+use pulsetrain_semconv::{attribute, event, metric};
+
+use super::{
+    super::record::{Record, Value},
+    leftover::Leftovers,
+    plan::Plan,
+};
+use crate::Recorder;
+
+/// Bytes of every segment of the allocator, by kind of memory.
+pub(super) fn allocator(record: &Record<'_>, recorder: &mut Recorder<'_>) {
+    let mut leftovers = Leftovers::of(record);
+    let stats = leftovers.take("stats");
+    for segment in stats.iter().flat_map(|stats| list(stats)) {
+        let Value::Map(fields) = segment else { continue };
+        let name = fields.iter().find_map(|(key, value)| match value {
+            Value::Text(name) if *key == "name" => Some(*name),
+            _ => None,
+        });
+        for (kind, bytes) in fields
+            .iter()
+            .filter_map(|(kind, value)| value.as_f64().map(|bytes| (*kind, bytes)))
+        {
+            let attributes = [
+                (
+                    &attribute::MEMORY_SEGMENT_NAME,
+                    Out::Text(name.unwrap_or_default()),
+                ),
+                (&attribute::MEMORY_KIND, Out::Text(kind)),
+            ];
+            recorder.record(
+                &metric::MEMORY_SEGMENT_SIZE,
+                record.time_unix_nanos,
+                bytes,
+                &attributes,
+            );
+        }
+    }
+    leftovers.record(recorder);
+}
+
+/// The largest absolute value of every tensor: names of a model's own, so an event and not a metric.
+pub(super) fn abs_maxes(record: &Record<'_>, recorder: &mut Recorder<'_>) {
+    let mut leftovers = Leftovers::of(record);
+    let maxes = leftovers.take("abs_maxes");
+    let entries: Vec<(&str, Out<'_>)> = maxes
+        .iter()
+        .flat_map(|maxes| list(maxes))
+        .filter_map(named_value)
+        .collect();
+    let body = Out::Map(&entries);
+    recorder.record_event(
+        &event::TRAIN_TENSOR_ABS_MAX,
+        record.time_unix_nanos,
+        Some(body),
+        &[step_of(record)],
+    );
+    leftovers.record(recorder);
+}
+
+/// `{"name": "x", "value": 1.5}` as an entry of a map.
+fn named_value<'a>(entry: &Value<'a>) -> Option<(&'a str, Out<'a>)> {
+    let Value::Map(fields) = entry else { return None };
+    let name = fields.iter().find_map(|(key, value)| match value {
+        Value::Text(name) if *key == "name" => Some(*name),
+        _ => None,
+    })?;
+    let value = fields.iter().find(|(key, _)| *key == "value")?.1.as_f64()?;
+    Some((name, Out::Double(value)))
+}
+
+pub(super) fn command(record: &Record<'_>, recorder: &mut Recorder<'_>) {
+    let mut leftovers = Leftovers::of(record);
+    let command = leftovers.take("cmd");
+    let words: Vec<Out<'_>> = command
+        .iter()
+        .flat_map(|command| list(command))
+        .filter_map(|word| {
+            if let Value::Text(word) = word {
+                Some(Out::Text(word))
+            } else {
+                None
+            }
+        })
+        .collect();
+    let attributes = [(&attribute::RUN_COMMAND, Out::List(&words))];
+    recorder.record_event(&event::RUN_COMMAND, record.time_unix_nanos, None, &attributes);
+    leftovers.record(recorder);
+}
+
+pub(super) fn option(record: &Record<'_>, plan: &mut Plan, recorder: &mut Recorder<'_>) {
+    let mut leftovers = Leftovers::of(record);
+    let name = leftovers.take_text("name").unwrap_or_default();
+    let value = leftovers.take("value");
+    plan.option(name, value);
+    let nested = value
+        .filter(|value| matches!(value, Value::List(_) | Value::Map(_)))
+        .map(ToString::to_string);
+    let value = match &nested {
+        Some(text) => Out::Text(text),
+        None => value.map_or(Out::Text(""), scalar),
+    };
+    let attributes = [
+        (&attribute::RUN_OPTION_NAME, Out::Text(name)),
+        (&attribute::RUN_OPTION_VALUE, value),
+    ];
+    recorder.record_event(&event::RUN_OPTION, record.time_unix_nanos, None, &attributes);
+    leftovers.record(recorder);
+}
+
+pub(super) fn message(record: &Record<'_>, recorder: &mut Recorder<'_>) {
+    let mut leftovers = Leftovers::of(record);
+    let body = leftovers.take_text("message").map(Out::Text);
+    let duration = leftovers
+        .take("duration_ms")
+        .and_then(|duration| duration.as_f64());
+    let mut attributes = vec![step_of(record)];
+    attributes.extend(duration.map(|ms| (&attribute::RUN_MESSAGE_DURATION, Out::Double(ms / 1e3))));
+    recorder.record_event(&event::RUN_MESSAGE, record.time_unix_nanos, body, &attributes);
+    leftovers.record(recorder);
+}
+
+fn step_of(record: &Record<'_>) -> Attribute<'static> {
+    (&attribute::TRAIN_STEP, Out::Int(record.step))
+}
+
+/// The elements of a list; none of anything else.
+fn list<'v, 'a>(value: &'v Value<'a>) -> &'v [Value<'a>] {
+    if let Value::List(values) = value {
+        values
+    } else {
+        &[]
+    }
+}
+
+/// A single value; a list or a map is none.
+pub(super) fn scalar<'a>(value: &Value<'a>) -> Out<'a> {
+    match value {
+        Value::Int(value) => Out::Int(*value),
+        Value::Double(value) => Out::Double(*value),
+        Value::Bool(value) => Out::Bool(*value),
+        Value::Text(text) => Out::Text(text),
+        Value::List(_) | Value::Map(_) => Out::Text(""),
+    }
+}
