@@ -123,7 +123,7 @@ const EACH: u64 = 0x0101_0101_0101_0101;
 /// Marks the bytes of a word that are no digits' numbers. What the first of them carries may mark the one behind it too, unless
 /// it is of ASCII.
 #[inline]
-fn others(word: u64) -> u64 {
+pub(super) fn others(word: u64) -> u64 {
     // A byte above nine sets its highest bit.
     (word.wrapping_add(EACH * 0x76) | word) & (EACH * 0x80)
 }

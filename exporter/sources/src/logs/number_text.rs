@@ -51,24 +51,21 @@ impl Form {
         if is_count { Self::Count } else { Self::Decimal }
     }
 
-    /// The number that a text begins with, if it is written so.
+    /// The number that a text begins with, if it is written so, and how many bytes it takes.
     #[inline(always)]
-    pub(super) fn prefix(self, text: &[u8]) -> Option<PrintedNumber> {
+    pub(super) fn prefix(self, text: &[u8]) -> Option<(f64, usize)> {
         if self == Self::Clock {
             return clock_prefix(text);
         }
-        printed_prefix(text).filter(|number| number.form <= self)
+        let number = printed_prefix(text)?;
+        (number.form <= self).then_some((number.value, number.len))
     }
 }
 
 #[inline(never)]
-fn clock_prefix(text: &[u8]) -> Option<PrintedNumber> {
+fn clock_prefix(text: &[u8]) -> Option<(f64, usize)> {
     let clock = time::clock_prefix(text)?;
-    Some(PrintedNumber {
-        value: clock.nanos as f64,
-        len: clock.len,
-        form: Form::Clock,
-    })
+    Some((clock.nanos as f64, clock.len))
 }
 
 /// The number that a text begins with: a plain one, or one with commas between the thousands.

@@ -228,49 +228,58 @@ impl Slot {
     /// The number behind what stands before it, and how many bytes both take.
     #[inline(always)]
     fn read(&self, text: &[u8], between: &[u8]) -> Option<(f64, usize)> {
-        let len = self.end - self.start;
-        let mut at = if len <= Sign::BYTES
-            && let Some(begin) = text.first_chunk()
-        {
-            self.before.is_before(begin).then_some(len)?
-        } else {
-            text.starts_with(&between[self.start..self.end]).then_some(len)?
-        };
+        let sign = self.start..self.end;
+        let mut at = sign.len();
+        let is_before = self.before.is_before(text, at);
+        if !is_before.unwrap_or_else(|| text.starts_with(&between[sign])) {
+            return None;
+        }
         if self.is_padded {
             let spaces = text[at..].iter().take_while(|byte| **byte == b' ').count();
             at += (spaces > 0).then_some(spaces)?;
         }
-        let number = self.form.prefix(text.get(at..)?)?;
-        Some((number.value, at + number.len))
+        let (number, len) = self.form.prefix(text.get(at..)?)?;
+        Some((number, at + len))
     }
 }
 
-/// The first bytes of what stands before a number: most signs have no more, and are compared as two words.
+/// The first and the last bytes of what stands before a number: nearly all signs have no more, and are compared as words.
 #[derive(Debug, PartialEq)]
 struct Sign {
-    bytes: u128,
-    /// Which of them are of the sign.
+    first: u128,
+    /// Which of the first are of the sign.
     mask: u128,
+    /// Those at its end, where it is longer than the first.
+    last: u128,
 }
 
 impl Sign {
     const BYTES: usize = size_of::<u128>();
 
     fn of(sign: &[u8]) -> Self {
-        let (mut bytes, mut mask) = ([0; Self::BYTES], [0; Self::BYTES]);
+        let (mut first, mut mask) = ([0; Self::BYTES], [0; Self::BYTES]);
         for (place, byte) in sign.iter().take(Self::BYTES).enumerate() {
-            (bytes[place], mask[place]) = (*byte, 0xff);
+            (first[place], mask[place]) = (*byte, 0xff);
         }
         Self {
-            bytes: u128::from_le_bytes(bytes),
+            first: u128::from_le_bytes(first),
             mask: u128::from_le_bytes(mask),
+            last: sign.last_chunk().map_or(0, |last| u128::from_le_bytes(*last)),
         }
     }
 
-    /// Whether it is what a text begins with.
-    #[inline]
-    fn is_before(&self, text: &[u8; Self::BYTES]) -> bool {
-        (u128::from_le_bytes(*text) ^ self.bytes) & self.mask == 0
+    /// Whether it is what a text begins with; nothing where more than words are to be compared.
+    #[inline(always)]
+    fn is_before(&self, text: &[u8], len: usize) -> Option<bool> {
+        let words = |text: &[u8]| text.first_chunk().map(|first| u128::from_le_bytes(*first));
+        if (words(text)? ^ self.first) & self.mask != 0 {
+            return Some(false);
+        }
+        match len.checked_sub(Self::BYTES) {
+            None | Some(0) => Some(true),
+            Some(rest) if rest <= Self::BYTES => Some(words(text.get(rest..)?)? == self.last),
+            Some(_) => None,
+        }
     }
 }
 

@@ -42,6 +42,9 @@ fn clock_nanos(text: &[u8]) -> Option<u64> {
     matches!(text[clock.len..], [] | [b'Z']).then_some(clock.nanos)
 }
 
+const ZERO_CLOCK: u64 = u64::from_le_bytes(*b"00:00:00");
+const COLONS: u64 = u64::from_le_bytes([0, 0, 0xff, 0, 0, 0xff, 0, 0]);
+
 /// A time of a day.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock {
@@ -55,11 +58,14 @@ pub(super) struct Clock {
 #[inline]
 pub(super) fn clock_prefix(text: &[u8]) -> Option<Clock> {
     let clock: &[u8; 8] = text.first_chunk()?;
-    let digit = |place: usize| clock[place].wrapping_sub(b'0');
-    let two = |place: usize| u64::from(digit(place)) * 10 + u64::from(digit(place + 1));
-    let (hour, minute, second) = (two(0), two(3), two(6));
-    let are_digits = [0, 1, 3, 4, 6, 7].iter().all(|place| digit(*place) < 10);
-    if !are_digits || hour > 23 || minute > 59 || second > 60 || [clock[2], clock[5]] != *b"::" {
+    let word = u64::from_le_bytes(*clock) ^ ZERO_CLOCK;
+    if decimal::others(word) != 0 || word & COLONS != 0 {
+        return None;
+    }
+    // In the place of each digit, the number that it makes with the one behind it.
+    let pairs = word.wrapping_mul(10).wrapping_add(word >> 8).to_le_bytes();
+    let [hour, minute, second] = [pairs[0], pairs[3], pairs[6]].map(u64::from);
+    if hour > 23 || minute > 59 || second > 60 {
         return None;
     }
     let whole = ((hour * 60 + minute) * 60 + second) * NANOS_OF_SECOND;

@@ -153,12 +153,12 @@ impl<'l, M> Drawing<'l, M> {
             .numbers
             .last()
             .is_none_or(|last| last.range.end <= start);
-        let number = form.prefix(text.as_bytes())?;
-        if !is_behind || self.line.get(range.clone()) != Some(text) || number.len != text.len() {
+        let (number, len) = form.prefix(text.as_bytes())?;
+        if !is_behind || self.line.get(range.clone()) != Some(text) || len != text.len() {
             return None;
         }
         self.sketch.numbers.push(Number { range, form });
-        self.sketch.values.push(number.value);
+        self.sketch.values.push(number);
         Some(self.sketch.values.len() - 1)
     }
 }
