@@ -167,14 +167,14 @@ fn draw_field<'a>(drawing: &mut Drawing<'a, Says>, field: (&'a str, Value<'a>), 
             let drawn = draw_count(drawing, step, text);
             drawing.more().step = Some(drawn);
         }
+        // Of another record with the same text around it, it might be the step.
+        ("step", Value::Double(number)) if says.step.is_none() => {
+            drawing.constant("step", fields::Value::Number(number));
+        }
         ("id", value) if says.kind == Kind::Gpu && says.gpu.is_none() => {
             let number = value.as_f64().unwrap_or_default() as i64;
             let drawn = draw_count(drawing, number, text);
             drawing.more().gpu = Some(drawn);
-        }
-        // Of another record with the same text around it, it might be the step.
-        ("step", Value::Double(number)) if says.step.is_none() => {
-            drawing.constant("step", fields::Value::Number(number));
         }
         // What a GPU can do is the same on all ranks.
         ("rank", _) if says.kind == Kind::Sol => {}

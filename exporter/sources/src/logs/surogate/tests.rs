@@ -1,7 +1,11 @@
 //! The format's traps, on small texts; whole files are in the workspace's tests.
 
 use super::{super::LogReader, *};
-use crate::{Counts, Run, Skipped, logs::ReadLimits};
+use crate::{
+    Counts, Run, Skipped,
+    logs::{ReadLimits, sampled::Sampled},
+};
+use mapping::leftover::Kept;
 use record::parse;
 
 fn fields(text: &str) -> Vec<(&str, Value<'_>)> {
@@ -276,7 +280,10 @@ fn a_record_says_the_same_whatever_records_came_before() {
 
 #[test]
 fn records_of_numbers_say_what_the_parser_reads() {
-    let text = record("step", r#", "loss": 1.5, "novel": 2, "on": true, "step": 4"#);
+    let text = record(
+        "step",
+        r#", "loss": 1.5, "novel": 2, "on": true, "step": 4, "list": [1, {"a": "b"}]"#,
+    );
     let parsed = parse(&text).unwrap();
     let numbers = numbers::draw(&text).unwrap();
     assert_eq!(
@@ -299,6 +306,52 @@ fn records_of_numbers_say_what_the_parser_reads() {
         [
             (1, "surogate.step.novel".to_owned()),
             (2, "surogate.step.step".to_owned())
+        ]
+    );
+    assert_eq!(
+        numbers.more.others,
+        [
+            ("on".to_owned(), Kept::Bool(true)),
+            ("list".to_owned(), Kept::Text(r#"[1, {"a": "b"}]"#.to_owned()))
+        ]
+    );
+}
+
+#[test]
+fn what_no_table_knows_is_kept() {
+    let read = Sampled::read(
+        &FORMAT,
+        &file(&[
+            record("step", r#", "novel": 2, "on": true"#),
+            record("step", r#", "novel": 2.5, "on": true"#),
+            record("new", r#", "novel": 3"#),
+        ]),
+    );
+    assert_eq!(read.values("train.custom"), [2.0, 2.5, 3.0]);
+    assert_eq!(
+        read.attributes("train.custom"),
+        ["step", "step", "new"].map(|kind| format!("train.custom.name=surogate.{kind}.novel"))
+    );
+    assert_eq!(read.counts.events, 2);
+}
+
+#[test]
+fn a_gpu_has_its_own_id_from_when_it_is_introduced() {
+    let gpu = |id: u32| record("gpu", &format!(r#", "id": {id}, "temperature": 61"#));
+    let model = record(
+        "gpu-model",
+        r#", "id": 1, "uuid": "00112233445566778899aabbccddeeff""#,
+    );
+    let records = [gpu(0), gpu(1), model, gpu(0), gpu(1)];
+    let read = Sampled::read(&FORMAT, &file(&records));
+    let id = |index: u32, id: &str| format!("gpu.id={id} gpu.index=Int({index})");
+    assert_eq!(
+        read.attributes("gpu.temperature"),
+        [
+            id(0, "0"),
+            id(1, "1"),
+            id(0, "0"),
+            id(1, "GPU-00112233-4455-6677-8899-aabbccddeeff")
         ]
     );
 }
