@@ -9,27 +9,57 @@ use crate::Run;
 
 /// The trace of one training step: the same for every rank of an attempt.
 pub fn step_trace(run: &Run, step: i64) -> [u8; 16] {
-    trace(run, "step", step)
+    Parts::of(run, STEP_TRACE).trace(step)
 }
+
+/// The ids of the steps of one run: of what is hashed of all of them, nothing but the numbers is put together anew.
+#[derive(Clone, Debug)]
+pub(crate) struct StepIds {
+    trace: Parts,
+    span: Parts,
+}
+
+impl StepIds {
+    pub(crate) fn of(run: &Run) -> Self {
+        Self {
+            trace: Parts::of(run, STEP_TRACE),
+            span: Parts::of(run, STEP_SPAN),
+        }
+    }
+
+    /// The same as [`step_trace`].
+    pub(crate) fn trace(&self, step: i64) -> [u8; 16] {
+        self.trace.clone().trace(step)
+    }
+
+    /// The same as [`step_span`].
+    pub(crate) fn span(&self, step: i64, rank: i64) -> [u8; 8] {
+        self.span.clone().span(step, rank)
+    }
+}
+
+/// What the traces and the spans of steps are called where they are hashed.
+const STEP_TRACE: &str = "step";
+const STEP_SPAN: &str = "train.step";
 
 /// The trace of a run's life: start, compilation, checkpoints, evaluations.
 pub fn lifecycle_trace(run: &Run) -> [u8; 16] {
-    trace(run, "lifecycle", 0)
+    Parts::of(run, "lifecycle").trace(0)
 }
 
 /// The span of one step on one rank, the root of what that rank did in the step.
 pub fn step_span(run: &Run, step: i64) -> [u8; 8] {
-    span(run, "train.step", step, run.rank)
+    Parts::of(run, STEP_SPAN).span(step, run.rank)
 }
 
 /// The span of an evaluation after a step.
 pub fn eval_span(run: &Run, step: i64, time_unix_nanos: u64) -> [u8; 8] {
-    span(run, "eval.run", step, time_unix_nanos as i64)
+    Parts::of(run, "eval.run").span(step, time_unix_nanos as i64)
 }
 
 /// The span of a part of a step that ended at a time.
 pub(crate) fn part_span(run: &Run, name: &str, step: i64, end_unix_nanos: u64) -> [u8; 8] {
-    span(run, name, step, end_unix_nanos as i64)
+    Parts::of(run, name).span(step, end_unix_nanos as i64)
 }
 
 /// The span of a piece of work on a timeline; `ordinal` tells those apart that began together under one name.
@@ -50,21 +80,8 @@ pub(crate) fn run_id(format: &str, first_bytes: &[u8]) -> String {
     format!("{:032x}", xxh3_128(parts.as_bytes()))
 }
 
-fn trace(run: &Run, kind: &str, number: i64) -> [u8; 16] {
-    let mut parts = Parts::of(run, kind);
-    parts.bytes(&number.to_le_bytes());
-    // An id of zeroes is invalid; the hash has it once in 2^128.
-    xxh3_128(parts.as_bytes()).max(1).to_be_bytes()
-}
-
-fn span(run: &Run, kind: &str, number: i64, discriminator: i64) -> [u8; 8] {
-    let mut parts = Parts::of(run, kind);
-    parts.bytes(&number.to_le_bytes());
-    parts.bytes(&discriminator.to_le_bytes());
-    xxh3_64(parts.as_bytes()).max(1).to_be_bytes()
-}
-
 /// What is hashed: nearly always so little that it needs no allocation.
+#[derive(Clone, Debug)]
 struct Parts {
     near: [u8; Self::NEAR],
     /// How much of `near` is taken.
@@ -121,6 +138,20 @@ impl Parts {
         self.far.push(0);
     }
 
+    /// The trace with this number.
+    fn trace(mut self, number: i64) -> [u8; 16] {
+        self.bytes(&number.to_le_bytes());
+        // An id of zeroes is invalid; the hash has it once in 2^128.
+        xxh3_128(self.as_bytes()).max(1).to_be_bytes()
+    }
+
+    /// The span with this number; the second tells those apart that have the same.
+    fn span(mut self, number: i64, discriminator: i64) -> [u8; 8] {
+        self.bytes(&number.to_le_bytes());
+        self.bytes(&discriminator.to_le_bytes());
+        xxh3_64(self.as_bytes()).max(1).to_be_bytes()
+    }
+
     fn as_bytes(&self) -> &[u8] {
         if self.far.is_empty() {
             &self.near[..self.len]
@@ -147,6 +178,18 @@ mod tests {
         let (zero, one) = (run("r", 0), run("r", 1));
         assert_eq!(step_trace(&zero, 400), step_trace(&one, 400));
         assert_ne!(step_span(&zero, 400), step_span(&one, 400));
+    }
+
+    #[test]
+    fn the_ids_of_the_steps_of_a_run_are_those_of_each_step() {
+        for id in ["r".to_owned(), "long".repeat(100)] {
+            let run = run(&id, 3);
+            let ids = StepIds::of(&run);
+            for step in [0, 400, -1] {
+                assert_eq!(ids.trace(step), step_trace(&run, step));
+                assert_eq!(ids.span(step, run.rank), step_span(&run, step));
+            }
+        }
     }
 
     #[test]

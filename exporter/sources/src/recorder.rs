@@ -27,7 +27,7 @@ use pulsetrain_semconv::{self as semconv, Instrument, Metric, Number};
 pub(crate) use self::prepared::PreparedSeries;
 pub(crate) use self::ranks::Rank;
 use self::{custom::CustomNames, ranks::RankState, series::SeriesTable, state::StateTable, told::Told};
-use crate::{Place, Run, SkipReason, Skipped};
+use crate::{Place, Run, SkipReason, Skipped, ids::StepIds};
 
 /// The size at which a batch leaves: large enough that its envelope does not count, small enough for any receiver, and for the
 /// nearest half megabyte of a processor's memory to hold it twice, once while it fills and once in its envelope.
@@ -59,6 +59,7 @@ impl Counts {
 /// Turns definitions with values into batches.
 pub struct Recorder<'a> {
     run: Run,
+    step_ids: StepIds,
     envelope: Envelope,
     metrics: MetricsWriter,
     spans: SpansWriter,
@@ -97,6 +98,7 @@ impl<'a> Recorder<'a> {
             sums_start_unix_nanos: run.start_unix_nanos,
             own_rank: run.rank,
             ranks: BTreeMap::new(),
+            step_ids: StepIds::of(&run),
             run,
             metrics: MetricsWriter::default(),
             spans: SpansWriter::default(),
@@ -116,6 +118,11 @@ impl<'a> Recorder<'a> {
     /// Whose telemetry is recorded now: a log may be of several ranks.
     pub fn run(&self) -> &Run {
         &self.run
+    }
+
+    /// The trace of a step, and its span on the rank whose telemetry is recorded now.
+    pub(crate) fn step_ids(&self, step: i64) -> ([u8; 16], [u8; 8]) {
+        (self.step_ids.trace(step), self.step_ids.span(step, self.run.rank))
     }
 
     /// What has been recorded so far.

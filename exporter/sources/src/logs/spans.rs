@@ -16,8 +16,7 @@ pub(super) fn step(
     let Some(start_unix_nanos) = start(end_unix_nanos, duration_secs) else {
         return;
     };
-    let run = recorder.run();
-    let (trace_id, span_id) = (ids::step_trace(run, step), ids::step_span(run, step));
+    let (trace_id, span_id) = recorder.step_ids(step);
     recorder.record_span(&SpanParts {
         span: &span::TRAIN_STEP,
         trace_id,
