@@ -14,8 +14,7 @@ use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::{
-    Begin, Covered, LogFormat,
-    coverage::{self, covered},
+    Begin, LogFormat,
     fields::{self, Field, Fields, Value, Written},
     lines::{self, Line, LineFormat, LineParser},
     number_text,
@@ -38,7 +37,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     recognise: lines::recognise::<TorchSpec>,
     identify: lines::identify::<TorchSpec>,
     parser: Begin::Known(|| Box::new(LineParser::<TorchSpec>::default())),
-    coverage: coverage_table,
+    coverage: tables::coverage,
 };
 
 /// What messages of a run's life begin with.
@@ -362,69 +361,6 @@ fn options_events(options: &str, written: Written, recorder: &mut Recorder<'_>) 
         ];
         recorder.record_event(&event::RUN_OPTION, written.time_unix_nanos, None, &attributes);
     }
-}
-
-fn coverage_table() -> Vec<Covered> {
-    let rules = [
-        covered(
-            "n of n/total",
-            metric::TRAIN_GLOBAL_STEP.name,
-            "as it is; `train.steps` grows by the steps since the bar before",
-        ),
-        covered(
-            "I, T, wait",
-            metric::PERF_BOTTLENECK.name,
-            "the state set is in the state that TorchSpec's documentation reads from them",
-        ),
-        covered("Starting", event::RUN_OPTION.name, "one event an option"),
-        covered(
-            "Training completed, Epoch, Max steps reached, Saving, Saved checkpoint, Removing old checkpoint, New best checkpoint, \
-             Resumed best eval score, Resuming, Dataset exhausted, Pool insufficient, Flow control disabled, Eval inference not \
-             ready, Step, Engine, Cleaned up temp dir",
-            event::RUN_MESSAGE.name,
-            "one event a line",
-        ),
-        covered(
-            "Step n: saving draft model to, Cleaned up temp dir",
-            metric::PERF_WEIGHT_SYNC_TIME.name,
-            "from the one line to the other, `s`; and the span `rl.weight_sync`",
-        ),
-        covered(
-            "fwd, bwd of a step that has a line with COMPUTE_BREAKDOWN, or that line where it comes second",
-            "(left out: the other line told it)",
-            "",
-        ),
-        covered(
-            "eval: loss, acc, sim_acc_len of a trainer",
-            "(left out: the loop tells it with its step)",
-            "",
-        ),
-        covered(
-            "Still waiting for pool capacity (waited)",
-            "(left out: the line that ends the wait tells how long it was)",
-            "",
-        ),
-        covered(
-            "wait of a bar whose step has a line with TIMING",
-            "(left out: the line told it to the millisecond)",
-            "",
-        ),
-        covered("a bar that is drawn again", "(left out)", ""),
-        covered(
-            "a value at the edge of a terminal that is too narrow for the bar",
-            "(left out: its end is missing)",
-            "",
-        ),
-    ];
-    let mut all = coverage::tables(&[
-        tables::BAR,
-        tables::TIMING,
-        tables::BREAKDOWN,
-        tables::EVAL,
-        tables::BACKPRESSURE,
-    ]);
-    all.extend(rules);
-    all
 }
 
 #[cfg(test)]

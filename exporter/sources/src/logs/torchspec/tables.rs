@@ -1,9 +1,13 @@
 //! Which of TorchSpec's numbers is which metric.
 
 use pulsetrain_otlp::write::{Attribute, Value as Out};
-use pulsetrain_semconv::{attribute, metric};
+use pulsetrain_semconv::{attribute, event, metric};
 
-use crate::logs::row::{Row, row};
+use crate::logs::{
+    Covered,
+    coverage::{self, covered},
+    row::{Row, row},
+};
 
 const HOST: &[Attribute<'static>] = &[(&attribute::PERF_CLOCK, Out::Text("host"))];
 const CUDA: &[Attribute<'static>] = &[(&attribute::PERF_CLOCK, Out::Text("cuda_event"))];
@@ -59,3 +63,61 @@ pub(super) static BACKPRESSURE: &[Row] = &[
     row("pool_size limit", &metric::PERF_SAMPLE_POOL_LIMIT),
     row("available after", &metric::PERF_BACKPRESSURE_WAIT),
 ];
+
+/// What becomes of every number and every line, as the coverage table says it.
+pub(super) fn coverage() -> Vec<Covered> {
+    let rules = [
+        covered(
+            "n of n/total",
+            metric::TRAIN_GLOBAL_STEP.name,
+            "as it is; `train.steps` grows by the steps since the bar before",
+        ),
+        covered(
+            "I, T, wait",
+            metric::PERF_BOTTLENECK.name,
+            "the state set is in the state that TorchSpec's documentation reads from them",
+        ),
+        covered("Starting", event::RUN_OPTION.name, "one event an option"),
+        covered(
+            "Training completed, Epoch, Max steps reached, Saving, Saved checkpoint, Removing old checkpoint, New best checkpoint, \
+             Resumed best eval score, Resuming, Dataset exhausted, Pool insufficient, Flow control disabled, Eval inference not \
+             ready, Step, Engine, Cleaned up temp dir",
+            event::RUN_MESSAGE.name,
+            "one event a line",
+        ),
+        covered(
+            "Step n: saving draft model to, Cleaned up temp dir",
+            metric::PERF_WEIGHT_SYNC_TIME.name,
+            "from the one line to the other, `s`; and the span `rl.weight_sync`",
+        ),
+        covered(
+            "fwd, bwd of a step that has a line with COMPUTE_BREAKDOWN, or that line where it comes second",
+            "(left out: the other line told it)",
+            "",
+        ),
+        covered(
+            "eval: loss, acc, sim_acc_len of a trainer",
+            "(left out: the loop tells it with its step)",
+            "",
+        ),
+        covered(
+            "Still waiting for pool capacity (waited)",
+            "(left out: the line that ends the wait tells how long it was)",
+            "",
+        ),
+        covered(
+            "wait of a bar whose step has a line with TIMING",
+            "(left out: the line told it to the millisecond)",
+            "",
+        ),
+        covered("a bar that is drawn again", "(left out)", ""),
+        covered(
+            "a value at the edge of a terminal that is too narrow for the bar",
+            "(left out: its end is missing)",
+            "",
+        ),
+    ];
+    let mut all = coverage::tables(&[BAR, TIMING, BREAKDOWN, EVAL, BACKPRESSURE]);
+    all.extend(rules);
+    all
+}
