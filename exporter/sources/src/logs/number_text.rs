@@ -184,7 +184,10 @@ pub(super) fn grouped(text: &str) -> Option<f64> {
     if !digits.starts_with(|first: char| matches!(first, '1'..='9')) {
         return None;
     }
-    let whole = digits.split(['.', 'e', 'E']).next()?;
+    let (whole, rest) = digits.split_at(digits.find(['.', 'e', 'E']).unwrap_or(digits.len()));
+    if rest.contains(',') {
+        return None;
+    }
     let mut groups = whole.split(',');
     let is_first = groups.next().is_some_and(|group| (1..=3).contains(&group.len()));
     (is_first && groups.all(|group| group.len() == 3)).then(|| without_commas(text))?
@@ -267,7 +270,19 @@ mod tests {
         assert_eq!(with_suffix("1,129"), Some((1129.0, "")));
         assert_eq!(any("-12,345,678.5"), Some(-12_345_678.5));
         for comma_for_point in [
-            "2,1348", "0,123", "1234,5", "1,23", ",5", "1,234,5", "1,,000", "1,234,", "1234,567",
+            "2,1348",
+            "0,123",
+            "1234,5",
+            "1,23",
+            ",5",
+            "1,234,5",
+            "1,,000",
+            "1,234,",
+            "1234,567",
+            "5.,1",
+            "1.5,3",
+            "1,234.5,6",
+            "2e1,5",
         ] {
             assert_eq!(any(comma_for_point), None, "{comma_for_point}");
         }
@@ -321,7 +336,9 @@ mod tests {
                 );
             }
         }
-        assert!(printed_prefix(b"0.30000000000000004,5").is_none());
+        for text in ["0.30000000000000004,5", "5.,1step/s", "1,234.5,6"] {
+            assert!(printed_prefix(text.as_bytes()).is_none(), "{text}");
+        }
     }
 
     #[test]
