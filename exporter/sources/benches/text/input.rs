@@ -6,8 +6,8 @@ use std::{fs, path::Path, sync::LazyLock};
 use jiff::{SignedDuration, civil::DateTime};
 use regex::bytes::Regex;
 
-/// By how much each repetition is later than the one before; no sample takes longer.
-const LATER_SECS: i64 = 120;
+/// By how much each repetition is later than the one before, where no more is known: no sample takes longer.
+pub(crate) const LATER_SECS: i64 = 120;
 
 /// Seconds since 1970 that begin any finer time too, dates, absl's dates without a year, and decimal places.
 static VARYING: LazyLock<Regex> = LazyLock::new(|| {
@@ -27,6 +27,8 @@ pub(crate) struct Repeated {
     pub(crate) until: &'static str,
     /// What stands between two repetitions.
     pub(crate) between: &'static str,
+    /// By how much each repetition is later than the one before.
+    pub(crate) later_secs: i64,
 }
 
 /// What changes in a repetition, and where.
@@ -51,7 +53,7 @@ impl Repeated {
         let body = text.as_bytes()[start..end].trim_ascii_end();
         let mut input = text.as_bytes()[..start].to_vec();
         let times = (size / body.len()).max(1);
-        repeat(body, times, |number, body| {
+        repeat(body, times, self.later_secs, |number, body| {
             if number > 0 {
                 input.extend_from_slice(self.between.as_bytes());
             }
@@ -70,7 +72,7 @@ pub(crate) fn sample(file: &str) -> Vec<u8> {
 }
 
 /// Gives `take` the bytes `times` times, each time with its number, later times and other digits.
-pub(crate) fn repeat(bytes: &[u8], times: usize, mut take: impl FnMut(usize, &[u8])) {
+pub(crate) fn repeat(bytes: &[u8], times: usize, later_secs: i64, mut take: impl FnMut(usize, &[u8])) {
     let varying: Vec<Varying> = VARYING
         .captures_iter(bytes)
         .map(|found| varying(&found))
@@ -79,7 +81,7 @@ pub(crate) fn repeat(bytes: &[u8], times: usize, mut take: impl FnMut(usize, &[u
     let mut copy = bytes.to_vec();
     for number in 0..times {
         for varying in &varying {
-            varying.write(number as i64 * LATER_SECS, &mut random, &mut copy);
+            varying.write(number as i64 * later_secs, &mut random, &mut copy);
         }
         take(number, &copy);
     }

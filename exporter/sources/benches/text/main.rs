@@ -67,7 +67,7 @@ fn compare(row: &'static Row) {
         (naive, naive_items) = (naive.min(seconds), read);
     }
     assert!(
-        is_alone || naive_items * 4 > items * 3,
+        is_alone || naive_items * 10 > items * 8,
         "{}: the naive reader makes {naive_items} items and not {items}",
         row.format
     );

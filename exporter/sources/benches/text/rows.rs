@@ -1,7 +1,7 @@
 //! The rows of the table: a format, its input, and the naive reader of it.
 
 use crate::{
-    input::Repeated,
+    input::{LATER_SECS, Repeated},
     naive::{Naive, json::Objects, lines::Grammar},
 };
 
@@ -37,6 +37,7 @@ const fn text(file: &'static str, from: &'static str) -> Input {
         from,
         until: "",
         between: "\n",
+        later_secs: LATER_SECS,
     })
 }
 
@@ -49,6 +50,8 @@ pub(crate) static ROWS: &[Row] = &[
             from: "\"step\": 15,",
             until: "\n]",
             between: "\n",
+            // A state that has not changed is told again after a while only.
+            later_secs: 1,
         }),
         naive: Naive::Json(Objects {
             time: None,
@@ -121,6 +124,7 @@ pub(crate) static ROWS: &[Row] = &[
             from: "Training:",
             until: "wandb: \nwandb: Run history",
             between: "\n",
+            later_secs: LATER_SECS,
         }),
         naive: Naive::Lines(Grammar {
             lines: &[
@@ -164,6 +168,7 @@ pub(crate) static ROWS: &[Row] = &[
             from: "    {",
             until: "  ],",
             between: ",\n",
+            later_secs: LATER_SECS,
         }),
         naive: Naive::Json(Objects {
             time: None,

@@ -4,7 +4,7 @@
 use prost::Message;
 
 use super::Points;
-use crate::input::{repeat, sample};
+use crate::input::{LATER_SECS, repeat, sample};
 
 const BLOCK: usize = 32 << 10;
 const HEAD: usize = 7;
@@ -49,7 +49,7 @@ pub(crate) fn input(size: usize) -> Vec<u8> {
         lengths.push(record.len());
     });
     let mut file = sample[..MAGIC].to_vec();
-    repeat(&joined, size / joined.len(), |_, joined| {
+    repeat(&joined, size / joined.len(), LATER_SECS, |_, joined| {
         let mut rest = joined;
         for len in &lengths {
             let (record, after) = rest.split_at(*len);
