@@ -45,15 +45,20 @@ impl<'a> CleanText<'a> {
 }
 
 /// Bytes as text; where they are none, what the standard library says of them.
-pub(super) fn checked(bytes: &[u8]) -> Result<&str, Utf8Error> {
+fn checked(bytes: &[u8]) -> Result<&str, Utf8Error> {
     simdutf8::basic::from_utf8(bytes).or_else(|_| str::from_utf8(bytes))
+}
+
+/// The text of some bytes, without their torn characters.
+pub(super) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    // Checked as a whole first, which is much faster and nearly always enough.
+    checked(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed)
 }
 
 /// The text of some bytes: no colours, no torn characters.
 pub(super) fn clean(bytes: &[u8]) -> Cow<'_, str> {
     if memchr::memchr(ESCAPE, bytes).is_none() {
-        // Checked as a whole first, which is much faster and nearly always enough.
-        return checked(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
+        return lossy(bytes);
     }
     let mut kept = Vec::with_capacity(bytes.len());
     let mut rest = bytes;

@@ -235,11 +235,7 @@ impl Fields {
         recorder: &mut Recorder<'_>,
     ) -> Option<f64> {
         let row = &self.tables.at(table).rows()[place];
-        if row.unknown == Some(number) {
-            recorder.skip_value(SkipReason::NotMeasured);
-            return None;
-        }
-        let converted = row.convert(number);
+        let converted = row.measured(number, recorder)?;
         let value = if row.is_total {
             self.grown(row.key(), converted)
         } else {

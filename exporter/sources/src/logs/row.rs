@@ -6,7 +6,7 @@ use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{self as semconv, AttributeKind, Instrument, Metric};
 
 use super::Covered;
-use crate::{Recorder, conversion::Conversion, cut, recorder::PreparedSeries};
+use crate::{Recorder, SkipReason, conversion::Conversion, cut, recorder::PreparedSeries};
 
 /// A field that is a number.
 pub(super) struct Row {
@@ -120,6 +120,16 @@ impl Row {
             on_span: Some(attribute),
             ..self
         }
+    }
+
+    /// A number of the log in our unit; nothing where it stands for nothing measured, which is counted.
+    #[inline]
+    pub(super) fn measured(&self, number: f64, recorder: &mut Recorder<'_>) -> Option<f64> {
+        if self.unknown == Some(number) {
+            recorder.skip_value(SkipReason::NotMeasured);
+            return None;
+        }
+        Some(self.convert(number))
     }
 
     /// A number of the log in our unit.

@@ -10,10 +10,11 @@ pub(super) mod jsonl;
 mod mapping;
 mod numbers;
 mod record;
+mod tables;
 
 use std::borrow::Cow;
 
-use super::{Begin, Identity, LogFormat, LogParser, Window, clean::checked, template::Templates};
+use super::{Begin, Identity, LogFormat, LogParser, Window, clean, template::Templates};
 use crate::{Recorder, SkipReason};
 use framing::Frame;
 use numbers::{Kind, Says};
@@ -28,7 +29,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     recognise,
     identify,
     parser: Begin::Known(|| Box::new(SurogateParser::default())),
-    coverage: mapping::tables::coverage,
+    coverage: tables::coverage,
 };
 
 /// The file before its first record.
@@ -143,8 +144,7 @@ impl SurogateParser {
     fn record(&mut self, window: Window<'_>, frame: Frame, recorder: &mut Recorder<'_>) {
         self.in_stray = false;
         let bytes = &window.bytes[frame.start..frame.end];
-        // Checked as a whole first, which is much faster and nearly always enough.
-        let text = checked(bytes).map_or_else(|_| String::from_utf8_lossy(bytes), Cow::Borrowed);
+        let text = clean::lossy(bytes);
         // What is valid stands where it stands in the text, and nearly all is.
         let in_bytes = |offset| match &text {
             Cow::Borrowed(_) => offset,

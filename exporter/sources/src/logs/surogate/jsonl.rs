@@ -6,7 +6,7 @@ mod tables;
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
-use super::mapping::{gpu, tables::GPU};
+use super::{mapping::gpu, tables::GPU};
 use crate::{
     Recorder, SkipReason,
     logs::{

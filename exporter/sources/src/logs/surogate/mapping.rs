@@ -5,9 +5,8 @@
 
 mod events;
 pub(super) mod gpu;
-pub(super) mod leftover;
+mod leftover;
 mod plan;
-pub(super) mod tables;
 
 use std::borrow::Cow;
 
@@ -20,7 +19,7 @@ use super::{
     record::Record,
 };
 use crate::{
-    Recorder, SkipReason,
+    Recorder,
     logs::{
         fields::{Table, Tables},
         spans,
@@ -138,13 +137,10 @@ fn record_rows<'r>(
             continue;
         };
         let row = &record.rows[place];
-        if row.unknown == Some(number) {
-            recorder.skip_value(SkipReason::NotMeasured);
-            continue;
+        if let Some(value) = row.measured(number, recorder) {
+            table.record(place, time, value, attributes, recorder);
+            on_span.extend(row.span_attribute(value));
         }
-        let value = row.convert(number);
-        table.record(place, time, value, attributes, recorder);
-        on_span.extend(row.span_attribute(value));
     }
     on_span
 }

@@ -2,8 +2,8 @@
 //! as templates.
 
 use super::{
-    mapping::{leftover::Kept, tables},
-    record::{self, Value},
+    record::{self, Kept, Value},
+    tables,
 };
 use crate::logs::{
     fields,

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use pulsetrain_otlp::write::Value as Out;
+
 use crate::logs::{decimal::Decimal, number_text, time};
 
 /// A record of the log.
@@ -61,6 +63,31 @@ impl fmt::Display for Value<'_> {
                 let fields = fields.iter().map(|(key, value)| format!("\"{key}\": {value}"));
                 write!(f, "{{{}}}", fields.collect::<Vec<_>>().join(", "))
             }
+        }
+    }
+}
+
+/// A value that is no number and that nobody knows.
+#[derive(Debug, PartialEq)]
+pub(super) enum Kept {
+    Bool(bool),
+    /// A text, or that of a list or a map, which is all that can be said of it.
+    Text(String),
+}
+
+impl Kept {
+    pub(super) fn of(value: &Value<'_>) -> Self {
+        match value {
+            Value::Bool(truth) => Self::Bool(*truth),
+            Value::Text(text) => Self::Text((*text).to_owned()),
+            other => Self::Text(other.to_string()),
+        }
+    }
+
+    pub(super) fn as_out(&self) -> Out<'_> {
+        match self {
+            Self::Bool(truth) => Out::Bool(*truth),
+            Self::Text(text) => Out::Text(text),
         }
     }
 }

@@ -5,8 +5,7 @@ use crate::{
     Counts, Run, Skipped,
     logs::{ReadLimits, sampled::Sampled},
 };
-use mapping::leftover::Kept;
-use record::parse;
+use record::{Kept, parse};
 
 fn fields(text: &str) -> Vec<(&str, Value<'_>)> {
     parse(text).unwrap().fields

@@ -3,7 +3,7 @@
 use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event};
 
-use super::super::record::{Record, Value};
+use super::super::record::{Kept, Record, Value};
 use crate::Recorder;
 
 /// Fields that nobody has taken yet.
@@ -59,31 +59,6 @@ impl<'r, 'a> Leftovers<'r, 'a> {
             }
         }
         record_others((kind, step), time_unix_nanos, &others, recorder);
-    }
-}
-
-/// A value that is no number and that nobody knows.
-#[derive(Debug, PartialEq)]
-pub(in crate::logs::surogate) enum Kept {
-    Bool(bool),
-    /// A text, or that of a list or a map, which is all that can be said of it.
-    Text(String),
-}
-
-impl Kept {
-    pub(in crate::logs::surogate) fn of(value: &Value<'_>) -> Self {
-        match value {
-            Value::Bool(truth) => Self::Bool(*truth),
-            Value::Text(text) => Self::Text((*text).to_owned()),
-            other => Self::Text(other.to_string()),
-        }
-    }
-
-    fn as_out(&self) -> Out<'_> {
-        match self {
-            Self::Bool(truth) => Out::Bool(*truth),
-            Self::Text(text) => Out::Text(text),
-        }
     }
 }
 

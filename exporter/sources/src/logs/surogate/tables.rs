@@ -10,7 +10,7 @@ use crate::logs::{
 };
 
 /// Fields of a `step` record; those of a mixture of experts follow the others.
-pub(in crate::logs::surogate) static STEP: &[Row] = &[
+pub(super) static STEP: &[Row] = &[
     row("epoch", &metric::TRAIN_EPOCH).on_span(&attribute::TRAIN_EPOCH),
     row("step_tokens", &metric::TRAIN_TOKENS).on_span(&attribute::TRAIN_TOKENS),
     row("duration_ms", &metric::TRAIN_STEP_DURATION).divided_by(1e3),
@@ -37,7 +37,7 @@ pub(in crate::logs::surogate) static STEP: &[Row] = &[
 ];
 
 /// Fields of a `moe` record.
-pub(in crate::logs::surogate) static MOE: &[Row] = &[
+pub(super) static MOE: &[Row] = &[
     row("aux_loss", &metric::MOE_AUX_LOSS),
     row("z_loss", &metric::MOE_Z_LOSS),
     row("expert_utilization", &metric::MOE_EXPERT_UTILIZATION),
@@ -54,7 +54,7 @@ pub(in crate::logs::surogate) static MOE: &[Row] = &[
 ];
 
 /// Fields of an `eval` record.
-pub(in crate::logs::surogate) static EVAL: &[Row] = &[
+pub(super) static EVAL: &[Row] = &[
     row("epoch", &metric::TRAIN_EPOCH).on_span(&attribute::TRAIN_EPOCH),
     row("eval_tokens", &metric::EVAL_TOKENS).on_span(&attribute::EVAL_TOKENS),
     row("duration_ms", &metric::EVAL_DURATION).divided_by(1e3),
@@ -62,7 +62,7 @@ pub(in crate::logs::surogate) static EVAL: &[Row] = &[
 ];
 
 /// Fields of a `dataset` record.
-pub(in crate::logs::surogate) static DATASET: &[Row] = &[
+pub(super) static DATASET: &[Row] = &[
     row("files", &metric::DATA_FILES),
     row("tokens", &metric::DATA_TOKENS),
     row("file_index", &metric::DATA_FILE_INDEX),
@@ -71,7 +71,7 @@ pub(in crate::logs::surogate) static DATASET: &[Row] = &[
 ];
 
 /// Fields of a `sol` (speed of light) record; -1 where a figure is not known.
-pub(in crate::logs::surogate) static SOL: &[Row] = &[
+pub(super) static SOL: &[Row] = &[
     row("blocks", &metric::TRAIN_FLOPS_PER_TOKEN)
         .with(&[(&attribute::TRAIN_FLOPS_PART, Out::Text("blocks"))]),
     row("lm_head", &metric::TRAIN_FLOPS_PER_TOKEN)
@@ -102,7 +102,7 @@ const fn precision(name: &'static str) -> Attribute<'static> {
 }
 
 /// Numeric fields of a `gpu` record; -1 where the driver does not say.
-pub(in crate::logs::surogate) static GPU: &[Row] = &[
+pub(super) static GPU: &[Row] = &[
     row("clock", &metric::GPU_CLOCK_FREQUENCY)
         .times(1e6)
         .with(&[domain("sm")]),
@@ -140,7 +140,7 @@ const fn direction(name: &'static str) -> Attribute<'static> {
 }
 
 /// What becomes of every field, as the coverage table says it.
-pub(in crate::logs::surogate) fn coverage() -> Vec<Covered> {
+pub(super) fn coverage() -> Vec<Covered> {
     let rules = [
         covered(
             "step.step",
