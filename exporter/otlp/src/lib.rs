@@ -14,6 +14,8 @@ mod check;
 mod lookup;
 mod place;
 mod signal;
+mod signals;
 
 pub use signal::Signal;
+pub use signals::Signals;
 pub use wire::{WireError, WireErrorKind};

@@ -76,7 +76,7 @@ impl Door {
     /// [`PipelineError::Closed`] when the pipeline takes no more.
     pub fn offer(&self, batch: Batch) -> Result<(), PipelineError> {
         for batch in self.through_stage(batch) {
-            self.fan_out(batch, |queue, batch| queue.offer(batch));
+            self.fan_out(&batch, |queue, batch| queue.offer(batch));
         }
         self.open()
     }
@@ -124,7 +124,7 @@ impl Door {
     fn send_where_room(&self, batch: Batch) -> Vec<(Arc<QueueSender>, NoRoom)> {
         let mut waiting = Vec::new();
         for batch in self.through_stage(batch) {
-            self.fan_out(batch, |queue, batch| {
+            self.fan_out(&batch, |queue, batch| {
                 if let Err(no_room) = queue.try_send(batch) {
                     waiting.push((Arc::clone(queue), no_room));
                 }
@@ -144,16 +144,12 @@ impl Door {
         }
     }
 
-    /// Puts the batch into every queue; all share its bytes.
-    fn fan_out(&self, batch: Batch, mut put: impl FnMut(&Arc<QueueSender>, Batch)) {
+    /// Puts the batch into the queue of every sink that accepts its signal; all share its bytes.
+    fn fan_out(&self, batch: &Batch, mut put: impl FnMut(&Arc<QueueSender>, Batch)) {
         let queues = self.queues();
-        let Some((last, others)) = queues.split_last() else {
-            return;
-        };
-        for queue in others {
+        for queue in queues.iter().filter(|queue| queue.accepts(batch.signal())) {
             put(queue, batch.clone());
         }
-        put(last, batch);
     }
 
     /// Waits at all queues at once, so that a sink without room delays only the sender and not the other sinks.

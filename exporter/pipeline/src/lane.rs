@@ -28,7 +28,7 @@ impl Lane {
         let name = sink.name().to_owned();
         let drain = DrainRaiser::new();
         let account = Account::new(name.as_str());
-        let (sender, receiver) = queue(config.queue, Arc::clone(&account));
+        let (sender, receiver) = queue(config.queue, sink.signals(), Arc::clone(&account));
         let worker = Worker::new(
             sink,
             receiver,

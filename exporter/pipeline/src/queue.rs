@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use pulsetrain_otlp::{Signal, Signals};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, mpsc};
 
 use crate::{
@@ -42,6 +43,7 @@ pub(crate) struct Queued {
 /// The door's end of a queue.
 #[derive(Debug)]
 pub(crate) struct QueueSender {
+    signals: Signals,
     account: Arc<Account>,
     bounds: Arc<Bounds>,
     channel: mpsc::Sender<Queued>,
@@ -76,8 +78,12 @@ pub(crate) struct Room {
     _bytes: OwnedSemaphorePermit,
 }
 
-/// Makes the queue in front of the sink of `account`.
-pub(crate) fn queue(config: QueueConfig, account: Arc<Account>) -> (QueueSender, QueueReceiver) {
+/// Makes the queue in front of the sink of `account`, which accepts these signals.
+pub(crate) fn queue(
+    config: QueueConfig,
+    signals: Signals,
+    account: Arc<Account>,
+) -> (QueueSender, QueueReceiver) {
     let max_batches = config.max_batches.clamp(1, Semaphore::MAX_PERMITS);
     let max_bytes = config.max_bytes.min(Semaphore::MAX_PERMITS);
     let (sender, receiver) = mpsc::channel(max_batches);
@@ -92,6 +98,7 @@ pub(crate) fn queue(config: QueueConfig, account: Arc<Account>) -> (QueueSender,
     };
     (
         QueueSender {
+            signals,
             account,
             bounds,
             channel: sender,
@@ -101,6 +108,11 @@ pub(crate) fn queue(config: QueueConfig, account: Arc<Account>) -> (QueueSender,
 }
 
 impl QueueSender {
+    /// Whether the sink accepts batches of this signal.
+    pub(crate) fn accepts(&self, signal: Signal) -> bool {
+        self.signals.contains(signal)
+    }
+
     /// Puts the batch in, or drops it as the newest when there is no room. Never waits.
     pub(crate) fn offer(&self, batch: Batch) {
         if let Err(NoRoom { ticket, .. }) = self.try_send(batch) {

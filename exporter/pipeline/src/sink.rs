@@ -4,6 +4,8 @@
 
 use std::{future::Future, pin::Pin, time::Duration};
 
+use pulsetrain_otlp::Signals;
+
 use crate::Batch;
 
 /// A boxed future, so that sinks of different kinds stand in one list.
@@ -40,6 +42,12 @@ pub enum Delivery {
 pub trait Sink: Send + 'static {
     /// The name in messages, in the ledger and in telemetry: `otlp http://collector:4318`, `file out.jsonl`.
     fn name(&self) -> &str;
+
+    /// The signals that the sink accepts; read once, when it is added. Batches of other signals pass it by: its account does
+    /// not count them.
+    fn signals(&self) -> Signals {
+        Signals::ALL
+    }
 
     /// Delivers one batch and says how it went. Called again with the same batch after [`Delivery::Retry`].
     fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery>;

@@ -10,5 +10,6 @@ mod neighbours;
 mod receipts;
 mod retry;
 mod scenario;
+mod signals;
 mod sources;
 mod stage;

@@ -4,6 +4,7 @@ use opentelemetry::{
     KeyValue,
     metrics::{Counter, Histogram},
 };
+use pulsetrain_otlp::Signals;
 use pulsetrain_pipeline::{
     Batch, BoxFuture, Delivery, Sink,
     clock::{self, Instant},
@@ -28,6 +29,10 @@ impl NamedSink {
 impl Sink for NamedSink {
     fn name(&self) -> &str {
         &self.name
+    }
+
+    fn signals(&self) -> Signals {
+        self.sink.signals()
     }
 
     fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
@@ -91,6 +96,10 @@ impl MeasuredSink {
 impl Sink for MeasuredSink {
     fn name(&self) -> &str {
         self.sink.name()
+    }
+
+    fn signals(&self) -> Signals {
+        self.sink.signals()
     }
 
     fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {

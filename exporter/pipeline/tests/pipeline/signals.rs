@@ -1,0 +1,84 @@
+//! Sinks that accept some signals only: batches of the others pass them by.
+
+use std::time::Duration;
+
+use pulsetrain_otlp::{Signal, Signals};
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Pipeline, PipelineConfig, QueueConfig, Sink};
+use tokio::time::timeout;
+
+use crate::fake_sink::{Answer, FakeSink};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// A sink that accepts one signal.
+struct Only(Signal, Box<dyn Sink>);
+
+impl Sink for Only {
+    fn name(&self) -> &str {
+        self.1.name()
+    }
+
+    fn signals(&self) -> Signals {
+        [self.0].into_iter().collect()
+    }
+
+    fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
+        assert_eq!(batch.signal(), self.0, "the sink does not accept it");
+        self.1.deliver(batch)
+    }
+}
+
+fn batch(id: u32, signal: Signal) -> Batch {
+    Batch::new(signal, 1, id.to_be_bytes().to_vec())
+}
+
+#[tokio::test(start_paused = true)]
+async fn batch_of_a_signal_that_a_sink_does_not_accept_is_neither_delivered_nor_counted_there() {
+    let (traces, traces_saw) = FakeSink::scripted("traces", [Answer::Take.at_once()]);
+    let (all, all_saw) = FakeSink::scripted("all", [Answer::Take.at_once()]);
+    let (pipeline, door) = Pipeline::builder()
+        .sink(Box::new(Only(Signal::Traces, traces)))
+        .sink(all)
+        .start();
+    for (id, signal) in (0..).zip([Signal::Traces, Signal::Metrics, Signal::Logs]) {
+        door.offer(batch(id, signal)).expect("the pipeline is open");
+        door.send(batch(id + 10, signal))
+            .await
+            .expect("the pipeline is open");
+    }
+    let reports = pipeline.drain(MINUTE).await;
+    assert_eq!(traces_saw.received_ids(), [0, 10]);
+    assert_eq!(all_saw.received_ids(), [0, 10, 1, 11, 2, 12]);
+    let counts = &reports[0].counts;
+    assert_eq!(
+        (counts.accepted, counts.delivered, counts.dropped_items()),
+        (2, 2, 0)
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn full_queue_of_one_signal_holds_up_no_sender_of_another() {
+    let (hangs, _) = FakeSink::scripted("hangs", [Answer::Hang.at_once()]);
+    let config = PipelineConfig {
+        queue: QueueConfig {
+            max_batches: 1,
+            max_bytes: 100,
+        },
+        ..PipelineConfig::default()
+    };
+    let (takes, takes_saw) = FakeSink::scripted("takes", [Answer::Take.at_once()]);
+    let (pipeline, door) = Pipeline::builder()
+        .config(config)
+        .sink(Box::new(Only(Signal::Traces, hangs)))
+        .sink(takes)
+        .start();
+    door.send(batch(0, Signal::Traces))
+        .await
+        .expect("the pipeline is open");
+    for id in 1..4 {
+        let sent = timeout(MINUTE, door.send(batch(id, Signal::Metrics))).await;
+        assert_eq!(sent, Ok(Ok(())), "nobody waits for a queue of traces");
+    }
+    pipeline.drain(MINUTE).await;
+    assert_eq!(takes_saw.received_ids(), [0, 1, 2, 3]);
+}
