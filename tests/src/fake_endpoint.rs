@@ -70,13 +70,18 @@ struct Shared {
 impl FakeEndpoint {
     /// Starts an endpoint that gives the answers of `script` in order of the requests, and then `afterwards` for ever.
     pub fn start(script: impl IntoIterator<Item = Answer>, afterwards: Answer) -> Self {
+        Self::start_at(0, script, afterwards)
+    }
+
+    /// As [`start`](Self::start), at a port.
+    pub fn start_at(port: u16, script: impl IntoIterator<Item = Answer>, afterwards: Answer) -> Self {
         let script = script.into_iter().collect();
         let shared = Arc::new(Mutex::new(Shared {
             script,
             afterwards,
             received: Vec::new(),
         }));
-        let (runtime, listener, address) = loopback::listen();
+        let (runtime, listener, address) = loopback::listen(port);
         let router = Router::new().fallback(answer).with_state(Arc::clone(&shared));
         runtime.spawn(async move { axum::serve(listener, router).await });
         Self {
@@ -89,6 +94,13 @@ impl FakeEndpoint {
     /// The base URL.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// Gives this answer from the next request on.
+    pub fn answer_with(&self, answer: Answer) {
+        let mut shared = lock(&self.shared);
+        shared.script.clear();
+        shared.afterwards = answer;
     }
 
     /// The requests so far, in order.

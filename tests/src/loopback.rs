@@ -1,18 +1,18 @@
 //! Where a server of the harness listens, and what it runs on.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 
 use tokio::{net::TcpListener, runtime::Runtime};
 
-/// A free port of loopback that is listened on, and a runtime of one thread to serve it.
-pub(crate) fn listen() -> (Runtime, TcpListener, SocketAddr) {
+/// A port of loopback that is listened on, zero for a free one, and a runtime of one thread to serve it.
+pub(crate) fn listen(port: u16) -> (Runtime, TcpListener, SocketAddr) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
         .build()
         .expect("a runtime can be made");
     let listener = runtime
-        .block_on(TcpListener::bind("127.0.0.1:0"))
+        .block_on(TcpListener::bind((Ipv4Addr::LOCALHOST, port)))
         .expect("a loopback port can be bound");
     let address = listener.local_addr().expect("a bound socket has an address");
     (runtime, listener, address)

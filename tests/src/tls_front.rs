@@ -27,7 +27,7 @@ impl TlsFront {
     pub fn start(certificates: &Certificates, asks_for_client: bool, behind: &str) -> Self {
         let acceptor = TlsAcceptor::from(Arc::new(config(certificates, asks_for_client)));
         let behind: SocketAddr = behind.parse().expect("a server has an address");
-        let (runtime, listener, address) = loopback::listen();
+        let (runtime, listener, address) = loopback::listen(0);
         runtime.spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 let acceptor = acceptor.clone();

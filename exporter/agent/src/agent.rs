@@ -7,6 +7,7 @@ mod health;
 mod recorders;
 mod reload;
 mod running;
+mod sink_watch;
 mod telemetry;
 
 use std::{
@@ -76,12 +77,17 @@ async fn live(file: Option<&Path>, config: Config) -> Result<ExitCode, Failure> 
     loop {
         tokio::select! {
             asked = signals.next() => match asked {
-                Asked::Reload => reload(file, &mut running).await,
+                Asked::Reload => tokio::select! {
+                    () = reload(file, &mut running) => {}
+                    // Nobody who wants the end waits for a reload.
+                    () = signals.ask_to_end() => break,
+                },
                 Asked::Record => running.record().await.iter().for_each(|said| tell(said)),
                 Asked::End => break,
             },
-            () = tokio::time::sleep(TRY_AGAIN), if running.misses_sinks() => {
-                running.try_missing_sinks().await;
+            () = running.sink_left() => running.open_sinks().await,
+            () = tokio::time::sleep(TRY_AGAIN), if running.has_unopened_sinks() => {
+                running.open_sinks().await;
             }
         }
     }
@@ -97,10 +103,12 @@ async fn reload(file: Option<&Path>, running: &mut Running) {
     match read(file, Some(running.config())) {
         Ok(config) => {
             running.change(config).await;
+            running.note_reload(true);
             tell("reloaded the configuration");
         }
         Err(faults) => {
             tell_all(&faults);
+            running.note_reload(false);
             tell("goes on with the old configuration");
         }
     }

@@ -65,7 +65,7 @@ pub(crate) struct ImportArguments {
     #[arg(long, value_name = "RFC3339", value_parser = start_time)]
     pub(crate) start_time: Option<u64>,
 
-    /// How long a target that does not answer is tried before the rest is given up
+    /// How long a target that does not answer is tried before the rest is given up; with --follow it is never given up
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
     pub(crate) give_up_after: Duration,
 

@@ -15,7 +15,7 @@ use std::{
 };
 
 use pulsetrain_pipeline::{
-    Pipeline, PipelineConfig, QueueConfig, RetryConfig, Source, StopRaiser, run_sources,
+    GiveUp, Pipeline, PipelineConfig, QueueConfig, RetryConfig, Source, StopRaiser, run_sources,
 };
 use pulsetrain_sources::logs::{ImportReport, LogInput, LogSource, RunOptions};
 
@@ -61,10 +61,11 @@ async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
         .collect();
     let options = options(&arguments)?;
     let positions = follow::positions(&arguments)?;
+    let (followed, read) = follow::divide(inputs.clone(), arguments.follow);
     let mut builder = Pipeline::builder().config(PipelineConfig {
         queue: queue(&arguments),
         retry: RetryConfig {
-            give_up: arguments.give_up_after,
+            give_up: give_up(&arguments, &followed),
             ..RetryConfig::default()
         },
         ..PipelineConfig::default()
@@ -86,7 +87,6 @@ async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
     let stop = StopRaiser::new();
     let interrupted = tokio::spawn(raise_on_interrupt(stop.clone()));
     let reports = Reports::default();
-    let (followed, read) = follow::divide(inputs, arguments.follow);
     let progress = Progress::of(&read, arguments.json || arguments.follow);
     let mut sources: Vec<_> = read
         .into_iter()
@@ -108,6 +108,15 @@ async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
     positions.save().map_err(Failure::failed)?;
     let reports = std::mem::take(&mut *reports.lock().unwrap_or_else(PoisonError::into_inner));
     Summary::new(reports, sinks).print(arguments.json)
+}
+
+/// A finished log is given up some time, so that the command ends. A followed log is read on when a target is back.
+fn give_up(arguments: &ImportArguments, followed: &[PathBuf]) -> GiveUp {
+    if followed.is_empty() {
+        GiveUp::AfterOutage(arguments.give_up_after)
+    } else {
+        GiveUp::Never
+    }
 }
 
 /// Who reads to the end waits for room; who follows does not, so there must be more.

@@ -23,8 +23,11 @@ use std::{
     time::Duration,
 };
 
-use pulsetrain_pipeline::{Door, Pipeline, PipelineBuilder, Sink, Source, Stop, StopRaiser, run_sources};
+use pulsetrain_pipeline::{
+    Door, Pipeline, PipelineBuilder, Requirement, Sink, Source, Stop, StopRaiser, run_sources,
+};
 use pulsetrain_sources::{
+    SourceError,
     logs::{ImportReport, Positions, RunOptions, TailEvent},
     workload::Workload,
 };
@@ -135,23 +138,28 @@ async fn start_pipeline(
     let mut sinks = if arguments.config.is_some() && arguments.to.is_empty() {
         configured_sinks(config, recorders).await
     } else {
-        topology::sinks(&arguments.to, &[])?
+        let sinks = topology::sinks(&arguments.to, &[])?;
+        sinks
+            .into_iter()
+            .map(|sink| (sink, Requirement::Required))
+            .collect()
     };
     if arguments.step_line {
-        sinks.push(topology::step_line());
+        sinks.push((topology::step_line(), Requirement::BestEffort));
     }
     let builder = Pipeline::builder().config(config.limits.pipeline());
     let builder = topology::derived(builder, &config.derive, &Positions::in_memory(), |_| {})?;
-    Ok(sinks.into_iter().fold(builder, PipelineBuilder::sink).start())
+    let add = |builder: PipelineBuilder, (sink, requirement)| builder.sink_as(sink, requirement);
+    Ok(sinks.into_iter().fold(builder, add).start())
 }
 
 /// The sinks of the configuration. One that cannot be made is said and left out: the trainer is more important, and where
 /// several ranks share a machine only one of them has the port.
-async fn configured_sinks(config: &Config, recorders: &Recorders) -> Vec<Box<dyn Sink>> {
+async fn configured_sinks(config: &Config, recorders: &Recorders) -> Vec<(Box<dyn Sink>, Requirement)> {
     let mut sinks = Vec::new();
-    for (name, sink) in config.sinks.iter() {
+    for (name, section) in config.sinks.iter() {
         match topology::build_sink(
-            sink,
+            section,
             &config.perfetto,
             &Positions::in_memory(),
             None,
@@ -165,14 +173,14 @@ async fn configured_sinks(config: &Config, recorders: &Recorders) -> Vec<Box<dyn
                 recorder,
                 ..
             }) => {
-                sinks.push(sink);
+                sinks.push((sink, section.requirement()));
                 server.map(tokio::spawn);
                 if let Some(recorder) = recorder {
                     recorders.insert(name, recorder);
                 }
             }
             Err(error) => {
-                let holder = holder_of(sink).map_or(String::new(), |who| format!("; {who} has it"));
+                let holder = holder_of(section).map_or(String::new(), |who| format!("; {who} has it"));
                 tell(&format!("goes on without the sink {name}: {error}{holder}"));
             }
         }
@@ -225,8 +233,13 @@ impl Reading {
         let kept = Arc::clone(&reports);
         // What is followed is said at the end and not on the trainer's terminal.
         let on_event = move |event| {
-            if let TailEvent::Ended(report) = event {
-                kept.lock().unwrap_or_else(PoisonError::into_inner).push(*report);
+            match event {
+                TailEvent::Ended(report) => {
+                    kept.lock().unwrap_or_else(PoisonError::into_inner).push(*report);
+                }
+                // The trainer has ended by then.
+                TailEvent::Problem(error @ SourceError::Unread { .. }) => tell(&error.to_string()),
+                _ => {}
             }
         };
         let followed_options = RunOptions {

@@ -14,6 +14,7 @@ pub struct Batch {
     items: u32,
     bytes: Bytes,
     receipt: Option<Arc<Receipt>>,
+    receipt_number: Option<u64>,
 }
 
 impl Batch {
@@ -24,6 +25,7 @@ impl Batch {
             items,
             bytes: bytes.into(),
             receipt: None,
+            receipt_number: None,
         }
     }
 
@@ -31,6 +33,7 @@ impl Batch {
     #[must_use]
     pub fn with_receipt(self, receipt: Arc<Receipt>) -> Self {
         Self {
+            receipt_number: Some(receipt.number()),
             receipt: Some(receipt),
             ..self
         }
@@ -44,6 +47,7 @@ impl Batch {
             items,
             bytes: bytes.into(),
             receipt: self.receipt.clone(),
+            receipt_number: self.receipt_number,
         }
     }
 
@@ -73,12 +77,12 @@ impl Batch {
 
     /// Whether its source watches over it, and brings it again after a kill that came before it was settled.
     pub fn comes_again(&self) -> bool {
-        self.receipt.is_some()
+        self.receipt_number.is_some()
     }
 
     /// The number of its receipt, where it has one.
     pub fn receipt_number(&self) -> Option<u64> {
-        self.receipt.as_ref().map(|receipt| receipt.number())
+        self.receipt_number
     }
 
     /// Whether one receipt watches over both, or none over either.
@@ -87,6 +91,14 @@ impl Batch {
             (Some(one), Some(other)) => Arc::ptr_eq(one, other),
             (None, None) => true,
             _ => false,
+        }
+    }
+
+    /// The same batch, whose receipt does not wait for this copy. It keeps the receipt's number.
+    pub(crate) fn without_receipt(self) -> Self {
+        Self {
+            receipt: None,
+            ..self
         }
     }
 

@@ -1,20 +1,21 @@
 //! The door: where sources put batches, and where a batch fans out to the queue of every sink.
 //!
-//! Live sources offer and never wait, so a slow sink loses only its own. Imports send and wait for room, so nothing is
-//! lost, and they go as fast as the slowest sink. Sinks may come and go while batches pass: each batch goes to those that
-//! are there when it comes.
+//! Live sources that cannot wait offer: a slow sink loses only its own. Imports send and wait for room at every sink.
+//! Sources that can push back, such as receivers and followed logs, reserve room at the required sinks first. Sinks may
+//! come and go while batches pass: each batch goes to those that are there when it comes.
 
 use std::{
     fmt,
-    future::{Future, poll_fn},
+    future::poll_fn,
     sync::{Arc, PoisonError, RwLock},
     task::Poll,
+    time::Duration,
 };
 
-use tokio::runtime::Handle;
+use tokio::{runtime::Handle, time::timeout};
 
 use crate::{
-    Batch, PipelineError,
+    Batch, PipelineError, Reservation, ReserveError,
     queue::{NoRoom, QueueSender},
     stage::StageSlot,
 };
@@ -81,10 +82,65 @@ impl Door {
         self.open()
     }
 
-    /// Whether a sink has room for a batch of so many bytes now: for sources that can send their clients away with it. One
-    /// full sink beside another does not count, because it is to hurt only itself.
-    pub fn has_room(&self, bytes: usize) -> bool {
-        self.queues().iter().any(|queue| queue.has_room(bytes))
+    /// Reserves room for these batches at every required sink, without waiting.
+    ///
+    /// # Errors
+    /// [`ReserveError::Full`] when one has no room now, [`ReserveError::TooLarge`] when one never will,
+    /// [`ReserveError::Closed`] when the pipeline takes no more.
+    pub fn try_reserve(&self, batches: &[Batch]) -> Result<Reservation, ReserveError> {
+        Reservation::now(&self.queues(), batches)
+    }
+
+    /// As [`try_reserve`](Self::try_reserve), but blocks the thread until there is room or the time is over. Batches that
+    /// are too large for a queue do not wait for it.
+    ///
+    /// # Errors
+    /// [`ReserveError::Full`] when the time is over, [`ReserveError::Closed`] when the pipeline takes no more.
+    ///
+    /// # Panics
+    /// When it has to wait on a thread that runs async tasks.
+    pub fn blocking_reserve(&self, batches: &[Batch], within: Duration) -> Result<Reservation, ReserveError> {
+        let queues = self.queues();
+        match Reservation::now(&queues, batches) {
+            Err(ReserveError::Full | ReserveError::TooLarge { .. }) => {}
+            outcome => return outcome,
+        }
+        let reserve = async { timeout(within, Reservation::when_room(&queues, batches)).await };
+        self.runtime.block_on(reserve).unwrap_or(Err(ReserveError::Full))
+    }
+
+    /// Puts a batch through with the room that is reserved for it, and never waits. What a stage adds to it fits in any
+    /// case; a sink that is not required and has no room loses the batch.
+    ///
+    /// # Errors
+    /// [`PipelineError::Closed`] when the pipeline takes no more.
+    pub fn send_reserved(&self, batch: Batch, reserved: &mut Reservation) -> Result<(), PipelineError> {
+        for batch in self.through_stage(batch) {
+            self.fan_out(&batch, |queue, batch| {
+                if queue.is_required() {
+                    queue.send_reserved(batch, reserved.of(queue));
+                } else {
+                    queue.offer(batch);
+                }
+            });
+        }
+        self.open()
+    }
+
+    /// Waits until the sinks that are not required have room too, so that a backlog does not run over them, but no longer
+    /// than this in sum. A sink that made somebody wait in vain is not waited for again until it has room.
+    ///
+    /// # Panics
+    /// When it has to wait on a thread that runs async tasks.
+    pub fn blocking_pace(&self, bytes: usize, within: Duration) {
+        for queue in self.queues().iter().filter(|queue| !queue.is_required()) {
+            if queue.try_reserve(1, bytes).is_some() {
+                queue.set_lagging(false);
+            } else if !queue.is_lagging() {
+                let waited = async { timeout(within, queue.reserve(1, bytes)).await };
+                queue.set_lagging(self.runtime.block_on(waited).is_err());
+            }
+        }
     }
 
     /// Puts a batch through and waits until every sink has room for it: for imports. Sinks with room have it at once.

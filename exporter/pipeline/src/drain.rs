@@ -48,6 +48,11 @@ impl Drain {
         }
     }
 
+    /// Whether the drain has begun.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.deadline.borrow().is_some()
+    }
+
     /// Waits until the deadline is past.
     pub(crate) async fn passed(&mut self) {
         let deadline = self.begun().await;

@@ -2,46 +2,74 @@
 
 use std::{fmt, sync::Arc};
 
-use tokio::task::JoinHandle;
+use tokio::{sync::oneshot, task::JoinHandle};
 
 use crate::{
-    PipelineConfig, Sink, SinkReport,
+    DropReason, PipelineConfig, Requirement, Sink, SinkReport, SinkRoute,
     clock::Instant,
-    drain::DrainRaiser,
+    drain::{Drain, DrainRaiser},
     ledger::Account,
-    queue::{QueueSender, queue},
+    queue::{QueueReceiver, QueueSender, queue},
     worker::Worker,
 };
 
-/// A sink at work. Dropped before its end, it stops at once, and what was inside counts as abandoned.
+/// The message of what is lost because its sink was never opened.
+const NEVER_OPENED: &str = "the sink could not be opened";
+
+/// A sink at work, or one that is about to be opened and whose queue holds what arrives meanwhile. Dropped before its end,
+/// it stops at once, and what was inside counts as abandoned.
 pub(crate) struct Lane {
     name: String,
     account: Arc<Account>,
     queue: Arc<QueueSender>,
     drain: DrainRaiser,
+    /// Where the sink is handed over, until it is.
+    opening: Option<oneshot::Sender<Box<dyn Sink>>>,
     worker: JoinHandle<Result<(), String>>,
 }
 
 impl Lane {
-    /// Starts the worker of a sink.
-    pub(crate) fn start(sink: Box<dyn Sink>, config: &PipelineConfig) -> Self {
-        let name = sink.name().to_owned();
+    /// Starts the queue of a sink that is not open yet.
+    pub(crate) fn expect(name: &str, route: SinkRoute, config: &PipelineConfig) -> Self {
         let drain = DrainRaiser::new();
-        let account = Account::new(name.as_str());
-        let (sender, receiver) = queue(config.queue, sink.signals(), Arc::clone(&account));
-        let worker = Worker::new(
-            sink,
+        let account = Account::new(name);
+        let (sender, receiver) = queue(config.queue, route, Arc::clone(&account));
+        let (opening, opened) = oneshot::channel();
+        let work = work(
+            opened,
             receiver,
             Arc::clone(&account),
-            config.retry.clone(),
+            config.clone(),
             drain.drain(),
         );
         Self {
-            name,
+            name: name.to_owned(),
             account,
             queue: Arc::new(sender),
             drain,
-            worker: tokio::spawn(worker.run(config.finish_grace)),
+            opening: Some(opening),
+            worker: tokio::spawn(work),
+        }
+    }
+
+    /// Starts the worker of a sink.
+    pub(crate) fn start(sink: Box<dyn Sink>, requirement: Requirement, config: &PipelineConfig) -> Self {
+        let signals = sink.signals();
+        let mut lane = Self::expect(sink.name(), SinkRoute { signals, requirement }, config);
+        lane.open(sink);
+        lane
+    }
+
+    /// Whether the sink was not handed over yet.
+    pub(crate) fn is_expecting(&self) -> bool {
+        self.opening.is_some()
+    }
+
+    /// Hands over the sink, which gets what is queued.
+    pub(crate) fn open(&mut self, sink: Box<dyn Sink>) {
+        if let Some(opening) = self.opening.take() {
+            // Its worker ended: what it held is counted.
+            let _ = opening.send(sink);
         }
     }
 
@@ -61,13 +89,14 @@ impl Lane {
     }
 
     /// Lets nothing more in; what is queued has until the deadline.
-    pub(crate) fn close(&self, deadline: Instant) {
+    pub(crate) fn close(&mut self, deadline: Instant) {
+        self.opening = None;
         self.queue.close();
         self.drain.raise(deadline);
     }
 
     /// As [`close`](Self::close), while the other lanes go on.
-    pub(crate) fn leave(&self, deadline: Instant) {
+    pub(crate) fn leave(&mut self, deadline: Instant) {
         self.account.leave();
         self.close(deadline);
     }
@@ -80,6 +109,25 @@ impl Lane {
             finished: finished.unwrap_or_else(|failed| Err(format!("its worker failed: {failed}"))),
         }
     }
+}
+
+/// Waits for the sink and works for it until the drain is over.
+async fn work(
+    opened: oneshot::Receiver<Box<dyn Sink>>,
+    mut queue: QueueReceiver,
+    account: Arc<Account>,
+    config: PipelineConfig,
+    drain: Drain,
+) -> Result<(), String> {
+    let Ok(sink) = opened.await else {
+        queue.close();
+        while let Some(queued) = queue.next().await {
+            queued.ticket.lose(DropReason::DrainDeadline, NEVER_OPENED);
+        }
+        return Ok(());
+    };
+    let worker = Worker::new(sink, queue, account, config.retry, drain);
+    worker.run(config.finish_grace).await
 }
 
 impl Drop for Lane {

@@ -9,6 +9,7 @@ mod reason;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use crate::clock::Instant;
 pub(crate) use account::{Account, Ticket};
 pub use reason::DropReason;
 
@@ -40,10 +41,22 @@ pub struct SinkCounts {
     pub retries: u64,
     /// What the sink said the last time it asked for that.
     pub retry_message: Option<String>,
+    /// Since when nothing was delivered though it was tried; `None` while deliveries succeed, and before the first one.
+    pub trouble: Option<Trouble>,
     /// How often the receiver took everything but had something to say.
     pub warnings: u64,
     /// What it said the last time.
     pub warning_message: Option<String>,
+}
+
+/// A sink that fails: it asks for later deliveries or refuses batches, and accepted nothing since.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Trouble {
+    /// The first failure since the last delivery.
+    pub since: Instant,
+    /// The message of the last failure, at most 512 bytes on one line.
+    pub message: String,
 }
 
 /// The items that one sink lost for one reason.

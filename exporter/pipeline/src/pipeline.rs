@@ -7,7 +7,8 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 
 use crate::{
-    BoxFuture, Door, Ledger, QueueConfig, RetryConfig, Sink, SinkCounts, Stage, clock,
+    BoxFuture, Door, Ledger, QueueConfig, Requirement, RetryConfig, Sink, SinkCounts, SinkRoute, Stage,
+    clock,
     lane::Lane,
     stage::{StageSlot, StageTask},
 };
@@ -37,7 +38,7 @@ impl Default for PipelineConfig {
 #[derive(Default)]
 pub struct PipelineBuilder {
     config: PipelineConfig,
-    sinks: Vec<Box<dyn Sink>>,
+    sinks: Vec<(Box<dyn Sink>, Requirement)>,
     stages: Vec<Box<dyn Stage>>,
 }
 
@@ -68,10 +69,16 @@ impl PipelineBuilder {
         Self { config, ..self }
     }
 
+    /// Adds a required sink; the order is the order in the ledger.
+    #[must_use]
+    pub fn sink(self, sink: Box<dyn Sink>) -> Self {
+        self.sink_as(sink, Requirement::Required)
+    }
+
     /// Adds a sink; the order is the order in the ledger.
     #[must_use]
-    pub fn sink(mut self, sink: Box<dyn Sink>) -> Self {
-        self.sinks.push(sink);
+    pub fn sink_as(mut self, sink: Box<dyn Sink>, requirement: Requirement) -> Self {
+        self.sinks.push((sink, requirement));
         self
     }
 
@@ -99,8 +106,9 @@ impl PipelineBuilder {
             lanes: Vec::new(),
             stage: None,
         };
-        for sink in sinks {
-            pipeline.lanes.push(Lane::start(sink, &pipeline.config));
+        for (sink, requirement) in sinks {
+            let lane = Lane::start(sink, requirement, &pipeline.config);
+            pipeline.lanes.push(lane);
         }
         pipeline.publish();
         let door = pipeline.begin(stages);
@@ -123,19 +131,51 @@ impl Pipeline {
     ///
     /// # Panics
     /// When it is called outside a tokio runtime.
-    pub fn add_sink(&mut self, sink: Box<dyn Sink>) {
-        self.lanes.push(Lane::start(sink, &self.config));
+    pub fn add_sink(&mut self, sink: Box<dyn Sink>, requirement: Requirement) {
+        self.lanes.push(Lane::start(sink, requirement, &self.config));
         self.publish();
     }
 
-    /// Takes the sink of this name out: no batch goes to it any more, and it has this long for what is queued. The others
-    /// go on undisturbed, and receipts do not count what it lost as cut off. Nothing where there is no such sink; the first where there are several.
-    pub fn remove_sink(&mut self, name: &str, within: Duration) -> Option<BoxFuture<'static, SinkReport>> {
-        let place = self.lanes.iter().position(|lane| lane.name() == name)?;
-        let lane = self.lanes.remove(place);
+    /// Adds the queue of a sink of this name, which [`open_sink`](Self::open_sink) hands over later. It is the last in the
+    /// ledger. A sink of the same name is removed in the same step, so that every batch reaches one of the two; it has this
+    /// long for what is queued, and its report is returned.
+    ///
+    /// # Panics
+    /// When it is called outside a tokio runtime.
+    pub fn expect_sink(
+        &mut self,
+        name: &str,
+        route: SinkRoute,
+        within: Duration,
+    ) -> Option<BoxFuture<'static, SinkReport>> {
+        let replaced = self.remove_lane(name);
+        self.lanes.push(Lane::expect(name, route, &self.config));
         self.publish();
-        lane.leave(clock::later(clock::now(), within));
-        Some(Box::pin(lane.end()))
+        replaced.map(|lane| leave(lane, within))
+    }
+
+    /// Hands over a sink that is expected under its name.
+    ///
+    /// # Errors
+    /// The sink, when none of its name is expected.
+    pub fn open_sink(&mut self, sink: Box<dyn Sink>) -> Result<(), Box<dyn Sink>> {
+        let expected = |lane: &&mut Lane| lane.name() == sink.name() && lane.is_expecting();
+        match self.lanes.iter_mut().find(expected) {
+            Some(lane) => {
+                lane.open(sink);
+                Ok(())
+            }
+            None => Err(sink),
+        }
+    }
+
+    /// Removes the sink of this name: no batch goes to it any more, and it has this long for what is queued. The others
+    /// go on undisturbed, and receipts do not count what it lost as cut off. `None` where there is no such sink; the first
+    /// where there are several.
+    pub fn remove_sink(&mut self, name: &str, within: Duration) -> Option<BoxFuture<'static, SinkReport>> {
+        let lane = self.remove_lane(name)?;
+        self.publish();
+        Some(leave(lane, within))
     }
 
     /// Closes the door, lets the sinks take what is queued until the time is over, drops the rest and counts it.
@@ -148,7 +188,7 @@ impl Pipeline {
             stage.end(&self.door, deadline).await;
         }
         self.door.close();
-        self.lanes.iter().for_each(|lane| lane.close(deadline));
+        self.lanes.iter_mut().for_each(|lane| lane.close(deadline));
         let mut reports = Vec::new();
         for lane in std::mem::take(&mut self.lanes) {
             reports.push(lane.end().await);
@@ -167,11 +207,22 @@ impl Pipeline {
         door
     }
 
+    fn remove_lane(&mut self, name: &str) -> Option<Lane> {
+        let place = self.lanes.iter().position(|lane| lane.name() == name)?;
+        Some(self.lanes.remove(place))
+    }
+
     /// Lets door and ledger know which lanes there are.
     fn publish(&self) {
         self.ledger.keep(self.lanes.iter().map(Lane::account));
         self.door.lead_to(self.lanes.iter().map(Lane::queue));
     }
+}
+
+/// Drains a lane while the others go on.
+fn leave(mut lane: Lane, within: Duration) -> BoxFuture<'static, SinkReport> {
+    lane.leave(clock::later(clock::now(), within));
+    Box::pin(lane.end())
 }
 
 impl Drop for Pipeline {

@@ -1,15 +1,24 @@
 //! The bounded queue in front of one sink: bounded in batches and in bytes, the batch in delivery included.
 //!
-//! Room is a permit for one batch and one for each of its bytes; both go with the batch and come back when it is
-//! settled. So the channel behind can never be full, and whoever waits for room is served first come, first served.
+//! A [`QueuePermit`](permit) for one batch and each of its bytes travels with the batch and returns when it is settled.
+//! Waiting senders are served first come, first served. The channel itself has no bound: a batch that a stage adds to a
+//! reserved one goes in without a permit.
 
-use std::sync::Arc;
+mod permit;
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 use pulsetrain_otlp::{Signal, Signals};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, TryAcquireError, mpsc};
+use tokio::sync::{TryAcquireError, mpsc};
 
+use self::permit::Bounds;
+pub(crate) use self::permit::QueuePermit;
 use crate::{
     Batch, DropReason,
+    clock::{self, Instant},
     ledger::{Account, Ticket},
 };
 
@@ -32,28 +41,49 @@ impl Default for QueueConfig {
     }
 }
 
-/// A batch on its way, with its ticket and the room that it takes.
+/// Whether a sink may hold up the sources.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Requirement {
+    /// Its data must arrive: a full queue pushes back on the sources, and receipts wait for it.
+    Required,
+    /// A full queue drops and counts; nobody waits for it.
+    BestEffort,
+}
+
+/// Which batches go to a sink, and whether they wait for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SinkRoute {
+    /// The signals that it accepts.
+    pub signals: Signals,
+    /// Whether it may hold up the sources.
+    pub requirement: Requirement,
+}
+
+/// A batch on its way, with its ticket, its permit and the time at which it was accepted.
 #[derive(Debug)]
 pub(crate) struct Queued {
     pub(crate) batch: Batch,
     pub(crate) ticket: Ticket,
-    pub(crate) room: Room,
+    pub(crate) permit: QueuePermit,
+    pub(crate) accepted: Instant,
 }
 
 /// The door's end of a queue.
 #[derive(Debug)]
 pub(crate) struct QueueSender {
-    signals: Signals,
     account: Arc<Account>,
     bounds: Arc<Bounds>,
-    channel: mpsc::Sender<Queued>,
+    channel: mpsc::UnboundedSender<Queued>,
+    route: SinkRoute,
+    /// Somebody waited for room in vain, and there was none since.
+    is_lagging: AtomicBool,
 }
 
 /// The worker's end of a queue; when it is dropped, the queue is closed.
 #[derive(Debug)]
 pub(crate) struct QueueReceiver {
     bounds: Arc<Bounds>,
-    channel: mpsc::Receiver<Queued>,
+    channel: mpsc::UnboundedReceiver<Queued>,
 }
 
 /// A batch for which there was no room at once, with its ticket.
@@ -64,53 +94,32 @@ pub(crate) struct NoRoom {
     bytes: u32,
 }
 
-#[derive(Debug)]
-struct Bounds {
-    max_bytes: usize,
-    batches: Arc<Semaphore>,
-    bytes: Arc<Semaphore>,
-}
-
-/// The room that one batch takes; dropped, it is free for the next.
-#[derive(Debug)]
-pub(crate) struct Room {
-    _batch: OwnedSemaphorePermit,
-    _bytes: OwnedSemaphorePermit,
-}
-
-/// Makes the queue in front of the sink of `account`, which accepts these signals.
+/// Makes the queue in front of the sink of `account`.
 pub(crate) fn queue(
     config: QueueConfig,
-    signals: Signals,
+    route: SinkRoute,
     account: Arc<Account>,
 ) -> (QueueSender, QueueReceiver) {
-    let max_batches = config.max_batches.clamp(1, Semaphore::MAX_PERMITS);
-    let max_bytes = config.max_bytes.min(Semaphore::MAX_PERMITS);
-    let (sender, receiver) = mpsc::channel(max_batches);
-    let bounds = Arc::new(Bounds {
-        max_bytes,
-        batches: Arc::new(Semaphore::new(max_batches)),
-        bytes: Arc::new(Semaphore::new(max_bytes)),
-    });
+    let (sender, receiver) = mpsc::unbounded_channel();
+    let bounds = Arc::new(Bounds::new(config));
     let receiver = QueueReceiver {
         bounds: Arc::clone(&bounds),
         channel: receiver,
     };
-    (
-        QueueSender {
-            signals,
-            account,
-            bounds,
-            channel: sender,
-        },
-        receiver,
-    )
+    let sender = QueueSender {
+        account,
+        bounds,
+        channel: sender,
+        route,
+        is_lagging: AtomicBool::default(),
+    };
+    (sender, receiver)
 }
 
 impl QueueSender {
     /// Whether the sink accepts batches of this signal.
     pub(crate) fn accepts(&self, signal: Signal) -> bool {
-        self.signals.contains(signal)
+        self.route.signals.contains(signal)
     }
 
     /// Puts the batch in, or drops it as the newest when there is no room. Never waits.
@@ -122,37 +131,68 @@ impl QueueSender {
 
     /// Puts the batch in if there is room for it now; one that can never go in is dropped and counted here.
     pub(crate) fn try_send(&self, batch: Batch) -> Result<(), NoRoom> {
-        let ticket = self.account.accept(batch.items(), batch.bytes().len());
-        let ticket = ticket.with_receipt(batch.receipt());
-        let Some(bytes) = self.permits_for(&batch) else {
+        let (batch, ticket) = self.accept(batch);
+        let Some(bytes) = self.bounds.permits_for(batch.bytes().len()) else {
             ticket.lose(DropReason::TooLarge, &self.too_large(&batch));
             return Ok(());
         };
-        match self.bounds.try_room(bytes) {
-            Ok(room) => self.put(batch, ticket, room),
+        match self.bounds.try_permit(1, bytes) {
+            Ok(permit) => self.put(batch, ticket, permit),
             Err(TryAcquireError::NoPermits) => return Err(NoRoom { batch, ticket, bytes }),
             Err(TryAcquireError::Closed) => ticket.lose(DropReason::Closed, ""),
         }
         Ok(())
     }
 
-    /// Whether a batch of so many bytes would not have to wait; one that can never go in does not.
-    pub(crate) fn has_room(&self, bytes: usize) -> bool {
-        let Bounds {
-            max_bytes,
-            batches,
-            bytes: room,
-        } = &*self.bounds;
-        batches.available_permits() > 0 && (bytes > *max_bytes || room.available_permits() >= bytes)
-    }
-
     /// Waits for room, and puts the batch in.
     pub(crate) async fn send_when_room(&self, waiting: NoRoom) {
         let NoRoom { batch, ticket, bytes } = waiting;
-        match self.bounds.room(bytes).await {
-            Some(room) => self.put(batch, ticket, room),
+        match self.bounds.permit(1, bytes).await {
+            Some(permit) => self.put(batch, ticket, permit),
             None => ticket.lose(DropReason::Closed, ""),
         }
+    }
+
+    /// Puts the batch in with a part of a reserved permit; without a permit where the reservation is used up.
+    pub(crate) fn send_reserved(&self, batch: Batch, reserved: Option<&mut QueuePermit>) {
+        let (batch, ticket) = self.accept(batch);
+        let Some(bytes) = self.bounds.permits_for(batch.bytes().len()) else {
+            return ticket.lose(DropReason::TooLarge, &self.too_large(&batch));
+        };
+        let permit = reserved
+            .and_then(|reserved| reserved.split(bytes))
+            .or_else(|| self.bounds.try_permit(1, bytes).ok())
+            .unwrap_or_else(|| QueuePermit::overdraft(&self.bounds));
+        self.put(batch, ticket, permit);
+    }
+
+    /// A permit for these batches at once; `None` where there is no room now.
+    pub(crate) fn try_reserve(&self, batches: u32, bytes: usize) -> Option<QueuePermit> {
+        self.bounds.try_permit(batches, self.bounds.clamped(bytes)).ok()
+    }
+
+    /// Waits for a permit for these batches; `None` when the queue is closed.
+    pub(crate) async fn reserve(&self, batches: u32, bytes: usize) -> Option<QueuePermit> {
+        self.bounds.permit(batches, self.bounds.clamped(bytes)).await
+    }
+
+    /// Whether the sink may hold up the sources.
+    pub(crate) fn is_required(&self) -> bool {
+        self.route.requirement == Requirement::Required
+    }
+
+    /// Whether a wait for room was in vain, and there was none since.
+    pub(crate) fn is_lagging(&self) -> bool {
+        self.is_lagging.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn set_lagging(&self, is_lagging: bool) {
+        self.is_lagging.store(is_lagging, Ordering::Relaxed);
+    }
+
+    /// The most bytes that one batch may have.
+    pub(crate) fn max_bytes(&self) -> usize {
+        self.bounds.max_bytes
     }
 
     /// Lets nothing more in: who waits for room is turned away, what is in the queue stays.
@@ -161,21 +201,30 @@ impl QueueSender {
     }
 
     pub(crate) fn is_closed(&self) -> bool {
-        self.bounds.batches.is_closed()
+        self.bounds.is_closed()
     }
 
-    fn put(&self, batch: Batch, ticket: Ticket, room: Room) {
-        if let Err(refused) = self.channel.try_send(Queued { batch, ticket, room }) {
-            refused.into_inner().ticket.lose(DropReason::Closed, "");
+    /// Counts the batch as accepted. Only a required sink holds the receipt: a source does not wait for the others.
+    fn accept(&self, batch: Batch) -> (Batch, Ticket) {
+        let ticket = self.account.accept(batch.items(), batch.bytes().len());
+        if self.is_required() {
+            let receipt = batch.receipt();
+            (batch, ticket.with_receipt(receipt))
+        } else {
+            (batch.without_receipt(), ticket)
         }
     }
 
-    /// The permits that the bytes of a batch take; none where no amount of waiting makes room.
-    fn permits_for(&self, batch: &Batch) -> Option<u32> {
-        let bytes = batch.bytes().len();
-        (bytes <= self.bounds.max_bytes)
-            .then(|| u32::try_from(bytes).ok())
-            .flatten()
+    fn put(&self, batch: Batch, ticket: Ticket, permit: QueuePermit) {
+        let queued = Queued {
+            batch,
+            ticket,
+            permit,
+            accepted: clock::now(),
+        };
+        if let Err(refused) = self.channel.send(queued) {
+            refused.0.ticket.lose(DropReason::Closed, "");
+        }
     }
 
     fn too_large(&self, batch: &Batch) -> String {
@@ -193,6 +242,11 @@ impl QueueReceiver {
         self.channel.recv().await
     }
 
+    /// Ends as soon as a sender found no room, or waits for some.
+    pub(crate) async fn room_is_wanted(&self) {
+        self.bounds.room_is_wanted().await;
+    }
+
     /// Lets nothing more in; what is in the queue still comes out of [`next`](Self::next).
     pub(crate) fn close(&mut self) {
         self.bounds.close();
@@ -203,33 +257,5 @@ impl QueueReceiver {
 impl Drop for QueueReceiver {
     fn drop(&mut self) {
         self.close();
-    }
-}
-
-impl Bounds {
-    /// Room at once. The permit for the batch comes first, here and in [`room`](Self::room), so that nobody holds bytes
-    /// while waiting for a batch's place.
-    fn try_room(&self, bytes: u32) -> Result<Room, TryAcquireError> {
-        let batch = Arc::clone(&self.batches).try_acquire_owned()?;
-        let bytes = Arc::clone(&self.bytes).try_acquire_many_owned(bytes)?;
-        Ok(Room {
-            _batch: batch,
-            _bytes: bytes,
-        })
-    }
-
-    /// Room when there is some; none when the queue is closed.
-    async fn room(&self, bytes: u32) -> Option<Room> {
-        let batch = Arc::clone(&self.batches).acquire_owned().await.ok()?;
-        let bytes = Arc::clone(&self.bytes).acquire_many_owned(bytes).await.ok()?;
-        Some(Room {
-            _batch: batch,
-            _bytes: bytes,
-        })
-    }
-
-    fn close(&self) {
-        self.batches.close();
-        self.bytes.close();
     }
 }

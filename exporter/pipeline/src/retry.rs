@@ -1,8 +1,9 @@
 //! The one retry policy: when a sink that failed is tried again, and when it is given up. A pure state machine; it
 //! knows the time only from its caller and never waits.
 //!
-//! Failures in a row are one streak, whatever batches they were of. A streak that lasts longer than `give_up` opens the
-//! circuit: batches are then dropped at once, but for one probe a backoff interval. Any answer closes it.
+//! Failures in a row are one streak, whatever batches they were of, and share one backoff. [`GiveUp`] decides whether a
+//! batch is ever dropped. With [`GiveUp::AfterOutage`] a long streak opens the circuit: batches are then dropped at once,
+//! but for one probe a backoff interval. Any answer closes it.
 
 use std::time::Duration;
 
@@ -24,12 +25,24 @@ pub struct RetryConfig {
     pub jitter: f64,
     /// The longest wait that a receiver may ask for. Shorter ones are kept to exactly.
     pub max_after: Duration,
-    /// How long a streak of failures may last before batches are given up.
-    pub give_up: Duration,
+    /// When a batch that cannot be delivered is dropped.
+    pub give_up: GiveUp,
+}
+
+/// When a batch that cannot be delivered is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GiveUp {
+    /// Never: it waits in the queue, and a full queue pushes back.
+    Never,
+    /// When it is older than this and its queue has no room for another batch. A batch that its source would replay is
+    /// kept: the source holds the data and waits.
+    WhenFull(Duration),
+    /// Once the sink has failed for this long, with everything queued: for a job that has to end.
+    AfterOutage(Duration),
 }
 
 impl Default for RetryConfig {
-    /// 1 s growing by 1.5 up to 30 s, half of it by chance; given up after 5 minutes.
+    /// 1 s growing by 1.5 up to 30 s, half of it by chance; never given up.
     fn default() -> Self {
         Self {
             initial: Duration::from_secs(1),
@@ -37,7 +50,7 @@ impl Default for RetryConfig {
             max: Duration::from_secs(30),
             jitter: 0.5,
             max_after: Duration::from_secs(300),
-            give_up: Duration::from_secs(300),
+            give_up: GiveUp::Never,
         }
     }
 }
@@ -73,6 +86,8 @@ struct Streak {
     since: Instant,
     interval: Duration,
     next_try: Instant,
+    /// Whether the receiver asked for this wait.
+    is_asked_for: bool,
     open: bool,
 }
 
@@ -99,6 +114,23 @@ impl Retry {
         self.streak = None;
     }
 
+    /// The age from which a batch may be dropped to make room; `None` where none ever is.
+    pub(crate) fn expires_after(&self) -> Option<Duration> {
+        match self.config.give_up {
+            GiveUp::WhenFull(age) => Some(age),
+            GiveUp::Never | GiveUp::AfterOutage(_) => None,
+        }
+    }
+
+    /// Ends the current wait, because the drain begins, and starts the backoff anew. A wait that the receiver asked for
+    /// is kept.
+    pub(crate) fn drain_begins(&mut self, now: Instant) {
+        if let Some(streak) = self.streak.as_mut().filter(|streak| !streak.is_asked_for) {
+            streak.next_try = now;
+            streak.interval = self.config.initial.min(self.config.max);
+        }
+    }
+
     /// The delivery failed, and may work later; `after` is what the receiver asked for.
     pub(crate) fn failed(&mut self, now: Instant, after: Option<Duration>) -> Step {
         let before = self.streak;
@@ -107,11 +139,13 @@ impl Retry {
             self.longer(streak.interval)
         });
         let next_try = clock::later(now, self.wait(interval, after));
-        let open = now.saturating_duration_since(since) >= self.config.give_up;
+        let lasted = now.saturating_duration_since(since);
+        let open = matches!(self.config.give_up, GiveUp::AfterOutage(limit) if lasted >= limit);
         self.streak = Some(Streak {
             since,
             interval,
             next_try,
+            is_asked_for: after.is_some_and(|after| !after.is_zero()),
             open,
         });
         match (open, before.is_some_and(|streak| streak.open)) {

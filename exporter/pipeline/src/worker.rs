@@ -1,7 +1,7 @@
 //! The worker of one sink: takes batches from its queue in order, delivers, retries by the policy, settles the tickets.
 //!
-//! It never gives up on its own account: a panic of the sink, a hanging delivery and the end of the time for draining
-//! are each settled in the ledger, and the next batch follows.
+//! It never gives up on its own account: a panic of the sink, a hanging delivery, a batch that is too old in a full queue
+//! and the end of the time for draining are each settled in the ledger, and the next batch follows.
 
 use std::{sync::Arc, time::Duration};
 
@@ -24,8 +24,21 @@ pub(crate) struct Worker {
     account: Arc<Account>,
     retry: Retry,
     drain: Drain,
+    is_draining: bool,
     /// What the sink said the last time it failed; goes with what is dropped for it.
     trouble: String,
+}
+
+/// How the wait for an attempt ended.
+enum Wait {
+    /// It is time for the attempt.
+    Over,
+    /// The drain begins.
+    DrainBegins,
+    /// The drain's deadline is earlier than the attempt.
+    TooLate,
+    /// The batch is too old, and the queue has no room for a newer one.
+    Expired,
 }
 
 /// How one attempt ended.
@@ -57,6 +70,7 @@ impl Worker {
             account,
             retry: Retry::new(retry),
             drain,
+            is_draining: false,
             trouble: String::new(),
         }
     }
@@ -64,9 +78,16 @@ impl Worker {
     /// Works until the drain has emptied the queue, then lets the sink finish: until the drain's deadline, but at least
     /// for `grace`, so that a sink can write out what it holds even when a late delivery used up the time.
     pub(crate) async fn run(mut self, grace: Duration) -> Result<(), String> {
-        while let Some(Queued { batch, ticket, room }) = self.next().await {
-            self.carry(&batch, ticket).await;
-            drop(room);
+        while let Some(queued) = self.next().await {
+            let Queued {
+                batch,
+                ticket,
+                permit,
+                accepted,
+            } = queued;
+            let expires = self.expires(&batch, accepted);
+            self.carry(&batch, ticket, expires).await;
+            drop(permit);
         }
         self.finish(grace).await
     }
@@ -75,44 +96,83 @@ impl Worker {
     async fn next(&mut self) -> Option<Queued> {
         tokio::select! {
             biased;
-            _ = self.drain.begun() => self.queue.close(),
+            _ = self.drain.begun(), if !self.is_draining => self.begin_to_drain(),
             queued = self.queue.next() => return queued,
         }
         self.queue.next().await
     }
 
+    /// Lets nothing more in, and tries a sink that is left alone at once.
+    fn begin_to_drain(&mut self) {
+        self.is_draining = true;
+        self.queue.close();
+        self.retry.drain_begins(clock::now());
+    }
+
+    /// From when on the batch may be dropped to make room; `None` where it never is. The source of a replayable batch
+    /// waits instead.
+    fn expires(&self, batch: &Batch, accepted: Instant) -> Option<Instant> {
+        let age = self.retry.expires_after().filter(|_| !batch.comes_again())?;
+        Some(clock::later(accepted, age))
+    }
+
     /// Brings one batch to its end, wherever that is.
-    async fn carry(&mut self, batch: &Batch, ticket: Ticket) {
+    async fn carry(&mut self, batch: &Batch, ticket: Ticket, expires: Option<Instant>) {
         let mut step = self.retry.next_batch(clock::now());
         loop {
-            match step {
+            let wait = match step {
                 Step::GiveUp(reason) => return ticket.lose(reason, &self.trouble),
-                Step::TryAt(at) if !self.wait_until(at).await => {
-                    return ticket.lose(DropReason::DrainDeadline, &self.trouble);
+                Step::TryAt(at) => self.wait_until(at, expires).await,
+            };
+            match wait {
+                Wait::Over => {}
+                Wait::DrainBegins => {
+                    self.begin_to_drain();
+                    step = self.retry.next_batch(clock::now());
+                    continue;
                 }
-                Step::TryAt(_) => {}
+                Wait::TooLate => return ticket.lose(DropReason::DrainDeadline, &self.trouble),
+                Wait::Expired => return ticket.lose(DropReason::RetriesExhausted, &self.trouble),
             }
             match self.attempt(batch).await {
                 Attempt::Taken { rejected, message } => return self.taken(ticket, rejected, &message),
                 Attempt::Refused { message } => return self.refused(ticket, &message),
-                Attempt::Failed { after, message } => step = self.failed(after, message),
+                Attempt::Failed { after, message } => {
+                    // An attempt that the drain met in flight is its first.
+                    if !self.is_draining && self.drain.has_begun() {
+                        self.begin_to_drain();
+                    }
+                    step = self.failed(after, message);
+                }
                 Attempt::Lost { reason, message } => return ticket.lose(reason, &message),
             }
         }
     }
 
-    /// Waits for the time of the next attempt; false as soon as it is clear that the deadline comes first.
-    async fn wait_until(&mut self, at: Instant) -> bool {
+    /// Waits for the time of the next attempt, or for what makes it needless.
+    async fn wait_until(&mut self, at: Instant, expires: Option<Instant>) -> Wait {
         // Timers tick in milliseconds; a batch that may go at once must not wait for one.
-        let wait = async {
+        let over = async {
             if at > clock::now() {
                 sleep_until(at).await;
             }
         };
+        let expired = async {
+            match expires {
+                Some(expires) => {
+                    sleep_until(expires).await;
+                    self.queue.room_is_wanted().await;
+                }
+                None => std::future::pending().await,
+            }
+        };
+        let (mut begins, mut drain) = (self.drain.clone(), self.drain.clone());
         tokio::select! {
             biased;
-            () = self.drain.comes_before(at) => false,
-            () = wait => true,
+            _ = begins.begun(), if !self.is_draining => Wait::DrainBegins,
+            () = drain.comes_before(at), if self.is_draining => Wait::TooLate,
+            () = over => Wait::Over,
+            () = expired => Wait::Expired,
         }
     }
 

@@ -131,6 +131,14 @@ pub enum SourceError {
         /// What the system said.
         source: io::Error,
     },
+    /// A follower ended while the sinks had no room for what it had not read yet.
+    #[error(
+        "{bytes} bytes of the followed logs were not read: the sinks had no room for them; import the logs when the sinks are back"
+    )]
+    Unread {
+        /// The bytes that were not read.
+        bytes: u64,
+    },
     /// A log was rotated and compressed before it was read.
     #[error("{path} was rotated and compressed before it was read, and is not read; to have it, decompress it and import it by itself", path = path.display())]
     RotatedAway {

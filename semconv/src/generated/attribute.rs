@@ -1095,6 +1095,14 @@ pub const PULSETRAIN_SOURCE_NAME: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Version of the agent.
+pub const PULSETRAIN_VERSION: Attribute = Attribute {
+    name: "pulsetrain.version",
+    brief: "Version of the agent.",
+    kind: AttributeKind::String,
+    stability: Stability::Development,
+};
+
 /// Name of a part of the reward: of a reward function.
 pub const RL_COMPONENT: Attribute = Attribute {
     name: "rl.component",
@@ -1619,6 +1627,7 @@ pub static ALL: &[&Attribute] = &[
     &PULSETRAIN_SINK_NAME,
     &PULSETRAIN_SKIP_REASON,
     &PULSETRAIN_SOURCE_NAME,
+    &PULSETRAIN_VERSION,
     &RL_COMPONENT,
     &RL_GROUP_ID,
     &RL_MESH,

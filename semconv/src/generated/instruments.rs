@@ -1586,6 +1586,24 @@ pub fn pulsetrain_accepted_items(meter: &Meter) -> Counter<u64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::PULSETRAIN_BUILD_INFO`].
+pub fn pulsetrain_build_info(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::PULSETRAIN_BUILD_INFO.name)
+        .with_unit(metric::PULSETRAIN_BUILD_INFO.unit)
+        .with_description(metric::PULSETRAIN_BUILD_INFO.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS`].
+pub fn pulsetrain_config_last_reload_success(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS.name)
+        .with_unit(metric::PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS.unit)
+        .with_description(metric::PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::PULSETRAIN_DELIVERED_ITEMS`].
 pub fn pulsetrain_delivered_items(meter: &Meter) -> Counter<u64> {
     meter
@@ -1674,6 +1692,15 @@ pub fn pulsetrain_series_limit(meter: &Meter) -> UpDownCounter<i64> {
         .i64_up_down_counter(metric::PULSETRAIN_SERIES_LIMIT.name)
         .with_unit(metric::PULSETRAIN_SERIES_LIMIT.unit)
         .with_description(metric::PULSETRAIN_SERIES_LIMIT.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::PULSETRAIN_SINK_UP`].
+pub fn pulsetrain_sink_up(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::PULSETRAIN_SINK_UP.name)
+        .with_unit(metric::PULSETRAIN_SINK_UP.unit)
+        .with_description(metric::PULSETRAIN_SINK_UP.brief)
         .build()
 }
 

@@ -8514,11 +8514,54 @@ pub const PULSETRAIN_ACCEPTED_ITEMS: Metric = Metric {
     }],
 };
 
+/// The agent that runs: always 1, its version is an attribute.
+///
+/// Unit `{build}`; in Prometheus `pulsetrain_build_info`.
+pub const PULSETRAIN_BUILD_INFO: Metric = Metric {
+    ordinal: 172,
+    name: "pulsetrain.build_info",
+    brief: "The agent that runs: always 1, its version is an attribute.",
+    unit: "{build}",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::PULSETRAIN_VERSION,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "pulsetrain_build_info",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["agent"],
+    }],
+};
+
+/// Whether the configuration that was read last is at work: 1, or 0 when it was refused.
+///
+/// Unit `{config}`; in Prometheus `pulsetrain_config_last_reload_success`.
+pub const PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS: Metric = Metric {
+    ordinal: 173,
+    name: "pulsetrain.config.last_reload_success",
+    brief: "Whether the configuration that was read last is at work: 1, or 0 when it was refused.",
+    unit: "{config}",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "pulsetrain_config_last_reload_success",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["agent"],
+    }],
+};
+
 /// Points, spans and events that a sink has delivered.
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_delivered_items_total`.
 pub const PULSETRAIN_DELIVERED_ITEMS: Metric = Metric {
-    ordinal: 172,
+    ordinal: 174,
     name: "pulsetrain.delivered_items",
     brief: "Points, spans and events that a sink has delivered.",
     unit: "{item}",
@@ -8547,7 +8590,7 @@ pub const PULSETRAIN_DELIVERED_ITEMS: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_dropped_items_total`.
 pub const PULSETRAIN_DROPPED_ITEMS: Metric = Metric {
-    ordinal: 173,
+    ordinal: 175,
     name: "pulsetrain.dropped_items",
     brief: "Points, spans and events that were dropped.",
     unit: "{item}",
@@ -8584,7 +8627,7 @@ pub const PULSETRAIN_DROPPED_ITEMS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_export_duration_seconds`.
 pub const PULSETRAIN_EXPORT_DURATION: Metric = Metric {
-    ordinal: 174,
+    ordinal: 176,
     name: "pulsetrain.export.duration",
     brief: "Time of one delivery, with its retries.",
     unit: "s",
@@ -8617,7 +8660,7 @@ pub const PULSETRAIN_EXPORT_DURATION: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_queue_items`.
 pub const PULSETRAIN_QUEUE_ITEMS: Metric = Metric {
-    ordinal: 175,
+    ordinal: 177,
     name: "pulsetrain.queue.items",
     brief: "Points, spans and events that wait for a sink.",
     unit: "{item}",
@@ -8646,7 +8689,7 @@ pub const PULSETRAIN_QUEUE_ITEMS: Metric = Metric {
 ///
 /// Unit `{batch}`; in Prometheus `pulsetrain_queue_length`.
 pub const PULSETRAIN_QUEUE_LENGTH: Metric = Metric {
-    ordinal: 176,
+    ordinal: 178,
     name: "pulsetrain.queue.length",
     brief: "Batches that wait for a sink.",
     unit: "{batch}",
@@ -8669,7 +8712,7 @@ pub const PULSETRAIN_QUEUE_LENGTH: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_queue_limit_bytes`.
 pub const PULSETRAIN_QUEUE_LIMIT: Metric = Metric {
-    ordinal: 177,
+    ordinal: 179,
     name: "pulsetrain.queue.limit",
     brief: "Bytes that may wait for a sink.",
     unit: "By",
@@ -8692,7 +8735,7 @@ pub const PULSETRAIN_QUEUE_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_queue_size_bytes`.
 pub const PULSETRAIN_QUEUE_SIZE: Metric = Metric {
-    ordinal: 178,
+    ordinal: 180,
     name: "pulsetrain.queue.size",
     brief: "Bytes that wait for a sink.",
     unit: "By",
@@ -8715,7 +8758,7 @@ pub const PULSETRAIN_QUEUE_SIZE: Metric = Metric {
 ///
 /// Unit `{retry}`; in Prometheus `pulsetrain_retries_total`.
 pub const PULSETRAIN_RETRIES: Metric = Metric {
-    ordinal: 179,
+    ordinal: 181,
     name: "pulsetrain.retries",
     brief: "Deliveries that were tried again.",
     unit: "{retry}",
@@ -8744,7 +8787,7 @@ pub const PULSETRAIN_RETRIES: Metric = Metric {
 ///
 /// Unit `{series}`; in Prometheus `pulsetrain_series_active`.
 pub const PULSETRAIN_SERIES_ACTIVE: Metric = Metric {
-    ordinal: 180,
+    ordinal: 182,
     name: "pulsetrain.series.active",
     brief: "Series that the agent keeps.",
     unit: "{series}",
@@ -8767,7 +8810,7 @@ pub const PULSETRAIN_SERIES_ACTIVE: Metric = Metric {
 ///
 /// Unit `{series}`; in Prometheus `pulsetrain_series_limit`.
 pub const PULSETRAIN_SERIES_LIMIT: Metric = Metric {
-    ordinal: 181,
+    ordinal: 183,
     name: "pulsetrain.series.limit",
     brief: "Series that the agent may keep.",
     unit: "{series}",
@@ -8786,11 +8829,34 @@ pub const PULSETRAIN_SERIES_LIMIT: Metric = Metric {
     }],
 };
 
+/// Whether a sink accepts what it is sent: 1, or 0 from a failed delivery to the next that succeeds.
+///
+/// Unit `{sink}`; in Prometheus `pulsetrain_sink_up`.
+pub const PULSETRAIN_SINK_UP: Metric = Metric {
+    ordinal: 184,
+    name: "pulsetrain.sink.up",
+    brief: "Whether a sink accepts what it is sent: 1, or 0 from a failed delivery to the next that succeeds.",
+    unit: "{sink}",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::PULSETRAIN_SINK_NAME,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "pulsetrain_sink_up",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["agent"],
+    }],
+};
+
 /// Records of a source that were not understood.
 ///
 /// Unit `{record}`; in Prometheus `pulsetrain_skipped_records_total`.
 pub const PULSETRAIN_SKIPPED_RECORDS: Metric = Metric {
-    ordinal: 182,
+    ordinal: 185,
     name: "pulsetrain.skipped_records",
     brief: "Records of a source that were not understood.",
     unit: "{record}",
@@ -8819,7 +8885,7 @@ pub const PULSETRAIN_SKIPPED_RECORDS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_duration_seconds`.
 pub const PULSETRAIN_SOURCE_DURATION: Metric = Metric {
-    ordinal: 183,
+    ordinal: 186,
     name: "pulsetrain.source.duration",
     brief: "Time of one reading of a source.",
     unit: "s",
@@ -8844,13 +8910,13 @@ pub const PULSETRAIN_SOURCE_DURATION: Metric = Metric {
     }],
 };
 
-/// How old the newest item of a source is.
+/// How old the newest item of a source was when it arrived. Ends five minutes after the last one.
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_lag_seconds`.
 pub const PULSETRAIN_SOURCE_LAG: Metric = Metric {
-    ordinal: 184,
+    ordinal: 187,
     name: "pulsetrain.source.lag",
-    brief: "How old the newest item of a source is.",
+    brief: "How old the newest item of a source was when it arrived. Ends five minutes after the last one.",
     unit: "s",
     instrument: Instrument::Gauge,
     number: Number::Double,
@@ -8871,7 +8937,7 @@ pub const PULSETRAIN_SOURCE_LAG: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_last_success_time_seconds`.
 pub const PULSETRAIN_SOURCE_LAST_SUCCESS_TIME: Metric = Metric {
-    ordinal: 185,
+    ordinal: 188,
     name: "pulsetrain.source.last_success_time",
     brief: "Unix time of the last reading of a source that succeeded.",
     unit: "s",
@@ -8894,7 +8960,7 @@ pub const PULSETRAIN_SOURCE_LAST_SUCCESS_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_actor_dequeue_time_seconds`.
 pub const RL_ACTOR_DEQUEUE_TIME: Metric = Metric {
-    ordinal: 186,
+    ordinal: 189,
     name: "rl.actor_dequeue_time",
     brief: "Time that the actor waited for the next batch of rollouts.",
     unit: "s",
@@ -8914,7 +8980,7 @@ pub const RL_ACTOR_DEQUEUE_TIME: Metric = Metric {
 ///
 /// Unit `{advantage}`; in Prometheus `rl_advantage`.
 pub const RL_ADVANTAGE: Metric = Metric {
-    ordinal: 187,
+    ordinal: 190,
     name: "rl.advantage",
     brief: "Advantage of a token or trajectory.",
     unit: "{advantage}",
@@ -8953,7 +9019,7 @@ pub const RL_ADVANTAGE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_completion_clip_ratio`.
 pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
-    ordinal: 188,
+    ordinal: 191,
     name: "rl.completion_clip_ratio",
     brief: "Share of the completions that were cut at the longest length.",
     unit: "1",
@@ -8982,7 +9048,7 @@ pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_completion_length`.
 pub const RL_COMPLETION_LENGTH: Metric = Metric {
-    ordinal: 189,
+    ordinal: 192,
     name: "rl.completion_length",
     brief: "Length of a completion.",
     unit: "{token}",
@@ -9033,7 +9099,7 @@ pub const RL_COMPLETION_LENGTH: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_entropy`.
 pub const RL_ENTROPY: Metric = Metric {
-    ordinal: 190,
+    ordinal: 193,
     name: "rl.entropy",
     brief: "Entropy of the policy.",
     unit: "{nat}",
@@ -9076,7 +9142,7 @@ pub const RL_ENTROPY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_environment_time_seconds`.
 pub const RL_ENVIRONMENT_TIME: Metric = Metric {
-    ordinal: 191,
+    ordinal: 194,
     name: "rl.environment_time",
     brief: "Time that a trajectory spent in its environment.",
     unit: "s",
@@ -9099,7 +9165,7 @@ pub const RL_ENVIRONMENT_TIME: Metric = Metric {
 ///
 /// Unit `{probability_ratio}`; in Prometheus `rl_importance_ratio`.
 pub const RL_IMPORTANCE_RATIO: Metric = Metric {
-    ordinal: 192,
+    ordinal: 195,
     name: "rl.importance_ratio",
     brief: "Probability of a token under the actor over that under the policy that generated it.",
     unit: "{probability_ratio}",
@@ -9138,7 +9204,7 @@ pub const RL_IMPORTANCE_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_kept_tokens`.
 pub const RL_KEPT_TOKENS: Metric = Metric {
-    ordinal: 193,
+    ordinal: 196,
     name: "rl.kept_tokens",
     brief: "Tokens of the step that are not masked out of the loss.",
     unit: "{token}",
@@ -9158,7 +9224,7 @@ pub const RL_KEPT_TOKENS: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_kl`.
 pub const RL_KL: Metric = Metric {
-    ordinal: 194,
+    ordinal: 197,
     name: "rl.kl",
     brief: "Divergence of the actor from the reference.",
     unit: "{nat}",
@@ -9205,7 +9271,7 @@ pub const RL_KL: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_kl_penalty`.
 pub const RL_KL_PENALTY: Metric = Metric {
-    ordinal: 195,
+    ordinal: 198,
     name: "rl.kl_penalty",
     brief: "What is taken from the reward for the distance from the reference.",
     unit: "{reward}",
@@ -9234,7 +9300,7 @@ pub const RL_KL_PENALTY: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_logp_difference`.
 pub const RL_LOGP_DIFFERENCE: Metric = Metric {
-    ordinal: 196,
+    ordinal: 199,
     name: "rl.logp_difference",
     brief: "Difference of the log probabilities of a token in the sampler and in the trainer.",
     unit: "{nat}",
@@ -9269,7 +9335,7 @@ pub const RL_LOGP_DIFFERENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_masked_fraction_ratio`.
 pub const RL_MASKED_FRACTION: Metric = Metric {
-    ordinal: 197,
+    ordinal: 200,
     name: "rl.masked_fraction",
     brief: "Share of the tokens left out because the policies had drifted apart.",
     unit: "1",
@@ -9297,7 +9363,7 @@ pub const RL_MASKED_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_policy_clip_fraction_ratio`.
 pub const RL_POLICY_CLIP_FRACTION: Metric = Metric {
-    ordinal: 198,
+    ordinal: 201,
     name: "rl.policy_clip_fraction",
     brief: "Share of the tokens at which the update of the policy was clipped.",
     unit: "1",
@@ -9326,7 +9392,7 @@ pub const RL_POLICY_CLIP_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_policy_clip_lower_fraction_ratio`.
 pub const RL_POLICY_CLIP_LOWER_FRACTION: Metric = Metric {
-    ordinal: 199,
+    ordinal: 202,
     name: "rl.policy_clip_lower_fraction",
     brief: "Share of the tokens at which the update of the policy was clipped from below.",
     unit: "1",
@@ -9355,7 +9421,7 @@ pub const RL_POLICY_CLIP_LOWER_FRACTION: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_policy_kl`.
 pub const RL_POLICY_KL: Metric = Metric {
-    ordinal: 200,
+    ordinal: 203,
     name: "rl.policy_kl",
     brief: "Divergence of the actor from the policy that generated the batch.",
     unit: "{nat}",
@@ -9402,7 +9468,7 @@ pub const RL_POLICY_KL: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `rl_policy_loss`.
 pub const RL_POLICY_LOSS: Metric = Metric {
-    ordinal: 201,
+    ordinal: 204,
     name: "rl.policy_loss",
     brief: "Loss of the policy.",
     unit: "{loss}",
@@ -9439,7 +9505,7 @@ pub const RL_POLICY_LOSS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_prompt_length`.
 pub const RL_PROMPT_LENGTH: Metric = Metric {
-    ordinal: 202,
+    ordinal: 205,
     name: "rl.prompt_length",
     brief: "Length of a prompt.",
     unit: "{token}",
@@ -9468,7 +9534,7 @@ pub const RL_PROMPT_LENGTH: Metric = Metric {
 ///
 /// Unit `{return}`; in Prometheus `rl_return`.
 pub const RL_RETURN: Metric = Metric {
-    ordinal: 203,
+    ordinal: 206,
     name: "rl.return",
     brief: "Return of a trajectory.",
     unit: "{return}",
@@ -9501,7 +9567,7 @@ pub const RL_RETURN: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_reward`.
 pub const RL_REWARD: Metric = Metric {
-    ordinal: 204,
+    ordinal: 207,
     name: "rl.reward",
     brief: "Reward of a trajectory, with all its parts.",
     unit: "{reward}",
@@ -9558,7 +9624,7 @@ pub const RL_REWARD: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_reward_component`.
 pub const RL_REWARD_COMPONENT: Metric = Metric {
-    ordinal: 205,
+    ordinal: 208,
     name: "rl.reward_component",
     brief: "One part of the reward of a trajectory.",
     unit: "{reward}",
@@ -9603,7 +9669,7 @@ pub const RL_REWARD_COMPONENT: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_reward_time_seconds`.
 pub const RL_REWARD_TIME: Metric = Metric {
-    ordinal: 206,
+    ordinal: 209,
     name: "rl.reward_time",
     brief: "Time that the reward of a trajectory took.",
     unit: "s",
@@ -9626,7 +9692,7 @@ pub const RL_REWARD_TIME: Metric = Metric {
 ///
 /// Unit `{rollout}`; in Prometheus `rl_rollouts_total`.
 pub const RL_ROLLOUTS: Metric = Metric {
-    ordinal: 207,
+    ordinal: 210,
     name: "rl.rollouts",
     brief: "Completions generated since the start of the attempt.",
     unit: "{rollout}",
@@ -9652,7 +9718,7 @@ pub const RL_ROLLOUTS: Metric = Metric {
 ///
 /// Unit `{score}`; in Prometheus `rl_score`.
 pub const RL_SCORE: Metric = Metric {
-    ordinal: 208,
+    ordinal: 211,
     name: "rl.score",
     brief: "Score that the reward model gives, before anything is taken from it.",
     unit: "{score}",
@@ -9691,7 +9757,7 @@ pub const RL_SCORE: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `rl_staleness`.
 pub const RL_STALENESS: Metric = Metric {
-    ordinal: 209,
+    ordinal: 212,
     name: "rl.staleness",
     brief: "Steps by which the policy that generated a batch was behind the actor.",
     unit: "{step}",
@@ -9720,7 +9786,7 @@ pub const RL_STALENESS: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_teacher_kl`.
 pub const RL_TEACHER_KL: Metric = Metric {
-    ordinal: 210,
+    ordinal: 213,
     name: "rl.teacher_kl",
     brief: "Divergence of the actor from its teacher.",
     unit: "{nat}",
@@ -9749,7 +9815,7 @@ pub const RL_TEACHER_KL: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `rl_value`.
 pub const RL_VALUE: Metric = Metric {
-    ordinal: 211,
+    ordinal: 214,
     name: "rl.value",
     brief: "Estimate of the value function.",
     unit: "{value}",
@@ -9782,7 +9848,7 @@ pub const RL_VALUE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_value_clip_fraction_ratio`.
 pub const RL_VALUE_CLIP_FRACTION: Metric = Metric {
-    ordinal: 212,
+    ordinal: 215,
     name: "rl.value_clip_fraction",
     brief: "Share of the tokens at which the update of the value function was clipped.",
     unit: "1",
@@ -9811,7 +9877,7 @@ pub const RL_VALUE_CLIP_FRACTION: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `rl_value_loss`.
 pub const RL_VALUE_LOSS: Metric = Metric {
-    ordinal: 213,
+    ordinal: 216,
     name: "rl.value_loss",
     brief: "Loss of the value function.",
     unit: "{loss}",
@@ -9844,7 +9910,7 @@ pub const RL_VALUE_LOSS: Metric = Metric {
 ///
 /// Unit `{device}`; in Prometheus `run_devices`.
 pub const RUN_DEVICES: Metric = Metric {
-    ordinal: 214,
+    ordinal: 217,
     name: "run.devices",
     brief: "Accelerators that the run uses.",
     unit: "{device}",
@@ -9870,7 +9936,7 @@ pub const RUN_DEVICES: Metric = Metric {
 ///
 /// Unit `{parameter}`; in Prometheus `run_parameters`.
 pub const RUN_PARAMETERS: Metric = Metric {
-    ordinal: 215,
+    ordinal: 218,
     name: "run.parameters",
     brief: "Parameters of the model.",
     unit: "{parameter}",
@@ -9900,7 +9966,7 @@ pub const RUN_PARAMETERS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_accept_length`.
 pub const TRAIN_ACCEPT_LENGTH: Metric = Metric {
-    ordinal: 216,
+    ordinal: 219,
     name: "train.accept_length",
     brief: "Draft tokens that the target model would accept in a row.",
     unit: "{token}",
@@ -9920,7 +9986,7 @@ pub const TRAIN_ACCEPT_LENGTH: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_accuracy_ratio`.
 pub const TRAIN_ACCURACY: Metric = Metric {
-    ordinal: 217,
+    ordinal: 220,
     name: "train.accuracy",
     brief: "Share of the tokens of the step that were predicted right.",
     unit: "1",
@@ -9959,7 +10025,7 @@ pub const TRAIN_ACCURACY: Metric = Metric {
 ///
 /// Unit `{anomaly}`; in Prometheus `train_anomalies_total`.
 pub const TRAIN_ANOMALIES: Metric = Metric {
-    ordinal: 218,
+    ordinal: 221,
     name: "train.anomalies",
     brief: "Odd steps, by what is odd.",
     unit: "{anomaly}",
@@ -9996,7 +10062,7 @@ pub const TRAIN_ANOMALIES: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_badput_ratio`.
 pub const TRAIN_BADPUT: Metric = Metric {
-    ordinal: 219,
+    ordinal: 222,
     name: "train.badput",
     brief: "Share of the time since the job began that went into something else than steps that count.",
     unit: "1",
@@ -10025,7 +10091,7 @@ pub const TRAIN_BADPUT: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_batch_size`.
 pub const TRAIN_BATCH_SIZE: Metric = Metric {
-    ordinal: 220,
+    ordinal: 223,
     name: "train.batch_size",
     brief: "Samples of a step, over all devices.",
     unit: "{sample}",
@@ -10055,7 +10121,7 @@ pub const TRAIN_BATCH_SIZE: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_completed_flops_total`.
 pub const TRAIN_COMPLETED_FLOPS: Metric = Metric {
-    ordinal: 221,
+    ordinal: 224,
     name: "train.completed_flops",
     brief: "Floating-point operations since the start of the attempt, over all devices.",
     unit: "{flop}",
@@ -10075,7 +10141,7 @@ pub const TRAIN_COMPLETED_FLOPS: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `train_custom`.
 pub const TRAIN_CUSTOM: Metric = Metric {
-    ordinal: 222,
+    ordinal: 225,
     name: "train.custom",
     brief: "A number that the registry has no name for.",
     unit: "{value}",
@@ -10098,7 +10164,7 @@ pub const TRAIN_CUSTOM: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `train_custom_distribution`.
 pub const TRAIN_CUSTOM_DISTRIBUTION: Metric = Metric {
-    ordinal: 223,
+    ordinal: 226,
     name: "train.custom_distribution",
     brief: "A distribution that the registry has no name for, such as that of a layer's weights.",
     unit: "{value}",
@@ -10121,7 +10187,7 @@ pub const TRAIN_CUSTOM_DISTRIBUTION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_elapsed_time_seconds`.
 pub const TRAIN_ELAPSED_TIME: Metric = Metric {
-    ordinal: 224,
+    ordinal: 227,
     name: "train.elapsed_time",
     brief: "Wall time since the start of the training.",
     unit: "s",
@@ -10147,7 +10213,7 @@ pub const TRAIN_ELAPSED_TIME: Metric = Metric {
 ///
 /// Unit `{epoch}`; in Prometheus `train_epoch`.
 pub const TRAIN_EPOCH: Metric = Metric {
-    ordinal: 225,
+    ordinal: 228,
     name: "train.epoch",
     brief: "Passes over the data so far, as a fraction.",
     unit: "{epoch}",
@@ -10181,7 +10247,7 @@ pub const TRAIN_EPOCH: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_eta_seconds`.
 pub const TRAIN_ETA: Metric = Metric {
-    ordinal: 226,
+    ordinal: 229,
     name: "train.eta",
     brief: "Time until the planned training is done, at the present pace.",
     unit: "s",
@@ -10211,7 +10277,7 @@ pub const TRAIN_ETA: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_expected_throughput_per_second`.
 pub const TRAIN_EXPECTED_THROUGHPUT: Metric = Metric {
-    ordinal: 227,
+    ordinal: 230,
     name: "train.expected_throughput",
     brief: "Tokens in a second that the hardware could do at its peak, over all devices.",
     unit: "{token}/s",
@@ -10231,7 +10297,7 @@ pub const TRAIN_EXPECTED_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_flops_per_step`.
 pub const TRAIN_FLOPS_PER_STEP: Metric = Metric {
-    ordinal: 228,
+    ordinal: 231,
     name: "train.flops_per_step",
     brief: "Floating-point operations of a step, over all devices.",
     unit: "{flop}",
@@ -10261,7 +10327,7 @@ pub const TRAIN_FLOPS_PER_STEP: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_flops_per_step_per_device`.
 pub const TRAIN_FLOPS_PER_STEP_PER_DEVICE: Metric = Metric {
-    ordinal: 229,
+    ordinal: 232,
     name: "train.flops_per_step_per_device",
     brief: "Floating-point operations of a step, on one device.",
     unit: "{flop}",
@@ -10281,7 +10347,7 @@ pub const TRAIN_FLOPS_PER_STEP_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{flop}/{token}`; in Prometheus `train_flops_per_token`.
 pub const TRAIN_FLOPS_PER_TOKEN: Metric = Metric {
-    ordinal: 230,
+    ordinal: 233,
     name: "train.flops_per_token",
     brief: "Floating-point operations that one token takes.",
     unit: "{flop}/{token}",
@@ -10304,7 +10370,7 @@ pub const TRAIN_FLOPS_PER_TOKEN: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_flops_share_ratio`.
 pub const TRAIN_FLOPS_SHARE: Metric = Metric {
-    ordinal: 231,
+    ordinal: 234,
     name: "train.flops_share",
     brief: "Share of a step's floating-point operations that one part of the model takes.",
     unit: "1",
@@ -10327,7 +10393,7 @@ pub const TRAIN_FLOPS_SHARE: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_global_step`.
 pub const TRAIN_GLOBAL_STEP: Metric = Metric {
-    ordinal: 232,
+    ordinal: 235,
     name: "train.global_step",
     brief: "Number of the newest optimizer step.",
     unit: "{step}",
@@ -10385,7 +10451,7 @@ pub const TRAIN_GLOBAL_STEP: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_goodput_ratio`.
 pub const TRAIN_GOODPUT: Metric = Metric {
-    ordinal: 233,
+    ordinal: 236,
     name: "train.goodput",
     brief: "Share of the time since the job began that went into steps that count.",
     unit: "1",
@@ -10405,7 +10471,7 @@ pub const TRAIN_GOODPUT: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_grad_norm`.
 pub const TRAIN_GRAD_NORM: Metric = Metric {
-    ordinal: 234,
+    ordinal: 237,
     name: "train.grad_norm",
     brief: "L2 norm of the gradients of the step, after clipping.",
     unit: "{norm}",
@@ -10467,7 +10533,7 @@ pub const TRAIN_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_last_step_time_seconds`.
 pub const TRAIN_LAST_STEP_TIME: Metric = Metric {
-    ordinal: 235,
+    ordinal: 238,
     name: "train.last_step_time",
     brief: "Unix time at which the newest step ended.",
     unit: "s",
@@ -10493,7 +10559,7 @@ pub const TRAIN_LAST_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{learning_rate}`; in Prometheus `train_learning_rate`.
 pub const TRAIN_LEARNING_RATE: Metric = Metric {
-    ordinal: 236,
+    ordinal: 239,
     name: "train.learning_rate",
     brief: "Learning rate of the step.",
     unit: "{learning_rate}",
@@ -10551,7 +10617,7 @@ pub const TRAIN_LEARNING_RATE: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_loss`.
 pub const TRAIN_LOSS: Metric = Metric {
-    ordinal: 237,
+    ordinal: 240,
     name: "train.loss",
     brief: "Loss of the step, as the trainer averages it.",
     unit: "{loss}",
@@ -10617,7 +10683,7 @@ pub const TRAIN_LOSS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_loss_component`.
 pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
-    ordinal: 238,
+    ordinal: 241,
     name: "train.loss_component",
     brief: "One part of the loss of the step.",
     unit: "{loss}",
@@ -10672,7 +10738,7 @@ pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
 ///
 /// Unit `{scale}`; in Prometheus `train_loss_scale`.
 pub const TRAIN_LOSS_SCALE: Metric = Metric {
-    ordinal: 239,
+    ordinal: 242,
     name: "train.loss_scale",
     brief: "Factor by which the loss is multiplied for half precision.",
     unit: "{scale}",
@@ -10698,7 +10764,7 @@ pub const TRAIN_LOSS_SCALE: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_max_loss`.
 pub const TRAIN_MAX_LOSS: Metric = Metric {
-    ordinal: 240,
+    ordinal: 243,
     name: "train.max_loss",
     brief: "Largest loss of a rank in the step.",
     unit: "{loss}",
@@ -10718,7 +10784,7 @@ pub const TRAIN_MAX_LOSS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_mean_loss`.
 pub const TRAIN_MEAN_LOSS: Metric = Metric {
-    ordinal: 241,
+    ordinal: 244,
     name: "train.mean_loss",
     brief: "Mean loss of the steps since the start of the attempt.",
     unit: "{loss}",
@@ -10738,7 +10804,7 @@ pub const TRAIN_MEAN_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_mfu_ratio`.
 pub const TRAIN_MFU: Metric = Metric {
-    ordinal: 242,
+    ordinal: 245,
     name: "train.mfu",
     brief: "Model FLOPs utilization.",
     unit: "1",
@@ -10772,7 +10838,7 @@ pub const TRAIN_MFU: Metric = Metric {
 ///
 /// Unit `{micro_batch}`; in Prometheus `train_micro_batches`.
 pub const TRAIN_MICRO_BATCHES: Metric = Metric {
-    ordinal: 243,
+    ordinal: 246,
     name: "train.micro_batches",
     brief: "Micro-batches of the step.",
     unit: "{micro_batch}",
@@ -10792,7 +10858,7 @@ pub const TRAIN_MICRO_BATCHES: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_param_norm`.
 pub const TRAIN_PARAM_NORM: Metric = Metric {
-    ordinal: 244,
+    ordinal: 247,
     name: "train.param_norm",
     brief: "L2 norm of the parameters after the step.",
     unit: "{norm}",
@@ -10818,7 +10884,7 @@ pub const TRAIN_PARAM_NORM: Metric = Metric {
 ///
 /// Unit `{perplexity}`; in Prometheus `train_perplexity`.
 pub const TRAIN_PERPLEXITY: Metric = Metric {
-    ordinal: 245,
+    ordinal: 248,
     name: "train.perplexity",
     brief: "Perplexity of the step: e to the power of the loss.",
     unit: "{perplexity}",
@@ -10844,7 +10910,7 @@ pub const TRAIN_PERPLEXITY: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `train_phase`.
 pub const TRAIN_PHASE: Metric = Metric {
-    ordinal: 246,
+    ordinal: 249,
     name: "train.phase",
     brief: "State of the training: 1 for the present phase, 0 for the others.",
     unit: "{state}",
@@ -10867,7 +10933,7 @@ pub const TRAIN_PHASE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_progress_ratio`.
 pub const TRAIN_PROGRESS: Metric = Metric {
-    ordinal: 247,
+    ordinal: 250,
     name: "train.progress",
     brief: "Share of the planned training that is done.",
     unit: "1",
@@ -10905,7 +10971,7 @@ pub const TRAIN_PROGRESS: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_raw_grad_norm`.
 pub const TRAIN_RAW_GRAD_NORM: Metric = Metric {
-    ordinal: 248,
+    ordinal: 251,
     name: "train.raw_grad_norm",
     brief: "L2 norm of the gradients of the step, before clipping.",
     unit: "{norm}",
@@ -10925,7 +10991,7 @@ pub const TRAIN_RAW_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_real_tokens_total`.
 pub const TRAIN_REAL_TOKENS: Metric = Metric {
-    ordinal: 249,
+    ordinal: 252,
     name: "train.real_tokens",
     brief: "Tokens trained on without padding, over all devices.",
     unit: "{token}",
@@ -10959,7 +11025,7 @@ pub const TRAIN_REAL_TOKENS: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_samples_total`.
 pub const TRAIN_SAMPLES: Metric = Metric {
-    ordinal: 250,
+    ordinal: 253,
     name: "train.samples",
     brief: "Samples trained on since the start of the attempt, over all devices.",
     unit: "{sample}",
@@ -10985,7 +11051,7 @@ pub const TRAIN_SAMPLES: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_skipped_steps_total`.
 pub const TRAIN_SKIPPED_STEPS: Metric = Metric {
-    ordinal: 251,
+    ordinal: 254,
     name: "train.skipped_steps",
     brief: "Steps whose update was not applied.",
     unit: "{step}",
@@ -11011,7 +11077,7 @@ pub const TRAIN_SKIPPED_STEPS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_smoothed_loss`.
 pub const TRAIN_SMOOTHED_LOSS: Metric = Metric {
-    ordinal: 252,
+    ordinal: 255,
     name: "train.smoothed.loss",
     brief: "Loss, smoothed over steps.",
     unit: "{loss}",
@@ -11037,7 +11103,7 @@ pub const TRAIN_SMOOTHED_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_smoothed_mfu_ratio`.
 pub const TRAIN_SMOOTHED_MFU: Metric = Metric {
-    ordinal: 253,
+    ordinal: 256,
     name: "train.smoothed.mfu",
     brief: "Model FLOPs utilization, smoothed over steps.",
     unit: "1",
@@ -11063,7 +11129,7 @@ pub const TRAIN_SMOOTHED_MFU: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_smoothed_step_time_seconds`.
 pub const TRAIN_SMOOTHED_STEP_TIME: Metric = Metric {
-    ordinal: 254,
+    ordinal: 257,
     name: "train.smoothed.step_time",
     brief: "Wall time of a step, smoothed over steps.",
     unit: "s",
@@ -11089,7 +11155,7 @@ pub const TRAIN_SMOOTHED_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_smoothed_throughput_per_second`.
 pub const TRAIN_SMOOTHED_THROUGHPUT: Metric = Metric {
-    ordinal: 255,
+    ordinal: 258,
     name: "train.smoothed.throughput",
     brief: "Tokens trained on in a second over all devices, smoothed over steps.",
     unit: "{token}/s",
@@ -11115,7 +11181,7 @@ pub const TRAIN_SMOOTHED_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_sol_ratio`.
 pub const TRAIN_SOL: Metric = Metric {
-    ordinal: 256,
+    ordinal: 259,
     name: "train.sol",
     brief: "Speed of light: how near the step came to the time that the hardware needs at its peak.",
     unit: "1",
@@ -11141,7 +11207,7 @@ pub const TRAIN_SOL: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_step_deviation_seconds`.
 pub const TRAIN_STEP_DEVIATION: Metric = Metric {
-    ordinal: 257,
+    ordinal: 260,
     name: "train.step.deviation",
     brief: "By how much a step took longer than the ideal one; negative where it took less.",
     unit: "s",
@@ -11161,7 +11227,7 @@ pub const TRAIN_STEP_DEVIATION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_step_duration_seconds`.
 pub const TRAIN_STEP_DURATION: Metric = Metric {
-    ordinal: 258,
+    ordinal: 261,
     name: "train.step.duration",
     brief: "Wall time of a step.",
     unit: "s",
@@ -11215,7 +11281,7 @@ pub const TRAIN_STEP_DURATION: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_steps_total`.
 pub const TRAIN_STEPS: Metric = Metric {
-    ordinal: 259,
+    ordinal: 262,
     name: "train.steps",
     brief: "Optimizer steps done since the start of the attempt.",
     unit: "{step}",
@@ -11241,7 +11307,7 @@ pub const TRAIN_STEPS: Metric = Metric {
 ///
 /// Unit `{flop}/s`; in Prometheus `train_throughput_flops_per_device_per_second`.
 pub const TRAIN_THROUGHPUT_FLOPS_PER_DEVICE: Metric = Metric {
-    ordinal: 260,
+    ordinal: 263,
     name: "train.throughput.flops_per_device",
     brief: "Floating-point operations in a second, on one device.",
     unit: "{flop}/s",
@@ -11283,7 +11349,7 @@ pub const TRAIN_THROUGHPUT_FLOPS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `train_throughput_samples_per_second`.
 pub const TRAIN_THROUGHPUT_SAMPLES: Metric = Metric {
-    ordinal: 261,
+    ordinal: 264,
     name: "train.throughput.samples",
     brief: "Samples trained on in a second, over all devices.",
     unit: "{sample}/s",
@@ -11309,7 +11375,7 @@ pub const TRAIN_THROUGHPUT_SAMPLES: Metric = Metric {
 ///
 /// Unit `{step}/s`; in Prometheus `train_throughput_steps_per_second`.
 pub const TRAIN_THROUGHPUT_STEPS: Metric = Metric {
-    ordinal: 262,
+    ordinal: 265,
     name: "train.throughput.steps",
     brief: "Steps done in a second.",
     unit: "{step}/s",
@@ -11329,7 +11395,7 @@ pub const TRAIN_THROUGHPUT_STEPS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_throughput_tokens_per_second`.
 pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
-    ordinal: 263,
+    ordinal: 266,
     name: "train.throughput.tokens",
     brief: "Tokens trained on in a second, over all devices.",
     unit: "{token}/s",
@@ -11375,7 +11441,7 @@ pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_throughput_tokens_per_device_per_second`.
 pub const TRAIN_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
-    ordinal: 264,
+    ordinal: 267,
     name: "train.throughput.tokens_per_device",
     brief: "Tokens trained on in a second, on one device.",
     unit: "{token}/s",
@@ -11405,7 +11471,7 @@ pub const TRAIN_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_tokens_total`.
 pub const TRAIN_TOKENS: Metric = Metric {
-    ordinal: 265,
+    ordinal: 268,
     name: "train.tokens",
     brief: "Tokens trained on since the start of the attempt, over all devices.",
     unit: "{token}",
@@ -11439,7 +11505,7 @@ pub const TRAIN_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_total_weights`.
 pub const TRAIN_TOTAL_WEIGHTS: Metric = Metric {
-    ordinal: 266,
+    ordinal: 269,
     name: "train.total_weights",
     brief: "Sum of the loss weights of the step: its tokens without padding.",
     unit: "{token}",
@@ -11465,7 +11531,7 @@ pub const TRAIN_TOTAL_WEIGHTS: Metric = Metric {
 ///
 /// Unit `{element}`; in Prometheus `train_zero_grads`.
 pub const TRAIN_ZERO_GRADS: Metric = Metric {
-    ordinal: 267,
+    ordinal: 270,
     name: "train.zero_grads",
     brief: "Elements of the gradients that are zero.",
     unit: "{element}",
@@ -11655,6 +11721,8 @@ pub static ALL: &[&Metric] = &[
     &PERF_TRAIN_CAPACITY,
     &PERF_WEIGHT_SYNC_TIME,
     &PULSETRAIN_ACCEPTED_ITEMS,
+    &PULSETRAIN_BUILD_INFO,
+    &PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS,
     &PULSETRAIN_DELIVERED_ITEMS,
     &PULSETRAIN_DROPPED_ITEMS,
     &PULSETRAIN_EXPORT_DURATION,
@@ -11665,6 +11733,7 @@ pub static ALL: &[&Metric] = &[
     &PULSETRAIN_RETRIES,
     &PULSETRAIN_SERIES_ACTIVE,
     &PULSETRAIN_SERIES_LIMIT,
+    &PULSETRAIN_SINK_UP,
     &PULSETRAIN_SKIPPED_RECORDS,
     &PULSETRAIN_SOURCE_DURATION,
     &PULSETRAIN_SOURCE_LAG,

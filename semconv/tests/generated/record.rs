@@ -178,6 +178,8 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::perf_train_capacity(meter).record(1.0, &[]);
     instruments::perf_weight_sync_time(meter).record(1.0, &[]);
     instruments::pulsetrain_accepted_items(meter).add(1, &[]);
+    instruments::pulsetrain_build_info(meter).record(1, &[]);
+    instruments::pulsetrain_config_last_reload_success(meter).record(1, &[]);
     instruments::pulsetrain_delivered_items(meter).add(1, &[]);
     instruments::pulsetrain_dropped_items(meter).add(1, &[]);
     instruments::pulsetrain_export_duration(meter).record(1.0, &[]);
@@ -188,6 +190,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::pulsetrain_retries(meter).add(1, &[]);
     instruments::pulsetrain_series_active(meter).add(1, &[]);
     instruments::pulsetrain_series_limit(meter).add(1, &[]);
+    instruments::pulsetrain_sink_up(meter).record(1, &[]);
     instruments::pulsetrain_skipped_records(meter).add(1, &[]);
     instruments::pulsetrain_source_duration(meter).record(1.0, &[]);
     instruments::pulsetrain_source_lag(meter).record(1.0, &[]);

@@ -1,7 +1,9 @@
 //! `pulsetrain agent`: the real binary, the logs that it follows and the world that it serves.
 
+mod delivery;
 mod kills;
 mod live;
+mod operators;
 mod outage;
 mod reload;
 mod signals;

@@ -61,7 +61,7 @@ fn everything_arrives_in_order_when_the_collector_comes_back_after_20_seconds() 
 }
 
 #[test]
-fn what_does_not_fit_into_the_queue_is_counted_and_the_rest_arrives() {
+fn log_waits_for_a_required_sink_whose_queue_is_full_and_loses_nothing() {
     let Some(program) = Judge::Collector.require_or_skip() else {
         return;
     };
@@ -70,7 +70,39 @@ fn what_does_not_fit_into_the_queue_is_counted_and_the_rest_arrives() {
     let log = world.path("training.json");
     let mut run = SurogateRun::begin(&log, 0);
     let ports = [free_port(), free_port()];
-    configure(
+    let rest = format!("{QUICK}  queue_batches: 6\n");
+    configure(&world, ports, "interval: 100ms", &rest);
+    let agent = world.start();
+    for _ in 0..10 {
+        let length = counted(&world, "pulsetrain_queue_length");
+        run.write(&mut random, 30);
+        wait_until("the queue grows or is full", || {
+            let now = counted(&world, "pulsetrain_queue_length");
+            now > length || now >= 6.0
+        });
+    }
+    let collector = Collector::start_at(&program, ports);
+    let expected = imported(&[&log]);
+    wait_until("all of the log has arrived", || {
+        of_logs(collector.received()).len() >= expected.len()
+    });
+    let (status, said) = agent.stop_with_log();
+    let of_agent = "the agent's own telemetry does not wait";
+    assert!(matches!(status.code(), Some(0 | 1)), "{of_agent}: {said}");
+    of_logs(collector.stop()).assert_same(&expected);
+}
+
+#[test]
+fn what_does_not_fit_into_the_queue_of_a_sink_that_is_not_required_is_counted_and_the_rest_arrives() {
+    let Some(program) = Judge::Collector.require_or_skip() else {
+        return;
+    };
+    let mut random = Rng::with_seed(4);
+    let world = World::new();
+    let log = world.path("training.json");
+    let mut run = SurogateRun::begin(&log, 0);
+    let ports = [free_port(), free_port()];
+    configure_best_effort(
         &world,
         ports,
         "enabled: false",
@@ -101,7 +133,7 @@ fn what_does_not_fit_into_the_queue_is_counted_and_the_rest_arrives() {
 fn the_books_of_a_sink_that_loses_are_balanced_on_the_page() {
     let world = World::new();
     let ports = [free_port(), free_port()];
-    configure(
+    configure_best_effort(
         &world,
         ports,
         "interval: 100ms",
@@ -173,8 +205,17 @@ fn run_of_trainer(world: &World) -> Process {
     Process::start("pulsetrain run", &mut run)
 }
 
-fn configure(world: &World, [grpc, _]: [u16; 2], telemetry: &str, rest: &str) {
-    let sinks = format!("  collector:\n    otlp:\n      endpoint: grpc://127.0.0.1:{grpc}\n");
+fn configure(world: &World, ports: [u16; 2], telemetry: &str, rest: &str) {
+    configure_as(world, ports, "", telemetry, rest);
+}
+
+/// As [`configure`], with a collector that may lose something.
+fn configure_best_effort(world: &World, ports: [u16; 2], telemetry: &str, rest: &str) {
+    configure_as(world, ports, "      required: false\n", telemetry, rest);
+}
+
+fn configure_as(world: &World, [grpc, _]: [u16; 2], keys: &str, telemetry: &str, rest: &str) {
+    let sinks = format!("  collector:\n    otlp:\n      endpoint: grpc://127.0.0.1:{grpc}\n{keys}");
     world.configure_as(&Setup {
         sinks: &sinks,
         telemetry,

@@ -26,7 +26,7 @@ fn a_sink_that_cannot_be_opened_is_tried_again_and_readiness_says_which() {
     fs::create_dir(world.path("later")).unwrap();
     wait_until("the agent is ready", || world.is_ready());
     assert!(
-        agent.log().contains("the sink archive is there now"),
+        agent.log().contains("the sink archive is open now"),
         "{}",
         agent.log()
     );

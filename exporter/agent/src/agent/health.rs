@@ -30,27 +30,43 @@ const ANSWER: Duration = Duration::from_secs(60);
 
 use super::recorders::Recorders;
 
-/// Whether everything has been started; a clone says the same.
+/// Whether everything has been started, and which sinks fail; a clone shares the state.
 #[derive(Clone, Debug)]
-pub(crate) struct Ready(Arc<Mutex<Option<String>>>);
+pub(crate) struct Ready(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    /// Why it is not ready; `None` when it is.
+    reason: Option<String>,
+    /// The sinks that fail, each with its message. An agent whose queues have room is ready all the same.
+    failing: Vec<(String, String)>,
+}
 
 impl Ready {
     /// Not ready, because it starts.
     pub(crate) fn starting() -> Self {
-        Self(Arc::new(Mutex::new(Some("it starts".to_owned()))))
+        Self(Arc::new(Mutex::new(State {
+            reason: Some("it starts".to_owned()),
+            ..State::default()
+        })))
     }
 
     /// Says that everything is there.
     pub(crate) fn set(&self) {
-        *self.reason() = None;
+        self.state().reason = None;
     }
 
     /// Says why not everything is there.
     pub(super) fn unset(&self, reason: impl Into<String>) {
-        *self.reason() = Some(reason.into());
+        self.state().reason = Some(reason.into());
     }
 
-    fn reason(&self) -> MutexGuard<'_, Option<String>> {
+    /// Replaces the sinks that fail, and their messages.
+    pub(super) fn set_failing(&self, failing: Vec<(String, String)>) {
+        self.state().failing = failing;
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -113,11 +129,25 @@ fn answer<B>(request: &Request<B>, ready: &Ready) -> Answer {
     }
     match request.uri().path() {
         "/healthz" => plain(StatusCode::OK, "ok\n"),
-        "/readyz" => match &*ready.reason() {
-            None => plain(StatusCode::OK, "ready\n"),
-            Some(reason) => plain(StatusCode::SERVICE_UNAVAILABLE, format!("not ready: {reason}\n")),
-        },
+        "/readyz" => ready.state().answer(),
         _ => plain(StatusCode::NOT_FOUND, "ask /healthz, /readyz or /trace\n"),
+    }
+}
+
+impl State {
+    fn answer(&self) -> Answer {
+        let failing: String = self
+            .failing
+            .iter()
+            .map(|(sink, message)| format!("sink {sink} fails: {message}\n"))
+            .collect();
+        match &self.reason {
+            None => plain(StatusCode::OK, format!("ready\n{failing}")),
+            Some(reason) => plain(
+                StatusCode::SERVICE_UNAVAILABLE,
+                format!("not ready: {reason}\n{failing}"),
+            ),
+        }
     }
 }
 

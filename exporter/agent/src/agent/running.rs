@@ -5,23 +5,29 @@
 
 mod change;
 mod derived;
+mod leaving;
 mod parts;
 mod task;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
-use pulsetrain_pipeline::{Door, Pipeline, SinkReport};
+use pulsetrain_pipeline::{Door, Ledger, Pipeline, SinkReport, clock};
 use pulsetrain_sinks::PrometheusStore;
 use pulsetrain_sources::logs::Positions;
 
-use self::{derived::Derived, task::Task};
-use super::{health::Ready, recorders::Recorders, telemetry::Telemetry, tell};
+use tokio::task::JoinHandle;
+
+use self::{derived::Derived, leaving::Leaving, task::Task};
+use super::{health::Ready, recorders::Recorders, sink_watch::SinkWatch, telemetry::Telemetry, tell};
 use crate::{
     config::Config,
     failure::Failure,
     import::resource::{self, Resource},
     topology,
 };
+
+/// How often the state of the sinks is read.
+const SINK_CHECK: Duration = Duration::from_millis(200);
 
 /// An agent at work.
 pub(super) struct Running {
@@ -37,8 +43,11 @@ pub(super) struct Running {
     /// The series of every page, for the one that takes its place in a reload.
     pages: BTreeMap<String, PrometheusStore>,
     health: Option<Task>,
-    /// Sinks that could not be opened, and why.
-    missing: BTreeMap<String, String>,
+    /// Sinks that are not open yet, and why where that failed. Their queues hold what arrives meanwhile.
+    unopened: BTreeMap<String, Option<String>>,
+    /// Sinks that a reload removed, while they are drained.
+    leaving: Leaving,
+    watching_sinks: JoinHandle<()>,
     ready: Ready,
     recorders: Recorders,
 }
@@ -70,7 +79,9 @@ impl Running {
         if let Some(telemetry) = &telemetry {
             derived.count_by(telemetry.watch_derived("derive"));
         }
+        let ready = Ready::starting();
         let mut running = Self {
+            watching_sinks: tokio::spawn(watch_sinks(pipeline.ledger().clone(), ready.clone())),
             resource,
             pipeline,
             door,
@@ -80,15 +91,17 @@ impl Running {
             servers: BTreeMap::new(),
             pages: BTreeMap::new(),
             health: None,
-            missing: BTreeMap::new(),
-            ready: Ready::starting(),
+            unopened: BTreeMap::new(),
+            leaving: Leaving::default(),
+            ready,
             recorders: Recorders::default(),
             config,
         };
         running.start_health().await?;
         for (name, sink) in running.config.sinks.clone().iter() {
+            running.expect_sink(name, sink);
             running
-                .start_sink(name, sink)
+                .open_sink(name, sink)
                 .await
                 .map_err(|error| Failure::failed(format!("the sink {name}: {error}")))?;
         }
@@ -107,6 +120,13 @@ impl Running {
         &self.config
     }
 
+    /// Notes whether the configuration that was read last is at work.
+    pub(super) fn note_reload(&self, has_succeeded: bool) {
+        if let Some(telemetry) = &self.telemetry {
+            telemetry.note_reload(has_succeeded);
+        }
+    }
+
     /// Writes what the flight recorders hold; says where, or why not.
     pub(super) async fn record(&self) -> Vec<String> {
         self.recorders.save().await
@@ -115,21 +135,40 @@ impl Running {
     /// Ends everything: sources first, then what is queued has its time. Says what was lost, and whether anything was.
     pub(super) async fn end(mut self) -> bool {
         self.ready.unset("it ends");
-        for name in self.sources.keys().cloned().collect::<Vec<_>>() {
-            self.end_source(&name).await;
-        }
+        // From here on the reports at the end name every loss.
+        self.watching_sinks.abort();
+        self.end_sources(self.sources.keys().cloned().collect()).await;
         if let Some(telemetry) = self.telemetry.take() {
             telemetry.end().await;
         }
         drop(self.door);
-        let reports = self.pipeline.drain(self.config.limits.drain.0).await;
+        let (reports, left) = tokio::join!(
+            self.pipeline.drain(self.config.limits.drain.0),
+            self.leaving.finish()
+        );
         if let Err(error) = self.positions.save() {
             tell(&error.to_string());
         }
         for server in self.servers.into_values().chain(self.health) {
             server.end().await;
         }
-        reports.iter().map(report).fold(false, |lost, one| lost | one)
+        reports.iter().map(report).fold(left, |lost, one| lost | one)
+    }
+}
+
+/// Names the sinks that fail, in the log and for `/readyz`.
+async fn watch_sinks(ledger: Ledger, ready: Ready) {
+    let mut watch = SinkWatch::default();
+    loop {
+        tokio::time::sleep(SINK_CHECK).await;
+        let sinks = ledger.snapshot();
+        for line in watch.observe(&sinks, clock::now()) {
+            tell(&line);
+        }
+        let failing = sinks
+            .into_iter()
+            .filter_map(|counts| Some((counts.name, counts.trouble?.message)));
+        ready.set_failing(failing.collect());
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod books;
 mod exporter;
+mod levels;
 mod measured;
 mod newest;
 mod resolution;
@@ -12,13 +13,16 @@ mod watched;
 
 use std::{
     collections::BTreeMap,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
 use opentelemetry::{
     KeyValue,
-    metrics::{Counter, Gauge, Histogram, Meter, MeterProvider},
+    metrics::{Counter, Histogram, Meter, MeterProvider},
 };
 use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
 use pulsetrain_pipeline::{Batch, Door, Ledger, Sink, clock};
@@ -53,8 +57,8 @@ struct Shared {
     export_duration: Histogram<f64>,
     source_duration: Histogram<f64>,
     skipped: Counter<u64>,
-    lag: Gauge<f64>,
-    last_success: Gauge<f64>,
+    exporter: DoorExporter,
+    last_reload_succeeded: AtomicBool,
     sources: Mutex<BTreeMap<String, Arc<SourceFigures>>>,
     books: Mutex<Books>,
     ledger: Ledger,
@@ -79,7 +83,7 @@ impl Telemetry {
             .with_view(resolution::of)
             .build();
         let meter = provider.meter("pulsetrain");
-        let shared = Arc::new(Shared::new(provider, &meter, limits, ledger));
+        let shared = Arc::new(Shared::new(provider, exporter.clone(), &meter, limits, ledger));
         shared
             .sources()
             .insert(OURSELVES.to_owned(), Arc::clone(&figures));
@@ -146,6 +150,13 @@ impl Telemetry {
         }
     }
 
+    /// Notes whether the configuration that was read last is at work.
+    pub(super) fn note_reload(&self, has_succeeded: bool) {
+        self.shared
+            .last_reload_succeeded
+            .store(has_succeeded, Ordering::Relaxed);
+    }
+
     /// A source is no more: its lag is nobody's.
     pub(super) fn forget_source(&self, source: &str) {
         self.shared.sources().remove(source);
@@ -178,7 +189,13 @@ async fn tick(shared: Arc<Shared>, interval: Duration) {
 }
 
 impl Shared {
-    fn new(provider: SdkMeterProvider, meter: &Meter, limits: &LimitsConfig, ledger: Ledger) -> Self {
+    fn new(
+        provider: SdkMeterProvider,
+        exporter: DoorExporter,
+        meter: &Meter,
+        limits: &LimitsConfig,
+        ledger: Ledger,
+    ) -> Self {
         Self {
             provider,
             accepted: instruments::pulsetrain_accepted_items(meter),
@@ -186,8 +203,8 @@ impl Shared {
             export_duration: instruments::pulsetrain_export_duration(meter),
             source_duration: instruments::pulsetrain_source_duration(meter),
             skipped: instruments::pulsetrain_skipped_records(meter),
-            lag: instruments::pulsetrain_source_lag(meter),
-            last_success: instruments::pulsetrain_source_last_success_time(meter),
+            exporter,
+            last_reload_succeeded: AtomicBool::new(true),
             sources: Mutex::default(),
             books: Mutex::new(Books::new(meter, limits.queue_bytes.0)),
             ledger,
@@ -196,20 +213,14 @@ impl Shared {
 
     /// Records what is looked up rather than counted.
     fn record(&self) {
-        self.books().record(&self.ledger.snapshot());
-        let now = clock::unix_now();
-        for (name, figures) in self.sources().iter() {
-            let source = [KeyValue::new(
-                attribute::PULSETRAIN_SOURCE_NAME.name,
-                name.clone(),
-            )];
-            if let Some(newest) = figures.newest() {
-                self.lag.record(now.saturating_sub(newest).as_secs_f64(), &source);
-            }
-            if let Some(last) = figures.last_success() {
-                self.last_success.record(last.as_secs_f64(), &source);
-            }
-        }
+        let sinks = self.ledger.snapshot();
+        self.books().record(&sinks);
+        let sources = self.sources();
+        let sources = sources.iter().map(|(name, figures)| (name, &**figures));
+        let has_reloaded = self.last_reload_succeeded.load(Ordering::Relaxed);
+        self.exporter
+            .levels()
+            .read(&sinks, sources, has_reloaded, clock::unix_now());
     }
 
     fn books(&self) -> MutexGuard<'_, Books> {

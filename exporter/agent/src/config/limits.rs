@@ -2,18 +2,19 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use pulsetrain_pipeline::{PipelineConfig, QueueConfig, RetryConfig};
+use pulsetrain_pipeline::{GiveUp, PipelineConfig, QueueConfig, RetryConfig};
 
 use super::{
     Placed,
-    quantity::{Size, Time},
+    quantity::{Size, Time, TimeOrNever},
     section::section,
 };
 
 section! {
     /// How much may wait in front of each sink, and how long anything is tried.
     pub(crate) struct LimitsConfig {
-        /// The most batches that wait for one sink; the newest is dropped and counted when there is no room.
+        /// The most batches that wait for one sink. When a required sink has no room, receivers answer 503 and logs are not
+        /// read on; a sink that is not required drops the newest and counts it.
         queue_batches: Placed<usize> = Placed::nowhere(1000),
         /// The most bytes that wait for one sink.
         queue_bytes: Placed<Size> = Placed::nowhere(Size(64 << 20)),
@@ -21,8 +22,9 @@ section! {
         retry_after: Placed<Time> = Placed::nowhere(Time(RetryConfig::default().initial)),
         /// The longest that a sink is left alone, but for what a receiver itself asks for.
         retry_at_most: Placed<Time> = Placed::nowhere(Time(RetryConfig::default().max)),
-        /// How long a sink that fails is tried before its batches are given up.
-        give_up_after: Time = Time::secs(300),
+        /// The age from which a batch is dropped when its sink has no room for newer ones, or never. What is read from logs
+        /// is not dropped: the log is read on when there is room.
+        give_up_after: TimeOrNever = TimeOrNever(None),
         /// How long the sinks have for what is queued when the agent is told to end.
         drain: Time = Time::secs(5),
     }
@@ -39,7 +41,7 @@ impl LimitsConfig {
             retry: RetryConfig {
                 initial: self.retry_after.0,
                 max: self.retry_at_most.0,
-                give_up: self.give_up_after.0,
+                give_up: self.give_up_after.0.map_or(GiveUp::Never, GiveUp::WhenFull),
                 ..RetryConfig::default()
             },
             ..PipelineConfig::default()

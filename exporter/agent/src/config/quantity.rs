@@ -11,6 +11,11 @@ use super::section::{Setting, Shown};
 #[serde(try_from = "String")]
 pub(crate) struct Time(pub(crate) Duration);
 
+/// A duration, or `never`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct TimeOrNever(pub(crate) Option<Duration>);
+
 /// A size: a number of bytes, or one with `KiB`, `MiB` or `GiB`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
@@ -40,6 +45,20 @@ impl TryFrom<String> for Time {
             .ok_or_else(wrong)?;
         let duration = Duration::try_from_secs_f64(number * *millis as f64 / 1e3);
         duration.map(Self).map_err(|_| wrong())
+    }
+}
+
+impl TryFrom<String> for TimeOrNever {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        if text == "never" {
+            return Ok(Self(None));
+        }
+        match Time::try_from(text) {
+            Ok(Time(time)) => Ok(Self(Some(time))),
+            Err(message) => Err(format!("{message}, or never")),
+        }
     }
 }
 
@@ -78,6 +97,15 @@ impl Setting for Time {
         let fits = |(_, unit): &&(&str, u64)| millis >= *unit && millis.is_multiple_of(*unit);
         let (name, unit) = TIME_UNITS.iter().find(fits).unwrap_or(&("s", 1_000));
         Shown::Scalar(format!("{}{name}", millis / unit))
+    }
+}
+
+impl Setting for TimeOrNever {
+    fn shown(&self) -> Shown {
+        match self.0 {
+            Some(time) => Time(time).shown(),
+            None => Shown::Scalar("never".to_owned()),
+        }
     }
 }
 
@@ -167,6 +195,15 @@ mod tests {
                 "{text}"
             );
         }
+        for text in ["never", "5m"] {
+            let time = TimeOrNever::try_from(text.to_owned()).unwrap();
+            assert!(matches!(time.shown(), Shown::Scalar(shown) if shown == text));
+        }
+        assert!(
+            TimeOrNever::try_from("soon".to_owned())
+                .unwrap_err()
+                .contains("or never")
+        );
         assert_eq!(
             Time::try_from("1.5 s".to_owned()),
             Ok(Time(Duration::from_millis(1500)))

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, net::SocketAddr};
 
+use pulsetrain_pipeline::Requirement;
 use pulsetrain_sinks::{PrometheusConfig, Translation};
 use serde::Deserialize;
 
@@ -70,6 +71,9 @@ section! {
         compression: Option<Placed<String>> = None,
         /// The longest that one request may take.
         timeout: Option<Time> = None,
+        /// Whether its data must arrive: while its queue is full, receivers answer 503 and logs are not read on. Otherwise it
+        /// drops what finds no room.
+        required: bool = true,
     }
 }
 
@@ -79,6 +83,8 @@ section! {
     pub(crate) struct FileSection {
         /// The file.
         path: Placed<String> = Placed::nowhere(String::new()),
+        /// Whether its data must arrive, as for otlp.
+        required: bool = true,
     }
 }
 
@@ -106,6 +112,27 @@ pub(crate) struct Headers(pub(crate) BTreeMap<String, String>);
 pub(super) fn default() -> Named<SinkConfig> {
     let prometheus = SinkConfig::Prometheus(Placed::nowhere(PrometheusSection::default()));
     [("prometheus".to_owned(), prometheus)].into_iter().collect()
+}
+
+impl SinkConfig {
+    /// Whether the sink may hold up the sources.
+    pub(crate) fn requirement(&self) -> Requirement {
+        let is_required = match self {
+            Self::Otlp(otlp) => otlp.required,
+            Self::File(file) => file.required,
+            Self::Prometheus(_) | Self::Console(_) | Self::Perfetto(_) | Self::FlightRecorder(_) => false,
+        };
+        if is_required {
+            Requirement::Required
+        } else {
+            Requirement::BestEffort
+        }
+    }
+
+    /// Whether only one sink at a time can hold what it writes to or listens on.
+    pub(crate) fn is_exclusive(&self) -> bool {
+        !matches!(self, Self::Otlp(_) | Self::Console(_))
+    }
 }
 
 impl PrometheusSection {
@@ -200,6 +227,7 @@ impl Kinds for SinkConfig {
         };
         let file = FileSection {
             path: Placed::nowhere("telemetry.jsonl".to_owned()),
+            ..FileSection::default()
         };
         let traces = PerfettoSection {
             path: Placed::nowhere("traces/run.pftrace".to_owned()),

@@ -8,8 +8,8 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
-use super::{DropReason, Dropped, SinkCounts, message};
-use crate::Receipt;
+use super::{DropReason, Dropped, SinkCounts, Trouble, message};
+use crate::{Receipt, clock};
 
 /// The counts of one sink. One short lock a batch, so that every picture of it is of one moment.
 #[derive(Debug)]
@@ -41,6 +41,7 @@ struct Books {
     dropped: [Loss; DropReason::ALL.len()],
     retries: Remarks,
     warnings: Remarks,
+    trouble: Option<Trouble>,
 }
 
 #[derive(Debug, Default)]
@@ -88,7 +89,9 @@ impl Account {
 
     /// Notes that the sink asked for a later delivery.
     pub(crate) fn note_retry(&self, message: &str) {
-        self.books().retries.note(message);
+        let mut books = self.books();
+        books.retries.note(message);
+        books.fail(message);
     }
 
     /// Notes that the receiver took everything but had something to say.
@@ -108,6 +111,7 @@ impl Account {
             dropped: books.losses(),
             retries: books.retries.count,
             retry_message: books.retries.message.clone(),
+            trouble: books.trouble.clone(),
             warnings: books.warnings.count,
             warning_message: books.warnings.message.clone(),
         }
@@ -133,6 +137,11 @@ impl Ticket {
         let mut books = self.account.books();
         books.settle(items, self.bytes);
         books.delivered += items - rejected;
+        if rejected == 0 || rejected < items {
+            books.trouble = None;
+        } else {
+            books.fail(message);
+        }
         books.lose(DropReason::Rejected, rejected, message);
     }
 
@@ -151,6 +160,9 @@ impl Ticket {
         let mut books = self.account.books();
         books.settle(items, self.bytes);
         books.lose(reason, items, message);
+        if matches!(reason, DropReason::Refused | DropReason::SinkPanicked) {
+            books.fail(message);
+        }
         drop(books);
         let is_cut_off = reason.is_of_the_end() && !self.account.is_leaving.load(Ordering::Relaxed);
         if let Some(receipt) = self.receipt.take().filter(|_| is_cut_off) {
@@ -183,6 +195,16 @@ impl Books {
         {
             loss.message = Some(message);
         }
+    }
+
+    /// Notes a failed delivery.
+    fn fail(&mut self, message: &str) {
+        let since = self
+            .trouble
+            .take()
+            .map_or_else(clock::now, |trouble| trouble.since);
+        let message = message::bounded(message).unwrap_or_default();
+        self.trouble = Some(Trouble { since, message });
     }
 
     fn losses(&self) -> Vec<Dropped> {

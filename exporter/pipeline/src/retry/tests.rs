@@ -9,7 +9,7 @@ fn config() -> RetryConfig {
         initial: secs(1),
         multiplier: 2.0,
         max: secs(5),
-        give_up: secs(20),
+        give_up: GiveUp::AfterOutage(secs(20)),
         ..RetryConfig::default()
     }
     .without_jitter()
@@ -180,7 +180,7 @@ fn odd_configuration_does_not_panic() {
             max: Duration::MAX,
             jitter: odd,
             max_after: Duration::MAX,
-            give_up: Duration::MAX,
+            give_up: GiveUp::AfterOutage(Duration::MAX),
         };
         let mut retry = Retry::new(config);
         for after in [None, Some(Duration::MAX), None] {

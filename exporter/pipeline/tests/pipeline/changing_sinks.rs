@@ -2,10 +2,15 @@
 
 use std::time::Duration;
 
-use pulsetrain_pipeline::{DropReason, Pipeline};
+use pulsetrain_otlp::Signals;
+use pulsetrain_pipeline::{DropReason, Pipeline, Requirement, SinkRoute};
 
 use crate::fake_sink::{Answer, FakeSink, batch};
 
+const REQUIRED: SinkRoute = SinkRoute {
+    signals: Signals::ALL,
+    requirement: Requirement::Required,
+};
 const MINUTE: Duration = Duration::from_secs(60);
 
 #[tokio::test(start_paused = true)]
@@ -20,7 +25,7 @@ async fn a_sink_gets_what_comes_while_it_is_there() {
         .expect("the sink is there")
         .await;
     door.offer(batch(2, 1, 8)).expect("the pipeline is open");
-    pipeline.add_sink(comes);
+    pipeline.add_sink(comes, Requirement::Required);
     door.offer(batch(3, 1, 8)).expect("the pipeline is open");
     let names: Vec<_> = pipeline
         .ledger()
@@ -76,4 +81,51 @@ async fn a_sink_that_goes_has_its_time_for_what_is_queued_and_holds_nobody_up() 
 async fn a_sink_that_is_not_there_cannot_be_removed() {
     let (mut pipeline, _door) = Pipeline::builder().start();
     assert!(pipeline.remove_sink("nobody", MINUTE).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_batch_reaches_the_old_or_the_new_of_a_replaced_sink() {
+    let (old, old_saw) = FakeSink::scripted("replaced", [Answer::Take.after(MINUTE)]);
+    let (new, new_saw) = FakeSink::scripted("replaced", [Answer::Take.at_once()]);
+    let (mut pipeline, door) = Pipeline::builder().sink(old).start();
+    door.offer(batch(1, 1, 8)).expect("the pipeline is open");
+    let leaving = pipeline
+        .expect_sink("replaced", REQUIRED, 2 * MINUTE)
+        .expect("the old one is there");
+    door.offer(batch(2, 1, 8)).expect("the pipeline is open");
+    assert_eq!(pipeline.ledger().snapshot()[0].queued, 1, "the new queue has it");
+    assert!(pipeline.open_sink(new).is_ok(), "it is expected");
+    tokio::time::sleep(MINUTE / 60).await;
+    assert_eq!(
+        new_saw.received_ids(),
+        [2],
+        "the new one does not wait for the old"
+    );
+    assert_eq!(leaving.await.counts.delivered, 1);
+    assert_eq!(old_saw.received_ids(), [1]);
+    pipeline.drain(MINUTE).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn sink_that_is_never_opened_loses_what_is_queued_with_the_reason() {
+    let (mut pipeline, door) = Pipeline::builder().start();
+    assert!(pipeline.expect_sink("missing", REQUIRED, MINUTE).is_none());
+    door.offer(batch(1, 3, 8)).expect("the pipeline is open");
+    let report = pipeline.drain(MINUTE).await.remove(0);
+    let [lost] = report.counts.dropped.as_slice() else {
+        panic!("one reason")
+    };
+    assert_eq!((lost.reason, lost.items), (DropReason::DrainDeadline, 3));
+    assert_eq!(lost.message.as_deref(), Some("the sink could not be opened"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn sink_that_nobody_expects_is_given_back() {
+    let (sink, _) = FakeSink::scripted("unexpected", [Answer::Take.at_once()]);
+    let (mut pipeline, _door) = Pipeline::builder().start();
+    assert!(
+        pipeline
+            .open_sink(sink)
+            .is_err_and(|sink| sink.name() == "unexpected")
+    );
 }

@@ -70,6 +70,39 @@ async fn batch_whose_next_attempt_would_come_too_late_is_dropped_at_once_with_th
 }
 
 #[tokio::test(start_paused = true)]
+async fn drain_tries_a_sink_in_its_backoff_at_once_and_delivers_everything() {
+    let mut script = vec![Answer::Retry(None).at_once(); 8];
+    script.push(Answer::Take.at_once());
+    let (sink, witness) = FakeSink::scripted("back again", script);
+    let (pipeline, door) = Pipeline::builder().sink(sink).start();
+    for id in 0..3 {
+        door.offer(batch(id, 1, 10)).expect("the pipeline is open");
+    }
+    // Eight failures; the ninth attempt would be some 15 s later, long after the deadline.
+    while witness.books().attempts.len() < 8 {
+        tokio::time::sleep(SECOND / 10).await;
+    }
+    let (start, before) = (clock::now(), pipeline.ledger().snapshot()[0].delivered);
+    let report = pipeline.drain(5 * SECOND).await.remove(0);
+    assert_eq!(
+        (before, report.counts.delivered, report.counts.dropped_items()),
+        (0, 3, 0)
+    );
+    assert!(clock::now() - start < SECOND);
+}
+
+#[tokio::test(start_paused = true)]
+async fn drain_goes_on_trying_until_its_deadline() {
+    let (report, took) = drain_of_three(Answer::Retry(None).at_once(), 10 * SECOND).await;
+    assert_eq!(
+        (only_loss(&report).reason, only_loss(&report).items),
+        (DropReason::DrainDeadline, 3)
+    );
+    assert!(report.counts.retries >= 4, "{}", report.counts.retries);
+    assert!(took <= 10 * SECOND, "{took:?}");
+}
+
+#[tokio::test(start_paused = true)]
 async fn trouble_that_is_over_is_not_given_as_the_reason_for_what_the_deadline_took() {
     let script = [
         Answer::Retry(Some(SECOND)).at_once(),

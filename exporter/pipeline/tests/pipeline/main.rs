@@ -8,6 +8,7 @@ mod fake_sink;
 mod law;
 mod neighbours;
 mod receipts;
+mod reservation;
 mod retry;
 mod scenario;
 mod signals;

@@ -1,8 +1,11 @@
 //! Retrying, seen from outside: order, the open circuit, and the words that are kept.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-use pulsetrain_pipeline::{Door, DropReason, Pipeline, PipelineConfig, RetryConfig, clock};
+use pulsetrain_pipeline::{
+    Door, DropReason, GiveUp, Pipeline, PipelineConfig, QueueConfig, Receipt, ReserveError, RetryConfig,
+    clock,
+};
 use tokio::time::sleep;
 
 use crate::fake_sink::{Answer, FakeSink, Witness, batch};
@@ -10,17 +13,22 @@ use crate::fake_sink::{Answer, FakeSink, Witness, batch};
 const SECOND: Duration = Duration::from_secs(1);
 
 fn start(script: &[Answer]) -> (Pipeline, Door, Witness) {
+    start_with(script, GiveUp::AfterOutage(60 * SECOND), QueueConfig::default())
+}
+
+fn start_with(script: &[Answer], give_up: GiveUp, queue: QueueConfig) -> (Pipeline, Door, Witness) {
     let (sink, witness) = FakeSink::scripted(
         "test",
         script.iter().map(|answer| answer.at_once()).collect::<Vec<_>>(),
     );
     let retry = RetryConfig {
-        give_up: 60 * SECOND,
+        give_up,
         ..RetryConfig::default()
     }
     .without_jitter();
     let config = PipelineConfig {
         retry,
+        queue,
         ..PipelineConfig::default()
     };
     let (pipeline, door) = Pipeline::builder().config(config).sink(sink).start();
@@ -133,4 +141,90 @@ async fn panic_costs_its_own_batch_only() {
         Some("panicked: as the script says")
     );
     assert_eq!(report.finished, Ok(()));
+}
+
+const TWO_BATCHES: QueueConfig = QueueConfig {
+    max_batches: 2,
+    max_bytes: 1000,
+};
+
+#[tokio::test(start_paused = true)]
+async fn outage_of_any_length_drops_nothing_while_there_is_room() {
+    for give_up in [GiveUp::Never, GiveUp::WhenFull(60 * SECOND)] {
+        let mut script = vec![Answer::Retry(None); 40];
+        script.push(Answer::Take);
+        let (pipeline, door, witness) = start_with(&script, give_up, QueueConfig::default());
+        offer(&door, 0..3);
+        sleep(600 * SECOND).await;
+        offer(&door, 3..5);
+        let counts = pipeline.ledger().snapshot().remove(0);
+        assert_eq!((counts.dropped_items(), counts.queued), (0, 50), "{give_up:?}");
+        sleep(3600 * SECOND).await;
+        assert_eq!(witness.received_ids(), [0, 1, 2, 3, 4]);
+        drop(pipeline);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn batch_that_is_too_old_makes_room_for_a_newer_one() {
+    let (pipeline, door, _) = start_with(&[Answer::Retry(None)], GiveUp::WhenFull(60 * SECOND), TWO_BATCHES);
+    offer(&door, 0..2);
+    sleep(30 * SECOND).await;
+    assert_eq!(
+        door.try_reserve(&[batch(9, 10, 10)]).err(),
+        Some(ReserveError::Full),
+        "not old yet"
+    );
+    sleep(60 * SECOND).await;
+    let counts = pipeline.ledger().snapshot().remove(0);
+    assert_eq!(counts.dropped_for(DropReason::RetriesExhausted), 10, "the oldest");
+    let mut reserved = door.try_reserve(&[batch(9, 10, 10)]).expect("there is room now");
+    door.send_reserved(batch(2, 10, 10), &mut reserved)
+        .expect("the pipeline is open");
+    sleep(600 * SECOND).await;
+    let counts = pipeline.ledger().snapshot().remove(0);
+    assert_eq!(
+        (counts.dropped_items(), counts.queued),
+        (10, 20),
+        "nobody misses room, so nothing else is dropped"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn batch_that_its_source_replays_is_never_too_old() {
+    let (pipeline, door, _) = start_with(&[Answer::Retry(None)], GiveUp::WhenFull(60 * SECOND), TWO_BATCHES);
+    for id in 0..2 {
+        let receipt = Arc::new(Receipt::new(|_| {}));
+        door.offer(batch(id, 10, 10).with_receipt(receipt))
+            .expect("the pipeline is open");
+    }
+    sleep(600 * SECOND).await;
+    assert_eq!(
+        door.try_reserve(&[batch(9, 10, 10)]).err(),
+        Some(ReserveError::Full)
+    );
+    sleep(600 * SECOND).await;
+    assert_eq!(pipeline.ledger().snapshot()[0].dropped_items(), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn sink_that_fails_is_in_trouble_until_it_accepts_something() {
+    let (pipeline, door, _) = start(&[Answer::Retry(None), Answer::Refuse, Answer::Take]);
+    let began = clock::now();
+    offer(&door, 0..1);
+    sleep(SECOND / 2).await;
+    let trouble = pipeline.ledger().snapshot()[0].trouble.clone().expect("it fails");
+    assert_eq!((trouble.since, trouble.message.as_str()), (began, "busy"));
+    sleep(SECOND).await;
+    let trouble = pipeline.ledger().snapshot()[0]
+        .trouble
+        .clone()
+        .expect("it refuses");
+    assert_eq!(
+        (trouble.since, trouble.message.as_str()),
+        (began, "no such tenant")
+    );
+    offer(&door, 1..2);
+    sleep(SECOND).await;
+    assert_eq!(pipeline.ledger().snapshot()[0].trouble, None);
 }

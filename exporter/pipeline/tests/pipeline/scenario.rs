@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use proptest::{collection::vec, option, prelude::*};
-use pulsetrain_pipeline::{Pipeline, PipelineBuilder, PipelineConfig, QueueConfig, RetryConfig};
+use pulsetrain_pipeline::{
+    GiveUp, Pipeline, PipelineBuilder, PipelineConfig, QueueConfig, Requirement, RetryConfig,
+};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::fake_sink::{Answer, FakeSink, Move, Witness};
@@ -16,9 +18,9 @@ pub(crate) const GRACE: Duration = Duration::from_millis(50);
 
 #[derive(Clone, Debug)]
 pub(crate) struct Scenario {
-    pub(crate) scripts: Vec<Vec<Move>>,
+    pub(crate) sinks: Vec<(Vec<Move>, Requirement)>,
     pub(crate) queue: QueueConfig,
-    pub(crate) give_up: Duration,
+    pub(crate) give_up: GiveUp,
     pub(crate) ops: Vec<Op>,
     pub(crate) end: End,
 }
@@ -26,6 +28,8 @@ pub(crate) struct Scenario {
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     Offer(Size),
+    /// Reserves room at the required sinks, and sends where there is some.
+    Push(Size),
     /// Another task sends, and gives up when its patience is over.
     Send(Size, Option<Duration>),
     Pass(Duration),
@@ -57,17 +61,15 @@ impl Scenario {
             retry: retry.without_jitter(),
             finish_grace: GRACE,
         };
-        let sinks = self
-            .scripts
+        let add = |(builder, mut witnesses): (PipelineBuilder, Vec<_>),
+                   (script, requirement): &(Vec<Move>, Requirement)| {
+            let (sink, witness) = FakeSink::again_and_again("random", script.as_slice());
+            witnesses.push(witness);
+            (builder.sink_as(sink, *requirement), witnesses)
+        };
+        self.sinks
             .iter()
-            .map(|script| FakeSink::again_and_again("random", script.as_slice()));
-        let (sinks, witnesses): (Vec<_>, Vec<_>) = sinks.unzip();
-        (
-            sinks
-                .into_iter()
-                .fold(Pipeline::builder().config(config), PipelineBuilder::sink),
-            witnesses,
-        )
+            .fold((Pipeline::builder().config(config), Vec::new()), add)
     }
 }
 
@@ -82,14 +84,20 @@ pub(crate) fn runtime() -> Runtime {
 
 /// Whole worlds, in which much happens at the same millisecond.
 pub(crate) fn scenarios() -> impl Strategy<Value = Scenario> {
-    let scripts = vec(scripts(millis(0..60)), 1..4);
+    let requirements = prop_oneof![Just(Requirement::Required), Just(Requirement::BestEffort)];
+    let sinks = vec((scripts(millis(0..60)), requirements), 1..4);
+    let give_up = prop_oneof![
+        1 => Just(GiveUp::Never),
+        2 => millis(20..200).prop_map(GiveUp::WhenFull),
+        2 => millis(20..200).prop_map(GiveUp::AfterOutage),
+    ];
     let ends = prop_oneof![
         6 => millis(0..400).prop_map(End::Drain),
         1 => Just(End::DropWithoutDrain),
     ];
     let ops = vec(ops(millis(0..80)), 0..60);
-    (scripts, queues(), millis(20..200), ops, ends).prop_map(|(scripts, queue, give_up, ops, end)| Scenario {
-        scripts,
+    (sinks, queues(), give_up, ops, ends).prop_map(|(sinks, queue, give_up, ops, end)| Scenario {
+        sinks,
         queue,
         give_up,
         ops,
@@ -126,6 +134,7 @@ pub(crate) fn queues() -> impl Strategy<Value = QueueConfig> {
 fn ops(passes: impl Strategy<Value = Duration> + Clone) -> impl Strategy<Value = Op> {
     prop_oneof![
         3 => sizes().prop_map(Op::Offer),
+        2 => sizes().prop_map(Op::Push),
         2 => (sizes(), option::of(passes.clone())).prop_map(|(size, patience)| Op::Send(size, patience)),
         2 => passes.prop_map(Op::Pass),
     ]

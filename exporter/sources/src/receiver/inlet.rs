@@ -1,16 +1,16 @@
 //! What becomes of a message, whichever way it came: checked, renamed, and put through the door.
 //!
-//! A message is answered when every sink with room has it in its queue. While no sink has room it is refused before anything
-//! of it goes through, so that the client can send it again without making doubles.
+//! A message is answered when every required sink has it in its queue. While one has no room the message is refused before
+//! anything of it goes through, so that the client can send it again without making doubles.
 
-use std::{sync::Arc, time::Duration};
+use std::{slice, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use pulsetrain_otlp::{
     Signal, json,
     limits::{self, Limits},
 };
-use pulsetrain_pipeline::{Batch, Door};
+use pulsetrain_pipeline::{Batch, Door, ReserveError};
 use tokio::{sync::Semaphore, time::timeout};
 
 use super::{notices::Notices, refusal::Refusal, renames::Renamer};
@@ -84,17 +84,17 @@ impl Inlet {
         if items == 0 {
             return Ok(());
         }
-        if !self.door.has_room(bytes.len()) {
-            return Err(Refusal::NoRoom);
-        }
         let batch = Batch::new(signal, items, bytes);
+        let mut reserved = self.door.try_reserve(slice::from_ref(&batch))?;
         let batches = match &self.renamer {
             Some(renamer) => renamer.renamed(batch).await?,
             None => vec![batch],
         };
         for batch in batches {
             // Whoever is told that it ends sends all of it again, to whoever comes after us.
-            self.door.offer(batch).map_err(|_| Refusal::Ending)?;
+            self.door
+                .send_reserved(batch, &mut reserved)
+                .map_err(|_| Refusal::Ending)?;
         }
         Ok(())
     }
@@ -108,6 +108,16 @@ impl Inlet {
         tokio::task::spawn_blocking(move || check(signal, message, &limits))
             .await
             .unwrap_or(Err(Refusal::Ending))
+    }
+}
+
+impl From<ReserveError> for Refusal {
+    fn from(error: ReserveError) -> Self {
+        match error {
+            ReserveError::TooLarge { limit } => Self::TooLargeToQueue { limit },
+            ReserveError::Closed => Self::Ending,
+            _ => Self::NoRoom,
+        }
     }
 }
 
@@ -134,6 +144,12 @@ fn check(signal: Signal, message: Message, limits: &Limits) -> Result<(Bytes, u3
             match decoded.signal {
                 Some(other) if other != signal => {
                     return Err(malformed(format!("it holds {other}, and came as {signal}")));
+                }
+                // Text such as [1,1,1] is several times as long in protobuf.
+                _ if bytes.len() > limits.bytes => {
+                    return Err(Refusal::TooLarge {
+                        allowed: limits.bytes,
+                    });
                 }
                 _ => (bytes.into(), decoded.counts),
             }

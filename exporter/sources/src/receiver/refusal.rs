@@ -12,7 +12,7 @@ const COME_AGAIN: Duration = Duration::from_secs(1);
 /// Why a message is not taken.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Refusal {
-    #[error("no sink has room for more; send it again")]
+    #[error("the queue of a required sink is full; send it again")]
     NoRoom,
     #[error("too many messages come at one time; send it again")]
     NoPlace,
@@ -22,6 +22,10 @@ pub(super) enum Refusal {
     Ending,
     #[error("the message is longer than {allowed} bytes; send less at a time, or raise max_message")]
     TooLarge { allowed: usize },
+    #[error(
+        "the message is longer than the {limit} bytes that the queue of a sink holds; send less at a time, or raise limits.queue_bytes"
+    )]
+    TooLargeToQueue { limit: usize },
     #[error("the message is no OTLP: {0}")]
     Malformed(String),
     #[error("{0}")]
@@ -38,7 +42,7 @@ impl Refusal {
             Self::NoPlace => "too many at one time",
             Self::TooSlow => "too slow",
             Self::Ending => "ending",
-            Self::TooLarge { .. } => "too long",
+            Self::TooLarge { .. } | Self::TooLargeToQueue { .. } => "too long",
             Self::Malformed(_) => "no OTLP",
             Self::Unsupported(_) => "not supported",
             Self::Broken(_) => "broken off",
@@ -55,14 +59,16 @@ impl Refusal {
             Self::NoRoom | Self::NoPlace => Code::ResourceExhausted,
             Self::TooSlow | Self::Ending => Code::Unavailable,
             Self::Unsupported(_) => Code::Unimplemented,
-            Self::TooLarge { .. } | Self::Malformed(_) | Self::Broken(_) => Code::InvalidArgument,
+            Self::TooLarge { .. } | Self::TooLargeToQueue { .. } | Self::Malformed(_) | Self::Broken(_) => {
+                Code::InvalidArgument
+            }
         }
     }
 
     pub(super) fn http_status(&self) -> StatusCode {
         match self {
             Self::NoRoom | Self::NoPlace | Self::TooSlow | Self::Ending => StatusCode::SERVICE_UNAVAILABLE,
-            Self::TooLarge { .. } => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::TooLarge { .. } | Self::TooLargeToQueue { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Unsupported(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Malformed(_) | Self::Broken(_) => StatusCode::BAD_REQUEST,
         }

@@ -4,32 +4,35 @@ use super::{
     super::{reload::needs_restart, tell},
     Running,
 };
-use crate::config::{Config, GPUS, Named, SinkConfig};
+use crate::config::{Config, GPUS, Named};
 
 impl Running {
-    /// Makes another configuration the one at work. What is the same in both goes on undisturbed.
+    /// Makes another configuration the one at work. What is the same in both goes on undisturbed; every batch that arrives
+    /// meanwhile reaches the old or the new of a sink that changes. Ends early without harm.
     pub(in crate::agent) async fn change(&mut self, new: Config) {
         self.ready.unset("the configuration changes");
         let old = std::mem::replace(&mut self.config, new.clone());
-        let missing = std::mem::take(&mut self.missing);
-        for name in gone(&old.sources, &new.sources) {
-            self.end_source(&name).await;
-        }
-        // What the sources that go on bring meanwhile waits, so that no sink misses it.
-        let held = self.positions.hold();
+        let mut ending = gone(&old.sources, &new.sources);
         if old.gpu != new.gpu {
-            self.end_source(GPUS).await;
+            ending.push(GPUS.to_owned());
         }
-        for name in gone(&old.sinks, &new.sinks) {
-            self.end_sink(&name).await;
+        self.end_sources(ending).await;
+        for (name, sink) in old
+            .sinks
+            .iter()
+            .filter(|(name, _)| !new.sinks.0.contains_key(*name))
+        {
+            self.remove_sink(name, sink);
         }
         self.pages.retain(|name, _| new.sinks.0.contains_key(name));
         for (name, sink) in new.sinks.iter() {
-            if missing.contains_key(name) || old.sinks.0.get(name) != Some(sink) {
-                self.try_sink(name, sink).await;
+            match old.sinks.0.get(name) {
+                Some(before) if before == sink => {}
+                Some(before) => self.replace_sink(name, before, sink),
+                None => self.expect_sink(name, sink),
             }
         }
-        drop(held);
+        self.open_sinks().await;
         for (name, source) in new
             .sources
             .iter()
@@ -45,36 +48,41 @@ impl Running {
             self.start_gpus();
         }
         self.change_ourselves(&old, &new).await;
-        self.tell_readiness();
+        self.note_readiness();
     }
 
-    /// Whether there are sinks that could not be opened, and are tried again.
-    pub(in crate::agent) fn misses_sinks(&self) -> bool {
-        !self.missing.is_empty()
+    /// Whether there are sinks that are not open yet, and are tried again.
+    pub(in crate::agent) fn has_unopened_sinks(&self) -> bool {
+        !self.unopened.is_empty()
     }
 
-    /// Tries the sinks again that could not be opened.
-    pub(in crate::agent) async fn try_missing_sinks(&mut self) {
-        let held = self.positions.hold();
-        for (name, told) in std::mem::take(&mut self.missing) {
+    /// Waits until a sink that a reload removed has ended. Waits for ever where there is none.
+    pub(in crate::agent) async fn sink_left(&mut self) {
+        self.leaving.next().await;
+    }
+
+    /// Opens the sinks that are not open yet. What needs a port or a file waits for those who may still hold it.
+    pub(in crate::agent) async fn open_sinks(&mut self) {
+        for (name, trouble) in self.unopened.clone() {
             let Some(sink) = self.config.sinks.0.get(&name).cloned() else {
+                self.unopened.remove(&name);
                 continue;
             };
-            match self.start_sink(&name, &sink).await {
-                Ok(()) => tell(&format!("the sink {name} is there now")),
-                Err(_) => drop(self.missing.insert(name, told)),
+            if sink.is_exclusive() && self.leaving.holds_something() {
+                continue;
+            }
+            match (self.open_sink(&name, &sink).await, trouble) {
+                (Ok(()), None) => {}
+                (Ok(()), Some(_)) => tell(&format!("the sink {name} is open now")),
+                (Err(_), Some(_)) => {}
+                (Err(error), None) => {
+                    let why = format!("the sink {name}: {error}");
+                    tell(&format!("cannot open {why}; it is tried again every second"));
+                    self.unopened.insert(name, Some(why));
+                }
             }
         }
-        drop(held);
-        self.tell_readiness();
-    }
-
-    async fn try_sink(&mut self, name: &str, sink: &SinkConfig) {
-        if let Err(error) = self.start_sink(name, sink).await {
-            let why = format!("the sink {name}: {error}");
-            tell(&format!("goes on without {why}; it is tried again every second"));
-            self.missing.insert(name.to_owned(), why);
-        }
+        self.note_readiness();
     }
 
     /// Changes what is about the agent itself, as far as that goes without a restart.
@@ -98,10 +106,13 @@ impl Running {
         }
     }
 
-    fn tell_readiness(&self) {
-        match self.missing.values().next() {
+    fn note_readiness(&self) {
+        match self.unopened.iter().next() {
             None => self.ready.set(),
-            Some(why) => self.ready.unset(why.as_str()),
+            Some((_, Some(why))) => self.ready.unset(why.as_str()),
+            Some((name, None)) => self
+                .ready
+                .unset(format!("the sink {name} waits for the one before it to end")),
         }
     }
 }

@@ -1,14 +1,16 @@
 //! Each part by itself: health checks, a sink with what serves it, a source, the GPUs.
 
-use std::fmt::Display;
+use std::{fmt::Display, time::Duration};
 
-use pulsetrain_pipeline::{Door, Source, StopRaiser, run_sources};
+use pulsetrain_otlp::Signals;
+use pulsetrain_pipeline::{BoxFuture, Door, SinkReport, SinkRoute, Source, StopRaiser, run_sources};
 use pulsetrain_sinks::SinkError;
 use pulsetrain_sources::SourceError;
+use tokio::task::JoinSet;
 
 use super::{
     super::{health, telemetry::NamedSink, tell},
-    Running, Task, report,
+    Running, Task,
 };
 use crate::{
     config::{GPUS, SinkConfig, SourceConfig},
@@ -39,7 +41,14 @@ impl Running {
         Ok(())
     }
 
-    pub(super) async fn start_sink(&mut self, name: &str, config: &SinkConfig) -> Result<(), SinkError> {
+    /// Starts the queue of a sink that [`open_sink`](Self::open_sink) opens.
+    pub(super) fn expect_sink(&mut self, name: &str, config: &SinkConfig) {
+        self.pipeline.expect_sink(name, route(config), Duration::ZERO);
+        self.unopened.insert(name.to_owned(), None);
+    }
+
+    /// Opens a sink that is expected.
+    pub(super) async fn open_sink(&mut self, name: &str, config: &SinkConfig) -> Result<(), SinkError> {
         let stop = StopRaiser::new();
         let built = topology::build_sink(
             config,
@@ -69,17 +78,33 @@ impl Running {
             Some(telemetry) => telemetry.measure(name, sink, series),
             None => Box::new(NamedSink::new(name, sink)),
         };
-        self.pipeline.add_sink(sink);
+        // It is expected: whoever removes the lane forgets that the sink is to be opened.
+        let _ = self.pipeline.open_sink(sink);
+        self.unopened.remove(name);
         Ok(())
     }
 
-    pub(super) async fn end_sink(&mut self, name: &str) {
+    /// Starts the queue of the new sink and drains the old one in the background.
+    pub(super) fn replace_sink(&mut self, name: &str, old: &SinkConfig, new: &SinkConfig) {
+        let drained = self
+            .pipeline
+            .expect_sink(name, route(new), self.config.limits.drain.0);
+        self.leave(name, old, drained);
+        self.unopened.insert(name.to_owned(), None);
+    }
+
+    /// Drains a sink in the background.
+    pub(super) fn remove_sink(&mut self, name: &str, old: &SinkConfig) {
+        let drained = self.pipeline.remove_sink(name, self.config.limits.drain.0);
+        self.leave(name, old, drained);
+        self.unopened.remove(name);
+    }
+
+    fn leave(&mut self, name: &str, old: &SinkConfig, drained: Option<BoxFuture<'static, SinkReport>>) {
         self.recorders.remove(name);
-        if let Some(ended) = self.pipeline.remove_sink(name, self.config.limits.drain.0) {
-            report(&ended.await);
-        }
-        if let Some(server) = self.servers.remove(name) {
-            server.end().await;
+        let server = self.servers.remove(name);
+        if let Some(drained) = drained {
+            self.leaving.add(drained, server, old.is_exclusive());
         }
     }
 
@@ -135,12 +160,25 @@ impl Running {
         }
     }
 
-    pub(super) async fn end_source(&mut self, name: &str) {
-        if let Some(source) = self.sources.remove(name) {
-            source.end().await;
+    /// Ends sources, all at once.
+    pub(super) async fn end_sources(&mut self, names: Vec<String>) {
+        let mut ending = JoinSet::new();
+        for name in &names {
+            if let Some(source) = self.sources.remove(name) {
+                ending.spawn(source.end());
+            }
         }
+        while ending.join_next().await.is_some() {}
         if let Some(telemetry) = &self.telemetry {
-            telemetry.forget_source(name);
+            names.iter().for_each(|name| telemetry.forget_source(name));
         }
+    }
+}
+
+/// Which batches go to a sink, and whether they wait for it.
+fn route(config: &SinkConfig) -> SinkRoute {
+    SinkRoute {
+        signals: Signals::ALL,
+        requirement: config.requirement(),
     }
 }

@@ -3,7 +3,7 @@
 //! Not `opentelemetry-otlp`: it would be a second OTLP client in one program, with a second queue that nobody counts.
 
 use std::{
-    sync::{Arc, Mutex, OnceLock, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::{Duration, SystemTime, UNIX_EPOCH},
 };
 
@@ -23,9 +23,10 @@ use pulsetrain_otlp::{
         Value,
     },
 };
-use pulsetrain_pipeline::{Batch, Door};
+use pulsetrain_pipeline::{Batch, Door, clock};
 use pulsetrain_semconv::{SCHEMA_URL, attribute, metric};
 
+use super::levels::Levels;
 use crate::import::resource::Resource;
 
 /// The name of the agent, as a service and as the scope of its telemetry.
@@ -37,6 +38,7 @@ pub(super) struct DoorExporter {
     envelope: Arc<Envelope>,
     door: Arc<OnceLock<Door>>,
     writer: Arc<Mutex<MetricsWriter>>,
+    levels: Arc<Mutex<Levels>>,
 }
 
 impl DoorExporter {
@@ -46,7 +48,13 @@ impl DoorExporter {
             envelope: Arc::new(envelope(resource)),
             door: Arc::default(),
             writer: Arc::default(),
+            levels: Arc::default(),
         }
+    }
+
+    /// The gauges that are written beside what the SDK collects.
+    pub(super) fn levels(&self) -> MutexGuard<'_, Levels> {
+        self.levels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Says where the door is; until then there is nowhere to go.
@@ -65,6 +73,8 @@ impl PushMetricExporter for DoorExporter {
         for collected in collected.scope_metrics().flat_map(|scope| scope.metrics()) {
             write(&mut writer, collected);
         }
+        self.levels()
+            .write(&mut writer, clock::unix_now().as_nanos() as u64);
         let Some(encoded) = writer.finish(&self.envelope) else {
             return Ok(());
         };

@@ -15,17 +15,19 @@ use pulsetrain_semconv::attribute;
 
 use super::newest::newest;
 
-/// When a source brought something last, and how new that was; zero where it has brought nothing yet.
+/// When a source brought something last, and how old that was then; zero where it has brought nothing yet.
 #[derive(Debug, Default)]
 pub(super) struct SourceFigures {
     newest_unix_nanos: AtomicU64,
+    lag_nanos: AtomicU64,
     last_unix_nanos: AtomicU64,
 }
 
 impl SourceFigures {
-    /// The time of the newest item.
-    pub(super) fn newest(&self) -> Option<Duration> {
-        read(&self.newest_unix_nanos)
+    /// How old the newest item was when the last batch arrived; `None` where no item had a time.
+    pub(super) fn lag(&self) -> Option<Duration> {
+        read(&self.newest_unix_nanos)?;
+        Some(Duration::from_nanos(self.lag_nanos.load(Ordering::Relaxed)))
     }
 
     /// When the last batch came.
@@ -34,8 +36,14 @@ impl SourceFigures {
     }
 
     fn note(&self, batch: &Batch) {
-        self.newest_unix_nanos.fetch_max(newest(batch), Ordering::Relaxed);
+        let newest = newest(batch);
+        let newest = self
+            .newest_unix_nanos
+            .fetch_max(newest, Ordering::Relaxed)
+            .max(newest);
         let now = clock::unix_now().as_nanos() as u64;
+        self.lag_nanos
+            .store(now.saturating_sub(newest), Ordering::Relaxed);
         self.last_unix_nanos.store(now, Ordering::Relaxed);
     }
 }

@@ -20,6 +20,7 @@ use super::{
     stream::{Next, Stream},
     watch::Watch,
 };
+use crate::SourceError;
 
 /// How many files are kept open; the others are opened when they change.
 const KEPT_OPEN: usize = 256;
@@ -203,6 +204,12 @@ impl Follower {
             && self.streams.iter().any(|stream| stream.next() == Next::Read)
         {
             self.look_at(&HashSet::new());
+        }
+        if self.outlet.finishes_at_stop() && self.outlet.is_closed() {
+            let bytes: u64 = self.streams.iter().map(Stream::unread_bytes).sum();
+            if bytes > 0 {
+                self.outlet.tell_problem(SourceError::Unread { bytes });
+            }
         }
         for stream in self.streams.drain(..) {
             stream.end(&mut self.outlet);

@@ -4,7 +4,7 @@ use std::{collections::HashSet, fs::File, io, path::Path, sync::Arc, time::Durat
 
 use pulsetrain_otlp::write::Encoded;
 use pulsetrain_pipeline::{
-    Door,
+    Batch, Door, Reservation, ReserveError,
     clock::{self, Instant},
 };
 
@@ -23,11 +23,11 @@ const FLUSHES_UNDER_WAY: usize = 64;
 /// While so many bytes are on their way, a long backlog is left in its file. A quarter of what a queue holds by default.
 const BYTES_UNDER_WAY: usize = 16 << 20;
 
-/// For how long sinks that make no progress hold up the reading.
+/// How long sinks that are not required hold up the reading, and how long all of them do once the follower ends.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How often sinks are looked at that hold up the reading.
-const GLANCE: Duration = Duration::from_millis(5);
+/// How often a follower that waits for room checks whether it is to stop.
+const STOP_CHECK: Duration = Duration::from_millis(20);
 
 /// How often positions are written at most.
 const SAVE_INTERVAL: Duration = Duration::from_millis(500);
@@ -71,12 +71,16 @@ impl Outlet {
         }
     }
 
-    /// Sends batches; the update counts when they have arrived.
-    pub(super) fn offer(&mut self, batches: Vec<Encoded>, update: Option<Update>) {
-        if !batches.is_empty() {
-            self.let_sinks_catch_up();
-        }
-        self.is_closed |= self.positions.offer(&self.door, batches, update).is_err();
+    /// Waits until every required sink has room, and sends batches; the update counts when they have arrived. Until then
+    /// the log is the queue: nothing more of it is read.
+    pub(super) fn send(&mut self, batches: Vec<Encoded>, update: Option<Update>) {
+        let batches: Vec<Batch> = batches
+            .into_iter()
+            .map(|encoded| Batch::new(encoded.signal, encoded.items, encoded.bytes))
+            .collect();
+        let reserved = self.reserve(&batches);
+        let sent = self.positions.send(&self.door, batches, reserved, update);
+        self.is_closed |= sent.is_err();
     }
 
     /// Whether the sinks keep up, so that small batches do not fill their queues.
@@ -174,20 +178,32 @@ impl Outlet {
         }
     }
 
-    /// Leaves a backlog in its file as long as the sinks make progress with what they have.
-    fn let_sinks_catch_up(&self) {
-        let (mut before, _) = self.positions.unsettled();
-        let mut patience = clock::later(clock::now(), PATIENCE);
-        while before > BYTES_UNDER_WAY && clock::now() < patience {
-            if self.bell.is_stop() && !self.is_ending {
-                return;
+    /// Reserves room at the required sinks. An ending follower that finds none sends what it has read all the same, beyond
+    /// the bounds of the queues, and reads no more.
+    fn reserve(&mut self, batches: &[Batch]) -> Reservation {
+        if batches.is_empty() || self.is_closed {
+            return Reservation::default();
+        }
+        let bytes = batches.iter().map(|batch| batch.bytes().len()).sum();
+        self.door.blocking_pace(bytes, PATIENCE);
+        let mut patience = None;
+        loop {
+            let is_free = self.positions.unsettled().0 <= BYTES_UNDER_WAY;
+            if !is_free {
+                std::thread::sleep(STOP_CHECK);
+            } else {
+                match self.door.blocking_reserve(batches, STOP_CHECK) {
+                    Ok(reserved) => return reserved,
+                    Err(ReserveError::Full) => {}
+                    Err(_) => return Reservation::default(),
+                }
             }
-            std::thread::sleep(GLANCE);
-            let (now, _) = self.positions.unsettled();
-            if now < before {
-                patience = clock::later(clock::now(), PATIENCE);
+            let is_stopping = self.is_ending || self.bell.is_stop();
+            let now = clock::now();
+            if is_stopping && now >= *patience.get_or_insert_with(|| clock::later(now, PATIENCE)) {
+                self.is_closed = true;
+                return Reservation::default();
             }
-            before = now;
         }
     }
 }

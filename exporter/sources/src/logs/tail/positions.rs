@@ -14,13 +14,12 @@ use std::{
     io,
     path::{Path, PathBuf},
     sync::{
-        Arc, Condvar, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, Ordering},
     },
 };
 
-use pulsetrain_otlp::write::Encoded;
-use pulsetrain_pipeline::{Batch, Door, PipelineError, Receipt, Settlement};
+use pulsetrain_pipeline::{Batch, Door, PipelineError, Receipt, Reservation, Settlement};
 
 pub use self::outputs::OutputStart;
 use super::{
@@ -45,22 +44,12 @@ pub struct Positions(Arc<Shared>);
 struct Shared {
     folder: Option<Folder>,
     /// Locked while an entry is made and its batches go through the door, so that both have the same order.
-    order: Mutex<Order>,
-    released: Condvar,
+    order: Mutex<()>,
     table: Mutex<Table>,
     saving: Mutex<()>,
     /// Whether the positions could not be written the last time.
     is_failing: AtomicBool,
 }
-
-#[derive(Default)]
-struct Order {
-    is_held: bool,
-}
-
-/// Nothing passes while this is there.
-#[must_use = "what follows is not held up"]
-pub struct Hold(Arc<Shared>);
 
 struct Folder {
     path: PathBuf,
@@ -137,7 +126,6 @@ impl Positions {
         Self(Arc::new(Shared {
             folder,
             order: Mutex::default(),
-            released: Condvar::new(),
             table: Mutex::new(Table {
                 written: [saved.entries; 2],
                 first: saved.entries,
@@ -152,12 +140,6 @@ impl Positions {
     /// What is to be told of positions that made no sense.
     pub fn notice(&self) -> Option<&PositionsNotice> {
         self.0.folder.as_ref()?.notice.as_ref()
-    }
-
-    /// Holds up whatever is offered until the hold is dropped: sinks can be exchanged meanwhile, and nothing misses them.
-    pub fn hold(&self) -> Hold {
-        lock(&self.0.order).is_held = true;
-        Hold(Arc::clone(&self.0))
     }
 
     /// Writes what counts by now, where there is a folder. Called last when the pipeline is drained: what a sink took in
@@ -241,40 +223,28 @@ impl Positions {
         (table.unsettled_bytes, table.entries.len())
     }
 
-    /// Offers batches; when they and all before them are settled, the update counts.
-    pub(super) fn offer(
+    /// Sends batches with the room that is reserved for them; when they and all before them are settled, the update counts.
+    pub(super) fn send(
         &self,
         door: &Door,
-        batches: Vec<Encoded>,
+        batches: Vec<Batch>,
+        mut reserved: Reservation,
         update: Option<Update>,
     ) -> Result<(), PipelineError> {
         if batches.is_empty() && update.is_none() {
             return Ok(());
         }
-        let order = lock(&self.0.order);
-        let _order = self
-            .0
-            .released
-            .wait_while(order, |order| order.is_held)
-            .unwrap_or_else(PoisonError::into_inner);
-        let bytes = batches.iter().map(|batch| batch.bytes.len()).sum();
+        let _order = lock(&self.0.order);
+        let bytes = batches.iter().map(|batch| batch.bytes().len()).sum();
         let number = lock(&self.0.table).enter(bytes, update);
         let shared = Arc::clone(&self.0);
         let receipt = Receipt::new(move |settlement| lock(&shared.table).settle(number, settlement));
         let receipt = Arc::new(receipt.numbered(number));
-        let offers = batches.into_iter().map(|encoded| {
-            let batch = Batch::new(encoded.signal, encoded.items, encoded.bytes);
-            door.offer(batch.with_receipt(Arc::clone(&receipt)))
-        });
-        // All are offered, so that all are counted.
-        offers.fold(Ok(()), Result::and)
-    }
-}
-
-impl Drop for Hold {
-    fn drop(&mut self) {
-        lock(&self.0.order).is_held = false;
-        self.0.released.notify_all();
+        let sent = batches
+            .into_iter()
+            .map(|batch| door.send_reserved(batch.with_receipt(Arc::clone(&receipt)), &mut reserved));
+        // All are sent, so that all are counted.
+        sent.fold(Ok(()), Result::and)
     }
 }
 

@@ -100,6 +100,9 @@ impl Stream {
 
     /// Looks at the path, and reads what is new there. Trouble is told once, and everything is tried again at the next look.
     pub(super) fn look(&mut self, outlet: &mut Outlet) {
+        if outlet.is_closed() {
+            return;
+        }
         let began = clock::now();
         let looked = self.try_look(outlet);
         outlet
@@ -139,7 +142,7 @@ impl Stream {
         reading.note_skipped(outlet.measuring());
         let position = Update::Read(self.path, Box::new(reading.position()));
         let (batches, report) = reading.finish();
-        outlet.offer(batches, Some(position));
+        outlet.send(batches, Some(position));
         outlet.tell_ended(report);
     }
 
@@ -197,7 +200,7 @@ impl Stream {
         // What others are to know of it is read and sent before they have their turn.
         let shares_told = reading.shares_told();
         let budget = if shares_told { usize::MAX } else { BUDGET_BYTES };
-        let outcome = reading.read_on(budget, |batches| outlet.offer(batches, None));
+        let outcome = reading.read_on(budget, |batches| outlet.send(batches, None));
         reading.note_skipped(outlet.measuring());
         let outcome = outcome.map_err(|source| {
             reading.close_handle();
@@ -230,7 +233,7 @@ impl Stream {
             return;
         }
         self.offered = position.offset;
-        outlet.offer(batches, Some(Update::Read(self.path.clone(), Box::new(position))));
+        outlet.send(batches, Some(Update::Read(self.path.clone(), Box::new(position))));
     }
 
     fn open(&self) -> Result<(File, Inode), SourceError> {

@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use pulsetrain_otlp::{Signal, write::Encoded};
+use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Door, Pipeline, Sink};
 use tokio::sync::Semaphore;
 
@@ -43,12 +43,14 @@ fn held() -> (Pipeline, Door, Arc<Semaphore>) {
     (pipeline, door, let_in)
 }
 
-fn batch() -> Encoded {
-    Encoded {
-        signal: Signal::Metrics,
-        items: 1,
-        bytes: vec![0; 10],
-    }
+fn batch() -> Batch {
+    Batch::new(Signal::Metrics, 1, vec![0; 10])
+}
+
+/// Sends batches where there is room.
+fn send(positions: &Positions, door: &Door, batches: Vec<Batch>, update: Option<Update>) {
+    let reserved = door.try_reserve(&batches).unwrap();
+    positions.send(door, batches, reserved, update).unwrap();
 }
 
 fn log() -> PathBuf {
@@ -83,12 +85,10 @@ async fn a_position_counts_when_its_batches_are_delivered_and_with_it_its_receip
     let folder = tempfile::tempdir().unwrap();
     let positions = Positions::open(folder.path()).unwrap();
     let (pipeline, door, let_in) = held();
-    positions.offer(&door, vec![batch()], read_to(100)).unwrap();
-    positions
-        .offer(&door, vec![batch(), batch()], read_to(200))
-        .unwrap();
+    send(&positions, &door, vec![batch()], read_to(100));
+    send(&positions, &door, vec![batch(), batch()], read_to(200));
     // Nothing is to be delivered for this one, but what is before it is not delivered yet.
-    positions.offer(&door, Vec::new(), read_to(201)).unwrap();
+    send(&positions, &door, Vec::new(), read_to(201));
     positions.save().unwrap();
     assert_eq!(kept(folder.path()), (None, 0));
 
@@ -113,9 +113,9 @@ async fn what_the_end_of_the_pipeline_kept_from_its_sink_is_read_again_with_all_
     let (pipeline, door, let_in) = held();
     let_in.add_permits(1);
     for offset in [100, 200] {
-        positions.offer(&door, vec![batch()], read_to(offset)).unwrap();
+        send(&positions, &door, vec![batch()], read_to(offset));
     }
-    positions.offer(&door, Vec::new(), read_to(201)).unwrap();
+    send(&positions, &door, Vec::new(), read_to(201));
     while positions.unsettled().1 > 2 {
         tokio::task::yield_now().await;
     }
@@ -130,7 +130,7 @@ async fn while_an_output_cannot_note_what_it_holds_no_position_is_written_and_th
     let positions = Positions::open(folder.path()).unwrap();
     let (pipeline, door, let_in) = held();
     let_in.add_permits(1);
-    positions.offer(&door, vec![batch()], read_to(100)).unwrap();
+    send(&positions, &door, vec![batch()], read_to(100));
     drop(door);
     pipeline.drain(MINUTE).await;
     let full = || std::io::Error::from(std::io::ErrorKind::StorageFull);
@@ -153,29 +153,8 @@ async fn while_an_output_cannot_note_what_it_holds_no_position_is_written_and_th
 async fn a_follower_that_takes_over_goes_on_after_what_is_on_its_way() {
     let positions = Positions::in_memory();
     let (_pipeline, door, _held) = held();
-    positions.offer(&door, vec![batch()], read_to(100)).unwrap();
+    send(&positions, &door, vec![batch()], read_to(100));
     assert_eq!(positions.of(&log()).map(|position| position.offset), Some(100));
-}
-
-#[tokio::test]
-async fn what_is_held_goes_to_the_sinks_that_are_there_when_it_is_let_go() {
-    let positions = Positions::in_memory();
-    let (mut pipeline, door) = Pipeline::builder().start();
-    let hold = positions.hold();
-    let (offering, is_offering) = std::sync::mpsc::sync_channel(1);
-    let source = std::thread::spawn({
-        let positions = positions.clone();
-        move || {
-            offering.send(()).unwrap();
-            positions.offer(&door, vec![batch()], None)
-        }
-    });
-    is_offering.recv().unwrap();
-    let let_in = Arc::new(Semaphore::new(1));
-    pipeline.add_sink(Box::new(Held { let_in }));
-    drop(hold);
-    source.join().unwrap().unwrap();
-    assert_eq!(pipeline.drain(MINUTE).await[0].counts.delivered, 1);
 }
 
 #[test]
@@ -211,9 +190,12 @@ async fn a_file_that_was_read_to_its_end_is_known_before_its_batches_are_deliver
     let positions = Positions::in_memory();
     let (pipeline, door, let_in) = held();
     assert!(!positions.is_finished(&file).unwrap());
-    positions
-        .offer(&door, vec![batch()], Some(Update::Finished(log(), position)))
-        .unwrap();
+    send(
+        &positions,
+        &door,
+        vec![batch()],
+        Some(Update::Finished(log(), position)),
+    );
     assert!(positions.is_finished(&file).unwrap(), "it is on its way");
     let_in.add_permits(1);
     drop(door);

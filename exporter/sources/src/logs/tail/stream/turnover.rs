@@ -75,7 +75,7 @@ impl Stream {
         reading.note_skipped(outlet.measuring());
         outlet.end_to_follow(reading.inode());
         let finished = Update::Finished(self.path.clone(), Box::new(reading.position()));
-        outlet.offer(reading.flush(), Some(finished));
+        outlet.send(reading.flush(), Some(finished));
         self.offered = 0;
         if !goes_on {
             self.previous = Some(SavedRun::of(reading.run()));
@@ -121,7 +121,7 @@ impl Stream {
         outlet.begin_to_follow(inode);
         reading.go_on_in_copy(file, inode);
         while let Outcome::More = reading
-            .read_on(BUDGET_BYTES, |batches| outlet.offer(batches, None))
+            .read_on(BUDGET_BYTES, |batches| outlet.send(batches, None))
             .map_err(|source| SourceError::Read {
                 name: self.path.display().to_string(),
                 offset: reading.read_to(),

@@ -1,0 +1,214 @@
+//! Tells the operator what becomes of each sink: a line when it fails, one a minute while it does, one when it delivers.
+
+use std::{collections::BTreeMap, time::Duration};
+
+use pulsetrain_pipeline::{SinkCounts, Trouble, clock::Instant};
+
+/// How often a sink that fails is named again, and how often drops of a sink that works are.
+const REPEAT: Duration = Duration::from_secs(60);
+
+/// What is known of every sink.
+#[derive(Debug, Default)]
+pub(super) struct SinkWatch {
+    sinks: BTreeMap<String, Watched>,
+}
+
+#[derive(Debug, Default)]
+struct Watched {
+    has_delivered: bool,
+    /// The outage that the log names.
+    outage: Option<Outage>,
+    /// When the log named an outage last, whether it is over or not.
+    named: Option<Instant>,
+    /// The drops that the log has counted, and when.
+    dropped: u64,
+    counted: Option<Instant>,
+}
+
+#[derive(Debug)]
+struct Outage {
+    since: Instant,
+    dropped_before: u64,
+}
+
+impl SinkWatch {
+    /// Returns the lines for what has changed since the last call.
+    pub(super) fn observe(&mut self, sinks: &[SinkCounts], now: Instant) -> Vec<String> {
+        self.sinks
+            .retain(|name, _| sinks.iter().any(|counts| counts.name == *name));
+        sinks
+            .iter()
+            .filter_map(|counts| {
+                let watched = self.sinks.entry(counts.name.clone()).or_default();
+                let line = watched.observe(counts, now)?;
+                Some(format!("sink {}: {line}", counts.name))
+            })
+            .collect()
+    }
+}
+
+impl Watched {
+    fn observe(&mut self, counts: &SinkCounts, now: Instant) -> Option<String> {
+        match &counts.trouble {
+            Some(trouble) => self.failing(counts, trouble, now),
+            None => self.working(counts, now),
+        }
+    }
+
+    fn failing(&mut self, counts: &SinkCounts, trouble: &Trouble, now: Instant) -> Option<String> {
+        if self.named.is_some_and(|named| now - named < REPEAT) {
+            return None;
+        }
+        self.named = Some(now);
+        let dropped = counts.dropped_items();
+        let outage = self.outage.get_or_insert(Outage {
+            since: trouble.since,
+            dropped_before: self.dropped,
+        });
+        let lasted = (now - outage.since).as_secs();
+        let state = match lasted {
+            0 => "fails".to_owned(),
+            seconds => format!("has failed for {seconds} s"),
+        };
+        self.dropped = dropped;
+        Some(format!(
+            "{state}: {}; {} items wait, {} dropped",
+            trouble.message,
+            counts.queued,
+            dropped - outage.dropped_before
+        ))
+    }
+
+    fn working(&mut self, counts: &SinkCounts, now: Instant) -> Option<String> {
+        let is_first =
+            counts.delivered > 0 && !std::mem::replace(&mut self.has_delivered, counts.delivered > 0);
+        let dropped = counts.dropped_items();
+        if let Some(outage) = self.outage.take() {
+            self.dropped = dropped;
+            return Some(format!(
+                "delivers again after {} s; {} items were dropped meanwhile",
+                (now - outage.since).as_secs(),
+                dropped - outage.dropped_before
+            ));
+        }
+        let is_due = self.counted.is_none_or(|counted| now - counted >= REPEAT);
+        if dropped > self.dropped && is_due {
+            self.counted = Some(now);
+            let new = dropped - std::mem::replace(&mut self.dropped, dropped);
+            return Some(format!("dropped {new} items ({})", reasons(counts)));
+        }
+        is_first.then(|| "delivers".to_owned())
+    }
+}
+
+/// The reasons for all drops of a sink: `queue full`, `refused: no such tenant`.
+fn reasons(counts: &SinkCounts) -> String {
+    let reasons: Vec<String> = counts
+        .dropped
+        .iter()
+        .map(|dropped| {
+            let reason = dropped.reason.as_str().replace('_', " ");
+            match &dropped.message {
+                Some(message) => format!("{reason}: {message}"),
+                None => reason,
+            }
+        })
+        .collect();
+    reasons.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pulsetrain_otlp::Signal;
+    use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Ledger, Pipeline, Sink, clock};
+    use std::{
+        collections::VecDeque,
+        sync::{Arc, Mutex},
+    };
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// A sink that answers as a script says, and delivers after its end.
+    struct Scripted(Arc<Mutex<VecDeque<Delivery>>>);
+
+    impl Sink for Scripted {
+        fn name(&self) -> &str {
+            "o"
+        }
+
+        fn deliver<'a>(&'a mut self, _: &'a Batch) -> BoxFuture<'a, Delivery> {
+            let answer = self.0.lock().unwrap().pop_front().unwrap_or(Delivery::Delivered);
+            Box::pin(async { answer })
+        }
+    }
+
+    fn retry() -> Delivery {
+        Delivery::Retry {
+            after: Some(SECOND),
+            message: "connection refused".to_owned(),
+        }
+    }
+
+    fn refuse() -> Delivery {
+        Delivery::Refused {
+            message: "401".to_owned(),
+        }
+    }
+
+    /// The lines of so many seconds, a batch of two items a second.
+    async fn lines(script: Vec<Delivery>, seconds: u32) -> Vec<String> {
+        let sink = Box::new(Scripted(Arc::new(Mutex::new(script.into()))));
+        let (pipeline, door) = Pipeline::builder().sink(sink).start();
+        let ledger: Ledger = pipeline.ledger().clone();
+        let (mut watch, mut lines) = (SinkWatch::default(), Vec::new());
+        for _ in 0..seconds {
+            door.offer(Batch::new(Signal::Metrics, 2, vec![0; 4])).unwrap();
+            tokio::time::sleep(SECOND).await;
+            lines.extend(watch.observe(&ledger.snapshot(), clock::now()));
+        }
+        lines
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn outage_is_named_at_its_begin_once_a_minute_and_at_its_end() {
+        let lines = lines(vec![retry(); 130], 200).await;
+        assert_eq!(lines.len(), 4, "{lines:?}");
+        assert!(
+            lines[0].starts_with("sink o: fails: connection refused"),
+            "{lines:?}"
+        );
+        assert!(lines[1].contains("has failed for 6"), "{lines:?}");
+        assert!(lines[2].contains("has failed for 12"), "{lines:?}");
+        assert!(lines[3].contains("delivers again after 13"), "{lines:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn refused_batches_are_counted_in_the_line_of_the_outage() {
+        let lines = lines(vec![refuse(); 100], 110).await;
+        assert!(
+            lines[0].contains("fails: 401; 0 items wait, 2 dropped"),
+            "{lines:?}"
+        );
+        assert!(
+            lines.last().unwrap().contains("200 items were dropped meanwhile"),
+            "{lines:?}"
+        );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sink_that_fails_every_other_time_does_not_flood_the_log() {
+        let flapping = [refuse(), Delivery::Delivered]
+            .into_iter()
+            .cycle()
+            .take(120)
+            .collect();
+        let lines = lines(flapping, 120).await;
+        assert!(lines.len() <= 7, "{lines:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sink_that_works_is_named_once() {
+        assert_eq!(lines(Vec::new(), 100).await, ["sink o: delivers"]);
+    }
+}

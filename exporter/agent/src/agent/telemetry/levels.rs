@@ -1,0 +1,132 @@
+//! Gauges that the agent reads at each collection instead of recording them: their series end when their subject is gone.
+//!
+//! The SDK repeats the last value of a gauge for ever, so these are written beside what it collects.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use pulsetrain_otlp::{
+    view::NumberValue,
+    write::{MetricsWriter, PointParts, Value},
+};
+use pulsetrain_pipeline::SinkCounts;
+use pulsetrain_semconv::{Attribute, Metric, attribute, metric};
+
+use super::watched::SourceFigures;
+
+/// A source that brought nothing for this long has no lag: its runs have ended, or they are silent.
+const SILENCE: Duration = Duration::from_secs(300);
+
+/// A series: a metric, and the one attribute that tells its subjects apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Series {
+    Lag,
+    LastSuccess,
+    SinkUp,
+    BuildInfo,
+    LastReloadSuccess,
+}
+
+/// The current values, and the series that were written last time.
+#[derive(Debug, Default)]
+pub(super) struct Levels {
+    now: BTreeMap<(Series, String), f64>,
+    written: BTreeSet<(Series, String)>,
+}
+
+impl Series {
+    fn metric(self) -> &'static Metric {
+        match self {
+            Self::Lag => &metric::PULSETRAIN_SOURCE_LAG,
+            Self::LastSuccess => &metric::PULSETRAIN_SOURCE_LAST_SUCCESS_TIME,
+            Self::SinkUp => &metric::PULSETRAIN_SINK_UP,
+            Self::BuildInfo => &metric::PULSETRAIN_BUILD_INFO,
+            Self::LastReloadSuccess => &metric::PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS,
+        }
+    }
+
+    fn attribute(self) -> Option<&'static Attribute> {
+        match self {
+            Self::Lag | Self::LastSuccess => Some(&attribute::PULSETRAIN_SOURCE_NAME),
+            Self::SinkUp => Some(&attribute::PULSETRAIN_SINK_NAME),
+            Self::BuildInfo => Some(&attribute::PULSETRAIN_VERSION),
+            Self::LastReloadSuccess => None,
+        }
+    }
+
+    fn number(self, value: f64) -> NumberValue {
+        match self {
+            Self::Lag | Self::LastSuccess => NumberValue::Double(value),
+            Self::SinkUp | Self::BuildInfo | Self::LastReloadSuccess => NumberValue::Int(value as i64),
+        }
+    }
+}
+
+impl Levels {
+    /// Replaces the values by those of this moment.
+    pub(super) fn read<'a>(
+        &mut self,
+        sinks: &[SinkCounts],
+        sources: impl IntoIterator<Item = (&'a String, &'a SourceFigures)>,
+        last_reload_succeeded: bool,
+        now: Duration,
+    ) {
+        self.now.clear();
+        for sink in sinks {
+            let is_up = f64::from(u8::from(sink.trouble.is_none()));
+            self.now.insert((Series::SinkUp, sink.name.clone()), is_up);
+        }
+        for (name, figures) in sources {
+            let last = figures.last_success();
+            if let Some(last) = last {
+                self.now
+                    .insert((Series::LastSuccess, name.clone()), last.as_secs_f64());
+            }
+            let is_silent = last.is_none_or(|last| now.saturating_sub(last) > SILENCE);
+            if let Some(lag) = figures.lag().filter(|_| !is_silent) {
+                self.now.insert((Series::Lag, name.clone()), lag.as_secs_f64());
+            }
+        }
+        let version = env!("CARGO_PKG_VERSION").to_owned();
+        self.now.insert((Series::BuildInfo, version), 1.0);
+        let reloaded = f64::from(u8::from(last_reload_succeeded));
+        self.now
+            .insert((Series::LastReloadSuccess, String::new()), reloaded);
+    }
+
+    /// Writes the values, and the end of each series that has none any more.
+    pub(super) fn write(&mut self, writer: &mut MetricsWriter, time: u64) {
+        let ended: Vec<_> = self
+            .written
+            .iter()
+            .filter(|series| !self.now.contains_key(series))
+            .cloned()
+            .collect();
+        for (series, subject) in &ended {
+            with_point(*series, subject, time, |point| {
+                writer.end_of_series(series.metric(), point);
+            });
+        }
+        for ((series, subject), value) in &self.now {
+            with_point(*series, subject, time, |point| {
+                writer.number(series.metric(), point, series.number(*value));
+            });
+        }
+        self.written = self.now.keys().cloned().collect();
+    }
+}
+
+fn with_point(series: Series, subject: &str, time: u64, write: impl FnOnce(PointParts<'_>)) {
+    let attributes: Vec<_> = series
+        .attribute()
+        .map(|attribute| (attribute, Value::Text(subject)))
+        .into_iter()
+        .collect();
+    write(PointParts {
+        start_unix_nanos: 0,
+        time_unix_nanos: time,
+        attributes: &attributes,
+    });
+}

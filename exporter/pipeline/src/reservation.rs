@@ -1,0 +1,109 @@
+//! Reservations: room at every required sink, acquired before a batch is put through the door.
+//!
+//! With one, a source knows before it acknowledges a batch or moves a position that no required sink drops the batch for
+//! want of room.
+
+use std::sync::Arc;
+
+use pulsetrain_otlp::Signals;
+
+use crate::{
+    Batch,
+    queue::{QueuePermit, QueueSender},
+};
+
+/// Room at every required sink; what is not used is free again when it is dropped.
+#[derive(Debug, Default)]
+pub struct Reservation {
+    permits: Vec<(Arc<QueueSender>, QueuePermit)>,
+}
+
+/// Why there is no reservation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ReserveError {
+    /// A required sink has no room now.
+    #[error("the queue of a required sink is full")]
+    Full,
+    /// A batch is larger than the queue of a required sink can ever hold.
+    #[error("the batch is larger than the {limit} bytes that the queue of a required sink holds")]
+    TooLarge {
+        /// The most bytes that a batch may have.
+        limit: usize,
+    },
+    /// The pipeline takes no more.
+    #[error("the pipeline is closed")]
+    Closed,
+}
+
+/// The batches for which room is reserved: their signals, their number and the sum of their bytes.
+#[derive(Clone, Copy, Debug)]
+struct Demand {
+    signals: Signals,
+    batches: u32,
+    bytes: usize,
+}
+
+impl Demand {
+    /// The demand of these batches.
+    fn of(batches: &[Batch]) -> Self {
+        Self {
+            signals: batches.iter().map(Batch::signal).collect(),
+            batches: u32::try_from(batches.len()).unwrap_or(u32::MAX),
+            bytes: batches.iter().map(|batch| batch.bytes().len()).sum(),
+        }
+    }
+
+    /// Whether a queue is one of a required sink that accepts some of the batches.
+    fn concerns(&self, queue: &QueueSender) -> bool {
+        queue.is_required() && self.signals.iter().any(|signal| queue.accepts(signal))
+    }
+}
+
+impl Reservation {
+    /// Acquires room at each of the queues without waiting.
+    pub(crate) fn now(queues: &[Arc<QueueSender>], batches: &[Batch]) -> Result<Self, ReserveError> {
+        let demand = Demand::of(batches);
+        let Demand { batches, bytes, .. } = demand;
+        let mut permits = Vec::new();
+        for queue in queues.iter().filter(|queue| demand.concerns(queue)) {
+            let limit = queue.max_bytes();
+            if bytes > limit {
+                return Err(ReserveError::TooLarge { limit });
+            }
+            let Some(permit) = queue.try_reserve(batches, bytes) else {
+                return Err(if queue.is_closed() {
+                    ReserveError::Closed
+                } else {
+                    ReserveError::Full
+                });
+            };
+            permits.push((Arc::clone(queue), permit));
+        }
+        Ok(Self { permits })
+    }
+
+    /// Waits for room at each of the queues. All who wait do so in the order of the sinks, so none waits for another in a
+    /// circle.
+    pub(crate) async fn when_room(
+        queues: &[Arc<QueueSender>],
+        batches: &[Batch],
+    ) -> Result<Self, ReserveError> {
+        let demand = Demand::of(batches);
+        let mut permits = Vec::new();
+        for queue in queues.iter().filter(|queue| demand.concerns(queue)) {
+            let permit = queue
+                .reserve(demand.batches, demand.bytes)
+                .await
+                .ok_or(ReserveError::Closed)?;
+            permits.push((Arc::clone(queue), permit));
+        }
+        Ok(Self { permits })
+    }
+
+    /// What is reserved at a queue.
+    pub(crate) fn of(&mut self, queue: &Arc<QueueSender>) -> Option<&mut QueuePermit> {
+        let mut permits = self.permits.iter_mut();
+        permits.find_map(|(of, permit)| Arc::ptr_eq(of, queue).then_some(permit))
+    }
+}

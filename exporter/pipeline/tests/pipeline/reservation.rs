@@ -1,0 +1,159 @@
+//! Reservations: what a source that can push back knows before it acknowledges a batch.
+
+use std::{
+    slice,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use pulsetrain_pipeline::{
+    Batch, Door, DropReason, Pipeline, PipelineConfig, QueueConfig, Receipt, Requirement, ReserveError,
+};
+
+use crate::fake_sink::{Answer, FakeSink, batch};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+fn bounded(max_batches: usize, max_bytes: usize) -> PipelineConfig {
+    PipelineConfig {
+        queue: QueueConfig {
+            max_batches,
+            max_bytes,
+        },
+        ..PipelineConfig::default()
+    }
+}
+
+/// A dead sink and a healthy one, and which of them are required.
+fn dead_and_healthy(config: PipelineConfig, dead: Requirement, healthy: Requirement) -> (Pipeline, Door) {
+    let (broken, _) = FakeSink::scripted("dead", [Answer::Retry(None).at_once()]);
+    let (quick, _) = FakeSink::scripted("healthy", [Answer::Take.at_once()]);
+    Pipeline::builder()
+        .config(config)
+        .sink_as(broken, dead)
+        .sink_as(quick, healthy)
+        .start()
+}
+
+/// A batch of ten bytes.
+fn ten() -> Batch {
+    batch(1, 1, 10)
+}
+
+/// Puts one batch of ten bytes through the door, if there is room for it.
+fn put(door: &Door, id: u32) -> Result<(), ReserveError> {
+    let batch = batch(id, 1, 10);
+    let mut reserved = door.try_reserve(slice::from_ref(&batch))?;
+    let sent = door.send_reserved(batch, &mut reserved);
+    sent.map_err(|_| ReserveError::Closed)
+}
+
+#[tokio::test(start_paused = true)]
+async fn full_required_sink_pushes_back_whatever_room_the_others_have() {
+    let (pipeline, door) = dead_and_healthy(bounded(2, 1000), Requirement::Required, Requirement::BestEffort);
+    let answers: Vec<_> = (0..5).map(|id| put(&door, id)).collect();
+    assert_eq!(answers[..2], [Ok(()), Ok(())]);
+    assert_eq!(answers[2..], [Err(ReserveError::Full); 3]);
+    tokio::time::sleep(SECOND).await;
+    let [dead, healthy] = pipeline.ledger().snapshot().try_into().expect("two sinks");
+    assert_eq!((dead.accepted, dead.dropped_items(), dead.queued), (2, 0, 2));
+    assert_eq!(healthy.delivered, 2, "what is refused reached no sink");
+}
+
+#[tokio::test(start_paused = true)]
+async fn sink_that_is_not_required_loses_its_own_and_holds_nobody_up() {
+    let (pipeline, door) = dead_and_healthy(bounded(2, 1000), Requirement::BestEffort, Requirement::Required);
+    for id in 0..5 {
+        assert_eq!(put(&door, id), Ok(()));
+        tokio::time::sleep(SECOND / 100).await;
+    }
+    let [dead, healthy] = pipeline.ledger().snapshot().try_into().expect("two sinks");
+    assert_eq!((dead.dropped_for(DropReason::QueueFull), dead.queued), (3, 2));
+    assert_eq!(healthy.delivered, 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_reservations_never_share_the_last_room() {
+    let (_pipeline, door) = dead_and_healthy(bounded(100, 25), Requirement::Required, Requirement::Required);
+    let first = door.try_reserve(&[ten(), ten()]).expect("20 of 25 bytes");
+    assert_eq!(door.try_reserve(&[ten()]).err(), Some(ReserveError::Full));
+    drop(first);
+    assert!(
+        door.try_reserve(&[ten()]).is_ok(),
+        "what is not used is free again"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn batch_larger_than_a_required_queue_is_refused_with_its_limit() {
+    let (pipeline, door) = dead_and_healthy(bounded(100, 25), Requirement::Required, Requirement::Required);
+    assert_eq!(
+        door.try_reserve(&[batch(0, 1, 26)]).err(),
+        Some(ReserveError::TooLarge { limit: 25 })
+    );
+    pipeline.drain(Duration::ZERO).await;
+    assert_eq!(door.try_reserve(&[ten()]).err(), Some(ReserveError::Closed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_larger_than_its_reservation_goes_in_all_the_same() {
+    let (pipeline, door) = dead_and_healthy(bounded(2, 25), Requirement::Required, Requirement::BestEffort);
+    let mut reserved = door.try_reserve(&[ten()]).expect("there is room");
+    for id in 0..4 {
+        door.send_reserved(batch(id, 1, 10), &mut reserved)
+            .expect("the pipeline is open");
+    }
+    let dead = pipeline.ledger().snapshot().remove(0);
+    assert_eq!((dead.queued, dead.dropped_items()), (4, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn receipt_waits_for_required_sinks_only() {
+    let (_pipeline, door) =
+        dead_and_healthy(bounded(100, 1000), Requirement::BestEffort, Requirement::Required);
+    let settled = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&settled);
+    let receipt = Arc::new(
+        Receipt::new(move |_| {
+            counter.fetch_add(1, Ordering::Relaxed);
+        })
+        .numbered(7),
+    );
+    door.offer(batch(1, 1, 10).with_receipt(receipt))
+        .expect("the pipeline is open");
+    tokio::time::sleep(SECOND).await;
+    assert_eq!(settled.load(Ordering::Relaxed), 1);
+}
+
+#[test]
+fn blocked_thread_goes_on_when_there_is_room_and_gives_up_when_its_time_is_over() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_time()
+        .build()
+        .expect("a runtime");
+    let (sink, witness) = FakeSink::scripted("healthy", [Answer::Take.at_once()]);
+    let (pipeline, door) =
+        runtime.block_on(async { Pipeline::builder().config(bounded(1, 1000)).sink(sink).start() });
+    let held = door.try_reserve(&[ten()]).expect("there is room");
+    assert_eq!(
+        door.blocking_reserve(&[ten()], Duration::from_millis(1)).err(),
+        Some(ReserveError::Full)
+    );
+    let waiting = {
+        let door = door.clone();
+        thread::spawn(move || {
+            let mut reserved = door.blocking_reserve(&[ten()], 60 * SECOND)?;
+            let sent = door.send_reserved(batch(1, 1, 10), &mut reserved);
+            sent.map_err(|_| ReserveError::Closed)
+        })
+    };
+    drop(held);
+    assert_eq!(waiting.join().expect("the thread does not panic"), Ok(()));
+    runtime.block_on(pipeline.drain(60 * SECOND));
+    assert_eq!(witness.received_ids(), [1]);
+}

@@ -1,0 +1,194 @@
+//! What an agent acknowledged arrives: through outages, full queues and reloads.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::{Ipv4Addr, TcpStream},
+    time::Duration,
+};
+
+use pulsetrain_tests::{Answer, FakeEndpoint, SurogateRun, free_port, repeat_for, wait_until};
+use serde_json::json;
+
+use crate::world::{Setup, World, imported};
+
+const GIVE_UP: Duration = Duration::from_secs(1);
+
+/// Posts a log record with this text; the status of the answer, `None` where there is none.
+fn post(port: u16, text: &str) -> Option<u16> {
+    let record = json!({"timeUnixNano": "1", "body": {"stringValue": text}});
+    let body = json!({"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}).to_string();
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
+    let head = format!(
+        "POST /v1/logs HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    stream.write_all(head.as_bytes()).ok()?;
+    stream.write_all(body.as_bytes()).ok()?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).ok()?;
+    answer.split(' ').nth(1)?.parse().ok()
+}
+
+/// A configuration with a receiver at this port and a sink named `o` for this endpoint.
+fn configure(world: &World, receiver: u16, endpoint: &str, keys: &str, limits: &str) {
+    let sinks = format!("  o:\n    otlp:\n      endpoint: {endpoint}\n{keys}");
+    let yaml = world
+        .yaml(&Setup {
+            sinks: &sinks,
+            telemetry: "enabled: false",
+            rest: &format!("limits:\n  retry_after: 50ms\n  retry_at_most: 100ms\n{limits}"),
+            ..Setup::default()
+        })
+        .replacen(
+            "sinks:\n",
+            &format!("  clients:\n    otlp:\n      listen: [127.0.0.1:{receiver}]\nsinks:\n"),
+            1,
+        );
+    fs::write(world.path("agent.yaml"), yaml).expect("a temporary file can be written");
+}
+
+/// The texts of the records that the endpoint accepted.
+fn accepted_texts(endpoint: &FakeEndpoint) -> Vec<String> {
+    let items = endpoint.items_answered(&Answer::Accept);
+    let texts = items.of_kind("logs").into_iter().filter_map(|record| {
+        let text = record["body"]["stringValue"].as_str()?;
+        text.starts_with("message").then(|| text.to_owned())
+    });
+    texts.collect()
+}
+
+#[test]
+fn outage_of_twice_give_up_after_loses_nothing_of_logs_and_clients() {
+    let world = World::new();
+    let endpoint = FakeEndpoint::start([], Answer::Refuse(503));
+    let receiver = free_port();
+    configure(&world, receiver, &endpoint.url(), "", "  give_up_after: 1s\n");
+    let agent = world.start();
+    let log = world.path("training.json");
+    let mut run = SurogateRun::begin(&log, 0);
+    run.write(&mut fastrand::Rng::with_seed(7), 200);
+    for number in 0..100 {
+        assert_eq!(post(receiver, &format!("message {number}")), Some(200));
+    }
+    repeat_for(2 * GIVE_UP + GIVE_UP / 2, || {
+        let tries = endpoint.received().len();
+        wait_until("the sink is tried again", || endpoint.received().len() > tries);
+    });
+    endpoint.answer_with(Answer::Accept);
+    let expected = imported(&[&log]);
+    let of_log = || {
+        endpoint
+            .items_answered(&Answer::Accept)
+            .values("train.loss")
+            .len()
+    };
+    wait_until("everything has arrived", || {
+        accepted_texts(&endpoint).len() == 100 && of_log() == expected.values("train.loss").len()
+    });
+    let (status, said) = agent.stop_with_log();
+    assert!(status.success(), "{said}");
+    assert!(!said.contains("lost"), "{said}");
+
+    // The positions are at the end: a second agent sends only what is new.
+    let before = of_log();
+    let agent = world.start();
+    run.write(&mut fastrand::Rng::with_seed(8), 1);
+    wait_until("the new step has arrived", || of_log() > before);
+    assert!(agent.stop().success());
+    assert_eq!(of_log(), before + 1);
+}
+
+#[test]
+fn client_is_answered_503_while_a_required_sink_is_full_and_nothing_acknowledged_is_lost() {
+    let world = World::new();
+    let endpoint = FakeEndpoint::start([], Answer::Refuse(503));
+    let receiver = free_port();
+    configure(&world, receiver, &endpoint.url(), "", "  queue_batches: 5\n");
+    let agent = world.start();
+    let mut acknowledged = Vec::new();
+    for number in 0..20 {
+        let text = format!("message {number}");
+        match post(receiver, &text) {
+            Some(200) => acknowledged.push(text),
+            answer => assert_eq!(answer, Some(503)),
+        }
+    }
+    assert_eq!(acknowledged.len(), 5, "the page has room, and does not count");
+    endpoint.answer_with(Answer::Accept);
+    wait_until("there is room again", || {
+        post(receiver, "message last") == Some(200)
+    });
+    acknowledged.push("message last".to_owned());
+    wait_until("everything has arrived", || {
+        accepted_texts(&endpoint).len() >= acknowledged.len()
+    });
+    assert_eq!(accepted_texts(&endpoint), acknowledged);
+    let (status, said) = agent.stop_with_log();
+    assert!(status.success(), "{said}");
+}
+
+#[test]
+fn reload_of_a_sink_that_hangs_neither_loses_nor_delays_what_arrives_meanwhile() {
+    let world = World::new();
+    let endpoint = FakeEndpoint::start([], Answer::Hang);
+    let receiver = free_port();
+    let limits = "  drain: 2s\n";
+    configure(&world, receiver, &endpoint.url(), "", limits);
+    let agent = world.start();
+    assert_eq!(post(receiver, "message lost with the old sink"), Some(200));
+    wait_until("its delivery hangs", || !endpoint.received().is_empty());
+    endpoint.answer_with(Answer::Accept);
+    let header = "      headers: {tenant: new}\n";
+    configure(&world, receiver, &endpoint.url(), header, limits);
+    agent.reload();
+    let mut sent = Vec::new();
+    wait_until("the new sink delivers", || {
+        let text = format!("message {}", sent.len());
+        assert_eq!(post(receiver, &text), Some(200), "nobody waits for a reload");
+        sent.push(text);
+        accepted_texts(&endpoint).len() > 3
+    });
+    wait_until("everything has arrived", || {
+        accepted_texts(&endpoint).len() >= sent.len()
+    });
+    assert_eq!(accepted_texts(&endpoint), sent);
+    let (status, said) = agent.stop_with_log();
+    assert_eq!(status.code(), Some(1), "the loss of the reload counts: {said}");
+    assert!(said.contains("o lost 1 items (drain deadline)"), "{said}");
+}
+
+#[test]
+fn end_does_not_wait_behind_the_reload_of_dead_sinks() {
+    let world = World::new();
+    let endpoint = FakeEndpoint::start([], Answer::Hang);
+    let sinks = |header: &str| -> String {
+        let url = endpoint.url();
+        (0..6)
+            .map(|n| format!("  o{n}:\n    otlp:\n      endpoint: {url}\n      headers: {{v: {header}}}\n"))
+            .collect()
+    };
+    let configure = |sinks: &str| {
+        world.configure_as(&Setup {
+            sinks,
+            rest: "limits:\n  drain: 4s\n",
+            ..Setup::default()
+        });
+    };
+    configure(&sinks("old"));
+    let agent = world.start();
+    wait_until("every sink hangs", || endpoint.received().len() >= 6);
+    configure(&sinks("new"));
+    agent.reload();
+    wait_until("the reload is done", || {
+        agent.log().contains("reloaded the configuration")
+    });
+    let begun = pulsetrain_pipeline::clock::now();
+    let (status, said) = agent.stop_with_log();
+    let took = begun.elapsed();
+    assert_eq!(status.code(), Some(1), "{said}");
+    assert!(
+        took < Duration::from_secs(4 * 3),
+        "one drain for all, not one after the other: {took:?}"
+    );
+}

@@ -1,0 +1,80 @@
+//! What an operator reads while sinks fail: the log, `/readyz` and the page.
+
+use pulsetrain_tests::{Answer, FakeEndpoint, free_port, wait_until};
+
+use crate::world::{Setup, World};
+
+fn otlp(name: &str, endpoint: &str) -> String {
+    format!("  {name}:\n    otlp:\n      endpoint: {endpoint}\n")
+}
+
+#[test]
+fn every_failing_sink_is_named_while_it_fails_and_when_it_is_back() {
+    let world = World::new();
+    let (forbidding, healthy) = (
+        FakeEndpoint::start([], Answer::Refuse(401)),
+        FakeEndpoint::start([], Answer::Accept),
+    );
+    let port = free_port();
+    let sinks = otlp("forbidden", &forbidding.url())
+        + &otlp("dead", &format!("http://127.0.0.1:{port}"))
+        + &otlp("healthy", &healthy.url());
+    world.configure_as(&Setup {
+        sinks: &sinks,
+        rest: "limits:\n  retry_after: 100ms\n  retry_at_most: 200ms\n",
+        ..Setup::default()
+    });
+    let agent = world.start();
+    let up = |sink: &str| {
+        let labels = format!("pulsetrain_sink_name=\"{sink}\"");
+        world.scraped_where("pulsetrain_sink_up", &labels)
+    };
+    wait_until("the log has a line for each", || {
+        let log = agent.log();
+        log.contains("sink forbidden: fails: ")
+            && log.contains("sink dead: fails: ")
+            && log.contains("sink healthy: delivers")
+    });
+    let log = agent.log();
+    assert!(log.contains("401"), "{log}");
+    assert_eq!(log.matches("sink dead: ").count(), 1, "not once a try: {log}");
+    wait_until("readiness names both", || {
+        let answer = world.readiness();
+        answer.starts_with("HTTP/1.1 200")
+            && answer.contains("sink forbidden fails: ")
+            && answer.contains("sink dead fails: ")
+            && !answer.contains("healthy")
+    });
+    wait_until("the page has their state", || {
+        (up("forbidden"), up("dead"), up("healthy")) == (vec![0.0], vec![0.0], vec![1.0])
+    });
+
+    forbidding.answer_with(Answer::Accept);
+    let _alive = FakeEndpoint::start_at(port, [], Answer::Accept);
+    wait_until("both are back", || {
+        let log = agent.log();
+        log.contains("sink forbidden: delivers again") && log.contains("sink dead: delivers again")
+    });
+    wait_until("readiness names nobody", || !world.readiness().contains("fails"));
+    wait_until("the page has their state", || {
+        (up("forbidden"), up("dead")) == (vec![1.0], vec![1.0])
+    });
+    let (status, said) = agent.stop_with_log();
+    assert_eq!(status.code(), Some(1), "what 401 refused is lost: {said}");
+}
+
+#[test]
+fn refused_reload_and_version_are_on_the_page() {
+    let world = World::new();
+    let agent = world.start();
+    let reloaded = || world.scraped("pulsetrain_config_last_reload_success");
+    wait_until("the page has the first configuration", || reloaded() == [1.0]);
+    assert_eq!(world.scraped("pulsetrain_build_info"), [1.0]);
+    std::fs::write(world.path("agent.yaml"), "sinks: 7\n").unwrap();
+    agent.reload();
+    wait_until("the page names the refusal", || reloaded() == [0.0]);
+    world.configure("");
+    agent.reload();
+    wait_until("the page has the new configuration", || reloaded() == [1.0]);
+    assert!(agent.stop().success());
+}
