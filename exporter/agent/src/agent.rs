@@ -33,7 +33,7 @@ use crate::{
 /// The configuration that is taken where it is there.
 const DEFAULT: &str = "pulsetrain.yaml";
 
-/// How often a sink is tried that could not be opened in a reload.
+/// How often a sink or a source is tried that could not be opened in a reload.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 /// Runs the command.
@@ -85,10 +85,8 @@ async fn live(file: Option<&Path>, config: Config) -> Result<ExitCode, Failure> 
                 Asked::Record => running.record().await.iter().for_each(|said| tell(said)),
                 Asked::End => break,
             },
-            () = running.sink_left() => running.open_sinks().await,
-            () = tokio::time::sleep(TRY_AGAIN), if running.has_unopened_sinks() => {
-                running.open_sinks().await;
-            }
+            () = running.sink_left() => running.open_all().await,
+            () = tokio::time::sleep(TRY_AGAIN), if running.has_unopened() => running.open_all().await,
         }
     }
     tokio::select! {

@@ -37,7 +37,7 @@ fn configure(world: &World, receiver: u16, endpoint: &str, keys: &str, limits: &
         .yaml(&Setup {
             sinks: &sinks,
             telemetry: "enabled: false",
-            rest: &format!("limits:\n  retry_after: 50ms\n  retry_at_most: 100ms\n{limits}"),
+            rest: &format!("limits:\n  retry_after: 100ms\n  retry_at_most: 200ms\n{limits}"),
             ..Setup::default()
         })
         .replacen(
@@ -48,14 +48,16 @@ fn configure(world: &World, receiver: u16, endpoint: &str, keys: &str, limits: &
     fs::write(world.path("agent.yaml"), yaml).expect("a temporary file can be written");
 }
 
-/// The texts of the records that the endpoint accepted.
+/// The texts of the records that the endpoint accepted, sorted.
 fn accepted_texts(endpoint: &FakeEndpoint) -> Vec<String> {
     let items = endpoint.items_answered(&Answer::Accept);
-    let texts = items.of_kind("logs").into_iter().filter_map(|record| {
-        let text = record["body"]["stringValue"].as_str()?;
+    let texts = items.of_kind("log").into_iter().filter_map(|item| {
+        let text = item["log"]["body"]["stringValue"].as_str()?;
         text.starts_with("message").then(|| text.to_owned())
     });
-    texts.collect()
+    let mut texts: Vec<String> = texts.collect();
+    texts.sort();
+    texts
 }
 
 #[test]
@@ -120,6 +122,7 @@ fn client_is_answered_503_while_a_required_sink_is_full_and_nothing_acknowledged
         post(receiver, "message last") == Some(200)
     });
     acknowledged.push("message last".to_owned());
+    acknowledged.sort();
     wait_until("everything has arrived", || {
         accepted_texts(&endpoint).len() >= acknowledged.len()
     });
@@ -133,7 +136,7 @@ fn reload_of_a_sink_that_hangs_neither_loses_nor_delays_what_arrives_meanwhile()
     let world = World::new();
     let endpoint = FakeEndpoint::start([], Answer::Hang);
     let receiver = free_port();
-    let limits = "  drain: 2s\n";
+    let limits = "  drain: 5s\n";
     configure(&world, receiver, &endpoint.url(), "", limits);
     let agent = world.start();
     assert_eq!(post(receiver, "message lost with the old sink"), Some(200));
@@ -142,6 +145,9 @@ fn reload_of_a_sink_that_hangs_neither_loses_nor_delays_what_arrives_meanwhile()
     let header = "      headers: {tenant: new}\n";
     configure(&world, receiver, &endpoint.url(), header, limits);
     agent.reload();
+    wait_until("the reload is done", || {
+        agent.log().contains("reloaded the configuration")
+    });
     let mut sent = Vec::new();
     wait_until("the new sink delivers", || {
         let text = format!("message {}", sent.len());
@@ -152,6 +158,8 @@ fn reload_of_a_sink_that_hangs_neither_loses_nor_delays_what_arrives_meanwhile()
     wait_until("everything has arrived", || {
         accepted_texts(&endpoint).len() >= sent.len()
     });
+    assert!(!agent.log().contains("o lost"), "the old sink still has its time");
+    sent.sort();
     assert_eq!(accepted_texts(&endpoint), sent);
     let (status, said) = agent.stop_with_log();
     assert_eq!(status.code(), Some(1), "the loss of the reload counts: {said}");

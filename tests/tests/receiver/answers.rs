@@ -210,3 +210,29 @@ fn grpc(inside: &Inside) -> OtlpSink {
     let config = OtlpConfig::from_url(&format!("grpc://{}", inside.address), |_| None);
     OtlpSink::new(&config.expect("the address is one")).expect("a client can be made")
 }
+
+/// A number of two bytes in JSON is eight bytes of protobuf.
+#[test]
+fn json_that_grows_over_the_limit_is_refused_and_reaches_no_sink() {
+    let small = ReceiverConfig {
+        max_message: 10_000,
+        ..ReceiverConfig::default()
+    };
+    let inside = Inside::open(small);
+    let message = |numbers: usize| {
+        let bounds = vec!["1"; numbers].join(",");
+        format!(
+            r#"{{"resourceMetrics":[{{"scopeMetrics":[{{"metrics":[{{"name":"h","histogram":{{"dataPoints":[{{"explicitBounds":[{bounds}]}}]}}}}]}}]}}]}}"#
+        )
+    };
+    let long = message(2000);
+    assert!(long.len() < 10_000);
+    let said = inside.post("/v1/metrics", JSON, long.as_bytes());
+    assert!(
+        said.starts_with("HTTP/1.1 413") && said.contains("longer than 10000 bytes"),
+        "{said}"
+    );
+    let said = inside.post("/v1/metrics", JSON, message(1000).as_bytes());
+    assert!(said.starts_with("HTTP/1.1 200"), "{said}");
+    wait_until("only the short one arrives", || inside.batches().len() == 1);
+}

@@ -45,6 +45,8 @@ pub(super) struct Running {
     health: Option<Task>,
     /// Sinks that are not open yet, and why where that failed. Their queues hold what arrives meanwhile.
     unopened: BTreeMap<String, Option<String>>,
+    /// Sources that are not open yet, and why where that failed.
+    unopened_sources: BTreeMap<String, Option<String>>,
     /// Sinks that a reload removed, while they are drained.
     leaving: Leaving,
     watching_sinks: JoinHandle<()>,
@@ -92,6 +94,7 @@ impl Running {
             pages: BTreeMap::new(),
             health: None,
             unopened: BTreeMap::new(),
+            unopened_sources: BTreeMap::new(),
             leaving: Leaving::default(),
             ready,
             recorders: Recorders::default(),

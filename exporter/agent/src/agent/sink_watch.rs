@@ -61,14 +61,15 @@ impl Watched {
         }
         self.named = Some(now);
         let dropped = counts.dropped_items();
+        let is_new = self.outage.is_none();
         let outage = self.outage.get_or_insert(Outage {
             since: trouble.since,
             dropped_before: self.dropped,
         });
-        let lasted = (now - outage.since).as_secs();
-        let state = match lasted {
-            0 => "fails".to_owned(),
-            seconds => format!("has failed for {seconds} s"),
+        let state = if is_new {
+            "fails".to_owned()
+        } else {
+            format!("has failed for {} s", (now - outage.since).as_secs())
         };
         self.dropped = dropped;
         Some(format!(

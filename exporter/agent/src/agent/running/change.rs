@@ -1,5 +1,7 @@
 //! How one configuration becomes another while everything else goes on.
 
+use std::fmt::Display;
+
 use super::{
     super::{reload::needs_restart, tell},
     Running,
@@ -17,6 +19,8 @@ impl Running {
             ending.push(GPUS.to_owned());
         }
         self.end_sources(ending).await;
+        self.unopened_sources
+            .retain(|name, _| new.sources.0.get(name) == old.sources.0.get(name));
         for (name, sink) in old
             .sinks
             .iter()
@@ -33,17 +37,14 @@ impl Running {
             }
         }
         self.open_sinks().await;
-        for (name, source) in new
+        for (name, _) in new
             .sources
             .iter()
             .filter(|(name, source)| old.sources.0.get(*name) != Some(source))
         {
-            if let Err(error) = self.start_source(name, source) {
-                tell(&format!(
-                    "goes on without the source {name} until the next reload: {error}"
-                ));
-            }
+            self.unopened_sources.insert(name.to_owned(), None);
         }
+        self.open_sources();
         if old.gpu != new.gpu {
             self.start_gpus();
         }
@@ -51,9 +52,15 @@ impl Running {
         self.note_readiness();
     }
 
-    /// Whether there are sinks that are not open yet, and are tried again.
-    pub(in crate::agent) fn has_unopened_sinks(&self) -> bool {
-        !self.unopened.is_empty()
+    /// Whether there are sinks or sources that are not open yet, and are tried again.
+    pub(in crate::agent) fn has_unopened(&self) -> bool {
+        !self.unopened.is_empty() || !self.unopened_sources.is_empty()
+    }
+
+    /// Opens the sinks and sources that are not open yet.
+    pub(in crate::agent) async fn open_all(&mut self) {
+        self.open_sinks().await;
+        self.open_sources();
     }
 
     /// Waits until a sink that a reload removed has ended. Waits for ever where there is none.
@@ -62,7 +69,7 @@ impl Running {
     }
 
     /// Opens the sinks that are not open yet. What needs a port or a file waits for those who may still hold it.
-    pub(in crate::agent) async fn open_sinks(&mut self) {
+    async fn open_sinks(&mut self) {
         for (name, trouble) in self.unopened.clone() {
             let Some(sink) = self.config.sinks.0.get(&name).cloned() else {
                 self.unopened.remove(&name);
@@ -71,15 +78,23 @@ impl Running {
             if sink.is_exclusive() && self.leaving.holds_something() {
                 continue;
             }
-            match (self.open_sink(&name, &sink).await, trouble) {
-                (Ok(()), None) => {}
-                (Ok(()), Some(_)) => tell(&format!("the sink {name} is open now")),
-                (Err(_), Some(_)) => {}
-                (Err(error), None) => {
-                    let why = format!("the sink {name}: {error}");
-                    tell(&format!("cannot open {why}; it is tried again every second"));
-                    self.unopened.insert(name, Some(why));
-                }
+            let opened = self.open_sink(&name, &sink).await;
+            if let Some(why) = report_opening(&format!("the sink {name}"), opened, trouble) {
+                self.unopened.insert(name, Some(why));
+            }
+        }
+        self.note_readiness();
+    }
+
+    /// Starts the sources that are not started yet, such as a receiver whose port was not free.
+    fn open_sources(&mut self) {
+        for (name, trouble) in std::mem::take(&mut self.unopened_sources) {
+            let Some(source) = self.config.sources.0.get(&name).cloned() else {
+                continue;
+            };
+            let started = self.start_source(&name, &source);
+            if let Some(why) = report_opening(&format!("the source {name}"), started, trouble) {
+                self.unopened_sources.insert(name, Some(why));
             }
         }
         self.note_readiness();
@@ -107,12 +122,29 @@ impl Running {
     }
 
     fn note_readiness(&self) {
-        match self.unopened.iter().next() {
+        match self.unopened.iter().chain(&self.unopened_sources).next() {
             None => self.ready.set(),
             Some((_, Some(why))) => self.ready.unset(why.as_str()),
             Some((name, None)) => self
                 .ready
                 .unset(format!("the sink {name} waits for the one before it to end")),
+        }
+    }
+}
+
+/// Names what could not be opened, once, and what is open after all. Returns the trouble that remains.
+fn report_opening(what: &str, opened: Result<(), impl Display>, trouble: Option<String>) -> Option<String> {
+    match (opened, trouble) {
+        (Ok(()), None) => None,
+        (Ok(()), Some(_)) => {
+            tell(&format!("{what} is open now"));
+            None
+        }
+        (Err(_), Some(why)) => Some(why),
+        (Err(error), None) => {
+            let why = format!("{what}: {error}");
+            tell(&format!("cannot open {why}; it is tried again every second"));
+            Some(why)
         }
     }
 }

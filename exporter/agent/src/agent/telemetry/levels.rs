@@ -130,3 +130,70 @@ fn with_point(series: Series, subject: &str, time: u64, write: impl FnOnce(Point
         attributes: &attributes,
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use pulsetrain_otlp::{
+        Signal,
+        view::{Message, MetricsData, NumberPoint},
+        write::Envelope,
+    };
+    use pulsetrain_pipeline::{Batch, clock};
+
+    use super::*;
+
+    /// The points of the lag that are written: values, and ends as `None`.
+    fn written_lags(levels: &mut Levels) -> Vec<Option<f64>> {
+        let mut writer = MetricsWriter::default();
+        levels.write(&mut writer, 7);
+        let encoded = writer
+            .finish(&Envelope::new(&[], "test", "", ""))
+            .expect("points");
+        let data = MetricsData::decode(&encoded.bytes).expect("our own bytes");
+        let scopes = data
+            .resource_metrics
+            .into_iter()
+            .flatten()
+            .flat_map(|resource| resource.scope_metrics);
+        let metrics = scopes.flatten().flat_map(|scope| scope.metrics).flatten();
+        let of_lag = metrics.filter(|found| found.name == metric::PULSETRAIN_SOURCE_LAG.name);
+        let points = of_lag.flat_map(|metric| match metric.data() {
+            Some(pulsetrain_otlp::view::MetricData::Gauge(gauge)) => gauge.data_points.into_iter(),
+            other => panic!("a gauge: {other:?}"),
+        });
+        let value = |point: NumberPoint<'_>| {
+            let is_end = point.flags & NumberPoint::NO_RECORDED_VALUE != 0;
+            (!is_end).then(|| point.value().map_or(f64::NAN, NumberValue::as_f64))
+        };
+        points.flatten().map(value).collect()
+    }
+
+    #[test]
+    fn lag_does_not_grow_after_the_last_item_and_ends_in_silence() {
+        let figures = std::sync::Arc::<SourceFigures>::default();
+        let watch = super::super::watched::noting(std::sync::Arc::clone(&figures));
+        let now = clock::unix_now();
+        let mut writer = MetricsWriter::default();
+        let second_ago = (now - Duration::from_secs(1)).as_nanos() as u64;
+        writer.measured(&metric::TRAIN_LOSS, second_ago, NumberValue::Double(1.0));
+        let encoded = writer
+            .finish(&Envelope::new(&[], "test", "", ""))
+            .expect("a point");
+        watch(&Batch::new(Signal::Metrics, 1, encoded.bytes));
+        let mut levels = Levels::default();
+        let name = "log".to_owned();
+        let mut lags_after = |seconds| {
+            let later = now + Duration::from_secs(seconds);
+            levels.read(&[], [(&name, &*figures)], true, later);
+            written_lags(&mut levels)
+        };
+        let first = lags_after(0);
+        assert!(
+            matches!(first[..], [Some(lag)] if (1.0..60.0).contains(&lag)),
+            "{first:?}"
+        );
+        assert_eq!(lags_after(200), first, "it is the age at arrival");
+        assert_eq!(lags_after(400), [None], "the series ends");
+        assert_eq!(lags_after(401), []);
+    }
+}

@@ -58,6 +58,12 @@ pub(super) fn door(door: &Door, source: &str, accepted: Counter<u64>, figures: A
     door.watched(watch(source, accepted, figures))
 }
 
+/// Notes what it is shown, without counting it.
+#[cfg(test)]
+pub(super) fn noting(figures: Arc<SourceFigures>) -> impl Fn(&Batch) {
+    move |batch| figures.note(batch)
+}
+
 /// Counts what it is shown.
 pub(super) fn watch(
     source: &str,
