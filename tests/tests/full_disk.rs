@@ -10,6 +10,7 @@ fn a_full_disk_is_told_and_counted() {
     let full = folder.path().join("full.jsonl");
     symlink("/dev/full", &full).expect("a link can be made");
     let finished = Import::of(corpus("surogate/training_dense.json"))
+        .arg("--give-up-after=1")
         .to(&full)
         .run()
         .expect_code(1);
@@ -20,6 +21,7 @@ fn a_full_disk_is_told_and_counted() {
 #[test]
 fn standard_output_on_a_full_disk_is_told() {
     let mut command = Import::of(corpus("surogate/training_dense.json"))
+        .arg("--give-up-after=1")
         .to("-")
         .into_command();
     let full = fs::OpenOptions::new()
@@ -32,15 +34,16 @@ fn standard_output_on_a_full_disk_is_told() {
         .expect_words(&["No space left"]);
 }
 
-/// A disk with room for the spans and events but not for the points: the torn record is taken back.
+/// A disk with room for the points but not for the spans: the torn record is removed.
 #[test]
 fn a_file_on_a_small_disk_stays_readable() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
-    let Some(disk) = SmallDisk::mount(folder.path(), "40k") else {
+    let Some(disk) = SmallDisk::mount(folder.path(), "92k") else {
         return;
     };
     let out = disk.path().join("out.jsonl");
     let finished = Import::of(corpus("surogate/training_dense.json"))
+        .arg("--give-up-after=1")
         .to(&out)
         .run()
         .expect_code(1);

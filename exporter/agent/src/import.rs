@@ -70,12 +70,8 @@ async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
         },
         ..PipelineConfig::default()
     });
-    let sinks = if arguments.follow {
-        topology::sinks_after(&arguments.to, &inputs, &positions)?
-    } else {
-        topology::sinks(&arguments.to, &inputs)?
-    };
-    for sink in sinks {
+    let positions_of_outputs = arguments.follow.then_some(&positions);
+    for sink in topology::sinks(&arguments.to, &inputs, positions_of_outputs)? {
         builder = builder.sink(sink);
     }
     if !arguments.gpu_readings.is_empty() {

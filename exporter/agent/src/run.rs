@@ -138,7 +138,7 @@ async fn start_pipeline(
     let mut sinks = if arguments.config.is_some() && arguments.to.is_empty() {
         configured_sinks(config, recorders).await
     } else {
-        let sinks = topology::sinks(&arguments.to, &[])?;
+        let sinks = topology::sinks(&arguments.to, &[], Some(&Positions::in_memory()))?;
         sinks
             .into_iter()
             .map(|sink| (sink, Requirement::Required))

@@ -2,6 +2,7 @@
 
 use std::{
     fmt::Display,
+    io::{self, Write},
     path::{Path, PathBuf},
 };
 
@@ -55,17 +56,15 @@ pub(crate) fn options_of(input: &LogInput, options: &RunOptions) -> RunOptions {
 
 /// The sinks that the command line names, or the one that the environment names.
 ///
+/// `positions` are those of the inputs that are followed: a file is appended to from where it ended with them. Without
+/// them the file is replaced.
+///
 /// # Errors
 /// A target that is none, an environment that makes no sense, a file that cannot be opened.
-pub(crate) fn sinks(targets: &[String], inputs: &[LogInput]) -> Result<Vec<Box<dyn Sink>>, Failure> {
-    sinks_after(targets, inputs, &Positions::in_memory())
-}
-
-/// As [`sinks`], for inputs that are followed from `positions` on: a file goes on from where it ended then.
-pub(crate) fn sinks_after(
+pub(crate) fn sinks(
     targets: &[String],
     inputs: &[LogInput],
-    positions: &Positions,
+    positions: Option<&Positions>,
 ) -> Result<Vec<Box<dyn Sink>>, Failure> {
     if targets.is_empty() {
         let config = OtlpConfig::from_env(variable).map_err(Failure::usage)?;
@@ -340,19 +339,24 @@ impl Target {
         Ok(Self::File(target.into()))
     }
 
-    fn open(&self, inputs: &[LogInput], positions: &Positions) -> Result<Box<dyn Sink>, Failure> {
+    fn open(&self, inputs: &[LogInput], positions: Option<&Positions>) -> Result<Box<dyn Sink>, Failure> {
         match self {
             Self::Stdout => Ok(Box::new(FileSink::stdout().map_err(Failure::failed)?)),
             Self::Otlp(config) => otlp(config),
             Self::File(path) => {
                 refuse_input(path, inputs.iter().filter_map(path_of))?;
-                Ok(Box::new(file_after(path, positions).map_err(Failure::failed)?))
+                let file = match positions {
+                    Some(positions) => file_after(path, positions),
+                    None => FileSink::create(path),
+                };
+                Ok(Box::new(file.map_err(Failure::failed)?))
             }
         }
     }
 }
 
-/// A file that goes on where it ended with `positions`: what is read again from there on is cut off it, and nothing else.
+/// Opens a file to append to it from where it ended with `positions`: what is read again from there on is cut off it, and
+/// nothing else.
 fn file_after(path: &Path, positions: &Positions) -> Result<FileSink, SinkError> {
     let name = FileSink::output_name(path);
     let journal = positions.output_journal(&name).map(|journal| {
@@ -362,10 +366,14 @@ fn file_after(path: &Path, positions: &Positions) -> Result<FileSink, SinkError>
     });
     let sink = match (positions.output_start(&name), journal) {
         (OutputStart::Recover, Some(journal)) => FileSink::recover(path, &journal)?,
-        (OutputStart::Recover, None) => FileSink::create(path)?,
+        (OutputStart::Recover, None) => FileSink::append(path)?,
         (OutputStart::GoOn, journal) => FileSink::go_on(path, journal.as_ref())?,
     };
     positions.note_opened(&name);
+    if let Some(notice) = sink.notice() {
+        // Nothing is left to do where even this cannot be written.
+        let _ = writeln!(io::stderr(), "pulsetrain: {notice}");
+    }
     Ok(sink)
 }
 

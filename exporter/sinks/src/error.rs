@@ -18,6 +18,15 @@ pub enum SinkError {
         /// What the system said.
         source: io::Error,
     },
+    /// Another program writes to the output file.
+    #[error(
+        "cannot write {}: another program writes to it and holds its lock; end that program or name another file",
+        path.display()
+    )]
+    FileInUse {
+        /// The file.
+        path: PathBuf,
+    },
     /// The output file could not be brought to where its sources go on.
     #[error(
         "cannot go on writing {}, whose journal is {}: {source}; make room on the disk and see that both can be written, \

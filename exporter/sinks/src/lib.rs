@@ -19,7 +19,7 @@ pub use self::prometheus::{
 };
 pub use console::{ConsoleSink, ConsoleStyle};
 pub use error::SinkError;
-pub use file::{FileFormat, FileJournal, FileSink};
+pub use file::{FileFormat, FileJournal, FileNotice, FileSink};
 pub use live::{
     FlightRecorder, FlightRecorderConfig, FlightRecorderSink, PerfettoFiles, PerfettoFilesConfig,
     PerfettoFilesSink, Recording,

@@ -1,5 +1,6 @@
 //! `pulsetrain agent`: the real binary, the logs that it follows and the world that it serves.
 
+mod archive;
 mod delivery;
 mod kills;
 mod live;

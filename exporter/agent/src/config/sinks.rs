@@ -78,8 +78,8 @@ section! {
 }
 
 section! {
-    /// A file: .jsonl for JSON lines, .binpb for length-prefixed protobuf. After a restart it goes on where the agent ended,
-    /// with every item once; a file that this agent has not written is emptied first.
+    /// A file: .jsonl for JSON lines, .binpb for length-prefixed protobuf. After a restart the agent continues it, with every
+    /// item once; a file that this agent has not written is appended to. No two programs can write to one file.
     pub(crate) struct FileSection {
         /// The file.
         path: Placed<String> = Placed::nowhere(String::new()),

@@ -98,10 +98,11 @@ impl FileJournal {
         &self.path
     }
 
-    fn read(&self) -> io::Result<Notes> {
+    /// Reads the notes, or `None` where there is no note at all: then nothing is known of the file.
+    fn read(&self) -> io::Result<Option<Notes>> {
         match fs::read_to_string(&self.path) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Notes::default()),
-            read => read.map(|text| Notes::parse(&text)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            read => read.map(|text| text.contains('\n').then(|| Notes::parse(&text))),
         }
     }
 
@@ -121,6 +122,14 @@ impl OpenJournal {
         let line = Span { start, end, receipt }.line();
         self.unwritten += &line;
         self.last = line.len();
+        self.write_again(was_behind);
+    }
+
+    /// Forgets all notes, because someone else changed the file: all that it holds now, up to `floor`, stays.
+    pub(super) fn restart_at(&mut self, floor: u64) {
+        let was_behind = !self.unwritten.is_empty();
+        self.unwritten = format!("{floor}\n");
+        self.last = 0;
         self.write_again(was_behind);
     }
 
@@ -176,7 +185,7 @@ impl OpenJournal {
 
     /// Forgets the records that stay in any case.
     fn trim(&mut self) -> io::Result<()> {
-        let mut notes = self.journal.read()?;
+        let mut notes = self.journal.read()?.unwrap_or_default();
         notes.raise_floor((self.journal.settled)());
         self.journal.write(&notes)?;
         let reopened = self.journal.open()?;
@@ -188,14 +197,23 @@ impl OpenJournal {
 }
 
 impl Notes {
-    /// What is noted; a line that was torn by a kill is of a record whose delivery did not count.
+    /// What is noted; a line that was torn by a kill is of a record whose delivery did not count. A record that starts
+    /// within an earlier one replaces it: the earlier one was not written.
     fn parse(text: &str) -> Self {
         let mut notes = Self::default();
         let whole = text.rfind('\n').unwrap_or_default();
         for line in text[..whole].lines() {
             match (Span::parse(line), line.parse()) {
-                (Some(span), _) => notes.spans.push(span),
-                (None, Ok(floor)) => notes.floor = floor,
+                (Some(span), _) => {
+                    while notes.spans.pop_if(|before| before.end > span.start).is_some() {}
+                    notes.spans.push(span);
+                }
+                (None, Ok(floor)) => {
+                    notes = Self {
+                        floor,
+                        spans: Vec::new(),
+                    };
+                }
                 _ => {}
             }
         }

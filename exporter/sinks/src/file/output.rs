@@ -25,14 +25,27 @@ pub(super) struct Written {
 
 /// What an output needs of a file beyond `Write`.
 pub(super) trait Cut: Write {
-    /// Makes the file end at `length`, where the next write goes on.
-    fn cut(&mut self, length: u64) -> io::Result<()>;
+    /// Removes the last `written` bytes, which were written here.
+    fn cut_back(&mut self, written: u64) -> io::Result<()>;
+
+    /// Returns the length now, or `None` for what has none: a pipe, a device.
+    fn length(&self) -> io::Result<Option<u64>>;
 }
 
 impl Cut for File {
-    fn cut(&mut self, length: u64) -> io::Result<()> {
+    fn cut_back(&mut self, written: u64) -> io::Result<()> {
+        // The place of the last byte, wherever someone else made the file end before.
+        let end = self.stream_position()?;
+        let length = end
+            .checked_sub(written)
+            .ok_or_else(|| io::Error::other("another program cut the file within a record"))?;
         self.set_len(length)?;
         self.seek(SeekFrom::Start(length)).map(drop)
+    }
+
+    fn length(&self) -> io::Result<Option<u64>> {
+        let metadata = self.metadata()?;
+        Ok(metadata.is_file().then(|| metadata.len()))
     }
 }
 
@@ -80,6 +93,19 @@ impl<F: Cut> Output<F> {
         }
     }
 
+    /// Returns the new length where someone else changed it: a rotation that copies a file and truncates it.
+    pub(super) fn notice_change(&mut self) -> io::Result<Option<u64>> {
+        let length = self.file.length()?.filter(|_| self.own);
+        let changed = length.filter(|length| *length != self.length);
+        self.length = changed.unwrap_or(self.length);
+        Ok(changed)
+    }
+
+    /// Whether a broken record could not be removed, so that nothing more can be written.
+    pub(super) fn is_torn(&self) -> bool {
+        self.torn.is_some()
+    }
+
     /// Writes one record, given in two parts, or takes back what was written of it.
     pub(super) fn append(&mut self, head: &[u8], body: &[u8]) -> io::Result<()> {
         if let Some(kind) = self.torn {
@@ -92,14 +118,14 @@ impl<F: Cut> Output<F> {
                 self.length += written;
                 self.records += 1;
             }
-            Err(error) if written > 0 && !self.take_back() => self.torn = Some(error.kind()),
+            Err(error) if written > 0 && !self.take_back(written) => self.torn = Some(error.kind()),
             Err(_) => {}
         }
         result
     }
 
-    fn take_back(&mut self) -> bool {
-        self.own && self.file.cut(self.length).is_ok()
+    fn take_back(&mut self, written: u64) -> bool {
+        self.own && self.file.cut_back(written).is_ok()
     }
 }
 
@@ -147,12 +173,18 @@ mod tests {
     }
 
     impl Cut for Disk {
-        fn cut(&mut self, length: u64) -> io::Result<()> {
+        fn cut_back(&mut self, written: u64) -> io::Result<()> {
             match self.seekable {
-                true => self.bytes.truncate(usize::try_from(length).unwrap()),
+                true => self
+                    .bytes
+                    .truncate(self.bytes.len() - usize::try_from(written).unwrap()),
                 false => return Err(io::ErrorKind::NotSeekable.into()),
             }
             Ok(())
+        }
+
+        fn length(&self) -> io::Result<Option<u64>> {
+            Ok(self.seekable.then_some(self.bytes.len() as u64))
         }
     }
 
@@ -201,7 +233,7 @@ mod tests {
     fn a_real_file_is_cut_where_the_next_record_goes_on() {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"whole, torn").unwrap();
-        file.cut(5).unwrap();
+        file.cut_back(6).unwrap();
         file.write_all(b"!").unwrap();
         file.seek(SeekFrom::Start(0)).unwrap();
         assert_eq!(io::read_to_string(file).unwrap(), "whole!");

@@ -1,4 +1,4 @@
-use std::io::Read;
+use std::{fs::File, io::Read};
 
 use pulsetrain_otlp::Signal;
 
@@ -107,6 +107,57 @@ async fn an_existing_file_is_emptied_first() {
     assert_eq!(std::fs::read(&path).unwrap(), b"\0\0\0\x03new");
 }
 
+#[tokio::test]
+async fn a_file_of_others_is_appended_to_after_its_last_complete_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out.jsonl");
+    std::fs::write(&path, "{\"a\":1}\n{\"b\":").unwrap();
+    let mut sink = FileSink::append(&path).unwrap();
+    deliver(&mut sink, b"").await;
+    assert_eq!(std::fs::read_to_string(&path).unwrap(), "{\"a\":1}\n{}\n");
+    let aside = directory.path().join("out.aside-1.jsonl");
+    assert_eq!(std::fs::read_to_string(aside).unwrap(), "{\"b\":");
+    let notice = sink.notice().expect("the user learns it").to_string();
+    assert!(
+        notice.contains("keeps 8 bytes") && notice.contains("moved 5 bytes"),
+        "{notice}"
+    );
+}
+
+#[tokio::test]
+async fn a_file_that_another_program_writes_is_refused_by_its_name_until_that_ends() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out.jsonl");
+    let mut first = FileSink::create(&path).unwrap();
+    deliver(&mut first, b"").await;
+    for open in [FileSink::create, FileSink::append] {
+        let error = open(&path).err().expect("the file is in use").to_string();
+        for words in ["out.jsonl", "another program writes to it", "name another file"] {
+            assert!(error.contains(words), "{words} is not in: {error}");
+        }
+    }
+    assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 1);
+    drop(first);
+    assert!(FileSink::append(&path).is_ok());
+}
+
+#[tokio::test]
+async fn a_file_that_a_rotation_copies_and_truncates_holds_complete_records_only() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out.binpb");
+    let mut sink = FileSink::create(&path).unwrap();
+    deliver(&mut sink, b"old").await;
+    File::options()
+        .write(true)
+        .open(&path)
+        .unwrap()
+        .set_len(0)
+        .unwrap();
+    deliver(&mut sink, b"new").await;
+    deliver(&mut sink, b"end").await;
+    assert_eq!(std::fs::read(&path).unwrap(), b"\0\0\0\x03new\0\0\0\x03end");
+}
+
 #[test]
 fn a_file_that_cannot_be_opened_is_an_error_with_its_path_and_the_way_out() {
     let directory = tempfile::tempdir().unwrap();
@@ -126,10 +177,12 @@ fn a_file_that_cannot_be_opened_is_an_error_with_its_path_and_the_way_out() {
 }
 
 #[tokio::test]
-async fn a_full_disk_is_a_refusal_that_says_how_much_is_written_and_what_to_do() {
+async fn a_full_disk_is_to_be_tried_again_with_what_is_written_and_what_to_do() {
     let file = File::options().write(true).open("/dev/full").unwrap();
     let mut sink = FileSink::new("/dev/full", FileFormat::LengthPrefixed, Output::file(file), None);
-    let message = refusal(deliver(&mut sink, b"x").await);
+    let Delivery::Retry { after: None, message } = deliver(&mut sink, b"x").await else {
+        panic!("not to be tried again");
+    };
     assert!(
         message.starts_with("file /dev/full: No space left on device"),
         "{message}"

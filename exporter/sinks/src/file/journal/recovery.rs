@@ -1,49 +1,125 @@
 //! Recovery of a file after a restart: what comes again is cut off it, and everything else stays.
 //!
 //! What stays behind the first record that comes again is put aside (`.kept`), then the file is cut, then it comes back.
-//! Every step can be killed and done again.
+//! Every step can be killed and done again. Only bytes that the journal proves to be this program's are cut off: bytes
+//! after the last noted record move to a file of their own, and a file that the journal does not describe is kept as it is.
 
 use std::{
     fs::{self, File},
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write},
-    path::PathBuf,
+    ops::Range,
+    path::{Path, PathBuf},
 };
 
-use super::{super::format::FileFormat, FileJournal, Notes, Span};
+use super::{
+    super::{
+        foreign::{self, Aside},
+        format::FileFormat,
+    },
+    FileJournal, Notes, Span,
+};
+
+/// A recovered file.
+#[derive(Debug)]
+pub(in super::super) struct Recovered {
+    /// Where the file ends, which is where the next record starts.
+    pub(in super::super) end: u64,
+    /// The bytes that another program, or this one with another state folder, wrote; they are still there.
+    pub(in super::super) foreign: u64,
+    /// The bytes that were moved to another file.
+    pub(in super::super) aside: Option<Aside>,
+}
+
+/// What becomes of a file that the journal describes.
+pub(super) struct Plan {
+    /// The records that stay.
+    notes: Notes,
+    /// The bytes after the last noted record.
+    unknown: Range<u64>,
+}
 
 impl FileJournal {
-    /// Cuts off `file` what comes again, and gives where it ends now.
-    pub(in super::super) fn recover(&self, file: &mut File, format: FileFormat) -> io::Result<u64> {
+    /// Cuts off `file`, which is at `path`, what comes again.
+    pub(in super::super) fn recover(
+        &self,
+        file: &mut File,
+        path: &Path,
+        format: FileFormat,
+    ) -> io::Result<Recovered> {
+        let mut aside = None;
         if !self.kept_path().exists() {
-            self.put_aside(file, format)?;
+            let Some(plan) = self.plan(file, format)? else {
+                return self.adopt(file, path, format);
+            };
+            aside = self.put_aside(file, path, &plan)?;
         }
         let (base, mut kept) = self.open_kept()?;
+        // Someone else may have emptied the file since it was put aside.
+        let base = base.min(file.metadata()?.len());
         file.set_len(base)?;
         file.seek(SeekFrom::Start(base))?;
-        let floor = base + io::copy(&mut kept, file)?;
-        let spans = Vec::new();
-        self.write(&Notes { floor, spans })?;
+        let end = base + io::copy(&mut kept, file)?;
+        self.begin_at(end)?;
         fs::remove_file(self.kept_path())?;
-        Ok(floor)
+        Ok(Recovered {
+            end,
+            foreign: 0,
+            aside,
+        })
     }
 
-    /// Copies what is to be kept into a file of its own: first where it goes, then the records.
-    pub(super) fn put_aside(&self, file: &mut File, format: FileFormat) -> io::Result<()> {
+    /// Keeps a file that the journal does not describe, up to the end of its last complete record.
+    fn adopt(&self, file: &mut File, path: &Path, format: FileFormat) -> io::Result<Recovered> {
+        let (end, aside) = foreign::keep_complete(file, path, format)?;
+        self.begin_at(end)?;
+        Ok(Recovered {
+            end,
+            foreign: end,
+            aside,
+        })
+    }
+
+    /// Notes that all up to `floor` stays.
+    fn begin_at(&self, floor: u64) -> io::Result<()> {
+        let spans = Vec::new();
+        self.write(&Notes { floor, spans })
+    }
+
+    /// Decides what stays of the file, or gives `None` where the journal does not describe it.
+    pub(super) fn plan(&self, file: &mut File, format: FileFormat) -> io::Result<Option<Plan>> {
         let settled = (self.settled)();
-        let mut notes = self.read()?;
-        notes
-            .spans
-            .retain(|span| span.is_of(file, format).unwrap_or(false));
+        let length = file.metadata()?.len();
+        let Some(mut notes) = self.read()? else {
+            return Ok(None);
+        };
+        let Some(end) = notes.noted_end(file, format, length)? else {
+            return Ok(None);
+        };
+        if end < length && !foreign::is_record_end(file, format, end)? {
+            return Ok(None);
+        }
+        notes.spans.retain(|span| span.end <= length);
         notes.raise_floor(settled);
         notes.spans.retain(|span| !span.comes_again(settled));
+        Ok(Some(Plan {
+            notes,
+            unknown: end..length,
+        }))
+    }
+
+    /// Copies what is to be kept into a file of its own: first where it goes, then the records. Copies unknown bytes into
+    /// another file, which stays.
+    pub(super) fn put_aside(&self, file: &mut File, path: &Path, plan: &Plan) -> io::Result<Option<Aside>> {
         let new = self.path.with_extension("new");
         let mut kept = File::create(&new)?;
-        writeln!(kept, "{}", notes.floor.min(file.metadata()?.len()))?;
-        for span in &notes.spans {
+        writeln!(kept, "{}", plan.notes.floor)?;
+        for span in &plan.notes.spans {
             file.seek(SeekFrom::Start(span.start))?;
             io::copy(&mut file.take(span.len()), &mut kept)?;
         }
-        fs::rename(new, self.kept_path())
+        let aside = foreign::copy_aside(file, path, plan.unknown.clone())?;
+        fs::rename(new, self.kept_path())?;
+        Ok(aside)
     }
 
     /// What was put aside: where it goes, and the records.
@@ -61,26 +137,42 @@ impl FileJournal {
     }
 }
 
+impl Notes {
+    /// Returns the end of the noted bytes that are in the file, a torn last record included, or `None` where the file is
+    /// not the one that was noted. Of a shorter file the records that are left count, as after a power failure.
+    fn noted_end(&self, file: &mut File, format: FileFormat, length: u64) -> io::Result<Option<u64>> {
+        if self.floor > length {
+            return Ok(None);
+        }
+        let mut end = self.floor;
+        for span in self.spans.iter().take_while(|span| span.start < length) {
+            if span.start != end || !span.is_of(file, format, length)? {
+                return Ok(None);
+            }
+            end = span.end.min(length);
+        }
+        Ok(Some(end))
+    }
+}
+
 impl Span {
-    /// Whether a whole record stands there: the file may be another one by now.
-    fn is_of(self, file: &mut File, format: FileFormat) -> io::Result<bool> {
-        let mut byte_at = |place: u64| {
-            let mut byte = [0];
-            file.seek(SeekFrom::Start(place))?;
-            file.read_exact(&mut byte)?;
-            io::Result::Ok(byte[0])
-        };
+    /// Whether a record of this length is there, or the beginning of one where the file ends within it.
+    fn is_of(self, file: &mut File, format: FileFormat, length: u64) -> io::Result<bool> {
         match format {
             FileFormat::JsonLines => {
-                let begins = self.start == 0 || byte_at(self.start - 1)? == b'\n';
-                Ok(begins && byte_at(self.end - 1)? == b'\n')
+                let begins = foreign::is_record_end(file, format, self.start)?;
+                let ends = match self.end <= length {
+                    true => foreign::is_record_end(file, format, self.end)?,
+                    false => foreign::first_newline(file, self.start..length)?.is_none(),
+                };
+                Ok(begins && ends)
             }
             FileFormat::LengthPrefixed => {
-                let mut prefix = [0; 4];
-                byte_at(self.end - 1)?;
+                let mut prefix = Vec::new();
                 file.seek(SeekFrom::Start(self.start))?;
-                file.read_exact(&mut prefix)?;
-                Ok(u64::from(u32::from_be_bytes(prefix)) + 4 == self.len())
+                file.take(4).read_to_end(&mut prefix)?;
+                let noted = u32::try_from(self.len().saturating_sub(4)).unwrap_or(u32::MAX);
+                Ok(noted.to_be_bytes().starts_with(&prefix))
             }
         }
     }

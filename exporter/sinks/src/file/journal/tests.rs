@@ -50,6 +50,11 @@ impl World {
         fs::read_to_string(self.folder.path().join("out.journal")).expect("the journal is there")
     }
 
+    /// The bytes that were moved to another file.
+    fn aside(&self) -> Vec<u8> {
+        fs::read(self.folder.path().join("out.aside-1.binpb")).expect("bytes were moved")
+    }
+
     /// The bodies of the records, each of which is one byte.
     fn records(&self) -> String {
         let bytes = fs::read(self.out()).expect("the file is there");
@@ -120,6 +125,7 @@ async fn a_record_that_went_late_does_not_keep_those_that_went_before_it() {
     let mut sink = world.recover();
     assert_eq!(world.records(), "Ax");
     deliver(&mut sink, "CBD").await;
+    drop(sink);
     world.settle_before('C');
     drop(world.recover());
     assert_eq!(world.records(), "AxB");
@@ -134,7 +140,7 @@ async fn while_nothing_is_settled_only_what_comes_once_stays() {
 }
 
 #[tokio::test]
-async fn a_record_that_was_torn_or_not_noted_is_cut_off() {
+async fn records_that_are_not_noted_move_to_another_file() {
     let world = World::new();
     deliver(&mut world.recover(), "Ax").await;
     world.settle_before('Z');
@@ -142,6 +148,11 @@ async fn a_record_that_was_torn_or_not_noted_is_cut_off() {
     file.write_all(b"\0\0\0\x01B\0\0").unwrap();
     drop(world.recover());
     assert_eq!(world.records(), "Ax");
+    assert_eq!(
+        world.aside(),
+        b"\0\0\0\x01B\0\0",
+        "nobody knows whether it comes again"
+    );
 }
 
 #[tokio::test]
@@ -150,21 +161,110 @@ async fn a_recovery_that_is_killed_anywhere_is_done_again() {
     deliver(&mut world.recover(), "AxBy").await;
     let format = FileFormat::LengthPrefixed;
     let mut file = File::options().read(true).write(true).open(world.out()).unwrap();
-    world.journal().put_aside(&mut file, format).unwrap();
+    let (journal, out) = (world.journal(), world.out());
+    let plan = journal.plan(&mut file, format).unwrap().unwrap();
+    journal.put_aside(&mut file, &out, &plan).unwrap();
     file.set_len(3).unwrap();
-    assert_eq!(world.journal().recover(&mut file, format).unwrap(), 10);
+    assert_eq!(journal.recover(&mut file, &out, format).unwrap().end, 10);
     assert_eq!(world.records(), "xy");
     drop(world.recover());
     assert_eq!(world.records(), "xy");
 }
 
 #[tokio::test]
-async fn another_file_of_the_same_name_keeps_nothing_of_the_old_one() {
+async fn another_file_of_the_same_name_is_kept_up_to_its_last_complete_record() {
     let world = World::new();
     deliver(&mut world.recover(), "AAxB").await;
     fs::write(world.out(), b"\0\0\0\x0bsomebody elses").unwrap();
+    let sink = world.recover();
+    assert_eq!(fs::read(world.out()).unwrap(), b"\0\0\0\x0bsomebody el");
+    assert_eq!(world.aside(), b"ses");
+    let notice = sink.notice().expect("the user learns it").to_string();
+    for words in ["out.binpb: keeps 15 bytes", "moved 3 bytes", "out.aside-1.binpb"] {
+        assert!(notice.contains(words), "{words} is not in: {notice}");
+    }
+}
+
+#[tokio::test]
+async fn a_file_without_a_journal_is_appended_to_and_recovered_from_there() {
+    let world = World::new();
+    deliver(&mut world.recover(), "AxB").await;
+    fs::remove_file(world.folder.path().join("out.journal")).unwrap();
+    let mut sink = world.recover();
+    assert!(sink.notice().is_some());
+    deliver(&mut sink, "Cy").await;
+    assert_eq!(world.records(), "AxBCy");
+    drop(sink);
+    assert!(world.recover().notice().is_none());
+    assert_eq!(
+        world.records(),
+        "AxBy",
+        "what this journal knows is cut off as ever"
+    );
+}
+
+#[tokio::test]
+async fn bytes_that_another_program_appended_move_to_another_file() {
+    let world = World::new();
+    deliver(&mut world.recover(), "Ax").await;
+    let foreign = b"\0\0\0\x02hi";
+    let mut file = File::options().append(true).open(world.out()).unwrap();
+    file.write_all(foreign).unwrap();
+    let sink = world.recover();
+    assert_eq!(world.records(), "x");
+    assert_eq!(world.aside(), foreign);
+    assert!(sink.notice().is_some());
+}
+
+#[tokio::test]
+async fn a_file_that_is_truncated_under_way_is_recovered_from_its_new_beginning() {
+    let world = World::new();
+    let mut sink = world.recover();
+    deliver(&mut sink, "AxBy").await;
+    File::options()
+        .write(true)
+        .open(world.out())
+        .unwrap()
+        .set_len(0)
+        .unwrap();
+    deliver(&mut sink, "zCuD").await;
+    assert_eq!(world.records(), "zCuD");
+    drop(sink);
+    world.settle_before('D');
+    let mut sink = world.recover();
+    assert_eq!(world.records(), "zCu");
+    deliver(&mut sink, "Dv").await;
+    assert_eq!(world.records(), "zCuDv");
+}
+
+#[tokio::test]
+async fn a_file_that_is_truncated_while_nobody_writes_it_keeps_what_follows() {
+    let world = World::new();
+    deliver(&mut world.recover(), "AxByz").await;
+    world.settle_before('Z');
     drop(world.recover());
-    assert_eq!(fs::read(world.out()).unwrap(), b"");
+    fs::write(world.out(), b"").unwrap();
+    let mut sink = world.recover();
+    assert!(sink.notice().is_none(), "an empty file is no news");
+    deliver(&mut sink, "u").await;
+    drop(sink);
+    drop(world.recover());
+    assert_eq!(world.records(), "u");
+}
+
+#[tokio::test]
+async fn a_sink_that_is_opened_while_another_one_drains_writes_in_turn_with_it() {
+    let world = World::new();
+    let mut draining = world.recover();
+    deliver(&mut draining, "Ax").await;
+    let mut next = FileSink::go_on(&world.out(), Some(&world.journal())).unwrap();
+    deliver(&mut next, "By").await;
+    deliver(&mut draining, "Cz").await;
+    deliver(&mut next, "u").await;
+    assert_eq!(world.records(), "AxByCzu");
+    drop((draining, next));
+    drop(world.recover());
+    assert_eq!(world.records(), "xyzu");
 }
 
 #[tokio::test]

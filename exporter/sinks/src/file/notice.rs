@@ -1,0 +1,54 @@
+//! What the user learns about an output file when it is opened.
+
+use std::{fmt, io, path::PathBuf};
+
+use super::foreign::Aside;
+
+/// What was found in an output file that the user should know.
+#[derive(Debug)]
+pub struct FileNotice {
+    pub(super) path: PathBuf,
+    /// The bytes of others, which are kept.
+    pub(super) foreign: u64,
+    pub(super) aside: Option<Aside>,
+    /// Why the file has no lock.
+    pub(super) unlocked: Option<io::Error>,
+}
+
+impl FileNotice {
+    /// Returns `None` where there is nothing to report.
+    pub(super) fn worth_reporting(self) -> Option<Self> {
+        let is_worth = self.foreign > 0 || self.aside.is_some() || self.unlocked.is_some();
+        is_worth.then_some(self)
+    }
+}
+
+impl fmt::Display for FileNotice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: ", self.path.display())?;
+        let mut separator = "";
+        if self.foreign > 0 {
+            write!(
+                f,
+                "keeps {} bytes that are not from this program and its state folder, and appends to them",
+                self.foreign
+            )?;
+            separator = "; ";
+        }
+        if let Some(Aside { path, bytes }) = &self.aside {
+            write!(
+                f,
+                "{separator}moved {bytes} bytes after its last known complete record to {}",
+                path.display()
+            )?;
+            separator = "; ";
+        }
+        if let Some(error) = &self.unlocked {
+            write!(
+                f,
+                "{separator}cannot be locked ({error}); make sure that no other program writes to it"
+            )?;
+        }
+        Ok(())
+    }
+}
