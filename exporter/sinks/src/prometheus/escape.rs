@@ -4,6 +4,9 @@
 
 use std::{borrow::Cow, fmt::Write};
 
+/// The label that holds the name of a series.
+pub(super) const NAME_LABEL: &str = "__name__";
+
 /// How names with characters that old clients cannot read are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Escaping {
@@ -18,6 +21,9 @@ pub(super) enum Escaping {
 }
 
 impl Escaping {
+    /// All schemes.
+    const ALL: [Self; 4] = [Self::AllowUtf8, Self::Underscores, Self::Dots, Self::Values];
+
     /// The word in `Accept` and `Content-Type`.
     pub(super) fn word(self) -> &'static str {
         match self {
@@ -29,9 +35,12 @@ impl Escaping {
     }
 
     pub(super) fn from_word(word: &str) -> Option<Self> {
-        [Self::AllowUtf8, Self::Underscores, Self::Dots, Self::Values]
-            .into_iter()
-            .find(|scheme| scheme.word() == word)
+        Self::ALL.into_iter().find(|scheme| scheme.word() == word)
+    }
+
+    /// The name of a label under this scheme, for readers that take no colon in it either.
+    pub(super) fn label(self, name: &str) -> String {
+        self.name(name).replace(':', "_")
     }
 
     /// The name under this scheme.
@@ -60,6 +69,14 @@ impl Escaping {
             _ => out.push('_'),
         }
     }
+}
+
+/// Whether some reader gets a label as the name of its series: `..name..` is `__name__` with underscores.
+pub(super) fn hides_name(label: &str) -> bool {
+    label.len() <= 4 * NAME_LABEL.len()
+        && Escaping::ALL
+            .into_iter()
+            .any(|scheme| scheme.label(label) == NAME_LABEL)
 }
 
 /// Whether every Prometheus can read the name of a metric or a label.

@@ -5,7 +5,7 @@
 
 use pulsetrain_semconv::{Instrument, prometheus_label, prometheus_name};
 
-use super::Translation;
+use super::{Translation, escape};
 
 /// The name of a metric's family, suffixes included, or none where nothing legal is left of it.
 pub(super) fn family_name(
@@ -25,7 +25,8 @@ pub(super) fn family_name(
     (says_something && !family.is_empty()).then_some(family)
 }
 
-/// The name of an attribute's label, or none where nothing is left of it.
+/// The name of an attribute's label, or none where nothing is left of it. It is `__name__` where some reader would take it
+/// for the name of the series.
 pub(super) fn label_name(translation: Translation, key: &str) -> Option<String> {
     if key.is_empty() {
         return None;
@@ -35,6 +36,9 @@ pub(super) fn label_name(translation: Translation, key: &str) -> Option<String> 
     } else {
         prometheus_label(key)
     };
+    if escape::hides_name(&label) {
+        return Some(escape::NAME_LABEL.to_owned());
+    }
     label.contains(|c| c != '_').then_some(label)
 }
 

@@ -7,6 +7,7 @@ use pulsetrain_otlp::view::{KeyValue, Repeated, ScopeMetrics};
 use super::{
     super::{
         Refusal,
+        escape::NAME_LABEL,
         labels::{self, Labeller},
         points::PointError,
         store::family::Kind,
@@ -40,7 +41,7 @@ pub(super) fn write_labels(
     out: &mut String,
 ) -> Result<(), PointError> {
     let kind = place.family.head.kind;
-    let mut all = labeller.labels(attributes, |key| !is_reserved(key, kind))?;
+    let mut all = labeller.labels(attributes, |_| true)?;
     for (name, value) in &place.target.labels {
         let found = all.iter_mut().find(|(other, _)| other == name);
         match found {
@@ -53,6 +54,9 @@ pub(super) fn write_labels(
         all.retain(|(other, _)| other != name);
         all.push((Arc::clone(name), Cow::Borrowed(value)));
     }
+    if all.iter().any(|(name, _)| is_reserved(name, kind)) {
+        return Err(PointError::Refused(Refusal::ReservedLabel));
+    }
     all.sort_by(|(a, _), (b, _)| a.cmp(b));
     out.clear();
     labels::write(all.iter().map(|(name, value)| (&**name, &**value)), out);
@@ -62,9 +66,9 @@ pub(super) fn write_labels(
     Ok(())
 }
 
-/// Names that the page writes itself.
-fn is_reserved(key: &str, kind: Kind) -> bool {
-    key == "__name__"
-        || (key == "le" && kind == Kind::Histogram)
-        || (key == "quantile" && kind == Kind::Summary)
+/// Whether the page writes a label of this name itself.
+fn is_reserved(name: &str, kind: Kind) -> bool {
+    name == NAME_LABEL
+        || (name == "le" && kind == Kind::Histogram)
+        || (name == "quantile" && kind == Kind::Summary)
 }

@@ -17,7 +17,6 @@ use super::{
         },
     },
     protobuf::ProtobufFamily,
-    sample_name,
     text::TextFamily,
 };
 
@@ -185,13 +184,20 @@ impl Page {
         Some(Writer::Text(family))
     }
 
-    /// Labels whose names every reader takes.
+    /// Labels whose names every reader takes. Two that come out alike share one label with both values.
     fn escaped<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        let mut escaped = String::with_capacity(text.len());
+        let mut labels: Vec<(String, Cow<'_, str>)> = Vec::new();
         for (name, value) in labels::read(text) {
+            let name = self.escaping.label(&name);
+            match labels.iter_mut().find(|(other, _)| *other == name) {
+                Some((_, values)) => values.to_mut().extend([";", value]),
+                None => labels.push((name, Cow::Borrowed(value))),
+            }
+        }
+        let mut escaped = String::with_capacity(text.len());
+        for (name, value) in &labels {
             let separator = if escaped.is_empty() { "" } else { "," };
-            let name = sample_name::label(self.escaping, &name);
-            escaped.extend([separator, &name, "=\"", value, "\""]);
+            escaped.extend([separator, name, "=\"", value, "\""]);
         }
         Cow::Owned(escaped)
     }

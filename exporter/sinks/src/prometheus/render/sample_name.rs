@@ -1,6 +1,6 @@
 //! The name of a sample, ready to be written before its labels.
 
-use super::super::escape::{self, Escaping};
+use super::super::escape;
 
 /// A name in both forms that a sample line can begin with.
 #[derive(Debug)]
@@ -62,9 +62,4 @@ fn quoted(name: &str) -> String {
     escape::push_escaped(name, &mut quoted);
     quoted.push('"');
     quoted
-}
-
-/// The name of a label under a scheme that old readers take: they have no colon in it either.
-pub(super) fn label(escaping: Escaping, name: &str) -> String {
-    escaping.name(name).replace(':', "_")
 }

@@ -32,11 +32,13 @@ pub enum Refusal {
     Malformed,
     /// Its labels are longer than 16 KiB.
     LabelsTooLong,
+    /// One of its labels has a name that the page writes itself.
+    ReservedLabel,
 }
 
 impl Refusal {
     /// All reasons, in the order of their declaration.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::SeriesLimit,
         Self::TypeConflict,
         Self::NameCollision,
@@ -44,6 +46,7 @@ impl Refusal {
         Self::Temporality,
         Self::Malformed,
         Self::LabelsTooLong,
+        Self::ReservedLabel,
     ];
 
     /// The reason as a value of a label.
@@ -56,6 +59,7 @@ impl Refusal {
             Self::Temporality => "temporality",
             Self::Malformed => "malformed",
             Self::LabelsTooLong => "labels_too_long",
+            Self::ReservedLabel => "reserved_label",
         }
     }
 }
@@ -72,6 +76,9 @@ impl fmt::Display for Refusal {
             }
             Self::Malformed => "no value, or buckets that do not fit together",
             Self::LabelsTooLong => "labels longer than 16 KiB",
+            Self::ReservedLabel => {
+                "an attribute has the label __name__, le of a histogram or quantile of a summary; rename it"
+            }
         })
     }
 }

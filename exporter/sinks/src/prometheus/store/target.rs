@@ -11,7 +11,10 @@ use std::{
 
 use pulsetrain_otlp::{WireError, view::Resource};
 
-use super::super::labels::{self, Labeller, Labels};
+use super::super::{
+    escape::NAME_LABEL,
+    labels::{self, Labeller, Labels},
+};
 
 const NAMESPACE: &str = "service.namespace";
 const NAME: &str = "service.name";
@@ -113,6 +116,7 @@ impl Target {
         let identity = identity(attributes, labeller)?;
         let mut labels = labeller.labels(attributes, |key| promoted.iter().any(|wanted| wanted == key))?;
         let mut info = labeller.labels(attributes, |key| ![NAMESPACE, NAME, INSTANCE].contains(&key))?;
+        info.retain(|(name, _)| **name != *NAME_LABEL);
         let has_info = !info.is_empty() && !identity.is_empty();
         override_with(&mut labels, &identity);
         override_with(&mut info, &identity);

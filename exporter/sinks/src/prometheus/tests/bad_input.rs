@@ -98,13 +98,69 @@ fn keys_that_collide_share_a_label_with_both_values() {
 #[test]
 fn labels_that_the_page_writes_itself_cannot_be_sent() {
     let mut world = World::new();
-    let mut point = buckets(T0, T0, &[1.0], &[1, 1], 2.0);
-    point.attributes = attributes(&[("le", "7"), ("__name__", "evil"), ("job", "mine"), ("empty", "")]);
-    world.take(from(
-        &[("service.name", "real")],
-        vec![metric("h", "", "", histogram(CUMULATIVE, point))],
+    let sent = |key: &str| {
+        let mut point = buckets(T0, T0, &[1.0], &[1, 1], 2.0);
+        point.attributes = attributes(&[(key, "7"), ("job", "mine"), ("empty", "")]);
+        from(
+            &[("service.name", "real")],
+            vec![metric("h", "", "", histogram(CUMULATIVE, point))],
+        )
+    };
+    for reserved in ["le", "__name__", "..name..", "_.name_:"] {
+        assert_eq!(
+            world.refused(sent(reserved)),
+            [(Refusal::ReservedLabel, 1)],
+            "{reserved}"
+        );
+    }
+    world.take(sent("quantile"));
+    assert_eq!(
+        world.samples("h_count"),
+        ["h_count{job=\"real\",quantile=\"7\"} 2"]
+    );
+}
+
+#[test]
+fn a_resource_cannot_give_its_series_another_name() {
+    let mut world = World::with(&PrometheusConfig {
+        resource_labels: vec!["..name..".to_owned()],
+        ..PrometheusConfig::default()
+    });
+    let resource = [("service.name", "real"), ("..name..", "evil"), ("zone", "a")];
+    let batch = from(&resource, vec![simple("g", T0, 1.0, &[])]);
+    assert_eq!(world.refused(batch), [(Refusal::ReservedLabel, 1)]);
+
+    let mut world = World::new();
+    world.take(from(&resource, vec![simple("g", T0, 1.0, &[])]));
+    assert_eq!(
+        world.samples("target_info"),
+        ["target_info{job=\"real\",zone=\"a\"} 1"]
+    );
+}
+
+#[test]
+fn labels_that_come_out_alike_for_a_reader_without_utf8_are_joined() {
+    let mut world = World::with(&PrometheusConfig {
+        translation: crate::Translation::NoTranslation,
+        ..PrometheusConfig::default()
+    });
+    world.take(run(
+        "r",
+        vec![simple("g", T0, 1.0, &[("a_b", "2"), ("a.b", "1"), ("c", "x\"y")])],
     ));
-    assert_eq!(world.samples("h_count"), ["h_count{job=\"real\"} 2"]);
+    // No reader may get a second name of the series, whichever scheme it asks for.
+    for reserved in ["..name..", "_name_", ".:name__"] {
+        let batch = run("r", vec![simple("g", T0, 1.0, &[(reserved, "evil")])]);
+        assert_eq!(world.refused(batch), [(Refusal::ReservedLabel, 1)], "{reserved}");
+    }
+    let page = |escaping| String::from_utf8(world.page(Format::Text, escaping)).expect("a page is UTF-8");
+    let underscores = page(Escaping::Underscores);
+    assert!(
+        underscores.contains("g{a_b=\"1;2\",c=\"x\\\"y\",train_run_id=\"r\"} 1\n"),
+        "{underscores}"
+    );
+    let values = page(Escaping::Values);
+    assert!(values.contains("g{U__a_2e_b=\"1\",a_b=\"2\",c="), "{values}");
 }
 
 #[test]
