@@ -314,9 +314,7 @@ pub(crate) fn step_line() -> Box<dyn Sink> {
 
 /// The settings of an OTLP sink: what the section says goes before what the variables say.
 pub(crate) fn otlp_config(section: &OtlpSection) -> Result<OtlpConfig, SinkError> {
-    OtlpConfig::from_url(&section.endpoint, |name| {
-        section.variable(name).or_else(|| variable(name))
-    })
+    OtlpConfig::from_section(Some(&section.endpoint), |name| section.variable(name), variable)
 }
 
 /// Where telemetry is to go.

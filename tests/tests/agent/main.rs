@@ -2,6 +2,7 @@
 
 mod archive;
 mod delivery;
+mod headers;
 mod kills;
 mod live;
 mod operators;

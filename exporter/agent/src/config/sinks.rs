@@ -63,9 +63,9 @@ section! {
     /// A receiver of OTLP: a Collector, Tempo, Mimir.
     pub(crate) struct OtlpSection {
         /// grpc://host:port, grpcs://host:port, http://host:port or https://host:port. What is not set here is read from the
-        /// OTEL_EXPORTER_OTLP_* variables.
+        /// OTEL_EXPORTER_OTLP_* variables, headers only where the endpoint of the variables has the same scheme, host and port.
         endpoint: Placed<String> = Placed::nowhere(String::new()),
-        /// Headers of every request. Keep secrets in variables: Bearer ${TOKEN}.
+        /// Headers of every request, of all signals. Keep secrets in variables: Bearer ${TOKEN}.
         headers: Headers = Headers::default(),
         /// gzip or none.
         compression: Option<Placed<String>> = None,
@@ -153,7 +153,7 @@ impl PrometheusSection {
 }
 
 impl OtlpSection {
-    /// What the section sets, under the name of the variable that it goes before.
+    /// What the section sets, under the name of the variable that it overrides, with those of single signals.
     pub(crate) fn variable(&self, name: &str) -> Option<String> {
         match name {
             "OTEL_EXPORTER_OTLP_HEADERS" => self.headers.list(),

@@ -12,7 +12,7 @@ use super::config::Protocol;
 pub(super) type Advice = Option<&'static str>;
 
 pub(super) const SLOW: &str = "if the receiver is only slow, raise OTEL_EXPORTER_OTLP_TIMEOUT (milliseconds)";
-const CREDENTIALS: &str = "set the credentials in OTEL_EXPORTER_OTLP_HEADERS (key=value)";
+const CREDENTIALS: &str = "set the credentials in headers of the sink, or in OTEL_EXPORTER_OTLP_HEADERS (key=value) for its endpoint";
 const SMALLER: &str = "raise the receiver's message limit or make smaller batches";
 const NOT_LISTENING: &str =
     "start a receiver there or change the endpoint (4317 is usual for gRPC, 4318 for HTTP)";

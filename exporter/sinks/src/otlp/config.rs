@@ -91,21 +91,42 @@ impl OtlpConfig {
     /// What the variables say. A variable for one signal goes before the one for all; an empty one counts as unset; without
     /// any, everything goes to `http://localhost:4318` as protobuf.
     pub fn from_env(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, SinkError> {
-        Self::settle(&Variables::new(&lookup), |variables, signal| {
-            let protocol = variables.protocol(signal)?.unwrap_or(Protocol::HttpProtobuf);
-            Ok((protocol, variables.endpoint(signal, protocol)?))
-        })
+        Self::of_environment(&Variables::new(&lookup))
     }
 
     /// An explicit target: `grpc://host:port` and `grpcs://host:port` (gRPC, plain and with TLS), `http://…` and `https://…`
     /// (a base URL, to which `/v1/<signal>` is added).
     ///
     /// Without a port `grpc`, `grpcs` and `http` mean OTLP's own ports, 4317 and 4318; `https` keeps 443, where hosted
-    /// receivers listen. The variables still give headers, timeout, compression and certificates, and choose between
-    /// protobuf and JSON over HTTP; their endpoints do not count.
+    /// receivers listen. The variables still give timeout, compression and certificates, and choose between protobuf and
+    /// JSON over HTTP; their endpoints do not count. They give headers unless they name an endpoint of another origin
+    /// (scheme, host and port): headers may hold secrets.
     pub fn from_url(url: &str, lookup: impl Fn(&str) -> Option<String>) -> Result<Self, SinkError> {
+        Self::of_target(url, &Variables::new(&lookup))
+    }
+
+    /// A section of a configuration: its URL as for [`from_url`](Self::from_url), or the endpoints of the variables. Its
+    /// `settings`, by the name of the variable for all signals, override the variables of every signal. Without headers of
+    /// its own it gets those of the variables only where its origin is that of their endpoint.
+    pub fn from_section(
+        url: Option<&str>,
+        settings: impl Fn(&str) -> Option<String>,
+        lookup: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, SinkError> {
+        let variables = Variables::new(&lookup).overridden_by(&settings);
+        match url {
+            Some(url) => Self::of_target(url, &variables),
+            None => Self::of_environment(&variables),
+        }
+    }
+
+    fn of_environment(variables: &Variables<'_>) -> Result<Self, SinkError> {
+        Self::settle(variables, |variables, signal| variables.route(signal))
+    }
+
+    fn of_target(url: &str, variables: &Variables<'_>) -> Result<Self, SinkError> {
         let target = endpoint::Target::parse(url)?;
-        Self::settle(&Variables::new(&lookup), |variables, signal| {
+        Self::settle(variables, |variables, signal| {
             let asked = variables.protocol(signal)?;
             Ok((target.protocol(asked), target.endpoint.clone()))
         })
@@ -146,7 +167,7 @@ impl Variables<'_> {
         Ok(SignalConfig {
             endpoint: to.for_signal(signal, protocol),
             protocol,
-            headers: self.headers(signal)?,
+            headers: self.headers(signal, to)?,
             timeout: self.timeout(signal)?,
             compression: self.compression(signal)?,
             tls: self.tls(signal)?,

@@ -176,7 +176,7 @@ async fn a_refusal_carries_the_receivers_own_words_and_what_to_do() {
             401,
             "text/html",
             b"<html>",
-            "; set the credentials in OTEL_EXPORTER_OTLP_HEADERS (key=value)",
+            "; set the credentials in headers of the sink, or in OTEL_EXPORTER_OTLP_HEADERS (key=value) for its endpoint",
         ),
         (
             404,

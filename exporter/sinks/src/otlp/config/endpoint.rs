@@ -60,6 +60,15 @@ impl Endpoint {
         })
     }
 
+    /// Scheme, host and port.
+    pub(super) fn origin(&self) -> (&str, String, u16) {
+        let (Self::Base(uri) | Self::Exact(uri)) = self;
+        let scheme = uri.scheme_str().unwrap_or_default();
+        let default = if scheme == "https" { 443 } else { 80 };
+        let host = uri.host().unwrap_or_default().to_ascii_lowercase();
+        (scheme, host, uri.port_u16().unwrap_or(default))
+    }
+
     /// The URL of one signal. gRPC has no path of its own: the method is the path.
     pub(super) fn for_signal(&self, signal: Signal, protocol: Protocol) -> Uri {
         match self {

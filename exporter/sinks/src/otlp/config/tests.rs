@@ -288,7 +288,6 @@ fn a_target_without_port_means_otlps_own_but_https_keeps_443() {
 #[test]
 fn a_target_goes_before_the_endpoints_and_takes_all_else_from_the_variables() {
     let variables = [
-        ("ENDPOINT", "http://elsewhere:1"),
         ("LOGS_ENDPOINT", "not a URL"),
         ("PROTOCOL", "http/json"),
         ("LOGS_PROTOCOL", "grpc"),
@@ -304,6 +303,66 @@ fn a_target_goes_before_the_endpoints_and_takes_all_else_from_the_variables() {
     assert_eq!(settings.headers["k"], "v");
     assert_eq!(settings.compression, Compression::Gzip);
     assert_eq!(settings.timeout, Some(Duration::from_millis(5)));
+}
+
+#[test]
+fn headers_of_the_environment_are_sent_to_its_own_endpoint_only() {
+    let variables = [
+        ("ENDPOINT", "http://Own:4318/base"),
+        ("LOGS_ENDPOINT", "https://logs"),
+        ("HEADERS", "authorization=s3cret"),
+        ("LOGS_HEADERS", "authorization=of-logs"),
+    ];
+    let sent = |config: &OtlpConfig| Signal::ALL.map(|signal| config.signal(signal).headers.len());
+    let none = |_: &str| None;
+    for (url, expected) in [
+        ("http://own", [1, 1, 0]),
+        ("https://logs:443/other", [0, 0, 1]),
+        ("https://own:4318", [0; 3]),
+        ("http://own:4319", [0; 3]),
+        ("grpc://other:4318", [0; 3]),
+    ] {
+        let target = OtlpConfig::from_url(url, env(&variables)).unwrap();
+        assert_eq!(sent(&target), expected, "{url}");
+        let section = OtlpConfig::from_section(Some(url), none, env(&variables)).unwrap();
+        assert_eq!(sent(&section), expected, "{url}");
+    }
+    let section = OtlpConfig::from_section(None, none, env(&variables)).unwrap();
+    assert_eq!(sent(&section), [1; 3], "the endpoint is the environment's");
+    // Without an endpoint the headers can only be for the target of the same command, and for the default endpoint.
+    let only = [("HEADERS", "authorization=s3cret")];
+    assert_eq!(
+        sent(&OtlpConfig::from_url("grpc://h", env(&only)).unwrap()),
+        [1; 3]
+    );
+    let section = |url| sent(&OtlpConfig::from_section(Some(url), none, env(&only)).unwrap());
+    assert_eq!(section("grpc://h"), [0; 3]);
+    assert_eq!(section("http://localhost"), [1; 3]);
+}
+
+#[test]
+fn what_a_section_sets_overrides_the_environment_for_every_signal() {
+    let set = [
+        ("HEADERS", "authorization=of-section"),
+        ("COMPRESSION", "none"),
+        ("TIMEOUT", "7"),
+    ];
+    let variables = [
+        ("HEADERS", "authorization=s3cret,more=1"),
+        ("LOGS_HEADERS", "authorization=of-logs"),
+        ("LOGS_COMPRESSION", "gzip"),
+        ("METRICS_TIMEOUT", "5"),
+    ];
+    for url in [Some("http://localhost:4318"), None] {
+        let config = OtlpConfig::from_section(url, env(&set), env(&variables)).unwrap();
+        for signal in Signal::ALL {
+            let settings = config.signal(signal);
+            assert_eq!(settings.headers.len(), 1);
+            assert_eq!(settings.headers["authorization"], "of-section");
+            assert_eq!(settings.compression, Compression::None);
+            assert_eq!(settings.timeout, Some(Duration::from_millis(7)));
+        }
+    }
 }
 
 #[test]

@@ -14,6 +14,8 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The `OTEL_EXPORTER_OTLP_*` variables behind a lookup.
 pub(super) struct Variables<'a> {
     lookup: &'a dyn Fn(&str) -> Option<String>,
+    /// What a section sets, by the name of the variable for all signals.
+    settings: Option<&'a dyn Fn(&str) -> Option<String>>,
 }
 
 /// A variable that is set, and what to.
@@ -24,7 +26,24 @@ struct Variable {
 
 impl<'a> Variables<'a> {
     pub(super) fn new(lookup: &'a dyn Fn(&str) -> Option<String>) -> Self {
-        Self { lookup }
+        Self {
+            lookup,
+            settings: None,
+        }
+    }
+
+    /// The same variables, overridden for every signal by what a section sets.
+    pub(super) fn overridden_by(self, settings: &'a dyn Fn(&str) -> Option<String>) -> Self {
+        Self {
+            settings: Some(settings),
+            ..self
+        }
+    }
+
+    /// The protocol and the endpoint of a signal, by the variables alone.
+    pub(super) fn route(&self, signal: Signal) -> Result<(Protocol, Endpoint), SinkError> {
+        let protocol = self.protocol(signal)?.unwrap_or(Protocol::HttpProtobuf);
+        Ok((protocol, self.endpoint(signal, protocol)?))
     }
 
     pub(super) fn protocol(&self, signal: Signal) -> Result<Option<Protocol>, SinkError> {
@@ -39,7 +58,7 @@ impl<'a> Variables<'a> {
         }
     }
 
-    pub(super) fn endpoint(&self, signal: Signal, protocol: Protocol) -> Result<Endpoint, SinkError> {
+    fn endpoint(&self, signal: Signal, protocol: Protocol) -> Result<Endpoint, SinkError> {
         let insecure = self.insecure(signal)?;
         if let Some(own) = self.own(signal, "ENDPOINT") {
             return Endpoint::exact(&own.name, &own.value, protocol, insecure);
@@ -50,11 +69,27 @@ impl<'a> Variables<'a> {
         }
     }
 
-    pub(super) fn headers(&self, signal: Signal) -> Result<HeaderMap, SinkError> {
-        match self.get(signal, "HEADERS") {
-            Some(variable) => headers::parse(&variable.name, &variable.value),
-            None => Ok(HeaderMap::new()),
-        }
+    /// The headers for what is sent to this endpoint. Those of the environment belong to its endpoint.
+    pub(super) fn headers(&self, signal: Signal, to: &Endpoint) -> Result<HeaderMap, SinkError> {
+        let of_environment = || self.of_environment(signal, "HEADERS");
+        let variable = match self.setting("HEADERS") {
+            None if self.is_own_endpoint(signal, to) => of_environment(),
+            setting => setting,
+        };
+        variable.map_or_else(
+            || Ok(HeaderMap::new()),
+            |variable| headers::parse(&variable.name, &variable.value),
+        )
+    }
+
+    /// Whether an endpoint has the origin of the environment's. Where the environment names none, a target of the command
+    /// line is all that its headers can be for.
+    fn is_own_endpoint(&self, signal: Signal, to: &Endpoint) -> bool {
+        let names_none = self.of_environment(signal, "ENDPOINT").is_none();
+        (names_none && self.settings.is_none())
+            || self
+                .route(signal)
+                .is_ok_and(|(_, own)| own.origin() == to.origin())
     }
 
     pub(super) fn timeout(&self, signal: Signal) -> Result<Option<Duration>, SinkError> {
@@ -114,6 +149,15 @@ impl<'a> Variables<'a> {
     }
 
     fn get(&self, signal: Signal, name: &str) -> Option<Variable> {
+        self.setting(name).or_else(|| self.of_environment(signal, name))
+    }
+
+    fn setting(&self, name: &str) -> Option<Variable> {
+        let settings = self.settings?;
+        variable(settings, format!("OTEL_EXPORTER_OTLP_{name}"))
+    }
+
+    fn of_environment(&self, signal: Signal, name: &str) -> Option<Variable> {
         self.own(signal, name).or_else(|| self.generic(name))
     }
 
@@ -129,13 +173,18 @@ impl<'a> Variables<'a> {
     }
 
     fn read(&self, name: String) -> Option<Variable> {
-        let text = (self.lookup)(&name)?;
-        let value = text.trim();
-        (!value.is_empty()).then(|| Variable {
-            name,
-            value: value.to_owned(),
-        })
+        variable(self.lookup, name)
     }
+}
+
+/// A variable of `lookup`; an empty one is none.
+fn variable(lookup: &dyn Fn(&str) -> Option<String>, name: String) -> Option<Variable> {
+    let text = lookup(&name)?;
+    let value = text.trim();
+    (!value.is_empty()).then(|| Variable {
+        name,
+        value: value.to_owned(),
+    })
 }
 
 impl Variable {

@@ -1,0 +1,40 @@
+//! Headers of the environment and of sinks, which may hold secrets: whose requests carry them.
+
+use pulsetrain_tests::{Answer, FakeEndpoint, Process, wait_until};
+
+use crate::world::World;
+
+#[test]
+fn headers_of_the_environment_reach_no_sink_that_the_configuration_names() {
+    let (with_own, without) = (
+        FakeEndpoint::start([], Answer::Accept),
+        FakeEndpoint::start([], Answer::Accept),
+    );
+    let world = World::new();
+    world.write_log("surogate/training_dense.json");
+    world.configure(&format!(
+        "  with_own:\n    otlp:\n      endpoint: {}\n      headers: {{authorization: of-section}}\n  \
+         without:\n    otlp:\n      endpoint: {}\n",
+        with_own.url(),
+        without.url()
+    ));
+    let mut command = world.command();
+    command
+        .env("OTEL_EXPORTER_OTLP_HEADERS", "authorization=s3cret")
+        .env("OTEL_EXPORTER_OTLP_LOGS_HEADERS", "authorization=of-logs");
+    let agent = Process::start("pulsetrain agent", &mut command);
+    for endpoint in [&with_own, &without] {
+        for path in ["/v1/traces", "/v1/metrics", "/v1/logs"] {
+            wait_until("every signal has arrived", || {
+                endpoint.received().iter().any(|request| request.path == path)
+            });
+        }
+    }
+    assert!(agent.stop().success());
+    for request in with_own.received() {
+        assert_eq!(request.headers["authorization"], "of-section", "{}", request.path);
+    }
+    for request in without.received() {
+        assert!(!request.headers.contains_key("authorization"), "{}", request.path);
+    }
+}
