@@ -1,9 +1,10 @@
 //! The OTLP receiver: what SDKs and Collectors send over gRPC or HTTP goes through the door as it came.
 //!
-//! `server` takes connections, `grpc` and `http` are the two ways to ask, `inlet` checks a message and puts it through, and
-//! `renames` gives our names to what Tunix sends under its own. While a required sink has no room a client is
-//! asked to send again, so that a burst waits where it began.
+//! `server` takes connections and `activity` finds the idle ones, `grpc` and `http` are the two ways to ask, `inlet` checks
+//! a message and puts it through, and `renames` gives our names to what Tunix sends under its own. While a required sink has
+//! no room a client is asked to send again, so that a burst waits where it began.
 
+mod activity;
 mod grpc;
 mod http;
 mod inflate;

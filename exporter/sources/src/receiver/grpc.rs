@@ -74,7 +74,7 @@ fn signal(path: &str) -> Option<Signal> {
 }
 
 /// A refusal as gRPC says it, with how long to wait where it makes sense to come again.
-fn refused(inlet: &Inlet, refusal: &Refusal) -> Status {
+pub(super) fn refused(inlet: &Inlet, refusal: &Refusal) -> Status {
     inlet.notices().refused(refusal);
     let code = refusal.grpc_code();
     Status::with_details(code, refusal.to_string(), refusal.status_message().into())

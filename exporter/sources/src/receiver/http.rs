@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use http::{
-    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode,
-    header::{ALLOW, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER},
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version,
+    header::{ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER},
 };
 use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
 use hyper::body::Incoming;
@@ -118,6 +118,16 @@ fn success(spelling: Spelling) -> Response<Body> {
         Spelling::Protobuf => response(StatusCode::OK, PROTOBUF, Bytes::new()),
         Spelling::Json => response(StatusCode::OK, JSON, Bytes::from_static(b"{}")),
     }
+}
+
+/// The answer to a request that is refused without a look at its body; the connection ends with it.
+pub(super) fn refused_for_now<B>(inlet: &Inlet, request: &Request<B>, refusal: &Refusal) -> Response<Body> {
+    let spelling = spelling(request.headers()).unwrap_or(Spelling::Protobuf);
+    let mut answer = refused(inlet, spelling, refusal);
+    if request.version() < Version::HTTP_2 {
+        set(&mut answer, CONNECTION, "close");
+    }
+    answer
 }
 
 /// `google.rpc.Status` in the spelling of the request.

@@ -16,6 +16,8 @@ pub(super) enum Refusal {
     NoRoom,
     #[error("too many messages come at one time; send it again")]
     NoPlace,
+    #[error("too many connections at one time; close some, or send it again")]
+    NoConnection,
     #[error("the message did not come to its end in time; send it again")]
     TooSlow,
     #[error("the receiver ends; send it again")]
@@ -40,6 +42,7 @@ impl Refusal {
         match self {
             Self::NoRoom => "no room",
             Self::NoPlace => "too many at one time",
+            Self::NoConnection => "too many connections",
             Self::TooSlow => "too slow",
             Self::Ending => "ending",
             Self::TooLarge { .. } | Self::TooLargeToQueue { .. } => "too long",
@@ -51,13 +54,17 @@ impl Refusal {
 
     /// After which time the same message may be taken; none where it never will.
     pub(super) fn retry_after(&self) -> Option<Duration> {
-        matches!(self, Self::NoRoom | Self::NoPlace | Self::TooSlow | Self::Ending).then_some(COME_AGAIN)
+        matches!(
+            self,
+            Self::NoRoom | Self::NoPlace | Self::NoConnection | Self::TooSlow | Self::Ending
+        )
+        .then_some(COME_AGAIN)
     }
 
     pub(super) fn grpc_code(&self) -> Code {
         match self {
             Self::NoRoom | Self::NoPlace => Code::ResourceExhausted,
-            Self::TooSlow | Self::Ending => Code::Unavailable,
+            Self::NoConnection | Self::TooSlow | Self::Ending => Code::Unavailable,
             Self::Unsupported(_) => Code::Unimplemented,
             Self::TooLarge { .. } | Self::TooLargeToQueue { .. } | Self::Malformed(_) | Self::Broken(_) => {
                 Code::InvalidArgument
@@ -67,7 +74,9 @@ impl Refusal {
 
     pub(super) fn http_status(&self) -> StatusCode {
         match self {
-            Self::NoRoom | Self::NoPlace | Self::TooSlow | Self::Ending => StatusCode::SERVICE_UNAVAILABLE,
+            Self::NoRoom | Self::NoPlace | Self::NoConnection | Self::TooSlow | Self::Ending => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
             Self::TooLarge { .. } | Self::TooLargeToQueue { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Unsupported(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::Malformed(_) | Self::Broken(_) => StatusCode::BAD_REQUEST,
