@@ -1,10 +1,11 @@
 //! The OTLP receiver: what SDKs and Collectors send over gRPC or HTTP goes through the door as it came.
 //!
-//! `server` takes connections and `activity` finds the idle ones, `grpc` and `http` are the two ways to ask, `inlet` checks
-//! a message and puts it through, and `renames` gives our names to what Tunix sends under its own. While a required sink has
-//! no room a client is asked to send again, so that a burst waits where it began.
+//! `server` takes connections and `activity` finds the idle ones, `bodies` reads bodies, `grpc` and `http` are the two ways
+//! to ask, `inlet` checks a message and puts it through, and `renames` gives our names to what Tunix sends under its own.
+//! While a required sink has no room a client is asked to send again, so that a burst waits where it began.
 
 mod activity;
+mod bodies;
 mod grpc;
 mod http;
 mod inflate;
@@ -33,7 +34,8 @@ pub struct ReceiverConfig {
     pub listen: Vec<SocketAddr>,
     /// Whether an address may be one that other machines can reach.
     pub allow_remote: bool,
-    /// The longest message, as it comes and after decompression. Eight of them at most are in memory at a time.
+    /// The longest message, as it comes and after decompression. The bytes of eight such messages
+    /// at most are in memory at a time.
     pub max_message: usize,
     /// Whether the metrics that Tunix sends under its own names get ours.
     pub rename_tunix: bool,

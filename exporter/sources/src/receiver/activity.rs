@@ -42,17 +42,17 @@ impl Activity {
 
     /// Waits until the connection has been without a request for too long.
     pub(super) async fn is_idle(&self) {
-        loop {
-            let now = clock::now();
-            let wake_at = {
-                let state = self.state();
-                match state.in_flight {
-                    0 if now >= state.idle_at => return,
-                    0 => state.idle_at,
-                    _ => clock::later(now, SILENCE),
-                }
-            };
-            sleep_until(wake_at).await;
+        while let Some(later) = self.wake_at(clock::now()) {
+            sleep_until(later).await;
+        }
+    }
+
+    /// When to look again, or `None` where the connection is idle.
+    fn wake_at(&self, now: Instant) -> Option<Instant> {
+        let state = self.state();
+        match state.in_flight {
+            0 => (now < state.idle_at).then_some(state.idle_at),
+            _ => Some(clock::later(now, SILENCE)),
         }
     }
 
@@ -73,26 +73,21 @@ impl Drop for InFlight {
 mod tests {
     use super::*;
 
-    #[tokio::test(start_paused = true)]
-    async fn a_connection_is_idle_ten_seconds_after_it_began_and_two_minutes_after_a_request() {
-        let began = clock::now();
-        let seconds = || clock::now().duration_since(began).as_secs();
+    #[test]
+    fn a_connection_is_idle_ten_seconds_after_it_began_and_two_minutes_after_a_request() {
         let activity = Activity::new();
-        activity.is_idle().await;
-        assert_eq!(seconds(), 10);
-        let request = activity.request();
-        let waiting = tokio::spawn({
-            let activity = activity.clone();
-            async move { activity.is_idle().await }
-        });
-        tokio::time::sleep(Duration::from_secs(300)).await;
-        assert!(!waiting.is_finished(), "a request is in flight");
-        drop(request);
-        waiting.await.expect("it does not panic");
-        assert!((430..=550).contains(&seconds()), "{}", seconds());
-        drop(activity.request());
         let began = clock::now();
-        activity.is_idle().await;
-        assert_eq!(clock::now().duration_since(began).as_secs(), 120);
+        let is_idle_after = |seconds| {
+            let now = clock::later(began, Duration::from_secs(seconds));
+            activity.wake_at(now).is_none()
+        };
+        assert_eq!([9, 11].map(is_idle_after), [false, true]);
+        let requests = [activity.request(), activity.request()];
+        assert_eq!([11, 1000].map(is_idle_after), [false, false]);
+        let [first, second] = requests;
+        drop(first);
+        assert!(!is_idle_after(1000), "one is in flight");
+        drop(second);
+        assert_eq!([119, 1000].map(is_idle_after), [false, true]);
     }
 }

@@ -2,6 +2,7 @@
 
 use bytes::{Buf, BufMut, Bytes};
 use http::{Request, Response, header::CONTENT_TYPE};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::BoxFuture;
@@ -13,6 +14,7 @@ use tonic::{
 };
 
 use super::{
+    bodies::Collected,
     inlet::{Inlet, Message},
     refusal::Refusal,
 };
@@ -38,6 +40,12 @@ pub(super) async fn answer(inlet: &Inlet, request: Request<Incoming>) -> Respons
         ))
         .into_http();
     };
+    let (head, body) = request.into_parts();
+    let Collected { bytes, permit } = match inlet.collect(body).await {
+        Ok(collected) => collected,
+        Err(refusal) => return refused(inlet, &refusal).into_http(),
+    };
+    let request = Request::from_parts(head, Full::new(bytes));
     let export = Export {
         inlet: inlet.clone(),
         signal,
@@ -45,10 +53,12 @@ pub(super) async fn answer(inlet: &Inlet, request: Request<Incoming>) -> Respons
     let mut grpc = Grpc::new(RawCodec)
         .accept_compressed(CompressionEncoding::Gzip)
         .max_decoding_message_size(inlet.limits().bytes);
-    match inlet.admitted(grpc.unary(export, request)).await {
+    let answer = match inlet.admitted(grpc.unary(export, request)).await {
         Ok(answer) => amended(inlet, answer),
         Err(refusal) => refused(inlet, &refusal).into_http(),
-    }
+    };
+    drop(permit);
+    answer
 }
 
 /// tonic's answer, but where a message is too long: its code for that asks the client to send the same again for ever.

@@ -5,13 +5,14 @@ use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version,
     header::{ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER},
 };
-use http_body_util::{BodyExt, Full, LengthLimitError, Limited};
+use http_body_util::Full;
 use hyper::body::Incoming;
 use pulsetrain_otlp::Signal;
 use serde_json::json;
 use tonic::body::Body;
 
 use super::{
+    bodies::Collected,
     inflate::Coding,
     inlet::{Inlet, Message},
     refusal::Refusal,
@@ -47,9 +48,9 @@ pub(super) async fn answer(inlet: &Inlet, request: Request<Incoming>) -> Respons
             "send application/x-protobuf or application/json\n",
         );
     };
-    match inlet.admitted(export(inlet, signal, spelling, request)).await {
-        Ok(Ok(())) => success(spelling),
-        Ok(Err(refusal)) | Err(refusal) => refused(inlet, spelling, &refusal),
+    match export(inlet, signal, spelling, request).await {
+        Ok(()) => success(spelling),
+        Err(refusal) => refused(inlet, spelling, &refusal),
     }
 }
 
@@ -73,16 +74,6 @@ async fn export(
     spelling: Spelling,
     request: Request<Incoming>,
 ) -> Result<(), Refusal> {
-    let body = body(inlet, request).await?;
-    let message = match spelling {
-        Spelling::Protobuf => Message::Protobuf(body),
-        Spelling::Json => Message::Json(body),
-    };
-    inlet.take(signal, message).await
-}
-
-/// The body, decompressed.
-async fn body(inlet: &Inlet, request: Request<Incoming>) -> Result<Bytes, Refusal> {
     let limit = inlet.limits().bytes;
     let coding = coding(request.headers())?;
     // Who says that it is too long need not send it.
@@ -91,14 +82,26 @@ async fn body(inlet: &Inlet, request: Request<Incoming>) -> Result<Bytes, Refusa
     if length.is_some_and(|length| length > limit) {
         return Err(inlet.too_large());
     }
-    let collected = Limited::new(request.into_body(), limit).collect().await;
-    let body = match collected {
-        Ok(collected) => collected.to_bytes(),
-        Err(error) if error.is::<LengthLimitError>() => return Err(inlet.too_large()),
-        Err(error) => return Err(Refusal::Broken(error.to_string())),
-    };
+    let Collected { bytes, permit } = inlet.collect(request.into_body()).await?;
+    let taken = inlet.admitted(async {
+        let body = inflated(bytes, coding, limit).await?;
+        let message = match spelling {
+            Spelling::Protobuf => Message::Protobuf(body),
+            Spelling::Json => Message::Json(body),
+        };
+        inlet.take(signal, message).await
+    });
+    let taken = taken.await?;
+    drop(permit);
+    taken
+}
+
+async fn inflated(body: Bytes, coding: Coding, limit: usize) -> Result<Bytes, Refusal> {
     if coding == Coding::Identity {
-        return Ok(body);
+        return match body.len() > limit {
+            true => Err(Refusal::TooLarge { allowed: limit }),
+            false => Ok(body),
+        };
     }
     let inflated = tokio::task::spawn_blocking(move || coding.inflate(&body, limit)).await;
     inflated.unwrap_or(Err(Refusal::Ending)).map(Bytes::from)

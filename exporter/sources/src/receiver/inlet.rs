@@ -6,6 +6,7 @@
 use std::{slice, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use hyper::body::Incoming;
 use pulsetrain_otlp::{
     Signal, json,
     limits::{self, Limits},
@@ -13,14 +14,22 @@ use pulsetrain_otlp::{
 use pulsetrain_pipeline::{Batch, Door, ReserveError};
 use tokio::{sync::Semaphore, time::timeout};
 
-use super::{notices::Notices, refusal::Refusal, renames::Renamer};
+use super::{
+    bodies::{Bodies, Collected},
+    notices::Notices,
+    refusal::Refusal,
+    renames::Renamer,
+};
 
-/// The most messages that are read at one time: with their limit, this bounds the memory.
+/// The most messages that are inflated and checked at one time, and the bodies of the longest messages that are in memory:
+/// with their limit, this bounds the memory.
 const PLACES: usize = 8;
 /// How long a message waits for a place.
 const PATIENCE: Duration = Duration::from_secs(2);
-/// How long a message may take from its first byte to its answer.
+/// How long a complete message may take to its answer.
 const DEADLINE: Duration = Duration::from_secs(10);
+/// What a protocol adds to a message: the head of a gRPC frame.
+const FRAMING: usize = 5;
 /// Longer messages are looked at away from the threads of the network.
 const LONG: usize = 64 << 10;
 
@@ -30,6 +39,7 @@ pub(super) struct Inlet {
     door: Door,
     limits: Arc<Limits>,
     places: Arc<Semaphore>,
+    bodies: Bodies,
     renamer: Option<Renamer>,
     notices: Notices,
 }
@@ -45,6 +55,7 @@ impl Inlet {
     pub(super) fn new(door: Door, limits: Limits, renamer: Option<Renamer>, notices: Notices) -> Self {
         Self {
             door,
+            bodies: Bodies::new(PLACES.saturating_mul(limits.bytes + FRAMING)),
             limits: Arc::new(limits),
             places: Arc::new(Semaphore::new(PLACES)),
             renamer,
@@ -66,7 +77,15 @@ impl Inlet {
         }
     }
 
-    /// Does the reading and answering of a message when there is a place for it, within its deadline.
+    /// Reads a body to its end, which needs no place: a slow client holds up nobody else.
+    pub(super) async fn collect(&self, body: Incoming) -> Result<Collected, Refusal> {
+        match self.bodies.collect(body, self.limits.bytes + FRAMING).await {
+            Err(Refusal::TooLarge { .. }) => Err(self.too_large()),
+            collected => collected,
+        }
+    }
+
+    /// Does the checking and answering of a complete message when there is a place for it, within its deadline.
     pub(super) async fn admitted<T>(&self, work: impl Future<Output = T>) -> Result<T, Refusal> {
         let place = match timeout(PATIENCE, self.places.acquire()).await {
             Ok(Ok(place)) => place,
