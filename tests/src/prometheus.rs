@@ -35,6 +35,13 @@ impl Prometheus {
         Self::start_with(program, &configuration(targets, &[], false))
     }
 
+    /// As [`start`](Self::start), without names in UTF-8: it asks for dots as underscores, as old readers do.
+    pub fn start_without_utf8(program: &Path, targets: &[(&str, String)]) -> Self {
+        let legacy = "global: {metric_name_validation_scheme: legacy, ";
+        let configuration = configuration(targets, &[], false).replacen("global: {", legacy, 1);
+        Self::start_with(program, &configuration)
+    }
+
     fn start_with(program: &Path, configuration: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let config = folder.path().join("prometheus.yml");

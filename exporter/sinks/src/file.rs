@@ -109,13 +109,9 @@ impl FileSink {
         Ok(Self::of_file(path, format, opened, recovered.end, Some(open)).with_notice(notice))
     }
 
-    /// Opens `path` to go on at its end, where a sink of the same program wrote to it before. While that one still drains,
-    /// both write in turn.
+    /// Opens `path` to go on at its end, where a sink of the same program wrote to it before.
     pub fn go_on(path: &Path, journal: Option<&FileJournal>) -> Result<Self, SinkError> {
         let format = FileFormat::of(path)?;
-        if let Some(writer) = open::writer_of(path) {
-            return Ok(Self::sharing(path, writer));
-        }
         let mut opened = Opened::open(path)?;
         let end = match opened.is_regular {
             true => opened.file.seek(SeekFrom::End(0)),
@@ -150,14 +146,12 @@ impl FileSink {
         end: u64,
         journal: Option<OpenJournal>,
     ) -> Self {
-        let sink = Self::new(
+        Self::new(
             &path.display().to_string(),
             format,
             Output::file_from(opened.file, end),
             journal,
-        );
-        open::share(opened.id, &sink.writer);
-        sink
+        )
     }
 
     fn new(place: &str, format: FileFormat, output: Output, journal: Option<OpenJournal>) -> Self {
@@ -167,13 +161,9 @@ impl FileSink {
             record: Record::default(),
             journal,
         };
-        Self::sharing(place.as_ref(), Arc::new(Mutex::new(writer)))
-    }
-
-    fn sharing(path: &Path, writer: Arc<Mutex<Writer>>) -> Self {
         Self {
-            name: format!("file {}", path.display()),
-            writer,
+            name: format!("file {place}"),
+            writer: Arc::new(Mutex::new(writer)),
             notice: None,
         }
     }

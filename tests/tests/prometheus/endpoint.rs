@@ -20,10 +20,17 @@ pub(crate) struct Endpoint {
 
 impl Endpoint {
     pub(crate) fn start(resource_labels: &[&str]) -> Self {
-        let config = PrometheusConfig {
-            listen: "127.0.0.1:0".parse().expect("an address"),
+        Self::start_with(PrometheusConfig {
             resource_labels: resource_labels.iter().map(|key| (*key).to_owned()).collect(),
             ..PrometheusConfig::default()
+        })
+    }
+
+    /// An endpoint with these settings, but for the port.
+    pub(crate) fn start_with(config: PrometheusConfig) -> Self {
+        let config = PrometheusConfig {
+            listen: "127.0.0.1:0".parse().expect("an address"),
+            ..config
         };
         let runtime = Runtime::new().expect("a runtime can be made");
         let (sink, stop) = (PrometheusSink::new(&config), StopRaiser::new());

@@ -2,13 +2,14 @@
 
 use std::{fs, path::Path, process::Command};
 
+use pulsetrain_sinks::{PrometheusConfig, Translation};
 use pulsetrain_tests::{Judge, Process, Prometheus, command, corpus, free_port, promtool_check, wait_until};
 use serde_json::json;
 
 use crate::{
     endpoint::{Endpoint, page},
     following::Agent,
-    otlp::{encode, gauge},
+    otlp::{attributes, encode, gauge},
 };
 
 /// Quotes, backslashes, a line break and a byte that no UTF-8 has, as Surogate writes them: it escapes nothing.
@@ -102,6 +103,52 @@ fn a_variable_that_makes_no_sense_is_said_and_the_trainer_runs() {
             "{said}"
         );
         assert!(said.contains("is not key=value"), "{said}");
+    }
+}
+
+#[test]
+fn labels_that_hide_a_name_or_come_out_twice_leave_the_target_up() {
+    let Some(program) = Judge::Prometheus.require_or_skip() else {
+        return;
+    };
+    let resource = [("service.name", "trainer"), ("service.instance.id", "0")];
+    let metric = |name: &str, labels: &[(&str, &str)]| {
+        let mut metric = gauge(name, "", 1.0);
+        metric["description"] = json!("Something.");
+        metric["gauge"]["dataPoints"][0]["attributes"] = attributes(labels);
+        [metric]
+    };
+    let hostile = [("..name..", "evil"), ("zone", "a")];
+    let with_hostile_resource = [resource[0], resource[1], hostile[0], hostile[1]];
+    let mut endpoints = [
+        Translation::UnderscoreEscapingWithSuffixes,
+        Translation::NoTranslation,
+    ]
+    .map(|translation| {
+        Endpoint::start_with(PrometheusConfig {
+            translation,
+            ..PrometheusConfig::default()
+        })
+    });
+    for endpoint in &mut endpoints {
+        let twice = metric("twice", &[("a_b", "2"), ("a.b", "1")]);
+        endpoint.take(&encode(&with_hostile_resource, &twice));
+        let refused = endpoint.refused(&encode(&resource, &metric("hidden", &hostile)));
+        assert!(refused.contains("__name__"), "{refused}");
+        assert_promtool_is_content(&program, &endpoint.address());
+    }
+    let [default, untranslated] = endpoints.each_ref().map(Endpoint::address);
+    let targets = [("default", default), ("untranslated", untranslated)];
+    for prometheus in [
+        Prometheus::start(&program, &targets, &[]),
+        Prometheus::start_without_utf8(&program, &targets),
+    ] {
+        wait_until("Prometheus has scraped both", || {
+            prometheus.query("twice").len() == 2 && prometheus.query("up").len() == 2
+        });
+        assert_eq!(prometheus.value("min(up)"), Some(1.0));
+        assert!(prometheus.query("hidden").is_empty() && prometheus.query("evil").is_empty());
+        assert_eq!(prometheus.value("twice{via=\"default\", a_b=\"1;2\"}"), Some(1.0));
     }
 }
 

@@ -253,21 +253,6 @@ async fn a_file_that_is_truncated_while_nobody_writes_it_keeps_what_follows() {
 }
 
 #[tokio::test]
-async fn a_sink_that_is_opened_while_another_one_drains_writes_in_turn_with_it() {
-    let world = World::new();
-    let mut draining = world.recover();
-    deliver(&mut draining, "Ax").await;
-    let mut next = FileSink::go_on(&world.out(), Some(&world.journal())).unwrap();
-    deliver(&mut next, "By").await;
-    deliver(&mut draining, "Cz").await;
-    deliver(&mut next, "u").await;
-    assert_eq!(world.records(), "AxByCzu");
-    drop((draining, next));
-    drop(world.recover());
-    assert_eq!(world.records(), "xyzu");
-}
-
-#[tokio::test]
 async fn a_file_that_is_gone_begins_anew() {
     let world = World::new();
     deliver(&mut world.recover(), "AAx").await;
