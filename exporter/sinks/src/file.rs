@@ -2,7 +2,7 @@
 //!
 //! `open` locks the file; `format` frames a batch; `output` appends the record and takes a torn one back; `journal` notes
 //! which records a restart must not cut off; `foreign` keeps what others wrote, and `notice` reports it; `advice` words what
-//! went wrong. There is no buffer behind a delivery: a batch that counts as delivered has been handed to the system.
+//! went wrong. No delivery is buffered: a batch that counts as delivered has been handed to the system.
 
 mod advice;
 mod foreign;
@@ -34,7 +34,7 @@ use crate::SinkError;
 /// The file is appended to, and locked: a second program that opens it gets [`SinkError::FileInUse`]. One that exists
 /// already is [replaced](Self::create), [kept](Self::append), or cut back to what no source brings again
 /// ([`recover`](Self::recover)). Records follow one another in the order of delivery, whatever their signal. Where a record
-/// cannot be written whole (full disk, quota), the file is cut back to the end of the record before, so that it stays
+/// cannot be written completely (full disk, quota), the file is cut back to the end of the record before, so that it stays
 /// readable, and the delivery is to be retried; a pipe or a terminal cannot be cut back and takes nothing more.
 pub struct FileSink {
     name: String,
@@ -59,7 +59,7 @@ enum WriteError {
 }
 
 impl FileSink {
-    /// Opens `path`, whose ending says the format: `.jsonl` or `.binpb`. What the file holds is replaced.
+    /// Opens `path`, whose ending names the format, `.jsonl` or `.binpb`, and replaces its content.
     pub fn create(path: &Path) -> Result<Self, SinkError> {
         let format = FileFormat::of(path)?;
         let opened = Opened::open(path)?;

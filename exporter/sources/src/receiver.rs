@@ -34,7 +34,7 @@ pub struct ReceiverConfig {
     pub listen: Vec<SocketAddr>,
     /// Whether an address may be one that other machines can reach.
     pub allow_remote: bool,
-    /// The longest message, as it comes and after decompression. The bytes of eight such messages
+    /// The longest message, before and after decompression. The bytes of eight such messages
     /// at most are in memory at a time.
     pub max_message: usize,
     /// Whether the metrics that Tunix sends under its own names get ours.

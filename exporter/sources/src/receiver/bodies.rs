@@ -29,7 +29,7 @@ pub(super) struct Collected {
 }
 
 impl Bodies {
-    /// A budget of so many bytes.
+    /// A budget of `bytes`.
     pub(super) fn new(bytes: usize) -> Self {
         Self {
             budget: Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS))),

@@ -83,7 +83,7 @@ async fn export(
         return Err(inlet.too_large());
     }
     let Collected { bytes, permit } = inlet.collect(request.into_body()).await?;
-    let taken = inlet.admitted(async {
+    let outcome = inlet.admitted(async {
         let body = inflated(bytes, coding, limit).await?;
         let message = match spelling {
             Spelling::Protobuf => Message::Protobuf(body),
@@ -91,9 +91,9 @@ async fn export(
         };
         inlet.take(signal, message).await
     });
-    let taken = taken.await?;
+    let outcome = outcome.await?;
     drop(permit);
-    taken
+    outcome
 }
 
 async fn inflated(body: Bytes, coding: Coding, limit: usize) -> Result<Bytes, Refusal> {

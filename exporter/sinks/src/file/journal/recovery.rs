@@ -39,7 +39,7 @@ pub(super) struct Plan {
 }
 
 impl FileJournal {
-    /// Cuts off `file`, which is at `path`, what comes again.
+    /// Cuts off `file`, which is at `path`, the records that its sources deliver again.
     pub(in super::super) fn recover(
         &self,
         file: &mut File,
