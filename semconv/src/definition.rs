@@ -82,6 +82,8 @@ pub struct Attribute {
     pub brief: &'static str,
     /// The type of its value.
     pub kind: AttributeKind,
+    /// Whether it describes the value of a series, which has one value of it at a time, and does not identify the series.
+    pub descriptive: bool,
     /// How far the name may still change.
     pub stability: Stability,
 }

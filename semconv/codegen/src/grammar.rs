@@ -6,7 +6,7 @@
 mod annotations;
 mod attribute;
 
-pub(crate) use annotations::{Annotations, Number};
+pub(crate) use annotations::{Aggregation, Annotations, Number};
 pub(crate) use attribute::{
     AttributeDef, AttributeRef, AttributeType, GroupDef, Member, RequirementLevel, SimpleType,
 };

@@ -3,6 +3,7 @@
 //! An entry whose name comes from elsewhere may be excepted from a rule by its id
 //! (`annotations.naming_conventions.policy_exceptions`); an exception that is not needed is itself a violation.
 
+mod aggregation;
 mod instrument;
 mod metric_unit;
 mod name;
@@ -63,6 +64,8 @@ const FINDERS: &[(&str, Finder)] = &[
     ("duration_histogram", instrument::duration_histogram),
     ("buckets", instrument::buckets),
     ("state_set", instrument::state_set),
+    ("aggregation", aggregation::fits),
+    ("additive_attributes", aggregation::additive_attributes),
     ("unknown_reference", reference::unknown),
     ("unused_attribute", reference::unused),
     ("unbounded_attribute", reference::unbounded),

@@ -9,6 +9,7 @@ pub const DATA_NAME: Attribute = Attribute {
     name: "data.name",
     brief: "Name of a data set, as the configuration spells it.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -17,6 +18,7 @@ pub const DATA_SPLIT: Attribute = Attribute {
     name: "data.split",
     brief: "Part of the data.",
     kind: AttributeKind::Enum(&["train", "eval"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -25,6 +27,7 @@ pub const DEVICE_ID: Attribute = Attribute {
     name: "device.id",
     brief: "Accelerator that something ran on, as the framework names it.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -33,6 +36,7 @@ pub const ERROR_TYPE: Attribute = Attribute {
     name: "error.type",
     brief: "Class of error that something ended with.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Stable,
 };
 
@@ -41,6 +45,7 @@ pub const EVAL_LOSS: Attribute = Attribute {
     name: "eval.loss",
     brief: "Loss of the evaluation.",
     kind: AttributeKind::Double,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -49,6 +54,7 @@ pub const EVAL_PERPLEXITY: Attribute = Attribute {
     name: "eval.perplexity",
     brief: "Perplexity of the evaluation.",
     kind: AttributeKind::Double,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -57,6 +63,7 @@ pub const EVAL_TOKENS: Attribute = Attribute {
     name: "eval.tokens",
     brief: "Tokens of the evaluation.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -65,6 +72,7 @@ pub const GPU_ARCHITECTURE: Attribute = Attribute {
     name: "gpu.architecture",
     brief: "Architecture of the GPU.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -73,6 +81,7 @@ pub const GPU_CLOCK_DOMAIN: Attribute = Attribute {
     name: "gpu.clock.domain",
     brief: "Clock of the GPU.",
     kind: AttributeKind::Enum(&["graphics", "sm", "memory", "video"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -87,6 +96,7 @@ pub const GPU_CLOCK_LIMIT_KIND: Attribute = Attribute {
         "customer_boost",
         "base",
     ]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -95,6 +105,7 @@ pub const GPU_COMPUTE_CAPABILITY_MAJOR: Attribute = Attribute {
     name: "gpu.compute_capability.major",
     brief: "Major number of the CUDA compute capability.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -103,6 +114,7 @@ pub const GPU_COMPUTE_CAPABILITY_MINOR: Attribute = Attribute {
     name: "gpu.compute_capability.minor",
     brief: "Minor number of the CUDA compute capability.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -111,6 +123,7 @@ pub const GPU_COMPUTE_MODE: Attribute = Attribute {
     name: "gpu.compute_mode",
     brief: "Who may use the GPU.",
     kind: AttributeKind::Enum(&["default", "exclusive_process", "exclusive_thread", "prohibited"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -119,6 +132,7 @@ pub const GPU_CUDA_DRIVER_VERSION: Attribute = Attribute {
     name: "gpu.cuda.driver_version",
     brief: "CUDA version of the driver, 1000 times the major number plus 10 times the minor.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -127,6 +141,7 @@ pub const GPU_CUDA_RUNTIME_VERSION: Attribute = Attribute {
     name: "gpu.cuda.runtime_version",
     brief: "CUDA version of the runtime, 1000 times the major number plus 10 times the minor.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -135,6 +150,7 @@ pub const GPU_DRIVER_VERSION: Attribute = Attribute {
     name: "gpu.driver.version",
     brief: "Version of the driver.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -143,14 +159,7 @@ pub const GPU_ECC_ENABLED: Attribute = Attribute {
     name: "gpu.ecc.enabled",
     brief: "Whether the memory corrects errors.",
     kind: AttributeKind::Boolean,
-    stability: Stability::Development,
-};
-
-/// Since when errors are counted.
-pub const GPU_ECC_LIFETIME: Attribute = Attribute {
-    name: "gpu.ecc.lifetime",
-    brief: "Since when errors are counted.",
-    kind: AttributeKind::Enum(&["volatile", "aggregate"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -159,7 +168,6 @@ pub const GPU_ECC_LOCATION: Attribute = Attribute {
     name: "gpu.ecc.location",
     brief: "Where errors happen.",
     kind: AttributeKind::Enum(&[
-        "total",
         "dram",
         "sram",
         "l1",
@@ -167,11 +175,13 @@ pub const GPU_ECC_LOCATION: Attribute = Attribute {
         "register_file",
         "texture",
         "shared",
+        "sm",
         "cbu",
         "pcie",
         "microcontroller",
         "other",
     ]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -180,6 +190,7 @@ pub const GPU_ECC_SEVERITY: Attribute = Attribute {
     name: "gpu.ecc.severity",
     brief: "What became of the data.",
     kind: AttributeKind::Enum(&["corrected", "uncorrected"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -188,6 +199,7 @@ pub const GPU_ENGINE_INDEX: Attribute = Attribute {
     name: "gpu.engine.index",
     brief: "Number of the engine among those of its name, from 0.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -196,6 +208,7 @@ pub const GPU_ENGINE_NAME: Attribute = Attribute {
     name: "gpu.engine.name",
     brief: "Engine of the GPU.",
     kind: AttributeKind::Enum(&["sm", "memory", "nvenc", "nvdec", "nvjpg", "nvofa"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -204,6 +217,7 @@ pub const GPU_FABRIC_CLIQUE_ID: Attribute = Attribute {
     name: "gpu.fabric.clique_id",
     brief: "Number of the GPUs in an NVLink fabric that reach each other.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -212,6 +226,7 @@ pub const GPU_FABRIC_CLUSTER_UUID: Attribute = Attribute {
     name: "gpu.fabric.cluster_uuid",
     brief: "UUID of the NVLink fabric that the GPU is registered with.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -220,6 +235,7 @@ pub const GPU_FABRIC_STATE: Attribute = Attribute {
     name: "gpu.fabric_state",
     brief: "Registration with the NVLink fabric.",
     kind: AttributeKind::Enum(&["not_supported", "not_started", "in_progress", "completed"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -228,6 +244,7 @@ pub const GPU_FAN_INDEX: Attribute = Attribute {
     name: "gpu.fan.index",
     brief: "Number of the fan, from 0.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -243,6 +260,7 @@ pub const GPU_FAULT: Attribute = Attribute {
         "page_retirement_pending",
         "fabric_degraded",
     ]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -259,6 +277,7 @@ pub const GPU_FEATURE: Attribute = Attribute {
         "dram_encryption",
         "vgpu_license",
     ]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -267,6 +286,7 @@ pub const GPU_ID: Attribute = Attribute {
     name: "gpu.id",
     brief: "Identity of the GPU: its UUID, or its index where no UUID is known.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -275,6 +295,7 @@ pub const GPU_INDEX: Attribute = Attribute {
     name: "gpu.index",
     brief: "Number of the GPU on its host, as the source counts it.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -283,6 +304,7 @@ pub const GPU_IO_DIRECTION: Attribute = Attribute {
     name: "gpu.io.direction",
     brief: "Direction of a transfer.",
     kind: AttributeKind::Enum(&["receive", "transmit"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -291,6 +313,7 @@ pub const GPU_L2_CACHE_SIZE: Attribute = Attribute {
     name: "gpu.l2_cache.size",
     brief: "L2 cache of the GPU, in bytes.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -299,6 +322,7 @@ pub const GPU_LINK_INDEX: Attribute = Attribute {
     name: "gpu.link.index",
     brief: "Number of an NVLink or C2C link, from 0.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -307,6 +331,7 @@ pub const GPU_LINK_READING: Attribute = Attribute {
     name: "gpu.link.reading",
     brief: "Which figure of a link.",
     kind: AttributeKind::Enum(&["current", "max", "device_max"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -315,6 +340,7 @@ pub const GPU_MEMORY_FREE: Attribute = Attribute {
     name: "gpu.memory.free",
     brief: "Free memory of the GPU, in bytes.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -323,6 +349,7 @@ pub const GPU_MEMORY_RESERVED: Attribute = Attribute {
     name: "gpu.memory.reserved",
     brief: "Memory of the GPU that the driver keeps for itself, in bytes.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -331,6 +358,7 @@ pub const GPU_MEMORY_SIZE: Attribute = Attribute {
     name: "gpu.memory.size",
     brief: "Memory of the GPU, in bytes.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -339,6 +367,7 @@ pub const GPU_METRIC_NAME: Attribute = Attribute {
     name: "gpu.metric.name",
     brief: "Name of a metric of the GPU.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -347,6 +376,7 @@ pub const GPU_MIG_COMPUTE_INSTANCE_ID: Attribute = Attribute {
     name: "gpu.mig.compute_instance_id",
     brief: "Compute instance inside a GPU instance.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -355,6 +385,7 @@ pub const GPU_MIG_INSTANCE_ID: Attribute = Attribute {
     name: "gpu.mig.instance_id",
     brief: "GPU instance of a split GPU; absent for the whole GPU.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -363,6 +394,7 @@ pub const GPU_MIG_PROFILE: Attribute = Attribute {
     name: "gpu.mig.profile",
     brief: "Profile of a GPU instance.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -371,6 +403,7 @@ pub const GPU_MIG_UUID: Attribute = Attribute {
     name: "gpu.mig.uuid",
     brief: "UUID of a MIG device.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -379,6 +412,7 @@ pub const GPU_NAME: Attribute = Attribute {
     name: "gpu.name",
     brief: "Model name of the GPU.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -387,6 +421,7 @@ pub const GPU_NVLINK_BER_KIND: Attribute = Attribute {
     name: "gpu.nvlink.ber_kind",
     brief: "What of an NVLink is counted as wrong.",
     kind: AttributeKind::Enum(&["effective", "symbol"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -395,6 +430,7 @@ pub const GPU_NVLINK_FEC_BIN: Attribute = Attribute {
     name: "gpu.nvlink.fec_bin",
     brief: "How many wrong symbols were put right in a block, as the driver bins them, from 0 to 15.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -403,6 +439,7 @@ pub const GPU_PCI_ADDRESS: Attribute = Attribute {
     name: "gpu.pci.address",
     brief: "PCI address of the GPU.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -413,6 +450,7 @@ pub const GPU_PERFORMANCE_STATE: Attribute = Attribute {
     kind: AttributeKind::Enum(&[
         "p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9", "p10", "p11", "p12", "p13", "p14", "p15",
     ]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -430,6 +468,7 @@ pub const GPU_PIPE: Attribute = Attribute {
         "fp64",
         "int",
     ]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -438,6 +477,7 @@ pub const GPU_POWER_LIMIT_KIND: Attribute = Attribute {
     name: "gpu.power.limit_kind",
     brief: "What kind of limit the power has.",
     kind: AttributeKind::Enum(&["enforced", "requested", "default", "min", "max"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -446,14 +486,7 @@ pub const GPU_POWER_READING: Attribute = Attribute {
     name: "gpu.power.reading",
     brief: "How the power is read.",
     kind: AttributeKind::Enum(&["instant", "average", "derived"]),
-    stability: Stability::Development,
-};
-
-/// What the power is drawn by.
-pub const GPU_POWER_SCOPE: Attribute = Attribute {
-    name: "gpu.power.scope",
-    brief: "What the power is drawn by.",
-    kind: AttributeKind::Enum(&["gpu", "memory", "module"]),
+    descriptive: true,
     stability: Stability::Development,
 };
 
@@ -462,6 +495,7 @@ pub const GPU_PRECISION: Attribute = Attribute {
     name: "gpu.precision",
     brief: "Number format that the operations are in.",
     kind: AttributeKind::Enum(&["tf32", "bf16", "fp16", "fp8", "fp4"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -470,6 +504,7 @@ pub const GPU_RECOVERY_ACTION: Attribute = Attribute {
     name: "gpu.recovery_action",
     brief: "What the driver asks to be done.",
     kind: AttributeKind::Enum(&["none", "gpu_reset", "node_reboot", "drain_p2p", "drain_and_reset"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -478,6 +513,7 @@ pub const GPU_RETIREMENT_CAUSE: Attribute = Attribute {
     name: "gpu.retirement.cause",
     brief: "Why a page was retired.",
     kind: AttributeKind::Enum(&["multiple_single_bit", "double_bit"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -486,6 +522,7 @@ pub const GPU_ROW_REMAP_AVAILABILITY: Attribute = Attribute {
     name: "gpu.row_remap.availability",
     brief: "Spare rows that a bank of memory has left.",
     kind: AttributeKind::Enum(&["max", "high", "partial", "low", "none"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -494,6 +531,7 @@ pub const GPU_SERIAL_NUMBER: Attribute = Attribute {
     name: "gpu.serial_number",
     brief: "Serial number of the board.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -502,6 +540,7 @@ pub const GPU_SHARED_MEMORY_SIZE: Attribute = Attribute {
     name: "gpu.shared_memory.size",
     brief: "Shared memory of one multiprocessor, in bytes.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -510,6 +549,7 @@ pub const GPU_SM_COUNT: Attribute = Attribute {
     name: "gpu.sm.count",
     brief: "Multiprocessors of the GPU.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -518,6 +558,7 @@ pub const GPU_STEP_ATTRIBUTION: Attribute = Attribute {
     name: "gpu.step.attribution",
     brief: "How the GPUs of the step were found.",
     kind: AttributeKind::Enum(&["rank", "run", "host"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -526,6 +567,7 @@ pub const GPU_STEP_BUSY_RATIO: Attribute = Attribute {
     name: "gpu.step.busy_ratio",
     brief: "Share of the step in which the GPUs were busy, as their mean.",
     kind: AttributeKind::Double,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -534,6 +576,7 @@ pub const GPU_STEP_ENERGY: Attribute = Attribute {
     name: "gpu.step.energy",
     brief: "Energy that the GPUs of the rank used in the step, in joules.",
     kind: AttributeKind::Double,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -542,6 +585,7 @@ pub const GPU_STEP_ENERGY_ERROR: Attribute = Attribute {
     name: "gpu.step.energy_error",
     brief: "How much the energy of the step may be wrong at most, in joules.",
     kind: AttributeKind::Double,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -550,6 +594,7 @@ pub const GPU_STEP_ENERGY_STATUS: Attribute = Attribute {
     name: "gpu.step.energy_status",
     brief: "What is known of the energy of the step.",
     kind: AttributeKind::Enum(&["complete", "partial", "shared", "repeated", "unknown"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -558,6 +603,7 @@ pub const GPU_STEP_GPUS: Attribute = Attribute {
     name: "gpu.step.gpus",
     brief: "GPUs that the step ran on.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -566,6 +612,7 @@ pub const GPU_STEP_MEAN_POWER: Attribute = Attribute {
     name: "gpu.step.mean_power",
     brief: "Mean power of the GPUs of the step together, in watts.",
     kind: AttributeKind::Double,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -574,6 +621,7 @@ pub const GPU_STEP_PEAK_POWER: Attribute = Attribute {
     name: "gpu.step.peak_power",
     brief: "Highest power of the GPUs of the step together that was read or follows from the counters, in watts.",
     kind: AttributeKind::Double,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -582,6 +630,7 @@ pub const GPU_STEP_THROTTLE_TIME: Attribute = Attribute {
     name: "gpu.step.throttle_time",
     brief: "Time of the step in which the clocks of a GPU were held down for the reason that held longest, in seconds.",
     kind: AttributeKind::Double,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -590,6 +639,7 @@ pub const GPU_TASK: Attribute = Attribute {
     name: "gpu.task",
     brief: "What the GPU is busy with.",
     kind: AttributeKind::Enum(&["general", "encoder", "decoder", "jpeg", "ofa"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -598,6 +648,7 @@ pub const GPU_TEMPERATURE_LIMIT_KIND: Attribute = Attribute {
     name: "gpu.temperature.limit_kind",
     brief: "What happens at a temperature.",
     kind: AttributeKind::Enum(&["slowdown", "shutdown", "gpu_max", "memory_max", "acoustic"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -606,6 +657,7 @@ pub const GPU_TEMPERATURE_SENSOR: Attribute = Attribute {
     name: "gpu.temperature.sensor",
     brief: "Where the temperature is measured.",
     kind: AttributeKind::Enum(&["gpu", "memory"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -632,6 +684,7 @@ pub const GPU_THROTTLE_REASON: Attribute = Attribute {
         "low_utilization",
         "board_limit",
     ]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -648,6 +701,7 @@ pub const GPU_UNAVAILABLE_REASON: Attribute = Attribute {
         "driver_error",
         "turned_off",
     ]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -656,6 +710,7 @@ pub const GPU_UUID: Attribute = Attribute {
     name: "gpu.uuid",
     brief: "UUID of the GPU.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -664,6 +719,7 @@ pub const GPU_VBIOS_VERSION: Attribute = Attribute {
     name: "gpu.vbios.version",
     brief: "Version of the firmware of the board.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -672,6 +728,7 @@ pub const GPU_XID_CODE: Attribute = Attribute {
     name: "gpu.xid.code",
     brief: "Number of an XID error of the driver.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -680,6 +737,7 @@ pub const HOST_ID: Attribute = Attribute {
     name: "host.id",
     brief: "Unique identity of the host.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -688,6 +746,7 @@ pub const HOST_NAME: Attribute = Attribute {
     name: "host.name",
     brief: "Name of the host.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -696,6 +755,7 @@ pub const HW_DRIVER_VERSION: Attribute = Attribute {
     name: "hw.driver_version",
     brief: "Version of the driver of a component.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -704,6 +764,7 @@ pub const HW_FIRMWARE_VERSION: Attribute = Attribute {
     name: "hw.firmware_version",
     brief: "Version of the firmware of a component.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -712,6 +773,7 @@ pub const HW_GPU_TASK: Attribute = Attribute {
     name: "hw.gpu.task",
     brief: "What the GPU is busy with.",
     kind: AttributeKind::Enum(&["general", "encoder", "decoder", "jpeg", "ofa"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -720,6 +782,7 @@ pub const HW_ID: Attribute = Attribute {
     name: "hw.id",
     brief: "Identity of the hardware component, unique on its host.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -728,6 +791,7 @@ pub const HW_LIMIT_TYPE: Attribute = Attribute {
     name: "hw.limit_type",
     brief: "Kind of limit.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -736,6 +800,7 @@ pub const HW_MODEL: Attribute = Attribute {
     name: "hw.model",
     brief: "Model of a component.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -744,6 +809,7 @@ pub const HW_NAME: Attribute = Attribute {
     name: "hw.name",
     brief: "Name of the hardware component for people.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -752,6 +818,7 @@ pub const HW_PARENT: Attribute = Attribute {
     name: "hw.parent",
     brief: "Identity of the component that this one is part of.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -760,6 +827,7 @@ pub const HW_SENSOR_LOCATION: Attribute = Attribute {
     name: "hw.sensor_location",
     brief: "Where a sensor is.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -768,6 +836,7 @@ pub const HW_SERIAL_NUMBER: Attribute = Attribute {
     name: "hw.serial_number",
     brief: "Serial number of a component.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -776,6 +845,7 @@ pub const HW_STATE: Attribute = Attribute {
     name: "hw.state",
     brief: "State of a component.",
     kind: AttributeKind::Enum(&["ok", "degraded", "failed", "predicted_failure"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -784,6 +854,7 @@ pub const HW_TYPE: Attribute = Attribute {
     name: "hw.type",
     brief: "Kind of hardware component.",
     kind: AttributeKind::Enum(&["gpu", "fan", "network", "temperature"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -792,6 +863,7 @@ pub const HW_VENDOR: Attribute = Attribute {
     name: "hw.vendor",
     brief: "Maker of a component.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -800,6 +872,7 @@ pub const INFERENCE_STATISTIC: Attribute = Attribute {
     name: "inference.statistic",
     brief: "What a source tells of the requests of a step.",
     kind: AttributeKind::Enum(&["mean", "min", "max"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -808,6 +881,7 @@ pub const K8S_CONTAINER_NAME: Attribute = Attribute {
     name: "k8s.container.name",
     brief: "Name of the container in its Kubernetes pod.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -816,6 +890,7 @@ pub const K8S_JOB_NAME: Attribute = Attribute {
     name: "k8s.job.name",
     brief: "Name of the Kubernetes job.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -824,6 +899,7 @@ pub const K8S_NAMESPACE_NAME: Attribute = Attribute {
     name: "k8s.namespace.name",
     brief: "Name of the Kubernetes namespace.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -832,6 +908,7 @@ pub const K8S_NODE_NAME: Attribute = Attribute {
     name: "k8s.node.name",
     brief: "Name of the Kubernetes node.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -840,6 +917,7 @@ pub const K8S_POD_NAME: Attribute = Attribute {
     name: "k8s.pod.name",
     brief: "Name of the Kubernetes pod.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -848,6 +926,7 @@ pub const K8S_POD_UID: Attribute = Attribute {
     name: "k8s.pod.uid",
     brief: "Identity of the Kubernetes pod.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -856,6 +935,7 @@ pub const MEMORY_ESTIMATE_PART: Attribute = Attribute {
     name: "memory.estimate.part",
     brief: "Part of an estimated memory need.",
     kind: AttributeKind::Enum(&["total", "output", "temp", "argument", "host_temp"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -864,6 +944,7 @@ pub const MEMORY_KIND: Attribute = Attribute {
     name: "memory.kind",
     brief: "Kind of memory.",
     kind: AttributeKind::Enum(&["device", "managed", "pinned", "pageable"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -872,6 +953,7 @@ pub const MEMORY_SEGMENT_NAME: Attribute = Attribute {
     name: "memory.segment.name",
     brief: "Name of an allocator segment, as its source spells it.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -880,6 +962,7 @@ pub const MOE_ACTIVE_EXPERTS: Attribute = Attribute {
     name: "moe.active_experts",
     brief: "Experts that receive tokens, averaged over layers.",
     kind: AttributeKind::Double,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -888,6 +971,7 @@ pub const MOE_AUX_LOSS: Attribute = Attribute {
     name: "moe.aux_loss",
     brief: "Load-balancing loss of the router, summed over layers.",
     kind: AttributeKind::Double,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -896,6 +980,7 @@ pub const MOE_EXPERT_UTILIZATION: Attribute = Attribute {
     name: "moe.expert_utilization",
     brief: "Share of the experts that receive tokens, averaged over layers.",
     kind: AttributeKind::Double,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -904,6 +989,7 @@ pub const MOE_LOAD_CV: Attribute = Attribute {
     name: "moe.load_cv",
     brief: "Standard deviation of the tokens of an expert over their mean.",
     kind: AttributeKind::Double,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -912,6 +998,7 @@ pub const MOE_LOAD_IMBALANCE: Attribute = Attribute {
     name: "moe.load_imbalance",
     brief: "Tokens of the busiest expert over the mean, averaged over layers; 1 is perfect.",
     kind: AttributeKind::Double,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -920,6 +1007,7 @@ pub const MOE_MAX_EXPERT_FRACTION: Attribute = Attribute {
     name: "moe.max_expert_fraction",
     brief: "Share of the tokens that goes to the busiest expert.",
     kind: AttributeKind::Double,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -928,6 +1016,7 @@ pub const MOE_MIN_ACTIVE_EXPERT_FRACTION: Attribute = Attribute {
     name: "moe.min_active_expert_fraction",
     brief: "Share of the tokens that goes to the least busy expert with any.",
     kind: AttributeKind::Double,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -936,6 +1025,7 @@ pub const MOE_ROUTER_CONFIDENCE: Attribute = Attribute {
     name: "moe.router_confidence",
     brief: "Mean share of the probability that the router gives to its first choice.",
     kind: AttributeKind::Double,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -944,6 +1034,7 @@ pub const MOE_ROUTER_ENTROPY: Attribute = Attribute {
     name: "moe.router_entropy",
     brief: "Entropy of the router, as a share of the largest possible.",
     kind: AttributeKind::Double,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -952,6 +1043,7 @@ pub const MOE_Z_LOSS: Attribute = Attribute {
     name: "moe.z_loss",
     brief: "Regularization of the router logits, summed over layers.",
     kind: AttributeKind::Double,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -960,6 +1052,7 @@ pub const NETWORK_IO_DIRECTION: Attribute = Attribute {
     name: "network.io.direction",
     brief: "Direction of a transfer.",
     kind: AttributeKind::Enum(&["transmit", "receive"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -976,6 +1069,7 @@ pub const PERF_BOTTLENECK: Attribute = Attribute {
         "communication",
         "checkpoint",
     ]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -984,6 +1078,7 @@ pub const PERF_CLOCK: Attribute = Attribute {
     name: "perf.clock",
     brief: "How the time was measured.",
     kind: AttributeKind::Enum(&["host", "cuda_event", "block_until_ready"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -992,6 +1087,7 @@ pub const PERF_STAGE: Attribute = Attribute {
     name: "perf.stage",
     brief: "Name that the source has for a piece of work that is in no registry.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1000,6 +1096,7 @@ pub const PERF_STATISTIC: Attribute = Attribute {
     name: "perf.statistic",
     brief: "What a source makes of several times of one step.",
     kind: AttributeKind::Enum(&["sum", "mean", "min", "max"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1008,6 +1105,7 @@ pub const PERF_TAGS: Attribute = Attribute {
     name: "perf.tags",
     brief: "What the source says of a piece of work beyond what is in the registry, as it is written.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1016,6 +1114,7 @@ pub const PERF_TIMELINE: Attribute = Attribute {
     name: "perf.timeline",
     brief: "Timeline that something happened on, as the source names it; a thread of the host, or a device.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1024,6 +1123,7 @@ pub const PERF_UNFINISHED: Attribute = Attribute {
     name: "perf.unfinished",
     brief: "Whether the source never said that the work ended; the span then ends where the source does.",
     kind: AttributeKind::Boolean,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1032,6 +1132,7 @@ pub const PROCESS_COMMAND_LINE: Attribute = Attribute {
     name: "process.command_line",
     brief: "Whole command line of the process, as one string.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1040,6 +1141,7 @@ pub const PROCESS_PID: Attribute = Attribute {
     name: "process.pid",
     brief: "Process identifier.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1060,6 +1162,7 @@ pub const PULSETRAIN_DROP_REASON: Attribute = Attribute {
         "abandoned",
         "name_limit",
     ]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1068,6 +1171,7 @@ pub const PULSETRAIN_SIGNAL: Attribute = Attribute {
     name: "pulsetrain.signal",
     brief: "Signal of OpenTelemetry.",
     kind: AttributeKind::Enum(&["traces", "metrics", "logs"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1076,6 +1180,7 @@ pub const PULSETRAIN_SINK_NAME: Attribute = Attribute {
     name: "pulsetrain.sink.name",
     brief: "Sink as the configuration names it.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1084,6 +1189,7 @@ pub const PULSETRAIN_SKIP_REASON: Attribute = Attribute {
     name: "pulsetrain.skip.reason",
     brief: "Why a record of a source was not understood.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1092,6 +1198,7 @@ pub const PULSETRAIN_SOURCE_NAME: Attribute = Attribute {
     name: "pulsetrain.source.name",
     brief: "Source as the configuration names it.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1100,6 +1207,7 @@ pub const PULSETRAIN_VERSION: Attribute = Attribute {
     name: "pulsetrain.version",
     brief: "Version of the agent.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1108,6 +1216,7 @@ pub const RL_COMPONENT: Attribute = Attribute {
     name: "rl.component",
     brief: "Name of a part of the reward: of a reward function.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1116,6 +1225,7 @@ pub const RL_GROUP_ID: Attribute = Attribute {
     name: "rl.group_id",
     brief: "Group of completions of one prompt.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1124,6 +1234,7 @@ pub const RL_MESH: Attribute = Attribute {
     name: "rl.mesh",
     brief: "Roles that share the devices of a timeline.",
     kind: AttributeKind::Strings,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1132,6 +1243,7 @@ pub const RL_PAIR_INDEX: Attribute = Attribute {
     name: "rl.pair_index",
     brief: "Number of a completion inside its group.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1140,6 +1252,7 @@ pub const RL_QUEUED: Attribute = Attribute {
     name: "rl.queued",
     brief: "Name of the span that waited for its device.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1148,6 +1261,7 @@ pub const RL_ROLE: Attribute = Attribute {
     name: "rl.role",
     brief: "Model that does the work.",
     kind: AttributeKind::Enum(&["actor", "critic", "reference", "reward", "rollout"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1156,6 +1270,7 @@ pub const RL_STATISTIC: Attribute = Attribute {
     name: "rl.statistic",
     brief: "What is told of the values of a batch.",
     kind: AttributeKind::Enum(&["mean", "max", "min", "sum", "std"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1164,6 +1279,7 @@ pub const RL_TRAJECTORY_ID: Attribute = Attribute {
     name: "rl.trajectory_id",
     brief: "Identity of a trajectory.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1172,6 +1288,7 @@ pub const RUN_COMMAND: Attribute = Attribute {
     name: "run.command",
     brief: "Command line that started the run.",
     kind: AttributeKind::Strings,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1180,6 +1297,7 @@ pub const RUN_DEVICE_COUNT: Attribute = Attribute {
     name: "run.device_count",
     brief: "Accelerators that the run uses.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1188,6 +1306,7 @@ pub const RUN_MESSAGE_DURATION: Attribute = Attribute {
     name: "run.message.duration",
     brief: "Time that the thing took which the message tells of, in seconds.",
     kind: AttributeKind::Double,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1196,6 +1315,7 @@ pub const RUN_OPTION_NAME: Attribute = Attribute {
     name: "run.option.name",
     brief: "Name of a configuration option.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1204,6 +1324,7 @@ pub const RUN_OPTION_VALUE: Attribute = Attribute {
     name: "run.option.value",
     brief: "Value of a configuration option, in its own type.",
     kind: AttributeKind::Any,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1212,6 +1333,7 @@ pub const SERVICE_INSTANCE_ID: Attribute = Attribute {
     name: "service.instance.id",
     brief: "Identity of the instance: `<run>/<rank>` for a rank of a run.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Stable,
 };
 
@@ -1220,6 +1342,7 @@ pub const SERVICE_NAME: Attribute = Attribute {
     name: "service.name",
     brief: "Logical name of the service.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Stable,
 };
 
@@ -1228,6 +1351,7 @@ pub const SERVICE_NAMESPACE: Attribute = Attribute {
     name: "service.namespace",
     brief: "Namespace of the service name.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Stable,
 };
 
@@ -1236,6 +1360,7 @@ pub const SERVICE_VERSION: Attribute = Attribute {
     name: "service.version",
     brief: "Version of the service.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Stable,
 };
 
@@ -1244,6 +1369,7 @@ pub const SLURM_JOB_ID: Attribute = Attribute {
     name: "slurm.job.id",
     brief: "Job of Slurm.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1258,6 +1384,7 @@ pub const TRAIN_ANOMALY_TYPE: Attribute = Attribute {
         "throughput_drop",
         "straggler",
     ]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1266,6 +1393,7 @@ pub const TRAIN_ATTEMPT: Attribute = Attribute {
     name: "train.attempt",
     brief: "How often the run was started before this start.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1289,6 +1417,7 @@ pub const TRAIN_BADPUT_CAUSE: Attribute = Attribute {
         "elastic_scale_up",
         "elastic_reinitialization",
     ]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1297,6 +1426,7 @@ pub const TRAIN_BADPUT_EVENT: Attribute = Attribute {
     name: "train.badput.event",
     brief: "Name that the trainer gives to what it did when it made no progress.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1321,6 +1451,7 @@ pub const TRAIN_COMPONENT: Attribute = Attribute {
         "entropy",
         "aux",
     ]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1329,6 +1460,7 @@ pub const TRAIN_CUSTOM_NAME: Attribute = Attribute {
     name: "train.custom.name",
     brief: "Name of a value as its source spells it, for what the registry does not know.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1337,6 +1469,7 @@ pub const TRAIN_DRAFT_POSITION: Attribute = Attribute {
     name: "train.draft_position",
     brief: "Position of a draft token that a value is about, from 0.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1345,6 +1478,7 @@ pub const TRAIN_EPOCH: Attribute = Attribute {
     name: "train.epoch",
     brief: "Passes over the data so far, as a fraction.",
     kind: AttributeKind::Double,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1353,6 +1487,7 @@ pub const TRAIN_FLOPS_PART: Attribute = Attribute {
     name: "train.flops.part",
     brief: "Part of the model that the operations are counted for.",
     kind: AttributeKind::Enum(&["blocks", "lm_head", "attention", "weights"]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1361,6 +1496,7 @@ pub const TRAIN_FRAMEWORK: Attribute = Attribute {
     name: "train.framework",
     brief: "Training system that runs.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1369,6 +1505,7 @@ pub const TRAIN_FRAMEWORK_VERSION: Attribute = Attribute {
     name: "train.framework_version",
     brief: "Version of the training system.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1377,6 +1514,7 @@ pub const TRAIN_GRAD_NORM: Attribute = Attribute {
     name: "train.grad_norm",
     brief: "Norm of the gradients of the step, after clipping.",
     kind: AttributeKind::Double,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1385,6 +1523,7 @@ pub const TRAIN_LEARNING_RATE: Attribute = Attribute {
     name: "train.learning_rate",
     brief: "Learning rate of the step.",
     kind: AttributeKind::Double,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1393,6 +1532,7 @@ pub const TRAIN_LOCAL_RANK: Attribute = Attribute {
     name: "train.local_rank",
     brief: "Number of the worker on its host, from 0.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1401,6 +1541,7 @@ pub const TRAIN_LOSS: Attribute = Attribute {
     name: "train.loss",
     brief: "Loss of the step.",
     kind: AttributeKind::Double,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1409,6 +1550,7 @@ pub const TRAIN_MICRO_BATCH: Attribute = Attribute {
     name: "train.micro_batch",
     brief: "Number of the micro-batch inside the step.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1417,6 +1559,7 @@ pub const TRAIN_MINI_BATCH: Attribute = Attribute {
     name: "train.mini_batch",
     brief: "Number of the mini-batch inside the step.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1433,6 +1576,7 @@ pub const TRAIN_PHASE: Attribute = Attribute {
         "diverging",
         "decay",
     ]),
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1441,6 +1585,7 @@ pub const TRAIN_PROJECT: Attribute = Attribute {
     name: "train.project",
     brief: "Project that the run belongs to.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1449,6 +1594,7 @@ pub const TRAIN_RANK: Attribute = Attribute {
     name: "train.rank",
     brief: "Number of the worker in the whole job, from 0.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1457,6 +1603,7 @@ pub const TRAIN_RECORD_KIND: Attribute = Attribute {
     name: "train.record.kind",
     brief: "Kind of a log record as its source spells it.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1465,6 +1612,7 @@ pub const TRAIN_RUN_ID: Attribute = Attribute {
     name: "train.run.id",
     brief: "Identity of the run; the same on every rank and every attempt.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1473,6 +1621,7 @@ pub const TRAIN_RUN_NAME: Attribute = Attribute {
     name: "train.run.name",
     brief: "Name of the run for people.",
     kind: AttributeKind::String,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1481,6 +1630,7 @@ pub const TRAIN_STEP: Attribute = Attribute {
     name: "train.step",
     brief: "Number of the optimizer step, as the trainer counts it.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1489,6 +1639,7 @@ pub const TRAIN_TOKENS: Attribute = Attribute {
     name: "train.tokens",
     brief: "Tokens of the step, over all devices.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1497,6 +1648,7 @@ pub const TRAIN_WORLD_SIZE: Attribute = Attribute {
     name: "train.world_size",
     brief: "Workers of the whole job.",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 
@@ -1519,7 +1671,6 @@ pub static ALL: &[&Attribute] = &[
     &GPU_CUDA_RUNTIME_VERSION,
     &GPU_DRIVER_VERSION,
     &GPU_ECC_ENABLED,
-    &GPU_ECC_LIFETIME,
     &GPU_ECC_LOCATION,
     &GPU_ECC_SEVERITY,
     &GPU_ENGINE_INDEX,
@@ -1552,7 +1703,6 @@ pub static ALL: &[&Attribute] = &[
     &GPU_PIPE,
     &GPU_POWER_LIMIT_KIND,
     &GPU_POWER_READING,
-    &GPU_POWER_SCOPE,
     &GPU_PRECISION,
     &GPU_RECOVERY_ACTION,
     &GPU_RETIREMENT_CAUSE,

@@ -198,6 +198,15 @@ pub fn eval_total_weights(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::GPU_AVERAGE_POWER`].
+pub fn gpu_average_power(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_AVERAGE_POWER.name)
+        .with_unit(metric::GPU_AVERAGE_POWER.unit)
+        .with_description(metric::GPU_AVERAGE_POWER.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::GPU_BAR1_LIMIT`].
 pub fn gpu_bar1_limit(meter: &Meter) -> UpDownCounter<i64> {
     meter
@@ -285,6 +294,42 @@ pub fn gpu_ecc_errors(meter: &Meter) -> Counter<u64> {
         .u64_counter(metric::GPU_ECC_ERRORS.name)
         .with_unit(metric::GPU_ECC_ERRORS.unit)
         .with_description(metric::GPU_ECC_ERRORS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_ECC_LIFETIME_ERRORS`].
+pub fn gpu_ecc_lifetime_errors(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::GPU_ECC_LIFETIME_ERRORS.name)
+        .with_unit(metric::GPU_ECC_LIFETIME_ERRORS.unit)
+        .with_description(metric::GPU_ECC_LIFETIME_ERRORS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_ECC_LIFETIME_LOCATION_ERRORS`].
+pub fn gpu_ecc_lifetime_location_errors(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::GPU_ECC_LIFETIME_LOCATION_ERRORS.name)
+        .with_unit(metric::GPU_ECC_LIFETIME_LOCATION_ERRORS.unit)
+        .with_description(metric::GPU_ECC_LIFETIME_LOCATION_ERRORS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_ECC_LIFETIME_SRAM_ERRORS`].
+pub fn gpu_ecc_lifetime_sram_errors(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::GPU_ECC_LIFETIME_SRAM_ERRORS.name)
+        .with_unit(metric::GPU_ECC_LIFETIME_SRAM_ERRORS.unit)
+        .with_description(metric::GPU_ECC_LIFETIME_SRAM_ERRORS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_ECC_LOCATION_ERRORS`].
+pub fn gpu_ecc_location_errors(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::GPU_ECC_LOCATION_ERRORS.name)
+        .with_unit(metric::GPU_ECC_LOCATION_ERRORS.unit)
+        .with_description(metric::GPU_ECC_LOCATION_ERRORS.brief)
         .build()
 }
 
@@ -432,6 +477,15 @@ pub fn gpu_memory_used(meter: &Meter) -> UpDownCounter<i64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::GPU_MEMORY_POWER`].
+pub fn gpu_memory_power(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_MEMORY_POWER.name)
+        .with_unit(metric::GPU_MEMORY_POWER.unit)
+        .with_description(metric::GPU_MEMORY_POWER.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::GPU_METRIC_UNAVAILABLE`].
 pub fn gpu_metric_unavailable(meter: &Meter) -> UpDownCounter<i64> {
     meter
@@ -447,6 +501,60 @@ pub fn gpu_mig_instances(meter: &Meter) -> Gauge<i64> {
         .i64_gauge(metric::GPU_MIG_INSTANCES.name)
         .with_unit(metric::GPU_MIG_INSTANCES.unit)
         .with_description(metric::GPU_MIG_INSTANCES.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_MIG_MEMORY_FREE`].
+pub fn gpu_mig_memory_free(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_MIG_MEMORY_FREE.name)
+        .with_unit(metric::GPU_MIG_MEMORY_FREE.unit)
+        .with_description(metric::GPU_MIG_MEMORY_FREE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_MIG_MEMORY_LIMIT`].
+pub fn gpu_mig_memory_limit(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_MIG_MEMORY_LIMIT.name)
+        .with_unit(metric::GPU_MIG_MEMORY_LIMIT.unit)
+        .with_description(metric::GPU_MIG_MEMORY_LIMIT.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_MIG_MEMORY_RESERVED`].
+pub fn gpu_mig_memory_reserved(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_MIG_MEMORY_RESERVED.name)
+        .with_unit(metric::GPU_MIG_MEMORY_RESERVED.unit)
+        .with_description(metric::GPU_MIG_MEMORY_RESERVED.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_MIG_MEMORY_USED`].
+pub fn gpu_mig_memory_used(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::GPU_MIG_MEMORY_USED.name)
+        .with_unit(metric::GPU_MIG_MEMORY_USED.unit)
+        .with_description(metric::GPU_MIG_MEMORY_USED.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_MODULE_ENERGY`].
+pub fn gpu_module_energy(meter: &Meter) -> Counter<f64> {
+    meter
+        .f64_counter(metric::GPU_MODULE_ENERGY.name)
+        .with_unit(metric::GPU_MODULE_ENERGY.unit)
+        .with_description(metric::GPU_MODULE_ENERGY.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_MODULE_POWER`].
+pub fn gpu_module_power(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::GPU_MODULE_POWER.name)
+        .with_unit(metric::GPU_MODULE_POWER.unit)
+        .with_description(metric::GPU_MODULE_POWER.brief)
         .build()
 }
 

@@ -27,6 +27,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::eval_throughput_tokens_per_device(meter).record(1.0, &[]);
     instruments::eval_tokens(meter).add(1, &[]);
     instruments::eval_total_weights(meter).record(1.0, &[]);
+    instruments::gpu_average_power(meter).record(1.0, &[]);
     instruments::gpu_bar1_limit(meter).add(1, &[]);
     instruments::gpu_bar1_used(meter).add(1, &[]);
     instruments::gpu_c2c_errors(meter).add(1, &[]);
@@ -37,6 +38,10 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::gpu_clock_limit(meter).record(1.0, &[]);
     instruments::gpu_compute_mode(meter).add(1, &[]);
     instruments::gpu_ecc_errors(meter).add(1, &[]);
+    instruments::gpu_ecc_lifetime_errors(meter).add(1, &[]);
+    instruments::gpu_ecc_lifetime_location_errors(meter).add(1, &[]);
+    instruments::gpu_ecc_lifetime_sram_errors(meter).add(1, &[]);
+    instruments::gpu_ecc_location_errors(meter).add(1, &[]);
     instruments::gpu_energy(meter).add(1.0, &[]);
     instruments::gpu_engine_utilization(meter).record(1.0, &[]);
     instruments::gpu_fabric_state(meter).add(1, &[]);
@@ -53,8 +58,15 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::gpu_memory_limit(meter).add(1, &[]);
     instruments::gpu_memory_reserved(meter).add(1, &[]);
     instruments::gpu_memory_used(meter).add(1, &[]);
+    instruments::gpu_memory_power(meter).record(1.0, &[]);
     instruments::gpu_metric_unavailable(meter).add(1, &[]);
     instruments::gpu_mig_instances(meter).record(1, &[]);
+    instruments::gpu_mig_memory_free(meter).add(1, &[]);
+    instruments::gpu_mig_memory_limit(meter).add(1, &[]);
+    instruments::gpu_mig_memory_reserved(meter).add(1, &[]);
+    instruments::gpu_mig_memory_used(meter).add(1, &[]);
+    instruments::gpu_module_energy(meter).add(1.0, &[]);
+    instruments::gpu_module_power(meter).record(1.0, &[]);
     instruments::gpu_nvlink_bit_error_ratio(meter).record(1.0, &[]);
     instruments::gpu_nvlink_errors(meter).add(1, &[]);
     instruments::gpu_nvlink_fec_blocks(meter).add(1, &[]);

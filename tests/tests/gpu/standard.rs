@@ -64,12 +64,9 @@ fn standard_names_stand_in_the_place_of_ours_or_beside_them() {
     );
     let ours = |points: &[crate::watch::Point], name: &str| points.iter().any(|point| point.name == name);
     for name in ["gpu.power", "gpu.energy", "gpu.memory.used", "gpu.utilization"] {
-        let of_all = |point: &crate::watch::Point| {
-            !point.attributes.contains_key("gpu.power.scope") || point.is(name, &[("gpu.power.scope", "gpu")])
-        };
-        let ours = standard.iter().any(|point| point.name == name && of_all(point));
-        assert!(!ours, "{name} has a standard name");
+        assert!(!ours(&standard, name), "{name} has a standard name");
     }
+    assert_eq!(of("hw.errors", &[id, ("error.type", "corrected")]).value, 0.0);
     let both = names(GpuSemconv::Both);
     assert!(ours(&both, "gpu.power") && ours(&both, "hw.power"));
     let own = names(GpuSemconv::Gpu);

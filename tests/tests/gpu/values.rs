@@ -19,24 +19,12 @@ const H100: &[Expected] = &[
     ("gpu.memory.used", &[], 1_073_741_824.0),
     ("gpu.memory.reserved", &[], 637_534_208.0),
     ("gpu.bar1.limit", &[], 137_438_953_472.0),
-    (
-        "gpu.power",
-        &[("gpu.power.reading", "instant"), ("gpu.power.scope", "gpu")],
-        500.0,
-    ),
-    (
-        "gpu.power",
-        &[("gpu.power.reading", "average"), ("gpu.power.scope", "gpu")],
-        500.0,
-    ),
-    (
-        "gpu.power",
-        &[("gpu.power.reading", "instant"), ("gpu.power.scope", "module")],
-        620.0,
-    ),
+    ("gpu.power", &[("gpu.power.reading", "instant")], 500.0),
+    ("gpu.average_power", &[], 500.0),
+    ("gpu.module_power", &[], 620.0),
     ("gpu.power_limit", &[("gpu.power.limit_kind", "enforced")], 700.0),
     ("gpu.power_limit", &[("gpu.power.limit_kind", "min")], 200.0),
-    ("gpu.energy", &[("gpu.power.scope", "gpu")], 123_456.0),
+    ("gpu.energy", &[], 123_456.0),
     ("gpu.temperature", &[("gpu.temperature.sensor", "memory")], 45.0),
     ("gpu.temperature_margin", &[], 52.0),
     (
@@ -97,14 +85,21 @@ const H100: &[Expected] = &[
         1.0,
     ),
     ("gpu.xid_errors", &[("gpu.xid.code", "79")], 0.0),
+    ("gpu.ecc.errors", &[("gpu.ecc.severity", "corrected")], 0.0),
     (
-        "gpu.ecc.errors",
-        &[
-            ("gpu.ecc.lifetime", "aggregate"),
-            ("gpu.ecc.severity", "corrected"),
-            ("gpu.ecc.location", "dram"),
-        ],
+        "gpu.ecc.lifetime_errors",
+        &[("gpu.ecc.severity", "corrected")],
+        3.0,
+    ),
+    (
+        "gpu.ecc.lifetime_location_errors",
+        &[("gpu.ecc.severity", "corrected"), ("gpu.ecc.location", "dram")],
         2.0,
+    ),
+    (
+        "gpu.ecc.lifetime_location_errors",
+        &[("gpu.ecc.severity", "corrected"), ("gpu.ecc.location", "sram")],
+        1.0,
     ),
     (
         "gpu.temperature_margin_limit",

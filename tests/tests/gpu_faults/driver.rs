@@ -9,7 +9,7 @@ fn a_driver_that_is_loaded_anew_is_read_again_and_its_counters_go_on() {
     let Some(world) = World::start("driver_reload", "gpus: {count: 2}") else {
         return;
     };
-    let joules = [FIRST, ("gpu.power.scope", "gpu")];
+    let joules = [FIRST];
     let before = world.wait_both("gpu.energy", &joules, |value| value == 123_456.0);
     world.fake.at(10.0);
     world.wait_ended("gpu.energy", &joules);
@@ -55,6 +55,7 @@ fn calls_that_a_driver_lacks_are_reasons_and_the_rest_is_there() {
     world.wait_both("gpu.power", &[FIRST, ("gpu.power.reading", "average")], |value| {
         value == 500.0
     });
+    world.wait_both("gpu.average_power", &[FIRST], |value| value == 500.0);
     let said = world.wait_said("gpu.sm.active");
     assert_eq!(said.len(), 1, "it is said once: {said:?}");
 }

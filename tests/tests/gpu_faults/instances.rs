@@ -13,14 +13,14 @@ fn an_instance_that_is_destroyed_ends_and_one_that_is_made_begins() {
             ("gpu.mig.instance_id", instance),
         ]
     };
-    world.wait_both("gpu.memory.used", &of("1"), |value| value == 4_294_967_296.0);
-    world.wait_both("gpu.memory.used", &of("2"), |value| value == 34_359_738_368.0);
+    world.wait_both("gpu.mig.memory.used", &of("1"), |value| value == 4_294_967_296.0);
+    world.wait_both("gpu.mig.memory.used", &of("2"), |value| value == 34_359_738_368.0);
     world.fake.at(10.0);
-    world.wait_ended("gpu.memory.used", &of("1"));
-    world.wait_both("gpu.memory.used", &of("2"), |value| value == 34_359_738_368.0);
+    world.wait_ended("gpu.mig.memory.used", &of("1"));
+    world.wait_both("gpu.mig.memory.used", &of("2"), |value| value == 34_359_738_368.0);
     // The performance counters need time to pass.
     world.fake.run_from(20.0);
-    world.wait_both("gpu.memory.used", &of("3"), |value| value == 1_073_741_824.0);
+    world.wait_both("gpu.mig.memory.used", &of("3"), |value| value == 1_073_741_824.0);
     world.wait_both("gpu.sm.active", &of("3"), |value| (value - 0.3).abs() < 1e-9);
     world.wait_both("gpu.sm.active", &of("2"), |value| (value - 0.9).abs() < 1e-9);
 }

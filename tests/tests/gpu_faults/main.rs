@@ -10,4 +10,5 @@ mod hang;
 mod instances;
 mod page;
 mod point;
+mod sums;
 mod world;

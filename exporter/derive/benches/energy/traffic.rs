@@ -90,19 +90,8 @@ fn tick(second: u64) -> Batch {
             };
             writer.number(metric, parts, NumberValue::Double(value));
         };
-        put(
-            &m::GPU_ENERGY,
-            &[(&a::GPU_POWER_SCOPE, "gpu".into())],
-            second as f64 * 500.0,
-        );
-        put(
-            &m::GPU_POWER,
-            &[
-                (&a::GPU_POWER_SCOPE, "gpu".into()),
-                (&a::GPU_POWER_READING, "instant".into()),
-            ],
-            500.0,
-        );
+        put(&m::GPU_ENERGY, &[], second as f64 * 500.0);
+        put(&m::GPU_POWER, &[(&a::GPU_POWER_READING, "instant".into())], 500.0);
         put(&m::GPU_UTILIZATION, &[(&a::GPU_TASK, "general".into())], 0.9);
         for reason in ["power_cap", "thermal_cap", "sync_boost", "board_limit"] {
             put(

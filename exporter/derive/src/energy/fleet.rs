@@ -21,6 +21,10 @@ const BY_PROCESS: usize = 1;
 const MOST_GPUS: usize = 4096;
 const MOST_OWNERS: usize = 32;
 
+/// The attribute by which `gpu.power` and `gpu.energy` told a GPU from its module and its memory before those were metrics of
+/// their own. Readings of that time can be imported.
+const FORMER_SCOPE: &str = "gpu.power.scope";
+
 /// Reasons of `gpu.throttle.time` that hold nothing back which training wants.
 const HARMLESS: [&str; 5] = [
     "none",
@@ -272,7 +276,7 @@ impl<'a> Labels<'a> {
             let is = |attribute: &pulsetrain_semconv::Attribute| entry.key == attribute.name;
             if is(&attribute::GPU_ID) || is(&attribute::HW_ID) {
                 id = Some(value);
-            } else if is(&attribute::GPU_POWER_SCOPE) {
+            } else if entry.key == FORMER_SCOPE {
                 labels.scope = Some(value);
             } else if is(&attribute::GPU_TASK) || is(&attribute::HW_GPU_TASK) {
                 labels.task = Some(value);

@@ -3,7 +3,7 @@
 use proptest::{collection::vec, prelude::*, test_runner::Config};
 use pulsetrain_derive::EnergyConfig;
 use pulsetrain_otlp::write::Value;
-use pulsetrain_semconv::{attribute, metric};
+use pulsetrain_semconv::{Attribute, AttributeKind, Stability, attribute, metric};
 
 use crate::world::{SECOND, World, ZERO, energy, reading};
 
@@ -182,22 +182,13 @@ fn the_peak_of_several_gpus_is_of_one_moment() {
 }
 
 #[test]
-fn the_memory_of_a_gpu_and_its_encoder_are_not_the_gpu() {
+fn the_module_of_a_gpu_and_its_encoder_are_not_the_gpu() {
     let mut world = World::new(EnergyConfig::default());
     for (second, joules) in [(1, 0.0), (2, 100.0)] {
-        let memory = [(&attribute::GPU_POWER_SCOPE, Value::Text("memory"))];
-        let whole = [(&attribute::GPU_POWER_SCOPE, Value::Text("gpu"))];
         let time = second * SECOND;
-        let counter = &metric::GPU_ENERGY;
-        world.pass(reading("GPU-0", Some(&ZERO), counter, time, joules, &whole));
-        world.pass(reading(
-            "GPU-0",
-            Some(&ZERO),
-            counter,
-            time,
-            7.0 * joules,
-            &memory,
-        ));
+        world.pass(energy("GPU-0", Some(&ZERO), time, joules));
+        let module = &metric::GPU_MODULE_ENERGY;
+        world.pass(reading("GPU-0", Some(&ZERO), module, time, 7.0 * joules, &[]));
         let encoder = [(&attribute::GPU_TASK, Value::Text("encoder"))];
         world.pass(reading(
             "GPU-0",
@@ -211,6 +202,35 @@ fn the_memory_of_a_gpu_and_its_encoder_are_not_the_gpu() {
     world.pass(ZERO.step(1, SECOND, 2 * SECOND));
     assert_eq!(world.step().joules(), 100.0);
     assert_eq!(world.step().get(&attribute::GPU_STEP_BUSY_RATIO), None);
+}
+
+#[test]
+fn readings_from_before_the_module_had_its_own_metric_count_the_gpu_alone() {
+    static SCOPE: Attribute = Attribute {
+        name: "gpu.power.scope",
+        brief: "",
+        kind: AttributeKind::String,
+        descriptive: false,
+        stability: Stability::Development,
+    };
+    let mut world = World::new(EnergyConfig::default());
+    for (second, joules) in [(1, 0.0), (2, 100.0)] {
+        let module = [(&SCOPE, Value::Text("module"))];
+        let whole = [(&SCOPE, Value::Text("gpu"))];
+        let time = second * SECOND;
+        let counter = &metric::GPU_ENERGY;
+        world.pass(reading("GPU-0", Some(&ZERO), counter, time, joules, &whole));
+        world.pass(reading(
+            "GPU-0",
+            Some(&ZERO),
+            counter,
+            time,
+            7.0 * joules,
+            &module,
+        ));
+    }
+    world.pass(ZERO.step(1, SECOND, 2 * SECOND));
+    assert_eq!(world.step().joules(), 100.0);
 }
 
 #[test]

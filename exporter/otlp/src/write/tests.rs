@@ -16,6 +16,7 @@ static STEP: semconv::Attribute = semconv::Attribute {
     name: "train.step",
     brief: "",
     kind: AttributeKind::Int,
+    descriptive: false,
     stability: Stability::Development,
 };
 

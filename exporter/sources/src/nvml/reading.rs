@@ -70,7 +70,8 @@ pub(crate) enum Sample {
     NothingObserved,
 }
 
-/// What tells a series from others of its metric: fixed attributes, and one that is a number.
+/// What tells a series from others of its metric: fixed attributes, and one that is a number. Descriptive attributes are
+/// written with the points and identify nothing: two labels that differ in them alone are equal.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Labels {
     /// Attributes that the table names.
@@ -97,17 +98,27 @@ impl Labels {
     }
 }
 
+impl Labels {
+    /// Whether the descriptive attributes of both are the same.
+    pub(crate) fn same_description(&self, other: &Self) -> bool {
+        ptr::eq(self.fixed, other.fixed) || self.parts(true).eq(other.parts(true))
+    }
+
+    /// Names and values of the fixed attributes that are descriptive, or of those that are not.
+    fn parts(&self, descriptive: bool) -> impl Iterator<Item = (&'static str, &'static str)> {
+        let wanted = self
+            .fixed
+            .iter()
+            .filter(move |(attribute, _)| attribute.descriptive == descriptive);
+        wanted.map(|(attribute, value)| (attribute.name, *value))
+    }
+}
+
 impl PartialEq for Labels {
     fn eq(&self, other: &Self) -> bool {
-        let same_fixed = || {
-            let pairs = self.fixed.iter().zip(other.fixed);
-            self.fixed.len() == other.fixed.len()
-                && pairs
-                    .into_iter()
-                    .all(|(left, right)| (left.0.name, left.1) == (right.0.name, right.1))
-        };
         let number = |labels: &Self| labels.number.map(|(attribute, number)| (attribute.name, number));
-        number(self) == number(other) && (ptr::eq(self.fixed, other.fixed) || same_fixed())
+        number(self) == number(other)
+            && (ptr::eq(self.fixed, other.fixed) || self.parts(false).eq(other.parts(false)))
     }
 }
 
@@ -115,7 +126,7 @@ impl Eq for Labels {}
 
 impl Hash for Labels {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        for (_, value) in self.fixed {
+        for (_, value) in self.parts(false) {
             value.hash(state);
         }
         self.number.map(|(_, number)| number).hash(state);

@@ -57,13 +57,22 @@ const ANSWERS: &[(&str, Answer)] = &[
         Given(&["gpu.protected_memory.used", "gpu.protected_memory.limit"]),
     ),
     ("power, instant", Given(&["gpu.power"])),
-    ("power, mean of a second", Given(&["gpu.power"])),
-    ("power of the memory and of the module", Given(&["gpu.power"])),
+    (
+        "power, mean of a second",
+        Given(&["gpu.average_power", "gpu.power"]),
+    ),
+    (
+        "power of the memory and of the module",
+        Given(&["gpu.memory_power", "gpu.module_power"]),
+    ),
     (
         "power limits: enforced, requested, default, lowest, highest",
         Given(&["gpu.power_limit"]),
     ),
-    ("energy since the driver was loaded", Given(&["gpu.energy"])),
+    (
+        "energy since the driver was loaded",
+        Given(&["gpu.energy", "gpu.module_energy"]),
+    ),
     (
         "power samples with their times",
         Given(&["gpu.power_distribution"]),
@@ -154,11 +163,16 @@ const ANSWERS: &[(&str, Answer)] = &[
     ),
     (
         "ECC errors, corrected and not, volatile and aggregate, by location",
-        Given(&["gpu.ecc.errors"]),
+        Given(&[
+            "gpu.ecc.errors",
+            "gpu.ecc.lifetime_errors",
+            "gpu.ecc.location_errors",
+            "gpu.ecc.lifetime_location_errors",
+        ]),
     ),
     (
         "SRAM errors and their threshold",
-        Given(&["gpu.ecc.errors", "gpu.fault.active"]),
+        Given(&["gpu.ecc.lifetime_sram_errors", "gpu.fault.active"]),
     ),
     (
         "retired pages, and whether one is pending",
@@ -211,7 +225,7 @@ const ANSWERS: &[(&str, Answer)] = &[
     ("MIG instances", Given(&["gpu.mig.instances", "gpu.info"])),
     (
         "memory by MIG instance",
-        Given(&["gpu.memory.used", "gpu.memory.limit"]),
+        Given(&["gpu.mig.memory.used", "gpu.mig.memory.limit"]),
     ),
     (
         "performance counters by MIG instance",
@@ -249,11 +263,13 @@ const ANSWERS: &[(&str, Answer)] = &[
     ("return code of NVML by query", Given(&["gpu.metric.unavailable"])),
 ];
 
-/// What the source sends besides the rows of its table: what it knows, counts or says itself.
-const OF_ITS_OWN: [&str; 6] = [
+/// What the source sends besides the rows of its table: the memory of MIG devices, and what it knows or counts itself.
+const OF_ITS_OWN: [&str; 8] = [
     "gpu.info",
     "gpu.metric.unavailable",
     "gpu.mig.instances",
+    "gpu.mig.memory.limit",
+    "gpu.mig.memory.used",
     "gpu.xid",
     "pulsetrain.source.duration",
     "pulsetrain.source.last_success_time",

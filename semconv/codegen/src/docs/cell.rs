@@ -1,7 +1,7 @@
 //! Cells of a Markdown table.
 
 use crate::definition::Definition;
-use crate::grammar::{AttributeRef, AttributeType, Instrument, Member, RequirementLevel};
+use crate::grammar::{Aggregation, AttributeRef, AttributeType, Instrument, Member, RequirementLevel};
 use crate::registry::Registry;
 
 const BREAK: &str = "<br>";
@@ -30,6 +30,9 @@ pub(super) fn name(definition: &Definition<'_>) -> String {
             .as_ref()
             .map(|ratio| format!("Ratio: {}.", text(ratio))),
     );
+    if definition.annotations.pulsetrain.descriptive {
+        lines.push("Describes the value: a series has one at a time.".to_owned());
+    }
     lines.extend(definition.note.map(|note| text(note)));
     lines.join(BREAK)
 }
@@ -87,5 +90,13 @@ pub(super) fn instrument(instrument: Instrument) -> &'static str {
         Instrument::UpDownCounter => "up-down counter",
         Instrument::Gauge => "gauge",
         Instrument::Histogram => "histogram",
+    }
+}
+
+pub(super) fn aggregation(aggregation: Option<Aggregation>) -> &'static str {
+    match aggregation {
+        Some(Aggregation::Sum) => "sum",
+        Some(Aggregation::Average) => "average",
+        Some(Aggregation::None) | None => "none",
     }
 }

@@ -36,8 +36,24 @@ pub(crate) struct Pulsetrain {
     pub(crate) buckets: Option<String>,
     /// Of a metric in `1`: what is divided by what.
     pub(crate) ratio: Option<String>,
+    /// Of a metric: how its values are aggregated over all of its attributes.
+    pub(crate) aggregation: Option<Aggregation>,
     /// Of an attribute: its values never end (a step number, an identity), so that no metric may carry it.
     pub(crate) unbounded: bool,
+    /// Of an attribute: it describes the value of a series and has one value at a time, so that it makes no second series.
+    pub(crate) descriptive: bool,
+}
+
+/// How the values of a metric are aggregated over all of its attributes.
+#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Aggregation {
+    /// The sum is a value of the same kind.
+    Sum,
+    /// The mean is.
+    Average,
+    /// Neither is: select one value of an attribute first.
+    None,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Deserialize)]

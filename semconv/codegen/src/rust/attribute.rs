@@ -21,12 +21,13 @@ pub(super) fn module(registry: &Registry) -> String {
 fn constant(attribute: &AttributeDef) -> String {
     let brief = literal::brief(attribute.brief.as_ref());
     format!(
-        "{}pub const {}: Attribute = Attribute {{\nname: {},\nbrief: {},\nkind: {},\nstability: {},\n}};\n\n",
+        "{}pub const {}: Attribute = Attribute {{\nname: {},\nbrief: {},\nkind: {},\ndescriptive: {},\nstability: {},\n}};\n\n",
         literal::doc(&brief),
         literal::constant(&attribute.key.value),
         literal::string(&attribute.key.value),
         literal::string(&brief),
         kind(&attribute.kind),
+        attribute.annotations.pulsetrain.descriptive,
         literal::stability(attribute.stability),
     )
 }

@@ -62,7 +62,7 @@ pub(super) struct Kept {
 impl Kept {
     /// Whether it has an answer that fills a metric.
     fn fills(&self, metric: &Metric) -> bool {
-        self.refused.is_none() && self.row.metrics().any(|own| own.ordinal == metric.ordinal)
+        self.refused.is_none() && self.row.fills(metric)
     }
 }
 
@@ -90,9 +90,10 @@ impl<'nvml> Probe<'nvml> {
         let now = clock::now();
         let mut kept: Vec<Kept> = Vec::new();
         for row in rows {
-            let preferred = row
-                .instead_of
-                .and_then(|call| kept.iter().position(|other| other.row.call == call));
+            let preferred = row.instead_of.and_then(|call| {
+                let is_preferred = |other: &Kept| other.row.call == call && other.row.fills(row.metric);
+                kept.iter().position(is_preferred)
+            });
             let off = is_turned_off(row, config);
             kept.push(Kept {
                 row,

@@ -22,7 +22,7 @@ pub(crate) struct Row {
     pub(crate) cadence: Cadence,
     /// What it means that there is no answer.
     pub(crate) absent: &'static str,
-    /// The call of the row in whose place it is asked, when that one has no answer.
+    /// The call of the row of the same metric in whose place it is asked, when that one has no answer.
     pub(crate) instead_of: Option<&'static str>,
     /// How it is asked.
     pub(crate) read: Read,
@@ -131,6 +131,11 @@ impl Row {
     /// All metrics that it fills.
     pub(crate) fn metrics(&self) -> impl Iterator<Item = &'static Metric> + use<> {
         std::iter::once(self.metric).chain(self.also.iter().copied())
+    }
+
+    /// Whether an answer fills a metric.
+    pub(crate) fn fills(&self, metric: &Metric) -> bool {
+        self.metrics().any(|own| own.ordinal == metric.ordinal)
     }
 
     /// A row that is asked by a call of its own.

@@ -16,7 +16,7 @@ mod states;
 use super::row::Row;
 
 /// The rows of a whole GPU, kind by kind. Where two rows give the same series, the first that has an answer is taken.
-static GPU: [&[Row]; 11] = [
+static GPU: [&[Row]; 12] = [
     activity::ROWS,
     memory::ROWS,
     power::ROWS,
@@ -27,6 +27,7 @@ static GPU: [&[Row]; 11] = [
     errors::ROWS,
     states::ROWS,
     counters::ROWS,
+    counters::LINKS,
     processes::ROWS,
 ];
 

@@ -132,7 +132,7 @@ impl Book {
             said,
         } = self;
         let (at, is_new) = shelf.find(&key, || Series::new(&place, entry, said.ended_unix_nanos));
-        let Some((series, due_unix_nanos)) = shelf.at(at) else {
+        let Some((labels, series, due_unix_nanos)) = shelf.at(at) else {
             return;
         };
         if !is_new
@@ -141,6 +141,10 @@ impl Book {
         {
             // Two rows give the same series: the first is the better one.
             return;
+        }
+        if !labels.same_description(&key.labels) {
+            series.end_description(labels, place.time_unix_nanos, &mut said.writer);
+            *labels = key.labels;
         }
         series.enter(&key.labels, &place, entry, is_new, &mut said.writer);
         *due_unix_nanos = series.due_unix_nanos(*patience);
@@ -190,10 +194,8 @@ impl Book {
     pub(super) fn rename(&mut self, subject: u32, carried: &Carried, now_unix_nanos: u64) {
         let Self { shelf, said, .. } = self;
         for (key, series, due_unix_nanos) in shelf.iter_mut().filter(|(key, ..)| key.subject == subject) {
-            series.end(&key.labels, now_unix_nanos, &mut said.writer);
+            series.end_description(&key.labels, now_unix_nanos, &mut said.writer);
             series.carried = carried.clone();
-            // Said anew with the next value, or at once where none will come.
-            series.said_unix_nanos = 0;
             *due_unix_nanos = 0;
         }
     }

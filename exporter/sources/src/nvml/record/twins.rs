@@ -84,15 +84,15 @@ pub(super) fn of(reading: &Reading) -> Option<Twin> {
     let (metric, component, texts): (_, _, Texts) = if is(&m::GPU_UTILIZATION) {
         let task = label(&a::GPU_TASK).map(|task| (&a::HW_GPU_TASK, task));
         (&m::HW_GPU_UTILIZATION, component, [task, None])
-    } else if is(&m::GPU_MEMORY_USED) {
+    } else if is(&m::GPU_MEMORY_USED) || is(&m::GPU_MIG_MEMORY_USED) {
         (&m::HW_GPU_MEMORY_USAGE, component, [None; 2])
-    } else if is(&m::GPU_MEMORY_LIMIT) {
+    } else if is(&m::GPU_MEMORY_LIMIT) || is(&m::GPU_MIG_MEMORY_LIMIT) {
         (&m::HW_GPU_MEMORY_LIMIT, component, [None; 2])
     } else if is(&m::GPU_PCIE_IO) {
         (&m::HW_GPU_IO, component, [direction(reading), None])
-    } else if is(&m::GPU_POWER) && label(&a::GPU_POWER_SCOPE) == Some("gpu") {
+    } else if is(&m::GPU_POWER) {
         (&m::HW_POWER, component, [of_gpu, None])
-    } else if is(&m::GPU_ENERGY) && label(&a::GPU_POWER_SCOPE) == Some("gpu") {
+    } else if is(&m::GPU_ENERGY) {
         (&m::HW_ENERGY, component, [of_gpu, None])
     } else if is(&m::GPU_TEMPERATURE) {
         let place = label(&a::GPU_TEMPERATURE_SENSOR).map(|place| (&a::HW_SENSOR_LOCATION, place));
@@ -182,10 +182,10 @@ fn error_kind(reading: &Reading) -> Option<&'static str> {
             _ => None,
         };
     }
-    let in_all = reading.metric.ordinal == m::GPU_ECC_ERRORS.ordinal
-        && label(&a::GPU_ECC_LOCATION) == Some("total")
-        && label(&a::GPU_ECC_LIFETIME) == Some("volatile");
-    if in_all { label(&a::GPU_ECC_SEVERITY) } else { None }
+    if reading.metric.ordinal == m::GPU_ECC_ERRORS.ordinal {
+        return label(&a::GPU_ECC_SEVERITY);
+    }
+    None
 }
 
 /// The attributes of a component.

@@ -5,10 +5,7 @@ use nvml_wrapper::{
     sys_exports::field_id::*,
 };
 use pulsetrain_semconv::{
-    attribute::{
-        GPU_ECC_LIFETIME, GPU_ECC_LOCATION, GPU_ECC_SEVERITY, GPU_RETIREMENT_CAUSE,
-        GPU_ROW_REMAP_AVAILABILITY,
-    },
+    attribute::{GPU_ECC_LOCATION, GPU_ECC_SEVERITY, GPU_RETIREMENT_CAUSE, GPU_ROW_REMAP_AVAILABILITY},
     metric,
 };
 
@@ -23,185 +20,126 @@ use super::super::{
 };
 use crate::nvml::reading::{Fixed, Labels, Readings};
 
+const MEMORY_ERRORS: &str = "nvmlDeviceGetMemoryErrorCounter";
+
 const NO_ECC: &str = "the memory does not correct errors, or that is turned off";
 const NO_PLACE: &str = "the GPU does not count errors in this place";
 const NO_RETIRING: &str = "the GPU remaps rows instead, or does neither";
 const NO_REMAPPING: &str = "the GPU is older than Ampere, or has no ECC memory";
 
-/// A row of errors by what became of the data, since when, and where.
+/// A row of errors by what became of the data.
 macro_rules! ecc {
-    ($severity:literal, $lifetime:literal, $location:literal, $field:ident, $absent:expr) => {
+    ($metric:ident, $severity:literal, $field:ident) => {
         Row::field(
-            &metric::GPU_ECC_ERRORS,
+            &metric::$metric,
             (stringify!($field), $field),
-            &[
-                (&GPU_ECC_SEVERITY, $severity),
-                (&GPU_ECC_LIFETIME, $lifetime),
-                (&GPU_ECC_LOCATION, $location),
-            ],
+            &[(&GPU_ECC_SEVERITY, $severity)],
             Total(1.0),
             Seldom,
-            $absent,
+            NO_ECC,
         )
     };
 }
 
-/// A row of errors in a place that has no field.
-macro_rules! place {
-    ($severity:literal, $error:ident, $lifetime:literal, $counter:ident, $location:literal, $place:ident) => {
-        Row::call(
-            &metric::GPU_ECC_ERRORS,
-            "nvmlDeviceGetMemoryErrorCounter",
+/// A row of errors by what became of the data, and where.
+macro_rules! location {
+    ($metric:ident, $severity:literal, $location:literal, $field:ident) => {
+        Row::field(
+            &metric::$metric,
+            (stringify!($field), $field),
+            &[(&GPU_ECC_SEVERITY, $severity), (&GPU_ECC_LOCATION, $location)],
+            Total(1.0),
             Seldom,
             NO_PLACE,
-            |gpu, out| {
-                let count = gpu.device.memory_error_counter(
-                    MemoryError::$error,
-                    EccCounter::$counter,
-                    MemoryLocation::$place,
-                )?;
-                let labels: Fixed = &[
-                    (&GPU_ECC_SEVERITY, $severity),
-                    (&GPU_ECC_LIFETIME, $lifetime),
-                    (&GPU_ECC_LOCATION, $location),
-                ];
-                out.total(&metric::GPU_ECC_ERRORS, Labels::fixed(labels), count, 1.0);
-                Ok(())
-            },
         )
+    };
+}
+
+/// A row of errors in a part of the on-chip memory, of GPUs that do not count all of it.
+macro_rules! part_of_sram {
+    ($severity:literal, $location:literal, $field:ident) => {
+        location!(GPU_ECC_LOCATION_ERRORS, $severity, $location, $field).instead_of(MEMORY_ERRORS)
+    };
+}
+
+/// A row of errors in the on-chip memory, which has no field.
+macro_rules! sram {
+    ($metric:ident, $severity:literal, $error:ident, $counter:ident) => {
+        Row::call(&metric::$metric, MEMORY_ERRORS, Seldom, NO_PLACE, |gpu, out| {
+            let count = gpu.device.memory_error_counter(
+                MemoryError::$error,
+                EccCounter::$counter,
+                MemoryLocation::SRAM,
+            )?;
+            let labels: Fixed = &[(&GPU_ECC_SEVERITY, $severity), (&GPU_ECC_LOCATION, "sram")];
+            out.total(&metric::$metric, Labels::fixed(labels), count, 1.0);
+            Ok(())
+        })
     };
 }
 
 pub(super) static ROWS: &[Row] = &[
+    ecc!(GPU_ECC_ERRORS, "corrected", NVML_FI_DEV_ECC_SBE_VOL_TOTAL),
+    ecc!(GPU_ECC_ERRORS, "uncorrected", NVML_FI_DEV_ECC_DBE_VOL_TOTAL),
     ecc!(
+        GPU_ECC_LIFETIME_ERRORS,
         "corrected",
-        "volatile",
-        "total",
-        NVML_FI_DEV_ECC_SBE_VOL_TOTAL,
-        NO_ECC
+        NVML_FI_DEV_ECC_SBE_AGG_TOTAL
     ),
     ecc!(
+        GPU_ECC_LIFETIME_ERRORS,
         "uncorrected",
-        "volatile",
-        "total",
-        NVML_FI_DEV_ECC_DBE_VOL_TOTAL,
-        NO_ECC
+        NVML_FI_DEV_ECC_DBE_AGG_TOTAL
     ),
-    ecc!(
+    location!(
+        GPU_ECC_LOCATION_ERRORS,
         "corrected",
-        "aggregate",
-        "total",
-        NVML_FI_DEV_ECC_SBE_AGG_TOTAL,
-        NO_ECC
-    ),
-    ecc!(
-        "uncorrected",
-        "aggregate",
-        "total",
-        NVML_FI_DEV_ECC_DBE_AGG_TOTAL,
-        NO_ECC
-    ),
-    ecc!(
-        "corrected",
-        "volatile",
         "dram",
-        NVML_FI_DEV_ECC_SBE_VOL_DEV,
-        NO_PLACE
+        NVML_FI_DEV_ECC_SBE_VOL_DEV
     ),
-    ecc!(
+    location!(
+        GPU_ECC_LOCATION_ERRORS,
         "uncorrected",
-        "volatile",
         "dram",
-        NVML_FI_DEV_ECC_DBE_VOL_DEV,
-        NO_PLACE
+        NVML_FI_DEV_ECC_DBE_VOL_DEV
     ),
-    ecc!(
+    sram!(GPU_ECC_LOCATION_ERRORS, "corrected", Corrected, Volatile),
+    sram!(GPU_ECC_LOCATION_ERRORS, "uncorrected", Uncorrected, Volatile),
+    part_of_sram!("corrected", "l1", NVML_FI_DEV_ECC_SBE_VOL_L1),
+    part_of_sram!("uncorrected", "l1", NVML_FI_DEV_ECC_DBE_VOL_L1),
+    part_of_sram!("corrected", "l2", NVML_FI_DEV_ECC_SBE_VOL_L2),
+    part_of_sram!("uncorrected", "l2", NVML_FI_DEV_ECC_DBE_VOL_L2),
+    part_of_sram!("corrected", "register_file", NVML_FI_DEV_ECC_SBE_VOL_REG),
+    part_of_sram!("uncorrected", "register_file", NVML_FI_DEV_ECC_DBE_VOL_REG),
+    part_of_sram!("corrected", "texture", NVML_FI_DEV_ECC_SBE_VOL_TEX),
+    part_of_sram!("uncorrected", "texture", NVML_FI_DEV_ECC_DBE_VOL_TEX),
+    part_of_sram!("uncorrected", "cbu", NVML_FI_DEV_ECC_DBE_VOL_CBU),
+    location!(
+        GPU_ECC_LIFETIME_LOCATION_ERRORS,
         "corrected",
-        "aggregate",
         "dram",
-        NVML_FI_DEV_ECC_SBE_AGG_DEV,
-        NO_PLACE
+        NVML_FI_DEV_ECC_SBE_AGG_DEV
     ),
-    ecc!(
+    location!(
+        GPU_ECC_LIFETIME_LOCATION_ERRORS,
         "uncorrected",
-        "aggregate",
         "dram",
-        NVML_FI_DEV_ECC_DBE_AGG_DEV,
-        NO_PLACE
+        NVML_FI_DEV_ECC_DBE_AGG_DEV
     ),
-    place!("corrected", Corrected, "volatile", Volatile, "sram", SRAM),
-    place!("uncorrected", Uncorrected, "volatile", Volatile, "sram", SRAM),
-    place!("corrected", Corrected, "aggregate", Aggregate, "sram", SRAM),
-    ecc!(
+    sram!(
+        GPU_ECC_LIFETIME_LOCATION_ERRORS,
         "corrected",
-        "volatile",
-        "l1",
-        NVML_FI_DEV_ECC_SBE_VOL_L1,
-        NO_PLACE
-    ),
-    ecc!(
-        "uncorrected",
-        "volatile",
-        "l1",
-        NVML_FI_DEV_ECC_DBE_VOL_L1,
-        NO_PLACE
-    ),
-    ecc!(
-        "corrected",
-        "volatile",
-        "l2",
-        NVML_FI_DEV_ECC_SBE_VOL_L2,
-        NO_PLACE
-    ),
-    ecc!(
-        "uncorrected",
-        "volatile",
-        "l2",
-        NVML_FI_DEV_ECC_DBE_VOL_L2,
-        NO_PLACE
-    ),
-    ecc!(
-        "corrected",
-        "volatile",
-        "register_file",
-        NVML_FI_DEV_ECC_SBE_VOL_REG,
-        NO_PLACE
-    ),
-    ecc!(
-        "uncorrected",
-        "volatile",
-        "register_file",
-        NVML_FI_DEV_ECC_DBE_VOL_REG,
-        NO_PLACE
-    ),
-    ecc!(
-        "corrected",
-        "volatile",
-        "texture",
-        NVML_FI_DEV_ECC_SBE_VOL_TEX,
-        NO_PLACE
-    ),
-    ecc!(
-        "uncorrected",
-        "volatile",
-        "texture",
-        NVML_FI_DEV_ECC_DBE_VOL_TEX,
-        NO_PLACE
-    ),
-    ecc!(
-        "uncorrected",
-        "volatile",
-        "cbu",
-        NVML_FI_DEV_ECC_DBE_VOL_CBU,
-        NO_PLACE
+        Corrected,
+        Aggregate
     ),
     Row::call(
-        &metric::GPU_ECC_ERRORS,
+        &metric::GPU_ECC_LIFETIME_SRAM_ERRORS,
         "nvmlDeviceGetSramEccErrorStatus",
         Seldom,
         NO_PLACE,
-        sram,
-    ),
+        uncorrected_sram,
+    )
+    .also(&[&metric::GPU_ECC_LIFETIME_LOCATION_ERRORS]),
     Row::field(
         &metric::GPU_RETIRED_PAGES,
         ("NVML_FI_DEV_RETIRED_SBE", NVML_FI_DEV_RETIRED_SBE),
@@ -252,24 +190,38 @@ pub(super) static ROWS: &[Row] = &[
     },
 ];
 
-fn sram(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
-    /// A place of the on-chip memory, with its count.
-    macro_rules! bucket {
-        ($location:literal, $count:expr) => {
-            let labels: Fixed = &[
-                (&GPU_ECC_SEVERITY, "uncorrected"),
-                (&GPU_ECC_LIFETIME, "aggregate"),
-                (&GPU_ECC_LOCATION, $location),
-            ];
-            out.total(&metric::GPU_ECC_ERRORS, Labels::fixed(labels), $count, 1.0);
-        };
-    }
+fn uncorrected_sram(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
+    const UNITS: [Fixed; 5] = [
+        &[(&GPU_ECC_LOCATION, "l2")],
+        &[(&GPU_ECC_LOCATION, "sm")],
+        &[(&GPU_ECC_LOCATION, "pcie")],
+        &[(&GPU_ECC_LOCATION, "microcontroller")],
+        &[(&GPU_ECC_LOCATION, "other")],
+    ];
     let errors = ffi::sram_errors(gpu.device)?;
-    bucket!("sram", errors.aggregateUncParity + errors.aggregateUncSecDed);
-    bucket!("l2", errors.aggregateUncBucketL2);
-    bucket!("pcie", errors.aggregateUncBucketPcie);
-    bucket!("microcontroller", errors.aggregateUncBucketMcu);
-    bucket!("other", errors.aggregateUncBucketOther);
+    let sram: Fixed = &[(&GPU_ECC_SEVERITY, "uncorrected"), (&GPU_ECC_LOCATION, "sram")];
+    let all = errors.aggregateUncParity + errors.aggregateUncSecDed;
+    out.total(
+        &metric::GPU_ECC_LIFETIME_LOCATION_ERRORS,
+        Labels::fixed(sram),
+        all,
+        1.0,
+    );
+    let counts = [
+        errors.aggregateUncBucketL2,
+        errors.aggregateUncBucketSm,
+        errors.aggregateUncBucketPcie,
+        errors.aggregateUncBucketMcu,
+        errors.aggregateUncBucketOther,
+    ];
+    for (unit, count) in UNITS.into_iter().zip(counts) {
+        out.total(
+            &metric::GPU_ECC_LIFETIME_SRAM_ERRORS,
+            Labels::fixed(unit),
+            count,
+            1.0,
+        );
+    }
     Ok(())
 }
 

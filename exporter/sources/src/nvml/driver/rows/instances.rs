@@ -4,16 +4,25 @@ use pulsetrain_semconv::metric;
 
 use super::{
     super::row::{Cadence::Tick, Row},
-    memory::put_memory,
+    memory::now,
 };
 
 pub(super) static ROWS: &[Row] = &[Row::call(
-    &metric::GPU_MEMORY_USED,
+    &metric::GPU_MIG_MEMORY_USED,
     "nvmlDeviceGetMemoryInfo_v2",
     Tick,
     "the instance does not say",
     |instance, out| {
-        put_memory(&instance.device.memory_info()?, out);
+        let memory = instance.device.memory_info()?;
+        now(&metric::GPU_MIG_MEMORY_USED, memory.used, out);
+        now(&metric::GPU_MIG_MEMORY_FREE, memory.free, out);
+        now(&metric::GPU_MIG_MEMORY_RESERVED, memory.reserved, out);
+        now(&metric::GPU_MIG_MEMORY_LIMIT, memory.total, out);
         Ok(())
     },
-)];
+)
+.also(&[
+    &metric::GPU_MIG_MEMORY_FREE,
+    &metric::GPU_MIG_MEMORY_RESERVED,
+    &metric::GPU_MIG_MEMORY_LIMIT,
+])];

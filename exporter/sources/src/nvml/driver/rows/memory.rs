@@ -1,6 +1,5 @@
 //! Memory of the GPU.
 
-use nvml_wrapper::struct_wrappers::device::MemoryInfo;
 use pulsetrain_semconv::metric;
 
 use super::super::{
@@ -18,7 +17,11 @@ const SHARED: &str = "the GPU has no memory of its own: it uses the host's";
 
 pub(super) static ROWS: &[Row] = &[
     Row::call(&metric::GPU_MEMORY_USED, V2, Tick, SHARED, |gpu, out| {
-        put_memory(&gpu.device.memory_info()?, out);
+        let memory = gpu.device.memory_info()?;
+        now(&metric::GPU_MEMORY_USED, memory.used, out);
+        now(&metric::GPU_MEMORY_FREE, memory.free, out);
+        now(&metric::GPU_MEMORY_RESERVED, memory.reserved, out);
+        now(&metric::GPU_MEMORY_LIMIT, memory.total, out);
         Ok(())
     })
     .also(&[
@@ -76,14 +79,7 @@ pub(super) static ROWS: &[Row] = &[
     .also(&[&metric::GPU_PROTECTED_MEMORY_LIMIT]),
 ];
 
-/// What `nvmlDeviceGetMemoryInfo_v2` says, of a GPU or of an instance.
-pub(super) fn put_memory(memory: &MemoryInfo, out: &mut Readings) {
-    now(&metric::GPU_MEMORY_USED, memory.used, out);
-    now(&metric::GPU_MEMORY_FREE, memory.free, out);
-    now(&metric::GPU_MEMORY_RESERVED, memory.reserved, out);
-    now(&metric::GPU_MEMORY_LIMIT, memory.total, out);
-}
-
-fn now(metric: &'static pulsetrain_semconv::Metric, bytes: u64, out: &mut Readings) {
+/// Puts a number of bytes into `out`.
+pub(super) fn now(metric: &'static pulsetrain_semconv::Metric, bytes: u64, out: &mut Readings) {
     out.now(metric, Labels::default(), bytes as f64);
 }

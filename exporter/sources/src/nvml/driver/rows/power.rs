@@ -9,7 +9,7 @@ use nvml_wrapper::{
     },
 };
 use pulsetrain_semconv::{
-    attribute::{GPU_POWER_LIMIT_KIND, GPU_POWER_READING, GPU_POWER_SCOPE},
+    attribute::{GPU_POWER_LIMIT_KIND, GPU_POWER_READING},
     metric,
 };
 
@@ -23,7 +23,10 @@ use super::super::{
     },
     samples,
 };
-use crate::nvml::reading::{Fixed, Labels, Readings};
+use crate::nvml::{
+    Reason,
+    reading::{Fixed, Labels, Readings},
+};
 
 /// Milliwatts and millijoules.
 const MILLI: f64 = 0.001;
@@ -40,47 +43,37 @@ const TOTAL_ENERGY: (&str, u32) = (
     NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION,
 );
 
-static GPU_INSTANT: Fixed = &[(&GPU_POWER_SCOPE, "gpu"), (&GPU_POWER_READING, "instant")];
-static GPU_AVERAGE: Fixed = &[(&GPU_POWER_SCOPE, "gpu"), (&GPU_POWER_READING, "average")];
-static GPU_ENERGY: Fixed = &[(&GPU_POWER_SCOPE, "gpu")];
+static OF_INSTANT: Fixed = &[(&GPU_POWER_READING, "instant")];
+static OF_AVERAGE: Fixed = &[(&GPU_POWER_READING, "average")];
+
+const USAGE: &str = "nvmlDeviceGetPowerUsage";
 
 const OLD: &str = "the driver is older than 530, or the GPU has no power sensor";
+const NO_SENSOR: &str = "the GPU has no power sensor";
+const NO_AVERAGE: &str = "the GPU has no power sensor, or is older than Ampere and reads the moment only";
 const NO_PART: &str = "the sensors do not tell this part apart";
 const NO_LIMIT: &str = "the power is not managed";
 
 pub(super) static ROWS: &[Row] = &[
-    Row::field(&metric::GPU_POWER, INSTANT, GPU_INSTANT, Now(MILLI), Tick, OLD),
-    Row::field(&metric::GPU_POWER, AVERAGE, GPU_AVERAGE, Now(MILLI), Tick, OLD),
+    // The best reading first: one series a GPU.
+    Row::field(&metric::GPU_POWER, INSTANT, OF_INSTANT, Now(MILLI), Tick, OLD),
+    Row::field(&metric::GPU_POWER, AVERAGE, OF_AVERAGE, Now(MILLI), Tick, OLD).instead_of(INSTANT.0),
+    Row::call(&metric::GPU_POWER, USAGE, Tick, NO_SENSOR, power_usage).instead_of(AVERAGE.0),
+    Row::field(&metric::GPU_AVERAGE_POWER, AVERAGE, &[], Now(MILLI), Tick, OLD),
     Row::call(
-        &metric::GPU_POWER,
-        "nvmlDeviceGetPowerUsage",
+        &metric::GPU_AVERAGE_POWER,
+        USAGE,
         Tick,
-        "the GPU has no power sensor",
-        power_usage,
+        NO_AVERAGE,
+        average_power_usage,
     )
     .instead_of(AVERAGE.0),
-    Row::field(
-        &metric::GPU_POWER,
-        INSTANT,
-        &[(&GPU_POWER_SCOPE, "memory"), (&GPU_POWER_READING, "instant")],
-        Now(MILLI),
-        Tick,
-        NO_PART,
-    )
-    .scoped(Part(MEMORY)),
-    Row::field(
-        &metric::GPU_POWER,
-        INSTANT,
-        &[(&GPU_POWER_SCOPE, "module"), (&GPU_POWER_READING, "instant")],
-        Now(MILLI),
-        Tick,
-        NO_PART,
-    )
-    .scoped(Part(MODULE)),
+    Row::field(&metric::GPU_MEMORY_POWER, INSTANT, &[], Now(MILLI), Tick, NO_PART).scoped(Part(MEMORY)),
+    Row::field(&metric::GPU_MODULE_POWER, INSTANT, &[], Now(MILLI), Tick, NO_PART).scoped(Part(MODULE)),
     Row::field(
         &metric::GPU_ENERGY,
         TOTAL_ENERGY,
-        GPU_ENERGY,
+        &[],
         Total(MILLI),
         Tick,
         "the GPU is older than Volta",
@@ -92,15 +85,15 @@ pub(super) static ROWS: &[Row] = &[
         "the GPU is older than Volta",
         |gpu, out| {
             let raw = gpu.device.total_energy_consumption()?;
-            out.total(&metric::GPU_ENERGY, Labels::fixed(GPU_ENERGY), raw, MILLI);
+            out.total(&metric::GPU_ENERGY, Labels::default(), raw, MILLI);
             Ok(())
         },
     )
     .instead_of(TOTAL_ENERGY.0),
     Row::field(
-        &metric::GPU_ENERGY,
+        &metric::GPU_MODULE_ENERGY,
         ENERGY,
-        &[(&GPU_POWER_SCOPE, "module")],
+        &[],
         Total(MILLI),
         Tick,
         NO_PART,
@@ -168,10 +161,29 @@ fn limit(out: &mut Readings, kind: Fixed, milliwatts: u32) {
     out.now(&metric::GPU_POWER_LIMIT, Labels::fixed(kind), watts);
 }
 
-/// One second's average since Ampere, what is drawn at the moment before (`nvml.h`, `nvmlDeviceGetPowerUsage`).
 fn power_usage(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
     let watts = f64::from(gpu.device.power_usage()?) * MILLI;
-    let instant = matches!(
+    let reading = if usage_is_average(gpu)? {
+        OF_AVERAGE
+    } else {
+        OF_INSTANT
+    };
+    out.now(&metric::GPU_POWER, Labels::fixed(reading), watts);
+    Ok(())
+}
+
+fn average_power_usage(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
+    if !usage_is_average(gpu)? {
+        return Err(Refusal::Because(Reason::NotSupported));
+    }
+    let watts = f64::from(gpu.device.power_usage()?) * MILLI;
+    out.now(&metric::GPU_AVERAGE_POWER, Labels::default(), watts);
+    Ok(())
+}
+
+/// Whether `nvmlDeviceGetPowerUsage` reads the average of one second, as it does since Ampere (`nvml.h`).
+fn usage_is_average(gpu: &Asked<'_, '_>) -> Result<bool, Refusal> {
+    let is_older = matches!(
         gpu.device.architecture()?,
         DeviceArchitecture::Kepler
             | DeviceArchitecture::Maxwell
@@ -179,9 +191,7 @@ fn power_usage(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
             | DeviceArchitecture::Volta
             | DeviceArchitecture::Turing
     );
-    let labels = if instant { GPU_INSTANT } else { GPU_AVERAGE };
-    out.now(&metric::GPU_POWER, Labels::fixed(labels), watts);
-    Ok(())
+    Ok(!is_older)
 }
 
 fn drain_power(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {

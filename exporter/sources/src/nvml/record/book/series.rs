@@ -254,6 +254,17 @@ impl Series {
         writer.end_of_series(self.metric, point);
         self.point_unix_nanos = point.time_unix_nanos;
     }
+
+    /// Ends the series under its present attributes. The next value begins it under others, with the count that it has.
+    pub(super) fn end_description(
+        &mut self,
+        labels: &Labels,
+        now_unix_nanos: u64,
+        writer: &mut MetricsWriter,
+    ) {
+        self.end(labels, now_unix_nanos, writer);
+        self.said_unix_nanos = 0;
+    }
 }
 
 impl Distribution {

@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 
 use super::{Key, series::Series};
+use crate::nvml::reading::Labels;
 
 /// All series.
 #[derive(Default)]
@@ -47,10 +48,11 @@ impl Shelf {
         (place, found.is_none())
     }
 
-    /// The series at a place, and when it has to be looked at.
-    pub(super) fn at(&mut self, place: usize) -> Option<(&mut Series, &mut u64)> {
+    /// The series at a place, its labels, and when it has to be looked at.
+    pub(super) fn at(&mut self, place: usize) -> Option<(&mut Labels, &mut Series, &mut u64)> {
         let slot = self.slots.get_mut(place)?.as_mut()?;
-        Some((&mut slot.series, self.due_unix_nanos.get_mut(place)?))
+        let due_unix_nanos = self.due_unix_nanos.get_mut(place)?;
+        Some((&mut slot.key.labels, &mut slot.series, due_unix_nanos))
     }
 
     /// All, each with what tells it from others.
@@ -137,7 +139,7 @@ mod tests {
 
     use super::*;
     use crate::nvml::{
-        reading::{Cadence, Labels},
+        reading::Cadence,
         record::{
             book::{Entry, Place},
             subject::Carried,
@@ -203,7 +205,7 @@ mod tests {
         let mut shelf = Shelf::default();
         for (subject, due) in [(1, 10), (2, 20), (3, 30)] {
             let (place, _) = shelf.find(&key(subject), series);
-            *shelf.at(place).unwrap().1 = due;
+            *shelf.at(place).unwrap().2 = due;
         }
         let mut seen = Vec::new();
         shelf.look(20, |key, _| {

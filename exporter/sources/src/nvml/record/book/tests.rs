@@ -3,7 +3,10 @@
 use std::{sync::Arc, time::Duration};
 
 use pulsetrain_otlp::write::{Encoded, Envelope};
-use pulsetrain_semconv::metric::{GPU_POWER, GPU_TEMPERATURE_LIMIT};
+use pulsetrain_semconv::{
+    attribute::GPU_POWER_READING,
+    metric::{GPU_POWER, GPU_TEMPERATURE_LIMIT},
+};
 use serde_json::Value;
 
 use super::*;
@@ -131,4 +134,74 @@ fn what_is_read_after_the_end_but_was_measured_before_it_is_said_at_the_time_of_
     written.said();
     written.read(0, 12, 8);
     assert!(written.said().contains(&point("gpu.power", 12 * SECOND, false)));
+}
+
+/// The readings of the points of the power: the reading, the second since the beginning, whether it is an end.
+fn readings(encoded: &Encoded) -> Vec<(String, u64, bool)> {
+    let mut json = Vec::new();
+    pulsetrain_otlp::json::encode(encoded.signal, &encoded.bytes, &mut json).expect("it is OTLP");
+    let message: Value = serde_json::from_slice(&json).expect("it is JSON");
+    let points = &message["resourceMetrics"][0]["scopeMetrics"][0]["metrics"][0]["gauge"]["dataPoints"];
+    let reading = |point: &Value| {
+        let time: u64 = point["timeUnixNano"]
+            .as_str()
+            .and_then(|time| time.parse().ok())
+            .expect("a time");
+        let reading = point["attributes"][0]["value"]["stringValue"].as_str();
+        let ends = point["flags"] == 1;
+        (
+            reading.expect("a reading").to_owned(),
+            time / SECOND - BEGIN,
+            ends,
+        )
+    };
+    points
+        .as_array()
+        .expect("there are points")
+        .iter()
+        .map(reading)
+        .collect()
+}
+
+#[test]
+fn a_series_whose_reading_changes_ends_before_it_begins_under_the_other() {
+    static INSTANT: Labels = Labels::fixed(&[(&GPU_POWER_READING, "instant")]);
+    static AVERAGE: Labels = Labels::fixed(&[(&GPU_POWER_READING, "average")]);
+    let mut book = Book::new(Duration::from_secs(1));
+    let carried: Carried = Arc::new([]);
+    let mut read = |second: u64, labels: Labels| {
+        let place = Place {
+            subject: 0,
+            carried: &carried,
+            metric: &GPU_POWER,
+            labels,
+            texts: [None; 2],
+            time_unix_nanos: (BEGIN + second) * SECOND,
+            driver_unix_nanos: 0,
+            cadence: Cadence::Tick,
+        };
+        book.enter(place, Entry::Now(500.0));
+    };
+    read(0, INSTANT);
+    // The better reading of a pass is the first.
+    read(0, AVERAGE);
+    read(1, AVERAGE);
+    read(2, AVERAGE);
+    read(3, INSTANT);
+    let points = book
+        .finish(&Envelope::new(&[], "test", "1", ""))
+        .as_ref()
+        .map(readings);
+    let reading = |name: &str, second, ends| (name.to_owned(), second, ends);
+    assert_eq!(
+        points.expect("points were written"),
+        [
+            reading("instant", 0, false),
+            reading("instant", 1, true),
+            reading("average", 1, false),
+            reading("average", 2, false),
+            reading("average", 3, true),
+            reading("instant", 3, false),
+        ]
+    );
 }

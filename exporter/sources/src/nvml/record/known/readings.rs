@@ -25,9 +25,10 @@ impl Known {
             }
             self.health.observe(reading);
             if let Sample::Now(bytes) = reading.value {
-                if reading.metric.ordinal == metric::GPU_MEMORY_USED.ordinal {
+                let is = |metric: &Metric| reading.metric.ordinal == metric.ordinal;
+                if is(&metric::GPU_MEMORY_USED) || is(&metric::GPU_MIG_MEMORY_USED) {
                     memory.entry(reading.whose).or_default().0 = bytes;
-                } else if reading.metric.ordinal == metric::GPU_MEMORY_LIMIT.ordinal {
+                } else if is(&metric::GPU_MEMORY_LIMIT) || is(&metric::GPU_MIG_MEMORY_LIMIT) {
                     memory.entry(reading.whose).or_default().1 = bytes;
                 }
             }
