@@ -3,7 +3,7 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use pulsetrain_sources::logs::{self, LogFormat};
+use pulsetrain_sources::logs::{self, LogFormat, RankSource};
 
 /// OpenTelemetry-native telemetry for model training.
 #[derive(Debug, Parser)]
@@ -60,6 +60,14 @@ pub(crate) struct ImportArguments {
     /// The name of the run [default: what the log says]
     #[arg(long, value_name = "NAME", value_parser = not_empty)]
     pub(crate) run_name: Option<String>,
+
+    /// The rank of every PATH [default: that of torchrun's attempt_0/3/stdout.log, else RANK, SLURM_PROCID and the like]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
+    pub(crate) rank: Option<i64>,
+
+    /// The rank of each PATH is what the first group of this regular expression finds in it, as in 'rank_(\d+)'
+    #[arg(long, value_name = "REGEX", conflicts_with = "rank", value_parser = RankSource::from_path)]
+    pub(crate) rank_pattern: Option<RankSource>,
 
     /// When the run began, where the log does not say: 2026-11-21T00:18:40Z
     #[arg(long, value_name = "RFC3339", value_parser = start_time)]
@@ -168,6 +176,10 @@ pub(crate) struct RunArguments {
     /// The name of the run [default: what the log says]
     #[arg(long, value_name = "NAME", value_parser = not_empty)]
     pub(crate) run_name: Option<String>,
+
+    /// The rank of the command [default: RANK, SLURM_PROCID and the like]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
+    pub(crate) rank: Option<i64>,
 
     /// Do not watch the GPUs of this machine; where several ranks share it, only the first of them does
     #[arg(long)]

@@ -17,6 +17,7 @@ mod perfetto;
 mod placed;
 mod print;
 mod quantity;
+mod rank;
 mod read;
 mod section;
 mod sinks;

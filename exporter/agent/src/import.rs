@@ -17,7 +17,9 @@ use std::{
 use pulsetrain_pipeline::{
     GiveUp, Pipeline, PipelineConfig, QueueConfig, RetryConfig, Source, StopRaiser, run_sources,
 };
-use pulsetrain_sources::logs::{ImportReport, LogInput, LogSource, RunOptions};
+use pulsetrain_sources::logs::{
+    Claims, ImportReport, LogInput, LogSource, Member, RankSource, RunOptions,
+};
 
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -134,7 +136,17 @@ fn options(arguments: &ImportArguments) -> Result<RunOptions, Failure> {
         start_unix_nanos: arguments.start_time,
         service,
         resource,
+        rank: rank(arguments),
+        member: Member::of_environment(|name| std::env::var(name).ok()),
+        claims: Claims::default(),
     })
+}
+
+fn rank(arguments: &ImportArguments) -> RankSource {
+    let fixed = arguments.rank.map(RankSource::Fixed);
+    fixed
+        .or_else(|| arguments.rank_pattern.clone())
+        .unwrap_or_default()
 }
 
 fn source(input: LogInput, options: &RunOptions, reports: &Reports, progress: &Progress) -> Box<dyn Source> {

@@ -28,7 +28,7 @@ use pulsetrain_pipeline::{
 };
 use pulsetrain_sources::{
     SourceError,
-    logs::{ImportReport, Positions, RunOptions, TailEvent},
+    logs::{ImportReport, Positions, RankSource, RunOptions, TailEvent},
     workload::Workload,
 };
 use tokio::{runtime::Runtime, task::JoinHandle};
@@ -68,7 +68,8 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
 
 fn run_on(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Failure> {
     let options = options(arguments)?;
-    let identity = Identity::new(arguments.run_id.clone(), variable, identity::new_id);
+    let mut identity = Identity::new(arguments.run_id.clone(), variable, identity::new_id);
+    identity.member = options.rank.member("", identity.member);
     let config = load(arguments)?;
     let recorders = Recorders::default();
     let (pipeline, door) = runtime.block_on(start_pipeline(arguments, &config, &recorders))?;
@@ -205,6 +206,7 @@ fn options(arguments: &RunArguments) -> Result<RunOptions, Failure> {
         run_name: arguments.run_name.clone(),
         service,
         resource,
+        rank: arguments.rank.map_or(RankSource::Inferred, RankSource::Fixed),
         ..RunOptions::default()
     })
 }
@@ -245,6 +247,7 @@ impl Reading {
         let followed_options = RunOptions {
             format: None,
             run_id: Some(identity.id.clone()),
+            member: identity.member,
             ..options.clone()
         };
         let followed = topology::followed(&arguments.follow, followed_options, on_event);

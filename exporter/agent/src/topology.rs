@@ -15,7 +15,7 @@ use pulsetrain_sinks::{
 use pulsetrain_sources::{
     SourceError,
     logs::{
-        self, AtStop, LogFormat, LogInput, OutputStart, Positions, RunOptions, TailConfig, TailEvent,
+        self, AtStop, Claims, LogFormat, LogInput, OutputStart, Positions, RunOptions, TailConfig, TailEvent,
         TailReading, TailSource, logs_in,
     },
     nvml::{NvmlConfig, NvmlSource},
@@ -222,7 +222,7 @@ pub(crate) fn recorded_energy() -> EnergyStage {
 pub(crate) fn build_source(
     config: &SourceConfig,
     (service, resource): Resource,
-    positions: &Positions,
+    (positions, claims): (&Positions, &Claims),
     tell: impl Fn(&dyn Display) + Send + Sync + 'static,
     on_reading: impl FnMut(TailReading) + Send + 'static,
 ) -> Result<Box<dyn Source>, SourceError> {
@@ -244,6 +244,10 @@ pub(crate) fn build_source(
         run_name: logs.run_name.clone(),
         service,
         resource,
+        rank: (logs.rank.as_ref())
+            .and_then(|rank| rank.build().ok())
+            .unwrap_or_default(),
+        claims: claims.clone(),
         ..RunOptions::default()
     };
     let on_event = move |event: TailEvent| tell(&event);

@@ -159,6 +159,22 @@ pub enum SourceError {
         /// The file.
         path: PathBuf,
     },
+    /// Two logs have recorded one rank of a run.
+    #[error("{name} {shared}")]
+    SharedRank {
+        /// The log.
+        name: String,
+        /// The rank, the other log and what to do.
+        shared: String,
+    },
+    /// The pattern of the user finds no rank in a path.
+    #[error("{name}: the pattern {pattern} finds no rank in this path; correct the pattern, or give the rank itself")]
+    NoRank {
+        /// The log.
+        name: String,
+        /// The pattern.
+        pattern: String,
+    },
     /// Another program keeps its positions in the folder.
     #[error("another pulsetrain keeps its positions in {folder}; end it, or name another folder", folder = folder.display())]
     PositionsInUse {

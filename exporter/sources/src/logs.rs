@@ -4,6 +4,7 @@
 //! for all of them ([`LogSource`]).
 
 mod absl;
+mod claims;
 mod clean;
 mod coverage;
 mod decimal;
@@ -17,6 +18,7 @@ mod lines;
 mod literal;
 mod maxtext;
 mod megatron;
+mod member;
 mod number_text;
 mod parser;
 mod printed;
@@ -40,10 +42,12 @@ use std::{sync::Arc, time::Duration};
 
 use crate::{Recorder, SourceError};
 
+pub use claims::Claims;
 pub use coverage::Covered;
 pub(crate) use coverage::covered;
 pub use folder::logs_in;
 pub use generic::{Mapping, MappingPart, ValueBecomes, ValueRule};
+pub use member::{Member, RankSource};
 pub use parser::{LogParser, ReadTime, Window};
 pub use reader::{LogReader, ReadLimits};
 pub use source::{ImportReport, LogInput, LogSource, RunOptions};
@@ -64,9 +68,12 @@ pub struct LogFormat {
     /// Whether the same run goes on in a file that was emptied or replaced, by its writer or by whoever rotates logs. In
     /// the others a new run begins then.
     pub shrinks: bool,
+    /// Whether one rank of a run may write several files of this format, as writers of TensorBoard do.
+    pub splits: bool,
     /// Says by what the first bytes of an input show that it is of this format, or nothing.
     pub recognise: fn(&[u8]) -> Option<&'static str>,
-    /// Reads from the first bytes of an input what its run is called and when it began.
+    /// Reads from the first bytes of an input what its run is called and when it began; of a format with a mapping, by the
+    /// default one. [`Self::identity`] asks the mapping of the user.
     pub identify: fn(&[u8]) -> Identity,
     /// Begins to parse an input.
     pub parser: Begin,
@@ -87,6 +94,20 @@ impl LogFormat {
     /// Whether what its keys mean is for a [`Mapping`] to say.
     pub fn takes_mapping(&self) -> bool {
         matches!(self.parser, Begin::Mapped(_))
+    }
+
+    /// Returns what the first bytes of an input show of its run. Where the format takes a mapping, the mapping decides which line
+    /// is the first record; a head of full size without a record identifies the run by itself.
+    pub fn identity(&self, head: &[u8], mapping: &Arc<Mapping>) -> Identity {
+        let Begin::Mapped(begin) = self.parser else {
+            return (self.identify)(head);
+        };
+        let mut identity = lines::identify_by(begin(mapping), head);
+        let is_text = || memchr::memchr(0, head).is_none();
+        if identity.first_record.is_empty() && head.len() >= source::HEAD_BYTES && is_text() {
+            identity.first_record = head[..source::HEAD_BYTES].to_vec();
+        }
+        identity
     }
 }
 
@@ -201,7 +222,7 @@ pub fn parse_with_every_format(bytes: &[u8]) {
     for format in FORMATS {
         let mut recorder = Recorder::new(crate::Run::default(), |_| {});
         (format.recognise)(bytes);
-        (format.identify)(bytes);
+        format.identity(bytes, &Arc::default());
         let mut reader = LogReader::new(format, ReadLimits::default());
         let (first, second) = bytes.split_at(bytes.len() / 2);
         reader.push(first, &mut recorder);

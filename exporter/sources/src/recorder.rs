@@ -81,6 +81,8 @@ pub struct Recorder<'a> {
     own_rank: i64,
     /// The ranks whose turn it is not.
     ranks: BTreeMap<i64, RankState>,
+    /// The ranks of which records were counted, in the order of their first ones.
+    recorded_ranks: Vec<i64>,
     listener: Box<dyn FnMut(Encoded) + 'a>,
 }
 
@@ -98,6 +100,7 @@ impl<'a> Recorder<'a> {
             sums_start_unix_nanos: run.start_unix_nanos,
             own_rank: run.rank,
             ranks: BTreeMap::new(),
+            recorded_ranks: Vec::new(),
             step_ids: StepIds::of(&run),
             run,
             metrics: MetricsWriter::default(),
@@ -139,6 +142,10 @@ impl<'a> Recorder<'a> {
     pub fn end_of_record(&mut self) {
         self.counts.records += 1;
         self.step_duration = None;
+        // Nearly always there is one.
+        if self.recorded_ranks.last() != Some(&self.run.rank) {
+            self.note_rank();
+        }
         self.send(BATCH_BYTES);
     }
 

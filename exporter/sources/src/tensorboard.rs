@@ -29,6 +29,7 @@ pub(crate) const FORMAT: LogFormat = LogFormat {
     brief: "event files of TensorBoard (events.out.tfevents.*)",
     framework: "tensorboard",
     shrinks: false,
+    splits: true,
     recognise,
     identify,
     parser: Begin::Known(|| Box::new(EventFileParser::default())),

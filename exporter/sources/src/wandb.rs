@@ -26,6 +26,7 @@ pub(crate) const FORMAT: LogFormat = LogFormat {
     brief: "offline files of wandb (run-*.wandb)",
     framework: "wandb",
     shrinks: false,
+    splits: true,
     recognise,
     identify,
     parser: Begin::Known(|| Box::new(WandbParser::default())),

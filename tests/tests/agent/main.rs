@@ -7,6 +7,7 @@ mod kills;
 mod live;
 mod operators;
 mod outage;
+mod ranks;
 mod reload;
 mod signals;
 mod step_energy;

@@ -8,6 +8,7 @@ mod full_state;
 mod goodput_entries;
 mod kills;
 mod metrics_file;
+mod own_format;
 mod polling;
 mod positions;
 mod rotation;

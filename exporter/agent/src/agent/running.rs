@@ -13,7 +13,7 @@ use std::{collections::BTreeMap, time::Duration};
 
 use pulsetrain_pipeline::{Door, Ledger, Pipeline, SinkReport, clock};
 use pulsetrain_sinks::PrometheusStore;
-use pulsetrain_sources::logs::Positions;
+use pulsetrain_sources::logs::{Claims, Positions};
 
 use tokio::task::JoinHandle;
 
@@ -37,6 +37,8 @@ pub(super) struct Running {
     pipeline: Pipeline,
     door: Door,
     positions: Positions,
+    /// Which log has recorded which rank, of all sources.
+    claims: Claims,
     telemetry: Option<Telemetry>,
     sources: BTreeMap<String, Task>,
     servers: BTreeMap<String, Task>,
@@ -88,6 +90,7 @@ impl Running {
             pipeline,
             door,
             positions,
+            claims: Claims::default(),
             telemetry,
             sources: BTreeMap::new(),
             servers: BTreeMap::new(),

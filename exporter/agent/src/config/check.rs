@@ -127,6 +127,11 @@ impl Findings<'_> {
             }
         }
         self.mapping(name, logs);
+        if let Some(rank) = &logs.rank
+            && let Err(message) = rank.build()
+        {
+            self.at(rank.spot, format!("sources.{name}.logs.rank: {message}"));
+        }
         let format = logs.format.value.as_str();
         if format != "auto" && logs::format_by_name(format).is_err() {
             let names: Vec<&str> = logs::FORMATS

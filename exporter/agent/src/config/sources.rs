@@ -11,6 +11,7 @@ use super::{
     named::Kinds,
     placed::Spot,
     quantity::{Size, Time},
+    rank::RankSection,
     section::{Key, Section, Setting, section},
 };
 
@@ -48,6 +49,9 @@ section! {
         run_id: Option<String> = None,
         /// The name of the run; what the log says where it is not given.
         run_name: Option<String> = None,
+        /// The rank of the logs, as in 3, or where it is in their paths, as in {from: path, pattern: 'rank_(\d+)'}; torchrun's
+        /// attempt_0/3/stdout.log is known, every other log is of rank 0.
+        rank: Option<Placed<RankSection>> = None,
         /// How often the files are looked at where the system does not tell of changes.
         poll_interval: Placed<Time> = Placed::nowhere(Time::secs(1)),
     }

@@ -128,6 +128,9 @@ fn write_input(input: &ImportReport, out: &mut impl Write) -> io::Result<()> {
             input.input, input.run.id
         )?;
     }
+    for notice in &input.notices {
+        writeln!(out, "{}: {notice}", input.input)?;
+    }
     for problem in input.skipped.problems() {
         let place = problem.place;
         let reason = problem.reason.as_str().replace('_', " ");
@@ -205,6 +208,7 @@ fn input_json(input: &ImportReport) -> Value {
         "run_id": input.run.id,
         "run_name": input.run.name,
         "records": input.counts.records,
+        "notices": input.notices,
         "problems": problems.collect::<Vec<_>>(),
         "error": input.error.as_ref().map(ToString::to_string),
     })

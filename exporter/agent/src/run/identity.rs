@@ -1,25 +1,18 @@
 //! Whose run it is: an id that all ranks agree on, the rank, and how often the run was restarted, from the environment.
 
 pub(super) use pulsetrain_sources::workload::RUN_ID;
-use pulsetrain_sources::workload::{JOB_IDS, RANKS, RESTARTS};
-
-/// Where they put the rank of a process on its machine.
-const LOCAL_RANKS: [&str; 4] = [
-    "LOCAL_RANK",
-    "SLURM_LOCALID",
-    "OMPI_COMM_WORLD_LOCAL_RANK",
-    "MPI_LOCALRANKID",
-];
+use pulsetrain_sources::{
+    logs::Member,
+    workload::{JOB_IDS, LOCAL_RANKS},
+};
 
 /// What the environment says of the run that is about to start.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     /// The run's id.
     pub(super) id: String,
-    /// The rank of the process; that of the first where nothing says so.
-    pub(super) rank: i64,
-    /// How often the run was restarted.
-    pub(super) attempt: i64,
+    /// The process of the run that is started: its rank and its attempt.
+    pub(super) member: Member,
 }
 
 impl Identity {
@@ -30,7 +23,6 @@ impl Identity {
         new: impl FnOnce() -> String,
     ) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
-        let number = |names: &[&str]| names.iter().find_map(|name| set(name)?.trim().parse().ok());
         // torchrun says "none" where it was given no id.
         let job = || {
             JOB_IDS
@@ -39,8 +31,7 @@ impl Identity {
         };
         Self {
             id: asked.or_else(|| set(RUN_ID)).or_else(job).unwrap_or_else(new),
-            rank: number(&RANKS).unwrap_or_default(),
-            attempt: number(&RESTARTS).unwrap_or_default(),
+            member: Member::of_environment(&variable),
         }
     }
 }
@@ -86,8 +77,8 @@ mod tests {
     fn ranks_of_one_job_agree() {
         let [first, second] =
             ["0", "1"].map(|rank| identity(None, &[("SLURM_JOB_ID", "77"), ("SLURM_PROCID", rank)]));
-        assert_eq!((first.id.as_str(), first.rank), ("77", 0));
-        assert_eq!((second.id.as_str(), second.rank), ("77", 1));
+        assert_eq!((first.id.as_str(), first.member.rank), ("77", 0));
+        assert_eq!((second.id.as_str(), second.member.rank), ("77", 1));
     }
 
     #[test]
@@ -108,6 +99,6 @@ mod tests {
 
     #[test]
     fn a_restart_is_another_attempt_of_the_same_run() {
-        assert_eq!(identity(None, &[("TORCHELASTIC_RESTART_COUNT", "3")]).attempt, 3);
+        assert_eq!(identity(None, &[("TORCHELASTIC_RESTART_COUNT", "3")]).member.attempt, 3);
     }
 }

@@ -56,7 +56,7 @@ impl StreamSource {
             ..ImportReport::default()
         };
         if let Some((format, sign, mut head)) = recognised(self.options.format, &mut text) {
-            read_identity(format, &mut text, &mut head);
+            read_identity(format, &self.options, &mut text, &mut head);
             report.format = Some((format.name, sign));
             report.run = run(format, &head, self.identity, &self.options);
             let mapping = &self.options.mapping;
@@ -115,9 +115,9 @@ fn recognised(
 }
 
 /// Reads on until the first lines say all of their run, such as its name; not for ever where they have begun to.
-fn read_identity(format: &LogFormat, text: &mut Text, head: &mut Vec<u8>) {
+fn read_identity(format: &LogFormat, options: &RunOptions, text: &mut Text, head: &mut Vec<u8>) {
     let mut spoke = clock::now();
-    let mut identity = (format.identify)(head);
+    let mut identity = format.identity(head, &options.mapping);
     while head.len() < HEAD_BYTES && !identity.is_whole() {
         let is_begun = !identity.first_record.is_empty();
         let before = head.len();
@@ -126,22 +126,22 @@ fn read_identity(format: &LogFormat, text: &mut Text, head: &mut Vec<u8>) {
         }
         if head.len() > before {
             spoke = clock::now();
-            identity = (format.identify)(head);
+            identity = format.identity(head, &options.mapping);
         }
     }
 }
 
 fn run(format: &'static LogFormat, head: &[u8], identity: Identity, options: &RunOptions) -> Run {
-    let said = (format.identify)(head);
+    let said = format.identity(head, &options.mapping);
     Run {
         id: identity.id,
         name: options.run_name.clone().or(said.run_name).unwrap_or_default(),
         project: said.project.unwrap_or_default(),
         framework: said.framework.unwrap_or(format.framework).to_owned(),
         service: options.service.clone().unwrap_or_default(),
-        rank: identity.rank,
-        local_rank: None,
-        attempt: identity.attempt,
+        rank: identity.member.rank,
+        local_rank: identity.member.local_rank,
+        attempt: identity.member.attempt,
         start_unix_nanos: options
             .start_unix_nanos
             .or(said.start_unix_nanos)

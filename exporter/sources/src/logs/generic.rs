@@ -22,10 +22,10 @@ pub use mapping::{Mapping, MappingPart, ValueBecomes, ValueRule};
 
 use self::{pairs::PairReader, record::Records};
 use super::{
-    Begin, Covered, Identity, LogFormat,
+    Begin, Covered, LogFormat, LogParser,
     coverage::covered,
     fields::{Field, Value},
-    lines::{Line, LineFormat, LineParser},
+    lines::{Line, LineFormat, LineParser, identify_by},
     literal::Objects,
 };
 use crate::{Recorder, SkipReason, emptied::emptied};
@@ -36,9 +36,10 @@ pub(super) const JSON: LogFormat = LogFormat {
     brief: "JSON lines of any system, by a mapping",
     framework: "custom",
     shrinks: true,
+    splits: false,
     recognise: |_| None,
-    identify: |head| up_to_first(head, |line| line.contains('{')),
-    parser: Begin::Mapped(|mapping| Box::new(LineParser::of(JsonLines::of(mapping)))),
+    identify: |head| identify_by(json(&Arc::default()), head),
+    parser: Begin::Mapped(json),
     coverage,
 };
 
@@ -48,29 +49,19 @@ pub(super) const KEY_VALUE: LogFormat = LogFormat {
     brief: "lines of key=value of any system, by a mapping",
     framework: "custom",
     shrinks: true,
+    splits: false,
     recognise: |_| None,
-    identify: |head| up_to_first(head, |line| line.contains(['=', ':'])),
-    parser: Begin::Mapped(|mapping| Box::new(LineParser::of(KeyValueLines::of(mapping)))),
+    identify: |head| identify_by(key_value(&Arc::default()), head),
+    parser: Begin::Mapped(key_value),
     coverage,
 };
 
-/// A run is known by everything up to the first line that may be a record.
-fn up_to_first(head: &[u8], may_be: impl Fn(&str) -> bool) -> Identity {
-    let mut start = 0;
-    let mut ends = memchr::memchr_iter(b'\n', head);
-    let end = ends.find(|end| {
-        let line = String::from_utf8_lossy(&head[std::mem::replace(&mut start, end + 1)..*end]);
-        may_be(&line)
-    });
-    // A file may end without a newline; what is there then is all that there is.
-    let end = end.or_else(|| {
-        let rest = String::from_utf8_lossy(&head[start..]);
-        (may_be(&rest) && rest.trim_end().ends_with('}')).then_some(head.len())
-    });
-    Identity {
-        first_record: head[..end.unwrap_or(0)].to_vec(),
-        ..Identity::default()
-    }
+fn json(mapping: &Arc<Mapping>) -> Box<dyn LogParser> {
+    Box::new(LineParser::of(JsonLines::of(mapping)))
+}
+
+fn key_value(mapping: &Arc<Mapping>) -> Box<dyn LogParser> {
+    Box::new(LineParser::of(KeyValueLines::of(mapping)))
 }
 
 /// Reads JSON lines.

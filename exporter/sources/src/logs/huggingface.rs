@@ -25,6 +25,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     brief: "standard output of Hugging Face's Trainer",
     framework: "hf_trainer",
     shrinks: true,
+    splits: false,
     recognise: lines::recognise::<Printed>,
     identify: lines::identify::<Printed>,
     parser: Begin::Known(|| Box::new(LineParser::<Printed>::default())),

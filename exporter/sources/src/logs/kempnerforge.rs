@@ -23,6 +23,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     brief: "standard output of KempnerForge",
     framework: "kempnerforge",
     shrinks: true,
+    splits: false,
     recognise: lines::recognise::<KempnerForge>,
     identify: lines::identify::<KempnerForge>,
     parser: Begin::Known(|| Box::new(LineParser::<KempnerForge>::default())),

@@ -11,7 +11,7 @@ use super::{
     clean::{CleanText, clean},
     ranked::Ranked,
 };
-use crate::{Place, Recorder, SkipReason, recorder::Rank};
+use crate::{Place, Recorder, Run, SkipReason, recorder::Rank};
 
 /// A format whose records are lines.
 pub(super) trait LineFormat: Send {
@@ -237,6 +237,29 @@ pub(super) fn identify<F: LineFormat>(head: &[u8]) -> Identity {
     }
 }
 
+/// Identifies a run by everything up to the end of the first line that a parser records.
+pub(super) fn identify_by(mut parser: Box<dyn LogParser>, head: &[u8]) -> Identity {
+    let mut recorder = Recorder::new(Run::default(), |_| {});
+    let mut is_record = |bytes, is_last| {
+        let window = Window {
+            bytes,
+            start: Place::default(),
+            is_last,
+            time: ReadTime::default(),
+        };
+        parser.parse(window, &mut recorder);
+        recorder.counts().records > 0
+    };
+    let mut start = 0;
+    let mut ends = memchr::memchr2_iter(b'\n', b'\r', head);
+    let end = ends.find(|end| is_record(&head[std::mem::replace(&mut start, end + 1)..=*end], false));
+    let end = end.or_else(|| is_record(&head[start..], true).then_some(head.len()));
+    Identity {
+        first_record: head[..end.unwrap_or(0)].to_vec(),
+        ..Identity::default()
+    }
+}
+
 /// What is text of the first bytes. A file of another kind may hold what a program printed; text has no zeros but where
 /// something was never written.
 fn text_of(head: &[u8]) -> &[u8] {
@@ -264,7 +287,7 @@ fn signed_line<F: LineFormat>(head: &[u8]) -> Option<(usize, &'static str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Counts, Run, Skipped};
+    use crate::{Counts, Skipped};
 
     #[derive(Default)]
     struct Words(Vec<(String, u64)>, Vec<Place>);

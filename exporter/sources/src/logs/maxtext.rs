@@ -36,6 +36,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     brief: "standard error or output of MaxText",
     framework: "maxtext",
     shrinks: true,
+    splits: false,
     recognise: lines::recognise::<MaxText>,
     identify,
     parser: Begin::Known(|| Box::new(LineParser::<MaxText>::default())),

@@ -21,6 +21,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     brief: "training lines of Megatron-LM",
     framework: "megatron",
     shrinks: true,
+    splits: false,
     recognise: lines::recognise::<Megatron>,
     identify: lines::identify::<Megatron>,
     parser: Begin::Known(|| Box::new(LineParser::<Megatron>::default())),

@@ -15,7 +15,7 @@ use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop};
 
 use self::chunks::{Chunks, Counted, Next};
 use super::{
-    Identity, LogFormat, LogReader, Mapping, ReadLimits,
+    Claims, Identity, LogFormat, LogReader, Mapping, Member, RankSource, ReadLimits,
     encoding::{unreadable, without_mark},
     recognise,
 };
@@ -77,6 +77,12 @@ pub struct RunOptions {
     pub service: Option<String>,
     /// Further attributes of the resource.
     pub resource: Vec<(String, String)>,
+    /// Where the rank is from.
+    pub rank: RankSource,
+    /// Who wrote a log whose rank nothing else shows.
+    pub member: Member,
+    /// Which inputs have recorded which rank.
+    pub claims: Claims,
 }
 
 /// What an import came to.
@@ -92,6 +98,8 @@ pub struct ImportReport {
     pub counts: Counts,
     /// What was not.
     pub skipped: Skipped,
+    /// What the user should know besides.
+    pub notices: Vec<String>,
     /// Why the input was not read, or not to its end.
     pub error: Option<SourceError>,
 }
@@ -185,7 +193,7 @@ fn import(
     };
     let known_time = options.start_unix_nanos.or_else(|| input.last_change());
     let mut chunks = Chunks::new(report.input.clone(), opened, known_time, stop.clone());
-    let head = chunks.head(options.format);
+    let head = chunks.head(options);
     if head.is_empty() {
         report.error = chunks.error.take().or(Some(SourceError::Empty {
             name: report.input.clone(),
@@ -247,12 +255,11 @@ fn read(
     door: &Door,
     report: &mut ImportReport,
 ) {
-    report.run = run(
-        format,
-        (format.identify)(without_mark(&head[..head.len().min(HEAD_BYTES)])),
-        options,
-        &report.input,
+    let identity = format.identity(
+        without_mark(&head[..head.len().min(HEAD_BYTES)]),
+        &options.mapping,
     );
+    report.run = run(format, identity, options, &report.input);
     let mut closed = false;
     let mut recorder = Recorder::new(report.run.clone(), |encoded| {
         closed |= send(door, encoded).is_err();
@@ -269,6 +276,7 @@ fn read(
         }
     }
     reader.finish(&mut recorder);
+    report.notices.extend(rank_notices(format, &recorder, options, &report.input));
     (report.counts, report.skipped) = recorder.finish();
     report.error = chunks.error.take();
     if closed && report.error.is_none() {
@@ -281,6 +289,19 @@ fn read(
 
 fn send(door: &Door, encoded: Encoded) -> Result<(), pulsetrain_pipeline::PipelineError> {
     door.blocking_send(Batch::new(encoded.signal, encoded.items, encoded.bytes))
+}
+
+/// What is doubtful about the ranks that an input has recorded.
+fn rank_notices(format: &LogFormat, recorder: &Recorder<'_>, options: &RunOptions, input: &str) -> Vec<String> {
+    let missed = options.rank.missed(input).map(|pattern| {
+        format!("the pattern {pattern} finds no rank in this path; correct the pattern, or give --rank N")
+    });
+    let ranks = recorder.recorded_ranks().iter();
+    let shared = ranks.filter_map(|rank| options.claims.enter(input, format, recorder.run(), *rank));
+    missed
+        .into_iter()
+        .chain(shared.map(|shared| shared.to_string()))
+        .collect()
 }
 
 /// The run: what the user said first, then what the log says, then what the name of its file says.
@@ -300,6 +321,7 @@ pub(crate) fn run(format: &LogFormat, identity: Identity, options: &RunOptions, 
             .flatten()
     };
     let start_unix_nanos = options.start_unix_nanos.or(start_unix_nanos).or_else(in_name);
+    let member = options.rank.member(input, options.member);
     Run {
         id: options
             .run_id
@@ -309,8 +331,10 @@ pub(crate) fn run(format: &LogFormat, identity: Identity, options: &RunOptions, 
         project: project.unwrap_or_default(),
         framework: framework.unwrap_or(format.framework).to_owned(),
         service: options.service.clone().unwrap_or_default(),
+        rank: member.rank,
+        local_rank: member.local_rank,
+        attempt: member.attempt,
         start_unix_nanos: start_unix_nanos.unwrap_or_default(),
         extra: options.resource.clone(),
-        ..Run::default()
     }
 }

@@ -26,6 +26,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     brief: "training.json of Surogate",
     framework: "surogate",
     shrinks: false,
+    splits: false,
     recognise,
     identify,
     parser: Begin::Known(|| Box::new(SurogateParser::default())),

@@ -34,6 +34,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     brief: "standard error of TorchSpec",
     framework: "torchspec",
     shrinks: true,
+    splits: false,
     recognise: lines::recognise::<TorchSpec>,
     identify: lines::identify::<TorchSpec>,
     parser: Begin::Known(|| Box::new(LineParser::<TorchSpec>::default())),

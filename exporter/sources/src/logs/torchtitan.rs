@@ -25,6 +25,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     brief: "console lines of torchtitan",
     framework: "torchtitan",
     shrinks: true,
+    splits: false,
     recognise: lines::recognise::<TorchTitan>,
     identify: lines::identify::<TorchTitan>,
     parser: Begin::Known(|| Box::new(LineParser::<TorchTitan>::default())),

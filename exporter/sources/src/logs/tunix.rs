@@ -24,6 +24,7 @@ pub(super) const FORMAT: LogFormat = LogFormat {
     brief: "standard error of Tunix",
     framework: "tunix",
     shrinks: true,
+    splits: false,
     recognise: lines::recognise::<Tunix>,
     identify: lines::identify::<Tunix>,
     parser: Begin::Known(|| Box::new(LineParser::<Tunix>::default())),

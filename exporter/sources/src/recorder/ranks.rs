@@ -95,6 +95,18 @@ impl Recorder<'_> {
         }
     }
 
+    /// The ranks of which records were counted so far.
+    pub(crate) fn recorded_ranks(&self) -> &[i64] {
+        &self.recorded_ranks
+    }
+
+    /// Notes that a record of this rank was counted.
+    pub(super) fn note_rank(&mut self) {
+        if !self.recorded_ranks.contains(&self.run.rank) {
+            self.recorded_ranks.push(self.run.rank);
+        }
+    }
+
     /// Puts what belongs to the rank so far aside, and takes up that of another; answers whether there is room for it.
     fn turn_to(&mut self, rank: i64) -> bool {
         let is_known = self.ranks.contains_key(&rank);

@@ -15,6 +15,7 @@ pub(crate) const GROUPS_FORMAT: LogFormat = LogFormat {
     brief: "Perfetto traces of Tunix, version 1 (perfetto_trace_*.pb)",
     framework: "tunix",
     shrinks: false,
+    splits: true,
     recognise: |head| {
         recognise(
             head,
@@ -33,6 +34,7 @@ pub(crate) const TIMELINES_FORMAT: LogFormat = LogFormat {
     brief: "Perfetto traces of Tunix, version 2 (perfetto_trace_v2_*.pb)",
     framework: "tunix",
     shrinks: true,
+    splits: true,
     recognise: |head| {
         recognise(
             head,

@@ -123,7 +123,7 @@ impl Running {
         let source = topology::build_source(
             config,
             self.resource.clone(),
-            &self.positions,
+            (&self.positions, &self.claims),
             on_event,
             on_reading,
         )?;

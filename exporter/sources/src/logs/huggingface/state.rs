@@ -29,6 +29,7 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     brief: "trainer_state.json of Hugging Face's Trainer",
     framework: "hf_trainer",
     shrinks: true,
+    splits: true,
     recognise,
     identify,
     parser: Begin::Known(|| Box::new(StateParser::default())),

@@ -29,6 +29,7 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     brief: "Cloud Logging entries of ml-goodput-measurement",
     framework: "maxtext",
     shrinks: false,
+    splits: true,
     recognise,
     identify,
     parser: Begin::Known(|| Box::new(EntriesParser::default())),

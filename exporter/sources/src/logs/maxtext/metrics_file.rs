@@ -24,6 +24,7 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     brief: "metrics_file and gcs_metrics of MaxText",
     framework: "maxtext",
     shrinks: true,
+    splits: true,
     recognise: lines::recognise::<MetricsFile>,
     identify,
     parser: Begin::Known(|| Box::new(LineParser::<MetricsFile>::default())),

@@ -15,8 +15,8 @@ use pulsetrain_otlp::frames::inflated;
 use pulsetrain_pipeline::{Stop, clock};
 
 use super::{
-    super::{IDENTITY_PATIENCE, LogFormat, ReadTime, encoding::without_mark, recognise},
-    HEAD_BYTES,
+    super::{IDENTITY_PATIENCE, ReadTime, encoding::without_mark, recognise},
+    HEAD_BYTES, RunOptions,
 };
 use crate::SourceError;
 
@@ -85,7 +85,7 @@ impl Chunks {
 
     /// The first bytes: so many that format and run can be told, fewer where the input ends or pauses when it has said
     /// them.
-    pub(super) fn head(&mut self, named: Option<&LogFormat>) -> Vec<u8> {
+    pub(super) fn head(&mut self, options: &RunOptions) -> Vec<u8> {
         let mut head = Vec::new();
         let mut spoke = clock::now();
         while head.len() < HEAD_BYTES {
@@ -94,7 +94,7 @@ impl Chunks {
                     head.extend(chunk);
                     spoke = clock::now();
                 }
-                Next::Idle if tells_run(named, &head, spoke.elapsed()) => break,
+                Next::Idle if tells_run(options, &head, spoke.elapsed()) => break,
                 Next::Idle => {}
                 Next::End => break,
             }
@@ -135,9 +135,10 @@ impl Chunks {
 }
 
 /// Whether the first bytes, after which nothing came for a while, say all that there is to know of a run.
-fn tells_run(named: Option<&LogFormat>, head: &[u8], silent_for: Duration) -> bool {
-    let format = named.or_else(|| recognise("", head).ok().map(|(format, _)| format));
-    let identity = format.map(|format| (format.identify)(without_mark(head)));
+fn tells_run(options: &RunOptions, head: &[u8], silent_for: Duration) -> bool {
+    let recognised = || recognise("", head).ok().map(|(format, _)| format);
+    let format = options.format.or_else(recognised);
+    let identity = format.map(|format| format.identity(without_mark(head), &options.mapping));
     identity.is_some_and(|identity| {
         identity.is_whole() || (!identity.first_record.is_empty() && silent_for >= IDENTITY_PATIENCE)
     })

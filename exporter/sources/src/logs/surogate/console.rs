@@ -29,6 +29,7 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     brief: "standard output of Surogate",
     framework: "surogate",
     shrinks: true,
+    splits: false,
     recognise: lines::recognise::<Console>,
     identify: lines::identify::<Console>,
     parser: Begin::Known(|| Box::new(LineParser::<Console>::default())),

@@ -27,6 +27,7 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     brief: "surogate_metrics.jsonl of Surogate",
     framework: "surogate",
     shrinks: false,
+    splits: false,
     recognise: lines::recognise::<JsonLines>,
     identify: lines::identify::<JsonLines>,
     parser: Begin::Known(|| Box::new(LineParser::<JsonLines>::default())),

@@ -146,6 +146,27 @@ impl Outlet {
         self.is_closed
     }
 
+    /// Reports a path in which the pattern of the user finds no rank.
+    pub(super) fn check_rank(&mut self, path: &str) {
+        let missed = self.options.rank.missed(path).map(|pattern| SourceError::NoRank {
+            name: path.to_owned(),
+            pattern: pattern.to_owned(),
+        });
+        missed.into_iter().for_each(|error| self.tell_problem(error));
+    }
+
+    /// Enters the ranks that a reading has recorded since the last call; one that another file has too is reported.
+    pub(super) fn claim(&mut self, reading: &mut Reading) {
+        for shared in reading.claim(&self.options.claims) {
+            self.tell_problem(shared);
+        }
+    }
+
+    /// Forgets what a reading has entered.
+    pub(super) fn leave(&self, reading: &Reading) {
+        self.options.claims.leave(&reading.name());
+    }
+
     pub(super) fn tell_waiting(&mut self, path: &Path) {
         (self.on_event)(TailEvent::Waiting {
             path: path.to_owned(),

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     Recorder, Run, SkipReason, SourceError,
-    logs::{ImportReport, LogFormat, LogReader, Mapping, ReadLimits, ReadTime},
+    logs::{Claims, ImportReport, LogFormat, LogReader, Mapping, ReadLimits, ReadTime},
 };
 
 const CHUNK_BYTES: usize = 1 << 20;
@@ -53,6 +53,8 @@ pub(super) struct Reading {
     error: Option<SourceError>,
     /// What is measured of what was skipped.
     told_skipped: BTreeMap<SkipReason, u64>,
+    /// How many of the recorded ranks are entered as claims.
+    claimed: usize,
 }
 
 /// What reading came to.
@@ -93,6 +95,7 @@ impl Reading {
             as_of: None,
             error: None,
             told_skipped: BTreeMap::new(),
+            claimed: 0,
         }
     }
 
@@ -193,6 +196,26 @@ impl Reading {
         measuring.note_skipped(self.recorder.skipped(), &mut self.told_skipped);
     }
 
+    /// Enters the ranks that were recorded since the last call. Returns those that another input has too.
+    pub(super) fn claim(&mut self, claims: &Claims) -> Vec<SourceError> {
+        let ranks = &self.recorder.recorded_ranks()[self.claimed..];
+        self.claimed += ranks.len();
+        let name = self.name();
+        let shared = ranks.iter().filter_map(|rank| {
+            let shared = claims.enter(&name, self.format, self.recorder.run(), *rank)?;
+            Some(SourceError::SharedRank {
+                name: name.clone(),
+                shared: shared.to_string(),
+            })
+        });
+        shared.collect()
+    }
+
+    /// The path in messages.
+    pub(super) fn name(&self) -> String {
+        self.path.display().to_string()
+    }
+
     pub(super) fn identity(&self) -> FileIdentity {
         let done = usize::try_from(self.reader.position().offset).unwrap_or(HEAD);
         FileIdentity::new(self.inode, &self.head[..self.head.len().min(done)])
@@ -274,14 +297,15 @@ impl Reading {
     /// Ends the reading.
     pub(super) fn finish(mut self) -> (Vec<Encoded>, ImportReport) {
         self.recorder.flush();
-        let run = self.recorder.run().clone();
+        let (input, run) = (self.name(), self.recorder.run().clone());
         let (counts, skipped) = self.recorder.finish();
         let report = ImportReport {
-            input: self.path.display().to_string(),
+            input,
             format: Some((self.format.name, self.sign)),
             run,
             counts,
             skipped,
+            notices: Vec::new(),
             error: self.error,
         };
         (self.recorded.take(), report)

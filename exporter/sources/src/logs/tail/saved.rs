@@ -96,8 +96,9 @@ impl SavedRun {
         }
     }
 
-    /// The run as it was, with what the user says of it now.
-    pub(super) fn resumed(&self, options: &RunOptions) -> Run {
+    /// The run as it was, with what the user says of it, and of who writes to `path`, now.
+    pub(super) fn resumed(&self, options: &RunOptions, path: &Path) -> Run {
+        let member = options.rank.member(&path.to_string_lossy(), options.member);
         Run {
             id: self.id.clone(),
             name: self.name.clone(),
@@ -106,8 +107,9 @@ impl SavedRun {
             attempt: self.attempt,
             start_unix_nanos: self.start_unix_nanos,
             service: options.service.clone().unwrap_or_default(),
+            rank: member.rank,
+            local_rank: member.local_rank,
             extra: options.resource.clone(),
-            ..Run::default()
         }
     }
 }

@@ -140,6 +140,7 @@ impl Stream {
             reading.take_torn_end();
         }
         reading.note_skipped(outlet.measuring());
+        outlet.leave(&reading);
         let position = Update::Read(self.path, Box::new(reading.position()));
         let (batches, report) = reading.finish();
         outlet.send(batches, Some(position));
@@ -202,6 +203,7 @@ impl Stream {
         let budget = if shares_told { usize::MAX } else { BUDGET_BYTES };
         let outcome = reading.read_on(budget, |batches| outlet.send(batches, None));
         reading.note_skipped(outlet.measuring());
+        outlet.claim(reading);
         let outcome = outcome.map_err(|source| {
             reading.close_handle();
             SourceError::Read {

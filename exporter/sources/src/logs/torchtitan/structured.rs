@@ -26,6 +26,7 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     brief: "structured log of torchtitan",
     framework: "torchtitan",
     shrinks: false,
+    splits: false,
     recognise: lines::recognise::<Structured>,
     identify: lines::identify::<Structured>,
     parser: Begin::Known(|| Box::new(LineParser::<Structured>::default())),

@@ -17,6 +17,7 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
     brief: "Tunix's metrics by OpenTelemetry's console exporter or as OTLP/JSON",
     framework: "tunix",
     shrinks: true,
+    splits: true,
     recognise,
     identify,
     parser: Begin::Known(|| Box::new(OtelParser::default())),

@@ -92,7 +92,7 @@ impl Stream {
             return self.begin_after(position, outlet);
         };
         let options = outlet.options();
-        let (run, sign) = (position.run.resumed(options), "it was followed before");
+        let (run, sign) = (position.run.resumed(options, &self.path), "it was followed before");
         let mut reading = Reading::new(&self.path, opened_at, (format, sign), &options.mapping, run);
         match reading.replay(position) {
             Ok(()) => {
@@ -125,7 +125,7 @@ impl Stream {
             None => self.open()?,
         };
         let options = outlet.options();
-        let (run, sign) = (position.run.resumed(options), "it was followed before");
+        let (run, sign) = (position.run.resumed(options, &self.path), "it was followed before");
         let mut reading = Reading::new(&self.path, opened, (format, sign), &options.mapping, run);
         reading.restart_sums();
         if reading.is_written_anew() {
@@ -151,7 +151,9 @@ impl Stream {
         let Some(format) = self.format_of(&head, outlet)? else {
             return Ok(None);
         };
-        let identity = (format.0.identify)(encoding::without_mark(&head));
+        let identity = format
+            .0
+            .identity(encoding::without_mark(&head), &outlet.options().mapping);
         let is_whole =
             is_over || head.len() >= source::HEAD_BYTES || outlet.is_ending() || is_silent(&metadata);
         if identity.first_record.is_empty() || (identity.may_grow && !is_whole) {
@@ -160,7 +162,8 @@ impl Stream {
         let path = self.path.display().to_string();
         let options = options_of_file(&self.path, outlet.options());
         let mut run = source::run(format.0, identity, &options, &path);
-        run.attempt = self.attempt_of(&run);
+        run.attempt = run.attempt.max(self.attempt_of(&run));
+        outlet.check_rank(&path);
         let mut reading = Reading::new(&self.path, opened, format, &outlet.options().mapping, run);
         reading.share_told(outlet);
         outlet.tell_opened(&reading, 0);

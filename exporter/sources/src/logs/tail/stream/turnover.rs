@@ -78,6 +78,7 @@ impl Stream {
         outlet.send(reading.flush(), Some(finished));
         self.offered = 0;
         if !goes_on {
+            outlet.leave(&reading);
             self.previous = Some(SavedRun::of(reading.run()));
             outlet.tell_ended(reading.finish().1);
             return self.begin_next(&current, outlet);

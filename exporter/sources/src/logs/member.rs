@@ -1,0 +1,187 @@
+//! Determines which process of a run wrote a log: its rank and its attempt, from the command line or the configuration, from the
+//! path of the log, or from the environment.
+
+use std::path::Path;
+
+use regex::Regex;
+
+use crate::workload::{LOCAL_RANKS, RANKS, RESTARTS};
+
+/// One process of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Member {
+    /// The rank in the job.
+    pub rank: i64,
+    /// The rank on its host, if it is known.
+    pub local_rank: Option<i64>,
+    /// The number of restarts before it.
+    pub attempt: i64,
+}
+
+impl Member {
+    /// Reads the variables that launchers set: `RANK`, `LOCAL_RANK`, `TORCHELASTIC_RESTART_COUNT` and those of Slurm and MPI.
+    pub fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let number = |names: &[&str]| names.iter().find_map(|name| variable(name)?.trim().parse().ok());
+        Self {
+            rank: number(&RANKS).unwrap_or_default(),
+            local_rank: number(&LOCAL_RANKS),
+            attempt: number(&RESTARTS).unwrap_or_default(),
+        }
+    }
+
+    /// Reads torchrun's layout `attempt_0/3/stdout.log`, whose number is the rank on the host.
+    fn of_torchrun(path: &Path) -> Option<Self> {
+        let mut parts = path.iter().rev().map(|part| part.to_str());
+        if !matches!(parts.next()??, "stdout.log" | "stderr.log") {
+            return None;
+        }
+        let rank = number(parts.next()??)?;
+        Some(Self {
+            rank,
+            local_rank: Some(rank),
+            attempt: number(parts.next()??.strip_prefix("attempt_")?)?,
+        })
+    }
+}
+
+/// Where the rank of a log is from.
+#[derive(Clone, Debug, Default)]
+pub enum RankSource {
+    /// From torchrun's layout of the path, else from the environment.
+    #[default]
+    Inferred,
+    /// Every log has this rank.
+    Fixed(i64),
+    /// From the first group of a pattern in the path; of several matches, the last one counts.
+    Path(Regex),
+}
+
+impl RankSource {
+    /// The rank by a pattern of the path.
+    ///
+    /// # Errors
+    /// Why `pattern` is not a regular expression with a group for the rank.
+    pub fn from_path(pattern: &str) -> Result<Self, String> {
+        let regex = Regex::new(pattern).map_err(|error| {
+            let why = error.to_string();
+            let why = why.lines().last().unwrap_or_default().trim();
+            format!("{pattern:?} is not a regular expression: {why}")
+        })?;
+        if regex.captures_len() < 2 {
+            return Err(format!(
+                "{pattern:?} has no group for the rank: put its digits in one, like rank_(\\d+)"
+            ));
+        }
+        Ok(Self::Path(regex))
+    }
+
+    /// Returns who wrote the log at `path`, where the environment says `otherwise`.
+    pub fn member(&self, path: &str, otherwise: Member) -> Member {
+        let inferred = Member::of_torchrun(Path::new(path)).unwrap_or(otherwise);
+        let explicit = match self {
+            Self::Inferred => return inferred,
+            Self::Fixed(rank) => Some(*rank),
+            Self::Path(pattern) => found(pattern, path),
+        };
+        // The local rank of another rank would be wrong.
+        let local_rank = inferred
+            .local_rank
+            .filter(|_| explicit.is_none_or(|rank| rank == inferred.rank));
+        Member {
+            rank: explicit.unwrap_or(inferred.rank),
+            local_rank,
+            ..inferred
+        }
+    }
+
+    /// Returns the pattern that was to find the rank in `path` and does not.
+    pub(crate) fn missed(&self, path: &str) -> Option<&str> {
+        match self {
+            Self::Path(pattern) if found(pattern, path).is_none() => Some(pattern.as_str()),
+            _ => None,
+        }
+    }
+}
+
+fn found(pattern: &Regex, path: &str) -> Option<i64> {
+    let last = pattern.captures_iter(path).last()?;
+    number(last.get(1)?.as_str())
+}
+
+fn number(digits: &str) -> Option<i64> {
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| digits.parse().ok()).flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SLURM: Member = Member {
+        rank: 5,
+        local_rank: Some(1),
+        attempt: 2,
+    };
+
+    fn rank(source: &RankSource, path: &str) -> i64 {
+        source.member(path, SLURM).rank
+    }
+
+    #[test]
+    fn variables_of_every_launcher_name_the_member() {
+        for variables in [
+            [("RANK", "5"), ("LOCAL_RANK", "1"), ("TORCHELASTIC_RESTART_COUNT", "2")],
+            [("SLURM_PROCID", "5"), ("SLURM_LOCALID", "1"), ("SLURM_RESTART_COUNT", "2")],
+        ] {
+            let variable = |name: &str| {
+                let found = variables.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| (*value).to_owned())
+            };
+            assert_eq!(Member::of_environment(variable), SLURM);
+        }
+        assert_eq!(Member::of_environment(|_| None), Member::default());
+    }
+
+    #[test]
+    fn only_the_exact_layout_of_torchrun_names_a_rank() {
+        let inferred = RankSource::Inferred;
+        let torchrun = Member {
+            rank: 3,
+            local_rank: Some(3),
+            attempt: 1,
+        };
+        for path in ["/l/none_x/attempt_1/3/stdout.log", "attempt_1/3/stderr.log"] {
+            assert_eq!(inferred.member(path, SLURM), torchrun, "{path}");
+        }
+        for path in [
+            "rank_3.log",
+            "rank3.log",
+            "3/stdout.log",
+            "try_1/3/stdout.log",
+            "attempt_1/3/train.log",
+            "attempt_1/gpu3/stdout.log",
+            "standard input",
+        ] {
+            assert_eq!(inferred.member(path, SLURM), SLURM, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_pattern_finds_the_rank_in_the_path() {
+        let by_name = RankSource::from_path(r"rank_?(\d+)").unwrap();
+        assert_eq!(rank(&by_name, "/rank_0_job/rank_12.log"), 12);
+        assert_eq!(by_name.missed("/rank_0_job/rank_12.log"), None);
+        assert_eq!(by_name.missed("/job/train.log"), Some(r"rank_?(\d+)"));
+        assert_eq!(rank(&by_name, "/job/train.log"), 5, "that of the environment");
+        for wrong in ["rank_(", "rank_3"] {
+            assert!(RankSource::from_path(wrong).unwrap_err().contains(wrong));
+        }
+    }
+
+    #[test]
+    fn the_rank_of_the_user_wins() {
+        assert_eq!(rank(&RankSource::Fixed(7), "attempt_1/3/stdout.log"), 7);
+        let member = RankSource::Fixed(7).member("attempt_1/3/stdout.log", SLURM);
+        assert_eq!((member.local_rank, member.attempt), (None, 1));
+    }
+}

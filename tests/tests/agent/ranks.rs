@@ -1,0 +1,70 @@
+//! Logs of several ranks of one run below one source of the agent.
+
+use std::fs;
+
+use pulsetrain_tests::{Process, wait_until};
+
+use crate::world::{Setup, World, check, said};
+
+/// A world with two logs of a run, whose source has one more key.
+fn world(key: &str) -> World {
+    let world = World::new();
+    let setup = Setup {
+        logs: &["rank*.log"],
+        ..Setup::default()
+    };
+    let keys = format!("poll_interval: 100ms\n      format: keyvalue\n      run_id: job7\n{key}");
+    let yaml = world.yaml(&setup).replace("poll_interval: 100ms\n", &keys);
+    fs::write(world.path("agent.yaml"), yaml).unwrap();
+    for rank in 0..2 {
+        let log = world.path(&format!("rank_{rank}.log"));
+        fs::write(log, format!("step=1 train.loss=2.{rank}\n")).unwrap();
+    }
+    world
+}
+
+fn stop(agent: Process) -> String {
+    let (status, log) = agent.stop_with_log();
+    assert!(status.success(), "{status}: {log}");
+    log
+}
+
+#[test]
+fn a_pattern_of_the_configuration_gives_each_log_its_rank() {
+    let world = world("      rank: {from: path, pattern: 'rank_(\\d+)'}\n");
+    let agent = world.start();
+    for (rank, loss) in [(0, 2.0), (1, 2.1)] {
+        wait_until("the page has the rank", || {
+            world.scraped_where("train_loss", &format!("train_rank=\"{rank}\"")) == [loss]
+        });
+    }
+    assert!(!stop(agent).contains("collide"));
+}
+
+#[test]
+fn two_logs_of_one_rank_are_named_while_they_are_followed() {
+    let world = world("");
+    let agent = world.start();
+    agent.wait_until_ready(|| true);
+    wait_until("the agent warns", || agent.log().contains("collide"));
+    let log = stop(agent);
+    for word in ["rank_0.log", "rank_1.log", "job7", "rank 0", "from: path"] {
+        assert!(log.contains(word), "{word} is missing: {log}");
+    }
+}
+
+#[test]
+fn a_rank_that_is_none_is_a_fault_with_its_place() {
+    for (key, words) in [
+        ("      rank: fast\n", "a rank like 3"),
+        ("      rank: -1\n", "a rank like 3"),
+        ("      rank: {from: path, pattern: 'rank_('}\n", "not a regular expression"),
+        ("      rank: {from: path, pattern: 'rank_3'}\n", "no group"),
+        ("      rank: {from: host, pattern: '(3)'}\n", "host"),
+    ] {
+        let told = said(&check(&world(key)), 2);
+        assert!(told.contains(words), "{key}: {told}");
+        assert!(told.contains("agent.yaml:9:"), "{key}: {told}");
+    }
+    said(&check(&world("      rank: 3\n")), 0);
+}

@@ -1,0 +1,129 @@
+//! One log per rank: each becomes a rank of its own, and logs that claim the same rank are named.
+
+use std::{collections::BTreeSet, path::PathBuf};
+
+use pulsetrain_tests::{Finished, Folder, Import, Items};
+use serde_json::Value;
+
+/// What a rank logs in two steps.
+fn log(rank: usize) -> String {
+    let line = |step| {
+        format!("2026-01-02 10:00:0{step}.{rank} step={step} train.loss=2.{rank}{step} train.step.duration=0.5\n")
+    };
+    line(1) + &line(2)
+}
+
+/// Writes the logs of four ranks under these names.
+fn logs(folder: &Folder, name: impl Fn(usize) -> String) -> Vec<PathBuf> {
+    let log = |rank| {
+        let path = folder.path(&name(rank));
+        std::fs::create_dir_all(path.parent().expect("a log is in a folder")).expect("a folder can be made");
+        folder.file(&name(rank), log(rank))
+    };
+    (0..4).map(log).collect()
+}
+
+/// Imports logs as one run by a mapping that reads the time at their beginning.
+fn import(folder: &Folder, logs: &[PathBuf], arguments: &[&str]) -> (Finished, Items) {
+    let mapping = folder.file("m.yaml", "line: '^(?<time>\\S+ \\S+) (?<record>.*)'\n");
+    let out = folder.path("out.jsonl");
+    let import = Import::for_people(&logs[0])
+        .arg("--format=keyvalue")
+        .arg("--run-id=job7")
+        .arg("--mapping")
+        .arg(mapping);
+    let import = logs[1..].iter().fold(import, Import::arg);
+    let import = arguments.iter().fold(import, Import::arg);
+    let finished = import.to(&out).run().expect_code(0);
+    (finished, Items::read(&out))
+}
+
+/// The values of an attribute of the resources.
+fn resource(item: &Value, key: &str) -> Option<String> {
+    let attributes = item["resource"]["attributes"].as_array()?;
+    let found = attributes.iter().find(|attribute| attribute["key"] == key)?;
+    found["value"]["intValue"].as_str().map(str::to_owned)
+}
+
+fn ranks(items: &Items) -> BTreeSet<String> {
+    let spans = items.of_kind("span");
+    spans.iter().filter_map(|span| resource(span, "train.rank")).collect()
+}
+
+fn distinct(items: &Items, id: &str) -> usize {
+    let spans = items.of_kind("span");
+    let ids = spans.iter().map(|item| item["span"][id].to_string());
+    ids.collect::<BTreeSet<_>>().len()
+}
+
+#[track_caller]
+fn expect_four_ranks(finished: &Finished, items: &Items) {
+    assert_eq!(ranks(items), ["0", "1", "2", "3"].map(str::to_owned).into());
+    assert_eq!(items.of_kind("span").len(), 8);
+    assert_eq!(distinct(items, "spanId"), 8, "no two spans have one id");
+    assert_eq!(distinct(items, "traceId"), 2, "one trace per step");
+    assert!(!finished.stderr.contains("collide"), "{}", finished.stderr);
+}
+
+#[test]
+fn a_pattern_of_the_path_gives_each_log_its_rank() {
+    let folder = Folder::new();
+    let logs = logs(&folder, |rank| format!("rank_{rank}.log"));
+    let (finished, items) = import(&folder, &logs, &[r"--rank-pattern=rank_(\d+)"]);
+    expect_four_ranks(&finished, &items);
+}
+
+#[test]
+fn the_layout_of_torchrun_gives_each_log_its_rank_and_attempt() {
+    let folder = Folder::new();
+    let logs = logs(&folder, |rank| format!("attempt_1/{rank}/stdout.log"));
+    let (finished, items) = import(&folder, &logs, &[]);
+    expect_four_ranks(&finished, &items);
+    for span in items.of_kind("span") {
+        assert_eq!(resource(span, "train.attempt").as_deref(), Some("1"));
+        assert_eq!(resource(span, "train.local_rank"), resource(span, "train.rank"));
+    }
+}
+
+#[test]
+fn logs_without_a_sign_of_their_rank_are_named_with_the_fix() {
+    let folder = Folder::new();
+    let logs = logs(&folder, |rank| format!("rank_{rank}.log"));
+    let (finished, items) = import(&folder, &logs, &[]);
+    assert_eq!(ranks(&items), ["0".to_owned()].into(), "a name is not guessed");
+    let names: Vec<&str> = logs.iter().filter_map(|log| log.to_str()).collect();
+    finished.expect_words(&names);
+    finished.expect_words(&["job7", "rank 0", "attempt 0", "--rank N", "from: path"]);
+    let warnings = finished.stderr.lines().filter(|line| line.contains("collide"));
+    assert_eq!(warnings.count(), 3, "{}", finished.stderr);
+}
+
+#[test]
+fn a_pattern_that_finds_no_rank_is_named() {
+    let folder = Folder::new();
+    let logs = logs(&folder, |rank| format!("worker{rank}.log"));
+    let (finished, _) = import(&folder, &logs[..1], &[r"--rank-pattern=rank_(\d+)"]);
+    finished.expect_words(&["worker0.log", r"rank_(\d+)", "finds no rank"]);
+}
+
+#[test]
+fn the_option_goes_before_the_environment_and_both_before_rank_zero() {
+    let folder = Folder::new();
+    let log = folder.file("train.log", log(0));
+    let rank_of = |arguments: &[&str], variables: &[(&str, &str)]| {
+        let out = folder.path("out.jsonl");
+        let import = Import::of(&log).arg("--format=keyvalue").to(&out);
+        let import = arguments.iter().fold(import, Import::arg);
+        let import = (variables.iter()).fold(import, |import, (name, value)| import.env(name, value));
+        import.run().expect_code(0);
+        let items = Items::read(&out);
+        let points = items.of_kind("point");
+        let numbers = ["train.rank", "train.local_rank", "train.attempt"];
+        numbers.map(|key| resource(points[0], key).unwrap_or_default())
+    };
+    let torchrun = [("RANK", "3"), ("LOCAL_RANK", "1"), ("TORCHELASTIC_RESTART_COUNT", "2")];
+    assert_eq!(rank_of(&[], &[]), ["0", "", "0"]);
+    assert_eq!(rank_of(&[], &torchrun), ["3", "1", "2"]);
+    assert_eq!(rank_of(&[], &[("SLURM_PROCID", "5")]), ["5", "", "0"]);
+    assert_eq!(rank_of(&["--rank=7"], &torchrun), ["7", "", "2"]);
+}
