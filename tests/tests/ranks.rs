@@ -8,7 +8,9 @@ use serde_json::Value;
 /// What a rank logs in two steps.
 fn log(rank: usize) -> String {
     let line = |step| {
-        format!("2026-01-02 10:00:0{step}.{rank} step={step} train.loss=2.{rank}{step} train.step.duration=0.5\n")
+        format!(
+            "2026-01-02 10:00:0{step}.{rank} step={step} train.loss=2.{rank}{step} train.step.duration=0.5\n"
+        )
     };
     line(1) + &line(2)
 }
@@ -47,7 +49,10 @@ fn resource(item: &Value, key: &str) -> Option<String> {
 
 fn ranks(items: &Items) -> BTreeSet<String> {
     let spans = items.of_kind("span");
-    spans.iter().filter_map(|span| resource(span, "train.rank")).collect()
+    spans
+        .iter()
+        .filter_map(|span| resource(span, "train.rank"))
+        .collect()
 }
 
 fn distinct(items: &Items, id: &str) -> usize {
@@ -121,7 +126,11 @@ fn the_option_goes_before_the_environment_and_both_before_rank_zero() {
         let numbers = ["train.rank", "train.local_rank", "train.attempt"];
         numbers.map(|key| resource(points[0], key).unwrap_or_default())
     };
-    let torchrun = [("RANK", "3"), ("LOCAL_RANK", "1"), ("TORCHELASTIC_RESTART_COUNT", "2")];
+    let torchrun = [
+        ("RANK", "3"),
+        ("LOCAL_RANK", "1"),
+        ("TORCHELASTIC_RESTART_COUNT", "2"),
+    ];
     assert_eq!(rank_of(&[], &[]), ["0", "", "0"]);
     assert_eq!(rank_of(&[], &torchrun), ["3", "1", "2"]);
     assert_eq!(rank_of(&[], &[("SLURM_PROCID", "5")]), ["5", "", "0"]);

@@ -17,9 +17,7 @@ use std::{
 use pulsetrain_pipeline::{
     GiveUp, Pipeline, PipelineConfig, QueueConfig, RetryConfig, Source, StopRaiser, run_sources,
 };
-use pulsetrain_sources::logs::{
-    Claims, ImportReport, LogInput, LogSource, Member, RankSource, RunOptions,
-};
+use pulsetrain_sources::logs::{Claims, ImportReport, LogInput, LogSource, Member, RankSource, RunOptions};
 
 use tokio::signal::unix::{SignalKind, signal};
 

@@ -168,7 +168,9 @@ pub enum SourceError {
         shared: String,
     },
     /// The pattern of the user finds no rank in a path.
-    #[error("{name}: the pattern {pattern} finds no rank in this path; correct the pattern, or give the rank itself")]
+    #[error(
+        "{name}: the pattern {pattern} finds no rank in this path; correct the pattern, or give the rank itself"
+    )]
     NoRank {
         /// The log.
         name: String,

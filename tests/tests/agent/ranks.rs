@@ -58,7 +58,10 @@ fn a_rank_that_is_none_is_a_fault_with_its_place() {
     for (key, words) in [
         ("      rank: fast\n", "a rank like 3"),
         ("      rank: -1\n", "a rank like 3"),
-        ("      rank: {from: path, pattern: 'rank_('}\n", "not a regular expression"),
+        (
+            "      rank: {from: path, pattern: 'rank_('}\n",
+            "not a regular expression",
+        ),
         ("      rank: {from: path, pattern: 'rank_3'}\n", "no group"),
         ("      rank: {from: host, pattern: '(3)'}\n", "host"),
     ] {

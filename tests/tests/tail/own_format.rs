@@ -13,7 +13,11 @@ use crate::world::World;
 fn world() -> World {
     let world = World::new("own*.log");
     let mapping = world.path("m.yaml");
-    fs::write(&mapping, "line: 'step (?<step>\\d+) \\| loss (?<train.loss>\\S+)'\n").unwrap();
+    fs::write(
+        &mapping,
+        "line: 'step (?<step>\\d+) \\| loss (?<train.loss>\\S+)'\n",
+    )
+    .unwrap();
     world
         .with("--format=keyvalue")
         .with(format!("--mapping={}", mapping.display()))

@@ -62,7 +62,8 @@ impl<'de> Visitor<'de> for RankVisitor {
     }
 
     fn visit_u64<E: de::Error>(self, rank: u64) -> Result<RankSection, E> {
-        let rank = u32::try_from(rank).map_err(|_| E::invalid_value(de::Unexpected::Unsigned(rank), &self))?;
+        let rank =
+            u32::try_from(rank).map_err(|_| E::invalid_value(de::Unexpected::Unsigned(rank), &self))?;
         Ok(RankSection::Fixed(rank))
     }
 

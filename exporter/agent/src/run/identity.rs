@@ -99,6 +99,11 @@ mod tests {
 
     #[test]
     fn a_restart_is_another_attempt_of_the_same_run() {
-        assert_eq!(identity(None, &[("TORCHELASTIC_RESTART_COUNT", "3")]).member.attempt, 3);
+        assert_eq!(
+            identity(None, &[("TORCHELASTIC_RESTART_COUNT", "3")])
+                .member
+                .attempt,
+            3
+        );
     }
 }

@@ -95,7 +95,8 @@ mod tests {
     fn only_two_inputs_of_one_rank_and_attempt_collide() {
         let claims = Claims::default();
         let format = format_by_name("keyvalue").unwrap();
-        let enter = |input, run: &Run, rank| claims.enter(input, format, run, rank).map(|shared| shared.other);
+        let enter =
+            |input, run: &Run, rank| claims.enter(input, format, run, rank).map(|shared| shared.other);
         assert_eq!(enter("a", &run("r", 0), 0), None);
         assert_eq!(enter("a", &run("r", 0), 0), None);
         assert_eq!(enter("b", &run("r", 0), 1), None);

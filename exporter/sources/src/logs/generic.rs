@@ -17,6 +17,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use pulsetrain_semconv::{event, metric};
 
+pub(super) use clock::date;
 pub(super) use likeness::instead;
 pub use mapping::{Mapping, MappingPart, ValueBecomes, ValueRule};
 

@@ -4,11 +4,13 @@
 //! UTF-8 is replaced, and what a launcher puts before the lines of its workers is taken off ([`Ranked`]). A last line without
 //! an end may be half of one: it is read only where its format can tell.
 
-use std::{cell::Cell, collections::BTreeMap};
+use std::collections::BTreeMap;
 
 use super::{
-    Identity, LogParser, ReadTime, Window,
+    Identity, LogParser, Pace, ReadTime, Window,
     clean::{CleanText, clean},
+    leading_time::leading_time,
+    line_clock::LineClock,
     ranked::Ranked,
 };
 use crate::{Place, Recorder, Run, SkipReason, recorder::Rank};
@@ -47,22 +49,13 @@ pub(super) struct Line<'a> {
     pub(super) text: &'a str,
     place: Place,
     time: ReadTime,
-    last_time: &'a Cell<u64>,
+    clock: &'a LineClock,
 }
 
-/// The least time between two lines that say none: what comes with one read keeps its order, and no two points of a series
-/// fall together.
-const TICK_NANOS: u64 = 1_000_000;
-const LIVE_TICK_NANOS: u64 = 1_000;
-
 impl Line<'_> {
-    /// The time of a record that says none of its own: once a record.
+    /// The time of a record that says none of its own, once a record: that at the beginning of the line, where there is one.
     pub(super) fn read_time(&self) -> u64 {
-        let ReadTime { unix_nanos, is_live } = self.time;
-        let tick = if is_live { LIVE_TICK_NANOS } else { TICK_NANOS };
-        let time = unix_nanos.max(self.last_time.get().saturating_add(tick));
-        self.last_time.set(time);
-        time
+        self.clock.time(self.text, self.time)
     }
 
     /// Near which time the line was written, for dates without a year.
@@ -72,7 +65,7 @@ impl Line<'_> {
 
     /// Whether [`Self::read_time`] is when the line was written, so that a span can end there.
     pub(super) fn is_live(&self) -> bool {
-        self.time.is_live
+        self.time.is_live || leading_time(self.text).is_some()
     }
 
     /// Where the line begins.
@@ -91,7 +84,7 @@ pub(super) struct LineParser<F> {
     begin: Option<fn() -> F>,
     /// The rank of the line whose first part a carriage return has ended.
     rank: Option<Rank>,
-    last_time: Cell<u64>,
+    clock: LineClock,
     /// Whether the rest of the line that stands here was lost.
     is_torn: bool,
 }
@@ -136,6 +129,14 @@ impl<F: LineFormat> LogParser for LineParser<F> {
     fn lose_sync(&mut self) {
         self.is_torn = true;
     }
+
+    fn invented_times(&self) -> u64 {
+        self.clock.invented()
+    }
+
+    fn set_pace(&mut self, pace: Pace) {
+        self.clock.set_pace(pace);
+    }
 }
 
 impl<F: LineFormat> LineParser<F> {
@@ -146,7 +147,7 @@ impl<F: LineFormat> LineParser<F> {
             of_ranks: BTreeMap::new(),
             begin: None,
             rank: None,
-            last_time: Cell::default(),
+            clock: LineClock::default(),
             is_torn: false,
         }
     }
@@ -157,7 +158,7 @@ impl<F: LineFormat> LineParser<F> {
             text: ranked.text,
             place,
             time,
-            last_time: &self.last_time,
+            clock: &self.clock,
         };
         self.rank = ranked.rank.or(self.rank);
         recorder.of_rank(self.rank);

@@ -130,8 +130,16 @@ mod tests {
     #[test]
     fn variables_of_every_launcher_name_the_member() {
         for variables in [
-            [("RANK", "5"), ("LOCAL_RANK", "1"), ("TORCHELASTIC_RESTART_COUNT", "2")],
-            [("SLURM_PROCID", "5"), ("SLURM_LOCALID", "1"), ("SLURM_RESTART_COUNT", "2")],
+            [
+                ("RANK", "5"),
+                ("LOCAL_RANK", "1"),
+                ("TORCHELASTIC_RESTART_COUNT", "2"),
+            ],
+            [
+                ("SLURM_PROCID", "5"),
+                ("SLURM_LOCALID", "1"),
+                ("SLURM_RESTART_COUNT", "2"),
+            ],
         ] {
             let variable = |name: &str| {
                 let found = variables.iter().find(|(known, _)| *known == name);

@@ -5,6 +5,7 @@
 
 use serde_json::Value as Json;
 
+use super::Pace;
 use crate::{Place, Recorder};
 
 /// What a parser is given: unread bytes, and where they stand in the input.
@@ -40,6 +41,14 @@ impl Window<'_> {
 pub trait LogParser: Send {
     /// Records what is complete in the window, and says how many of its bytes are done with. The next window begins there.
     fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize;
+
+    /// How many records of a finished input have a time that was invented, because the input has none.
+    fn invented_times(&self) -> u64 {
+        0
+    }
+
+    /// Gives the records without a time those of `pace`. It is asked before it reads anything.
+    fn set_pace(&mut self, _pace: Pace) {}
 
     /// The bytes up to the next window are lost, so it may begin within a record, which was counted already.
     fn lose_sync(&mut self);

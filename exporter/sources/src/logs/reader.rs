@@ -4,7 +4,7 @@ mod live;
 
 use std::sync::Arc;
 
-use super::{Begin, LogFormat, LogParser, Mapping, ReadTime, Window, encoding};
+use super::{Begin, LogFormat, LogParser, Mapping, Pace, ReadTime, Window, encoding};
 use crate::{Place, Recorder, SkipReason};
 
 /// How much of an input is held at once.
@@ -61,6 +61,16 @@ impl LogReader {
     /// Says when the bytes that follow are read.
     pub fn set_time(&mut self, time: ReadTime) {
         self.time = time;
+    }
+
+    /// How many records of a finished input have an invented time so far.
+    pub(in crate::logs) fn invented_times(&self) -> u64 {
+        self.parser.invented_times()
+    }
+
+    /// Gives the records without a time those of `pace`.
+    pub(in crate::logs) fn set_pace(&mut self, pace: Pace) {
+        self.parser.set_pace(pace);
     }
 
     /// Takes the next bytes of the input and records what they complete.

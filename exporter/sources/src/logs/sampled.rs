@@ -65,6 +65,19 @@ impl Sampled {
         values
     }
 
+    /// The times of the points of a gauge, in order.
+    pub(super) fn times(&self, name: &str) -> Vec<u64> {
+        let mut times = Vec::new();
+        self.each(name, |data| {
+            let Some(MetricData::Gauge(gauge)) = data else {
+                panic!("{name} is no gauge: {data:?}");
+            };
+            let points = gauge.data_points.iter().map(Result::unwrap);
+            times.extend(points.map(|point| point.time_unix_nano));
+        });
+        times
+    }
+
     /// The state that a state set entered last, without the name of its attribute.
     pub(super) fn state(&self, name: &str) -> Option<String> {
         let states = self.attributes(name).into_iter().zip(self.values(name));

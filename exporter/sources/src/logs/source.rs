@@ -1,6 +1,7 @@
 //! A log as a source of the pipeline: opens the input, finds out its format and its run, and sends what the parser records.
 
 mod chunks;
+mod survey;
 
 use std::{
     fs::{File, Metadata},
@@ -15,7 +16,7 @@ use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop};
 
 use self::chunks::{Chunks, Counted, Next};
 use super::{
-    Claims, Identity, LogFormat, LogReader, Mapping, Member, RankSource, ReadLimits,
+    Claims, Identity, LogFormat, LogReader, Mapping, Member, Pace, RankSource, ReadLimits,
     encoding::{unreadable, without_mark},
     recognise,
 };
@@ -203,7 +204,9 @@ fn import(
     match choose(&report.input, options.format, &head) {
         Ok((format, sign)) => {
             report.format = Some((format.name, sign));
-            read(format, &head, chunks, options, door, &mut report);
+            let written = input.last_change();
+            let pace = written.and_then(|end| survey::pace(input, format, options, &head, end, stop));
+            read(format, &head, chunks, options, pace, door, &mut report);
             let is_in_vain = report.counts == Counts::default() && !report.skipped.has_losses();
             if options.format.is_some() && is_in_vain && report.error.is_none() {
                 report.error = Some(nothing_of(format, &report.input, &head));
@@ -252,6 +255,7 @@ fn read(
     head: &[u8],
     mut chunks: Chunks,
     options: &RunOptions,
+    pace: Option<Pace>,
     door: &Door,
     report: &mut ImportReport,
 ) {
@@ -265,6 +269,8 @@ fn read(
         closed |= send(door, encoded).is_err();
     });
     let mut reader = LogReader::mapped(format, &options.mapping, ReadLimits::default());
+    let paced = pace.as_ref().map(|pace| pace.by);
+    pace.into_iter().for_each(|pace| reader.set_pace(pace));
     reader.set_time(chunks.read_time());
     reader.push(head, &mut recorder);
     loop {
@@ -275,8 +281,15 @@ fn read(
             Next::End => break,
         }
     }
+    let invented = reader.invented_times();
     reader.finish(&mut recorder);
-    report.notices.extend(rank_notices(format, &recorder, options, &report.input));
+    let records = recorder.counts().records;
+    report
+        .notices
+        .extend(survey::notice(paced, invented, records, format, options));
+    report
+        .notices
+        .extend(rank_notices(format, &recorder, options, &report.input));
     (report.counts, report.skipped) = recorder.finish();
     report.error = chunks.error.take();
     if closed && report.error.is_none() {
@@ -292,7 +305,12 @@ fn send(door: &Door, encoded: Encoded) -> Result<(), pulsetrain_pipeline::Pipeli
 }
 
 /// What is doubtful about the ranks that an input has recorded.
-fn rank_notices(format: &LogFormat, recorder: &Recorder<'_>, options: &RunOptions, input: &str) -> Vec<String> {
+fn rank_notices(
+    format: &LogFormat,
+    recorder: &Recorder<'_>,
+    options: &RunOptions,
+    input: &str,
+) -> Vec<String> {
     let missed = options.rank.missed(input).map(|pattern| {
         format!("the pattern {pattern} finds no rank in this path; correct the pattern, or give --rank N")
     });

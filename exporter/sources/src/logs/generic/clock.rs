@@ -85,7 +85,8 @@ fn unix(number: f64, nanos: f64) -> Option<u64> {
     Some(whole as u64 * nanos as u64 + fraction as u64)
 }
 
-fn date(text: &str) -> Option<u64> {
+/// Nanoseconds since 1970 of a time of the form `auto` that is text.
+pub(in crate::logs) fn date(text: &str) -> Option<u64> {
     // The usual form first: one with a zone takes longer to read.
     time::unix_nanos(text).or_else(|| since_1970(&text.parse().ok()?))
 }

@@ -194,11 +194,24 @@ fn out<'a>(attribute: &pulsetrain_semconv::Attribute, value: &'a Value<'a>) -> O
     }
 }
 
+/// The single value in brackets, as in `[0.0003]` or `(0.9,)`; a text without brackets as it is.
+fn unbracketed(mut text: &str) -> &str {
+    while let Some(inner) = in_brackets(text) {
+        text = inner.trim().trim_end_matches(',');
+    }
+    text
+}
+
+fn in_brackets(text: &str) -> Option<&str> {
+    let between = |open, close| text.strip_prefix(open)?.strip_suffix(close);
+    between('[', ']').or_else(|| between('(', ')'))
+}
+
 impl<'m> Measured<'m> {
     fn of(value: &'m Value<'_>) -> Option<Self> {
         let (value, suffix) = match value {
             Value::Number(number) => (*number, ""),
-            Value::Text(text) => number_text::with_suffix(text)?,
+            Value::Text(text) => number_text::with_suffix(unbracketed(text))?,
         };
         Some(Self { value, suffix })
     }

@@ -106,7 +106,10 @@ impl PairReader {
                 }
                 len
             } else {
-                let (value, len) = value(behind);
+                let (value, len) = match bracketed_len(behind, sign) {
+                    Some(len) => (Value::Text(Cow::Borrowed(&behind[..len])), len),
+                    None => value(behind),
+                };
                 if len == 0 {
                     self.is_remembered = false;
                 } else if found.is_key {
@@ -187,6 +190,29 @@ fn value(text: &str) -> (Value<'_>, usize) {
         Some(next) if *next != b'E' => (Value::Text(Cow::Borrowed(text)), len),
         _ => (Value::of(unquoted(text)), len),
     }
+}
+
+/// The length of the value in brackets that `text` begins with; nothing where there is none, or where pairs are in it. One that is
+/// not closed ends at a space.
+fn bracketed_len(text: &str, sign: &str) -> Option<usize> {
+    if !text.starts_with(['[', '(', '{']) {
+        return None;
+    }
+    let whole = text.len();
+    let before_sign = cut::find(text, sign).unwrap_or(whole);
+    let text = &text[..before_sign];
+    let mut depth = 0_usize;
+    let close = text.bytes().position(|byte| {
+        match byte {
+            b'[' | b'(' | b'{' => depth += 1,
+            b']' | b')' | b'}' => depth -= 1,
+            _ => {}
+        }
+        depth == 0
+    });
+    let space = || text.find(char::is_whitespace).filter(|space| *space > 1);
+    let rest = || (before_sign == whole).then_some(whole);
+    close.map(|close| close + 1).or_else(space).or_else(rest)
 }
 
 /// The number that a value is, and its length; nothing where it takes more to read it.
@@ -385,6 +411,25 @@ mod tests {
             alike("12:01 step=2, loss=3 lr=5").map(|alike| Some(alike) == first),
             Some(false)
         );
+    }
+
+    #[test]
+    fn values_in_brackets_are_values_unless_pairs_are_in_them() {
+        for (line, expected) in [
+            (
+                "lr=[0.0003], mom=[(0.9, 0.95)] step=1",
+                "lr→[0.0003] mom→[(0.9, 0.95)] step→1",
+            ),
+            ("loss=(2.5) step=1", "loss→(2.5) step→1"),
+            ("data={1, 2} step=1", "data→{1, 2} step→1"),
+            ("metrics=(loss=2.5, step=1)", "loss→2.5 step→1"),
+            ("metrics=( loss=2.5, step=1 )", "loss→2.5 step→1"),
+            ("loss=[2.5 step=1", "loss→[2.5 step→1"),
+            ("step=1 loss=[2.5", "step→1 loss→[2.5"),
+            ("step: 1 loss: [2.5]", "step→1 loss→[2.5]"),
+        ] {
+            assert_eq!(pairs(&Pairs::default(), line), expected, "{line}");
+        }
     }
 
     #[test]

@@ -136,6 +136,66 @@ fn values_of_pairs_carry_their_units() {
 }
 
 #[test]
+fn values_in_brackets_are_numbers_or_are_counted() {
+    let mapping = || {
+        mapping(&[
+            rule("loss", "train.loss"),
+            rule("lr", "train.learning_rate"),
+            rule("mom", "train.epoch"),
+        ])
+    };
+    let lines = "step=10, skipped=0, lr=[0.0003], mom=[(0.9, 0.95)] loss=[2.3]\n";
+    let read_lines = read(&KEY_VALUE, mapping(), lines);
+    assert_eq!(read_lines.values("train.learning_rate"), [0.0003]);
+    assert_eq!(read_lines.values("train.loss"), [2.3]);
+    let problems = read_lines.skipped.problems();
+    let malformed = problems
+        .iter()
+        .find(|problem| problem.reason == SkipReason::MalformedRecord);
+    assert!(malformed.is_some_and(|problem| problem.message.contains("(0.9, 0.95)")));
+    let read_json = read(
+        &JSON,
+        mapping(),
+        "{\"step\": 10, \"lr\": [0.0003], \"loss\": [2.3]}\n",
+    );
+    assert_eq!(read_json.values("train.learning_rate"), [0.0003]);
+    let read_unmapped = read(&KEY_VALUE, Mapping::default(), lines);
+    assert_eq!(read_unmapped.values("train.custom"), [0.0, 0.0003, 2.3]);
+    assert_eq!(read_unmapped.counts.events, 1, "the pair is kept as text");
+}
+
+#[test]
+fn the_first_record_of_the_mapping_identifies_the_run() {
+    let mut own = Mapping::default();
+    own.set_line(r"step (?<step>\d+) \| loss (?<train.loss>\S+)")
+        .unwrap();
+    let own = Arc::new(own);
+    let first = |text: &str| KEY_VALUE.identity(text.as_bytes(), &own).first_record;
+    assert_eq!(first("starting: x\n"), b"", "a line with a colon is no record");
+    let (one, other) = (
+        "starting: x\nstep 1 | loss 2.5\n",
+        "starting: x\nstep 1 | loss 3.5\n",
+    );
+    assert_eq!(first(one), &one.as_bytes()[..one.len() - 1]);
+    assert_eq!(first(&format!("{one}step 2 | loss 1\n")), first(one));
+    assert_ne!(first(one), first(other));
+    let long = "x\n".repeat(200_000);
+    assert_eq!(first(&long).len(), super::super::source::HEAD_BYTES);
+    assert_eq!(first(&long.replace('x', "\0")), b"", "this is no text");
+}
+
+#[test]
+fn the_time_at_the_beginning_of_a_line_is_that_of_the_record() {
+    let lines = "2026-01-02 10:00:00 INFO step=100 loss=2.31 dt=2.5s\n2026-01-02 10:05:00,500 INFO step=200 loss=2.3 dt=2.5s\n";
+    let by_keys = mapping(&[rule("dt", "train.step.duration")]);
+    let read = read(&KEY_VALUE, by_keys, lines);
+    let at = |text| crate::logs::time::unix_nanos(text).unwrap();
+    let expected = [at("2026-01-02 10:00:00"), at("2026-01-02 10:05:00.5")];
+    assert_eq!(read.times("train.global_step"), expected);
+    assert_eq!(read.counts.spans, 2, "the end of each step is measured");
+}
+
+#[test]
 fn what_the_user_leaves_out_is_counted_and_not_kept() {
     let mut mapping = mapping(&[
         rule("loss", "train.loss"),

@@ -18,7 +18,7 @@ use self::{
 use crate::{
     Recorder, SkipReason,
     logs::{
-        Begin, Identity, LogFormat, LogParser, Window,
+        Begin, Identity, LogFormat, LogParser, Pace, Window,
         literal::{self, Object, Objects},
     },
 };
@@ -126,6 +126,14 @@ impl LogParser for StateParser {
 
     fn lose_sync(&mut self) {
         self.at = At::Before;
+    }
+
+    fn invented_times(&self) -> u64 {
+        self.entries.clock.invented()
+    }
+
+    fn set_pace(&mut self, pace: Pace) {
+        self.entries.clock.set_pace(pace);
     }
 
     fn is_written_anew(&self) -> bool {

@@ -9,12 +9,10 @@ use crate::{
     logs::{
         Window,
         fields::{Field, Written},
+        line_clock::LineClock,
         literal,
     },
 };
-
-/// Entries have no time: each stands a millisecond after the one before, so that they keep their order.
-const TICK_NANOS: u64 = 1_000_000;
 
 /// An entry as it is listed.
 pub(super) struct Listed<'a> {
@@ -28,7 +26,8 @@ pub(super) struct Listed<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Entries {
     pub(super) dictionaries: Dictionaries,
-    last_time: u64,
+    /// Entries have no time.
+    pub(super) clock: LineClock,
     /// How many entries of the file that is read now have come.
     place: usize,
     /// How many entries were recorded since the program began.
@@ -57,9 +56,9 @@ impl Entries {
         if !told.knows_entry(self.place, hash(listed.text)) {
             self.record(listed, window, place, recorder);
         } else if self.place >= self.recorded {
-            let last_time = self.last_time;
+            let clock = self.clock.clone();
             recorder.retell(|recorder| self.record(listed, window, place, recorder));
-            self.last_time = last_time;
+            self.clock = clock;
         }
         self.place += 1;
         self.recorded = self.recorded.max(self.place);
@@ -84,12 +83,8 @@ impl Entries {
 
     /// When and where the next thing was written.
     pub(super) fn written(&mut self, window: Window<'_>, place: Place) -> Written {
-        self.last_time = window
-            .time
-            .unix_nanos
-            .max(self.last_time.saturating_add(TICK_NANOS));
         Written {
-            time_unix_nanos: self.last_time,
+            time_unix_nanos: self.clock.time("", window.time),
             step: None,
             place,
         }

@@ -22,7 +22,10 @@ impl Stream {
         opened: &(File, Inode),
         outlet: &mut Outlet,
     ) -> Result<bool, SourceError> {
-        let (run, sign) = (position.run.resumed(outlet.options(), &self.path), "it was followed before");
+        let (run, sign) = (
+            position.run.resumed(outlet.options(), &self.path),
+            "it was followed before",
+        );
         let file = self.handle_of(opened)?;
         let mut reading = Reading::new(&self.path, file, (format, sign), &outlet.options().mapping, run);
         if !reading.remember(position) || !reading.is_written_anew() {

@@ -92,7 +92,10 @@ impl Stream {
             return self.begin_after(position, outlet);
         };
         let options = outlet.options();
-        let (run, sign) = (position.run.resumed(options, &self.path), "it was followed before");
+        let (run, sign) = (
+            position.run.resumed(options, &self.path),
+            "it was followed before",
+        );
         let mut reading = Reading::new(&self.path, opened_at, (format, sign), &options.mapping, run);
         match reading.replay(position) {
             Ok(()) => {
@@ -125,7 +128,10 @@ impl Stream {
             None => self.open()?,
         };
         let options = outlet.options();
-        let (run, sign) = (position.run.resumed(options, &self.path), "it was followed before");
+        let (run, sign) = (
+            position.run.resumed(options, &self.path),
+            "it was followed before",
+        );
         let mut reading = Reading::new(&self.path, opened, (format, sign), &options.mapping, run);
         reading.restart_sums();
         if reading.is_written_anew() {

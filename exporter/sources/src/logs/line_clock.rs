@@ -1,0 +1,103 @@
+//! Gives times to records that have none of their own: the time at the beginning of the line, that of reading in a log that is being
+//! written, else an invented one.
+
+use std::cell::Cell;
+
+use super::{ReadTime, leading_time::leading_time, pace::Pace};
+
+/// The least time between two records without a time: records of one read keep their order, and no two points of a series fall
+/// together.
+pub(super) const TICK_NANOS: u64 = 1_000_000;
+const LIVE_TICK_NANOS: u64 = 1_000;
+
+/// The clock of one log.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LineClock {
+    /// The last time that was given.
+    last: Cell<u64>,
+    /// The last time at the beginning of a line; zero before the first.
+    written: Cell<u64>,
+    /// How many times were invented.
+    invented: Cell<u64>,
+    /// When records were written that have no time, where the log shows it.
+    pace: Option<Pace>,
+}
+
+impl LineClock {
+    /// Returns the time of the next record, which is on this line; to be called once a record.
+    pub(super) fn time(&self, line: &str, read: ReadTime) -> u64 {
+        let next = |tick| self.last.get().saturating_add(tick);
+        let time = match leading_time(line) {
+            // Many lines of one second.
+            Some(time) if time == self.written.replace(time) => next(TICK_NANOS),
+            Some(time) => time,
+            None if read.is_live => read.unix_nanos.max(next(LIVE_TICK_NANOS)),
+            None if self.written.get() > 0 => next(TICK_NANOS),
+            None => self.invent(read.unix_nanos.max(next(TICK_NANOS))),
+        };
+        self.last.set(time);
+        time
+    }
+
+    /// How many times were invented so far.
+    pub(super) fn invented(&self) -> u64 {
+        self.invented.get()
+    }
+
+    /// Gives the records without a time those of `pace`.
+    pub(super) fn set_pace(&mut self, pace: Pace) {
+        self.pace = Some(pace);
+    }
+
+    fn invent(&self, otherwise: u64) -> u64 {
+        let place = self.invented.replace(self.invented.get() + 1);
+        let paced = self.pace.as_ref().and_then(|pace| pace.time(place));
+        paced.unwrap_or(otherwise)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FINISHED: ReadTime = ReadTime {
+        unix_nanos: 5_000_000_000,
+        is_live: false,
+    };
+    const SECOND: u64 = 1_000_000_000;
+
+    #[test]
+    fn lines_of_one_second_keep_their_order() {
+        let clock = LineClock::default();
+        let lines = [
+            "1970-01-01 00:00:01 a",
+            "1970-01-01 00:00:01 b",
+            "c",
+            "1970-01-01 00:00:02 d",
+        ];
+        let times = lines.map(|line| clock.time(line, FINISHED));
+        let tick = TICK_NANOS;
+        assert_eq!(times, [SECOND, SECOND + tick, SECOND + 2 * tick, 2 * SECOND]);
+        assert_eq!(clock.invented(), 0, "the third is near the second");
+    }
+
+    #[test]
+    fn times_of_a_finished_log_without_any_are_invented_and_counted() {
+        let clock = LineClock::default();
+        let times = ["a", "b"].map(|line| clock.time(line, FINISHED));
+        assert_eq!(times, [5 * SECOND, 5 * SECOND + TICK_NANOS]);
+        assert_eq!(clock.invented(), 2);
+    }
+
+    #[test]
+    fn lines_that_are_read_as_they_are_written_have_the_time_of_reading() {
+        let clock = LineClock::default();
+        let live = ReadTime {
+            is_live: true,
+            ..FINISHED
+        };
+        let times = ["a", "b"].map(|line| clock.time(line, live));
+        assert_eq!(times, [5 * SECOND, 5 * SECOND + LIVE_TICK_NANOS]);
+        assert_eq!(clock.invented(), 0);
+    }
+}
