@@ -120,6 +120,22 @@ fn the_lines_of_pairs_of_the_page_become_what_it_says() {
 }
 
 #[test]
+fn the_lines_of_any_other_form_of_the_page_become_what_it_says() {
+    let points = imported("Lines of any other form", "keyvalue");
+    has_all(
+        &points,
+        &[
+            "train.loss{}=2.31",
+            "train.loss{}=2.25",
+            "train.learning_rate{}=0.0003",
+            "train.throughput.tokens{}=1200",
+            "train.global_step{}=200",
+        ],
+    );
+    assert_eq!(points.len(), 10, "{points:#?}");
+}
+
+#[test]
 fn a_mapping_that_cannot_be_is_a_usage_error_with_its_place() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let mapping = folder.path().join("mapping.yaml");

@@ -69,7 +69,7 @@ pub(crate) struct ImportArguments {
     #[arg(long, value_name = "REGEX", conflicts_with = "rank", value_parser = RankSource::from_path)]
     pub(crate) rank_pattern: Option<RankSource>,
 
-    /// When the run began, where the log does not say: 2026-11-21T00:18:40Z
+    /// When the run began, where the log does not say: 2026-11-21T00:18:40Z. The records of a log without times follow it
     #[arg(long, value_name = "RFC3339", value_parser = start_time)]
     pub(crate) start_time: Option<u64>,
 

@@ -107,9 +107,11 @@ impl LogFormat {
             return (self.identify)(head);
         };
         let mut identity = lines::identify_by(begin(mapping), head);
+        // The mark of an editor is not part of the head.
+        let full = source::HEAD_BYTES - encoding::UTF_8.len();
         let is_text = || memchr::memchr(0, head).is_none();
-        if identity.first_record.is_empty() && head.len() >= source::HEAD_BYTES && is_text() {
-            identity.first_record = head[..source::HEAD_BYTES].to_vec();
+        if identity.first_record.is_empty() && head.len() >= full && is_text() {
+            identity.first_record = head[..full].to_vec();
         }
         identity
     }

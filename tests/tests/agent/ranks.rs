@@ -45,7 +45,6 @@ fn a_pattern_of_the_configuration_gives_each_log_its_rank() {
 fn two_logs_of_one_rank_are_named_while_they_are_followed() {
     let world = world("");
     let agent = world.start();
-    agent.wait_until_ready(|| true);
     wait_until("the agent warns", || agent.log().contains("collide"));
     let log = stop(agent);
     for word in ["rank_0.log", "rank_1.log", "job7", "rank 0", "from: path"] {

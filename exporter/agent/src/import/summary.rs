@@ -95,6 +95,12 @@ impl Summary {
         )
     }
 
+    /// Prints only what the user should know of the inputs.
+    pub(crate) fn write_notices(&self, out: &mut impl Write) -> io::Result<()> {
+        let mut inputs = self.inputs.iter();
+        inputs.try_for_each(|input| write_notices(input, out))
+    }
+
     fn to_json(&self) -> Value {
         let counts = |counts: &mut dyn Iterator<Item = (&'static str, u64)>| {
             counts
@@ -115,6 +121,11 @@ impl Summary {
     }
 }
 
+fn write_notices(input: &ImportReport, out: &mut impl Write) -> io::Result<()> {
+    let mut notices = input.notices.iter();
+    notices.try_for_each(|notice| writeln!(out, "{}: {notice}", input.input))
+}
+
 fn write_input(input: &ImportReport, out: &mut impl Write) -> io::Result<()> {
     if let Some((format, sign)) = input.format {
         let name = if input.run.name.is_empty() {
@@ -128,9 +139,7 @@ fn write_input(input: &ImportReport, out: &mut impl Write) -> io::Result<()> {
             input.input, input.run.id
         )?;
     }
-    for notice in &input.notices {
-        writeln!(out, "{}: {notice}", input.input)?;
-    }
+    write_notices(input, out)?;
     for problem in input.skipped.problems() {
         let place = problem.place;
         let reason = problem.reason.as_str().replace('_', " ");

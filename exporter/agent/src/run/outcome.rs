@@ -60,8 +60,8 @@ impl Outcome {
             )?;
         }
         if everything || !self.summary.is_complete() {
-            self.summary.write_text(out)?;
+            return self.summary.write_text(out);
         }
-        Ok(())
+        self.summary.write_notices(out)
     }
 }

@@ -6,7 +6,7 @@ use std::{
     sync::{Arc, Mutex, PoisonError},
 };
 
-use super::LogFormat;
+use super::{LogFormat, tail::log_of};
 use crate::Run;
 
 /// The ledger of one program. A clone is the same ledger.
@@ -63,7 +63,8 @@ impl Claims {
         };
         let mut claims = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let other = claims.entry(claim.clone()).or_insert_with(|| input.to_owned());
-        (other != input).then(|| SharedRank {
+        // What a log was rotated to is a part of it.
+        (log_of(other) != log_of(input)).then(|| SharedRank {
             other: other.clone(),
             run: claim.run,
             attempt: claim.attempt,
@@ -105,6 +106,24 @@ mod tests {
         assert_eq!(enter("b", &run("r", 0), 0).as_deref(), Some("a"));
         claims.leave("a");
         assert_eq!(enter("b", &run("r", 0), 0), None);
+    }
+
+    #[test]
+    fn a_log_and_what_it_was_rotated_to_do_not_collide() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        for name in ["train.log", "train.log.1", "train.log.2.gz", "out.0", "out.1"] {
+            std::fs::write(path(name), "").unwrap();
+        }
+        let format = format_by_name("keyvalue").unwrap();
+        let collide = |one: &str, two: &str| {
+            let claims = Claims::default();
+            claims.enter(&path(one), format, &run("r", 0), 0);
+            claims.enter(&path(two), format, &run("r", 0), 0).is_some()
+        };
+        assert!(!collide("train.log", "train.log.1"));
+        assert!(!collide("train.log.2.gz", "train.log.1"));
+        assert!(collide("out.0", "out.1"), "nothing was rotated to these");
     }
 
     #[test]

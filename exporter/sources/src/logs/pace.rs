@@ -62,6 +62,8 @@ pub(super) struct Survey {
     elapsed: BTreeMap<u64, f64>,
     /// What the durations of each rank have come to.
     sums: BTreeMap<i64, f64>,
+    /// The records up to the last one that reports something.
+    records: u64,
     has_times: bool,
 }
 
@@ -81,6 +83,11 @@ impl Survey {
                 metrics.for_each(|metric| self.observe_metric(rank, &metric));
             }
         }
+    }
+
+    /// Whether the log itself has times.
+    pub(super) fn has_times(&self) -> bool {
+        self.has_times
     }
 
     fn observe_metric(&mut self, rank: i64, metric: &Metric<'_>) {
@@ -116,18 +123,21 @@ impl Survey {
         let place = (time_unix_nanos / TICK_NANOS).checked_sub(1)?;
         let is_place = place < MOST_RECORDS && time_unix_nanos.is_multiple_of(TICK_NANOS);
         self.has_times |= !is_place;
+        if is_place {
+            self.records = self.records.max(place + 1);
+        }
         is_place.then_some(place)
     }
 
-    /// Returns the pace of so many records, or `None` if the log has times or reports none.
-    pub(super) fn pace(&self, records: u64) -> Option<Pace> {
-        if self.has_times || records > MOST_RECORDS {
+    /// Returns the pace of the records, or `None` if the log has times or reports no durations.
+    pub(super) fn pace(&self) -> Option<Pace> {
+        if self.has_times {
             return None;
         }
-        let (offsets, by) = if self.durations.is_empty() {
-            (self.by_run_time(records)?, PacedBy::RunTime)
+        let (offsets, by) = if self.durations.is_empty() || self.run_time_covers_most() {
+            (self.by_run_time()?, PacedBy::RunTime)
         } else {
-            (self.by_durations(records), PacedBy::StepDurations)
+            (self.by_durations(), PacedBy::StepDurations)
         };
         Some(Pace {
             start_unix_nanos: 0,
@@ -136,8 +146,14 @@ impl Survey {
         })
     }
 
+    /// Whether the log reports how long the run took so far in its second half.
+    fn run_time_covers_most(&self) -> bool {
+        let last = self.elapsed.last_key_value();
+        last.is_some_and(|(place, _)| *place >= self.records / 2)
+    }
+
     /// Each record with a duration is later than the one before of its rank by the duration of all steps since.
-    fn by_durations(&self, records: u64) -> Vec<u64> {
+    fn by_durations(&self) -> Vec<u64> {
         let mut at = BTreeMap::new();
         let mut ranks = BTreeMap::<i64, (u64, Option<f64>)>::new();
         for ((rank, place), duration) in &self.durations {
@@ -153,11 +169,11 @@ impl Survey {
             last = at.get(&place).copied().unwrap_or(last + TICK_NANOS);
             last
         };
-        (0..records).map(offset).collect()
+        (0..self.records).map(offset).collect()
     }
 
     /// Between two records that say how long the run took so far, all others are spaced evenly.
-    fn by_run_time(&self, records: u64) -> Option<Vec<u64>> {
+    fn by_run_time(&self) -> Option<Vec<u64>> {
         let mut offsets = Vec::new();
         let mut last = 0;
         for (place, elapsed) in &self.elapsed {
@@ -170,7 +186,7 @@ impl Survey {
             offsets.extend((1..=gaps).map(|gap| last + part(offset - last, gap, gaps)));
             last = offset;
         }
-        let rest = records.saturating_sub(offsets.len() as u64);
+        let rest = self.records.saturating_sub(offsets.len() as u64);
         let is_known = !offsets.is_empty();
         offsets.extend((1..=rest).map(|tick| last + tick * TICK_NANOS));
         is_known.then_some(offsets)
@@ -214,10 +230,9 @@ mod tests {
         let mut reader = LogReader::mapped(format, &Arc::new(Mapping::default()), ReadLimits::default());
         reader.set_time(ReadTime::default());
         reader.push(text.as_bytes(), &mut recorder);
-        let records = reader.invented_times();
         reader.finish(&mut recorder);
         recorder.finish();
-        let pace = survey.pace(records)?;
+        let pace = survey.pace()?;
         Some((pace.by, pace.offsets.to_vec()))
     }
 
@@ -249,6 +264,15 @@ mod tests {
         let (by, offsets) = offsets("hf-trainer", text).unwrap();
         assert_eq!(by, PacedBy::RunTime);
         assert_eq!(offsets, [MINUTE, 2 * MINUTE, 3 * MINUTE]);
+    }
+
+    #[test]
+    fn the_run_time_counts_more_than_durations_that_leave_steps_out() {
+        let text = "{'loss': 2.5, 'epoch': 0.5, 'step_time': 1.0}\n{'train_runtime': 120.0, 'epoch': 1.0}\n";
+        assert_eq!(
+            offsets("hf-trainer", text),
+            Some((PacedBy::RunTime, vec![MINUTE, 2 * MINUTE]))
+        );
     }
 
     #[test]

@@ -26,6 +26,7 @@ use std::sync::Arc;
 
 use pulsetrain_pipeline::{BoxFuture, Door, Source, Stop};
 
+pub(super) use self::rotated::log_of;
 use self::{bell::Bell, follower::Follower};
 pub use self::{
     config::{AtStop, TailConfig},

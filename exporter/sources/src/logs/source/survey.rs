@@ -1,5 +1,7 @@
 //! Reads a finished log once before it is imported, where it has no times: what it reports of durations spaces its records.
 
+use std::{cell::RefCell, sync::Arc};
+
 use pulsetrain_pipeline::Stop;
 
 use super::{
@@ -22,10 +24,12 @@ pub(super) fn pace(
     end: u64,
     stop: &Stop,
 ) -> Option<Pace> {
-    let mut begun = Recorder::new(Run::default(), |_| {});
+    let begun = RefCell::new(Survey::default());
+    let mut recorder = Recorder::new(Run::default(), |encoded| begun.borrow_mut().observe(&encoded));
     let mut reader = reader(format, options);
-    reader.push(head, &mut begun);
-    if reader.invented_times() == 0 {
+    reader.push(head, &mut recorder);
+    recorder.finish();
+    if reader.invented_times() == 0 || begun.borrow().has_times() {
         return None;
     }
     let pace = survey(input, format, options, stop)?;
@@ -35,11 +39,11 @@ pub(super) fn pace(
 fn survey(input: &LogInput, format: &'static LogFormat, options: &RunOptions, stop: &Stop) -> Option<Pace> {
     let counted = Counted {
         opened: input.open().ok()?,
-        bytes_read: Default::default(),
+        bytes_read: Arc::default(),
     };
     let mut chunks = Chunks::new(input.name(), counted, Some(0), stop.clone());
-    let mut survey = Survey::default();
-    let mut recorder = Recorder::new(Run::default(), |encoded| survey.observe(&encoded));
+    let survey = RefCell::new(Survey::default());
+    let mut recorder = Recorder::new(Run::default(), |encoded| survey.borrow_mut().observe(&encoded));
     let mut reader = reader(format, options);
     loop {
         match chunks.next() {
@@ -47,15 +51,13 @@ fn survey(input: &LogInput, format: &'static LogFormat, options: &RunOptions, st
             Next::Idle => {}
             Next::End => break,
         }
-        if reader.invented_times() > MOST_RECORDS {
+        if reader.invented_times() > MOST_RECORDS || survey.borrow().has_times() {
             return None;
         }
     }
-    // The last line may have no end, and still be a record.
-    let records = reader.invented_times() + 1;
     reader.finish(&mut recorder);
     recorder.finish();
-    survey.pace(records)
+    survey.into_inner().pace()
 }
 
 fn reader(format: &'static LogFormat, options: &RunOptions) -> LogReader {

@@ -55,6 +55,8 @@ pub(super) struct Reading {
     told_skipped: BTreeMap<SkipReason, u64>,
     /// How many of the recorded ranks are entered as claims.
     claimed: usize,
+    /// What the user should know at the end.
+    notices: Vec<String>,
 }
 
 /// What reading came to.
@@ -96,6 +98,7 @@ impl Reading {
             error: None,
             told_skipped: BTreeMap::new(),
             claimed: 0,
+            notices: Vec::new(),
         }
     }
 
@@ -201,14 +204,18 @@ impl Reading {
         let ranks = &self.recorder.recorded_ranks()[self.claimed..];
         self.claimed += ranks.len();
         let name = self.name();
-        let shared = ranks.iter().filter_map(|rank| {
-            let shared = claims.enter(&name, self.format, self.recorder.run(), *rank)?;
-            Some(SourceError::SharedRank {
-                name: name.clone(),
-                shared: shared.to_string(),
-            })
-        });
-        shared.collect()
+        let enter = |rank: &i64| claims.enter(&name, self.format, self.recorder.run(), *rank);
+        let shared: Vec<String> = ranks
+            .iter()
+            .filter_map(enter)
+            .map(|shared| shared.to_string())
+            .collect();
+        self.notices.extend_from_slice(&shared);
+        let problem = |shared| SourceError::SharedRank {
+            name: name.clone(),
+            shared,
+        };
+        shared.into_iter().map(problem).collect()
     }
 
     /// The path in messages.
@@ -305,7 +312,7 @@ impl Reading {
             run,
             counts,
             skipped,
-            notices: Vec::new(),
+            notices: self.notices,
             error: self.error,
         };
         (self.recorded.take(), report)

@@ -79,6 +79,21 @@ pub(super) fn open_by_inode(path: &Path, inode: Inode) -> Option<(File, Inode)> 
         .find(|(_, found)| *found == inode)
 }
 
+/// Returns the log that a file was rotated from, if that is still there, else the file itself.
+pub(in crate::logs) fn log_of(path: &str) -> &str {
+    let is_log = |at: &usize| {
+        let (log, rest) = path.split_at(*at);
+        Place::parse(plain(rest).unwrap_or(rest)).is_some() && Path::new(log).is_file()
+    };
+    let mut ends = path.match_indices(['.', '-']).map(|(at, _)| at);
+    ends.find(is_log).map_or(path, |at| &path[..at])
+}
+
+/// The end of a name without that of a compressed file.
+fn plain(rest: &str) -> Option<&str> {
+    COMPRESSED.iter().find_map(|ending| rest.strip_suffix(ending))
+}
+
 /// All that a log was rotated to, the oldest first.
 fn all(path: &Path) -> Vec<Rotated> {
     let Some((name, siblings)) = path
@@ -107,7 +122,7 @@ fn all(path: &Path) -> Vec<Rotated> {
 impl Rotated {
     /// A file whose name has this behind that of the log; nothing where that is no place in a rotation.
     fn of(path: PathBuf, rest: &str, metadata: &Metadata) -> Option<Self> {
-        let plain = COMPRESSED.iter().find_map(|ending| rest.strip_suffix(ending));
+        let plain = plain(rest);
         let place = Place::parse(plain.unwrap_or(rest))?;
         let modified = metadata.modified().ok()?.duration_since(UNIX_EPOCH).ok()?;
         metadata.is_file().then(|| Self {
