@@ -81,7 +81,7 @@ pub struct Recorder<'a> {
     own_rank: i64,
     /// The ranks whose turn it is not.
     ranks: BTreeMap<i64, RankState>,
-    /// The ranks of which records were counted, in the order of their first ones.
+    /// The ranks with counted records, in the order of their first ones.
     recorded_ranks: Vec<i64>,
     listener: Box<dyn FnMut(Encoded) + 'a>,
 }

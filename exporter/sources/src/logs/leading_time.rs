@@ -6,7 +6,7 @@ use super::generic;
 /// The first bytes of such a time: the date and what separates it from the clock.
 const DATE: usize = 11;
 
-/// Returns the time at the beginning of a line in nanoseconds since 1970, or `None` if there is none.
+/// Returns the time at the beginning of a line in nanoseconds since 1970, or `None` for another beginning.
 #[inline]
 pub(super) fn leading_time(line: &str) -> Option<u64> {
     let text = line.strip_prefix('[').unwrap_or(line);

@@ -53,7 +53,8 @@ pub(super) struct Line<'a> {
 }
 
 impl Line<'_> {
-    /// The time of a record that says none of its own, once a record: that at the beginning of the line, where there is one.
+    /// Returns the time of a record without one of its own: that at the beginning of the line, or one of the log's clock. To be
+    /// called once a record.
     pub(super) fn read_time(&self) -> u64 {
         self.clock.time(self.text, self.time)
     }

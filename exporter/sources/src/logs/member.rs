@@ -75,7 +75,7 @@ impl RankSource {
         Ok(Self::Path(regex))
     }
 
-    /// Returns who wrote the log at `path`, where the environment says `otherwise`.
+    /// Returns who wrote the log at `path`; `otherwise` is who it is by the environment.
     pub fn member(&self, path: &str, otherwise: Member) -> Member {
         let inferred = Member::of_torchrun(Path::new(path)).unwrap_or(otherwise);
         let explicit = match self {

@@ -17,7 +17,7 @@ use super::line_clock::TICK_NANOS;
 /// Of more records without a time none is spaced.
 pub(super) const MOST_RECORDS: u64 = 1 << 20;
 
-/// By what the records of a log are spaced.
+/// The measure that spaces the records of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum PacedBy {
     /// Each by the duration of its steps.
@@ -172,7 +172,7 @@ impl Survey {
         (0..self.records).map(offset).collect()
     }
 
-    /// Between two records that say how long the run took so far, all others are spaced evenly.
+    /// Between two records that report the run time so far, all others are spaced evenly.
     fn by_run_time(&self) -> Option<Vec<u64>> {
         let mut offsets = Vec::new();
         let mut last = 0;

@@ -95,7 +95,7 @@ impl Recorder<'_> {
         }
     }
 
-    /// The ranks of which records were counted so far.
+    /// Returns the ranks with counted records.
     pub(crate) fn recorded_ranks(&self) -> &[i64] {
         &self.recorded_ranks
     }

@@ -198,8 +198,8 @@ fn bracketed_len(text: &str, sign: &str) -> Option<usize> {
     if !text.starts_with(['[', '(', '{']) {
         return None;
     }
-    let whole = text.len();
-    let before_sign = cut::find(text, sign).unwrap_or(whole);
+    let len = text.len();
+    let before_sign = cut::find(text, sign).unwrap_or(len);
     let text = &text[..before_sign];
     let mut depth = 0_usize;
     let close = text.bytes().position(|byte| {
@@ -211,7 +211,7 @@ fn bracketed_len(text: &str, sign: &str) -> Option<usize> {
         depth == 0
     });
     let space = || text.find(char::is_whitespace).filter(|space| *space > 1);
-    let rest = || (before_sign == whole).then_some(whole);
+    let rest = || (before_sign == len).then_some(len);
     close.map(|close| close + 1).or_else(space).or_else(rest)
 }
 

@@ -1,4 +1,4 @@
-//! Reads a finished log once before it is imported, where it has no times: what it reports of durations spaces its records.
+//! Reads a finished log without times once before its import: the durations that it reports space its records.
 
 use std::{cell::RefCell, sync::Arc};
 
@@ -66,7 +66,7 @@ fn reader(format: &'static LogFormat, options: &RunOptions) -> LogReader {
     reader
 }
 
-/// What the user should know of times that were invented; nothing where they are by `--start-time` and by what the log reports.
+/// Describes invented times for the summary. Returns `None` if `--start-time` and the durations in the log give all of them.
 pub(super) fn notice(
     pace: Option<PacedBy>,
     invented: u64,

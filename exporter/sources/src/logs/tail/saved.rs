@@ -96,7 +96,7 @@ impl SavedRun {
         }
     }
 
-    /// The run as it was, with what the user says of it, and of who writes to `path`, now.
+    /// Returns the run as it was saved, with the options of the user and the rank of `path` as they are now.
     pub(super) fn resumed(&self, options: &RunOptions, path: &Path) -> Run {
         let member = options.rank.member(&path.to_string_lossy(), options.member);
         Run {
