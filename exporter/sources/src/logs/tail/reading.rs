@@ -202,6 +202,9 @@ impl Reading {
     /// Enters the ranks that were recorded since the last call. Returns those that another input has too.
     pub(super) fn claim(&mut self, claims: &Claims) -> Vec<SourceError> {
         let ranks = &self.recorder.recorded_ranks()[self.claimed..];
+        if ranks.is_empty() {
+            return Vec::new();
+        }
         self.claimed += ranks.len();
         let name = self.name();
         let enter = |rank: &i64| claims.enter(&name, self.format, self.recorder.run(), *rank);
