@@ -45,7 +45,7 @@ impl Cut for File {
 
     fn length(&self) -> io::Result<Option<u64>> {
         let metadata = self.metadata()?;
-        Ok(metadata.is_file().then(|| metadata.len()))
+        Ok(metadata.is_file().then_some(metadata.len()))
     }
 }
 

@@ -13,10 +13,13 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The `OTEL_EXPORTER_OTLP_*` variables behind a lookup.
 pub(super) struct Variables<'a> {
-    lookup: &'a dyn Fn(&str) -> Option<String>,
+    lookup: Lookup<'a>,
     /// What a section sets, by the name of the variable for all signals.
-    settings: Option<&'a dyn Fn(&str) -> Option<String>>,
+    settings: Option<Lookup<'a>>,
 }
+
+/// Returns the value of a variable by its name.
+type Lookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// A variable that is set, and what to.
 struct Variable {
@@ -25,7 +28,7 @@ struct Variable {
 }
 
 impl<'a> Variables<'a> {
-    pub(super) fn new(lookup: &'a dyn Fn(&str) -> Option<String>) -> Self {
+    pub(super) fn new(lookup: Lookup<'a>) -> Self {
         Self {
             lookup,
             settings: None,
@@ -33,7 +36,7 @@ impl<'a> Variables<'a> {
     }
 
     /// The same variables, overridden for every signal by what a section sets.
-    pub(super) fn overridden_by(self, settings: &'a dyn Fn(&str) -> Option<String>) -> Self {
+    pub(super) fn overridden_by(self, settings: Lookup<'a>) -> Self {
         Self {
             settings: Some(settings),
             ..self
@@ -178,7 +181,7 @@ impl<'a> Variables<'a> {
 }
 
 /// A variable of `lookup`; an empty one is none.
-fn variable(lookup: &dyn Fn(&str) -> Option<String>, name: String) -> Option<Variable> {
+fn variable(lookup: Lookup<'_>, name: String) -> Option<Variable> {
     let text = lookup(&name)?;
     let value = text.trim();
     (!value.is_empty()).then(|| Variable {
