@@ -3,7 +3,10 @@
 use std::{ffi::OsString, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use pulsetrain_sources::logs::{self, LogFormat, RankSource};
+use pulsetrain_sources::{
+    Timezone,
+    logs::{self, LogFormat, RankSource},
+};
 
 /// OpenTelemetry-native telemetry for model training.
 #[derive(Debug, Parser)]
@@ -72,6 +75,11 @@ pub(crate) struct ImportArguments {
     /// When the run began, where the log does not say: 2026-11-21T00:18:40Z. The records of a log without times follow it
     #[arg(long, value_name = "RFC3339", value_parser = start_time)]
     pub(crate) start_time: Option<u64>,
+
+    /// The zone of times that the logs print without one: a name such as America/New_York, local, UTC, or an offset such as
+    /// -05:00 [default: UTC; with --follow, inferred from the clock where a log is being written]
+    #[arg(long, value_name = "NAME|local|UTC", allow_hyphen_values = true, value_parser = Timezone::parse)]
+    pub(crate) timezone: Option<Timezone>,
 
     /// How long a target that does not answer is tried before the rest is given up; with --follow it is never given up
     #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = seconds)]
@@ -180,6 +188,11 @@ pub(crate) struct RunArguments {
     /// The rank of the command [default: RANK, SLURM_PROCID and the like]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(i64).range(0..))]
     pub(crate) rank: Option<i64>,
+
+    /// The zone of times that are printed without one: a name such as America/New_York, local, UTC, or an offset such as -05:00
+    /// [default: inferred from the clock, or that of this machine]
+    #[arg(long, value_name = "NAME|local|UTC", allow_hyphen_values = true, value_parser = Timezone::parse)]
+    pub(crate) timezone: Option<Timezone>,
 
     /// Do not watch the GPUs of this machine; where several ranks share it, only the first of them does
     #[arg(long)]

@@ -137,6 +137,7 @@ fn options(arguments: &ImportArguments) -> Result<RunOptions, Failure> {
         rank: rank(arguments),
         member: Member::of_environment(|name| std::env::var(name).ok()),
         claims: Claims::default(),
+        timezone: arguments.timezone.clone(),
     })
 }
 

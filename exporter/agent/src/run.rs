@@ -207,6 +207,7 @@ fn options(arguments: &RunArguments) -> Result<RunOptions, Failure> {
         service,
         resource,
         rank: arguments.rank.map_or(RankSource::Inferred, RankSource::Fixed),
+        timezone: arguments.timezone.clone(),
         ..RunOptions::default()
     })
 }

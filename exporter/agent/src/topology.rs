@@ -242,6 +242,8 @@ pub(crate) fn build_source(
             .unwrap_or_default(),
         run_id: logs.run_id.clone(),
         run_name: logs.run_name.clone(),
+        // As for the mapping.
+        timezone: logs.timezone().unwrap_or_default(),
         service,
         resource,
         rank: (logs.rank.as_ref())

@@ -177,6 +177,16 @@ pub enum SourceError {
         /// The pattern.
         pattern: String,
     },
+    /// The parser of the input panicked.
+    #[error(
+        "cannot read on in {name}: its parser panicked ({message}), which is a bug of pulsetrain; please report it with the file. What came before is used, and other inputs are read"
+    )]
+    Panicked {
+        /// The input.
+        name: String,
+        /// The message of the panic.
+        message: String,
+    },
     /// Another program keeps its positions in the folder.
     #[error("another pulsetrain keeps its positions in {folder}; end it, or name another folder", folder = folder.display())]
     PositionsInUse {
@@ -194,6 +204,14 @@ pub enum SourceError {
 }
 
 impl SourceError {
+    /// The panic of a parser, which [`caught`](crate::logs::caught) has caught.
+    pub fn panicked(name: &str, message: &str) -> Self {
+        Self::Panicked {
+            name: name.to_owned(),
+            message: message.to_owned(),
+        }
+    }
+
     /// An error of reading or writing the positions in a folder.
     pub(crate) fn positions(folder: impl Into<PathBuf>, source: io::Error) -> Self {
         Self::Positions {

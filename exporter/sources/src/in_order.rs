@@ -5,6 +5,9 @@ use std::collections::HashMap;
 
 use crate::cut;
 
+/// The most names that are kept of one input. An input that has more uses changing values as names.
+pub(crate) const MOST_NAMES: usize = 1 << 14;
+
 /// Entries by name, in the order in which they came first.
 #[derive(Debug)]
 pub(crate) struct InOrder<T> {
@@ -57,15 +60,17 @@ impl<T> InOrder<T> {
         Some(place)
     }
 
-    /// Where the entry of a name is of which these are the bytes; `new` makes it where there is none. Names are UTF-8; what is
-    /// not is kept as far as it can be.
+    /// Returns the place of a name, and adds the name with `new` where it is missing; `None` for a new name when there are
+    /// [`MOST_NAMES`]. Names are UTF-8; what is not is kept as far as it can be.
     #[inline]
-    pub(crate) fn place_or_add(&mut self, name: &[u8], new: impl FnOnce(&str) -> T) -> usize {
+    pub(crate) fn place_or_add(&mut self, name: &[u8], new: impl FnOnce(&str) -> T) -> Option<usize> {
         match self.place_of_bytes(name) {
-            Some(place) => place,
+            Some(place) => Some(place),
             None => {
                 let name = String::from_utf8_lossy(name);
-                self.place(&name).unwrap_or_else(|| self.add(&name, new(&name)))
+                let known = self.place(&name);
+                let has_room = self.len() < MOST_NAMES;
+                known.or_else(|| has_room.then(|| self.add(&name, new(&name))))
             }
         }
     }
@@ -105,6 +110,13 @@ impl<T> InOrder<T> {
     pub(crate) fn named_at(&mut self, place: usize) -> (&str, &mut T) {
         let Entry { name, value, .. } = &mut self.entries[place];
         (name, value)
+    }
+
+    /// Iterates over all names with their entries; every place stays valid.
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (&str, &mut T)> {
+        self.entries
+            .iter_mut()
+            .map(|entry| (entry.name.as_str(), &mut entry.value))
     }
 
     /// Whether there is an entry of a name.
@@ -154,10 +166,29 @@ mod tests {
         let mut entries = InOrder::default();
         let name = b"lo\xffss";
         let place = entries.place_or_add(name, str::to_owned);
-        assert_eq!(entries.place_or_add(name, |_| unreachable!()), place);
+        assert_eq!(
+            (place, entries.place_or_add(name, |_| unreachable!())),
+            (Some(0), place)
+        );
         let all: Vec<_> = entries.take().collect();
         let kept = "lo\u{fffd}ss".to_owned();
         assert_eq!((all, entries.len()), (vec![(kept.clone(), kept)], 0));
+    }
+
+    #[test]
+    fn names_beyond_the_limit_are_refused_and_known_ones_are_found() {
+        let mut entries = InOrder::default();
+        for number in 0..MOST_NAMES {
+            assert_eq!(
+                entries.place_or_add(number.to_string().as_bytes(), |_| ()),
+                Some(number)
+            );
+        }
+        assert_eq!(entries.place_or_add(b"one more", |_| ()), None);
+        assert_eq!(
+            (entries.place_or_add(b"7", |_| ()), entries.len()),
+            (Some(7), MOST_NAMES)
+        );
     }
 
     #[test]

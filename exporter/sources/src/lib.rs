@@ -26,6 +26,7 @@ mod tags;
 mod tensorboard;
 #[cfg(test)]
 mod test_message;
+mod timezone;
 mod tunix_otel;
 mod tunix_trace;
 mod wandb;
@@ -41,3 +42,4 @@ pub use recorder::{Counts, Recorder};
 pub use run::Run;
 pub use skipped::{Place, Problem, SkipReason, Skipped};
 pub use tensorboard::options_of_file;
+pub use timezone::{Timezone, TimezoneReason, UsedTimezone, infer as infer_timezone};

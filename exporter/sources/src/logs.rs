@@ -23,6 +23,7 @@ mod megatron;
 mod member;
 mod number_text;
 mod pace;
+pub(crate) mod panicked;
 mod parser;
 mod printed;
 mod ranked;
@@ -36,14 +37,17 @@ mod spans;
 mod surogate;
 mod tail;
 mod template;
-mod time;
+pub(crate) mod time;
 mod torchspec;
 mod torchtitan;
 mod tunix;
 
 use std::{sync::Arc, time::Duration};
 
-use crate::{Recorder, SourceError};
+use crate::{
+    Recorder, SourceError,
+    timezone::{LoggedTime, UsedTimezone},
+};
 
 pub use claims::Claims;
 pub use coverage::Covered;
@@ -52,6 +56,7 @@ pub use folder::logs_in;
 pub use generic::{Mapping, MappingPart, ValueBecomes, ValueRule};
 pub use member::{Member, RankSource};
 pub use pace::Pace;
+pub use panicked::caught;
 pub use parser::{LogParser, ReadTime, Window};
 pub use reader::{LogReader, ReadLimits};
 pub use source::{ImportReport, LogInput, LogSource, RunOptions};
@@ -128,6 +133,8 @@ pub struct Identity {
     pub project: Option<String>,
     /// When the run began, in nanoseconds since 1970.
     pub start_unix_nanos: Option<u64>,
+    /// Whether that is a local time, of a zone that the input does not name.
+    pub start_is_local: bool,
     /// The first record: it tells this run from every other.
     pub first_record: Vec<u8>,
     /// Whether the next records could still say more of the run.
@@ -140,6 +147,20 @@ pub struct Identity {
 pub const IDENTITY_PATIENCE: Duration = Duration::from_secs(10);
 
 impl Identity {
+    /// The same identity with the instant of a start that is a local time.
+    #[must_use]
+    pub fn in_timezone(self, timezone: &UsedTimezone) -> Self {
+        let instant = |local| timezone.instant(LoggedTime::Local(local));
+        Self {
+            start_unix_nanos: match self.start_is_local {
+                true => self.start_unix_nanos.map(instant),
+                false => self.start_unix_nanos,
+            },
+            start_is_local: false,
+            ..self
+        }
+    }
+
     /// Whether there is a run, and everything is known that the input will say of it.
     pub fn is_whole(&self) -> bool {
         !self.first_record.is_empty() && !self.may_grow

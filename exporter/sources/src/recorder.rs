@@ -3,6 +3,7 @@
 //! The recorder keeps what sums and histograms have come to, so that a source says what it read and nothing else, and the
 //! points that leave are cumulative. A full batch goes to whoever listens at once, so memory is bounded.
 
+mod attempts;
 mod custom;
 mod distribution;
 mod exemplar;
@@ -11,9 +12,10 @@ mod ranks;
 mod resume;
 mod series;
 mod state;
+mod timezone;
 mod told;
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use pulsetrain_otlp::{
     view::NumberValue,
@@ -24,9 +26,14 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_semconv::{self as semconv, Instrument, Metric, Number};
 
+pub(crate) use self::attempts::AttemptState;
 pub(crate) use self::prepared::PreparedSeries;
 pub(crate) use self::ranks::Rank;
-use self::{custom::CustomNames, ranks::RankState, series::SeriesTable, state::StateTable, told::Told};
+pub(crate) use self::timezone::LocalClock;
+use self::{
+    attempts::HighestSteps, custom::CustomNames, ranks::RankState, series::SeriesTable, state::StateTable,
+    told::Told,
+};
 use crate::{Place, Run, SkipReason, Skipped, ids::StepIds};
 
 /// The size at which a batch leaves: large enough that its envelope does not count, small enough for any receiver, and for the
@@ -77,6 +84,9 @@ pub struct Recorder<'a> {
     last_unix_nanos: u64,
     /// The duration of a step whose span has not come yet, and when the step ended.
     step_duration: Option<(u64, f64)>,
+    local_clock: Arc<LocalClock>,
+    /// The highest steps of the attempt.
+    highest_steps: HighestSteps,
     /// The rank of what does not say one.
     own_rank: i64,
     /// The ranks whose turn it is not.
@@ -114,6 +124,8 @@ impl<'a> Recorder<'a> {
             skipped: Skipped::default(),
             last_unix_nanos: 0,
             step_duration: None,
+            local_clock: Arc::default(),
+            highest_steps: HighestSteps::default(),
             listener: Box::new(listener),
         }
     }
@@ -193,6 +205,7 @@ impl<'a> Recorder<'a> {
         attributes: &[Attribute<'_>],
     ) {
         self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
+        let mut is_kept = true;
         match metric.instrument {
             Instrument::Counter | Instrument::Histogram if !value.is_finite() || value < 0.0 => {
                 return self.skipped.count(SkipReason::NotSummable);
@@ -213,8 +226,11 @@ impl<'a> Recorder<'a> {
                 };
                 self.metrics.number(metric, point, number(metric, value));
             }
-            Instrument::Counter => self.add(metric, time_unix_nanos, value, attributes),
-            Instrument::Histogram => self.observe(metric, time_unix_nanos, value, attributes),
+            Instrument::Counter => is_kept = self.add(metric, time_unix_nanos, value, attributes),
+            Instrument::Histogram => is_kept = self.observe(metric, time_unix_nanos, value, attributes),
+        }
+        if !is_kept {
+            return self.skipped.count(SkipReason::TooManySeries);
         }
         if let Some(told) = &mut self.told {
             told.note(metric, attributes);
@@ -242,7 +258,7 @@ impl<'a> Recorder<'a> {
             ..
         } = self;
         let set = (metric, attribute);
-        states.enter(set, time_unix_nanos, current, attributes, |series, active| {
+        let is_kept = states.enter(set, time_unix_nanos, current, attributes, |series, active| {
             series.add_to(
                 metrics,
                 start_unix_nanos,
@@ -252,6 +268,9 @@ impl<'a> Recorder<'a> {
             series.note_in(told.as_mut());
             counts.points += 1;
         });
+        if !is_kept {
+            self.skipped.count(SkipReason::TooManySeries);
+        }
     }
 
     /// Keeps a value under a name that the registry does not know, as `train.custom`.
@@ -302,9 +321,14 @@ impl<'a> Recorder<'a> {
         }
     }
 
+    /// Sends what there is of the rank that is recorded now.
+    fn flush_own(&mut self) {
+        self.send(0);
+    }
+
     /// Sends what there is, however little.
     pub fn flush(&mut self) {
-        self.send(0);
+        self.flush_own();
         for rank in self.ranks.values_mut() {
             rank.flush(&mut self.listener);
         }
@@ -316,35 +340,43 @@ impl<'a> Recorder<'a> {
         (self.counts, self.skipped)
     }
 
+    /// Adds to a sum; returns whether there is room for its series.
     fn add(
         &mut self,
         metric: &'static Metric,
         time_unix_nanos: u64,
         value: f64,
         attributes: &[Attribute<'_>],
-    ) {
+    ) -> bool {
         let start_unix_nanos = self.start(time_unix_nanos);
-        let total = self.series.add(metric, attributes, value);
+        let Some(total) = self.series.add(metric, attributes, value) else {
+            return false;
+        };
         let point = PointParts {
             start_unix_nanos,
             time_unix_nanos,
             attributes,
         };
         self.metrics.number(metric, point, number(metric, total));
+        true
     }
 
+    /// Observes a value in a histogram; returns whether there is room for its series.
     fn observe(
         &mut self,
         metric: &'static Metric,
         time_unix_nanos: u64,
         value: f64,
         attributes: &[Attribute<'_>],
-    ) {
+    ) -> bool {
         let start_unix_nanos = self.start(time_unix_nanos);
-        let histogram = self.series.histogram(metric, attributes);
+        let Some(histogram) = self.series.histogram(metric, attributes) else {
+            return false;
+        };
         self.metrics
             .observe(histogram, (start_unix_nanos, time_unix_nanos), value);
         self.note_step_duration(metric, time_unix_nanos, value);
+        true
     }
 
     /// Keeps the duration of a step for its span.

@@ -20,6 +20,12 @@ pub enum SkipReason {
     NotSummable,
     /// A value under a name that the registry does not know, when too many such names were there already.
     TooManyCustomNames,
+    /// A value under a name beyond the limit on the names of one input.
+    TooManyNames,
+    /// A record of a rank beyond the limit on the ranks of one log: it counts as the run's own rank.
+    TooManyRanks,
+    /// A point of a series beyond the limit on the series of one metric.
+    TooManySeries,
     /// A name that the registry does not know: its values are kept as `train.custom`, and this is said once a name.
     UnknownName,
     /// Times that nothing ties to the wall clock: they count from 1970.
@@ -39,6 +45,9 @@ impl SkipReason {
             Self::NotMeasured => "not_measured",
             Self::NotSummable => "not_summable",
             Self::TooManyCustomNames => "too_many_custom_names",
+            Self::TooManyNames => "too_many_names",
+            Self::TooManyRanks => "too_many_ranks",
+            Self::TooManySeries => "too_many_series",
             Self::UnknownName => "unknown_name",
             Self::NoWallClock => "no_wall_clock",
             Self::LeftOut(rule) => rule,

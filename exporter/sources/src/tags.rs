@@ -21,7 +21,7 @@ mod tunix;
 pub(crate) use distribution::Distribution;
 pub(crate) use maxtext::SYSTEM as MAXTEXT;
 pub(crate) use row::{Capture, TagRow, keep, tag};
-pub(crate) use scalars::{At, Scalars, record_option};
+pub(crate) use scalars::{At, Scalars, TagPlace, record_option};
 pub(crate) use system::{System, system_of};
 pub(crate) use torchspec::Reading as TorchSpecReading;
 pub(crate) use tunix::SYSTEM as TUNIX;

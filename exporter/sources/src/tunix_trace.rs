@@ -17,6 +17,8 @@ mod times;
 mod wall;
 mod work;
 
+use std::collections::HashSet;
+
 use pulsetrain_perfetto::{EventKind, Item, Time, TraceEvent, Track};
 use serde_json::Value as Json;
 
@@ -62,8 +64,13 @@ impl Version {
 pub(crate) struct TunixTrace {
     slices: Slices,
     wall: Option<WallClock>,
+    /// The tracks that are read.
+    tracks: HashSet<u64>,
     pub(crate) stray_ends: u64,
 }
+
+/// The most tracks of a trace, or of a fragment of version 1, that are read.
+const MOST_TRACKS: usize = 1 << 14;
 
 #[derive(Debug)]
 enum Slices {
@@ -80,12 +87,14 @@ impl TunixTrace {
                 Version::Timelines => Slices::Timelines(Box::default()),
             },
             wall: None,
+            tracks: HashSet::new(),
             stray_ends: 0,
         }
     }
 
     /// The input begins again; version 2 is written anew with every step.
     fn restart(&mut self) {
+        self.tracks.clear();
         if let Slices::Timelines(timelines) = &mut self.slices {
             timelines.restart();
         }
@@ -114,6 +123,16 @@ impl TunixTrace {
 
     /// Takes the next item of the trace.
     pub(crate) fn item(&mut self, item: Item, place: Place, recorder: &mut Recorder<'_>) {
+        let track = match &item {
+            Item::Track(track) => Some(track.uuid),
+            Item::Event(event) => Some(event.track_uuid),
+            _ => None,
+        };
+        if track.is_some_and(|uuid| !self.admits(uuid)) {
+            return recorder.skip(SkipReason::TooManyNames, place, || {
+                format!("the trace has more than {MOST_TRACKS} tracks; slices on further ones are left out")
+            });
+        }
         match item {
             Item::Track(track) => self.track(&track, recorder),
             Item::Event(event) => self.event(event, place, recorder),
@@ -121,7 +140,20 @@ impl TunixTrace {
         }
     }
 
+    /// Whether there is room for a track.
+    fn admits(&mut self, uuid: u64) -> bool {
+        let has_room = self.tracks.len() < MOST_TRACKS || self.tracks.contains(&uuid);
+        if has_room {
+            self.tracks.insert(uuid);
+        }
+        has_room
+    }
+
     fn track(&mut self, track: &Track, recorder: &mut Recorder<'_>) {
+        if track.name == ROOT_OF_GROUPS {
+            // The tracks of the next fragment have other numbers.
+            self.tracks.clear();
+        }
         let wall = self.wall.unwrap_or(WallClock::new(0, 0));
         match &mut self.slices {
             Slices::Groups(groups) => groups.track(track.uuid, &track.name, &wall, recorder),

@@ -2,6 +2,7 @@
 //!
 //! What was followed is compared with an import of the finished files: every item once, none twice, none lost.
 
+mod attempts;
 mod colours;
 mod every_format;
 mod full_state;

@@ -132,6 +132,12 @@ impl Findings<'_> {
         {
             self.at(rank.spot, format!("sources.{name}.logs.rank: {message}"));
         }
+        if let Err(error) = logs.timezone() {
+            self.at(
+                logs.timezone.spot,
+                format!("sources.{name}.logs.timezone: {error}"),
+            );
+        }
         let format = logs.format.value.as_str();
         if format != "auto" && logs::format_by_name(format).is_err() {
             let names: Vec<&str> = logs::FORMATS

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use pulsetrain_sources::receiver::ReceiverConfig;
+use pulsetrain_sources::{Timezone, receiver::ReceiverConfig};
 use serde::Deserialize;
 
 use super::{
@@ -52,6 +52,9 @@ section! {
         /// The rank of the logs, as in 3, or where it is in their paths, as in {from: path, pattern: 'rank_(\d+)'}; torchrun's
         /// attempt_0/3/stdout.log is known, every other log is of rank 0.
         rank: Option<Placed<RankSection>> = None,
+        /// The zone of times without one: a name such as America/New_York, local, UTC, an offset such as -05:00, or auto to infer
+        /// it from the clock where a log is being written, else UTC.
+        timezone: Placed<String> = Placed::nowhere("auto".to_owned()),
         /// How often the files are looked at where the system does not tell of changes.
         poll_interval: Placed<Time> = Placed::nowhere(Time::secs(1)),
     }
@@ -69,6 +72,19 @@ section! {
         max_message: Size = Size(ReceiverConfig::default().max_message),
         /// Whether the metrics that Tunix sends under its own names (enable_opentelemetry) get the names of the registry.
         rename_tunix: bool = ReceiverConfig::default().rename_tunix,
+    }
+}
+
+impl LogsSection {
+    /// The zone of times without one; `None` where it is to be inferred.
+    ///
+    /// # Errors
+    /// What a zone can be.
+    pub(crate) fn timezone(&self) -> Result<Option<Timezone>, String> {
+        match self.timezone.as_str() {
+            "auto" => Ok(None),
+            name => Timezone::parse(name).map(Some),
+        }
     }
 }
 

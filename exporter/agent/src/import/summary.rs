@@ -139,6 +139,9 @@ fn write_input(input: &ImportReport, out: &mut impl Write) -> io::Result<()> {
             input.input, input.run.id
         )?;
     }
+    if let Some(timezone) = &input.timezone {
+        writeln!(out, "{}: times without a zone read in {timezone}", input.input)?;
+    }
     write_notices(input, out)?;
     for problem in input.skipped.problems() {
         let place = problem.place;
@@ -216,6 +219,7 @@ fn input_json(input: &ImportReport) -> Value {
         "recognised_by": input.format.map(|(_, sign)| sign),
         "run_id": input.run.id,
         "run_name": input.run.name,
+        "timezone": input.timezone.as_ref().map(|timezone| timezone.zone.name()),
         "records": input.counts.records,
         "notices": input.notices,
         "problems": problems.collect::<Vec<_>>(),

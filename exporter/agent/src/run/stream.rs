@@ -5,9 +5,10 @@ use std::{sync::mpsc::RecvTimeoutError, time::Duration};
 use pulsetrain_otlp::write::Encoded;
 use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop, clock};
 use pulsetrain_sources::{
-    Recorder, Run,
+    Recorder, Run, SourceError, UsedTimezone, infer_timezone,
     logs::{
-        IDENTITY_PATIENCE, ImportReport, LogFormat, LogReader, ReadLimits, ReadTime, RunOptions, recognise,
+        IDENTITY_PATIENCE, ImportReport, LogFormat, LogReader, ReadLimits, ReadTime, RunOptions, caught,
+        recognise,
     },
 };
 
@@ -55,17 +56,11 @@ impl StreamSource {
             input: self.name,
             ..ImportReport::default()
         };
-        if let Some((format, sign, mut head)) = recognised(self.options.format, &mut text) {
-            read_identity(format, &self.options, &mut text, &mut head);
-            report.format = Some((format.name, sign));
-            report.run = run(format, &head, self.identity, &self.options);
-            let mapping = &self.options.mapping;
-            let reader = LogReader::mapped(format, mapping, ReadLimits::default());
-            (report.counts, report.skipped) = {
-                let mut recorder = Recorder::new(report.run.clone(), |encoded| offer(door, encoded));
-                parse(reader, head, &mut text, &mut recorder);
-                recorder.finish()
-            };
+        let read = caught(|| {
+            read_recognised(&mut text, self.identity, &self.options, door, &mut report);
+        });
+        if let Err(panicked) = read {
+            report.error = Some(SourceError::panicked(&report.input, &panicked));
         }
         (self.on_end)(report);
     }
@@ -83,6 +78,31 @@ impl Source for StreamSource {
                 .map_err(|panic| format!("reading failed: {panic}"))
         })
     }
+}
+
+/// Reads the text from where its format is recognised to its end. A parser that panics keeps what it has recorded.
+fn read_recognised(
+    text: &mut Text,
+    identity: Identity,
+    options: &RunOptions,
+    door: &Door,
+    report: &mut ImportReport,
+) {
+    let Some((format, sign, mut head)) = recognised(options.format, text) else {
+        return;
+    };
+    read_identity(format, options, text, &mut head);
+    report.format = Some((format.name, sign));
+    let timezone = timezone(&head, options);
+    report.run = run(format, &head, identity, options, &timezone);
+    let reader = LogReader::mapped(format, &options.mapping, ReadLimits::default());
+    let recorder = Recorder::new(report.run.clone(), |encoded| offer(door, encoded));
+    let mut recorder = recorder.in_timezone(timezone);
+    let parsed = caught(|| parse(reader, head, text, &mut recorder));
+    report.timezone = recorder.timezone_used();
+    (report.counts, report.skipped) = recorder.finish();
+    let panicked = parsed.err();
+    report.error = panicked.map(|message| SourceError::panicked(&report.input, &message));
 }
 
 /// A trainer never waits: what finds no room is dropped and counted by the pipeline.
@@ -131,8 +151,23 @@ fn read_identity(format: &LogFormat, options: &RunOptions, text: &mut Text, head
     }
 }
 
-fn run(format: &'static LogFormat, head: &[u8], identity: Identity, options: &RunOptions) -> Run {
-    let said = format.identity(head, &options.mapping);
+/// The zone that the user names, or in which the newest line was printed just now, or that of this machine: the trainer has our
+/// environment.
+fn timezone(head: &[u8], options: &RunOptions) -> UsedTimezone {
+    let now = clock::unix_now().as_nanos() as u64;
+    UsedTimezone::named(options.timezone.as_ref())
+        .or_else(|| infer_timezone(head, now))
+        .unwrap_or_else(UsedTimezone::of_machine)
+}
+
+fn run(
+    format: &'static LogFormat,
+    head: &[u8],
+    identity: Identity,
+    options: &RunOptions,
+    timezone: &UsedTimezone,
+) -> Run {
+    let said = format.identity(head, &options.mapping).in_timezone(timezone);
     Run {
         id: identity.id,
         name: options.run_name.clone().or(said.run_name).unwrap_or_default(),

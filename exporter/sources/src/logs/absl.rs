@@ -5,8 +5,8 @@ use super::time;
 /// What the prefix says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Prefix<'a> {
-    /// When the line was written.
-    pub(super) time_unix_nanos: u64,
+    /// When the line was written: nanoseconds from 1970 to the local time, as if it were UTC.
+    pub(super) local_unix_nanos: u64,
     /// The file that wrote it.
     pub(super) file: &'a str,
 }
@@ -14,10 +14,10 @@ pub(super) struct Prefix<'a> {
 /// A line's prefix and its text; nothing where it has no prefix.
 pub(super) fn split(line: &str, near_unix_nanos: u64) -> Option<(Prefix<'_>, &str)> {
     let (file, stamp, text) = parts(line)?;
-    let time_unix_nanos = time::absl_unix_nanos(stamp, near_unix_nanos)?;
+    let local_unix_nanos = time::absl_unix_nanos(stamp, near_unix_nanos)?;
     Some((
         Prefix {
-            time_unix_nanos,
+            local_unix_nanos,
             file,
         },
         text,
@@ -54,7 +54,7 @@ mod tests {
         let (prefix, text) = split(line, near).unwrap();
         assert_eq!((prefix.file, text), ("metric_logger.py", "completed step: 0"));
         assert_eq!(
-            Some(prefix.time_unix_nanos),
+            Some(prefix.local_unix_nanos),
             time::unix_nanos("2026-11-21 00:33:13.624218")
         );
     }

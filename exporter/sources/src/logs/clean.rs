@@ -73,9 +73,12 @@ pub(super) fn clean(bytes: &[u8]) -> Cow<'_, str> {
 
 const ESCAPE: u8 = 0x1b;
 
-/// The length of the control sequence (ECMA-48) at the beginning of `bytes`, its escape included.
+/// Returns the length of the control sequence (ECMA-48) at the beginning of `bytes`, its escape included.
 fn sequence_len(bytes: &[u8]) -> usize {
     match bytes.get(1) {
+        // OSC, DCS, SOS, PM and APC: strings such as OSC 8 hyperlinks
+        // (https://gist.github.com/egmontkob/eb114294efbcd5adb1944c9f3cb5feda).
+        Some(b']' | b'P' | b'X' | b'^' | b'_') => string_len(bytes),
         Some(b'[') => {
             let end = bytes[2..].iter().position(|byte| (0x40..=0x7e).contains(byte));
             end.map_or(bytes.len(), |end| end + 3)
@@ -85,9 +88,42 @@ fn sequence_len(bytes: &[u8]) -> usize {
     }
 }
 
+/// Returns the length of a control string, with its terminator: BEL or ST. Without one only the introducer is dropped, so that no
+/// text is lost.
+fn string_len(bytes: &[u8]) -> usize {
+    const INTRODUCER: usize = 2;
+    let mut ends = memchr::memchr2_iter(BELL, ESCAPE, &bytes[INTRODUCER..]).map(|end| INTRODUCER + end);
+    let end = ends.find(|end| bytes[*end] == BELL || bytes.get(end + 1) == Some(&b'\\'));
+    end.map_or(
+        INTRODUCER,
+        |end| if bytes[end] == BELL { end + 1 } else { end + 2 },
+    )
+}
+
+const BELL: u8 = 0x07;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn hyperlinks_are_removed_with_either_terminator() {
+        for (line, text) in [
+            ("\x1b]8;;https://a/b\x07loss\x1b]8;;\x07: 2.5", "loss: 2.5"),
+            (
+                "\x1b]8;id=1;file:///a.py\x1b\\loss\x1b]8;;\x1b\\: 2.5",
+                "loss: 2.5",
+            ),
+            ("\x1b]0;title\x07\x1b[1mloss\x1b[0m: 2.5", "loss: 2.5"),
+            ("\x1bP1$q\x1b\\loss: 2.5", "loss: 2.5"),
+            // Without a terminator the text stays.
+            ("\x1b]8;;https://a loss: 2.5", "8;;https://a loss: 2.5"),
+            ("\x1b]", ""),
+            ("\x1b", ""),
+        ] {
+            assert_eq!(clean(line.as_bytes()), text, "{line:?}");
+        }
+    }
 
     #[test]
     fn a_line_is_the_same_text_whether_it_is_cleaned_alone_or_among_others() {

@@ -44,6 +44,9 @@ impl<'a> Value<'a> {
 /// A field of a record.
 pub(super) type Field<'a> = (Cow<'a, str>, Value<'a>);
 
+/// The most unknown keys that are remembered: many more than a recorder keeps values of.
+const MOST_UNKNOWN: usize = 4096;
+
 /// Where and when a record was written.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Written {
@@ -61,8 +64,12 @@ pub(super) struct Fields {
     system: &'static str,
     /// The keys that no row knows, each with the name that it is kept under.
     unknown: InOrder<String>,
+    /// The name of an unknown key beyond the limit.
+    beyond: String,
     totals: Vec<(String, f64)>,
     last_step: Option<i64>,
+    /// Whether steps that start over are of a new attempt.
+    detects_restarts: bool,
     tables: Tables,
     steps: PreparedSeries,
     /// What the span of the newest record carries.
@@ -75,16 +82,31 @@ impl Fields {
         Self {
             system,
             unknown: InOrder::default(),
+            beyond: String::new(),
             totals: Vec::new(),
             last_step: None,
+            detects_restarts: true,
             tables: Tables::default(),
             steps: PreparedSeries::new(&metric::TRAIN_STEPS, &[]),
             on_span: Vec::new(),
         }
     }
 
-    /// Records that a step is done; steps between two that are logged count too.
+    /// The same fields of a log whose steps start over in one attempt too: because it is read again, has several writers, or
+    /// tells restarts by itself.
+    pub(super) fn of_one_attempt(self) -> Self {
+        Self {
+            detects_restarts: false,
+            ..self
+        }
+    }
+
+    /// Records that a step is done; steps between two that are logged count too. Called before anything of the step is recorded:
+    /// steps that start over begin a new attempt.
     pub(super) fn step(&mut self, time_unix_nanos: u64, step: i64, recorder: &mut Recorder<'_>) {
+        if self.detects_restarts && recorder.note_step(step) {
+            self.last_step = None;
+        }
         let before = self.last_step.replace(step);
         if before == Some(step) {
             return;
@@ -285,17 +307,21 @@ impl Fields {
         );
     }
 
-    /// The name under which values of an unknown key are kept; it is said when the key comes first.
+    /// Returns the name under which values of an unknown key are kept, and counts the key when it comes first. Keys beyond the
+    /// limit are not remembered: they count each time.
     fn name_of_unknown(&mut self, key: &str, place: Place, recorder: &mut Recorder<'_>) -> &str {
-        let known = self.unknown.place(key).unwrap_or_else(|| {
-            let name = format!("{}.{key}", self.system);
-            recorder.skip(SkipReason::UnknownName, place, || {
-                format!(
-                    "{name} is a name that the registry does not know; its values are kept as train.custom"
-                )
-            });
-            self.unknown.add(key, name)
+        if let Some(known) = self.unknown.place(key) {
+            return self.unknown.at(known);
+        }
+        let name = format!("{}.{key}", self.system);
+        recorder.skip(SkipReason::UnknownName, place, || {
+            format!("{name} is a name that the registry does not know; its values are kept as train.custom")
         });
+        if self.unknown.len() >= MOST_UNKNOWN {
+            self.beyond = name;
+            return &self.beyond;
+        }
+        let known = self.unknown.add(key, name);
         self.unknown.at(known)
     }
 }
@@ -361,6 +387,31 @@ mod tests {
             [(SkipReason::UnknownName, 1)]
         );
         assert!(skipped.problems()[0].message.contains("demo.novel"));
+    }
+
+    #[test]
+    fn unknown_names_beyond_the_limit_are_counted_and_not_remembered() {
+        let mut recorder = Recorder::new(Run::default(), |_| {});
+        let mut fields = Fields::of("demo");
+        let written = Written {
+            time_unix_nanos: 1,
+            step: None,
+            place: Place::default(),
+        };
+        for number in 0..MOST_UNKNOWN + 10 {
+            let record = [(Cow::Owned(format!("key{number}")), Value::Number(1.0))];
+            fields.record(ROWS, written, &record, &[], &mut recorder);
+        }
+        assert_eq!(fields.unknown.len(), MOST_UNKNOWN);
+        let (counts, skipped) = recorder.finish();
+        let lost = MOST_UNKNOWN as u64 + 10 - counts.points;
+        assert_eq!(
+            skipped.counts().collect::<Vec<_>>(),
+            [
+                (SkipReason::TooManyCustomNames, lost),
+                (SkipReason::UnknownName, MOST_UNKNOWN as u64 + 10)
+            ]
+        );
     }
 
     #[test]

@@ -2,13 +2,14 @@
 //! too.
 
 use super::generic;
+use crate::timezone::LoggedTime;
 
 /// The first bytes of such a time: the date and what separates it from the clock.
 const DATE: usize = 11;
 
-/// Returns the time at the beginning of a line in nanoseconds since 1970, or `None` for another beginning.
+/// Returns the time at the beginning of a line, or `None` for another beginning.
 #[inline]
-pub(super) fn leading_time(line: &str) -> Option<u64> {
+pub(super) fn leading_time(line: &str) -> Option<LoggedTime> {
     let text = line.strip_prefix('[').unwrap_or(line);
     match text.as_bytes() {
         [b'0'..=b'9', _, _, _, b'-', ..] => read(text),
@@ -17,7 +18,7 @@ pub(super) fn leading_time(line: &str) -> Option<u64> {
 }
 
 #[inline(never)]
-fn read(text: &str) -> Option<u64> {
+fn read(text: &str) -> Option<LoggedTime> {
     let clock = text.get(DATE..)?;
     let len = clock.find([' ', '\t', ']', '|']).unwrap_or(clock.len());
     generic::date(text[..DATE + len].trim_end_matches([',', ':']))
@@ -26,7 +27,7 @@ fn read(text: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::logs::time;
+    use crate::{logs::time, timezone::UsedTimezone};
 
     #[test]
     fn asctime_at_the_beginning_of_a_line_is_its_time() {
@@ -43,7 +44,7 @@ mod tests {
             ("2026-01-02 12:00:00", 0),
         ] {
             assert_eq!(
-                leading_time(line),
+                leading_time(line).map(|time| UsedTimezone::default().instant(time)),
                 Some(noon + milliseconds * 1_000_000),
                 "{line}"
             );

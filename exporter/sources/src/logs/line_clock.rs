@@ -1,9 +1,10 @@
 //! Gives times to records that have none of their own: the time at the beginning of the line, that of reading in a log that is being
 //! written, else an invented one.
 
-use std::cell::Cell;
+use std::{cell::Cell, sync::Arc};
 
 use super::{ReadTime, leading_time::leading_time, pace::Pace};
+use crate::recorder::LocalClock;
 
 /// The least time between two records without a time: records of one read keep their order, and no two points of a series fall
 /// together.
@@ -21,13 +22,15 @@ pub(super) struct LineClock {
     invented: Cell<u64>,
     /// When records were written that have no time, where the log shows it.
     pace: Option<Pace>,
+    /// The zone of times at the beginnings of lines.
+    local: Arc<LocalClock>,
 }
 
 impl LineClock {
     /// Returns the time of the next record, which is on this line; to be called once a record.
     pub(super) fn time(&self, line: &str, read: ReadTime) -> u64 {
         let next = |tick| self.last.get().saturating_add(tick);
-        let time = match leading_time(line) {
+        let time = match leading_time(line).map(|time| self.local.instant(time)) {
             // Many lines of one second.
             Some(time) if time == self.written.replace(time) => next(TICK_NANOS),
             Some(time) => time,
@@ -42,6 +45,11 @@ impl LineClock {
     /// How many times were invented so far.
     pub(super) fn invented(&self) -> u64 {
         self.invented.get()
+    }
+
+    /// Reads times at the beginnings of lines by this clock.
+    pub(super) fn set_local(&mut self, local: &Arc<LocalClock>) {
+        self.local = Arc::clone(local);
     }
 
     /// Gives the records without a time those of `pace`.

@@ -79,7 +79,7 @@ impl Line<'_> {
 #[derive(Debug)]
 pub(super) struct LineParser<F> {
     format: F,
-    /// What each rank has said, where the lines of several are in one log.
+    /// The format's state of each rank, where the lines of several are in one log: as many as a recorder has room for.
     of_ranks: BTreeMap<i64, F>,
     /// Begins to read another rank; nothing where what begins a line is for the user to say.
     begin: Option<fn() -> F>,
@@ -103,6 +103,7 @@ impl<F: LineFormat> LogParser for LineParser<F> {
     fn parse(&mut self, window: Window<'_>, recorder: &mut Recorder<'_>) -> usize {
         let mut done = 0;
         let mut place = window.start;
+        self.clock.set_local(recorder.local_clock());
         let mut texts = CleanText::of(window.bytes);
         let has_zeros = memchr::memchr(0, window.bytes).is_some();
         for end in memchr::memchr2_iter(b'\n', b'\r', window.bytes) {
@@ -162,13 +163,19 @@ impl<F: LineFormat> LineParser<F> {
             clock: &self.clock,
         };
         self.rank = ranked.rank.or(self.rank);
-        recorder.of_rank(self.rank);
+        let has_room = recorder.of_rank(self.rank);
         let format = match (self.rank, self.begin) {
-            (Some(rank), Some(begin)) => self.of_ranks.entry(rank.number()).or_insert_with(begin),
+            (Some(rank), Some(begin)) if has_room => self.of_ranks.entry(rank.number()).or_insert_with(begin),
             _ => &mut self.format,
         };
         if format.line(&line, recorder) {
             recorder.end_of_record();
+            if !has_room {
+                recorder.skip(SkipReason::TooManyRanks, place, || {
+                    "the log has too many ranks; the records of further ones count as the run's own"
+                        .to_owned()
+                });
+            }
         }
     }
 
@@ -361,6 +368,29 @@ mod tests {
         assert_eq!(
             texts(&[b"\x1b[1m>> eval\x1b[22m \xff\n\x1b[3"]),
             [">> eval \u{fffd}"]
+        );
+    }
+
+    #[test]
+    fn records_of_ranks_beyond_the_limit_are_counted_and_cost_no_parser() {
+        let ranks = 5000;
+        let text: String = (0..ranks).map(|rank| format!("{rank}: step 1\n")).collect();
+        let mut parser = LineParser::<Words>::default();
+        let mut recorder = Recorder::new(Run::default(), |_| {});
+        let window = Window {
+            bytes: text.as_bytes(),
+            start: Place::default(),
+            is_last: true,
+            time: ReadTime::default(),
+        };
+        parser.parse(window, &mut recorder);
+        let kept = parser.of_ranks.len();
+        assert!(kept < ranks, "{kept}");
+        let (counts, skipped) = recorder.finish();
+        assert_eq!(counts.records, ranks as u64);
+        assert_eq!(
+            skipped.counts().collect::<Vec<_>>(),
+            [(SkipReason::TooManyRanks, (ranks - kept) as u64)]
         );
     }
 

@@ -27,7 +27,7 @@ use super::{
     spans,
     template::{Drawing, Sketch, Templates},
 };
-use crate::{Recorder, cut};
+use crate::{Recorder, cut, timezone::LoggedTime};
 use memory::MemoryLines;
 
 /// The row of MaxText's text in the table of formats.
@@ -117,7 +117,10 @@ impl LineFormat for MaxText {
         let text = without_level(line.text);
         let prefixed = absl::split(text, line.near_unix_nanos());
         let (said, text) = prefixed.map_or((None, text), |(prefix, text)| {
-            (Some(prefix.time_unix_nanos), text)
+            (
+                Some(recorder.instant(LoggedTime::Local(prefix.local_unix_nanos))),
+                text,
+            )
         });
         self.last_time = said.or(self.last_time);
         let written = |step| Written {

@@ -13,7 +13,7 @@ use super::{
     row::{Row, row},
     spans, time,
 };
-use crate::Recorder;
+use crate::{Recorder, timezone::LoggedTime};
 
 /// The row of Megatron-LM in the table of formats.
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -86,7 +86,10 @@ impl LineFormat for Megatron {
             return false;
         };
         let written = Written {
-            time_unix_nanos: found.time_unix_nanos.unwrap_or_else(|| line.read_time()),
+            time_unix_nanos: match found.time {
+                Some(time) => recorder.instant(time),
+                None => line.read_time(),
+            },
             step: Some(found.step),
             place: line.place(),
         };
@@ -101,7 +104,7 @@ impl LineFormat for Megatron {
             .iter()
             .find(|(key, _)| key == ELAPSED)
             .and_then(|(_, value)| value.number());
-        if let Some(ms) = elapsed.filter(|_| is_next && found.time_unix_nanos.is_some()) {
+        if let Some(ms) = elapsed.filter(|_| is_next && found.time.is_some()) {
             spans::step(found.step, written.time_unix_nanos, ms / 1e3, on_span, recorder);
         }
         true
@@ -109,7 +112,7 @@ impl LineFormat for Megatron {
 }
 
 struct Iteration<'a> {
-    time_unix_nanos: Option<u64>,
+    time: Option<LoggedTime>,
     step: i64,
     fields: Vec<Field<'a>>,
 }
@@ -129,7 +132,7 @@ fn iteration(text: &str) -> Option<Iteration<'_>> {
         Some((key.trim().into(), Value::of(value.trim())))
     });
     Some(Iteration {
-        time_unix_nanos: time::unix_nanos(before.trim().trim_start_matches('[').trim_end_matches(']')),
+        time: time::logged(before.trim().trim_start_matches('[').trim_end_matches(']')),
         step,
         fields: progress.into_iter().chain(fields).collect(),
     })

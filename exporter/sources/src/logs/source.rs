@@ -16,11 +16,11 @@ use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop};
 
 use self::chunks::{Chunks, Counted, Next};
 use super::{
-    Claims, Identity, LogFormat, LogReader, Mapping, Member, Pace, RankSource, ReadLimits,
+    Claims, Identity, LogFormat, LogReader, Mapping, Member, Pace, RankSource, ReadLimits, caught,
     encoding::{unreadable, without_mark},
     recognise,
 };
-use crate::{Counts, Recorder, Run, Skipped, SourceError, ids};
+use crate::{Counts, Recorder, Run, Skipped, SourceError, Timezone, UsedTimezone, ids};
 
 /// Where a log is read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -84,6 +84,8 @@ pub struct RunOptions {
     pub member: Member,
     /// Which inputs have recorded which rank.
     pub claims: Claims,
+    /// The zone of times without one; where it is not named, followed logs infer it, and finished ones are read as UTC.
+    pub timezone: Option<Timezone>,
 }
 
 /// What an import came to.
@@ -101,6 +103,8 @@ pub struct ImportReport {
     pub skipped: Skipped,
     /// What the user should know besides.
     pub notices: Vec<String>,
+    /// The zone of the log's times without one, where it has any.
+    pub timezone: Option<UsedTimezone>,
     /// Why the input was not read, or not to its end.
     pub error: Option<SourceError>,
 }
@@ -151,7 +155,16 @@ impl Source for LogSource {
                     on_end,
                     ..
                 } = *self;
-                let report = import(&input, &options, &bytes_read, &door, &stop);
+                let mut report = ImportReport {
+                    input: input.name(),
+                    ..ImportReport::default()
+                };
+                let imported = caught(|| {
+                    import(&input, &options, &bytes_read, &door, &stop, &mut report);
+                });
+                if let Err(panicked) = imported {
+                    report.error = Some(SourceError::panicked(&report.input, &panicked));
+                }
                 let result = report
                     .error
                     .as_ref()
@@ -175,21 +188,16 @@ fn import(
     bytes_read: &Arc<AtomicU64>,
     door: &Door,
     stop: &Stop,
-) -> ImportReport {
-    let mut report = ImportReport {
-        input: input.name(),
-        ..ImportReport::default()
-    };
+    report: &mut ImportReport,
+) {
     let opened = match input.open() {
         Ok(opened) => Counted {
             opened,
             bytes_read: Arc::clone(bytes_read),
         },
         Err(error) => {
-            return ImportReport {
-                error: Some(error),
-                ..report
-            };
+            report.error = Some(error);
+            return;
         }
     };
     let known_time = options.start_unix_nanos.or_else(|| input.last_change());
@@ -199,14 +207,14 @@ fn import(
         report.error = chunks.error.take().or(Some(SourceError::Empty {
             name: report.input.clone(),
         }));
-        return report;
+        return;
     }
     match choose(&report.input, options.format, &head) {
         Ok((format, sign)) => {
             report.format = Some((format.name, sign));
             let written = input.last_change();
             let pace = written.and_then(|end| survey::pace(input, format, options, &head, end, stop));
-            read(format, &head, chunks, options, pace, door, &mut report);
+            read(format, &head, chunks, options, pace, door, report);
             let is_in_vain = report.counts == Counts::default() && !report.skipped.has_losses();
             if options.format.is_some() && is_in_vain && report.error.is_none() {
                 report.error = Some(nothing_of(format, &report.input, &head));
@@ -214,7 +222,6 @@ fn import(
         }
         Err(error) => report.error = Some(error),
     }
-    report
 }
 
 /// The format that the user named, or the one that the input shows.
@@ -259,31 +266,24 @@ fn read(
     door: &Door,
     report: &mut ImportReport,
 ) {
+    let timezone = UsedTimezone::named_or_utc(options.timezone.as_ref());
     let identity = format.identity(
         without_mark(&head[..head.len().min(HEAD_BYTES)]),
         &options.mapping,
     );
-    report.run = run(format, identity, options, &report.input);
+    report.run = run(format, identity.in_timezone(&timezone), options, &report.input);
     let mut closed = false;
     let mut recorder = Recorder::new(report.run.clone(), |encoded| {
         closed |= send(door, encoded).is_err();
-    });
+    })
+    .in_timezone(timezone);
     let mut reader = LogReader::mapped(format, &options.mapping, ReadLimits::default());
     let paced = pace.as_ref().map(|pace| pace.by);
     pace.into_iter().for_each(|pace| reader.set_pace(pace));
-    reader.set_time(chunks.read_time());
-    reader.push(head, &mut recorder);
-    loop {
-        reader.set_time(chunks.read_time());
-        match chunks.next() {
-            Next::Bytes(chunk) => reader.push(&chunk, &mut recorder),
-            Next::Idle => recorder.flush(),
-            Next::End => break,
-        }
-    }
-    let invented = reader.invented_times();
-    reader.finish(&mut recorder);
+    let parsed = caught(|| parse(reader, head, &mut chunks, &mut recorder));
+    report.timezone = recorder.timezone_used();
     let records = recorder.counts().records;
+    let invented = parsed.as_ref().copied().unwrap_or_default();
     report
         .notices
         .extend(survey::notice(paced, invented, records, format, options));
@@ -291,13 +291,32 @@ fn read(
         .notices
         .extend(rank_notices(format, &recorder, options, &report.input));
     (report.counts, report.skipped) = recorder.finish();
-    report.error = chunks.error.take();
+    let panicked = parsed.err();
+    let panicked = panicked.map(|message| SourceError::panicked(&report.input, &message));
+    report.error = panicked.or_else(|| chunks.error.take());
     if closed && report.error.is_none() {
         report.error = Some(SourceError::Stopped {
             name: report.input.clone(),
             offset: chunks.offset,
         });
     }
+}
+
+/// Parses the input to its end; returns how many records got a time that the log does not have.
+fn parse(mut reader: LogReader, head: &[u8], chunks: &mut Chunks, recorder: &mut Recorder<'_>) -> u64 {
+    reader.set_time(chunks.read_time());
+    reader.push(head, recorder);
+    loop {
+        reader.set_time(chunks.read_time());
+        match chunks.next() {
+            Next::Bytes(chunk) => reader.push(&chunk, recorder),
+            Next::Idle => recorder.flush(),
+            Next::End => break,
+        }
+    }
+    let invented = reader.invented_times();
+    reader.finish(recorder);
+    invented
 }
 
 fn send(door: &Door, encoded: Encoded) -> Result<(), pulsetrain_pipeline::PipelineError> {
@@ -356,3 +375,6 @@ pub(crate) fn run(format: &LogFormat, identity: Identity, options: &RunOptions, 
         extra: options.resource.clone(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,7 +15,7 @@ mod tables;
 use std::borrow::Cow;
 
 use super::{Begin, Identity, LogFormat, LogParser, Window, clean, template::Templates};
-use crate::{Recorder, SkipReason};
+use crate::{Recorder, SkipReason, timezone::LoggedTime};
 use framing::Frame;
 use numbers::{Kind, Says};
 use record::{Record, Value};
@@ -63,7 +63,9 @@ impl Identity {
     fn take_in(&mut self, text: &str) {
         let Ok(record) = record::parse(text) else { return };
         if self.start_unix_nanos.is_none() {
-            self.start_unix_nanos = Some(record.time_unix_nanos);
+            let (LoggedTime::Utc(start) | LoggedTime::Local(start)) = record.time;
+            self.start_unix_nanos = Some(start);
+            self.start_is_local = matches!(record.time, LoggedTime::Local(_));
             self.first_record = text.as_bytes().to_vec();
         }
         let option = |key: &str| {
@@ -156,7 +158,8 @@ impl SurogateParser {
             return recorder.end_of_record();
         }
         match record::parse(&text) {
-            Ok(record) => {
+            Ok(mut record) => {
+                record.resolve(recorder);
                 self.parsed(&record, &text, recorder);
                 recorder.end_of_record();
                 let end = frame.start + in_bytes(record.len);

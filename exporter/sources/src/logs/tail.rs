@@ -2,6 +2,7 @@
 //!
 //! [`TailSource`] looks after every file that a path, a directory or a pattern names, now or later, through rotation,
 //! truncation and restarts (`tail/stream.rs`), woken by the system or by the clock (`tail/bell.rs`, `tail/watch.rs`).
+//! A parser that panics ends the reading of its file and no other (`tail/stream/failed.rs`).
 //! [`Positions`] remembers how far every file is read and delivered, so that a follower that was killed goes on where its
 //! batches ended: nothing is lost, and nothing is said twice.
 

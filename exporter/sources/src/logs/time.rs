@@ -1,12 +1,20 @@
 //! Times as training logs print them: `2026-11-21 00:18:40.978996216`, and absl's `1121 00:33:07.258122` without a year.
 //!
-//! No log says its time zone, so all are read as UTC, which is what clusters run on.
+//! Most logs print local times without their zone, which [`LoggedTime`] leaves to the user or to the clock.
 
 use super::decimal;
+use crate::timezone::LoggedTime;
 
-/// Nanoseconds since 1970; `None` where the text is no time. Fewer digits, a decimal comma, a `T` and a `Z` are
-/// taken too.
-pub(super) fn unix_nanos(text: &str) -> Option<u64> {
+/// Reads a time; `None` where the text is none. Fewer digits, a decimal comma, a `T` and a `Z` are read too.
+pub(crate) fn logged(text: &str) -> Option<LoggedTime> {
+    let zoned = text.strip_suffix('Z').and_then(local_nanos);
+    zoned
+        .map(LoggedTime::Utc)
+        .or_else(|| local_nanos(text).map(LoggedTime::Local))
+}
+
+/// Nanoseconds from 1970 to a time without a zone, as if it were UTC.
+pub(crate) fn local_nanos(text: &str) -> Option<u64> {
     let (midnight, clock) = day_and_clock(text)?;
     midnight.checked_add(clock_nanos(clock.as_bytes())?)
 }
@@ -36,10 +44,10 @@ fn nanos_at((year, month, day): (u64, u64, u64), clock_nanos: u64) -> Option<u64
         .checked_add(clock_nanos)
 }
 
-/// Nanoseconds since midnight of `00:18:40.978996216`, with or without a `Z`.
+/// Nanoseconds since midnight of `00:18:40.978996216`.
 fn clock_nanos(text: &[u8]) -> Option<u64> {
     let clock = clock_prefix(text)?;
-    matches!(text[clock.len..], [] | [b'Z']).then_some(clock.nanos)
+    text[clock.len..].is_empty().then_some(clock.nanos)
 }
 
 const ZERO_CLOCK: u64 = u64::from_le_bytes(*b"00:00:00");
@@ -89,8 +97,8 @@ pub(super) fn clock_prefix(text: &[u8]) -> Option<Clock> {
     })
 }
 
-/// Nanoseconds since 1970 of absl's `1121 00:33:07.258122`, in the year that brings it nearest to `near_unix_nanos`.
-pub(super) fn absl_unix_nanos(text: &str, near_unix_nanos: u64) -> Option<u64> {
+/// Nanoseconds from 1970 to absl's `1121 00:33:07.258122`, as if it were UTC, in the year that brings it nearest to `near_unix_nanos`.
+pub(crate) fn absl_unix_nanos(text: &str, near_unix_nanos: u64) -> Option<u64> {
     let (date, clock) = text.split_at_checked(4)?;
     let (month, day) = date.split_at_checked(2)?;
     let clock = clock.strip_prefix(' ')?;
@@ -126,8 +134,25 @@ fn days_since_1970(year: u64, month: u64, day: u64) -> Option<u64> {
 }
 
 #[cfg(test)]
+pub(super) fn unix_nanos(text: &str) -> Option<u64> {
+    logged(text).map(|time| crate::timezone::UsedTimezone::default().instant(time))
+}
+
+#[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_time_with_a_zone_is_told_from_a_local_one() {
+        assert_eq!(
+            logged("1970-01-01T00:00:01Z"),
+            Some(LoggedTime::Utc(1_000_000_000))
+        );
+        assert_eq!(
+            logged("1970-01-01T00:00:01"),
+            Some(LoggedTime::Local(1_000_000_000))
+        );
+    }
 
     #[test]
     fn times_are_exact_to_the_nanosecond() {

@@ -23,7 +23,7 @@ use super::{
     template::{Drawing, Sketch, Templates},
     time,
 };
-use crate::{Recorder, SkipReason, cut};
+use crate::{Recorder, SkipReason, cut, timezone::LoggedTime};
 use bar::{Bar, Places};
 use pool::Waited;
 use progress::{Progress, Timing};
@@ -98,8 +98,10 @@ impl LineFormat for TorchSpec {
         let logged = log_start(line.text);
         let bar = &line.text[..logged.map_or(line.text.len(), |(start, _)| start)];
         let has_bar = Bar::numbers(bar).is_some_and(|numbers| self.bar(numbers, line, recorder));
-        let is_record =
-            logged.is_some_and(|(start, time)| self.logged(&line.text[start + TIME..], time, line, recorder));
+        let is_record = logged.is_some_and(|(start, time)| {
+            let time = recorder.instant(time);
+            self.logged(&line.text[start + TIME..], time, line, recorder)
+        });
         if has_bar && is_record {
             recorder.end_of_record();
         }
@@ -133,15 +135,15 @@ const EVAL: Signs = Signs {
 };
 
 /// Where a log line begins, and its time: `[2026-11-21 00:21:27,088] loop.py:340 INFO ...`.
-fn log_start(text: &str) -> Option<(usize, u64)> {
+fn log_start(text: &str) -> Option<(usize, LoggedTime)> {
     memchr::memchr_iter(b'[', text.as_bytes()).find_map(|at| Some((at, logged_time(&text[at..])?)))
 }
 
 /// The bytes of a time with what stands before it.
 const TIME: usize = 24;
 
-fn logged_time(text: &str) -> Option<u64> {
-    time::unix_nanos(text.get(1..TIME)?)
+fn logged_time(text: &str) -> Option<LoggedTime> {
+    time::logged(text.get(1..TIME)?)
 }
 
 impl TorchSpec {

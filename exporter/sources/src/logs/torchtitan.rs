@@ -17,7 +17,7 @@ use super::{
     template::{Drawing, Sketch, Templates},
     time,
 };
-use crate::{Recorder, SkipReason, cut};
+use crate::{Recorder, SkipReason, cut, timezone::LoggedTime};
 
 /// The row of torchtitan's console in the table of formats.
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -88,7 +88,7 @@ impl LineFormat for TorchTitan {
         let is_validation = before.ends_with("validate ");
         let step = said.number(said.more) as i64;
         let written = Written {
-            time_unix_nanos: logged_time(line.text).unwrap_or_else(|| line.read_time()),
+            time_unix_nanos: time_of(line, recorder),
             step: Some(step),
             place: line.place(),
         };
@@ -122,15 +122,23 @@ impl TorchTitan {
         }) else {
             return false;
         };
-        let time = || logged_time(line.text).unwrap_or_else(|| line.read_time());
+        let time = |recorder: &mut Recorder<'_>| time_of(line, recorder);
         self.around.message(message.trim_ascii_end(), time, recorder)
     }
 }
 
+/// When a line was written, in nanoseconds since 1970.
+fn time_of(line: &Line<'_>, recorder: &mut Recorder<'_>) -> u64 {
+    match logged_time(line.text) {
+        Some(time) => recorder.instant(time),
+        None => line.read_time(),
+    }
+}
+
 /// `[titan] 2026-11-21 00:21:27,088 - root - INFO - `.
-fn logged_time(text: &str) -> Option<u64> {
+fn logged_time(text: &str) -> Option<LoggedTime> {
     let text = text.strip_prefix("[titan] ")?;
-    time::unix_nanos(cut::once(text, " - ").map_or(text, |(time, _)| time).trim_ascii())
+    time::logged(cut::once(text, " - ").map_or(text, |(time, _)| time).trim_ascii())
 }
 
 /// The words of a step, each key with its colon before its value.

@@ -16,7 +16,7 @@ use super::{
     number_text,
     row::{Row, row},
 };
-use crate::{Recorder, SkipReason};
+use crate::{Recorder, SkipReason, timezone::LoggedTime};
 
 /// The row of Tunix's lines in the table of formats.
 pub(super) const FORMAT: LogFormat = LogFormat {
@@ -85,14 +85,15 @@ impl LineFormat for Tunix {
         let Some((prefix, text)) = absl::split(line.text, line.near_unix_nanos()) else {
             return false;
         };
+        let time_unix_nanos = recorder.instant(LoggedTime::Local(prefix.local_unix_nanos));
         let written = |step| Written {
-            time_unix_nanos: prefix.time_unix_nanos,
+            time_unix_nanos,
             step,
             place: line.place(),
         };
         if let Some((step, fields)) = step(text) {
             if fields.iter().any(|(key, _)| key == "training loss") {
-                self.fields.step(prefix.time_unix_nanos, step, recorder);
+                self.fields.step(time_unix_nanos, step, recorder);
             }
             self.fields
                 .record(STEP, written(Some(step)), &fields, &[], recorder);
@@ -100,14 +101,9 @@ impl LineFormat for Tunix {
             let secs = rest.split(' ').next().and_then(number_text::any);
             let duration = secs.map(|secs| (&attribute::RUN_MESSAGE_DURATION, Out::Double(secs)));
             let body = Some(Out::Text("Train loop finished"));
-            recorder.record_event(
-                &event::RUN_MESSAGE,
-                prefix.time_unix_nanos,
-                body,
-                duration.as_slice(),
-            );
+            recorder.record_event(&event::RUN_MESSAGE, time_unix_nanos, body, duration.as_slice());
         } else if text.starts_with(OPTIONS) {
-            options(text, prefix.time_unix_nanos, recorder);
+            options(text, time_unix_nanos, recorder);
         } else if text.starts_with(STRINGS) {
             recorder.skip_value(SkipReason::LeftOut("private_content"));
             return false;

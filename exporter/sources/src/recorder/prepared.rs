@@ -60,7 +60,9 @@ impl Recorder<'_> {
             Instrument::Gauge => (0, value),
             Instrument::UpDownCounter => (self.start(time_unix_nanos), value),
             Instrument::Counter => {
-                let total = self.series.add_known(metric, key, value);
+                let Some(total) = self.series.add_known(metric, key, value) else {
+                    return self.skipped.count(SkipReason::TooManySeries);
+                };
                 (self.start(time_unix_nanos), total)
             }
             Instrument::Histogram => return self.observe_prepared(series, time_unix_nanos, value),
@@ -74,7 +76,9 @@ impl Recorder<'_> {
         let start_unix_nanos = self.start(time_unix_nanos);
         let PreparedSeries { encoded, key } = series;
         let metric = encoded.metric();
-        let histogram = self.series.known_histogram(encoded, key);
+        let Some(histogram) = self.series.known_histogram(encoded, key) else {
+            return self.skipped.count(SkipReason::TooManySeries);
+        };
         self.metrics
             .observe(histogram, (start_unix_nanos, time_unix_nanos), value);
         self.note_step_duration(metric, time_unix_nanos, value);

@@ -2,8 +2,8 @@
 
 use pulsetrain_otlp::write::{Encoded, Envelope, LogsWriter, MetricsWriter, SpansWriter};
 
-use super::{Recorder, series::SeriesTable, state::StateTable, told::Told};
-use crate::Run;
+use super::{Recorder, attempts::HighestSteps, series::SeriesTable, state::StateTable, told::Told};
+use crate::{Run, ids::StepIds};
 
 /// So many ranks of one log are told apart; what more of them say counts as the run's own.
 const RANKS: usize = 4096;
@@ -35,14 +35,18 @@ pub(super) struct RankState {
     series: SeriesTable,
     states: StateTable,
     pub(super) told: Option<Told>,
+    pub(super) attempt: i64,
+    pub(super) highest_steps: HighestSteps,
     sums_start_unix_nanos: u64,
 }
 
 impl RankState {
-    fn begin(run: &Run, rank: i64, keeps_series: bool) -> Self {
+    /// The state of a rank of which nothing is recorded yet.
+    pub(super) fn begin(run: &Run, (rank, attempt): (i64, i64), keeps_series: bool) -> Self {
         let run = Run {
             rank,
             local_rank: None,
+            attempt,
             ..run.clone()
         };
         Self {
@@ -54,6 +58,8 @@ impl RankState {
             series: SeriesTable::default(),
             states: StateTable::default(),
             told: keeps_series.then(Told::default),
+            attempt,
+            highest_steps: HighestSteps::default(),
             sums_start_unix_nanos: run.start_unix_nanos,
         }
     }
@@ -74,25 +80,28 @@ impl RankState {
         self.sums_start_unix_nanos = start_unix_nanos;
     }
 
-    /// Ends every series of the rank, and says how many they were.
-    pub(super) fn end_series(&mut self, time_unix_nanos: u64) -> u64 {
+    /// Ends every series of the rank; returns the same as [`Told::end`].
+    pub(super) fn end_series(&mut self, time_unix_nanos: u64) -> (u64, u64) {
         let told = self.told.as_mut();
-        told.map_or(0, |told| told.end(time_unix_nanos, &mut self.metrics))
+        told.map_or((0, 0), |told| told.end(time_unix_nanos, &mut self.metrics))
     }
 }
 
 impl Recorder<'_> {
-    /// What is recorded from now on is of this rank; of the run's own where there is none.
-    pub(crate) fn of_rank(&mut self, rank: Option<Rank>) {
+    /// Records from now on as this rank, or as the run's own where there is none. Returns whether there is room for the rank; if
+    /// not, the run's own is recorded.
+    pub(crate) fn of_rank(&mut self, rank: Option<Rank>) -> bool {
         let number = rank.map_or(self.own_rank, Rank::number);
         if number != self.run.rank && !self.turn_to(number) {
-            return self.of_rank(None);
+            self.of_rank(None);
+            return false;
         }
         let local_rank = matches!(rank, Some(Rank::OfHost(_))).then_some(number);
         if self.run.local_rank.is_none() && local_rank.is_some() {
             self.run.local_rank = local_rank;
             self.envelope = self.run.envelope();
         }
+        true
     }
 
     /// Returns the ranks with counted records.
@@ -115,7 +124,8 @@ impl Recorder<'_> {
         }
         self.step_duration = None;
         let begun = self.ranks.remove(&rank);
-        let mut state = begun.unwrap_or_else(|| RankState::begin(&self.run, rank, self.told.is_some()));
+        let new = (rank, self.run.attempt);
+        let mut state = begun.unwrap_or_else(|| RankState::begin(&self.run, new, self.told.is_some()));
         std::mem::swap(&mut self.run.local_rank, &mut state.local_rank);
         std::mem::swap(&mut self.envelope, &mut state.envelope);
         std::mem::swap(&mut self.metrics, &mut state.metrics);
@@ -124,9 +134,15 @@ impl Recorder<'_> {
         std::mem::swap(&mut self.series, &mut state.series);
         std::mem::swap(&mut self.states, &mut state.states);
         std::mem::swap(&mut self.told, &mut state.told);
+        std::mem::swap(&mut self.highest_steps, &mut state.highest_steps);
         std::mem::swap(&mut self.sums_start_unix_nanos, &mut state.sums_start_unix_nanos);
+        let attempt = std::mem::replace(&mut state.attempt, self.run.attempt);
         self.ranks
             .insert(std::mem::replace(&mut self.run.rank, rank), state);
+        if attempt != self.run.attempt {
+            self.run.attempt = attempt;
+            self.step_ids = StepIds::of(&self.run);
+        }
         true
     }
 }

@@ -8,6 +8,9 @@ use std::{
 use pulsetrain_otlp::write::{Attribute, EncodedSeries, GrowingHistogram, Value};
 use pulsetrain_semconv::Metric;
 
+/// The most series of one metric that are kept of one rank.
+pub(super) const MOST_SERIES: usize = 1 << 14;
+
 /// A series of a metric: what tells it from the others, and its contents.
 #[derive(Debug)]
 struct Series<T> {
@@ -36,40 +39,36 @@ impl<T> Default for PerSeries<T> {
 }
 
 impl<T> PerSeries<T> {
-    /// What there is for a series; `new` where it is seen for the first time.
+    /// Returns what there is for a series, made by `new` where it is seen for the first time; `None` for a new series beyond the
+    /// limit.
     pub(super) fn of(
         &mut self,
         metric: &Metric,
         attributes: &[Attribute<'_>],
         new: impl FnOnce() -> T,
-    ) -> &mut T {
+    ) -> Option<&mut T> {
         let all = self.of_metric(metric);
-        let place = place(all, attributes).unwrap_or_else(|| {
-            let key = series_key(attributes);
-            all.push(Series { key, contents: new() });
-            all.len() - 1
-        });
-        &mut all[place].contents
+        let place = match place(all, attributes) {
+            Some(place) => place,
+            None => add(all, series_key(attributes), new)?,
+        };
+        Some(&mut all[place].contents)
     }
 
     /// What there is for a series that was found before; `new` as for any other.
     #[inline]
-    fn of_known(&mut self, metric: &Metric, key: &mut SeriesKey, new: impl FnOnce() -> T) -> &mut T {
+    fn of_known(&mut self, metric: &Metric, key: &mut SeriesKey, new: impl FnOnce() -> T) -> Option<&mut T> {
         let table = self.table;
         let all = self.of_metric(metric);
         // Another rank has another table, and so have sums that were begun anew.
         if key.table != table {
+            key.place = match all.iter().position(|series| series.key == key.text) {
+                Some(place) => place,
+                None => add(all, key.text.clone(), new)?,
+            };
             key.table = table;
-            let place = all.iter().position(|series| series.key == key.text);
-            key.place = place.unwrap_or_else(|| {
-                all.push(Series {
-                    key: key.text.clone(),
-                    contents: new(),
-                });
-                all.len() - 1
-            });
         }
-        &mut all[key.place].contents
+        Some(&mut all[key.place].contents)
     }
 
     #[inline]
@@ -80,6 +79,15 @@ impl<T> PerSeries<T> {
         }
         &mut self.by_metric[ordinal]
     }
+}
+
+/// Adds a series, and returns its place; `None` beyond the limit.
+fn add<T>(all: &mut Vec<Series<T>>, key: String, new: impl FnOnce() -> T) -> Option<usize> {
+    if all.len() >= MOST_SERIES {
+        return None;
+    }
+    all.push(Series { key, contents: new() });
+    Some(all.len() - 1)
 }
 
 /// What tells a series of a metric from the others, with the place where it was found last.
@@ -124,14 +132,14 @@ pub(super) struct SeriesTable {
 }
 
 impl SeriesTable {
-    /// Adds to a sum and says what it has come to.
-    pub(super) fn add(&mut self, metric: &Metric, attributes: &[Attribute<'_>], value: f64) -> f64 {
-        grow(self.sums.of(metric, attributes, || 0.0), value)
+    /// Adds to a sum and returns what it has come to.
+    pub(super) fn add(&mut self, metric: &Metric, attributes: &[Attribute<'_>], value: f64) -> Option<f64> {
+        Some(grow(self.sums.of(metric, attributes, || 0.0)?, value))
     }
 
     /// Adds to a sum that was found before.
-    pub(super) fn add_known(&mut self, metric: &Metric, key: &mut SeriesKey, value: f64) -> f64 {
-        grow(self.sums.of_known(metric, key, || 0.0), value)
+    pub(super) fn add_known(&mut self, metric: &Metric, key: &mut SeriesKey, value: f64) -> Option<f64> {
+        Some(grow(self.sums.of_known(metric, key, || 0.0)?, value))
     }
 
     /// What a histogram has observed.
@@ -139,7 +147,7 @@ impl SeriesTable {
         &mut self,
         metric: &'static Metric,
         attributes: &[Attribute<'_>],
-    ) -> &mut GrowingHistogram {
+    ) -> Option<&mut GrowingHistogram> {
         let new = || GrowingHistogram::new(metric, attributes);
         self.histograms.of(metric, attributes, new)
     }
@@ -149,7 +157,7 @@ impl SeriesTable {
         &mut self,
         series: &EncodedSeries,
         key: &mut SeriesKey,
-    ) -> &mut GrowingHistogram {
+    ) -> Option<&mut GrowingHistogram> {
         let new = || GrowingHistogram::of(series);
         self.histograms.of_known(series.metric(), key, new)
     }

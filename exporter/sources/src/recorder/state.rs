@@ -30,7 +30,8 @@ struct Entered {
 }
 
 impl StateTable {
-    /// Enters a state; `point` is called with the series of each state and whether it holds, if that is to be said.
+    /// Enters a state; `point` is called with the series of each state and whether it holds, if that is to be said. Returns
+    /// whether there is room for the state set.
     pub(super) fn enter(
         &mut self,
         (metric, attribute): (&'static Metric, &'static semconv::Attribute),
@@ -38,9 +39,9 @@ impl StateTable {
         state: &str,
         attributes: &[Attribute<'_>],
         mut point: impl FnMut(&PreparedSeries, bool),
-    ) {
+    ) -> bool {
         let AttributeKind::Enum(names) = attribute.kind else {
-            return;
+            return true;
         };
         let series = |name: &str| {
             let all = [attributes, &[(attribute, Value::Text(name))]].concat();
@@ -50,11 +51,14 @@ impl StateTable {
             entered: None,
             known: names.iter().map(|name| (*name, series(name))).collect(),
         });
+        let Some(set) = set else {
+            return false;
+        };
         let last = set.entered.as_ref();
         if last.is_some_and(|last| {
             last.state == state && time_unix_nanos.saturating_sub(last.said_unix_nanos) < REPEAT_NANOS
         }) {
-            return;
+            return true;
         }
         for (name, series) in &set.known {
             point(series, *name == state);
@@ -70,5 +74,6 @@ impl StateTable {
             state: state.to_owned(),
             said_unix_nanos: time_unix_nanos,
         });
+        true
     }
 }

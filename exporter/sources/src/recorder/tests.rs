@@ -308,3 +308,21 @@ fn batches_leave_before_they_grow_large() {
         counts.points
     );
 }
+
+#[test]
+fn series_beyond_the_limit_are_counted_and_not_kept() {
+    let mut recorder = Recorder::new(Run::default(), |_| {});
+    let names: Vec<String> = (0..series::MOST_SERIES + 3)
+        .map(|number| number.to_string())
+        .collect();
+    for name in &names {
+        let attributes = [(&attribute::DATA_NAME, Value::Text(name))];
+        recorder.record(&metric::TRAIN_TOKENS, 1, 2.0, &attributes);
+    }
+    let (counts, skipped) = recorder.finish();
+    assert_eq!(counts.points, series::MOST_SERIES as u64);
+    assert_eq!(
+        skipped.counts().collect::<Vec<_>>(),
+        [(SkipReason::TooManySeries, 3)]
+    );
+}

@@ -8,6 +8,7 @@ use pulsetrain_otlp::write::{Attribute, EncodedSeries, MetricsWriter};
 use pulsetrain_semconv::Metric;
 
 use super::{Recorder, series::series_key};
+use crate::SkipReason;
 
 /// How long after the last point of a run its series end: at once, and still later for who counts in milliseconds.
 const AFTER_NANOS: u64 = 1_000_000;
@@ -18,7 +19,15 @@ pub(super) struct Told {
     series: Vec<EncodedSeries>,
     /// By the ordinal of the metric, what tells its series from one another: some metrics have thousands.
     known: Vec<HashSet<String>>,
+    /// Points of series beyond the limit: these series are not ended.
+    beyond: u64,
 }
+
+/// The most series that are ended with their run.
+const MOST_ENDED: usize = 1 << 16;
+
+/// The rule for points of series that are not ended because there are too many.
+const WITHOUT_END: SkipReason = SkipReason::LeftOut("end_of_series");
 
 impl Told {
     /// Notes the series of a point.
@@ -42,16 +51,23 @@ impl Told {
             self.known.resize_with(ordinal + 1, HashSet::new);
         }
         let known = &mut self.known[ordinal];
-        !known.contains(key) && known.insert(key.to_owned())
+        if known.contains(key) {
+            return false;
+        }
+        if self.series.len() >= MOST_ENDED {
+            self.beyond += 1;
+            return false;
+        }
+        known.insert(key.to_owned())
     }
 
-    /// Ends all of them, and says how many they were.
-    pub(super) fn end(&mut self, time_unix_nanos: u64, writer: &mut MetricsWriter) -> u64 {
-        let all = std::mem::take(self).series;
-        for series in &all {
+    /// Ends all of them; returns how many they were, and how many points were of series beyond the limit.
+    pub(super) fn end(&mut self, time_unix_nanos: u64, writer: &mut MetricsWriter) -> (u64, u64) {
+        let Self { series, beyond, .. } = std::mem::take(self);
+        for series in &series {
             writer.end_of_encoded_series(series, time_unix_nanos);
         }
-        all.len() as u64
+        (series.len() as u64, beyond)
     }
 }
 
@@ -79,11 +95,21 @@ impl Recorder<'_> {
     /// Ends every series of the run, in all ranks: just after its last point, whenever that is noticed.
     pub(crate) fn end_series(&mut self) {
         let time_unix_nanos = self.last_unix_nanos.saturating_add(AFTER_NANOS);
-        let own = self.told.as_mut();
-        let mut ended = own.map_or(0, |told| told.end(time_unix_nanos, &mut self.metrics));
+        self.end_own_series();
         for rank in self.ranks.values_mut() {
-            ended += rank.end_series(time_unix_nanos);
+            let (ended, beyond) = rank.end_series(time_unix_nanos);
+            self.counts.points += ended;
+            self.skipped.count_many(WITHOUT_END, beyond);
         }
-        self.counts.points += ended;
+    }
+
+    /// Ends every series of the rank that is recorded now.
+    pub(super) fn end_own_series(&mut self) {
+        let time_unix_nanos = self.last_unix_nanos.saturating_add(AFTER_NANOS);
+        if let Some(told) = &mut self.told {
+            let (ended, beyond) = told.end(time_unix_nanos, &mut self.metrics);
+            self.counts.points += ended;
+            self.skipped.count_many(WITHOUT_END, beyond);
+        }
     }
 }

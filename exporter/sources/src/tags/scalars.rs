@@ -10,7 +10,11 @@ use super::{
     system::{self, System, TextMeaning, system_of},
     torchspec::{self, StepReading},
 };
-use crate::{Place, Recorder, SkipReason, in_order::InOrder, recorder::PreparedSeries};
+use crate::{
+    Place, Recorder, SkipReason,
+    in_order::{InOrder, MOST_NAMES},
+    recorder::PreparedSeries,
+};
 
 /// When and at which step something was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +26,10 @@ pub(crate) struct At {
     /// Where in the file it stands.
     pub(crate) place: Place,
 }
+
+/// The place of a tag among those of its file; `None` for a tag beyond the limit, whose values are skipped and counted. A place
+/// stays valid for as long as the file is read.
+pub(crate) type TagPlace = Option<usize>;
 
 /// The rule for numbers that say the step again.
 const STEP_AGAIN: &str = "step_again";
@@ -41,7 +49,7 @@ pub(crate) struct Scalars {
     is_unordered: bool,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Tag {
     /// Nothing where no row knows the tag.
     meaning: Option<Meaning>,
@@ -97,9 +105,16 @@ impl Scalars {
             let is_torchspec = self.system.is_some_and(|system| system.name == torchspec::NAME);
             self.bottleneck = is_torchspec.then(StepReading::default);
             if self.system.is_some() {
-                // What was not known may be now; what was means the same in every table.
-                self.tags.clear();
+                self.resolve_again();
             }
+        }
+    }
+
+    /// Resolves every tag by the table of the system that is known now. Tags keep their places, which callers hold.
+    fn resolve_again(&mut self) {
+        let (own, system) = (self.own, self.system);
+        for (name, tag) in self.tags.iter_mut() {
+            tag.resolve(name, own, system);
         }
     }
 
@@ -108,22 +123,19 @@ impl Scalars {
         self.tags.contains(tag) || self.tags.len() < most
     }
 
-    /// Where a tag is kept that is given by its bytes, until the next one is shown or asked for that is new. Tags are UTF-8;
-    /// what is not is kept as far as it can be.
+    /// Returns the place of a tag that is given by its bytes. Tags are UTF-8; what is not is kept as far as it can be.
     #[inline]
-    pub(crate) fn place_of(&mut self, tag: &[u8]) -> usize {
+    pub(crate) fn place_of(&mut self, tag: &[u8]) -> TagPlace {
         match self.tags.place_of_bytes(tag) {
-            Some(place) => place,
+            Some(place) => Some(place),
             None => self.place(&String::from_utf8_lossy(tag)),
         }
     }
 
     /// Whether the number under the tag at a place is the step.
-    pub(crate) fn is_step(&mut self, place: usize) -> bool {
-        let meaning = &self.tags.at(place).meaning;
-        meaning
-            .as_ref()
-            .is_some_and(|meaning| meaning.row.becomes == Becomes::Step)
+    pub(crate) fn is_step(&mut self, place: TagPlace) -> bool {
+        let meaning = place.and_then(|place| self.tags.at(place).meaning.as_ref());
+        meaning.is_some_and(|meaning| meaning.row.becomes == Becomes::Step)
     }
 
     /// Forgets the steps that a restart takes back.
@@ -138,7 +150,10 @@ impl Scalars {
     }
 
     /// Records a number under the tag at a place.
-    pub(crate) fn record_at(&mut self, place: usize, at: At, value: f64, recorder: &mut Recorder<'_>) {
+    pub(crate) fn record_at(&mut self, place: TagPlace, at: At, value: f64, recorder: &mut Recorder<'_>) {
+        let Some(place) = place else {
+            return skip_beyond_limit(at.place, recorder);
+        };
         let (name, known) = self.tags.named_at(place);
         let time = at.time_unix_nanos;
         let Some(meaning) = &known.meaning else {
@@ -182,7 +197,16 @@ impl Scalars {
     }
 
     /// Records a text under the tag at a place.
-    pub(crate) fn record_text_at(&mut self, place: usize, at: At, text: &str, recorder: &mut Recorder<'_>) {
+    pub(crate) fn record_text_at(
+        &mut self,
+        place: TagPlace,
+        at: At,
+        text: &str,
+        recorder: &mut Recorder<'_>,
+    ) {
+        let Some(place) = place else {
+            return skip_beyond_limit(at.place, recorder);
+        };
         let (tag, known) = self.tags.named_at(place);
         let time = at.time_unix_nanos;
         match &known.text {
@@ -205,13 +229,17 @@ impl Scalars {
     /// Records a distribution under the tag at a place, of what came after the one before; says whether it is one.
     pub(crate) fn record_distribution_at(
         &mut self,
-        place: usize,
+        place: TagPlace,
         at: At,
         distribution: &Distribution,
         recorder: &mut Recorder<'_>,
     ) -> bool {
         let Some(parts) = distribution.parts() else {
             return false;
+        };
+        let Some(place) = place else {
+            skip_beyond_limit(at.place, recorder);
+            return true;
         };
         let (tag, known) = self.tags.named_at(place);
         let time = at.time_unix_nanos;
@@ -230,39 +258,34 @@ impl Scalars {
         }
     }
 
-    fn meaning(&self, tag: &str) -> Option<Meaning> {
-        Meaning::find(self.own.iter().chain(system::rows(self.system)), tag)
-    }
-
-    fn text_meaning(&self, tag: &str) -> Option<TextMeaning> {
-        let rows = self.system.map_or(&[][..], |system| system.texts);
-        rows.iter().find_map(|row| row.matches(tag))
-    }
-
     #[inline]
-    fn place(&mut self, tag: &str) -> usize {
+    fn place(&mut self, tag: &str) -> TagPlace {
         match self.tags.place(tag) {
-            Some(place) => place,
+            Some(place) => Some(place),
             None => self.add(tag),
         }
     }
 
-    fn add(&mut self, tag: &str) -> usize {
+    fn add(&mut self, tag: &str) -> TagPlace {
+        if self.tags.len() >= MOST_NAMES {
+            return None;
+        }
         self.show(tag.as_bytes());
-        let meaning = self.meaning(tag);
-        let new = Tag {
-            series: meaning.as_ref().and_then(series),
-            text: self.text_meaning(tag),
-            meaning,
-            is_told: false,
-            last_total: 0.0,
-            last_time_unix_nanos: 0,
-        };
-        self.tags.add(tag, new)
+        let mut new = Tag::default();
+        new.resolve(tag, self.own, self.system);
+        Some(self.tags.add(tag, new))
     }
 }
 
 impl Tag {
+    /// Resolves the meaning of the tag by the writer's own table and that of the system.
+    fn resolve(&mut self, name: &str, own: &'static [TagRow], system: Option<&'static System>) {
+        let texts = system.map_or(&[][..], |system| system.texts);
+        self.text = texts.iter().find_map(|row| row.matches(name));
+        self.meaning = Meaning::find(own.iter().chain(system::rows(system)), name);
+        self.series = self.meaning.as_ref().and_then(series);
+    }
+
     /// What a total grew by; one that falls has begun again.
     fn growth(&mut self, total: f64) -> f64 {
         let before = std::mem::replace(&mut self.last_total, total);
@@ -287,6 +310,12 @@ pub(crate) fn record_option(name: &str, value: Value<'_>, time_unix_nanos: u64, 
         (&attribute::RUN_OPTION_VALUE, value),
     ];
     recorder.record_event(&event::RUN_OPTION, time_unix_nanos, None, &attributes);
+}
+
+fn skip_beyond_limit(place: Place, recorder: &mut Recorder<'_>) {
+    recorder.skip(SkipReason::TooManyNames, place, || {
+        format!("this input has more than {MOST_NAMES} names; values under further ones are left out: log fewer names")
+    });
 }
 
 fn tell_unknown(tag: &str, place: Place, recorder: &mut Recorder<'_>) {

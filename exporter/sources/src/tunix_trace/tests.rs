@@ -378,3 +378,16 @@ fn an_end_of_nothing_is_told() {
         assert_eq!(counts, [(SkipReason::MalformedRecord, 2)]);
     }
 }
+
+#[test]
+fn tracks_beyond_the_limit_are_counted_and_left_out() {
+    let tracks = super::MOST_TRACKS as u64 + 3;
+    let made = (0..tracks).fold(Made::default(), |made, uuid| made.track(uuid, None, "Main"));
+    let made = made.slice(0, 1, 2, "rollout").slice(tracks, 1, 2, "rollout");
+    let (spans, skipped) = made.read(Version::Groups);
+    assert_eq!(spans.len(), 1);
+    let beyond = skipped
+        .counts()
+        .find(|(reason, _)| *reason == SkipReason::TooManyNames);
+    assert_eq!(beyond, Some((SkipReason::TooManyNames, 3 + 2)));
+}

@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     Place, Recorder, SkipReason,
-    tags::{At, record_option},
+    tags::{At, TagPlace, record_option},
 };
 
 /// The rule for the keys with which wandb numbers its own records.
@@ -123,7 +123,7 @@ impl WandbParser {
         let mut counted = None;
         for item in &items {
             let key = self.keys.place_or_add(&item.key, Role::of);
-            match *self.keys.at(key) {
+            match key.map_or_else(|| Role::of(&item.key()), |key| *self.keys.at(key)) {
                 Role::Time => self.take_time(item),
                 Role::Count => counted = item.number(),
                 Role::Clock => {}
@@ -161,7 +161,7 @@ impl WandbParser {
     fn taken_apart(
         &mut self,
         of: &Item<'_>,
-        logged: &mut Vec<(usize, &Item<'_>)>,
+        logged: &mut Vec<(TagPlace, &Item<'_>)>,
         at: At,
         recorder: &mut Recorder<'_>,
     ) {
@@ -183,7 +183,7 @@ impl WandbParser {
     }
 
     /// Records one value that the program logged, whose key is at a place of the history.
-    fn logged(&mut self, place: usize, item: &Item<'_>, at: At, recorder: &mut Recorder<'_>) {
+    fn logged(&mut self, place: TagPlace, item: &Item<'_>, at: At, recorder: &mut Recorder<'_>) {
         match item::value(item.json()) {
             Value::Number(number) => self.history.record_at(place, at, number, recorder),
             Value::Text(text) => self.history.record_text_at(place, at, &text, recorder),
@@ -221,6 +221,10 @@ impl WandbParser {
             let place = self
                 .summary
                 .place_or_add(&item.key, |key| Summarised::new(key, keys.contains(key)));
+            let Some(place) = place else {
+                recorder.skip_value(SkipReason::TooManyNames);
+                continue;
+            };
             match self.summary.at(place) {
                 Summarised::Clock => clocks += 1,
                 Summarised::Again => again += 1,

@@ -485,3 +485,50 @@ fn a_run_is_known_by_its_id_and_name() {
     assert_eq!(identity.start_unix_nanos, Some(100_000_000_000));
     assert_eq!(recognise(&file), Some("the first bytes of a wandb file"));
 }
+
+/// A trainer is found out by a key that is put together only after the places of other keys were looked up.
+#[test]
+fn a_system_that_a_histogram_gives_away_leaves_every_value_on_its_metric() {
+    let first = history(&[
+        ("_step", "1"),
+        ("_timestamp", "1.795220480e+09"),
+        ("own/a", "1"),
+        ("own/b", "2"),
+        ("own/c", "3"),
+        ("train/loss", "2.5"),
+        ("train/norm._type", "\"histogram\""),
+        ("train/norm.values", "[1, 2]"),
+        ("train/norm.bins", "[0, 1, 2]"),
+    ]);
+    let second = history(&[("_step", "2"), ("train/norm", "0.5"), ("own/b", "4")]);
+    let read = Sampled::read_file(&FORMAT, &file(&[first, second]));
+    assert_eq!(read.values("train.loss"), [2.5]);
+    assert_eq!(read.values("train.grad_norm"), [0.5]);
+    let custom = read
+        .attributes("train.custom")
+        .into_iter()
+        .zip(read.values("train.custom"));
+    let custom: Vec<String> = custom.map(|(name, value)| format!("{name} {value}")).collect();
+    assert_eq!(
+        custom,
+        ["own/a 1", "own/b 2", "own/c 3", "own/b 4"].map(|line| format!("train.custom.name={line}"))
+    );
+}
+
+#[test]
+fn keys_beyond_the_limit_are_counted_and_left_out() {
+    let records: Vec<Vec<u8>> = (0..=crate::in_order::MOST_NAMES / 100)
+        .map(|record| {
+            let keys: Vec<String> = (0..100).map(|key| format!("{record}/{key}")).collect();
+            history(&keys.iter().map(|key| (key.as_str(), "1")).collect::<Vec<_>>())
+        })
+        .collect();
+    let (counts, skipped) = read_in_pieces(&file(&records), 1 << 20);
+    let beyond = reasons(&skipped)
+        .into_iter()
+        .find(|(reason, _)| *reason == SkipReason::TooManyNames);
+    let names = records.len() * 100;
+    let expected = (names - crate::in_order::MOST_NAMES) as u64;
+    assert_eq!(beyond, Some((SkipReason::TooManyNames, expected)));
+    assert!(skipped.has_losses() && counts.records == records.len() as u64);
+}

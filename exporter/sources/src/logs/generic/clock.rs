@@ -2,17 +2,20 @@
 
 use jiff::{Timestamp, civil, fmt::strtime, tz::TimeZone};
 
-use crate::logs::{fields::Value, time};
+use crate::{
+    logs::{fields::Value, time},
+    timezone::LoggedTime,
+};
 
 /// The form of the times of a log.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) enum TimeForm {
-    /// RFC 3339, the same with a space and without a zone (UTC), or a number since 1970 whose size tells its unit.
+    /// RFC 3339, the same with a space and without a zone, or a number since 1970 whose size tells its unit.
     #[default]
     Auto,
     /// A number since 1970: so many nanoseconds each.
     Unix(f64),
-    /// Directives of `strftime`; UTC where they read no zone.
+    /// Directives of `strftime`; a local time where they read no zone.
     Directives(String),
 }
 
@@ -48,15 +51,15 @@ impl TimeForm {
         ))
     }
 
-    /// Nanoseconds since 1970 of a value; nothing where it is no time of this form.
-    pub(super) fn read(&self, value: &Value<'_>) -> Option<u64> {
+    /// Reads a value; `None` where it is no time of this form.
+    pub(super) fn read(&self, value: &Value<'_>) -> Option<LoggedTime> {
         match (self, value) {
             (Self::Auto, value) => match (value.number(), value) {
-                (Some(number), _) => unix(number, unit_of(number)),
+                (Some(number), _) => unix(number, unit_of(number)).map(LoggedTime::Utc),
                 (None, Value::Text(text)) => date(text),
                 (None, Value::Number(_)) => None,
             },
-            (Self::Unix(nanos), value) => unix(value.number()?, *nanos),
+            (Self::Unix(nanos), value) => unix(value.number()?, *nanos).map(LoggedTime::Utc),
             (Self::Directives(directives), Value::Text(text)) => directed(directives, text),
             (Self::Directives(directives), Value::Number(number)) => {
                 directed(directives, &number.to_string())
@@ -85,22 +88,20 @@ fn unix(number: f64, nanos: f64) -> Option<u64> {
     Some(whole as u64 * nanos as u64 + fraction as u64)
 }
 
-/// Nanoseconds since 1970 of a time of the form `auto` that is text.
-pub(in crate::logs) fn date(text: &str) -> Option<u64> {
+/// Reads a time of the form `auto` that is text.
+pub(in crate::logs) fn date(text: &str) -> Option<LoggedTime> {
     // The usual form first: one with a zone takes longer to read.
-    time::unix_nanos(text).or_else(|| since_1970(&text.parse().ok()?))
+    time::logged(text).or_else(|| since_1970(&text.parse().ok()?).map(LoggedTime::Utc))
 }
 
-fn directed(directives: &str, text: &str) -> Option<u64> {
+fn directed(directives: &str, text: &str) -> Option<LoggedTime> {
     let parsed = strtime::parse(directives, text).ok()?;
-    let timestamp = parsed.to_timestamp().or_else(|_| {
-        let in_utc = |date: civil::DateTime| date.to_zoned(TimeZone::UTC);
-        parsed
-            .to_datetime()
-            .and_then(in_utc)
-            .map(|zoned| zoned.timestamp())
-    });
-    since_1970(&timestamp.ok()?)
+    if let Ok(timestamp) = parsed.to_timestamp() {
+        return since_1970(&timestamp).map(LoggedTime::Utc);
+    }
+    let in_utc = |date: civil::DateTime| date.to_zoned(TimeZone::UTC);
+    let local = parsed.to_datetime().and_then(in_utc).ok()?;
+    since_1970(&local.timestamp()).map(LoggedTime::Local)
 }
 
 fn since_1970(timestamp: &Timestamp) -> Option<u64> {
@@ -110,11 +111,31 @@ fn since_1970(timestamp: &Timestamp) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::timezone::UsedTimezone;
 
     const NOON: u64 = 1_795_262_400_250_000_000;
 
     fn read(form: &str, text: &str) -> Option<u64> {
-        TimeForm::of(form).unwrap().read(&Value::of(text))
+        let time = TimeForm::of(form).unwrap().read(&Value::of(text))?;
+        Some(UsedTimezone::default().instant(time))
+    }
+
+    #[test]
+    fn only_times_with_a_zone_are_instants() {
+        let read = |form: &str, text| TimeForm::of(form).unwrap().read(&Value::of(text));
+        for (form, text) in [
+            ("auto", "2026-11-21 12:00:00,250"),
+            ("%d/%m/%Y %H:%M:%S%.f", "21/11/2026 12:00:00.25"),
+        ] {
+            assert_eq!(read(form, text), Some(LoggedTime::Local(NOON)), "{form}: {text}");
+        }
+        for (form, text) in [
+            ("auto", "2026-11-21T12:00:00.25Z"),
+            ("auto", "1795262400.25"),
+            ("%d/%m/%Y %H:%M:%S%.f %z", "21/11/2026 14:00:00.25 +0200"),
+        ] {
+            assert_eq!(read(form, text), Some(LoggedTime::Utc(NOON)), "{form}: {text}");
+        }
     }
 
     #[test]

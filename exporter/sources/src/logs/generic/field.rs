@@ -14,7 +14,7 @@ use crate::{
     Recorder, SkipReason,
     attribute_part::Part,
     conversion::Conversion,
-    in_order::InOrder,
+    in_order::{InOrder, MOST_NAMES},
     logs::{
         fields::{Field, Value, Written},
         number_text,
@@ -92,7 +92,11 @@ impl Recording<'_> {
                     return None;
                 }
                 let grown = if rule.is_total {
-                    self.memory.grown(key, &attributes, converted)
+                    let Some(grown) = self.memory.grown(key, &attributes, converted) else {
+                        recorder.skip_value(SkipReason::TooManySeries);
+                        return None;
+                    };
+                    grown
                 } else {
                     converted
                 };
@@ -151,11 +155,14 @@ impl Recording<'_> {
 }
 
 impl Memory {
-    /// By how much a total has grown; one that fell was counted anew.
-    fn grown(&mut self, key: &str, attributes: &[Attribute<'_>], total: f64) -> f64 {
+    /// Returns by how much a total has grown, or `None` for a new series beyond the limit. A total that fell has started over.
+    fn grown(&mut self, key: &str, attributes: &[Attribute<'_>], total: f64) -> Option<f64> {
         let series = format!("{key} {attributes:?}");
+        if self.totals.len() >= MOST_NAMES && !self.totals.contains_key(&series) {
+            return None;
+        }
         let before = self.totals.insert(series, total).unwrap_or(0.0);
-        if total < before { total } else { total - before }
+        Some(if total < before { total } else { total - before })
     }
 }
 

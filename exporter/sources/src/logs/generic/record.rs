@@ -137,13 +137,13 @@ impl Records {
         if self.mapping.time.is_none() {
             let mut times = self.keys.times();
             let found = times.find_map(|field| Some((field, form.read(&fields[field].1)?)));
-            return found.unzip();
+            return found.map(|(field, time)| (field, recorder.instant(time))).unzip();
         }
         let Some(field) = self.keys.times().next() else {
             return (None, None);
         };
         let (key, value) = &fields[field];
-        let time = form.read(value);
+        let time = form.read(value).map(|time| recorder.instant(time));
         if time.is_none() {
             recorder.skip(SkipReason::MalformedRecord, line.place(), || {
                 format!("{key} is no time of the form that the mapping names; the time of reading is taken")

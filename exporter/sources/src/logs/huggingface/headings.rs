@@ -32,6 +32,9 @@ const SETTINGS: [&str; 10] = [
     "Batch size",
 ];
 
+/// The most settings that are remembered; further ones are recorded each time that they come.
+const MOST_TOLD: usize = 1024;
+
 /// Which heading was the last, and what was told of it.
 #[derive(Debug, Default)]
 pub(super) struct Headings {
@@ -85,7 +88,9 @@ impl Headings {
             None => Out::Text(value),
         };
         record_option(&setting.0, value, line.read_time(), recorder);
-        self.told.push(setting);
+        if self.told.len() < MOST_TOLD {
+            self.told.push(setting);
+        }
         true
     }
 

@@ -198,6 +198,13 @@ impl Default for Dictionaries {
 }
 
 impl Dictionaries {
+    /// The same dictionaries of a history that is read again and again: its steps start over in one attempt.
+    pub(super) fn of_one_attempt(self) -> Self {
+        Self {
+            fields: self.fields.of_one_attempt(),
+        }
+    }
+
     /// Records that a step is done.
     pub(super) fn step(&mut self, time_unix_nanos: u64, step: i64, recorder: &mut Recorder<'_>) {
         self.fields.step(time_unix_nanos, step, recorder);

@@ -54,7 +54,7 @@ impl Mapping {
 
     /// Records everything that a record of numbers says.
     pub(super) fn numbers(&mut self, record: &Numbers, recorder: &mut Recorder<'_>) {
-        let time = record.time_unix_nanos();
+        let time = recorder.instant(record.time());
         match record.more.kind {
             Kind::Step => self.step(record, time, recorder),
             Kind::Eval => self.eval(record, time, recorder),

@@ -5,11 +5,14 @@ use super::{
     record::{self, Kept, Value},
     tables,
 };
-use crate::logs::{
-    fields,
-    row::Row,
-    template::{Drawing, Found, Sketch},
-    time,
+use crate::{
+    logs::{
+        fields,
+        row::Row,
+        template::{Drawing, Found, Sketch},
+        time,
+    },
+    timezone::LoggedTime,
 };
 
 /// A record of numbers.
@@ -90,10 +93,10 @@ impl Kind {
 /// When a record was written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Time {
-    /// On the day that begins so many nanoseconds after 1970, when the number at this place says.
+    /// On the local day that begins so many nanoseconds after 1970, at the time of the number at this place.
     Clock(u64, usize),
-    /// So many nanoseconds after 1970.
-    At(u64),
+    /// At this time.
+    At(LoggedTime),
 }
 
 /// A number that is no value.
@@ -105,12 +108,12 @@ enum Count {
 }
 
 impl Sketch<Says> {
-    /// When the record was written, in nanoseconds since 1970.
-    pub(super) fn time_unix_nanos(&self) -> u64 {
+    /// When the record was written, as the log prints it.
+    pub(super) fn time(&self) -> LoggedTime {
         match self.more.time {
-            Some(Time::Clock(day, place)) => day.saturating_add(self.number(place) as u64),
+            Some(Time::Clock(day, place)) => LoggedTime::Local(day.saturating_add(self.number(place) as u64)),
             Some(Time::At(time)) => time,
-            None => 0,
+            None => LoggedTime::Utc(0),
         }
     }
 
@@ -189,10 +192,11 @@ fn draw_field<'a>(drawing: &mut Drawing<'a, Says>, field: (&'a str, Value<'a>), 
 }
 
 fn draw_time<'a>(drawing: &mut Drawing<'a, Says>, text: &'a str) -> Option<Time> {
-    let at = Time::At(time::unix_nanos(text)?);
+    let at = time::logged(text)?;
     let (day, clock) = time::day_and_clock(text)?;
-    let place = drawing.clock(clock.strip_suffix('Z').unwrap_or(clock));
-    Some(place.map_or(at, |place| Time::Clock(day, place)))
+    let is_local = matches!(at, LoggedTime::Local(_));
+    let place = is_local.then(|| drawing.clock(clock)).flatten();
+    Some(place.map_or(Time::At(at), |place| Time::Clock(day, place)))
 }
 
 fn draw_count<'a>(drawing: &mut Drawing<'a, Says>, number: i64, text: &'a str) -> Count {

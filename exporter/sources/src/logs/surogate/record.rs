@@ -7,14 +7,20 @@ use std::fmt;
 
 use pulsetrain_otlp::write::Value as Out;
 
-use crate::logs::{decimal::Decimal, number_text, time};
+use crate::{
+    Recorder,
+    logs::{decimal::Decimal, number_text, time},
+    timezone::{LoggedTime, UsedTimezone},
+};
 
 /// A record of the log.
 #[derive(Debug, PartialEq)]
 pub(super) struct Record<'a> {
     /// The kind: `step`, `eval`, `gpu` ...
     pub(super) kind: &'a str,
-    /// When it was written, in nanoseconds since 1970.
+    /// When it was written, as the log prints it.
+    pub(super) time: LoggedTime,
+    /// The same in nanoseconds since 1970: in UTC until [`resolve`](Self::resolve) was called.
     pub(super) time_unix_nanos: u64,
     /// The step that it belongs to.
     pub(super) step: i64,
@@ -22,6 +28,13 @@ pub(super) struct Record<'a> {
     pub(super) fields: Vec<(&'a str, Value<'a>)>,
     /// The number of bytes that the record takes of the text.
     pub(super) len: usize,
+}
+
+impl Record<'_> {
+    /// Resolves the time by the zone of the log.
+    pub(super) fn resolve(&mut self, recorder: &mut Recorder<'_>) {
+        self.time_unix_nanos = recorder.instant(self.time);
+    }
 }
 
 /// The value of a field.
@@ -123,7 +136,7 @@ pub(super) fn parse(text: &str) -> Result<Record<'_>, RecordError> {
     let (mut kind, mut time, mut step) = (None, None, None);
     let len = each_field(text, |key, value, _| match (key, value) {
         ("log", Value::Text(text)) if kind.is_none() => kind = Some(text),
-        ("time", Value::Text(text)) if time.is_none() => time = time::unix_nanos(text),
+        ("time", Value::Text(text)) if time.is_none() => time = time::logged(text),
         ("step", Value::Int(number)) if step.is_none() => step = Some(number),
         field => fields.push(field),
     })?;
@@ -132,9 +145,12 @@ pub(super) fn parse(text: &str) -> Result<Record<'_>, RecordError> {
         offset: 0,
         is_cut_off: false,
     };
+    let kind = kind.ok_or(missing("a field \"log\" with the record's kind"))?;
+    let time = time.ok_or(missing("a field \"time\" like 2026-11-21 00:18:40.978996216"))?;
     Ok(Record {
-        kind: kind.ok_or(missing("a field \"log\" with the record's kind"))?,
-        time_unix_nanos: time.ok_or(missing("a field \"time\" like 2026-11-21 00:18:40.978996216"))?,
+        kind,
+        time,
+        time_unix_nanos: UsedTimezone::default().instant(time),
         step: step.unwrap_or_default(),
         fields,
         len,

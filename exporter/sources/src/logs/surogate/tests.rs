@@ -285,10 +285,7 @@ fn records_of_numbers_say_what_the_parser_reads() {
     );
     let parsed = parse(&text).unwrap();
     let numbers = numbers::draw(&text).unwrap();
-    assert_eq!(
-        (numbers.time_unix_nanos(), numbers.step()),
-        (parsed.time_unix_nanos, parsed.step)
-    );
+    assert_eq!((numbers.time(), numbers.step()), (parsed.time, parsed.step));
     let drawn: Vec<_> = numbers
         .fields
         .iter()

@@ -139,7 +139,7 @@ pub(super) fn find_renamed(path: &Path, identity: &FileIdentity) -> Option<(File
         .flatten()
         .filter(|entry| identity.inode.has_number(entry.ino()))
         .filter_map(|entry| open(&entry.path()).ok())
-        .find(|(file, inode)| *inode == identity.inode && identity.has_head(file).unwrap_or(false))
+        .find(|(file, inode)| *inode == identity.inode && identity.has_content(file).unwrap_or(false))
 }
 
 fn is_hidden(path: &Path) -> bool {

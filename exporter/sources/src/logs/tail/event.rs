@@ -2,7 +2,7 @@
 
 use std::{fmt, path::PathBuf};
 
-use crate::{Run, SourceError, logs::ImportReport};
+use crate::{Run, SourceError, Timezone, UsedTimezone, logs::ImportReport};
 
 /// Something that happened to a followed file.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub enum TailEvent {
         format: &'static str,
         /// The run.
         run: Run,
+        /// The zone of times without one.
+        timezone: UsedTimezone,
         /// From which byte on it is new; not zero where an earlier follower had come so far.
         offset: u64,
     },
@@ -38,6 +40,7 @@ impl fmt::Display for TailEvent {
                 path,
                 format,
                 run,
+                timezone,
                 offset,
             } => {
                 write!(f, "following {} ({format}), run {}", path.display(), run.id)?;
@@ -45,7 +48,11 @@ impl fmt::Display for TailEvent {
                     (0, 0) => Ok(()),
                     (attempt, 0) => write!(f, ", attempt {attempt}"),
                     (_, offset) => write!(f, ", from byte {offset}"),
+                }?;
+                if timezone.zone != Timezone::default() {
+                    write!(f, ", times without a zone in {timezone}")?;
                 }
+                Ok(())
             }
             Self::Problem(error) => write!(f, "{error}"),
             Self::Ended(report) => write!(

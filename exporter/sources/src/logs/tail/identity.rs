@@ -12,6 +12,9 @@ use xxhash_rust::xxh3::xxh3_64;
 /// How many of the first bytes tell a file from others.
 pub(super) const HEAD: usize = 1024;
 
+/// How many bytes before the end of what was read tell a file from another one that begins alike.
+const LAST: usize = 256;
+
 /// A file on a device.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Hash, Serialize)]
 pub(super) struct Inode {
@@ -25,6 +28,34 @@ pub(super) struct FileIdentity {
     pub(super) inode: Inode,
     head_bytes: u64,
     head_hash: u64,
+    /// The last bytes that are done with; `None` where the first bytes are all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    last: Option<LastBytes>,
+}
+
+/// The bytes before the end of what was read: a run that is restarted writes the same first bytes, and other ones here.
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub(super) struct LastBytes {
+    end: u64,
+    hash: u64,
+}
+
+impl LastBytes {
+    /// Reads the bytes before `end`; `None` where the first bytes reach to it, or the file no longer does.
+    pub(super) fn before(file: &File, end: u64) -> io::Result<Option<Self>> {
+        let mut last = [0; LAST];
+        if end <= HEAD as u64 {
+            return Ok(None);
+        }
+        match file.read_exact_at(&mut last, end - LAST as u64) {
+            Ok(()) => Ok(Some(Self {
+                end,
+                hash: xxh3_64(&last),
+            })),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
 }
 
 impl Inode {
@@ -49,7 +80,13 @@ impl FileIdentity {
             inode,
             head_bytes: head.len() as u64,
             head_hash: xxh3_64(head),
+            last: None,
         }
+    }
+
+    /// The same identity of a file that is read to the end of `last`.
+    pub(super) fn read_to(self, last: Option<LastBytes>) -> Self {
+        Self { last, ..self }
     }
 
     /// Whether there are bytes to tell it by, and not only its inode.
@@ -59,11 +96,16 @@ impl FileIdentity {
 
     /// Whether an open file is this one.
     pub(super) fn is_of(&self, file: &File) -> io::Result<bool> {
-        Ok(Inode::of(&file.metadata()?) == self.inode && self.has_head(file)?)
+        Ok(Inode::of(&file.metadata()?) == self.inode && self.has_content(file)?)
     }
 
-    /// Whether a file still begins with the same bytes.
-    pub(super) fn has_head(&self, file: &File) -> io::Result<bool> {
+    /// Whether a file still holds what was read: the same first bytes, and the same last ones.
+    pub(super) fn has_content(&self, file: &File) -> io::Result<bool> {
+        let last = self.last.map(|last| LastBytes::before(file, last.end));
+        Ok(self.has_head(file)? && last.transpose()?.is_none_or(|last| last == self.last))
+    }
+
+    fn has_head(&self, file: &File) -> io::Result<bool> {
         let mut head = [0; HEAD];
         let wanted = usize::try_from(self.head_bytes).map_or(HEAD, |bytes| bytes.min(HEAD));
         match file.read_exact_at(&mut head[..wanted], 0) {
@@ -93,5 +135,23 @@ mod tests {
         assert!(!identity.is_of(&open).unwrap());
         fs::write(file.path(), "[\n").unwrap();
         assert!(!identity.is_of(&open).unwrap());
+    }
+
+    #[test]
+    fn a_file_that_begins_alike_is_another_one_where_its_last_bytes_differ_or_are_not_there() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let [first, second] = ["1", "2"].map(|run| [&"head ".repeat(HEAD), run, &"x".repeat(20)].concat());
+        fs::write(file.path(), &first).unwrap();
+        let open = File::open(file.path()).unwrap();
+        let inode = Inode::of(&open.metadata().unwrap());
+        let last = LastBytes::before(&open, first.len() as u64).unwrap();
+        let identity = FileIdentity::new(inode, first.as_bytes()).read_to(last);
+        assert!(last.is_some() && identity.is_of(&open).unwrap());
+        for written in [&second, &first[..first.len() - 1]] {
+            fs::write(file.path(), written).unwrap();
+            assert!(!identity.is_of(&open).unwrap());
+        }
+        fs::write(file.path(), [&first, "more"].concat()).unwrap();
+        assert!(identity.is_of(&open).unwrap());
     }
 }

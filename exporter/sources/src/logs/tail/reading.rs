@@ -19,13 +19,14 @@ use pulsetrain_pipeline::clock;
 
 use super::{
     TailEvent,
-    identity::{FileIdentity, HEAD, Inode},
+    identity::{FileIdentity, HEAD, Inode, LastBytes},
     measured::Measuring,
-    saved::{FilePosition, SavedRun},
+    saved::{FilePosition, SavedAttempts, SavedRun},
 };
 use crate::{
-    Recorder, Run, SkipReason, SourceError,
+    Recorder, Run, SkipReason, SourceError, UsedTimezone,
     logs::{Claims, ImportReport, LogFormat, LogReader, Mapping, ReadLimits, ReadTime},
+    recorder::AttemptState,
 };
 
 const CHUNK_BYTES: usize = 1 << 20;
@@ -38,6 +39,10 @@ pub(super) struct Reading {
     inode: Inode,
     /// The first bytes, as the parser was given them.
     head: Vec<u8>,
+    /// The last bytes that the parser is done with.
+    last: Option<LastBytes>,
+    /// The attempts that the ranks were in when the file was begun.
+    attempts_before: Vec<AttemptState>,
     format: &'static LogFormat,
     sign: &'static str,
     reader: LogReader,
@@ -81,15 +86,19 @@ impl Reading {
     ) -> Self {
         let recorded = Rc::new(RefCell::new(Vec::new()));
         let listener = Rc::clone(&recorded);
+        let recorder =
+            Recorder::new(run, move |encoded| listener.borrow_mut().push(encoded)).keeping_series();
         Self {
             path: path.to_owned(),
             file: Some(file),
             inode,
             head: Vec::new(),
+            last: None,
+            attempts_before: recorder.attempts(),
             format,
             sign,
             reader: LogReader::mapped(format, mapping, ReadLimits::default()),
-            recorder: Recorder::new(run, move |encoded| listener.borrow_mut().push(encoded)).keeping_series(),
+            recorder,
             recorded,
             read_to: 0,
             is_continued: false,
@@ -104,13 +113,14 @@ impl Reading {
 
     /// Reads again what was delivered before, up to a position, and keeps nothing of it but what sums have come to.
     pub(super) fn replay(&mut self, position: &FilePosition) -> io::Result<()> {
+        self.restore_attempts(&position.attempts.before);
         while self.read_to < position.offset {
             let left = usize::try_from(position.offset - self.read_to).unwrap_or(CHUNK_BYTES);
             let chunk = self.chunk(left.min(CHUNK_BYTES))?;
             if chunk.is_empty() {
                 return Err(io::ErrorKind::UnexpectedEof.into());
             }
-            self.push(&chunk);
+            self.push(&chunk)?;
             self.recorded.take();
         }
         self.modified_unix_nanos = position.modified_unix_nanos;
@@ -124,6 +134,27 @@ impl Reading {
         }
         self.recorded.take();
         Ok(())
+    }
+
+    /// The same reading of a log whose times without a zone are of this one.
+    pub(super) fn in_timezone(mut self, timezone: UsedTimezone) -> Self {
+        self.recorder = self.recorder.in_timezone(timezone);
+        self
+    }
+
+    pub(super) fn timezone(&self) -> &UsedTimezone {
+        self.recorder.timezone()
+    }
+
+    /// Takes up the attempts that an earlier reading had come to.
+    pub(super) fn restore_attempts(&mut self, attempts: &[AttemptState]) {
+        self.recorder.restore_attempts(attempts);
+        self.attempts_before = self.recorder.attempts();
+    }
+
+    /// Notes that the file was emptied in place, and no copy of it was made: its run was restarted, unless its steps go on.
+    pub(super) fn expect_restart(&mut self) {
+        self.recorder.expect_restart();
     }
 
     /// The run began in a file that is gone: what its sums had come to is not known.
@@ -156,7 +187,7 @@ impl Reading {
                 return Ok(Outcome::UpToDate);
             }
             read += chunk.len();
-            self.push(&chunk);
+            self.push(&chunk)?;
             full(self.recorded.take());
         }
         Ok(Outcome::More)
@@ -187,6 +218,11 @@ impl Reading {
             line: place.line,
             format: self.format.name.to_owned(),
             run: SavedRun::of(self.recorder.run()),
+            timezone: Some(self.recorder.timezone().clone()),
+            attempts: SavedAttempts {
+                before: self.attempts_before.clone(),
+                now: self.recorder.attempts(),
+            },
             is_continued: self.is_continued,
             has_ended: !self.recorder.has_series(),
             modified_unix_nanos: self.modified_unix_nanos,
@@ -228,7 +264,7 @@ impl Reading {
 
     pub(super) fn identity(&self) -> FileIdentity {
         let done = usize::try_from(self.reader.position().offset).unwrap_or(HEAD);
-        FileIdentity::new(self.inode, &self.head[..self.head.len().min(done)])
+        FileIdentity::new(self.inode, &self.head[..self.head.len().min(done)]).read_to(self.last)
     }
 
     pub(super) fn inode(&self) -> Inode {
@@ -264,6 +300,8 @@ impl Reading {
         self.file = Some(file);
         self.inode = inode;
         self.head.clear();
+        self.last = None;
+        self.attempts_before = self.recorder.attempts();
         self.read_to = 0;
         self.is_continued = true;
     }
@@ -290,6 +328,7 @@ impl Reading {
             path: self.path.clone(),
             format: self.format.name,
             run: self.run().clone(),
+            timezone: self.timezone().clone(),
             offset,
         }
     }
@@ -308,6 +347,7 @@ impl Reading {
     pub(super) fn finish(mut self) -> (Vec<Encoded>, ImportReport) {
         self.recorder.flush();
         let (input, run) = (self.name(), self.recorder.run().clone());
+        let timezone = self.recorder.timezone_used();
         let (counts, skipped) = self.recorder.finish();
         let report = ImportReport {
             input,
@@ -316,12 +356,13 @@ impl Reading {
             counts,
             skipped,
             notices: self.notices,
+            timezone,
             error: self.error,
         };
         (self.recorded.take(), report)
     }
 
-    fn push(&mut self, chunk: &[u8]) {
+    fn push(&mut self, chunk: &[u8]) -> io::Result<()> {
         self.keep_head(chunk);
         self.reader.set_time(ReadTime {
             unix_nanos: clock::unix_now().as_nanos() as u64,
@@ -329,6 +370,8 @@ impl Reading {
         });
         self.reader.push(chunk, &mut self.recorder);
         self.read_to += chunk.len() as u64;
+        self.last = LastBytes::before(self.handle()?, self.reader.position().offset)?;
+        Ok(())
     }
 
     fn keep_head(&mut self, chunk: &[u8]) {
@@ -367,7 +410,7 @@ impl Reading {
         let file = self.handle()?;
         let metadata = file.metadata()?;
         let is_long_enough = metadata.len() >= self.read_to + chunk as u64;
-        let is_unchanged = is_long_enough && self.identity().has_head(file)?;
+        let is_unchanged = is_long_enough && self.identity().has_content(file)?;
         if is_unchanged {
             let since = metadata
                 .modified()?

@@ -41,7 +41,7 @@ pub(super) fn after(path: &Path, identity: &FileIdentity, modified_unix_nanos: u
     // The inode of a file that is gone is soon that of another.
     let is_it = |rotated: &Rotated| {
         rotated.inode == identity.inode
-            && open(&rotated.path).is_ok_and(|(file, _)| identity.has_head(&file).unwrap_or(false))
+            && open(&rotated.path).is_ok_and(|(file, _)| identity.has_content(&file).unwrap_or(false))
     };
     match all.iter().position(is_it) {
         Some(place) => all.split_off(place + 1),
@@ -56,7 +56,7 @@ pub(super) fn after(path: &Path, identity: &FileIdentity, modified_unix_nanos: u
 pub(super) fn copy_of(path: &Path, identity: &FileIdentity, read_to: u64) -> Option<(File, Inode)> {
     let is_copy = |(file, inode): &(File, Inode)| {
         let is_long_enough = file.metadata().is_ok_and(|metadata| metadata.len() >= read_to);
-        *inode != identity.inode && is_long_enough && identity.has_head(file).unwrap_or(false)
+        *inode != identity.inode && is_long_enough && identity.has_content(file).unwrap_or(false)
     };
     // Only where the file is still there, with something else in it, was it emptied.
     let (_, current) = open(path).ok()?;

@@ -8,10 +8,10 @@ use std::{
 };
 
 use pulsetrain_pipeline::clock;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{identity::FileIdentity, notice::PositionsNotice};
-use crate::{Place, Run, SourceError, logs::RunOptions};
+use crate::{Place, Run, SourceError, UsedTimezone, logs::RunOptions, recorder::AttemptState};
 
 const FILE_NAME: &str = "positions.json";
 const VERSION: u32 = 1;
@@ -38,6 +38,11 @@ pub(super) struct FilePosition {
     pub(super) line: u64,
     pub(super) format: String,
     pub(super) run: SavedRun,
+    /// The zone of times without one; `None` where this machine does not know it.
+    #[serde(default, deserialize_with = "known_timezone")]
+    pub(super) timezone: Option<UsedTimezone>,
+    #[serde(default, skip_serializing_if = "SavedAttempts::is_empty")]
+    pub(super) attempts: SavedAttempts,
     /// Whether the run began in a file that this one took the place of: its sums cannot be rebuilt.
     #[serde(default)]
     pub(super) is_continued: bool,
@@ -64,6 +69,27 @@ pub(super) struct SavedRun {
     pub(super) start_unix_nanos: u64,
 }
 
+/// Reads a zone; one that is not known here makes no position unreadable.
+fn known_timezone<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<UsedTimezone>, D::Error> {
+    let kept = serde_json::Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(kept).ok())
+}
+
+/// The attempts that the ranks of a log were in. A file is replayed from its beginning, and another file goes on with its run.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+pub(super) struct SavedAttempts {
+    /// At the beginning of the file.
+    pub(super) before: Vec<AttemptState>,
+    /// At the position.
+    pub(super) now: Vec<AttemptState>,
+}
+
+impl SavedAttempts {
+    fn is_empty(&self) -> bool {
+        self.before.is_empty() && self.now.is_empty()
+    }
+}
+
 impl Default for Saved {
     fn default() -> Self {
         Self {
@@ -76,6 +102,12 @@ impl Default for Saved {
 }
 
 impl FilePosition {
+    /// The zone of times without one: that the user names now, or that they were read in before.
+    pub(super) fn timezone(&self, options: &RunOptions) -> UsedTimezone {
+        let named = UsedTimezone::named(options.timezone.as_ref());
+        named.or_else(|| self.timezone.clone()).unwrap_or_default()
+    }
+
     pub(super) fn place(&self) -> Place {
         Place {
             offset: self.offset,
@@ -196,7 +228,7 @@ fn before(path: &Path) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::identity::Inode, *};
 
     fn saved(entries: u64) -> Saved {
         Saved {
@@ -241,6 +273,29 @@ mod tests {
         assert!(!notice.unwrap().goes_on);
         assert!(lost.files.is_empty() && lost.entries > 1 << 60, "{lost:?}");
         assert_eq!(load(folder.path()).unwrap(), (lost, None));
+    }
+
+    #[test]
+    fn a_zone_that_is_not_known_here_makes_no_position_unreadable() {
+        let inode = Inode::of(&std::env::temp_dir().metadata().unwrap());
+        let position = FilePosition {
+            identity: FileIdentity::new(inode, b"[\n"),
+            offset: 7,
+            line: 1,
+            format: "surogate".to_owned(),
+            run: SavedRun::of(&Run::default()),
+            timezone: Some(UsedTimezone::default()),
+            attempts: SavedAttempts::default(),
+            is_continued: false,
+            has_ended: false,
+            modified_unix_nanos: 0,
+            told: None,
+        };
+        let kept = serde_json::to_string(&position).unwrap();
+        let load = |text: &str| serde_json::from_str::<FilePosition>(text).unwrap();
+        assert_eq!(load(&kept), position);
+        let unknown = load(&kept.replace("\"UTC\"", "\"Mars/Olympus\""));
+        assert_eq!((unknown.timezone, unknown.offset), (None, 7));
     }
 
     #[test]

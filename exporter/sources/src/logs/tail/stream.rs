@@ -5,7 +5,9 @@
 
 mod anew;
 mod beginning;
+mod failed;
 mod seen;
+mod timezone;
 mod turnover;
 
 use std::{
@@ -26,7 +28,7 @@ use super::{
     reading::{Outcome, Reading},
     saved::SavedRun,
 };
-use crate::SourceError;
+use crate::{SourceError, UsedTimezone};
 
 /// How much of one file is read before the next one has its turn.
 const BUDGET_BYTES: usize = 8 << 20;
@@ -39,12 +41,16 @@ pub(super) struct Stream {
     is_begun: bool,
     /// The run before, which ended in this path.
     previous: Option<SavedRun>,
+    /// The zone of that run's times without one.
+    previous_timezone: Option<UsedTimezone>,
     /// Files that were rotated after the one that is read, the oldest first: they come next.
     rotated: VecDeque<Inode>,
     /// Compressed files of which it was told that they are not read.
     told_compressed: HashSet<Inode>,
     /// What the file was like at the last look.
     seen: Option<Seen>,
+    /// What the file was like when its parser panicked: it is not read any further.
+    failed: Option<Seen>,
     /// What is delivered or on its way.
     offered: u64,
     next: Next,
@@ -71,9 +77,11 @@ impl Stream {
             reading: None,
             is_begun: false,
             previous: None,
+            previous_timezone: None,
             rotated: VecDeque::new(),
             told_compressed: HashSet::new(),
             seen: None,
+            failed: None,
             offered: 0,
             next: Next::default(),
             told: None,
@@ -104,7 +112,7 @@ impl Stream {
             return;
         }
         let began = clock::now();
-        let looked = self.try_look(outlet);
+        let looked = self.look_guarded(outlet);
         outlet
             .measuring()
             .end_look(began.elapsed(), looked.as_ref().err());
@@ -133,12 +141,12 @@ impl Stream {
 
     /// Ends the stream: what it has recorded goes out.
     pub(super) fn end(mut self, outlet: &mut Outlet) {
+        if outlet.finishes_at_stop() {
+            self.take_torn_end(outlet);
+        }
         let Some(mut reading) = self.reading.take() else {
             return;
         };
-        if outlet.finishes_at_stop() {
-            reading.take_torn_end();
-        }
         reading.note_skipped(outlet.measuring());
         outlet.leave(&reading);
         let position = Update::Read(self.path, Box::new(reading.position()));

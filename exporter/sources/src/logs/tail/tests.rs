@@ -65,6 +65,8 @@ fn read_to(offset: u64) -> Option<Update> {
         line: 1,
         format: "surogate".to_owned(),
         run: SavedRun::of(&Run::default()),
+        timezone: None,
+        attempts: Default::default(),
         is_continued: false,
         has_ended: false,
         modified_unix_nanos: 0,
@@ -201,4 +203,69 @@ async fn a_file_that_was_read_to_its_end_is_known_before_its_batches_are_deliver
     drop(door);
     pipeline.drain(MINUTE).await;
     assert!(positions.is_finished(&file).unwrap(), "it is delivered");
+}
+
+/// Events of a follower, until it ends.
+fn follow(paths: Vec<PathBuf>, format: &'static crate::logs::LogFormat) -> Vec<super::TailEvent> {
+    let (sender, events) = std::sync::mpsc::channel();
+    let config = super::TailConfig {
+        options: crate::logs::RunOptions {
+            format: Some(format),
+            ..Default::default()
+        },
+        at_stop: super::AtStop::Finish,
+        ..super::TailConfig::new(paths)
+    };
+    let source = super::TailSource::new(config, Positions::in_memory(), move |event| {
+        let _ = sender.send(event);
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let (pipeline, door) = Pipeline::builder().start();
+        let stop = pulsetrain_pipeline::StopRaiser::new();
+        stop.raise();
+        pulsetrain_pipeline::run_sources(vec![Box::new(source) as Box<_>], &door, &stop.stop()).await;
+        drop(door);
+        pipeline.drain(MINUTE).await;
+    });
+    events.into_iter().collect()
+}
+
+#[test]
+fn a_parser_that_panics_ends_its_file_with_a_message_and_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let [broken, healthy] = ["broken.log", "healthy.log"].map(|name| folder.path().join(name));
+    std::fs::write(&broken, "one\ntwo\npanic\nfour\n").unwrap();
+    std::fs::write(&healthy, "one\ntwo\nthree\n").unwrap();
+    let events = follow(
+        vec![broken.clone(), healthy.clone()],
+        &crate::logs::panicked::fragile::FORMAT,
+    );
+    let ended = |path: &PathBuf| {
+        let reports = events.iter().filter_map(|event| match event {
+            super::TailEvent::Ended(report) if report.input == path.display().to_string() => Some(report),
+            _ => None,
+        });
+        let reports: Vec<_> = reports.collect();
+        assert_eq!(reports.len(), 1, "{events:?}");
+        (
+            reports[0].counts.records,
+            reports[0].error.as_ref().map(ToString::to_string),
+        )
+    };
+    assert_eq!(ended(&healthy), (3, None));
+    let (records, error) = ended(&broken);
+    let error = error.unwrap();
+    assert_eq!(records, 2, "what came before is kept");
+    assert!(
+        error.contains("broken.log") && error.contains("the line is fatal"),
+        "{error}"
+    );
+    let problems = events
+        .iter()
+        .filter(|event| matches!(event, super::TailEvent::Problem(_)));
+    assert_eq!(problems.count(), 1, "{events:?}");
 }

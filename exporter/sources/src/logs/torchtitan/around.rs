@@ -34,27 +34,32 @@ impl Around {
     pub(super) fn message(
         &mut self,
         text: &str,
-        time: impl FnOnce() -> u64,
+        time: impl FnOnce(&mut Recorder<'_>) -> u64,
         recorder: &mut Recorder<'_>,
     ) -> bool {
         if let Some((before, "")) = cut::once(text, " total parameters") {
             let Some(parameters) = before.rsplit(' ').next().and_then(number_text::any) else {
                 return false;
             };
-            recorder.record(&metric::RUN_PARAMETERS, time(), parameters, &[]);
+            let time = time(recorder);
+            recorder.record(&metric::RUN_PARAMETERS, time, parameters, &[]);
         } else if let Some((_, flops)) = cut::once(text, "Peak FLOPS used for computing MFU: ") {
             let Some(flops) = number_text::any(flops) else {
                 return false;
             };
-            recorder.record(&metric::GPU_PEAK_FLOPS, time(), flops, BF16);
+            let time = time(recorder);
+            recorder.record(&metric::GPU_PEAK_FLOPS, time, flops, BF16);
         } else if let Some(gib) = capacity(text) {
-            recorder.record(&metric::MEMORY_FRAMEWORK_LIMIT, time(), gib * GIB, &[]);
+            let time = time(recorder);
+            recorder.record(&metric::MEMORY_FRAMEWORK_LIMIT, time, gib * GIB, &[]);
         } else if let Some((settings, rest)) = cut::once(text, "total steps ") {
             let words = rest.split(' ').next().and_then(number_text::any);
             self.total_steps = words.filter(|steps| *steps > 0.0);
-            options(settings, self.total_steps, time(), recorder);
+            let time = time(recorder);
+            options(settings, self.total_steps, time, recorder);
         } else if let Some((span, secs)) = checkpoint(text) {
-            record(span, secs, time(), recorder);
+            let time = time(recorder);
+            record(span, secs, time, recorder);
         } else {
             return false;
         }

@@ -62,7 +62,7 @@ impl Default for Structured {
     fn default() -> Self {
         Self {
             objects: Objects::signed(Self::sign),
-            fields: Fields::of("torchtitan"),
+            fields: Fields::of("torchtitan").of_one_attempt(),
             spans: OpenSpans::default(),
             told: Vec::new(),
         }

@@ -23,7 +23,7 @@ pub(super) struct Listed<'a> {
 }
 
 /// Records what is listed.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Entries {
     pub(super) dictionaries: Dictionaries,
     /// Entries have no time.
@@ -32,6 +32,17 @@ pub(super) struct Entries {
     place: usize,
     /// How many entries were recorded since the program began.
     recorded: usize,
+}
+
+impl Default for Entries {
+    fn default() -> Self {
+        Self {
+            dictionaries: Dictionaries::default().of_one_attempt(),
+            clock: LineClock::default(),
+            place: 0,
+            recorded: 0,
+        }
+    }
 }
 
 impl Entries {

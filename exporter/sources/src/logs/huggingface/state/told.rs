@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::in_order::MOST_NAMES;
+
 /// So much of a hash is kept: a history may have many entries.
 pub(super) fn hash(text: &str) -> u32 {
     (xxh3_64(text.as_bytes()) >> 32) as u32
@@ -53,8 +55,12 @@ impl Told {
         self.entries.first().copied()
     }
 
-    /// Notes a setting, and says whether it was told before as it is.
+    /// Notes a setting, and returns whether it was told before as it is. Settings beyond the limit are not remembered: they
+    /// are told each time.
     pub(super) fn knows_setting(&mut self, key: &str, hash: u32) -> bool {
+        if self.settings.len() >= MOST_NAMES && !self.settings.contains_key(key) {
+            return false;
+        }
         self.settings.insert(key.to_owned(), hash) == Some(hash)
     }
 

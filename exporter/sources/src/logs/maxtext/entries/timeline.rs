@@ -67,7 +67,7 @@ pub(super) struct Timeline {
 impl Default for Timeline {
     fn default() -> Self {
         Self {
-            fields: Fields::of("maxtext"),
+            fields: Fields::of("maxtext").of_one_attempt(),
             step: None,
             furthest: None,
             events_nanos: 0,

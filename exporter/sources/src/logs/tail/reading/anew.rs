@@ -49,6 +49,7 @@ impl Reading {
         self.file = Some(file);
         self.inode = inode;
         self.head.clear();
+        self.last = None;
         self.read_to = 0;
         self.as_of = None;
     }

@@ -27,7 +27,8 @@ impl Stream {
             "it was followed before",
         );
         let file = self.handle_of(opened)?;
-        let mut reading = Reading::new(&self.path, file, (format, sign), &outlet.options().mapping, run);
+        let reading = Reading::new(&self.path, file, (format, sign), &outlet.options().mapping, run);
+        let mut reading = reading.in_timezone(position.timezone(outlet.options()));
         if !reading.remember(position) || !reading.is_written_anew() {
             return Ok(false);
         }

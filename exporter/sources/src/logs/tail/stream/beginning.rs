@@ -96,7 +96,8 @@ impl Stream {
             position.run.resumed(options, &self.path),
             "it was followed before",
         );
-        let mut reading = Reading::new(&self.path, opened_at, (format, sign), &options.mapping, run);
+        let reading = Reading::new(&self.path, opened_at, (format, sign), &options.mapping, run);
+        let mut reading = reading.in_timezone(position.timezone(options));
         match reading.replay(position) {
             Ok(()) => {
                 outlet.tell_opened(&reading, position.offset);
@@ -111,6 +112,7 @@ impl Stream {
     /// The file of a position is gone. The one that came after it begins a new run, or goes on with the old one.
     fn begin_after(&mut self, position: &FilePosition, outlet: &mut Outlet) -> Result<(), SourceError> {
         self.previous = Some(position.run.clone());
+        self.previous_timezone.clone_from(&position.timezone);
         self.queue_rotated(&position.identity, position.modified_unix_nanos, outlet);
         let format = format_by_name(&position.format).ok();
         let goes_on = format.filter(|format| format.shrinks);
@@ -123,17 +125,25 @@ impl Stream {
             self.reading = self.fresh(self.open()?, false, outlet)?;
             return Ok(());
         };
-        let opened = match self.next_rotated(outlet) {
+        let next = self.next_rotated(outlet);
+        let is_rotated = next.is_some();
+        let opened = match next {
             Some(opened) => opened,
             None => self.open()?,
         };
+        let is_emptied = !is_rotated && opened.1 == position.identity.inode;
         let options = outlet.options();
         let (run, sign) = (
             position.run.resumed(options, &self.path),
             "it was followed before",
         );
-        let mut reading = Reading::new(&self.path, opened, (format, sign), &options.mapping, run);
+        let reading = Reading::new(&self.path, opened, (format, sign), &options.mapping, run);
+        let mut reading = reading.in_timezone(position.timezone(options));
         reading.restart_sums();
+        reading.restore_attempts(&position.attempts.now);
+        if is_emptied {
+            reading.expect_restart();
+        }
         if reading.is_written_anew() {
             outlet.tell_problem(SourceError::ToldUnknown {
                 path: self.path.clone(),
@@ -157,9 +167,11 @@ impl Stream {
         let Some(format) = self.format_of(&head, outlet)? else {
             return Ok(None);
         };
+        let timezone = self.timezone_of(&opened.0, &metadata, outlet);
         let identity = format
             .0
-            .identity(encoding::without_mark(&head), &outlet.options().mapping);
+            .identity(encoding::without_mark(&head), &outlet.options().mapping)
+            .in_timezone(&timezone);
         let is_whole =
             is_over || head.len() >= source::HEAD_BYTES || outlet.is_ending() || is_silent(&metadata);
         if identity.first_record.is_empty() || (identity.may_grow && !is_whole) {
@@ -170,7 +182,8 @@ impl Stream {
         let mut run = source::run(format.0, identity, &options, &path);
         run.attempt = run.attempt.max(self.attempt_of(&run));
         outlet.check_rank(&path);
-        let mut reading = Reading::new(&self.path, opened, format, &outlet.options().mapping, run);
+        let reading = Reading::new(&self.path, opened, format, &outlet.options().mapping, run);
+        let mut reading = reading.in_timezone(timezone);
         reading.share_told(outlet);
         outlet.tell_opened(&reading, 0);
         Ok(Some(Box::new(reading)))

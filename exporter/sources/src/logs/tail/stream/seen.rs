@@ -29,6 +29,11 @@ impl Seen {
             modified: metadata.modified().ok(),
         }
     }
+
+    /// Whether it may be the same file as an earlier look found, at most longer.
+    pub(super) fn is_grown_from(&self, earlier: Self) -> bool {
+        self.inode == earlier.inode && self.len >= earlier.len
+    }
 }
 
 /// Whether nobody has written to a file for long.

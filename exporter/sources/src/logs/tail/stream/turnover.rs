@@ -51,9 +51,16 @@ impl Stream {
             return self.read_anew(outlet);
         }
         let current = self.open()?;
-        self.read_copy(outlet)?;
+        let is_copied = self.read_copy(outlet)?;
         self.queue_rotated_now(outlet);
         let goes_on = self.reading().is_some_and(Reading::goes_on);
+        if let Some(reading) = &mut self.reading
+            && !is_copied
+            && self.rotated.is_empty()
+            && reading.inode() == current.1
+        {
+            reading.expect_restart();
+        }
         self.go_over_to(current, goes_on, outlet)
     }
 
@@ -80,6 +87,7 @@ impl Stream {
         if !goes_on {
             outlet.leave(&reading);
             self.previous = Some(SavedRun::of(reading.run()));
+            self.previous_timezone = Some(reading.timezone().clone());
             outlet.tell_ended(reading.finish().1);
             return self.begin_next(&current, outlet);
         }
@@ -110,13 +118,14 @@ impl Stream {
         self.begin(&metadata, outlet)
     }
 
-    /// A log that was emptied was copied before by some: what was written since the last look is in the copy.
-    fn read_copy(&mut self, outlet: &mut Outlet) -> Result<(), SourceError> {
+    /// A log that was emptied was copied before by some: what was written since the last look is in the copy. Returns whether
+    /// there is one.
+    fn read_copy(&mut self, outlet: &mut Outlet) -> Result<bool, SourceError> {
         let Some(reading) = &mut self.reading else {
-            return Ok(());
+            return Ok(false);
         };
         let Some((file, inode)) = rotated::copy_of(&self.path, &reading.identity(), reading.read_to()) else {
-            return Ok(());
+            return Ok(false);
         };
         outlet.end_to_follow(reading.inode());
         outlet.begin_to_follow(inode);
@@ -129,7 +138,7 @@ impl Stream {
                 source,
             })?
         {}
-        Ok(())
+        Ok(true)
     }
 
     /// Notes the files that came after the one that is read.

@@ -1,0 +1,187 @@
+//! Times without a zone: the right instants of a finished log whose zone is named, and of one that is being written.
+
+use std::{
+    fs::{self, OpenOptions},
+    io::Write,
+    path::Path,
+    process::Command,
+};
+
+use jiff::{SignedDuration, Timestamp, tz::TimeZone};
+use pulsetrain_tests::{Finished, Import, Items, Process, command, wait_until};
+use tempfile::TempDir;
+
+const ZONE: &str = "America/New_York";
+
+/// A line of Megatron-LM that was written at a time, in local time.
+fn line(time: Timestamp, step: i64) -> String {
+    let time = time.to_zoned(TimeZone::get(ZONE).expect("the zone is known"));
+    let time = time.strftime("%Y-%m-%d %H:%M:%S%.6f");
+    format!(
+        " [{time}] iteration {step:8}/     100 | elapsed time per iteration (ms): 123.4 | lm loss: 2.5E+00 | grad norm: 1.2 |\n"
+    )
+}
+
+/// Lines a second apart, of which the last was written at a time, and their instants.
+fn lines(last: Timestamp, steps: std::ops::RangeInclusive<i64>) -> (String, Vec<u64>) {
+    let end = *steps.end();
+    let time = |step| last - SignedDuration::from_secs(end - step);
+    let text = steps.clone().map(|step| line(time(step), step)).collect();
+    let instants = steps.map(|step| time(step).as_microsecond() as u64 * 1000);
+    (text, instants.collect())
+}
+
+fn instants(items: &Items) -> Vec<u64> {
+    let losses = items.values("train.loss");
+    losses.into_iter().map(|(time, _)| time).collect()
+}
+
+fn append(log: &Path, text: &str) {
+    let file = OpenOptions::new().create(true).append(true).open(log);
+    let mut file = file.expect("a log can be opened");
+    file.write_all(text.as_bytes()).expect("a log can be written");
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("a temporary folder can be made")
+}
+
+fn time(text: &str) -> Timestamp {
+    text.parse().expect("it is a time")
+}
+
+#[test]
+fn a_finished_log_has_the_instants_of_the_zone_that_is_named() {
+    let folder = folder();
+    let (log, out) = (folder.path().join("train.log"), folder.path().join("out.jsonl"));
+    // Over the end of daylight-saving time.
+    for last in ["2026-07-01T12:00:00Z", "2026-11-21T12:00:00Z"] {
+        let (text, expected) = lines(time(last), 1..=20);
+        fs::write(&log, text).expect("a log can be written");
+        let import = Import::for_people(&log).arg("--timezone").arg(ZONE).to(&out);
+        let finished = import.run().expect_code(0);
+        finished.expect_words(&["times without a zone read in America/New_York (as named)"]);
+        assert_eq!(instants(&Items::read(&out)), expected);
+        fs::remove_file(&out).expect("the output can be removed");
+    }
+}
+
+#[test]
+fn a_finished_log_without_a_named_zone_is_read_as_utc_and_the_summary_says_so() {
+    let folder = folder();
+    let (log, out) = (folder.path().join("train.log"), folder.path().join("out.jsonl"));
+    let (text, expected) = lines(time("2026-11-21T12:00:00Z"), 1..=3);
+    fs::write(&log, text).expect("a log can be written");
+    let finished = Import::for_people(&log).to(&out).run().expect_code(0);
+    finished.expect_words(&["times without a zone read in UTC", "--timezone"]);
+    let five_hours = 5 * 3_600_000_000_000;
+    let utc: Vec<u64> = expected.iter().map(|time| time - five_hours).collect();
+    assert_eq!(instants(&Items::read(&out)), utc);
+}
+
+#[test]
+fn times_that_carry_a_zone_are_untouched() {
+    let folder = folder();
+    let (log, out) = (folder.path().join("train.log"), folder.path().join("out.jsonl"));
+    let text = "time=2026-11-21T12:00:00Z step=1 train.loss=2.5\ntime=2026-11-21T13:00:01+01:00 step=2 train.loss=2.5\n";
+    fs::write(&log, text).expect("a log can be written");
+    let import = Import::of(&log)
+        .arg("--format=keyvalue")
+        .arg("--timezone=America/New_York");
+    let finished = import.to(&out).run().expect_code(0);
+    assert!(
+        finished.summary()["inputs"][0]["timezone"].is_null(),
+        "none was needed"
+    );
+    let noon = time("2026-11-21T12:00:00Z").as_nanosecond() as u64;
+    assert_eq!(instants(&Items::read(&out)), [noon, noon + 1_000_000_000]);
+}
+
+#[test]
+fn a_log_that_is_being_written_has_the_instants_of_its_writers_clock_also_after_a_kill() {
+    let folder = folder();
+    let (log, out) = (folder.path().join("train.log"), folder.path().join("out.jsonl"));
+    let follow = || {
+        let import = Import::for_people(&log).arg("--follow").arg("--state");
+        let import = import.arg(folder.path().join("state")).to(&out);
+        let import = import
+            .env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
+            .env("TZ", "UTC");
+        Process::start("pulsetrain", &mut import.into_command())
+    };
+    let delivered = || match out.exists() {
+        true => instants(&Items::read_whole_lines(&out).divide_ends().1),
+        false => Vec::new(),
+    };
+    let wait_for = |expected: &[u64]| {
+        wait_until("the instants are delivered", || {
+            delivered().len() == expected.len()
+        });
+        assert_eq!(delivered(), expected);
+    };
+    let follower = follow();
+    let (text, mut expected) = lines(Timestamp::now(), 1..=20);
+    append(&log, &text);
+    wait_for(&expected);
+    wait_until("the position and its zone are kept", || {
+        let kept = fs::read_to_string(folder.path().join("state/positions.json"));
+        kept.is_ok_and(|kept| kept.contains("\"-0"))
+    });
+    let said = follower.kill();
+    let offset = TimeZone::get(ZONE)
+        .expect("the zone is known")
+        .to_offset(Timestamp::now());
+    let named = format!("times without a zone in {offset}:00 (from the clock when the log was written)");
+    assert!(said.contains(&named), "{named} is missing:\n{said}");
+    // The zone is kept: these lines alone would not tell it.
+    let (text, older) = lines(Timestamp::now() - SignedDuration::from_mins(7), 21..=25);
+    append(&log, &text);
+    expected.extend(older);
+    expected.sort_unstable();
+    let follower = follow();
+    wait_until("the instants are delivered", || {
+        delivered().len() == expected.len()
+    });
+    let mut all = delivered();
+    all.sort_unstable();
+    assert_eq!(all, expected);
+    follower.stop();
+}
+
+#[test]
+fn a_program_that_is_run_prints_in_the_zone_of_its_environment() {
+    let folder = folder();
+    let (log, out) = (folder.path().join("lines"), folder.path().join("out.jsonl"));
+    let (text, expected) = lines(Timestamp::now(), 1..=20);
+    fs::write(&log, text).expect("a file can be written");
+    let mut run: Command = command(["run", "--no-gpu", "--summary"]);
+    run.env("TZ", ZONE)
+        .arg("--to")
+        .arg(&out)
+        .arg("--")
+        .arg("cat")
+        .arg(&log);
+    let finished = Finished::new(run.output().expect("pulsetrain can be started")).expect_code(0);
+    finished.expect_words(&["times without a zone read in America/New_York (from the clock"]);
+    assert_eq!(instants(&Items::read(&out)), expected);
+}
+
+#[test]
+fn a_zone_that_there_is_not_is_refused_with_what_it_can_be() {
+    let folder = folder();
+    let refused = Import::for_people("train.log")
+        .arg("--timezone=Mars/Olympus")
+        .run();
+    refused
+        .expect_code(2)
+        .expect_words(&["Mars/Olympus", "America/New_York"]);
+    let config = folder.path().join("pulsetrain.yaml");
+    let text = "sources: {a: {logs: {paths: [train.log], timezone: Mars/Olympus}}}\n";
+    fs::write(&config, text).expect("a configuration can be written");
+    let mut check = command(["agent", "--check"]);
+    check.arg("--config").arg(&config);
+    let refused = Finished::new(check.output().expect("pulsetrain can be started"));
+    refused
+        .expect_code(2)
+        .expect_words(&["pulsetrain.yaml:1:", "timezone", "Mars/Olympus"]);
+}
