@@ -100,6 +100,10 @@ pub(crate) fn queue(
     route: SinkRoute,
     account: Arc<Account>,
 ) -> (QueueSender, QueueReceiver) {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the permits are its bound, and the stages hold little that has none"
+    )]
     let (sender, receiver) = mpsc::unbounded_channel();
     let bounds = Arc::new(Bounds::new(config));
     let receiver = QueueReceiver {

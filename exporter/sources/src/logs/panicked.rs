@@ -36,6 +36,7 @@ pub(crate) mod fragile {
         brief: "lines of a test",
         framework: "test",
         shrinks: false,
+        splits: false,
         recognise: |_| None,
         identify: |head| Identity {
             first_record: head.to_vec(),
