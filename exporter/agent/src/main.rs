@@ -10,6 +10,7 @@ mod convert;
 mod doctor;
 mod failure;
 mod import;
+mod losses;
 mod progress_bar;
 mod run;
 mod semconv;

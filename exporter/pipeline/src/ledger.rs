@@ -9,6 +9,8 @@ mod reason;
 
 use std::sync::{Arc, PoisonError, RwLock};
 
+use pulsetrain_otlp::{Signal, Signals};
+
 use crate::clock::Instant;
 pub(crate) use account::{Account, Ticket};
 pub use reason::DropReason;
@@ -35,7 +37,9 @@ pub struct SinkCounts {
     pub queued_batches: u64,
     /// The bytes of these batches.
     pub queued_bytes: u64,
-    /// The items lost, one entry a reason, in the order of [`DropReason::ALL`]; reasons without loss are left out.
+    /// The signals of which the receiver took a batch.
+    pub supported: Signals,
+    /// The items dropped, one entry a reason and signal, in the order of [`DropReason::ALL`]; those without items are left out.
     pub dropped: Vec<Dropped>,
     /// How often the sink asked for a batch to be delivered later.
     pub retries: u64,
@@ -59,12 +63,14 @@ pub struct Trouble {
     pub message: String,
 }
 
-/// The items that one sink lost for one reason.
+/// The items of one signal that one sink dropped for one reason.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Dropped {
     /// Why.
     pub reason: DropReason,
+    /// The signal of the items.
+    pub signal: Signal,
     /// How many items.
     pub items: u64,
     /// The last thing said about it, at most 512 bytes on one line, where something was said.
@@ -85,12 +91,36 @@ impl Ledger {
 }
 
 impl SinkCounts {
-    /// The items lost, for whatever reason.
+    /// The drops that are losses: all but those of [`unsupported`](Self::unsupported).
+    pub fn losses(&self) -> impl Iterator<Item = &Dropped> {
+        self.dropped
+            .iter()
+            .filter(|dropped| !self.is_unsupported(dropped))
+    }
+
+    /// The drops of signals that the receiver does not support, where it supports another one. A receiver that supports none
+    /// is the wrong one, and one that took a batch of the signal supports it: their drops are losses.
+    pub fn unsupported(&self) -> impl Iterator<Item = &Dropped> {
+        self.dropped.iter().filter(|dropped| self.is_unsupported(dropped))
+    }
+
+    fn is_unsupported(&self, dropped: &Dropped) -> bool {
+        dropped.reason == DropReason::UnsupportedSignal
+            && !self.supported.is_empty()
+            && !self.supported.contains(dropped.signal)
+    }
+
+    /// The items of [`losses`](Self::losses).
+    pub fn lost_items(&self) -> u64 {
+        self.losses().map(|dropped| dropped.items).sum()
+    }
+
+    /// The items dropped, for whatever reason.
     pub fn dropped_items(&self) -> u64 {
         self.dropped.iter().map(|dropped| dropped.items).sum()
     }
 
-    /// The items lost for one reason.
+    /// The items dropped for one reason.
     pub fn dropped_for(&self, reason: DropReason) -> u64 {
         self.dropped
             .iter()

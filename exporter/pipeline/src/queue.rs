@@ -210,7 +210,8 @@ impl QueueSender {
 
     /// Counts the batch as accepted. Only a required sink holds the receipt: a source does not wait for the others.
     fn accept(&self, batch: Batch) -> (Batch, Ticket) {
-        let ticket = self.account.accept(batch.items(), batch.bytes().len());
+        let (signal, bytes) = (batch.signal(), batch.bytes().len());
+        let ticket = self.account.accept(signal, batch.items(), bytes);
         if self.is_required() {
             let receipt = batch.receipt();
             (batch, ticket.with_receipt(receipt))

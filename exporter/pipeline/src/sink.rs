@@ -29,6 +29,12 @@ pub enum Delivery {
         /// What the receiver said, with what to do where that is known.
         message: String,
     },
+    /// The receiver does not support the batch's signal. It is lost, unless the receiver supports another signal
+    /// ([`SinkCounts::unsupported`](crate::SinkCounts::unsupported)).
+    Unsupported {
+        /// The receiver's answer, with what to do where that is known.
+        message: String,
+    },
     /// The receiver may take the batch later.
     Retry {
         /// How long the receiver asked to wait.

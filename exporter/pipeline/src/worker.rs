@@ -46,7 +46,7 @@ enum Attempt {
     /// The receiver took the batch but for `rejected` items.
     Taken { rejected: u64, message: String },
     /// The receiver will never take it.
-    Refused { message: String },
+    Refused { reason: DropReason, message: String },
     /// The receiver may take it later.
     Failed {
         after: Option<Duration>,
@@ -136,7 +136,7 @@ impl Worker {
             }
             match self.attempt(batch).await {
                 Attempt::Taken { rejected, message } => return self.taken(ticket, rejected, &message),
-                Attempt::Refused { message } => return self.refused(ticket, &message),
+                Attempt::Refused { reason, message } => return self.refused(ticket, reason, &message),
                 Attempt::Failed { after, message } => {
                     // An attempt that the drain met in flight is its first.
                     if !self.is_draining && self.drain.has_begun() {
@@ -200,9 +200,9 @@ impl Worker {
         ticket.deliver_except(rejected, message);
     }
 
-    fn refused(&mut self, ticket: Ticket, message: &str) {
+    fn refused(&mut self, ticket: Ticket, reason: DropReason, message: &str) {
         self.streak_is_over();
-        ticket.lose(DropReason::Refused, message);
+        ticket.lose(reason, message);
     }
 
     fn streak_is_over(&mut self) {
@@ -235,7 +235,14 @@ impl From<Delivery> for Attempt {
                 message: String::new(),
             },
             Delivery::Partial { rejected, message } => Self::Taken { rejected, message },
-            Delivery::Refused { message } => Self::Refused { message },
+            Delivery::Refused { message } => Self::Refused {
+                reason: DropReason::Refused,
+                message,
+            },
+            Delivery::Unsupported { message } => Self::Refused {
+                reason: DropReason::UnsupportedSignal,
+                message,
+            },
             Delivery::Retry { after, message } => Self::Failed { after, message },
         }
     }

@@ -1155,6 +1155,7 @@ pub const PULSETRAIN_DROP_REASON: Attribute = Attribute {
         "closed",
         "rejected",
         "refused",
+        "unsupported_signal",
         "retries_exhausted",
         "unreachable",
         "sink_panicked",

@@ -9467,7 +9467,7 @@ pub const PULSETRAIN_DROPPED_ITEMS: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::PULSETRAIN_SIGNAL,
-            requirement: Requirement::Recommended,
+            requirement: Requirement::Required,
         },
         AttributeUse {
             attribute: &attribute::PULSETRAIN_SINK_NAME,

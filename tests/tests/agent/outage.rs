@@ -245,8 +245,8 @@ fn counted(world: &World, name: &str) -> f64 {
 fn lost_to(said: &str, sink: &str) -> usize {
     let start = format!("pulsetrain: {sink} lost ");
     let counts = said.lines().filter_map(|line| {
-        let (count, why) = line.strip_prefix(&start)?.split_once(" items (")?;
-        assert!(why.starts_with("queue full)"), "{line}");
+        let (count, why) = line.strip_prefix(&start)?.split_once(" items of ")?;
+        assert!(why.ends_with(" (queue full)"), "{line}");
         count.parse::<usize>().ok()
     });
     counts.sum()

@@ -23,7 +23,7 @@ use crate::{
     config::Config,
     failure::Failure,
     import::resource::{self, Resource},
-    topology,
+    losses, topology,
 };
 
 /// How often the state of the sinks is read.
@@ -181,16 +181,11 @@ async fn watch_sinks(ledger: Ledger, ready: Ready) {
 /// Says what a sink lost at its end, and whether it did.
 fn report(ended: &SinkReport) -> bool {
     let name = &ended.counts.name;
-    for dropped in &ended.counts.dropped {
-        let message = dropped.message.as_deref().unwrap_or_default();
-        let reason = dropped.reason.as_str().replace('_', " ");
-        tell(&format!(
-            "{name} lost {} items ({reason}) {message}",
-            dropped.items
-        ));
-    }
+    losses::messages(&ended.counts)
+        .iter()
+        .for_each(|message| tell(message));
     if let Err(error) = &ended.finished {
         tell(&format!("{name}: {error}"));
     }
-    ended.counts.dropped_items() > 0 || ended.finished.is_err()
+    ended.counts.lost_items() > 0 || ended.finished.is_err()
 }

@@ -2,6 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
+use pulsetrain_otlp::Signals;
 use pulsetrain_pipeline::{SinkCounts, Trouble, clock::Instant};
 
 /// How often a sink that fails is named again, and how often drops of a sink that works are.
@@ -23,6 +24,8 @@ struct Watched {
     /// The drops that the log has counted, and when.
     dropped: u64,
     counted: Option<Instant>,
+    /// The unsupported signals that the log names.
+    unsupported: Signals,
 }
 
 #[derive(Debug)]
@@ -60,7 +63,7 @@ impl Watched {
             return None;
         }
         self.named = Some(now);
-        let dropped = counts.dropped_items();
+        let dropped = counts.lost_items();
         let is_new = self.outage.is_none();
         let outage = self.outage.get_or_insert(Outage {
             since: trouble.since,
@@ -76,20 +79,20 @@ impl Watched {
             "{state}: {}; {} items wait, {} dropped",
             trouble.message,
             counts.queued,
-            dropped - outage.dropped_before
+            dropped.saturating_sub(outage.dropped_before)
         ))
     }
 
     fn working(&mut self, counts: &SinkCounts, now: Instant) -> Option<String> {
         let is_first =
             counts.delivered > 0 && !std::mem::replace(&mut self.has_delivered, counts.delivered > 0);
-        let dropped = counts.dropped_items();
+        let dropped = counts.lost_items();
         if let Some(outage) = self.outage.take() {
             self.dropped = dropped;
             return Some(format!(
                 "delivers again after {} s; {} items were dropped meanwhile",
                 (now - outage.since).as_secs(),
-                dropped - outage.dropped_before
+                dropped.saturating_sub(outage.dropped_before)
             ));
         }
         let is_due = self.counted.is_none_or(|counted| now - counted >= REPEAT);
@@ -98,15 +101,25 @@ impl Watched {
             let new = dropped - std::mem::replace(&mut self.dropped, dropped);
             return Some(format!("dropped {new} items ({})", reasons(counts)));
         }
-        is_first.then(|| "delivers".to_owned())
+        is_first
+            .then(|| "delivers".to_owned())
+            .or_else(|| self.unsupported(counts))
+    }
+
+    /// Names a signal that the receiver does not support, once.
+    fn unsupported(&mut self, counts: &SinkCounts) -> Option<String> {
+        let is_new = |signal| !self.unsupported.contains(signal);
+        let drop = counts.unsupported().find(|drop| is_new(drop.signal))?;
+        self.unsupported.insert(drop.signal);
+        let message = drop.message.as_deref().unwrap_or_default();
+        Some(format!("does not support {}: {message}", drop.signal))
     }
 }
 
 /// The reasons for all drops of a sink: `queue full`, `refused: no such tenant`.
 fn reasons(counts: &SinkCounts) -> String {
     let reasons: Vec<String> = counts
-        .dropped
-        .iter()
+        .losses()
         .map(|dropped| {
             let reason = dropped.reason.as_str().replace('_', " ");
             match &dropped.message {
@@ -206,6 +219,30 @@ mod tests {
             .collect();
         let lines = lines(flapping, 120).await;
         assert!(lines.len() <= 7, "{lines:?}");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn unsupported_signal_is_named_once_and_is_no_outage() {
+        let unsupported = Delivery::Unsupported {
+            message: "404".to_owned(),
+        };
+        let script = vec![Delivery::Delivered, unsupported];
+        let sink = Box::new(Scripted(Arc::new(Mutex::new(script.into()))));
+        let (pipeline, door) = Pipeline::builder().sink(sink).start();
+        let (mut watch, mut lines) = (SinkWatch::default(), Vec::new());
+        for signal in [Signal::Metrics, Signal::Traces, Signal::Metrics] {
+            door.offer(Batch::new(signal, 2, vec![0; 4])).unwrap();
+        }
+        for _ in 0..200 {
+            tokio::time::sleep(SECOND).await;
+            let counts = pipeline.ledger().snapshot();
+            assert_eq!(counts[0].trouble, None);
+            lines.extend(watch.observe(&counts, clock::now()));
+        }
+        assert_eq!(
+            lines,
+            ["sink o: delivers", "sink o: does not support traces: 404"]
+        );
     }
 
     #[tokio::test(start_paused = true)]

@@ -137,7 +137,9 @@ fn outcome(delivery: Delivery) -> Result<String, String> {
     match delivery {
         Delivery::Delivered => Ok("takes an empty request".to_owned()),
         Delivery::Partial { message, .. } => Ok(format!("takes an empty request, and says: {message}")),
-        Delivery::Refused { message } | Delivery::Retry { message, .. } => Err(message),
+        Delivery::Refused { message }
+        | Delivery::Unsupported { message }
+        | Delivery::Retry { message, .. } => Err(message),
     }
 }
 

@@ -6,11 +6,14 @@ use std::{
     process::ExitCode,
 };
 
-use pulsetrain_pipeline::SinkReport;
+use pulsetrain_pipeline::{Dropped, SinkReport};
 use pulsetrain_sources::{Counts, Skipped, logs::ImportReport};
 use serde_json::{Map, Value, json};
 
-use crate::failure::{Failure, INCOMPLETE};
+use crate::{
+    failure::{Failure, INCOMPLETE},
+    losses,
+};
 
 /// Everything that sources and sinks reported.
 pub(crate) struct Summary {
@@ -29,10 +32,7 @@ impl Summary {
             counts.merge(input.counts);
             skipped.merge(input.skipped.clone());
         }
-        let mut dropped = BTreeMap::new();
-        for drop in sinks.iter().flat_map(|sink| &sink.counts.dropped) {
-            *dropped.entry(drop.reason.as_str()).or_default() += drop.items;
-        }
+        let dropped = by_reason(sinks.iter().flat_map(|sink| &sink.counts.dropped));
         let delivered = sinks.iter().map(|sink| sink.counts.delivered).sum();
         Self {
             inputs,
@@ -63,7 +63,7 @@ impl Summary {
     /// Whether everything was understood and delivered.
     pub(crate) fn is_complete(&self) -> bool {
         !self.skipped.has_losses()
-            && self.dropped.is_empty()
+            && self.sinks.iter().all(|sink| sink.counts.lost_items() == 0)
             && self.inputs.iter().all(|input| input.error.is_none())
             && self.sinks.iter().all(|sink| sink.finished.is_ok())
     }
@@ -155,14 +155,19 @@ fn write_input(input: &ImportReport, out: &mut impl Write) -> io::Result<()> {
     input.error.iter().try_for_each(|error| writeln!(out, "{error}"))
 }
 
+/// Sums dropped items by reason.
+fn by_reason<'a>(drops: impl IntoIterator<Item = &'a Dropped>) -> BTreeMap<&'static str, u64> {
+    let mut sums = BTreeMap::new();
+    for drop in drops {
+        *sums.entry(drop.reason.as_str()).or_default() += drop.items;
+    }
+    sums
+}
+
 /// What is to be said of a target besides its counts.
 fn sink_messages(sink: &SinkReport) -> Vec<String> {
     let counts = &sink.counts;
-    let mut messages: Vec<String> = counts
-        .dropped
-        .iter()
-        .map(|drop| dropped_message(&counts.name, drop))
-        .collect();
+    let mut messages = losses::messages(counts);
     messages.extend(
         counts
             .warning_message
@@ -176,18 +181,6 @@ fn sink_messages(sink: &SinkReport) -> Vec<String> {
             .map(|error| format!("{}: {error}", counts.name)),
     );
     messages
-}
-
-fn dropped_message(sink: &str, drop: &pulsetrain_pipeline::Dropped) -> String {
-    let message = drop
-        .message
-        .as_deref()
-        .map_or(String::new(), |message| format!(": {message}"));
-    format!(
-        "{sink} lost {} items ({}){message}",
-        drop.items,
-        drop.reason.as_str().replace('_', " ")
-    )
 }
 
 /// `3 (malformed_record 1, not_measured 2)`, or `0`.
@@ -233,7 +226,7 @@ fn sink_json(sink: &SinkReport) -> Value {
         "target": counts.name,
         "accepted": counts.accepted,
         "delivered": counts.delivered,
-        "dropped": counts.dropped.iter().map(|drop| (drop.reason.as_str().to_owned(), json!(drop.items))).collect::<Map<_, _>>(),
+        "dropped": by_reason(&counts.dropped),
         "retries": counts.retries,
         "messages": sink_messages(sink),
     })

@@ -8,6 +8,8 @@ use std::sync::{
     atomic::{AtomicBool, Ordering},
 };
 
+use pulsetrain_otlp::{Signal, Signals};
+
 use super::{DropReason, Dropped, SinkCounts, Trouble, message};
 use crate::{Receipt, clock};
 
@@ -24,6 +26,7 @@ pub(crate) struct Account {
 #[derive(Debug)]
 pub(crate) struct Ticket {
     account: Arc<Account>,
+    signal: Signal,
     items: u64,
     bytes: u64,
     is_settled: bool,
@@ -38,7 +41,10 @@ struct Books {
     queued: u64,
     queued_batches: u64,
     queued_bytes: u64,
-    dropped: [Loss; DropReason::ALL.len()],
+    /// The signals of which the receiver took a batch.
+    supported: Signals,
+    /// By reason and signal.
+    dropped: [[Loss; Signal::ALL.len()]; DropReason::ALL.len()],
     retries: Remarks,
     warnings: Remarks,
     trouble: Option<Trouble>,
@@ -66,7 +72,7 @@ impl Account {
     }
 
     /// Accepts the items of a batch of so many bytes: from here on they are queued, until the ticket is settled.
-    pub(crate) fn accept(self: &Arc<Self>, items: u32, bytes: usize) -> Ticket {
+    pub(crate) fn accept(self: &Arc<Self>, signal: Signal, items: u32, bytes: usize) -> Ticket {
         let (items, bytes) = (u64::from(items), bytes as u64);
         let mut books = self.books();
         books.accepted += items;
@@ -75,6 +81,7 @@ impl Account {
         books.queued_bytes += bytes;
         Ticket {
             account: Arc::clone(self),
+            signal,
             items,
             bytes,
             is_settled: false,
@@ -105,6 +112,7 @@ impl Account {
             name: self.name.clone(),
             accepted: books.accepted,
             delivered: books.delivered,
+            supported: books.supported,
             queued: books.queued,
             queued_batches: books.queued_batches,
             queued_bytes: books.queued_bytes,
@@ -142,7 +150,8 @@ impl Ticket {
         } else {
             books.fail(message);
         }
-        books.lose(DropReason::Rejected, rejected, message);
+        books.supported.insert(self.signal);
+        books.lose(DropReason::Rejected, self.signal, rejected, message);
     }
 
     /// All items are lost.
@@ -159,8 +168,14 @@ impl Ticket {
         let items = self.settle();
         let mut books = self.account.books();
         books.settle(items, self.bytes);
-        books.lose(reason, items, message);
-        if matches!(reason, DropReason::Refused | DropReason::SinkPanicked) {
+        books.lose(reason, self.signal, items, message);
+        let is_failure = match reason {
+            DropReason::Refused | DropReason::SinkPanicked => true,
+            // A receiver that supports another signal works.
+            DropReason::UnsupportedSignal => books.supported.is_empty(),
+            _ => false,
+        };
+        if is_failure {
             books.fail(message);
         }
         drop(books);
@@ -187,8 +202,8 @@ impl Books {
         self.queued_bytes -= bytes;
     }
 
-    fn lose(&mut self, reason: DropReason, items: u64, message: &str) {
-        let loss = &mut self.dropped[reason as usize];
+    fn lose(&mut self, reason: DropReason, signal: Signal, items: u64, message: &str) {
+        let loss = &mut self.dropped[reason as usize][signal as usize];
         loss.items += items;
         if items > 0
             && let Some(message) = message::bounded(message)
@@ -208,15 +223,23 @@ impl Books {
     }
 
     fn losses(&self) -> Vec<Dropped> {
+        let of_reason = |(reason, losses): (DropReason, &[Loss; Signal::ALL.len()])| {
+            let lost = Signal::ALL
+                .into_iter()
+                .zip(losses)
+                .filter(|(_, loss)| loss.items > 0);
+            let dropped = lost.map(|(signal, loss)| Dropped {
+                reason,
+                signal,
+                items: loss.items,
+                message: loss.message.clone(),
+            });
+            dropped.collect::<Vec<_>>()
+        };
         DropReason::ALL
             .into_iter()
             .zip(&self.dropped)
-            .filter(|(_, loss)| loss.items > 0)
-            .map(|(reason, loss)| Dropped {
-                reason,
-                items: loss.items,
-                message: loss.message.clone(),
-            })
+            .flat_map(of_reason)
             .collect()
     }
 }
@@ -235,6 +258,7 @@ mod tests {
     fn dropped(reason: DropReason, items: u64, message: Option<&str>) -> Dropped {
         Dropped {
             reason,
+            signal: Signal::Metrics,
             items,
             message: message.map(str::to_owned),
         }
@@ -244,9 +268,9 @@ mod tests {
     fn tickets_move_items_from_queued_to_where_they_ended() {
         let account = Account::new("test");
         let (first, second, third) = (
-            account.accept(5, 10),
-            account.accept(7, 20),
-            account.accept(11, 30),
+            account.accept(Signal::Metrics, 5, 10),
+            account.accept(Signal::Metrics, 7, 20),
+            account.accept(Signal::Metrics, 11, 30),
         );
         assert_eq!((account.counts().accepted, account.counts().queued), (23, 23));
         assert_eq!(
@@ -273,9 +297,58 @@ mod tests {
     }
 
     #[test]
+    fn each_signal_has_its_own_loss_and_its_own_message() {
+        let account = Account::new("test");
+        for (signal, message) in [(Signal::Logs, "no logs"), (Signal::Traces, "too old")] {
+            account.accept(signal, 2, 8).lose(DropReason::Refused, message);
+        }
+        account
+            .accept(Signal::Logs, 3, 8)
+            .lose(DropReason::Refused, "no logs here");
+        let counts = account.counts();
+        let losses: Vec<_> = (counts.dropped.iter())
+            .map(|loss| (loss.signal, loss.items, loss.message.as_deref()))
+            .collect();
+        assert_eq!(
+            losses,
+            [
+                (Signal::Traces, 2, Some("too old")),
+                (Signal::Logs, 5, Some("no logs here"))
+            ]
+        );
+        assert_eq!(counts.dropped_for(DropReason::Refused), 7);
+    }
+
+    #[test]
+    fn unsupported_signal_is_a_loss_only_where_the_receiver_took_no_other_or_took_that_one_too() {
+        let lost = |taken: &[Signal]| {
+            let account = Account::new("test");
+            account
+                .accept(Signal::Traces, 3, 8)
+                .lose(DropReason::UnsupportedSignal, "404");
+            for signal in taken {
+                account.accept(*signal, 1, 8).deliver_except(0, "");
+            }
+            let counts = account.counts();
+            assert_eq!(
+                counts.lost_items() + counts.unsupported().map(|drop| drop.items).sum::<u64>(),
+                3
+            );
+            counts.lost_items()
+        };
+        assert_eq!(lost(&[]), 3, "nothing was taken: the endpoint is wrong");
+        assert_eq!(lost(&[Signal::Metrics]), 0);
+        assert_eq!(
+            lost(&[Signal::Metrics, Signal::Traces]),
+            3,
+            "it takes traces, but not these"
+        );
+    }
+
+    #[test]
     fn forgotten_ticket_is_counted_as_abandoned() {
         let account = Account::new("test");
-        drop(account.accept(4, 8));
+        drop(account.accept(Signal::Metrics, 4, 8));
         assert_eq!(account.counts().queued, 0);
         assert_eq!(
             account.counts().dropped,
@@ -286,7 +359,9 @@ mod tests {
     #[test]
     fn receiver_cannot_reject_more_than_it_was_sent() {
         let account = Account::new("test");
-        account.accept(4, 8).deliver_except(u64::MAX, "all of it");
+        account
+            .accept(Signal::Metrics, 4, 8)
+            .deliver_except(u64::MAX, "all of it");
         assert_eq!(
             (account.counts().delivered, account.counts().dropped_items()),
             (0, 4)
@@ -296,8 +371,10 @@ mod tests {
     #[test]
     fn words_that_came_without_a_loss_are_not_given_for_a_later_one() {
         let account = Account::new("test");
-        account.accept(4, 8).deliver_except(0, "a warning");
-        account.accept(4, 8).deliver_except(1, "");
+        account
+            .accept(Signal::Metrics, 4, 8)
+            .deliver_except(0, "a warning");
+        account.accept(Signal::Metrics, 4, 8).deliver_except(1, "");
         assert_eq!(account.counts().dropped, [dropped(DropReason::Rejected, 1, None)]);
     }
 

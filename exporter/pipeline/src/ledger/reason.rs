@@ -14,6 +14,8 @@ pub enum DropReason {
     Rejected,
     /// The receiver will never take the batch.
     Refused,
+    /// The receiver does not support the signal of the batch.
+    UnsupportedSignal,
     /// The batch was tried again and again until the time for that was over.
     RetriesExhausted,
     /// The receiver had been failing for so long that the batch was not tried, or tried once only.
@@ -28,12 +30,13 @@ pub enum DropReason {
 
 impl DropReason {
     /// All reasons, in the order of a batch's way.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::QueueFull,
         Self::TooLarge,
         Self::Closed,
         Self::Rejected,
         Self::Refused,
+        Self::UnsupportedSignal,
         Self::RetriesExhausted,
         Self::Unreachable,
         Self::SinkPanicked,
@@ -49,6 +52,7 @@ impl DropReason {
             Self::Closed => "closed",
             Self::Rejected => "rejected",
             Self::Refused => "refused",
+            Self::UnsupportedSignal => "unsupported_signal",
             Self::RetriesExhausted => "retries_exhausted",
             Self::Unreachable => "unreachable",
             Self::SinkPanicked => "sink_panicked",

@@ -27,6 +27,7 @@ pub(crate) enum Answer {
     /// Takes all but so many items; the receiver may say more than it was sent.
     Reject(u64),
     Refuse,
+    DoNotSupport,
     Retry(Option<Duration>),
     Panic,
     Hang,
@@ -47,6 +48,7 @@ pub(crate) struct Books {
     pub(crate) received: u64,
     pub(crate) rejected: u64,
     pub(crate) refused: u64,
+    pub(crate) unsupported: u64,
     pub(crate) panicked: u64,
     pub(crate) finished: usize,
 }
@@ -97,6 +99,9 @@ impl Answer {
             },
             Self::Refuse => Delivery::Refused {
                 message: "no such tenant".to_owned(),
+            },
+            Self::DoNotSupport => Delivery::Unsupported {
+                message: "no such service".to_owned(),
             },
             Self::Retry(after) => Delivery::Retry {
                 after,
@@ -207,6 +212,7 @@ impl Books {
                 self.rejected += rejected.min(items);
             }
             Answer::Refuse => self.refused += items,
+            Answer::DoNotSupport => self.unsupported += items,
             Answer::Panic => self.panicked += items,
             Answer::Retry(_) | Answer::Hang => {}
         }

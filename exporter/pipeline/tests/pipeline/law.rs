@@ -152,6 +152,11 @@ impl World {
                 "{counts:?}"
             );
             assert_eq!(
+                counts.dropped_for(DropReason::UnsupportedSignal),
+                books.unsupported,
+                "{counts:?}"
+            );
+            assert_eq!(
                 counts.dropped_for(DropReason::SinkPanicked),
                 books.panicked,
                 "{counts:?}"

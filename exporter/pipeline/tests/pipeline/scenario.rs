@@ -118,6 +118,7 @@ fn answers(wishes: impl Strategy<Value = Duration>) -> impl Strategy<Value = Ans
         12 => Just(Answer::Take),
         2 => (0_u64..30).prop_map(Answer::Reject),
         2 => Just(Answer::Refuse),
+        1 => Just(Answer::DoNotSupport),
         8 => option::of(wishes).prop_map(Answer::Retry),
         2 => Just(Answer::Panic),
         1 => Just(Answer::Hang),

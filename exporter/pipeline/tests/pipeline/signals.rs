@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use pulsetrain_otlp::{Signal, Signals};
-use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Pipeline, PipelineConfig, QueueConfig, Sink};
+use pulsetrain_pipeline::{
+    Batch, BoxFuture, Delivery, DropReason, Pipeline, PipelineConfig, QueueConfig, Sink,
+};
 use tokio::time::timeout;
 
 use crate::fake_sink::{Answer, FakeSink};
@@ -81,4 +83,25 @@ async fn full_queue_of_one_signal_holds_up_no_sender_of_another() {
     }
     pipeline.drain(MINUTE).await;
     assert_eq!(takes_saw.received_ids(), [0, 1, 2, 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn batch_of_an_unsupported_signal_is_tried_once_and_counted_apart_from_losses() {
+    let script = [Answer::DoNotSupport.at_once(), Answer::Take.at_once()];
+    let (sink, saw) = FakeSink::again_and_again("metrics only", script);
+    let (pipeline, door) = Pipeline::builder().sink(sink).start();
+    for (id, signal) in (0..).zip([Signal::Traces, Signal::Metrics, Signal::Traces, Signal::Metrics]) {
+        door.offer(batch(id, signal)).expect("the pipeline is open");
+    }
+    let counts = pipeline.drain(MINUTE).await.remove(0).counts;
+    assert_eq!(saw.books().attempts.len(), 4, "each batch is tried once");
+    assert_eq!(
+        (counts.delivered, counts.dropped_items(), counts.lost_items()),
+        (2, 2, 0)
+    );
+    let drops: Vec<_> = counts.unsupported().collect();
+    assert_eq!(
+        (drops.len(), drops[0].reason, drops[0].signal, drops[0].items),
+        (1, DropReason::UnsupportedSignal, Signal::Traces, 2)
+    );
 }

@@ -6,7 +6,8 @@ use opentelemetry::{
     KeyValue,
     metrics::{Counter, Meter, UpDownCounter},
 };
-use pulsetrain_pipeline::SinkCounts;
+use pulsetrain_otlp::Signal;
+use pulsetrain_pipeline::{DropReason, SinkCounts};
 use pulsetrain_semconv::{attribute, instruments};
 use pulsetrain_sinks::PrometheusStore;
 
@@ -28,7 +29,7 @@ pub(super) struct Books {
 /// What was told of one sink.
 #[derive(Debug, Default)]
 struct Told {
-    dropped: BTreeMap<&'static str, u64>,
+    dropped: BTreeMap<(DropReason, Signal), u64>,
     retries: u64,
     levels: [i64; LEVELS],
 }
@@ -96,11 +97,15 @@ impl Books {
     fn sums(&self, counts: &SinkCounts, told: &mut Told) {
         let sink = KeyValue::new(attribute::PULSETRAIN_SINK_NAME.name, counts.name.clone());
         for dropped in &counts.dropped {
-            let reason = dropped.reason.as_str();
-            let before = told.dropped.insert(reason, dropped.items).unwrap_or_default();
-            let reason = KeyValue::new(attribute::PULSETRAIN_DROP_REASON.name, reason);
+            let key = (dropped.reason, dropped.signal);
+            let before = told.dropped.insert(key, dropped.items).unwrap_or_default();
+            let attributes = [
+                sink.clone(),
+                KeyValue::new(attribute::PULSETRAIN_SIGNAL.name, dropped.signal.as_str()),
+                KeyValue::new(attribute::PULSETRAIN_DROP_REASON.name, dropped.reason.as_str()),
+            ];
             self.dropped
-                .add(dropped.items.saturating_sub(before), &[sink.clone(), reason]);
+                .add(dropped.items.saturating_sub(before), &attributes);
         }
         self.retries
             .add(counts.retries.saturating_sub(told.retries), &[sink]);

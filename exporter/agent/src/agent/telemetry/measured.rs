@@ -81,7 +81,7 @@ impl MeasuredSink {
             Delivery::Retry { .. } => return,
             Delivery::Delivered => u64::from(batch.items()),
             Delivery::Partial { rejected, .. } => u64::from(batch.items()).saturating_sub(*rejected),
-            Delivery::Refused { .. } => 0,
+            Delivery::Refused { .. } | Delivery::Unsupported { .. } => 0,
         };
         self.trying = None;
         let attributes = [

@@ -1,0 +1,64 @@
+//! Describes what a sink dropped, for people: one line a cause, with the signals that it concerns.
+
+use pulsetrain_otlp::Signal;
+use pulsetrain_pipeline::{Dropped, SinkCounts};
+
+/// Returns one line for each cause of a loss, then one for each signal that the receiver does not support.
+pub(crate) fn messages(counts: &SinkCounts) -> Vec<String> {
+    let mut messages: Vec<String> = by_cause(counts)
+        .iter()
+        .map(|drops| lost(&counts.name, drops))
+        .collect();
+    messages.extend(counts.unsupported().map(|drop| unsupported(&counts.name, drop)));
+    messages
+}
+
+/// Groups the losses by reason and cause: signals that fail for different causes have a line each.
+fn by_cause(counts: &SinkCounts) -> Vec<Vec<&Dropped>> {
+    let mut groups: Vec<Vec<&Dropped>> = Vec::new();
+    for loss in counts.losses() {
+        let is_alike = |group: &&mut Vec<&Dropped>| {
+            group
+                .iter()
+                .any(|other| other.reason == loss.reason && cause(other) == cause(loss))
+        };
+        match groups.iter_mut().find(is_alike) {
+            Some(group) => group.push(loss),
+            None => groups.push(vec![loss]),
+        }
+    }
+    groups
+}
+
+/// The message without the path of a signal, by which the messages of one dead receiver would differ.
+fn cause(drop: &Dropped) -> Option<String> {
+    let path = |message: String, signal: Signal| message.replacen(&format!("/v1/{signal}"), "", 1);
+    let message = drop.message.clone()?;
+    Some(Signal::ALL.into_iter().fold(message, path))
+}
+
+fn lost(sink: &str, drops: &[&Dropped]) -> String {
+    let items: u64 = drops.iter().map(|drop| drop.items).sum();
+    let signals: Vec<&str> = drops.iter().map(|drop| drop.signal.as_str()).collect();
+    let reason = drops[0].reason.as_str().replace('_', " ");
+    format!(
+        "{sink} lost {items} items of {} ({reason}){}",
+        signals.join(", "),
+        words(drops[0])
+    )
+}
+
+fn unsupported(sink: &str, drop: &Dropped) -> String {
+    format!(
+        "{sink} does not support {}, {} items dropped{}",
+        drop.signal,
+        drop.items,
+        words(drop)
+    )
+}
+
+fn words(drop: &Dropped) -> String {
+    drop.message
+        .as_deref()
+        .map_or(String::new(), |message| format!(": {message}"))
+}
