@@ -16,7 +16,7 @@ mod peer;
 mod tls;
 mod transport;
 
-use pulsetrain_otlp::Signal;
+use pulsetrain_otlp::{Signal, Signals};
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
 
 pub use self::config::{Compression, Identity, NamedFile, OtlpConfig, Protocol, SignalConfig, TlsFiles};
@@ -37,9 +37,10 @@ const USER_AGENT: &str = concat!(
 /// One delivery is one request. Redirects are not followed and proxies are not used.
 pub struct OtlpSink {
     name: String,
-    traces: Exporter,
-    metrics: Exporter,
-    logs: Exporter,
+    signals: Signals,
+    /// Signals that the user has asked for by name.
+    requested: Signals,
+    exporters: Vec<(Signal, Exporter)>,
 }
 
 enum Exporter {
@@ -50,19 +51,31 @@ enum Exporter {
 impl OtlpSink {
     /// Reads the certificates that `config` names and makes the clients; the first connection is made by the first delivery.
     pub fn new(config: &OtlpConfig) -> Result<Self, SinkError> {
+        let exporter = |signal| Ok((signal, Exporter::new(signal, config.signal(signal))?));
         Ok(Self {
             name: name(config),
-            traces: Exporter::new(Signal::Traces, config.signal(Signal::Traces))?,
-            metrics: Exporter::new(Signal::Metrics, config.signal(Signal::Metrics))?,
-            logs: Exporter::new(Signal::Logs, config.signal(Signal::Logs))?,
+            signals: config.signals(),
+            requested: config.requested(),
+            exporters: config
+                .signals()
+                .iter()
+                .map(exporter)
+                .collect::<Result<_, SinkError>>()?,
         })
     }
 
-    fn exporter(&mut self, signal: Signal) -> &mut Exporter {
-        match signal {
-            Signal::Traces => &mut self.traces,
-            Signal::Metrics => &mut self.metrics,
-            Signal::Logs => &mut self.logs,
+    async fn export(&mut self, batch: &Batch) -> Delivery {
+        let signal = batch.signal();
+        let Some((_, exporter)) = self.exporters.iter_mut().find(|(known, _)| *known == signal) else {
+            return Delivery::Refused {
+                message: format!("{} sends no {signal}", self.name),
+            };
+        };
+        match exporter.export(batch).await {
+            Delivery::Unsupported { message } if self.requested.contains(signal) => {
+                Delivery::Refused { message }
+            }
+            delivery => delivery,
         }
     }
 }
@@ -72,8 +85,12 @@ impl Sink for OtlpSink {
         &self.name
     }
 
+    fn signals(&self) -> Signals {
+        self.signals
+    }
+
     fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
-        Box::pin(self.exporter(batch.signal()).export(batch))
+        Box::pin(self.export(batch))
     }
 }
 
@@ -99,7 +116,7 @@ impl Exporter {
 /// `otlp http://collector:4318`, with every receiver once where signals go to several.
 fn name(config: &OtlpConfig) -> String {
     let mut origins: Vec<String> = Vec::new();
-    for signal in Signal::ALL {
+    for signal in config.signals().iter() {
         let origin = transport::origin(&config.signal(signal).endpoint);
         if !origins.contains(&origin) {
             origins.push(origin);

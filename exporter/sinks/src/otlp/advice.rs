@@ -13,6 +13,12 @@ pub(super) type Advice = Option<&'static str>;
 
 pub(super) const SLOW: &str = "if the receiver is only slow, raise OTEL_EXPORTER_OTLP_TIMEOUT (milliseconds)";
 const CREDENTIALS: &str = "set the credentials in headers of the sink, or in OTEL_EXPORTER_OTLP_HEADERS (key=value) for its endpoint";
+const NO_SUCH_PATH: &str = "check the path: OTLP/HTTP listens at /v1/traces, /v1/metrics and /v1/logs; if the receiver does not take \
+                            this signal, name those that it takes with `signals`";
+const NO_SUCH_SERVICE: &str = "check that an OTLP/gRPC receiver for this signal listens there; if it does not take this signal, name \
+                               those that it takes with `signals`";
+const TOO_OLD: &str = "the receiver takes no samples that old: in Prometheus, raise \
+                       storage.tsdb.out_of_order_time_window above their age";
 const SMALLER: &str = "raise the receiver's message limit or make smaller batches";
 const NOT_LISTENING: &str =
     "start a receiver there or change the endpoint (4317 is usual for gRPC, 4318 for HTTP)";
@@ -30,24 +36,33 @@ const IDENTITY: &str = "set OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPOR
 const ENDED_AT_ONCE: &str = "the receiver ended the connection before the request was sent; if it asks for a certificate, set \
                              OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY";
 
-/// For an HTTP status that is no success.
-pub(super) fn http_status(status: StatusCode) -> Advice {
+/// For an HTTP status that is no success, with what the receiver answered.
+pub(super) fn http_status(status: StatusCode, answer: &str) -> Advice {
     match status.as_u16() {
         300..=399 => Some("redirects are not followed: set the endpoint to the address it points to"),
+        400 if is_too_old(answer) => Some(TOO_OLD),
         400 => Some("the receiver could not read the request: check that it takes OTLP at this path"),
         401 | 403 => Some(CREDENTIALS),
-        404 | 405 => Some("check the path: OTLP/HTTP listens at /v1/traces, /v1/metrics and /v1/logs"),
+        404 => Some(NO_SUCH_PATH),
+        405 => Some("check the path: OTLP/HTTP listens at /v1/traces, /v1/metrics and /v1/logs"),
         413 => Some(SMALLER),
         415 => Some("set OTEL_EXPORTER_OTLP_PROTOCOL to the other of http/protobuf and http/json"),
         _ => None,
     }
 }
 
+/// Whether an answer has one of Prometheus' words for a sample before what it still takes.
+fn is_too_old(answer: &str) -> bool {
+    ["out of bounds", "out of order", "too old"]
+        .iter()
+        .any(|words| answer.contains(words))
+}
+
 /// For a gRPC status that is no success.
 pub(super) fn grpc_code(code: Code) -> Advice {
     match code {
         Code::Unauthenticated | Code::PermissionDenied => Some(CREDENTIALS),
-        Code::Unimplemented => Some("check that an OTLP/gRPC receiver for this signal listens there"),
+        Code::Unimplemented => Some(NO_SUCH_SERVICE),
         Code::ResourceExhausted | Code::OutOfRange => Some(SMALLER),
         Code::Internal | Code::Unknown => Some(NOT_GRPC),
         _ => None,

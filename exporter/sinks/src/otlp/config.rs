@@ -10,9 +10,10 @@ mod variables;
 use std::{path::PathBuf, time::Duration};
 
 use http::{HeaderMap, Uri};
-use pulsetrain_otlp::Signal;
+use pulsetrain_otlp::{Signal, Signals};
 
 use self::{endpoint::Endpoint, variables::Variables};
+use super::transport;
 use crate::SinkError;
 
 /// Where and how each signal is sent.
@@ -21,6 +22,8 @@ pub struct OtlpConfig {
     traces: SignalConfig,
     metrics: SignalConfig,
     logs: SignalConfig,
+    signals: Signals,
+    requested: Signals,
 }
 
 /// Where and how one signal is sent.
@@ -89,7 +92,8 @@ pub struct NamedFile {
 
 impl OtlpConfig {
     /// What the variables say. A variable for one signal goes before the one for all; an empty one counts as unset; without
-    /// any, everything goes to `http://localhost:4318` as protobuf.
+    /// any, everything goes to `http://localhost:4318` as protobuf. A signal whose `OTEL_<SIGNAL>_EXPORTER` is `none` is not
+    /// sent; one with an endpoint of its own is requested.
     pub fn from_env(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, SinkError> {
         Self::of_environment(&Variables::new(&lookup))
     }
@@ -121,7 +125,15 @@ impl OtlpConfig {
     }
 
     fn of_environment(variables: &Variables<'_>) -> Result<Self, SinkError> {
-        Self::settle(variables, |variables, signal| variables.route(signal))
+        let config = Self::settle(variables, |variables, signal| variables.route(signal))?;
+        let all = || Signal::ALL.into_iter();
+        Ok(Self {
+            signals: all().filter(|signal| !variables.is_off(*signal)).collect(),
+            requested: all()
+                .filter(|signal| variables.has_own_endpoint(*signal))
+                .collect(),
+            ..config
+        })
     }
 
     fn of_target(url: &str, variables: &Variables<'_>) -> Result<Self, SinkError> {
@@ -130,6 +142,45 @@ impl OtlpConfig {
             let asked = variables.protocol(signal)?;
             Ok((target.protocol(asked), target.endpoint.clone()))
         })
+    }
+
+    /// Sends only these signals, which the user has asked for by name: a receiver that does not support one of them loses its
+    /// items.
+    #[must_use]
+    pub fn with_signals(self, signals: Signals) -> Self {
+        Self {
+            signals,
+            requested: signals,
+            ..self
+        }
+    }
+
+    /// Splits the configuration by receiver: the signals whose endpoints have one scheme, host and port stay together. One
+    /// sink for each keeps a dead receiver from holding up the others.
+    pub fn by_receiver(&self) -> Vec<Self> {
+        let mut parts: Vec<(String, Signals)> = Vec::new();
+        for signal in self.signals.iter() {
+            let origin = transport::origin(&self.signal(signal).endpoint);
+            match parts.iter_mut().find(|(known, _)| *known == origin) {
+                Some((_, signals)) => signals.insert(signal),
+                None => parts.push((origin, [signal].into_iter().collect())),
+            }
+        }
+        let part = |(_, signals)| Self {
+            signals,
+            ..self.clone()
+        };
+        parts.into_iter().map(part).collect()
+    }
+
+    /// The signals that are sent.
+    pub fn signals(&self) -> Signals {
+        self.signals
+    }
+
+    /// The signals that the user has asked for by name.
+    pub(super) fn requested(&self) -> Signals {
+        self.requested
     }
 
     /// The settings of one signal.
@@ -153,6 +204,8 @@ impl OtlpConfig {
             traces: settle(Signal::Traces)?,
             metrics: settle(Signal::Metrics)?,
             logs: settle(Signal::Logs)?,
+            signals: Signals::ALL,
+            requested: Signals::NONE,
         })
     }
 }

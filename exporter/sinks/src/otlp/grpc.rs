@@ -115,9 +115,10 @@ fn outcome(peer: &Peer, status: &Status) -> Delivery {
         Code::ResourceExhausted => info.is_some(),
         _ => false,
     };
-    match retryable {
-        true => peer.retry(info.and_then(|info| info.delay), what, None),
-        false => peer.refused(what, advice::grpc_code(status.code())),
+    match status.code() {
+        _ if retryable => peer.retry(info.and_then(|info| info.delay), what, None),
+        Code::Unimplemented => peer.unsupported(what, advice::grpc_code(status.code())),
+        code => peer.refused(what, advice::grpc_code(code)),
     }
 }
 

@@ -109,7 +109,10 @@ impl HttpExporter {
             | StatusCode::BAD_GATEWAY
             | StatusCode::SERVICE_UNAVAILABLE
             | StatusCode::GATEWAY_TIMEOUT => self.peer.retry(retry_after(head), what, None),
-            status => self.peer.refused(what, advice::http_status(status)),
+            StatusCode::NOT_FOUND => self
+                .peer
+                .unsupported(what, advice::http_status(head.status, &said)),
+            status => self.peer.refused(what, advice::http_status(status, &said)),
         }
     }
 }

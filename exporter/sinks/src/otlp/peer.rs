@@ -62,6 +62,13 @@ impl Peer {
         }
     }
 
+    /// The receiver does not support the batch's signal, or is no OTLP receiver.
+    pub(super) fn unsupported(&self, what: impl Display, advice: Advice) -> Delivery {
+        Delivery::Unsupported {
+            message: self.message(what, advice),
+        }
+    }
+
     /// The connection failed; where it broke off no one knows whether the batch was taken, so it is sent again.
     pub(super) fn unreachable(&self, error: &TransportError) -> Delivery {
         self.retry(

@@ -12,6 +12,14 @@ pub(crate) fn refusal(delivery: Delivery) -> String {
     }
 }
 
+/// The message of a delivery whose signal the receiver does not support.
+pub(crate) fn unsupported(delivery: Delivery) -> String {
+    match delivery {
+        Delivery::Unsupported { message } => message,
+        other => panic!("supported: {other:?}"),
+    }
+}
+
 /// The delay and the message of a delivery that may be tried again.
 pub(crate) fn retry(delivery: Delivery) -> (Option<Duration>, String) {
     match delivery {

@@ -8,7 +8,7 @@ use pulsetrain_pipeline::{Delivery, Sink};
 
 use crate::{
     answers::{THREE_REJECTED, endless, grpc, grpc_gzip, grpc_refusal, grpc_status, http},
-    delivery::{refusal, retry},
+    delivery::{refusal, retry, unsupported},
     receiver::{Received, Receiver, batch},
 };
 
@@ -93,14 +93,16 @@ async fn an_answer_compressed_as_the_request_was_is_read_up_to_four_mebibytes_in
 #[tokio::test]
 async fn only_the_codes_of_the_specification_may_be_tried_again() {
     const RETRYABLE: [u8; 6] = [1, 4, 10, 11, 14, 15];
+    const UNIMPLEMENTED: u8 = 12;
     for code in 1..=16 {
         let receiver = Receiver::start(move || grpc_status(code, "no%20thanks")).await;
         let delivery = receiver
             .deliver("grpc", &[("HEADERS", "authorization=s3cret")])
             .await;
-        let message = match RETRYABLE.contains(&code) {
-            true => retry(delivery).1,
-            false => refusal(delivery),
+        let message = match code {
+            UNIMPLEMENTED => unsupported(delivery),
+            _ if RETRYABLE.contains(&code) => retry(delivery).1,
+            _ => refusal(delivery),
         };
         let expected = format!("http://{} (gRPC): gRPC status ", receiver.address);
         assert!(
@@ -159,10 +161,12 @@ async fn a_proxy_that_answers_with_a_page_counts_by_its_http_status() {
         let (_, message) = retry(receiver.deliver("grpc", &[]).await);
         assert!(message.contains("gRPC status Unavailable"), "{message}");
     }
-    for status in [401, 403, 404, 500] {
+    for status in [401, 403, 500] {
         let receiver = Receiver::start(move || http(status, "text/html", "<html>")).await;
         refusal(receiver.deliver("grpc", &[]).await);
     }
+    let receiver = Receiver::start(|| http(404, "text/html", "<html>")).await;
+    unsupported(receiver.deliver("grpc", &[]).await);
 }
 
 #[tokio::test]

@@ -12,7 +12,7 @@ use pulsetrain_sinks::{OtlpConfig, OtlpSink};
 
 use crate::{
     answers::{JSON, PROTOBUF, THREE_REJECTED, endless, http, http_with},
-    delivery::{refusal, retry},
+    delivery::{refusal, retry, unsupported},
     receiver::{Receiver, batch, lookup},
 };
 
@@ -142,7 +142,7 @@ async fn only_four_statuses_may_be_tried_again() {
         );
     }
     for status in [
-        301, 302, 304, 307, 400, 401, 403, 404, 405, 408, 413, 415, 422, 499, 500, 501, 505, 507, 599,
+        301, 302, 304, 307, 400, 401, 403, 405, 408, 413, 415, 422, 499, 500, 501, 505, 507, 599,
     ] {
         let receiver = Receiver::start(move || http(status, "text/plain", "")).await;
         let message = refusal(
@@ -179,10 +179,10 @@ async fn a_refusal_carries_the_receivers_own_words_and_what_to_do() {
             "; set the credentials in headers of the sink, or in OTEL_EXPORTER_OTLP_HEADERS (key=value) for its endpoint",
         ),
         (
-            404,
+            400,
             "text/plain",
-            b"404 page not found\n",
-            ": 404 page not found; check the path",
+            b"out of bounds\nout of bounds (10x)\n",
+            "; the receiver takes no samples that old: in Prometheus, raise storage.tsdb.out_of_order_time_window",
         ),
     ];
     for (status, content_type, body, expected) in cases {
@@ -190,6 +190,34 @@ async fn a_refusal_carries_the_receivers_own_words_and_what_to_do() {
         let message = refusal(receiver.deliver("http", &[]).await);
         assert!(message.contains(expected), "{message}");
     }
+}
+
+#[tokio::test]
+async fn a_path_that_is_not_there_means_a_signal_that_is_not_supported() {
+    let receiver = Receiver::start(|| http(404, "text/plain", "404 page not found\n")).await;
+    let message = unsupported(receiver.deliver("http", &[]).await);
+    assert!(
+        message.contains("/v1/metrics: HTTP status 404 Not Found: 404 page not found; check the path"),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+async fn a_requested_signal_that_is_not_supported_is_refused() {
+    let receiver = Receiver::start(|| http(404, "text/plain", "404 page not found\n")).await;
+    let url = format!("http://{}", receiver.address);
+    let config = OtlpConfig::from_url(&url, lookup(&[])).unwrap();
+    let asked = config.with_signals([Signal::Traces].into_iter().collect());
+    let mut sink = OtlpSink::new(&asked).unwrap();
+    assert_eq!(sink.signals().to_string(), "traces");
+    let message = refusal(sink.deliver(&batch(Signal::Traces)).await);
+    assert!(message.contains("404"), "{message}");
+
+    let own = format!("{url}/spans");
+    let variables = [("TRACES_ENDPOINT", own.as_str()), ("ENDPOINT", url.as_str())];
+    let mut sink = OtlpSink::new(&OtlpConfig::from_env(lookup(&variables)).unwrap()).unwrap();
+    refusal(sink.deliver(&batch(Signal::Traces)).await);
+    unsupported(sink.deliver(&batch(Signal::Logs)).await);
 }
 
 #[tokio::test]

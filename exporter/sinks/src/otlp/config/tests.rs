@@ -387,3 +387,43 @@ fn a_target_that_is_no_url_says_which_forms_there_are() {
         Err(SinkError::Setting { .. })
     ));
 }
+
+#[test]
+fn a_signal_whose_exporter_is_none_is_not_sent() {
+    let off = |name: &str| match name {
+        "OTEL_TRACES_EXPORTER" => Some("none".to_owned()),
+        "OTEL_LOGS_EXPORTER" => Some("otlp,console".to_owned()),
+        _ => None,
+    };
+    assert_eq!(
+        OtlpConfig::from_env(off).unwrap().signals().to_string(),
+        "metrics, logs"
+    );
+    let named = OtlpConfig::from_url("http://h:1", off).unwrap();
+    assert_eq!(
+        named.signals(),
+        Signals::ALL,
+        "the endpoint is not that of the variables"
+    );
+    let all = OtlpConfig::from_env(|name| name.ends_with("_EXPORTER").then(|| "None".to_owned())).unwrap();
+    assert!(all.signals().is_empty() && all.by_receiver().is_empty());
+}
+
+#[test]
+fn signals_are_together_where_scheme_host_and_port_are_the_same() {
+    let parts = |variables: &[(&'static str, &'static str)]| -> Vec<String> {
+        let parts = from_env(variables).by_receiver();
+        parts.iter().map(|part| part.signals().to_string()).collect()
+    };
+    assert_eq!(parts(&[]), ["traces, metrics, logs"]);
+    let paths = [("TRACES_ENDPOINT", "http://localhost:4318/spans")];
+    assert_eq!(parts(&paths), ["traces, metrics, logs"]);
+    for other in [
+        "http://localhost:4319",
+        "https://localhost:4318",
+        "http://tempo:4318",
+    ] {
+        assert_eq!(parts(&[("METRICS_ENDPOINT", other)]), ["traces, logs", "metrics"]);
+    }
+    assert_eq!(target("http://h").by_receiver().len(), 1);
+}

@@ -49,6 +49,18 @@ impl<'a> Variables<'a> {
         Ok((protocol, self.endpoint(signal, protocol)?))
     }
 
+    /// Whether `OTEL_<SIGNAL>_EXPORTER` turns the signal off.
+    pub(super) fn is_off(&self, signal: Signal) -> bool {
+        let name = format!("OTEL_{}_EXPORTER", signal.as_str().to_ascii_uppercase());
+        self.read(name)
+            .is_some_and(|variable| variable.value.eq_ignore_ascii_case("none"))
+    }
+
+    /// Whether the signal has an endpoint of its own.
+    pub(super) fn has_own_endpoint(&self, signal: Signal) -> bool {
+        self.own(signal, "ENDPOINT").is_some()
+    }
+
     pub(super) fn protocol(&self, signal: Signal) -> Result<Option<Protocol>, SinkError> {
         let Some(variable) = self.get(signal, "PROTOCOL") else {
             return Ok(None);
