@@ -63,6 +63,7 @@ pub struct FakeEndpoint {
 #[derive(Debug)]
 struct Shared {
     script: VecDeque<Answer>,
+    by_path: Vec<(String, Answer)>,
     afterwards: Answer,
     received: Vec<Received>,
 }
@@ -75,12 +76,29 @@ impl FakeEndpoint {
 
     /// As [`start`](Self::start), at a port.
     pub fn start_at(port: u16, script: impl IntoIterator<Item = Answer>, afterwards: Answer) -> Self {
-        let script = script.into_iter().collect();
-        let shared = Arc::new(Mutex::new(Shared {
-            script,
+        let shared = Shared {
+            script: script.into_iter().collect(),
+            by_path: Vec::new(),
             afterwards,
             received: Vec::new(),
-        }));
+        };
+        Self::serve(port, shared)
+    }
+
+    /// Starts an endpoint that gives each of these paths its own answer, and accepts everything at other paths.
+    pub fn by_path(answers: impl IntoIterator<Item = (&'static str, Answer)>) -> Self {
+        let answers = answers.into_iter();
+        let shared = Shared {
+            script: VecDeque::new(),
+            by_path: answers.map(|(path, answer)| (path.to_owned(), answer)).collect(),
+            afterwards: Answer::Accept,
+            received: Vec::new(),
+        };
+        Self::serve(0, shared)
+    }
+
+    fn serve(port: u16, shared: Shared) -> Self {
+        let shared = Arc::new(Mutex::new(shared));
         let (runtime, listener, address) = loopback::listen(port);
         let router = Router::new().fallback(answer).with_state(Arc::clone(&shared));
         runtime.spawn(async move { axum::serve(listener, router).await });
@@ -125,10 +143,10 @@ async fn answer(
 ) -> Response<String> {
     let answer = {
         let mut shared = lock(&shared);
-        let answer = shared
-            .script
-            .pop_front()
-            .unwrap_or_else(|| shared.afterwards.clone());
+        let of_path = shared.by_path.iter().find(|(path, _)| path == uri.path());
+        let of_path = of_path.map(|(_, answer)| answer.clone());
+        let scripted = of_path.or_else(|| shared.script.pop_front());
+        let answer = scripted.unwrap_or_else(|| shared.afterwards.clone());
         let body = inflated(&headers, &body);
         let path = uri.path().to_owned();
         shared.received.push(Received {

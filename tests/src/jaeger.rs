@@ -61,6 +61,11 @@ impl Jaeger {
         format!("http://127.0.0.1:{}", self.ports.otlp)
     }
 
+    /// Its OTLP/gRPC receiver, as a target of ours.
+    pub fn grpc(&self) -> String {
+        format!("grpc://127.0.0.1:{}", self.ports.otlp_grpc)
+    }
+
     /// Sends OTLP traces; panics unless all is taken.
     pub fn push(&self, otlp: &[u8]) {
         push_otlp(self.ports.otlp, "/v1/traces", "", otlp);

@@ -52,7 +52,8 @@ pub(crate) struct ImportArguments {
     pub(crate) mapping: Option<PathBuf>,
 
     /// Where to: FILE.jsonl, FILE.binpb, `-` (JSON lines on the standard output), grpc://, grpcs://, http:// or https://;
-    /// may be given several times [default: what the OTEL_EXPORTER_OTLP_* variables say]
+    /// signals in front select what is sent there: traces=http://jaeger:4318, or traces,logs=FILE.jsonl. May be given several
+    /// times [default: what the OTEL_EXPORTER_OTLP_* variables say]
     #[arg(long, value_name = "TARGET")]
     pub(crate) to: Vec<String>,
 
@@ -110,12 +111,14 @@ pub(crate) struct ImportArguments {
 }
 
 const IMPORT_HELP: &str = "\
-Exit status: 0 everything was understood and delivered, 1 something was skipped or lost, 2 the command line is wrong.
+Exit status: 0 everything was understood and delivered, 1 something was skipped or lost, 2 the command line is wrong. A signal \
+that a receiver does not support is reported but not lost, unless --to or a variable asks for it or the receiver supports no signal.
 
 Examples:
   pulsetrain import training.json --to out.jsonl
   pulsetrain import training.json --to grpc://localhost:4317
   pulsetrain import runs/*/training.json --to http://localhost:4318 --json
+  pulsetrain import training.json --to traces=http://localhost:4318 --to metrics=http://localhost:9090/api/v1/otlp
   pulsetrain import --follow 'runs/*/training.json' --state state --to grpc://localhost:4317";
 
 /// What `agent` is told.

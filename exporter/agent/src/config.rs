@@ -20,6 +20,7 @@ mod quantity;
 mod rank;
 mod read;
 mod section;
+mod signals;
 mod sinks;
 mod sources;
 #[cfg(test)]

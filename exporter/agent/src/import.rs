@@ -71,7 +71,14 @@ async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
         ..PipelineConfig::default()
     });
     let positions_of_outputs = arguments.follow.then_some(&positions);
-    for sink in topology::sinks(&arguments.to, &inputs, positions_of_outputs)? {
+    let sinks = topology::sinks(&arguments.to, &inputs, positions_of_outputs)?;
+    if sinks.is_empty() {
+        return Err(Failure::usage(format!(
+            "nothing to send to: {}; set one of them to otlp, or name a target with --to",
+            topology::ALL_OFF
+        )));
+    }
+    for sink in sinks {
         builder = builder.sink(sink);
     }
     if !arguments.gpu_readings.is_empty() {

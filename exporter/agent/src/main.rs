@@ -14,6 +14,7 @@ mod losses;
 mod progress_bar;
 mod run;
 mod semconv;
+mod signal_selection;
 mod topology;
 
 use std::{io::Write, process::ExitCode};

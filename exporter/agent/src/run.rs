@@ -145,6 +145,9 @@ async fn start_pipeline(
             .map(|sink| (sink, Requirement::Required))
             .collect()
     };
+    if sinks.is_empty() {
+        tell(&format!("sends nothing: {}", topology::ALL_OFF));
+    }
     if arguments.step_line {
         sinks.push((topology::step_line(), Requirement::BestEffort));
     }
@@ -169,12 +172,12 @@ async fn configured_sinks(config: &Config, recorders: &Recorders) -> Vec<(Box<dy
         .await
         {
             Ok(BuiltSink {
-                sink,
+                sinks: built,
                 server,
                 recorder,
                 ..
             }) => {
-                sinks.push((sink, section.requirement()));
+                sinks.extend(built.into_iter().map(|sink| (sink, section.requirement())));
                 server.map(tokio::spawn);
                 if let Some(recorder) = recorder {
                     recorders.insert(name, recorder);

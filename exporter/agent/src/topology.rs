@@ -7,6 +7,7 @@ use std::{
 };
 
 use pulsetrain_derive::{EnergyConfig, EnergyStage};
+use pulsetrain_otlp::Signals;
 use pulsetrain_pipeline::{Batch, BoxFuture, PipelineBuilder, Sink, Source, Stop};
 use pulsetrain_sinks::{
     ConsoleSink, ConsoleStyle, FileJournal, FileSink, FlightRecorder, OtlpConfig, OtlpSink,
@@ -28,7 +29,12 @@ use crate::{
     config::{Config, DeriveConfig, DrawingSection, GpuSection, OtlpSection, SinkConfig, SourceConfig, Spot},
     failure::Failure,
     import::resource::Resource,
+    signal_selection::{self, SelectedSink},
 };
+
+/// Why there is no sink where the environment names the endpoint.
+pub(crate) const ALL_OFF: &str =
+    "OTEL_TRACES_EXPORTER, OTEL_METRICS_EXPORTER and OTEL_LOGS_EXPORTER are none";
 
 /// The inputs that a path on the command line names: of a folder the logs in it, where it is not followed.
 pub(crate) fn inputs(path: PathBuf, is_followed: bool, format: Option<&LogFormat>) -> Vec<LogInput> {
@@ -54,7 +60,7 @@ pub(crate) fn options_of(input: &LogInput, options: &RunOptions) -> RunOptions {
     }
 }
 
-/// The sinks that the command line names, or the one that the environment names.
+/// The sinks that the command line names, or those that the environment names, which are none where it turns off every signal.
 ///
 /// `positions` are those of the inputs that are followed: a file is appended to from where it ended with them. Without
 /// them the file is replaced.
@@ -68,7 +74,7 @@ pub(crate) fn sinks(
 ) -> Result<Vec<Box<dyn Sink>>, Failure> {
     if targets.is_empty() {
         let config = OtlpConfig::from_env(variable).map_err(Failure::usage)?;
-        return Ok(vec![otlp(&config)?]);
+        return config.by_receiver().iter().map(otlp).collect();
     }
     // Every target is understood before the first file is touched.
     let targets: Vec<Target> = targets
@@ -88,7 +94,10 @@ pub(crate) fn sinks(
 pub(crate) fn check_sink(sink: &SinkConfig) -> Result<(), (Spot, String)> {
     let (spot, outcome) = match sink {
         SinkConfig::Prometheus(page) => (page.listen.spot, page.settings().check()),
-        SinkConfig::Otlp(otlp) => (otlp.endpoint.spot, otlp_config(otlp).map(drop)),
+        SinkConfig::Otlp(otlp) => (
+            otlp.endpoint.as_ref().map_or(otlp.spot, |endpoint| endpoint.spot),
+            otlp_config(otlp).map(drop),
+        ),
         SinkConfig::File(file) => (
             file.path.spot,
             pulsetrain_sinks::FileFormat::of(Path::new(&file.path.value)).map(drop),
@@ -103,13 +112,19 @@ pub(crate) fn check_sink(sink: &SinkConfig) -> Result<(), (Spot, String)> {
             FlightRecorder::new(recorder.settings(&DrawingSection::default())).map(drop),
         ),
     };
-    outcome.map_err(|error| (spot, error.to_string()))
+    match sink.signals() {
+        Some(list) if list.0.is_empty() => Err((
+            list.spot,
+            "signals is an empty list: name traces, metrics or logs".to_owned(),
+        )),
+        _ => outcome.map_err(|error| (spot, error.to_string())),
+    }
 }
 
 /// A sink of the configuration, with what has to run beside it.
 pub(crate) struct BuiltSink {
-    /// The sink.
-    pub(crate) sink: Box<dyn Sink>,
+    /// The sink; of OTLP one for each receiver, and none where the environment turns off every signal.
+    pub(crate) sinks: Vec<Box<dyn Sink>>,
     /// The server of a sink that others fetch from; runs until it is stopped.
     pub(crate) server: Option<BoxFuture<'static, ()>>,
     /// The series that it keeps.
@@ -122,7 +137,7 @@ impl BuiltSink {
     /// A sink that needs nothing beside it.
     fn alone(sink: Box<dyn Sink>) -> Self {
         Self {
-            sink,
+            sinks: vec![sink],
             server: None,
             series: None,
             recorder: None,
@@ -143,9 +158,37 @@ pub(crate) async fn build_sink(
     kept: Option<PrometheusStore>,
     stop: Stop,
 ) -> Result<BuiltSink, SinkError> {
+    let built = open_sink(config, drawing, positions, kept, stop).await?;
+    let signals = config.signals().map(|list| list.0);
+    let narrow = |sink| SelectedSink::narrow(sink, signals);
+    Ok(BuiltSink {
+        sinks: built.sinks.into_iter().map(narrow).collect(),
+        ..built
+    })
+}
+
+async fn open_sink(
+    config: &SinkConfig,
+    drawing: &DrawingSection,
+    positions: &Positions,
+    kept: Option<PrometheusStore>,
+    stop: Stop,
+) -> Result<BuiltSink, SinkError> {
     let sink: Box<dyn Sink> = match config {
         SinkConfig::Prometheus(page) => return prometheus(&page.settings(), kept, stop).await,
-        SinkConfig::Otlp(otlp) => Box::new(OtlpSink::new(&otlp_config(otlp)?)?),
+        SinkConfig::Otlp(otlp) => {
+            let open = |config: &OtlpConfig| Ok(Box::new(OtlpSink::new(config)?) as Box<dyn Sink>);
+            return Ok(BuiltSink {
+                sinks: otlp_config(otlp)?
+                    .by_receiver()
+                    .iter()
+                    .map(open)
+                    .collect::<Result<_, SinkError>>()?,
+                server: None,
+                series: None,
+                recorder: None,
+            });
+        }
         SinkConfig::File(file) => Box::new(file_after(Path::new(&file.path.value), positions)?),
         SinkConfig::Console(_) => Box::new(ConsoleSink::stderr(ConsoleStyle::InPlace)),
         SinkConfig::Perfetto(files) => {
@@ -320,11 +363,35 @@ pub(crate) fn step_line() -> Box<dyn Sink> {
 
 /// The settings of an OTLP sink: what the section says goes before what the variables say.
 pub(crate) fn otlp_config(section: &OtlpSection) -> Result<OtlpConfig, SinkError> {
-    OtlpConfig::from_section(Some(&section.endpoint), |name| section.variable(name), variable)
+    let endpoint = section.endpoint.as_ref().map(|endpoint| endpoint.value.as_str());
+    let config = OtlpConfig::from_section(endpoint, |name| section.variable(name), variable)?;
+    Ok(selected(config, section.signals.as_ref().map(|list| list.0)))
 }
 
-/// Where telemetry is to go.
-enum Target {
+/// The settings of an OTLP target of the command line: a URL, with or without signals in front.
+///
+/// # Errors
+/// A target that makes no sense.
+pub(crate) fn otlp_target(target: &str) -> Result<OtlpConfig, Failure> {
+    let (signals, url) = signal_selection::split(target)?;
+    let config = OtlpConfig::from_url(url, variable).map_err(Failure::usage)?;
+    Ok(selected(config, signals))
+}
+
+fn selected(config: OtlpConfig, signals: Option<Signals>) -> OtlpConfig {
+    match signals {
+        Some(signals) => config.with_signals(signals),
+        None => config,
+    }
+}
+
+/// Where telemetry is to go, and which signals of it.
+struct Target {
+    signals: Option<Signals>,
+    place: Place,
+}
+
+enum Place {
     Stdout,
     File(PathBuf),
     Otlp(Box<OtlpConfig>),
@@ -332,30 +399,32 @@ enum Target {
 
 impl Target {
     fn parse(target: &str) -> Result<Self, Failure> {
-        if target == "-" {
-            return Ok(Self::Stdout);
-        }
-        if target.contains("://") {
-            let config = OtlpConfig::from_url(target, variable).map_err(Failure::usage)?;
-            return Ok(Self::Otlp(Box::new(config)));
-        }
-        pulsetrain_sinks::FileFormat::of(Path::new(target)).map_err(Failure::usage)?;
-        Ok(Self::File(target.into()))
+        let (signals, place) = signal_selection::split(target)?;
+        let place = if place == "-" {
+            Place::Stdout
+        } else if place.contains("://") {
+            Place::Otlp(Box::new(otlp_target(target)?))
+        } else {
+            pulsetrain_sinks::FileFormat::of(Path::new(place)).map_err(Failure::usage)?;
+            Place::File(place.into())
+        };
+        Ok(Self { signals, place })
     }
 
     fn open(&self, inputs: &[LogInput], positions: Option<&Positions>) -> Result<Box<dyn Sink>, Failure> {
-        match self {
-            Self::Stdout => Ok(Box::new(FileSink::stdout().map_err(Failure::failed)?)),
-            Self::Otlp(config) => otlp(config),
-            Self::File(path) => {
+        let sink: Box<dyn Sink> = match &self.place {
+            Place::Stdout => Box::new(FileSink::stdout().map_err(Failure::failed)?),
+            Place::Otlp(config) => otlp(config)?,
+            Place::File(path) => {
                 refuse_input(path, inputs.iter().filter_map(path_of))?;
                 let file = match positions {
                     Some(positions) => file_after(path, positions),
                     None => FileSink::create(path),
                 };
-                Ok(Box::new(file.map_err(Failure::failed)?))
+                Box::new(file.map_err(Failure::failed)?)
             }
-        }
+        };
+        Ok(SelectedSink::narrow(sink, self.signals))
     }
 }
 

@@ -53,7 +53,7 @@ impl OtlpSink {
     pub fn new(config: &OtlpConfig) -> Result<Self, SinkError> {
         let exporter = |signal| Ok((signal, Exporter::new(signal, config.signal(signal))?));
         Ok(Self {
-            name: name(config),
+            name: config.name(),
             signals: config.signals(),
             requested: config.requested(),
             exporters: config
@@ -111,16 +111,4 @@ impl Exporter {
             Self::Http(exporter) => exporter.export(batch).await,
         }
     }
-}
-
-/// `otlp http://collector:4318`, with every receiver once where signals go to several.
-fn name(config: &OtlpConfig) -> String {
-    let mut origins: Vec<String> = Vec::new();
-    for signal in config.signals().iter() {
-        let origin = transport::origin(&config.signal(signal).endpoint);
-        if !origins.contains(&origin) {
-            origins.push(origin);
-        }
-    }
-    format!("otlp {}", origins.join(", "))
 }

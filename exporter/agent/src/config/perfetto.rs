@@ -8,6 +8,7 @@ use super::{
     DrawingSection, Placed,
     quantity::{Size, Time},
     section::section,
+    signals::SignalList,
 };
 
 section! {
@@ -24,6 +25,8 @@ section! {
         keep: usize = 24,
         /// How often the file catches up. What came in after that is lost by a kill.
         flush_every: Time = Time::secs(5),
+        /// The signals that it shows, such as [traces]; without the key all of them.
+        signals: Option<Placed<SignalList>> = None,
     }
 }
 
@@ -38,6 +41,8 @@ section! {
         bytes: Size = Size(64 << 20),
         /// Where files are written: a path that ends in .pftrace; every file gets the time of its begin before that.
         path: Placed<String> = Placed::nowhere("recorded.pftrace".to_owned()),
+        /// The signals that it keeps, such as [traces]; without the key all of them.
+        signals: Option<Placed<SignalList>> = None,
     }
 }
 

@@ -12,6 +12,7 @@ use super::{
     perfetto::{FlightRecorderSection, PerfettoSection},
     quantity::Time,
     section::{Key, Section, Setting, Shown, section},
+    signals::SignalList,
 };
 
 /// A sink.
@@ -64,7 +65,13 @@ section! {
     pub(crate) struct OtlpSection {
         /// grpc://host:port, grpcs://host:port, http://host:port or https://host:port. What is not set here is read from the
         /// OTEL_EXPORTER_OTLP_* variables, headers only where the endpoint of the variables has the same scheme, host and port.
-        endpoint: Placed<String> = Placed::nowhere(String::new()),
+        /// Without variables the endpoint is http://localhost:4318. Where signals have endpoints of several hosts or ports, each
+        /// of these has a queue of its own.
+        endpoint: Option<Placed<String>> = None,
+        /// The signals that it receives, such as [traces]; without the key all of them. Without the key, the items of a signal
+        /// that the receiver does not support are counted as unsupported_signal, and are no loss while it supports another
+        /// signal. A signal that is named here has to be supported.
+        signals: Option<Placed<SignalList>> = None,
         /// Headers of every request, of all signals. Keep secrets in variables: Bearer ${TOKEN}.
         headers: Headers = Headers::default(),
         /// gzip or none.
@@ -83,6 +90,8 @@ section! {
     pub(crate) struct FileSection {
         /// The file.
         path: Placed<String> = Placed::nowhere(String::new()),
+        /// The signals that it receives, such as [traces]; without the key all of them.
+        signals: Option<Placed<SignalList>> = None,
         /// Whether its data must arrive, as for otlp.
         required: bool = true,
     }
@@ -132,6 +141,17 @@ impl SinkConfig {
     /// Whether only one sink at a time can hold what it writes to or listens on.
     pub(crate) fn is_exclusive(&self) -> bool {
         !matches!(self, Self::Otlp(_) | Self::Console(_))
+    }
+
+    /// The signals that the section names, where it names some.
+    pub(crate) fn signals(&self) -> Option<&Placed<SignalList>> {
+        match self {
+            Self::Otlp(otlp) => otlp.signals.as_ref(),
+            Self::File(file) => file.signals.as_ref(),
+            Self::Perfetto(files) => files.signals.as_ref(),
+            Self::FlightRecorder(recorder) => recorder.signals.as_ref(),
+            Self::Prometheus(_) | Self::Console(_) => None,
+        }
     }
 }
 
@@ -222,7 +242,7 @@ impl Kinds for SinkConfig {
 
     fn examples() -> Vec<(&'static str, Self)> {
         let otlp = OtlpSection {
-            endpoint: Placed::nowhere("grpc://localhost:4317".to_owned()),
+            endpoint: Some(Placed::nowhere("grpc://localhost:4317".to_owned())),
             ..OtlpSection::default()
         };
         let file = FileSection {

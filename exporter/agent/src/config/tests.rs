@@ -289,3 +289,31 @@ sinks:
         "{message}"
     );
 }
+
+#[test]
+fn an_otlp_sink_without_an_endpoint_asks_the_variables_of_the_environment() {
+    let config = parse("agent.yaml", "sinks:\n  c:\n    otlp: {}\n", &variables()).unwrap();
+    assert_eq!(crate::topology::check_sink(&config.sinks.0["c"]), Ok(()));
+    let empty = "sinks:\n  c:\n    otlp: {endpoint: \"\"}\n";
+    let config = parse("agent.yaml", empty, &variables()).unwrap();
+    let (_, message) = crate::topology::check_sink(&config.sinks.0["c"]).unwrap_err();
+    assert!(message.contains("write grpc://host:4317"), "{message}");
+}
+
+#[test]
+fn a_list_of_signals_names_at_least_one_and_only_those_there_are() {
+    let text =
+        |signals: &str| format!("sinks:\n  c:\n    file:\n      path: a.jsonl\n      signals: {signals}\n");
+    let config = parse("agent.yaml", &text("[logs, traces]"), &variables()).unwrap();
+    let signals = config.sinks.0["c"].signals().unwrap();
+    assert_eq!(signals.0.to_string(), "traces, logs");
+    let config = parse("agent.yaml", &text("[]"), &variables()).unwrap();
+    let (spot, message) = crate::topology::check_sink(&config.sinks.0["c"]).unwrap_err();
+    assert_eq!((spot.line, spot.column), (5, 16));
+    assert!(message.contains("name traces, metrics or logs"), "{message}");
+    let message = refused(&text("[trace]"));
+    assert!(
+        message.starts_with("agent.yaml:5:17: ") && message.contains("did you mean \"traces\"?"),
+        "{message}"
+    );
+}

@@ -44,8 +44,7 @@ pub(super) fn targets(
         return arguments
             .to
             .iter()
-            .map(|url| OtlpConfig::from_url(url, variable).map_err(Failure::usage))
-            .map(|config| config.map(named))
+            .map(|target| topology::otlp_target(target).map(named))
             .collect();
     }
     if let Some(config) = config {
@@ -95,7 +94,7 @@ pub(super) async fn check(target: &Target, timeout: Duration, findings: &mut Fin
     };
     // What is said of one signal is not said again of the next.
     let mut said = Vec::new();
-    for signal in Signal::ALL {
+    for signal in target.config.signals().iter() {
         let empty = Batch::new(signal, 0, Vec::new());
         let outcome = match tokio::time::timeout(timeout, sink.deliver(&empty)).await {
             Ok(delivery) => outcome(delivery),

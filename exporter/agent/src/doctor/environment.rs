@@ -21,7 +21,7 @@ pub(super) fn check(variables: Variables<'_>, findings: &mut Findings) {
         environment.check_tls(signal, findings);
     }
     environment.check_service(findings);
-    environment.check_switches(findings);
+    environment.check_switch(findings);
 }
 
 struct Environment<'a> {
@@ -131,22 +131,15 @@ impl Environment<'_> {
     }
 
     /// What turns other programs' telemetry off, though a receiver is set.
-    fn check_switches(&self, findings: &mut Findings) {
+    fn check_switch(&self, findings: &mut Findings) {
         let has_endpoint = SIGNALS.iter().any(|signal| self.endpoint(signal).is_some());
-        let switches = [
-            ("OTEL_SDK_DISABLED", "true"),
-            ("OTEL_TRACES_EXPORTER", "none"),
-            ("OTEL_METRICS_EXPORTER", "none"),
-            ("OTEL_LOGS_EXPORTER", "none"),
-        ];
-        for (name, off) in switches {
-            if has_endpoint && self.variables.get(name).as_deref() == Some(off) {
-                findings.warn(
-                    place(&[name]),
-                    format!("{name}={off} turns off what OpenTelemetry's SDKs would send to the endpoint that is set; we send still"),
-                    format!("unset {name} where a trainer's own telemetry is wanted"),
-                );
-            }
+        let name = "OTEL_SDK_DISABLED";
+        if has_endpoint && self.variables.get(name).as_deref() == Some("true") {
+            findings.warn(
+                place(&[name]),
+                format!("{name}=true turns off what OpenTelemetry's SDKs would send to the endpoint that is set; Pulsetrain still sends"),
+                format!("unset {name} where a trainer's own telemetry is wanted"),
+            );
         }
     }
 }
@@ -206,6 +199,12 @@ mod tests {
         assert_eq!(found(&[own]), [""; 0]);
         let of_all = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318/v1/metrics/");
         assert!(found(&[of_all])[0].contains("once more"));
+    }
+
+    #[test]
+    fn a_signal_that_is_turned_off_contradicts_no_endpoint() {
+        let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4318");
+        assert_eq!(found(&[endpoint, ("OTEL_METRICS_EXPORTER", "none")]), [""; 0]);
     }
 
     #[test]

@@ -173,6 +173,18 @@ impl OtlpConfig {
         parts.into_iter().map(part).collect()
     }
 
+    /// The name of a sink with this configuration: `otlp http://collector:4318`, with every receiver once.
+    pub fn name(&self) -> String {
+        let mut origins: Vec<String> = Vec::new();
+        for signal in self.signals.iter() {
+            let origin = transport::origin(&self.signal(signal).endpoint);
+            if !origins.contains(&origin) {
+                origins.push(origin);
+            }
+        }
+        format!("otlp {}", origins.join(", "))
+    }
+
     /// The signals that are sent.
     pub fn signals(&self) -> Signals {
         self.signals

@@ -15,7 +15,7 @@ use super::{
 use crate::{
     config::{GPUS, SinkConfig, SourceConfig},
     failure::Failure,
-    topology::{self, BuiltSink},
+    topology::{self, ALL_OFF, BuiltSink},
 };
 
 impl Running {
@@ -43,7 +43,9 @@ impl Running {
 
     /// Starts the queue of a sink that [`open_sink`](Self::open_sink) opens.
     pub(super) fn expect_sink(&mut self, name: &str, config: &SinkConfig) {
-        self.pipeline.expect_sink(name, route(config), Duration::ZERO);
+        for (queue, route) in queues(name, config) {
+            self.pipeline.expect_sink(&queue, route, Duration::ZERO);
+        }
         self.unopened.insert(name.to_owned(), None);
     }
 
@@ -59,7 +61,7 @@ impl Running {
         )
         .await?;
         let BuiltSink {
-            sink,
+            sinks,
             server,
             series,
             recorder,
@@ -74,37 +76,53 @@ impl Running {
         if let Some(server) = server {
             self.servers.insert(name.to_owned(), Task::spawn(stop, server));
         }
-        let sink = match &self.telemetry {
-            Some(telemetry) => telemetry.measure(name, sink, series),
-            None => Box::new(NamedSink::new(name, sink)),
-        };
-        // It is expected: whoever removes the lane forgets that the sink is to be opened.
-        let _ = self.pipeline.open_sink(sink);
+        if sinks.is_empty() {
+            tell(&format!("the sink {name} sends nothing: {ALL_OFF}"));
+        }
+        for ((queue, _), sink) in queues(name, config).iter().zip(sinks) {
+            let sink = match &self.telemetry {
+                Some(telemetry) => telemetry.measure(queue, sink, series.clone()),
+                None => Box::new(NamedSink::new(queue, sink)),
+            };
+            // It is expected: whoever removes the lane forgets that the sink is to be opened.
+            let _ = self.pipeline.open_sink(sink);
+        }
         self.unopened.remove(name);
         Ok(())
     }
 
     /// Starts the queue of the new sink and drains the old one in the background.
     pub(super) fn replace_sink(&mut self, name: &str, old: &SinkConfig, new: &SinkConfig) {
-        let drained = self
-            .pipeline
-            .expect_sink(name, route(new), self.config.limits.drain.0);
+        let within = self.config.limits.drain.0;
+        let new = queues(name, new);
+        let mut drained = Vec::new();
+        for (queue, route) in &new {
+            drained.extend(self.pipeline.expect_sink(queue, *route, within));
+        }
+        for (queue, _) in queues(name, old) {
+            if !new.iter().any(|(other, _)| *other == queue) {
+                drained.extend(self.pipeline.remove_sink(&queue, within));
+            }
+        }
         self.leave(name, old, drained);
         self.unopened.insert(name.to_owned(), None);
     }
 
     /// Drains a sink in the background.
     pub(super) fn remove_sink(&mut self, name: &str, old: &SinkConfig) {
-        let drained = self.pipeline.remove_sink(name, self.config.limits.drain.0);
+        let within = self.config.limits.drain.0;
+        let queues = queues(name, old);
+        let drained = (queues.iter()).filter_map(|(queue, _)| self.pipeline.remove_sink(queue, within));
+        let drained = drained.collect();
         self.leave(name, old, drained);
         self.unopened.remove(name);
     }
 
-    fn leave(&mut self, name: &str, old: &SinkConfig, drained: Option<BoxFuture<'static, SinkReport>>) {
+    fn leave(&mut self, name: &str, old: &SinkConfig, drained: Vec<BoxFuture<'static, SinkReport>>) {
         self.recorders.remove(name);
-        let server = self.servers.remove(name);
-        if let Some(drained) = drained {
-            self.leaving.add(drained, server, old.is_exclusive());
+        let mut server = self.servers.remove(name);
+        for drained in drained {
+            self.leaving.add(drained, server.take(), old.is_exclusive());
         }
     }
 
@@ -175,10 +193,30 @@ impl Running {
     }
 }
 
-/// Which batches go to a sink, and whether they wait for it.
-fn route(config: &SinkConfig) -> SinkRoute {
-    SinkRoute {
-        signals: Signals::ALL,
+/// The queues of a section, each with its name and its route: one, but for OTLP one for each receiver. The order is that of
+/// the sinks that [`topology::build_sink`] makes.
+fn queues(section: &str, config: &SinkConfig) -> Vec<(String, SinkRoute)> {
+    let route = |signals| SinkRoute {
+        signals,
         requirement: config.requirement(),
+    };
+    let receivers = match config {
+        SinkConfig::Otlp(otlp) => topology::otlp_config(otlp)
+            .ok()
+            .map(|config| config.by_receiver()),
+        _ => None,
+    };
+    match receivers.as_deref() {
+        None => {
+            let signals = config.signals().map_or(Signals::ALL, |list| list.0);
+            vec![(section.to_owned(), route(signals))]
+        }
+        Some([receiver]) => vec![(section.to_owned(), route(receiver.signals()))],
+        Some(several) => (several.iter())
+            .map(|receiver| {
+                let name = format!("{section} ({})", receiver.name());
+                (name, route(receiver.signals()))
+            })
+            .collect(),
     }
 }

@@ -1,0 +1,97 @@
+//! A choice of signals for a target: `traces,metrics=http://host:4318` on the command line, and the sink that keeps to it.
+
+use pulsetrain_otlp::{Signal, Signals};
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
+
+use crate::failure::Failure;
+
+/// Splits `SIGNAL,SIGNAL=TARGET` into the signals and the target. A text without signals in front is all target.
+///
+/// # Errors
+/// A word in front of a URL that is no signal.
+pub(crate) fn split(text: &str) -> Result<(Option<Signals>, &str), Failure> {
+    let Some((names, target)) = text.split_once('=') else {
+        return Ok((None, text));
+    };
+    let signals: Vec<Option<Signal>> = names.split(',').map(|name| signal(name.trim())).collect();
+    let is_selection = names.chars().all(|c| c.is_ascii_alphabetic() || ", ".contains(c));
+    match signals.into_iter().collect::<Option<Signals>>() {
+        Some(signals) => Ok((Some(signals), target)),
+        None if is_selection && target.contains("://") => Err(Failure::usage(format!(
+            "{text}: {names:?} before the = is no list of signals; write traces, metrics or logs, several with commas"
+        ))),
+        None => Ok((None, text)),
+    }
+}
+
+fn signal(name: &str) -> Option<Signal> {
+    Signal::ALL.into_iter().find(|signal| signal.as_str() == name)
+}
+
+/// A sink that receives some signals only.
+pub(crate) struct SelectedSink {
+    sink: Box<dyn Sink>,
+    signals: Signals,
+}
+
+impl SelectedSink {
+    /// Narrows the signals of `sink` to these; all that it accepts where no signals are chosen.
+    pub(crate) fn narrow(sink: Box<dyn Sink>, signals: Option<Signals>) -> Box<dyn Sink> {
+        match signals {
+            Some(signals) => Box::new(Self { sink, signals }),
+            None => sink,
+        }
+    }
+}
+
+impl Sink for SelectedSink {
+    fn name(&self) -> &str {
+        self.sink.name()
+    }
+
+    fn signals(&self) -> Signals {
+        self.signals.intersection(self.sink.signals())
+    }
+
+    fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
+        self.sink.deliver(batch)
+    }
+
+    fn finish(&mut self) -> BoxFuture<'_, Result<(), String>> {
+        self.sink.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parts(text: &str) -> (Option<String>, String) {
+        let (signals, target) = split(text).expect("the text makes sense");
+        (signals.map(|signals| signals.to_string()), target.to_owned())
+    }
+
+    #[test]
+    fn signals_stand_before_the_target() {
+        let signals = |names: &str| Some(names.to_owned());
+        assert_eq!(parts("http://h:1"), (None, "http://h:1".to_owned()));
+        assert_eq!(
+            parts("traces=http://h:1"),
+            (signals("traces"), "http://h:1".to_owned())
+        );
+        assert_eq!(parts("logs,traces=-"), (signals("traces, logs"), "-".to_owned()));
+        assert_eq!(parts("http://h/?a=b"), (None, "http://h/?a=b".to_owned()));
+        assert_eq!(parts("run=7.jsonl"), (None, "run=7.jsonl".to_owned()));
+    }
+
+    #[test]
+    fn a_word_that_is_no_signal_is_refused_before_a_url() {
+        let Err(Failure::Usage(message)) = split("trace=http://h:1") else {
+            panic!("it was read")
+        };
+        assert!(
+            message.contains("\"trace\"") && message.contains("write traces"),
+            "{message}"
+        );
+    }
+}

@@ -1,0 +1,239 @@
+//! Signals that go their own way: to endpoints of their own, to targets that receive some of them, and to receivers that
+//! support some of them.
+
+use std::path::Path;
+
+use pulsetrain_tests::{
+    Answer, FakeEndpoint, Finished, Folder, Import, Items, Jaeger, Judge, Prometheus, corpus, free_port,
+};
+use serde_json::json;
+
+const LOG: &str = "surogate/training_dense.json";
+
+/// What the log comes to.
+fn whole_log() -> Items {
+    let folder = Folder::new();
+    let file = folder.path("out.jsonl");
+    import().to(&file).run().expect_code(0);
+    Items::read(&file)
+}
+
+fn import() -> Import {
+    Import::of(corpus(LOG)).env("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json")
+}
+
+fn paths(endpoint: &FakeEndpoint) -> Vec<String> {
+    let mut paths: Vec<_> = endpoint
+        .received()
+        .into_iter()
+        .map(|request| request.path)
+        .collect();
+    paths.sort();
+    paths.dedup();
+    paths
+}
+
+/// The lines of a summary for people that are about a target.
+fn lines_of<'a>(finished: &'a Finished, target: &str) -> Vec<&'a str> {
+    let of_target = |line: &&str| line.starts_with(&format!("otlp {target} "));
+    finished.stderr.lines().filter(of_target).collect()
+}
+
+#[test]
+fn a_dead_endpoint_of_one_signal_costs_no_item_of_another() {
+    let log = whole_log();
+    let traces = FakeEndpoint::start([], Answer::Accept);
+    let dead = format!("http://127.0.0.1:{}", free_port());
+    let finished = import()
+        .env("OTEL_EXPORTER_OTLP_ENDPOINT", &dead)
+        .env(
+            "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT",
+            format!("{}/v1/traces", traces.url()),
+        )
+        .arg("--give-up-after=1")
+        .run()
+        .expect_code(1);
+    let spans = log.of_kind("span").len();
+    assert_eq!(
+        traces.items_answered(&Answer::Accept).of_kind("span").len(),
+        spans
+    );
+    let targets = &finished.summary()["targets"];
+    assert_eq!(targets[0]["target"], format!("otlp {}", traces.url()));
+    assert_eq!(
+        (&targets[0]["delivered"], &targets[0]["dropped"]),
+        (&json!(spans), &json!({}))
+    );
+    assert_eq!(targets[1]["target"], format!("otlp {dead}"));
+    assert_eq!(finished.total("dropped"), (log.len() - spans) as u64);
+}
+
+#[test]
+fn each_signal_is_reported_with_its_own_cause() {
+    let endpoint = FakeEndpoint::by_path([
+        ("/v1/traces", Answer::Refuse(401)),
+        ("/v1/metrics", Answer::Refuse(400)),
+    ]);
+    let finished = Import::for_people(corpus(LOG))
+        .to(endpoint.url())
+        .run()
+        .expect_code(1);
+    let lines = lines_of(&finished, &endpoint.url());
+    let [traces, metrics] = lines[..] else {
+        panic!("a line for each cause: {lines:?}")
+    };
+    assert!(
+        traces.contains("items of traces (refused)") && traces.contains("401"),
+        "{traces}"
+    );
+    assert!(
+        metrics.contains("items of metrics (refused)") && metrics.contains("400"),
+        "{metrics}"
+    );
+}
+
+#[test]
+fn signals_that_fail_for_one_cause_share_a_line() {
+    let dead = format!("http://127.0.0.1:{}", free_port());
+    let finished = Import::for_people(corpus(LOG))
+        .to(&dead)
+        .arg("--give-up-after=0")
+        .run()
+        .expect_code(1);
+    let reasons: Vec<&str> = lines_of(&finished, &dead)
+        .into_iter()
+        .filter(|line| line.contains("(unreachable)"))
+        .collect();
+    assert_eq!(reasons.len(), 1, "{}", finished.stderr);
+}
+
+#[test]
+fn a_signal_that_the_receiver_does_not_support_is_reported_once_and_is_no_loss() {
+    let endpoint = FakeEndpoint::by_path([
+        ("/v1/traces", Answer::Refuse(404)),
+        ("/v1/logs", Answer::Refuse(404)),
+    ]);
+    let finished = import().to(endpoint.url()).run().expect_code(0);
+    let log = whole_log();
+    let points = log.of_kind("point").len();
+    assert_eq!(finished.summary()["delivered"], points);
+    let unsupported = json!({"unsupported_signal": log.len() - points});
+    assert_eq!(finished.summary()["dropped"], unsupported);
+
+    let finished = Import::for_people(corpus(LOG))
+        .to(endpoint.url())
+        .run()
+        .expect_code(0);
+    let lines = lines_of(&finished, &endpoint.url());
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(lines[0].contains("does not support traces"), "{lines:?}");
+    assert!(lines[1].contains("does not support logs"), "{lines:?}");
+}
+
+#[test]
+fn a_receiver_that_supports_no_signal_has_the_wrong_path() {
+    let endpoint = FakeEndpoint::start([], Answer::Refuse(404));
+    let finished = import().to(endpoint.url()).run().expect_code(1);
+    finished.expect_words(&["lost", "404", "check the path"]);
+    assert_eq!(finished.total("dropped"), whole_log().len() as u64);
+}
+
+#[test]
+fn a_target_receives_the_signals_that_are_named_in_front_of_it() {
+    let folder = Folder::new();
+    let file = folder.path("traces.jsonl");
+    let endpoint = FakeEndpoint::start([], Answer::Accept);
+    let finished = import()
+        .to(format!("traces={}", file.display()))
+        .to(format!("metrics,logs={}", endpoint.url()))
+        .run()
+        .expect_code(0);
+    let log = whole_log();
+    let spans = log.of_kind("span").len();
+    let written = Items::read(&file);
+    assert_eq!((written.len(), written.of_kind("span").len()), (spans, spans));
+    assert_eq!(paths(&endpoint), ["/v1/logs", "/v1/metrics"]);
+    assert_eq!(finished.summary()["delivered"], log.len());
+    assert_eq!(finished.summary()["dropped"], json!({}));
+}
+
+#[test]
+fn a_signal_that_was_asked_for_and_is_not_supported_is_lost() {
+    let endpoint = FakeEndpoint::by_path([("/v1/traces", Answer::Refuse(404))]);
+    let target = format!("traces,metrics={}", endpoint.url());
+    let finished = import().to(target).run().expect_code(1);
+    let spans = whole_log().of_kind("span").len();
+    assert_eq!(finished.summary()["dropped"], json!({"refused": spans}));
+}
+
+#[test]
+fn an_exporter_variable_of_none_turns_its_signal_off() {
+    let endpoint = FakeEndpoint::start([], Answer::Accept);
+    let off = |import: Import, signals: &[&str]| {
+        let name = |signal: &&str| format!("OTEL_{signal}_EXPORTER");
+        let names = signals.iter().map(name);
+        names.fold(import, |import, name| import.env(&name, "none"))
+    };
+    let to_variables = || import().env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.url());
+    off(to_variables(), &["TRACES", "LOGS"]).run().expect_code(0);
+    assert_eq!(paths(&endpoint), ["/v1/metrics"]);
+
+    let all = ["TRACES", "METRICS", "LOGS"];
+    let finished = off(to_variables(), &all).run().expect_code(2);
+    finished.expect_words(&["nothing to send to", "OTEL_TRACES_EXPORTER", "--to"]);
+    off(import().to(endpoint.url()), &all).run().expect_code(0);
+    assert_eq!(paths(&endpoint), ["/v1/logs", "/v1/metrics", "/v1/traces"]);
+}
+
+#[test]
+fn jaeger_and_prometheus_each_receive_their_signal_and_nothing_is_lost() {
+    let (Some(jaeger), Some(prometheus)) = (
+        Judge::Jaeger.require_or_skip(),
+        Judge::Prometheus.require_or_skip(),
+    ) else {
+        return;
+    };
+    let (jaeger, prometheus) = (Jaeger::start(&jaeger), Prometheus::start(&prometheus, &[], &[]));
+    let metrics = format!("{}/api/v1/otlp", prometheus.url());
+    let finished = Import::of(corpus(LOG))
+        .to(format!("traces={}", jaeger.otlp()))
+        .to(format!("metrics={metrics}"))
+        .run()
+        .expect_code(0);
+    assert_eq!(finished.summary()["dropped"], json!({}));
+    assert_eq!(jaeger_spans(&jaeger), whole_log().of_kind("span").len());
+
+    for (target, supported) in [
+        (jaeger.otlp(), "traces"),
+        (jaeger.grpc(), "traces"),
+        (metrics, "metrics"),
+    ] {
+        assert_others_are_unsupported(&target, supported, &corpus(LOG));
+    }
+}
+
+/// Imports into a receiver of one signal, without a choice of signals.
+fn assert_others_are_unsupported(target: &str, supported: &str, log: &Path) {
+    let finished = Import::for_people(log).to(target).run().expect_code(0);
+    for signal in ["traces", "metrics", "logs"] {
+        let line = format!("does not support {signal}, ");
+        assert_eq!(
+            finished.stderr.matches(&line).count(),
+            usize::from(signal != supported),
+            "{target}: {}",
+            finished.stderr
+        );
+    }
+    assert!(!finished.stderr.contains(" lost "), "{}", finished.stderr);
+}
+
+fn jaeger_spans(jaeger: &Jaeger) -> usize {
+    let ids: std::collections::BTreeSet<String> = (whole_log().of_kind("span").into_iter())
+        .filter_map(|item| item["span"]["traceId"].as_str().map(str::to_owned))
+        .collect();
+    let spans = |id: &String| {
+        let trace = jaeger.trace(id).expect("Jaeger has the trace");
+        trace.to_string().matches("\"spanId\"").count()
+    };
+    ids.iter().map(spans).sum()
+}
