@@ -8,6 +8,7 @@ mod live;
 mod operators;
 mod outage;
 mod ranks;
+mod receivers;
 mod reload;
 mod signals;
 mod step_energy;
