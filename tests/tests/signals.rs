@@ -193,8 +193,10 @@ fn jaeger_and_prometheus_each_receive_their_signal_and_nothing_is_lost() {
     ) else {
         return;
     };
-    let (jaeger, prometheus) = (Jaeger::start(&jaeger), Prometheus::start(&prometheus, &[], &[]));
-    let metrics = format!("{}/api/v1/otlp", prometheus.url());
+    let jaeger = Jaeger::start(&jaeger);
+    let start_prometheus = || Prometheus::start(&prometheus, &[], &[]);
+    let receiver = start_prometheus();
+    let metrics = format!("{}/api/v1/otlp", receiver.url());
     let finished = Import::of(corpus(LOG))
         .to(format!("traces={}", jaeger.otlp()))
         .to(format!("metrics={metrics}"))
@@ -203,6 +205,9 @@ fn jaeger_and_prometheus_each_receive_their_signal_and_nothing_is_lost() {
     assert_eq!(finished.summary()["dropped"], json!({}));
     assert_eq!(jaeger_spans(&jaeger), whole_log().of_kind("span").len());
 
+    // Prometheus takes a sample once.
+    let other = start_prometheus();
+    let metrics = format!("{}/api/v1/otlp", other.url());
     for (target, supported) in [
         (jaeger.otlp(), "traces"),
         (jaeger.grpc(), "traces"),
