@@ -213,7 +213,9 @@ fn import(
         Ok((format, sign)) => {
             report.format = Some((format.name, sign));
             let written = input.last_change();
-            let pace = written.and_then(|end| survey::pace(input, format, options, &head, end, stop));
+            let survey = |end| survey::pace(input, format, options, &head, end, stop);
+            // A panic of the parser shows again when the input is read, and is told there.
+            let pace = written.and_then(|end| caught(|| survey(end)).ok().flatten());
             read(format, &head, chunks, options, pace, door, report);
             let is_in_vain = report.counts == Counts::default() && !report.skipped.has_losses();
             if options.format.is_some() && is_in_vain && report.error.is_none() {
