@@ -163,7 +163,7 @@ fn reload_of_a_sink_that_hangs_neither_loses_nor_delays_what_arrives_meanwhile()
     assert_eq!(accepted_texts(&endpoint), sent);
     let (status, said) = agent.stop_with_log();
     assert_eq!(status.code(), Some(1), "the loss of the reload counts: {said}");
-    assert!(said.contains("o lost 1 items (drain deadline)"), "{said}");
+    assert!(said.contains("o lost 1 items of logs (drain deadline)"), "{said}");
 }
 
 #[test]
