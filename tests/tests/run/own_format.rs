@@ -1,6 +1,6 @@
 //! A format of the user's own, whose lines only the mapping knows, is read while the trainer prints.
 
-use std::{fs, process::Command};
+use std::fs;
 
 use pulsetrain_tests::{Items, wait_until};
 
@@ -17,10 +17,8 @@ fn each_step_of_an_own_format_is_at_the_sink_before_the_next_is_printed() {
     let folder = folder();
     let [mapping, gate] = ["m.yaml", "gate"].map(|name| folder.path().join(name));
     fs::write(&mapping, MAPPING).unwrap();
-    let made = Command::new("mkfifo").arg(&gate).status().unwrap();
-    assert!(made.success());
     let script = format!(
-        "for loss in 2.31 2.25 2.18; do echo \"step 100 | loss $loss | lr 3e-4 | 1200 tok/s\"; read go < {}; done",
+        "for loss in 2.31 2.25 2.18; do echo \"step 100 | loss $loss | lr 3e-4 | 1200 tok/s\"; while [ ! -e {}$loss ]; do sleep 0.02; done; done",
         gate.display()
     );
     let ours = run(&folder, "sh", &["-c", &script])
@@ -34,7 +32,7 @@ fn each_step_of_an_own_format_is_at_the_sink_before_the_next_is_printed() {
             let delivered = Items::read_whole_lines(&sent(&folder)).values("train.loss");
             delivered.iter().map(|(_, loss)| *loss).eq(losses.iter().copied())
         });
-        fs::write(&gate, "go\n").unwrap();
+        fs::write(format!("{}{loss}", gate.display()), "").unwrap();
     }
     let output = ours.wait_with_output().unwrap();
     assert!(output.status.success(), "{output:?}");
