@@ -79,8 +79,8 @@ async fn live(file: Option<&Path>, config: Config) -> Result<ExitCode, Failure> 
             asked = signals.next() => match asked {
                 Asked::Reload => tokio::select! {
                     () = reload(file, &mut running) => {}
-                    // Nobody who wants the end waits for a reload.
-                    () = signals.ask_to_end() => break,
+                    // Nobody who wants the end waits for a reload; other signals wait for its end.
+                    () = signals.end() => break,
                 },
                 Asked::Record => running.record().await.iter().for_each(|said| tell(said)),
                 Asked::End => break,
@@ -165,6 +165,14 @@ impl Signals {
             _ = self.record.recv() => Asked::Record,
             _ = self.terminate.recv() => Asked::End,
             _ = self.interrupt.recv() => Asked::End,
+        }
+    }
+
+    /// Waits for a signal to end, and leaves the others pending.
+    async fn end(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
         }
     }
 

@@ -139,13 +139,14 @@ async fn start_pipeline(
     let mut sinks = if arguments.config.is_some() && arguments.to.is_empty() {
         configured_sinks(config, recorders).await
     } else {
-        let sinks = topology::sinks(&arguments.to, &[], Some(&Positions::in_memory()))?;
+        let left_out = |why: &str| tell(&format!("goes on without a target: {why}"));
+        let sinks = topology::sinks_beside_trainer(&arguments.to, left_out)?;
         sinks
             .into_iter()
             .map(|sink| (sink, Requirement::Required))
             .collect()
     };
-    if sinks.is_empty() {
+    if sinks.is_empty() && arguments.to.is_empty() {
         tell(&format!("sends nothing: {}", topology::ALL_OFF));
     }
     if arguments.step_line {

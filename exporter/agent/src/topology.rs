@@ -76,15 +76,40 @@ pub(crate) fn sinks(
         let config = OtlpConfig::from_env(variable).map_err(Failure::usage)?;
         return config.by_receiver().iter().map(otlp).collect();
     }
-    // Every target is understood before the first file is touched.
-    let targets: Vec<Target> = targets
-        .iter()
-        .map(|target| Target::parse(target))
-        .collect::<Result<_, _>>()?;
+    let targets = parsed(targets)?;
     targets
         .iter()
         .map(|target| target.open(inputs, positions))
         .collect()
+}
+
+/// As [`sinks`], for a trainer that runs in any case: a target that cannot be opened, such as a file that another rank
+/// writes, is left out and given to `report`.
+///
+/// # Errors
+/// A target or an environment that makes no sense.
+pub(crate) fn sinks_beside_trainer(
+    targets: &[String],
+    report: impl Fn(&str),
+) -> Result<Vec<Box<dyn Sink>>, Failure> {
+    let positions = Positions::in_memory();
+    if targets.is_empty() {
+        return sinks(targets, &[], Some(&positions));
+    }
+    let mut opened = Vec::new();
+    for target in parsed(targets)? {
+        match target.open(&[], Some(&positions)) {
+            Ok(sink) => opened.push(sink),
+            Err(Failure::Failed(message)) => report(&message),
+            Err(usage) => return Err(usage),
+        }
+    }
+    Ok(opened)
+}
+
+/// Every target is understood before the first file is touched.
+fn parsed(targets: &[String]) -> Result<Vec<Target>, Failure> {
+    targets.iter().map(|target| Target::parse(target)).collect()
 }
 
 /// Whether a sink of the configuration makes sense, without touching the world.

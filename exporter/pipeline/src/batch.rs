@@ -77,7 +77,7 @@ impl Batch {
 
     /// Whether its source watches over it, and brings it again after a kill that came before it was settled.
     pub fn comes_again(&self) -> bool {
-        self.receipt_number.is_some()
+        self.receipt.is_some()
     }
 
     /// The number of its receipt, where it has one.

@@ -7,18 +7,25 @@
 use std::{
     fmt,
     future::poll_fn,
+    pin::pin,
     sync::{Arc, PoisonError, RwLock},
     task::Poll,
     time::Duration,
 };
 
-use tokio::{runtime::Handle, time::timeout};
+use tokio::{
+    runtime::Handle,
+    time::{timeout, timeout_at},
+};
 
 use crate::{
-    Batch, PipelineError, Reservation, ReserveError,
+    Batch, PipelineError, Reservation, ReserveError, clock,
     queue::{NoRoom, QueueSender},
     stage::StageSlot,
 };
+
+/// How often a thread that waits for room checks whether it is to give up.
+const GIVE_UP_CHECK: Duration = Duration::from_millis(20);
 
 /// The way into a pipeline; a clone leads into the same one.
 ///
@@ -91,22 +98,36 @@ impl Door {
         Reservation::now(&self.queues(), batches)
     }
 
-    /// As [`try_reserve`](Self::try_reserve), but blocks the thread until there is room or the time is over. Batches that
-    /// are too large for a queue do not wait for it.
+    /// As [`try_reserve`](Self::try_reserve), but blocks the thread until there is room, or until `gives_up`, which is asked
+    /// every 20 ms. Batches that are too large for a queue do not wait for it.
     ///
     /// # Errors
-    /// [`ReserveError::Full`] when the time is over, [`ReserveError::Closed`] when the pipeline takes no more.
+    /// [`ReserveError::Full`] when the caller gave up, [`ReserveError::Closed`] when the pipeline takes no more.
     ///
     /// # Panics
     /// When it has to wait on a thread that runs async tasks.
-    pub fn blocking_reserve(&self, batches: &[Batch], within: Duration) -> Result<Reservation, ReserveError> {
+    pub fn blocking_reserve(
+        &self,
+        batches: &[Batch],
+        mut gives_up: impl FnMut() -> bool,
+    ) -> Result<Reservation, ReserveError> {
         let queues = self.queues();
         match Reservation::now(&queues, batches) {
             Err(ReserveError::Full | ReserveError::TooLarge { .. }) => {}
             outcome => return outcome,
         }
-        let reserve = async { timeout(within, Reservation::when_room(&queues, batches)).await };
-        self.runtime.block_on(reserve).unwrap_or(Err(ReserveError::Full))
+        self.runtime.block_on(async {
+            // One wait, so that its place in the order of those who wait is kept.
+            let mut reserved = pin!(Reservation::when_room(&queues, batches));
+            loop {
+                if gives_up() {
+                    return Err(ReserveError::Full);
+                }
+                if let Ok(reserved) = timeout(GIVE_UP_CHECK, &mut reserved).await {
+                    return reserved;
+                }
+            }
+        })
     }
 
     /// Puts a batch through with the room that is reserved for it, and never waits. What a stage adds to it fits in any
@@ -127,17 +148,21 @@ impl Door {
         self.open()
     }
 
-    /// Waits until the sinks that are not required have room too, so that a backlog does not run over them, but no longer
-    /// than this in sum. A sink that made somebody wait in vain is not waited for again until it has room.
+    /// Waits until the sinks that are not required have room for these batches too, so that a backlog does not run over
+    /// them, but no longer than this in sum. A sink that made somebody wait in vain is not waited for again until it has
+    /// room.
     ///
     /// # Panics
     /// When it has to wait on a thread that runs async tasks.
-    pub fn blocking_pace(&self, bytes: usize, within: Duration) {
+    pub fn blocking_pace(&self, batches: &[Batch], within: Duration) {
+        let deadline = clock::later(clock::now(), within);
         for queue in self.queues().iter().filter(|queue| !queue.is_required()) {
+            let of_queue = batches.iter().filter(|batch| queue.accepts(batch.signal()));
+            let bytes = of_queue.map(|batch| batch.bytes().len()).sum();
             if queue.try_reserve(1, bytes).is_some() {
                 queue.set_lagging(false);
             } else if !queue.is_lagging() {
-                let waited = async { timeout(within, queue.reserve(1, bytes)).await };
+                let waited = async { timeout_at(deadline, queue.reserve(1, bytes)).await };
                 queue.set_lagging(self.runtime.block_on(waited).is_err());
             }
         }
@@ -200,9 +225,10 @@ impl Door {
         }
     }
 
-    /// Puts the batch into the queue of every sink that accepts its signal; all share its bytes.
+    /// Puts the batch into the queue of every sink that accepts its signal; all share its bytes. A change of the sinks waits
+    /// for it, so a queue that is left is closed only after the batch is in it.
     fn fan_out(&self, batch: &Batch, mut put: impl FnMut(&Arc<QueueSender>, Batch)) {
-        let queues = self.queues();
+        let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
         for queue in queues.iter().filter(|queue| queue.accepts(batch.signal())) {
             put(queue, batch.clone());
         }

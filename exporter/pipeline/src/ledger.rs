@@ -27,6 +27,8 @@ pub struct Ledger {
 pub struct SinkCounts {
     /// The sink's name.
     pub name: String,
+    /// The number of its account: a sink that takes the place of another of its name has another one, and counts from zero.
+    pub account: u64,
     /// The items put through the door for this sink, whatever came of them.
     pub accepted: u64,
     /// The items that arrived.

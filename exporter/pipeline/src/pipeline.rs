@@ -138,7 +138,8 @@ impl Pipeline {
 
     /// Adds the queue of a sink of this name, which [`open_sink`](Self::open_sink) hands over later. It is the last in the
     /// ledger. A sink of the same name is removed in the same step, so that every batch reaches one of the two; it has this
-    /// long for what is queued, and its report is returned.
+    /// long for what is queued, and its report is returned. A queue that is expected already and gets the same batches stays,
+    /// with all that it holds.
     ///
     /// # Panics
     /// When it is called outside a tokio runtime.
@@ -148,6 +149,11 @@ impl Pipeline {
         route: SinkRoute,
         within: Duration,
     ) -> Option<BoxFuture<'static, SinkReport>> {
+        let is_expected =
+            |lane: &Lane| lane.name() == name && lane.is_expecting() && lane.queue().route() == route;
+        if self.lanes.iter().any(is_expected) {
+            return None;
+        }
         let replaced = self.remove_lane(name);
         self.lanes.push(Lane::expect(name, route, &self.config));
         self.publish();

@@ -180,6 +180,11 @@ impl QueueSender {
         self.bounds.permit(batches, self.bounds.clamped(bytes)).await
     }
 
+    /// Which batches go to the sink.
+    pub(crate) fn route(&self) -> SinkRoute {
+        self.route
+    }
+
     /// Whether the sink may hold up the sources.
     pub(crate) fn is_required(&self) -> bool {
         self.route.requirement == Requirement::Required

@@ -15,10 +15,10 @@ fn world(key: &str) -> World {
     };
     let keys = format!("poll_interval: 100ms\n      format: keyvalue\n      run_id: job7\n{key}");
     let yaml = world.yaml(&setup).replace("poll_interval: 100ms\n", &keys);
-    fs::write(world.path("agent.yaml"), yaml).unwrap();
+    fs::write(world.path("agent.yaml"), yaml).expect("a temporary file can be written");
     for rank in 0..2 {
         let log = world.path(&format!("rank_{rank}.log"));
-        fs::write(log, format!("step=1 train.loss=2.{rank}\n")).unwrap();
+        fs::write(log, format!("step=1 train.loss=2.{rank}\n")).expect("a temporary file can be written");
     }
     world
 }

@@ -70,3 +70,21 @@ fn every_target_gets_everything() {
     assert!(!first.is_empty());
     first.assert_same(&Items::read(&other));
 }
+
+#[test]
+fn a_file_that_another_program_writes_is_left_out_and_the_trainer_runs() {
+    let folder = folder();
+    let out = sent(&folder);
+    let held = fs::File::create(&out).unwrap();
+    held.try_lock().unwrap();
+    let mut command = command(["run", "--format=maxtext", "--no-gpu", "--to"]);
+    let log = corpus("maxtext/demo.stderr");
+    let output = command.arg(&out).args(["--", "cat"]).arg(&log).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(output.stdout == fs::read(log).unwrap(), "other bytes came out");
+    assert!(
+        said.contains("goes on without a target: ") && said.contains(out.to_str().unwrap()),
+        "{said}"
+    );
+}

@@ -17,7 +17,7 @@ fn world() -> World {
         &mapping,
         "line: 'step (?<step>\\d+) \\| loss (?<train.loss>\\S+)'\n",
     )
-    .unwrap();
+    .expect("a temporary file can be written");
     world
         .with("--format=keyvalue")
         .with(format!("--mapping={}", mapping.display()))
@@ -38,8 +38,11 @@ fn expect_success(follower: Process) {
 }
 
 fn append(path: &Path, text: &str) {
-    let mut log = OpenOptions::new().append(true).open(path).unwrap();
-    log.write_all(text.as_bytes()).unwrap();
+    let mut log = OpenOptions::new()
+        .append(true)
+        .open(path)
+        .expect("the log is there");
+    log.write_all(text.as_bytes()).expect("the log can be written");
 }
 
 #[test]

@@ -16,6 +16,7 @@ pub(super) struct SinkWatch {
 
 #[derive(Debug, Default)]
 struct Watched {
+    account: u64,
     has_delivered: bool,
     /// The outage that the log names.
     outage: Option<Outage>,
@@ -43,6 +44,12 @@ impl SinkWatch {
             .iter()
             .filter_map(|counts| {
                 let watched = self.sinks.entry(counts.name.clone()).or_default();
+                if watched.account != counts.account {
+                    *watched = Watched {
+                        account: counts.account,
+                        ..Watched::default()
+                    };
+                }
                 let line = watched.observe(counts, now)?;
                 Some(format!("sink {}: {line}", counts.name))
             })
@@ -248,5 +255,21 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn sink_that_works_is_named_once() {
         assert_eq!(lines(Vec::new(), 100).await, ["sink o: delivers"]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn sink_that_takes_the_place_of_a_failing_one_has_not_delivered_again() {
+        let mut watch = SinkWatch::default();
+        let mut lines = Vec::new();
+        for script in [vec![refuse(); 5], vec![refuse()]] {
+            let sink = Box::new(Scripted(Arc::new(Mutex::new(script.into()))));
+            let (pipeline, door) = Pipeline::builder().sink(sink).start();
+            lines.extend(watch.observe(&pipeline.ledger().snapshot(), clock::now()));
+            door.offer(Batch::new(Signal::Metrics, 2, vec![0; 4])).unwrap();
+            tokio::time::sleep(SECOND).await;
+            lines.extend(watch.observe(&pipeline.ledger().snapshot(), clock::now()));
+        }
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(lines.iter().all(|line| line.contains("fails: 401")), "{lines:?}");
     }
 }

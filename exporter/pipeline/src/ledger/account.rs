@@ -5,7 +5,7 @@
 
 use std::sync::{
     Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, Ordering},
+    atomic::{AtomicBool, AtomicU64, Ordering},
 };
 
 use pulsetrain_otlp::{Signal, Signals};
@@ -17,6 +17,7 @@ use crate::{Receipt, clock};
 #[derive(Debug)]
 pub(crate) struct Account {
     name: String,
+    number: u64,
     books: Mutex<Books>,
     /// The sink is taken out, and the pipeline goes on without it: what it did not take is nobody's to bring again.
     is_leaving: AtomicBool,
@@ -64,8 +65,10 @@ struct Remarks {
 
 impl Account {
     pub(crate) fn new(name: impl Into<String>) -> Arc<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
         Arc::new(Self {
             name: name.into(),
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
             books: Mutex::default(),
             is_leaving: AtomicBool::new(false),
         })
@@ -110,6 +113,7 @@ impl Account {
         let books = self.books();
         SinkCounts {
             name: self.name.clone(),
+            account: self.number,
             accepted: books.accepted,
             delivered: books.delivered,
             supported: books.supported,

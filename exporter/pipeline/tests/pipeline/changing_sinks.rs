@@ -129,3 +129,15 @@ async fn sink_that_nobody_expects_is_given_back() {
             .is_err_and(|sink| sink.name() == "unexpected")
     );
 }
+
+#[tokio::test(start_paused = true)]
+async fn queue_of_a_sink_that_is_expected_again_keeps_what_it_holds() {
+    let (sink, saw) = FakeSink::scripted("late", [Answer::Take.at_once()]);
+    let (mut pipeline, door) = Pipeline::builder().start();
+    assert!(pipeline.expect_sink("late", REQUIRED, MINUTE).is_none());
+    door.offer(batch(1, 1, 8)).expect("the pipeline is open");
+    assert!(pipeline.expect_sink("late", REQUIRED, MINUTE).is_none());
+    assert!(pipeline.open_sink(sink).is_ok(), "it is expected");
+    pipeline.drain(MINUTE).await;
+    assert_eq!(saw.received_ids(), [1]);
+}

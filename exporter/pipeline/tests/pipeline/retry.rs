@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use pulsetrain_pipeline::{
-    Door, DropReason, GiveUp, Pipeline, PipelineConfig, QueueConfig, Receipt, ReserveError, RetryConfig,
-    clock,
+    Door, DropReason, GiveUp, Pipeline, PipelineConfig, QueueConfig, Receipt, Requirement, ReserveError,
+    RetryConfig, clock,
 };
 use tokio::time::sleep;
 
@@ -227,4 +227,31 @@ async fn sink_that_fails_is_in_trouble_until_it_accepts_something() {
     offer(&door, 1..2);
     sleep(SECOND).await;
     assert_eq!(pipeline.ledger().snapshot()[0].trouble, None);
+}
+
+#[tokio::test(start_paused = true)]
+async fn replayable_batch_may_be_too_old_for_a_sink_for_which_its_source_does_not_wait() {
+    let (sink, _) = FakeSink::scripted("optional", [Answer::Retry(None).at_once()]);
+    let config = PipelineConfig {
+        queue: TWO_BATCHES,
+        retry: RetryConfig {
+            give_up: GiveUp::WhenFull(60 * SECOND),
+            ..RetryConfig::default()
+        },
+        ..PipelineConfig::default()
+    };
+    let (pipeline, door) = Pipeline::builder()
+        .config(config)
+        .sink_as(sink, Requirement::BestEffort)
+        .start();
+    for id in 0..2 {
+        let receipt = Arc::new(Receipt::new(|_| {}));
+        door.offer(batch(id, 10, 10).with_receipt(receipt))
+            .expect("the pipeline is open");
+    }
+    sleep(90 * SECOND).await;
+    offer(&door, 2..3);
+    sleep(SECOND).await;
+    let counts = pipeline.ledger().snapshot().remove(0);
+    assert_eq!(counts.dropped_for(DropReason::RetriesExhausted), 10);
 }

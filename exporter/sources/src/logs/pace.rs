@@ -161,12 +161,12 @@ impl Survey {
             let step = self.steps.get(&(*rank, *place)).copied();
             let grown = step.zip(*last_step).map_or(1.0, |(step, last)| step - last);
             *last_step = step.or(*last_step);
-            *offset += nanos(duration * grown.max(1.0));
+            *offset = offset.saturating_add(nanos(duration * grown.max(1.0)));
             at.insert(*place, *offset);
         }
-        let mut last = 0;
+        let mut last = 0_u64;
         let offset = |place| {
-            last = at.get(&place).copied().unwrap_or(last + TICK_NANOS);
+            last = at.get(&place).copied().unwrap_or(last.saturating_add(TICK_NANOS));
             last
         };
         (0..self.records).map(offset).collect()
@@ -175,7 +175,7 @@ impl Survey {
     /// Between two records that report the run time so far, all others are spaced evenly.
     fn by_run_time(&self) -> Option<Vec<u64>> {
         let mut offsets = Vec::new();
-        let mut last = 0;
+        let mut last = 0_u64;
         for (place, elapsed) in &self.elapsed {
             let offset = nanos(*elapsed);
             if offset <= last {
@@ -188,7 +188,7 @@ impl Survey {
         }
         let rest = self.records.saturating_sub(offsets.len() as u64);
         let is_known = !offsets.is_empty();
-        offsets.extend((1..=rest).map(|tick| last + tick * TICK_NANOS));
+        offsets.extend((1..=rest).map(|tick| last.saturating_add(tick.saturating_mul(TICK_NANOS))));
         is_known.then_some(offsets)
     }
 }

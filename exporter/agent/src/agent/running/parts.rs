@@ -3,14 +3,14 @@
 use std::{fmt::Display, time::Duration};
 
 use pulsetrain_otlp::Signals;
-use pulsetrain_pipeline::{BoxFuture, Door, SinkReport, SinkRoute, Source, StopRaiser, run_sources};
+use pulsetrain_pipeline::{BoxFuture, Door, SinkReport, SinkRoute, Source, StopRaiser, clock, run_sources};
 use pulsetrain_sinks::SinkError;
 use pulsetrain_sources::SourceError;
-use tokio::task::JoinSet;
 
 use super::{
     super::{health, telemetry::NamedSink, tell},
     Running, Task,
+    task::END,
 };
 use crate::{
     config::{GPUS, SinkConfig, SourceConfig},
@@ -178,15 +178,18 @@ impl Running {
         }
     }
 
-    /// Ends sources, all at once.
+    /// Ends sources, all at once. Ends early without harm.
     pub(super) async fn end_sources(&mut self, names: Vec<String>) {
-        let mut ending = JoinSet::new();
+        let stopping = || names.iter().filter_map(|name| self.sources.get(name));
+        stopping().for_each(Task::stop);
+        let deadline = clock::later(clock::now(), END);
         for name in &names {
-            if let Some(source) = self.sources.remove(name) {
-                ending.spawn(source.end());
+            // Removed only when it has ended, so that an agent that ends meanwhile waits for it, too.
+            if let Some(source) = self.sources.get_mut(name) {
+                source.wait_until(deadline).await;
+                self.sources.remove(name);
             }
         }
-        while ending.join_next().await.is_some() {}
         if let Some(telemetry) = &self.telemetry {
             names.iter().for_each(|name| telemetry.forget_source(name));
         }

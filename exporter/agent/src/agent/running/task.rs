@@ -2,11 +2,14 @@
 
 use std::time::Duration;
 
-use pulsetrain_pipeline::StopRaiser;
+use pulsetrain_pipeline::{
+    StopRaiser,
+    clock::{self, Instant},
+};
 use tokio::task::JoinHandle;
 
 /// How long something has to end that is told to.
-const END: Duration = Duration::from_secs(5);
+pub(super) const END: Duration = Duration::from_secs(5);
 
 /// It, and the way to tell it.
 pub(super) struct Task {
@@ -24,8 +27,18 @@ impl Task {
 
     /// Ends it; what does not end in time is left behind.
     pub(super) async fn end(mut self) {
+        self.stop();
+        self.wait_until(clock::later(clock::now(), END)).await;
+    }
+
+    /// Asks it to end, and does not wait for it.
+    pub(super) fn stop(&self) {
         self.stop.raise();
-        if tokio::time::timeout(END, &mut self.done).await.is_err() {
+    }
+
+    /// Waits for its end; what has not ended by then is left behind.
+    pub(super) async fn wait_until(&mut self, deadline: Instant) {
+        if tokio::time::timeout_at(deadline, &mut self.done).await.is_err() {
             self.done.abort();
         }
     }

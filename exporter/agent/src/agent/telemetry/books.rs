@@ -29,6 +29,7 @@ pub(super) struct Books {
 /// What was told of one sink.
 #[derive(Debug, Default)]
 struct Told {
+    account: u64,
     dropped: BTreeMap<(DropReason, Signal), u64>,
     retries: u64,
     levels: [i64; LEVELS],
@@ -77,6 +78,14 @@ impl Books {
         }
         for counts in sinks {
             let mut told = self.told.remove(&counts.name).unwrap_or_default();
+            if told.account != counts.account {
+                // A sink that took the place of another counts from zero.
+                told = Told {
+                    account: counts.account,
+                    levels: told.levels,
+                    ..Told::default()
+                };
+            }
             self.sums(counts, &mut told);
             let series = self.stores.get(&counts.name).map(PrometheusStore::counts);
             let (series, series_limit) =

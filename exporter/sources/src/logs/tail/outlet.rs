@@ -205,26 +205,24 @@ impl Outlet {
         if batches.is_empty() || self.is_closed {
             return Reservation::default();
         }
-        let bytes = batches.iter().map(|batch| batch.bytes().len()).sum();
-        self.door.blocking_pace(bytes, PATIENCE);
+        self.door.blocking_pace(batches, PATIENCE);
+        let (is_ending, bell) = (self.is_ending, &self.bell);
         let mut patience = None;
-        loop {
-            let is_free = self.positions.unsettled().0 <= BYTES_UNDER_WAY;
-            if !is_free {
-                std::thread::sleep(STOP_CHECK);
-            } else {
-                match self.door.blocking_reserve(batches, STOP_CHECK) {
-                    Ok(reserved) => return reserved,
-                    Err(ReserveError::Full) => {}
-                    Err(_) => return Reservation::default(),
-                }
-            }
-            let is_stopping = self.is_ending || self.bell.is_stop();
+        let mut gives_up = || {
             let now = clock::now();
-            if is_stopping && now >= *patience.get_or_insert_with(|| clock::later(now, PATIENCE)) {
-                self.is_closed = true;
-                return Reservation::default();
-            }
+            let until = || clock::later(now, PATIENCE);
+            (is_ending || bell.is_stop()) && now >= *patience.get_or_insert_with(until)
+        };
+        let mut is_over = false;
+        while !is_over && self.positions.unsettled().0 > BYTES_UNDER_WAY {
+            std::thread::sleep(STOP_CHECK);
+            is_over = gives_up();
         }
+        let reserved = match is_over {
+            true => Err(ReserveError::Full),
+            false => self.door.blocking_reserve(batches, gives_up),
+        };
+        self.is_closed |= reserved.is_err();
+        reserved.unwrap_or_default()
     }
 }

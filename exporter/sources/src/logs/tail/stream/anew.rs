@@ -41,6 +41,7 @@ impl Stream {
             }
             Some(false) => {
                 self.previous = Some(position.run.clone());
+                self.previous_timezone = Some(reading.timezone().clone());
                 self.reading = self.fresh(self.handle_of(opened)?, false, outlet)?;
             }
         }

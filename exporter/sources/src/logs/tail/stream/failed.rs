@@ -6,7 +6,7 @@ use crate::{
     SourceError,
     logs::{
         ImportReport, caught,
-        tail::{outlet::Outlet, positions::Update, saved::SavedRun},
+        tail::{identity::Inode, outlet::Outlet, positions::Update, saved::SavedRun},
     },
 };
 
@@ -50,7 +50,13 @@ impl Stream {
     /// Gives the file up. What was recorded before the panic goes out; the position stays before the bytes that the parser
     /// failed on, so a later version can read on there.
     fn fail(&mut self, message: &str, outlet: &mut Outlet) {
-        self.failed = self.path.metadata().ok().map(|metadata| Seen::of(&metadata));
+        let metadata = self.path.metadata().ok();
+        // A file that was rotated has failed under its old name: the one that has the name now is another.
+        let of_reading = metadata.filter(|metadata| {
+            let reading = self.reading.as_ref();
+            reading.is_none_or(|reading| reading.inode() == Inode::of(metadata))
+        });
+        self.failed = of_reading.map(|metadata| Seen::of(&metadata));
         let name = self.path.display().to_string();
         let error = Some(SourceError::panicked(&name, message));
         let Some(mut reading) = self.reading.take() else {
@@ -61,7 +67,9 @@ impl Stream {
             });
         };
         self.is_begun = true;
+        outlet.leave(&reading);
         self.previous = Some(SavedRun::of(reading.run()));
+        self.previous_timezone = Some(reading.timezone().clone());
         outlet.end_to_follow(reading.inode());
         // Should this panic too, what was recorded is lost with it, and the panic was told.
         let _ = caught(|| {

@@ -71,11 +71,11 @@ impl Stream {
         goes_on: bool,
         outlet: &mut Outlet,
     ) -> Result<(), SourceError> {
+        self.take_torn_end(outlet);
         let Some(mut reading) = self.reading.take() else {
             return Ok(());
         };
         self.seen = None;
-        reading.take_torn_end();
         if !goes_on {
             reading.end_series();
         }
