@@ -34,8 +34,8 @@ pub struct RetryConfig {
 pub enum GiveUp {
     /// Never: it waits in the queue, and a full queue pushes back.
     Never,
-    /// When it is older than this and its queue has no room for another batch. A batch that its source would replay is
-    /// kept: the source holds the data and waits.
+    /// When it is older than this and its queue has no room for another batch. A required sink keeps a batch that its
+    /// source would replay: the source holds the data and waits.
     WhenFull(Duration),
     /// Once the sink has failed for this long, with everything queued: for a job that has to end.
     AfterOutage(Duration),
@@ -122,7 +122,7 @@ impl Retry {
         }
     }
 
-    /// Ends the current wait, because the drain begins, and starts the backoff anew. A wait that the receiver asked for
+    /// Ends the current wait, because the drain begins, and resets the backoff. A wait that the receiver asked for
     /// is kept.
     pub(crate) fn drain_begins(&mut self, now: Instant) {
         if let Some(streak) = self.streak.as_mut().filter(|streak| !streak.is_asked_for) {

@@ -1,4 +1,4 @@
-//! Tells the operator what becomes of each sink: a line when it fails, one a minute while it does, one when it delivers.
+//! Logs each change of a sink's state: a line when it fails, one a minute while it does, one when it delivers.
 
 use std::{collections::BTreeMap, time::Duration};
 

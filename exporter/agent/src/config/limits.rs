@@ -14,7 +14,8 @@ section! {
     /// How much may wait in front of each sink, and how long anything is tried.
     pub(crate) struct LimitsConfig {
         /// The most batches that wait for one sink. When a required sink has no room, receivers answer 503 and logs are not
-        /// read on; a sink that is not required drops the newest and counts it.
+        /// read on; a sink that is not required drops the newest and counts it. GPU readings, the agent's own telemetry and
+        /// what `run` reads cannot wait: a full queue drops the newest of them.
         queue_batches: Placed<usize> = Placed::nowhere(1000),
         /// The most bytes that wait for one sink.
         queue_bytes: Placed<Size> = Placed::nowhere(Size(64 << 20)),
@@ -23,9 +24,9 @@ section! {
         /// The longest that a sink is left alone, but for what a receiver itself asks for.
         retry_at_most: Placed<Time> = Placed::nowhere(Time(RetryConfig::default().max)),
         /// The age from which a batch is dropped when its sink has no room for newer ones, or never. What is read from logs
-        /// is not dropped: the log is read on when there is room.
+        /// is not dropped by a required sink: the log is read on when there is room.
         give_up_after: TimeOrNever = TimeOrNever(None),
-        /// How long the sinks have for what is queued when the agent is told to end.
+        /// How long the sinks have for what is queued when the agent ends, or when a reload changes or removes them.
         drain: Time = Time::secs(5),
     }
 }
@@ -60,7 +61,8 @@ section! {
 }
 
 section! {
-    /// Answers /healthz (the agent lives) and /readyz (every source and sink has been started) over HTTP.
+    /// Answers /healthz (the agent lives) and /readyz (200 when every source and sink is open; the body names the sinks that
+    /// fail) over HTTP.
     pub(crate) struct HealthConfig {
         /// Whether it listens at all.
         enabled: bool = true,

@@ -86,7 +86,8 @@ section! {
 
 section! {
     /// A file: .jsonl for JSON lines, .binpb for length-prefixed protobuf. After a restart the agent continues it, with every
-    /// item once; a file that this agent has not written is appended to. No two programs can write to one file.
+    /// item once; a file that this agent has not written is appended to. A lock keeps a second
+    /// program out of the file, where its file system has locks.
     pub(crate) struct FileSection {
         /// The file.
         path: Placed<String> = Placed::nowhere(String::new()),

@@ -144,14 +144,11 @@ fn blocked_thread_waits_for_room_until_it_gives_up() {
         door.blocking_reserve(&[ten()], || true).err(),
         Some(ReserveError::Full)
     );
-    let waiting = {
-        let door = door.clone();
-        thread::spawn(move || {
-            let mut reserved = door.blocking_reserve(&[ten()], || false)?;
-            let sent = door.send_reserved(batch(1, 1, 10), &mut reserved);
-            sent.map_err(|_| ReserveError::Closed)
-        })
-    };
+    let waiting = thread::spawn(move || {
+        let mut reserved = door.blocking_reserve(&[ten()], || false)?;
+        let sent = door.send_reserved(batch(1, 1, 10), &mut reserved);
+        sent.map_err(|_| ReserveError::Closed)
+    });
     drop(held);
     assert_eq!(waiting.join().expect("the thread does not panic"), Ok(()));
     runtime.block_on(pipeline.drain(60 * SECOND));

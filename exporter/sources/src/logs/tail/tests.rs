@@ -207,7 +207,7 @@ async fn a_file_that_was_read_to_its_end_is_known_before_its_batches_are_deliver
 
 /// Events of a follower, until it ends.
 fn follow(paths: Vec<PathBuf>, format: &'static crate::logs::LogFormat) -> Vec<super::TailEvent> {
-    let (sender, events) = std::sync::mpsc::channel();
+    let (sender, events) = std::sync::mpsc::sync_channel(1000);
     let config = super::TailConfig {
         options: crate::logs::RunOptions {
             format: Some(format),
