@@ -25,7 +25,7 @@ section! {
         keep: usize = 24,
         /// How often the file catches up. What came in after that is lost by a kill.
         flush_every: Time = Time::secs(5),
-        /// The signals that it shows, such as [traces]; without the key all of them.
+        /// The signals that it shows (a list of traces, metrics and logs); without the key all of them.
         signals: Option<Placed<SignalList>> = None,
     }
 }
@@ -41,7 +41,7 @@ section! {
         bytes: Size = Size(64 << 20),
         /// Where files are written: a path that ends in .pftrace; every file gets the time of its begin before that.
         path: Placed<String> = Placed::nowhere("recorded.pftrace".to_owned()),
-        /// The signals that it keeps, such as [traces]; without the key all of them.
+        /// The signals that it keeps (a list of traces, metrics and logs); without the key all of them.
         signals: Option<Placed<SignalList>> = None,
     }
 }

@@ -68,9 +68,9 @@ section! {
         /// Without variables the endpoint is http://localhost:4318. Where signals have endpoints of several hosts or ports, each
         /// of these has a queue of its own.
         endpoint: Option<Placed<String>> = None,
-        /// The signals that it receives, such as [traces]; without the key all of them. Without the key, the items of a signal
-        /// that the receiver does not support are counted as unsupported_signal, and are no loss while it supports another
-        /// signal. A signal that is named here has to be supported.
+        /// The signals that it receives (a list of traces, metrics and logs); without the key all of them. Without the key, the
+        /// items of a signal that the receiver does not support are counted as unsupported_signal, and are no loss while it
+        /// supports another signal. A signal that is named here has to be supported.
         signals: Option<Placed<SignalList>> = None,
         /// Headers of every request, of all signals. Keep secrets in variables: Bearer ${TOKEN}.
         headers: Headers = Headers::default(),
@@ -91,7 +91,7 @@ section! {
     pub(crate) struct FileSection {
         /// The file.
         path: Placed<String> = Placed::nowhere(String::new()),
-        /// The signals that it receives, such as [traces]; without the key all of them.
+        /// The signals that it receives (a list of traces, metrics and logs); without the key all of them.
         signals: Option<Placed<SignalList>> = None,
         /// Whether its data must arrive, as for otlp.
         required: bool = true,
