@@ -63,8 +63,9 @@ async fn happen(scenario: &Scenario) -> Seen {
         unreachable!("these worlds end with a drain")
     };
     let mut counts = pipeline.drain(within).await.remove(0).counts;
-    // It holds an instant, and each world begins at another.
+    // An instant and the number of the account: each world has others.
     counts.trouble = None;
+    counts.account = 0;
     let seen = |attempt: &Attempt| {
         let answered = attempt.answered.map(|(at, answer)| (at - start, answer));
         (attempt.id, attempt.began - start, answered)
