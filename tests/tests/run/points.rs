@@ -70,6 +70,8 @@ fn a_run_has_its_name_however_late_the_trainer_says_it() {
     let imported = Items::read(&imported);
     let log = log.display();
     for pause_after in [3, 590] {
+        // A file that is there is appended to.
+        let _ = fs::remove_file(sent(&folder));
         let rest = pause_after + 1;
         let script = format!("head -n {pause_after} {log} >&2; sleep 0.3; tail -n +{rest} {log} >&2");
         let run = run(&folder, "sh", &["-c", &script])
