@@ -139,7 +139,7 @@ async fn start_pipeline(
     let mut sinks = if arguments.config.is_some() && arguments.to.is_empty() {
         configured_sinks(config, recorders).await
     } else {
-        let left_out = |why: &str| tell(&format!("goes on without a target: {why}"));
+        let left_out = |why: &str| tell(&format!("continues without a target: {why}"));
         let sinks = topology::sinks_beside_trainer(&arguments.to, left_out)?;
         sinks
             .into_iter()

@@ -8,7 +8,7 @@ use crate::failure::Failure;
 /// Splits `SIGNAL,SIGNAL=TARGET` into the signals and the target. A text without signals in front is all target.
 ///
 /// # Errors
-/// A word in front of a URL that is no signal.
+/// A word in front of a URL that is not a signal.
 pub(crate) fn split(text: &str) -> Result<(Option<Signals>, &str), Failure> {
     let Some((names, target)) = text.split_once('=') else {
         return Ok((None, text));
@@ -18,7 +18,7 @@ pub(crate) fn split(text: &str) -> Result<(Option<Signals>, &str), Failure> {
     match signals.into_iter().collect::<Option<Signals>>() {
         Some(signals) => Ok((Some(signals), target)),
         None if is_selection && target.contains("://") => Err(Failure::usage(format!(
-            "{text}: {names:?} before the = is no list of signals; write traces, metrics or logs, several with commas"
+            "{text}: {names:?} before the = is not a list of signals; write traces, metrics or logs, several with commas"
         ))),
         None => Ok((None, text)),
     }

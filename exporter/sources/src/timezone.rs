@@ -79,7 +79,7 @@ impl Timezone {
             "local" => return Self::local(),
             _ => offset(name).map_or_else(|| TimeZone::get(name), |offset| Ok(TimeZone::fixed(offset))).map_err(|_| {
                 format!(
-                    "{name:?} is no time zone; it can be a name of the IANA database such as America/New_York, UTC, local, or an offset such as -05:00"
+                    "{name:?} is not a time zone; it can be a name of the IANA database such as America/New_York, UTC, local, or an offset such as -05:00"
                 )
             })?,
         };
@@ -139,7 +139,7 @@ fn civil(unix_nanos: u64) -> Option<DateTime> {
     Some(Offset::UTC.to_datetime(timestamp))
 }
 
-/// `-05:00`, `+0530`; `None` where the name is no offset.
+/// `-05:00`, `+0530`; `None` where the name is not an offset.
 fn offset(name: &str) -> Option<Offset> {
     let (sign, digits) = match name.split_at_checked(1)? {
         ("+", digits) => (1, digits),

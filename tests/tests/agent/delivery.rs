@@ -14,7 +14,7 @@ use crate::world::{Setup, World, imported};
 
 const GIVE_UP: Duration = Duration::from_secs(1);
 
-/// Posts a log record with this text; the status of the answer, `None` where there is none.
+/// Posts a log record with this text; returns the status of the answer, or `None` without one.
 fn post(port: u16, text: &str) -> Option<u16> {
     let record = json!({"timeUnixNano": "1", "body": {"stringValue": text}});
     let body = json!({"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}).to_string();

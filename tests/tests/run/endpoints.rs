@@ -84,7 +84,7 @@ fn a_file_that_another_program_writes_is_left_out_and_the_trainer_runs() {
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(output.stdout == fs::read(log).unwrap(), "other bytes came out");
     assert!(
-        said.contains("goes on without a target: ") && said.contains(out.to_str().unwrap()),
+        said.contains("continues without a target: ") && said.contains(out.to_str().unwrap()),
         "{said}"
     );
 }

@@ -150,7 +150,7 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    /// A sink that answers as a script says, and delivers after its end.
+    /// A sink that gives the answers of a script, and delivers after its end.
     struct Scripted(Arc<Mutex<VecDeque<Delivery>>>);
 
     impl Sink for Scripted {
@@ -177,7 +177,7 @@ mod tests {
         }
     }
 
-    /// The lines of so many seconds, a batch of two items a second.
+    /// The lines of this many seconds, with a batch of two items a second.
     async fn lines(script: Vec<Delivery>, seconds: u32) -> Vec<String> {
         let sink = Box::new(Scripted(Arc::new(Mutex::new(script.into()))));
         let (pipeline, door) = Pipeline::builder().sink(sink).start();

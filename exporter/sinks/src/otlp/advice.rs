@@ -36,7 +36,7 @@ const IDENTITY: &str = "set OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPOR
 const ENDED_AT_ONCE: &str = "the receiver ended the connection before the request was sent; if it asks for a certificate, set \
                              OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY";
 
-/// For an HTTP status that is no success, with what the receiver answered.
+/// For an HTTP status other than success, with what the receiver answered.
 pub(super) fn http_status(status: StatusCode, answer: &str) -> Advice {
     match status.as_u16() {
         300..=399 => Some("redirects are not followed: set the endpoint to the address it points to"),

@@ -70,7 +70,7 @@ pub(crate) enum Sample {
     NothingObserved,
 }
 
-/// What tells a series from others of its metric: fixed attributes, and one that is a number. Descriptive attributes are
+/// What distinguishes a series from others of its metric: fixed attributes, and one that is a number. Descriptive attributes are
 /// written with the points and identify nothing: two labels that differ in them alone are equal.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Labels {

@@ -50,7 +50,7 @@ fn infer_on(machine: Option<Timezone>, text: &[u8], written_unix_nanos: u64) -> 
     })
 }
 
-/// The zone whose clock is ahead of UTC by about so many nanoseconds.
+/// The zone whose clock is ahead of UTC by about this many nanoseconds.
 fn fixed(ahead_nanos: i64) -> Option<Timezone> {
     let quarters = (ahead_nanos + QUARTER_NANOS / 2).div_euclid(QUARTER_NANOS);
     let rest = ahead_nanos - quarters * QUARTER_NANOS;

@@ -9,7 +9,7 @@ use super::{
 use crate::config::{Config, GPUS, Named};
 
 impl Running {
-    /// Makes another configuration the one at work. What is the same in both goes on undisturbed; every batch that arrives
+    /// Applies another configuration. What is the same in both continues undisturbed; every batch that arrives
     /// meanwhile reaches the old or the new of a sink that changes. Ends early without harm.
     pub(in crate::agent) async fn change(&mut self, new: Config) {
         self.ready.unset("the configuration changes");
@@ -63,7 +63,7 @@ impl Running {
         self.open_sources();
     }
 
-    /// Waits until a sink that a reload removed has ended. Waits for ever where there is none.
+    /// Waits until a sink that a reload removed has ended. Never returns where there is none.
     pub(in crate::agent) async fn sink_left(&mut self) {
         self.leaving.next().await;
     }

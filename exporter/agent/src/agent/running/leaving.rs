@@ -37,7 +37,7 @@ impl Leaving {
         self.exclusive > 0
     }
 
-    /// Waits until one of them has ended, and reports what it lost. Waits for ever where there is none.
+    /// Waits until one of them has ended, and reports what it lost. Never returns where there is none.
     pub(super) async fn next(&mut self) {
         match self.tasks.join_next().await {
             Some(ended) => self.note(ended.ok()),

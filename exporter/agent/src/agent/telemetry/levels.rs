@@ -19,7 +19,7 @@ use super::watched::SourceFigures;
 /// A source that brought nothing for this long has no lag: its runs have ended, or they are silent.
 const SILENCE: Duration = Duration::from_secs(300);
 
-/// A series: a metric, and the one attribute that tells its subjects apart.
+/// A series of gauges: a metric with at most one attribute.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Series {
     Lag,

@@ -51,7 +51,7 @@ impl TimeForm {
         ))
     }
 
-    /// Reads a value; `None` where it is no time of this form.
+    /// Reads a value; `None` where it is not a time of this form.
     pub(super) fn read(&self, value: &Value<'_>) -> Option<LoggedTime> {
         match (self, value) {
             (Self::Auto, value) => match (value.number(), value) {

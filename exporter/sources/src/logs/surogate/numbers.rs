@@ -93,7 +93,7 @@ impl Kind {
 /// When a record was written.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Time {
-    /// On the local day that begins so many nanoseconds after 1970, at the time of the number at this place.
+    /// On the local day that begins this many nanoseconds after 1970, at the time of the number at this place.
     Clock(u64, usize),
     /// At this time.
     At(LoggedTime),

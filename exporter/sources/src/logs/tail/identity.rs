@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 /// How many of the first bytes tell a file from others.
 pub(super) const HEAD: usize = 1024;
 
-/// How many bytes before the end of what was read tell a file from another one that begins alike.
+/// How many bytes before the end of what was read distinguish a file from another one that begins alike.
 const LAST: usize = 256;
 
 /// A file on a device.

@@ -55,8 +55,8 @@ impl Told {
         self.entries.first().copied()
     }
 
-    /// Notes a setting, and returns whether it was told before as it is. Settings beyond the limit are not remembered: they
-    /// are told each time.
+    /// Notes a setting, and returns whether it was recorded before as it is. Settings beyond the limit are not remembered: they
+    /// are recorded each time.
     pub(super) fn knows_setting(&mut self, key: &str, hash: u32) -> bool {
         if self.settings.len() >= MOST_NAMES && !self.settings.contains_key(key) {
             return false;

@@ -71,7 +71,7 @@ impl Stream {
         self.previous = Some(SavedRun::of(reading.run()));
         self.previous_timezone = Some(reading.timezone().clone());
         outlet.end_to_follow(reading.inode());
-        // Should this panic too, what was recorded is lost with it, and the panic was told.
+        // Should this panic too, what was recorded is lost with it, and the panic is in the report already.
         let _ = caught(|| {
             reading.note_skipped(outlet.measuring());
             let position = Update::Read(self.path.clone(), Box::new(reading.position()));
