@@ -10,7 +10,7 @@ use crate::{
     drain::{Drain, DrainRaiser},
     ledger::Account,
     queue::{QueueReceiver, QueueSender, queue},
-    worker::Worker,
+    worker::{Successor, Worker},
 };
 
 /// The message of what is lost because its sink was never opened.
@@ -25,6 +25,7 @@ pub(crate) struct Lane {
     drain: DrainRaiser,
     /// Where the sink is handed over, until it is.
     opening: Option<oneshot::Sender<Box<dyn Sink>>>,
+    successor: Successor,
     worker: JoinHandle<Result<(), String>>,
 }
 
@@ -35,12 +36,14 @@ impl Lane {
         let account = Account::new(name);
         let (sender, receiver) = queue(config.queue, route, Arc::clone(&account));
         let (opening, opened) = oneshot::channel();
+        let successor = Successor::default();
         let work = work(
             opened,
             receiver,
             Arc::clone(&account),
             config.clone(),
             drain.drain(),
+            Arc::clone(&successor),
         );
         Self {
             name: name.to_owned(),
@@ -48,6 +51,7 @@ impl Lane {
             queue: Arc::new(sender),
             drain,
             opening: Some(opening),
+            successor,
             worker: tokio::spawn(work),
         }
     }
@@ -101,6 +105,12 @@ impl Lane {
         self.close(deadline);
     }
 
+    /// What there is no time for goes to this queue instead of being dropped.
+    pub(crate) fn leave_over_to(&self, successor: Arc<QueueSender>) {
+        // A lane is replaced once.
+        let _ = self.successor.set(successor);
+    }
+
     /// Waits for the end of a closed lane.
     pub(crate) async fn end(mut self) -> SinkReport {
         let finished = (&mut self.worker).await;
@@ -118,15 +128,22 @@ async fn work(
     account: Arc<Account>,
     config: PipelineConfig,
     drain: Drain,
+    successor: Successor,
 ) -> Result<(), String> {
     let Ok(sink) = opened.await else {
         queue.close();
         while let Some(queued) = queue.next().await {
-            queued.ticket.lose(DropReason::DrainDeadline, NEVER_OPENED);
+            match successor.get() {
+                Some(queue) => {
+                    queue.send_reserved(queued.batch, None);
+                    queued.ticket.hand_over();
+                }
+                None => queued.ticket.lose(DropReason::DrainDeadline, NEVER_OPENED),
+            }
         }
         return Ok(());
     };
-    let worker = Worker::new(sink, queue, account, config.retry, drain);
+    let worker = Worker::new(sink, queue, account, config.retry, drain, successor);
     worker.run(config.finish_grace).await
 }
 

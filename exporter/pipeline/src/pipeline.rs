@@ -137,8 +137,8 @@ impl Pipeline {
     }
 
     /// Adds the queue of a sink of this name, which [`open_sink`](Self::open_sink) hands over later. It is the last in the
-    /// ledger. A sink of the same name is removed in the same step, so that every batch reaches one of the two; it has this
-    /// long for what is queued, and its report is returned. A queue that is expected already and gets the same batches stays,
+    /// ledger. A sink of the same name is removed in the same step, so that every batch reaches one of the two. It has this
+    /// long for what is queued; the rest goes to the new queue, and its report is returned. A queue that is expected already and gets the same batches stays,
     /// with all that it holds.
     ///
     /// # Panics
@@ -155,7 +155,11 @@ impl Pipeline {
             return None;
         }
         let replaced = self.remove_lane(name);
-        self.lanes.push(Lane::expect(name, route, &self.config));
+        let lane = Lane::expect(name, route, &self.config);
+        if let Some(replaced) = &replaced {
+            replaced.leave_over_to(lane.queue());
+        }
+        self.lanes.push(lane);
         self.publish();
         replaced.map(|lane| leave(lane, within))
     }

@@ -3,7 +3,10 @@
 //! It never gives up on its own account: a panic of the sink, a hanging delivery, a batch that is too old in a full queue
 //! and the end of the time for draining are each settled in the ledger, and the next batch follows.
 
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use tokio::time::{sleep_until, timeout_at};
 
@@ -13,9 +16,12 @@ use crate::{
     drain::Drain,
     ledger::{Account, Ticket},
     panic::caught,
-    queue::{QueueReceiver, Queued},
+    queue::{QueueReceiver, QueueSender, Queued},
     retry::{Retry, Step},
 };
+
+/// Where a sink that is replaced leaves what it has no time for.
+pub(crate) type Successor = Arc<OnceLock<Arc<QueueSender>>>;
 
 /// Everything that one sink's task owns.
 pub(crate) struct Worker {
@@ -25,6 +31,8 @@ pub(crate) struct Worker {
     retry: Retry,
     drain: Drain,
     is_draining: bool,
+    /// The queue of the sink that replaces this one, once there is one.
+    successor: Successor,
     /// What the sink said the last time it failed; goes with what is dropped for it.
     trouble: String,
 }
@@ -63,6 +71,7 @@ impl Worker {
         account: Arc<Account>,
         retry: RetryConfig,
         drain: Drain,
+        successor: Successor,
     ) -> Self {
         Self {
             sink,
@@ -71,6 +80,7 @@ impl Worker {
             retry: Retry::new(retry),
             drain,
             is_draining: false,
+            successor,
             trouble: String::new(),
         }
     }
@@ -131,7 +141,7 @@ impl Worker {
                     step = self.retry.next_batch(clock::now());
                     continue;
                 }
-                Wait::TooLate => return ticket.lose(DropReason::DrainDeadline, &self.trouble),
+                Wait::TooLate => return self.leave_over(batch, ticket, &self.trouble),
                 Wait::Expired => return ticket.lose(DropReason::RetriesExhausted, &self.trouble),
             }
             match self.attempt(batch).await {
@@ -144,8 +154,23 @@ impl Worker {
                     }
                     step = self.failed(after, message);
                 }
+                Attempt::Lost {
+                    reason: DropReason::DrainDeadline,
+                    message,
+                } => return self.leave_over(batch, ticket, &message),
                 Attempt::Lost { reason, message } => return ticket.lose(reason, &message),
             }
+        }
+    }
+
+    /// Gives a batch for which there is no time to the sink that replaces this one, or drops it.
+    fn leave_over(&self, batch: &Batch, ticket: Ticket, message: &str) {
+        match self.successor.get() {
+            Some(queue) => {
+                queue.send_reserved(batch.clone(), None);
+                ticket.hand_over();
+            }
+            None => ticket.lose(DropReason::DrainDeadline, message),
         }
     }
 

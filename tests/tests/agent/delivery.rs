@@ -132,14 +132,14 @@ fn client_is_answered_503_while_a_required_sink_is_full_and_nothing_acknowledged
 }
 
 #[test]
-fn reload_of_a_sink_that_hangs_neither_loses_nor_delays_what_arrives_meanwhile() {
+fn reload_of_a_sink_that_hangs_loses_nothing_and_delays_nothing_that_arrives_meanwhile() {
     let world = World::new();
     let endpoint = FakeEndpoint::start([], Answer::Hang);
     let receiver = free_port();
     let limits = "  drain: 5s\n";
     configure(&world, receiver, &endpoint.url(), "", limits);
     let agent = world.start();
-    assert_eq!(post(receiver, "message lost with the old sink"), Some(200));
+    assert_eq!(post(receiver, "message of the old sink"), Some(200));
     wait_until("its delivery hangs", || !endpoint.received().is_empty());
     endpoint.answer_with(Answer::Accept);
     let header = "      headers: {tenant: new}\n";
@@ -149,21 +149,21 @@ fn reload_of_a_sink_that_hangs_neither_loses_nor_delays_what_arrives_meanwhile()
         agent.log().contains("reloaded the configuration")
     });
     let mut sent = Vec::new();
-    wait_until("the new sink delivers", || {
+    wait_until("the new sink delivers while the old one hangs", || {
         let text = format!("message {}", sent.len());
         assert_eq!(post(receiver, &text), Some(200), "nobody waits for a reload");
         sent.push(text);
         accepted_texts(&endpoint).len() > 3
     });
-    wait_until("everything has arrived", || {
+    sent.push("message of the old sink".to_owned());
+    wait_until("everything has arrived, and what the old one held", || {
         accepted_texts(&endpoint).len() >= sent.len()
     });
-    assert!(!agent.log().contains("o lost"), "the old sink still has its time");
     sent.sort();
     assert_eq!(accepted_texts(&endpoint), sent);
     let (status, said) = agent.stop_with_log();
-    assert_eq!(status.code(), Some(1), "the loss of the reload counts: {said}");
-    assert!(said.contains("o lost 1 items of logs (drain deadline)"), "{said}");
+    assert!(status.success(), "{said}");
+    assert!(!said.contains("lost"), "{said}");
 }
 
 #[test]

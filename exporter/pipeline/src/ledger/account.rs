@@ -158,6 +158,14 @@ impl Ticket {
         books.lose(DropReason::Rejected, self.signal, rejected, message);
     }
 
+    /// Takes all items out of the books: another sink has accepted them in place of this one.
+    pub(crate) fn hand_over(mut self) {
+        let items = self.settle();
+        let mut books = self.account.books();
+        books.settle(items, self.bytes);
+        books.accepted -= items;
+    }
+
     /// All items are lost.
     pub(crate) fn lose(mut self, reason: DropReason, message: &str) {
         self.settle_lost(reason, message);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pulsetrain_otlp::Signals;
-use pulsetrain_pipeline::{DropReason, Pipeline, Requirement, SinkRoute};
+use pulsetrain_pipeline::{DropReason, Pipeline, Receipt, Requirement, SinkRoute};
 
 use crate::fake_sink::{Answer, FakeSink, batch};
 
@@ -140,4 +140,30 @@ async fn queue_of_a_sink_that_is_expected_again_keeps_what_it_holds() {
     assert!(pipeline.open_sink(sink).is_ok(), "it is expected");
     pipeline.drain(MINUTE).await;
     assert_eq!(saw.received_ids(), [1]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn sink_that_is_replaced_leaves_what_it_cannot_deliver_to_its_successor() {
+    for failing in [Answer::Retry(None), Answer::Hang] {
+        let (dead, _) = FakeSink::scripted("replaced", [failing.at_once()]);
+        let (new, new_saw) = FakeSink::scripted("replaced", [Answer::Take.at_once()]);
+        let (mut pipeline, door) = Pipeline::builder().sink(dead).start();
+        let settled = std::sync::Arc::new(std::sync::Mutex::new(None));
+        let seen = std::sync::Arc::clone(&settled);
+        let receipt = Receipt::new(move |settlement| *seen.lock().unwrap() = Some(settlement));
+        door.offer(batch(1, 1, 8).with_receipt(receipt.into()))
+            .expect("the pipeline is open");
+        door.offer(batch(2, 1, 8)).expect("the pipeline is open");
+        let leaving = pipeline
+            .expect_sink("replaced", REQUIRED, MINUTE)
+            .expect("the old one is there");
+        assert!(pipeline.open_sink(new).is_ok(), "it is expected");
+        let left = leaving.await.counts;
+        assert_eq!((left.accepted, left.queued, left.dropped_items()), (0, 0, 0));
+        let reports = pipeline.drain(MINUTE).await;
+        assert_eq!(new_saw.received_ids(), [1, 2]);
+        assert_eq!((reports[0].counts.accepted, reports[0].counts.delivered), (2, 2));
+        let settlement = settled.lock().unwrap().take();
+        assert!(settlement.is_some_and(|settlement| !settlement.is_cut_off));
+    }
 }
