@@ -5,12 +5,13 @@ use std::{fmt, sync::Arc};
 use tokio::{sync::oneshot, task::JoinHandle};
 
 use crate::{
-    DropReason, PipelineConfig, Requirement, Sink, SinkReport, SinkRoute,
+    PipelineConfig, Requirement, Sink, SinkReport, SinkRoute,
     clock::Instant,
     drain::{Drain, DrainRaiser},
     ledger::Account,
     queue::{QueueReceiver, QueueSender, queue},
-    worker::{Successor, Worker},
+    successor::Successor,
+    worker::Worker,
 };
 
 /// The message of what is lost because its sink was never opened.
@@ -43,7 +44,7 @@ impl Lane {
             Arc::clone(&account),
             config.clone(),
             drain.drain(),
-            Arc::clone(&successor),
+            successor.clone(),
         );
         Self {
             name: name.to_owned(),
@@ -105,10 +106,9 @@ impl Lane {
         self.close(deadline);
     }
 
-    /// What there is no time for goes to this queue instead of being dropped.
-    pub(crate) fn leave_over_to(&self, successor: Arc<QueueSender>) {
-        // A lane is replaced once.
-        let _ = self.successor.set(successor);
+    /// Hands over to this queue, instead of dropping it, what the sink has no time to deliver.
+    pub(crate) fn replace_by(&self, successor: Arc<QueueSender>) {
+        self.successor.set(successor);
     }
 
     /// Waits for the end of a closed lane.
@@ -133,13 +133,7 @@ async fn work(
     let Ok(sink) = opened.await else {
         queue.close();
         while let Some(queued) = queue.next().await {
-            match successor.get() {
-                Some(queue) => {
-                    queue.send_reserved(queued.batch, None);
-                    queued.ticket.hand_over();
-                }
-                None => queued.ticket.lose(DropReason::DrainDeadline, NEVER_OPENED),
-            }
+            successor.take_over(queued.batch, queued.ticket, NEVER_OPENED);
         }
         return Ok(());
     };

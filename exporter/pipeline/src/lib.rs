@@ -49,6 +49,7 @@ mod source;
 pub mod spill;
 mod stage;
 mod stop;
+mod successor;
 mod worker;
 
 pub use batch::Batch;

@@ -157,7 +157,7 @@ impl Pipeline {
         let replaced = self.remove_lane(name);
         let lane = Lane::expect(name, route, &self.config);
         if let Some(replaced) = &replaced {
-            replaced.leave_over_to(lane.queue());
+            replaced.replace_by(lane.queue());
         }
         self.lanes.push(lane);
         self.publish();

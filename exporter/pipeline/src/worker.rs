@@ -3,10 +3,7 @@
 //! It never gives up on its own account: a panic of the sink, a hanging delivery, a batch that is too old in a full queue
 //! and the end of the time for draining are each settled in the ledger, and the next batch follows.
 
-use std::{
-    sync::{Arc, OnceLock},
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use tokio::time::{sleep_until, timeout_at};
 
@@ -16,12 +13,10 @@ use crate::{
     drain::Drain,
     ledger::{Account, Ticket},
     panic::caught,
-    queue::{QueueReceiver, QueueSender, Queued},
+    queue::{QueueReceiver, Queued},
     retry::{Retry, Step},
+    successor::Successor,
 };
-
-/// Where a sink that is replaced leaves what it has no time for.
-pub(crate) type Successor = Arc<OnceLock<Arc<QueueSender>>>;
 
 /// Everything that one sink's task owns.
 pub(crate) struct Worker {
@@ -31,7 +26,6 @@ pub(crate) struct Worker {
     retry: Retry,
     drain: Drain,
     is_draining: bool,
-    /// The queue of the sink that replaces this one, once there is one.
     successor: Successor,
     /// What the sink said the last time it failed; goes with what is dropped for it.
     trouble: String,
@@ -141,7 +135,7 @@ impl Worker {
                     step = self.retry.next_batch(clock::now());
                     continue;
                 }
-                Wait::TooLate => return self.leave_over(batch, ticket, &self.trouble),
+                Wait::TooLate => return self.successor.take_over(batch.clone(), ticket, &self.trouble),
                 Wait::Expired => return ticket.lose(DropReason::RetriesExhausted, &self.trouble),
             }
             match self.attempt(batch).await {
@@ -157,20 +151,9 @@ impl Worker {
                 Attempt::Lost {
                     reason: DropReason::DrainDeadline,
                     message,
-                } => return self.leave_over(batch, ticket, &message),
+                } => return self.successor.take_over(batch.clone(), ticket, &message),
                 Attempt::Lost { reason, message } => return ticket.lose(reason, &message),
             }
-        }
-    }
-
-    /// Gives a batch for which there is no time to the sink that replaces this one, or drops it.
-    fn leave_over(&self, batch: &Batch, ticket: Ticket, message: &str) {
-        match self.successor.get() {
-            Some(queue) => {
-                queue.send_reserved(batch.clone(), None);
-                ticket.hand_over();
-            }
-            None => ticket.lose(DropReason::DrainDeadline, message),
         }
     }
 

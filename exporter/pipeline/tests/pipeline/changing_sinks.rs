@@ -167,3 +167,21 @@ async fn sink_that_is_replaced_leaves_what_it_cannot_deliver_to_its_successor() 
         assert!(settlement.is_some_and(|settlement| !settlement.is_cut_off));
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn replaced_sink_counts_its_loss_where_its_successor_has_ended_first() {
+    let (dead, _) = FakeSink::scripted("replaced", [Answer::Hang.at_once()]);
+    let (new, _) = FakeSink::scripted("replaced", [Answer::Take.at_once()]);
+    let (mut pipeline, door) = Pipeline::builder().sink(dead).start();
+    door.offer(batch(1, 3, 8)).expect("the pipeline is open");
+    let leaving = pipeline
+        .expect_sink("replaced", REQUIRED, MINUTE)
+        .expect("the old one is there");
+    assert!(pipeline.open_sink(new).is_ok(), "it is expected");
+    pipeline.drain(MINUTE).await;
+    let left = leaving.await.counts;
+    assert_eq!(
+        (left.accepted, left.dropped_for(DropReason::DrainDeadline)),
+        (3, 3)
+    );
+}

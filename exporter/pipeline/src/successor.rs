@@ -1,0 +1,28 @@
+//! The sink that replaces another: it gets what the other has no time to deliver.
+
+use std::sync::{Arc, OnceLock};
+
+use crate::{Batch, DropReason, ledger::Ticket, queue::QueueSender};
+
+/// The queue of the sink that replaces this one, once there is one; a clone is the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Successor(Arc<OnceLock<Arc<QueueSender>>>);
+
+impl Successor {
+    /// Sets the queue. A sink is replaced once.
+    pub(crate) fn set(&self, queue: Arc<QueueSender>) {
+        let _ = self.0.set(queue);
+    }
+
+    /// Hands a batch over, or drops it where no queue takes it any more. The report of the sink that is replaced counts the
+    /// drop, because that of its successor may be out already.
+    pub(crate) fn take_over(&self, batch: Batch, ticket: Ticket, message: &str) {
+        match self.0.get().filter(|queue| !queue.is_closed()) {
+            Some(queue) => {
+                queue.send_reserved(batch, None);
+                ticket.hand_over();
+            }
+            None => ticket.lose(DropReason::DrainDeadline, message),
+        }
+    }
+}
