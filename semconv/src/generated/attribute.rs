@@ -254,6 +254,8 @@ pub const GPU_FAULT: Attribute = Attribute {
     brief: "Something wrong with the GPU that lasts.",
     kind: AttributeKind::Enum(&[
         "lost",
+        "unresponsive",
+        "driver_error",
         "sram_threshold_exceeded",
         "row_remap_pending",
         "row_remap_failure",
@@ -503,7 +505,15 @@ pub const GPU_PRECISION: Attribute = Attribute {
 pub const GPU_RECOVERY_ACTION: Attribute = Attribute {
     name: "gpu.recovery_action",
     brief: "What the driver asks to be done.",
-    kind: AttributeKind::Enum(&["none", "gpu_reset", "node_reboot", "drain_p2p", "drain_and_reset"]),
+    kind: AttributeKind::Enum(&[
+        "none",
+        "gpu_reset",
+        "node_reboot",
+        "drain_p2p",
+        "drain_and_reset",
+        "recover_imex_domain",
+        "other",
+    ]),
     descriptive: false,
     stability: Stability::Development,
 };
@@ -1158,6 +1168,7 @@ pub const PULSETRAIN_DROP_REASON: Attribute = Attribute {
         "unsupported_signal",
         "retries_exhausted",
         "unreachable",
+        "unreadable",
         "sink_panicked",
         "drain_deadline",
         "abandoned",
@@ -1414,6 +1425,9 @@ pub const TRAIN_BADPUT_CAUSE: Attribute = Attribute {
         "infrastructure_recovery_from_disruption",
         "custom_badput_events",
         "other",
+        "evaluation",
+        "dispatch_wait",
+        "stall",
         "elastic_slice_down",
         "elastic_scale_up",
         "elastic_reinitialization",
@@ -1510,6 +1524,15 @@ pub const TRAIN_FRAMEWORK_VERSION: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Use of wall time, as NeMo-RL divides it.
+pub const TRAIN_GOODPUT_BUCKET: Attribute = Attribute {
+    name: "train.goodput.bucket",
+    brief: "Use of wall time, as NeMo-RL divides it.",
+    kind: AttributeKind::Enum(&["productive", "overhead", "idle", "wasted"]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
 /// Norm of the gradients of the step, after clipping.
 pub const TRAIN_GRAD_NORM: Attribute = Attribute {
     name: "train.grad_norm",
@@ -1599,6 +1622,24 @@ pub const TRAIN_RANK: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Whether a rank reports its steps.
+pub const TRAIN_RANK_STATE: Attribute = Attribute {
+    name: "train.rank_state",
+    brief: "Whether a rank reports its steps.",
+    kind: AttributeKind::Enum(&["reporting", "missing"]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// Statistic over the ranks of a step.
+pub const TRAIN_RANK_STATISTIC: Attribute = Attribute {
+    name: "train.rank_statistic",
+    brief: "Statistic over the ranks of a step.",
+    kind: AttributeKind::Enum(&["min", "median", "max"]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
 /// Kind of a log record as its source spells it.
 pub const TRAIN_RECORD_KIND: Attribute = Attribute {
     name: "train.record.kind",
@@ -1640,6 +1681,48 @@ pub const TRAIN_TOKENS: Attribute = Attribute {
     name: "train.tokens",
     brief: "Tokens of the step, over all devices.",
     kind: AttributeKind::Int,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// Condition that was detected.
+pub const TRAIN_VERDICT_KIND: Attribute = Attribute {
+    name: "train.verdict.kind",
+    brief: "Condition that was detected.",
+    kind: AttributeKind::Enum(&[
+        "straggler",
+        "data_starved",
+        "inference_bound",
+        "nonfinite_loss",
+        "loss_spike",
+        "grad_norm_spike",
+        "gpu_throttled",
+        "gpu_xid",
+        "gpu_lost",
+        "stalled",
+        "collective_hang",
+        "checkpoint_slow",
+        "memory_leak",
+        "telemetry_lost",
+    ]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// Whether the condition of a verdict holds.
+pub const TRAIN_VERDICT_STATE: Attribute = Attribute {
+    name: "train.verdict.state",
+    brief: "Whether the condition of a verdict holds.",
+    kind: AttributeKind::Enum(&["open", "resolved"]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// Rank, GPU or other part of the run that a verdict is about; the run itself where it is missing.
+pub const TRAIN_VERDICT_SUBJECT: Attribute = Attribute {
+    name: "train.verdict.subject",
+    brief: "Rank, GPU or other part of the run that a verdict is about; the run itself where it is missing.",
+    kind: AttributeKind::String,
     descriptive: false,
     stability: Stability::Development,
 };
@@ -1808,6 +1891,7 @@ pub static ALL: &[&Attribute] = &[
     &TRAIN_FLOPS_PART,
     &TRAIN_FRAMEWORK,
     &TRAIN_FRAMEWORK_VERSION,
+    &TRAIN_GOODPUT_BUCKET,
     &TRAIN_GRAD_NORM,
     &TRAIN_LEARNING_RATE,
     &TRAIN_LOCAL_RANK,
@@ -1817,11 +1901,16 @@ pub static ALL: &[&Attribute] = &[
     &TRAIN_PHASE,
     &TRAIN_PROJECT,
     &TRAIN_RANK,
+    &TRAIN_RANK_STATE,
+    &TRAIN_RANK_STATISTIC,
     &TRAIN_RECORD_KIND,
     &TRAIN_RUN_ID,
     &TRAIN_RUN_NAME,
     &TRAIN_STEP,
     &TRAIN_TOKENS,
+    &TRAIN_VERDICT_KIND,
+    &TRAIN_VERDICT_STATE,
+    &TRAIN_VERDICT_SUBJECT,
     &TRAIN_WORLD_SIZE,
 ];
 

@@ -383,6 +383,47 @@ pub const TRAIN_TENSOR_ABS_MAX: Event = Event {
     }],
 };
 
+/// A condition of the run was detected or has ended; the body is the reason in one sentence, with its figures.
+pub const TRAIN_VERDICT: Event = Event {
+    name: "train.verdict",
+    brief: "A condition of the run was detected or has ended; the body is the reason in one sentence, with its figures.",
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_STEP,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_VERDICT_KIND,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_VERDICT_STATE,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_VERDICT_SUBJECT,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["derive"],
+    }],
+};
+
 /// Every event, sorted by name.
 pub static ALL: &[&Event] = &[
     &GPU_XID,
@@ -397,6 +438,7 @@ pub static ALL: &[&Event] = &[
     &RUN_OPTION,
     &TRAIN_CUSTOM_RECORD,
     &TRAIN_TENSOR_ABS_MAX,
+    &TRAIN_VERDICT,
 ];
 
 /// Returns the event of that name.

@@ -1501,6 +1501,15 @@ pub fn perf_data_time(meter: &Meter) -> Histogram<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::PERF_DATA_WAIT_RATIO`].
+pub fn perf_data_wait_ratio(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::PERF_DATA_WAIT_RATIO.name)
+        .with_unit(metric::PERF_DATA_WAIT_RATIO.unit)
+        .with_description(metric::PERF_DATA_WAIT_RATIO.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::PERF_DISPATCH_WAIT`].
 pub fn perf_dispatch_wait(meter: &Meter) -> Histogram<f64> {
     meter
@@ -1740,6 +1749,24 @@ pub fn pulsetrain_export_duration(meter: &Meter) -> Histogram<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::PULSETRAIN_QUEUE_DISK_ITEMS`].
+pub fn pulsetrain_queue_disk_items(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::PULSETRAIN_QUEUE_DISK_ITEMS.name)
+        .with_unit(metric::PULSETRAIN_QUEUE_DISK_ITEMS.unit)
+        .with_description(metric::PULSETRAIN_QUEUE_DISK_ITEMS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::PULSETRAIN_QUEUE_DISK_SIZE`].
+pub fn pulsetrain_queue_disk_size(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::PULSETRAIN_QUEUE_DISK_SIZE.name)
+        .with_unit(metric::PULSETRAIN_QUEUE_DISK_SIZE.unit)
+        .with_description(metric::PULSETRAIN_QUEUE_DISK_SIZE.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::PULSETRAIN_QUEUE_ITEMS`].
 pub fn pulsetrain_queue_items(meter: &Meter) -> UpDownCounter<i64> {
     meter
@@ -1764,6 +1791,15 @@ pub fn pulsetrain_queue_limit(meter: &Meter) -> UpDownCounter<i64> {
         .i64_up_down_counter(metric::PULSETRAIN_QUEUE_LIMIT.name)
         .with_unit(metric::PULSETRAIN_QUEUE_LIMIT.unit)
         .with_description(metric::PULSETRAIN_QUEUE_LIMIT.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::PULSETRAIN_QUEUE_OLDEST_AGE`].
+pub fn pulsetrain_queue_oldest_age(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::PULSETRAIN_QUEUE_OLDEST_AGE.name)
+        .with_unit(metric::PULSETRAIN_QUEUE_OLDEST_AGE.unit)
+        .with_description(metric::PULSETRAIN_QUEUE_OLDEST_AGE.brief)
         .build()
 }
 
@@ -2375,6 +2411,15 @@ pub fn train_micro_batches(meter: &Meter) -> Gauge<i64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::TRAIN_OPENED_VERDICTS`].
+pub fn train_opened_verdicts(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::TRAIN_OPENED_VERDICTS.name)
+        .with_unit(metric::TRAIN_OPENED_VERDICTS.unit)
+        .with_description(metric::TRAIN_OPENED_VERDICTS.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::TRAIN_PARAM_NORM`].
 pub fn train_param_norm(meter: &Meter) -> Gauge<f64> {
     meter
@@ -2402,12 +2447,39 @@ pub fn train_phase(meter: &Meter) -> UpDownCounter<i64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::TRAIN_PLANNED_STEPS`].
+pub fn train_planned_steps(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::TRAIN_PLANNED_STEPS.name)
+        .with_unit(metric::TRAIN_PLANNED_STEPS.unit)
+        .with_description(metric::TRAIN_PLANNED_STEPS.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::TRAIN_PROGRESS`].
 pub fn train_progress(meter: &Meter) -> Gauge<f64> {
     meter
         .f64_gauge(metric::TRAIN_PROGRESS.name)
         .with_unit(metric::TRAIN_PROGRESS.unit)
         .with_description(metric::TRAIN_PROGRESS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_RANK_STEP_TIME`].
+pub fn train_rank_step_time(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_RANK_STEP_TIME.name)
+        .with_unit(metric::TRAIN_RANK_STEP_TIME.unit)
+        .with_description(metric::TRAIN_RANK_STEP_TIME.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_RANKS`].
+pub fn train_ranks(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::TRAIN_RANKS.name)
+        .with_unit(metric::TRAIN_RANKS.unit)
+        .with_description(metric::TRAIN_RANKS.brief)
         .build()
 }
 
@@ -2520,6 +2592,15 @@ pub fn train_steps(meter: &Meter) -> Counter<u64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::TRAIN_STRAGGLER_SCORE`].
+pub fn train_straggler_score(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::TRAIN_STRAGGLER_SCORE.name)
+        .with_unit(metric::TRAIN_STRAGGLER_SCORE.unit)
+        .with_description(metric::TRAIN_STRAGGLER_SCORE.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::TRAIN_THROUGHPUT_FLOPS_PER_DEVICE`].
 pub fn train_throughput_flops_per_device(meter: &Meter) -> Gauge<f64> {
     meter
@@ -2580,6 +2661,24 @@ pub fn train_total_weights(meter: &Meter) -> Gauge<f64> {
         .f64_gauge(metric::TRAIN_TOTAL_WEIGHTS.name)
         .with_unit(metric::TRAIN_TOTAL_WEIGHTS.unit)
         .with_description(metric::TRAIN_TOTAL_WEIGHTS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_VERDICTS`].
+pub fn train_verdicts(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::TRAIN_VERDICTS.name)
+        .with_unit(metric::TRAIN_VERDICTS.unit)
+        .with_description(metric::TRAIN_VERDICTS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::TRAIN_WALL_TIME`].
+pub fn train_wall_time(meter: &Meter) -> Counter<f64> {
+    meter
+        .f64_counter(metric::TRAIN_WALL_TIME.name)
+        .with_unit(metric::TRAIN_WALL_TIME.unit)
+        .with_description(metric::TRAIN_WALL_TIME.brief)
         .build()
 }
 

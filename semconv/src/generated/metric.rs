@@ -2341,6 +2341,7 @@ pub const GPU_FAULT_ACTIVE: Metric = Metric {
         system: "nvml",
         names: &[
             "NVML_ERROR_GPU_IS_LOST",
+            "NVML_ERROR_UNKNOWN",
             "nvmlDeviceGetSramEccErrorStatus.bThresholdExceeded",
             "NVML_FI_DEV_REMAPPED_PENDING",
             "NVML_FI_DEV_REMAPPED_FAILURE",
@@ -8821,13 +8822,19 @@ pub const PERF_BOTTLENECK: Metric = Metric {
     }],
     prometheus_name: "perf_bottleneck",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "torchspec",
-        names: &[
-            "I=, T=, wait=",
-            "perf/dispatch_wait, perf/train_capacity, perf/infer_capacity",
-        ],
-    }],
+    upstream: &[
+        Upstream {
+            system: "pulsetrain",
+            names: &["derive"],
+        },
+        Upstream {
+            system: "torchspec",
+            names: &[
+                "I=, T=, wait=",
+                "perf/dispatch_wait, perf/train_capacity, perf/infer_capacity",
+            ],
+        },
+    ],
 };
 
 /// Time that training stood still for a checkpoint.
@@ -8920,11 +8927,31 @@ pub const PERF_DATA_TIME: Metric = Metric {
     ],
 };
 
+/// Share of the step in which it waited for its data.
+///
+/// Unit `1`; in Prometheus `perf_data_wait_ratio`.
+pub const PERF_DATA_WAIT_RATIO: Metric = Metric {
+    ordinal: 164,
+    name: "perf.data_wait_ratio",
+    brief: "Share of the step in which it waited for its data.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "perf_data_wait_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["derive"],
+    }],
+};
+
 /// Time that training waited until there were samples enough for a step.
 ///
 /// Unit `s`; in Prometheus `perf_dispatch_wait_seconds`.
 pub const PERF_DISPATCH_WAIT: Metric = Metric {
-    ordinal: 164,
+    ordinal: 165,
     name: "perf.dispatch_wait",
     brief: "Time that training waited until there were samples enough for a step.",
     unit: "s",
@@ -8950,7 +8977,7 @@ pub const PERF_DISPATCH_WAIT: Metric = Metric {
 ///
 /// Unit `J/{token}`; in Prometheus `perf_energy_per_token_joules`.
 pub const PERF_ENERGY_PER_TOKEN: Metric = Metric {
-    ordinal: 165,
+    ordinal: 166,
     name: "perf.energy_per_token",
     brief: "Energy that the GPUs of the whole run used for a token of the last step.",
     unit: "J/{token}",
@@ -8970,7 +8997,7 @@ pub const PERF_ENERGY_PER_TOKEN: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_first_micro_batch_rollout_time_seconds`.
 pub const PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME: Metric = Metric {
-    ordinal: 166,
+    ordinal: 167,
     name: "perf.first_micro_batch_rollout_time",
     brief: "Time from the start of a step until its first rollout was done.",
     unit: "s",
@@ -8990,7 +9017,7 @@ pub const PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_forward_time_seconds`.
 pub const PERF_FORWARD_TIME: Metric = Metric {
-    ordinal: 167,
+    ordinal: 168,
     name: "perf.forward_time",
     brief: "Time of a step spent in the forward pass.",
     unit: "s",
@@ -9019,7 +9046,7 @@ pub const PERF_FORWARD_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_global_step_time_seconds`.
 pub const PERF_GLOBAL_STEP_TIME: Metric = Metric {
-    ordinal: 168,
+    ordinal: 169,
     name: "perf.global_step_time",
     brief: "Wall time of a step of reinforcement learning, from the first rollout to the new weights.",
     unit: "s",
@@ -9039,7 +9066,7 @@ pub const PERF_GLOBAL_STEP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_infer_batch_time_seconds`.
 pub const PERF_INFER_BATCH_TIME: Metric = Metric {
-    ordinal: 169,
+    ordinal: 170,
     name: "perf.infer_batch_time",
     brief: "Time of one batch of an inference engine.",
     unit: "s",
@@ -9062,7 +9089,7 @@ pub const PERF_INFER_BATCH_TIME: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `perf_infer_capacity_per_second`.
 pub const PERF_INFER_CAPACITY: Metric = Metric {
-    ordinal: 170,
+    ordinal: 171,
     name: "perf.infer_capacity",
     brief: "Samples in a second that inference could give if training took them all.",
     unit: "{sample}/s",
@@ -9082,7 +9109,7 @@ pub const PERF_INFER_CAPACITY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_old_actor_inference_time_seconds`.
 pub const PERF_OLD_ACTOR_INFERENCE_TIME: Metric = Metric {
-    ordinal: 171,
+    ordinal: 172,
     name: "perf.old_actor_inference_time",
     brief: "Time of a step spent in the actor before its update.",
     unit: "s",
@@ -9105,7 +9132,7 @@ pub const PERF_OLD_ACTOR_INFERENCE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_optimizer_time_seconds`.
 pub const PERF_OPTIMIZER_TIME: Metric = Metric {
-    ordinal: 172,
+    ordinal: 173,
     name: "perf.optimizer_time",
     brief: "Time of a step spent in the optimizer.",
     unit: "s",
@@ -9128,7 +9155,7 @@ pub const PERF_OPTIMIZER_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_refer_gap_time_seconds`.
 pub const PERF_REFER_GAP_TIME: Metric = Metric {
-    ordinal: 173,
+    ordinal: 174,
     name: "perf.refer_gap_time",
     brief: "Time that the reference model had nothing to do between two micro-batches.",
     unit: "s",
@@ -9151,7 +9178,7 @@ pub const PERF_REFER_GAP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_refer_inference_time_seconds`.
 pub const PERF_REFER_INFERENCE_TIME: Metric = Metric {
-    ordinal: 174,
+    ordinal: 175,
     name: "perf.refer_inference_time",
     brief: "Time of a step spent in the reference model.",
     unit: "s",
@@ -9177,7 +9204,7 @@ pub const PERF_REFER_INFERENCE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_rollout_idle_time_seconds`.
 pub const PERF_ROLLOUT_IDLE_TIME: Metric = Metric {
-    ordinal: 175,
+    ordinal: 176,
     name: "perf.rollout_idle_time",
     brief: "Time that the rollout engines had nothing to do before the new weights came.",
     unit: "s",
@@ -9197,7 +9224,7 @@ pub const PERF_ROLLOUT_IDLE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_rollout_time_seconds`.
 pub const PERF_ROLLOUT_TIME: Metric = Metric {
-    ordinal: 176,
+    ordinal: 177,
     name: "perf.rollout_time",
     brief: "Time of a step spent in rollouts.",
     unit: "s",
@@ -9226,7 +9253,7 @@ pub const PERF_ROLLOUT_TIME: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `perf_sample_pool_limit`.
 pub const PERF_SAMPLE_POOL_LIMIT: Metric = Metric {
-    ordinal: 177,
+    ordinal: 178,
     name: "perf.sample_pool_limit",
     brief: "Samples that may wait for training before generation is paused.",
     unit: "{sample}",
@@ -9246,7 +9273,7 @@ pub const PERF_SAMPLE_POOL_LIMIT: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `perf_sample_pool_size`.
 pub const PERF_SAMPLE_POOL_SIZE: Metric = Metric {
-    ordinal: 178,
+    ordinal: 179,
     name: "perf.sample_pool_size",
     brief: "Samples that wait for training.",
     unit: "{sample}",
@@ -9266,7 +9293,7 @@ pub const PERF_SAMPLE_POOL_SIZE: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_step_time_seconds`.
 pub const PERF_STEP_TIME: Metric = Metric {
-    ordinal: 179,
+    ordinal: 180,
     name: "perf.step_time",
     brief: "Wall time of a training step that takes its data from a queue: waiting for data, compute and optimizer.",
     unit: "s",
@@ -9286,7 +9313,7 @@ pub const PERF_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `perf_throughput_per_second`.
 pub const PERF_THROUGHPUT: Metric = Metric {
-    ordinal: 180,
+    ordinal: 181,
     name: "perf.throughput",
     brief: "Samples in a second that really went through the pipeline.",
     unit: "{sample}/s",
@@ -9306,7 +9333,7 @@ pub const PERF_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `perf_train_capacity_per_second`.
 pub const PERF_TRAIN_CAPACITY: Metric = Metric {
-    ordinal: 181,
+    ordinal: 182,
     name: "perf.train_capacity",
     brief: "Samples in a second that training could take if there were always some.",
     unit: "{sample}/s",
@@ -9326,7 +9353,7 @@ pub const PERF_TRAIN_CAPACITY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_weight_sync_time_seconds`.
 pub const PERF_WEIGHT_SYNC_TIME: Metric = Metric {
-    ordinal: 182,
+    ordinal: 183,
     name: "perf.weight_sync_time",
     brief: "Time spent in bringing the new weights to the rollout engines.",
     unit: "s",
@@ -9352,7 +9379,7 @@ pub const PERF_WEIGHT_SYNC_TIME: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_accepted_items_total`.
 pub const PULSETRAIN_ACCEPTED_ITEMS: Metric = Metric {
-    ordinal: 183,
+    ordinal: 184,
     name: "pulsetrain.accepted_items",
     brief: "Points, spans and events that came in.",
     unit: "{item}",
@@ -9381,7 +9408,7 @@ pub const PULSETRAIN_ACCEPTED_ITEMS: Metric = Metric {
 ///
 /// Unit `{build}`; in Prometheus `pulsetrain_build_info`.
 pub const PULSETRAIN_BUILD_INFO: Metric = Metric {
-    ordinal: 184,
+    ordinal: 185,
     name: "pulsetrain.build_info",
     brief: "The agent that runs: always 1, its version is an attribute.",
     unit: "{build}",
@@ -9404,7 +9431,7 @@ pub const PULSETRAIN_BUILD_INFO: Metric = Metric {
 ///
 /// Unit `{config}`; in Prometheus `pulsetrain_config_last_reload_success`.
 pub const PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS: Metric = Metric {
-    ordinal: 185,
+    ordinal: 186,
     name: "pulsetrain.config.last_reload_success",
     brief: "Whether the configuration that was read last is at work: 1, or 0 when it was refused.",
     unit: "{config}",
@@ -9424,7 +9451,7 @@ pub const PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_delivered_items_total`.
 pub const PULSETRAIN_DELIVERED_ITEMS: Metric = Metric {
-    ordinal: 186,
+    ordinal: 187,
     name: "pulsetrain.delivered_items",
     brief: "Points, spans and events that a sink has delivered.",
     unit: "{item}",
@@ -9453,7 +9480,7 @@ pub const PULSETRAIN_DELIVERED_ITEMS: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_dropped_items_total`.
 pub const PULSETRAIN_DROPPED_ITEMS: Metric = Metric {
-    ordinal: 187,
+    ordinal: 188,
     name: "pulsetrain.dropped_items",
     brief: "Points, spans and events that were dropped.",
     unit: "{item}",
@@ -9490,7 +9517,7 @@ pub const PULSETRAIN_DROPPED_ITEMS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_export_duration_seconds`.
 pub const PULSETRAIN_EXPORT_DURATION: Metric = Metric {
-    ordinal: 188,
+    ordinal: 189,
     name: "pulsetrain.export.duration",
     brief: "Time of one delivery, with its retries.",
     unit: "s",
@@ -9519,13 +9546,59 @@ pub const PULSETRAIN_EXPORT_DURATION: Metric = Metric {
     }],
 };
 
-/// Points, spans and events that wait for a sink.
+/// Points, spans and events in the disk queue of a sink.
+///
+/// Unit `{item}`; in Prometheus `pulsetrain_queue_disk_items`.
+pub const PULSETRAIN_QUEUE_DISK_ITEMS: Metric = Metric {
+    ordinal: 190,
+    name: "pulsetrain.queue.disk.items",
+    brief: "Points, spans and events in the disk queue of a sink.",
+    unit: "{item}",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::PULSETRAIN_SINK_NAME,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "pulsetrain_queue_disk_items",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["agent"],
+    }],
+};
+
+/// Bytes of the files of the disk queue of a sink.
+///
+/// Unit `By`; in Prometheus `pulsetrain_queue_disk_size_bytes`.
+pub const PULSETRAIN_QUEUE_DISK_SIZE: Metric = Metric {
+    ordinal: 191,
+    name: "pulsetrain.queue.disk.size",
+    brief: "Bytes of the files of the disk queue of a sink.",
+    unit: "By",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::PULSETRAIN_SINK_NAME,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "pulsetrain_queue_disk_size_bytes",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["agent"],
+    }],
+};
+
+/// Points, spans and events that wait for a sink, in memory and on disk.
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_queue_items`.
 pub const PULSETRAIN_QUEUE_ITEMS: Metric = Metric {
-    ordinal: 189,
+    ordinal: 192,
     name: "pulsetrain.queue.items",
-    brief: "Points, spans and events that wait for a sink.",
+    brief: "Points, spans and events that wait for a sink, in memory and on disk.",
     unit: "{item}",
     instrument: Instrument::UpDownCounter,
     number: Number::Int,
@@ -9548,13 +9621,13 @@ pub const PULSETRAIN_QUEUE_ITEMS: Metric = Metric {
     }],
 };
 
-/// Batches that wait for a sink.
+/// Batches that wait for a sink, in memory and on disk.
 ///
 /// Unit `{batch}`; in Prometheus `pulsetrain_queue_length`.
 pub const PULSETRAIN_QUEUE_LENGTH: Metric = Metric {
-    ordinal: 190,
+    ordinal: 193,
     name: "pulsetrain.queue.length",
-    brief: "Batches that wait for a sink.",
+    brief: "Batches that wait for a sink, in memory and on disk.",
     unit: "{batch}",
     instrument: Instrument::UpDownCounter,
     number: Number::Int,
@@ -9575,7 +9648,7 @@ pub const PULSETRAIN_QUEUE_LENGTH: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_queue_limit_bytes`.
 pub const PULSETRAIN_QUEUE_LIMIT: Metric = Metric {
-    ordinal: 191,
+    ordinal: 194,
     name: "pulsetrain.queue.limit",
     brief: "Bytes that may wait for a sink.",
     unit: "By",
@@ -9594,13 +9667,36 @@ pub const PULSETRAIN_QUEUE_LIMIT: Metric = Metric {
     }],
 };
 
-/// Bytes that wait for a sink.
+/// Age of the oldest batch in the disk queue of a sink.
+///
+/// Unit `s`; in Prometheus `pulsetrain_queue_oldest_age_seconds`.
+pub const PULSETRAIN_QUEUE_OLDEST_AGE: Metric = Metric {
+    ordinal: 195,
+    name: "pulsetrain.queue.oldest_age",
+    brief: "Age of the oldest batch in the disk queue of a sink.",
+    unit: "s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::PULSETRAIN_SINK_NAME,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "pulsetrain_queue_oldest_age_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["agent"],
+    }],
+};
+
+/// Bytes that wait for a sink, in memory and on disk.
 ///
 /// Unit `By`; in Prometheus `pulsetrain_queue_size_bytes`.
 pub const PULSETRAIN_QUEUE_SIZE: Metric = Metric {
-    ordinal: 192,
+    ordinal: 196,
     name: "pulsetrain.queue.size",
-    brief: "Bytes that wait for a sink.",
+    brief: "Bytes that wait for a sink, in memory and on disk.",
     unit: "By",
     instrument: Instrument::UpDownCounter,
     number: Number::Int,
@@ -9621,7 +9717,7 @@ pub const PULSETRAIN_QUEUE_SIZE: Metric = Metric {
 ///
 /// Unit `{retry}`; in Prometheus `pulsetrain_retries_total`.
 pub const PULSETRAIN_RETRIES: Metric = Metric {
-    ordinal: 193,
+    ordinal: 197,
     name: "pulsetrain.retries",
     brief: "Deliveries that were tried again.",
     unit: "{retry}",
@@ -9650,7 +9746,7 @@ pub const PULSETRAIN_RETRIES: Metric = Metric {
 ///
 /// Unit `{series}`; in Prometheus `pulsetrain_series_active`.
 pub const PULSETRAIN_SERIES_ACTIVE: Metric = Metric {
-    ordinal: 194,
+    ordinal: 198,
     name: "pulsetrain.series.active",
     brief: "Series that the agent keeps.",
     unit: "{series}",
@@ -9673,7 +9769,7 @@ pub const PULSETRAIN_SERIES_ACTIVE: Metric = Metric {
 ///
 /// Unit `{series}`; in Prometheus `pulsetrain_series_limit`.
 pub const PULSETRAIN_SERIES_LIMIT: Metric = Metric {
-    ordinal: 195,
+    ordinal: 199,
     name: "pulsetrain.series.limit",
     brief: "Series that the agent may keep.",
     unit: "{series}",
@@ -9692,13 +9788,13 @@ pub const PULSETRAIN_SERIES_LIMIT: Metric = Metric {
     }],
 };
 
-/// Whether a sink accepts what it is sent: 1, or 0 from a failed delivery to the next that succeeds.
+/// Whether a sink accepts what it is sent: 1, or 0 from a failed delivery, or a failure of its disk queue, to the next success.
 ///
 /// Unit `{sink}`; in Prometheus `pulsetrain_sink_up`.
 pub const PULSETRAIN_SINK_UP: Metric = Metric {
-    ordinal: 196,
+    ordinal: 200,
     name: "pulsetrain.sink.up",
-    brief: "Whether a sink accepts what it is sent: 1, or 0 from a failed delivery to the next that succeeds.",
+    brief: "Whether a sink accepts what it is sent: 1, or 0 from a failed delivery, or a failure of its disk queue, to the next success.",
     unit: "{sink}",
     instrument: Instrument::Gauge,
     number: Number::Int,
@@ -9719,7 +9815,7 @@ pub const PULSETRAIN_SINK_UP: Metric = Metric {
 ///
 /// Unit `{record}`; in Prometheus `pulsetrain_skipped_records_total`.
 pub const PULSETRAIN_SKIPPED_RECORDS: Metric = Metric {
-    ordinal: 197,
+    ordinal: 201,
     name: "pulsetrain.skipped_records",
     brief: "Records of a source that were not understood.",
     unit: "{record}",
@@ -9748,7 +9844,7 @@ pub const PULSETRAIN_SKIPPED_RECORDS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_duration_seconds`.
 pub const PULSETRAIN_SOURCE_DURATION: Metric = Metric {
-    ordinal: 198,
+    ordinal: 202,
     name: "pulsetrain.source.duration",
     brief: "Time of one reading of a source.",
     unit: "s",
@@ -9777,7 +9873,7 @@ pub const PULSETRAIN_SOURCE_DURATION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_lag_seconds`.
 pub const PULSETRAIN_SOURCE_LAG: Metric = Metric {
-    ordinal: 199,
+    ordinal: 203,
     name: "pulsetrain.source.lag",
     brief: "How old the newest item of a source was when it arrived. Ends five minutes after the last one.",
     unit: "s",
@@ -9800,7 +9896,7 @@ pub const PULSETRAIN_SOURCE_LAG: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_last_success_time_seconds`.
 pub const PULSETRAIN_SOURCE_LAST_SUCCESS_TIME: Metric = Metric {
-    ordinal: 200,
+    ordinal: 204,
     name: "pulsetrain.source.last_success_time",
     brief: "Unix time of the last reading of a source that succeeded.",
     unit: "s",
@@ -9823,7 +9919,7 @@ pub const PULSETRAIN_SOURCE_LAST_SUCCESS_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_actor_dequeue_time_seconds`.
 pub const RL_ACTOR_DEQUEUE_TIME: Metric = Metric {
-    ordinal: 201,
+    ordinal: 205,
     name: "rl.actor_dequeue_time",
     brief: "Time that the actor waited for the next batch of rollouts.",
     unit: "s",
@@ -9843,7 +9939,7 @@ pub const RL_ACTOR_DEQUEUE_TIME: Metric = Metric {
 ///
 /// Unit `{advantage}`; in Prometheus `rl_advantage`.
 pub const RL_ADVANTAGE: Metric = Metric {
-    ordinal: 202,
+    ordinal: 206,
     name: "rl.advantage",
     brief: "Advantage of a token or trajectory.",
     unit: "{advantage}",
@@ -9882,7 +9978,7 @@ pub const RL_ADVANTAGE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_completion_clip_ratio`.
 pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
-    ordinal: 203,
+    ordinal: 207,
     name: "rl.completion_clip_ratio",
     brief: "Share of the completions that were cut at the longest length.",
     unit: "1",
@@ -9911,7 +10007,7 @@ pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_completion_length`.
 pub const RL_COMPLETION_LENGTH: Metric = Metric {
-    ordinal: 204,
+    ordinal: 208,
     name: "rl.completion_length",
     brief: "Length of a completion.",
     unit: "{token}",
@@ -9962,7 +10058,7 @@ pub const RL_COMPLETION_LENGTH: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_entropy`.
 pub const RL_ENTROPY: Metric = Metric {
-    ordinal: 205,
+    ordinal: 209,
     name: "rl.entropy",
     brief: "Entropy of the policy.",
     unit: "{nat}",
@@ -10005,7 +10101,7 @@ pub const RL_ENTROPY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_environment_time_seconds`.
 pub const RL_ENVIRONMENT_TIME: Metric = Metric {
-    ordinal: 206,
+    ordinal: 210,
     name: "rl.environment_time",
     brief: "Time that a trajectory spent in its environment.",
     unit: "s",
@@ -10028,7 +10124,7 @@ pub const RL_ENVIRONMENT_TIME: Metric = Metric {
 ///
 /// Unit `{probability_ratio}`; in Prometheus `rl_importance_ratio`.
 pub const RL_IMPORTANCE_RATIO: Metric = Metric {
-    ordinal: 207,
+    ordinal: 211,
     name: "rl.importance_ratio",
     brief: "Probability of a token under the actor over that under the policy that generated it.",
     unit: "{probability_ratio}",
@@ -10067,7 +10163,7 @@ pub const RL_IMPORTANCE_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_kept_tokens`.
 pub const RL_KEPT_TOKENS: Metric = Metric {
-    ordinal: 208,
+    ordinal: 212,
     name: "rl.kept_tokens",
     brief: "Tokens of the step that are not masked out of the loss.",
     unit: "{token}",
@@ -10087,7 +10183,7 @@ pub const RL_KEPT_TOKENS: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_kl`.
 pub const RL_KL: Metric = Metric {
-    ordinal: 209,
+    ordinal: 213,
     name: "rl.kl",
     brief: "Divergence of the actor from the reference.",
     unit: "{nat}",
@@ -10134,7 +10230,7 @@ pub const RL_KL: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_kl_penalty`.
 pub const RL_KL_PENALTY: Metric = Metric {
-    ordinal: 210,
+    ordinal: 214,
     name: "rl.kl_penalty",
     brief: "What is taken from the reward for the distance from the reference.",
     unit: "{reward}",
@@ -10163,7 +10259,7 @@ pub const RL_KL_PENALTY: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_logp_difference`.
 pub const RL_LOGP_DIFFERENCE: Metric = Metric {
-    ordinal: 211,
+    ordinal: 215,
     name: "rl.logp_difference",
     brief: "Difference of the log probabilities of a token in the sampler and in the trainer.",
     unit: "{nat}",
@@ -10198,7 +10294,7 @@ pub const RL_LOGP_DIFFERENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_masked_fraction_ratio`.
 pub const RL_MASKED_FRACTION: Metric = Metric {
-    ordinal: 212,
+    ordinal: 216,
     name: "rl.masked_fraction",
     brief: "Share of the tokens left out because the policies had drifted apart.",
     unit: "1",
@@ -10226,7 +10322,7 @@ pub const RL_MASKED_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_policy_clip_fraction_ratio`.
 pub const RL_POLICY_CLIP_FRACTION: Metric = Metric {
-    ordinal: 213,
+    ordinal: 217,
     name: "rl.policy_clip_fraction",
     brief: "Share of the tokens at which the update of the policy was clipped.",
     unit: "1",
@@ -10255,7 +10351,7 @@ pub const RL_POLICY_CLIP_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_policy_clip_lower_fraction_ratio`.
 pub const RL_POLICY_CLIP_LOWER_FRACTION: Metric = Metric {
-    ordinal: 214,
+    ordinal: 218,
     name: "rl.policy_clip_lower_fraction",
     brief: "Share of the tokens at which the update of the policy was clipped from below.",
     unit: "1",
@@ -10284,7 +10380,7 @@ pub const RL_POLICY_CLIP_LOWER_FRACTION: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_policy_kl`.
 pub const RL_POLICY_KL: Metric = Metric {
-    ordinal: 215,
+    ordinal: 219,
     name: "rl.policy_kl",
     brief: "Divergence of the actor from the policy that generated the batch.",
     unit: "{nat}",
@@ -10331,7 +10427,7 @@ pub const RL_POLICY_KL: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `rl_policy_loss`.
 pub const RL_POLICY_LOSS: Metric = Metric {
-    ordinal: 216,
+    ordinal: 220,
     name: "rl.policy_loss",
     brief: "Loss of the policy.",
     unit: "{loss}",
@@ -10368,7 +10464,7 @@ pub const RL_POLICY_LOSS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_prompt_length`.
 pub const RL_PROMPT_LENGTH: Metric = Metric {
-    ordinal: 217,
+    ordinal: 221,
     name: "rl.prompt_length",
     brief: "Length of a prompt.",
     unit: "{token}",
@@ -10397,7 +10493,7 @@ pub const RL_PROMPT_LENGTH: Metric = Metric {
 ///
 /// Unit `{return}`; in Prometheus `rl_return`.
 pub const RL_RETURN: Metric = Metric {
-    ordinal: 218,
+    ordinal: 222,
     name: "rl.return",
     brief: "Return of a trajectory.",
     unit: "{return}",
@@ -10430,7 +10526,7 @@ pub const RL_RETURN: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_reward`.
 pub const RL_REWARD: Metric = Metric {
-    ordinal: 219,
+    ordinal: 223,
     name: "rl.reward",
     brief: "Reward of a trajectory, with all its parts.",
     unit: "{reward}",
@@ -10487,7 +10583,7 @@ pub const RL_REWARD: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_reward_component`.
 pub const RL_REWARD_COMPONENT: Metric = Metric {
-    ordinal: 220,
+    ordinal: 224,
     name: "rl.reward_component",
     brief: "One part of the reward of a trajectory.",
     unit: "{reward}",
@@ -10532,7 +10628,7 @@ pub const RL_REWARD_COMPONENT: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_reward_time_seconds`.
 pub const RL_REWARD_TIME: Metric = Metric {
-    ordinal: 221,
+    ordinal: 225,
     name: "rl.reward_time",
     brief: "Time that the reward of a trajectory took.",
     unit: "s",
@@ -10555,7 +10651,7 @@ pub const RL_REWARD_TIME: Metric = Metric {
 ///
 /// Unit `{rollout}`; in Prometheus `rl_rollouts_total`.
 pub const RL_ROLLOUTS: Metric = Metric {
-    ordinal: 222,
+    ordinal: 226,
     name: "rl.rollouts",
     brief: "Completions generated since the start of the attempt.",
     unit: "{rollout}",
@@ -10581,7 +10677,7 @@ pub const RL_ROLLOUTS: Metric = Metric {
 ///
 /// Unit `{score}`; in Prometheus `rl_score`.
 pub const RL_SCORE: Metric = Metric {
-    ordinal: 223,
+    ordinal: 227,
     name: "rl.score",
     brief: "Score that the reward model gives, before anything is taken from it.",
     unit: "{score}",
@@ -10620,7 +10716,7 @@ pub const RL_SCORE: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `rl_staleness`.
 pub const RL_STALENESS: Metric = Metric {
-    ordinal: 224,
+    ordinal: 228,
     name: "rl.staleness",
     brief: "Steps by which the policy that generated a batch was behind the actor.",
     unit: "{step}",
@@ -10649,7 +10745,7 @@ pub const RL_STALENESS: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_teacher_kl`.
 pub const RL_TEACHER_KL: Metric = Metric {
-    ordinal: 225,
+    ordinal: 229,
     name: "rl.teacher_kl",
     brief: "Divergence of the actor from its teacher.",
     unit: "{nat}",
@@ -10678,7 +10774,7 @@ pub const RL_TEACHER_KL: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `rl_value`.
 pub const RL_VALUE: Metric = Metric {
-    ordinal: 226,
+    ordinal: 230,
     name: "rl.value",
     brief: "Estimate of the value function.",
     unit: "{value}",
@@ -10711,7 +10807,7 @@ pub const RL_VALUE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_value_clip_fraction_ratio`.
 pub const RL_VALUE_CLIP_FRACTION: Metric = Metric {
-    ordinal: 227,
+    ordinal: 231,
     name: "rl.value_clip_fraction",
     brief: "Share of the tokens at which the update of the value function was clipped.",
     unit: "1",
@@ -10740,7 +10836,7 @@ pub const RL_VALUE_CLIP_FRACTION: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `rl_value_loss`.
 pub const RL_VALUE_LOSS: Metric = Metric {
-    ordinal: 228,
+    ordinal: 232,
     name: "rl.value_loss",
     brief: "Loss of the value function.",
     unit: "{loss}",
@@ -10773,7 +10869,7 @@ pub const RL_VALUE_LOSS: Metric = Metric {
 ///
 /// Unit `{device}`; in Prometheus `run_devices`.
 pub const RUN_DEVICES: Metric = Metric {
-    ordinal: 229,
+    ordinal: 233,
     name: "run.devices",
     brief: "Accelerators that the run uses.",
     unit: "{device}",
@@ -10799,7 +10895,7 @@ pub const RUN_DEVICES: Metric = Metric {
 ///
 /// Unit `{parameter}`; in Prometheus `run_parameters`.
 pub const RUN_PARAMETERS: Metric = Metric {
-    ordinal: 230,
+    ordinal: 234,
     name: "run.parameters",
     brief: "Parameters of the model.",
     unit: "{parameter}",
@@ -10829,7 +10925,7 @@ pub const RUN_PARAMETERS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_accept_length`.
 pub const TRAIN_ACCEPT_LENGTH: Metric = Metric {
-    ordinal: 231,
+    ordinal: 235,
     name: "train.accept_length",
     brief: "Draft tokens that the target model would accept in a row.",
     unit: "{token}",
@@ -10849,7 +10945,7 @@ pub const TRAIN_ACCEPT_LENGTH: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_accuracy_ratio`.
 pub const TRAIN_ACCURACY: Metric = Metric {
-    ordinal: 232,
+    ordinal: 236,
     name: "train.accuracy",
     brief: "Share of the tokens of the step that were predicted right.",
     unit: "1",
@@ -10888,7 +10984,7 @@ pub const TRAIN_ACCURACY: Metric = Metric {
 ///
 /// Unit `{anomaly}`; in Prometheus `train_anomalies_total`.
 pub const TRAIN_ANOMALIES: Metric = Metric {
-    ordinal: 233,
+    ordinal: 237,
     name: "train.anomalies",
     brief: "Odd steps, by what is odd.",
     unit: "{anomaly}",
@@ -10925,7 +11021,7 @@ pub const TRAIN_ANOMALIES: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_badput_ratio`.
 pub const TRAIN_BADPUT: Metric = Metric {
-    ordinal: 234,
+    ordinal: 238,
     name: "train.badput",
     brief: "Share of the time since the job began that went into something else than steps that count.",
     unit: "1",
@@ -10954,7 +11050,7 @@ pub const TRAIN_BADPUT: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_batch_size`.
 pub const TRAIN_BATCH_SIZE: Metric = Metric {
-    ordinal: 235,
+    ordinal: 239,
     name: "train.batch_size",
     brief: "Samples of a step, over all devices.",
     unit: "{sample}",
@@ -10984,7 +11080,7 @@ pub const TRAIN_BATCH_SIZE: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_completed_flops_total`.
 pub const TRAIN_COMPLETED_FLOPS: Metric = Metric {
-    ordinal: 236,
+    ordinal: 240,
     name: "train.completed_flops",
     brief: "Floating-point operations since the start of the attempt, over all devices.",
     unit: "{flop}",
@@ -11004,7 +11100,7 @@ pub const TRAIN_COMPLETED_FLOPS: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `train_custom`.
 pub const TRAIN_CUSTOM: Metric = Metric {
-    ordinal: 237,
+    ordinal: 241,
     name: "train.custom",
     brief: "A number that the registry has no name for.",
     unit: "{value}",
@@ -11027,7 +11123,7 @@ pub const TRAIN_CUSTOM: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `train_custom_distribution`.
 pub const TRAIN_CUSTOM_DISTRIBUTION: Metric = Metric {
-    ordinal: 238,
+    ordinal: 242,
     name: "train.custom_distribution",
     brief: "A distribution that the registry has no name for, such as that of a layer's weights.",
     unit: "{value}",
@@ -11050,7 +11146,7 @@ pub const TRAIN_CUSTOM_DISTRIBUTION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_elapsed_time_seconds`.
 pub const TRAIN_ELAPSED_TIME: Metric = Metric {
-    ordinal: 239,
+    ordinal: 243,
     name: "train.elapsed_time",
     brief: "Wall time since the start of the training.",
     unit: "s",
@@ -11076,7 +11172,7 @@ pub const TRAIN_ELAPSED_TIME: Metric = Metric {
 ///
 /// Unit `{epoch}`; in Prometheus `train_epoch`.
 pub const TRAIN_EPOCH: Metric = Metric {
-    ordinal: 240,
+    ordinal: 244,
     name: "train.epoch",
     brief: "Passes over the data so far, as a fraction.",
     unit: "{epoch}",
@@ -11110,7 +11206,7 @@ pub const TRAIN_EPOCH: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_eta_seconds`.
 pub const TRAIN_ETA: Metric = Metric {
-    ordinal: 241,
+    ordinal: 245,
     name: "train.eta",
     brief: "Time until the planned training is done, at the present pace.",
     unit: "s",
@@ -11140,7 +11236,7 @@ pub const TRAIN_ETA: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_expected_throughput_per_second`.
 pub const TRAIN_EXPECTED_THROUGHPUT: Metric = Metric {
-    ordinal: 242,
+    ordinal: 246,
     name: "train.expected_throughput",
     brief: "Tokens in a second that the hardware could do at its peak, over all devices.",
     unit: "{token}/s",
@@ -11160,7 +11256,7 @@ pub const TRAIN_EXPECTED_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_flops_per_step`.
 pub const TRAIN_FLOPS_PER_STEP: Metric = Metric {
-    ordinal: 243,
+    ordinal: 247,
     name: "train.flops_per_step",
     brief: "Floating-point operations of a step, over all devices.",
     unit: "{flop}",
@@ -11190,7 +11286,7 @@ pub const TRAIN_FLOPS_PER_STEP: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_flops_per_step_per_device`.
 pub const TRAIN_FLOPS_PER_STEP_PER_DEVICE: Metric = Metric {
-    ordinal: 244,
+    ordinal: 248,
     name: "train.flops_per_step_per_device",
     brief: "Floating-point operations of a step, on one device.",
     unit: "{flop}",
@@ -11210,7 +11306,7 @@ pub const TRAIN_FLOPS_PER_STEP_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{flop}/{token}`; in Prometheus `train_flops_per_token`.
 pub const TRAIN_FLOPS_PER_TOKEN: Metric = Metric {
-    ordinal: 245,
+    ordinal: 249,
     name: "train.flops_per_token",
     brief: "Floating-point operations that one token takes.",
     unit: "{flop}/{token}",
@@ -11233,7 +11329,7 @@ pub const TRAIN_FLOPS_PER_TOKEN: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_flops_share_ratio`.
 pub const TRAIN_FLOPS_SHARE: Metric = Metric {
-    ordinal: 246,
+    ordinal: 250,
     name: "train.flops_share",
     brief: "Share of a step's floating-point operations that one part of the model takes.",
     unit: "1",
@@ -11256,7 +11352,7 @@ pub const TRAIN_FLOPS_SHARE: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_global_step`.
 pub const TRAIN_GLOBAL_STEP: Metric = Metric {
-    ordinal: 247,
+    ordinal: 251,
     name: "train.global_step",
     brief: "Number of the newest optimizer step.",
     unit: "{step}",
@@ -11314,7 +11410,7 @@ pub const TRAIN_GLOBAL_STEP: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_goodput_ratio`.
 pub const TRAIN_GOODPUT: Metric = Metric {
-    ordinal: 248,
+    ordinal: 252,
     name: "train.goodput",
     brief: "Share of the time since the job began that went into steps that count.",
     unit: "1",
@@ -11324,17 +11420,23 @@ pub const TRAIN_GOODPUT: Metric = Metric {
     attributes: &[],
     prometheus_name: "train_goodput_ratio",
     stability: Stability::Development,
-    upstream: &[Upstream {
-        system: "maxtext",
-        names: &["goodput/goodput", "total goodput"],
-    }],
+    upstream: &[
+        Upstream {
+            system: "maxtext",
+            names: &["goodput/goodput", "total goodput"],
+        },
+        Upstream {
+            system: "pulsetrain",
+            names: &["derive"],
+        },
+    ],
 };
 
 /// L2 norm of the gradients of the step, after clipping.
 ///
 /// Unit `{norm}`; in Prometheus `train_grad_norm`.
 pub const TRAIN_GRAD_NORM: Metric = Metric {
-    ordinal: 249,
+    ordinal: 253,
     name: "train.grad_norm",
     brief: "L2 norm of the gradients of the step, after clipping.",
     unit: "{norm}",
@@ -11396,7 +11498,7 @@ pub const TRAIN_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_last_step_time_seconds`.
 pub const TRAIN_LAST_STEP_TIME: Metric = Metric {
-    ordinal: 250,
+    ordinal: 254,
     name: "train.last_step_time",
     brief: "Unix time at which the newest step ended.",
     unit: "s",
@@ -11422,7 +11524,7 @@ pub const TRAIN_LAST_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{learning_rate}`; in Prometheus `train_learning_rate`.
 pub const TRAIN_LEARNING_RATE: Metric = Metric {
-    ordinal: 251,
+    ordinal: 255,
     name: "train.learning_rate",
     brief: "Learning rate of the step.",
     unit: "{learning_rate}",
@@ -11480,7 +11582,7 @@ pub const TRAIN_LEARNING_RATE: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_loss`.
 pub const TRAIN_LOSS: Metric = Metric {
-    ordinal: 252,
+    ordinal: 256,
     name: "train.loss",
     brief: "Loss of the step, as the trainer averages it.",
     unit: "{loss}",
@@ -11546,7 +11648,7 @@ pub const TRAIN_LOSS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_loss_component`.
 pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
-    ordinal: 253,
+    ordinal: 257,
     name: "train.loss_component",
     brief: "One part of the loss of the step.",
     unit: "{loss}",
@@ -11601,7 +11703,7 @@ pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
 ///
 /// Unit `{scale}`; in Prometheus `train_loss_scale`.
 pub const TRAIN_LOSS_SCALE: Metric = Metric {
-    ordinal: 254,
+    ordinal: 258,
     name: "train.loss_scale",
     brief: "Factor by which the loss is multiplied for half precision.",
     unit: "{scale}",
@@ -11627,7 +11729,7 @@ pub const TRAIN_LOSS_SCALE: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_max_loss`.
 pub const TRAIN_MAX_LOSS: Metric = Metric {
-    ordinal: 255,
+    ordinal: 259,
     name: "train.max_loss",
     brief: "Largest loss of a rank in the step.",
     unit: "{loss}",
@@ -11647,7 +11749,7 @@ pub const TRAIN_MAX_LOSS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_mean_loss`.
 pub const TRAIN_MEAN_LOSS: Metric = Metric {
-    ordinal: 256,
+    ordinal: 260,
     name: "train.mean_loss",
     brief: "Mean loss of the steps since the start of the attempt.",
     unit: "{loss}",
@@ -11667,7 +11769,7 @@ pub const TRAIN_MEAN_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_mfu_ratio`.
 pub const TRAIN_MFU: Metric = Metric {
-    ordinal: 257,
+    ordinal: 261,
     name: "train.mfu",
     brief: "Model FLOPs utilization.",
     unit: "1",
@@ -11701,7 +11803,7 @@ pub const TRAIN_MFU: Metric = Metric {
 ///
 /// Unit `{micro_batch}`; in Prometheus `train_micro_batches`.
 pub const TRAIN_MICRO_BATCHES: Metric = Metric {
-    ordinal: 258,
+    ordinal: 262,
     name: "train.micro_batches",
     brief: "Micro-batches of the step.",
     unit: "{micro_batch}",
@@ -11717,11 +11819,34 @@ pub const TRAIN_MICRO_BATCHES: Metric = Metric {
     }],
 };
 
+/// Verdicts that were opened.
+///
+/// Unit `{verdict}`; in Prometheus `train_opened_verdicts_total`.
+pub const TRAIN_OPENED_VERDICTS: Metric = Metric {
+    ordinal: 263,
+    name: "train.opened_verdicts",
+    brief: "Verdicts that were opened.",
+    unit: "{verdict}",
+    instrument: Instrument::Counter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::TRAIN_VERDICT_KIND,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "train_opened_verdicts_total",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["derive"],
+    }],
+};
+
 /// L2 norm of the parameters after the step.
 ///
 /// Unit `{norm}`; in Prometheus `train_param_norm`.
 pub const TRAIN_PARAM_NORM: Metric = Metric {
-    ordinal: 259,
+    ordinal: 264,
     name: "train.param_norm",
     brief: "L2 norm of the parameters after the step.",
     unit: "{norm}",
@@ -11747,7 +11872,7 @@ pub const TRAIN_PARAM_NORM: Metric = Metric {
 ///
 /// Unit `{perplexity}`; in Prometheus `train_perplexity`.
 pub const TRAIN_PERPLEXITY: Metric = Metric {
-    ordinal: 260,
+    ordinal: 265,
     name: "train.perplexity",
     brief: "Perplexity of the step: e to the power of the loss.",
     unit: "{perplexity}",
@@ -11773,7 +11898,7 @@ pub const TRAIN_PERPLEXITY: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `train_phase`.
 pub const TRAIN_PHASE: Metric = Metric {
-    ordinal: 261,
+    ordinal: 266,
     name: "train.phase",
     brief: "State of the training: 1 for the present phase, 0 for the others.",
     unit: "{state}",
@@ -11792,11 +11917,31 @@ pub const TRAIN_PHASE: Metric = Metric {
     }],
 };
 
+/// Optimizer steps that the run is to do.
+///
+/// Unit `{step}`; in Prometheus `train_planned_steps`.
+pub const TRAIN_PLANNED_STEPS: Metric = Metric {
+    ordinal: 267,
+    name: "train.planned_steps",
+    brief: "Optimizer steps that the run is to do.",
+    unit: "{step}",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "train_planned_steps",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["demo"],
+    }],
+};
+
 /// Share of the planned training that is done.
 ///
 /// Unit `1`; in Prometheus `train_progress_ratio`.
 pub const TRAIN_PROGRESS: Metric = Metric {
-    ordinal: 262,
+    ordinal: 268,
     name: "train.progress",
     brief: "Share of the planned training that is done.",
     unit: "1",
@@ -11830,11 +11975,57 @@ pub const TRAIN_PROGRESS: Metric = Metric {
     ],
 };
 
+/// Clean step time over the ranks of a step: without waits for other ranks.
+///
+/// Unit `s`; in Prometheus `train_rank_step_time_seconds`.
+pub const TRAIN_RANK_STEP_TIME: Metric = Metric {
+    ordinal: 269,
+    name: "train.rank_step_time",
+    brief: "Clean step time over the ranks of a step: without waits for other ranks.",
+    unit: "s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::TRAIN_RANK_STATISTIC,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "train_rank_step_time_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["derive"],
+    }],
+};
+
+/// Ranks of the job, by whether they report.
+///
+/// Unit `{rank}`; in Prometheus `train_ranks`.
+pub const TRAIN_RANKS: Metric = Metric {
+    ordinal: 270,
+    name: "train.ranks",
+    brief: "Ranks of the job, by whether they report.",
+    unit: "{rank}",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::TRAIN_RANK_STATE,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "train_ranks",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["derive"],
+    }],
+};
+
 /// L2 norm of the gradients of the step, before clipping.
 ///
 /// Unit `{norm}`; in Prometheus `train_raw_grad_norm`.
 pub const TRAIN_RAW_GRAD_NORM: Metric = Metric {
-    ordinal: 263,
+    ordinal: 271,
     name: "train.raw_grad_norm",
     brief: "L2 norm of the gradients of the step, before clipping.",
     unit: "{norm}",
@@ -11854,7 +12045,7 @@ pub const TRAIN_RAW_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_real_tokens_total`.
 pub const TRAIN_REAL_TOKENS: Metric = Metric {
-    ordinal: 264,
+    ordinal: 272,
     name: "train.real_tokens",
     brief: "Tokens trained on without padding, over all devices.",
     unit: "{token}",
@@ -11888,7 +12079,7 @@ pub const TRAIN_REAL_TOKENS: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_samples_total`.
 pub const TRAIN_SAMPLES: Metric = Metric {
-    ordinal: 265,
+    ordinal: 273,
     name: "train.samples",
     brief: "Samples trained on since the start of the attempt, over all devices.",
     unit: "{sample}",
@@ -11914,7 +12105,7 @@ pub const TRAIN_SAMPLES: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_skipped_steps_total`.
 pub const TRAIN_SKIPPED_STEPS: Metric = Metric {
-    ordinal: 266,
+    ordinal: 274,
     name: "train.skipped_steps",
     brief: "Steps whose update was not applied.",
     unit: "{step}",
@@ -11940,7 +12131,7 @@ pub const TRAIN_SKIPPED_STEPS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_smoothed_loss`.
 pub const TRAIN_SMOOTHED_LOSS: Metric = Metric {
-    ordinal: 267,
+    ordinal: 275,
     name: "train.smoothed.loss",
     brief: "Loss, smoothed over steps.",
     unit: "{loss}",
@@ -11966,7 +12157,7 @@ pub const TRAIN_SMOOTHED_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_smoothed_mfu_ratio`.
 pub const TRAIN_SMOOTHED_MFU: Metric = Metric {
-    ordinal: 268,
+    ordinal: 276,
     name: "train.smoothed.mfu",
     brief: "Model FLOPs utilization, smoothed over steps.",
     unit: "1",
@@ -11992,7 +12183,7 @@ pub const TRAIN_SMOOTHED_MFU: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_smoothed_step_time_seconds`.
 pub const TRAIN_SMOOTHED_STEP_TIME: Metric = Metric {
-    ordinal: 269,
+    ordinal: 277,
     name: "train.smoothed.step_time",
     brief: "Wall time of a step, smoothed over steps.",
     unit: "s",
@@ -12018,7 +12209,7 @@ pub const TRAIN_SMOOTHED_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_smoothed_throughput_per_second`.
 pub const TRAIN_SMOOTHED_THROUGHPUT: Metric = Metric {
-    ordinal: 270,
+    ordinal: 278,
     name: "train.smoothed.throughput",
     brief: "Tokens trained on in a second over all devices, smoothed over steps.",
     unit: "{token}/s",
@@ -12044,7 +12235,7 @@ pub const TRAIN_SMOOTHED_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_sol_ratio`.
 pub const TRAIN_SOL: Metric = Metric {
-    ordinal: 271,
+    ordinal: 279,
     name: "train.sol",
     brief: "Speed of light: how near the step came to the time that the hardware needs at its peak.",
     unit: "1",
@@ -12070,7 +12261,7 @@ pub const TRAIN_SOL: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_step_deviation_seconds`.
 pub const TRAIN_STEP_DEVIATION: Metric = Metric {
-    ordinal: 272,
+    ordinal: 280,
     name: "train.step.deviation",
     brief: "By how much a step took longer than the ideal one; negative where it took less.",
     unit: "s",
@@ -12090,7 +12281,7 @@ pub const TRAIN_STEP_DEVIATION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_step_duration_seconds`.
 pub const TRAIN_STEP_DURATION: Metric = Metric {
-    ordinal: 273,
+    ordinal: 281,
     name: "train.step.duration",
     brief: "Wall time of a step.",
     unit: "s",
@@ -12144,7 +12335,7 @@ pub const TRAIN_STEP_DURATION: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_steps_total`.
 pub const TRAIN_STEPS: Metric = Metric {
-    ordinal: 274,
+    ordinal: 282,
     name: "train.steps",
     brief: "Optimizer steps done since the start of the attempt.",
     unit: "{step}",
@@ -12166,11 +12357,31 @@ pub const TRAIN_STEPS: Metric = Metric {
     ],
 };
 
+/// Median clean step time of the ranks, divided by that of this rank.
+///
+/// Unit `1`; in Prometheus `train_straggler_score_ratio`.
+pub const TRAIN_STRAGGLER_SCORE: Metric = Metric {
+    ordinal: 283,
+    name: "train.straggler.score",
+    brief: "Median clean step time of the ranks, divided by that of this rank.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "train_straggler_score_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["derive"],
+    }],
+};
+
 /// Floating-point operations in a second, on one device.
 ///
 /// Unit `{flop}/s`; in Prometheus `train_throughput_flops_per_device_per_second`.
 pub const TRAIN_THROUGHPUT_FLOPS_PER_DEVICE: Metric = Metric {
-    ordinal: 275,
+    ordinal: 284,
     name: "train.throughput.flops_per_device",
     brief: "Floating-point operations in a second, on one device.",
     unit: "{flop}/s",
@@ -12212,7 +12423,7 @@ pub const TRAIN_THROUGHPUT_FLOPS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `train_throughput_samples_per_second`.
 pub const TRAIN_THROUGHPUT_SAMPLES: Metric = Metric {
-    ordinal: 276,
+    ordinal: 285,
     name: "train.throughput.samples",
     brief: "Samples trained on in a second, over all devices.",
     unit: "{sample}/s",
@@ -12238,7 +12449,7 @@ pub const TRAIN_THROUGHPUT_SAMPLES: Metric = Metric {
 ///
 /// Unit `{step}/s`; in Prometheus `train_throughput_steps_per_second`.
 pub const TRAIN_THROUGHPUT_STEPS: Metric = Metric {
-    ordinal: 277,
+    ordinal: 286,
     name: "train.throughput.steps",
     brief: "Steps done in a second.",
     unit: "{step}/s",
@@ -12258,7 +12469,7 @@ pub const TRAIN_THROUGHPUT_STEPS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_throughput_tokens_per_second`.
 pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
-    ordinal: 278,
+    ordinal: 287,
     name: "train.throughput.tokens",
     brief: "Tokens trained on in a second, over all devices.",
     unit: "{token}/s",
@@ -12304,7 +12515,7 @@ pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_throughput_tokens_per_device_per_second`.
 pub const TRAIN_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
-    ordinal: 279,
+    ordinal: 288,
     name: "train.throughput.tokens_per_device",
     brief: "Tokens trained on in a second, on one device.",
     unit: "{token}/s",
@@ -12334,7 +12545,7 @@ pub const TRAIN_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_tokens_total`.
 pub const TRAIN_TOKENS: Metric = Metric {
-    ordinal: 280,
+    ordinal: 289,
     name: "train.tokens",
     brief: "Tokens trained on since the start of the attempt, over all devices.",
     unit: "{token}",
@@ -12368,7 +12579,7 @@ pub const TRAIN_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_total_weights`.
 pub const TRAIN_TOTAL_WEIGHTS: Metric = Metric {
-    ordinal: 281,
+    ordinal: 290,
     name: "train.total_weights",
     brief: "Sum of the loss weights of the step: its tokens without padding.",
     unit: "{token}",
@@ -12390,11 +12601,77 @@ pub const TRAIN_TOTAL_WEIGHTS: Metric = Metric {
     ],
 };
 
+/// Verdicts that are open.
+///
+/// Unit `{verdict}`; in Prometheus `train_verdicts`.
+pub const TRAIN_VERDICTS: Metric = Metric {
+    ordinal: 291,
+    name: "train.verdicts",
+    brief: "Verdicts that are open.",
+    unit: "{verdict}",
+    instrument: Instrument::UpDownCounter,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::GPU_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RANK,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_RUN_ID,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_VERDICT_KIND,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "train_verdicts",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["derive"],
+    }],
+};
+
+/// Wall time since the job began, by its use.
+///
+/// Unit `s`; in Prometheus `train_wall_time_seconds_total`.
+pub const TRAIN_WALL_TIME: Metric = Metric {
+    ordinal: 292,
+    name: "train.wall_time",
+    brief: "Wall time since the job began, by its use.",
+    unit: "s",
+    instrument: Instrument::Counter,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::TRAIN_BADPUT_CAUSE,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::TRAIN_GOODPUT_BUCKET,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "train_wall_time_seconds_total",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["derive"],
+    }],
+};
+
 /// Elements of the gradients that are zero.
 ///
 /// Unit `{element}`; in Prometheus `train_zero_grads`.
 pub const TRAIN_ZERO_GRADS: Metric = Metric {
-    ordinal: 282,
+    ordinal: 293,
     name: "train.zero_grads",
     brief: "Elements of the gradients that are zero.",
     unit: "{element}",
@@ -12576,6 +12853,7 @@ pub static ALL: &[&Metric] = &[
     &PERF_CHECKPOINT_TIME,
     &PERF_COMPUTE_TIME,
     &PERF_DATA_TIME,
+    &PERF_DATA_WAIT_RATIO,
     &PERF_DISPATCH_WAIT,
     &PERF_ENERGY_PER_TOKEN,
     &PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME,
@@ -12601,9 +12879,12 @@ pub static ALL: &[&Metric] = &[
     &PULSETRAIN_DELIVERED_ITEMS,
     &PULSETRAIN_DROPPED_ITEMS,
     &PULSETRAIN_EXPORT_DURATION,
+    &PULSETRAIN_QUEUE_DISK_ITEMS,
+    &PULSETRAIN_QUEUE_DISK_SIZE,
     &PULSETRAIN_QUEUE_ITEMS,
     &PULSETRAIN_QUEUE_LENGTH,
     &PULSETRAIN_QUEUE_LIMIT,
+    &PULSETRAIN_QUEUE_OLDEST_AGE,
     &PULSETRAIN_QUEUE_SIZE,
     &PULSETRAIN_RETRIES,
     &PULSETRAIN_SERIES_ACTIVE,
@@ -12671,10 +12952,14 @@ pub static ALL: &[&Metric] = &[
     &TRAIN_MEAN_LOSS,
     &TRAIN_MFU,
     &TRAIN_MICRO_BATCHES,
+    &TRAIN_OPENED_VERDICTS,
     &TRAIN_PARAM_NORM,
     &TRAIN_PERPLEXITY,
     &TRAIN_PHASE,
+    &TRAIN_PLANNED_STEPS,
     &TRAIN_PROGRESS,
+    &TRAIN_RANK_STEP_TIME,
+    &TRAIN_RANKS,
     &TRAIN_RAW_GRAD_NORM,
     &TRAIN_REAL_TOKENS,
     &TRAIN_SAMPLES,
@@ -12687,6 +12972,7 @@ pub static ALL: &[&Metric] = &[
     &TRAIN_STEP_DEVIATION,
     &TRAIN_STEP_DURATION,
     &TRAIN_STEPS,
+    &TRAIN_STRAGGLER_SCORE,
     &TRAIN_THROUGHPUT_FLOPS_PER_DEVICE,
     &TRAIN_THROUGHPUT_SAMPLES,
     &TRAIN_THROUGHPUT_STEPS,
@@ -12694,6 +12980,8 @@ pub static ALL: &[&Metric] = &[
     &TRAIN_THROUGHPUT_TOKENS_PER_DEVICE,
     &TRAIN_TOKENS,
     &TRAIN_TOTAL_WEIGHTS,
+    &TRAIN_VERDICTS,
+    &TRAIN_WALL_TIME,
     &TRAIN_ZERO_GRADS,
 ];
 

@@ -170,6 +170,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::perf_checkpoint_time(meter).record(1.0, &[]);
     instruments::perf_compute_time(meter).record(1.0, &[]);
     instruments::perf_data_time(meter).record(1.0, &[]);
+    instruments::perf_data_wait_ratio(meter).record(1.0, &[]);
     instruments::perf_dispatch_wait(meter).record(1.0, &[]);
     instruments::perf_energy_per_token(meter).record(1.0, &[]);
     instruments::perf_first_micro_batch_rollout_time(meter).record(1.0, &[]);
@@ -195,9 +196,12 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::pulsetrain_delivered_items(meter).add(1, &[]);
     instruments::pulsetrain_dropped_items(meter).add(1, &[]);
     instruments::pulsetrain_export_duration(meter).record(1.0, &[]);
+    instruments::pulsetrain_queue_disk_items(meter).record(1, &[]);
+    instruments::pulsetrain_queue_disk_size(meter).record(1, &[]);
     instruments::pulsetrain_queue_items(meter).add(1, &[]);
     instruments::pulsetrain_queue_length(meter).add(1, &[]);
     instruments::pulsetrain_queue_limit(meter).add(1, &[]);
+    instruments::pulsetrain_queue_oldest_age(meter).record(1.0, &[]);
     instruments::pulsetrain_queue_size(meter).add(1, &[]);
     instruments::pulsetrain_retries(meter).add(1, &[]);
     instruments::pulsetrain_series_active(meter).add(1, &[]);
@@ -265,10 +269,14 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::train_mean_loss(meter).record(1.0, &[]);
     instruments::train_mfu(meter).record(1.0, &[]);
     instruments::train_micro_batches(meter).record(1, &[]);
+    instruments::train_opened_verdicts(meter).add(1, &[]);
     instruments::train_param_norm(meter).record(1.0, &[]);
     instruments::train_perplexity(meter).record(1.0, &[]);
     instruments::train_phase(meter).add(1, &[]);
+    instruments::train_planned_steps(meter).record(1, &[]);
     instruments::train_progress(meter).record(1.0, &[]);
+    instruments::train_rank_step_time(meter).record(1.0, &[]);
+    instruments::train_ranks(meter).add(1, &[]);
     instruments::train_raw_grad_norm(meter).record(1.0, &[]);
     instruments::train_real_tokens(meter).add(1, &[]);
     instruments::train_samples(meter).add(1, &[]);
@@ -281,6 +289,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::train_step_deviation(meter).record(1.0, &[]);
     instruments::train_step_duration(meter).record(1.0, &[]);
     instruments::train_steps(meter).add(1, &[]);
+    instruments::train_straggler_score(meter).record(1.0, &[]);
     instruments::train_throughput_flops_per_device(meter).record(1.0, &[]);
     instruments::train_throughput_samples(meter).record(1.0, &[]);
     instruments::train_throughput_steps(meter).record(1.0, &[]);
@@ -288,5 +297,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::train_throughput_tokens_per_device(meter).record(1.0, &[]);
     instruments::train_tokens(meter).add(1, &[]);
     instruments::train_total_weights(meter).record(1.0, &[]);
+    instruments::train_verdicts(meter).add(1, &[]);
+    instruments::train_wall_time(meter).add(1.0, &[]);
     instruments::train_zero_grads(meter).record(1, &[]);
 }
