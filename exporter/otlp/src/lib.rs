@@ -2,10 +2,12 @@
 //!
 //! [`view`] reads bytes in place, [`mod@write`] makes them. Nothing here knows where bytes come from or go to.
 
+pub mod attributes;
 pub mod descriptor;
 pub mod frames;
 pub mod json;
 pub mod limits;
+pub mod split;
 pub mod view;
 pub mod wire;
 pub mod write;

@@ -13,7 +13,7 @@ mod spans;
 mod value;
 
 pub use buffer::Buffer;
-pub(crate) use buffer::varint_len;
+pub(crate) use buffer::{delimited_len, varint_len};
 pub use envelope::{Encoded, Envelope};
 pub use logs::{LogRecordParts, LogsWriter, Severity};
 pub use metrics::{

@@ -11,6 +11,7 @@ mod json;
 mod protobuf;
 mod rearrange;
 mod source;
+mod split;
 
 use generate::Shape;
 use opentelemetry_proto::tonic::{logs::v1::LogsData, metrics::v1::MetricsData, trace::v1::TracesData};

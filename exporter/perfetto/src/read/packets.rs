@@ -28,7 +28,7 @@ type Whole<R> = Chain<Cursor<Vec<u8>>, R>;
 enum Input<R: Read> {
     Unread(Option<R>),
     Plain(BufReader<Whole<R>>),
-    Gzip(BufReader<MultiGzDecoder<Whole<R>>>),
+    Gzip(Box<BufReader<MultiGzDecoder<Whole<R>>>>),
     Zstd(BufReader<zstd::Decoder<'static, BufReader<Whole<R>>>>),
 }
 
@@ -156,7 +156,7 @@ impl<R: Read> Input<R> {
         let (gzip, zstd) = (head.starts_with(&GZIP), head.starts_with(&ZSTD));
         let whole = Cursor::new(head).chain(input);
         Ok(if gzip {
-            Self::Gzip(BufReader::new(MultiGzDecoder::new(whole)))
+            Self::Gzip(Box::new(BufReader::new(MultiGzDecoder::new(whole))))
         } else if zstd {
             Self::Zstd(BufReader::new(zstd::Decoder::new(whole)?))
         } else {

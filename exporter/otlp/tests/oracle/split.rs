@@ -1,0 +1,194 @@
+//! Parts of a split message hold the same items, with everything around them, as the message did.
+
+use opentelemetry_proto::tonic::{
+    logs::v1::{LogsData, ResourceLogs, ScopeLogs},
+    metrics::v1::{Metric, MetricsData, ResourceMetrics, ScopeMetrics, metric::Data},
+    trace::v1::{ResourceSpans, ScopeSpans, TracesData},
+};
+use proptest::prelude::*;
+use prost::Message;
+use pulsetrain_otlp::{
+    Signal,
+    limits::{Limits, check},
+    split::{Part, split},
+};
+
+use crate::{config, generate::Shape, messages, seeds};
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn parts_hold_the_same_items_in_the_same_order_and_fit(seed in seeds(), share in 1_usize..12) {
+        for (signal, message) in messages(&seed, Shape::Any) {
+            let max = message.len() / share + 1;
+            let parts = split(signal, &message, max).unwrap();
+            if parts.is_empty() {
+                continue;
+            }
+            let together: Vec<Vec<u8>> = parts.iter().flat_map(|part| chains(signal, &part.bytes)).collect();
+            prop_assert_eq!(&together, &chains(signal, &message));
+            for part in &parts {
+                prop_assert!(part.bytes.len() <= max || chains(signal, &part.bytes).len() == 1);
+                prop_assert_eq!(u64::from(part.items), items(signal, &part.bytes));
+            }
+            let sum: u64 = parts.iter().map(|Part { items, .. }| u64::from(*items)).sum();
+            prop_assert_eq!(sum, items(signal, &message));
+        }
+    }
+}
+
+#[test]
+fn most_messages_with_several_items_are_split() {
+    let mut state = 1_u32;
+    let mut next = || {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 24) as u8
+    };
+    let (mut several, mut are_split) = (0, 0);
+    for _ in 0..100 {
+        let seed: Vec<u8> = (0..3000).map(|_| next()).collect();
+        for (signal, message) in messages(&seed, Shape::Any) {
+            if items(signal, &message) > 1 {
+                several += 1;
+                are_split += usize::from(!split(signal, &message, message.len() / 2).unwrap().is_empty());
+            }
+        }
+    }
+    assert!(
+        several > 50 && are_split > several * 3 / 4,
+        "{are_split} of {several}"
+    );
+}
+
+fn items(signal: Signal, message: &[u8]) -> u64 {
+    check(signal, message, &Limits::default()).unwrap().items
+}
+
+/// Every item with what is around it, and every message without items, each as a message of its own.
+fn chains(signal: Signal, message: &[u8]) -> Vec<Vec<u8>> {
+    match signal {
+        Signal::Traces => traces(TracesData::decode(message).unwrap()),
+        Signal::Metrics => metrics(MetricsData::decode(message).unwrap()),
+        Signal::Logs => logs(LogsData::decode(message).unwrap()),
+    }
+}
+
+fn traces(message: TracesData) -> Vec<Vec<u8>> {
+    let mut chains = Vec::new();
+    for resource in message.resource_spans {
+        let around = |scope_spans| TracesData {
+            resource_spans: vec![ResourceSpans {
+                resource: resource.resource.clone(),
+                schema_url: resource.schema_url.clone(),
+                scope_spans,
+            }],
+        };
+        if resource.scope_spans.is_empty() {
+            chains.push(around(Vec::new()).encode_to_vec());
+        }
+        for scope in &resource.scope_spans {
+            let one = |spans| ScopeSpans {
+                scope: scope.scope.clone(),
+                schema_url: scope.schema_url.clone(),
+                spans,
+            };
+            if scope.spans.is_empty() {
+                chains.push(around(vec![one(Vec::new())]).encode_to_vec());
+            }
+            let spans = scope.spans.iter();
+            chains.extend(spans.map(|span| around(vec![one(vec![span.clone()])]).encode_to_vec()));
+        }
+    }
+    chains
+}
+
+fn logs(message: LogsData) -> Vec<Vec<u8>> {
+    let mut chains = Vec::new();
+    for resource in message.resource_logs {
+        let around = |scope_logs| LogsData {
+            resource_logs: vec![ResourceLogs {
+                resource: resource.resource.clone(),
+                schema_url: resource.schema_url.clone(),
+                scope_logs,
+            }],
+        };
+        if resource.scope_logs.is_empty() {
+            chains.push(around(Vec::new()).encode_to_vec());
+        }
+        for scope in &resource.scope_logs {
+            let one = |log_records| ScopeLogs {
+                scope: scope.scope.clone(),
+                schema_url: scope.schema_url.clone(),
+                log_records,
+            };
+            if scope.log_records.is_empty() {
+                chains.push(around(vec![one(Vec::new())]).encode_to_vec());
+            }
+            let records = scope.log_records.iter();
+            chains.extend(records.map(|record| around(vec![one(vec![record.clone()])]).encode_to_vec()));
+        }
+    }
+    chains
+}
+
+fn metrics(message: MetricsData) -> Vec<Vec<u8>> {
+    let mut chains = Vec::new();
+    for resource in message.resource_metrics {
+        let around = |scope_metrics| MetricsData {
+            resource_metrics: vec![ResourceMetrics {
+                resource: resource.resource.clone(),
+                schema_url: resource.schema_url.clone(),
+                scope_metrics,
+            }],
+        };
+        if resource.scope_metrics.is_empty() {
+            chains.push(around(Vec::new()).encode_to_vec());
+        }
+        for scope in &resource.scope_metrics {
+            let one = |metrics| ScopeMetrics {
+                scope: scope.scope.clone(),
+                schema_url: scope.schema_url.clone(),
+                metrics,
+            };
+            if scope.metrics.is_empty() {
+                chains.push(around(vec![one(Vec::new())]).encode_to_vec());
+            }
+            let metrics = scope.metrics.iter().flat_map(one_point_each);
+            chains.extend(metrics.map(|metric| around(vec![one(vec![metric])]).encode_to_vec()));
+        }
+    }
+    chains
+}
+
+/// The metric once for each of its points, or as it is where it has none.
+fn one_point_each(metric: &Metric) -> Vec<Metric> {
+    let with = |data| Metric {
+        data: Some(data),
+        ..metric.clone()
+    };
+    macro_rules! each {
+        ($kind:ident, $data:expr) => {{
+            let points = $data.data_points.iter().cloned();
+            let one = points.map(|point| {
+                let mut data = $data.clone();
+                data.data_points = vec![point];
+                with(Data::$kind(data))
+            });
+            one.collect::<Vec<_>>()
+        }};
+    }
+    let metrics = match &metric.data {
+        None => Vec::new(),
+        Some(Data::Gauge(data)) => each!(Gauge, data),
+        Some(Data::Sum(data)) => each!(Sum, data),
+        Some(Data::Histogram(data)) => each!(Histogram, data),
+        Some(Data::ExponentialHistogram(data)) => each!(ExponentialHistogram, data),
+        Some(Data::Summary(data)) => each!(Summary, data),
+    };
+    if metrics.is_empty() {
+        vec![metric.clone()]
+    } else {
+        metrics
+    }
+}
