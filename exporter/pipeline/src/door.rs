@@ -1,6 +1,6 @@
-//! The door: where sources put batches, and where a batch fans out to the queue of every sink.
+//! The door: receives the batches of sources, and fans each batch out to the queue of every sink.
 //!
-//! Live sources that cannot wait offer: a slow sink loses only its own. Imports send and wait for room at every sink.
+//! Live sources that cannot wait offer: a slow sink loses only its own, the oldest first. Imports send and wait for room at every sink.
 //! Sources that can push back, such as receivers and followed logs, reserve room at the required sinks first. Sinks may
 //! come and go while batches pass: each batch goes to those that are there when it comes.
 
@@ -27,10 +27,10 @@ use crate::{
 /// How often a thread that waits for room checks whether it is to give up.
 const GIVE_UP_CHECK: Duration = Duration::from_millis(20);
 
-/// The way into a pipeline; a clone leads into the same one.
+/// The handle by which sources send batches to a pipeline; a clone is the same handle.
 ///
 /// Whatever is put through the door is in the [`Ledger`](crate::Ledger) of every sink from then on, also when the pipeline
-/// is closed: the error says that there is no point in going on.
+/// is closed: the error is for the source, which can stop.
 #[derive(Clone, Debug)]
 pub struct Door {
     queues: Arc<RwLock<Queues>>,
@@ -39,11 +39,11 @@ pub struct Door {
     runtime: Handle,
 }
 
-/// Is shown every batch that goes through a door.
+/// A callback for every batch that goes through a door.
 #[derive(Clone)]
 struct Watcher(Arc<dyn Fn(&Batch) + Send + Sync>);
 
-/// The queues of all sinks; replaced as a whole, so that a batch that is passing sees all or none of a change.
+/// The queues of all sinks, replaced in one step, so that each batch sees all of a change or nothing of it.
 type Queues = Arc<[Arc<QueueSender>]>;
 
 impl Door {
@@ -73,12 +73,13 @@ impl Door {
         }
     }
 
-    /// Leads to these queues from now on.
-    pub(crate) fn lead_to(&self, queues: impl IntoIterator<Item = Arc<QueueSender>>) {
+    /// Replaces the queues of all sinks at once.
+    pub(crate) fn set_queues(&self, queues: impl IntoIterator<Item = Arc<QueueSender>>) {
         *self.queues.write().unwrap_or_else(PoisonError::into_inner) = queues.into_iter().collect();
     }
 
-    /// Puts a batch through without ever waiting: for live sources. A sink whose queue is full loses this batch.
+    /// Puts a batch through without ever waiting: for live sources. A full queue in memory drops the oldest batches that
+    /// were offered. Where that makes no room, and in front of a full disk queue, the sink loses this batch.
     ///
     /// # Errors
     /// [`PipelineError::Closed`] when the pipeline takes no more.
@@ -111,14 +112,29 @@ impl Door {
         batches: &[Batch],
         mut gives_up: impl FnMut() -> bool,
     ) -> Result<Reservation, ReserveError> {
-        let queues = self.queues();
-        match Reservation::now(&queues, batches) {
+        loop {
+            let queues = self.queues();
+            match self.blocking_reserve_at(&queues, batches, &mut gives_up) {
+                // A sink was replaced or removed while the thread waited for its queue.
+                Err(ReserveError::Closed) if !Arc::ptr_eq(&queues, &self.queues()) => {}
+                outcome => return outcome,
+            }
+        }
+    }
+
+    fn blocking_reserve_at(
+        &self,
+        queues: &Queues,
+        batches: &[Batch],
+        gives_up: &mut impl FnMut() -> bool,
+    ) -> Result<Reservation, ReserveError> {
+        match Reservation::now(queues, batches) {
             Err(ReserveError::Full | ReserveError::TooLarge { .. }) => {}
             outcome => return outcome,
         }
         self.runtime.block_on(async {
             // One wait, so that its place in the order of those who wait is kept.
-            let mut reserved = pin!(Reservation::when_room(&queues, batches));
+            let mut reserved = pin!(Reservation::when_room(queues, batches));
             loop {
                 if gives_up() {
                     return Err(ReserveError::Full);
@@ -131,7 +147,8 @@ impl Door {
     }
 
     /// Puts a batch through with the room that is reserved for it, and never waits. What a stage adds to it fits in any
-    /// case; a sink that is not required and has no room loses the batch.
+    /// case; a sink that is not required and has no room loses the batch. Before a source acknowledges the batch it waits for
+    /// [`Reservation::held`].
     ///
     /// # Errors
     /// [`PipelineError::Closed`] when the pipeline takes no more.
@@ -139,13 +156,26 @@ impl Door {
         for batch in self.through_stage(batch) {
             self.fan_out(&batch, |queue, batch| {
                 if queue.is_required() {
-                    queue.send_reserved(batch, reserved.of(queue));
+                    let confirmation = queue.send_reserved(batch, reserved.of(queue));
+                    reserved.wait_for(confirmation);
                 } else {
                     queue.offer(batch);
                 }
             });
         }
         self.open()
+    }
+
+    /// Puts a batch through that a stage held, and never waits: one full sink must not hold up the others. A required sink
+    /// accepts it beyond its limit, by no more than stages hold. A full best-effort sink drops as in [`offer`](Self::offer).
+    pub(crate) fn send_released(&self, batch: &Batch) {
+        self.fan_out(batch, |queue, batch| {
+            if queue.is_required() {
+                queue.send_reserved(batch, None);
+            } else {
+                queue.offer(batch);
+            }
+        });
     }
 
     /// Waits until the sinks that are not required have room for these batches too, so that a backlog does not run over
@@ -194,7 +224,7 @@ impl Door {
         }
     }
 
-    /// Lets nothing more in. Who waits for room is turned away; what is inside stays.
+    /// Closes all queues. Senders that wait for room get an error; queued batches stay.
     pub(crate) fn close(&self) {
         for queue in self.queues().iter() {
             queue.close();
@@ -214,7 +244,7 @@ impl Door {
         waiting
     }
 
-    /// What goes on when this batch comes: the batch, or what the stage makes of it.
+    /// Passes a batch through the stage, if there is one, and returns the batches for the sinks.
     fn through_stage(&self, batch: Batch) -> Vec<Batch> {
         if let Some(Watcher(watch)) = &self.watcher {
             watch(&batch);
@@ -256,7 +286,7 @@ impl Door {
         Arc::clone(&self.queues.read().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Whether there is a sink left that takes batches, or none that could refuse them.
+    /// An error if there are sinks and all are closed.
     fn open(&self) -> Result<(), PipelineError> {
         let queues = self.queues();
         let closed = !queues.is_empty() && queues.iter().all(|queue| queue.is_closed());

@@ -1,8 +1,10 @@
-//! The drain: how the pipeline tells its workers that no more will come, and until when they may go on.
+//! The drain: the signal from the pipeline to its workers that no more batches arrive, with the deadline.
+
+use std::time::Duration;
 
 use tokio::{sync::watch, time::sleep_until};
 
-use crate::clock::Instant;
+use crate::clock::{self, Instant};
 
 /// The pipeline's end.
 #[derive(Debug)]
@@ -48,21 +50,21 @@ impl Drain {
         }
     }
 
-    /// Whether the drain has begun.
-    pub(crate) fn has_begun(&self) -> bool {
-        self.deadline.borrow().is_some()
+    /// Waits until the drain begins, and returns the time at which everything must have ended: its deadline, but not before
+    /// `grace` from now.
+    pub(crate) async fn end(&mut self, grace: Duration) -> Instant {
+        let at_least = clock::later(clock::now(), grace);
+        self.begun().await.max(at_least)
+    }
+
+    /// The deadline, once the drain has begun.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        *self.deadline.borrow()
     }
 
     /// Waits until the deadline is past.
     pub(crate) async fn passed(&mut self) {
         let deadline = self.begun().await;
         sleep_until(deadline).await;
-    }
-
-    /// Ends as soon as it is known that the deadline comes no later than `at`; otherwise never.
-    pub(crate) async fn comes_before(&mut self, at: Instant) {
-        if self.begun().await > at {
-            std::future::pending::<()>().await;
-        }
     }
 }

@@ -1,12 +1,13 @@
 //! The lane of one sink: its account, its queue and its worker, from its start to its report.
 
-use std::{fmt, sync::Arc};
+use std::{fmt, sync::Arc, time::Duration};
 
 use tokio::{sync::oneshot, task::JoinHandle};
 
 use crate::{
-    PipelineConfig, Requirement, Sink, SinkReport, SinkRoute,
+    LaneConfig, Requirement, Sink, SinkReport, SinkRoute,
     clock::Instant,
+    disk::DiskQueue,
     drain::{Drain, DrainRaiser},
     ledger::Account,
     queue::{QueueReceiver, QueueSender, queue},
@@ -17,25 +18,29 @@ use crate::{
 /// The message of what is lost because its sink was never opened.
 const NEVER_OPENED: &str = "the sink could not be opened";
 
-/// A sink at work, or one that is about to be opened and whose queue holds what arrives meanwhile. Dropped before its end,
-/// it stops at once, and what was inside counts as abandoned.
+/// A running sink, or one that is not open yet and whose queue holds what arrives. A lane that is dropped before its end stops
+/// at once, and its batches count as abandoned.
 pub(crate) struct Lane {
-    name: String,
     account: Arc<Account>,
     queue: Arc<QueueSender>,
+    config: LaneConfig,
     drain: DrainRaiser,
-    /// Where the sink is handed over, until it is.
+    /// Hands the sink over to the worker; `None` once it is open.
     opening: Option<oneshot::Sender<Box<dyn Sink>>>,
     successor: Successor,
     worker: JoinHandle<Result<(), String>>,
 }
 
 impl Lane {
-    /// Starts the queue of a sink that is not open yet.
-    pub(crate) fn expect(name: &str, route: SinkRoute, config: &PipelineConfig) -> Self {
+    /// Starts the queue of a sink that is not open yet. The sink has at least `grace` to finish.
+    pub(crate) fn expect(
+        account: Arc<Account>,
+        route: SinkRoute,
+        config: LaneConfig,
+        grace: Duration,
+    ) -> Self {
         let drain = DrainRaiser::new();
-        let account = Account::new(name);
-        let (sender, receiver) = queue(config.queue, route, Arc::clone(&account));
+        let (sender, receiver) = queue(config.queue, config.disk.as_ref(), route, Arc::clone(&account));
         let (opening, opened) = oneshot::channel();
         let successor = Successor::default();
         let work = work(
@@ -45,11 +50,12 @@ impl Lane {
             config.clone(),
             drain.drain(),
             successor.clone(),
+            grace,
         );
         Self {
-            name: name.to_owned(),
             account,
             queue: Arc::new(sender),
+            config,
             drain,
             opening: Some(opening),
             successor,
@@ -58,57 +64,73 @@ impl Lane {
     }
 
     /// Starts the worker of a sink.
-    pub(crate) fn start(sink: Box<dyn Sink>, requirement: Requirement, config: &PipelineConfig) -> Self {
+    pub(crate) fn start(
+        sink: Box<dyn Sink>,
+        requirement: Requirement,
+        config: LaneConfig,
+        grace: Duration,
+    ) -> Self {
         let signals = sink.signals();
-        let mut lane = Self::expect(sink.name(), SinkRoute { signals, requirement }, config);
+        let route = SinkRoute { signals, requirement };
+        let mut lane = Self::expect(Account::new(sink.name()), route, config, grace);
         lane.open(sink);
         lane
     }
 
-    /// Whether the sink was not handed over yet.
-    pub(crate) fn is_expecting(&self) -> bool {
+    /// Whether the sink is not open yet.
+    pub(crate) fn is_unopened(&self) -> bool {
         self.opening.is_some()
     }
 
-    /// Hands over the sink, which gets what is queued.
+    /// Whether the lane expects a sink with this route and these settings.
+    pub(crate) fn is_expecting(&self, route: SinkRoute, config: &LaneConfig) -> bool {
+        self.is_unopened() && self.queue.route() == route && self.config == *config
+    }
+
+    /// Opens the sink, which receives what is queued.
     pub(crate) fn open(&mut self, sink: Box<dyn Sink>) {
         if let Some(opening) = self.opening.take() {
-            // Its worker ended: what it held is counted.
+            // An error: the worker has ended, and its batches are counted.
             let _ = opening.send(sink);
         }
     }
 
     /// The name of the sink.
     pub(crate) fn name(&self) -> &str {
-        &self.name
+        self.account.name()
     }
 
-    /// Its books.
+    /// The account of the sink.
     pub(crate) fn account(&self) -> Arc<Account> {
         Arc::clone(&self.account)
     }
 
-    /// The way to it.
+    /// The queue in front of the sink.
     pub(crate) fn queue(&self) -> Arc<QueueSender> {
         Arc::clone(&self.queue)
     }
 
-    /// Lets nothing more in; what is queued has until the deadline.
+    /// Closes the queue; what is queued is sent until the deadline.
     pub(crate) fn close(&mut self, deadline: Instant) {
         self.opening = None;
         self.queue.close();
         self.drain.raise(deadline);
     }
 
-    /// As [`close`](Self::close), while the other lanes go on.
+    /// As [`close`](Self::close), for a sink that is removed while the pipeline runs.
     pub(crate) fn leave(&mut self, deadline: Instant) {
         self.account.leave();
         self.close(deadline);
     }
 
-    /// Hands over to this queue, instead of dropping it, what the sink has no time to deliver.
-    pub(crate) fn replace_by(&self, successor: Arc<QueueSender>) {
-        self.successor.set(successor);
+    /// The disk queue, if there is one.
+    pub(crate) fn disk(&self) -> Option<&DiskQueue> {
+        self.config.disk.as_ref()
+    }
+
+    /// Hands over to the queue of this lane, instead of dropping it, what the sink has no time to deliver.
+    pub(crate) fn replace_by(&self, successor: &Self) {
+        self.successor.set(successor.queue());
     }
 
     /// Waits for the end of a closed lane.
@@ -121,37 +143,46 @@ impl Lane {
     }
 }
 
-/// Waits for the sink and works for it until the drain is over.
+/// Waits until the sink is open, and runs its worker until the drain is over.
 async fn work(
     opened: oneshot::Receiver<Box<dyn Sink>>,
     mut queue: QueueReceiver,
     account: Arc<Account>,
-    config: PipelineConfig,
-    drain: Drain,
+    config: LaneConfig,
+    mut drain: Drain,
     successor: Successor,
+    grace: Duration,
 ) -> Result<(), String> {
     let Ok(sink) = opened.await else {
         queue.close();
+        // What is in a disk queue stays there.
+        queue.stop();
         while let Some(queued) = queue.next().await {
-            successor.take_over(queued.batch, queued.ticket, NEVER_OPENED);
+            successor.take_over(queued, NEVER_OPENED);
         }
-        return Ok(());
+        let Some(disk) = &config.disk else {
+            return Ok(());
+        };
+        return disk.close(&account, drain.end(grace).await).await;
     };
-    let worker = Worker::new(sink, queue, account, config.retry, drain, successor);
-    worker.run(config.finish_grace).await
+    let worker = Worker::new(sink, queue, account, config, drain, successor);
+    worker.run(grace).await
 }
 
 impl Drop for Lane {
     fn drop(&mut self) {
         self.queue.close();
         self.worker.abort();
+        if let Some(disk) = self.disk() {
+            disk.release(&self.account);
+        }
     }
 }
 
 impl fmt::Debug for Lane {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Lane")
-            .field("name", &self.name)
+            .field("name", &self.name())
             .finish_non_exhaustive()
     }
 }

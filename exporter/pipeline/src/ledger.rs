@@ -1,65 +1,92 @@
-//! The drop ledger: for every sink, what became of the items put through the door.
+//! The ledger: counts, for every sink, where the items that were put through the door ended.
 //!
-//! For each sink, in every snapshot: accepted = delivered + dropped (by reason) + queued. Items come in through the
-//! account's tickets (`ledger/account.rs`), which cannot be lost without being counted.
+//! For each sink, in every snapshot: accepted = delivered + dropped (by reason) + queued in memory + on disk. Items are counted
+//! by the tickets of an account (`ledger/account.rs`), which cannot be lost without being counted.
 
 mod account;
 mod message;
 mod reason;
 
-use std::sync::{Arc, PoisonError, RwLock};
+use std::{
+    path::PathBuf,
+    sync::{Arc, PoisonError, RwLock},
+    time::Duration,
+};
 
 use pulsetrain_otlp::{Signal, Signals};
 
 use crate::clock::Instant;
-pub(crate) use account::{Account, Ticket};
+pub(crate) use account::{Account, StoredLevel, Ticket};
 pub use reason::DropReason;
 
-/// The books of all sinks that a pipeline has; a clone reads the same books, also after the pipeline has ended.
+/// The accounts of all sinks of a pipeline; a clone reads the same accounts, also after the pipeline has ended.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
     accounts: Arc<RwLock<Vec<Arc<Account>>>>,
 }
 
-/// What became of the items of one sink: a consistent picture of one moment.
+/// The counts of one sink: a consistent snapshot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SinkCounts {
     /// The sink's name.
     pub name: String,
-    /// The number of its account: a sink that takes the place of another of its name has another one, and counts from zero.
+    /// The number of its account. A sink that replaces another of its name has another account, and counts from zero.
     pub account: u64,
-    /// The items put through the door for this sink, whatever came of them.
+    /// The items put through the door for this sink, and those found in its disk queue. Never falls in the ledger.
     pub accepted: u64,
     /// The items that arrived.
     pub delivered: u64,
-    /// The items on their way: waiting for room, in the queue, or being delivered.
+    /// The items in memory: waiting for room, in the queue, or being delivered. With a disk queue, the items that are not
+    /// written yet.
     pub queued: u64,
     /// The batches that these items are in.
     pub queued_batches: u64,
     /// The bytes of these batches.
     pub queued_bytes: u64,
-    /// The signals of which the receiver took a batch.
+    /// The contents of the disk queue, including what is being delivered; `None` for a sink without one.
+    pub on_disk: Option<OnDisk>,
+    /// The signals of which the receiver has accepted a batch.
     pub supported: Signals,
     /// The items dropped, one entry a reason and signal, in the order of [`DropReason::ALL`]; those without items are left out.
     pub dropped: Vec<Dropped>,
     /// How often the sink asked for a batch to be delivered later.
     pub retries: u64,
-    /// What the sink said the last time it asked for that.
+    /// The message of the last retry.
     pub retry_message: Option<String>,
-    /// Since when nothing was delivered though it was tried; `None` while deliveries succeed, and before the first one.
-    pub trouble: Option<Trouble>,
-    /// How often the receiver took everything but had something to say.
+    /// The failure of deliveries; `None` while they succeed, and before the first one.
+    pub failure: Option<Failure>,
+    /// How many deliveries were accepted with a warning.
     pub warnings: u64,
-    /// What it said the last time.
+    /// The message of the last warning.
     pub warning_message: Option<String>,
 }
 
-/// A sink that fails: it asks for later deliveries or refuses batches, and accepted nothing since.
+/// The contents of a disk queue.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Trouble {
-    /// The first failure since the last delivery.
+pub struct OnDisk {
+    /// The folder.
+    pub folder: PathBuf,
+    /// The items that are not delivered yet.
+    pub items: u64,
+    /// The batches that these items are in.
+    pub batches: u64,
+    /// The bytes of these batches.
+    pub bytes: u64,
+    /// The bytes of the files; those of delivered batches are deleted a segment at a time.
+    pub file_bytes: u64,
+    /// The age of the oldest batch; `None` for an empty queue.
+    pub oldest_age: Option<Duration>,
+    /// Why nothing can be written or read; `None` while the disk works.
+    pub failure: Option<Failure>,
+}
+
+/// The failure of a sink, which asks for later deliveries or refuses batches and accepts none, or of a disk queue.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Failure {
+    /// The first failure since the last success.
     pub since: Instant,
     /// The message of the last failure, at most 512 bytes on one line.
     pub message: String,
@@ -75,12 +102,12 @@ pub struct Dropped {
     pub signal: Signal,
     /// How many items.
     pub items: u64,
-    /// The last thing said about it, at most 512 bytes on one line, where something was said.
+    /// The message of the last drop, at most 512 bytes on one line; `None` without one.
     pub message: Option<String>,
 }
 
 impl Ledger {
-    /// Keeps these books from now on.
+    /// Replaces the accounts.
     pub(crate) fn keep(&self, accounts: impl IntoIterator<Item = Arc<Account>>) {
         *self.accounts.write().unwrap_or_else(PoisonError::into_inner) = accounts.into_iter().collect();
     }
@@ -112,12 +139,23 @@ impl SinkCounts {
             && !self.supported.contains(dropped.signal)
     }
 
+    /// The failure of the sink, or else that of its disk queue; `None` while both work.
+    pub fn any_failure(&self) -> Option<&Failure> {
+        let of_disk = || self.on_disk.as_ref()?.failure.as_ref();
+        self.failure.as_ref().or_else(of_disk)
+    }
+
+    /// The items in the disk queue; zero for a sink without one.
+    pub fn on_disk_items(&self) -> u64 {
+        self.on_disk.as_ref().map_or(0, |on_disk| on_disk.items)
+    }
+
     /// The items of [`losses`](Self::losses).
     pub fn lost_items(&self) -> u64 {
         self.losses().map(|dropped| dropped.items).sum()
     }
 
-    /// The items dropped, for whatever reason.
+    /// The items dropped for all reasons.
     pub fn dropped_items(&self) -> u64 {
         self.dropped.iter().map(|dropped| dropped.items).sum()
     }

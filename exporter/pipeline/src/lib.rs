@@ -1,8 +1,8 @@
-//! The pipeline: what carries batches from sources to sinks, and counts every item on the way.
+//! The pipeline: carries batches from sources to sinks, and counts every item on the way.
 //!
 //! A source puts a [`Batch`] through the [`Door`]; the door shows it to each [`Stage`] in turn and fans it out to the bounded
-//! queue of every sink; one worker a sink takes batches from its queue, delivers them, and retries by one policy. The
-//! [`Ledger`] counts, for each sink and at every moment: accepted = delivered + dropped (by reason) + queued.
+//! queue of every sink; one worker for each sink reads batches from its queue, sends them, and retries by one policy. The
+//! [`Ledger`] counts, for each sink and at every moment: accepted = delivered + dropped (by reason) + queued + on disk.
 //!
 //! ```
 //! # use pulsetrain_otlp::Signal;
@@ -29,9 +29,64 @@
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # From the queue to the receiver
+//!
+//! The settings are those of [`LaneConfig`], one for each sink.
+//!
+//! ```text
+//!  queue (memory, or the disk queue)       staging: a FIFO for each signal        requests in flight
+//!  ──────────────────────────────────> traces   b b b b ──┐ merged up to      ┌──> handle 1 ──┐
+//!    read ahead: concurrency x          metrics  b b      ─┼─ max_bytes ──────┼──> handle 2   ├──> receiver
+//!    merge.max_bytes                    logs     b         ─┘ split above the  └──> handle N ──┘
+//!                                          ^                 limit of requests        │
+//!                                          │   retry, or divided and sent again       │
+//!                                          └──────────────────────────────────────────┤
+//!                                              ledger, receipt, room in the queue <────┘ each batch on its own
+//! ```
+//!
+//! - **Order.** A sink without forks ([`Sink::fork`] returns `None`) gets one batch at a time, in the order of the queue. With
+//!   forks each signal has a FIFO of its own, and metrics have one request in flight at most, so that the points of a series
+//!   arrive in order.
+//! - **Merging comes before parallel requests.** The first request of a signal starts at once, with what is queued. While it
+//!   is in flight, batches gather; a further one starts only when it is full.
+//! - **A refused request** that carries several batches is divided in two and sent again, down to the batch that is at fault:
+//!   log2(n) + 1 rounds, and no other batch is lost. [`Delivery::Denied`] and [`Delivery::Unsupported`] concern every
+//!   request, and divide none. The items that a partial success rejects are counted once; the receiver does not name their
+//!   batches.
+//! - **A batch over [`Sink::max_request_bytes`]** is split before it is sent ([`pulsetrain_otlp::split`]), and a request that
+//!   the receiver finds too large is divided, down to one item. Each part is settled on its own; the receipt and the room in
+//!   the queue wait for the last one.
+//!
+//! # The state of a sink
+//!
+//! ```text
+//!                 a request fails                       the wait is over
+//!   ┌─────────┐ ───────────────────> ┌─────────┐ ──────────────────────────> ┌─────────┐
+//!   │ working │                      │ waiting │                             │ probing │
+//!   └─────────┘                      └─────────┘ <────────────────────────── └─────────┘
+//!   N requests        ^              nothing starts     it fails: longer wait   one request    │
+//!   in flight         └───────────────────────────────────────────────────────────────────────┘
+//!                        any answer, also of a request that was in flight before
+//! ```
+//!
+//! | event | working | waiting, probing |
+//! |---|---|---|
+//! | several requests fail together | one wait, that of the first, or the longest that the receiver asked for | the wait does not grow |
+//! | [`GiveUp::Never`] | | batches wait; a full queue pushes back |
+//! | [`GiveUp::WhenFull`] | | the oldest batch is dropped when it is too old and the queue has no room; one that its source replays is kept |
+//! | [`GiveUp::AfterOutage`] | | after that time batches are dropped at once, but for one probe in each wait |
+//! | the drain begins | queued batches are sent until the deadline | the wait ends at once and the backoff restarts, unless the receiver asked for the wait |
+//! | the next attempt would come after the deadline | | the rest is left at once |
+//! | the deadline | requests in flight are cut; the rest is left | the same |
+//! | the sink panics | its batch is dropped; several are divided | the same |
+//!
+//! What is left goes to the sink that replaces this one in a reload, stays in the disk queue, or is dropped and counted.
 
 mod batch;
 pub mod clock;
+mod config;
+pub mod disk;
 mod door;
 mod drain;
 mod error;
@@ -50,19 +105,22 @@ pub mod spill;
 mod stage;
 mod stop;
 mod successor;
+mod throttled_log;
 mod worker;
 
 pub use batch::Batch;
+pub use config::{LaneConfig, MergeConfig, PipelineConfig};
 pub use door::Door;
 pub use error::PipelineError;
-pub use ledger::{DropReason, Dropped, Ledger, SinkCounts, Trouble};
-pub use pipeline::{Pipeline, PipelineBuilder, PipelineConfig, SinkReport};
+pub use ledger::{DropReason, Dropped, Failure, Ledger, OnDisk, SinkCounts};
+pub use pipeline::{Pipeline, PipelineBuilder, SinkReport};
 pub use queue::{QueueConfig, Requirement, SinkRoute};
 pub use receipt::{Receipt, Settlement};
-pub use reservation::{Reservation, ReserveError};
+pub use reservation::{NotHeld, Reservation, ReserveError};
 pub use retry::{GiveUp, RetryConfig};
 pub use run::{SourceReport, run_sources};
 pub use sink::{BoxFuture, Delivery, Sink};
 pub use source::Source;
 pub use stage::Stage;
 pub use stop::{Stop, StopRaiser};
+pub use throttled_log::ThrottledLog;

@@ -1,4 +1,4 @@
-//! A panic in foreign code (a sink, a source) as an answer instead of an end: the others go on.
+//! Panics of sinks, sources and the disk queue, caught and returned as errors.
 
 use std::{
     any::Any,
@@ -9,24 +9,25 @@ use std::{
 
 use crate::BoxFuture;
 
-/// Starts a future and runs it to its end; a panic in either is an error with the words of the panic.
+/// Starts a future and runs it to its end; a panic in either is an error with its message.
 ///
 /// What the future worked on may be in any state that its own code left it in, but is memory-safe as ever.
 pub(crate) async fn caught<'a, T>(start: impl FnOnce() -> BoxFuture<'a, T>) -> Result<T, String> {
-    let mut future = catch_unwind(AssertUnwindSafe(start)).map_err(|panic| words(&*panic))?;
+    let mut future = catch_unwind(AssertUnwindSafe(start)).map_err(|panic| message(&*panic))?;
     poll_fn(
         |context| match catch_unwind(AssertUnwindSafe(|| future.as_mut().poll(context))) {
             Ok(poll) => poll.map(Ok),
-            Err(panic) => Poll::Ready(Err(words(&*panic))),
+            Err(panic) => Poll::Ready(Err(message(&*panic))),
         },
     )
     .await
 }
 
-fn words(panic: &(dyn Any + Send)) -> String {
-    let said = panic.downcast_ref::<&str>().copied();
-    let said = said.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    format!("panicked: {}", said.unwrap_or("no message"))
+/// The message of a panic: `panicked: index out of bounds`.
+pub(crate) fn message(panic: &(dyn Any + Send)) -> String {
+    let message = panic.downcast_ref::<&str>().copied();
+    let message = message.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    format!("panicked: {}", message.unwrap_or("no message"))
 }
 
 #[cfg(test)]

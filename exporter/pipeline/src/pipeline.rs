@@ -1,44 +1,25 @@
-//! The pipeline as a whole: built from sinks, started, watched through its ledger, drained within a deadline.
+//! The pipeline: built from sinks, started, observed through its ledger, drained within a deadline.
 //!
-//! Every sink has a lane of its own (`lane`); lanes may be added and taken out while batches pass.
+//! Every sink has a lane of its own (`lane`); lanes are added and removed while batches pass.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use tokio::runtime::Handle;
 
 use crate::{
-    BoxFuture, Door, Ledger, QueueConfig, Requirement, RetryConfig, Sink, SinkCounts, SinkRoute, Stage,
+    BoxFuture, Door, LaneConfig, Ledger, PipelineConfig, Requirement, Sink, SinkCounts, SinkRoute, Stage,
     clock,
+    disk::DiskQueue,
     lane::Lane,
+    ledger::Account,
     stage::{StageSlot, StageTask},
 };
-
-/// How a pipeline treats each of its sinks.
-#[derive(Clone, Debug, PartialEq)]
-pub struct PipelineConfig {
-    /// The queue in front of each sink.
-    pub queue: QueueConfig,
-    /// How a failing sink is retried.
-    pub retry: RetryConfig,
-    /// The least time that each sink has to write out what it holds, even past the deadline of the drain.
-    pub finish_grace: Duration,
-}
-
-impl Default for PipelineConfig {
-    fn default() -> Self {
-        Self {
-            queue: QueueConfig::default(),
-            retry: RetryConfig::default(),
-            finish_grace: Duration::from_secs(1),
-        }
-    }
-}
 
 /// A pipeline before its start.
 #[derive(Default)]
 pub struct PipelineBuilder {
     config: PipelineConfig,
-    sinks: Vec<(Box<dyn Sink>, Requirement)>,
+    sinks: Vec<(Box<dyn Sink>, Requirement, Option<LaneConfig>)>,
     stages: Vec<Box<dyn Stage>>,
 }
 
@@ -58,15 +39,18 @@ pub struct Pipeline {
 pub struct SinkReport {
     /// The last counts; nothing is queued any more.
     pub counts: SinkCounts,
-    /// Whether the sink could write out what it held: an error says what may be lost of what is counted as delivered.
+    /// Whether the sink could write out what it held. An error names what may be lost although it is counted as delivered.
     pub finished: Result<(), String>,
 }
 
 impl PipelineBuilder {
     /// Replaces the default configuration.
     #[must_use]
-    pub fn config(self, config: PipelineConfig) -> Self {
-        Self { config, ..self }
+    pub fn config(self, config: impl Into<PipelineConfig>) -> Self {
+        Self {
+            config: config.into(),
+            ..self
+        }
     }
 
     /// Adds a required sink; the order is the order in the ledger.
@@ -78,11 +62,18 @@ impl PipelineBuilder {
     /// Adds a sink; the order is the order in the ledger.
     #[must_use]
     pub fn sink_as(mut self, sink: Box<dyn Sink>, requirement: Requirement) -> Self {
-        self.sinks.push((sink, requirement));
+        self.sinks.push((sink, requirement, None));
         self
     }
 
-    /// Adds what stands between the sources and the sinks, behind the stages that were added before: it sees what they add.
+    /// As [`sink_as`](Self::sink_as), with settings of its own instead of those of [`PipelineConfig::lane`].
+    #[must_use]
+    pub fn sink_with(mut self, sink: Box<dyn Sink>, requirement: Requirement, lane: LaneConfig) -> Self {
+        self.sinks.push((sink, requirement, Some(lane)));
+        self
+    }
+
+    /// Adds a stage between the sources and the sinks, after the stages that were added before: it sees what they add.
     #[must_use]
     pub fn stage(mut self, stage: Box<dyn Stage>) -> Self {
         self.stages.push(stage);
@@ -106,8 +97,9 @@ impl PipelineBuilder {
             lanes: Vec::new(),
             stage: None,
         };
-        for (sink, requirement) in sinks {
-            let lane = Lane::start(sink, requirement, &pipeline.config);
+        for (sink, requirement, lane) in sinks {
+            let config = lane.unwrap_or_else(|| pipeline.config.lane.clone());
+            let lane = Lane::start(sink, requirement, config, pipeline.config.finish_grace);
             pipeline.lanes.push(lane);
         }
         pipeline.publish();
@@ -127,19 +119,22 @@ impl Pipeline {
         &self.ledger
     }
 
-    /// Adds a sink, which gets every batch from now on; it is the last in the ledger.
+    /// Adds a sink with the settings of [`PipelineConfig::lane`], which gets every batch from now on; it is the last in the
+    /// ledger.
     ///
     /// # Panics
     /// When it is called outside a tokio runtime.
     pub fn add_sink(&mut self, sink: Box<dyn Sink>, requirement: Requirement) {
-        self.lanes.push(Lane::start(sink, requirement, &self.config));
+        let config = self.config.lane.clone();
+        let lane = Lane::start(sink, requirement, config, self.config.finish_grace);
+        self.lanes.push(lane);
         self.publish();
     }
 
     /// Adds the queue of a sink of this name, which [`open_sink`](Self::open_sink) hands over later. It is the last in the
     /// ledger. A sink of the same name is removed in the same step, so that every batch reaches one of the two. It has this
-    /// long for what is queued; the rest goes to the new queue, and its report is returned. A queue that is expected already and gets the same batches stays,
-    /// with all that it holds.
+    /// long for what is queued; the rest goes to the new queue, and its report is returned. A queue that is expected already
+    /// with the same route and settings stays, with all that it holds.
     ///
     /// # Panics
     /// When it is called outside a tokio runtime.
@@ -147,21 +142,31 @@ impl Pipeline {
         &mut self,
         name: &str,
         route: SinkRoute,
+        config: LaneConfig,
         within: Duration,
     ) -> Option<BoxFuture<'static, SinkReport>> {
-        let is_expected =
-            |lane: &Lane| lane.name() == name && lane.is_expecting() && lane.queue().route() == route;
+        let is_expected = |lane: &Lane| lane.name() == name && lane.is_expecting(route, &config);
         if self.lanes.iter().any(is_expected) {
             return None;
         }
         let replaced = self.remove_lane(name);
-        let lane = Lane::expect(name, route, &self.config);
+        let account = Account::new(name);
+        // Before items move from the account of the replaced sink, whose sums would be seen to fall.
+        let accounts = self.lanes.iter().map(Lane::account);
+        self.ledger.keep(accounts.chain([Arc::clone(&account)]));
+        let lane = Lane::expect(account, route, config, self.config.finish_grace);
         if let Some(replaced) = &replaced {
-            replaced.replace_by(lane.queue());
+            replaced.replace_by(&lane);
         }
         self.lanes.push(lane);
         self.publish();
         replaced.map(|lane| leave(lane, within))
+    }
+
+    /// The disk queue of the sink of this name, if it has one: a sink that replaces it continues with the same queue.
+    pub fn disk_queue(&self, name: &str) -> Option<DiskQueue> {
+        let lane = self.lanes.iter().find(|lane| lane.name() == name)?;
+        lane.disk().cloned()
     }
 
     /// Hands over a sink that is expected under its name.
@@ -169,7 +174,7 @@ impl Pipeline {
     /// # Errors
     /// The sink, when none of its name is expected.
     pub fn open_sink(&mut self, sink: Box<dyn Sink>) -> Result<(), Box<dyn Sink>> {
-        let expected = |lane: &&mut Lane| lane.name() == sink.name() && lane.is_expecting();
+        let expected = |lane: &&mut Lane| lane.name() == sink.name() && lane.is_unopened();
         match self.lanes.iter_mut().find(expected) {
             Some(lane) => {
                 lane.open(sink);
@@ -225,11 +230,11 @@ impl Pipeline {
     /// Lets door and ledger know which lanes there are.
     fn publish(&self) {
         self.ledger.keep(self.lanes.iter().map(Lane::account));
-        self.door.lead_to(self.lanes.iter().map(Lane::queue));
+        self.door.set_queues(self.lanes.iter().map(Lane::queue));
     }
 }
 
-/// Drains a lane while the others go on.
+/// Drains a lane while the others run.
 fn leave(mut lane: Lane, within: Duration) -> BoxFuture<'static, SinkReport> {
     lane.leave(clock::later(clock::now(), within));
     Box::pin(lane.end())

@@ -1,28 +1,41 @@
 //! The bounded queue in front of one sink: bounded in batches and in bytes, the batch in delivery included.
 //!
 //! A [`QueuePermit`](permit) for one batch and each of its bytes travels with the batch and returns when it is settled.
-//! Waiting senders are served first come, first served. The channel itself has no bound: a batch that a stage adds to a
+//! Waiting senders are served first come, first served. The FIFO itself has no bound: a batch that a stage adds to a
 //! reserved one goes in without a permit.
+//!
+//! An offered batch that finds no room evicts the oldest batches that were offered. The others stay: they are acknowledged,
+//! or somebody waited for their room. A batch that the worker has read is not evicted either. Where nothing can be evicted, the
+//! offered batch is dropped. A best-effort sink is offered every batch but those of imports.
+//!
+//! With a [`DiskQueue`] batches go to the thread of its files instead of the FIFO, and the worker receives what is read
+//! from the files. A full disk queue drops the offered batch: it frees room by the segment, and segments also hold what is
+//! acknowledged.
 
+mod memory;
 mod permit;
+mod queued;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, Ordering},
+use std::{
+    future::pending,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
 };
 
 use pulsetrain_otlp::{Signal, Signals};
-use tokio::sync::{TryAcquireError, mpsc};
+use tokio::sync::{TryAcquireError, oneshot};
 
-use self::permit::Bounds;
-pub(crate) use self::permit::QueuePermit;
+use self::{memory::MemoryQueue, permit::Bounds};
+pub(crate) use self::{permit::QueuePermit, queued::Queued};
 use crate::{
-    Batch, DropReason,
-    clock::{self, Instant},
+    Batch, DropReason, clock,
+    disk::{DiskQueue, DiskReceiver, Leased},
     ledger::{Account, Ticket},
 };
 
-/// How much may wait in front of one sink.
+/// The bounds of the queue in front of one sink.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueConfig {
     /// The most batches; zero counts as one.
@@ -46,11 +59,11 @@ impl Default for QueueConfig {
 pub enum Requirement {
     /// Its data must arrive: a full queue pushes back on the sources, and receipts wait for it.
     Required,
-    /// A full queue drops and counts; nobody waits for it.
+    /// A full queue drops its oldest batches and counts them; nobody waits for it.
     BestEffort,
 }
 
-/// Which batches go to a sink, and whether they wait for it.
+/// The batches that a sink receives, and whether sources wait for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SinkRoute {
     /// The signals that it accepts.
@@ -59,34 +72,38 @@ pub struct SinkRoute {
     pub requirement: Requirement,
 }
 
-/// A batch on its way, with its ticket, its permit and the time at which it was accepted.
-#[derive(Debug)]
-pub(crate) struct Queued {
-    pub(crate) batch: Batch,
-    pub(crate) ticket: Ticket,
-    pub(crate) permit: QueuePermit,
-    pub(crate) accepted: Instant,
-}
-
-/// The door's end of a queue.
+/// The end of a queue to which the door sends.
 #[derive(Debug)]
 pub(crate) struct QueueSender {
     account: Arc<Account>,
     bounds: Arc<Bounds>,
-    channel: mpsc::UnboundedSender<Queued>,
+    channel: Sender,
     route: SinkRoute,
-    /// Somebody waited for room in vain, and there was none since.
+    /// A sender waited for room in vain, and the queue has been full since.
     is_lagging: AtomicBool,
 }
 
-/// The worker's end of a queue; when it is dropped, the queue is closed.
+/// The end of a queue from which the worker reads. The queue is closed when it is dropped.
 #[derive(Debug)]
 pub(crate) struct QueueReceiver {
     bounds: Arc<Bounds>,
-    channel: mpsc::UnboundedReceiver<Queued>,
+    account: Arc<Account>,
+    channel: Receiver,
 }
 
-/// A batch for which there was no room at once, with its ticket.
+#[derive(Debug)]
+enum Sender {
+    Memory(Arc<MemoryQueue>),
+    Disk(DiskQueue),
+}
+
+#[derive(Debug)]
+enum Receiver {
+    Memory(Arc<MemoryQueue>),
+    Disk(DiskReceiver),
+}
+
+/// A batch that found no room, with its ticket.
 #[derive(Debug)]
 pub(crate) struct NoRoom {
     batch: Batch,
@@ -97,23 +114,31 @@ pub(crate) struct NoRoom {
 /// Makes the queue in front of the sink of `account`.
 pub(crate) fn queue(
     config: QueueConfig,
+    disk: Option<&DiskQueue>,
     route: SinkRoute,
     account: Arc<Account>,
 ) -> (QueueSender, QueueReceiver) {
-    #[expect(
-        clippy::disallowed_methods,
-        reason = "the permits are its bound, and the stages hold little that has none"
-    )]
-    let (sender, receiver) = mpsc::unbounded_channel();
-    let bounds = Arc::new(Bounds::new(config));
+    let bounds = Arc::new(Bounds::new(config, disk.map(DiskQueue::room)));
+    let (batch_sender, batch_receiver) = match disk {
+        Some(disk) => {
+            disk.attach(&account);
+            let receiver = disk.receiver(Arc::clone(&account));
+            (Sender::Disk(disk.clone()), Receiver::Disk(receiver))
+        }
+        None => {
+            let memory = Arc::<MemoryQueue>::default();
+            (Sender::Memory(Arc::clone(&memory)), Receiver::Memory(memory))
+        }
+    };
     let receiver = QueueReceiver {
         bounds: Arc::clone(&bounds),
-        channel: receiver,
+        account: Arc::clone(&account),
+        channel: batch_receiver,
     };
     let sender = QueueSender {
         account,
         bounds,
-        channel: sender,
+        channel: batch_sender,
         route,
         is_lagging: AtomicBool::default(),
     };
@@ -126,22 +151,38 @@ impl QueueSender {
         self.route.signals.contains(signal)
     }
 
-    /// Puts the batch in, or drops it as the newest when there is no room. Never waits.
+    /// Puts the batch in, and drops the oldest evictable batches to make room; drops this one where that is not enough. Never
+    /// waits.
     pub(crate) fn offer(&self, batch: Batch) {
-        if let Err(NoRoom { ticket, .. }) = self.try_send(batch) {
-            ticket.lose(DropReason::QueueFull, "");
+        let Err(NoRoom { batch, ticket, bytes }) = self.put_where_room(batch, true) else {
+            return;
+        };
+        let evicted = match &self.channel {
+            Sender::Memory(memory) => memory.evict(bytes, &self.bounds),
+            Sender::Disk(_) => None,
+        };
+        let Some((evicted, permit)) = evicted else {
+            return ticket.lose(DropReason::QueueFull, "");
+        };
+        self.put(batch, ticket, permit, None, true);
+        for oldest in evicted {
+            oldest.lost(DropReason::QueueFull, "");
         }
     }
 
-    /// Puts the batch in if there is room for it now; one that can never go in is dropped and counted here.
+    /// Puts the batch in if there is room now. A batch that is larger than the queue is dropped and counted.
     pub(crate) fn try_send(&self, batch: Batch) -> Result<(), NoRoom> {
+        self.put_where_room(batch, false)
+    }
+
+    fn put_where_room(&self, batch: Batch, is_offered: bool) -> Result<(), NoRoom> {
         let (batch, ticket) = self.accept(batch);
         let Some(bytes) = self.bounds.permits_for(batch.bytes().len()) else {
             ticket.lose(DropReason::TooLarge, &self.too_large(&batch));
             return Ok(());
         };
         match self.bounds.try_permit(1, bytes) {
-            Ok(permit) => self.put(batch, ticket, permit),
+            Ok(permit) => self.put(batch, ticket, permit, None, is_offered),
             Err(TryAcquireError::NoPermits) => return Err(NoRoom { batch, ticket, bytes }),
             Err(TryAcquireError::Closed) => ticket.lose(DropReason::Closed, ""),
         }
@@ -152,25 +193,39 @@ impl QueueSender {
     pub(crate) async fn send_when_room(&self, waiting: NoRoom) {
         let NoRoom { batch, ticket, bytes } = waiting;
         match self.bounds.permit(1, bytes).await {
-            Some(permit) => self.put(batch, ticket, permit),
+            Some(permit) => self.put(batch, ticket, permit, None, false),
             None => ticket.lose(DropReason::Closed, ""),
         }
     }
 
-    /// Puts the batch in with a part of a reserved permit; without a permit where the reservation is used up.
-    pub(crate) fn send_reserved(&self, batch: Batch, reserved: Option<&mut QueuePermit>) {
+    /// Puts the batch in with a part of a reserved permit, or without a permit if the reservation is used up. Returns, for a
+    /// disk queue, the confirmation that the batch is held, which is cancelled when the batch is lost.
+    pub(crate) fn send_reserved(
+        &self,
+        batch: Batch,
+        reserved: Option<&mut QueuePermit>,
+    ) -> Option<oneshot::Receiver<()>> {
         let (batch, ticket) = self.accept(batch);
         let Some(bytes) = self.bounds.permits_for(batch.bytes().len()) else {
-            return ticket.lose(DropReason::TooLarge, &self.too_large(&batch));
+            ticket.lose(DropReason::TooLarge, &self.too_large(&batch));
+            return None;
         };
         let permit = reserved
             .and_then(|reserved| reserved.split(bytes))
             .or_else(|| self.bounds.try_permit(1, bytes).ok())
             .unwrap_or_else(|| QueuePermit::overdraft(&self.bounds));
-        self.put(batch, ticket, permit);
+        let (confirmation, confirmed) = match self.channel {
+            Sender::Memory(_) => (None, None),
+            Sender::Disk(_) => {
+                let (confirmation, confirmed) = oneshot::channel();
+                (Some(confirmation), Some(confirmed))
+            }
+        };
+        self.put(batch, ticket, permit, confirmation, false);
+        confirmed
     }
 
-    /// A permit for these batches at once; `None` where there is no room now.
+    /// A permit for these batches; `None` if there is no room now.
     pub(crate) fn try_reserve(&self, batches: u32, bytes: usize) -> Option<QueuePermit> {
         self.bounds.try_permit(batches, self.bounds.clamped(bytes)).ok()
     }
@@ -180,7 +235,7 @@ impl QueueSender {
         self.bounds.permit(batches, self.bounds.clamped(bytes)).await
     }
 
-    /// Which batches go to the sink.
+    /// The batches that the sink receives.
     pub(crate) fn route(&self) -> SinkRoute {
         self.route
     }
@@ -190,7 +245,7 @@ impl QueueSender {
         self.route.requirement == Requirement::Required
     }
 
-    /// Whether a wait for room was in vain, and there was none since.
+    /// Whether a sender waited for room in vain, and the queue has been full since.
     pub(crate) fn is_lagging(&self) -> bool {
         self.is_lagging.load(Ordering::Relaxed)
     }
@@ -204,7 +259,7 @@ impl QueueSender {
         self.bounds.max_bytes
     }
 
-    /// Lets nothing more in: who waits for room is turned away, what is in the queue stays.
+    /// Closes the queue: senders that wait for room get an error, and queued batches stay.
     pub(crate) fn close(&self) {
         self.bounds.close();
     }
@@ -225,15 +280,22 @@ impl QueueSender {
         }
     }
 
-    fn put(&self, batch: Batch, ticket: Ticket, permit: QueuePermit) {
-        let queued = Queued {
-            batch,
-            ticket,
-            permit,
-            accepted: clock::now(),
-        };
-        if let Err(refused) = self.channel.send(queued) {
-            refused.0.ticket.lose(DropReason::Closed, "");
+    fn put(
+        &self,
+        batch: Batch,
+        ticket: Ticket,
+        permit: QueuePermit,
+        confirmation: Option<oneshot::Sender<()>>,
+        is_offered: bool,
+    ) {
+        match &self.channel {
+            Sender::Memory(memory) => {
+                let queued = Queued::new(batch, ticket, permit, clock::now()).evictable(is_offered);
+                if let Some(refused) = memory.push(queued) {
+                    refused.lost(DropReason::Closed, "");
+                }
+            }
+            Sender::Disk(disk) => disk.append(&batch, ticket, permit, confirmation),
         }
     }
 
@@ -247,25 +309,86 @@ impl QueueSender {
 }
 
 impl QueueReceiver {
-    /// The oldest batch; none when the queue is closed and empty. Safe to cancel.
+    /// Waits for the oldest batch; `None` when the queue is closed and empty. Safe to cancel.
     pub(crate) async fn next(&mut self) -> Option<Queued> {
-        self.channel.recv().await
+        match &mut self.channel {
+            Receiver::Memory(memory) => memory.next().await,
+            Receiver::Disk(disk) => {
+                let leased = disk.next().await?;
+                Some(self.queued(leased))
+            }
+        }
     }
 
-    /// Ends as soon as a sender found no room, or waits for some.
-    pub(crate) async fn room_is_wanted(&self) {
-        self.bounds.room_is_wanted().await;
+    /// The oldest batch that is in memory now.
+    pub(crate) fn try_next(&mut self) -> Option<Queued> {
+        match &mut self.channel {
+            Receiver::Memory(memory) => memory.try_next(),
+            Receiver::Disk(disk) => {
+                let leased = disk.try_next()?;
+                Some(self.queued(leased))
+            }
+        }
     }
 
-    /// Lets nothing more in; what is in the queue still comes out of [`next`](Self::next).
+    /// Returns a future that ends as soon as a sender found no room, or waits for some.
+    pub(crate) fn room_is_wanted(&self) -> impl Future<Output = ()> + use<> {
+        let bounds = Arc::clone(&self.bounds);
+        async move { bounds.room_is_wanted().await }
+    }
+
+    /// Closes the queue; [`next`](Self::next) still returns what is queued.
     pub(crate) fn close(&mut self) {
         self.bounds.close();
-        self.channel.close();
+        match &mut self.channel {
+            Receiver::Memory(memory) => memory.close(),
+            Receiver::Disk(disk) => disk.close(),
+        }
+    }
+
+    /// Stops reading from a disk queue: the remaining batches stay there.
+    pub(crate) fn stop(&mut self) {
+        if let Receiver::Disk(disk) = &mut self.channel {
+            disk.stop();
+        }
+    }
+
+    /// Whether the disk queue belongs to another sink; `false` for a queue in memory.
+    pub(crate) fn is_replaced(&self) -> bool {
+        matches!(&self.channel, Receiver::Disk(disk) if disk.is_replaced())
+    }
+
+    /// Waits until the disk queue belongs to another sink. Never ends for a queue in memory.
+    pub(crate) fn replaced(&self) -> impl Future<Output = ()> + use<> {
+        let replaced = match &self.channel {
+            Receiver::Memory(_) => None,
+            Receiver::Disk(disk) => Some(disk.replaced()),
+        };
+        async move {
+            match replaced {
+                Some(replaced) => replaced.await,
+                None => pending().await,
+            }
+        }
+    }
+
+    fn queued(&self, Leased { record, lease }: Leased) -> Queued {
+        let age = clock::unix_now().saturating_sub(record.accepted);
+        let now = clock::now();
+        let accepted = now.checked_sub(age).unwrap_or(now);
+        let batch = Batch::new(record.signal, record.items, record.bytes);
+        let ticket = (self.account).lease(batch.signal(), batch.items(), batch.bytes().len(), lease);
+        // The files hold its room.
+        Queued::new(batch, ticket, QueuePermit::overdraft(&self.bounds), accepted)
     }
 }
 
 impl Drop for QueueReceiver {
     fn drop(&mut self) {
         self.close();
+        if let Receiver::Memory(memory) = &self.channel {
+            // Nobody reads them: they are counted as abandoned.
+            while memory.try_next().is_some() {}
+        }
     }
 }

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use pulsetrain_otlp::Signals;
+use tokio::sync::oneshot;
 
 use crate::{
     Batch,
@@ -16,7 +17,14 @@ use crate::{
 #[derive(Debug, Default)]
 pub struct Reservation {
     permits: Vec<(Arc<QueueSender>, QueuePermit)>,
+    /// Of the batches that were sent with it to sinks with a disk queue.
+    confirmations: Vec<oneshot::Receiver<()>>,
 }
+
+/// A batch was lost before it was on the disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("the disk queue of a required sink ended, or could not write the batch")]
+pub struct NotHeld;
 
 /// Why there is no reservation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -80,7 +88,31 @@ impl Reservation {
             };
             permits.push((Arc::clone(queue), permit));
         }
-        Ok(Self { permits })
+        Ok(Self::new(permits))
+    }
+
+    /// Waits until every required sink holds what was sent with this reservation: at once where the queues are in memory, and
+    /// otherwise when it is in the disk queues, as their sync policy demands. Only then may a source acknowledge it.
+    ///
+    /// # Errors
+    /// [`NotHeld`] when a batch was lost before.
+    pub async fn held(self) -> Result<(), NotHeld> {
+        for confirmation in self.confirmations {
+            confirmation.await.map_err(|_| NotHeld)?;
+        }
+        Ok(())
+    }
+
+    /// Notes that a batch is on its way to a disk queue.
+    pub(crate) fn wait_for(&mut self, confirmation: Option<oneshot::Receiver<()>>) {
+        self.confirmations.extend(confirmation);
+    }
+
+    fn new(permits: Vec<(Arc<QueueSender>, QueuePermit)>) -> Self {
+        Self {
+            permits,
+            confirmations: Vec::new(),
+        }
     }
 
     /// Waits for room at each of the queues. All who wait do so in the order of the sinks, so none waits for another in a
@@ -98,7 +130,7 @@ impl Reservation {
                 .ok_or(ReserveError::Closed)?;
             permits.push((Arc::clone(queue), permit));
         }
-        Ok(Self { permits })
+        Ok(Self::new(permits))
     }
 
     /// What is reserved at a queue.

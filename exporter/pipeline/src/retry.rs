@@ -109,6 +109,11 @@ impl Retry {
         }
     }
 
+    /// Whether the last attempt failed.
+    pub(crate) fn is_failing(&self) -> bool {
+        self.streak.is_some()
+    }
+
     /// The receiver answered, whether it took the batch or not: the streak is over.
     pub(crate) fn answered(&mut self) {
         self.streak = None;
@@ -155,13 +160,32 @@ impl Retry {
         }
     }
 
+    /// A delivery failed that began before the streak did, together with others: the backoff does not grow, but a longer
+    /// wait that the receiver asked for is kept.
+    pub(crate) fn failed_together(&mut self, now: Instant, after: Option<Duration>) -> Step {
+        let Some(streak) = &mut self.streak else {
+            return self.failed(now, after);
+        };
+        if let Some(after) = after.filter(|after| !after.is_zero()) {
+            streak.next_try = streak
+                .next_try
+                .max(clock::later(now, after.min(self.config.max_after)));
+            streak.is_asked_for = true;
+        }
+        if streak.open {
+            Step::GiveUp(DropReason::Unreachable)
+        } else {
+            Step::TryAt(streak.next_try)
+        }
+    }
+
     fn longer(&self, interval: Duration) -> Duration {
         let longer = interval.as_secs_f64() * self.config.multiplier.max(1.0);
         Duration::try_from_secs_f64(longer).map_or(self.config.max, |longer| longer.min(self.config.max))
     }
 
     /// What the receiver asked for, or else the interval less its part of chance. To ask for no wait at all is not to ask:
-    /// otherwise a receiver in trouble would be tried without a pause.
+    /// otherwise a failing receiver would be tried without a pause.
     fn wait(&mut self, interval: Duration, after: Option<Duration>) -> Duration {
         match after.filter(|after| !after.is_zero()) {
             Some(after) => after.min(self.config.max_after),

@@ -1,10 +1,11 @@
-//! What a sink is: something that batches are delivered to, one at a time, in order.
+//! The interface of a sink: something that batches are delivered to.
 //!
-//! A sink says how a delivery went; it never waits, retries or counts. That is the worker's part (`retry`, `ledger`).
+//! A sink returns the outcome of one attempt; it never waits, retries, merges, splits or counts. The worker does that
+//! (`worker`, `retry`, `ledger`).
 
 use std::{future::Future, pin::Pin, time::Duration};
 
-use pulsetrain_otlp::Signals;
+use pulsetrain_otlp::{Signal, Signals};
 
 use crate::Batch;
 
@@ -24,9 +25,22 @@ pub enum Delivery {
         /// What the receiver said.
         message: String,
     },
-    /// The receiver will never take this batch; it is lost.
+    /// The receiver will never accept this batch because of its contents; it is lost. A merged request is divided and sent
+    /// again, so that the other batches in it are not lost too.
     Refused {
         /// What the receiver said, with what to do where that is known.
+        message: String,
+    },
+    /// The receiver accepts no batch from this sink: the credentials, the path or the method are wrong. The batch is lost,
+    /// and so is every batch that was merged with it.
+    Denied {
+        /// The receiver's answer, with what to do where that is known.
+        message: String,
+    },
+    /// The request is larger than the receiver accepts. It is divided and sent again, down to a single item, which is
+    /// refused.
+    TooLarge {
+        /// The receiver's answer, with what to do where that is known.
         message: String,
     },
     /// The receiver does not support the batch's signal. It is lost, unless the receiver supports another signal
@@ -55,7 +69,23 @@ pub trait Sink: Send + 'static {
         Signals::ALL
     }
 
-    /// Delivers one batch and says how it went. Called again with the same batch after [`Delivery::Retry`].
+    /// Returns another handle to the same receiver, for requests of its own. `None` (the default) for a sink that keeps
+    /// something between two deliveries: its batches come one at a time, in order, each as it was accepted. A sink that can
+    /// be forked receives batches of one signal merged, and several requests at the same time, as
+    /// [`LaneConfig`](crate::LaneConfig) allows. [`finish`](Self::finish) is called on the original only.
+    fn fork(&self) -> Option<Box<dyn Sink>> {
+        None
+    }
+
+    /// The maximum size in bytes of a batch of this signal; a larger one is split at the borders of resources, scopes,
+    /// metrics and items before it is delivered.
+    fn max_request_bytes(&self, signal: Signal) -> usize {
+        let _ = signal;
+        usize::MAX
+    }
+
+    /// Delivers one batch and returns the outcome. Called again with the same batch after [`Delivery::Retry`]; of a sink
+    /// that can be forked, with another handle or other batches merged into it.
     fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery>;
 
     /// Writes out what the sink still holds; called once, after the last batch. An error says what was lost and why.

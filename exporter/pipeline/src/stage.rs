@@ -144,8 +144,7 @@ async fn release(slot: Arc<StageSlot>, beyond: Door, stop: Stop) {
             () = due => {}
         }
         for batch in slot.release() {
-            // A closed door has counted it.
-            let _ = beyond.send(batch).await;
+            beyond.send_released(&batch);
         }
     }
 }

@@ -2,7 +2,10 @@
 
 use std::sync::{Arc, OnceLock};
 
-use crate::{Batch, DropReason, ledger::Ticket, queue::QueueSender};
+use crate::{
+    DropReason,
+    queue::{QueueSender, Queued},
+};
 
 /// The queue of the sink that replaces this one, once there is one; a clone is the same.
 #[derive(Clone, Debug, Default)]
@@ -16,13 +19,14 @@ impl Successor {
 
     /// Hands a batch over, or drops it where no queue takes it any more. The report of the sink that is replaced counts the
     /// drop, because that of its successor may be out already.
-    pub(crate) fn take_over(&self, batch: Batch, ticket: Ticket, message: &str) {
+    pub(crate) fn take_over(&self, queued: Queued, message: &str) {
+        if queued.is_stored() {
+            // Whoever reads the disk queue next sends it.
+            return drop(queued);
+        }
         match self.0.get().filter(|queue| !queue.is_closed()) {
-            Some(queue) => {
-                queue.send_reserved(batch, None);
-                ticket.hand_over();
-            }
-            None => ticket.lose(DropReason::DrainDeadline, message),
+            Some(queue) => queued.hand_over(queue),
+            None => queued.lost(DropReason::DrainDeadline, message),
         }
     }
 }

@@ -1,61 +1,65 @@
-//! The worker of one sink: takes batches from its queue in order, delivers, retries by the policy, settles the tickets.
+//! The worker of one sink: reads batches from its queue, sends them as requests, retries by the policy and settles every
+//! batch.
 //!
-//! It never gives up on its own account: a panic of the sink, a hanging delivery, a batch that is too old in a full queue
-//! and the end of the time for draining are each settled in the ledger, and the next batch follows.
+//! [`staging`] decides what is sent next, [`requests`] holds what is in flight, [`group`] is what one request carries and
+//! settles its batches one by one. This file is the loop between them. The states of a sink are in the docs of the crate.
+//!
+//! A panic of the sink, a hanging delivery, a batch that is too old in a full queue and the deadline of the drain are each
+//! settled in the ledger, and the worker continues with the next batch.
+
+mod group;
+mod requests;
+mod staging;
 
 use std::{sync::Arc, time::Duration};
 
 use tokio::time::{sleep_until, timeout_at};
 
+use self::{
+    group::Group,
+    requests::{Outcome, Requests},
+    staging::{Rules, Staging},
+};
 use crate::{
-    Batch, Delivery, DropReason, RetryConfig, Sink,
+    Delivery, DropReason, LaneConfig, Sink,
     clock::{self, Instant},
+    disk::DiskQueue,
     drain::Drain,
-    ledger::{Account, Ticket},
-    panic::caught,
-    queue::{QueueReceiver, Queued},
+    ledger::Account,
+    queue::QueueReceiver,
     retry::{Retry, Step},
     successor::Successor,
 };
 
-/// Everything that one sink's task owns.
+/// The message of a request that the deadline of the drain cut off.
+const CUT_OFF: &str = "still being delivered when the time was over";
+
+/// The state of the task of one sink.
+#[derive(Debug)]
 pub(crate) struct Worker {
-    sink: Box<dyn Sink>,
-    queue: QueueReceiver,
+    disk: Option<DiskQueue>,
+    staging: Staging,
+    requests: Requests,
     account: Arc<Account>,
     retry: Retry,
     drain: Drain,
     is_draining: bool,
     successor: Successor,
-    /// What the sink said the last time it failed; goes with what is dropped for it.
-    trouble: String,
+    /// The message of the last failure, for the batches that are dropped because of it.
+    last_failure: String,
 }
 
-/// How the wait for an attempt ended.
-enum Wait {
-    /// It is time for the attempt.
-    Over,
-    /// The drain begins.
-    DrainBegins,
-    /// The drain's deadline is earlier than the attempt.
-    TooLate,
-    /// The batch is too old, and the queue has no room for a newer one.
+/// An event that the worker waits for.
+enum Event {
+    DrainBegan,
+    Ended(Outcome),
+    DeadlinePassed,
+    /// A batch arrived, or a request can start.
+    Ready,
+    /// The oldest batch is too old, and the queue has no room for a newer one.
     Expired,
-}
-
-/// How one attempt ended.
-enum Attempt {
-    /// The receiver took the batch but for `rejected` items.
-    Taken { rejected: u64, message: String },
-    /// The receiver will never take it.
-    Refused { reason: DropReason, message: String },
-    /// The receiver may take it later.
-    Failed {
-        after: Option<Duration>,
-        message: String,
-    },
-    /// There was no answer, and it will not be tried again.
-    Lost { reason: DropReason, message: String },
+    /// The disk queue belongs to another sink.
+    Replaced,
 }
 
 impl Worker {
@@ -63,113 +67,109 @@ impl Worker {
         sink: Box<dyn Sink>,
         queue: QueueReceiver,
         account: Arc<Account>,
-        retry: RetryConfig,
+        config: LaneConfig,
         drain: Drain,
         successor: Successor,
     ) -> Self {
+        let forks = requests::forks(&*sink, config.concurrency);
+        let rules = Rules::new(&*sink, config.merge, config.concurrency, forks.is_some());
         Self {
-            sink,
-            queue,
+            disk: config.disk,
+            staging: Staging::new(queue, rules),
+            requests: Requests::new(sink, forks.unwrap_or_default()),
             account,
-            retry: Retry::new(retry),
+            retry: Retry::new(config.retry),
             drain,
             is_draining: false,
             successor,
-            trouble: String::new(),
+            last_failure: String::new(),
         }
     }
 
-    /// Works until the drain has emptied the queue, then lets the sink finish: until the drain's deadline, but at least
-    /// for `grace`, so that a sink can write out what it holds even when a late delivery used up the time.
+    /// Sends batches until the drain has emptied the queue, then lets the sink finish: until the deadline of the drain, but at
+    /// least for `grace`, so that a sink can write out what it holds even after a late delivery.
     pub(crate) async fn run(mut self, grace: Duration) -> Result<(), String> {
-        while let Some(queued) = self.next().await {
-            let Queued {
-                batch,
-                ticket,
-                permit,
-                accepted,
-            } = queued;
-            let expires = self.expires(&batch, accepted);
-            self.carry(&batch, ticket, expires).await;
-            drop(permit);
-        }
-        self.finish(grace).await
-    }
-
-    /// The next batch; from the drain on, only what is in the queue already.
-    async fn next(&mut self) -> Option<Queued> {
-        tokio::select! {
-            biased;
-            _ = self.drain.begun(), if !self.is_draining => self.begin_to_drain(),
-            queued = self.queue.next() => return queued,
-        }
-        self.queue.next().await
-    }
-
-    /// Lets nothing more in, and tries a sink that is left alone at once.
-    fn begin_to_drain(&mut self) {
-        self.is_draining = true;
-        self.queue.close();
-        self.retry.drain_begins(clock::now());
-    }
-
-    /// From when on the batch may be dropped to make room; `None` where it never is. The source of a replayable batch
-    /// waits instead.
-    fn expires(&self, batch: &Batch, accepted: Instant) -> Option<Instant> {
-        let age = self.retry.expires_after().filter(|_| !batch.comes_again())?;
-        Some(clock::later(accepted, age))
-    }
-
-    /// Brings one batch to its end, wherever that is.
-    async fn carry(&mut self, batch: &Batch, ticket: Ticket, expires: Option<Instant>) {
-        let mut step = self.retry.next_batch(clock::now());
         loop {
-            let wait = match step {
-                Step::GiveUp(reason) => return ticket.lose(reason, &self.trouble),
-                Step::TryAt(at) => self.wait_until(at, expires).await,
-            };
-            match wait {
-                Wait::Over => {}
-                Wait::DrainBegins => {
-                    self.begin_to_drain();
-                    step = self.retry.next_batch(clock::now());
-                    continue;
-                }
-                Wait::TooLate => return self.successor.take_over(batch.clone(), ticket, &self.trouble),
-                Wait::Expired => return ticket.lose(DropReason::RetriesExhausted, &self.trouble),
+            self.staging.read();
+            self.start_requests();
+            if self.staging.is_finished() && self.requests.is_empty() {
+                return self.finish(grace).await;
             }
-            match self.attempt(batch).await {
-                Attempt::Taken { rejected, message } => return self.taken(ticket, rejected, &message),
-                Attempt::Refused { reason, message } => return self.refused(ticket, reason, &message),
-                Attempt::Failed { after, message } => {
-                    // An attempt that the drain met in flight is its first.
-                    if !self.is_draining && self.drain.has_begun() {
-                        self.begin_to_drain();
-                    }
-                    step = self.failed(after, message);
+            match self.event().await {
+                Event::DrainBegan => self.begin_to_drain(),
+                Event::Ended(outcome) => {
+                    self.settle(outcome);
+                    self.leave_to_successor();
                 }
-                Attempt::Lost {
-                    reason: DropReason::DrainDeadline,
-                    message,
-                } => return self.successor.take_over(batch.clone(), ticket, &message),
-                Attempt::Lost { reason, message } => return ticket.lose(reason, &message),
+                Event::DeadlinePassed => self.cut(),
+                Event::Ready => {}
+                Event::Expired => {
+                    if let Some(oldest) = self.staging.pop_oldest() {
+                        oldest.lost(DropReason::RetriesExhausted, &self.last_failure);
+                    }
+                }
+                Event::Replaced => self.leave_rest(),
             }
         }
     }
 
-    /// Waits for the time of the next attempt, or for what makes it needless.
-    async fn wait_until(&mut self, at: Instant, expires: Option<Instant>) -> Wait {
-        // Timers tick in milliseconds; a batch that may go at once must not wait for one.
-        let over = async {
-            if at > clock::now() {
-                sleep_until(at).await;
+    /// Starts every request that can start now. Drops the batches that the policy gives up, and during the drain those whose
+    /// next attempt would come too late.
+    fn start_requests(&mut self) {
+        let now = clock::now();
+        while let Some(at) = self.next_start(now) {
+            match at {
+                Err(reason) => match self.staging.pop_oldest() {
+                    Some(batch) => batch.lost(reason, &self.last_failure),
+                    None => return,
+                },
+                Ok(at) if self.is_too_late(at) => return self.leave_rest(),
+                Ok(at) if at > now => return,
+                Ok(_) => {
+                    let in_flight = self.requests.by_signal();
+                    let group = self.staging.next_group(&in_flight, self.is_draining, now);
+                    let started = group.map(|group| self.requests.start(group, self.retry.is_failing()));
+                    if !matches!(started, Some(Ok(()))) {
+                        return;
+                    }
+                    self.staging.read();
+                }
             }
-        };
+        }
+    }
+
+    /// The time at which the next request can start, or the reason to give the batches up. `None` while no batch waits, or
+    /// while all batches wait for a request in flight.
+    fn next_start(&self, now: Instant) -> Option<Result<Instant, DropReason>> {
+        let in_flight = self.requests.by_signal();
+        let at = self.staging.next_start(&in_flight, self.is_draining, now);
+        if !self.requests.can_start() || self.requests.has_probe() {
+            return None;
+        }
+        match (self.retry.next_batch(now), at?) {
+            (Step::GiveUp(reason), _) => Some(Err(reason)),
+            (Step::TryAt(retry), at) => Some(Ok(at.max(retry))),
+        }
+    }
+
+    /// Whether an attempt at this time would come after the drain. A request in flight could make it earlier.
+    fn is_too_late(&self, at: Instant) -> bool {
+        let deadline = self.drain.deadline().filter(|_| self.is_draining);
+        self.requests.is_empty() && deadline.is_some_and(|deadline| deadline <= at)
+    }
+
+    /// Waits for the next event.
+    async fn event(&mut self) -> Event {
+        let now = clock::now();
+        let start = self.next_start(now).and_then(Result::ok);
+        let (expiry, end_of_age) = (self.expiry(), self.end_of_age());
+        let wants_more = self.staging.wants_more();
+        let (room_is_wanted, replaced) = (self.staging.room_is_wanted(), self.staging.replaced());
         let expired = async {
-            match expires {
-                Some(expires) => {
-                    sleep_until(expires).await;
-                    self.queue.room_is_wanted().await;
+            match expiry {
+                Some(at) => {
+                    sleep_until(at).await;
+                    room_is_wanted.await;
                 }
                 None => std::future::pending().await,
             }
@@ -177,81 +177,145 @@ impl Worker {
         let (mut begins, mut drain) = (self.drain.clone(), self.drain.clone());
         tokio::select! {
             biased;
-            _ = begins.begun(), if !self.is_draining => Wait::DrainBegins,
-            () = drain.comes_before(at), if self.is_draining => Wait::TooLate,
-            () = over => Wait::Over,
-            () = expired => Wait::Expired,
+            _ = begins.begun(), if !self.is_draining => Event::DrainBegan,
+            outcome = self.requests.outcome() => Event::Ended(outcome),
+            // Before the deadline, so that the end of the queue is seen.
+            () = self.staging.arrival(), if wants_more => Event::Ready,
+            () = drain.passed(), if self.is_draining => Event::DeadlinePassed,
+            () = replaced, if !self.staging.is_finished() => Event::Replaced,
+            () = sleep_until(start.unwrap_or(now)), if start.is_some() => Event::Ready,
+            () = expired => Event::Expired,
+            () = sleep_until(end_of_age.unwrap_or(now)), if end_of_age.is_some() => Event::Expired,
         }
     }
 
-    /// Delivers once; what is still in flight when the deadline passes is abandoned.
-    async fn attempt(&mut self, batch: &Batch) -> Attempt {
-        let delivery = caught(|| self.sink.deliver(batch));
-        tokio::select! {
-            biased;
-            delivery = delivery => match delivery {
-                Ok(delivery) => Attempt::from(delivery),
-                Err(words) => Attempt::Lost { reason: DropReason::SinkPanicked, message: words },
-            },
-            () = self.drain.passed() => Attempt::Lost {
-                reason: DropReason::DrainDeadline,
-                message: "still being delivered when the time was over".to_owned(),
-            },
+    /// The time from which the oldest batch may be dropped to make room; `None` unless the sink fails and the policy allows
+    /// it. The source of a replayable batch waits instead.
+    fn expiry(&self) -> Option<Instant> {
+        let age = self.retry.expires_after().filter(|_| self.retry.is_failing())?;
+        let oldest = self.staging.oldest()?;
+        (!oldest.batch().comes_again()).then(|| clock::later(oldest.accepted(), age))
+    }
+
+    /// The time from which the oldest batch of a disk queue is dropped, whether there is room or not.
+    fn end_of_age(&self) -> Option<Instant> {
+        let age = self
+            .disk
+            .as_ref()
+            .filter(|_| self.retry.is_failing())?
+            .max_age()?;
+        Some(clock::later(self.staging.oldest()?.accepted(), age))
+    }
+
+    /// Closes the queue, and ends the backoff, so that a failing sink is tried at once.
+    fn begin_to_drain(&mut self) {
+        self.is_draining = true;
+        self.staging.close();
+        self.staging.release();
+        self.retry.drain_begins(clock::now());
+        self.leave_to_successor();
+    }
+
+    /// Leaves a disk queue that belongs to another sink, except for the requests in flight.
+    fn leave_to_successor(&mut self) {
+        if self.staging.is_replaced() {
+            self.leave_rest();
         }
     }
 
-    fn taken(&mut self, ticket: Ticket, rejected: u64, message: &str) {
-        self.streak_is_over();
-        if rejected == 0 && !message.is_empty() {
-            self.account.note_warning(message);
+    /// Abandons the requests in flight at the deadline, and the remaining batches.
+    fn cut(&mut self) {
+        for group in self.requests.abandon() {
+            group.cut(&self.successor, CUT_OFF);
         }
-        ticket.deliver_except(rejected, message);
+        self.leave_rest();
     }
 
-    fn refused(&mut self, ticket: Ticket, reason: DropReason, message: &str) {
-        self.streak_is_over();
-        ticket.lose(reason, message);
-    }
-
-    fn streak_is_over(&mut self) {
-        self.retry.answered();
-        self.trouble.clear();
-    }
-
-    fn failed(&mut self, after: Option<Duration>, message: String) -> Step {
-        self.account.note_retry(&message);
-        self.trouble = message;
-        self.retry.failed(clock::now(), after)
-    }
-
-    async fn finish(&mut self, grace: Duration) -> Result<(), String> {
-        let at_least = clock::later(clock::now(), grace);
-        let until = self.drain.begun().await.max(at_least);
-        match timeout_at(until, caught(|| self.sink.finish())).await {
-            Ok(Ok(finished)) => finished,
-            Ok(Err(words)) => Err(format!("{words}, while it wrote out what it held")),
-            Err(_) => Err("did not end in time: what it still held may be lost".to_owned()),
+    /// Hands the remaining batches over to the sink that replaces this one, or drops them.
+    fn leave_rest(&mut self) {
+        while let Some(batch) = self.staging.pop_oldest() {
+            self.successor.take_over(batch, &self.last_failure);
         }
+        self.staging.stop();
     }
-}
 
-impl From<Delivery> for Attempt {
-    fn from(delivery: Delivery) -> Self {
+    /// Settles the batches of a request, or puts them back.
+    fn settle(&mut self, outcome: Outcome) {
+        let Outcome {
+            group,
+            is_probe,
+            delivery,
+        } = outcome;
+        if matches!(&delivery, Ok(delivery) if !matches!(delivery, Delivery::Retry { .. })) {
+            self.retry.answered();
+            self.last_failure.clear();
+        }
         match delivery {
-            Delivery::Delivered => Self::Taken {
-                rejected: 0,
-                message: String::new(),
-            },
-            Delivery::Partial { rejected, message } => Self::Taken { rejected, message },
-            Delivery::Refused { message } => Self::Refused {
-                reason: DropReason::Refused,
-                message,
-            },
-            Delivery::Unsupported { message } => Self::Refused {
-                reason: DropReason::UnsupportedSignal,
-                message,
-            },
-            Delivery::Retry { after, message } => Self::Failed { after, message },
+            Ok(Delivery::Delivered) => group.delivered_except(0, ""),
+            Ok(Delivery::Partial { rejected, message }) => {
+                if rejected == 0 && !message.is_empty() {
+                    self.account.note_warning(&message);
+                }
+                group.delivered_except(rejected, &message);
+            }
+            Ok(Delivery::Refused { message }) => self.refused(group, DropReason::Refused, &message),
+            Ok(Delivery::Denied { message }) => group.lost(DropReason::Refused, &message),
+            Ok(Delivery::Unsupported { message }) => group.lost(DropReason::UnsupportedSignal, &message),
+            Ok(Delivery::TooLarge { message }) => {
+                if let Err(group) = self.staging.put_back_smaller(group) {
+                    group.lost(DropReason::Refused, &message);
+                }
+            }
+            Ok(Delivery::Retry { after, message }) => self.failed(group, is_probe, after, message),
+            Err(panic) => self.refused(group, DropReason::SinkPanicked, &panic),
         }
+    }
+
+    /// Drops a refused batch. Several batches are sent again in two parts, so that only the batch at fault is dropped.
+    fn refused(&mut self, group: Group, reason: DropReason, message: &str) {
+        if group.is_merged() {
+            self.staging.put_back_divided(group);
+        } else {
+            group.lost(reason, message);
+        }
+    }
+
+    /// Puts a failed request back, or gives it up. Requests that fail together lengthen the backoff once.
+    fn failed(&mut self, group: Group, is_probe: bool, after: Option<Duration>, message: String) {
+        self.account.note_retry(&message);
+        self.last_failure = message;
+        let now = clock::now();
+        let step = if is_probe || !self.retry.is_failing() {
+            self.retry.failed(now, after)
+        } else {
+            self.retry.failed_together(now, after)
+        };
+        match step {
+            Step::TryAt(at) => {
+                let is_requested = after.is_some_and(|after| !after.is_zero());
+                self.staging.put_back(group, at, is_requested);
+            }
+            Step::GiveUp(reason) => group.lost(reason, &self.last_failure),
+        }
+    }
+
+    /// Lets the sink write out what it holds, and closes the disk queue meanwhile.
+    async fn finish(&mut self, grace: Duration) -> Result<(), String> {
+        let end = self.drain.end(grace).await;
+        let sink = async {
+            match timeout_at(end, self.requests.finish()).await {
+                Ok(Ok(finished)) => finished,
+                Ok(Err(panic)) => Err(format!("{panic}, while it wrote out what it held")),
+                Err(_) => Err("did not end in time: what it still held may be lost".to_owned()),
+            }
+        };
+        let disk = async {
+            match &self.disk {
+                Some(disk) => disk.close(&self.account, end).await,
+                None => Ok(()),
+            }
+        };
+        let (sink, disk) = tokio::join!(sink, disk);
+        sink.and(disk)
     }
 }

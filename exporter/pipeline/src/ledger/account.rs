@@ -1,25 +1,36 @@
 //! The account of one sink, and the tickets by which items enter and leave it.
 //!
-//! A ticket is drawn when a batch comes to the door and settled once, wherever the batch ends. One that is dropped
-//! unsettled (a cancelled send, an aborted worker) settles itself as abandoned, so no path can forget to count.
+//! A batch gets a ticket at the door, and its end settles the ticket once. A ticket that is dropped unsettled (a cancelled
+//! send, an aborted worker) settles itself as abandoned, so that every path is counted.
 
-use std::sync::{
-    Arc, Mutex, MutexGuard, PoisonError,
-    atomic::{AtomicBool, AtomicU64, Ordering},
+#[cfg(test)]
+mod tests;
+
+use std::{
+    path::PathBuf,
+    sync::{
+        Arc, Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
+    },
+    time::Duration,
 };
 
 use pulsetrain_otlp::{Signal, Signals};
 
-use super::{DropReason, Dropped, SinkCounts, Trouble, message};
-use crate::{Receipt, clock};
+use super::{DropReason, Dropped, Failure, OnDisk, SinkCounts, message};
+use crate::{
+    Receipt,
+    clock::{self, Instant},
+    disk::Lease,
+};
 
-/// The counts of one sink. One short lock a batch, so that every picture of it is of one moment.
+/// The counts of one sink, behind one lock, so that every snapshot is consistent.
 #[derive(Debug)]
 pub(crate) struct Account {
     name: String,
     number: u64,
     books: Mutex<Books>,
-    /// The sink is taken out, and the pipeline goes on without it: what it did not take is nobody's to bring again.
+    /// The sink was removed while the pipeline runs: sources do not send its losses again.
     is_leaving: AtomicBool,
 }
 
@@ -31,8 +42,24 @@ pub(crate) struct Ticket {
     items: u64,
     bytes: u64,
     is_settled: bool,
-    /// Held until the items are settled.
+    /// The receipt, held until the items are settled.
     receipt: Option<Arc<Receipt>>,
+    /// The record of the disk queue that the items are in; `None` for a batch in memory.
+    lease: Option<Arc<Lease>>,
+}
+
+/// The level of a disk queue, without its items.
+#[derive(Clone, Debug)]
+pub(crate) struct StoredLevel {
+    pub(crate) folder: PathBuf,
+    /// The batches that are to be sent.
+    pub(crate) batches: u64,
+    /// Their bytes.
+    pub(crate) bytes: u64,
+    /// The bytes of the files.
+    pub(crate) file_bytes: u64,
+    /// When the oldest batch was accepted, as the time since 1970-01-01 UTC.
+    pub(crate) oldest: Option<Duration>,
 }
 
 #[derive(Debug, Default)]
@@ -42,13 +69,21 @@ struct Books {
     queued: u64,
     queued_batches: u64,
     queued_bytes: u64,
-    /// The signals of which the receiver took a batch.
+    /// The items in the disk queue that are not settled.
+    stored: u64,
+    /// The stored items that are being sent.
+    leased: u64,
+    level: Option<StoredLevel>,
+    disk_failure: Option<Failure>,
+    /// The account of the sink to which the disk queue belongs now, if it is another one.
+    successor: Option<Arc<Account>>,
+    /// The signals of which the receiver has accepted a batch.
     supported: Signals,
     /// By reason and signal.
     dropped: [[Loss; Signal::ALL.len()]; DropReason::ALL.len()],
     retries: Remarks,
     warnings: Remarks,
-    trouble: Option<Trouble>,
+    failure: Option<Failure>,
 }
 
 #[derive(Debug, Default)]
@@ -74,7 +109,12 @@ impl Account {
         })
     }
 
-    /// Accepts the items of a batch of so many bytes: from here on they are queued, until the ticket is settled.
+    /// The name of the sink.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Counts the items of a batch as accepted, and as queued until the ticket is settled.
     pub(crate) fn accept(self: &Arc<Self>, signal: Signal, items: u32, bytes: usize) -> Ticket {
         let (items, bytes) = (u64::from(items), bytes as u64);
         let mut books = self.books();
@@ -89,10 +129,85 @@ impl Account {
             bytes,
             is_settled: false,
             receipt: None,
+            lease: None,
         }
     }
 
-    /// From now on, what is lost is lost with the sink and not with the pipeline.
+    /// Accepts items that are in the disk queue.
+    pub(crate) fn accept_stored(&self, items: u64) {
+        let mut books = self.books();
+        if let Some(successor) = books.successor.clone() {
+            drop(books);
+            return successor.accept_stored(items);
+        }
+        books.accepted += items;
+        books.stored += items;
+    }
+
+    /// Counts items of the disk queue that cannot be read as lost. Their signal is not known: they are counted as logs.
+    pub(crate) fn lose_stored(&self, items: u64, message: &str) {
+        let mut books = self.books();
+        if let Some(successor) = books.successor.clone() {
+            drop(books);
+            return successor.lose_stored(items, message);
+        }
+        let items = items.min(books.stored - books.leased);
+        books.stored -= items;
+        books.lose(DropReason::Unreadable, Signal::Logs, items, message);
+    }
+
+    /// Moves the items of the disk queue to the account of the sink to which it belongs now. Items that are being sent are
+    /// moved when they are given back.
+    pub(crate) fn move_stored(&self, successor: &Arc<Self>) {
+        let mut books = self.books();
+        let items = books.stored - books.leased;
+        books.stored -= items;
+        books.accepted -= items;
+        let level = books.level.take();
+        books.successor = Some(Arc::clone(successor));
+        drop(books);
+        if let Some(level) = level {
+            successor.note_stored(level);
+        }
+        successor.accept_stored(items);
+    }
+
+    /// Notes how much the disk queue holds.
+    pub(crate) fn note_stored(&self, level: StoredLevel) {
+        self.books().level = Some(level);
+    }
+
+    /// Notes since when the disk queue fails, and its message; `None` when the disk works.
+    pub(crate) fn note_disk_failure(&self, failure: Option<(Instant, &str)>) {
+        self.books().disk_failure = failure.map(|(since, message)| Failure {
+            since,
+            message: message::bounded(message).unwrap_or_default(),
+        });
+    }
+
+    /// Returns a ticket for a record of the disk queue that is sent next, of the account that counts the record.
+    pub(crate) fn lease(self: &Arc<Self>, signal: Signal, items: u32, bytes: usize, lease: Lease) -> Ticket {
+        let mut books = self.books();
+        if let Some(successor) = books.successor.clone() {
+            drop(books);
+            return successor.lease(signal, items, bytes, lease);
+        }
+        let items = u64::from(items);
+        books.leased += items;
+        drop(books);
+        lease.begin();
+        Ticket {
+            account: Arc::clone(self),
+            signal,
+            items,
+            bytes: bytes as u64,
+            is_settled: false,
+            receipt: None,
+            lease: Some(Arc::new(lease)),
+        }
+    }
+
+    /// Notes that the sink was removed while the pipeline runs.
     pub(crate) fn leave(&self) {
         self.is_leaving.store(true, Ordering::Relaxed);
     }
@@ -104,7 +219,7 @@ impl Account {
         books.fail(message);
     }
 
-    /// Notes that the receiver took everything but had something to say.
+    /// Notes a warning of the receiver, which accepted everything.
     pub(crate) fn note_warning(&self, message: &str) {
         self.books().warnings.note(message);
     }
@@ -120,37 +235,38 @@ impl Account {
             queued: books.queued,
             queued_batches: books.queued_batches,
             queued_bytes: books.queued_bytes,
+            on_disk: books.on_disk(),
             dropped: books.losses(),
             retries: books.retries.count,
             retry_message: books.retries.message.clone(),
-            trouble: books.trouble.clone(),
+            failure: books.failure.clone(),
             warnings: books.warnings.count,
             warning_message: books.warnings.message.clone(),
         }
     }
 
-    /// The books; nothing panics while it holds them, and numbers stay true even if something did.
+    /// The counts; nothing panics while they are locked.
     fn books(&self) -> MutexGuard<'_, Books> {
         self.books.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Ticket {
-    /// The same ticket, which tells `receipt` what becomes of the items.
+    /// Sets the receipt, which learns how the items end.
     pub(crate) fn with_receipt(mut self, receipt: Option<Arc<Receipt>>) -> Self {
         self.receipt = receipt;
         self
     }
 
-    /// All items arrived but for `rejected`, which are lost.
+    /// Counts all items as delivered, except for `rejected`, which are dropped.
     pub(crate) fn deliver_except(mut self, rejected: u64, message: &str) {
         let items = self.settle();
         let rejected = rejected.min(items);
         let mut books = self.account.books();
-        books.settle(items, self.bytes);
+        books.settle(items, self.bytes, self.lease.is_some());
         books.delivered += items - rejected;
         if rejected == 0 || rejected < items {
-            books.trouble = None;
+            books.failure = None;
         } else {
             books.fail(message);
         }
@@ -158,12 +274,54 @@ impl Ticket {
         books.lose(DropReason::Rejected, self.signal, rejected, message);
     }
 
-    /// Takes all items out of the books: another sink has accepted them in place of this one.
+    /// Removes all items from this account: the account of another sink has accepted them.
     pub(crate) fn hand_over(mut self) {
         let items = self.settle();
         let mut books = self.account.books();
-        books.settle(items, self.bytes);
+        books.settle(items, self.bytes, self.lease.is_some());
         books.accepted -= items;
+    }
+
+    /// Counts the items as stored in the disk queue. Returns the receipt, which may have to wait for a sync.
+    pub(crate) fn store(mut self) -> Option<Arc<Receipt>> {
+        let items = self.settle();
+        let mut books = self.account.books();
+        books.settle(items, self.bytes, false);
+        match books.successor.clone() {
+            // In one step, so that no reader sees the sum of accepted items fall.
+            None => books.stored += items,
+            Some(successor) => {
+                books.accepted -= items;
+                drop(books);
+                successor.accept_stored(items);
+            }
+        }
+        self.receipt.take()
+    }
+
+    /// Whether the items are in the disk queue.
+    pub(crate) fn is_stored(&self) -> bool {
+        self.lease.is_some()
+    }
+
+    /// Moves these items and bytes to another ticket, because their batch is sent in parts.
+    pub(crate) fn split_off(&mut self, items: u32, bytes: usize) -> Self {
+        let items = u64::from(items).min(self.items);
+        let bytes = (bytes as u64).min(self.bytes);
+        self.items -= items;
+        self.bytes -= bytes;
+        if self.lease.is_none() {
+            self.account.books().queued_batches += 1;
+        }
+        Self {
+            account: Arc::clone(&self.account),
+            signal: self.signal,
+            items,
+            bytes,
+            is_settled: false,
+            receipt: self.receipt.clone(),
+            lease: self.lease.clone(),
+        }
     }
 
     /// All items are lost.
@@ -173,13 +331,30 @@ impl Ticket {
 
     fn settle(&mut self) -> u64 {
         self.is_settled = true;
+        if let Some(lease) = &self.lease {
+            lease.settle(self.items);
+        }
         self.items
+    }
+
+    /// Leaves the items in the disk queue.
+    fn leave_stored(&mut self, lease: &Lease) {
+        self.is_settled = true;
+        let mut books = self.account.books();
+        books.leased -= self.items;
+        if let Some(successor) = books.successor.clone() {
+            books.stored -= self.items;
+            books.accepted -= self.items;
+            drop(books);
+            successor.accept_stored(self.items);
+        }
+        lease.give_back();
     }
 
     fn settle_lost(&mut self, reason: DropReason, message: &str) {
         let items = self.settle();
         let mut books = self.account.books();
-        books.settle(items, self.bytes);
+        books.settle(items, self.bytes, self.lease.is_some());
         books.lose(reason, self.signal, items, message);
         let is_failure = match reason {
             DropReason::Refused | DropReason::SinkPanicked => true,
@@ -200,18 +375,42 @@ impl Ticket {
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        if !self.is_settled {
-            self.settle_lost(DropReason::Abandoned, "");
+        if self.is_settled {
+            return;
+        }
+        match self.lease.take() {
+            Some(lease) => self.leave_stored(&lease),
+            None => self.settle_lost(DropReason::Abandoned, ""),
         }
     }
 }
 
 impl Books {
-    /// Takes the items of one batch out of those that are queued.
-    fn settle(&mut self, items: u64, bytes: u64) {
+    /// Removes the items of one batch from the queued items, or from those of the disk queue.
+    fn settle(&mut self, items: u64, bytes: u64, is_stored: bool) {
+        if is_stored {
+            self.stored -= items;
+            self.leased -= items;
+            return;
+        }
         self.queued -= items;
         self.queued_batches -= 1;
         self.queued_bytes -= bytes;
+    }
+
+    fn on_disk(&self) -> Option<OnDisk> {
+        let level = self.level.as_ref().filter(|_| self.successor.is_none())?;
+        Some(OnDisk {
+            folder: level.folder.clone(),
+            items: self.stored,
+            batches: level.batches,
+            bytes: level.bytes,
+            file_bytes: level.file_bytes,
+            oldest_age: level
+                .oldest
+                .map(|oldest| clock::unix_now().saturating_sub(oldest)),
+            failure: self.disk_failure.clone(),
+        })
     }
 
     fn lose(&mut self, reason: DropReason, signal: Signal, items: u64, message: &str) {
@@ -227,11 +426,11 @@ impl Books {
     /// Notes a failed delivery.
     fn fail(&mut self, message: &str) {
         let since = self
-            .trouble
+            .failure
             .take()
-            .map_or_else(clock::now, |trouble| trouble.since);
+            .map_or_else(clock::now, |failure| failure.since);
         let message = message::bounded(message).unwrap_or_default();
-        self.trouble = Some(Trouble { since, message });
+        self.failure = Some(Failure { since, message });
     }
 
     fn losses(&self) -> Vec<Dropped> {
@@ -260,150 +459,5 @@ impl Remarks {
     fn note(&mut self, message: &str) {
         self.count += 1;
         self.message = message::bounded(message);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn dropped(reason: DropReason, items: u64, message: Option<&str>) -> Dropped {
-        Dropped {
-            reason,
-            signal: Signal::Metrics,
-            items,
-            message: message.map(str::to_owned),
-        }
-    }
-
-    #[test]
-    fn tickets_move_items_from_queued_to_where_they_ended() {
-        let account = Account::new("test");
-        let (first, second, third) = (
-            account.accept(Signal::Metrics, 5, 10),
-            account.accept(Signal::Metrics, 7, 20),
-            account.accept(Signal::Metrics, 11, 30),
-        );
-        assert_eq!((account.counts().accepted, account.counts().queued), (23, 23));
-        assert_eq!(
-            (account.counts().queued_batches, account.counts().queued_bytes),
-            (3, 60)
-        );
-        first.deliver_except(0, "");
-        second.deliver_except(3, "three are too old");
-        third.lose(DropReason::Refused, "no such tenant");
-        let counts = account.counts();
-        assert_eq!((counts.accepted, counts.delivered, counts.queued), (23, 9, 0));
-        assert_eq!((counts.queued_batches, counts.queued_bytes), (0, 0));
-        assert_eq!(
-            counts.dropped,
-            [
-                dropped(DropReason::Rejected, 3, Some("three are too old")),
-                dropped(DropReason::Refused, 11, Some("no such tenant")),
-            ]
-        );
-        assert_eq!(
-            (counts.dropped_items(), counts.dropped_for(DropReason::Refused)),
-            (14, 11)
-        );
-    }
-
-    #[test]
-    fn each_signal_has_its_own_loss_and_its_own_message() {
-        let account = Account::new("test");
-        for (signal, message) in [(Signal::Logs, "no logs"), (Signal::Traces, "too old")] {
-            account.accept(signal, 2, 8).lose(DropReason::Refused, message);
-        }
-        account
-            .accept(Signal::Logs, 3, 8)
-            .lose(DropReason::Refused, "no logs here");
-        let counts = account.counts();
-        let losses: Vec<_> = (counts.dropped.iter())
-            .map(|loss| (loss.signal, loss.items, loss.message.as_deref()))
-            .collect();
-        assert_eq!(
-            losses,
-            [
-                (Signal::Traces, 2, Some("too old")),
-                (Signal::Logs, 5, Some("no logs here"))
-            ]
-        );
-        assert_eq!(counts.dropped_for(DropReason::Refused), 7);
-    }
-
-    #[test]
-    fn unsupported_signal_is_a_loss_only_where_the_receiver_took_no_other_or_took_that_one_too() {
-        let lost = |taken: &[Signal]| {
-            let account = Account::new("test");
-            account
-                .accept(Signal::Traces, 3, 8)
-                .lose(DropReason::UnsupportedSignal, "404");
-            for signal in taken {
-                account.accept(*signal, 1, 8).deliver_except(0, "");
-            }
-            let counts = account.counts();
-            assert_eq!(
-                counts.lost_items() + counts.unsupported().map(|drop| drop.items).sum::<u64>(),
-                3
-            );
-            counts.lost_items()
-        };
-        assert_eq!(lost(&[]), 3, "nothing was taken: the endpoint is wrong");
-        assert_eq!(lost(&[Signal::Metrics]), 0);
-        assert_eq!(
-            lost(&[Signal::Metrics, Signal::Traces]),
-            3,
-            "it takes traces, but not these"
-        );
-    }
-
-    #[test]
-    fn forgotten_ticket_is_counted_as_abandoned() {
-        let account = Account::new("test");
-        drop(account.accept(Signal::Metrics, 4, 8));
-        assert_eq!(account.counts().queued, 0);
-        assert_eq!(
-            account.counts().dropped,
-            [dropped(DropReason::Abandoned, 4, None)]
-        );
-    }
-
-    #[test]
-    fn receiver_cannot_reject_more_than_it_was_sent() {
-        let account = Account::new("test");
-        account
-            .accept(Signal::Metrics, 4, 8)
-            .deliver_except(u64::MAX, "all of it");
-        assert_eq!(
-            (account.counts().delivered, account.counts().dropped_items()),
-            (0, 4)
-        );
-    }
-
-    #[test]
-    fn words_that_came_without_a_loss_are_not_given_for_a_later_one() {
-        let account = Account::new("test");
-        account
-            .accept(Signal::Metrics, 4, 8)
-            .deliver_except(0, "a warning");
-        account.accept(Signal::Metrics, 4, 8).deliver_except(1, "");
-        assert_eq!(account.counts().dropped, [dropped(DropReason::Rejected, 1, None)]);
-    }
-
-    #[test]
-    fn warnings_and_retries_are_noted_with_their_last_message() {
-        let account = Account::new("test");
-        account.note_warning("first");
-        account.note_warning("second");
-        account.note_retry("busy");
-        let counts = account.counts();
-        assert_eq!(
-            (counts.warnings, counts.warning_message.as_deref()),
-            (2, Some("second"))
-        );
-        assert_eq!(
-            (counts.retries, counts.retry_message.as_deref()),
-            (1, Some("busy"))
-        );
     }
 }

@@ -20,6 +20,8 @@ pub enum DropReason {
     RetriesExhausted,
     /// The receiver had been failing for so long that the batch was not tried, or tried once only.
     Unreachable,
+    /// The batch was in a part of the disk queue that cannot be read.
+    Unreadable,
     /// The sink panicked while it delivered the batch.
     SinkPanicked,
     /// The deadline of the drain passed first.
@@ -30,7 +32,7 @@ pub enum DropReason {
 
 impl DropReason {
     /// All reasons, in the order of a batch's way.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::QueueFull,
         Self::TooLarge,
         Self::Closed,
@@ -39,6 +41,7 @@ impl DropReason {
         Self::UnsupportedSignal,
         Self::RetriesExhausted,
         Self::Unreachable,
+        Self::Unreadable,
         Self::SinkPanicked,
         Self::DrainDeadline,
         Self::Abandoned,
@@ -55,6 +58,7 @@ impl DropReason {
             Self::UnsupportedSignal => "unsupported_signal",
             Self::RetriesExhausted => "retries_exhausted",
             Self::Unreachable => "unreachable",
+            Self::Unreadable => "unreadable",
             Self::SinkPanicked => "sink_panicked",
             Self::DrainDeadline => "drain_deadline",
             Self::Abandoned => "abandoned",

@@ -1,4 +1,5 @@
-//! Permits: the share of a queue that batches occupy, one for each batch and one for each byte.
+//! Permits: the share of a queue that batches occupy, one for each batch and one for each byte; in front of a disk queue also
+//! one for each byte that is going to be in its files.
 
 use std::sync::{
     Arc,
@@ -8,6 +9,7 @@ use std::sync::{
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, TryAcquireError};
 
 use super::QueueConfig;
+use crate::disk::Room;
 
 /// How much one queue holds, and whether somebody misses room in it.
 #[derive(Debug)]
@@ -16,6 +18,9 @@ pub(super) struct Bounds {
     max_batches: u32,
     batches: Arc<Semaphore>,
     bytes: Arc<Semaphore>,
+    /// The room on the disk; `None` for a queue in memory.
+    room: Option<Arc<Room>>,
+    closing: Notify,
     /// A sender found no room since the last permit returned.
     is_missed: AtomicBool,
     /// Senders that wait for room.
@@ -34,20 +39,24 @@ pub(crate) struct QueuePermit {
 struct Held {
     batches: OwnedSemaphorePermit,
     bytes: OwnedSemaphorePermit,
+    room: Option<OwnedSemaphorePermit>,
 }
 
 /// Counts a sender that waits for as long as it lives.
-struct Waiting<'a>(&'a Bounds);
+struct WaitingSender<'a>(&'a Bounds);
 
 impl Bounds {
-    pub(super) fn new(config: QueueConfig) -> Self {
+    pub(super) fn new(config: QueueConfig, room: Option<Arc<Room>>) -> Self {
         let most = Semaphore::MAX_PERMITS.min(u32::MAX as usize);
         let (max_batches, max_bytes) = (config.max_batches.clamp(1, most), config.max_bytes.min(most));
+        let max_bytes = (room.as_ref()).map_or(max_bytes, |room| max_bytes.min(room.max_payload()));
         Self {
             max_bytes,
             max_batches: max_batches as u32,
             batches: Arc::new(Semaphore::new(max_batches)),
             bytes: Arc::new(Semaphore::new(max_bytes)),
+            room,
+            closing: Notify::new(),
             is_missed: AtomicBool::default(),
             waiting: AtomicUsize::default(),
             wanted: Notify::new(),
@@ -76,6 +85,9 @@ impl Bounds {
             Ok(Held {
                 batches: Arc::clone(&self.batches).try_acquire_many_owned(batches)?,
                 bytes: Arc::clone(&self.bytes).try_acquire_many_owned(bytes)?,
+                room: (self.room.as_ref())
+                    .map(|room| room.try_acquire(room.cost(batches, bytes)))
+                    .transpose()?,
             })
         };
         let acquired = acquired();
@@ -91,11 +103,56 @@ impl Bounds {
         if let Ok(permit) = self.try_permit(batches, bytes) {
             return Some(permit);
         }
-        let _waiting = Waiting::of(self);
+        let _waiting = WaitingSender::of(self);
         let batches = batches.min(self.max_batches);
         let batches = Arc::clone(&self.batches).acquire_many_owned(batches).await.ok()?;
+        let cost = (self.room.as_ref()).map(|room| room.cost(batches.num_permits() as u32, bytes));
         let bytes = Arc::clone(&self.bytes).acquire_many_owned(bytes).await.ok()?;
-        Some(self.of(Held { batches, bytes }))
+        let room = match (&self.room, cost) {
+            (Some(room), Some(cost)) => Some(self.room_on_disk(room, cost).await?),
+            _ => None,
+        };
+        Some(self.of(Held { batches, bytes, room }))
+    }
+
+    /// Room on the disk when there is some; `None` when the queue is closed. The disk queue itself may be open for the next
+    /// sink of this name.
+    async fn room_on_disk(&self, room: &Room, cost: u32) -> Option<OwnedSemaphorePermit> {
+        let mut closing = std::pin::pin!(self.closing.notified());
+        closing.as_mut().enable();
+        if self.is_closed() {
+            return None;
+        }
+        tokio::select! {
+            biased;
+            () = closing => None,
+            room = room.acquire(cost) => room,
+        }
+    }
+
+    /// Permits for these bytes, if they are free now.
+    pub(super) fn try_bytes(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
+        let bytes = u32::try_from(bytes).ok()?;
+        Arc::clone(&self.bytes).try_acquire_many_owned(bytes).ok()
+    }
+
+    /// A permit for one batch of these bytes, out of the permits of others and of free bytes. What is too much is free
+    /// again; `None` where it is too little.
+    pub(super) fn reuse(
+        self: &Arc<Self>,
+        bytes: u32,
+        free: OwnedSemaphorePermit,
+        permits: impl Iterator<Item = QueuePermit>,
+    ) -> Option<QueuePermit> {
+        let mut held = permits.filter_map(|mut permit| permit.held.take());
+        let mut all = held.next()?;
+        all.bytes.merge(free);
+        for other in held {
+            all.batches.merge(other.batches);
+            all.bytes.merge(other.bytes);
+        }
+        self.is_missed.store(false, Ordering::Relaxed);
+        QueuePermit::split(&mut self.of(all), bytes)
     }
 
     /// Ends as soon as a sender found no room, or waits for some.
@@ -108,6 +165,7 @@ impl Bounds {
     pub(super) fn close(&self) {
         self.batches.close();
         self.bytes.close();
+        self.closing.notify_waiters();
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -131,15 +189,38 @@ impl QueuePermit {
         }
     }
 
+    /// Moves what it occupies to another permit.
+    pub(super) fn take(&mut self) -> Self {
+        Self {
+            bounds: Arc::clone(&self.bounds),
+            held: self.held.take(),
+        }
+    }
+
     /// The part for one batch of these bytes; `None` where less is left.
     pub(super) fn split(&mut self, bytes: u32) -> Option<Self> {
         let held = self.held.as_mut()?;
-        if held.bytes.num_permits() < bytes as usize {
+        let cost = self.bounds.room.as_ref().map_or(0, |room| room.cost(1, bytes)) as usize;
+        let on_disk = held.room.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        if held.bytes.num_permits() < bytes as usize || on_disk < cost {
             return None;
         }
         let batches = held.batches.split(1)?;
         let bytes = held.bytes.split(bytes as usize)?;
-        Some(self.bounds.of(Held { batches, bytes }))
+        let room = held.room.as_mut().and_then(|room| room.split(cost));
+        Some(self.bounds.of(Held { batches, bytes, room }))
+    }
+
+    /// The bytes that it occupies; `None` for one that occupies nothing.
+    pub(super) fn bytes(&self) -> Option<usize> {
+        self.held.as_ref().map(|held| held.bytes.num_permits())
+    }
+
+    /// The batch is in the files of `room` from now on: its share of the memory is free again.
+    pub(crate) fn store(mut self, room: &Room) {
+        if let Some(on_disk) = self.held.as_mut().and_then(|held| held.room.take()) {
+            room.store(on_disk);
+        }
     }
 }
 
@@ -151,7 +232,7 @@ impl Drop for QueuePermit {
     }
 }
 
-impl<'a> Waiting<'a> {
+impl<'a> WaitingSender<'a> {
     fn of(bounds: &'a Bounds) -> Self {
         bounds.waiting.fetch_add(1, Ordering::Relaxed);
         bounds.wanted.notify_one();
@@ -159,7 +240,7 @@ impl<'a> Waiting<'a> {
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingSender<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }

@@ -3,7 +3,7 @@
 use std::{thread, time::Duration};
 
 use pulsetrain_pipeline::{
-    Door, DropReason, Ledger, Pipeline, PipelineConfig, PipelineError, QueueConfig, Sink, clock,
+    Door, DropReason, LaneConfig, Ledger, Pipeline, PipelineError, QueueConfig, Sink, clock,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -21,12 +21,12 @@ fn runtime() -> Runtime {
 
 /// A pipeline whose queue holds one batch.
 fn start(runtime: &Runtime, sink: Box<dyn Sink>) -> (Pipeline, Door) {
-    let config = PipelineConfig {
+    let config = LaneConfig {
         queue: QueueConfig {
             max_batches: 1,
             max_bytes: 1000,
         },
-        ..PipelineConfig::default()
+        ..LaneConfig::default()
     };
     runtime.block_on(async { Pipeline::builder().config(config).sink(sink).start() })
 }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pulsetrain_otlp::Signals;
-use pulsetrain_pipeline::{DropReason, Pipeline, Receipt, Requirement, SinkRoute};
+use pulsetrain_pipeline::{DropReason, LaneConfig, Pipeline, Receipt, Requirement, SinkRoute};
 
 use crate::fake_sink::{Answer, FakeSink, batch};
 
@@ -90,7 +90,7 @@ async fn every_batch_reaches_the_old_or_the_new_of_a_replaced_sink() {
     let (mut pipeline, door) = Pipeline::builder().sink(old).start();
     door.offer(batch(1, 1, 8)).expect("the pipeline is open");
     let leaving = pipeline
-        .expect_sink("replaced", REQUIRED, 2 * MINUTE)
+        .expect_sink("replaced", REQUIRED, LaneConfig::default(), 2 * MINUTE)
         .expect("the old one is there");
     door.offer(batch(2, 1, 8)).expect("the pipeline is open");
     assert_eq!(pipeline.ledger().snapshot()[0].queued, 1, "the new queue has it");
@@ -109,7 +109,11 @@ async fn every_batch_reaches_the_old_or_the_new_of_a_replaced_sink() {
 #[tokio::test(start_paused = true)]
 async fn sink_that_is_never_opened_loses_what_is_queued_with_the_reason() {
     let (mut pipeline, door) = Pipeline::builder().start();
-    assert!(pipeline.expect_sink("missing", REQUIRED, MINUTE).is_none());
+    assert!(
+        pipeline
+            .expect_sink("missing", REQUIRED, LaneConfig::default(), MINUTE)
+            .is_none()
+    );
     door.offer(batch(1, 3, 8)).expect("the pipeline is open");
     let report = pipeline.drain(MINUTE).await.remove(0);
     let [lost] = report.counts.dropped.as_slice() else {
@@ -134,9 +138,17 @@ async fn sink_that_nobody_expects_is_given_back() {
 async fn queue_of_a_sink_that_is_expected_again_keeps_what_it_holds() {
     let (sink, saw) = FakeSink::scripted("late", [Answer::Take.at_once()]);
     let (mut pipeline, door) = Pipeline::builder().start();
-    assert!(pipeline.expect_sink("late", REQUIRED, MINUTE).is_none());
+    assert!(
+        pipeline
+            .expect_sink("late", REQUIRED, LaneConfig::default(), MINUTE)
+            .is_none()
+    );
     door.offer(batch(1, 1, 8)).expect("the pipeline is open");
-    assert!(pipeline.expect_sink("late", REQUIRED, MINUTE).is_none());
+    assert!(
+        pipeline
+            .expect_sink("late", REQUIRED, LaneConfig::default(), MINUTE)
+            .is_none()
+    );
     assert!(pipeline.open_sink(sink).is_ok(), "it is expected");
     pipeline.drain(MINUTE).await;
     assert_eq!(saw.received_ids(), [1]);
@@ -155,7 +167,7 @@ async fn sink_that_is_replaced_leaves_what_it_cannot_deliver_to_its_successor() 
             .expect("the pipeline is open");
         door.offer(batch(2, 1, 8)).expect("the pipeline is open");
         let leaving = pipeline
-            .expect_sink("replaced", REQUIRED, MINUTE)
+            .expect_sink("replaced", REQUIRED, LaneConfig::default(), MINUTE)
             .expect("the old one is there");
         assert!(pipeline.open_sink(new).is_ok(), "it is expected");
         let left = leaving.await.counts;
@@ -175,7 +187,7 @@ async fn replaced_sink_counts_its_loss_where_its_successor_has_ended_first() {
     let (mut pipeline, door) = Pipeline::builder().sink(dead).start();
     door.offer(batch(1, 3, 8)).expect("the pipeline is open");
     let leaving = pipeline
-        .expect_sink("replaced", REQUIRED, MINUTE)
+        .expect_sink("replaced", REQUIRED, LaneConfig::default(), MINUTE)
         .expect("the old one is there");
     assert!(pipeline.open_sink(new).is_ok(), "it is expected");
     pipeline.drain(MINUTE).await;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pulsetrain_pipeline::{
-    Door, DropReason, Pipeline, PipelineConfig, PipelineError, QueueConfig, SinkCounts, clock,
+    Door, DropReason, LaneConfig, Pipeline, PipelineError, QueueConfig, Requirement, SinkCounts, clock,
 };
 use tokio::time::timeout;
 
@@ -11,18 +11,18 @@ use crate::fake_sink::{Answer, FakeSink, Witness, batch};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn bounded(max_batches: usize, max_bytes: usize) -> PipelineConfig {
-    PipelineConfig {
+fn bounded(max_batches: usize, max_bytes: usize) -> LaneConfig {
+    LaneConfig {
         queue: QueueConfig {
             max_batches,
             max_bytes,
         },
-        ..PipelineConfig::default()
+        ..LaneConfig::default()
     }
 }
 
 /// A pipeline with one sink that needs a second for each batch.
-fn slow(config: PipelineConfig) -> (Pipeline, Door, Witness) {
+fn slow(config: LaneConfig) -> (Pipeline, Door, Witness) {
     let (sink, witness) = FakeSink::scripted("slow", [Answer::Take.after(SECOND)]);
     let (pipeline, door) = Pipeline::builder().config(config).sink(sink).start();
     (pipeline, door, witness)
@@ -33,13 +33,13 @@ async fn drained(pipeline: Pipeline) -> SinkCounts {
 }
 
 #[tokio::test(start_paused = true)]
-async fn full_queue_drops_newest_and_counts_it() {
+async fn full_queue_drops_the_oldest_that_was_offered_and_counts_it() {
     let (pipeline, door, witness) = slow(bounded(2, 1000));
     for id in 0..5 {
         door.offer(batch(id, 10, 10)).expect("the pipeline is open");
     }
     let counts = drained(pipeline).await;
-    assert_eq!(witness.received_ids(), [0, 1]);
+    assert_eq!(witness.received_ids(), [3, 4]);
     assert_eq!((counts.accepted, counts.delivered), (50, 20));
     assert_eq!(counts.dropped_for(DropReason::QueueFull), 30);
 }
@@ -60,9 +60,75 @@ async fn queue_is_bounded_in_bytes_and_has_room_again_when_a_batch_is_settled() 
     drained(pipeline).await;
     assert_eq!(
         witness.received_ids(),
-        [0, 1, 3],
+        [1, 2, 3],
         "the batch in delivery still takes its 10 bytes"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn offered_batch_evicts_as_few_as_make_room_for_it() {
+    let (pipeline, door, witness) = slow(bounded(100, 100));
+    for (id, bytes) in [(0, 10), (1, 30), (2, 40), (3, 20), (4, 60)] {
+        door.offer(batch(id, 1, bytes)).expect("the pipeline is open");
+    }
+    let counts = drained(pipeline).await;
+    assert_eq!(
+        witness.received_ids(),
+        [3, 4],
+        "60 bytes need those of 0, 1 and 2"
+    );
+    assert_eq!(counts.dropped_for(DropReason::QueueFull), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn offered_batch_evicts_nothing_that_a_required_sink_has_acknowledged() {
+    let (pipeline, door, witness) = slow(bounded(3, 1000));
+    door.offer(batch(0, 1, 10)).expect("the pipeline is open");
+    for id in 1..3 {
+        let batch = batch(id, 1, 10);
+        let mut reserved = door
+            .try_reserve(std::slice::from_ref(&batch))
+            .expect("there is room");
+        door.send_reserved(batch, &mut reserved)
+            .expect("the pipeline is open");
+    }
+    for id in 3..6 {
+        door.offer(batch(id, 1, 10)).expect("the pipeline is open");
+    }
+    let counts = drained(pipeline).await;
+    assert_eq!(witness.received_ids(), [1, 2, 5]);
+    assert_eq!(counts.dropped_for(DropReason::QueueFull), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn offered_batch_that_is_larger_than_all_that_can_be_evicted_evicts_nothing() {
+    let (pipeline, door, witness) = slow(bounded(100, 100));
+    door.send(batch(0, 1, 70)).await.expect("the pipeline is open");
+    door.offer(batch(1, 1, 20)).expect("the pipeline is open");
+    door.offer(batch(2, 1, 40)).expect("the pipeline is open");
+    let counts = drained(pipeline).await;
+    assert_eq!(witness.received_ids(), [0, 1]);
+    assert_eq!(counts.dropped_for(DropReason::QueueFull), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn full_queue_of_a_best_effort_sink_drops_its_oldest() {
+    let (sink, witness) = FakeSink::scripted("page", [Answer::Take.after(SECOND)]);
+    let (pipeline, door) = Pipeline::builder()
+        .config(bounded(2, 1000))
+        .sink_as(sink, Requirement::BestEffort)
+        .start();
+    for id in 0..5 {
+        let batch = batch(id, 1, 10);
+        let mut reserved = door
+            .try_reserve(std::slice::from_ref(&batch))
+            .expect("it reserves nothing");
+        door.send_reserved(batch, &mut reserved)
+            .expect("the pipeline is open");
+    }
+    let counts = drained(pipeline).await;
+    assert_eq!(witness.received_ids(), [3, 4]);
+    assert_eq!(counts.dropped_for(DropReason::QueueFull), 3);
 }
 
 #[tokio::test(start_paused = true)]

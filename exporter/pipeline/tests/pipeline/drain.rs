@@ -103,7 +103,7 @@ async fn drain_goes_on_trying_until_its_deadline() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn trouble_that_is_over_is_not_given_as_the_reason_for_what_the_deadline_took() {
+async fn failure_that_is_over_is_not_given_as_the_reason_for_what_the_deadline_took() {
     let script = [
         Answer::Retry(Some(SECOND)).at_once(),
         Answer::Take.at_once(),

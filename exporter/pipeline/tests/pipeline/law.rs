@@ -67,6 +67,8 @@ fn accepted_is_delivered_and_dropped_and_queued_whatever_happens() {
     let never: Vec<_> = DropReason::ALL
         .into_iter()
         .filter(|reason| !seen.borrow().contains(reason))
+        // Only a disk queue has this one: disk_law.rs.
+        .filter(|reason| *reason != DropReason::Unreadable)
         .collect();
     assert_eq!(never, [], "reasons that no random world brought about");
 }

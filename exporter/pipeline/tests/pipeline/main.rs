@@ -2,12 +2,18 @@
 
 mod blocking;
 mod changing_sinks;
+mod disk;
+mod disk_law;
+mod disk_log;
 mod door;
 mod drain;
 mod fake_sink;
 mod law;
+mod merging;
+mod merging_law;
 mod neighbours;
 mod receipts;
+mod receiver;
 mod reservation;
 mod retry;
 mod scenario;

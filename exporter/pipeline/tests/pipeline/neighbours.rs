@@ -64,7 +64,7 @@ async fn happen(scenario: &Scenario) -> Seen {
     };
     let mut counts = pipeline.drain(within).await.remove(0).counts;
     // An instant and the number of the account: each world has others.
-    counts.trouble = None;
+    counts.failure = None;
     counts.account = 0;
     let seen = |attempt: &Attempt| {
         let answered = attempt.answered.map(|(at, answer)| (at - start, answer));

@@ -6,7 +6,7 @@ use std::{
 };
 
 use pulsetrain_otlp::Signal;
-use pulsetrain_pipeline::{Pipeline, PipelineConfig, QueueConfig, Receipt, Settlement, Sink};
+use pulsetrain_pipeline::{LaneConfig, Pipeline, QueueConfig, Receipt, Settlement, Sink};
 
 use crate::fake_sink::{Answer, FakeSink, Move, batch};
 
@@ -77,9 +77,9 @@ async fn what_a_sink_will_never_take_is_settled_for_good() {
         max_batches: 1,
         max_bytes: 1000,
     };
-    let config = PipelineConfig {
+    let config = LaneConfig {
         queue: one_batch,
-        ..PipelineConfig::default()
+        ..LaneConfig::default()
     };
     let refusing = Move {
         takes: SECOND,
@@ -92,6 +92,8 @@ async fn what_a_sink_will_never_take_is_settled_for_good() {
     let (refused, no_room) = (Seen::default(), Seen::default());
     door.offer(batch(1, 1, 10).with_receipt(refused.receipt()))
         .unwrap();
+    // It is being delivered, and cannot be evicted.
+    tokio::task::yield_now().await;
     door.offer(batch(2, 1, 10).with_receipt(no_room.receipt()))
         .unwrap();
     assert_eq!(no_room.is_cut_off(), Some(false));

@@ -10,26 +10,27 @@ use std::{
     time::Duration,
 };
 
+use pulsetrain_otlp::Signals;
 use pulsetrain_pipeline::{
-    Batch, Door, DropReason, Pipeline, PipelineConfig, QueueConfig, Receipt, Requirement, ReserveError,
+    Batch, Door, DropReason, LaneConfig, Pipeline, QueueConfig, Receipt, Requirement, ReserveError, SinkRoute,
 };
 
 use crate::fake_sink::{Answer, FakeSink, batch};
 
 const SECOND: Duration = Duration::from_secs(1);
 
-fn bounded(max_batches: usize, max_bytes: usize) -> PipelineConfig {
-    PipelineConfig {
+fn bounded(max_batches: usize, max_bytes: usize) -> LaneConfig {
+    LaneConfig {
         queue: QueueConfig {
             max_batches,
             max_bytes,
         },
-        ..PipelineConfig::default()
+        ..LaneConfig::default()
     }
 }
 
 /// A dead sink and a healthy one, and which of them are required.
-fn dead_and_healthy(config: PipelineConfig, dead: Requirement, healthy: Requirement) -> (Pipeline, Door) {
+fn dead_and_healthy(config: LaneConfig, dead: Requirement, healthy: Requirement) -> (Pipeline, Door) {
     let (broken, _) = FakeSink::scripted("dead", [Answer::Retry(None).at_once()]);
     let (quick, _) = FakeSink::scripted("healthy", [Answer::Take.at_once()]);
     Pipeline::builder()
@@ -151,6 +152,47 @@ fn blocked_thread_waits_for_room_until_it_gives_up() {
     });
     drop(held);
     assert_eq!(waiting.join().expect("the thread does not panic"), Ok(()));
+    runtime.block_on(pipeline.drain(60 * SECOND));
+    assert_eq!(witness.received_ids(), [1]);
+}
+
+#[test]
+fn blocked_thread_waits_for_the_queue_of_the_sink_that_replaces_a_full_one() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_time()
+        .build()
+        .expect("a runtime");
+    let (old, _) = FakeSink::scripted("replaced", [Answer::Hang.at_once()]);
+    let (new, witness) = FakeSink::scripted("replaced", [Answer::Take.at_once()]);
+    let (mut pipeline, door) =
+        runtime.block_on(async { Pipeline::builder().config(bounded(1, 1000)).sink(old).start() });
+    let held = door.try_reserve(&[ten()]).expect("there is room");
+    let asked = Arc::new(AtomicUsize::new(0));
+    let asks = Arc::clone(&asked);
+    let waiting = thread::spawn(move || {
+        let gives_up = || {
+            asks.fetch_add(1, Ordering::Relaxed);
+            false
+        };
+        let mut reserved = door.blocking_reserve(&[ten()], gives_up)?;
+        let sent = door.send_reserved(batch(1, 1, 10), &mut reserved);
+        sent.map_err(|_| ReserveError::Closed)
+    });
+    while asked.load(Ordering::Relaxed) == 0 {
+        thread::yield_now();
+    }
+    let route = SinkRoute {
+        signals: Signals::ALL,
+        requirement: Requirement::Required,
+    };
+    runtime.block_on(async {
+        let replaced = pipeline.expect_sink("replaced", route, LaneConfig::default(), Duration::ZERO);
+        replaced.expect("the old one is there").await;
+        assert!(pipeline.open_sink(new).is_ok(), "it is expected");
+    });
+    assert_eq!(waiting.join().expect("the thread does not panic"), Ok(()));
+    drop(held);
     runtime.block_on(pipeline.drain(60 * SECOND));
     assert_eq!(witness.received_ids(), [1]);
 }

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use pulsetrain_pipeline::{
-    Door, DropReason, GiveUp, Pipeline, PipelineConfig, QueueConfig, Receipt, Requirement, ReserveError,
+    Door, DropReason, GiveUp, LaneConfig, Pipeline, QueueConfig, Receipt, Requirement, ReserveError,
     RetryConfig, clock,
 };
 use tokio::time::sleep;
@@ -26,10 +26,10 @@ fn start_with(script: &[Answer], give_up: GiveUp, queue: QueueConfig) -> (Pipeli
         ..RetryConfig::default()
     }
     .without_jitter();
-    let config = PipelineConfig {
+    let config = LaneConfig {
         retry,
         queue,
-        ..PipelineConfig::default()
+        ..LaneConfig::default()
     };
     let (pipeline, door) = Pipeline::builder().config(config).sink(sink).start();
     (pipeline, door, witness)
@@ -208,37 +208,37 @@ async fn batch_that_its_source_replays_is_never_too_old() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn sink_that_fails_is_in_trouble_until_it_accepts_something() {
+async fn sink_fails_until_it_accepts_something() {
     let (pipeline, door, _) = start(&[Answer::Retry(None), Answer::Refuse, Answer::Take]);
     let began = clock::now();
     offer(&door, 0..1);
     sleep(SECOND / 2).await;
-    let trouble = pipeline.ledger().snapshot()[0].trouble.clone().expect("it fails");
-    assert_eq!((trouble.since, trouble.message.as_str()), (began, "busy"));
+    let failure = pipeline.ledger().snapshot()[0].failure.clone().expect("it fails");
+    assert_eq!((failure.since, failure.message.as_str()), (began, "busy"));
     sleep(SECOND).await;
-    let trouble = pipeline.ledger().snapshot()[0]
-        .trouble
+    let failure = pipeline.ledger().snapshot()[0]
+        .failure
         .clone()
         .expect("it refuses");
     assert_eq!(
-        (trouble.since, trouble.message.as_str()),
+        (failure.since, failure.message.as_str()),
         (began, "no such tenant")
     );
     offer(&door, 1..2);
     sleep(SECOND).await;
-    assert_eq!(pipeline.ledger().snapshot()[0].trouble, None);
+    assert_eq!(pipeline.ledger().snapshot()[0].failure, None);
 }
 
 #[tokio::test(start_paused = true)]
 async fn replayable_batch_may_be_too_old_for_a_sink_for_which_its_source_does_not_wait() {
     let (sink, _) = FakeSink::scripted("optional", [Answer::Retry(None).at_once()]);
-    let config = PipelineConfig {
+    let config = LaneConfig {
         queue: TWO_BATCHES,
         retry: RetryConfig {
             give_up: GiveUp::WhenFull(60 * SECOND),
             ..RetryConfig::default()
         },
-        ..PipelineConfig::default()
+        ..LaneConfig::default()
     };
     let (pipeline, door) = Pipeline::builder()
         .config(config)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use proptest::{collection::vec, option, prelude::*};
 use pulsetrain_pipeline::{
-    GiveUp, Pipeline, PipelineBuilder, PipelineConfig, QueueConfig, Requirement, RetryConfig,
+    GiveUp, LaneConfig, Pipeline, PipelineBuilder, PipelineConfig, QueueConfig, Requirement, RetryConfig,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -57,8 +57,11 @@ impl Scenario {
             ..RetryConfig::default()
         };
         let config = PipelineConfig {
-            queue: self.queue,
-            retry: retry.without_jitter(),
+            lane: LaneConfig {
+                queue: self.queue,
+                retry: retry.without_jitter(),
+                ..LaneConfig::default()
+            },
             finish_grace: GRACE,
         };
         let add = |(builder, mut witnesses): (PipelineBuilder, Vec<_>),

@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use pulsetrain_otlp::{Signal, Signals};
-use pulsetrain_pipeline::{
-    Batch, BoxFuture, Delivery, DropReason, Pipeline, PipelineConfig, QueueConfig, Sink,
-};
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, DropReason, LaneConfig, Pipeline, QueueConfig, Sink};
 use tokio::time::timeout;
 
 use crate::fake_sink::{Answer, FakeSink};
@@ -61,12 +59,12 @@ async fn batch_of_a_signal_that_a_sink_does_not_accept_is_neither_delivered_nor_
 #[tokio::test(start_paused = true)]
 async fn full_queue_of_one_signal_holds_up_no_sender_of_another() {
     let (hangs, _) = FakeSink::scripted("hangs", [Answer::Hang.at_once()]);
-    let config = PipelineConfig {
+    let config = LaneConfig {
         queue: QueueConfig {
             max_batches: 1,
             max_bytes: 100,
         },
-        ..PipelineConfig::default()
+        ..LaneConfig::default()
     };
     let (takes, takes_saw) = FakeSink::scripted("takes", [Answer::Take.at_once()]);
     let (pipeline, door) = Pipeline::builder()

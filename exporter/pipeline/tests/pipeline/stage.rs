@@ -11,7 +11,7 @@ use std::{
 
 use proptest::{collection::vec, prelude::*, test_runner::Config};
 use pulsetrain_pipeline::{
-    Batch, DropReason, Ledger, Pipeline,
+    Batch, DropReason, LaneConfig, Ledger, Pipeline, QueueConfig,
     clock::{self, Instant},
 };
 use tokio::time::sleep;
@@ -293,4 +293,30 @@ fn assert_law(ledger: &Ledger, put: u64, held: u64) {
         counts.delivered + counts.dropped_items() + counts.queued,
         "{counts:?}"
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_sink_holds_up_no_held_batch_of_the_others() {
+    let (stage, _) = Stage::holding(SECOND);
+    let (sink, witness) = FakeSink::scripted("quick", [Answer::Take.at_once()]);
+    let (hanging, _) = FakeSink::scripted("hanging", [Answer::Hang.at_once()]);
+    let config = LaneConfig {
+        queue: QueueConfig {
+            max_batches: 1,
+            ..QueueConfig::default()
+        },
+        ..LaneConfig::default()
+    };
+    let (_pipeline, door) = Pipeline::builder()
+        .config(config)
+        .sink(sink)
+        .sink(hanging)
+        .stage(stage)
+        .start();
+    for id in [1, 3, 5, 7] {
+        door.offer(batch(id, 1, 4)).expect("the pipeline is open");
+        sleep(SECOND / 4).await;
+    }
+    sleep(2 * SECOND).await;
+    assert_eq!(witness.received_ids(), [1, 3, 5, 7]);
 }

@@ -1,0 +1,82 @@
+//! The settings of a pipeline and of each of its sinks.
+
+use std::time::Duration;
+
+use crate::{QueueConfig, RetryConfig, disk::DiskQueue};
+
+/// How a pipeline treats its sinks.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PipelineConfig {
+    /// The settings of each sink that is added without its own.
+    pub lane: LaneConfig,
+    /// The minimum time that each sink has to write out what it holds, even past the deadline of the drain.
+    pub finish_grace: Duration,
+}
+
+/// How batches are queued, sent and retried for one sink.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LaneConfig {
+    /// The queue in front of the sink.
+    pub queue: QueueConfig,
+    /// Where batches are kept until they are delivered, so that they survive a kill; `None` keeps them in memory.
+    pub disk: Option<DiskQueue>,
+    /// How the sink is retried when it fails.
+    pub retry: RetryConfig,
+    /// How queued batches are merged into one request. Only a sink that can be forked
+    /// ([`Sink::fork`](crate::Sink::fork)) receives merged batches.
+    pub merge: MergeConfig,
+    /// The maximum number of requests in flight; zero counts as one. Only a sink that can be forked has more than one.
+    /// Metrics have one request in flight at most, because receivers refuse samples of a series that arrive out of order.
+    pub concurrency: usize,
+}
+
+/// How queued batches of one signal are merged into one request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MergeConfig {
+    /// The maximum size of a merged request in bytes, before compression. A batch that is larger is sent alone; zero turns
+    /// merging off.
+    pub max_bytes: usize,
+    /// How long a batch waits for others before it is sent, like the `flush_timeout` of the Collector. With zero a request
+    /// merges what is queued already, so that an idle sink adds no latency.
+    pub max_wait: Duration,
+}
+
+impl Default for PipelineConfig {
+    fn default() -> Self {
+        Self {
+            lane: LaneConfig::default(),
+            finish_grace: Duration::from_secs(1),
+        }
+    }
+}
+
+impl From<LaneConfig> for PipelineConfig {
+    fn from(lane: LaneConfig) -> Self {
+        Self {
+            lane,
+            ..Self::default()
+        }
+    }
+}
+
+impl Default for LaneConfig {
+    fn default() -> Self {
+        Self {
+            queue: QueueConfig::default(),
+            disk: None,
+            retry: RetryConfig::default(),
+            merge: MergeConfig::default(),
+            concurrency: 4,
+        }
+    }
+}
+
+impl Default for MergeConfig {
+    /// 1 MiB, a quarter of the default limit of gRPC receivers, and no wait.
+    fn default() -> Self {
+        Self {
+            max_bytes: 1 << 20,
+            max_wait: Duration::ZERO,
+        }
+    }
+}

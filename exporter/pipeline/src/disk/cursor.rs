@@ -1,0 +1,80 @@
+//! The cursor file: where the oldest record that is not finished begins. Replaced as one file, so that a kill leaves the old
+//! cursor or the new one.
+
+use std::{
+    fs,
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+};
+
+use super::record::Position;
+
+const NAME: &str = "cursor";
+const NEW_NAME: &str = "cursor.new";
+
+/// The path of the cursor file of a folder.
+pub(super) fn path(folder: &Path) -> PathBuf {
+    folder.join(NAME)
+}
+
+/// Reads the cursor; `None` where there is no file. The outer error is that of the system, the inner one says what is wrong
+/// with the file.
+pub(super) fn read(folder: &Path) -> io::Result<Result<Option<Position>, String>> {
+    match fs::read(path(folder)) {
+        Ok(bytes) => Ok(parse(&bytes)
+            .map(Some)
+            .ok_or_else(|| format!("the {} bytes of the file are no cursor", bytes.len()))),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(Ok(None)),
+        Err(error) => Err(error),
+    }
+}
+
+/// Replaces the cursor.
+pub(super) fn write(folder: &Path, position: Position) -> io::Result<()> {
+    let new = folder.join(NEW_NAME);
+    fs::write(&new, encode(position))?;
+    fs::rename(new, path(folder))
+}
+
+/// Removes the cursor, where there is one.
+pub(super) fn remove(folder: &Path) -> io::Result<()> {
+    match fs::remove_file(path(folder)) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn encode(Position { segment, offset }: Position) -> String {
+    let line = format!("1 {segment} {offset}");
+    format!("{line} {:08x}\n", crc32fast::hash(line.as_bytes()))
+}
+
+fn parse(bytes: &[u8]) -> Option<Position> {
+    let text = std::str::from_utf8(bytes).ok()?;
+    let mut fields = text.trim_end().split(' ').skip(1);
+    let segment = fields.next()?.parse().ok()?;
+    let offset = fields.next()?.parse().ok()?;
+    let position = Position { segment, offset };
+    (encode(position) == text).then_some(position)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cursor_is_read_as_it_was_written_and_no_byte_of_it_may_differ() {
+        let position = Position {
+            segment: 12,
+            offset: 345,
+        };
+        let text = encode(position);
+        assert_eq!(parse(text.as_bytes()), Some(position));
+        for place in 0..text.len() {
+            let mut bytes = text.clone().into_bytes();
+            bytes[place] ^= 1;
+            assert_eq!(parse(&bytes), None, "byte {place}");
+            assert_eq!(parse(&text.as_bytes()[..place]), None);
+        }
+    }
+}

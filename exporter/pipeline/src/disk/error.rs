@@ -1,0 +1,185 @@
+//! What can go wrong with the folder of a disk queue: errors that keep it closed, and notices about what it does without.
+
+use std::{fmt, io, path::PathBuf};
+
+/// Why the folder of a disk queue cannot be used. Nothing in the folder was changed.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DiskQueueError {
+    /// The folder or a file in it cannot be created, read or written.
+    #[error("cannot {action} {path}: {source}; {}", advice(source))]
+    Io {
+        /// The attempt, as a verb.
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// The answer of the system.
+        source: io::Error,
+    },
+    /// Another process uses the folder.
+    #[error(
+        "the disk queue {path} is in use by another process: stop it, or give this one another state_folder"
+    )]
+    InUse {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A queue of this process in the folder is being closed, and its disk does not answer.
+    #[error("the disk queue {path} is still being written for the sink that was removed: check the disk")]
+    Closing {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A segment was written by another version of this program.
+    #[error(
+        "{path} has version {version} of the format, and this program reads version {supported}: let the version that wrote \
+         it send its queue, or move the folder away, which gives up what is in it"
+    )]
+    Version {
+        /// The segment.
+        path: PathBuf,
+        /// Its version.
+        version: u32,
+        /// The version that this program reads.
+        supported: u32,
+    },
+}
+
+/// A loss or a failure that a disk queue reports, and continues.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Notice {
+    /// An incomplete record at the end of a segment was cut off. It was not acknowledged: it is the last record of the log,
+    /// or was appended again to the next segment. Only where the machine itself failed, the last record of the log may have
+    /// been acknowledged ([`SyncPolicy::Interval`](super::SyncPolicy::Interval),
+    /// [`SyncPolicy::Never`](super::SyncPolicy::Never)).
+    TornTail {
+        /// The segment.
+        path: PathBuf,
+        /// The bytes that were cut off.
+        bytes: u64,
+    },
+    /// A part of a segment cannot be read.
+    Unreadable {
+        /// The segment.
+        path: PathBuf,
+        /// The part's length.
+        bytes: u64,
+        /// The items in it, as far as that is known; at least one.
+        items: u64,
+        /// The copy of the part, where one could be made.
+        aside: Option<PathBuf>,
+    },
+    /// A segment is no longer there.
+    Missing {
+        /// The segment.
+        path: PathBuf,
+        /// The items in it that were not sent yet.
+        items: u64,
+    },
+    /// The cursor cannot be read, or is not in the log: everything that is stored is sent again.
+    BadCursor {
+        /// The file of the cursor.
+        path: PathBuf,
+        /// The reason.
+        reason: String,
+    },
+    /// The disk refuses writes or reads: the queue has no room until that is over. It is tried again.
+    Stalled {
+        /// What failed, with the folder and what to do.
+        reason: String,
+    },
+    /// The disk works again.
+    Resumed {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// `fsync` failed: a failure of the machine could lose what was appended since the last one.
+    NotSynced {
+        /// The folder.
+        path: PathBuf,
+        /// What failed, with what to do.
+        reason: String,
+    },
+    /// The folder was deleted or replaced while it was in use.
+    FolderGone {
+        /// The folder.
+        path: PathBuf,
+        /// The items in it that were not sent yet.
+        items: u64,
+    },
+}
+
+impl Notice {
+    /// The items that are lost.
+    pub fn lost_items(&self) -> u64 {
+        match self {
+            Self::Unreadable { items, .. } | Self::Missing { items, .. } | Self::FolderGone { items, .. } => {
+                *items
+            }
+            _ => 0,
+        }
+    }
+}
+
+impl fmt::Display for Notice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TornTail { path, bytes } => write!(
+                f,
+                "{}: cut off the last {bytes} bytes, an incomplete record that was never acknowledged",
+                path.display()
+            ),
+            Self::Unreadable {
+                path,
+                bytes,
+                items,
+                aside,
+            } => {
+                write!(
+                    f,
+                    "{}: lost at least {items} items in {bytes} bytes that are corrupt; the rest is sent; check the disk",
+                    path.display()
+                )?;
+                match aside {
+                    Some(aside) => write!(f, " (the bytes are in {})", aside.display()),
+                    None => Ok(()),
+                }
+            }
+            Self::Missing { path, items } => write!(
+                f,
+                "{}: lost {items} items, because the file was deleted before it was sent; keep other programs out of this folder",
+                path.display()
+            ),
+            Self::BadCursor { path, reason } => write!(
+                f,
+                "{}: {reason}; all that is stored in its folder is sent again, some of it twice",
+                path.display()
+            ),
+            Self::Stalled { reason } => write!(f, "{reason}; nothing more is accepted until then"),
+            Self::Resumed { path } => write!(f, "the disk queue {} works again", path.display()),
+            Self::NotSynced { reason, .. } => write!(f, "fsync failed: {reason}"),
+            Self::FolderGone { path, items } => write!(
+                f,
+                "{}: lost {items} items, because the folder was deleted while it was in use; it is created again",
+                path.display()
+            ),
+        }
+    }
+}
+
+/// What to do about an error of the file system.
+pub(super) fn advice(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded | io::ErrorKind::FileTooLarge => {
+            "make room on the disk, or lower the bytes of the disk_queue"
+        }
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+            "make the folder writable for this user, name another state_folder, or set disk_queue: off"
+        }
+        io::ErrorKind::NotADirectory | io::ErrorKind::AlreadyExists => {
+            "a file is in the place of the folder: move it away, or name another state_folder"
+        }
+        _ => "check the disk, name another state_folder, or set disk_queue: off",
+    }
+}

@@ -1,0 +1,530 @@
+//! The segment log of one queue: append, read in order, finish in any order, recover after a kill.
+//!
+//! `log/recovery.rs` opens a folder, `log/reader.rs` reads a segment, `log/damage.rs` leaves out what cannot be read. All calls do I/O on the calling thread.
+
+mod damage;
+mod reader;
+mod recovery;
+#[cfg(test)]
+mod tests;
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    fs::{self, File, OpenOptions},
+    io::{self, ErrorKind, Write},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use self::reader::SegmentReader;
+use super::{
+    Notice, Position, Record, cursor,
+    record::{HEADER_BYTES, Header},
+    segment::{self, RecordCounts, Segment},
+};
+
+/// Batches in the segments of one folder.
+///
+/// ```
+/// # use std::time::Duration;
+/// # use pulsetrain_otlp::Signal;
+/// # use pulsetrain_pipeline::disk::{Record, SegmentLog};
+/// # let folder = tempfile::tempdir()?;
+/// let (mut log, _) = SegmentLog::open(folder.path(), 16 << 20)?;
+/// log.append(&Record {
+///     signal: Signal::Metrics,
+///     items: 3,
+///     accepted: Duration::from_secs(1_700_000_000),
+///     bytes: vec![0x0a, 0x00].into(),
+/// })?;
+/// let stored = log.next()?.expect("the record that was appended");
+/// assert_eq!(stored.record.items, 3);
+/// log.finish(stored.position);
+/// assert_eq!(log.contents().records, 0);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct SegmentLog {
+    folder: PathBuf,
+    segment_bytes: u64,
+    lock: File,
+    /// In order of their numbers.
+    segments: VecDeque<Segment>,
+    next_number: u64,
+    /// The file of the last segment; `None` where that segment gets no more records.
+    writer: Option<File>,
+    /// Files with bytes that may not be on the disk yet, but for the writer's.
+    unsynced: Vec<File>,
+    is_dirty: bool,
+    reader: Option<SegmentReader>,
+    /// The next record to read for the first time.
+    head: Position,
+    /// The accepted time of the record at the head, once it is known.
+    head_accepted: Option<Duration>,
+    /// The records that were read, from the oldest that is not finished on.
+    window: VecDeque<Entry>,
+    /// Those of the window that are to be read again.
+    returned: BTreeSet<Position>,
+    /// The records from the head on.
+    unread: RecordCounts,
+    /// The records of the window that are not finished.
+    in_flight: RecordCounts,
+    notices: Vec<Notice>,
+    saved_cursor: Option<Position>,
+    /// While it is set, appends and reads panic.
+    #[cfg(test)]
+    pub(super) panics: std::sync::Arc<std::sync::atomic::AtomicBool>,
+}
+
+/// A record that was read, with its name for [`SegmentLog::finish`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stored {
+    /// Where the record is.
+    pub position: Position,
+    /// The record.
+    pub record: Record,
+}
+
+/// The records that are not finished.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Contents {
+    /// Their number.
+    pub records: u64,
+    /// Their spans, points or log records.
+    pub items: u64,
+    /// Their bytes, headers included.
+    pub bytes: u64,
+    /// The bytes of all files of the log, finished records included.
+    pub file_bytes: u64,
+}
+
+/// A record that was read and may not be finished.
+#[derive(Debug)]
+struct Entry {
+    position: Position,
+    counts: RecordCounts,
+    accepted: Duration,
+    is_finished: bool,
+}
+
+impl SegmentLog {
+    /// Appends a record and returns its position: the operating system has it afterwards, and the disk after the next
+    /// [`sync`](Self::sync).
+    ///
+    /// # Errors
+    /// The file system does not take it, for example because it is full; the log is as before.
+    pub fn append(&mut self, record: &Record) -> io::Result<Position> {
+        #[cfg(test)]
+        self.panic_on_demand();
+        let bytes = Record::stored_bytes(record.bytes.len());
+        let position = self.place_for(bytes)?;
+        let header = record
+            .header(position)
+            .ok_or_else(|| io::Error::new(ErrorKind::InvalidInput, "a record is longer than 4 GiB"))?;
+        let Some(file) = &mut self.writer else {
+            return Err(ErrorKind::NotFound.into());
+        };
+        if let Err(error) = write_record(file, &header, &record.bytes) {
+            // A part of a record at the end must not be in front of the next one.
+            if file.set_len(position.offset).is_err() {
+                self.seal();
+            }
+            return Err(error);
+        }
+        let counts = RecordCounts::one(record.items, bytes);
+        if let Some(segment) = self.segments.back_mut() {
+            segment.end += bytes;
+            segment.unread += counts;
+        }
+        if self.unread.records == 0 {
+            self.head_accepted = Some(record.accepted);
+        }
+        self.unread += counts;
+        self.is_dirty = true;
+        Ok(position)
+    }
+
+    /// Makes what was appended survive a failure of the machine.
+    ///
+    /// # Errors
+    /// The disk may not have all of it. Later records go to another file.
+    pub fn sync(&mut self) -> io::Result<()> {
+        if !self.is_dirty {
+            return Ok(());
+        }
+        let writer = self.writer.as_ref();
+        let synced = (self.unsynced.iter().chain(writer).try_for_each(File::sync_data))
+            .and_then(|()| sync_folder(&self.folder));
+        if synced.is_err() {
+            // The system may have dropped the bytes that it could not write, and does not try them again.
+            self.seal();
+        }
+        self.unsynced.clear();
+        self.is_dirty = false;
+        synced
+    }
+
+    /// Leaves it to the operating system when it writes what was appended to the disk.
+    pub fn skip_sync(&mut self) {
+        self.unsynced.clear();
+        self.is_dirty = false;
+    }
+
+    /// Reads the next record: one that was given back, or else the oldest that was not read yet. `None` at the end.
+    ///
+    /// # Errors
+    /// A file cannot be read now. What is corrupt or missing is no error, but left out and in the
+    /// [notices](Self::take_notices).
+    #[expect(
+        clippy::should_implement_trait,
+        reason = "it fails, and may have more after its end"
+    )]
+    pub fn next(&mut self) -> io::Result<Option<Stored>> {
+        #[cfg(test)]
+        self.panic_on_demand();
+        while let Some(position) = self.returned.first().copied() {
+            match self.read(position) {
+                Ok(Some(record)) => {
+                    self.returned.remove(&position);
+                    return Ok(Some(Stored { position, record }));
+                }
+                Ok(None) => self.lose_returned(position),
+                Err(error) if error.kind() == ErrorKind::NotFound => self.lose_returned(position),
+                Err(error) => return Err(error),
+            }
+        }
+        while self.find_readable() {
+            let position = self.head;
+            match self.read(position) {
+                Ok(Some(record)) => {
+                    self.pass_head(&record);
+                    return Ok(Some(Stored { position, record }));
+                }
+                Ok(None) => self.skip_corrupt()?,
+                Err(error) if error.kind() == ErrorKind::NotFound => self.skip_missing(),
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(None)
+    }
+
+    /// Notes that a record is at its end, and deletes the segments that are not needed any more.
+    pub fn finish(&mut self, position: Position) {
+        self.returned.remove(&position);
+        let Some(entry) = self.entry(position).filter(|entry| !entry.is_finished) else {
+            return;
+        };
+        entry.is_finished = true;
+        let counts = entry.counts;
+        self.in_flight -= counts;
+        while self.window.front().is_some_and(|entry| entry.is_finished) {
+            self.window.pop_front();
+        }
+        self.remove_finished();
+    }
+
+    /// Notes that a record was read in vain: [`next`](Self::next) reads it again. `false` where it is not in the log any more.
+    pub fn give_back(&mut self, position: Position) -> bool {
+        let is_known = self.entry(position).is_some_and(|entry| !entry.is_finished);
+        if is_known {
+            self.returned.insert(position);
+        }
+        is_known
+    }
+
+    /// Writes down how far all is finished, so that a restart does not repeat it. An empty log leaves no files.
+    ///
+    /// # Errors
+    /// The cursor cannot be written; a restart repeats more.
+    pub fn save_cursor(&mut self) -> io::Result<()> {
+        let cursor = self.cursor();
+        if self.unread.records == 0 && self.window.is_empty() {
+            self.seal();
+            self.remove_finished();
+            if self.segments.is_empty() {
+                self.saved_cursor = None;
+                return cursor::remove(&self.folder);
+            }
+        }
+        if self.saved_cursor != Some(cursor) {
+            cursor::write(&self.folder, cursor)?;
+            self.saved_cursor = Some(cursor);
+        }
+        Ok(())
+    }
+
+    /// The records that are not finished.
+    pub fn contents(&self) -> Contents {
+        let mut all = self.unread;
+        all += self.in_flight;
+        Contents {
+            records: all.records,
+            items: all.items,
+            bytes: all.bytes,
+            file_bytes: self.segments.iter().map(|segment| segment.end).sum(),
+        }
+    }
+
+    /// The accepted time of the oldest record that is not finished; `None` where there is none.
+    pub fn oldest(&mut self) -> Option<Duration> {
+        if let Some(entry) = self.window.front() {
+            return Some(entry.accepted);
+        }
+        if self.head_accepted.is_none() && self.find_readable() {
+            self.head_accepted = self.read(self.head).ok().flatten().map(|record| record.accepted);
+        }
+        self.head_accepted.filter(|_| self.unread.records > 0)
+    }
+
+    /// What was found and left out since the last call.
+    pub fn take_notices(&mut self) -> Vec<Notice> {
+        std::mem::take(&mut self.notices)
+    }
+
+    /// The folder of the log.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Whether the folder was deleted since it was opened.
+    pub fn is_gone(&self) -> bool {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::MetadataExt;
+            self.lock.metadata().is_ok_and(|lock| lock.nlink() == 0)
+        }
+        #[cfg(not(unix))]
+        {
+            !self.folder.exists()
+        }
+    }
+
+    /// Opens the folder of this log again, after it was deleted. What was in it is lost and named, but for the records that
+    /// were read and not given back.
+    ///
+    /// # Errors
+    /// The folder cannot be created.
+    pub fn reopen(&mut self) -> Result<(), super::DiskQueueError> {
+        let (mut new, notices) = Self::open(&self.folder, self.segment_bytes)?;
+        let is_returned = |entry: &&Entry| self.returned.contains(&entry.position);
+        let returned: u64 = (self.window.iter().filter(is_returned))
+            .map(|entry| entry.counts.items)
+            .sum();
+        // A record of the old log must not have the name of one of the new log.
+        new.next_number = new.next_number.max(self.next_number);
+        new.notices = std::mem::take(&mut self.notices);
+        new.notices.extend(notices);
+        new.notices.push(Notice::FolderGone {
+            path: self.folder.clone(),
+            items: self.unread.items + returned,
+        });
+        *self = new;
+        Ok(())
+    }
+
+    /// The position for a record of these bytes, in a new segment where the last one is full.
+    fn place_for(&mut self, bytes: u64) -> io::Result<Position> {
+        let is_full = |segment: &Segment| {
+            segment.end > segment::HEADER_BYTES && segment.end.saturating_add(bytes) > self.segment_bytes
+        };
+        if self.segments.back().is_some_and(is_full) {
+            self.seal();
+        }
+        if self.writer.is_none() {
+            self.begin_segment()?;
+        }
+        let segment = self.segments.back().ok_or(ErrorKind::NotFound)?;
+        Ok(Position {
+            segment: segment.number,
+            offset: segment.end,
+        })
+    }
+
+    fn begin_segment(&mut self) -> io::Result<()> {
+        let number = self.next_number;
+        let path = segment::path(&self.folder, number);
+        // Where a foreign file has this name, the next attempt uses another one.
+        self.next_number += 1;
+        let mut file = OpenOptions::new().append(true).create_new(true).open(&path)?;
+        if let Err(error) = file.write_all(&segment::file_header()) {
+            // A restart removes it where this fails.
+            let _ = fs::remove_file(&path);
+            return Err(error);
+        }
+        self.writer = Some(file);
+        self.segments.push_back(Segment::new(number));
+        Ok(())
+    }
+
+    /// Ends the segment that records are appended to.
+    pub(super) fn seal(&mut self) {
+        if let Some(file) = self.writer.take().filter(|_| self.is_dirty) {
+            self.unsynced.push(file);
+        }
+    }
+
+    /// Moves the head to the next record, past gaps and the ends of segments. `false` at the end of the log.
+    fn find_readable(&mut self) -> bool {
+        loop {
+            let at = self
+                .segments
+                .partition_point(|segment| segment.number < self.head.segment);
+            let Some(segment) = self.segments.get(at) else {
+                return false;
+            };
+            if segment.number > self.head.segment {
+                self.head = first_of(segment.number);
+            }
+            self.head.offset = segment.skip_gaps(self.head.offset);
+            if self.head.offset < segment.end {
+                return true;
+            }
+            match self.segments.get(at + 1) {
+                Some(next) => self.head = first_of(next.number),
+                None => return false,
+            }
+        }
+    }
+
+    /// The record at `position`; `None` where there is no sound one.
+    fn read(&mut self, position: Position) -> io::Result<Option<Record>> {
+        let Some(end) = self.segment(position.segment).map(|segment| segment.end) else {
+            return Ok(None);
+        };
+        if self
+            .reader
+            .as_ref()
+            .is_none_or(|reader| reader.number() != position.segment)
+        {
+            self.reader = Some(SegmentReader::open(&self.folder, position.segment)?);
+        }
+        let Some(reader) = &mut self.reader else {
+            return Ok(None);
+        };
+        let header_end = position.offset + HEADER_BYTES as u64;
+        let Some(header) = Header::parse(&reader.read(position.offset..header_end, end)?) else {
+            return Ok(None);
+        };
+        let record_end = position.offset.saturating_add(header.record_bytes());
+        if record_end > end {
+            return Ok(None);
+        }
+        let record = reader.read(position.offset..record_end, end)?;
+        if !header.is_sound(position, &record) {
+            return Ok(None);
+        }
+        Ok(header.with_payload(record.slice(HEADER_BYTES..)))
+    }
+
+    /// Moves the head past the record that was read there.
+    fn pass_head(&mut self, record: &Record) {
+        let counts = RecordCounts::one(record.items, Record::stored_bytes(record.bytes.len()));
+        let position = self.head;
+        self.unread -= counts;
+        self.in_flight += counts;
+        if let Some(segment) = self.segment_mut(position.segment) {
+            segment.unread -= counts;
+        }
+        self.head.offset += counts.bytes;
+        self.head_accepted = None;
+        self.window.push_back(Entry {
+            position,
+            counts,
+            accepted: record.accepted,
+            is_finished: false,
+        });
+    }
+
+    /// Deletes the segments in front of the cursor. One that cannot be deleted is tried again with the next.
+    fn remove_finished(&mut self) {
+        let cursor = self.cursor();
+        while let Some(segment) = self
+            .segments
+            .front()
+            .filter(|segment| segment.number < cursor.segment)
+        {
+            match fs::remove_file(segment::path(&self.folder, segment.number)) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return,
+                _ => self.segments.pop_front(),
+            };
+        }
+    }
+
+    /// The position from which a restart has to read.
+    fn cursor(&self) -> Position {
+        if let Some(entry) = self.window.front() {
+            return entry.position;
+        }
+        let is_open =
+            |number| self.writer.is_some() && self.segments.back().is_some_and(|last| last.number == number);
+        let mut cursor = self.head;
+        let at = self
+            .segments
+            .partition_point(|segment| segment.number < cursor.segment);
+        for segment in self.segments.range(at..) {
+            if segment.number > cursor.segment {
+                cursor = first_of(segment.number);
+            }
+            cursor.offset = segment.skip_gaps(cursor.offset);
+            if cursor.offset < segment.end || is_open(segment.number) {
+                return cursor;
+            }
+        }
+        first_of(self.next_number)
+    }
+
+    fn entry(&mut self, position: Position) -> Option<&mut Entry> {
+        let at = self
+            .window
+            .binary_search_by_key(&position, |entry| entry.position)
+            .ok()?;
+        self.window.get_mut(at)
+    }
+
+    fn segment(&self, number: u64) -> Option<&Segment> {
+        let at = self.segments.partition_point(|segment| segment.number < number);
+        self.segments.get(at).filter(|segment| segment.number == number)
+    }
+
+    fn segment_mut(&mut self, number: u64) -> Option<&mut Segment> {
+        let at = self.segments.partition_point(|segment| segment.number < number);
+        self.segments
+            .get_mut(at)
+            .filter(|segment| segment.number == number)
+    }
+}
+
+/// The position of the first record of a segment.
+fn first_of(segment: u64) -> Position {
+    Position {
+        segment,
+        offset: segment::HEADER_BYTES,
+    }
+}
+
+/// Writes both parts, in one call of the system where it takes them at once.
+fn write_record(file: &mut File, header: &[u8], payload: &[u8]) -> io::Result<()> {
+    let parts = [io::IoSlice::new(header), io::IoSlice::new(payload)];
+    let written = loop {
+        match file.write_vectored(&parts) {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            written => break written?,
+        }
+    };
+    match written.checked_sub(header.len()) {
+        Some(of_payload) => file.write_all(&payload[of_payload..]),
+        None => {
+            file.write_all(&header[written..])?;
+            file.write_all(payload)
+        }
+    }
+}
+
+/// Makes the names in a folder survive a failure of the machine.
+fn sync_folder(folder: &Path) -> io::Result<()> {
+    if cfg!(unix) {
+        File::open(folder)?.sync_all()
+    } else {
+        Ok(())
+    }
+}

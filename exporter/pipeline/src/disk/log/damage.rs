@@ -1,0 +1,108 @@
+//! What of an open log cannot be read any more: left out, named in a notice, and copied aside where it is corrupt.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use super::SegmentLog;
+use crate::disk::{
+    Notice, Position,
+    segment::{self, Scan},
+};
+
+/// The most bytes of `*.corrupt` files in a folder; what is beyond is not copied.
+const MAX_ASIDE: u64 = 64 << 20;
+
+impl SegmentLog {
+    /// Leaves out what became corrupt at the head since the log was opened.
+    pub(super) fn skip_corrupt(&mut self) -> io::Result<()> {
+        let Position { segment, offset } = self.head;
+        self.reader = None;
+        let Some(end) = self.segment(segment).map(|segment| segment.end) else {
+            return Ok(());
+        };
+        let mut file = fs::read(segment::path(&self.folder, segment))?;
+        file.resize(usize::try_from(end).unwrap_or(usize::MAX), 0);
+        let scan = Scan::of(&file, segment, offset);
+        let Some(of_log) = self.segment_mut(segment) else {
+            return Ok(());
+        };
+        let (before, readable) = (
+            std::mem::replace(&mut of_log.unread, scan.readable),
+            scan.readable,
+        );
+        let known = std::mem::take(&mut of_log.gaps);
+        of_log.gaps = scan.gaps.iter().map(|gap| gap.bytes.clone()).collect();
+        self.unread -= before;
+        self.unread += readable;
+        self.head_accepted = None;
+        let mut lost = before.items.saturating_sub(readable.items);
+        for gap in scan.gaps.iter().filter(|gap| !known.contains(&gap.bytes)) {
+            let bytes = &file[gap.bytes.start as usize..gap.bytes.end as usize];
+            let notice = Notice::Unreadable {
+                path: segment::path(&self.folder, segment),
+                bytes: bytes.len() as u64,
+                items: std::mem::take(&mut lost),
+                aside: set_aside(
+                    &self.folder,
+                    Position {
+                        segment,
+                        offset: gap.bytes.start,
+                    },
+                    bytes,
+                ),
+            };
+            self.notices.push(notice);
+        }
+        Ok(())
+    }
+
+    /// Leaves out a segment that was deleted.
+    pub(super) fn skip_missing(&mut self) {
+        let number = self.head.segment;
+        let at = self.segments.partition_point(|segment| segment.number < number);
+        let Some(segment) = self.segments.remove(at) else {
+            return;
+        };
+        if at == self.segments.len() {
+            // Its file has no name any more: nothing may be appended to it.
+            self.writer = None;
+        }
+        self.unread -= segment.unread;
+        self.head_accepted = None;
+        self.head.offset = u64::MAX;
+        self.notices.push(Notice::Missing {
+            path: segment::path(&self.folder, number),
+            items: segment.unread.items,
+        });
+    }
+
+    /// Leaves out a record that was given back and cannot be read again.
+    pub(super) fn lose_returned(&mut self, position: Position) {
+        self.reader = None;
+        if let Some(counts) = self.entry(position).map(|entry| entry.counts) {
+            self.notices.push(Notice::Unreadable {
+                path: segment::path(&self.folder, position.segment),
+                bytes: counts.bytes,
+                items: counts.items,
+                aside: None,
+            });
+        }
+        self.finish(position);
+    }
+}
+
+/// Copies bytes that cannot be read to a file of their own; `None` where that fails or there are too many.
+pub(super) fn set_aside(folder: &Path, position: Position, bytes: &[u8]) -> Option<PathBuf> {
+    let is_aside = |path: &Path| path.extension().is_some_and(|extension| extension == "corrupt");
+    let entries = fs::read_dir(folder).ok()?.filter_map(Result::ok);
+    let lengths = entries
+        .filter(|entry| is_aside(&entry.path()))
+        .filter_map(|entry| entry.metadata().ok().map(|metadata| metadata.len()));
+    if lengths.sum::<u64>() + bytes.len() as u64 > MAX_ASIDE {
+        return None;
+    }
+    let path = segment::path_aside(folder, position);
+    fs::write(&path, bytes).ok().map(|()| path)
+}

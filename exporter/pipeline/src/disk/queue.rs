@@ -1,0 +1,383 @@
+//! The handle of a disk queue, and the end from which its sink reads.
+
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use tokio::{
+    sync::{OwnedMutexGuard, oneshot, watch},
+    time::timeout_at,
+};
+
+use super::{
+    DiskQueueConfig, DiskQueueError, Notice, SegmentLog,
+    inbox::{Append, Inbox, Leased, Request},
+    record::Record,
+    room::Room,
+    thread::IoThread,
+};
+use crate::{
+    Batch,
+    clock::{self, Instant},
+    ledger::{Account, StoredLevel, Ticket},
+    queue::QueuePermit,
+};
+
+/// An open queue on disk; a clone is the same queue. A sink closes its queue when it ends, unless another sink has been
+/// attached to the queue or will be ([`keep_open`](Self::keep_open)). Also closed when the last clone is dropped.
+#[derive(Clone, Debug)]
+pub struct DiskQueue(Arc<Handle>);
+
+#[derive(Debug)]
+struct Handle {
+    inbox: Arc<Inbox>,
+    room: Arc<Room>,
+    config: Mutex<DiskQueueConfig>,
+    /// What was there when it was opened, until the first sink counts it.
+    found: Mutex<Found>,
+    owner: watch::Sender<Owner>,
+    /// Held by the sink that reads. The next sink waits until nothing of the previous one is in flight.
+    read_lock: Arc<tokio::sync::Mutex<()>>,
+    ended: watch::Receiver<bool>,
+}
+
+/// The sink to which a queue belongs.
+#[derive(Debug, Default)]
+struct Owner {
+    account: Option<Arc<Account>>,
+    /// The end of that sink does not close the queue: another one is about to be attached.
+    is_kept: bool,
+}
+
+/// What was in the folder of a queue.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    items: u64,
+    lost: u64,
+    message: String,
+    level: Option<StoredLevel>,
+}
+
+/// Marks a queue as ended when it is dropped.
+struct Ended {
+    inbox: Arc<Inbox>,
+    end: watch::Sender<bool>,
+}
+
+/// The end from which a sink reads.
+#[derive(Debug)]
+pub(crate) struct DiskReceiver {
+    queue: DiskQueue,
+    account: Arc<Account>,
+    read_lock: Option<OwnedMutexGuard<()>>,
+    ready: VecDeque<Leased>,
+    answer: Option<oneshot::Receiver<Vec<Leased>>>,
+    is_closed: Arc<AtomicBool>,
+    is_over: bool,
+}
+
+impl DiskQueue {
+    /// Opens the queue in a folder; reads all that is stored there once, to count it. `report` is called on the queue's own
+    /// thread with each notice, and here with those about the folder as it was found.
+    ///
+    /// # Errors
+    /// The folder cannot be used, another process uses it, or another version of this program wrote it.
+    pub fn open(
+        config: DiskQueueConfig,
+        report: impl Fn(&Notice) + Send + 'static,
+    ) -> Result<Self, DiskQueueError> {
+        let (mut log, notices) = SegmentLog::open(&config.folder, config.segment_bytes())?;
+        notices.iter().for_each(&report);
+        let lost = notices.iter().map(Notice::lost_items).sum();
+        let message = notices.iter().find(|notice| notice.lost_items() > 0);
+        let level = StoredLevel {
+            folder: config.folder.clone(),
+            batches: log.contents().records,
+            bytes: log.contents().bytes,
+            file_bytes: log.contents().file_bytes,
+            oldest: log.oldest(),
+        };
+        let found = Found {
+            level: Some(level),
+            items: log.contents().items,
+            lost,
+            message: message.map(Notice::to_string).unwrap_or_default(),
+        };
+        Self::start(log, found, config, Box::new(report))
+    }
+
+    /// Starts the thread of an open log.
+    pub(super) fn start(
+        log: SegmentLog,
+        found: Found,
+        config: DiskQueueConfig,
+        report: Box<dyn Fn(&Notice) + Send>,
+    ) -> Result<Self, DiskQueueError> {
+        let (inbox, room) = (Arc::new(Inbox::default()), Arc::new(Room::new(&config)));
+        room.set_stored(log.contents().file_bytes);
+        let (end, ended) = watch::channel(false);
+        let stopped = Arc::clone(&inbox);
+        let thread = IoThread::new(log, Arc::clone(&inbox), Arc::clone(&room), config.clone(), report);
+        let started = std::thread::Builder::new()
+            .name("disk queue".to_owned())
+            .spawn(move || {
+                // Also where the thread panics: nobody appends to a queue without a thread.
+                let _ended = Ended { inbox: stopped, end };
+                thread.run();
+            });
+        started.map_err(|source| DiskQueueError::Io {
+            action: "start a thread for",
+            path: config.folder.clone(),
+            source,
+        })?;
+        Ok(Self(Arc::new(Handle {
+            inbox,
+            room,
+            config: Mutex::new(config),
+            found: Mutex::new(found),
+            owner: watch::Sender::default(),
+            read_lock: Arc::default(),
+            ended,
+        })))
+    }
+
+    /// The settings.
+    pub fn config(&self) -> DiskQueueConfig {
+        self.0
+            .config
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Changes the age and the sync policy. The folder and the bound stay as they are.
+    pub fn configure(&self, new: &DiskQueueConfig) {
+        let mut config = self.0.config.lock().unwrap_or_else(PoisonError::into_inner);
+        config.max_age = new.max_age;
+        config.sync = new.sync;
+        self.0.inbox.configure(config.clone());
+    }
+
+    /// Whether it has ended, or is about to: it accepts nothing more.
+    pub fn is_closed(&self) -> bool {
+        self.0.inbox.is_stopping()
+    }
+
+    /// The age from which a batch is dropped while its sink fails.
+    pub(crate) fn max_age(&self) -> Option<Duration> {
+        self.config().max_age
+    }
+
+    pub(crate) fn room(&self) -> Arc<Room> {
+        Arc::clone(&self.0.room)
+    }
+
+    /// Keeps the queue open when its sink ends, for a sink that is added next. Returns `false` if the queue is closed.
+    pub fn keep_open(&self) -> bool {
+        let mut is_open = false;
+        self.0.owner.send_if_modified(|owner| {
+            is_open = !self.is_closed();
+            owner.is_kept = is_open;
+            false
+        });
+        is_open
+    }
+
+    /// Waits until a closed queue has ended, so that its folder can be opened again; `false` if `deadline` is earlier.
+    pub async fn ended(&self, deadline: Instant) -> bool {
+        let mut ended = self.0.ended.clone();
+        // An error: the thread is gone.
+        timeout_at(deadline, ended.wait_for(|ended| *ended)).await.is_ok()
+    }
+
+    /// Attaches the sink of `account`: it owns the queue from now on, and its account counts what is stored.
+    pub(crate) fn attach(&self, account: &Arc<Account>) {
+        let found = std::mem::take(&mut *self.0.found.lock().unwrap_or_else(PoisonError::into_inner));
+        if let Some(level) = found.level {
+            account.note_stored(level);
+        }
+        account.accept_stored(found.items + found.lost);
+        account.lose_stored(found.lost, &found.message);
+        let owner = Owner {
+            account: Some(Arc::clone(account)),
+            is_kept: false,
+        };
+        if let Some(before) = self.0.owner.send_replace(owner).account {
+            before.move_stored(account);
+        }
+        self.0.inbox.attach(Arc::clone(account));
+    }
+
+    /// Whether the queue belongs to the sink of `account`.
+    pub(crate) fn belongs_to(&self, account: &Arc<Account>) -> bool {
+        self.0.owner.borrow().is(account)
+    }
+
+    /// Waits until the queue belongs to another sink than that of `account`.
+    pub(crate) fn replaced(&self, account: &Arc<Account>) -> impl Future<Output = ()> + use<> {
+        let (mut owner, account) = (self.0.owner.subscribe(), Arc::clone(account));
+        async move {
+            // An error: the queue is gone.
+            let _ = owner.wait_for(|owner| !owner.is(&account)).await;
+        }
+    }
+
+    /// The end from which the sink of `account` reads.
+    pub(crate) fn receiver(&self, account: Arc<Account>) -> DiskReceiver {
+        DiskReceiver {
+            queue: self.clone(),
+            account,
+            read_lock: None,
+            ready: VecDeque::new(),
+            answer: None,
+            is_closed: Arc::default(),
+            is_over: false,
+        }
+    }
+
+    /// Appends a batch. `confirmation` is answered when it is held, and dropped when it is lost.
+    pub(crate) fn append(
+        &self,
+        batch: &Batch,
+        ticket: Ticket,
+        permit: QueuePermit,
+        confirmation: Option<oneshot::Sender<()>>,
+    ) {
+        self.0.inbox.append(Append {
+            record: Record {
+                signal: batch.signal(),
+                items: batch.items(),
+                accepted: clock::unix_now(),
+                bytes: batch.bytes().clone(),
+            },
+            ticket,
+            permit,
+            confirmation,
+        });
+    }
+
+    /// Closes the queue for the sink of `account`, without waiting until everything is written. Returns `false` and leaves the
+    /// queue open if it belongs to another sink, or is kept open for one.
+    pub(crate) fn release(&self, account: &Arc<Account>) -> bool {
+        let mut is_closing = false;
+        // Under the lock of the owner, so that the queue is not kept open meanwhile.
+        self.0.owner.send_if_modified(|owner| {
+            is_closing = owner.is(account) && !owner.is_kept;
+            if is_closing {
+                self.0.inbox.stop();
+            }
+            false
+        });
+        is_closing
+    }
+
+    /// As [`release`](Self::release), and waits until everything is written.
+    ///
+    /// # Errors
+    /// The disk did not answer before the deadline.
+    pub(crate) async fn close(&self, account: &Arc<Account>, deadline: Instant) -> Result<(), String> {
+        if !self.release(account) || self.ended(deadline).await {
+            return Ok(());
+        }
+        Err(format!(
+            "the disk queue {} did not answer in time: check the disk",
+            self.config().folder.display()
+        ))
+    }
+}
+
+impl Owner {
+    /// Whether this is the sink of `account`.
+    fn is(&self, account: &Arc<Account>) -> bool {
+        self.account
+            .as_ref()
+            .is_some_and(|owner| Arc::ptr_eq(owner, account))
+    }
+}
+
+/// Two are equal when they are the same queue.
+impl PartialEq for DiskQueue {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.inbox.stop();
+        // After a panic: what is dropped here is counted as abandoned.
+        drop(self.inbox.wait(Some(Duration::ZERO)));
+        self.end.send_replace(true);
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.inbox.stop();
+    }
+}
+
+impl DiskReceiver {
+    /// The next record; `None` when the queue is closed and nothing is left in it. Safe to cancel.
+    pub(crate) async fn next(&mut self) -> Option<Leased> {
+        while self.ready.is_empty() && !self.is_over {
+            if self.read_lock.is_none() {
+                self.read_lock = Some(Arc::clone(&self.queue.0.read_lock).lock_owned().await);
+            }
+            let answer = self.answer.get_or_insert_with(|| {
+                let (answer, answered) = oneshot::channel();
+                self.queue.0.inbox.request(Request {
+                    answer,
+                    is_closed: Arc::clone(&self.is_closed),
+                    account: Arc::clone(&self.account),
+                });
+                answered
+            });
+            let read = answer.await.unwrap_or_default();
+            self.answer = None;
+            self.is_over = read.is_empty();
+            self.ready.extend(read);
+        }
+        self.ready.pop_front()
+    }
+
+    /// The next of the records that were read already.
+    pub(crate) fn try_next(&mut self) -> Option<Leased> {
+        if self.ready.is_empty()
+            && let Some(Ok(read)) = self.answer.as_mut().map(oneshot::Receiver::try_recv)
+        {
+            self.answer = None;
+            self.is_over = read.is_empty();
+            self.ready.extend(read);
+        }
+        self.ready.pop_front()
+    }
+
+    /// Ends at the end of what is stored.
+    pub(crate) fn close(&mut self) {
+        self.is_closed.store(true, Ordering::Release);
+        self.queue.0.inbox.wake();
+    }
+
+    /// Whether the queue belongs to another sink.
+    pub(crate) fn is_replaced(&self) -> bool {
+        !self.queue.belongs_to(&self.account)
+    }
+
+    /// Waits until the queue belongs to another sink.
+    pub(crate) fn replaced(&self) -> impl Future<Output = ()> + use<> {
+        self.queue.replaced(&self.account)
+    }
+
+    /// Reads no more, and gives back what was read and not sent.
+    pub(crate) fn stop(&mut self) {
+        self.is_over = true;
+        self.answer = None;
+        self.ready.clear();
+    }
+}

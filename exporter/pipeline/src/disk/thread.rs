@@ -1,0 +1,463 @@
+//! The thread that does all I/O of one disk queue, so that a file system that hangs holds up nothing else.
+//!
+//! It works in passes: finish and give back what was sent, append what arrived, sync, confirm, read for the sink, save the
+//! cursor. What a pass works on stays in the fields of the thread until it is done, so that a panic loses none of it.
+
+use std::{
+    collections::{BTreeSet, VecDeque},
+    io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    time::Duration,
+};
+
+use super::{
+    DiskQueueConfig, Notice, Position, SegmentLog, SyncPolicy,
+    inbox::{Append, Inbox, Leased, Request, Work},
+    lease::Lease,
+    room::Room,
+};
+use crate::{
+    DropReason, Receipt,
+    clock::{self, Instant},
+    ledger::{Account, StoredLevel},
+    panic,
+};
+
+#[cfg(test)]
+mod tests;
+
+/// How much is read for a sink at once.
+const READ_BYTES: u64 = 1 << 20;
+const READ_RECORDS: usize = 256;
+
+/// How long after a change the cursor is written at the latest.
+const CURSOR_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How long after a failed write the next one is tried, at first and at the longest.
+const FIRST_RETRY: Duration = Duration::from_millis(100);
+const LAST_RETRY: Duration = Duration::from_secs(5);
+
+/// The state of the thread.
+pub(super) struct IoThread {
+    log: SegmentLog,
+    inbox: Arc<Inbox>,
+    room: Arc<Room>,
+    config: DiskQueueConfig,
+    report: Box<dyn Fn(&Notice) + Send>,
+    account: Option<Arc<Account>>,
+    /// What could not be appended yet.
+    pending: VecDeque<Append>,
+    /// What is in the log and not confirmed yet.
+    appended: VecDeque<(Position, Append)>,
+    finished: Vec<Position>,
+    /// With the items of each.
+    returned: Vec<(Position, u64)>,
+    request: Option<Request>,
+    /// The receipts of what was appended since the last sync.
+    unsynced: Vec<(Position, Arc<Receipt>)>,
+    /// The receipts of what a failed sync may not have written: settled when their batch is sent.
+    unsafe_receipts: Vec<(Position, Arc<Receipt>)>,
+    failure: Option<Failure>,
+    /// The operation that is running, to know what a panic interrupted.
+    operation: Operation,
+    next_sync: Option<Instant>,
+    next_cursor: Option<Instant>,
+    is_stopping: bool,
+}
+
+/// A disk that refuses something.
+struct Failure {
+    /// What failed and has not succeeded since.
+    operations: BTreeSet<Operation>,
+    /// What failed first, with what to do.
+    reason: String,
+    since: Instant,
+    wait: Duration,
+    next_try: Instant,
+}
+
+/// An operation on the disk whose success ends its failure.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Operation {
+    /// To create the folder again.
+    Reopen,
+    Append,
+    Read,
+    SaveCursor,
+    /// Everything else that a pass does; only a panic is a failure of it.
+    Other,
+}
+
+impl IoThread {
+    pub(super) fn new(
+        log: SegmentLog,
+        inbox: Arc<Inbox>,
+        room: Arc<Room>,
+        config: DiskQueueConfig,
+        report: Box<dyn Fn(&Notice) + Send>,
+    ) -> Self {
+        Self {
+            log,
+            inbox,
+            room,
+            config,
+            report,
+            account: None,
+            pending: VecDeque::new(),
+            appended: VecDeque::new(),
+            finished: Vec::new(),
+            returned: Vec::new(),
+            request: None,
+            unsynced: Vec::new(),
+            unsafe_receipts: Vec::new(),
+            failure: None,
+            operation: Operation::Other,
+            next_sync: None,
+            next_cursor: None,
+            is_stopping: false,
+        }
+    }
+
+    /// Works until it is stopped. A panic is a failure of the disk: nothing in memory is lost, and the operation that
+    /// panicked is tried again.
+    pub(super) fn run(mut self) {
+        while !self.is_stopping {
+            let work = self.inbox.wait(self.patience());
+            self.accept(work);
+            self.catch_panic(Self::pass);
+        }
+        self.end();
+    }
+
+    fn accept(&mut self, work: Work) {
+        self.is_stopping = work.is_stopping;
+        if let Some(config) = work.config {
+            self.config = config;
+        }
+        if let Some(account) = work.account {
+            self.account = Some(account);
+            self.note_failure();
+        }
+        self.request = work.request.or(self.request.take());
+        self.finished.extend(work.finished);
+        self.returned.extend(work.returned);
+        self.pending.extend(work.appends);
+    }
+
+    fn catch_panic(&mut self, work: impl FnOnce(&mut Self)) {
+        self.operation = Operation::Other;
+        let Err(panic) = catch_unwind(AssertUnwindSafe(|| work(self))) else {
+            return self.succeeded(Operation::Other);
+        };
+        // The record that was being appended may be in the file in part.
+        self.log.seal();
+        let reason = format!(
+            "the disk queue {} {}, which is a defect of this program: please report it",
+            self.config.folder.display(),
+            panic::message(&*panic)
+        );
+        self.failed(self.operation, reason);
+    }
+
+    fn pass(&mut self) {
+        let now = clock::now();
+        if !self.finished.is_empty() || !self.returned.is_empty() {
+            self.next_cursor.get_or_insert(clock::later(now, CURSOR_INTERVAL));
+        }
+        while let Some(position) = self.finished.pop() {
+            self.unsafe_receipts.retain(|(of, _)| *of != position);
+            self.log.finish(position);
+        }
+        while let Some((position, items)) = self.returned.pop() {
+            if !self.log.give_back(position)
+                && let Some(account) = &self.account
+            {
+                account.lose_stored(items, "its segment was deleted while it was being sent");
+            }
+        }
+        if self.is_due() {
+            self.append();
+        }
+        self.settle(now);
+        if self.next_sync.is_some_and(|at| at <= now) {
+            self.sync();
+        }
+        self.read();
+        if self.next_cursor.is_some_and(|at| at <= now) {
+            self.save_cursor();
+        }
+        self.operation = Operation::Other;
+        self.publish();
+    }
+
+    /// The wait for the next thing that is due by the clock.
+    fn patience(&self) -> Option<Duration> {
+        // A read is tried for a sink that asks, and the cursor at its own time.
+        let is_waiting = |operation: &Operation| match operation {
+            Operation::Read => self.request.is_some(),
+            Operation::SaveCursor => false,
+            Operation::Reopen | Operation::Append | Operation::Other => true,
+        };
+        let failure = (self.failure.as_ref()).filter(|failure| failure.operations.iter().any(is_waiting));
+        let retry = failure.map(|failure| failure.next_try);
+        let due = [self.next_sync, self.next_cursor, retry]
+            .into_iter()
+            .flatten()
+            .min()?;
+        Some(due.saturating_duration_since(clock::now()))
+    }
+
+    /// Whether the disk may be tried: at any time, or after a while where it refused.
+    fn is_due(&self) -> bool {
+        self.is_stopping || (self.failure.as_ref()).is_none_or(|failure| failure.next_try <= clock::now())
+    }
+
+    /// Appends what waits for it, in order, as far as the disk accepts it.
+    fn append(&mut self) {
+        if self.pending.is_empty() && self.failure.is_none() {
+            return;
+        }
+        self.operation = Operation::Reopen;
+        if self.log.is_gone()
+            && let Err(error) = self.log.reopen()
+        {
+            return self.failed(Operation::Reopen, error.to_string());
+        }
+        self.succeeded(Operation::Reopen);
+        self.operation = Operation::Append;
+        let has_pending = !self.pending.is_empty();
+        while let Some(append) = self.pending.front() {
+            match self.log.append(&append.record) {
+                Ok(position) => {
+                    let append = self.pending.pop_front();
+                    self.appended.extend(append.map(|append| (position, append)));
+                }
+                Err(error) => {
+                    return self.failed(Operation::Append, self.message("write to", &error));
+                }
+            }
+        }
+        if has_pending {
+            self.succeeded(Operation::Append);
+        }
+    }
+
+    /// Lets go of what was appended: now, or after the next sync.
+    fn settle(&mut self, now: Instant) {
+        if self.appended.is_empty() {
+            return;
+        }
+        self.operation = Operation::Other;
+        let mut is_held = true;
+        if self.config.sync == SyncPolicy::Always {
+            is_held = self.sync();
+        }
+        while let Some((position, append)) = self.appended.pop_front() {
+            append.permit.store(&self.room);
+            let receipt = append.ticket.store().map(|receipt| (position, receipt));
+            match self.config.sync {
+                SyncPolicy::Always if !is_held => self.unsafe_receipts.extend(receipt),
+                SyncPolicy::Interval(interval) => {
+                    self.next_sync.get_or_insert(clock::later(now, interval));
+                    self.unsynced.extend(receipt);
+                }
+                SyncPolicy::Always | SyncPolicy::Never => {}
+            }
+            if let Some(confirmation) = append.confirmation.filter(|_| is_held) {
+                // The client may have gone away.
+                let _ = confirmation.send(());
+            }
+        }
+        if self.config.sync == SyncPolicy::Never {
+            self.log.skip_sync();
+        }
+    }
+
+    /// Syncs, and settles the receipts that waited for it. `false` where that fails.
+    fn sync(&mut self) -> bool {
+        self.operation = Operation::Other;
+        let synced = self.log.sync();
+        self.next_sync = None;
+        if let Err(error) = &synced {
+            let reason = self.message("write to", error);
+            self.unsafe_receipts.append(&mut self.unsynced);
+            self.report(&Notice::NotSynced {
+                path: self.config.folder.clone(),
+                reason,
+            });
+        }
+        self.unsynced.clear();
+        synced.is_ok()
+    }
+
+    /// Reads for the sink, where it waits for records.
+    fn read(&mut self) {
+        self.operation = Operation::Read;
+        self.request.take_if(|request| request.answer.is_closed());
+        let is_failing =
+            (self.failure.as_ref()).is_some_and(|failure| failure.operations.contains(&Operation::Read));
+        let Some(request) = &self.request else {
+            return;
+        };
+        if is_failing && !self.is_due() {
+            return;
+        }
+        let (account, is_closed) = (Arc::clone(&request.account), request.is_closed());
+        let (mut read, mut bytes, mut has_failed) = (Vec::new(), 0, false);
+        while bytes < READ_BYTES && read.len() < READ_RECORDS {
+            match self.log.next() {
+                Ok(Some(stored)) => {
+                    bytes += stored.record.bytes.len() as u64;
+                    let lease = Lease::new(
+                        Arc::clone(&self.inbox),
+                        stored.position,
+                        stored.record.items,
+                        Arc::clone(&account),
+                    );
+                    read.push(Leased {
+                        record: stored.record,
+                        lease,
+                    });
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    self.failed(Operation::Read, self.message("read", &error));
+                    has_failed = true;
+                    break;
+                }
+            }
+        }
+        if !has_failed {
+            self.succeeded(Operation::Read);
+        }
+        let is_end = is_closed && self.pending.is_empty() && !has_failed;
+        if (!read.is_empty() || is_end || self.is_stopping)
+            && let Some(request) = self.request.take()
+        {
+            // A sink that is gone gives them back.
+            let _ = request.answer.send(read);
+        }
+    }
+
+    /// Saves the cursor; tries again later where that fails.
+    fn save_cursor(&mut self) {
+        self.operation = Operation::SaveCursor;
+        match self.log.save_cursor() {
+            Ok(()) => {
+                self.next_cursor = None;
+                self.succeeded(Operation::SaveCursor);
+            }
+            Err(error) => self.failed(Operation::SaveCursor, self.message("write to", &error)),
+        }
+    }
+
+    /// Publishes how much is stored.
+    fn publish(&mut self) {
+        let contents = self.log.contents();
+        self.room.set_stored(contents.file_bytes);
+        let notices = self.log.take_notices();
+        if let Some(account) = &self.account {
+            account.note_stored(StoredLevel {
+                folder: self.config.folder.clone(),
+                batches: contents.records,
+                bytes: contents.bytes,
+                file_bytes: contents.file_bytes,
+                oldest: self.log.oldest(),
+            });
+            for notice in &notices {
+                account.lose_stored(notice.lost_items(), &notice.to_string());
+            }
+        }
+        notices.iter().for_each(|notice| self.report(notice));
+    }
+
+    /// Notes that an operation failed: the queue has no room until it succeeds. The first failure is reported.
+    fn failed(&mut self, operation: Operation, reason: String) {
+        let now = clock::now();
+        let is_new = self.failure.is_none();
+        let failure = self.failure.get_or_insert_with(|| Failure {
+            operations: BTreeSet::new(),
+            reason: reason.clone(),
+            since: now,
+            wait: FIRST_RETRY / 2,
+            next_try: now,
+        });
+        failure.operations.insert(operation);
+        if failure.next_try <= now {
+            failure.wait = (failure.wait * 2).min(LAST_RETRY);
+            failure.next_try = clock::later(now, failure.wait);
+        }
+        let next_try = failure.next_try;
+        self.next_sync = self.next_sync.map(|at| at.max(next_try));
+        if operation == Operation::SaveCursor {
+            self.next_cursor = Some(next_try);
+        }
+        if is_new {
+            self.room.set_stalled(true);
+            self.note_failure();
+            self.report(&Notice::Stalled { reason });
+        }
+    }
+
+    /// Notes that an operation succeeded. The queue has room again, and this is reported, when no other operation fails.
+    fn succeeded(&mut self, operation: Operation) {
+        let Some(failure) = &mut self.failure else {
+            return;
+        };
+        failure.operations.remove(&operation);
+        if failure.operations.is_empty() {
+            self.failure = None;
+            self.room.set_stalled(false);
+            self.note_failure();
+            self.report(&Notice::Resumed {
+                path: self.config.folder.clone(),
+            });
+        }
+    }
+
+    /// Shows the failure, or that there is none, in the counts of the sink.
+    fn note_failure(&self) {
+        if let Some(account) = &self.account {
+            let failure = self.failure.as_ref();
+            account.note_disk_failure(failure.map(|failure| (failure.since, failure.reason.as_str())));
+        }
+    }
+
+    /// Reports a notice. A panic of the listener does not concern the disk.
+    fn report(&self, notice: &Notice) {
+        let _ = catch_unwind(AssertUnwindSafe(|| (self.report)(notice)));
+    }
+
+    fn message(&self, action: &str, error: &io::Error) -> String {
+        format!(
+            "cannot {action} the disk queue {}: {error}; {}",
+            self.config.folder.display(),
+            super::error::advice(error)
+        )
+    }
+
+    /// The last pass: what cannot be written now is lost.
+    fn end(mut self) {
+        let work = self.inbox.wait(Some(Duration::ZERO));
+        self.accept(work);
+        self.catch_panic(Self::pass);
+        for append in std::mem::take(&mut self.pending) {
+            append.ticket.lose(
+                DropReason::DrainDeadline,
+                "it could not be written to the disk queue",
+            );
+        }
+        self.catch_panic(|thread| {
+            if thread.config.sync != SyncPolicy::Never {
+                thread.sync();
+            }
+            thread.save_cursor();
+            thread.publish();
+        });
+        // A source brings again what may not be on the disk.
+        for (_, receipt) in &self.unsafe_receipts {
+            receipt.cut_off();
+        }
+    }
+}

@@ -1,0 +1,401 @@
+//! What to send next: batches that were read from the queue, in one FIFO for each signal, and the rules by which they become
+//! requests.
+//!
+//! Without a fork of its sink a lane is ordered: one request at a time, one batch in each, in the order of the queue. With
+//! forks each signal has one request in flight, which merges what is queued. A further one starts only when it is full, so
+//! that merging comes before parallel requests. Metrics have one at most.
+
+use std::collections::VecDeque;
+
+use pulsetrain_otlp::{Signal, split};
+
+use super::group::{Group, StagedBatch, is_complete};
+use crate::{
+    MergeConfig, Sink,
+    clock::{self, Instant},
+    queue::{QueueReceiver, Queued},
+};
+
+/// The limit of a request is not lowered below this many bytes, whatever a receiver answers.
+const MIN_REQUEST_BYTES: usize = 64 << 10;
+
+/// How batches of one lane become requests.
+#[derive(Clone, Debug)]
+pub(super) struct Rules {
+    /// Batches go one at a time, in the order of the queue.
+    pub(super) is_ordered: bool,
+    pub(super) merge: MergeConfig,
+    /// The maximum size of a request by signal.
+    pub(super) max_request_bytes: [usize; Signal::ALL.len()],
+    /// How many bytes are read from the queue before they can be sent.
+    pub(super) read_ahead_bytes: usize,
+}
+
+/// The requests in flight by signal.
+pub(super) type InFlight = [usize; Signal::ALL.len()];
+
+/// The batches that are to be sent next.
+#[derive(Debug)]
+pub(super) struct Staging {
+    queue: QueueReceiver,
+    /// The queue is closed and empty.
+    is_over: bool,
+    rules: Rules,
+    fifos: [Fifo; Signal::ALL.len()],
+    next_place: u64,
+    next_part: u64,
+}
+
+#[derive(Debug, Default)]
+struct Fifo {
+    batches: VecDeque<StagedBatch>,
+    bytes: usize,
+    hold: Option<Hold>,
+}
+
+/// The wait of a signal whose request failed.
+#[derive(Clone, Copy, Debug)]
+struct Hold {
+    until: Instant,
+    /// The receiver asked for it.
+    is_requested: bool,
+}
+
+impl Rules {
+    /// The rules for a sink with these settings; `is_forked` where the sink has forks.
+    pub(super) fn new(sink: &dyn Sink, merge: MergeConfig, concurrency: usize, is_forked: bool) -> Self {
+        Self {
+            is_ordered: !is_forked,
+            merge,
+            max_request_bytes: Signal::ALL.map(|signal| sink.max_request_bytes(signal)),
+            read_ahead_bytes: if is_forked {
+                merge.max_bytes.saturating_mul(concurrency)
+            } else {
+                0
+            },
+        }
+    }
+}
+
+impl Staging {
+    pub(super) fn new(queue: QueueReceiver, rules: Rules) -> Self {
+        Self {
+            queue,
+            is_over: false,
+            rules,
+            fifos: Default::default(),
+            next_place: 0,
+            next_part: 0,
+        }
+    }
+
+    /// Reads what is in the queue now, as far ahead as the rules allow.
+    pub(super) fn read(&mut self) {
+        while self.wants_more()
+            && let Some(queued) = self.queue.try_next()
+        {
+            self.push(queued);
+        }
+    }
+
+    /// Whether more is to be read from the queue.
+    pub(super) fn wants_more(&self) -> bool {
+        let staged: usize = self.fifos.iter().map(|fifo| fifo.bytes).sum();
+        !self.is_over && (self.is_empty() || staged < self.rules.read_ahead_bytes)
+    }
+
+    /// Waits for the next batch of the queue, or its end. Safe to cancel.
+    pub(super) async fn arrival(&mut self) {
+        match self.queue.next().await {
+            Some(queued) => self.push(queued),
+            None => self.is_over = true,
+        }
+    }
+
+    /// Lets nothing more into the queue.
+    pub(super) fn close(&mut self) {
+        self.queue.close();
+    }
+
+    /// Reads no more: what is left in a disk queue stays there.
+    pub(super) fn stop(&mut self) {
+        self.queue.stop();
+        self.is_over = true;
+    }
+
+    /// Whether the disk queue belongs to another sink.
+    pub(super) fn is_replaced(&self) -> bool {
+        self.queue.is_replaced()
+    }
+
+    /// Waits until the disk queue belongs to another sink.
+    pub(super) fn replaced(&self) -> impl Future<Output = ()> + use<> {
+        self.queue.replaced()
+    }
+
+    /// Whether nothing is left, and nothing more will come.
+    pub(super) fn is_finished(&self) -> bool {
+        self.is_over && self.is_empty()
+    }
+
+    /// The earliest time at which a request can start; `None` while nothing waits, or everything that does waits for a
+    /// request in flight.
+    pub(super) fn next_start(
+        &self,
+        in_flight: &InFlight,
+        is_draining: bool,
+        now: Instant,
+    ) -> Option<Instant> {
+        self.startable(in_flight)
+            .map(|signal| self.ready_at(signal, is_draining).unwrap_or(now))
+            .min()
+    }
+
+    /// The batches of the next request, if one can start now: those of the signal that waits longest.
+    pub(super) fn next_group(
+        &mut self,
+        in_flight: &InFlight,
+        is_draining: bool,
+        now: Instant,
+    ) -> Option<Group> {
+        let is_ready = |signal: &Signal| self.ready_at(*signal, is_draining).is_none_or(|at| at <= now);
+        let signal = self
+            .startable(in_flight)
+            .filter(is_ready)
+            .min_by_key(|signal| self.fifo(*signal).place())?;
+        self.fifo_mut(signal).hold = None;
+        Some(self.form(signal))
+    }
+
+    /// Puts the batches of a failed request back, to be sent again before all others of their signal, and not before
+    /// `until`.
+    pub(super) fn put_back(&mut self, group: Group, until: Instant, is_requested: bool) {
+        let fifo = self.fifo_mut(group.signal());
+        fifo.hold = Some(Hold { until, is_requested });
+        fifo.put_back(group.into_batches());
+    }
+
+    /// Puts the batches of a refused request back in two parts, which are sent one after the other.
+    pub(super) fn put_back_divided(&mut self, group: Group) {
+        let signal = group.signal();
+        let mut batches = group.into_batches();
+        let half = batches.len() / 2;
+        let (first, second) = (self.next_part, self.next_part + 1);
+        self.next_part += 2;
+        for (number, staged) in batches.iter_mut().enumerate() {
+            staged.part = Some(if number < half { first } else { second });
+        }
+        self.fifo_mut(signal).put_back(batches);
+    }
+
+    /// Puts a request back that is too large for the receiver, in at least two parts; later ones stay smaller, too.
+    ///
+    /// # Errors
+    /// The request, when it cannot be divided.
+    pub(super) fn put_back_smaller(&mut self, group: Group) -> Result<(), Group> {
+        let signal = group.signal();
+        let limit = group.bytes() / 2;
+        let known = &mut self.rules.max_request_bytes[signal as usize];
+        *known = limit.max(MIN_REQUEST_BYTES).min(*known);
+        if group.is_merged() {
+            self.put_back_divided(group);
+            return Ok(());
+        }
+        let Some(only) = group.into_batches().pop() else {
+            return Ok(());
+        };
+        let parts = self.split(only, limit);
+        if parts.len() == 1 {
+            return Err(Group::new(parts));
+        }
+        self.fifo_mut(signal).put_back(parts);
+        Ok(())
+    }
+
+    /// Ends the waits of failed signals, but for those that the receiver asked for.
+    pub(super) fn release(&mut self) {
+        for fifo in &mut self.fifos {
+            fifo.hold = fifo.hold.filter(|hold| hold.is_requested);
+        }
+    }
+
+    /// The batch that waits longest.
+    pub(super) fn oldest(&self) -> Option<&Queued> {
+        let signal = self.oldest_signal()?;
+        self.fifo(signal).batches.front().map(|staged| &staged.queued)
+    }
+
+    /// Removes the batch that waits longest, of those that were read from the queue and of those in it.
+    pub(super) fn pop_oldest(&mut self) -> Option<Queued> {
+        match self.oldest_signal() {
+            Some(signal) => self.fifo_mut(signal).pop().map(|staged| staged.queued),
+            None => self.queue.try_next(),
+        }
+    }
+
+    /// Returns a future that ends as soon as a sender misses room in the queue.
+    pub(super) fn room_is_wanted(&self) -> impl Future<Output = ()> + use<> {
+        self.queue.room_is_wanted()
+    }
+
+    fn push(&mut self, queued: Queued) {
+        let place = self.next_place;
+        self.next_place += 1;
+        let fifo = self.fifo_mut(queued.batch().signal());
+        fifo.bytes += queued.batch().bytes().len();
+        fifo.batches.push_back(StagedBatch {
+            queued,
+            place,
+            part: None,
+        });
+    }
+
+    fn is_empty(&self) -> bool {
+        self.fifos.iter().all(|fifo| fifo.batches.is_empty())
+    }
+
+    /// The signals of which a request may start, as far as the requests in flight matter.
+    fn startable(&self, in_flight: &InFlight) -> impl Iterator<Item = Signal> + use<'_> {
+        let in_flight = *in_flight;
+        let only = self.rules.is_ordered.then(|| {
+            let is_free = in_flight.iter().all(|requests| *requests == 0);
+            self.oldest_signal().filter(|_| is_free)
+        });
+        Signal::ALL.into_iter().filter(move |signal| {
+            let fifo = self.fifo(*signal);
+            match only {
+                _ if fifo.batches.is_empty() => false,
+                Some(only) => only == Some(*signal),
+                None if in_flight[*signal as usize] == 0 => true,
+                None => *signal != Signal::Metrics && self.is_full(*signal),
+            }
+        })
+    }
+
+    /// From when on the oldest batch of a signal may be sent; `None` where it may be sent at once.
+    fn ready_at(&self, signal: Signal, is_draining: bool) -> Option<Instant> {
+        let fifo = self.fifo(signal);
+        let held = fifo.hold.map(|hold| hold.until);
+        let waits = !is_draining && !self.rules.is_ordered && !self.rules.merge.max_wait.is_zero();
+        if held.is_some() || !waits || self.is_full(signal) {
+            return held;
+        }
+        let accepted = fifo.batches.front()?.queued.accepted();
+        Some(clock::later(accepted, self.rules.merge.max_wait))
+    }
+
+    /// Whether the next request of a signal would not grow by waiting.
+    fn is_full(&self, signal: Signal) -> bool {
+        let fifo = self.fifo(signal);
+        let is_part = fifo.batches.front().is_some_and(|first| first.part.is_some());
+        is_part || fifo.bytes >= self.max_bytes(signal)
+    }
+
+    /// The maximum size of a merged request.
+    fn max_bytes(&self, signal: Signal) -> usize {
+        let limit = self.rules.max_request_bytes[signal as usize];
+        self.rules.merge.max_bytes.min(limit)
+    }
+
+    /// Removes the batches of the next request of a signal that has some.
+    fn form(&mut self, signal: Signal) -> Group {
+        let max_bytes = if self.rules.is_ordered {
+            0
+        } else {
+            self.max_bytes(signal)
+        };
+        let max_request_bytes = self.rules.max_request_bytes[signal as usize];
+        let first = self
+            .fifo_mut(signal)
+            .pop()
+            .expect("invariant: a signal that can start has a batch");
+        let first = if first.queued.batch().bytes().len() > max_request_bytes {
+            self.first_part(first, max_request_bytes)
+        } else {
+            first
+        };
+        let fifo = self.fifo_mut(signal);
+        let (part, mut bytes) = (first.part, first.queued.batch().bytes().len());
+        let mut is_open = bytes < max_bytes && is_complete(first.queued.batch());
+        let mut batches = vec![first];
+        while is_open && let Some(next) = fifo.batches.front() {
+            let batch = next.queued.batch();
+            bytes += batch.bytes().len();
+            is_open = next.part == part && bytes <= max_bytes && is_complete(batch);
+            if is_open {
+                batches.extend(fifo.pop());
+            }
+        }
+        Group::new(batches)
+    }
+
+    /// Splits a batch that is too large, puts the other parts back and returns the first; the batch itself where it cannot
+    /// be split.
+    fn first_part(&mut self, batch: StagedBatch, max_bytes: usize) -> StagedBatch {
+        let signal = batch.queued.batch().signal();
+        let parts = self.split(batch, max_bytes);
+        let fifo = self.fifo_mut(signal);
+        fifo.put_back(parts);
+        fifo.pop().expect("invariant: a split batch has parts")
+    }
+
+    /// Splits a batch into parts of at most `max_bytes`, none of which is merged again. Returns the batch itself where it
+    /// cannot be split.
+    fn split(&mut self, batch: StagedBatch, max_bytes: usize) -> Vec<StagedBatch> {
+        let whole = batch.queued.batch();
+        let parts = match split::split(whole.signal(), whole.bytes(), max_bytes) {
+            Ok(parts) if parts.len() > 1 => parts,
+            _ => return vec![batch],
+        };
+        let place = batch.place;
+        let parts = batch.queued.split(parts);
+        parts
+            .into_iter()
+            .map(|queued| {
+                self.next_part += 1;
+                StagedBatch {
+                    queued,
+                    place,
+                    part: Some(self.next_part - 1),
+                }
+            })
+            .collect()
+    }
+
+    /// The signal of the batch that waits longest.
+    fn oldest_signal(&self) -> Option<Signal> {
+        let waiting = Signal::ALL
+            .into_iter()
+            .filter(|signal| !self.fifo(*signal).batches.is_empty());
+        waiting.min_by_key(|signal| self.fifo(*signal).place())
+    }
+
+    fn fifo(&self, signal: Signal) -> &Fifo {
+        &self.fifos[signal as usize]
+    }
+
+    fn fifo_mut(&mut self, signal: Signal) -> &mut Fifo {
+        &mut self.fifos[signal as usize]
+    }
+}
+
+impl Fifo {
+    /// The place of the first batch; the last of all where there is none.
+    fn place(&self) -> u64 {
+        self.batches.front().map_or(u64::MAX, |first| first.place)
+    }
+
+    fn pop(&mut self) -> Option<StagedBatch> {
+        let first = self.batches.pop_front()?;
+        self.bytes -= first.queued.batch().bytes().len();
+        Some(first)
+    }
+
+    /// Puts batches in front of the others.
+    fn put_back(&mut self, batches: Vec<StagedBatch>) {
+        for staged in batches.into_iter().rev() {
+            self.bytes += staged.queued.batch().bytes().len();
+            self.batches.push_front(staged);
+        }
+    }
+}

@@ -1,0 +1,516 @@
+//! Sinks with a disk queue, in real time: the thread of the queue does not know a paused clock.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::Path,
+    slice,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, Ordering},
+        mpsc,
+    },
+    thread,
+    time::Duration,
+};
+
+use pulsetrain_otlp::Signals;
+use pulsetrain_pipeline::{
+    Batch, Door, DropReason, LaneConfig, Pipeline, PipelineBuilder, PipelineConfig, Receipt, Requirement,
+    Reservation, ReserveError, RetryConfig, Sink, SinkCounts, SinkRoute, clock,
+    disk::{DiskQueue, DiskQueueConfig, Notice, SyncPolicy},
+};
+use tempfile::TempDir;
+use tokio::time::{sleep, timeout};
+
+use crate::fake_sink::{Answer, FakeSink, Witness, batch};
+
+const PATIENCE: Duration = Duration::from_secs(20);
+const TICK: Duration = Duration::from_millis(2);
+const NO_TIME: Duration = Duration::ZERO;
+const ROUTE: SinkRoute = SinkRoute {
+    signals: Signals::ALL,
+    requirement: Requirement::Required,
+};
+
+/// Waits until something is so.
+pub(crate) async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let waited = timeout(PATIENCE, async {
+        while !is_so() {
+            sleep(TICK).await;
+        }
+    });
+    assert!(waited.await.is_ok(), "never: {what}");
+}
+
+/// A queue in this folder, opened as soon as the one before it has ended.
+pub(crate) async fn open(config: &DiskQueueConfig) -> DiskQueue {
+    let mut opened = None;
+    until("the folder is free", || {
+        opened = DiskQueue::open(config.clone(), |_| {}).ok();
+        opened.is_some()
+    })
+    .await;
+    opened.expect("it was waited for")
+}
+
+pub(crate) fn lane(disk: DiskQueue) -> LaneConfig {
+    let retry = RetryConfig {
+        initial: Duration::from_millis(5),
+        max: Duration::from_millis(20),
+        ..RetryConfig::default()
+    };
+    LaneConfig {
+        disk: Some(disk),
+        retry,
+        ..LaneConfig::default()
+    }
+}
+
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("a temporary folder can be made")
+}
+
+fn config(folder: &TempDir) -> DiskQueueConfig {
+    DiskQueueConfig::new(folder.path().join("queue"))
+}
+
+fn dead() -> (Box<dyn Sink>, Witness) {
+    FakeSink::scripted("sink", [Answer::Retry(None).at_once()])
+}
+
+fn healthy() -> (Box<dyn Sink>, Witness) {
+    FakeSink::scripted("sink", [Answer::Take.at_once()])
+}
+
+/// A pipeline whose disks have all the time that they need at the end.
+pub(crate) fn builder() -> PipelineBuilder {
+    Pipeline::builder().config(PipelineConfig {
+        finish_grace: PATIENCE,
+        ..PipelineConfig::default()
+    })
+}
+
+async fn start(config: &DiskQueueConfig, sink: Box<dyn Sink>) -> (Pipeline, Door) {
+    let lane = lane(open(config).await);
+    builder().sink_with(sink, Requirement::Required, lane).start()
+}
+
+/// Sends as a receiver does, and waits until the batch may be acknowledged.
+pub(crate) async fn push(door: &Door, batch: Batch) -> Result<(), ReserveError> {
+    let mut reserved = door.try_reserve(slice::from_ref(&batch))?;
+    let sent = door.send_reserved(batch, &mut reserved);
+    sent.map_err(|_| ReserveError::Closed)?;
+    reserved.held().await.map_err(|_| ReserveError::Closed)
+}
+
+fn counts(pipeline: &Pipeline) -> SinkCounts {
+    pipeline.ledger().snapshot().remove(0)
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).expect("a folder can be made");
+    for entry in fs::read_dir(from).expect("it is there") {
+        let path = entry.expect("it is there").path();
+        let name = path.file_name().expect("a file has a name");
+        fs::copy(&path, to.join(name)).expect("it can be copied");
+    }
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_survives_a_kill_and_is_delivered_in_order() {
+    let folder = folder();
+    for sync in [
+        SyncPolicy::Always,
+        SyncPolicy::Never,
+        SyncPolicy::Interval(Duration::from_secs(3600)),
+    ] {
+        let config = DiskQueueConfig {
+            sync,
+            ..config(&folder)
+        };
+        let (pipeline, door) = start(&config, dead().0).await;
+        for id in 0..20 {
+            push(&door, batch(id, 3, 100)).await.unwrap();
+        }
+        // What a killed process leaves: nothing is written at its end.
+        let left = DiskQueueConfig::new(folder.path().join(format!("{sync:?}")));
+        copy(&config.folder, &left.folder);
+        pipeline.drain(NO_TIME).await;
+        fs::remove_dir_all(&config.folder).unwrap();
+
+        let (sink, witness) = healthy();
+        let (pipeline, _door) = start(&left, sink).await;
+        assert_eq!(counts(&pipeline).accepted, 60, "what is replayed is accepted");
+        until("all are delivered", || witness.books().received == 60).await;
+        assert_eq!(witness.received_ids(), (0..20).collect::<Vec<_>>());
+        let report = pipeline.drain(PATIENCE).await.remove(0);
+        assert_eq!((report.counts.delivered, report.counts.on_disk_items()), (60, 0));
+    }
+}
+
+#[tokio::test]
+async fn drain_leaves_on_the_disk_what_a_dead_sink_did_not_take() {
+    let folder = folder();
+    let config = config(&folder);
+    let (pipeline, door) = start(&config, dead().0).await;
+    for id in 0..5 {
+        push(&door, batch(id, 2, 50)).await.unwrap();
+    }
+    let report = pipeline.drain(Duration::from_millis(50)).await.remove(0);
+    let on_disk = report.counts.on_disk.clone().expect("it has a disk queue");
+    assert_eq!((on_disk.items, on_disk.folder), (10, config.folder.clone()));
+    assert!(on_disk.oldest_age.is_some());
+    assert_eq!((report.counts.dropped_items(), report.counts.queued), (0, 0));
+    assert_eq!(report.finished, Ok(()));
+    assert!(push(&door, batch(6, 1, 10)).await.is_err(), "it is closed");
+
+    let (sink, witness) = healthy();
+    let (pipeline, _door) = start(&config, sink).await;
+    let report = pipeline.drain(PATIENCE).await.remove(0);
+    assert_eq!(report.counts.delivered, 10);
+    assert_eq!(witness.received_ids(), [0, 1, 2, 3, 4]);
+    let files = fs::read_dir(&config.folder).unwrap().count();
+    assert_eq!(files, 1, "an empty queue has no file but its lock");
+}
+
+#[tokio::test(start_paused = true)]
+async fn disks_that_hang_hold_up_the_drain_side_by_side() {
+    let folder = folder();
+    let (stalled, is_stalled) = mpsc::sync_channel(3);
+    let (mut pipeline, mut hanging) = (Pipeline::builder(), Vec::new());
+    for name in ["a", "b", "c"] {
+        let config = DiskQueueConfig::new(folder.path().join(name));
+        let (release, released) = mpsc::sync_channel::<()>(0);
+        let stalled = stalled.clone();
+        // The thread of the disk queue hangs in its first report.
+        let report = move |_: &Notice| {
+            let _ = stalled.send(());
+            let _ = released.recv();
+        };
+        let disk = DiskQueue::open(config.clone(), report).unwrap();
+        let (sink, _) = FakeSink::scripted(name, [Answer::Take.at_once()]);
+        pipeline = pipeline.sink_with(sink, Requirement::Required, lane(disk));
+        fs::remove_dir_all(&config.folder).unwrap();
+        fs::write(&config.folder, "").unwrap();
+        hanging.push(release);
+    }
+    let (pipeline, door) = pipeline.start();
+    door.offer(batch(0, 1, 50)).unwrap();
+    for _ in &hanging {
+        is_stalled.recv().unwrap();
+    }
+    let (begin, second) = (clock::now(), Duration::from_secs(1));
+    let reports = pipeline.drain(second).await;
+    let took = clock::now() - begin;
+    assert!(
+        took < second * 5 / 2,
+        "a second to drain and one to finish: {took:?}"
+    );
+    for report in reports {
+        let error = report.finished.unwrap_err();
+        assert!(error.contains("did not answer in time"), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn sink_that_replaces_another_goes_on_with_its_disk_queue() {
+    let folder = folder();
+    let disk = open(&config(&folder)).await;
+    let (hanging, old) = FakeSink::scripted("sink", [Answer::Take.at_once(), Answer::Hang.at_once()]);
+    let (mut pipeline, door) = builder()
+        .sink_with(hanging, Requirement::Required, lane(disk))
+        .start();
+    for id in 0..10 {
+        push(&door, batch(id, 1, 50)).await.unwrap();
+    }
+    until("one hangs", || old.books().attempts.len() == 2).await;
+    let disk = pipeline.disk_queue("sink").expect("it has one");
+    let replaced = pipeline.expect_sink("sink", ROUTE, lane(disk), Duration::from_millis(30));
+    push(&door, batch(10, 1, 50)).await.unwrap();
+    let (sink, new) = healthy();
+    assert!(pipeline.open_sink(sink).is_ok(), "it is expected");
+    let report = replaced.expect("there was one").await;
+    assert_eq!((report.counts.accepted, report.counts.delivered), (1, 1));
+    assert_eq!(
+        (report.counts.dropped_items(), report.counts.on_disk),
+        (0, None),
+        "the rest is with the other sink"
+    );
+    until("all are delivered", || new.books().received == 10).await;
+    assert_eq!(new.received_ids(), (1..11).collect::<Vec<_>>());
+    let counts = pipeline.drain(PATIENCE).await.remove(0).counts;
+    assert_eq!((counts.accepted, counts.delivered), (10, 10));
+}
+
+#[tokio::test]
+async fn sink_that_is_added_again_while_the_removed_one_drains_continues_with_its_disk_queue() {
+    let folder = folder();
+    let disk = open(&config(&folder)).await;
+    let hour = Duration::from_secs(3600);
+    let (waiting, old) = FakeSink::scripted("sink", [Answer::Retry(Some(hour)).at_once()]);
+    let (mut pipeline, door) = builder()
+        .sink_with(waiting, Requirement::Required, lane(disk.clone()))
+        .start();
+    for id in 0..5 {
+        push(&door, batch(id, 1, 50)).await.unwrap();
+    }
+    until("the receiver asked for a wait", || {
+        old.books().attempts.len() == 1
+    })
+    .await;
+    let removed = pipeline.remove_sink("sink", 2 * hour).expect("it is there");
+    // Its worker sees that the drain has begun, and waits for the next attempt.
+    tokio::task::yield_now().await;
+    assert!(disk.keep_open(), "the removed sink drains");
+    assert!(
+        pipeline
+            .expect_sink("sink", ROUTE, lane(disk.clone()), NO_TIME)
+            .is_none()
+    );
+    push(&door, batch(5, 1, 50)).await.unwrap();
+    let report = timeout(PATIENCE, removed).await.expect("it leaves at once");
+    assert_eq!((report.counts.accepted, report.counts.dropped_items()), (0, 0));
+    assert_eq!(report.finished, Ok(()));
+    assert!(!disk.is_closed(), "it belongs to the other sink");
+    let (sink, new) = healthy();
+    assert!(pipeline.open_sink(sink).is_ok(), "it is expected");
+    until("all are delivered", || new.books().received == 6).await;
+    assert_eq!(new.received_ids(), (0..6).collect::<Vec<_>>());
+    let counts = pipeline.drain(PATIENCE).await.remove(0).counts;
+    assert_eq!((counts.accepted, counts.delivered), (6, 6));
+    assert!(disk.is_closed() && !disk.keep_open());
+}
+
+#[tokio::test]
+async fn accepted_items_never_fall_in_the_ledger_while_sinks_are_replaced() {
+    let folder = folder();
+    let disk = open(&config(&folder)).await;
+    let (mut pipeline, door) = builder().start();
+    pipeline.expect_sink("sink", ROUTE, lane(disk.clone()), NO_TIME);
+    let (ledger, is_over) = (pipeline.ledger().clone(), Arc::new(AtomicBool::new(false)));
+    let ends = Arc::clone(&is_over);
+    let reader = thread::spawn(move || {
+        let mut accepted = BTreeMap::new();
+        while !ends.load(Ordering::Relaxed) {
+            for counts in ledger.snapshot() {
+                let before = accepted.insert(counts.account, counts.accepted);
+                assert!(before <= Some(counts.accepted), "{before:?}, then {counts:?}");
+            }
+        }
+    });
+    for id in 0..300 {
+        push(&door, batch(id, 1, 50)).await.unwrap();
+        // Another queue of memory, so that the lane is replaced.
+        let mut config = lane(disk.clone());
+        config.queue.max_batches += id as usize;
+        let replaced = pipeline.expect_sink("sink", ROUTE, config, NO_TIME);
+        if let Some(replaced) = replaced {
+            replaced.await;
+        }
+    }
+    is_over.store(true, Ordering::Relaxed);
+    reader.join().expect("no sum fell");
+    assert_eq!(counts(&pipeline).accepted, 300);
+}
+
+#[tokio::test]
+async fn disk_queue_that_is_kept_open_outlives_its_sink_until_another_one_ends() {
+    let folder = folder();
+    let disk = open(&config(&folder)).await;
+    let (mut pipeline, door) = builder()
+        .sink_with(dead().0, Requirement::Required, lane(disk.clone()))
+        .start();
+    push(&door, batch(0, 1, 50)).await.unwrap();
+    assert!(disk.keep_open());
+    pipeline.remove_sink("sink", NO_TIME).expect("it is there").await;
+    assert!(!disk.is_closed());
+    pipeline.expect_sink("sink", ROUTE, lane(disk.clone()), NO_TIME);
+    let (sink, new) = healthy();
+    assert!(pipeline.open_sink(sink).is_ok(), "it is expected");
+    until("it is delivered", || new.books().received == 1).await;
+    pipeline.drain(PATIENCE).await;
+    assert!(disk.is_closed());
+}
+
+#[tokio::test]
+async fn receipt_is_settled_when_the_batch_is_safe_though_the_sink_is_dead() {
+    for (sync, is_settled_at_once) in [
+        (SyncPolicy::Always, true),
+        (SyncPolicy::Never, true),
+        (SyncPolicy::Interval(Duration::from_secs(3600)), false),
+        (SyncPolicy::Interval(Duration::from_millis(10)), true),
+    ] {
+        let folder = folder();
+        let config = DiskQueueConfig {
+            sync,
+            ..config(&folder)
+        };
+        let (pipeline, door) = start(&config, dead().0).await;
+        let is_settled = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&is_settled);
+        let receipt = Arc::new(Receipt::new(move |settlement| {
+            assert!(!settlement.is_cut_off);
+            seen.store(true, Ordering::Relaxed);
+        }));
+        push(&door, batch(1, 1, 10).with_receipt(receipt)).await.unwrap();
+        if is_settled_at_once {
+            until("it is settled", || is_settled.load(Ordering::Relaxed)).await;
+        } else {
+            push(&door, batch(2, 1, 10)).await.unwrap();
+            assert!(!is_settled.load(Ordering::Relaxed), "it may be in memory only");
+        }
+        pipeline.drain(NO_TIME).await;
+        assert!(is_settled.load(Ordering::Relaxed), "the end syncs");
+    }
+}
+
+#[tokio::test]
+async fn full_queue_pushes_back_until_batches_are_delivered() {
+    let folder = folder();
+    let config = DiskQueueConfig {
+        max_bytes: 300_000,
+        ..config(&folder)
+    };
+    let (pipeline, door) = start(&config, dead().0).await;
+    let mut pushed = 0;
+    while push(&door, batch(pushed, 1, 20_000)).await.is_ok() {
+        pushed += 1;
+    }
+    assert!((12..15).contains(&pushed), "{pushed} batches of 20 kB in 300 kB");
+    let too_large = push(&door, batch(99, 1, 400_000)).await;
+    assert!(
+        matches!(too_large, Err(ReserveError::TooLarge { .. })),
+        "{too_large:?}"
+    );
+    let on_disk = counts(&pipeline).on_disk.expect("it has a disk queue");
+    assert!(on_disk.file_bytes <= config.max_bytes, "{on_disk:?}");
+    pipeline.drain(NO_TIME).await;
+
+    let (sink, witness) = healthy();
+    let (pipeline, door) = start(&config, sink).await;
+    until("all are delivered", || {
+        witness.books().received == u64::from(pushed)
+    })
+    .await;
+    // It needs all of the room, that of delivered batches included.
+    let large = batch(99, 1, 290_000);
+    let room = timeout(PATIENCE, async {
+        while push(&door, large.clone()).await.is_err() {
+            sleep(TICK).await;
+        }
+    });
+    room.await.expect("there is room in the end");
+    assert_eq!(counts(&pipeline).dropped_items(), 0);
+}
+
+#[tokio::test]
+async fn disk_that_refuses_is_a_full_queue_and_is_reported_once() {
+    let folder = folder();
+    let config = config(&folder);
+    let notices = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&notices);
+    let report = move |notice: &Notice| seen.lock().expect("nothing panics here").push(notice.to_string());
+    let disk = DiskQueue::open(config.clone(), report).unwrap();
+    let (mut pipeline, door) = builder().start();
+    // A sink that is not open yet reads nothing.
+    pipeline.expect_sink("sink", ROUTE, lane(disk), NO_TIME);
+    push(&door, batch(0, 5, 50)).await.unwrap();
+    // A file in the place of the folder: nothing can be written.
+    fs::remove_dir_all(&config.folder).unwrap();
+    fs::write(&config.folder, "").unwrap();
+    let batches = [batch(1, 5, 50)];
+    let mut reserved = door.try_reserve(&batches).unwrap();
+    let [first] = batches;
+    door.send_reserved(first, &mut reserved).unwrap();
+    let mut held = Box::pin(reserved.held());
+    until("it has no room", || {
+        door.try_reserve(&[batch(2, 5, 50)]).err() == Some(ReserveError::Full)
+    })
+    .await;
+    let is_held = timeout(NO_TIME, &mut held).await.is_ok();
+    assert!(!is_held, "nothing can be written");
+    fs::remove_file(&config.folder).unwrap();
+    timeout(PATIENCE, held).await.expect("it works again").unwrap();
+    until("it has room", || push_now(&door)).await;
+    // The notices are the last of the pass that counts the loss.
+    until("the loss is reported", || {
+        let notices = notices.lock().expect("nothing panics here");
+        notices
+            .iter()
+            .any(|notice| notice.contains("because the folder was deleted"))
+    })
+    .await;
+    let counts = counts(&pipeline);
+    assert_eq!(counts.dropped_for(DropReason::Unreadable), 5, "{counts:?}");
+    let notices = notices.lock().expect("nothing panics here").clone();
+    let count = |words: &str| notices.iter().filter(|notice| notice.contains(words)).count();
+    assert_eq!(count("nothing more is accepted until then"), 1, "{notices:?}");
+    assert_eq!(count("works again"), 1, "{notices:?}");
+    assert_eq!(
+        count("lost 5 items, because the folder was deleted"),
+        1,
+        "{notices:?}"
+    );
+}
+
+#[tokio::test]
+async fn disk_works_again_only_when_what_failed_has_succeeded() {
+    let folder = folder();
+    let config = config(&folder);
+    let notices = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&notices);
+    let report = move |notice: &Notice| seen.lock().expect("nothing panics here").push(notice.to_string());
+    let has = |words: &str| {
+        let notices = notices.lock().expect("nothing panics here");
+        notices.iter().any(|notice| notice.contains(words))
+    };
+    let disk = DiskQueue::open(config.clone(), report).unwrap();
+    // The cursor cannot be written, and records can.
+    let obstacle = config.folder.join("cursor.new");
+    fs::create_dir(&obstacle).unwrap();
+    let (sink, _) = FakeSink::scripted("sink", [Answer::Take.at_once(), Answer::Retry(None).at_once()]);
+    let (pipeline, door) = builder()
+        .sink_with(sink, Requirement::Required, lane(disk))
+        .start();
+    for id in 0..2 {
+        push(&door, batch(id, 1, 50)).await.unwrap();
+    }
+    until("it is reported", || has("nothing more is accepted until then")).await;
+    let mut unreserved = Reservation::default();
+    door.send_reserved(batch(2, 1, 50), &mut unreserved).unwrap();
+    timeout(PATIENCE, unreserved.held()).await.unwrap().unwrap();
+    assert!(!has("works again"), "the record was written, and not the cursor");
+    fs::remove_dir(&obstacle).unwrap();
+    until("the cursor is written", || config.folder.join("cursor").exists()).await;
+    until("it works again", || has("works again")).await;
+    until("it has room", || push_now(&door)).await;
+    pipeline.drain(NO_TIME).await;
+}
+
+fn push_now(door: &Door) -> bool {
+    door.try_reserve(&[batch(3, 5, 50)]).is_ok()
+}
+
+#[tokio::test]
+async fn batch_that_is_older_than_its_age_is_dropped_while_the_sink_fails() {
+    let folder = folder();
+    let config = DiskQueueConfig {
+        max_age: Some(Duration::from_millis(40)),
+        ..config(&folder)
+    };
+    let (pipeline, door) = start(&config, dead().0).await;
+    for id in 0..5 {
+        push(&door, batch(id, 1, 50)).await.unwrap();
+    }
+    until("all are dropped", || {
+        counts(&pipeline).dropped_for(DropReason::RetriesExhausted) == 5
+    })
+    .await;
+    until("the files are deleted", || {
+        counts(&pipeline)
+            .on_disk
+            .is_some_and(|on_disk| on_disk.file_bytes == 0)
+    })
+    .await;
+}
