@@ -1,0 +1,64 @@
+//! What can be wrong with a listener before the first connection. No message repeats a token, a password or a key.
+
+use std::{error::Error, io, net::SocketAddr, path::PathBuf};
+
+use crate::ListenAddress;
+
+/// Why a server cannot listen as it is configured.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum NetError {
+    /// Other machines can reach the address, and nobody allowed that.
+    #[error(
+        "{address} can be reached by other machines without TLS and without authentication: set tls or auth, listen on \
+         127.0.0.1, or allow everybody with allow_remote: true"
+    )]
+    Remote {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {source}; {advice}")]
+    Listen {
+        /// The address.
+        address: ListenAddress,
+        /// What to do.
+        advice: &'static str,
+        /// The system's error.
+        source: io::Error,
+    },
+    /// A PEM file cannot be used.
+    #[error("cannot use {}: {source}; give a PEM file with {content}", path.display())]
+    Pem {
+        /// The file.
+        path: PathBuf,
+        /// The expected content.
+        content: &'static str,
+        /// What is wrong with it.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The PEM files can be read, but they do not make a TLS server.
+    #[error("cannot serve TLS with {}: {source}; give a certificate chain and the private key of its first certificate", certificate.display())]
+    Tls {
+        /// The file of the certificate.
+        certificate: PathBuf,
+        /// What is wrong.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// A file of tokens or passwords cannot be used.
+    #[error("cannot use {}: {problem}; write one {content} on a line of its own", path.display())]
+    Credentials {
+        /// The file.
+        path: PathBuf,
+        /// `token` or `password`.
+        content: &'static str,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The user name of basic authentication cannot be sent.
+    #[error("the user {user:?} cannot be used: a user name is not empty and has no colon")]
+    User {
+        /// The name.
+        user: String,
+    },
+}

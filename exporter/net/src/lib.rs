@@ -1,0 +1,38 @@
+//! The server side of every listener of Pulsetrain: addresses, TLS, authentication, and limits on connections.
+//!
+//! A server names an [`Exposure`] (who may connect, and how they prove it) and opens a [`Guard`] from it. [`accept()`] takes
+//! connections of a [`Listener`], performs the TLS handshake, and hands each [`ServerStream`] to the server together with its
+//! [`Admission`]. The server asks [`Guard::authorize`] and [`Guard::check_host`] for every request.
+//!
+//! ```text
+//! Listener ──> Places (served, refused, closed) ──> TLS handshake ──> server ──> Guard::authorize ──> answer
+//! ```
+//!
+//! Certificates, keys, tokens and passwords are files. [`Guard::watch`] looks at them every second and reads those that
+//! changed; a new file that cannot be used leaves the old one at work, and is reported once.
+
+mod accept;
+mod address;
+mod auth;
+mod error;
+mod exposure;
+mod guard;
+mod host;
+mod listener;
+mod places;
+mod stream;
+mod tls;
+mod unix_socket;
+mod watched_files;
+
+pub use accept::{Admission, accept};
+pub use address::ListenAddress;
+pub use auth::{AuthConfig, Unauthenticated};
+pub use error::NetError;
+pub use exposure::Exposure;
+pub use guard::{Alpn, Guard, Report};
+pub use host::ForeignHost;
+pub use listener::Listener;
+pub use places::Places;
+pub use stream::ServerStream;
+pub use tls::ServerTls;

@@ -1,0 +1,87 @@
+//! The limit on connections: further ones are refused with an answer, and beyond a second limit closed.
+
+use std::{sync::Arc, time::Duration};
+
+use tokio::{
+    sync::{Notify, OwnedSemaphorePermit, Semaphore},
+    time::timeout,
+};
+
+/// The most connections at one time that are only open to be refused.
+const MAX_REFUSED: usize = 64;
+/// How long a connection waits for a place before it is refused: a burst of short requests is served completely.
+const PATIENCE: Duration = Duration::from_millis(250);
+
+/// The places of connections; a clone shares them.
+#[derive(Clone, Debug)]
+pub struct Places {
+    served: Arc<Semaphore>,
+    refused: Arc<Semaphore>,
+    wanted: Arc<Notify>,
+}
+
+/// The place of one connection, until it is dropped.
+#[derive(Debug)]
+pub(crate) enum Place {
+    Served { _permit: OwnedSemaphorePermit },
+    Refused { _permit: OwnedSemaphorePermit },
+    Closed,
+}
+
+impl Places {
+    /// Makes `connections` places.
+    pub fn new(connections: usize) -> Self {
+        Self {
+            served: Arc::new(Semaphore::new(connections.clamp(1, Semaphore::MAX_PERMITS))),
+            refused: Arc::new(Semaphore::new(MAX_REFUSED)),
+            wanted: Arc::default(),
+        }
+    }
+
+    /// Waits until a connection finds no place. An idle connection then gives its place up.
+    pub async fn wanted(&self) {
+        self.wanted.notified().await;
+    }
+
+    pub(crate) async fn next(&self) -> Place {
+        if let Ok(_permit) = Arc::clone(&self.served).try_acquire_owned() {
+            return Place::Served { _permit };
+        }
+        self.wanted.notify_waiters();
+        if let Ok(Ok(_permit)) = timeout(PATIENCE, Arc::clone(&self.served).acquire_owned()).await {
+            return Place::Served { _permit };
+        }
+        let refused = Arc::clone(&self.refused).try_acquire_owned();
+        refused.map_or(Place::Closed, |_permit| Place::Refused { _permit })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn connections_are_served_then_refused_then_closed() {
+        let places = Places::new(2);
+        let mut held = Vec::new();
+        for _ in 0..2 + MAX_REFUSED {
+            held.push(places.next().await);
+        }
+        let served = |place: &&Place| matches!(place, Place::Served { .. });
+        assert_eq!(held.iter().filter(served).count(), 2);
+        assert!(matches!(places.next().await, Place::Closed));
+        held.remove(0);
+        assert!(matches!(places.next().await, Place::Served { .. }));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn connection_gets_the_place_of_one_that_ends_soon() {
+        let places = Places::new(1);
+        let first = places.next().await;
+        let (second, ()) = tokio::join!(places.next(), async {
+            tokio::time::sleep(PATIENCE / 2).await;
+            drop(first);
+        });
+        assert!(matches!(second, Place::Served { .. }));
+    }
+}

@@ -1,0 +1,143 @@
+//! A value that is read from files, and read again when one of them changes.
+
+use std::{
+    fs,
+    os::unix::fs::MetadataExt,
+    path::PathBuf,
+    sync::{Arc, Mutex, PoisonError, RwLock},
+};
+
+use crate::NetError;
+
+/// The value, and the files that it was read from.
+pub(crate) struct WatchedFiles<T> {
+    paths: Vec<PathBuf>,
+    read: Box<Read<T>>,
+    current: RwLock<Arc<T>>,
+    state: Mutex<State>,
+}
+
+type Read<T> = dyn Fn() -> Result<T, NetError> + Send + Sync;
+
+#[derive(Debug)]
+struct State {
+    stamps: Vec<Option<Stamp>>,
+    /// How many times in a row the changed files could not be used.
+    failures: u32,
+}
+
+/// What differs when a file was written, replaced, or renamed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    bytes: u64,
+    modified: (i64, i64),
+}
+
+/// From this failure in a row a file is reported: a certificate and its key are replaced one after the other.
+const REPORTED_FAILURE: u32 = 2;
+
+impl<T> WatchedFiles<T> {
+    /// Reads the value with `read`, which opens `paths`.
+    ///
+    /// # Errors
+    /// The error of `read`.
+    pub(crate) fn open(
+        paths: Vec<PathBuf>,
+        read: impl Fn() -> Result<T, NetError> + Send + Sync + 'static,
+    ) -> Result<Self, NetError> {
+        // Before the files are read: what is written meanwhile is read again.
+        let stamps = stamps(&paths);
+        let current = read()?;
+        Ok(Self {
+            paths,
+            read: Box::new(read),
+            current: RwLock::new(Arc::new(current)),
+            state: Mutex::new(State { stamps, failures: 0 }),
+        })
+    }
+
+    /// Returns the value that was read last.
+    pub(crate) fn current(&self) -> Arc<T> {
+        Arc::clone(&self.current.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Reads the files again if one of them changed. A value that cannot be read leaves the last one in use.
+    ///
+    /// Blocks on the disk. Returns the message for the operator, `None` if there is nothing new.
+    pub(crate) fn refresh(&self) -> Option<String> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let stamps = stamps(&self.paths);
+        if stamps == state.stamps && state.failures == 0 {
+            return None;
+        }
+        state.stamps = stamps;
+        match (self.read)() {
+            Ok(value) => {
+                *self.current.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(value);
+                state.failures = 0;
+                Some(format!("read {} again, which changed", self.names()))
+            }
+            Err(error) => {
+                state.failures = state.failures.saturating_add(1);
+                (state.failures == REPORTED_FAILURE)
+                    .then(|| format!("{error}. The content before the change remains in use"))
+            }
+        }
+    }
+
+    fn names(&self) -> String {
+        let names = self.paths.iter().map(|path| path.display().to_string());
+        names.collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// `None` for a file that is not there.
+fn stamps(paths: &[PathBuf]) -> Vec<Option<Stamp>> {
+    let stamp = |path: &PathBuf| {
+        let file = fs::metadata(path).ok()?;
+        Some(Stamp {
+            inode: file.ino(),
+            bytes: file.len(),
+            modified: (file.mtime(), file.mtime_nsec()),
+        })
+    };
+    paths.iter().map(stamp).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn number(path: &PathBuf) -> Result<u32, NetError> {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        text.parse().map_err(|_| NetError::Credentials {
+            path: path.clone(),
+            content: "number",
+            problem: format!("{text:?} is not a number"),
+        })
+    }
+
+    #[test]
+    fn changed_files_are_read_again_and_broken_ones_are_reported_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("number");
+        fs::write(&path, "1").unwrap();
+        let file = path.clone();
+        let watched = WatchedFiles::open(vec![path.clone()], move || number(&file)).unwrap();
+        assert_eq!((*watched.current(), watched.refresh()), (1, None));
+        fs::write(&path, "22").unwrap();
+        assert!(watched.refresh().unwrap().contains("number again"));
+        assert_eq!((*watched.current(), watched.refresh()), (22, None));
+        fs::write(&path, "no").unwrap();
+        let reported: Vec<_> = (0..4).filter_map(|_| watched.refresh()).collect();
+        assert_eq!(reported.len(), 1, "{reported:?}");
+        assert!(reported[0].contains("\"no\" is not a number"), "{reported:?}");
+        assert_eq!(*watched.current(), 22);
+        fs::remove_file(&path).unwrap();
+        assert_eq!((watched.refresh(), *watched.current()), (None, 22));
+        fs::write(&path, "333").unwrap();
+        assert!(watched.refresh().is_some());
+        assert_eq!(*watched.current(), 333);
+    }
+}
