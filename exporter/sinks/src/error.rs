@@ -2,7 +2,9 @@
 //!
 //! What goes wrong later is a `Delivery`. No message here ever repeats a header value or credentials.
 
-use std::{io, net::SocketAddr, path::PathBuf};
+use std::{io, path::PathBuf};
+
+use pulsetrain_net::NetError;
 
 /// Why a sink could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -100,9 +102,26 @@ pub enum SinkError {
         /// What is wrong with it.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
+    /// The name that a certificate is to be checked for cannot be in one.
+    #[error("tls.server_name is {name:?}: write a host name or an address, without scheme and port")]
+    ServerName {
+        /// The name.
+        name: String,
+    },
+    /// The file with a token or a password could not be used.
+    #[error("{name}: cannot use {}: {source}; write one line with the token or the password", path.display())]
+    Secret {
+        /// The key that names the file.
+        name: String,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: io::Error,
+    },
     /// The certificates could be read but TLS cannot use them.
     #[error(
-        "cannot set up TLS for {endpoint}: {source}; check OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and _CLIENT_KEY"
+        "cannot set up TLS for {endpoint}: {source}; check that the client's certificate and key belong together \
+         (tls.certificate and tls.key of the sink, or OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and _CLIENT_KEY)"
     )]
     Tls {
         /// The endpoint.
@@ -112,20 +131,14 @@ pub enum SinkError {
     },
     /// The system has no certificate authorities and none is named.
     #[error(
-        "no certificate authorities on this system for {endpoint}: set OTEL_EXPORTER_OTLP_CERTIFICATE to a PEM file"
+        "no certificate authorities on this system for {endpoint}: set tls.ca of the sink, or OTEL_EXPORTER_OTLP_CERTIFICATE, \
+         to a PEM file"
     )]
     NoAuthorities {
         /// The endpoint.
         endpoint: String,
     },
-    /// The port of a page could not be opened.
-    #[error(
-        "cannot listen on {address}: {source}; is another program using the port? choose another with listen"
-    )]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// What the system said.
-        source: io::Error,
-    },
+    /// The page cannot be served.
+    #[error(transparent)]
+    Net(#[from] NetError),
 }

@@ -1,33 +1,45 @@
 //! The file sink: every batch becomes one record of a file, or one line on stdout.
 //!
 //! `open` locks the file; `format` frames a batch; `output` appends the record and takes a torn one back; `journal` notes
-//! which records a restart must not cut off; `foreign` keeps what others wrote, and `notice` reports it; `advice` words what
-//! went wrong. No delivery is buffered: a batch that counts as delivered has been handed to the system.
+//! which records a restart must not cut off; `destination` rotates and reopens the file, and `rotated` compresses and removes
+//! what was rotated; `control` is for those who want a file reopened or synced. `foreign` keeps what others wrote, and
+//! `notice` reports it; `advice` words what went wrong. No delivery is buffered: a batch that counts as delivered has been
+//! handed to the system.
 
 mod advice;
+mod config;
+mod control;
+mod destination;
 mod foreign;
 mod format;
+mod identity;
 mod journal;
 mod notice;
 mod open;
 mod output;
+mod rotated;
 
 use std::{
     io::{self, Seek, SeekFrom},
     path::Path,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex},
 };
 
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
 
-pub use self::{format::FileFormat, journal::FileJournal, notice::FileNotice};
+pub(crate) use self::open::cannot_open;
+pub use self::{
+    config::{FileCompression, FileConfig, FilePermissions, FileRotation},
+    control::FileControl,
+    format::FileFormat,
+    journal::FileJournal,
+    notice::FileNotice,
+};
 use self::{
-    format::Record,
-    journal::OpenJournal,
-    open::{Opened, cannot_open},
+    destination::Destination, format::Record, identity::FileIdentity, journal::OpenJournal, open::Opened,
     output::Output,
 };
-use crate::SinkError;
+use crate::{SinkError, blocking};
 
 /// Writes batches to a file or to stdout.
 ///
@@ -36,6 +48,9 @@ use crate::SinkError;
 /// ([`recover`](Self::recover)). Records follow one another in the order of delivery, whatever their signal. Where a record
 /// cannot be written completely (full disk, quota), the file is cut back to the end of the record before, so that it stays
 /// readable, and the delivery is to be retried; a pipe or a terminal cannot be cut back and takes nothing more.
+///
+/// A file that is removed is created again before the next record. One that is moved is written until
+/// [`FileControl::reopen`]; one that is truncated is continued at its new end.
 pub struct FileSink {
     name: String,
     writer: Arc<Mutex<Writer>>,
@@ -44,10 +59,8 @@ pub struct FileSink {
 
 struct Writer {
     format: FileFormat,
-    output: Output,
     record: Record,
-    /// Where records are noted, so that a restart knows whose they are.
-    journal: Option<OpenJournal>,
+    destination: Destination,
 }
 
 /// Why a record is not written.
@@ -62,20 +75,20 @@ impl FileSink {
     /// Opens `path`, whose ending names the format, `.jsonl` or `.binpb`, and replaces its content.
     pub fn create(path: &Path) -> Result<Self, SinkError> {
         let format = FileFormat::of(path)?;
-        let opened = Opened::open(path)?;
+        let opened = Opened::open(path, None)?;
         if opened.is_regular {
             let emptied = opened.file.set_len(0);
             emptied.map_err(|source| cannot_open(path, source))?;
         }
-        Ok(Self::of_file(path, format, opened, 0, None))
+        Self::of_file(path, format, opened, 0, None, &FileConfig::default())
     }
 
     /// Opens `path` to append to what it holds, whoever wrote that. A torn record at its end moves to another file.
-    pub fn append(path: &Path) -> Result<Self, SinkError> {
+    pub fn append(path: &Path, config: &FileConfig) -> Result<Self, SinkError> {
         let format = FileFormat::of(path)?;
-        let mut opened = Opened::open(path)?;
+        let mut opened = Opened::open(path, config.permissions)?;
         if !opened.is_regular {
-            return Ok(Self::of_file(path, format, opened, 0, None));
+            return Self::of_file(path, format, opened, 0, None, config);
         }
         let kept = foreign::keep_complete(&mut opened.file, path, format);
         let (end, aside) = kept.map_err(|source| cannot_open(path, source))?;
@@ -83,18 +96,19 @@ impl FileSink {
             path: path.to_owned(),
             foreign: end,
             aside,
+            repeated: 0,
             unlocked: opened.unlocked.take(),
         };
-        Ok(Self::of_file(path, format, opened, end, None).with_notice(notice))
+        Ok(Self::of_file(path, format, opened, end, None, config)?.with_notice(notice))
     }
 
     /// Opens `path` after a restart: what its sources bring again is cut off, all else is kept, by what the `journal` says.
     /// A file that the journal does not describe is appended to.
-    pub fn recover(path: &Path, journal: &FileJournal) -> Result<Self, SinkError> {
+    pub fn recover(path: &Path, journal: &FileJournal, config: &FileConfig) -> Result<Self, SinkError> {
         let format = FileFormat::of(path)?;
-        let mut opened = Opened::open(path)?;
+        let mut opened = Opened::open(path, config.permissions)?;
         if !opened.is_regular {
-            return Ok(Self::of_file(path, format, opened, 0, None));
+            return Self::of_file(path, format, opened, 0, None, config);
         }
         let recovered = journal
             .recover(&mut opened.file, path, format)
@@ -104,22 +118,33 @@ impl FileSink {
             path: path.to_owned(),
             foreign: recovered.foreign,
             aside: recovered.aside,
+            repeated: recovered.repeated,
             unlocked: opened.unlocked.take(),
         };
-        Ok(Self::of_file(path, format, opened, recovered.end, Some(open)).with_notice(notice))
+        let sink = Self::of_file(path, format, opened, recovered.end, Some(open), config)?;
+        Ok(sink.with_notice(notice))
     }
 
     /// Opens `path` to go on at its end, where a sink of the same program wrote to it before.
-    pub fn go_on(path: &Path, journal: Option<&FileJournal>) -> Result<Self, SinkError> {
+    pub fn go_on(path: &Path, journal: Option<&FileJournal>, config: &FileConfig) -> Result<Self, SinkError> {
         let format = FileFormat::of(path)?;
-        let mut opened = Opened::open(path)?;
+        let mut opened = Opened::open(path, config.permissions)?;
         let end = match opened.is_regular {
             true => opened.file.seek(SeekFrom::End(0)),
             false => Ok(0),
         };
-        let ready = end.and_then(|end| Ok((end, journal.map(FileJournal::open).transpose()?)));
+        let ready = end.and_then(|end| {
+            let identity = FileIdentity::of(&opened.file)?;
+            let journal = journal.map(|journal| journal.open_for(identity, end));
+            Ok((end, journal.transpose()?))
+        });
         let (end, journal) = ready.map_err(|source| cannot_open(path, source))?;
-        Ok(Self::of_file(path, format, opened, end, journal))
+        Self::of_file(path, format, opened, end, journal, config)
+    }
+
+    /// Returns what others control the file by.
+    pub fn control(&self) -> FileControl {
+        FileControl::new(&self.name, Arc::downgrade(&self.writer))
     }
 
     /// What the user should know of the file, as it was when it was opened.
@@ -136,7 +161,11 @@ impl FileSink {
     /// JSON lines on stdout. Fails where the process has none.
     pub fn stdout() -> Result<Self, SinkError> {
         let output = Output::stdout().map_err(|source| cannot_open("stdout".as_ref(), source))?;
-        Ok(Self::new("stdout", FileFormat::JsonLines, output, None))
+        Ok(Self::new(
+            "stdout",
+            FileFormat::JsonLines,
+            Destination::fixed(output),
+        ))
     }
 
     fn of_file(
@@ -145,21 +174,18 @@ impl FileSink {
         opened: Opened,
         end: u64,
         journal: Option<OpenJournal>,
-    ) -> Self {
-        Self::new(
-            &path.display().to_string(),
-            format,
-            Output::file_from(opened.file, end),
-            journal,
-        )
+        config: &FileConfig,
+    ) -> Result<Self, SinkError> {
+        let destination = Destination::file(path, format, opened, end, journal, config);
+        let destination = destination.map_err(|source| cannot_open(path, source))?;
+        Ok(Self::new(&path.display().to_string(), format, destination))
     }
 
-    fn new(place: &str, format: FileFormat, output: Output, journal: Option<OpenJournal>) -> Self {
+    fn new(place: &str, format: FileFormat, destination: Destination) -> Self {
         let writer = Writer {
             format,
-            output,
             record: Record::default(),
-            journal,
+            destination,
         };
         Self {
             name: format!("file {place}"),
@@ -175,17 +201,6 @@ impl FileSink {
         }
     }
 
-    /// Runs `work` on the blocking pool: a slow disk or a slow reader of a pipe holds up no other task.
-    async fn blocking<T: Send + 'static>(
-        &self,
-        work: impl FnOnce(&mut Writer) -> T + Send + 'static,
-    ) -> Result<T, String> {
-        let writer = Arc::clone(&self.writer);
-        let work = move || work(&mut writer.lock().unwrap_or_else(PoisonError::into_inner));
-        let done = tokio::task::spawn_blocking(work).await;
-        done.map_err(|error| format!("the writer stopped: {error}"))
-    }
-
     fn words(&self, message: &str) -> String {
         format!("{}: {message}", self.name)
     }
@@ -199,8 +214,13 @@ impl Sink for FileSink {
     fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
         let batch = batch.clone();
         Box::pin(async move {
-            match self.blocking(move |writer| writer.write(&batch)).await {
-                Ok(Ok(())) => Delivery::Delivered,
+            match blocking(&self.writer, move |writer| writer.write(&batch)).await {
+                Ok(Ok(None)) => Delivery::Delivered,
+                // The record is written; what happened to rotated files is a warning.
+                Ok(Ok(Some(fault))) => Delivery::Partial {
+                    rejected: 0,
+                    message: self.words(&fault),
+                },
                 Ok(Err(WriteError::Temporary(message))) => Delivery::Retry {
                     after: None,
                     message: self.words(&message),
@@ -214,58 +234,45 @@ impl Sink for FileSink {
 
     fn finish(&mut self) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(async {
-            let finished = self.blocking(Writer::finish).await;
+            let finished = blocking(&self.writer, Writer::finish).await;
             finished.flatten().map_err(|message| self.words(&message))
         })
     }
 }
 
 impl Writer {
-    fn write(&mut self, batch: &Batch) -> Result<(), WriteError> {
-        let (head, body) = self
+    /// Writes the record of `batch`. Returns a warning about rotated files.
+    fn write(&mut self, batch: &Batch) -> Result<Option<String>, WriteError> {
+        let record = self
             .record
             .of(self.format, batch)
             .map_err(|error| WriteError::Final(error.to_string()))?;
-        let written = self.output.written();
-        append(&mut self.output, self.journal.as_mut(), batch, [head, body]).map_err(|error| {
-            let message = advice::write(&error, &written);
-            // A reader that is gone does not return, and nothing can follow half a record.
-            match self.output.is_torn() || error.kind() == io::ErrorKind::BrokenPipe {
-                true => WriteError::Final(message),
-                false => WriteError::Temporary(message),
-            }
-        })
+        let destination = &mut self.destination;
+        let length = record.iter().map(|part| part.len()).sum();
+        let written = destination.written();
+        let prepared = destination.prepare(length);
+        prepared
+            .and_then(|()| destination.append(batch, record))
+            .map_err(|error| {
+                let message = advice::write(&error, &written);
+                // A reader that is gone does not return, and nothing can follow half a record.
+                match destination.is_torn() || error.kind() == io::ErrorKind::BrokenPipe {
+                    true => WriteError::Final(message),
+                    false => WriteError::Temporary(message),
+                }
+            })?;
+        Ok(destination.take_fault())
     }
 
     fn finish(&mut self) -> Result<(), String> {
-        if let Some(journal) = &mut self.journal {
-            // The file holds everything; only what a kill would have cut off is not known.
-            journal.catch_up();
-        }
-        let written = self.output.written();
-        self.output
-            .sync()
+        // The file holds everything; only what a kill would have cut off is not known.
+        self.destination.catch_up();
+        let written = self.destination.written();
+        let unsynced = self.destination.unsynced();
+        unsynced
+            .and_then(|unsynced| unsynced.sync())
             .map_err(|error| advice::write(&error, &written))
     }
-}
-
-/// Notes and writes the record of `batch`, or leaves file and journal as they were.
-fn append(
-    output: &mut Output,
-    journal: Option<&mut OpenJournal>,
-    batch: &Batch,
-    [head, body]: [&[u8]; 2],
-) -> io::Result<()> {
-    let changed = output.notice_change()?;
-    let Some(journal) = journal else {
-        return output.append(head, body);
-    };
-    if let Some(length) = changed {
-        journal.restart_at(length);
-    }
-    let start = output.written().bytes;
-    journal.note(batch, start, start + (head.len() + body.len()) as u64);
-    output.append(head, body).inspect_err(|_| journal.take_back())
 }
 
 fn cannot_recover(path: &Path, journal: &FileJournal, source: io::Error) -> SinkError {

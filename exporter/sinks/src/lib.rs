@@ -3,31 +3,48 @@
 //! A sink takes batches of OTLP bytes as they are and says how each delivery went. It never waits to try again and never
 //! counts: that is the pipeline's part. Nothing here knows a metric or a span by name.
 
+mod attributes;
+mod blocking;
 mod console;
 mod error;
 mod file;
+mod file_series;
 mod live;
 mod otlp;
+mod page;
 mod perfetto;
 mod prometheus;
+mod sparkline;
+mod unfinished_file;
 
 #[cfg(feature = "prometheus-bridge")]
 pub use self::prometheus::RegistryBridge;
 pub use self::prometheus::{
-    ExtraFamilies, ExtraFamily, ExtraKind, ExtraMetric, ExtraValue, PrometheusConfig, PrometheusCounts,
-    PrometheusServer, PrometheusSink, PrometheusStore, Refusal, Translation,
+    ExtraFamilies, ExtraFamily, ExtraKind, ExtraMetric, ExtraValue, HistoryError, HistorySummary,
+    OpenMetricsHistory, OpenMetricsSink, PrometheusConfig, PrometheusCounts, PrometheusServer,
+    PrometheusSink, PrometheusStore, Refusal, RemoteWriteSink, Translation,
 };
+pub use attributes::{AttributesSink, sha256_hex};
+pub use blocking::blocking;
 pub use console::{ConsoleSink, ConsoleStyle};
 pub use error::SinkError;
-pub use file::{FileFormat, FileJournal, FileNotice, FileSink};
+pub use file::{
+    FileCompression, FileConfig, FileControl, FileFormat, FileJournal, FileNotice, FilePermissions,
+    FileRotation, FileSink,
+};
 pub use live::{
     FlightRecorder, FlightRecorderConfig, FlightRecorderSink, PerfettoFiles, PerfettoFilesConfig,
     PerfettoFilesSink, Recording,
 };
 pub use otlp::{
-    Compression, HostAnswer, Identity, NamedFile, OtlpConfig, OtlpSink, Protocol, SignalConfig, TlsFiles,
-    ask_host,
+    Compression, Credentials, HostAnswer, Identity, NamedFile, OtlpConfig, OtlpSettings, OtlpSink, Password,
+    Protocol, Proxy, SignalConfig, TlsFiles, ask_host,
+};
+pub use page::{
+    PageConfig, PageCounts, PageRefusal, PageRefusals, PageSink, PageStore, PageTelemetry, SinkState,
+    TextStyle,
 };
 pub use perfetto::{
     AttributePolicy, PerfettoConfig, PerfettoError, PerfettoMapper, PerfettoParts, PerfettoSummary,
 };
+pub use unfinished_file::UnfinishedFile;

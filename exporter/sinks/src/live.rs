@@ -6,7 +6,6 @@
 
 mod files;
 mod held;
-mod names;
 #[cfg(test)]
 mod one_span;
 mod recorder;
@@ -14,3 +13,17 @@ mod replace;
 
 pub use files::{PerfettoFiles, PerfettoFilesConfig, PerfettoFilesSink};
 pub use recorder::{FlightRecorder, FlightRecorderConfig, FlightRecorderSink, Recording};
+
+use std::path::Path;
+
+use crate::{SinkError, file_series::FileSeries};
+
+/// Returns the series of the traces of `path`.
+///
+/// # Errors
+/// A path that does not end in `.pftrace`.
+fn trace_series(path: &Path) -> Result<FileSeries, SinkError> {
+    FileSeries::of(path, ".pftrace", &[]).ok_or_else(|| SinkError::TraceName {
+        path: path.to_owned(),
+    })
+}

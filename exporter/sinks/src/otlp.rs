@@ -1,27 +1,37 @@
 //! The OTLP sink: posts batches to a receiver as they are, over gRPC, HTTP/protobuf or HTTP/JSON.
 //!
-//! `config` settles where each signal goes; `transport` is the one HTTP client; `http` and `grpc` each make one attempt and
-//! classify its outcome as the OTLP specification says; `answer` and `delay` read what the receiver sent back; `peer` and
-//! `advice` word what went wrong.
+//! `config` resolves where and how each signal is sent; `transport` is the one HTTP client, with `tls`, `credentials` and
+//! `proxy`; `http` and `grpc` each make one attempt and classify its outcome as the OTLP specification says; `answer` and
+//! `delay` read the receiver's answer; `peer` and `advice` word what went wrong.
 
-mod advice;
+pub(crate) mod advice;
 mod answer;
 mod body;
 mod config;
+mod credentials;
 mod delay;
 mod grpc;
 mod host;
 mod http;
 mod peer;
+mod proxy;
 mod tls;
 mod transport;
 
 use pulsetrain_otlp::{Signal, Signals};
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
 
-pub use self::config::{Compression, Identity, NamedFile, OtlpConfig, Protocol, SignalConfig, TlsFiles};
+pub use self::config::{
+    Compression, Credentials, Identity, NamedFile, OtlpConfig, OtlpSettings, Password, Protocol, Proxy,
+    SignalConfig, TlsFiles,
+};
 pub use self::host::{HostAnswer, ask_host};
-use self::{grpc::GrpcExporter, http::HttpExporter, transport::Transport};
+pub(crate) use self::{
+    answer::plain,
+    peer::{MAX_ANSWER_BYTES, Peer},
+    transport::{Transport, origin},
+};
+use self::{grpc::GrpcExporter, http::HttpExporter};
 use crate::SinkError;
 
 /// The name of this exporter, in the form that the OTLP specification asks for, and the program's own.
@@ -34,15 +44,18 @@ const USER_AGENT: &str = concat!(
 
 /// Sends batches to an OTLP receiver.
 ///
-/// One delivery is one request. Redirects are not followed and proxies are not used.
+/// One delivery is one request. Forks share their connections. Redirects are not followed.
+#[derive(Clone)]
 pub struct OtlpSink {
     name: String,
     signals: Signals,
     /// Signals that the user has asked for by name.
     requested: Signals,
     exporters: Vec<(Signal, Exporter)>,
+    max_request_bytes: [usize; Signal::ALL.len()],
 }
 
+#[derive(Clone)]
 enum Exporter {
     Grpc(GrpcExporter),
     Http(HttpExporter),
@@ -61,6 +74,7 @@ impl OtlpSink {
                 .iter()
                 .map(exporter)
                 .collect::<Result<_, SinkError>>()?,
+            max_request_bytes: Signal::ALL.map(|signal| config.signal(signal).max_request_bytes),
         })
     }
 
@@ -87,6 +101,14 @@ impl Sink for OtlpSink {
 
     fn signals(&self) -> Signals {
         self.signals
+    }
+
+    fn fork(&self) -> Option<Box<dyn Sink>> {
+        Some(Box::new(self.clone()))
+    }
+
+    fn max_request_bytes(&self, signal: Signal) -> usize {
+        self.max_request_bytes[signal as usize]
     }
 
     fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {

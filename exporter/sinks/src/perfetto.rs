@@ -3,7 +3,7 @@
 //! | OTLP | Perfetto |
 //! |---|---|
 //! | resource | process, in the order of ranks; its attributes are an instant `resource` |
-//! | span | slice on a row of its group: `device.id`, thread, or else the scope of the root (`forest`); rows never cross (`lanes`) |
+//! | span | slice on a row of its group: `device.id`, thread, `steps`, or else the scope of the root (`forest`); rows never cross (`lanes`) |
 //! | parent that does not contain its child on one row, link | arrow (`flows`) |
 //! | span event | instant on the span's row |
 //! | attribute | annotation of the same type (`values`) |

@@ -1,11 +1,12 @@
 //! What one run has said so far, and its line.
 
-use std::fmt::Write;
+use std::{collections::VecDeque, fmt::Write};
 
 use super::{
     columns::{COLUMNS, SOL, Show, shown_as},
     steps::Step,
 };
+use crate::sparkline;
 
 /// A run's line and what it needs to know of the past.
 #[derive(Debug, Default)]
@@ -13,10 +14,13 @@ pub(super) struct RunLine {
     name: String,
     now: [Option<f64>; COLUMNS.len()],
     before: [Option<f64>; COLUMNS.len()],
+    /// When each value was measured.
+    times: [u64; COLUMNS.len()],
     /// Whether sums count nothing but what was said last.
     is_first: bool,
     norms: Average,
     first: Option<(u64, f64)>,
+    losses: VecDeque<f64>,
     line: String,
 }
 
@@ -31,6 +35,10 @@ struct Average {
 const CUMULATIVE: u32 = 100;
 /// The weight of the newest value after that.
 const NEWEST: f64 = 0.1;
+/// The losses of which the line has a curve, and from how many on.
+const LOSSES: usize = 24;
+const FEWEST_LOSSES: usize = 8;
+
 /// A value is a spike when it is so many times the average, itself included, of so many values (Surogate's rule).
 const SPIKE: f64 = 5.0;
 const SPIKE_AFTER: u32 = 10;
@@ -49,10 +57,17 @@ impl RunLine {
         for column in 0..COLUMNS.len() {
             if let Some(value) = step.values[column] {
                 self.before[column] = self.now[column].replace(value);
+                self.times[column] = step.unix_nanos;
             }
         }
         if let Some(norm) = shown_as(Show::Spike("norm")).and_then(|column| step.values[column]) {
             self.norms.add(norm);
+        }
+        if let Some(loss) = shown_as(Show::Trend("loss")).and_then(|column| step.values[column]) {
+            if self.losses.len() == LOSSES {
+                self.losses.pop_front();
+            }
+            self.losses.push_back(loss);
         }
         self.is_first = step.is_first;
         let is_step = shown_as(Show::Step).is_some_and(|column| step.values[column].is_some());
@@ -67,6 +82,13 @@ impl RunLine {
         }
         for column in 0..COLUMNS.len() {
             self.draw_column(column, unix_nanos);
+        }
+        if self.losses.len() >= FEWEST_LOSSES {
+            let _ = write!(
+                self.line,
+                " | {}",
+                sparkline::of(self.losses.make_contiguous(), LOSSES)
+            );
         }
         self.line.clone()
     }
@@ -103,15 +125,22 @@ impl RunLine {
 
     /// What is shown in a column: what the run said, or what follows from it.
     fn value(&mut self, column: usize, unix_nanos: u64) -> Option<f64> {
-        let said = self.now[column];
+        let last = self.now[column];
+        // A derived value comes after the line of its step: that of the step before is the last resort.
+        let present = last.filter(|_| self.times[column] == unix_nanos);
         match COLUMNS[column].show {
             Show::Epoch if self.last_of(Show::Progress).is_some() => None,
             Show::Millis => self.growth(Show::Millis),
-            Show::PerSecond(_) => said.or_else(|| self.rate()),
-            SOL => said.or_else(|| Some(self.rate()? / self.last_of(Show::Expected)?)),
-            Show::Eta => said.or_else(|| self.eta(unix_nanos)),
-            _ => said,
+            Show::PerSecond(_) => present.or_else(|| self.rate()).or(last),
+            SOL => present.or_else(|| self.speed_of_light()).or(last),
+            Show::Eta => present.or_else(|| self.eta(unix_nanos)).or(last),
+            _ => last,
         }
+    }
+
+    /// Returns the rate of the step divided by that of the hardware at its peak.
+    fn speed_of_light(&self) -> Option<f64> {
+        Some(self.rate()? / self.last_of(Show::Expected)?)
     }
 
     /// What was said last of the column that is shown in this way.

@@ -14,6 +14,8 @@ pub(super) struct Step {
     pub(super) run: String,
     /// The run, as people call it.
     pub(super) name: String,
+    /// The rank; `None` for what is known of the whole run.
+    pub(super) rank: Option<i64>,
     /// When.
     pub(super) unix_nanos: u64,
     /// The values of the columns that it said something about.
@@ -24,10 +26,11 @@ pub(super) struct Step {
 
 /// The steps of a batch, those of each run in the order of time. What cannot be read is left out.
 pub(super) fn steps(data: &MetricsData<'_>) -> Vec<Step> {
-    let mut steps: BTreeMap<(String, u64), Step> = BTreeMap::new();
+    let mut steps: BTreeMap<(String, Option<i64>, u64), Step> = BTreeMap::new();
     for resource in data.resource_metrics.into_iter().flatten() {
         let attributes = resource.resource.map(|resource| resource.attributes);
-        let run = text(attributes, attribute::SERVICE_INSTANCE_ID.name);
+        let run = run_id(attributes);
+        let rank = integer(attributes, attribute::TRAIN_RANK.name);
         let name = text(attributes, attribute::TRAIN_RUN_NAME.name);
         for metric in resource
             .scope_metrics
@@ -38,10 +41,11 @@ pub(super) fn steps(data: &MetricsData<'_>) -> Vec<Step> {
         {
             each_value(&metric, |column, point| {
                 let step = steps
-                    .entry((run.clone(), point.unix_nanos))
+                    .entry((run.clone(), rank, point.unix_nanos))
                     .or_insert_with(|| Step {
                         run: run.clone(),
                         name: name.clone(),
+                        rank,
                         unix_nanos: point.unix_nanos,
                         ..Step::default()
                     });
@@ -50,7 +54,19 @@ pub(super) fn steps(data: &MetricsData<'_>) -> Vec<Step> {
             });
         }
     }
-    steps.into_values().collect()
+    let mut steps: Vec<Step> = steps.into_values().collect();
+    steps.sort_by_key(|step| step.unix_nanos);
+    steps
+}
+
+/// The run that a resource is of: the id of the run, or of the instance where it has none.
+pub(super) fn run_id(attributes: Option<Repeated<'_, KeyValue<'_>>>) -> String {
+    let run = text(attributes, attribute::TRAIN_RUN_ID.name);
+    if run.is_empty() {
+        text(attributes, attribute::SERVICE_INSTANCE_ID.name)
+    } else {
+        run
+    }
 }
 
 /// A point of a metric that has a column.
@@ -96,14 +112,23 @@ fn each_value(metric: &Metric<'_>, mut take: impl FnMut(usize, Point)) {
 }
 
 /// The text of an attribute; empty where there is none.
-fn text(attributes: Option<Repeated<'_, KeyValue<'_>>>, key: &str) -> String {
-    let found = attributes
-        .into_iter()
-        .flatten()
-        .flatten()
-        .find(|attribute| attribute.key.to_str() == Ok(key));
-    match found.and_then(|attribute| attribute.value) {
+pub(super) fn text(attributes: Option<Repeated<'_, KeyValue<'_>>>, key: &str) -> String {
+    match value(attributes, key) {
         Some(AnyValue::String(text)) => text.to_str().unwrap_or_default().to_owned(),
         _ => String::new(),
     }
+}
+
+fn integer(attributes: Option<Repeated<'_, KeyValue<'_>>>, key: &str) -> Option<i64> {
+    match value(attributes, key) {
+        Some(AnyValue::Int(value)) => Some(value),
+        _ => None,
+    }
+}
+
+fn value<'a>(attributes: Option<Repeated<'a, KeyValue<'a>>>, key: &str) -> Option<AnyValue<'a>> {
+    let mut attributes = attributes.into_iter().flatten().flatten();
+    attributes
+        .find(|attribute| attribute.key.to_str() == Ok(key))?
+        .value
 }

@@ -41,6 +41,7 @@ pub(super) fn copy_aside(file: &mut File, path: &Path, bytes: Range<u64>) -> io:
         return Ok(None);
     }
     let (mut aside, path) = create_aside(path)?;
+    aside.set_permissions(file.metadata()?.permissions())?;
     file.seek(SeekFrom::Start(bytes.start))?;
     let bytes = io::copy(&mut file.take(bytes.end - bytes.start), &mut aside)?;
     aside.sync_all()?;

@@ -56,21 +56,21 @@ impl Record {
         &'a mut self,
         format: FileFormat,
         batch: &'a Batch,
-    ) -> Result<(&'a [u8], &'a [u8]), RecordError> {
+    ) -> Result<[&'a [u8]; 2], RecordError> {
         match format {
             FileFormat::JsonLines => {
                 self.text.clear();
                 self.text.shrink_to(KEPT_CAPACITY);
                 json::encode(batch.signal(), batch.bytes(), &mut self.text)?;
                 self.text.push(b'\n');
-                Ok((&[], &self.text))
+                Ok([&[], &self.text])
             }
             FileFormat::LengthPrefixed => {
                 let length = batch.bytes().len();
                 self.prefix = u32::try_from(length)
                     .map_err(|_| RecordError::TooLong(length))?
                     .to_be_bytes();
-                Ok((&self.prefix, batch.bytes()))
+                Ok([&self.prefix, batch.bytes()])
             }
         }
     }

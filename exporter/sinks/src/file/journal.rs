@@ -4,8 +4,12 @@
 //! a stage may let an earlier batch go after a later one, and telemetry of other sources comes only once. So the journal
 //! notes every record before it is written, and no kill leaves one of which nothing is known: a line `START END RECEIPT`, or
 //! `START END` for what comes only once. A line with one number says up to where all stays. `recovery` reads it after a restart.
+//!
+//! The line `file DEVICE INODE` names the file. When the output is rotated or reopened, the journal of the file before is set
+//! aside (`set_aside`) until every record in it is settled, so that a restart finds that file under its new name.
 
 mod recovery;
+mod set_aside;
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -15,6 +19,9 @@ use std::{
 };
 
 use pulsetrain_pipeline::Batch;
+
+use self::set_aside::SetAside;
+use super::identity::FileIdentity;
 
 /// A journal that has grown over this is written anew, without what stays in any case.
 const TRIMMED_BYTES: u64 = 64 << 10;
@@ -38,11 +45,15 @@ pub(super) struct OpenJournal {
     unwritten: String,
     /// How long the last line is.
     last: usize,
+    /// The journals of earlier files that still have records that are not settled.
+    set_aside: Vec<SetAside>,
 }
 
 /// What a journal says.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Notes {
+    /// The file, or `None` in the journal of a version that did not note it.
+    file: Option<FileIdentity>,
     /// Up to here all stays.
     floor: u64,
     /// The records behind it, in the order of the file.
@@ -90,6 +101,26 @@ impl FileJournal {
             trim_at: TRIMMED_BYTES,
             unwritten: String::new(),
             last: 0,
+            set_aside: SetAside::all(&self.path)?,
+        })
+    }
+
+    /// Opens the journal for `file`, which ends at `end`. If it describes another file, its notes are set aside.
+    pub(super) fn open_for(&self, file: FileIdentity, end: u64) -> io::Result<OpenJournal> {
+        let mut open = self.open()?;
+        let described = self.read()?.and_then(|notes| notes.file);
+        if described.is_some_and(|described| described != file) {
+            open.next_file(file, end)?;
+        }
+        Ok(open)
+    }
+
+    /// Notes that all of `file` up to `floor` stays.
+    fn begin(&self, file: FileIdentity, floor: u64) -> io::Result<()> {
+        self.write(&Notes {
+            file: Some(file),
+            floor,
+            spans: Vec::new(),
         })
     }
 
@@ -108,9 +139,12 @@ impl FileJournal {
 
     /// Replaces what the journal holds.
     fn write(&self, notes: &Notes) -> io::Result<()> {
-        let new = self.path.with_extension("new");
-        fs::write(&new, notes.text())?;
-        fs::rename(new, &self.path)
+        let path = self.path.with_extension("new");
+        let mut new = File::create(&path)?;
+        new.write_all(notes.text().as_bytes())?;
+        // After a power failure the name must not belong to an empty journal.
+        new.sync_data()?;
+        fs::rename(path, &self.path)
     }
 }
 
@@ -160,6 +194,53 @@ impl OpenJournal {
         }
     }
 
+    /// Sets the notes of the file so far aside and begins those of the next one, of which all up to `floor` stays. Returns the
+    /// journal before, which is not synced. An error leaves everything as it was.
+    pub(super) fn next_file(&mut self, file: FileIdentity, floor: u64) -> io::Result<File> {
+        self.catch_up();
+        if !self.unwritten.is_empty() {
+            return Err(io::Error::other(format!(
+                "its journal {} cannot be written",
+                self.journal.path.display()
+            )));
+        }
+        let notes = self.journal.read()?.unwrap_or_default();
+        let aside = SetAside::free_path(&self.journal.path);
+        fs::rename(&self.journal.path, &aside)?;
+        let begun = self.journal.begin(file, floor).and_then(|()| self.journal.open());
+        let begun = begun.inspect_err(|_| {
+            // Without the notes a restart would keep records that are delivered again.
+            let _ = fs::rename(&aside, &self.journal.path);
+        })?;
+        self.set_aside.push(SetAside::new(aside, &notes));
+        let before = std::mem::replace(&mut self.file, begun.file);
+        (self.bytes, self.last, self.trim_at) = (begun.bytes, 0, TRIMMED_BYTES);
+        self.forget_settled();
+        Ok(before)
+    }
+
+    /// Removes the journals of earlier files whose records are all settled. Returns whether there was one.
+    pub(super) fn forget_settled(&mut self) -> bool {
+        if self.set_aside.is_empty() {
+            return false;
+        }
+        let settled = (self.journal.settled)();
+        let before = self.set_aside.len();
+        self.set_aside.retain(|aside| !aside.is_settled(settled));
+        self.set_aside.len() < before
+    }
+
+    /// Returns the earlier files that have records that are not settled: a restart may have to cut these off.
+    pub(super) fn unsettled_files(&self) -> Vec<FileIdentity> {
+        self.set_aside.iter().filter_map(SetAside::file).collect()
+    }
+
+    /// Returns handles of the journal and of its folder.
+    pub(super) fn handles(&self) -> io::Result<[File; 2]> {
+        let folder = self.journal.path.parent().unwrap_or(Path::new("."));
+        Ok([self.file.try_clone()?, File::open(folder)?])
+    }
+
     fn write_again(&mut self, was_behind: bool) {
         let trouble = self.write().err();
         if trouble.is_some() != was_behind {
@@ -203,16 +284,17 @@ impl Notes {
         let mut notes = Self::default();
         let whole = text.rfind('\n').unwrap_or_default();
         for line in text[..whole].lines() {
+            if let Some(file) = FileIdentity::parse(line) {
+                notes.file = Some(file);
+                continue;
+            }
             match (Span::parse(line), line.parse()) {
                 (Some(span), _) => {
                     while notes.spans.pop_if(|before| before.end > span.start).is_some() {}
                     notes.spans.push(span);
                 }
                 (None, Ok(floor)) => {
-                    notes = Self {
-                        floor,
-                        spans: Vec::new(),
-                    };
+                    (notes.floor, notes.spans) = (floor, Vec::new());
                 }
                 _ => {}
             }
@@ -222,7 +304,8 @@ impl Notes {
 
     fn text(&self) -> String {
         let spans: String = self.spans.iter().map(Span::line).collect();
-        format!("{}\n{spans}", self.floor)
+        let file = self.file.map(FileIdentity::line).unwrap_or_default();
+        format!("{file}{}\n{spans}", self.floor)
     }
 
     /// Moves the floor over the records that stay, up to the first that comes again.

@@ -11,6 +11,8 @@ pub struct FileNotice {
     /// The bytes of others, which are kept.
     pub(super) foreign: u64,
     pub(super) aside: Option<Aside>,
+    /// The bytes of records that are in a rotated file, which is gone, and are delivered again.
+    pub(super) repeated: u64,
     /// Why the file has no lock.
     pub(super) unlocked: Option<io::Error>,
 }
@@ -18,7 +20,8 @@ pub struct FileNotice {
 impl FileNotice {
     /// Returns `None` where there is nothing to report.
     pub(super) fn worth_reporting(self) -> Option<Self> {
-        let is_worth = self.foreign > 0 || self.aside.is_some() || self.unlocked.is_some();
+        let is_worth =
+            self.foreign > 0 || self.aside.is_some() || self.repeated > 0 || self.unlocked.is_some();
         is_worth.then_some(self)
     }
 }
@@ -40,6 +43,15 @@ impl fmt::Display for FileNotice {
                 f,
                 "{separator}moved {bytes} bytes after its last known complete record to {}",
                 path.display()
+            )?;
+            separator = "; ";
+        }
+        if self.repeated > 0 {
+            write!(
+                f,
+                "{separator}writes {} bytes again that were in the file before it, which is no longer in the folder under \
+                 any name; where it was kept elsewhere, those records are there twice",
+                self.repeated
             )?;
             separator = "; ";
         }

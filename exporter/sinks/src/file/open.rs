@@ -1,12 +1,13 @@
 //! Opening an output file: for appending, and with a lock against a second writer.
 
 use std::{
-    fs::{File, OpenOptions, TryLockError},
+    fs::{File, OpenOptions, Permissions, TryLockError},
     io,
+    os::unix::fs::{OpenOptionsExt, PermissionsExt},
     path::Path,
 };
 
-use super::advice;
+use super::{advice, config::FilePermissions};
 use crate::SinkError;
 
 /// A file that is open for appending. Its lock ends with it, also when the process is killed.
@@ -19,9 +20,9 @@ pub(super) struct Opened {
 }
 
 impl Opened {
-    /// Opens `path` as it is, or creates it.
-    pub(super) fn open(path: &Path) -> Result<Self, SinkError> {
-        let (file, is_regular) = open(path).map_err(|source| cannot_open(path, source))?;
+    /// Opens `path` as it is, or creates it, and gives it these permissions.
+    pub(super) fn open(path: &Path, permissions: Option<FilePermissions>) -> Result<Self, SinkError> {
+        let (file, is_regular) = open(path, permissions).map_err(|source| cannot_open(path, source))?;
         let unlocked = match is_regular {
             true => lock(&file, path)?,
             false => None,
@@ -34,7 +35,7 @@ impl Opened {
     }
 }
 
-pub(super) fn cannot_open(path: &Path, source: io::Error) -> SinkError {
+pub(crate) fn cannot_open(path: &Path, source: io::Error) -> SinkError {
     SinkError::OpenFile {
         path: path.to_owned(),
         advice: advice::open(&source),
@@ -42,7 +43,7 @@ pub(super) fn cannot_open(path: &Path, source: io::Error) -> SinkError {
     }
 }
 
-fn open(path: &Path) -> io::Result<(File, bool)> {
+fn open(path: &Path, permissions: Option<FilePermissions>) -> io::Result<(File, bool)> {
     // A pipe must not be opened for reading too: its reader could go unnoticed then.
     let is_other = path
         .metadata()
@@ -52,8 +53,21 @@ fn open(path: &Path) -> io::Result<(File, bool)> {
         .read(!is_other)
         .append(true)
         .create(true)
+        // A file that nobody else may read is not open to them for a moment either.
+        .mode(permissions.map_or(0o666, FilePermissions::mode))
         .open(path)?;
+    if let Some(permissions) = permissions.filter(|_| !is_other) {
+        set_permissions(&file, permissions)?;
+    }
     Ok((file, !is_other))
+}
+
+fn set_permissions(file: &File, permissions: FilePermissions) -> io::Result<()> {
+    let mode = file.metadata()?.permissions().mode() & 0o7777;
+    if mode == permissions.mode() {
+        return Ok(());
+    }
+    file.set_permissions(Permissions::from_mode(permissions.mode()))
 }
 
 /// Locks a file, or returns why its file system has no locks.

@@ -3,7 +3,7 @@
 use std::{
     fs::File,
     io::{self, IoSlice, Seek, SeekFrom, Write},
-    os::fd::AsFd,
+    os::{fd::AsFd, unix::fs::MetadataExt},
 };
 
 /// Where records go, with how many are there whole.
@@ -30,6 +30,9 @@ pub(super) trait Cut: Write {
 
     /// Returns the length now, or `None` for what has none: a pipe, a device.
     fn length(&self) -> io::Result<Option<u64>>;
+
+    /// Returns whether it no longer has a name, so that nobody can ever read what is written to it.
+    fn is_removed(&self) -> io::Result<bool>;
 }
 
 impl Cut for File {
@@ -47,6 +50,11 @@ impl Cut for File {
         let metadata = self.metadata()?;
         Ok(metadata.is_file().then_some(metadata.len()))
     }
+
+    fn is_removed(&self) -> io::Result<bool> {
+        let metadata = self.metadata()?;
+        Ok(metadata.is_file() && metadata.nlink() == 0)
+    }
 }
 
 impl Output {
@@ -59,12 +67,17 @@ impl Output {
         })
     }
 
-    /// Waits until the file is on the disk, where it is one: only then are all errors known.
-    pub(super) fn sync(&mut self) -> io::Result<()> {
+    /// Returns another handle of the file, or `None` for what cannot be synced: a pipe, a device.
+    pub(super) fn handle(&self) -> io::Result<Option<File>> {
         match self.file.metadata()?.is_file() {
-            true => self.file.sync_data(),
-            false => Ok(()),
+            true => self.file.try_clone().map(Some),
+            false => Ok(None),
         }
+    }
+
+    /// Returns the file itself.
+    pub(super) fn into_file(self) -> File {
+        self.file
     }
 }
 
@@ -99,6 +112,11 @@ impl<F: Cut> Output<F> {
         let changed = length.filter(|length| *length != self.length);
         self.length = changed.unwrap_or(self.length);
         Ok(changed)
+    }
+
+    /// Returns whether the file has been removed: it has no name any more.
+    pub(super) fn is_removed(&self) -> io::Result<bool> {
+        Ok(self.own && self.file.is_removed()?)
     }
 
     /// Whether a broken record could not be removed, so that nothing more can be written.
@@ -185,6 +203,10 @@ mod tests {
 
         fn length(&self) -> io::Result<Option<u64>> {
             Ok(self.seekable.then_some(self.bytes.len() as u64))
+        }
+
+        fn is_removed(&self) -> io::Result<bool> {
+            Ok(false)
         }
     }
 

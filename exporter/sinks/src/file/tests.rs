@@ -112,7 +112,7 @@ async fn a_file_of_others_is_appended_to_after_its_last_complete_line() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("out.jsonl");
     std::fs::write(&path, "{\"a\":1}\n{\"b\":").unwrap();
-    let mut sink = FileSink::append(&path).unwrap();
+    let mut sink = FileSink::append(&path, &FileConfig::default()).unwrap();
     deliver(&mut sink, b"").await;
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "{\"a\":1}\n{}\n");
     let aside = directory.path().join("out.aside-1.jsonl");
@@ -130,7 +130,8 @@ async fn a_file_that_another_program_writes_is_refused_by_its_name_until_that_en
     let path = directory.path().join("out.jsonl");
     let mut first = FileSink::create(&path).unwrap();
     deliver(&mut first, b"").await;
-    for open in [FileSink::create, FileSink::append] {
+    let append = |path: &Path| FileSink::append(path, &FileConfig::default());
+    for open in [FileSink::create, append] {
         let error = open(&path).err().expect("the file is in use").to_string();
         for words in ["out.jsonl", "another program writes to it", "name another file"] {
             assert!(error.contains(words), "{words} is not in: {error}");
@@ -138,7 +139,7 @@ async fn a_file_that_another_program_writes_is_refused_by_its_name_until_that_en
     }
     assert_eq!(std::fs::read_to_string(&path).unwrap().lines().count(), 1);
     drop(first);
-    assert!(FileSink::append(&path).is_ok());
+    assert!(FileSink::append(&path, &FileConfig::default()).is_ok());
 }
 
 #[tokio::test]
@@ -179,7 +180,11 @@ fn a_file_that_cannot_be_opened_is_an_error_with_its_path_and_the_way_out() {
 #[tokio::test]
 async fn a_full_disk_is_to_be_tried_again_with_what_is_written_and_what_to_do() {
     let file = File::options().write(true).open("/dev/full").unwrap();
-    let mut sink = FileSink::new("/dev/full", FileFormat::LengthPrefixed, Output::file(file), None);
+    let mut sink = FileSink::new(
+        "/dev/full",
+        FileFormat::LengthPrefixed,
+        Destination::fixed(Output::file(file)),
+    );
     let Delivery::Retry { after: None, message } = deliver(&mut sink, b"x").await else {
         panic!("not to be tried again");
     };
@@ -197,7 +202,11 @@ async fn a_full_disk_is_to_be_tried_again_with_what_is_written_and_what_to_do() 
 async fn a_reader_that_went_away_is_a_refusal_that_says_how_much_is_written() {
     let (mut reader, writer) = io::pipe().unwrap();
     let file = File::from(std::os::fd::OwnedFd::from(writer));
-    let mut sink = FileSink::new("stdout", FileFormat::LengthPrefixed, Output::file(file), None);
+    let mut sink = FileSink::new(
+        "stdout",
+        FileFormat::LengthPrefixed,
+        Destination::fixed(Output::file(file)),
+    );
     assert_eq!(deliver(&mut sink, b"ab").await, Delivery::Delivered);
     let mut read = [0; 6];
     reader.read_exact(&mut read).unwrap();

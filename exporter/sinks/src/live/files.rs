@@ -17,9 +17,10 @@ use pulsetrain_pipeline::{
 };
 use tokio::time;
 
-use super::{held::Held, names::Names, replace::replace};
+use super::{held::Held, replace::replace, trace_series};
 use crate::{
     SinkError,
+    file_series::FileSeries,
     perfetto::{PerfettoConfig, PerfettoError},
 };
 
@@ -50,7 +51,7 @@ impl PerfettoFilesConfig {
     ///
     /// A path that does not end in `.pftrace`.
     pub fn check(&self) -> Result<(), SinkError> {
-        Names::of(&self.path).map(drop)
+        trace_series(&self.path).map(drop)
     }
 }
 
@@ -70,15 +71,15 @@ pub struct PerfettoFiles {
 #[derive(Debug)]
 struct Shared {
     config: PerfettoFilesConfig,
-    names: Names,
     state: Mutex<State>,
     /// One write at a time, in order.
     writing: tokio::sync::Mutex<()>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     held: Held,
+    series: FileSeries,
     /// The file that is written, with when it began; none before its first batch.
     file: Option<(PathBuf, Instant)>,
     /// Whether the disk lacks something.
@@ -94,16 +95,21 @@ impl PerfettoFilesSink {
     ///
     /// A path that does not end in `.pftrace`, a folder that cannot be made or written.
     pub fn open(config: PerfettoFilesConfig) -> Result<(Self, PerfettoFiles), SinkError> {
-        let names = Names::of(&config.path)?;
-        let usable = fs::create_dir_all(names.folder()).and_then(|()| tempfile_in(names.folder()));
+        let series = trace_series(&config.path)?;
+        let usable = fs::create_dir_all(series.folder()).and_then(|()| tempfile_in(series.folder()));
         usable.map_err(|source| SinkError::OpenFile {
-            path: names.folder().to_owned(),
+            path: series.folder().to_owned(),
             advice: "name a folder that this user may write",
             source,
         })?;
         let shared = Arc::new(Shared {
-            names,
-            state: Mutex::default(),
+            state: Mutex::new(State {
+                held: Held::default(),
+                series,
+                file: None,
+                is_behind: false,
+                fault: None,
+            }),
             writing: tokio::sync::Mutex::new(()),
             config,
         });
@@ -170,7 +176,9 @@ impl Shared {
         let now = clock::now();
         let mut state = self.lock();
         if state.file.is_none() {
-            state.file = Some((self.names.next(clock::unix_now()), now));
+            let path = state.series.next(clock::unix_now());
+            state.series.note_begun(&path);
+            state.file = Some((path, now));
         }
         state.held.push(batch, now);
         state.is_behind = true;
@@ -207,18 +215,18 @@ impl Shared {
     /// Brings the file on the disk up to date. What goes wrong is kept for the next delivery to say.
     async fn flush(&self) {
         let _one_at_a_time = self.writing.lock().await;
-        let (path, snapshot) = {
+        let (path, snapshot, series) = {
             let mut state = self.lock();
             let Some((path, _)) = state.file.clone().filter(|_| state.is_behind) else {
                 return;
             };
             state.is_behind = false;
-            (path, state.held.since(None))
+            (path, state.held.since(None), state.series.clone())
         };
-        let (config, names, keep) = (self.config.perfetto.clone(), self.names.clone(), self.config.keep);
+        let (config, keep) = (self.config.perfetto.clone(), self.config.keep);
         let written = tokio::task::spawn_blocking(move || {
             replace(&path, |file| snapshot.draw(config, file).map(drop).map_err(as_io))?;
-            remove_oldest(&names, keep)
+            remove_oldest(&series, keep, &path)
         });
         let outcome = written.await.unwrap_or_else(|error| Err(io::Error::other(error)));
         if let Err(error) = outcome {
@@ -243,10 +251,12 @@ fn as_io(error: PerfettoError) -> io::Error {
     }
 }
 
-fn remove_oldest(names: &Names, keep: usize) -> io::Result<()> {
-    let files = names.existing()?;
-    let too_many = files.len().saturating_sub(keep.max(1));
-    files.iter().take(too_many).try_for_each(fs::remove_file)
+/// Removes the oldest files beyond `keep`, but never the `current` one.
+fn remove_oldest(series: &FileSeries, keep: usize, current: &Path) -> io::Result<()> {
+    let files = series.oldest_first()?;
+    let excess = files.len().saturating_sub(keep.max(1));
+    let mut others = files.iter().filter(|path| *path != current);
+    others.by_ref().take(excess).try_for_each(fs::remove_file)
 }
 
 #[cfg(test)]

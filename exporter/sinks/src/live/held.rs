@@ -34,7 +34,7 @@ impl Held {
 
     /// The memory that a batch takes.
     pub(super) fn size_of(batch: &Batch) -> usize {
-        batch.bytes().len() + size_of::<Kept>()
+        memory_of(batch.bytes())
     }
 
     pub(super) fn push(&mut self, batch: &Batch, at: Instant) {
@@ -55,7 +55,7 @@ impl Held {
             if !has_no_room && oldest.is_none_or(|oldest| first.at >= oldest) {
                 break;
             }
-            self.bytes -= first.bytes.len() + size_of::<Kept>();
+            self.bytes -= memory_of(&first.bytes);
             self.batches.pop_front();
             forgotten += u64::from(has_no_room);
         }
@@ -68,6 +68,13 @@ impl Held {
         let wanted = kept.filter(|kept| oldest.is_none_or(|oldest| kept.at >= oldest));
         Snapshot(wanted.map(|kept| (kept.signal, kept.bytes.clone())).collect())
     }
+}
+
+/// The memory of a batch: its bytes, its place in a ring that may be half empty, and 64 bytes for the reference count and the
+/// rounding of the allocator. Sources keep small batches in memory of their own.
+fn memory_of(bytes: &Bytes) -> usize {
+    const ALLOCATION: usize = 64;
+    bytes.len() + 2 * size_of::<Kept>() + ALLOCATION
 }
 
 /// Batches at one moment.

@@ -14,11 +14,12 @@ use tokio::sync::Semaphore;
 
 use super::{
     held::{Held, before},
-    names::Names,
     replace::replace,
+    trace_series,
 };
 use crate::{
     SinkError,
+    file_series::FileSeries,
     perfetto::{PerfettoConfig, PerfettoError, PerfettoSummary},
 };
 
@@ -39,7 +40,7 @@ pub struct FlightRecorderConfig {
 #[derive(Clone, Debug)]
 pub struct FlightRecorder {
     config: Arc<FlightRecorderConfig>,
-    names: Names,
+    series: FileSeries,
     held: Arc<Mutex<Held>>,
     /// One recording is drawn at a time, so that they do not add up in memory.
     drawing: Arc<Semaphore>,
@@ -66,7 +67,7 @@ impl FlightRecorder {
     /// A path that does not end in `.pftrace`.
     pub fn new(config: FlightRecorderConfig) -> Result<Self, SinkError> {
         Ok(Self {
-            names: Names::of(&config.path)?,
+            series: trace_series(&config.path)?,
             config: Arc::new(config),
             held: Arc::default(),
             drawing: Arc::new(Semaphore::new(1)),
@@ -102,10 +103,10 @@ impl FlightRecorder {
     /// A disk that does not take it.
     pub async fn save(&self) -> Result<PathBuf, PerfettoError> {
         let recording = self.record(None).await?;
-        let names = self.names.clone();
+        let series = self.series.clone();
         let saved = tokio::task::spawn_blocking(move || {
-            fs::create_dir_all(names.folder())?;
-            let path = names.next(clock::unix_now());
+            fs::create_dir_all(series.folder())?;
+            let path = series.next(clock::unix_now());
             replace(&path, |file| file.write_all(&recording.trace))?;
             Ok(path)
         });

@@ -9,32 +9,44 @@ use tonic::Code;
 use super::config::Protocol;
 
 /// A sentence part that follows the failure, where there is something to say.
-pub(super) type Advice = Option<&'static str>;
+pub(crate) type Advice = Option<&'static str>;
 
-pub(super) const SLOW: &str = "if the receiver is only slow, raise OTEL_EXPORTER_OTLP_TIMEOUT (milliseconds)";
-const CREDENTIALS: &str = "set the credentials in headers of the sink, or in OTEL_EXPORTER_OTLP_HEADERS (key=value) for its endpoint";
+pub(super) const SLOW: &str =
+    "if the receiver is only slow, raise timeout of the sink, or OTEL_EXPORTER_OTLP_TIMEOUT (milliseconds)";
+pub(crate) const CREDENTIALS: &str = "set the credentials in headers of the sink (or in bearer_token_file or basic_auth), or in OTEL_EXPORTER_OTLP_HEADERS (key=value) for its endpoint";
 const NO_SUCH_PATH: &str = "check the path: OTLP/HTTP listens at /v1/traces, /v1/metrics and /v1/logs; if the receiver does not take \
                             this signal, name those that it takes with `signals`";
 const NO_SUCH_SERVICE: &str = "check that an OTLP/gRPC receiver for this signal listens there; if it does not take this signal, name \
                                those that it takes with `signals`";
-const TOO_OLD: &str = "the receiver takes no samples that old: in Prometheus, raise \
-                       storage.tsdb.out_of_order_time_window above their age";
+const TOO_OLD: &str = "the receiver accepts no samples that old: set storage.tsdb.out_of_order_time_window in Prometheus, or \
+                       limits.out_of_order_time_window in Mimir, above their age; or write them with --to openmetrics:FILE \
+                       for `promtool tsdb create-blocks-from openmetrics`";
 const SMALLER: &str = "raise the receiver's message limit or make smaller batches";
 const NOT_LISTENING: &str =
     "start a receiver there or change the endpoint (4317 is usual for gRPC, 4318 for HTTP)";
 const NO_SUCH_HOST: &str = "check the host name in the endpoint";
+const PROXY: &str = "check HTTPS_PROXY and HTTP_PROXY, or add the host to NO_PROXY";
+const PROXY_CREDENTIALS: &str =
+    "write the proxy's user and password into its URL: HTTPS_PROXY=http://user:password@host:port";
 const NOT_HTTP: &str = "if this is a gRPC port (usually 4317) use grpc://, if it wants TLS use https://";
 const NOT_GRPC: &str =
     "if this is an OTLP/HTTP port (usually 4318) use http://, if it wants TLS use grpcs://";
 const NO_TLS: &str = "the port does not speak TLS: use http:// or grpc://, or another port";
-const AUTHORITY: &str =
-    "set OTEL_EXPORTER_OTLP_CERTIFICATE to the PEM file of the authority that signed the certificate";
-const HOST_NAME: &str = "use the host name that the receiver's certificate is for";
+const AUTHORITY: &str = "set tls.ca of the sink, or OTEL_EXPORTER_OTLP_CERTIFICATE, to the PEM file of the authority that signed the certificate";
+const HOST_NAME: &str =
+    "use the host name that the receiver's certificate is for, or name it in tls.server_name of the sink";
 const EXPIRED: &str = "renew the receiver's certificate, or set this machine's clock";
-const IDENTITY: &str = "set OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY to files that the \
-                        receiver accepts";
+const IDENTITY: &str = "set tls.certificate and tls.key of the sink, or OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and \
+                        OTEL_EXPORTER_OTLP_CLIENT_KEY, to files that the receiver accepts";
 const ENDED_AT_ONCE: &str = "the receiver ended the connection before the request was sent; if it asks for a certificate, set \
-                             OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY";
+                             tls.certificate and tls.key of the sink, or OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY";
+/// A receiver that refuses the client's certificate after the handshake may close before its alert is read.
+const CLOSED_GRPC: &str = "the receiver closed the connection; if it asks for a certificate, set tls.certificate and tls.key of the \
+                           sink, or OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY; if this is an OTLP/HTTP \
+                           port (usually 4318) use http://, if it wants TLS use grpcs://";
+const CLOSED_HTTP: &str = "the receiver closed the connection; if it asks for a certificate, set tls.certificate and tls.key of the \
+                           sink, or OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE and OTEL_EXPORTER_OTLP_CLIENT_KEY; if this is a gRPC port \
+                           (usually 4317) use grpc://, if it wants TLS use https://";
 
 /// For an HTTP status other than success, with what the receiver answered.
 pub(super) fn http_status(status: StatusCode, answer: &str) -> Advice {
@@ -52,7 +64,7 @@ pub(super) fn http_status(status: StatusCode, answer: &str) -> Advice {
 }
 
 /// Whether an answer has one of Prometheus' words for a sample before what it still takes.
-fn is_too_old(answer: &str) -> bool {
+pub(crate) fn is_too_old(answer: &str) -> bool {
     ["out of bounds", "out of order", "too old"]
         .iter()
         .any(|words| answer.contains(words))
@@ -74,16 +86,32 @@ pub(super) fn transport(error: &(dyn Error + 'static), protocol: Protocol) -> Ad
     if let Some(error) = find::<rustls::Error>(error) {
         return tls(error);
     }
+    let text = chain(error);
+    if text.contains("through the proxy") {
+        return Some(if text.contains("authorization required") {
+            PROXY_CREDENTIALS
+        } else {
+            PROXY
+        });
+    }
     if find::<io::Error>(error).is_some_and(|error| error.kind() == io::ErrorKind::ConnectionRefused) {
         return Some(NOT_LISTENING);
     }
-    let text = chain(error);
     if text.contains("dns error") {
         return Some(NO_SUCH_HOST);
     }
     // HTTP/2 passes on the text alone. After the handshake the only alerts are about the client's certificate.
     if text.contains("received fatal alert") {
         return Some(IDENTITY);
+    }
+    let closed_early = find::<hyper::Error>(error).is_some_and(hyper::Error::is_incomplete_message);
+    // Libraries and the system differ in the first letter.
+    let text = text.to_ascii_lowercase();
+    if closed_early || text.contains("broken pipe") || text.contains("connection reset") {
+        return Some(match protocol {
+            Protocol::Grpc => CLOSED_GRPC,
+            Protocol::HttpProtobuf | Protocol::HttpJson => CLOSED_HTTP,
+        });
     }
     // Why it ended is known to the connection alone; the client's certificate is refused after the handshake.
     if find::<hyper::Error>(error)?.is_canceled() {
@@ -108,6 +136,8 @@ fn tls(error: &rustls::Error) -> Advice {
         rustls::Error::AlertReceived(
             AlertDescription::CertificateRequired
             | AlertDescription::BadCertificate
+            | AlertDescription::CertificateExpired
+            | AlertDescription::CertificateRevoked
             | AlertDescription::CertificateUnknown
             | AlertDescription::UnknownCA
             | AlertDescription::AccessDenied

@@ -69,9 +69,16 @@ pub(super) fn refusal(format: BodyFormat, body: &[u8]) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// One short line without control characters.
-pub(super) fn plain(text: &str) -> String {
-    let shown: String = text
+/// One short line without control characters. A line that repeats, as Prometheus has one a sample, is there once.
+pub(crate) fn plain(text: &str) -> String {
+    let mut lines: Vec<&str> = Vec::new();
+    for line in text.lines().take(MAX_TEXT) {
+        if !lines.contains(&line) {
+            lines.push(line);
+        }
+    }
+    let shown: String = lines
+        .join(" ")
         .chars()
         .take(MAX_TEXT)
         .map(|c| if c.is_control() { ' ' } else { c })
@@ -266,6 +273,14 @@ mod tests {
         assert_eq!(
             refusal(BodyFormat::Text, &[b'x'; 9000]).map(|text| text.len()),
             Some(MAX_TEXT)
+        );
+    }
+
+    #[test]
+    fn a_line_that_repeats_is_shown_once() {
+        assert_eq!(
+            plain("out of bounds\nout of bounds\nother\nout of bounds\n"),
+            "out of bounds other"
         );
     }
 

@@ -1,19 +1,20 @@
-//! The work on a request body that is too long for the threads of the network: JSON and gzip, on the blocking pool.
-
-use std::io::Write;
+//! The work on a request body that is too long for the threads of the network: JSON and compression, on the blocking pool.
 
 use bytes::Bytes;
-use flate2::{Compression, write::GzEncoder};
 use pulsetrain_otlp::{WireError, json};
 use pulsetrain_pipeline::Batch;
 
+use super::config::Compression;
+
 /// Why a body could not be made.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum BodyError {
+pub(crate) enum BodyError {
     #[error("not sent: the batch is not OTLP protobuf: {0}")]
     Wire(#[from] WireError),
-    #[error("not sent: gzip: {0}")]
-    Gzip(#[from] std::io::Error),
+    #[error("not sent: compression failed: {0}")]
+    Compress(#[from] std::io::Error),
+    #[error("not sent: {0}")]
+    Gather(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("not sent: {0}")]
     Task(#[from] tokio::task::JoinError),
 }
@@ -28,12 +29,11 @@ pub(super) async fn json(batch: &Batch) -> Result<Bytes, BodyError> {
     Ok(text.await??.into())
 }
 
-/// The body compressed; the fastest level, since telemetry repeats itself and a training machine has better to do.
-pub(super) async fn gzip(body: Bytes) -> Result<Bytes, BodyError> {
-    let compressed = tokio::task::spawn_blocking(move || {
-        let mut encoder = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
-        encoder.write_all(&body)?;
-        encoder.finish()
-    });
+/// The body compressed.
+pub(super) async fn compress(body: Bytes, compression: Compression) -> Result<Bytes, BodyError> {
+    if compression == Compression::None {
+        return Ok(body);
+    }
+    let compressed = tokio::task::spawn_blocking(move || compression.compress(&body));
     Ok(compressed.await??.into())
 }

@@ -1,10 +1,14 @@
-//! What the `OTEL_EXPORTER_OTLP_*` variables and an explicit target say, settled for each signal.
+//! Resolves the `OTEL_EXPORTER_OTLP_*` variables, an explicit target and the settings of a section for each signal.
 //!
-//! The rules are those of the OpenTelemetry specification, protocol/exporter.md. Variables come from a lookup that the
-//! caller passes in; nothing here reads the process environment, a file or the network.
+//! The rules are those of the OpenTelemetry specification, protocol/exporter.md. What a section sets overrides the
+//! environment for every signal, and the environment's settings are used for its own endpoint only. Variables come from a
+//! lookup that the caller passes in; nothing here reads the process environment, a file or the network.
 
+mod compression;
 mod endpoint;
 mod headers;
+mod proxy;
+mod settings;
 mod variables;
 
 use std::{path::PathBuf, time::Duration};
@@ -12,8 +16,13 @@ use std::{path::PathBuf, time::Duration};
 use http::{HeaderMap, Uri};
 use pulsetrain_otlp::{Signal, Signals};
 
+pub use self::{
+    compression::Compression,
+    proxy::Proxy,
+    settings::{Credentials, OtlpSettings, Password},
+};
 use self::{endpoint::Endpoint, variables::Variables};
-use super::transport;
+use super::{peer::MAX_REQUEST_BYTES, transport};
 use crate::SinkError;
 
 /// Where and how each signal is sent.
@@ -24,6 +33,7 @@ pub struct OtlpConfig {
     logs: SignalConfig,
     signals: Signals,
     requested: Signals,
+    notices: Vec<String>,
 }
 
 /// Where and how one signal is sent.
@@ -41,6 +51,12 @@ pub struct SignalConfig {
     pub compression: Compression,
     /// The PEM files for TLS; read only where the endpoint is `https`.
     pub tls: TlsFiles,
+    /// Who the client is, by the header `authorization`.
+    pub credentials: Option<Credentials>,
+    /// The proxy through which the endpoint is reached.
+    pub proxy: Option<Proxy>,
+    /// The maximum size of a request in bytes, before compression; a larger batch is split.
+    pub max_request_bytes: usize,
 }
 
 /// Which of OTLP's three transports carries a signal.
@@ -54,22 +70,28 @@ pub enum Protocol {
     HttpJson,
 }
 
-/// How request bodies are compressed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Compression {
-    /// As they are.
-    None,
-    /// gzip.
-    Gzip,
+impl Protocol {
+    /// The maximum size of a request in bytes: the default limit of gRPC servers, or that of OTLP, which receivers over HTTP
+    /// need not have.
+    fn max_request_bytes(self) -> usize {
+        match self {
+            Self::Grpc => 4 << 20,
+            Self::HttpProtobuf | Self::HttpJson => MAX_REQUEST_BYTES,
+        }
+    }
 }
 
-/// The PEM files for TLS, each with the variable that names it.
+/// Whom to trust over TLS and what to show, each file with the setting that names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TlsFiles {
     /// The authorities to trust instead of the system's.
     pub authority: Option<NamedFile>,
     /// What the client shows the server.
     pub identity: Option<Identity>,
+    /// The name that the server's certificate is checked for, instead of the host of the endpoint.
+    pub server_name: Option<String>,
+    /// Accepts every certificate: the connection is encrypted, but nobody knows to whom.
+    pub insecure_skip_verify: bool,
 }
 
 /// A client's certificate chain and its private key.
@@ -81,43 +103,44 @@ pub struct Identity {
     pub key: NamedFile,
 }
 
-/// A file and the variable that names it, for messages.
+/// A file and the variable or the key that names it, for messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamedFile {
-    /// The variable.
+    /// The variable or the key.
     pub variable: String,
     /// The file.
     pub path: PathBuf,
 }
 
 impl OtlpConfig {
-    /// What the variables say. A variable for one signal goes before the one for all; an empty one counts as unset; without
-    /// any, everything goes to `http://localhost:4318` as protobuf. A signal whose `OTEL_<SIGNAL>_EXPORTER` is `none` is not
-    /// sent; one with an endpoint of its own is requested.
+    /// Returns the settings of the environment. A variable for one signal overrides the one for all; an empty one counts as
+    /// unset; without any, everything goes to `http://localhost:4318` as protobuf. A signal whose `OTEL_<SIGNAL>_EXPORTER` is
+    /// `none` is not sent; one with an endpoint of its own is requested.
     pub fn from_env(lookup: impl Fn(&str) -> Option<String>) -> Result<Self, SinkError> {
         Self::of_environment(&Variables::new(&lookup))
     }
 
-    /// An explicit target: `grpc://host:port` and `grpcs://host:port` (gRPC, plain and with TLS), `http://…` and `https://…`
-    /// (a base URL, to which `/v1/<signal>` is added).
+    /// Returns the settings for an explicit target: `grpc://host:port` and `grpcs://host:port` (gRPC, plain and with TLS),
+    /// `http://…` and `https://…` (a base URL, to which `/v1/<signal>` is added).
     ///
     /// Without a port `grpc`, `grpcs` and `http` mean OTLP's own ports, 4317 and 4318; `https` keeps 443, where hosted
-    /// receivers listen. The variables still give timeout, compression and certificates, and choose between protobuf and
-    /// JSON over HTTP; their endpoints do not count. They give headers unless they name an endpoint of another origin
-    /// (scheme, host and port): headers may hold secrets.
+    /// receivers listen. The variables choose between protobuf and JSON. They give headers, timeout, compression and
+    /// certificates unless they name an endpoint of another origin (scheme, host and port): then these are for that
+    /// receiver.
     pub fn from_url(url: &str, lookup: impl Fn(&str) -> Option<String>) -> Result<Self, SinkError> {
         Self::of_target(url, &Variables::new(&lookup))
     }
 
-    /// A section of a configuration: its URL as for [`from_url`](Self::from_url), or the endpoints of the variables. Its
-    /// `settings`, by the name of the variable for all signals, override the variables of every signal. Without headers of
-    /// its own it gets those of the variables only where its origin is that of their endpoint.
+    /// Returns the settings of a section of a configuration: its URL as for [`from_url`](Self::from_url), or the endpoints of
+    /// the variables. Its `settings` override the variables of every signal. What it does not set comes from the variables
+    /// only if its origin is that of their endpoint, which is `http://localhost:4318` where they name none. Only the choice of
+    /// protobuf or JSON is that of the variables for every origin.
     pub fn from_section(
         url: Option<&str>,
-        settings: impl Fn(&str) -> Option<String>,
+        settings: &OtlpSettings,
         lookup: impl Fn(&str) -> Option<String>,
     ) -> Result<Self, SinkError> {
-        let variables = Variables::new(&lookup).overridden_by(&settings);
+        let variables = Variables::new(&lookup).overridden_by(settings);
         match url {
             Some(url) => Self::of_target(url, &variables),
             None => Self::of_environment(&variables),
@@ -139,9 +162,15 @@ impl OtlpConfig {
     fn of_target(url: &str, variables: &Variables<'_>) -> Result<Self, SinkError> {
         let target = endpoint::Target::parse(url)?;
         Self::settle(variables, |variables, signal| {
-            let asked = variables.protocol(signal)?;
+            let asked = variables.target_protocol(signal);
             Ok((target.protocol(asked), target.endpoint.clone()))
         })
+    }
+
+    /// Variables that were ignored because their values are not known, each with what to do (specification,
+    /// configuration/sdk-environment-variables.md, "Parsing empty value" and "Enum").
+    pub fn notices(&self) -> &[String] {
+        &self.notices
     }
 
     /// Sends only these signals, which the user has asked for by name: a receiver that does not support one of them loses its
@@ -218,6 +247,7 @@ impl OtlpConfig {
             logs: settle(Signal::Logs)?,
             signals: Signals::ALL,
             requested: Signals::NONE,
+            notices: variables.notices(),
         })
     }
 }
@@ -233,9 +263,12 @@ impl Variables<'_> {
             endpoint: to.for_signal(signal, protocol),
             protocol,
             headers: self.headers(signal, to)?,
-            timeout: self.timeout(signal)?,
-            compression: self.compression(signal)?,
-            tls: self.tls(signal)?,
+            timeout: self.timeout(signal, to),
+            compression: self.compression(signal, to),
+            tls: self.tls(signal, to)?,
+            credentials: self.credentials(),
+            proxy: self.proxy(to, protocol),
+            max_request_bytes: protocol.max_request_bytes(),
         })
     }
 }

@@ -4,13 +4,14 @@
 //! the wire as the batch.
 
 mod codec;
+mod compressed;
 
 use http::{HeaderValue, header::USER_AGENT, uri::PathAndQuery};
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, Delivery};
 use tonic::{Code, Request, Status, client::Grpc, codec::CompressionEncoding, metadata::MetadataMap};
 
-use self::codec::RawCodec;
+use self::{codec::RawCodec, compressed::CompressedTransport};
 use super::{
     advice,
     answer::{self, BodyFormat},
@@ -20,16 +21,22 @@ use super::{
     transport::{Transport, TransportError},
 };
 
-/// How tonic's messages begin for an answer over its limit, as it came and inflated: the first one's code alone, OUT_OF_RANGE,
-/// would be tried again. A receiver built on tonic says the same about a request that is too long for it, which is as final.
-const TOO_LARGE: [&str; 2] = [
+/// How the messages of tonic begin about a message over a limit, as it came and inflated. Our client writes them about an
+/// answer, a receiver that is built on tonic about a request. The first number in them is the size, or the limit.
+const TONIC_LIMIT: [&str; 2] = [
     "Error, decoded message length too large",
     "Error decompressing: size limit",
 ];
 
+/// The words of receivers about a request over their limit: grpc-go has "received message larger than max", OTLP receivers
+/// have "too large" and "longer than".
+const TOO_LARGE: [&str; 3] = ["larger than", "too large", "longer than"];
+
 /// Sends one signal over gRPC.
+#[derive(Clone)]
 pub(super) struct GrpcExporter {
-    client: Grpc<Transport>,
+    client: Grpc<CompressedTransport>,
+    transport: Transport,
     peer: Peer,
     signal: Signal,
     metadata: MetadataMap,
@@ -37,8 +44,9 @@ pub(super) struct GrpcExporter {
 
 impl GrpcExporter {
     pub(super) fn new(transport: Transport, signal: Signal, config: &SignalConfig) -> Self {
-        let client =
-            Grpc::with_origin(transport, config.endpoint.clone()).max_decoding_message_size(MAX_ANSWER_BYTES);
+        let compressed = CompressedTransport::new(transport.clone(), config.compression);
+        let client = Grpc::with_origin(compressed, config.endpoint.clone())
+            .max_decoding_message_size(MAX_ANSWER_BYTES);
         let mut headers = config.headers.clone();
         headers
             .entry(USER_AGENT)
@@ -53,10 +61,10 @@ impl GrpcExporter {
             client: match config.compression {
                 Compression::None => client,
                 // A server on grpc-go compresses its answer as the request was.
-                Compression::Gzip => client
-                    .send_compressed(CompressionEncoding::Gzip)
-                    .accept_compressed(CompressionEncoding::Gzip),
+                Compression::Gzip(_) => client.accept_compressed(CompressionEncoding::Gzip),
+                Compression::Zstd(_) => client.accept_compressed(CompressionEncoding::Zstd),
             },
+            transport,
             peer: Peer::new(shown, Protocol::Grpc, config.timeout),
             signal,
             metadata: request.metadata().clone(),
@@ -69,6 +77,7 @@ impl GrpcExporter {
         }
         let Self {
             client,
+            transport,
             peer,
             signal,
             metadata,
@@ -82,21 +91,22 @@ impl GrpcExporter {
         let attempt = async {
             match call.await {
                 Ok(answer) => answer::success(BodyFormat::Protobuf, answer.get_ref(), *signal, batch.items()),
-                Err(status) => outcome(peer, &status),
+                Err(status) => outcome(peer, transport, &status, batch.bytes().len()),
             }
         };
         peer.within_timeout(attempt).await
     }
 }
 
-fn outcome(peer: &Peer, status: &Status) -> Delivery {
+/// Classifies a status that is not OK, for a request of this many bytes.
+fn outcome(peer: &Peer, transport: &Transport, status: &Status, length: usize) -> Delivery {
     if let Some(error) = advice::find::<TransportError>(status) {
         return peer.unreachable(error);
     }
-    if TOO_LARGE
+    let is_limit_of_tonic = TONIC_LIMIT
         .iter()
-        .any(|beginning| status.message().starts_with(beginning))
-    {
+        .any(|beginning| status.message().starts_with(beginning));
+    if is_limit_of_tonic && first_number(status.message()).is_none_or(|size| size > length) {
         return peer.answer_too_large();
     }
     let what = format!(
@@ -105,6 +115,9 @@ fn outcome(peer: &Peer, status: &Status) -> Delivery {
         answer::plain(status.message())
     );
     let info = delay::retry_info(status.details());
+    if is_limit_of_tonic || is_too_large(status) && info.is_none() {
+        return peer.too_large(what, advice::grpc_code(Code::ResourceExhausted));
+    }
     let retryable = match status.code() {
         Code::Cancelled
         | Code::DeadlineExceeded
@@ -117,9 +130,30 @@ fn outcome(peer: &Peer, status: &Status) -> Delivery {
     };
     match status.code() {
         _ if retryable => peer.retry(info.and_then(|info| info.delay), what, None),
+        Code::Unauthenticated => match transport.credentials_refused() {
+            // The batch waits for valid credentials.
+            Some(advice) => peer.retry(None, format_args!("{what}; {advice}"), None),
+            None => peer.denied(what, Some(advice::CREDENTIALS)),
+        },
         Code::Unimplemented => peer.unsupported(what, advice::grpc_code(status.code())),
+        // The same for every request of this sink, whatever it holds.
+        code @ Code::PermissionDenied => peer.denied(what, advice::grpc_code(code)),
         code => peer.refused(what, advice::grpc_code(code)),
     }
+}
+
+/// Whether a receiver refuses a request for its size.
+fn is_too_large(status: &Status) -> bool {
+    let may_be = matches!(
+        status.code(),
+        Code::ResourceExhausted | Code::OutOfRange | Code::InvalidArgument
+    );
+    may_be && TOO_LARGE.iter().any(|words| status.message().contains(words))
+}
+
+fn first_number(text: &str) -> Option<usize> {
+    let mut digits = text.split(|c: char| !c.is_ascii_digit());
+    digits.find(|digits| !digits.is_empty())?.parse().ok()
 }
 
 fn method(signal: Signal) -> PathAndQuery {

@@ -23,6 +23,7 @@ use super::{
 };
 
 /// Sends one signal over HTTP/protobuf or HTTP/JSON.
+#[derive(Clone)]
 pub(super) struct HttpExporter {
     transport: Transport,
     peer: Peer,
@@ -71,12 +72,9 @@ impl HttpExporter {
             BodyFormat::Protobuf | BodyFormat::Text => batch.bytes().clone(),
         };
         self.peer.check_size(text.len())?;
-        match self.compression {
-            Compression::None => Ok(text),
-            Compression::Gzip => body::gzip(text)
-                .await
-                .map_err(|error| self.peer.refused(error, None)),
-        }
+        body::compress(text, self.compression)
+            .await
+            .map_err(|error| self.peer.refused(error, None))
     }
 
     async fn attempt(&self, body: Bytes, items: u32) -> Delivery {
@@ -112,9 +110,31 @@ impl HttpExporter {
             StatusCode::NOT_FOUND => self
                 .peer
                 .unsupported(what, advice::http_status(head.status, &said)),
+            StatusCode::UNAUTHORIZED => match self.transport.credentials_refused() {
+                // The batch waits for valid credentials.
+                Some(advice) => self.peer.retry(None, format_args!("{what}; {advice}"), None),
+                None => self.peer.denied(what, Some(advice::CREDENTIALS)),
+            },
+            StatusCode::PAYLOAD_TOO_LARGE => {
+                self.peer.too_large(what, advice::http_status(head.status, &said))
+            }
+            status if is_denial(status) => self.peer.denied(what, advice::http_status(status, &said)),
             status => self.peer.refused(what, advice::http_status(status, &said)),
         }
     }
+}
+
+/// Whether a status is the same for every request of this sink, whatever its body.
+fn is_denial(status: StatusCode) -> bool {
+    status.is_redirection()
+        || matches!(
+            status,
+            StatusCode::UNAUTHORIZED
+                | StatusCode::FORBIDDEN
+                | StatusCode::METHOD_NOT_ALLOWED
+                | StatusCode::PROXY_AUTHENTICATION_REQUIRED
+                | StatusCode::UNSUPPORTED_MEDIA_TYPE
+        )
 }
 
 fn headers(config: &SignalConfig, format: BodyFormat) -> HeaderMap {
@@ -129,8 +149,8 @@ fn headers(config: &SignalConfig, format: BodyFormat) -> HeaderMap {
             BodyFormat::Protobuf | BodyFormat::Text => "application/x-protobuf",
         }),
     );
-    if config.compression == Compression::Gzip {
-        headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+    if let Some(coding) = config.compression.coding() {
+        headers.insert(CONTENT_ENCODING, HeaderValue::from_static(coding));
     }
     headers
 }

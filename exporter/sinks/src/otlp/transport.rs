@@ -1,27 +1,37 @@
-//! The one HTTP client under gRPC and HTTP: hyper with rustls, a pool of kept connections, no redirects, no proxies.
+//! The one HTTP client under gRPC and HTTP: hyper with rustls, a pool of kept connections, no redirects.
 //!
 //! Whatever breaks on the way becomes a [`TransportError`]: the receiver did not answer, so the batch may be tried again.
 
 use std::{
     future::Future,
+    path::PathBuf,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
-    time::Duration,
+    time::{Duration, SystemTime},
 };
 
 use bytes::Bytes;
-use http::{Request, Response, StatusCode, Uri};
+use http::{
+    Request, Response, StatusCode, Uri,
+    header::{AUTHORIZATION, PROXY_AUTHORIZATION},
+};
 use http_body_util::{BodyExt, Either, Empty, combinators::MapErr};
 use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::{
-    client::legacy::{Client, connect::HttpConnector},
+    client::legacy::Client,
     rt::{TokioExecutor, TokioTimer},
 };
+use parking_lot::Mutex;
+use pulsetrain_pipeline::clock::{self, Instant};
 use tonic::{body::Body, client::GrpcService};
 
 use super::{
+    body::BodyError,
     config::{Protocol, SignalConfig},
+    credentials::Authorization,
+    proxy::Connector,
     tls,
 };
 use crate::SinkError;
@@ -31,54 +41,164 @@ use crate::SinkError;
 const SILENCE_BEFORE_PING: Duration = Duration::from_secs(20);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// PEM files are looked at this often, while requests are sent.
+const LOOK_AT_FILES_AFTER: Duration = Duration::from_secs(1);
+
+type HttpClient = Client<HttpsConnector<Connector>, Body>;
+
 /// A client for one signal; a clone shares its connections.
 #[derive(Clone)]
-pub(super) struct Transport {
-    client: Client<HttpsConnector<HttpConnector>, Body>,
+pub(crate) struct Transport {
+    shared: Arc<Shared>,
 }
+
+struct Shared {
+    config: SignalConfig,
+    authorization: Option<Authorization>,
+    pem_files: Vec<PathBuf>,
+    current: Mutex<Current>,
+}
+
+/// The client with the certificates as they were when they were last read.
+struct Current {
+    client: HttpClient,
+    stamps: Stamps,
+    looked_at: Instant,
+}
+
+/// When each PEM file was changed, and its length; `None` for one that is not there.
+type Stamps = Vec<Option<(SystemTime, u64)>>;
 
 /// The receiver could not be reached, or the connection broke before the whole answer was there.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum TransportError {
+pub(crate) enum TransportError {
     /// No connection, or none that speaks the protocol.
     #[error("cannot reach it")]
     Request(#[source] hyper_util::client::legacy::Error),
     /// The answer broke off.
     #[error("the answer broke off")]
     Answer(#[source] hyper::Error),
+    /// The request could not be made.
+    #[error(transparent)]
+    Body(#[from] BodyError),
 }
 
 /// An answer's body; its errors are ours.
-pub(super) type AnswerBody = MapErr<Incoming, fn(hyper::Error) -> TransportError>;
+pub(crate) type AnswerBody = MapErr<Incoming, fn(hyper::Error) -> TransportError>;
 
 type Answer = Result<Response<AnswerBody>, TransportError>;
 
 impl Transport {
-    pub(super) fn new(config: &SignalConfig) -> Result<Self, SinkError> {
-        let connector = HttpsConnectorBuilder::new()
-            .with_tls_config(tls::client_config(config)?)
-            .https_or_http();
-        let mut client = Client::builder(TokioExecutor::new());
-        client.pool_timer(TokioTimer::new()).timer(TokioTimer::new());
-        client
-            .http2_keep_alive_interval(SILENCE_BEFORE_PING)
-            .http2_keep_alive_timeout(PING_TIMEOUT);
-        let client = match config.protocol {
-            Protocol::Grpc => client.http2_only(true).build(connector.enable_http2().build()),
-            Protocol::HttpProtobuf | Protocol::HttpJson => client.build(connector.enable_http1().build()),
+    /// Reads the certificates and the credentials that `config` names.
+    pub(crate) fn new(config: &SignalConfig) -> Result<Self, SinkError> {
+        let pem_files = tls::files(config);
+        let current = Current {
+            stamps: stamps(&pem_files),
+            client: client(config)?,
+            looked_at: clock::now(),
         };
-        Ok(Self { client })
+        let authorization = config.credentials.as_ref().map(Authorization::open).transpose()?;
+        Ok(Self {
+            shared: Arc::new(Shared {
+                config: config.clone(),
+                authorization,
+                pem_files,
+                current: Mutex::new(current),
+            }),
+        })
     }
 
     /// Sends one request and waits for the head of the answer.
-    pub(super) async fn send(&self, request: Request<Body>) -> Answer {
-        let answer = self
-            .client
-            .request(request)
-            .await
-            .map_err(TransportError::Request)?;
+    pub(crate) async fn send(&self, mut request: Request<Body>) -> Answer {
+        let shared = &self.shared;
+        shared.look_at_files().await;
+        if let Some(authorization) = &shared.authorization {
+            let header = authorization.header().await;
+            request.headers_mut().insert(AUTHORIZATION, header);
+        }
+        if let Some(proxy) = shared.config.proxy.as_ref().filter(|proxy| !proxy.tunnel)
+            && let Some(authorization) = &proxy.authorization
+        {
+            request
+                .headers_mut()
+                .insert(PROXY_AUTHORIZATION, authorization.clone());
+        }
+        let client = shared.current.lock().client.clone();
+        let answer = client.request(request).await.map_err(TransportError::Request)?;
         Ok(answer.map(|body| body.map_err(TransportError::Answer as fn(_) -> _)))
     }
+
+    /// After the receiver refused the credentials: what to do, if they are in a file that is read again before the next
+    /// attempt.
+    pub(super) fn credentials_refused(&self) -> Option<String> {
+        self.shared.authorization.as_ref()?.refused()
+    }
+}
+
+impl Shared {
+    /// Makes a new client if a PEM file has changed, so that renewed certificates need no restart. Files that cannot be used
+    /// leave the client as it is until they change again.
+    async fn look_at_files(self: &Arc<Self>) {
+        if self.pem_files.is_empty() {
+            return;
+        }
+        {
+            let now = clock::now();
+            let mut current = self.current.lock();
+            if now.saturating_duration_since(current.looked_at) < LOOK_AT_FILES_AFTER {
+                return;
+            }
+            current.looked_at = now;
+        }
+        let shared = Arc::clone(self);
+        // A panic in there leaves the client as it is.
+        let _ = tokio::task::spawn_blocking(move || shared.read_changed_files()).await;
+    }
+
+    fn read_changed_files(&self) {
+        let stamps = stamps(&self.pem_files);
+        if self.current.lock().stamps == stamps {
+            return;
+        }
+        let made = client(&self.config);
+        let mut current = self.current.lock();
+        current.stamps = stamps;
+        if let Ok(client) = made {
+            current.client = client;
+        }
+    }
+}
+
+fn stamps(files: &[PathBuf]) -> Stamps {
+    let stamp = |path: &PathBuf| {
+        let metadata = path.metadata().ok()?;
+        Some((metadata.modified().ok()?, metadata.len()))
+    };
+    files.iter().map(stamp).collect()
+}
+
+fn client(config: &SignalConfig) -> Result<HttpClient, SinkError> {
+    let builder = HttpsConnectorBuilder::new()
+        .with_tls_config(tls::client_config(config)?)
+        .https_or_http();
+    let builder = match tls::server_name(config)? {
+        Some(name) => builder.with_server_name_resolver(FixedServerNameResolver::new(name)),
+        None => builder,
+    };
+    let connector = Connector::new(config.proxy.clone());
+    let mut client = Client::builder(TokioExecutor::new());
+    client.pool_timer(TokioTimer::new()).timer(TokioTimer::new());
+    client
+        .http2_keep_alive_interval(SILENCE_BEFORE_PING)
+        .http2_keep_alive_timeout(PING_TIMEOUT);
+    Ok(match config.protocol {
+        Protocol::Grpc => client
+            .http2_only(true)
+            .build(builder.enable_http2().wrap_connector(connector)),
+        Protocol::HttpProtobuf | Protocol::HttpJson => {
+            client.build(builder.enable_http1().wrap_connector(connector))
+        }
+    })
 }
 
 /// What tonic sends its requests through.
@@ -105,7 +225,7 @@ impl GrpcService<Body> for Transport {
 }
 
 /// Scheme and authority: what messages show of an endpoint.
-pub(super) fn origin(endpoint: &Uri) -> String {
+pub(crate) fn origin(endpoint: &Uri) -> String {
     let authority = endpoint.authority().map_or("", |authority| authority.as_str());
     format!("{}://{authority}", endpoint.scheme_str().unwrap_or("http"))
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use pulsetrain_pipeline::spill::Room;
-use pulsetrain_semconv::attribute;
+use pulsetrain_semconv::{attribute, span};
 
 /// What is held in memory unless the configuration says otherwise: with all that drawing needs besides, a conversion stays
 /// below 256 MiB.
@@ -19,6 +19,9 @@ pub struct PerfettoConfig {
     pub attributes: AttributePolicy,
     /// The attributes that put a span on rows of its own within its process; the first that a span has counts.
     pub rows: Vec<String>,
+    /// The names of spans without a parent that have a row of their own, each with the label of the row. Other spans without a
+    /// parent are on the row of their scope.
+    pub root_rows: Vec<(String, String)>,
     /// The attributes of a resource that name its process; the first that it has counts.
     pub process_names: Vec<String>,
     /// The attributes of a resource that stand beside its process's name.
@@ -60,6 +63,7 @@ impl Default for PerfettoConfig {
         Self {
             attributes: AttributePolicy::Lean,
             rows: names.map(str::to_owned).to_vec(),
+            root_rows: vec![(span::TRAIN_STEP.name.to_owned(), "steps".to_owned())],
             process_names: vec![attribute::SERVICE_NAME.name.to_owned()],
             process_labels: [attribute::HOST_NAME.name, "service.version"]
                 .map(str::to_owned)

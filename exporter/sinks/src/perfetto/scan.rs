@@ -106,6 +106,7 @@ impl<'a> Scanned<'a> {
         let mut best = usize::MAX;
         // Nothing of what is drawn, and no name.
         let mut nothing_yet = true;
+        let mut name: &[u8] = &[];
         let mut reader = Reader::new(bytes);
         self.take_ids(&mut reader);
         while !reader.is_at_end() {
@@ -117,7 +118,7 @@ impl<'a> Scanned<'a> {
                     let place = u16::try_from(reader.position()).unwrap_or_default();
                     self.name_at = if nothing_yet { place } else { 0 };
                     nothing_yet = false;
-                    reader.delimited()?;
+                    name = reader.delimited()?;
                 }
                 tag::START => {
                     self.start = reader.fixed64()?;
@@ -150,6 +151,11 @@ impl<'a> Scanned<'a> {
                     reader.value(other)?;
                 }
             }
+        }
+        if self.group.is_none() && self.parent_span_id.is_empty() {
+            let mut rows = config.root_rows.iter();
+            let row = rows.find(|(span, _)| span.as_bytes() == name);
+            self.group = row.map(|(_, label)| label.clone());
         }
         Ok(())
     }

@@ -10,7 +10,7 @@ use serde_json::{Map, Number, Value};
 const DEEPEST: usize = 16;
 
 /// The text of a value; bytes that are no UTF-8 become U+FFFD.
-pub(super) fn value_text(value: AnyValue<'_>) -> Cow<'_, str> {
+pub(crate) fn value_text(value: AnyValue<'_>) -> Cow<'_, str> {
     match value {
         AnyValue::String(text) => text.to_str_lossy(),
         AnyValue::Bool(value) => Cow::Borrowed(if value { "true" } else { "false" }),

@@ -68,7 +68,9 @@ fn metric(kind: ExtraKind, metric: &Metric) -> ExtraMetric {
 fn value(kind: ExtraKind, metric: &Metric) -> ExtraValue {
     match kind {
         ExtraKind::Counter => ExtraValue::Number(metric.get_counter().get_value()),
-        ExtraKind::Gauge | ExtraKind::Untyped => ExtraValue::Number(metric.get_gauge().get_value()),
+        ExtraKind::Gauge | ExtraKind::Untyped | ExtraKind::Info => {
+            ExtraValue::Number(metric.get_gauge().get_value())
+        }
         ExtraKind::Histogram => {
             let histogram = metric.get_histogram();
             let buckets = histogram.get_bucket().iter();

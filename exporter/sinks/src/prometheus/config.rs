@@ -5,6 +5,8 @@ use std::{
     time::Duration,
 };
 
+use pulsetrain_net::Exposure;
+
 use crate::SinkError;
 
 /// The settings of the Prometheus endpoint; the default is what most want.
@@ -12,12 +14,13 @@ use crate::SinkError;
 pub struct PrometheusConfig {
     /// Where the endpoint listens. Default `127.0.0.1:9464`, the port that OpenTelemetry reserves for it.
     pub listen: SocketAddr,
-    /// Allows a `listen` that other machines can reach. Default false: everybody who can connect reads every metric.
-    pub allow_remote: bool,
+    /// Who may reach the endpoint, by TLS, with which credentials. Default: only this machine, plain, without credentials.
+    pub exposure: Exposure,
     /// The path of the page. Default `/metrics`.
     pub path: String,
     /// The resource attributes that become labels of every series; all others are in `target_info` only.
-    /// Default `train.run.id`, `train.run.name`, `service.instance.id`, `host.name`, `train.rank`.
+    /// Default `train.run.id`, `train.run.name`, `service.instance.id`, `host.name`, `train.rank`,
+    /// `train.attempt`: after a restart the counters of a rank begin again, in series of their own.
     pub resource_labels: Vec<String>,
     /// Whether every series carries the labels `otel_scope_name`, `otel_scope_version` and `otel_scope_schema_url`.
     /// Default false, as in Prometheus' own OTLP receiver.
@@ -25,8 +28,15 @@ pub struct PrometheusConfig {
     /// The most series at one time; points of further series are refused and counted. A histogram with all its buckets is
     /// one series. What tells of the program itself (`pulsetrain.*`) has room beyond that. Default 200,000, some 60 MB.
     pub series_limit: usize,
+    /// The most memory that series, names, help texts and resources may take, in bytes; what finds no room is refused and counted.
+    /// The allocator takes some 10 to 30 percent more. Default 256 MiB.
+    pub max_bytes: usize,
+    /// How long nothing may be sent for a series before it ends, or `None` for no limit. Default 24 hours: longer than the
+    /// time between two evaluations. At `series_limit` or `max_bytes` the series that were not sent for the longest time end
+    /// earlier, after 5 minutes at the least.
+    pub series_stale_after: Option<Duration>,
     /// How long a resource (a run, a rank) may send nothing before all its series end. Default 10 minutes: longer than a
-    /// checkpoint takes. A series of a resource that goes on sending stays until the resource ends it.
+    /// checkpoint takes.
     pub stale_after: Duration,
     /// How long a connection may move nothing before it is cut off: a reader that does not read, half a request, or nobody any
     /// more. Default 2 minutes: longer than most scrape intervals, so that scrapers keep their connections.
@@ -59,14 +69,17 @@ impl Default for PrometheusConfig {
             "service.instance.id",
             "host.name",
             "train.rank",
+            "train.attempt",
         ];
         Self {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 9464),
-            allow_remote: false,
+            exposure: Exposure::default(),
             path: "/metrics".to_owned(),
             resource_labels: labels.map(str::to_owned).to_vec(),
             scope_labels: false,
             series_limit: 200_000,
+            max_bytes: 256 << 20,
+            series_stale_after: Some(Duration::from_secs(24 * 3600)),
             stale_after: Duration::from_secs(600),
             idle_timeout: Duration::from_secs(120),
             translation: Translation::default(),
@@ -80,14 +93,14 @@ impl PrometheusConfig {
     pub fn keeps_as(&self, other: &Self) -> bool {
         let Self {
             listen,
-            allow_remote,
+            exposure,
             path,
             idle_timeout,
             ..
         } = other.clone();
         let served_alike = Self {
             listen,
-            allow_remote,
+            exposure,
             path,
             idle_timeout,
             ..self.clone()
@@ -111,14 +124,7 @@ impl PrometheusConfig {
                 expected: "no scraper is as fast as that: give 1s or more",
             });
         }
-        if !self.listen.ip().is_loopback() && !self.allow_remote {
-            return Err(SinkError::Setting {
-                name: "listen".to_owned(),
-                value: self.listen.to_string(),
-                expected: "other machines could read every metric: listen on 127.0.0.1, or allow it with allow_remote",
-            });
-        }
-        Ok(())
+        Ok(self.exposure.check_address(self.listen)?)
     }
 }
 

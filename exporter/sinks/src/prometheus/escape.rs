@@ -99,14 +99,15 @@ pub(super) fn push_label_name(name: &str, out: &mut String) {
     }
 }
 
-/// Writes what stands between quotes.
+/// Writes what stands between quotes. NUL, which Prometheus' readers of text take for the end of the page, becomes U+FFFD.
 pub(super) fn push_escaped(text: &str, out: &mut String) {
     let mut rest = text;
-    while let Some(place) = rest.find(['\\', '"', '\n']) {
+    while let Some(place) = rest.find(['\\', '"', '\n', '\0']) {
         out.push_str(&rest[..place]);
         out.push_str(match rest.as_bytes()[place] {
             b'\\' => "\\\\",
             b'"' => "\\\"",
+            0 => "\u{fffd}",
             _ => "\\n",
         });
         rest = &rest[place + 1..];

@@ -95,7 +95,9 @@ impl ExtraFamily {
 impl ExtraValue {
     fn value(self, kind: Kind) -> Option<Value> {
         match (kind, self) {
-            (Kind::Counter | Kind::Gauge | Kind::Untyped, Self::Number(value)) => Some(Value::Number(value)),
+            (Kind::Counter | Kind::Gauge | Kind::Untyped | Kind::Info, Self::Number(value)) => {
+                Some(Value::Number(value))
+            }
             (Kind::Histogram, Self::Histogram { count, sum, buckets }) => {
                 Some(Value::Histogram(Box::new(histogram(count, sum, &buckets))))
             }

@@ -1,4 +1,4 @@
-//! From a batch to the store: resource by resource, metric by metric, point by point.
+//! From a batch to its receiver, the store or a history: resource by resource, metric by metric, point by point.
 //!
 //! Points are read and labelled without any lock: `families` finds the family of their metric, `series` writes their labels,
 //! `pending` holds them until a few hundred go into their family at once.
@@ -29,25 +29,58 @@ use super::{
     points::{self, PointError},
     store::{
         bounds::Bounds,
-        family::{Change, Family, Kind},
+        budget::Budget,
+        family::{Change, Family, Kind, Point},
         target::Target,
         value::Value,
     },
 };
 
 /// The most bytes of a series' labels.
-const MOST_LABEL_BYTES: usize = 16 << 10;
-/// A point that is further in the future than this is taken for one of now: otherwise nothing could ever follow it.
-const FUTURE_NANOS: u64 = 3_600_000_000_000;
+pub(super) const MOST_LABEL_BYTES: usize = 16 << 10;
+/// A point that is further in the future than this, one minute, gets the time of its arrival in the store. After a point that
+/// is believed, no other of its series counts until that time.
+const FUTURE_NANOS: u64 = 60_000_000_000;
 /// So many sets of bounds are remembered, to be shared by the histograms that have them.
 const REMEMBERED_BOUNDS: usize = 64;
+/// Sets of more bounds are not shared.
+const MOST_SHARED_BOUNDS: usize = 256;
 
 /// The points refused, in the order of [`Refusal::ALL`].
 pub(super) type Refused = [u64; Refusal::ALL.len()];
 
+/// Receives the points of a batch, family by family.
+pub(super) trait PointReceiver {
+    /// The latest time of a point that is believed, `now` being the time of the machine.
+    fn latest(now_unix_nanos: u64) -> u64;
+
+    /// Records points of one family and returns one refusal for each point that is refused.
+    fn record<'p>(&mut self, place: &Place<'_>, points: impl Iterator<Item = Point<'p>>) -> Vec<Refusal>;
+}
+
+/// The receiver that keeps the last value of every series: the store.
+pub(super) struct LastValues(PrometheusStore);
+
+impl PointReceiver for LastValues {
+    /// After a point of the far future no other could follow.
+    fn latest(now_unix_nanos: u64) -> u64 {
+        now_unix_nanos.saturating_add(FUTURE_NANOS)
+    }
+
+    fn record<'p>(&mut self, place: &Place<'_>, points: impl Iterator<Item = Point<'p>>) -> Vec<Refusal> {
+        let mut table = place.family.lock();
+        let kind = place.family.head.kind;
+        points
+            .filter_map(|point| table.record(point, kind, self.0.room()).err())
+            .collect()
+    }
+}
+
 /// The part of the sink that knows OTLP.
-pub(super) struct Ingest {
+pub(super) struct Ingest<R = LastValues> {
+    /// Has the names of families and the labels of targets; of an `Ingest` of [`LastValues`] the values, too.
     store: PrometheusStore,
+    receiver: R,
     labeller: Labeller,
     families: Families,
     bounds: Vec<Arc<Bounds>>,
@@ -55,13 +88,17 @@ pub(super) struct Ingest {
     /// The labels of the point at hand.
     labels: String,
     refused: Refused,
+    /// The points of the batch whose time is too far in the future.
+    ahead: u64,
     now_unix_nanos: u64,
+    now_seconds: u32,
 }
 
 /// Where the points of a metric belong.
-struct Place<'a> {
-    family: &'a Arc<Family>,
+pub(super) struct Place<'a> {
+    pub(super) family: &'a Arc<Family>,
     source: u16,
+    seen_seconds: u32,
     target: &'a Arc<Target>,
     scope: &'a ScopeLabels,
     /// Whether it tells of the program itself.
@@ -91,16 +128,27 @@ macro_rules! parts {
 }
 
 impl Ingest {
+    /// Records the last value of every series in `store`.
     pub(super) fn new(store: PrometheusStore) -> Self {
+        Self::into_receiver(store.clone(), LastValues(store))
+    }
+}
+
+impl<R: PointReceiver> Ingest<R> {
+    /// Hands points to `receiver`, with the names and the labels that `store` gives them.
+    pub(super) fn into_receiver(store: PrometheusStore, receiver: R) -> Self {
         Self {
             labeller: Labeller::new(store.config().translation),
             store,
+            receiver,
             families: Families::default(),
             bounds: Vec::new(),
             pending: Pending::default(),
             labels: String::new(),
             refused: Refused::default(),
+            ahead: 0,
             now_unix_nanos: 0,
+            now_seconds: 0,
         }
     }
 
@@ -108,11 +156,21 @@ impl Ingest {
     pub(super) fn batch(&mut self, bytes: &[u8]) -> Result<Refused, WireError> {
         self.refused = Refused::default();
         self.now_unix_nanos = u64::try_from(clock::unix_now().as_nanos()).unwrap_or(u64::MAX);
+        self.now_seconds = self.store.now_seconds();
         let walked = self.resources(bytes);
         for (refusal, points) in Refusal::ALL.iter().zip(self.refused) {
             self.store.refuse(*refusal, points);
         }
+        self.store.note_ahead(std::mem::take(&mut self.ahead));
         walked.map(|()| self.refused)
+    }
+
+    pub(super) fn receiver(&mut self) -> &mut R {
+        &mut self.receiver
+    }
+
+    pub(super) fn into_inner(self) -> R {
+        self.receiver
     }
 
     pub(super) fn forget_families(&mut self) {
@@ -122,7 +180,14 @@ impl Ingest {
     fn resources(&mut self, bytes: &[u8]) -> Result<(), WireError> {
         for resource in MetricsData::decode(bytes)?.resource_metrics.iter() {
             let resource = resource?;
-            let target = self.target(&resource)?;
+            let target = match self.target(&resource) {
+                Ok(target) => target,
+                Err(PointError::Refused(refusal)) => {
+                    self.refused[refusal as usize] += points_of(&resource)?;
+                    continue;
+                }
+                Err(PointError::Wire(error)) => return Err(error),
+            };
             for scope in resource.scope_metrics.iter() {
                 self.scope(&scope?, &target)?;
             }
@@ -130,13 +195,17 @@ impl Ingest {
         Ok(())
     }
 
-    fn target(&mut self, resource: &ResourceMetrics<'_>) -> Result<Arc<Target>, WireError> {
+    fn target(&mut self, resource: &ResourceMetrics<'_>) -> Result<Arc<Target>, PointError> {
         let promoted = &self.store.config().resource_labels;
         let resource: Resource<'_> = resource.resource.unwrap_or_default();
         let now = self.store.now_millis();
-        self.store
-            .targets()
-            .enter(&resource, promoted, &mut self.labeller, now)
+        self.store.targets().enter(
+            &resource,
+            promoted,
+            &mut self.labeller,
+            now,
+            self.store.room().budget(),
+        )
     }
 
     fn scope(&mut self, metrics: &ScopeMetrics<'_>, target: &Arc<Target>) -> Result<(), WireError> {
@@ -170,6 +239,7 @@ impl Ingest {
         let place = Place {
             family: &family,
             source,
+            seen_seconds: self.now_seconds,
             target,
             scope,
             is_of_ourselves: families::is_of_ourselves(metric),
@@ -198,7 +268,8 @@ impl Ingest {
                 let temporality = histogram.aggregation_temporality.into();
                 self.each(&histogram.data_points, |ingest, point| {
                     let mut known = std::mem::take(&mut ingest.bounds);
-                    let value = || points::histogram(point, |bounds| shared(&mut known, bounds));
+                    let budget = Arc::clone(ingest.store.room().budget());
+                    let value = || points::histogram(point, |bounds| shared(&mut known, bounds, &budget));
                     let taken =
                         ingest.point(place, &parts!(point, point.exemplars), Some(temporality), value);
                     ingest.bounds = known;
@@ -250,6 +321,10 @@ impl Ingest {
             (Change::End, Vec::new())
         } else {
             let value = value()?;
+            if kind == Kind::Counter && !matches!(value, Value::Number(count) if count >= 0.0) {
+                // OpenMetrics 1.0, "Counter": neither NaN nor negative.
+                return Err(PointError::Refused(Refusal::Malformed));
+            }
             let exemplars = match kind {
                 Kind::Counter | Kind::Histogram => points::exemplars(&parts.exemplars, &value)?,
                 _ => Vec::new(),
@@ -271,18 +346,18 @@ impl Ingest {
     }
 
     fn flush(&mut self, place: &Place<'_>) {
-        for refusal in self.pending.flush(place, self.store.room()) {
+        for refusal in self.pending.flush(place, &mut self.receiver) {
             self.refused[refusal as usize] += 1;
         }
     }
 
-    /// The time of a point, or now where it has none or one of the far future.
-    fn credible(&self, unix_nanos: u64) -> u64 {
-        let latest = self.now_unix_nanos.saturating_add(FUTURE_NANOS);
-        if (1..=latest).contains(&unix_nanos) {
-            unix_nanos
-        } else {
-            self.now_unix_nanos
+    /// Returns the time of a point, or now if it has none or one that is not believed.
+    fn credible(&mut self, unix_nanos: u64) -> u64 {
+        let is_ahead = unix_nanos > R::latest(self.now_unix_nanos);
+        self.ahead += u64::from(is_ahead);
+        match is_ahead || unix_nanos == 0 {
+            true => self.now_unix_nanos,
+            false => unix_nanos,
         }
     }
 }
@@ -297,16 +372,33 @@ fn change(value: Value, temporality: Option<Temporality>) -> Result<Change, Poin
 }
 
 /// Bounds with these values, shared with the histograms that had the same ones lately.
-fn shared(known: &mut Vec<Arc<Bounds>>, values: Vec<f64>) -> Arc<Bounds> {
+fn shared(
+    known: &mut Vec<Arc<Bounds>>,
+    values: Vec<f64>,
+    budget: &Arc<Budget>,
+) -> Result<Arc<Bounds>, Refusal> {
     if let Some(bounds) = known.iter().find(|bounds| bounds.values() == values) {
-        return Arc::clone(bounds);
+        return Ok(Arc::clone(bounds));
     }
-    if known.len() == REMEMBERED_BOUNDS {
-        known.clear();
+    let is_shared = values.len() <= MOST_SHARED_BOUNDS;
+    let bounds = Arc::new(Bounds::charged(values, budget)?);
+    if is_shared {
+        if known.len() == REMEMBERED_BOUNDS {
+            known.clear();
+        }
+        known.push(Arc::clone(&bounds));
     }
-    let bounds = Arc::new(Bounds::new(values));
-    known.push(Arc::clone(&bounds));
-    bounds
+    Ok(bounds)
+}
+
+fn points_of(resource: &ResourceMetrics<'_>) -> Result<u64, WireError> {
+    let mut points = 0;
+    for scope in resource.scope_metrics.iter() {
+        for metric in scope?.metrics.iter() {
+            points += metric?.data().map_or(0, |data| point_count(&data) as u64);
+        }
+    }
+    Ok(points)
 }
 
 fn point_count(data: &MetricData<'_>) -> usize {

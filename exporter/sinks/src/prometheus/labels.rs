@@ -18,6 +18,9 @@ pub(super) type Labels<'a> = Vec<(Arc<str>, Cow<'a, str>)>;
 /// So many attribute keys are remembered with their label names; then memory starts anew.
 const REMEMBERED_KEYS: usize = 4096;
 
+/// Longer keys are translated each time.
+const MOST_REMEMBERED_BYTES: usize = 256;
+
 /// Turns attributes into labels.
 pub(super) struct Labeller {
     translation: Translation,
@@ -68,10 +71,13 @@ impl Labeller {
         if let Some(name) = self.names.get(key) {
             return name.clone();
         }
+        let name = names::label_name(self.translation, key).map(Arc::from);
+        if key.len() > MOST_REMEMBERED_BYTES {
+            return name;
+        }
         if self.names.len() == REMEMBERED_KEYS {
             self.names.clear();
         }
-        let name = names::label_name(self.translation, key).map(Arc::from);
         self.names.insert(key.into(), name.clone());
         name
     }

@@ -3,6 +3,8 @@
 //! The default is the registry's own rule (`pulsetrain_semconv::prometheus_name`); the others are those of
 //! prometheus/otlptranslator, `metric_namer.go`.
 
+use std::borrow::Cow;
+
 use pulsetrain_semconv::{Instrument, prometheus_label, prometheus_name};
 
 use super::{Translation, escape};
@@ -14,6 +16,7 @@ pub(super) fn family_name(
     unit: &str,
     instrument: Instrument,
 ) -> Option<String> {
+    let name = &*readable(name);
     let family = match translation {
         Translation::UnderscoreEscapingWithSuffixes => prometheus_name(name, unit, instrument),
         Translation::UnderscoreEscapingWithoutSuffixes => underscores(name),
@@ -32,7 +35,7 @@ pub(super) fn label_name(translation: Translation, key: &str) -> Option<String> 
         return None;
     }
     let label = if translation.keeps_utf8() {
-        key.to_owned()
+        readable(key).into_owned()
     } else {
         prometheus_label(key)
     };
@@ -40,6 +43,14 @@ pub(super) fn label_name(translation: Translation, key: &str) -> Option<String> 
         return Some(escape::NAME_LABEL.to_owned());
     }
     label.contains(|c| c != '_').then_some(label)
+}
+
+/// A name without NUL: Prometheus' readers of text take it for the end of the page.
+fn readable(name: &str) -> Cow<'_, str> {
+    match name.contains('\0') {
+        true => name.replace('\0', "_").into(),
+        false => name.into(),
+    }
 }
 
 /// A unit as OpenMetrics has it in `# UNIT`, where the name ends in it; empty otherwise.

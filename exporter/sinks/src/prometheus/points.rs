@@ -15,7 +15,7 @@ use pulsetrain_otlp::{
 
 use super::{
     attribute_text::value_text,
-    labels,
+    escape, labels,
     store::{
         Refusal,
         bounds::Bounds,
@@ -57,9 +57,9 @@ pub(super) fn number(point: &NumberPoint<'_>) -> Result<Value, PointError> {
 /// The histogram of a point; `share` finds bounds that others have too.
 pub(super) fn histogram(
     point: &HistogramPoint<'_>,
-    share: impl FnOnce(Vec<f64>) -> Arc<Bounds>,
+    share: impl FnOnce(Vec<f64>) -> Result<Arc<Bounds>, Refusal>,
 ) -> Result<Value, PointError> {
-    let bounds: Vec<f64> = point.explicit_bounds.iter().collect::<Result<_, _>>()?;
+    let mut bounds: Vec<f64> = point.explicit_bounds.iter().collect::<Result<_, _>>()?;
     let mut buckets: Vec<u64> = point
         .bucket_counts
         .iter()
@@ -73,20 +73,49 @@ pub(super) fn histogram(
     if buckets.len() != bounds.len() + 1 || buckets.len() > MOST_BUCKETS || !rising {
         return Err(MALFORMED);
     }
+    merge_infinite(&mut bounds, &mut buckets);
     Ok(Value::Histogram(Box::new(Histogram {
-        bounds: share(bounds),
+        bounds: share(bounds).map_err(PointError::Refused)?,
         buckets: buckets.into(),
         count: point.count,
         sum: point.sum,
     })))
 }
 
+/// Merges buckets at infinite bounds with their neighbours: the page writes `+Inf` itself.
+fn merge_infinite(bounds: &mut Vec<f64>, buckets: &mut Vec<u64>) {
+    if bounds
+        .pop_if(|bound| bound.is_infinite() && *bound > 0.0)
+        .is_some()
+    {
+        let last = buckets.pop().unwrap_or_default();
+        if let Some(bucket) = buckets.last_mut() {
+            *bucket = bucket.saturating_add(last);
+        }
+    }
+    if bounds.first() == Some(&f64::NEG_INFINITY) {
+        bounds.remove(0);
+        let first = buckets.remove(0);
+        if let Some(bucket) = buckets.first_mut() {
+            *bucket = bucket.saturating_add(first);
+        }
+    }
+}
+
 pub(super) fn native(point: &ExponentialHistogramPoint<'_>) -> Result<Value, PointError> {
-    if point.scale < *SCHEMAS.start() {
+    if point.scale < *SCHEMAS.start() || !point.zero_threshold.is_finite() {
         return Err(MALFORMED);
     }
     let schema = point.scale.min(*SCHEMAS.end());
     let scale_down = point.scale.saturating_sub(schema).min(63) as u32;
+    let (positive, negative) = (
+        side(point.positive, scale_down)?,
+        side(point.negative, scale_down)?,
+    );
+    // Prometheus refuses a page with a histogram whose count is not that of its buckets.
+    let counts = positive.counts.iter().chain(&negative.counts).copied();
+    let count: u128 = counts.chain([point.zero_count]).map(u128::from).sum();
+    let count = i64::try_from(count).map_err(|_| MALFORMED)? as u64;
     Ok(Value::Native(Box::new(Native {
         schema,
         zero_threshold: if point.zero_threshold > 0.0 {
@@ -95,10 +124,10 @@ pub(super) fn native(point: &ExponentialHistogramPoint<'_>) -> Result<Value, Poi
             ZERO_THRESHOLD
         },
         zero_count: point.zero_count,
-        count: point.count,
+        count,
         sum: point.sum,
-        positive: side(point.positive, scale_down)?,
-        negative: side(point.negative, scale_down)?,
+        positive,
+        negative,
     })))
 }
 
@@ -134,8 +163,15 @@ pub(super) fn summary(point: &SummaryPoint<'_>) -> Result<Value, PointError> {
     let mut quantiles: Vec<(f64, f64)> = point
         .quantile_values
         .iter()
-        .map(|entry| entry.map(|entry| (entry.quantile, entry.value)))
+        // Zero has one sign.
+        .map(|entry| entry.map(|entry| (entry.quantile + 0.0, entry.value)))
         .collect::<Result<_, _>>()?;
+    if quantiles
+        .iter()
+        .any(|(quantile, _)| !(0.0..=1.0).contains(quantile))
+    {
+        return Err(MALFORMED);
+    }
     quantiles.sort_by(|a, b| a.0.total_cmp(&b.0));
     quantiles.dedup_by(|a, b| a.0 == b.0);
     Ok(Value::Summary(Box::new(Summary {
@@ -193,7 +229,7 @@ fn exemplar_labels(exemplar: &OtlpExemplar<'_>) -> Result<Box<str>, WireError> {
         let attribute = attribute?;
         let name = pulsetrain_semconv::prometheus_label(&attribute.key.to_str_lossy());
         let value = attribute.value.map_or("".into(), value_text);
-        if !name.is_empty() && pairs.iter().all(|(other, _)| *other != name) {
+        if !name.is_empty() && !escape::hides_name(&name) && pairs.iter().all(|(other, _)| *other != name) {
             pairs.push((name, value.into_owned()));
         }
     }

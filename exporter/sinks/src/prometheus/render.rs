@@ -12,3 +12,15 @@ mod sample_name;
 mod text;
 
 pub(super) use page::{Format, Page};
+pub(super) use text::TextFamily;
+
+use super::store::value::Native;
+
+/// The buckets of an exponential histogram, `+Inf` included: bounds, and the observations up to each.
+pub(super) fn classic_buckets(native: &Native) -> impl Iterator<Item = (f64, u64)> {
+    let last = (f64::INFINITY, native.count);
+    let buckets = classic::buckets(native).into_iter();
+    buckets
+        .map(|bucket| (bucket.bound, bucket.cumulative))
+        .chain([last])
+}

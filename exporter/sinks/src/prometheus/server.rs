@@ -8,63 +8,76 @@ mod body;
 mod compress;
 mod progress;
 
-use std::{convert::Infallible, net::SocketAddr, sync::Arc, time::Duration};
+use std::{convert::Infallible, fmt::Display, net::SocketAddr, sync::Arc, time::Duration};
 
-use hyper::{server::conn::http1, service::service_fn};
-use hyper_util::{
-    rt::TokioIo,
-    server::graceful::{GracefulShutdown, Watcher},
-};
-use pulsetrain_pipeline::Stop;
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::Semaphore,
-    time::timeout,
-};
+use http::{Request, Response};
+use hyper::{body::Incoming, server::conn::http1, service::service_fn};
+use hyper_util::rt::TokioIo;
+use pulsetrain_net::{Admission, Alpn, Guard, Listener, Places, ServerStream, accept};
+use pulsetrain_pipeline::{Stop, ThrottledLog};
+use tokio::time::timeout;
 
-use self::{answer::Site, progress::Progress};
+use self::{answer::Site, body::ScrapeBody, progress::Progress};
 use super::{ExtraFamilies, PrometheusConfig, PrometheusStore};
-use crate::SinkError;
+use crate::{PageStore, SinkError};
 
-/// The most connections at one time; further ones wait in the system's queue. A process has 1,024 file descriptors where
-/// nobody raised that, and they are for logs too.
-const MOST_CONNECTIONS: usize = 512;
-/// What pages that are being read get when the server stops.
+/// The most connections at one time; further ones are refused. A process has 1,024 file descriptors where nobody raised
+/// that, and they are for logs too.
+const MAX_CONNECTIONS: usize = 512;
+/// The time for pages that are being read when the server stops.
 const GRACE: Duration = Duration::from_secs(5);
-/// What a server that ran out of file descriptors waits before it takes the next connection.
-const PAUSE: Duration = Duration::from_millis(100);
+/// The time of a connection whose request is refused.
+const REFUSED: Duration = Duration::from_secs(2);
 
-/// Serves the page over HTTP/1.1.
+/// Serves the page over HTTP/1.1, with or without TLS.
 pub struct PrometheusServer {
-    listener: TcpListener,
+    listener: Listener,
     address: SocketAddr,
-    site: Arc<Site>,
+    site: Site,
     idle_timeout: Duration,
 }
 
 impl PrometheusServer {
-    /// Opens the port. Port 0 is a free one; [`local_addr`](Self::local_addr) says which.
+    /// Opens the port. Port 0 is a free one; [`local_addr`](Self::local_addr) returns it.
+    ///
+    /// # Errors
+    /// A configuration that makes no sense, a file that cannot be used, an address that is in use.
     pub async fn bind(
         config: &PrometheusConfig,
         store: PrometheusStore,
         extra: Vec<Box<dyn ExtraFamilies>>,
     ) -> Result<Self, SinkError> {
         config.check()?;
-        let listen = |source| SinkError::Listen {
-            address: config.listen,
-            source,
-        };
-        let listener = TcpListener::bind(config.listen).await.map_err(listen)?;
+        let guard = Guard::open(&config.exposure, Alpn::Http1, Arc::new(|_, _| {}))?;
+        let bound = Listener::bind(&config.listen.into(), 0)?;
         Ok(Self {
-            address: listener.local_addr().map_err(listen)?,
-            listener,
+            address: bound.local_addr().unwrap_or(config.listen),
+            listener: bound,
             idle_timeout: config.idle_timeout,
-            site: Arc::new(Site {
+            site: Site {
                 path: config.path.clone(),
                 store,
                 extra,
-            }),
+                page: None,
+                guard: guard.checking_host(config.listen.ip().is_loopback()),
+            },
         })
+    }
+
+    /// Passes failed TLS handshakes and changed files to `write`, each kind once a minute.
+    #[must_use]
+    pub fn with_log(mut self, write: impl Fn(&dyn Display) + Send + Sync + 'static) -> Self {
+        let log = ThrottledLog::new(write);
+        let report = Arc::new(move |kind: &str, event: &dyn Display| log.report(kind, event));
+        self.site.guard = self.site.guard.reporting(report);
+        self
+    }
+
+    /// Serves the live page of this history at `/`, on the same port.
+    #[must_use]
+    pub fn with_page(mut self, page: PageStore) -> Self {
+        self.site.page = Some(page);
+        self
     }
 
     /// Where the server listens.
@@ -74,47 +87,86 @@ impl PrometheusServer {
 
     /// Answers requests until `stop` is raised; pages that are being read then get five seconds to end.
     pub async fn run(self, stop: Stop) {
-        let graceful = GracefulShutdown::new();
-        let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-        loop {
-            let Ok(place) = Arc::clone(&places).acquire_owned().await else {
-                return;
-            };
-            let accepted = tokio::select! {
-                accepted = self.listener.accept() => accepted,
-                () = stop.wait() => break,
-            };
-            match accepted {
-                Ok((stream, _)) => {
-                    let site = Arc::clone(&self.site);
-                    let connection = connection(site, stream, self.idle_timeout, graceful.watcher());
-                    tokio::spawn(async move {
-                        connection.await;
-                        drop(place);
-                    });
-                }
-                Err(_) => tokio::time::sleep(PAUSE).await,
+        let (guard, idle_timeout) = (self.site.guard.clone(), self.idle_timeout);
+        let site = Arc::new(self.site);
+        let updates = site
+            .page
+            .clone()
+            .map(|page| tokio::spawn(page.stream(stop.clone())));
+        let places = Places::new(MAX_CONNECTIONS);
+        let (stopped, shared) = (stop.clone(), places.clone());
+        let stopped = async {
+            stopped.wait().await;
+            if let Some(updates) = updates {
+                // Its end closes the streams of updates.
+                let _ = updates.await;
             }
-        }
-        drop(self.listener);
-        // Whoever has not read his page by then is cut off with the runtime.
-        let _ = timeout(GRACE, graceful.shutdown()).await;
+        };
+        let serve = move |stream, admission| {
+            let (site, places, stop) = (Arc::clone(&site), places.clone(), stop.clone());
+            async move {
+                match admission {
+                    Admission::Served => connection(site, stream, idle_timeout, places, stop).await,
+                    Admission::Refused => refuse(stream).await,
+                }
+            }
+        };
+        // An error here is a runtime that ends.
+        let _ = accept(self.listener, guard, shared, GRACE, stopped, serve).await;
     }
 }
 
-/// Serves one connection to its end, or until it has moved nothing for too long.
-async fn connection(site: Arc<Site>, stream: TcpStream, idle_timeout: Duration, watcher: Watcher) {
+/// Answers a request; what takes long to write does not hold up the other connections.
+async fn answer(
+    site: Arc<Site>,
+    request: Request<Incoming>,
+    progress: Progress,
+) -> Result<Response<ScrapeBody>, Infallible> {
+    if !PageStore::takes_long(request.uri().path()) {
+        return Ok(site.answer(&request, &progress));
+    }
+    let writing = tokio::task::spawn_blocking(move || site.answer(&request, &progress));
+    Ok(writing.await.unwrap_or_else(|_| answer::failed()))
+}
+
+/// Serves one connection to its end, until it has moved nothing for too long, or until the server stops.
+async fn connection(
+    site: Arc<Site>,
+    stream: ServerStream,
+    idle_timeout: Duration,
+    places: Places,
+    stop: Stop,
+) {
     let progress = Progress::new();
     let noted = progress.clone();
-    let service = service_fn(move |request| {
+    let service = service_fn(move |request: Request<Incoming>| {
         noted.note();
-        let answer = site.answer(&request, &noted);
-        async move { Ok::<_, Infallible>(answer) }
+        answer(Arc::clone(&site), request, noted.clone())
     });
     let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+    tokio::pin!(connection);
+    let moves_nothing = async {
+        tokio::select! {
+            () = progress.stalled(idle_timeout) => {}
+            () = progress.gives_way(&places) => {}
+        }
+    };
+    tokio::pin!(moves_nothing);
     tokio::select! {
         // An error here is a client that went away.
-        _ = watcher.watch(connection) => {}
-        () = progress.stalled(idle_timeout) => {}
+        _ = connection.as_mut() => return,
+        () = moves_nothing.as_mut() => return,
+        () = stop.wait() => connection.as_mut().graceful_shutdown(),
     }
+    tokio::select! {
+        _ = connection => {}
+        () = moves_nothing => {}
+    }
+}
+
+/// Refuses the request of a connection.
+async fn refuse(stream: ServerStream) {
+    let service = service_fn(|_: Request<Incoming>| async { Ok::<_, Infallible>(answer::crowded()) });
+    let connection = http1::Builder::new().serve_connection(TokioIo::new(stream), service);
+    let _ = timeout(REFUSED, connection).await;
 }

@@ -4,7 +4,7 @@ use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
 
 use super::{
-    PrometheusConfig, PrometheusStore, Refusal,
+    PrometheusConfig, PrometheusCounts, PrometheusStore, Refusal,
     ingest::{Ingest, Refused},
 };
 
@@ -43,8 +43,10 @@ impl PrometheusSink {
             return Delivery::Delivered;
         }
         self.sweep();
+        let before = self.store.counts();
+        self.store.make_room();
         match self.ingest.batch(batch.bytes()) {
-            Ok(refused) => delivery(&refused),
+            Ok(refused) => with_warnings(delivery(&refused), &before, &self.store.counts()),
             Err(error) => Delivery::Refused {
                 message: format!("the batch is no OTLP: {error}"),
             },
@@ -73,7 +75,44 @@ impl Sink for PrometheusSink {
     }
 }
 
-fn delivery(refused: &Refused) -> Delivery {
+/// Adds to a delivery what its sender may want to change, although no point is lost by it.
+fn with_warnings(delivery: Delivery, before: &PrometheusCounts, now: &PrometheusCounts) -> Delivery {
+    let (mut rejected, mut messages) = (0, Vec::new());
+    match delivery {
+        Delivery::Delivered => {}
+        Delivery::Partial {
+            rejected: points,
+            message,
+        } => {
+            rejected = points;
+            messages.push(message);
+        }
+        other => return other,
+    }
+    let ahead = now.ahead - before.ahead;
+    if ahead > 0 {
+        messages.push(format!(
+            "{ahead} points are more than a minute ahead of the clock here and get the time of their arrival; check the clock of \
+             their sender"
+        ));
+    }
+    let evicted = now.evicted - before.evicted;
+    if evicted > 0 {
+        messages.push(format!(
+            "{evicted} series ended to make room: nothing was sent for them for 5 minutes; raise series_limit or max_bytes, or \
+             send fewer attribute values"
+        ));
+    }
+    match messages.is_empty() {
+        true => Delivery::Delivered,
+        false => Delivery::Partial {
+            rejected,
+            message: messages.join("; "),
+        },
+    }
+}
+
+pub(super) fn delivery(refused: &Refused) -> Delivery {
     let parts: Vec<String> = Refusal::ALL
         .iter()
         .zip(refused)

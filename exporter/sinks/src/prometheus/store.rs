@@ -4,6 +4,7 @@
 //! them; a series ends when its resource says so, or when the resource falls silent.
 
 pub(super) mod bounds;
+pub(super) mod budget;
 pub(super) mod family;
 mod refusal;
 mod room;
@@ -16,8 +17,10 @@ use std::{
         Arc, Mutex, MutexGuard, PoisonError, RwLock,
         atomic::{AtomicU64, Ordering},
     },
+    time::Duration,
 };
 
+use http::{HeaderMap, header::ACCEPT};
 use pulsetrain_pipeline::clock::{self, Instant};
 
 pub use self::refusal::{PrometheusCounts, Refusal};
@@ -28,9 +31,24 @@ use self::{
 };
 use super::{
     PrometheusConfig,
+    accept::Served,
     escape::Escaping,
+    family_names,
     render::{Format, Page},
+    scrapes::Scrapes,
 };
+
+/// How long nothing must have been sent for a series that is ended to make room for others: Prometheus' own lookback.
+const EVICTED_AFTER_SECONDS: u32 = 300;
+
+/// The least series that are ended at once to make room: all series are looked at for it.
+const LEAST_EVICTED: usize = 256;
+
+/// Series that nobody sends are looked for at least so often.
+const MOST_EXPIRY_MILLIS: u64 = 60_000;
+
+/// What a family takes besides its texts.
+const FAMILY_BYTES: usize = 1024;
 
 /// The name of the family that describes the targets.
 pub(super) const TARGET_INFO: &str = "target_info";
@@ -48,7 +66,18 @@ struct Shared {
     targets: Mutex<Targets>,
     room: Room,
     refused: [AtomicU64; Refusal::ALL.len()],
+    ended: Ended,
+    ahead: AtomicU64,
+    scrapes: Scrapes,
     began: Instant,
+}
+
+/// Series that the store ended, and when it looked for them last, in milliseconds since it began.
+#[derive(Debug, Default)]
+struct Ended {
+    expired: AtomicU64,
+    evicted: AtomicU64,
+    looked_millis: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -61,13 +90,18 @@ struct Families {
 impl PrometheusStore {
     pub(super) fn new(config: &PrometheusConfig) -> Self {
         let mut families = Families::default();
-        families.sample_names.insert(TARGET_INFO.to_owned());
+        families
+            .sample_names
+            .extend(family_names::of(TARGET_INFO, Kind::Info));
         let shared = Shared {
             config: config.clone(),
             families: RwLock::new(families),
             targets: Mutex::default(),
-            room: Room::new(config.series_limit),
+            room: Room::new(config.series_limit, config.max_bytes),
             refused: Default::default(),
+            ended: Ended::default(),
+            ahead: AtomicU64::new(0),
+            scrapes: Scrapes::default(),
             began: clock::now(),
         };
         Self {
@@ -81,13 +115,18 @@ impl PrometheusStore {
         PrometheusCounts {
             series: self.shared.room.taken(),
             limit: self.shared.config.series_limit,
+            bytes: self.shared.room.budget().used(),
+            max_bytes: self.shared.config.max_bytes,
+            expired: self.shared.ended.expired.load(Ordering::Relaxed),
+            evicted: self.shared.ended.evicted.load(Ordering::Relaxed),
+            ahead: self.shared.ahead.load(Ordering::Relaxed),
             refused: refused
                 .map(|(refusal, points)| (*refusal, points.load(Ordering::Relaxed)))
                 .collect(),
         }
     }
 
-    /// Ends the series of the resources that have been silent for too long.
+    /// Ends the series of the resources that have been silent for too long, and series that have been.
     pub fn sweep(&self) {
         let stale_after = self.shared.config.stale_after;
         if self.targets().sweep(self.now_millis(), stale_after) {
@@ -95,12 +134,92 @@ impl PrometheusStore {
                 family.lock().sweep(&self.shared.room);
             }
         }
+        self.expire();
+    }
+
+    /// Ends the series for which nothing has been sent within `series_stale_after`.
+    fn expire(&self) {
+        let Some(stale_after) = self.shared.config.series_stale_after else {
+            return;
+        };
+        let ended = &self.shared.ended;
+        let (now, looked) = (self.now_millis(), ended.looked_millis.load(Ordering::Relaxed));
+        let stale_millis = u64::try_from(stale_after.as_millis()).unwrap_or(u64::MAX);
+        // To look at every series takes milliseconds, and nobody needs the exact end.
+        if now.saturating_sub(looked) < (stale_millis / 20).min(MOST_EXPIRY_MILLIS) {
+            return;
+        }
+        ended.looked_millis.store(now, Ordering::Relaxed);
+        let since = u32::try_from(now.saturating_sub(stale_millis) / 1000).unwrap_or(u32::MAX);
+        let expire = |family: &Arc<Family>| family.lock().expire(since, &self.shared.room);
+        let expired = self.families().iter().map(expire).sum();
+        ended.expired.fetch_add(expired, Ordering::Relaxed);
+    }
+
+    /// Makes room if something found none: ends the series for which nothing has been sent for the longest time, if that is
+    /// longer than [`EVICTED_AFTER_SECONDS`].
+    pub(super) fn make_room(&self) {
+        let now = self.now_seconds();
+        let Some(since) = now.checked_sub(EVICTED_AFTER_SECONDS) else {
+            return;
+        };
+        if !self.shared.room.budget().take_exhausted() {
+            return;
+        }
+        let families = self.families();
+        let mut silent: Vec<(u32, usize, u32)> = Vec::new();
+        for (number, family) in families.iter().enumerate() {
+            let table = family.lock();
+            let arrivals = table.arrivals().filter(|(seen, _)| *seen < since);
+            silent.extend(arrivals.map(|(seen, place)| (seen, number, place)));
+        }
+        let count = LEAST_EVICTED.max(self.shared.config.series_limit / 100);
+        if silent.len() > count {
+            silent.select_nth_unstable(count);
+            silent.truncate(count);
+        }
+        let evict = |(seen, number, place): &(u32, usize, u32)| {
+            let family: &Arc<Family> = &families[*number];
+            family.lock().evict(*place, *seen, &self.shared.room)
+        };
+        let evicted = silent.iter().filter(|series| evict(series)).count();
+        self.shared
+            .ended
+            .evicted
+            .fetch_add(evicted as u64, Ordering::Relaxed);
+    }
+
+    /// Counts points whose time was too far in the future.
+    pub(super) fn note_ahead(&self, points: u64) {
+        self.shared.ahead.fetch_add(points, Ordering::Relaxed);
     }
 
     /// Writes the page as a client without `Accept` gets it: text 0.0.4.
     pub fn write_text(&self, out: &mut Vec<u8>) {
         let mut page = Page::new(self, Vec::new(), Format::Text, Escaping::Underscores);
         while page.push_piece(out) {}
+    }
+
+    /// Writes the page as a client with this `Accept` header gets it, and returns its content type.
+    pub fn write_page(&self, accept: &str, out: &mut Vec<u8>) -> String {
+        let mut headers = HeaderMap::new();
+        if let Ok(accept) = accept.parse() {
+            headers.insert(ACCEPT, accept);
+        }
+        let served = Served::to(&headers);
+        let mut page = Page::new(self, Vec::new(), served.format, served.escaping);
+        while page.push_piece(out) {}
+        served.content_type()
+    }
+
+    /// Waits for a scrape that has all that the store holds now, if there is a scraper that comes again and again. Waits for three
+    /// intervals of that scraper and not longer than `limit`.
+    pub async fn wait_for_scrape(&self, limit: Duration) {
+        self.shared.scrapes.wait_for_next(limit).await;
+    }
+
+    pub(super) fn count_scrape(&self) {
+        self.shared.scrapes.count();
     }
 
     /// The settings by which the series are kept.
@@ -116,6 +235,11 @@ impl PrometheusStore {
     pub(super) fn now_millis(&self) -> u64 {
         let since = clock::now().saturating_duration_since(self.shared.began);
         u64::try_from(since.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// The time since the store began, in seconds.
+    pub(super) fn now_seconds(&self) -> u32 {
+        u32::try_from(self.now_millis() / 1000).unwrap_or(u32::MAX)
     }
 
     pub(super) fn targets(&self) -> MutexGuard<'_, Targets> {
@@ -151,15 +275,17 @@ impl PrometheusStore {
                 Err(Refusal::TypeConflict)
             };
         }
-        let names = sample_names(&head);
+        let names = family_names::of(&head.name, head.kind);
         if names.iter().any(|name| families.sample_names.contains(name)) {
             return Err(Refusal::TypeConflict);
         }
         if families.by_name.len() >= self.shared.room.limit(is_of_ourselves) {
             return Err(Refusal::SeriesLimit);
         }
+        let texts = head.help.len() + head.unit.len() + (names.len() + 2) * head.name.len();
+        let charge = (self.shared.room.budget()).charge(FAMILY_BYTES + texts, is_of_ourselves)?;
         families.sample_names.extend(names);
-        let family = Arc::new(Family::new(head));
+        let family = Arc::new(Family::new(head, charge));
         families
             .by_name
             .insert(family.head.name.clone(), Arc::clone(&family));
@@ -180,24 +306,11 @@ impl PrometheusStore {
         by_name.retain(|_, family| {
             let stays = !family.lock().is_empty();
             if !stays {
-                sample_names(&family.head).iter().for_each(|name| {
-                    taken.remove(name);
-                });
+                for name in family_names::of(&family.head.name, family.head.kind) {
+                    taken.remove(&name);
+                }
             }
             stays
         });
     }
-}
-
-/// The names of the samples that a family has on the page.
-fn sample_names(head: &Head) -> Vec<String> {
-    let suffixes: &[&str] = match head.kind {
-        Kind::Counter | Kind::Gauge | Kind::Untyped => &[""],
-        Kind::Histogram => &["", "_bucket", "_sum", "_count"],
-        Kind::Summary => &["", "_sum", "_count"],
-    };
-    suffixes
-        .iter()
-        .map(|suffix| format!("{}{suffix}", head.name))
-        .collect()
 }

@@ -4,6 +4,7 @@ mod bad_input;
 mod counters;
 mod endings;
 mod golden;
+mod limits;
 mod otlp;
 
 use self::otlp::Batches;

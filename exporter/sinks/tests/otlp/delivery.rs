@@ -7,8 +7,16 @@ use pulsetrain_pipeline::Delivery;
 /// The message of a refusal.
 pub(crate) fn refusal(delivery: Delivery) -> String {
     match delivery {
-        Delivery::Refused { message } => message,
+        Delivery::Refused { message } | Delivery::Denied { message } => message,
         other => panic!("not refused: {other:?}"),
+    }
+}
+
+/// The message of a request that is larger than the receiver accepts.
+pub(crate) fn too_large(delivery: Delivery) -> String {
+    match delivery {
+        Delivery::TooLarge { message } => message,
+        other => panic!("not too large: {other:?}"),
     }
 }
 

@@ -8,7 +8,7 @@ use pulsetrain_pipeline::{Delivery, Sink};
 
 use crate::{
     answers::{THREE_REJECTED, endless, grpc, grpc_gzip, grpc_refusal, grpc_status, http},
-    delivery::{refusal, retry, unsupported},
+    delivery::{refusal, retry, too_large, unsupported},
     receiver::{Received, Receiver, batch},
 };
 
@@ -74,6 +74,20 @@ async fn gzip_inflates_to_the_batch() {
 }
 
 #[tokio::test]
+async fn zstd_inflates_to_the_batch() {
+    let receiver = Receiver::start(|| grpc(b"", OK)).await;
+    assert_eq!(
+        receiver.deliver("grpc", &[("COMPRESSION", "zstd")]).await,
+        Delivery::Delivered
+    );
+    let request = receiver.only_request();
+    assert_eq!(request.header("grpc-encoding"), "zstd");
+    let (flag, message) = unframed(&request);
+    let inflated = zstd::decode_all(message).unwrap();
+    assert_eq!((flag, inflated), (1, batch(Signal::Metrics).bytes().to_vec()));
+}
+
+#[tokio::test]
 async fn an_answer_compressed_as_the_request_was_is_read_up_to_four_mebibytes_inflated() {
     let receiver = Receiver::start(|| grpc_gzip(THREE_REJECTED)).await;
     let delivery = receiver.deliver("grpc", &[("COMPRESSION", "gzip")]).await;
@@ -126,6 +140,30 @@ async fn retry_info_gives_the_delay_and_makes_an_exhausted_resource_retryable() 
     }
     let trailers = [("grpc-status", "3"), ("grpc-status-details-bin", RETRY_INFO)];
     let receiver = Receiver::start(move || grpc_refusal(&trailers)).await;
+    refusal(receiver.deliver("grpc", &[]).await);
+}
+
+#[tokio::test]
+async fn request_over_the_limit_of_its_receiver_is_to_be_divided() {
+    // grpc-go, a receiver on tonic with a limit of one byte, and ours.
+    let answers = [
+        (
+            "8",
+            "grpc: received message larger than max (5135035 vs. 4194304)",
+        ),
+        (
+            "11",
+            "Error, decoded message length too large: found 2 bytes, the limit is: 1 bytes",
+        ),
+        ("8", "the message is longer than 50 bytes"),
+        ("3", "the message is longer than 50 bytes"),
+    ];
+    for (code, text) in answers {
+        let receiver = Receiver::start(move || grpc_status(code.parse().unwrap(), text)).await;
+        let message = too_large(receiver.deliver("grpc", &[]).await);
+        assert!(message.contains(text), "{message}");
+    }
+    let receiver = Receiver::start(|| grpc_status(8, "no quota left")).await;
     refusal(receiver.deliver("grpc", &[]).await);
 }
 

@@ -8,11 +8,11 @@ use std::{
 use flate2::read::GzDecoder;
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, Delivery, Sink, clock};
-use pulsetrain_sinks::{OtlpConfig, OtlpSink};
+use pulsetrain_sinks::{Compression, OtlpConfig, OtlpSettings, OtlpSink};
 
 use crate::{
     answers::{JSON, PROTOBUF, THREE_REJECTED, endless, http, http_with},
-    delivery::{refusal, retry, unsupported},
+    delivery::{refusal, retry, too_large, unsupported},
     receiver::{Receiver, batch, lookup},
 };
 
@@ -119,6 +119,46 @@ async fn gzip_inflates_to_the_batch() {
 }
 
 #[tokio::test]
+async fn a_higher_level_makes_smaller_bodies_that_inflate_to_the_batch() {
+    let bytes: Vec<u8> = (0..50_000_u32)
+        .flat_map(|n| (n * n % 1009).to_le_bytes())
+        .collect();
+    let batch = Batch::new(Signal::Logs, 1, bytes.clone());
+    let mut sizes = Vec::new();
+    for compression in [
+        Compression::Gzip(1),
+        Compression::Gzip(9),
+        Compression::Zstd(1),
+        Compression::Zstd(19),
+    ] {
+        let receiver = Receiver::start(|| http(200, PROTOBUF, "")).await;
+        let settings = OtlpSettings {
+            compression: Some(compression),
+            ..OtlpSettings::default()
+        };
+        let url = format!("http://{}", receiver.address);
+        let config = OtlpConfig::from_section(Some(&url), &settings, |_| None).unwrap();
+        let delivery = OtlpSink::new(&config).unwrap().deliver(&batch).await;
+        assert_eq!(delivery, Delivery::Delivered);
+        let request = receiver.only_request();
+        let inflated = match request.header("content-encoding") {
+            "zstd" => zstd::decode_all(&request.body[..]).unwrap(),
+            gzip => {
+                let mut inflated = Vec::new();
+                assert_eq!(gzip, "gzip");
+                GzDecoder::new(&request.body[..])
+                    .read_to_end(&mut inflated)
+                    .unwrap();
+                inflated
+            }
+        };
+        assert!(inflated == bytes);
+        sizes.push(request.body.len());
+    }
+    assert!(sizes[1] < sizes[0] && sizes[3] < sizes[2], "{sizes:?}");
+}
+
+#[tokio::test]
 async fn headers_arrive_decoded_and_may_replace_the_user_agent() {
     let receiver = Receiver::start(|| http(200, PROTOBUF, "")).await;
     let headers = "authorization=Basic%20YQ==,x-tenant=a,user-agent=mine";
@@ -142,7 +182,7 @@ async fn only_four_statuses_may_be_tried_again() {
         );
     }
     for status in [
-        301, 302, 304, 307, 400, 401, 403, 405, 408, 413, 415, 422, 499, 500, 501, 505, 507, 599,
+        301, 302, 304, 307, 400, 401, 403, 405, 408, 415, 422, 499, 500, 501, 505, 507, 599,
     ] {
         let receiver = Receiver::start(move || http(status, "text/plain", "")).await;
         let message = refusal(
@@ -155,6 +195,30 @@ async fn only_four_statuses_may_be_tried_again() {
             "{message}"
         );
     }
+}
+
+#[tokio::test]
+async fn request_over_the_limit_of_its_receiver_is_to_be_divided() {
+    let receiver = Receiver::start(|| http(413, "text/plain", "at most 1 MB")).await;
+    let message = too_large(receiver.deliver("http", &[]).await);
+    assert!(
+        message.contains("HTTP status 413") && message.contains("at most 1 MB"),
+        "{message}"
+    );
+}
+
+#[tokio::test]
+async fn refusal_for_what_every_request_has_is_told_from_one_of_its_contents() {
+    let receiver = Receiver::start(|| http(403, "text/plain", "")).await;
+    assert!(matches!(
+        receiver.deliver("http", &[]).await,
+        Delivery::Denied { .. }
+    ));
+    let receiver = Receiver::start(|| http(400, "text/plain", "")).await;
+    assert!(matches!(
+        receiver.deliver("http", &[]).await,
+        Delivery::Refused { .. }
+    ));
 }
 
 #[tokio::test]
@@ -176,13 +240,13 @@ async fn a_refusal_carries_the_receivers_own_words_and_what_to_do() {
             401,
             "text/html",
             b"<html>",
-            "; set the credentials in headers of the sink, or in OTEL_EXPORTER_OTLP_HEADERS (key=value) for its endpoint",
+            "; set the credentials in headers of the sink (or in bearer_token_file or basic_auth), or in OTEL_EXPORTER_OTLP_HEADERS",
         ),
         (
             400,
             "text/plain",
             b"out of bounds\nout of bounds (10x)\n",
-            "; the receiver takes no samples that old: in Prometheus, raise storage.tsdb.out_of_order_time_window",
+            "; the receiver accepts no samples that old: set storage.tsdb.out_of_order_time_window in Prometheus",
         ),
     ];
     for (status, content_type, body, expected) in cases {
@@ -279,11 +343,11 @@ async fn an_answer_that_does_not_end_in_time_may_be_tried_again() {
 }
 
 #[tokio::test]
-async fn a_request_over_64_mebibytes_is_refused_unsent() {
+async fn a_request_over_64_mebibytes_is_to_be_divided_unsent() {
     let receiver = Receiver::start(|| http(200, PROTOBUF, "")).await;
     for scheme in ["http", "grpc"] {
         let mut sink = receiver.sink(scheme, &[("COMPRESSION", "gzip")]);
-        let message = refusal(
+        let message = too_large(
             sink.deliver(&Batch::new(Signal::Logs, 1, vec![0; (64 << 20) + 1]))
                 .await,
         );

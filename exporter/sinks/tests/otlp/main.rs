@@ -6,9 +6,11 @@
 )]
 
 mod answers;
+mod credentials;
 mod delivery;
 mod grpc;
 mod http;
+mod proxy;
 mod receiver;
 mod tls;
 mod unreachable;

@@ -56,6 +56,11 @@ impl Received {
 
 impl Receiver {
     pub(crate) async fn start(answer: impl Fn() -> Answer + Send + Sync + 'static) -> Self {
+        Self::listen(None, move |_| answer()).await
+    }
+
+    /// A receiver whose answer depends on the request.
+    pub(crate) async fn start_judging(answer: impl Fn(&Received) -> Answer + Send + Sync + 'static) -> Self {
         Self::listen(None, answer).await
     }
 
@@ -63,10 +68,13 @@ impl Receiver {
         tls: rustls::ServerConfig,
         answer: impl Fn() -> Answer + Send + Sync + 'static,
     ) -> Self {
-        Self::listen(Some(TlsAcceptor::from(Arc::new(tls))), answer).await
+        Self::listen(Some(TlsAcceptor::from(Arc::new(tls))), move |_| answer()).await
     }
 
-    async fn listen(tls: Option<TlsAcceptor>, answer: impl Fn() -> Answer + Send + Sync + 'static) -> Self {
+    async fn listen(
+        tls: Option<TlsAcceptor>,
+        answer: impl Fn(&Received) -> Answer + Send + Sync + 'static,
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let log = Arc::new(Mutex::new(Log::default()));
@@ -124,7 +132,7 @@ pub(crate) fn batch(signal: Signal) -> Batch {
     Batch::new(signal, 10, b"\x0a\x02\x12\x00".repeat(50))
 }
 
-type Answers = Arc<dyn Fn() -> Answer + Send + Sync>;
+type Answers = Arc<dyn Fn(&Received) -> Answer + Send + Sync>;
 
 async fn accept(listener: TcpListener, tls: Option<TlsAcceptor>, log: Arc<Mutex<Log>>, answer: Answers) {
     loop {
@@ -151,8 +159,9 @@ async fn serve(stream: impl AsyncRead + AsyncWrite + Unpin + 'static, log: Arc<M
         let (log, answer) = (Arc::clone(&log), Arc::clone(&answer));
         async move {
             let received = receive(request).await;
+            let answer = answer(&received);
             log.lock().unwrap().requests.push(received);
-            Ok::<_, Infallible>(answer())
+            Ok::<_, Infallible>(answer)
         }
     });
     // A client may leave in the middle of an answer; that is what some tests are about.

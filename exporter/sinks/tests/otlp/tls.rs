@@ -1,9 +1,10 @@
 //! TLS over HTTP and gRPC with certificates made here: trusted, not trusted, and with a client certificate.
 
-use std::{path::PathBuf, sync::Arc};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
-use pulsetrain_pipeline::Delivery;
-use pulsetrain_sinks::{OtlpConfig, OtlpSink, SinkError};
+use pulsetrain_otlp::Signal;
+use pulsetrain_pipeline::{Delivery, Sink};
+use pulsetrain_sinks::{Identity, NamedFile, OtlpConfig, OtlpSettings, OtlpSink, SinkError, TlsFiles};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
 use rustls::{
     RootCertStore, ServerConfig,
@@ -16,17 +17,17 @@ use tempfile::TempDir;
 use crate::{
     answers::{PROTOBUF, grpc, http},
     delivery::retry,
-    receiver::{Answer, Receiver, lookup},
+    receiver::{Answer, Receiver, batch, lookup},
 };
 
 /// An authority, what it signed, and the client's files.
-struct Certificates {
+pub(crate) struct Certificates {
     directory: TempDir,
     authority: CertifiedIssuer<'static, KeyPair>,
 }
 
 impl Certificates {
-    fn make() -> Self {
+    pub(crate) fn make() -> Self {
         let mut params = CertificateParams::new(Vec::new()).unwrap();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let authority = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
@@ -42,8 +43,13 @@ impl Certificates {
     }
 
     fn signed(&self, name: &str) -> (rcgen::Certificate, KeyPair) {
+        self.signed_until(name, 2099)
+    }
+
+    fn signed_until(&self, name: &str, year: i32) -> (rcgen::Certificate, KeyPair) {
         let key = KeyPair::generate().unwrap();
-        let params = CertificateParams::new([name.to_owned()]).unwrap();
+        let mut params = CertificateParams::new([name.to_owned()]).unwrap();
+        params.not_after = rcgen::date_time_ymd(year, 1, 1);
         (params.signed_by(&key, &self.authority).unwrap(), key)
     }
 
@@ -59,9 +65,23 @@ impl Certificates {
         self.path(name).display().to_string()
     }
 
+    pub(crate) fn named(&self, key: &str, name: &str) -> NamedFile {
+        NamedFile {
+            variable: key.to_owned(),
+            path: self.path(name),
+        }
+    }
+
     /// A server for 127.0.0.1 that asks for a client certificate, or does not.
-    fn server(&self, ask_client: bool) -> ServerConfig {
-        let (certificate, key) = self.signed("127.0.0.1");
+    pub(crate) fn server(&self, ask_client: bool) -> ServerConfig {
+        self.server_with(self.signed("127.0.0.1"), ask_client)
+    }
+
+    fn server_with(
+        &self,
+        (certificate, key): (rcgen::Certificate, KeyPair),
+        ask_client: bool,
+    ) -> ServerConfig {
         let builder = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()));
         let builder = builder.with_safe_default_protocol_versions().unwrap();
         let builder = match ask_client {
@@ -152,7 +172,7 @@ async fn a_certificate_of_an_unknown_authority_is_told_with_the_variable() {
         )
         .1;
         assert!(
-            message.contains("set OTEL_EXPORTER_OTLP_CERTIFICATE"),
+            message.contains("tls.ca") && message.contains("OTEL_EXPORTER_OTLP_CERTIFICATE"),
             "{scheme}: {message}"
         );
     }
@@ -211,5 +231,104 @@ fn a_pem_file_that_cannot_be_used_is_an_error_with_its_variable_and_path() {
             make("http://127.0.0.1:1").is_ok(),
             "a plain endpoint reads no certificate"
         );
+    }
+}
+
+/// Delivers a batch with these settings of a section.
+async fn deliver(scheme: &str, receiver: &Receiver, tls: &TlsFiles) -> Delivery {
+    sink(scheme, receiver, tls).deliver(&batch(Signal::Metrics)).await
+}
+
+fn sink(scheme: &str, receiver: &Receiver, tls: &TlsFiles) -> OtlpSink {
+    let settings = OtlpSettings {
+        tls: tls.clone(),
+        ..OtlpSettings::default()
+    };
+    let url = format!("{scheme}://{}", receiver.address);
+    OtlpSink::new(&OtlpConfig::from_section(Some(&url), &settings, |_| None).unwrap()).unwrap()
+}
+
+#[tokio::test]
+async fn a_certificate_for_another_name_is_accepted_by_that_name_or_unchecked() {
+    let certificates = Certificates::make();
+    let trusting = TlsFiles {
+        authority: Some(certificates.named("tls.ca", "ca.pem")),
+        ..TlsFiles::default()
+    };
+    for (scheme, answer) in KINDS {
+        let server = certificates.server_with(certificates.signed("collector.test"), false);
+        let receiver = Receiver::start_tls(server, answer).await;
+        let message = retry(deliver(scheme, &receiver, &trusting).await).1;
+        assert!(message.contains("tls.server_name"), "{scheme}: {message}");
+        let named = TlsFiles {
+            server_name: Some("collector.test".to_owned()),
+            ..trusting.clone()
+        };
+        assert_eq!(
+            deliver(scheme, &receiver, &named).await,
+            Delivery::Delivered,
+            "{scheme}"
+        );
+        let unchecked = TlsFiles {
+            insecure_skip_verify: true,
+            ..TlsFiles::default()
+        };
+        assert_eq!(
+            deliver(scheme, &receiver, &unchecked).await,
+            Delivery::Delivered,
+            "{scheme}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_expired_certificate_is_named() {
+    let certificates = Certificates::make();
+    let trusting = TlsFiles {
+        authority: Some(certificates.named("tls.ca", "ca.pem")),
+        ..TlsFiles::default()
+    };
+    for (scheme, answer) in KINDS {
+        let server = certificates.server_with(certificates.signed_until("127.0.0.1", 2001), false);
+        let receiver = Receiver::start_tls(server, answer).await;
+        let message = retry(deliver(scheme, &receiver, &trusting).await).1;
+        assert!(
+            message.contains("expired") && message.contains("renew the receiver's certificate"),
+            "{scheme}: {message}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn renewed_certificates_are_used_without_a_restart() {
+    let (certificates, other) = (Certificates::make(), Certificates::make());
+    for (scheme, answer) in KINDS {
+        for name in ["ca.pem", "client.pem", "client.key"] {
+            let of_other = std::fs::read_to_string(other.path(name)).unwrap();
+            certificates.write(&format!("used-{name}"), &of_other);
+        }
+        let receiver = Receiver::start_tls(certificates.server(true), answer).await;
+        let tls = TlsFiles {
+            authority: Some(certificates.named("tls.ca", "used-ca.pem")),
+            identity: Some(Identity {
+                certificate: certificates.named("tls.certificate", "used-client.pem"),
+                key: certificates.named("tls.key", "used-client.key"),
+            }),
+            ..TlsFiles::default()
+        };
+        let mut sink = sink(scheme, &receiver, &tls);
+        retry(sink.deliver(&batch(Signal::Logs)).await);
+        for name in ["client.pem", "client.key", "ca.pem"] {
+            std::fs::copy(
+                certificates.path(name),
+                certificates.path(&format!("used-{name}")),
+            )
+            .unwrap();
+        }
+        tokio::time::timeout(Duration::from_secs(30), async {
+            while sink.deliver(&batch(Signal::Logs)).await != Delivery::Delivered {}
+        })
+        .await
+        .unwrap();
     }
 }

@@ -10,7 +10,7 @@ use tokio::{
 
 use crate::site::Site;
 
-const REQUEST: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n";
+const REQUEST: &[u8] = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_thousand_scrapes_at_once_are_all_answered_while_points_come_in() {

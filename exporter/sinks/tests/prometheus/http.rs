@@ -79,7 +79,8 @@ async fn a_port_in_use_an_open_address_and_a_bad_path_are_said() {
     })
     .await;
     assert!(
-        in_use.starts_with(&format!("cannot listen on {listen}: ")) && in_use.contains("another program"),
+        in_use.starts_with(&format!("cannot listen on {listen}: "))
+            && in_use.contains("end the program that listens there"),
         "{in_use}"
     );
 
@@ -90,7 +91,10 @@ async fn a_port_in_use_an_open_address_and_a_bad_path_are_said() {
     let refused = message(open.clone()).await;
     assert!(refused.contains("allow_remote"), "{refused}");
     let allowed = PrometheusConfig {
-        allow_remote: true,
+        exposure: pulsetrain_net::Exposure {
+            allow_remote: true,
+            ..Default::default()
+        },
         ..open
     };
     let store = PrometheusSink::new(&allowed).store();

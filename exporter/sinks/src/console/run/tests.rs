@@ -133,3 +133,24 @@ fn a_name_cannot_steer_the_terminal() {
     let line = RunLine::of(&named).advance(&named).unwrap();
     assert_eq!(line, ":: a[2Jb step       1");
 }
+
+#[test]
+fn the_line_ends_with_a_curve_of_the_last_losses() {
+    let mut run = RunLine::default();
+    let lines: Vec<String> = (1..=30)
+        .filter_map(|number| {
+            let loss = if number == 29 {
+                f64::NAN
+            } else {
+                40.0 - number as f64
+            };
+            run.advance(&step(
+                number,
+                &[(Show::Step, number as f64), (Show::Trend("loss"), loss)],
+            ))
+        })
+        .collect();
+    assert!(!lines[6].contains('▁'), "{}", lines[6]);
+    assert!(lines[7].ends_with("█▇▆▅▄▃▂▁"), "{}", lines[7]);
+    assert!(lines[29].ends_with("×▁"), "{}", lines[29]);
+}

@@ -1,7 +1,7 @@
 //! Recovery of a file after a restart: what comes again is cut off it, and everything else stays.
 //!
 //! What stays behind the first record that comes again is put aside (`.kept`), then the file is cut, then it comes back.
-//! Every step can be killed and done again. Only bytes that the journal proves to be this program's are cut off: bytes
+//! Every step can be killed and done again. Rotated files that have records that are not settled are recovered first. Only bytes that the journal proves to be this program's are cut off: bytes
 //! after the last noted record move to a file of their own, and a file that the journal does not describe is kept as it is.
 
 use std::{
@@ -15,8 +15,9 @@ use super::{
     super::{
         foreign::{self, Aside},
         format::FileFormat,
+        identity::{self, FileIdentity},
     },
-    FileJournal, Notes, Span,
+    FileJournal, Notes, SetAside, Span,
 };
 
 /// A recovered file.
@@ -28,6 +29,8 @@ pub(in super::super) struct Recovered {
     pub(in super::super) foreign: u64,
     /// The bytes that were moved to another file.
     pub(in super::super) aside: Option<Aside>,
+    /// The bytes of records that are delivered again, although a rotated file that is gone from the folder holds them.
+    pub(in super::super) repeated: u64,
 }
 
 /// What becomes of a file that the journal describes.
@@ -39,17 +42,95 @@ pub(super) struct Plan {
 }
 
 impl FileJournal {
-    /// Cuts off `file`, which is at `path`, the records that its sources deliver again.
+    /// Cuts off `file`, which is at `path`, and its predecessors in the same folder the records that their sources deliver
+    /// again.
     pub(in super::super) fn recover(
         &self,
         file: &mut File,
         path: &Path,
         format: FileFormat,
     ) -> io::Result<Recovered> {
+        let identity = FileIdentity::of(file)?;
+        let resolved = identity::resolved(path)?;
+        let folder = identity::folder(&resolved);
+        let gone = self.set_aside_of_moved(identity, folder)?;
+        let mut repeated = self.recover_earlier(folder, format)?;
+        let was_empty = file.metadata()?.len() == 0;
+        let recovered = match self.cut_off(file, path, format)? {
+            Some(recovered) if was_empty => {
+                repeated += gone;
+                recovered
+            }
+            Some(recovered) => recovered,
+            None => {
+                repeated += gone;
+                self.adopt(file, path, format)?
+            }
+        };
+        Ok(Recovered {
+            repeated,
+            ..recovered
+        })
+    }
+
+    /// Sets the journal aside if the file that it describes has another name now, and `file` took its place. Returns the
+    /// bytes of records that are delivered again if that file is no longer in the folder.
+    fn set_aside_of_moved(&self, file: FileIdentity, folder: &Path) -> io::Result<u64> {
+        let described = self.read()?.and_then(|notes| notes.file);
+        let Some(moved) = described.filter(|described| *described != file) else {
+            return Ok(0);
+        };
+        if moved.find_in(folder)?.is_none() {
+            return self.repeated_bytes();
+        }
+        let aside = SetAside::free_path(&self.path);
+        if self.kept_path().exists() {
+            fs::rename(self.kept_path(), self.at(&aside).kept_path())?;
+        }
+        fs::rename(&self.path, aside).map(|()| 0)
+    }
+
+    /// Recovers the files whose journals are set aside. Returns the bytes of records that could not be cut off because their
+    /// file is no longer in the folder.
+    fn recover_earlier(&self, folder: &Path, format: FileFormat) -> io::Result<u64> {
+        let mut repeated = 0;
+        for aside in SetAside::all(&self.path)? {
+            let journal = self.at(aside.path());
+            let found = aside.file().map(|file| file.find_in(folder)).transpose()?;
+            match found.flatten() {
+                Some(path) => {
+                    let mut file = File::options().read(true).append(true).open(&path)?;
+                    journal.cut_off(&mut file, &path, format)?;
+                    file.sync_data()?;
+                }
+                None => repeated += journal.repeated_bytes()?,
+            }
+            aside.remove()?;
+        }
+        Ok(repeated)
+    }
+
+    /// The journal at another path.
+    fn at(&self, path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            ..self.clone()
+        }
+    }
+
+    fn repeated_bytes(&self) -> io::Result<u64> {
+        let settled = (self.settled)();
+        let notes = self.read()?.unwrap_or_default();
+        let repeated = notes.spans.iter().filter(|span| span.comes_again(settled));
+        Ok(repeated.map(|span| span.len()).sum())
+    }
+
+    /// Cuts off the records of `file` that are delivered again, or returns `None` if the journal does not describe it.
+    fn cut_off(&self, file: &mut File, path: &Path, format: FileFormat) -> io::Result<Option<Recovered>> {
         let mut aside = None;
         if !self.kept_path().exists() {
             let Some(plan) = self.plan(file, format)? else {
-                return self.adopt(file, path, format);
+                return Ok(None);
             };
             aside = self.put_aside(file, path, &plan)?;
         }
@@ -59,30 +140,26 @@ impl FileJournal {
         file.set_len(base)?;
         file.seek(SeekFrom::Start(base))?;
         let end = base + io::copy(&mut kept, file)?;
-        self.begin_at(end)?;
+        self.begin(FileIdentity::of(file)?, end)?;
         fs::remove_file(self.kept_path())?;
-        Ok(Recovered {
+        Ok(Some(Recovered {
             end,
             foreign: 0,
             aside,
-        })
+            repeated: 0,
+        }))
     }
 
     /// Keeps a file that the journal does not describe, up to the end of its last complete record.
     fn adopt(&self, file: &mut File, path: &Path, format: FileFormat) -> io::Result<Recovered> {
         let (end, aside) = foreign::keep_complete(file, path, format)?;
-        self.begin_at(end)?;
+        self.begin(FileIdentity::of(file)?, end)?;
         Ok(Recovered {
             end,
             foreign: end,
             aside,
+            repeated: 0,
         })
-    }
-
-    /// Notes that all up to `floor` stays.
-    fn begin_at(&self, floor: u64) -> io::Result<()> {
-        let spans = Vec::new();
-        self.write(&Notes { floor, spans })
     }
 
     /// Decides what stays of the file, or gives `None` where the journal does not describe it.
@@ -112,6 +189,7 @@ impl FileJournal {
     pub(super) fn put_aside(&self, file: &mut File, path: &Path, plan: &Plan) -> io::Result<Option<Aside>> {
         let new = self.path.with_extension("new");
         let mut kept = File::create(&new)?;
+        kept.set_permissions(file.metadata()?.permissions())?;
         writeln!(kept, "{}", plan.notes.floor)?;
         for span in &plan.notes.spans {
             file.seek(SeekFrom::Start(span.start))?;

@@ -8,7 +8,7 @@ use pulsetrain_pipeline::{Delivery, Receipt, Sink};
 use tempfile::TempDir;
 
 use super::{
-    super::{FileFormat, FileSink},
+    super::{FileConfig, FileFormat, FileSink},
     *,
 };
 
@@ -38,7 +38,8 @@ impl World {
     }
 
     fn recover(&self) -> FileSink {
-        FileSink::recover(&self.out(), &self.journal()).expect("the file can be opened")
+        FileSink::recover(&self.out(), &self.journal(), &FileConfig::default())
+            .expect("the file can be opened")
     }
 
     /// Settles the receipts before that of this letter.
@@ -265,7 +266,7 @@ async fn a_sink_that_is_opened_again_in_the_same_program_cuts_nothing_off() {
     let world = World::new();
     deliver(&mut world.recover(), "AxB").await;
     deliver(
-        &mut FileSink::go_on(&world.out(), Some(&world.journal())).unwrap(),
+        &mut FileSink::go_on(&world.out(), Some(&world.journal()), &FileConfig::default()).unwrap(),
         "Cy",
     )
     .await;
@@ -364,7 +365,12 @@ fn a_torn_line_is_none() {
         receipt: Some(3),
     };
     let spans = vec![span];
-    assert_eq!(notes, Notes { floor: 7, spans });
+    let expected = Notes {
+        file: None,
+        floor: 7,
+        spans,
+    };
+    assert_eq!(notes, expected);
 }
 
 fn receipt(letter: char) -> Arc<Receipt> {

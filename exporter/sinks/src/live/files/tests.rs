@@ -27,7 +27,13 @@ impl World {
 
     /// What the files hold, the oldest first.
     fn contents(&self) -> Vec<String> {
-        let files = self.files.shared.names.existing().expect("the folder is there");
+        let files = self
+            .files
+            .shared
+            .lock()
+            .series
+            .oldest_first()
+            .expect("the folder is there");
         let read = |path: &PathBuf| fs::read(path).expect("a trace can be read");
         files
             .iter()
@@ -129,7 +135,14 @@ async fn the_disk_catches_up_as_time_goes_by() {
     let running = tokio::spawn(files.run(stop.stop()));
     sink.deliver(&batch("first")).await;
     let mut seconds = 0;
-    while shared.lock().is_behind || shared.names.existing().expect("the folder is there").is_empty() {
+    while shared.lock().is_behind
+        || shared
+            .lock()
+            .series
+            .existing()
+            .expect("the folder is there")
+            .is_empty()
+    {
         time::sleep(Duration::from_secs(1)).await;
         seconds += 1;
         assert!(seconds < 60, "the disk does not catch up");
@@ -151,4 +164,33 @@ fn a_path_that_is_no_trace_is_refused() {
     };
     let refused = PerfettoFilesSink::open(config).expect_err("the name is none of a trace");
     assert!(refused.to_string().contains(".pftrace"), "{refused}");
+}
+
+/// Files of a host with a wrong clock, or from before the clock stepped back, are not newer than what is written now.
+#[tokio::test]
+async fn files_of_later_dates_do_not_push_out_what_is_written_now() {
+    let one = Held::size_of(&batch("batch 0"));
+    let mut world = World::new(one, 3);
+    for year in 2036..2039 {
+        let name = format!("traces/run-{year}1121T074001Z.pftrace");
+        fs::write(world.folder.path().join(name), "of later").expect("the folder can be written");
+    }
+    for number in 0..5 {
+        let delivered = world.sink.deliver(&batch(&format!("batch {number}"))).await;
+        assert_eq!(delivered, Delivery::Delivered);
+        world.files.shared.flush().await;
+        let contents = world.contents();
+        assert_eq!(contents.len(), 3);
+        assert!(
+            contents[2].contains(&format!("batch {number}")),
+            "it is on the disk"
+        );
+    }
+    let contents = world.contents();
+    for number in 2..5 {
+        assert!(
+            contents[number - 2].contains(&format!("batch {number}")),
+            "the newest are kept"
+        );
+    }
 }

@@ -60,9 +60,14 @@ impl Endpoint {
         })
     }
 
+    pub(super) fn uri(&self) -> &Uri {
+        let (Self::Base(uri) | Self::Exact(uri)) = self;
+        uri
+    }
+
     /// Scheme, host and port.
     pub(super) fn origin(&self) -> (&str, String, u16) {
-        let (Self::Base(uri) | Self::Exact(uri)) = self;
+        let uri = self.uri();
         let scheme = uri.scheme_str().unwrap_or_default();
         let default = if scheme == "https" { 443 } else { 80 };
         let host = uri.host().unwrap_or_default().to_ascii_lowercase();
@@ -158,14 +163,17 @@ fn is_host_and_port(authority: &str, host: &str) -> bool {
                 .is_some_and(|port| port.parse::<u16>().is_ok()))
 }
 
-/// A value with an `@` may hold a password, so it is not repeated.
+/// A value with an `@` may hold a password, so it is not repeated; neither is a query, which may hold a key.
 fn refused(name: &str, value: &str, expected: &'static str) -> SinkError {
     let name = name.to_owned();
     match value.contains('@') {
         true => SinkError::Credentials { name },
         false => SinkError::Setting {
             name,
-            value: value.to_owned(),
+            value: match value.split_once('?') {
+                Some((shown, _)) => format!("{shown}?..."),
+                None => value.to_owned(),
+            },
             expected,
         },
     }

@@ -20,12 +20,39 @@ const RESERVED: [&str; 8] = [
 
 /// Reads the list. Values become sensitive, and no error repeats one.
 pub(super) fn parse(variable: &str, list: &str) -> Result<HeaderMap, SinkError> {
+    let entries = list
+        .split(',')
+        .enumerate()
+        .filter(|(_, entry)| !entry.trim().is_empty());
+    collect(variable, entries, |entry| {
+        let (name, value) = entry
+            .split_once('=')
+            .ok_or("has no `=`: write key=value, with commas percent-encoded (%2C)")?;
+        header(
+            name.trim(),
+            &percent_decode_str(value.trim()).collect::<Vec<u8>>(),
+        )
+    })
+}
+
+/// As [`parse`], of names and values that are not encoded.
+pub(super) fn from_pairs<'a>(
+    setting: &str,
+    pairs: impl IntoIterator<Item = (&'a str, &'a str)>,
+) -> Result<HeaderMap, SinkError> {
+    collect(setting, pairs.into_iter().enumerate(), |(name, value)| {
+        header(name, value.as_bytes())
+    })
+}
+
+fn collect<T>(
+    variable: &str,
+    entries: impl Iterator<Item = (usize, T)>,
+    read: impl Fn(T) -> Result<(HeaderName, HeaderValue), &'static str>,
+) -> Result<HeaderMap, SinkError> {
     let mut headers = HeaderMap::new();
-    for (index, entry) in list.split(',').enumerate() {
-        if entry.trim().is_empty() {
-            continue;
-        }
-        let (name, value) = header(entry).map_err(|problem| SinkError::Header {
+    for (index, entry) in entries {
+        let (name, value) = read(entry).map_err(|problem| SinkError::Header {
             variable: variable.to_owned(),
             position: index + 1,
             problem,
@@ -35,17 +62,13 @@ pub(super) fn parse(variable: &str, list: &str) -> Result<HeaderMap, SinkError> 
     Ok(headers)
 }
 
-fn header(entry: &str) -> Result<(HeaderName, HeaderValue), &'static str> {
-    let (name, value) = entry
-        .split_once('=')
-        .ok_or("has no `=`: write key=value, with commas percent-encoded (%2C)")?;
-    let name = HeaderName::from_bytes(name.trim().as_bytes())
+fn header(name: &str, value: &[u8]) -> Result<(HeaderName, HeaderValue), &'static str> {
+    let name = HeaderName::from_bytes(name.as_bytes())
         .map_err(|_| "has a key that is no header name: use letters, digits and hyphens")?;
     if RESERVED.contains(&name.as_str()) {
         return Err("names a header that the exporter sets itself: leave it out");
     }
-    let decoded: Vec<u8> = percent_decode_str(value.trim()).collect();
-    let mut value = HeaderValue::from_bytes(&decoded)
+    let mut value = HeaderValue::from_bytes(value)
         .map_err(|_| "has a value with a line break or another control character: leave it out")?;
     value.set_sensitive(true);
     Ok((name, value))

@@ -1,11 +1,15 @@
-//! One method a setting: which variable gives it for a signal, and how its text is read.
+//! One method a setting: what a section sets, else the variable that gives it for a signal, and how its text is read.
+//!
+//! A variable whose value is not known is ignored with a notice that does not repeat the value.
 
-use std::time::Duration;
+use std::{cell::RefCell, time::Duration};
 
 use http::HeaderMap;
 use pulsetrain_otlp::Signal;
 
-use super::{Compression, Endpoint, Identity, NamedFile, Protocol, TlsFiles, headers};
+use super::{
+    Compression, Credentials, Endpoint, Identity, NamedFile, OtlpSettings, Protocol, Proxy, TlsFiles, headers,
+};
 use crate::SinkError;
 
 /// `OTEL_EXPORTER_OTLP_TIMEOUT` where it is not set (specification, protocol/exporter.md).
@@ -14,8 +18,9 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The `OTEL_EXPORTER_OTLP_*` variables behind a lookup.
 pub(super) struct Variables<'a> {
     lookup: Lookup<'a>,
-    /// What a section sets, by the name of the variable for all signals.
-    settings: Option<Lookup<'a>>,
+    /// The settings of a section.
+    section: Option<&'a OtlpSettings>,
+    notices: RefCell<Vec<String>>,
 }
 
 /// Returns the value of a variable by its name.
@@ -31,22 +36,57 @@ impl<'a> Variables<'a> {
     pub(super) fn new(lookup: Lookup<'a>) -> Self {
         Self {
             lookup,
-            settings: None,
+            section: None,
+            notices: RefCell::default(),
         }
     }
 
-    /// The same variables, overridden for every signal by what a section sets.
-    pub(super) fn overridden_by(self, settings: Lookup<'a>) -> Self {
+    /// The same variables, overridden for every signal by the settings of a section.
+    pub(super) fn overridden_by(self, section: &'a OtlpSettings) -> Self {
         Self {
-            settings: Some(settings),
+            section: Some(section),
             ..self
         }
     }
 
-    /// The protocol and the endpoint of a signal, by the variables alone.
+    /// The variables that were ignored so far, each once.
+    pub(super) fn notices(&self) -> Vec<String> {
+        self.notices.borrow().clone()
+    }
+
+    /// The protocol and the endpoint of a signal, by the variables and the encoding of the section.
     pub(super) fn route(&self, signal: Signal) -> Result<(Protocol, Endpoint), SinkError> {
-        let protocol = self.protocol(signal)?.unwrap_or(Protocol::HttpProtobuf);
+        let protocol = match (self.protocol(signal), self.encoding()) {
+            (Some(Protocol::Grpc), _) => Protocol::Grpc,
+            (variable, setting) => setting.or(variable).unwrap_or(Protocol::HttpProtobuf),
+        };
         Ok((protocol, self.endpoint(signal, protocol)?))
+    }
+
+    /// The protocol that is asked for of a target whose URL chooses between gRPC and HTTP. Protobuf or JSON is the same
+    /// for every host: the variable is no secret, and its user may not be able to read the other one.
+    pub(super) fn target_protocol(&self, signal: Signal) -> Option<Protocol> {
+        self.encoding().or_else(|| self.protocol(signal))
+    }
+
+    fn encoding(&self) -> Option<Protocol> {
+        let is_json = self.section?.json?;
+        Some(if is_json {
+            Protocol::HttpJson
+        } else {
+            Protocol::HttpProtobuf
+        })
+    }
+
+    fn protocol(&self, signal: Signal) -> Option<Protocol> {
+        self.parsed(self.get(signal, "PROTOCOL"), |value| {
+            match value.to_ascii_lowercase().as_str() {
+                "grpc" => Ok(Protocol::Grpc),
+                "http/protobuf" => Ok(Protocol::HttpProtobuf),
+                "http/json" => Ok(Protocol::HttpJson),
+                _ => Err("set it to grpc, http/protobuf or http/json"),
+            }
+        })
     }
 
     /// Whether `OTEL_<SIGNAL>_EXPORTER` turns the signal off.
@@ -61,20 +101,8 @@ impl<'a> Variables<'a> {
         self.own(signal, "ENDPOINT").is_some()
     }
 
-    pub(super) fn protocol(&self, signal: Signal) -> Result<Option<Protocol>, SinkError> {
-        let Some(variable) = self.get(signal, "PROTOCOL") else {
-            return Ok(None);
-        };
-        match variable.value.as_str() {
-            "grpc" => Ok(Some(Protocol::Grpc)),
-            "http/protobuf" => Ok(Some(Protocol::HttpProtobuf)),
-            "http/json" => Ok(Some(Protocol::HttpJson)),
-            _ => Err(variable.expected("set it to grpc, http/protobuf or http/json")),
-        }
-    }
-
     fn endpoint(&self, signal: Signal, protocol: Protocol) -> Result<Endpoint, SinkError> {
-        let insecure = self.insecure(signal)?;
+        let insecure = self.insecure(signal);
         if let Some(own) = self.own(signal, "ENDPOINT") {
             return Endpoint::exact(&own.name, &own.value, protocol, insecure);
         }
@@ -84,95 +112,130 @@ impl<'a> Variables<'a> {
         }
     }
 
-    /// The headers for what is sent to this endpoint. Those of the environment belong to its endpoint.
+    /// The headers for requests to this endpoint.
     pub(super) fn headers(&self, signal: Signal, to: &Endpoint) -> Result<HeaderMap, SinkError> {
-        let of_environment = || self.of_environment(signal, "HEADERS");
-        let variable = match self.setting("HEADERS") {
-            None if self.is_own_endpoint(signal, to) => of_environment(),
-            setting => setting,
-        };
-        variable.map_or_else(
+        if let Some(headers) = self.section.and_then(|section| section.headers.clone()) {
+            return Ok(headers);
+        }
+        self.get_for(signal, "HEADERS", to).map_or_else(
             || Ok(HeaderMap::new()),
             |variable| headers::parse(&variable.name, &variable.value),
         )
     }
 
+    pub(super) fn timeout(&self, signal: Signal, to: &Endpoint) -> Option<Duration> {
+        let variable = || {
+            self.parsed(self.get_for(signal, "TIMEOUT", to), |value| {
+                let expected = "give whole milliseconds, such as 10000, or 0 for no limit";
+                value.parse().map(Duration::from_millis).map_err(|_| expected)
+            })
+        };
+        let setting = self.section.and_then(|section| section.timeout);
+        let timeout = setting.or_else(variable).unwrap_or(DEFAULT_TIMEOUT);
+        (!timeout.is_zero()).then_some(timeout)
+    }
+
+    pub(super) fn compression(&self, signal: Signal, to: &Endpoint) -> Compression {
+        let variable = || {
+            self.parsed(self.get_for(signal, "COMPRESSION", to), |value| {
+                Compression::named(value, None)
+            })
+        };
+        let setting = self.section.and_then(|section| section.compression);
+        setting.or_else(variable).unwrap_or_default()
+    }
+
+    pub(super) fn tls(&self, signal: Signal, to: &Endpoint) -> Result<TlsFiles, SinkError> {
+        let set = self
+            .section
+            .map(|section| section.tls.clone())
+            .unwrap_or_default();
+        let file = |name| {
+            self.get_for(signal, name, to).map(|variable| NamedFile {
+                variable: variable.name,
+                path: variable.value.into(),
+            })
+        };
+        let identity = match (set.identity, file("CLIENT_CERTIFICATE"), file("CLIENT_KEY")) {
+            (Some(identity), _, _) => Some(identity),
+            (None, Some(certificate), Some(key)) => Some(Identity { certificate, key }),
+            (None, None, None) => None,
+            (None, Some(given), None) => return Err(half_identity(given, "CLIENT_KEY")),
+            (None, None, Some(given)) => return Err(half_identity(given, "CLIENT_CERTIFICATE")),
+        };
+        Ok(TlsFiles {
+            authority: set.authority.or_else(|| file("CERTIFICATE")),
+            identity,
+            ..set
+        })
+    }
+
+    pub(super) fn credentials(&self) -> Option<Credentials> {
+        self.section?.credentials.clone()
+    }
+
+    /// The proxy that the environment names for this endpoint.
+    pub(super) fn proxy(&self, to: &Endpoint, protocol: Protocol) -> Option<Proxy> {
+        match Proxy::of_environment(self.lookup, to.uri(), protocol == Protocol::Grpc) {
+            Ok(proxy) => proxy,
+            Err(notice) => {
+                self.note(notice);
+                None
+            }
+        }
+    }
+
+    fn insecure(&self, signal: Signal) -> bool {
+        let read = |value: &str| match value.to_ascii_lowercase().as_str() {
+            "true" => Ok(true),
+            "false" => Ok(false),
+            _ => Err("set it to true or false"),
+        };
+        self.parsed(self.get(signal, "INSECURE"), read).unwrap_or(false)
+    }
+
+    /// Reads a value; one that is not known is ignored with a notice.
+    fn parsed<T>(
+        &self,
+        variable: Option<Variable>,
+        read: impl Fn(&str) -> Result<T, &'static str>,
+    ) -> Option<T> {
+        let Variable { name, value } = variable?;
+        match read(&value) {
+            Ok(value) => Some(value),
+            Err(expected) => {
+                self.note(format!(
+                    "{name} is ignored, because its value is not known: {expected}"
+                ));
+                None
+            }
+        }
+    }
+
+    fn note(&self, notice: String) {
+        let mut notices = self.notices.borrow_mut();
+        if !notices.contains(&notice) {
+            notices.push(notice);
+        }
+    }
+
+    /// The variable of a setting, if it may be used for this endpoint.
+    fn get_for(&self, signal: Signal, name: &str, to: &Endpoint) -> Option<Variable> {
+        self.get(signal, name)
+            .filter(|_| self.is_own_endpoint(signal, to))
+    }
+
     /// Whether an endpoint has the origin of the environment's. Where the environment names none, a target of the command
-    /// line is all that its headers can be for.
+    /// line is all that its settings can be for.
     fn is_own_endpoint(&self, signal: Signal, to: &Endpoint) -> bool {
-        let names_none = self.of_environment(signal, "ENDPOINT").is_none();
-        (names_none && self.settings.is_none())
+        let names_none = self.get(signal, "ENDPOINT").is_none();
+        (names_none && self.section.is_none())
             || self
                 .route(signal)
                 .is_ok_and(|(_, own)| own.origin() == to.origin())
     }
 
-    pub(super) fn timeout(&self, signal: Signal) -> Result<Option<Duration>, SinkError> {
-        let Some(variable) = self.get(signal, "TIMEOUT") else {
-            return Ok(Some(DEFAULT_TIMEOUT));
-        };
-        match variable.value.parse() {
-            Ok(0) => Ok(None),
-            Ok(millis) => Ok(Some(Duration::from_millis(millis))),
-            Err(_) => Err(variable.expected("give whole milliseconds, such as 10000, or 0 for no limit")),
-        }
-    }
-
-    pub(super) fn compression(&self, signal: Signal) -> Result<Compression, SinkError> {
-        let Some(variable) = self.get(signal, "COMPRESSION") else {
-            return Ok(Compression::None);
-        };
-        match variable.value.as_str() {
-            "gzip" => Ok(Compression::Gzip),
-            "none" => Ok(Compression::None),
-            _ => Err(variable.expected("set it to gzip or none")),
-        }
-    }
-
-    pub(super) fn tls(&self, signal: Signal) -> Result<TlsFiles, SinkError> {
-        let certificate = self.file(signal, "CLIENT_CERTIFICATE");
-        let key = self.file(signal, "CLIENT_KEY");
-        let identity = match (certificate, key) {
-            (Some(certificate), Some(key)) => Some(Identity { certificate, key }),
-            (None, None) => None,
-            (Some(given), None) => return Err(half_identity(given, "CLIENT_KEY")),
-            (None, Some(given)) => return Err(half_identity(given, "CLIENT_CERTIFICATE")),
-        };
-        Ok(TlsFiles {
-            authority: self.file(signal, "CERTIFICATE"),
-            identity,
-        })
-    }
-
-    fn insecure(&self, signal: Signal) -> Result<bool, SinkError> {
-        let Some(variable) = self.get(signal, "INSECURE") else {
-            return Ok(false);
-        };
-        match variable.value.to_ascii_lowercase().as_str() {
-            "true" => Ok(true),
-            "false" => Ok(false),
-            _ => Err(variable.expected("set it to true or false")),
-        }
-    }
-
-    fn file(&self, signal: Signal, name: &str) -> Option<NamedFile> {
-        let variable = self.get(signal, name)?;
-        Some(NamedFile {
-            variable: variable.name,
-            path: variable.value.into(),
-        })
-    }
-
     fn get(&self, signal: Signal, name: &str) -> Option<Variable> {
-        self.setting(name).or_else(|| self.of_environment(signal, name))
-    }
-
-    fn setting(&self, name: &str) -> Option<Variable> {
-        let settings = self.settings?;
-        variable(settings, format!("OTEL_EXPORTER_OTLP_{name}"))
-    }
-
-    fn of_environment(&self, signal: Signal, name: &str) -> Option<Variable> {
         self.own(signal, name).or_else(|| self.generic(name))
     }
 
@@ -200,16 +263,6 @@ fn variable(lookup: Lookup<'_>, name: String) -> Option<Variable> {
         name,
         value: value.to_owned(),
     })
-}
-
-impl Variable {
-    fn expected(self, expected: &'static str) -> SinkError {
-        SinkError::Setting {
-            name: self.name,
-            value: self.value,
-            expected,
-        }
-    }
 }
 
 fn half_identity(given: NamedFile, missing: &str) -> SinkError {

@@ -17,6 +17,10 @@ use super::{
 const OURSELVES: &[u8] = b"pulsetrain.";
 /// So many metrics are remembered with their families; then memory starts anew.
 const REMEMBERED_METRICS: usize = 10_000;
+/// Metrics whose name and unit are longer are looked up each time.
+const MOST_REMEMBERED_BYTES: usize = 1 << 10;
+/// The most bytes of a description; the rest is cut off.
+const MOST_HELP_BYTES: usize = 1 << 10;
 
 /// A family, and the metric's number among those that share it.
 type Found = Result<(Arc<Family>, u16), Refusal>;
@@ -50,7 +54,8 @@ impl Families {
             self.known.clear();
         }
         // Room may come again; every other refusal holds for as long as the families stand.
-        if !matches!(found, Err(Refusal::SeriesLimit)) {
+        let is_lasting = !matches!(found, Err(Refusal::SeriesLimit | Refusal::MemoryLimit));
+        if is_lasting && self.key.len() <= MOST_REMEMBERED_BYTES {
             self.known.insert(self.key.clone(), found.clone());
         }
         found
@@ -75,20 +80,34 @@ fn enter(
     kind: Kind,
     instrument: Instrument,
 ) -> Found {
+    if name.len() + unit.len() > MOST_LABEL_BYTES {
+        return Err(Refusal::LabelsTooLong);
+    }
     let translation = store.config().translation;
     let family = names::family_name(translation, name, unit, instrument).ok_or(Refusal::BadName)?;
+    if kind == Kind::Counter && family == "_total" {
+        // OpenMetrics has the family under its name without the suffix.
+        return Err(Refusal::BadName);
+    }
     if family.len() > MOST_LABEL_BYTES {
         return Err(Refusal::LabelsTooLong);
     }
     let head = Head {
         unit: names::unit_of(&family, unit),
         name: family,
-        help: metric.description.to_str_lossy().into_owned(),
+        help: help(&metric.description.to_str_lossy()),
         kind,
     };
     let family = store.family(head, is_of_ourselves(metric))?;
     let source = family.lock().source(name).ok_or(Refusal::NameCollision)?;
     Ok((family, source))
+}
+
+/// A description as it is kept.
+fn help(description: &str) -> String {
+    let end = description.floor_char_boundary(MOST_HELP_BYTES);
+    // Prometheus' readers of text take NUL for the end of the page.
+    description[..end].replace('\0', "\u{fffd}")
 }
 
 fn kind_of(data: &MetricData<'_>) -> (Kind, Instrument) {

@@ -7,12 +7,11 @@ use super::{
     super::{
         Refusal,
         store::{
-            Room,
             family::{Change, Point},
             value::Exemplar,
         },
     },
-    Place,
+    Place, PointReceiver,
 };
 
 /// The most points that go into a family at once.
@@ -42,24 +41,23 @@ impl Pending {
         self.points.len() >= MOST
     }
 
-    /// Puts all points into their family and gives the refusals, one a point refused.
-    pub(super) fn flush(&mut self, place: &Place<'_>, room: &Room) -> Vec<Refusal> {
+    /// Hands all points to `receiver` and returns its refusals, one a point refused.
+    pub(super) fn flush(&mut self, place: &Place<'_>, receiver: &mut impl PointReceiver) -> Vec<Refusal> {
         let mut refused = Vec::new();
         if !self.points.is_empty() {
-            let mut table = place.family.lock();
-            for (labels, point) in self.points.drain(..) {
-                let point = Point {
-                    labels: &self.labels[labels],
-                    start_unix_nanos: point.start_unix_nanos,
-                    time_unix_nanos: point.time_unix_nanos,
-                    source: place.source,
-                    target: place.target,
-                    is_of_ourselves: place.is_of_ourselves,
-                    change: point.change,
-                    exemplars: point.exemplars,
-                };
-                refused.extend(table.record(point, place.family.head.kind, room).err());
-            }
+            let labels = &self.labels;
+            let points = self.points.drain(..).map(|(range, point)| Point {
+                labels: &labels[range],
+                start_unix_nanos: point.start_unix_nanos,
+                time_unix_nanos: point.time_unix_nanos,
+                seen_seconds: place.seen_seconds,
+                source: place.source,
+                target: place.target,
+                is_of_ourselves: place.is_of_ourselves,
+                change: point.change,
+                exemplars: point.exemplars,
+            });
+            refused = receiver.record(place, points);
         }
         self.labels.clear();
         refused

@@ -1,6 +1,11 @@
 //! One scrape's page, written piece by piece as its reader takes it.
 
-use std::{borrow::Cow, collections::HashSet, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::HashSet,
+    hash::{BuildHasher, RandomState},
+    sync::Arc,
+};
 
 use parking_lot::MutexGuard;
 
@@ -9,7 +14,7 @@ use super::{
         PrometheusStore,
         escape::Escaping,
         extra::ReadyFamily,
-        labels,
+        family_names, labels,
         store::{
             TARGET_INFO,
             family::{Family, Head, Kind, Series},
@@ -43,8 +48,9 @@ pub(crate) struct Page {
     births: u64,
     parts: std::vec::IntoIter<Part>,
     open: Option<Open>,
-    /// The families on the page so far: a name occurs once.
+    /// The names of families and samples on the page so far: each is of one family.
     names: HashSet<String>,
+    hasher: RandomState,
     ended: bool,
 }
 
@@ -57,6 +63,8 @@ enum Part {
 struct Open {
     family: Arc<Family>,
     next: usize,
+    /// Hashes of the escaped labels so far: two series may come out alike.
+    escaped: HashSet<u64>,
     /// None until the first series: a family without any is not on the page.
     writer: Option<Writer>,
 }
@@ -91,6 +99,7 @@ impl Page {
             parts: parts.into_iter(),
             open: None,
             names: HashSet::new(),
+            hasher: RandomState::new(),
             ended: false,
         }
     }
@@ -110,6 +119,7 @@ impl Page {
                 self.open = Some(Open {
                     family,
                     next: 0,
+                    escaped: HashSet::new(),
                     writer: None,
                 });
             }
@@ -146,6 +156,9 @@ impl Page {
             } else {
                 Cow::Borrowed(&*series.labels)
             };
+            if self.escapes_labels && !open.escaped.insert(self.hasher.hash_one(&labels)) {
+                continue;
+            }
             let exemplars = series.exemplars.as_deref().map_or(&[][..], Exemplars::as_slice);
             writer.push_series(&labels, &series.value, exemplars, series.start_unix_nanos, out);
         }
@@ -159,23 +172,29 @@ impl Page {
         let Some(mut writer) = self.writer(&family.head, out) else {
             return;
         };
+        let mut known = HashSet::new();
         for (labels, value) in &family.series {
             let labels = if self.escaping == Escaping::AllowUtf8 {
                 Cow::Borrowed(labels.as_str())
             } else {
                 self.escaped(labels)
             };
+            if !known.insert(self.hasher.hash_one(&labels)) {
+                continue;
+            }
             writer.push_series(&labels, value, &[], 0, out);
         }
         writer.finish(out);
     }
 
-    /// Begins a family; none where its name is on the page already.
+    /// Begins a family; none where one of its names is on the page already.
     fn writer(&mut self, head: &Head, out: &mut Vec<u8>) -> Option<Writer> {
         let name = self.escaping.name(&head.name);
-        if !self.names.insert(name.as_ref().to_owned()) {
+        let names = family_names::of(&name, head.kind);
+        if names.iter().any(|name| self.names.contains(name)) {
             return None;
         }
+        self.names.extend(names);
         if self.format == Format::Protobuf {
             return Some(Writer::Protobuf(ProtobufFamily::new(head, &name)));
         }
@@ -245,7 +264,7 @@ fn target_info(store: &PrometheusStore) -> Option<ReadyFamily> {
             name: TARGET_INFO.to_owned(),
             help: "Target metadata".to_owned(),
             unit: String::new(),
-            kind: Kind::Gauge,
+            kind: Kind::Info,
         },
         series: infos
             .iter()

@@ -239,7 +239,7 @@ fn zigzag(value: i64) -> u64 {
 fn type_number(kind: Kind) -> u64 {
     match kind {
         Kind::Counter => 0,
-        Kind::Gauge => 1,
+        Kind::Gauge | Kind::Info => 1,
         Kind::Summary => 2,
         Kind::Untyped => 3,
         Kind::Histogram => 4,

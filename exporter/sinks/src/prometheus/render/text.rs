@@ -18,45 +18,60 @@ use super::{
 
 /// The names of a family's samples.
 #[derive(Debug)]
-pub(super) struct TextFamily {
+pub(crate) struct TextFamily {
     open_metrics: bool,
     kind: Kind,
     /// As `# TYPE` has it.
     name: String,
+    /// Whether the name ends in the unit, as OpenMetrics asks for: under some schemes a unit of several words does not.
+    has_unit: bool,
     plain: SampleName,
     bucket: SampleName,
     sum: SampleName,
     count: SampleName,
+    /// A space and the time of the samples; empty on a page, whose samples are of the scrape.
+    time: String,
 }
 
 impl TextFamily {
     /// `name` is the family's name under the client's scheme.
-    pub(super) fn new(head: &Head, name: &str, open_metrics: bool) -> Self {
-        let base = name.strip_suffix("_total").unwrap_or(name);
-        let counter = open_metrics && head.kind == Kind::Counter;
-        let sample = |suffix: &str| SampleName::new(&format!("{name}{suffix}"));
+    pub(crate) fn new(head: &Head, name: &str, open_metrics: bool) -> Self {
+        let suffix = match head.kind {
+            Kind::Counter if open_metrics => "_total",
+            Kind::Info if open_metrics => "_info",
+            _ => "",
+        };
+        let base = name.strip_suffix(suffix).unwrap_or(name);
+        let sample = |suffix: &str| SampleName::new(&format!("{base}{suffix}"));
+        let has_unit = base
+            .strip_suffix(head.unit.as_str())
+            .is_some_and(|stem| stem.ends_with('_'));
         Self {
             open_metrics,
             kind: head.kind,
-            name: sample_name::in_comment(if counter { base } else { name }),
-            plain: if counter {
-                SampleName::new(&format!("{base}_total"))
-            } else {
-                sample("")
-            },
+            name: sample_name::in_comment(base),
+            has_unit: has_unit && !head.unit.is_empty(),
+            plain: sample(suffix),
             bucket: sample("_bucket"),
             sum: sample("_sum"),
             count: sample("_count"),
+            time: String::new(),
         }
     }
 
+    /// Gives the samples that follow this time, in the unit of the format.
+    pub(crate) fn set_time(&mut self, time: &str) {
+        self.time.clear();
+        self.time.extend([" ", time]);
+    }
+
     /// Writes the lines that stand before the series.
-    pub(super) fn push_head(&self, head: &Head, out: &mut Vec<u8>) {
+    pub(crate) fn push_head(&self, head: &Head, out: &mut Vec<u8>) {
         if !head.help.is_empty() {
             self.push_comment("HELP", &help(&head.help, self.open_metrics), out);
         }
         self.push_comment("TYPE", type_word(self.kind, self.open_metrics), out);
-        if self.open_metrics && !head.unit.is_empty() {
+        if self.open_metrics && self.has_unit {
             self.push_comment("UNIT", &head.unit, out);
         }
     }
@@ -70,12 +85,13 @@ impl TextFamily {
 
     /// Writes the lines of one series.
     #[inline]
-    pub(super) fn push_series(&self, labels: &str, value: &Value, exemplars: &[Exemplar], out: &mut Vec<u8>) {
+    pub(crate) fn push_series(&self, labels: &str, value: &Value, exemplars: &[Exemplar], out: &mut Vec<u8>) {
         match value {
             Value::Number(value) => {
                 self.plain.push(labels, None, out);
                 out.push(b' ');
                 push(*value, out);
+                self.push_time(out);
                 if self.kind == Kind::Counter {
                     self.push_exemplar(exemplars.first(), out);
                 }
@@ -96,13 +112,20 @@ impl TextFamily {
             self.bucket.push(labels, Some(("le", bound)), out);
             out.push(b' ');
             push_count(cumulative, out);
+            self.push_time(out);
             self.push_exemplar(
                 exemplars.next_if(|exemplar| exemplar.bucket as usize <= bucket),
                 out,
             );
             out.push(b'\n');
         }
-        self.push_sum_and_count(labels, histogram.sum, cumulative, out);
+        let has_negative = histogram
+            .bounds
+            .values()
+            .first()
+            .is_some_and(|bound| *bound < 0.0);
+        let sum = histogram.sum.filter(|_| !(self.open_metrics && has_negative));
+        self.push_sum_and_count(labels, sum, cumulative, out);
     }
 
     /// Text has no exponential buckets: what they hold is told in some with bounds.
@@ -121,6 +144,7 @@ impl TextFamily {
             self.bucket.push(labels, Some(("le", &text(bound))), out);
             out.push(b' ');
             push_count(cumulative, out);
+            self.push_time(out);
             self.push_exemplar(classic::exemplar(exemplars, before, bound), out);
             out.push(b'\n');
             before = bound;
@@ -138,22 +162,35 @@ impl TextFamily {
             self.plain.push(labels, Some(("quantile", &text(*quantile))), out);
             out.push(b' ');
             push(*value, out);
+            self.push_time(out);
             out.push(b'\n');
         }
         self.push_sum_and_count(labels, Some(summary.sum), summary.count, out);
     }
 
     fn push_sum_and_count(&self, labels: &str, sum: Option<f64>, count: u64, out: &mut Vec<u8>) {
+        // OpenMetrics 1.0, "Histogram": a sum only grows, and there is no count without one. The bucket +Inf has the count.
+        let sum = sum.filter(|sum| !self.open_metrics || *sum >= 0.0);
+        if sum.is_none() && self.open_metrics && self.kind == Kind::Histogram {
+            return;
+        }
         if let Some(sum) = sum {
             self.sum.push(labels, None, out);
             out.push(b' ');
             push(sum, out);
+            self.push_time(out);
             out.push(b'\n');
         }
         self.count.push(labels, None, out);
         out.push(b' ');
         push_count(count, out);
+        self.push_time(out);
         out.push(b'\n');
+    }
+
+    #[inline]
+    fn push_time(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(self.time.as_bytes());
     }
 
     fn push_exemplar(&self, exemplar: Option<&Exemplar>, out: &mut Vec<u8>) {
@@ -177,7 +214,8 @@ impl TextFamily {
 fn type_word(kind: Kind, open_metrics: bool) -> &'static str {
     match kind {
         Kind::Counter => "counter",
-        Kind::Gauge => "gauge",
+        Kind::Info if open_metrics => "info",
+        Kind::Gauge | Kind::Info => "gauge",
         Kind::Untyped if open_metrics => "unknown",
         Kind::Untyped => "untyped",
         Kind::Histogram => "histogram",

@@ -3,9 +3,12 @@
 use bytes::Bytes;
 use http::{
     HeaderName, HeaderValue, Method, Request, Response, StatusCode,
-    header::{ALLOW, CACHE_CONTROL, CONTENT_ENCODING, CONTENT_TYPE, VARY},
+    header::{
+        ALLOW, CACHE_CONTROL, CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, RETRY_AFTER, VARY, WWW_AUTHENTICATE,
+    },
 };
 use hyper::body::Incoming;
+use pulsetrain_net::Guard;
 
 use super::{
     super::{
@@ -17,22 +20,42 @@ use super::{
     compress::Compressor,
     progress::Progress,
 };
+use crate::{
+    PageStore,
+    page::site::{PageAnswer, PageBody},
+};
 
 /// What is served.
 pub(super) struct Site {
     pub(super) path: String,
     pub(super) store: PrometheusStore,
     pub(super) extra: Vec<Box<dyn ExtraFamilies>>,
+    /// The live page, where it is served.
+    pub(super) page: Option<PageStore>,
+    pub(super) guard: Guard,
 }
 
 impl Site {
     pub(super) fn answer(&self, request: &Request<Incoming>, progress: &Progress) -> Response<ScrapeBody> {
-        if request.uri().path() != self.path {
+        if let Err(why) = self.guard.authorize(request.headers()) {
+            let mut answer = plain(StatusCode::UNAUTHORIZED, format!("{why}\n"));
+            answer.headers_mut().insert(WWW_AUTHENTICATE, why.challenge());
+            return answer;
+        }
+        if let Err(why) = self.guard.check_host(request) {
+            return plain(StatusCode::FORBIDDEN, format!("{why}\n"));
+        }
+        let is_metrics = request.uri().path() == self.path;
+        let page = (!is_metrics)
+            .then(|| self.page.as_ref()?.answer(request))
+            .flatten();
+        if page.is_none() && !is_metrics {
             let body = format!("nothing here; the metrics are at {}\n", self.path);
             return plain(StatusCode::NOT_FOUND, body);
         }
-        match *request.method() {
-            Method::GET | Method::HEAD => self.page(request, progress),
+        match (request.method(), page) {
+            (&Method::GET | &Method::HEAD, Some(page)) => of_page(page, request.method(), progress),
+            (&Method::GET | &Method::HEAD, None) => self.scrape(request, progress),
             _ => {
                 let mut answer = plain(StatusCode::METHOD_NOT_ALLOWED, "use GET\n".to_owned());
                 answer
@@ -43,7 +66,7 @@ impl Site {
         }
     }
 
-    fn page(&self, request: &Request<Incoming>, progress: &Progress) -> Response<ScrapeBody> {
+    fn scrape(&self, request: &Request<Incoming>, progress: &Progress) -> Response<ScrapeBody> {
         let served = Served::to(request.headers());
         let coding = Coding::to(request.headers());
         let Ok(compressor) = Compressor::new(coding) else {
@@ -56,7 +79,7 @@ impl Site {
             ScrapeBody::Whole(Bytes::new())
         } else {
             let page = Page::new(&self.store, self.extra(), served.format, served.escaping);
-            ScrapeBody::page(page, compressor, progress.clone())
+            ScrapeBody::page(page, self.store.clone(), compressor, progress.clone())
         };
         let mut answer = Response::new(body);
         set(&mut answer, CONTENT_TYPE, &served.content_type());
@@ -72,6 +95,37 @@ impl Site {
         let families = self.extra.iter().flat_map(|extra| extra.families());
         families.filter_map(ExtraFamily::ready).collect()
     }
+}
+
+fn of_page(page: PageAnswer, method: &Method, progress: &Progress) -> Response<ScrapeBody> {
+    let body = match page.body {
+        _ if method == Method::HEAD => ScrapeBody::Whole(Bytes::new()),
+        PageBody::Complete(bytes) => ScrapeBody::Whole(bytes),
+        PageBody::Updates(updates) => ScrapeBody::Updates(updates, progress.clone()),
+    };
+    let mut answer = Response::new(body);
+    *answer.status_mut() = page.status;
+    *answer.headers_mut() = page.headers;
+    answer
+}
+
+/// The answer where writing another one failed.
+pub(super) fn failed() -> Response<ScrapeBody> {
+    plain(
+        StatusCode::INTERNAL_SERVER_ERROR,
+        "the answer could not be written; try again\n".to_owned(),
+    )
+}
+
+/// The answer where too many connections are open.
+pub(super) fn crowded() -> Response<ScrapeBody> {
+    let mut answer = plain(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "too many connections are open; close some, or try again\n".to_owned(),
+    );
+    set(&mut answer, RETRY_AFTER, "1");
+    set(&mut answer, CONNECTION, "close");
+    answer
 }
 
 fn plain(status: StatusCode, text: String) -> Response<ScrapeBody> {

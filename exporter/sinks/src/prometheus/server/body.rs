@@ -3,13 +3,18 @@
 use std::{
     io,
     pin::Pin,
-    task::{Context, Poll},
+    task::{Context, Poll, ready},
 };
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, SizeHint};
+use tokio::sync::mpsc::Receiver;
 
-use super::{super::render::Page, compress::Compressor, progress::Progress};
+use super::{
+    super::{PrometheusStore, render::Page},
+    compress::Compressor,
+    progress::Progress,
+};
 
 /// So many bytes are handed out at a time.
 const FRAME_BYTES: usize = 64 << 10;
@@ -20,11 +25,15 @@ pub(super) enum ScrapeBody {
     Whole(Bytes),
     /// A page.
     Page(Box<Writing>),
+    /// Updates of the live page, as they come.
+    Updates(Receiver<Bytes>, Progress),
 }
 
 /// A page that is being written.
 pub(super) struct Writing {
     page: Page,
+    /// The store of the page, which counts its scrapes.
+    store: PrometheusStore,
     compressor: Compressor,
     piece: Vec<u8>,
     ended: bool,
@@ -32,9 +41,15 @@ pub(super) struct Writing {
 }
 
 impl ScrapeBody {
-    pub(super) fn page(page: Page, compressor: Compressor, progress: Progress) -> Self {
+    pub(super) fn page(
+        page: Page,
+        store: PrometheusStore,
+        compressor: Compressor,
+        progress: Progress,
+    ) -> Self {
         Self::Page(Box::new(Writing {
             page,
+            store,
             compressor,
             piece: Vec::new(),
             ended: false,
@@ -53,6 +68,7 @@ impl Writing {
             if !goes_on {
                 self.ended = true;
                 self.compressor.finish()?;
+                self.store.count_scrape();
             }
         }
         self.progress.note();
@@ -67,11 +83,16 @@ impl Body for ScrapeBody {
 
     fn poll_frame(
         self: Pin<&mut Self>,
-        _context: &mut Context<'_>,
+        context: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, io::Error>>> {
         let next = match self.get_mut() {
             Self::Whole(bytes) => Ok(Some(std::mem::take(bytes)).filter(|bytes| !bytes.is_empty())),
             Self::Page(writing) => writing.next(),
+            Self::Updates(updates, progress) => {
+                let update = ready!(updates.poll_recv(context));
+                progress.note();
+                Ok(update)
+            }
         };
         Poll::Ready(next.map(|bytes| bytes.map(Frame::data)).transpose())
     }
@@ -83,7 +104,7 @@ impl Body for ScrapeBody {
     fn size_hint(&self) -> SizeHint {
         match self {
             Self::Whole(bytes) => SizeHint::with_exact(bytes.len() as u64),
-            Self::Page(_) => SizeHint::default(),
+            Self::Page(_) | Self::Updates(..) => SizeHint::default(),
         }
     }
 }

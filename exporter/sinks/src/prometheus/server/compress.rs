@@ -9,7 +9,7 @@ use super::super::accept::Coding;
 /// Takes a page in and gives it out compressed, piece by piece.
 pub(super) enum Compressor {
     Identity(Vec<u8>),
-    Gzip(GzEncoder<Vec<u8>>),
+    Gzip(Box<GzEncoder<Vec<u8>>>),
     Zstd(Box<zstd::stream::write::Encoder<'static, Vec<u8>>>),
 }
 
@@ -20,7 +20,10 @@ impl Compressor {
     pub(super) fn new(coding: Coding) -> io::Result<Self> {
         Ok(match coding {
             Coding::Identity => Self::Identity(Vec::new()),
-            Coding::Gzip => Self::Gzip(GzEncoder::new(Vec::new(), flate2::Compression::new(LEVEL))),
+            Coding::Gzip => {
+                let encoder = GzEncoder::new(Vec::new(), flate2::Compression::new(LEVEL));
+                Self::Gzip(Box::new(encoder))
+            }
             Coding::Zstd => {
                 let encoder = zstd::stream::write::Encoder::new(Vec::new(), LEVEL as i32)?;
                 Self::Zstd(Box::new(encoder))

@@ -1,12 +1,22 @@
 //! The bounds of a histogram with their text, shared by all series of a family that have the same ones.
 
-use super::super::render::go_float;
+use std::sync::Arc;
+
+use super::{
+    super::render::go_float,
+    Refusal,
+    budget::{Budget, Charge},
+};
+
+/// What one bound takes: itself, two boxed texts of up to 24 bytes.
+const BOUND_BYTES: usize = size_of::<f64>() + size_of::<Text>() + 48;
 
 /// Bucket bounds in rising order.
 #[derive(Debug)]
 pub(crate) struct Bounds {
     values: Box<[f64]>,
     texts: Box<[Text]>,
+    _charge: Option<Charge>,
 }
 
 /// A bound as text 0.0.4 (`1`) and OpenMetrics (`1.0`) have it.
@@ -26,7 +36,17 @@ impl Bounds {
         Self {
             values: values.into(),
             texts,
+            _charge: None,
         }
+    }
+
+    /// Bounds that are charged to `budget`.
+    pub(crate) fn charged(values: Vec<f64>, budget: &Arc<Budget>) -> Result<Self, Refusal> {
+        let charge = budget.charge(values.len() * BOUND_BYTES, false)?;
+        Ok(Self {
+            _charge: Some(charge),
+            ..Self::new(values)
+        })
     }
 
     pub(crate) fn values(&self) -> &[f64] {

@@ -9,9 +9,13 @@ use parking_lot::{Mutex, MutexGuard};
 
 use super::{
     Refusal, Room,
+    budget::Charge,
     target::Target,
     value::{Exemplar, Exemplars, Value},
 };
+
+/// The most metrics that share a family: each is looked for in a list.
+const MOST_SOURCES: usize = 64;
 
 /// How the values of a family behave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -26,6 +30,8 @@ pub enum Kind {
     Histogram,
     /// Has quantiles.
     Summary,
+    /// Describes something by its labels; the value is 1.
+    Info,
 }
 
 /// What is said of a family before its series.
@@ -43,6 +49,7 @@ pub(crate) struct Head {
 pub(crate) struct Family {
     pub(crate) head: Head,
     table: Mutex<Table>,
+    _charge: Charge,
 }
 
 /// One series.
@@ -56,6 +63,10 @@ pub(crate) struct Series {
     /// Which birth of the store it was: a scrape leaves out what was born after it began.
     pub(crate) birth: u64,
     time_unix_nanos: u64,
+    /// When a point arrived last, in seconds since the store began.
+    seen_seconds: u32,
+    /// What it takes of the budget.
+    bytes: u32,
     source: u16,
 }
 
@@ -77,6 +88,8 @@ pub(crate) struct Point<'a> {
     pub(crate) labels: &'a str,
     pub(crate) start_unix_nanos: u64,
     pub(crate) time_unix_nanos: u64,
+    /// When it arrived, in seconds since the store began.
+    pub(crate) seen_seconds: u32,
     pub(crate) source: u16,
     pub(crate) target: &'a Arc<Target>,
     pub(crate) is_of_ourselves: bool,
@@ -96,10 +109,11 @@ pub(crate) enum Change {
 }
 
 impl Family {
-    pub(crate) fn new(head: Head) -> Self {
+    pub(crate) fn new(head: Head, charge: Charge) -> Self {
         Self {
             head,
             table: Mutex::default(),
+            _charge: charge,
         }
     }
 
@@ -123,17 +137,21 @@ impl Table {
         let (Change::Set(value) | Change::Add(value)) = point.change else {
             return Ok(());
         };
+        let bytes = Series::size(point.labels, &value, None);
         let series = Series {
             labels: point.labels.into(),
             value,
             start_unix_nanos: point.start_unix_nanos,
             exemplars: None,
             target: Arc::clone(point.target),
-            birth: room.enter(point.is_of_ourselves)?,
+            birth: room.enter(bytes as usize, point.is_of_ourselves)?,
             time_unix_nanos: point.time_unix_nanos,
+            seen_seconds: point.seen_seconds,
+            bytes,
             source: point.source,
         };
-        self.insert(series).keep(point.exemplars);
+        let series = self.insert(series);
+        series.keep(point.exemplars, room, point.is_of_ourselves);
         Ok(())
     }
 
@@ -144,6 +162,7 @@ impl Table {
         if series.source != point.source {
             return Err(Refusal::NameCollision);
         }
+        series.seen_seconds = point.seen_seconds;
         if series.is_past(&point) {
             return Ok(());
         }
@@ -151,21 +170,63 @@ impl Table {
             self.remove(place, room);
             return Ok(());
         }
+        if let Change::Set(value) | Change::Add(value) = &point.change {
+            // The value that is there and the new one may be added up, which does not take more than the larger.
+            let larger = value.heap_bytes() > series.value.heap_bytes();
+            if larger {
+                let bytes = Series::size(&series.labels, value, series.exemplars.as_deref());
+                room.resize(series.bytes as usize, bytes as usize, point.is_of_ourselves)?;
+                series.bytes = bytes;
+            }
+        }
         series.target = Arc::clone(point.target);
         series.change(point.change, point.start_unix_nanos, kind);
         series.time_unix_nanos = series.time_unix_nanos.max(point.time_unix_nanos);
-        series.keep(point.exemplars);
+        series.keep(point.exemplars, room, point.is_of_ourselves);
         Ok(())
     }
 
     /// The number that stands for a metric's name among those that share the family; none where there are too many.
     pub(crate) fn source(&mut self, name: &str) -> Option<u16> {
         let known = self.sources.iter().position(|other| **other == *name);
-        let place = known.unwrap_or_else(|| {
-            self.sources.push(name.into());
-            self.sources.len() - 1
-        });
+        let place = match known {
+            Some(place) => place,
+            None if self.sources.len() >= MOST_SOURCES => return None,
+            None => {
+                self.sources.push(name.into());
+                self.sources.len() - 1
+            }
+        };
         u16::try_from(place).ok()
+    }
+
+    /// Takes out the series of which no point arrived since `since_seconds`; returns how many.
+    pub(crate) fn expire(&mut self, since_seconds: u32, room: &Room) -> u64 {
+        let mut expired = 0;
+        for place in 0..self.places.len() {
+            let is_silent = |series: &Series| series.seen_seconds < since_seconds;
+            if self.places[place].as_ref().is_some_and(is_silent) {
+                self.remove(place as u32, room);
+                expired += 1;
+            }
+        }
+        expired
+    }
+
+    /// Returns when a point of each series arrived last, in seconds since the store began, with its place.
+    pub(crate) fn arrivals(&self) -> impl Iterator<Item = (u32, u32)> {
+        let series = (0..).zip(&self.places);
+        series.filter_map(|(place, series)| Some((series.as_ref()?.seen_seconds, place)))
+    }
+
+    /// Takes out a series, if no point of it arrived since `seen_seconds`; returns whether it did.
+    pub(crate) fn evict(&mut self, place: u32, seen_seconds: u32, room: &Room) -> bool {
+        let series = self.places.get(place as usize).and_then(Option::as_ref);
+        let is_silent = series.is_some_and(|series| series.seen_seconds <= seen_seconds);
+        if is_silent {
+            self.remove(place, room);
+        }
+        is_silent
     }
 
     /// Takes out the series of targets that have ended.
@@ -229,7 +290,7 @@ impl Table {
             entry.remove();
         }
         self.free.push(place);
-        room.leave();
+        room.leave(series.bytes as usize);
     }
 }
 
@@ -269,9 +330,24 @@ impl Series {
         }
     }
 
-    fn keep(&mut self, exemplars: Vec<Exemplar>) {
-        if !exemplars.is_empty() {
-            self.exemplars.get_or_insert_default().keep(exemplars);
+    /// Keeps exemplars, or none at all if there is no memory for them.
+    fn keep(&mut self, exemplars: Vec<Exemplar>, room: &Room, is_of_ourselves: bool) {
+        if exemplars.is_empty() {
+            return;
         }
+        self.exemplars.get_or_insert_default().keep(exemplars);
+        let bytes = Self::size(&self.labels, &self.value, self.exemplars.as_deref()).max(self.bytes);
+        match room.resize(self.bytes as usize, bytes as usize, is_of_ourselves) {
+            Ok(()) => self.bytes = bytes,
+            Err(_) => self.exemplars = None,
+        }
+    }
+
+    /// Returns what a series takes: itself, its place in the index, and what it points to.
+    fn size(labels: &str, value: &Value, exemplars: Option<&Exemplars>) -> u32 {
+        let fixed = size_of::<Option<Self>>() + 2 * size_of::<u32>();
+        let exemplars = exemplars.map_or(0, Exemplars::heap_bytes);
+        let bytes = fixed + labels.len() + value.heap_bytes() + exemplars;
+        u32::try_from(bytes).unwrap_or(u32::MAX)
     }
 }

@@ -10,6 +10,16 @@ pub struct PrometheusCounts {
     pub series: usize,
     /// The most series that are kept.
     pub limit: usize,
+    /// The bytes that series, families and targets take.
+    pub bytes: usize,
+    /// The most bytes that they may take.
+    pub max_bytes: usize,
+    /// The series that ended since the start because nothing was sent for them within `series_stale_after`.
+    pub expired: u64,
+    /// The series that ended since the start to make room for others.
+    pub evicted: u64,
+    /// The points since the start whose time was too far in the future; they got the time of their arrival.
+    pub ahead: u64,
     /// The points refused since the start, one entry a reason, in the order of [`Refusal::ALL`]; zeros included.
     pub refused: Vec<(Refusal, u64)>,
 }
@@ -28,17 +38,19 @@ pub enum Refusal {
     BadName,
     /// It counts since the last point, or since nobody knows when, and its kind cannot be added up.
     Temporality,
-    /// It has no value, or buckets that make no sense.
+    /// It has no value, buckets that make no sense, or counts a number below zero or NaN.
     Malformed,
-    /// Its labels are longer than 16 KiB.
+    /// Its name or its labels are longer than 16 KiB.
     LabelsTooLong,
     /// One of its labels has a name that the page writes itself.
     ReservedLabel,
+    /// There is no more memory for it within `max_bytes`.
+    MemoryLimit,
 }
 
 impl Refusal {
     /// All reasons, in the order of their declaration.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::SeriesLimit,
         Self::TypeConflict,
         Self::NameCollision,
@@ -47,6 +59,7 @@ impl Refusal {
         Self::Malformed,
         Self::LabelsTooLong,
         Self::ReservedLabel,
+        Self::MemoryLimit,
     ];
 
     /// The reason as a value of a label.
@@ -60,6 +73,7 @@ impl Refusal {
             Self::Malformed => "malformed",
             Self::LabelsTooLong => "labels_too_long",
             Self::ReservedLabel => "reserved_label",
+            Self::MemoryLimit => "memory_limit",
         }
     }
 }
@@ -74,8 +88,9 @@ impl fmt::Display for Refusal {
             Self::Temporality => {
                 "delta or unknown temporality of a kind that cannot be added up; send cumulative points"
             }
-            Self::Malformed => "no value, or buckets that do not fit together",
-            Self::LabelsTooLong => "labels longer than 16 KiB",
+            Self::Malformed => "no value, buckets that do not fit together, or a count below zero or NaN",
+            Self::LabelsTooLong => "a name, or labels, longer than 16 KiB",
+            Self::MemoryLimit => "over max_bytes; raise it, or send fewer and shorter names and attributes",
             Self::ReservedLabel => {
                 "an attribute has the label __name__, le of a histogram or quantile of a summary; rename it"
             }

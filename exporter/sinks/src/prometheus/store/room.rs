@@ -1,8 +1,11 @@
-//! Room: how many series there are, how many there may be, and which was born when.
+//! Room: how many series there are and what they take, how much there may be, and which was born when.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicU64, AtomicUsize, Ordering},
+};
 
-use super::Refusal;
+use super::{Refusal, budget::Budget};
 
 /// So many series tell of the program itself beyond the limit: among them is what says that there is no more room.
 const OF_OURSELVES: usize = 1_000;
@@ -13,25 +16,43 @@ pub(crate) struct Room {
     limit: usize,
     taken: AtomicUsize,
     births: AtomicU64,
+    budget: Arc<Budget>,
 }
 
 impl Room {
-    pub(super) fn new(limit: usize) -> Self {
+    pub(super) fn new(limit: usize, max_bytes: usize) -> Self {
         Self {
             limit,
             taken: AtomicUsize::new(0),
             births: AtomicU64::new(0),
+            budget: Arc::new(Budget::new(max_bytes)),
         }
     }
 
-    /// Takes the place of one more series, which may be one that tells of the program itself, and says which birth it is.
-    pub(super) fn enter(&self, is_of_ourselves: bool) -> Result<u64, Refusal> {
+    /// Takes the place of one more series of `bytes`, which may be one that tells of the program itself, and says which birth
+    /// it is.
+    pub(crate) fn enter(&self, bytes: usize, is_of_ourselves: bool) -> Result<u64, Refusal> {
+        self.budget.take(bytes, is_of_ourselves)?;
         let limit = self.limit(is_of_ourselves);
         let more = |taken| (taken < limit).then_some(taken + 1);
-        self.taken
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more)
-            .map_err(|_| Refusal::SeriesLimit)?;
+        let entered = self
+            .taken
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
+        if entered.is_err() {
+            self.budget.give_back(bytes);
+            self.budget.note_exhausted();
+            return Err(Refusal::SeriesLimit);
+        }
         Ok(self.births.fetch_add(1, Ordering::Relaxed) + 1)
+    }
+
+    /// Changes what a series takes.
+    pub(crate) fn resize(&self, before: usize, now: usize, is_of_ourselves: bool) -> Result<(), Refusal> {
+        if now > before {
+            return self.budget.take(now - before, is_of_ourselves);
+        }
+        self.budget.give_back(before - now);
+        Ok(())
     }
 
     /// The most series, as one that may tell of the program itself finds it.
@@ -42,12 +63,18 @@ impl Room {
         }
     }
 
-    pub(super) fn leave(&self) {
+    pub(super) fn leave(&self, bytes: usize) {
         self.taken.fetch_sub(1, Ordering::Relaxed);
+        self.budget.give_back(bytes);
     }
 
     pub(super) fn taken(&self) -> usize {
         self.taken.load(Ordering::Relaxed)
+    }
+
+    /// The bytes that everything in the store takes.
+    pub(crate) fn budget(&self) -> &Arc<Budget> {
+        &self.budget
     }
 
     /// The last birth so far.

@@ -1,7 +1,9 @@
 //! Targets: the resources that send points. A target that falls silent takes its series with it.
 
 use std::{
+    borrow::Cow,
     collections::HashMap,
+    hash::{BuildHasher, RandomState},
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -10,11 +12,21 @@ use std::{
 };
 
 use pulsetrain_otlp::{WireError, view::Resource};
+use pulsetrain_semconv::attribute;
 
-use super::super::{
-    escape::NAME_LABEL,
-    labels::{self, Labeller, Labels},
+use super::{
+    super::{
+        escape::NAME_LABEL,
+        ingest::MOST_LABEL_BYTES,
+        labels::{self, Labeller, Labels},
+        points::PointError,
+    },
+    Refusal,
+    budget::{Budget, Charge},
 };
+
+/// What a target takes besides its texts.
+const TARGET_BYTES: usize = 512;
 
 const NAMESPACE: &str = "service.namespace";
 const NAME: &str = "service.name";
@@ -29,15 +41,24 @@ pub(crate) struct Target {
     pub(crate) identity: Box<str>,
     /// The labels of its `target_info`; empty where it has none.
     pub(crate) info: Box<str>,
+    /// The attempt of the run; a later attempt of the same identity ends the series of this one.
+    attempt: Option<u64>,
     /// When it last sent something, in milliseconds since the store began.
     seen_millis: AtomicU64,
     ended: AtomicBool,
+    _charge: Charge,
 }
+
+/// The attributes of a resource, hashed: their text may be long, and as different as its senders like.
+type AttributesHash = [u64; 2];
 
 /// The targets that have sent something lately.
 #[derive(Debug, Default)]
 pub(crate) struct Targets {
-    by_attributes: HashMap<Box<str>, Arc<Target>>,
+    by_attributes: HashMap<AttributesHash, Arc<Target>>,
+    hashers: [RandomState; 2],
+    /// Whether targets with series have ended since the last sweep because a later attempt began.
+    superseded: bool,
 }
 
 impl Target {
@@ -59,23 +80,42 @@ impl Targets {
         promoted: &[String],
         labeller: &mut Labeller,
         now_millis: u64,
-    ) -> Result<Arc<Target>, WireError> {
+        budget: &Arc<Budget>,
+    ) -> Result<Arc<Target>, PointError> {
         let mut key = String::new();
         let all = labeller.labels(&resource.attributes, |_| true)?;
         labels::write(borrowed(&all), &mut key);
-        if let Some(target) = self.by_attributes.get(key.as_str()) {
+        let key = self.hashers.each_ref().map(|hasher| hasher.hash_one(&key));
+        if let Some(target) = self.by_attributes.get(&key) {
             target.seen_millis.store(now_millis, Ordering::Relaxed);
             return Ok(Arc::clone(target));
         }
-        let target = Arc::new(Target::new(resource, promoted, labeller, now_millis)?);
-        self.by_attributes.insert(key.into(), Arc::clone(&target));
+        let target = Arc::new(Target::new(resource, promoted, labeller, now_millis, budget)?);
+        self.end_earlier_attempts(&target);
+        self.by_attributes.insert(key, Arc::clone(&target));
         Ok(target)
+    }
+
+    /// Ends the targets of which `target` is a later attempt: a killed attempt cannot end its own series.
+    fn end_earlier_attempts(&mut self, target: &Target) {
+        if target.attempt.is_none() || target.identity.is_empty() {
+            return;
+        }
+        let is_earlier = |other: &Target| other.identity == target.identity && other.attempt < target.attempt;
+        self.by_attributes.retain(|_, other| {
+            let stays = !is_earlier(other);
+            if !stays {
+                other.ended.store(true, Ordering::Relaxed);
+                self.superseded = true;
+            }
+            stays
+        });
     }
 
     /// Takes out the targets that have been silent for longer than `stale_after`; whether there were any with series.
     pub(crate) fn sweep(&mut self, now_millis: u64, stale_after: Duration) -> bool {
         let limit = u64::try_from(stale_after.as_millis()).unwrap_or(u64::MAX);
-        let mut had_series = false;
+        let mut had_series = std::mem::take(&mut self.superseded);
         self.by_attributes.retain(|_, target| {
             let silent = now_millis.saturating_sub(target.seen_millis());
             let stays = silent <= limit;
@@ -111,22 +151,38 @@ impl Target {
         promoted: &[String],
         labeller: &mut Labeller,
         now_millis: u64,
-    ) -> Result<Self, WireError> {
+        budget: &Arc<Budget>,
+    ) -> Result<Self, PointError> {
         let attributes = &resource.attributes;
         let identity = identity(attributes, labeller)?;
         let mut labels = labeller.labels(attributes, |key| promoted.iter().any(|wanted| wanted == key))?;
         let mut info = labeller.labels(attributes, |key| ![NAMESPACE, NAME, INSTANCE].contains(&key))?;
         info.retain(|(name, _)| **name != *NAME_LABEL);
+        let attempt = labeller
+            .labels(attributes, |key| key == attribute::TRAIN_ATTEMPT.name)?
+            .pop()
+            .and_then(|(_, value)| value.parse().ok());
         let has_info = !info.is_empty() && !identity.is_empty();
         override_with(&mut labels, &identity);
+        keep_what_fits(&mut info);
         override_with(&mut info, &identity);
+        let own: usize = labels.iter().map(|label| label_bytes(label)).sum();
+        let identity = text(&identity);
+        if own + identity.len() > MOST_LABEL_BYTES {
+            return Err(PointError::Refused(Refusal::LabelsTooLong));
+        }
+        let info = if has_info { text(&info) } else { "".into() };
+        let bytes = TARGET_BYTES + own + identity.len() + info.len();
+        let charge = budget.charge(bytes, false).map_err(PointError::Refused)?;
         Ok(Self {
             labels: labels
                 .into_iter()
                 .map(|(name, value)| (name, value.into()))
                 .collect(),
-            identity: text(&identity),
-            info: if has_info { text(&info) } else { "".into() },
+            identity,
+            info,
+            _charge: charge,
+            attempt,
             seen_millis: AtomicU64::new(now_millis),
             ended: AtomicBool::new(false),
         })
@@ -153,6 +209,21 @@ fn identity<'a>(
         .into_iter()
         .chain(job.map(|job| ("job".into(), job)))
         .collect())
+}
+
+/// Removes the labels that do not fit into 16 KiB together with those before them: `target_info` is on every page.
+fn keep_what_fits(labels: &mut Labels<'_>) {
+    let mut left = MOST_LABEL_BYTES;
+    labels.retain(|label| {
+        let rest = left.checked_sub(label_bytes(label));
+        left = rest.unwrap_or(left);
+        rest.is_some()
+    });
+}
+
+/// Returns the bytes of a label with the characters around it.
+fn label_bytes((name, value): &(Arc<str>, Cow<'_, str>)) -> usize {
+    name.len() + value.len() + r#"="","#.len()
 }
 
 /// Puts the identity in, over labels of the same names.

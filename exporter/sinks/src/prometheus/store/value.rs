@@ -73,6 +73,20 @@ pub(crate) struct Exemplars {
 }
 
 impl Value {
+    /// Returns the bytes that it takes beyond itself, without bounds, which are shared.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        match self {
+            Self::Number(_) => 0,
+            Self::Histogram(histogram) => size_of::<Histogram>() + size_of_val(&*histogram.buckets),
+            Self::Native(native) => {
+                let sides = [&native.positive, &native.negative];
+                let counts: usize = sides.iter().map(|side| size_of_val(&*side.counts)).sum();
+                size_of::<Native>() + counts
+            }
+            Self::Summary(summary) => size_of::<Summary>() + size_of_val(&*summary.quantiles),
+        }
+    }
+
     /// Adds what was counted since the last point; false where it cannot be added.
     pub(crate) fn add(&mut self, delta: &Self) -> bool {
         match (self, delta) {
@@ -120,6 +134,12 @@ impl Exemplars {
             }
         }
         self.newest.sort_by_key(|exemplar| exemplar.bucket);
+    }
+
+    /// Returns the bytes that they take.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let labels: usize = self.newest.iter().map(|exemplar| exemplar.labels.len()).sum();
+        size_of::<Self>() + self.newest.capacity() * size_of::<Exemplar>() + labels
     }
 
     pub(crate) fn as_slice(&self) -> &[Exemplar] {

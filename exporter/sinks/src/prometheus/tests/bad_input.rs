@@ -1,6 +1,9 @@
 //! What no well-meaning sender sends.
 
-use opentelemetry_proto::tonic::common::v1::{AnyValue, ArrayValue, any_value::Value};
+use opentelemetry_proto::tonic::{
+    common::v1::{AnyValue, ArrayValue, any_value::Value},
+    metrics::v1::metric::Data,
+};
 
 use super::{otlp::*, *};
 
@@ -67,6 +70,140 @@ fn a_name_with_two_types_keeps_the_first() {
     );
     let info = run("r", vec![simple("target.info", T0, 1.0, &[])]);
     assert_eq!(world.refused(info), [(Refusal::TypeConflict, 1)]);
+}
+
+/// OpenMetrics has a counter under its name without `_total`, and reserves `_created`.
+#[test]
+fn names_are_reserved_across_types_as_openmetrics_has_them() {
+    let counter = |name| {
+        metric(
+            name,
+            "",
+            "",
+            sum(CUMULATIVE, true, vec![number(T0, T0, 1.0, &[])]),
+        )
+    };
+    let mut world = World::new();
+    world.take(run("r", vec![counter("requests")]));
+    for taken in ["requests", "requests.created", "target", "target.info"] {
+        let batch = run("r", vec![simple(taken, T0, 1.0, &[])]);
+        assert_eq!(world.refused(batch), [(Refusal::TypeConflict, 1)], "{taken}");
+    }
+    world.take(run("r", vec![simple("jobs", T0, 1.0, &[])]));
+    assert_eq!(
+        world.refused(run("r", vec![counter("jobs")])),
+        [(Refusal::TypeConflict, 1)]
+    );
+    let page = world.page(Format::OpenMetrics, Escaping::Underscores);
+    let page = String::from_utf8(page).expect("a page is UTF-8");
+    assert_eq!(page.matches("# TYPE").count(), 2, "{page}");
+}
+
+/// A reader without UTF-8 gets the first of two families that come out alike, and the first of two series.
+#[test]
+fn what_comes_out_alike_for_a_reader_without_utf8_is_there_once() {
+    let mut world = World::with(&PrometheusConfig {
+        translation: crate::Translation::NoTranslation,
+        ..PrometheusConfig::default()
+    });
+    let histogram = histogram(CUMULATIVE, buckets(T0, T0, &[], &[1], 1.0));
+    world.take(run(
+        "r",
+        vec![
+            simple("a.b", T0, 1.0, &[]),
+            simple("a_b", T0, 2.0, &[]),
+            metric("h", "", "", histogram),
+            simple("h.count", T0, 3.0, &[]),
+            simple("x", T0, 1.0, &[("l.m", "1")]),
+            simple("x", T0, 2.0, &[("l_m", "1")]),
+        ],
+    ));
+    for format in [Format::Text, Format::OpenMetrics] {
+        let page = |escaping| String::from_utf8(world.page(format, escaping)).expect("a page is UTF-8");
+        let (escaped, all) = (page(Escaping::Underscores), page(Escaping::AllowUtf8));
+        for (sample, times) in [("\na_b{", 1), ("\nh_count{", 1), ("\nx{", 1)] {
+            assert_eq!(escaped.matches(sample).count(), times, "{sample} {escaped}");
+        }
+        assert!(all.contains("\n{\"a.b\",") && all.contains("\na_b{"), "{all}");
+        assert_eq!(all.matches("\nx{").count(), 2, "{all}");
+    }
+}
+
+/// OpenMetrics 1.0: "If the sum is there, so is the count", and no sum beside negative bounds.
+#[test]
+fn a_histogram_without_a_sum_has_no_count_in_openmetrics() {
+    for (bounds, total) in [
+        (&[1.0][..], None),
+        (&[-1.0], Some(1.0)),
+        (&[1.0], Some(-1.0)),
+        (&[1.0], Some(f64::NAN)),
+    ] {
+        let mut world = World::new();
+        let mut point = buckets(T0, T0, bounds, &[1, 2], 0.0);
+        point.sum = total;
+        world.take(run("r", vec![metric("h", "", "", histogram(CUMULATIVE, point))]));
+        let page =
+            |format| String::from_utf8(world.page(format, Escaping::Underscores)).expect("a page is UTF-8");
+        let (text, open_metrics) = (page(Format::Text), page(Format::OpenMetrics));
+        assert!(text.contains("h_count{"), "{text}");
+        assert_eq!(text.contains("h_sum{"), total.is_some(), "{text}");
+        assert!(
+            !open_metrics.contains("h_count") && !open_metrics.contains("h_sum"),
+            "{open_metrics}"
+        );
+        assert!(open_metrics.contains("le=\"+Inf\"} 3"), "{open_metrics}");
+    }
+}
+
+#[test]
+fn counts_that_are_not_counts_are_refused() {
+    let mut world = World::new();
+    for value in [-1.0, f64::NAN, f64::NEG_INFINITY] {
+        let counter = sum(CUMULATIVE, true, vec![number(T0, T0, value, &[])]);
+        let batch = run("r", vec![metric("c", "", "", counter)]);
+        assert_eq!(world.refused(batch), [(Refusal::Malformed, 1)], "{value}");
+    }
+    // A sum that may fall is a gauge.
+    let gauge = sum(CUMULATIVE, false, vec![number(T0, T0, -1.0, &[])]);
+    world.take(run("r", vec![metric("g", "", "", gauge)]));
+}
+
+/// Prometheus refuses a page with a native histogram that counts something else than its buckets hold.
+#[test]
+fn a_histogram_counts_what_its_buckets_hold() {
+    let mut world = World::new();
+    let mut wrong = exponential(CUMULATIVE, 0, 0, &[1, 2]);
+    if let Data::ExponentialHistogram(histogram) = &mut wrong {
+        histogram.data_points[0].count = 100;
+    }
+    world.take(run("r", vec![metric("n", "", "", wrong)]));
+    assert_eq!(
+        world.samples("n_count"),
+        ["n_count{train_run_id=\"r\"} 6"],
+        "three of them are zero"
+    );
+    let huge = exponential(CUMULATIVE, 0, 0, &[u64::MAX, 1]);
+    let batch = run("r", vec![metric("m", "", "", huge)]);
+    assert_eq!(world.refused(batch), [(Refusal::Malformed, 1)]);
+    // The page writes +Inf itself.
+    let infinite = buckets(
+        T0,
+        T0,
+        &[f64::NEG_INFINITY, 1.0, f64::INFINITY],
+        &[1, 2, 3, 4],
+        1.0,
+    );
+    world.take(run(
+        "r",
+        vec![metric("h", "", "", histogram(CUMULATIVE, infinite))],
+    ));
+    assert_eq!(
+        world.samples("h_bucket"),
+        [
+            "h_bucket{train_run_id=\"r\",le=\"1\"} 3",
+            "h_bucket{train_run_id=\"r\",le=\"+Inf\"} 10"
+        ]
+    );
 }
 
 #[test]
@@ -169,7 +306,7 @@ fn any_label_value_gives_a_page_that_can_be_read() {
     world.take(run("r", vec![simple("g", T0, 1.0, &[("a", "q\"b\\s\nn\r\0,}")])]));
     assert_eq!(
         world.samples("g"),
-        ["g{a=\"q\\\"b\\\\s\\nn\r\0,}\",train_run_id=\"r\"} 1"]
+        ["g{a=\"q\\\"b\\\\s\\nn\r\u{fffd},}\",train_run_id=\"r\"} 1"]
     );
 }
 

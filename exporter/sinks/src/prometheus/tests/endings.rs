@@ -82,7 +82,11 @@ fn target_info_of_a_restarted_rank_is_that_of_its_latest_attempt() {
         world.samples("target_info"),
         ["target_info{instance=\"i\",job=\"t\",train_attempt=\"2\"} 1"]
     );
-    assert_eq!(world.series(), 1);
+    assert_eq!(
+        world.samples("g"),
+        ["g{instance=\"i\",job=\"t\",service_instance_id=\"i\",train_attempt=\"2\"} 1"]
+    );
+    assert_eq!(world.series(), 1, "the series of the killed attempt has ended");
 }
 
 /// Runs of 5 to 60 minutes begin every two minutes for a day; half of them end properly, half are killed.

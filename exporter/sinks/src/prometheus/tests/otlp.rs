@@ -151,7 +151,7 @@ pub(super) fn exponential(temporality: i32, scale: i32, offset: i32, positive: &
         data_points: vec![ExponentialHistogramDataPoint {
             start_time_unix_nano: T0,
             time_unix_nano: T0 + SECOND,
-            count: positive.iter().sum::<u64>() + 3,
+            count: positive.iter().fold(3, |sum, count| count.wrapping_add(sum)),
             sum: Some(12.5),
             scale,
             zero_count: 3,

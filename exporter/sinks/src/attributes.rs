@@ -1,0 +1,78 @@
+//! A sink behind rules for attributes: what its receiver may not see is dropped, hashed or renamed before it is sent.
+
+use std::{borrow::Cow, sync::Arc};
+
+use pulsetrain_otlp::{Signal, Signals, attributes::AttributeRules};
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
+use ring::digest::{SHA256, digest};
+
+/// Delivers batches to another sink after the rules.
+pub struct AttributesSink {
+    sink: Box<dyn Sink>,
+    rules: Arc<AttributeRules>,
+}
+
+impl AttributesSink {
+    /// Puts the rules in front of a sink.
+    pub fn new(sink: Box<dyn Sink>, rules: Arc<AttributeRules>) -> Self {
+        Self { sink, rules }
+    }
+
+    async fn deliver_changed(&mut self, batch: &Batch) -> Delivery {
+        let batch = match self.rules.apply(batch.signal(), batch.bytes()) {
+            Ok(None) => Cow::Borrowed(batch),
+            Ok(Some(bytes)) => Cow::Owned(batch.with_contents(batch.items(), bytes)),
+            Err(error) => {
+                let message = format!("not sent: the batch is not OTLP protobuf: {error}");
+                return Delivery::Refused { message };
+            }
+        };
+        self.sink.deliver(&batch).await
+    }
+}
+
+/// Returns SHA-256 in hexadecimal, as the attributes processor of the Collector has it. There is no salt: who can guess a value
+/// can confirm it.
+pub fn sha256_hex(bytes: &[u8]) -> String {
+    let digest = digest(&SHA256, bytes);
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Sink for AttributesSink {
+    fn name(&self) -> &str {
+        self.sink.name()
+    }
+
+    fn signals(&self) -> Signals {
+        self.sink.signals()
+    }
+
+    fn fork(&self) -> Option<Box<dyn Sink>> {
+        let sink = self.sink.fork()?;
+        Some(Box::new(Self::new(sink, Arc::clone(&self.rules))))
+    }
+
+    fn max_request_bytes(&self, signal: Signal) -> usize {
+        self.sink.max_request_bytes(signal)
+    }
+
+    fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
+        Box::pin(self.deliver_changed(batch))
+    }
+
+    fn finish(&mut self) -> BoxFuture<'_, Result<(), String>> {
+        self.sink.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hash_is_that_of_sha256sum() {
+        // printf alice | sha256sum
+        let expected = "2bd806c97f0e00af1a1fc3328fa763a9269723c8db8fac4f93af71db186d6e90";
+        assert_eq!(sha256_hex(b"alice"), expected);
+    }
+}

@@ -1,0 +1,118 @@
+//! The verdicts that are open, for the end of a run's line.
+
+use std::collections::BTreeMap;
+
+use pulsetrain_otlp::view::{LogRecord, LogsData, Message};
+use pulsetrain_semconv::{attribute, event};
+
+use super::steps::{run_id, text};
+
+/// The most verdicts of one run that are remembered.
+const MOST: usize = 64;
+
+/// The most runs with verdicts.
+const MOST_RUNS: usize = 64;
+
+/// The open verdicts of each run, the newest last.
+#[derive(Debug, Default)]
+pub(super) struct Verdicts(BTreeMap<String, Vec<Verdict>>);
+
+#[derive(Debug, PartialEq)]
+struct Verdict {
+    kind: String,
+    subject: String,
+}
+
+impl Verdicts {
+    /// Notes the verdicts of a batch of log records.
+    pub(super) fn add(&mut self, bytes: &[u8]) -> Result<(), String> {
+        let data = LogsData::decode(bytes).map_err(|error| format!("cannot be shown: {error}"))?;
+        for resource in data.resource_logs.into_iter().flatten() {
+            let run = run_id(resource.resource.map(|resource| resource.attributes));
+            let scopes = resource.scope_logs.into_iter().flatten();
+            for record in scopes.flat_map(|scope| scope.log_records).flatten() {
+                self.note(&run, &record);
+            }
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, run: &str, record: &LogRecord<'_>) {
+        let is_verdict = record.event_name == *event::TRAIN_VERDICT.name;
+        if !is_verdict || (self.0.len() >= MOST_RUNS && !self.0.contains_key(run)) {
+            return;
+        }
+        let of = |name: &str| text(Some(record.attributes), name);
+        let verdict = Verdict {
+            kind: of(attribute::TRAIN_VERDICT_KIND.name),
+            subject: of(attribute::TRAIN_VERDICT_SUBJECT.name),
+        };
+        let open = self.0.entry(run.to_owned()).or_default();
+        open.retain(|other| *other != verdict);
+        if of(attribute::TRAIN_VERDICT_STATE.name) != "resolved" && open.len() < MOST {
+            open.push(verdict);
+        }
+    }
+
+    /// The end of the line of a run: its newest open verdict; empty where there is none.
+    pub(super) fn of(&self, run: &str) -> String {
+        let Some(Verdict { kind, subject }) = self.0.get(run).and_then(|open| open.last()) else {
+            return String::new();
+        };
+        let text = format!(" | ! {} {subject}", kind.replace('_', " "));
+        text.trim_end()
+            .chars()
+            .filter(|character| !character.is_control())
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use opentelemetry_proto::tonic::{
+        common::v1::{AnyValue, KeyValue, any_value::Value},
+        logs::v1 as logs,
+    };
+    use prost::Message as _;
+
+    use super::*;
+
+    fn pair(key: &str, value: &str) -> KeyValue {
+        KeyValue {
+            key: key.to_owned(),
+            value: Some(AnyValue {
+                value: Some(Value::StringValue(value.to_owned())),
+            }),
+            ..KeyValue::default()
+        }
+    }
+
+    #[test]
+    fn the_newest_open_verdict_is_shown_until_it_is_resolved() {
+        let mut verdicts = Verdicts::default();
+        let record = |state: &str| {
+            logs::LogsData {
+                resource_logs: vec![logs::ResourceLogs {
+                    scope_logs: vec![logs::ScopeLogs {
+                        log_records: vec![logs::LogRecord {
+                            event_name: event::TRAIN_VERDICT.name.to_owned(),
+                            attributes: vec![
+                                pair(attribute::TRAIN_VERDICT_KIND.name, "gpu_lost"),
+                                pair(attribute::TRAIN_VERDICT_SUBJECT.name, "GPU-\x1b7"),
+                                pair(attribute::TRAIN_VERDICT_STATE.name, state),
+                            ],
+                            ..logs::LogRecord::default()
+                        }],
+                        ..logs::ScopeLogs::default()
+                    }],
+                    ..logs::ResourceLogs::default()
+                }],
+            }
+            .encode_to_vec()
+        };
+        verdicts.add(&record("open")).unwrap();
+        assert_eq!(verdicts.of(""), " | ! gpu lost GPU-7");
+        verdicts.add(&record("resolved")).unwrap();
+        assert_eq!(verdicts.of(""), "");
+    }
+}

@@ -1,0 +1,311 @@
+//! The file that records go to now, and the change to the next one: by rotation, or because another program moved it.
+//!
+//! A change has three steps: the file gets another name, a new one is opened under the old name, and the journal begins anew
+//! while the notes of the file before are set aside. A kill between them leaves the journal with the identity of the file that
+//! it describes, so that a restart finds that file under its new name.
+
+use std::{
+    fs::{self, File},
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::UNIX_EPOCH,
+};
+
+use pulsetrain_pipeline::{
+    Batch,
+    clock::{self, Instant},
+};
+
+use super::{
+    config::{FileCompression, FileConfig},
+    foreign,
+    format::FileFormat,
+    identity::{self, FileIdentity},
+    journal::OpenJournal,
+    open::Opened,
+    output::{Output, Written},
+    rotated::{RotatedFiles, Tidier},
+};
+use crate::file_series::FileSeries;
+
+/// Where records go.
+pub(super) struct Destination {
+    output: Output,
+    /// Where records are noted, so that a restart knows whose they are.
+    journal: Option<OpenJournal>,
+    /// `None` for what cannot be rotated or reopened: a pipe, a device, stdout.
+    place: Option<Place>,
+    unsynced: Unsynced,
+}
+
+/// A regular file and how it is kept.
+struct Place {
+    /// The path without symbolic links.
+    path: PathBuf,
+    format: FileFormat,
+    config: FileConfig,
+    identity: FileIdentity,
+    begun: Instant,
+    series: Option<FileSeries>,
+    tidier: Tidier,
+}
+
+/// Files that are no longer written and may not be on the disk yet.
+#[derive(Clone, Default)]
+pub(super) struct Unsynced {
+    /// Outputs, and the folder that has their names.
+    outputs: Vec<Arc<File>>,
+    journals: Vec<Arc<File>>,
+}
+
+impl Destination {
+    /// What cannot be rotated or reopened.
+    pub(super) fn fixed(output: Output) -> Self {
+        Self {
+            output,
+            journal: None,
+            place: None,
+            unsynced: Unsynced::default(),
+        }
+    }
+
+    /// An open file that holds complete records up to `end`.
+    pub(super) fn file(
+        path: &Path,
+        format: FileFormat,
+        opened: Opened,
+        end: u64,
+        journal: Option<OpenJournal>,
+        config: &FileConfig,
+    ) -> io::Result<Self> {
+        let place = match opened.is_regular {
+            true => Some(Place::new(
+                identity::resolved(path)?,
+                format,
+                config,
+                &opened.file,
+            )?),
+            false => None,
+        };
+        let mut destination = Self {
+            output: Output::file_from(opened.file, end),
+            journal,
+            place,
+            unsynced: Unsynced::default(),
+        };
+        destination.note_folder();
+        destination.tidy();
+        Ok(destination)
+    }
+
+    /// The records that were written here, and the bytes that there are.
+    pub(super) fn written(&self) -> Written {
+        self.output.written()
+    }
+
+    /// Whether nothing more can be written.
+    pub(super) fn is_torn(&self) -> bool {
+        self.output.is_torn()
+    }
+
+    /// Prepares for a record of `length` bytes: reopens a removed file, and rotates one that is full or old.
+    pub(super) fn prepare(&mut self, length: usize) -> io::Result<()> {
+        if self.journal.as_mut().is_some_and(OpenJournal::forget_settled) {
+            self.tidy();
+        }
+        if self.place.is_none() {
+            return Ok(());
+        }
+        if self.output.is_removed()? {
+            self.reopen()?;
+        }
+        let written = self.output.written().bytes;
+        match &self.place {
+            Some(place) if place.is_due(written, length as u64) => self.rotate(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes and writes the record of `batch`, or leaves file and journal as they were.
+    pub(super) fn append(&mut self, batch: &Batch, [head, body]: [&[u8]; 2]) -> io::Result<()> {
+        let changed = self.output.notice_change()?;
+        let Some(journal) = &mut self.journal else {
+            return self.output.append(head, body);
+        };
+        if let Some(length) = changed {
+            journal.restart_at(length);
+        }
+        let start = self.output.written().bytes;
+        journal.note(batch, start, start + (head.len() + body.len()) as u64);
+        self.output
+            .append(head, body)
+            .inspect_err(|_| journal.take_back())
+    }
+
+    /// Opens the path again if its file was moved or removed. Returns whether it was.
+    pub(super) fn reopen(&mut self) -> io::Result<bool> {
+        let Some(place) = &self.place else {
+            return Ok(false);
+        };
+        if FileIdentity::at(&place.path)? == Some(place.identity) {
+            return Ok(false);
+        }
+        let mut opened = place.open()?;
+        let (end, _) = foreign::keep_complete(&mut opened.file, &place.path, place.format)?;
+        self.switch(opened.file, end)?;
+        Ok(true)
+    }
+
+    /// Gives the file a name with the time, and begins the next one.
+    fn rotate(&mut self) -> io::Result<()> {
+        let Some((place, series)) = self
+            .place
+            .as_ref()
+            .and_then(|place| Some((place, place.series.as_ref()?)))
+        else {
+            return Ok(());
+        };
+        let rotated = series.next(clock::unix_now());
+        let path = place.path.clone();
+        series.note_begun(&rotated);
+        match fs::rename(&path, &rotated) {
+            // Another program moved it: the next file can begin at once.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            renamed => renamed?,
+        }
+        let opened = place.open();
+        let switched = opened.and_then(|opened| self.switch(opened.file, 0));
+        if let Err(error) = switched {
+            // The next record tries again; nothing else has changed.
+            let _ = fs::rename(&rotated, &path);
+            let message = format!("cannot rotate it to {}: {error}", rotated.display());
+            return Err(io::Error::new(error.kind(), message));
+        }
+        self.tidy();
+        Ok(())
+    }
+
+    /// Makes `next`, which holds complete records up to `end`, the file that records go to.
+    fn switch(&mut self, next: File, end: u64) -> io::Result<()> {
+        let identity = FileIdentity::of(&next)?;
+        if let Some(journal) = &mut self.journal {
+            let before = journal.next_file(identity, end)?;
+            self.unsynced.journals.push(Arc::new(before));
+        }
+        let before = std::mem::replace(&mut self.output, Output::file_from(next, end));
+        self.unsynced.outputs.push(Arc::new(before.into_file()));
+        if let Some(place) = &mut self.place {
+            (place.identity, place.begun) = (identity, clock::now());
+        }
+        self.note_folder();
+        Ok(())
+    }
+
+    /// Notes that names in the folder of the file changed.
+    fn note_folder(&mut self) {
+        let folder = self.place.as_ref().map(|place| identity::folder(&place.path));
+        // Where a folder cannot be opened, its names cannot be synced either.
+        self.unsynced
+            .outputs
+            .extend(folder.and_then(|folder| File::open(folder).ok()).map(Arc::new));
+    }
+
+    /// Compresses rotated files whose records are settled, and removes the oldest.
+    fn tidy(&mut self) {
+        let Some(place) = &self.place else { return };
+        if let (Some(series), Some(rotation)) = (&place.series, &place.config.rotation) {
+            let unsettled = self.journal.as_ref().map(OpenJournal::unsettled_files);
+            let files = RotatedFiles::list(series, rotation, &unsettled.unwrap_or_default());
+            place.tidier.start(files);
+        }
+    }
+
+    /// Returns why rotated files could not be compressed or removed, once.
+    pub(super) fn take_fault(&mut self) -> Option<String> {
+        self.place.as_ref()?.tidier.take_fault()
+    }
+
+    /// Writes the notes that could not be written before.
+    pub(super) fn catch_up(&mut self) {
+        if let Some(journal) = &mut self.journal {
+            journal.catch_up();
+        }
+    }
+
+    /// Returns handles of everything that may not be on the disk yet.
+    pub(super) fn unsynced(&self) -> io::Result<Unsynced> {
+        let mut unsynced = self.unsynced.clone();
+        unsynced.outputs.extend(self.output.handle()?.map(Arc::new));
+        if let Some(journal) = &self.journal {
+            unsynced.journals.extend(journal.handles()?.map(Arc::new));
+        }
+        Ok(unsynced)
+    }
+
+    /// Notes that these are on the disk.
+    pub(super) fn note_synced(&mut self, synced: &Unsynced) {
+        let is_left =
+            |files: &[Arc<File>], file: &Arc<File>| !files.iter().any(|other| Arc::ptr_eq(other, file));
+        self.unsynced
+            .outputs
+            .retain(|file| is_left(&synced.outputs, file));
+        self.unsynced
+            .journals
+            .retain(|file| is_left(&synced.journals, file));
+    }
+}
+
+impl Place {
+    fn new(path: PathBuf, format: FileFormat, config: &FileConfig, file: &File) -> io::Result<Self> {
+        let metadata = file.metadata()?;
+        // Where the file system does not know when a file was made, its age counts from now on.
+        let age = metadata.created().ok().and_then(|created| {
+            let now = UNIX_EPOCH + clock::unix_now();
+            now.duration_since(created).ok()
+        });
+        let now = clock::now();
+        let ending = path.extension().unwrap_or_default().to_string_lossy();
+        let series = FileSeries::of(&path, &format!(".{ending}"), FileCompression::ENDINGS)
+            .map(FileSeries::numbering_all);
+        Ok(Self {
+            format,
+            config: config.clone(),
+            identity: FileIdentity::from(&metadata),
+            begun: age.and_then(|age| now.checked_sub(age)).unwrap_or(now),
+            series: series.filter(|_| config.rotation.is_some()),
+            tidier: Tidier::default(),
+            path,
+        })
+    }
+
+    fn open(&self) -> io::Result<Opened> {
+        Opened::open(&self.path, self.config.permissions).map_err(io::Error::other)
+    }
+
+    /// Returns whether a record of `length` bytes is to begin the next file.
+    fn is_due(&self, written: u64, length: u64) -> bool {
+        let Some(rotation) = &self.config.rotation else {
+            return false;
+        };
+        let is_old = rotation
+            .max_age
+            .is_some_and(|max_age| clock::now().saturating_duration_since(self.begun) >= max_age);
+        written > 0 && (is_old || written.saturating_add(length) > rotation.max_bytes)
+    }
+}
+
+impl Unsynced {
+    /// Waits until everything is on the disk: the outputs first, then the journals.
+    pub(super) fn sync(&self) -> io::Result<()> {
+        self.files().try_for_each(|file| file.sync_all())
+    }
+
+    /// Returns the files in the order in which they are synced.
+    fn files(&self) -> impl Iterator<Item = &Arc<File>> {
+        self.outputs.iter().chain(&self.journals)
+    }
+}
+
+#[cfg(test)]
+mod tests;

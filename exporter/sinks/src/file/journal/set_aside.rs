@@ -1,0 +1,90 @@
+//! Journals of files that were rotated or moved while some of their records were not settled.
+//!
+//! The journal `NAME.journal` of such a file is `NAME.1.journal`, and so on, until the last of its records is settled.
+
+use std::{
+    ffi::OsStr,
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use super::{super::identity::FileIdentity, Notes};
+
+/// The journal of an earlier file.
+#[derive(Debug)]
+pub(super) struct SetAside {
+    path: PathBuf,
+    file: Option<FileIdentity>,
+    /// The number of the receipt after the last one.
+    end: u64,
+}
+
+impl SetAside {
+    /// The journal at `path`, which holds `notes`.
+    pub(super) fn new(path: PathBuf, notes: &Notes) -> Self {
+        let receipts = notes.spans.iter().filter_map(|span| span.receipt);
+        Self {
+            path,
+            file: notes.file,
+            end: receipts.max().map_or(0, |last| last.saturating_add(1)),
+        }
+    }
+
+    /// Returns the journals that were set aside for the one at `journal`.
+    pub(super) fn all(journal: &Path) -> io::Result<Vec<Self>> {
+        let folder = journal.parent().unwrap_or(Path::new("."));
+        let mut numbered = Vec::new();
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            numbered.extend(number(journal, &path).map(|number| (number, path)));
+        }
+        numbered.sort();
+        let read = |(_, path): (u32, PathBuf)| {
+            let notes = Notes::parse(&fs::read_to_string(&path)?);
+            Ok(Self::new(path, &notes))
+        };
+        numbered.into_iter().map(read).collect()
+    }
+
+    /// Returns a path for the next journal that is set aside.
+    pub(super) fn free_path(journal: &Path) -> PathBuf {
+        let mut paths = (1_u32..).map(|number| journal.with_extension(format!("{number}.journal")));
+        paths.find(|path| !path.exists()).unwrap_or_default()
+    }
+
+    /// Returns the path of the journal.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the file that the journal describes.
+    pub(super) fn file(&self) -> Option<FileIdentity> {
+        self.file
+    }
+
+    /// Returns whether no record of the file is delivered again, and removes the journal in this case. A journal that cannot
+    /// be removed stays.
+    pub(super) fn is_settled(&self, settled: u64) -> bool {
+        self.end <= settled && self.remove().is_ok()
+    }
+
+    /// Removes the journal.
+    pub(super) fn remove(&self) -> io::Result<()> {
+        match fs::remove_file(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
+    }
+}
+
+/// Returns the number of a journal that was set aside for `journal`.
+fn number(journal: &Path, path: &Path) -> Option<u32> {
+    if path.extension() != Some(OsStr::new("journal")) {
+        return None;
+    }
+    let stem = path.file_stem()?.to_str()?;
+    let number = stem
+        .strip_prefix(journal.file_stem()?.to_str()?)?
+        .strip_prefix('.')?;
+    number.parse().ok()
+}

@@ -1,0 +1,195 @@
+//! Rotated files: compressed in the background when their records are settled, and removed when there are too many.
+
+use std::{
+    fs::{self, File, TryLockError},
+    io::{self, Write},
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    thread,
+};
+
+use flate2::{Compression, write::GzEncoder};
+
+use super::{
+    config::{FileCompression, FileRotation},
+    identity::FileIdentity,
+};
+use crate::file_series::FileSeries;
+
+/// Rotated files of one output, and what is to become of them.
+///
+/// They are listed when this is made, not when it is done: a file that is rotated meanwhile has records that are not settled.
+pub(super) struct RotatedFiles {
+    removed: Vec<PathBuf>,
+    compressed: Vec<PathBuf>,
+    compression: FileCompression,
+}
+
+/// Tidies rotated files in a thread of its own: a large file takes seconds, in which records go on to arrive.
+#[derive(Clone, Default)]
+pub(super) struct Tidier(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    /// What is tidied next.
+    next: Option<RotatedFiles>,
+    is_running: bool,
+    fault: Option<String>,
+}
+
+impl Tidier {
+    /// Tidies `files` soon. A call before the last one has begun replaces it: the later list has all files of the earlier one.
+    pub(super) fn start(&self, files: Result<RotatedFiles, String>) {
+        let mut state = self.lock();
+        match files {
+            Ok(files) if files.removed.is_empty() && files.compressed.is_empty() => return,
+            Ok(files) => state.next = Some(files),
+            Err(fault) => {
+                state.fault = Some(fault);
+                return;
+            }
+        }
+        if state.is_running {
+            return;
+        }
+        let this = self.clone();
+        let started = thread::Builder::new()
+            .name("rotated files".to_owned())
+            .spawn(move || this.run());
+        match started {
+            Ok(_) => state.is_running = true,
+            Err(error) => state.fault = Some(format!("cannot start a thread for rotated files: {error}")),
+        }
+    }
+
+    /// Returns what went wrong last, once.
+    pub(super) fn take_fault(&self) -> Option<String> {
+        self.lock().fault.take()
+    }
+
+    fn run(&self) {
+        while let Some(files) = self.next() {
+            if let Err(fault) = files.tidy() {
+                self.lock().fault = Some(fault);
+            }
+        }
+    }
+
+    fn next(&self) -> Option<RotatedFiles> {
+        let mut state = self.lock();
+        let next = state.next.take();
+        state.is_running = next.is_some();
+        next
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl RotatedFiles {
+    /// Finds the oldest files beyond the limit, and those that are to be compressed. `unsettled` are files that a restart may
+    /// have to cut: they stay as they are.
+    ///
+    /// # Errors
+    /// A message, for a folder that cannot be listed.
+    pub(super) fn list(
+        series: &FileSeries,
+        rotation: &FileRotation,
+        unsettled: &[FileIdentity],
+    ) -> Result<Self, String> {
+        let mut removed = series
+            .oldest_first()
+            .map_err(|error| fault("list", series.folder(), &error))?;
+        let kept = match rotation.keep {
+            0 => std::mem::take(&mut removed),
+            keep => removed.split_off(removed.len().saturating_sub(keep)),
+        };
+        let is_left = |path: &PathBuf| {
+            let is_settled =
+                || matches!(FileIdentity::at(path), Ok(Some(file)) if !unsettled.contains(&file));
+            rotation.compression != FileCompression::None && !is_compressed(path) && is_settled()
+        };
+        Ok(Self {
+            removed,
+            compressed: kept.into_iter().filter(is_left).collect(),
+            compression: rotation.compression,
+        })
+    }
+
+    /// Removes and compresses the files.
+    ///
+    /// # Errors
+    /// The file that cannot be removed or compressed, and why; it stays, and is tried again after the next rotation.
+    fn tidy(&self) -> Result<(), String> {
+        for path in &self.removed {
+            match fs::remove_file(path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                removed => removed.map_err(|error| fault("remove", path, &error))?,
+            }
+        }
+        for path in &self.compressed {
+            match self.compress(path) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                compressed => compressed.map_err(|error| fault("compress", path, &error))?,
+            }
+        }
+        Ok(())
+    }
+
+    fn compress(&self, path: &Path) -> io::Result<()> {
+        let Some(ending) = self.compression.ending() else {
+            return Ok(());
+        };
+        let mut file = File::open(path)?;
+        let compressed = with_ending(path, ending);
+        // After a kill the file of this name is begun anew.
+        let partial = with_ending(&compressed, ".partial");
+        let mut target = File::options()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&partial)?;
+        if matches!(target.try_lock(), Err(TryLockError::WouldBlock)) {
+            // The sink before a reload still compresses it.
+            return Ok(());
+        }
+        target.set_len(0)?;
+        target.set_permissions(file.metadata()?.permissions())?;
+        let done = match self.compression {
+            FileCompression::Gzip => gzip(&mut file, &mut target),
+            _ => zstd::stream::copy_encode(&mut file, &mut target, 0),
+        };
+        let done = done.and_then(|()| target.sync_all());
+        if let Err(error) = done.and_then(|()| fs::rename(&partial, &compressed)) {
+            // The disk may be full.
+            let _ = fs::remove_file(partial);
+            return Err(error);
+        }
+        fs::remove_file(path)
+    }
+}
+
+fn is_compressed(path: &Path) -> bool {
+    let name = path.as_os_str().as_encoded_bytes();
+    (FileCompression::ENDINGS.iter()).any(|ending| name.ends_with(ending.as_bytes()))
+}
+
+fn gzip(file: &mut File, target: &mut File) -> io::Result<()> {
+    let mut encoder = GzEncoder::new(target, Compression::default());
+    io::copy(file, &mut encoder)?;
+    encoder.finish()?.flush()
+}
+
+fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+fn fault(action: &str, path: &Path, error: &io::Error) -> String {
+    format!(
+        "cannot {action} the rotated file {}: {error}; it is tried again after the next rotation",
+        path.display()
+    )
+}

@@ -1,0 +1,103 @@
+//! How request bodies are compressed: the algorithm and its level.
+
+use std::{
+    io::{self, Write},
+    ops::RangeInclusive,
+};
+
+use flate2::write::GzEncoder;
+
+/// Levels of gzip.
+const GZIP_LEVELS: RangeInclusive<i32> = 1..=9;
+/// Levels of zstd (its manual, "Simple API").
+const ZSTD_LEVELS: RangeInclusive<i32> = 1..=22;
+/// The fastest level. OTLP repeats itself, so that it already removes most; `benches/results/compression.txt` has the figures.
+const DEFAULT_LEVEL: i32 = 1;
+
+/// The algorithm and the level by which request bodies are compressed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Compression {
+    /// None.
+    #[default]
+    None,
+    /// gzip at a level from 1, the fastest, to 9.
+    Gzip(u32),
+    /// zstd at a level from 1, the fastest, to 22. It is not in the OTLP specification; the Collector's receivers read it.
+    Zstd(i32),
+}
+
+impl Compression {
+    /// Returns the compression of this name (`gzip`, `zstd` or `none`, in any case) at a level, or at the fastest one.
+    ///
+    /// # Errors
+    /// What to write instead of an unknown name or of a level that the algorithm does not have.
+    pub fn named(name: &str, level: Option<i32>) -> Result<Self, &'static str> {
+        let within = |levels: RangeInclusive<i32>, expected| match level.unwrap_or(DEFAULT_LEVEL) {
+            level if levels.contains(&level) => Ok(level),
+            _ => Err(expected),
+        };
+        match name.to_ascii_lowercase().as_str() {
+            "gzip" => within(GZIP_LEVELS, "gzip has the levels 1 to 9")
+                .map(|level| Self::Gzip(level.unsigned_abs())),
+            "zstd" => within(ZSTD_LEVELS, "zstd has the levels 1 to 22").map(Self::Zstd),
+            "none" if level.is_some() => Err("without a compression there is no level: remove it"),
+            "none" => Ok(Self::None),
+            _ => Err("set it to gzip, zstd or none"),
+        }
+    }
+
+    /// Returns the content coding as HTTP and gRPC name it; `None` for plain bodies.
+    pub(crate) fn coding(self) -> Option<&'static str> {
+        match self {
+            Self::None => None,
+            Self::Gzip(_) => Some("gzip"),
+            Self::Zstd(_) => Some("zstd"),
+        }
+    }
+
+    /// Returns the compressed body.
+    ///
+    /// # Errors
+    /// What the encoder reports.
+    pub(crate) fn compress(self, body: &[u8]) -> io::Result<Vec<u8>> {
+        match self {
+            Self::None => Ok(body.to_vec()),
+            Self::Gzip(level) => {
+                let into = Vec::with_capacity(body.len() / 4);
+                let mut encoder = GzEncoder::new(into, flate2::Compression::new(level));
+                encoder.write_all(body)?;
+                encoder.finish()
+            }
+            Self::Zstd(level) => zstd::bulk::compress(body, level),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_level_outside_of_the_range_is_refused() {
+        assert_eq!(Compression::named("GZip", None), Ok(Compression::Gzip(1)));
+        assert_eq!(Compression::named("gzip", Some(9)), Ok(Compression::Gzip(9)));
+        assert_eq!(Compression::named("zstd", Some(22)), Ok(Compression::Zstd(22)));
+        assert_eq!(Compression::named("none", None), Ok(Compression::None));
+        for (name, level) in [
+            ("gzip", Some(0)),
+            ("gzip", Some(10)),
+            ("zstd", Some(23)),
+            ("none", Some(1)),
+        ] {
+            assert!(
+                Compression::named(name, level).unwrap_err().contains("level"),
+                "{name} {level:?}"
+            );
+        }
+        assert!(
+            Compression::named("deflate", None)
+                .unwrap_err()
+                .contains("gzip, zstd or none")
+        );
+    }
+}

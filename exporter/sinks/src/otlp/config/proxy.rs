@@ -1,0 +1,139 @@
+//! The proxy of an endpoint: `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, also in lower case, as Go's `net/http` and so the
+//! Collector reads them.
+
+use std::net::IpAddr;
+
+use http::{HeaderValue, Uri, uri::Scheme};
+use hyper_util::client::proxy::matcher::Matcher;
+
+/// An HTTP proxy.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Proxy {
+    /// Its address.
+    pub uri: Uri,
+    /// The value of `proxy-authorization`, marked as sensitive.
+    pub authorization: Option<HeaderValue>,
+    /// Whether requests go through a tunnel (`CONNECT`): all of them but plain HTTP/1.1.
+    pub tunnel: bool,
+}
+
+impl Proxy {
+    /// Returns the proxy for `to`. gRPC uses that of `https`, as grpc-go does. Loopback addresses have none.
+    ///
+    /// # Errors
+    /// A notice, without the value, for a variable that names no HTTP proxy.
+    pub(super) fn of_environment(
+        lookup: &dyn Fn(&str) -> Option<String>,
+        to: &Uri,
+        is_grpc: bool,
+    ) -> Result<Option<Self>, String> {
+        if is_loopback(to.host().unwrap_or_default()) {
+            return Ok(None);
+        }
+        let tunnel = is_grpc || to.scheme() == Some(&Scheme::HTTPS);
+        let name = if tunnel { "HTTPS_PROXY" } else { "HTTP_PROXY" };
+        let read = |name: &str| {
+            let set = |name: &str| lookup(name).filter(|value| !value.trim().is_empty());
+            set(name).or_else(|| set(&name.to_ascii_lowercase()))
+        };
+        let Some(value) = read(name) else {
+            return Ok(None);
+        };
+        let matcher = Matcher::builder()
+            .all(value.trim())
+            .no(read("NO_PROXY").unwrap_or_default())
+            .build();
+        let Some(proxy) = matcher.intercept(to) else {
+            let is_proxy = Matcher::builder()
+                .all(value.trim())
+                .build()
+                .intercept(to)
+                .is_some();
+            return if is_proxy {
+                Ok(None)
+            } else {
+                Err(not_a_proxy(name))
+            };
+        };
+        if proxy.uri().scheme() != Some(&Scheme::HTTP) {
+            return Err(not_a_proxy(name));
+        }
+        Ok(Some(Self {
+            uri: proxy.uri().clone(),
+            authorization: proxy.basic_auth().cloned(),
+            tunnel,
+        }))
+    }
+}
+
+fn not_a_proxy(name: &str) -> String {
+    format!("{name} is ignored, because it names no HTTP proxy: set it to a URL such as http://proxy:3128")
+}
+
+fn is_loopback(host: &str) -> bool {
+    let address = host
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .parse::<IpAddr>();
+    host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn proxy(variables: &[(&str, &str)], to: &str, is_grpc: bool) -> Result<Option<String>, String> {
+        let lookup = |name: &str| {
+            let known = variables.iter().find(|(known, _)| *known == name);
+            known.map(|(_, value)| (*value).to_owned())
+        };
+        let found = Proxy::of_environment(&lookup, &to.parse().unwrap(), is_grpc)?;
+        Ok(found.map(|proxy| format!("{}{}", proxy.uri, if proxy.tunnel { " tunnel" } else { "" })))
+    }
+
+    #[test]
+    fn the_scheme_chooses_the_variable_and_the_tunnel() {
+        let both = [("HTTP_PROXY", "http://plain:1"), ("https_proxy", "secure:2")];
+        for (to, is_grpc, expected) in [
+            ("http://h:4318", false, "http://plain:1/"),
+            ("https://h", false, "http://secure:2/ tunnel"),
+            ("http://h:4317", true, "http://secure:2/ tunnel"),
+        ] {
+            assert_eq!(proxy(&both, to, is_grpc), Ok(Some(expected.to_owned())), "{to}");
+        }
+        assert_eq!(proxy(&both[..1], "https://h", false), Ok(None));
+    }
+
+    #[test]
+    fn hosts_of_no_proxy_and_of_this_machine_are_reached_directly() {
+        let variables = [
+            ("HTTP_PROXY", "http://p:1"),
+            ("NO_PROXY", "corp.test, 10.0.0.0/8"),
+        ];
+        for to in [
+            "http://a.corp.test",
+            "http://10.1.2.3:4318",
+            "http://localhost",
+            "http://127.0.0.2",
+            "http://[::1]:1",
+        ] {
+            assert_eq!(proxy(&variables, to, false), Ok(None), "{to}");
+        }
+        assert!(proxy(&variables, "http://corp.example", false).unwrap().is_some());
+    }
+
+    #[test]
+    fn a_proxy_that_is_not_http_is_named_without_its_password() {
+        for value in [
+            "socks5://user:s3cret@p:1",
+            "https://user:s3cret@p:1",
+            "s3cret ://",
+        ] {
+            let notice = proxy(&[("HTTP_PROXY", value)], "http://h", false).unwrap_err();
+            assert!(
+                notice.contains("HTTP_PROXY") && !notice.contains("s3cret"),
+                "{notice}"
+            );
+        }
+    }
+}

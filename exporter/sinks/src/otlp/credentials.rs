@@ -1,0 +1,155 @@
+//! The header `authorization` of a client whose token or password may be in a file, which is read again while it is used.
+
+use std::{
+    fs::File,
+    io::{self, Read},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use http::HeaderValue;
+use parking_lot::Mutex;
+use pulsetrain_pipeline::clock::{self, Instant};
+
+use super::config::{Credentials, Password};
+use crate::SinkError;
+
+/// A file is read at most this often, and again after the receiver refused what it held.
+const REREAD_AFTER: Duration = Duration::from_secs(1);
+/// The longest token or password, in bytes. Servers refuse longer headers.
+const MAX_BYTES: u64 = 16 << 10;
+
+/// The value of `authorization`, kept up to date.
+pub(super) struct Authorization {
+    credentials: Credentials,
+    state: Mutex<State>,
+}
+
+struct State {
+    header: HeaderValue,
+    /// `None` after a refusal: the file is due.
+    read_at: Option<Instant>,
+    /// Why the file could not be read the last time; the header is then that of the time before.
+    trouble: Option<String>,
+}
+
+impl Authorization {
+    /// Reads the file of the credentials, where they are in one.
+    ///
+    /// # Errors
+    /// A file that cannot be read, or that holds nothing that a header can have.
+    pub(super) fn open(credentials: &Credentials) -> Result<Self, SinkError> {
+        let header = header(credentials).map_err(|source| match credentials.file() {
+            Some((name, path)) => SinkError::Secret {
+                name: name.to_owned(),
+                path: path.to_owned(),
+                source,
+            },
+            None => SinkError::Header {
+                variable: "basic_auth".to_owned(),
+                position: 1,
+                problem: "has a user or a password that no header can have: remove line breaks and control characters",
+            },
+        })?;
+        Ok(Self {
+            credentials: credentials.clone(),
+            state: Mutex::new(State {
+                header,
+                read_at: Some(clock::now()),
+                trouble: None,
+            }),
+        })
+    }
+
+    /// Returns the header. If its file was not read for a second, it is read now, on the blocking pool.
+    pub(super) async fn header(&self) -> HeaderValue {
+        let now = clock::now();
+        {
+            let mut state = self.state.lock();
+            let age = state
+                .read_at
+                .map(|read_at| now.saturating_duration_since(read_at));
+            let is_fresh = age.is_some_and(|age| age < REREAD_AFTER);
+            if self.credentials.file().is_none() || is_fresh {
+                return state.header.clone();
+            }
+            // Requests in flight at the same time need not read it, too.
+            state.read_at = Some(now);
+        }
+        let credentials = self.credentials.clone();
+        let read = tokio::task::spawn_blocking(move || header(&credentials)).await;
+        let mut state = self.state.lock();
+        match read.unwrap_or_else(|error| Err(io::Error::other(error))) {
+            Ok(header) => {
+                state.header = header;
+                state.trouble = None;
+            }
+            Err(error) => state.trouble = Some(error.to_string()),
+        }
+        state.header.clone()
+    }
+
+    /// After a refusal: lets the next request read the file, and returns what the user has to do. `None` where there is no
+    /// file that could change.
+    pub(super) fn refused(&self) -> Option<String> {
+        let (_, path) = self.credentials.file()?;
+        let mut state = self.state.lock();
+        state.read_at = None;
+        let path = path.display();
+        Some(match &state.trouble {
+            None => format!(
+                "the credentials in {path} were refused: write valid ones there; the file is read again before the next \
+                 attempt, and nothing is lost until then"
+            ),
+            Some(trouble) => format!(
+                "{path} cannot be read ({trouble}) and the credentials that it held before were refused: write valid ones there"
+            ),
+        })
+    }
+}
+
+impl Credentials {
+    /// The file, with the key that names it.
+    fn file(&self) -> Option<(&str, &Path)> {
+        match self {
+            Self::Bearer(file)
+            | Self::Basic {
+                password: Password::File(file),
+                ..
+            } => Some((&file.variable, &file.path)),
+            Self::Basic { .. } => None,
+        }
+    }
+}
+
+fn header(credentials: &Credentials) -> io::Result<HeaderValue> {
+    let text = match credentials {
+        Credentials::Bearer(file) => format!("Bearer {}", secret(&file.path)?),
+        Credentials::Basic { user, password } => {
+            let password = match password {
+                Password::Text(text) => text.clone(),
+                Password::File(file) => secret(&file.path)?,
+            };
+            format!("Basic {}", STANDARD.encode(format!("{user}:{password}")))
+        }
+    };
+    let mut value = HeaderValue::try_from(text)
+        .map_err(|_| io::Error::other("it holds more than one line, or control characters"))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// The text of a file, without the line break at its end.
+fn secret(path: &PathBuf) -> io::Result<String> {
+    let mut text = String::new();
+    File::open(path)?.take(MAX_BYTES + 1).read_to_string(&mut text)?;
+    let text = text.trim_end_matches(['\r', '\n']);
+    if text.is_empty() {
+        return Err(io::Error::other("it is empty"));
+    }
+    if text.len() as u64 > MAX_BYTES {
+        return Err(io::Error::other("it is longer than 16 KiB"));
+    }
+    Ok(text.to_owned())
+}

@@ -1,0 +1,53 @@
+//! The page itself: one HTML file with its style and script inside.
+
+use std::{io::Write, sync::LazyLock};
+
+use base64::{Engine, engine::general_purpose::STANDARD};
+use bytes::Bytes;
+use flate2::{Compression, write::GzEncoder};
+
+const HTML: &str = include_str!("asset/page.html");
+const STYLE: &str = include_str!("asset/page.css");
+
+/// The scripts, in the order in which they are run.
+const SCRIPTS: [&str; 6] = [
+    include_str!("asset/format.js"),
+    include_str!("asset/store.js"),
+    include_str!("asset/chart.js"),
+    include_str!("asset/views.js"),
+    include_str!("asset/panels.js"),
+    include_str!("asset/main.js"),
+];
+
+/// The page for a server, and the same compressed.
+pub(super) static PAGE: LazyLock<(Bytes, Bytes)> = LazyLock::new(|| {
+    let page = page("");
+    (
+        page.clone().into(),
+        gzip(page.as_bytes(), Compression::new(6)).into(),
+    )
+});
+
+/// The page as a file of its own, with this data inside.
+pub(super) fn standalone(data: &str) -> String {
+    page(&STANDARD.encode(gzip(data.as_bytes(), Compression::new(6))))
+}
+
+fn page(data: &str) -> String {
+    // The base64 alphabet has nothing that ends a script.
+    HTML.replace("/*STYLE*/", STYLE)
+        .replace("/*SCRIPT*/", &SCRIPTS.concat())
+        .replace("<!--DATA-->", data)
+}
+
+/// Compresses an answer that is written anew for each request.
+pub(super) fn gzip_fast(bytes: &[u8]) -> Vec<u8> {
+    gzip(bytes, Compression::fast())
+}
+
+/// Compresses bytes; memory can always be written.
+fn gzip(bytes: &[u8], level: Compression) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), level);
+    let _ = encoder.write_all(bytes);
+    encoder.finish().unwrap_or_default()
+}

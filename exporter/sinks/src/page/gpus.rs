@@ -1,0 +1,123 @@
+//! The GPUs that were seen, with their last values and a short history of what the table of GPUs shows.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{
+    PageRefusal,
+    events::RunEvent,
+    metrics::{Definition, MetricId},
+    refused::MOST_GPU_SERIES,
+    run::Observed,
+    series::{Bucket, NO_STEP, Room, Series},
+};
+
+/// The points of a GPU's history.
+const POINTS: usize = 128;
+
+/// A GPU's history is thinned no further than this.
+const MOST_THINNED: u32 = 4;
+
+/// The errors of one GPU that are kept.
+const MOST_EVENTS: usize = 20;
+
+/// A GPU.
+#[derive(Debug, Default)]
+pub(super) struct Gpu {
+    pub(super) id: Box<str>,
+    pub(super) index: Option<i64>,
+    pub(super) host: Box<str>,
+    /// The name of the model.
+    pub(super) model: Box<str>,
+    /// The run that owns it, where that is known.
+    pub(super) run: Option<Box<str>>,
+    pub(super) rank: Option<i64>,
+    pub(super) last_nanos: u64,
+    pub(super) metrics: BTreeMap<MetricId, Vec<Series>>,
+    pub(super) events: VecDeque<RunEvent>,
+    pub(super) revision: u64,
+    pub(super) streamed_revision: u64,
+    series: usize,
+    /// Halvings of the room of its series, because the history had too many bytes.
+    thinned: u32,
+}
+
+impl Gpu {
+    pub(super) fn new(host: &str, id: &str) -> Self {
+        Self {
+            host: host.into(),
+            id: id.into(),
+            ..Self::default()
+        }
+    }
+
+    /// Adds a point to its series.
+    ///
+    /// # Errors
+    /// The point is late, or its series is beyond the limit.
+    pub(super) fn add(
+        &mut self,
+        metric: MetricId,
+        definition: &Definition,
+        label: &str,
+        time_nanos: u64,
+        value: Observed,
+    ) -> Result<(), PageRefusal> {
+        let of_metric = self.metrics.entry(metric).or_default();
+        let place = match of_metric.iter().position(|series| *series.label == *label) {
+            Some(place) => place,
+            None if value == Observed::End => return Ok(()),
+            None if self.series >= MOST_GPU_SERIES => return Err(PageRefusal::SeriesOfGpu),
+            None => {
+                let room = if definition.is_gpu_column {
+                    Room::of(POINTS >> self.thinned)
+                } else {
+                    Room::LATEST
+                };
+                of_metric.push(Series::new(0, label, room));
+                self.series += 1;
+                of_metric.len() - 1
+            }
+        };
+        let series = &mut of_metric[place];
+        if series.is_late(time_nanos, value) {
+            return Err(PageRefusal::Late);
+        }
+        if let Some(value) = series.observe(value, time_nanos, definition.kind) {
+            series.push(Bucket::of(time_nanos, NO_STEP, value, 0));
+            self.last_nanos = self.last_nanos.max(time_nanos);
+        }
+        self.revision += 1;
+        Ok(())
+    }
+
+    pub(super) fn can_be_thinned(&self) -> bool {
+        self.thinned < MOST_THINNED
+    }
+
+    /// Halves the room of its series.
+    pub(super) fn thin(&mut self) {
+        if !self.can_be_thinned() {
+            return;
+        }
+        self.thinned += 1;
+        let every = self.metrics.values_mut().flatten();
+        every
+            .filter(|series| series.room() != Room::LATEST)
+            .for_each(|series| series.resize(Room::of(POINTS >> self.thinned)));
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let series = self.metrics.values().flatten().map(Series::bytes).sum::<usize>();
+        let events = self.events.iter().map(RunEvent::bytes).sum::<usize>();
+        size_of::<Self>() + series + events
+    }
+
+    /// Adds an error of the GPU.
+    pub(super) fn note(&mut self, event: RunEvent) {
+        self.revision += 1;
+        self.events.push_back(event);
+        if self.events.len() > MOST_EVENTS {
+            self.events.pop_front();
+        }
+    }
+}

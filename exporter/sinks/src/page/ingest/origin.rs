@@ -1,0 +1,155 @@
+//! Whose telemetry it is: run, rank and host, by the attributes of the resource.
+
+use std::borrow::Cow;
+
+use pulsetrain_otlp::{
+    WireError,
+    view::{AnyValue, KeyValue, Repeated, Resource},
+};
+use pulsetrain_semconv::{Attribute, attribute};
+
+use super::super::{
+    PageRefusal,
+    events::bounded,
+    history::History,
+    refused::MOST_RANKS,
+    run::{About, RunHistory},
+};
+
+/// What a resource says of itself.
+#[derive(Debug, Default)]
+pub(super) struct Origin {
+    /// The run; empty where the resource names none.
+    run: String,
+    /// What stands for the run of a program that names none.
+    stand_in: String,
+    pub(super) rank: Option<i64>,
+    pub(super) host: Box<str>,
+    local_rank: Option<i64>,
+    pub(super) attempt: Option<i64>,
+    about: About,
+}
+
+impl Origin {
+    pub(super) fn of(resource: Option<Resource<'_>>) -> Result<Self, WireError> {
+        let mut origin = Self::default();
+        let (mut instance, mut service) = (String::new(), String::new());
+        for pair in resource.unwrap_or_default().attributes.iter() {
+            let pair = pair?;
+            let key = pair.key.to_str_lossy();
+            let is = |attribute: &Attribute| key == attribute.name;
+            let value = pair.value.unwrap_or_default();
+            if is(&attribute::TRAIN_RUN_ID) {
+                origin.run = bounded(&text(value)).into();
+            } else if is(&attribute::TRAIN_RUN_NAME) {
+                origin.about.name = bounded(&text(value));
+            } else if is(&attribute::TRAIN_RANK) {
+                origin.rank = integer(value);
+            } else if is(&attribute::TRAIN_LOCAL_RANK) {
+                origin.local_rank = integer(value);
+            } else if is(&attribute::TRAIN_ATTEMPT) {
+                origin.attempt = integer(value);
+            } else if is(&attribute::TRAIN_WORLD_SIZE) {
+                origin.about.world_size = integer(value);
+            } else if is(&attribute::TRAIN_FRAMEWORK) {
+                origin.about.framework = bounded(&text(value));
+            } else if is(&attribute::HOST_NAME) {
+                origin.host = bounded(&text(value));
+            } else if is(&attribute::SERVICE_INSTANCE_ID) {
+                instance = bounded(&text(value)).into();
+            } else if is(&attribute::SERVICE_NAME) {
+                service = bounded(&text(value)).into();
+            }
+        }
+        origin.about.service = service.as_str().into();
+        origin.stand_in = if instance.is_empty() { service } else { instance };
+        Ok(origin)
+    }
+
+    /// Returns the run, or `None` if the telemetry is not of a run. A resource without a run is one where `is_training`, or
+    /// where it was one before.
+    ///
+    /// # Errors
+    /// The run or the rank is beyond the limit.
+    pub(super) fn run<'h>(
+        &self,
+        history: &'h mut History,
+        is_training: bool,
+        now_millis: i64,
+    ) -> Result<Option<&'h mut RunHistory>, PageRefusal> {
+        let id = self.run_id();
+        if id.is_empty() || (self.run.is_empty() && !is_training && !history.runs.contains_key(id)) {
+            return Ok(None);
+        }
+        let run = history.run(id, now_millis)?;
+        if self.rank.is_some() && !run.members.contains_key(&self.rank) && run.ranks() >= MOST_RANKS {
+            return Err(PageRefusal::Ranks);
+        }
+        run.arrived_millis = now_millis;
+        let about = &mut run.about;
+        for (known, said) in [
+            (&mut about.name, &self.about.name),
+            (&mut about.service, &self.about.service),
+            (&mut about.framework, &self.about.framework),
+        ] {
+            if !said.is_empty() && known != said {
+                *known = said.clone();
+            }
+        }
+        about.world_size = self.about.world_size.max(about.world_size);
+        about.attempt = about.attempt.max(self.attempt.unwrap_or(0));
+        let member = run.member(self.rank);
+        if member.host != self.host {
+            member.host = self.host.clone();
+        }
+        member.local_rank = self.local_rank.or(member.local_rank);
+        Ok(Some(run))
+    }
+
+    /// The id of the run, or what stands for it.
+    pub(super) fn run_id(&self) -> &str {
+        if self.run.is_empty() {
+            &self.stand_in
+        } else {
+            &self.run
+        }
+    }
+
+    /// Whether the resource names its run.
+    pub(super) fn names_run(&self) -> bool {
+        !self.run.is_empty()
+    }
+
+    pub(super) fn attempt(&self) -> i64 {
+        self.attempt.unwrap_or(0)
+    }
+}
+
+/// The text of a value.
+pub(super) fn text(value: AnyValue<'_>) -> Cow<'_, str> {
+    crate::prometheus::attribute_text::value_text(value)
+}
+
+/// The integer of a value, also where it is written as text.
+pub(super) fn integer(value: AnyValue<'_>) -> Option<i64> {
+    match value {
+        AnyValue::Int(value) => Some(value),
+        AnyValue::String(text) => text.to_str().ok()?.parse().ok(),
+        AnyValue::Double(value) if value.fract() == 0.0 => Some(value as i64),
+        _ => None,
+    }
+}
+
+/// The value of an attribute.
+pub(super) fn find<'a>(
+    attributes: &Repeated<'a, KeyValue<'a>>,
+    wanted: &Attribute,
+) -> Result<Option<AnyValue<'a>>, WireError> {
+    for pair in attributes.iter() {
+        let pair = pair?;
+        if pair.key == *wanted.name {
+            return Ok(pair.value);
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,149 @@
+//! Writes JSON piece by piece, without a tree of values between the history and the text.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+/// JSON that is being written.
+#[derive(Debug, Default)]
+pub(super) struct JsonWriter {
+    text: String,
+    /// Whether a comma has to come before the next value.
+    needs_comma: bool,
+}
+
+impl JsonWriter {
+    /// The text.
+    pub(super) fn finish(self) -> String {
+        self.text
+    }
+
+    /// Writes an object whose members `write` writes.
+    pub(super) fn object(&mut self, write: impl FnOnce(&mut Self)) {
+        self.nested('{', '}', write);
+    }
+
+    /// Writes a list whose items `write` writes.
+    pub(super) fn list(&mut self, write: impl FnOnce(&mut Self)) {
+        self.nested('[', ']', write);
+    }
+
+    /// Writes the key of the next value.
+    pub(super) fn key(&mut self, key: &str) -> &mut Self {
+        self.text(key);
+        self.text.push(':');
+        self.needs_comma = false;
+        self
+    }
+
+    /// Writes a string.
+    pub(super) fn text(&mut self, text: &str) {
+        self.separate();
+        // A string always has a JSON form.
+        self.text.push_str(&Value::from(text).to_string());
+    }
+
+    /// Writes an integer.
+    pub(super) fn integer(&mut self, value: i64) {
+        self.separate();
+        self.text.push_str(itoa::Buffer::new().format(value));
+    }
+
+    /// Writes a number: `null` for NaN and infinities, which JSON does not have.
+    pub(super) fn number(&mut self, value: f64) {
+        self.separate();
+        if value.is_finite() {
+            self.text.push_str(zmij::Buffer::new().format_finite(value));
+        } else {
+            self.text.push_str("null");
+        }
+    }
+
+    /// Writes a number of single precision, with the digits that it needs.
+    pub(super) fn single(&mut self, value: f32) {
+        self.separate();
+        if value.is_finite() {
+            self.text.push_str(zmij::Buffer::new().format_finite(value));
+        } else {
+            self.text.push_str("null");
+        }
+    }
+
+    /// Writes a number, and NaN and infinities as strings.
+    pub(super) fn any_number(&mut self, value: f64) {
+        if value.is_finite() {
+            self.number(value);
+        } else {
+            self.separate();
+            // `NaN`, `inf` and `-inf` need no escaping.
+            let _ = write!(self.text, "\"{value}\"");
+        }
+    }
+
+    /// Writes `true` or `false`.
+    pub(super) fn boolean(&mut self, value: bool) {
+        self.separate();
+        self.text.push_str(if value { "true" } else { "false" });
+    }
+
+    /// Writes `null`.
+    pub(super) fn null(&mut self) {
+        self.separate();
+        self.text.push_str("null");
+    }
+
+    /// Writes an integer, or `null`.
+    pub(super) fn optional(&mut self, value: Option<i64>) {
+        match value {
+            Some(value) => self.integer(value),
+            None => self.null(),
+        }
+    }
+
+    fn nested(&mut self, open: char, close: char, write: impl FnOnce(&mut Self)) {
+        self.separate();
+        self.text.push(open);
+        self.needs_comma = false;
+        write(self);
+        self.text.push(close);
+        self.needs_comma = true;
+    }
+
+    fn separate(&mut self) {
+        if self.needs_comma {
+            self.text.push(',');
+        }
+        self.needs_comma = true;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_of_every_kind_are_read_back() {
+        let mut json = JsonWriter::default();
+        json.object(|json| {
+            json.key("text").text("a \"b\"\n</script>");
+            json.key("list").list(|json| {
+                json.integer(-1);
+                json.number(0.1);
+                json.single(0.1);
+                json.number(f64::NAN);
+                json.any_number(f64::INFINITY);
+                json.boolean(true);
+                json.optional(None);
+                json.object(|_| {});
+            });
+        });
+        let read: Value = serde_json::from_str(&json.finish()).unwrap();
+        assert_eq!(
+            read,
+            serde_json::json!({
+                "text": "a \"b\"\n</script>",
+                "list": [-1, 0.1, 0.1, null, "inf", true, null, {}],
+            })
+        );
+    }
+}

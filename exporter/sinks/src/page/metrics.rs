@@ -1,0 +1,111 @@
+//! The metrics that were seen, with their definitions: from the registry, or as their sender describes them.
+
+use std::collections::HashMap;
+
+use pulsetrain_otlp::view;
+use pulsetrain_semconv::{Instrument, Metric, metric};
+
+use super::{layout, refused::MOST_METRICS};
+
+/// A metric by its place in the [`Catalogue`].
+pub(super) type MetricId = u32;
+
+/// How the points of a metric become values of a curve.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// The value as it is.
+    Value,
+    /// The growth in a second.
+    Rate,
+    /// The mean of what was observed since the last point.
+    Mean,
+    /// Whether a state holds: 1 or 0.
+    State,
+}
+
+/// What is known of a metric.
+#[derive(Debug)]
+pub(super) struct Definition {
+    pub(super) name: Box<str>,
+    pub(super) unit: Box<str>,
+    pub(super) brief: Box<str>,
+    pub(super) kind: Kind,
+    pub(super) is_rank_column: bool,
+    pub(super) is_gpu_column: bool,
+    pub(super) is_headline: bool,
+    pub(super) phase: Option<&'static str>,
+}
+
+/// All metrics that were seen.
+#[derive(Debug, Default)]
+pub(super) struct Catalogue {
+    definitions: Vec<Definition>,
+    by_name: HashMap<Box<str>, MetricId>,
+}
+
+impl Catalogue {
+    /// The metric of that name; `None` where there are too many.
+    pub(super) fn id(&mut self, metric: &view::Metric<'_>) -> Option<MetricId> {
+        let name = metric.name.to_str_lossy();
+        if let Some(id) = self.by_name.get(&*name) {
+            return Some(*id);
+        }
+        if self.definitions.len() >= MOST_METRICS || name.is_empty() {
+            return None;
+        }
+        let id = self.definitions.len() as MetricId;
+        self.definitions.push(Definition::of(&name, metric));
+        self.by_name.insert(name.into(), id);
+        Some(id)
+    }
+
+    /// The metric of that name, if it was seen.
+    pub(super) fn find(&self, name: &str) -> Option<MetricId> {
+        self.by_name.get(name).copied()
+    }
+
+    /// The definition of a metric.
+    pub(super) fn definition(&self, id: MetricId) -> &Definition {
+        &self.definitions[id as usize]
+    }
+}
+
+impl Definition {
+    fn of(name: &str, sent: &view::Metric<'_>) -> Self {
+        let known = registered(name);
+        let sent_unit = sent.unit.to_str_lossy();
+        let unit = known.map_or(&*sent_unit, |metric| metric.unit);
+        let brief = known.map_or(sent.description.to_str_lossy(), |metric| metric.brief.into());
+        Self {
+            name: name.into(),
+            unit: unit.into(),
+            brief: brief.chars().take(400).collect(),
+            kind: kind(unit, known, sent),
+            is_rank_column: layout::is_rank_column(name),
+            is_gpu_column: layout::is_gpu_column(name),
+            is_headline: layout::is_headline(name),
+            phase: layout::phase_of_metric(name),
+        }
+    }
+}
+
+fn registered(name: &str) -> Option<&'static Metric> {
+    metric::ALL.iter().copied().find(|metric| metric.name == name)
+}
+
+fn kind(unit: &str, known: Option<&Metric>, sent: &view::Metric<'_>) -> Kind {
+    if unit == "{state}" || unit == "{info}" {
+        return Kind::State;
+    }
+    let is_counter = match known {
+        Some(metric) => metric.instrument == Instrument::Counter,
+        None => sent.sum.is_some_and(|sum| sum.is_monotonic),
+    };
+    let is_distribution =
+        sent.histogram.is_some() || sent.exponential_histogram.is_some() || sent.summary.is_some();
+    match (is_distribution, is_counter) {
+        (true, _) => Kind::Mean,
+        (false, true) => Kind::Rate,
+        (false, false) => Kind::Value,
+    }
+}

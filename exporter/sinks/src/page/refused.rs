@@ -1,0 +1,109 @@
+//! The items that the page does not show: points, spans and log records beyond a limit, late points, points without a value.
+
+use super::PageConfig;
+
+/// Why the page does not show an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PageRefusal {
+    /// The run is beyond [`PageConfig::runs`].
+    Runs,
+    /// The rank is beyond the ranks of one run.
+    Ranks,
+    /// The GPU is beyond [`PageConfig::gpus`].
+    Gpus,
+    /// The series is beyond [`PageConfig::series_per_run`].
+    SeriesOfRun,
+    /// The series is beyond the series of one GPU.
+    SeriesOfGpu,
+    /// The metric has no name, or is beyond the metrics of the page.
+    Metrics,
+    /// The point is older than the newest point of its series.
+    Late,
+    /// The point has no value: a number that is absent, or a histogram without a sum.
+    NoValue,
+}
+
+/// How many items of each [`PageRefusal`] the page did not show.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PageRefusals([u64; PageRefusal::ALL.len()]);
+
+/// The most ranks of one run.
+pub(super) const MOST_RANKS: usize = 4_096;
+
+/// The most series of one GPU.
+pub(super) const MOST_GPU_SERIES: usize = 400;
+
+/// The most metrics of the page.
+pub(super) const MOST_METRICS: usize = 20_000;
+
+impl PageRefusal {
+    const ALL: [Self; 8] = [
+        Self::Runs,
+        Self::Ranks,
+        Self::Gpus,
+        Self::SeriesOfRun,
+        Self::SeriesOfGpu,
+        Self::Metrics,
+        Self::Late,
+        Self::NoValue,
+    ];
+
+    /// Returns the reason with its limit, and the name of the setting in [`PageConfig`] where there is one.
+    pub fn describe(self, config: &PageConfig) -> String {
+        match self {
+            Self::Runs => format!("more than {} runs (limit `runs`)", config.runs),
+            Self::Ranks => format!("more than {MOST_RANKS} ranks in a run (fixed limit)"),
+            Self::Gpus => format!("more than {} GPUs (limit `gpus`)", config.gpus),
+            Self::SeriesOfRun => format!(
+                "more than {} series in a run (limit `series_per_run`)",
+                config.series_per_run
+            ),
+            Self::SeriesOfGpu => format!("more than {MOST_GPU_SERIES} series of a GPU (fixed limit)"),
+            Self::Metrics => {
+                format!("no metric name, or more than {MOST_METRICS} metrics (fixed limit)")
+            }
+            Self::Late => "older than the newest point of their series".to_owned(),
+            Self::NoValue => "no value: an absent number, or a histogram without a sum".to_owned(),
+        }
+    }
+}
+
+impl PageRefusals {
+    pub(super) fn count(&mut self, refusal: PageRefusal) {
+        self.0[refusal as usize] += 1;
+    }
+
+    /// Returns the items of one reason.
+    pub fn of(&self, refusal: PageRefusal) -> u64 {
+        self.0[refusal as usize]
+    }
+
+    /// Returns the items of all reasons.
+    pub fn total(&self) -> u64 {
+        self.0.iter().sum()
+    }
+
+    /// Returns the reasons that have items, with their items.
+    pub fn by_reason(&self) -> impl Iterator<Item = (PageRefusal, u64)> {
+        let all = PageRefusal::ALL.map(|refusal| (refusal, self.of(refusal)));
+        all.into_iter().filter(|(_, items)| *items > 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_has_a_counter_of_its_own() {
+        let mut refused = PageRefusals::default();
+        for (place, refusal) in PageRefusal::ALL.into_iter().enumerate() {
+            assert_eq!(refusal as usize, place);
+            (0..=place).for_each(|_| refused.count(refusal));
+        }
+        let counts: Vec<u64> = refused.by_reason().map(|(_, items)| items).collect();
+        assert_eq!(counts, [1, 2, 3, 4, 5, 6, 7, 8]);
+        assert_eq!(refused.total(), 36);
+    }
+}

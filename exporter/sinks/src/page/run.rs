@@ -1,0 +1,386 @@
+//! One run: its ranks with their series, its last steps and its events.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{
+    PageConfig, PageRefusal,
+    curve::Passed,
+    events::EventLog,
+    metrics::{Definition, Kind, MetricId},
+    series::{Base, Bucket, NO_STEP, Room, Series},
+    steps::StepWindow,
+};
+
+/// The points of a rank's series where another rank's series is the curve of the run.
+const RANK_POINTS: usize = 96;
+
+/// The times of steps that are remembered, to find the step of a point that does not name it.
+const REMEMBERED_STEPS: usize = 4_096;
+
+/// A run with what it reported.
+#[derive(Debug, Default)]
+pub(super) struct RunHistory {
+    pub(super) id: Box<str>,
+    pub(super) about: About,
+    /// By rank. `None` is the run itself: what is computed across ranks, and everything where no rank is named.
+    pub(super) members: BTreeMap<Option<i64>, Member>,
+    pub(super) steps: StepWindow,
+    pub(super) events: EventLog,
+    pub(super) clock: StepClock,
+    pub(super) first_nanos: u64,
+    pub(super) last_nanos: u64,
+    pub(super) last_step_nanos: u64,
+    pub(super) step: Option<i64>,
+    /// When something of the run last arrived, in milliseconds since 1970.
+    pub(super) arrived_millis: i64,
+    /// Changes when a series is added or when another one becomes a curve: browsers then ask for all of the run.
+    pub(super) shape: u64,
+    /// Changes with everything.
+    pub(super) revision: u64,
+    pub(super) streamed_revision: u64,
+    /// The curves that have passed from one rank to another.
+    pub(super) passed: Passed,
+    series: usize,
+    next_id: u32,
+    /// Halvings of the room of its series, because the history had too many bytes.
+    pub(super) thinned: u32,
+}
+
+/// What a run says of itself.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct About {
+    pub(super) name: Box<str>,
+    pub(super) service: Box<str>,
+    pub(super) framework: Box<str>,
+    pub(super) world_size: Option<i64>,
+    pub(super) attempt: i64,
+}
+
+/// One rank of a run.
+#[derive(Debug, Default)]
+pub(super) struct Member {
+    pub(super) host: Box<str>,
+    pub(super) local_rank: Option<i64>,
+    pub(super) step: Option<i64>,
+    pub(super) last_nanos: u64,
+    /// Whether it ended its series.
+    pub(super) is_ended: bool,
+    pub(super) metrics: BTreeMap<MetricId, Vec<Series>>,
+    /// What the stream has sent of `last_nanos` and `is_ended`.
+    pub(super) streamed: (u64, bool),
+}
+
+/// A point of a run.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct RunPoint<'a> {
+    pub(super) rank: Option<i64>,
+    pub(super) metric: MetricId,
+    pub(super) label: &'a str,
+    pub(super) time_nanos: u64,
+    pub(super) step: Option<i64>,
+    /// The attempt of its sender; that of the run where it names none.
+    pub(super) attempt: Option<i64>,
+    pub(super) value: Observed,
+}
+
+/// What a point says.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Observed {
+    /// A value at a time.
+    Value(f64),
+    /// What was added since the last point, in so many seconds.
+    Delta { sum: f64, count: u64, seconds: f64 },
+    /// A sum since a start, of so many observations where they are counted.
+    Cumulative { sum: f64, count: u64, start_nanos: u64 },
+    /// Its series has ended.
+    End,
+}
+
+/// When which step ended.
+#[derive(Debug, Default)]
+pub(super) struct StepClock(VecDeque<(u64, i64)>);
+
+impl StepClock {
+    pub(super) fn note(&mut self, time_nanos: u64, step: i64) {
+        if self.0.back().is_some_and(|(time, _)| *time >= time_nanos) {
+            return;
+        }
+        if self.0.len() >= REMEMBERED_STEPS {
+            self.0.pop_front();
+        }
+        self.0.push_back((time_nanos, step));
+    }
+
+    /// The last step that had ended by then.
+    pub(super) fn step_at(&self, time_nanos: u64) -> Option<i64> {
+        let after = self.0.partition_point(|(time, _)| *time <= time_nanos);
+        self.0.get(after.checked_sub(1)?).map(|(_, step)| *step)
+    }
+}
+
+impl RunHistory {
+    pub(super) fn new(id: &str) -> Self {
+        Self {
+            id: id.into(),
+            ..Self::default()
+        }
+    }
+
+    /// The rank, new where it was not seen.
+    pub(super) fn member(&mut self, rank: Option<i64>) -> &mut Member {
+        self.members.entry(rank).or_default()
+    }
+
+    /// Adds a point to its series; returns the value of the curve there.
+    ///
+    /// # Errors
+    /// The point is late, or its series is beyond the limit.
+    pub(super) fn add(
+        &mut self,
+        point: &RunPoint<'_>,
+        definition: &Definition,
+        config: &PageConfig,
+    ) -> Result<Option<f64>, PageRefusal> {
+        let attempt = point.attempt.unwrap_or(self.about.attempt);
+        let attempt = attempt.clamp(0, i64::from(u16::MAX)) as u16;
+        let step = point.step.or_else(|| self.clock.step_at(point.time_nanos));
+        let Some(series) = self.series(point, definition, config) else {
+            return if point.value == Observed::End {
+                Ok(None)
+            } else {
+                Err(PageRefusal::SeriesOfRun)
+            };
+        };
+        if series.is_late(point.time_nanos, point.value) {
+            return Err(PageRefusal::Late);
+        }
+        let room = self.curve_room(definition, config);
+        self.pass_curve(point, step, room);
+        let Some(series) = self.series(point, definition, config) else {
+            return Ok(None);
+        };
+        let value = series.observe(point.value, point.time_nanos, definition.kind);
+        if let Some(value) = value {
+            let step = step.and_then(|step| u32::try_from(step).ok()).unwrap_or(NO_STEP);
+            series.push(Bucket::of(point.time_nanos, step, value, attempt));
+        }
+        let member = self.member(point.rank);
+        member.is_ended = point.value == Observed::End;
+        if !member.is_ended {
+            member.last_nanos = member.last_nanos.max(point.time_nanos);
+            self.last_nanos = self.last_nanos.max(point.time_nanos);
+            if self.first_nanos == 0 || point.time_nanos < self.first_nanos {
+                self.first_nanos = point.time_nanos;
+            }
+        }
+        self.revision += 1;
+        Ok(value)
+    }
+
+    /// Whether it goes on and has a rank on that host.
+    pub(super) fn is_on(&self, host: &str) -> bool {
+        !self.is_ended() && self.members.values().any(|member| *member.host == *host)
+    }
+
+    /// How many ranks it has.
+    pub(super) fn ranks(&self) -> usize {
+        self.members.len() - usize::from(self.members.contains_key(&None))
+    }
+
+    /// Every series of every rank.
+    pub(super) fn every_series(&mut self) -> impl Iterator<Item = &mut Series> {
+        self.members
+            .values_mut()
+            .flat_map(|member| member.metrics.values_mut())
+            .flatten()
+    }
+
+    /// Every series of every rank, with its metric.
+    pub(super) fn series_by_metric(&mut self) -> impl Iterator<Item = (MetricId, &mut Series)> {
+        let metrics = self
+            .members
+            .values_mut()
+            .flat_map(|member| member.metrics.iter_mut());
+        metrics.flat_map(|(metric, series)| series.iter_mut().map(|series| (*metric, series)))
+    }
+
+    /// Whether every rank that reported has ended its series.
+    pub(super) fn is_ended(&self) -> bool {
+        !self.members.is_empty() && self.members.values().all(|member| member.is_ended)
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let series = self
+            .members
+            .values()
+            .flat_map(|member| member.metrics.values())
+            .flatten();
+        let members = self.members.values();
+        members
+            .map(|member| size_of::<Member>() + member.host.len())
+            .sum::<usize>()
+            + series.map(Series::bytes).sum::<usize>()
+            + self.steps.bytes()
+            + self.events.bytes()
+    }
+
+    /// How many steps it keeps.
+    pub(super) fn most_steps(&self, config: &PageConfig) -> usize {
+        (config.steps >> self.thinned).max(8).min(config.steps)
+    }
+
+    /// How many events it keeps.
+    pub(super) fn most_events(&self, config: &PageConfig) -> usize {
+        (config.events >> self.thinned).max(32).min(config.events)
+    }
+
+    /// Halves the room of its series and forgets half of its steps and events.
+    pub(super) fn thin(&mut self, config: &PageConfig) {
+        self.thinned += 1;
+        for series in self.every_series() {
+            let room = series.room();
+            series.resize(Room {
+                buckets: room.buckets / 2,
+                newest: (room.newest / 2).max(1),
+            });
+        }
+        self.steps.shrink(self.most_steps(config));
+        self.events.shrink(self.most_events(config));
+        self.shape += 1;
+    }
+
+    /// The series of a point, new where there is room for it.
+    fn series(
+        &mut self,
+        point: &RunPoint<'_>,
+        definition: &Definition,
+        config: &PageConfig,
+    ) -> Option<&mut Series> {
+        let is_known = self
+            .members
+            .get(&point.rank)
+            .and_then(|member| member.metrics.get(&point.metric))
+            .and_then(|series| series.iter().position(|series| *series.label == *point.label));
+        if let Some(place) = is_known {
+            return self
+                .member(point.rank)
+                .metrics
+                .get_mut(&point.metric)?
+                .get_mut(place);
+        }
+        if self.series >= config.series_per_run || point.value == Observed::End {
+            return None;
+        }
+        let room = self.room_for(point, definition, config);
+        let (id, label) = (self.next_id, point.label);
+        self.next_id += 1;
+        self.series += 1;
+        let of_metric = self.member(point.rank).metrics.entry(point.metric).or_default();
+        of_metric.push(Series::new(id, label, room));
+        of_metric.last_mut()
+    }
+
+    /// The room of a new series. Where it takes the place of a higher rank's series as the curve of the run, that one shrinks.
+    fn room_for(&mut self, point: &RunPoint<'_>, definition: &Definition, config: &PageConfig) -> Room {
+        let of_rank = if definition.is_rank_column {
+            Room::of(RANK_POINTS)
+        } else {
+            Room::LATEST
+        };
+        let has_it = |member: &&mut Member| {
+            let series = member.metrics.get(&point.metric);
+            series.is_some_and(|series| series.iter().any(|series| *series.label == *point.label))
+        };
+        if self
+            .members
+            .range_mut(..point.rank)
+            .map(|(_, member)| member)
+            .any(|member| has_it(&member))
+        {
+            return of_rank;
+        }
+        for (_, member) in self.members.range_mut(point.rank..) {
+            let series = member.metrics.get_mut(&point.metric).into_iter().flatten();
+            for series in series.filter(|series| *series.label == *point.label) {
+                series.resize(of_rank);
+            }
+        }
+        self.shape += 1;
+        self.curve_room(definition, config)
+    }
+
+    /// The room of the series that is a curve of the run.
+    fn curve_room(&self, definition: &Definition, config: &PageConfig) -> Room {
+        let points = if definition.kind == Kind::State {
+            RANK_POINTS
+        } else {
+            config.points
+        };
+        Room::of((points >> self.thinned).max(RANK_POINTS))
+    }
+}
+
+impl Series {
+    /// Whether a point is older than what the series has: neither the curve nor the last value takes it.
+    pub(super) fn is_late(&self, time_nanos: u64, observed: Observed) -> bool {
+        observed != Observed::End && time_nanos / 1_000_000 < self.latest_nanos / 1_000_000
+    }
+
+    /// The value of the curve for a point; `None` where it only is what the next one is compared with.
+    pub(super) fn observe(&mut self, observed: Observed, time_nanos: u64, kind: Kind) -> Option<f64> {
+        let value = match observed {
+            Observed::End => {
+                self.is_ended = true;
+                return None;
+            }
+            Observed::Value(value) => Some(value),
+            Observed::Delta { sum, count, seconds } => match kind {
+                Kind::Mean => (count > 0).then(|| sum / count as f64),
+                Kind::Rate => (seconds > 0.0).then(|| sum / seconds),
+                Kind::Value | Kind::State => Some(sum),
+            },
+            Observed::Cumulative {
+                sum,
+                count,
+                start_nanos,
+            } => {
+                let base = Base {
+                    start_nanos,
+                    time_nanos,
+                    sum,
+                    count,
+                };
+                base.since(self.base.replace(base), kind)
+            }
+        };
+        self.latest_nanos = time_nanos;
+        self.latest = match (kind, observed, value) {
+            (Kind::Rate, Observed::Cumulative { sum, .. }, _) => sum,
+            (Kind::Rate, Observed::Delta { sum, .. }, _) if self.latest.is_nan() => sum,
+            (Kind::Rate, Observed::Delta { sum, .. }, _) => self.latest + sum,
+            (_, _, Some(value)) => value,
+            (_, _, None) => self.latest,
+        };
+        value
+    }
+}
+
+impl Base {
+    /// What the sums since the last point come to.
+    fn since(&self, last: Option<Self>, kind: Kind) -> Option<f64> {
+        let is_reset = |last: &Self| last.count > self.count || (kind == Kind::Rate && last.sum > self.sum);
+        let last = last.filter(|last| !is_reset(last));
+        match kind {
+            Kind::Mean => {
+                let (sum, count) = last.map_or((0.0, 0), |last| (last.sum, last.count));
+                (self.count > count).then(|| (self.sum - sum) / (self.count - count) as f64)
+            }
+            Kind::Rate => {
+                let last = last?;
+                let seconds = self.time_nanos.saturating_sub(last.time_nanos) as f64 / 1e9;
+                (seconds > 0.0).then(|| (self.sum - last.sum) / seconds)
+            }
+            Kind::Value | Kind::State => Some(self.sum),
+        }
+    }
+}

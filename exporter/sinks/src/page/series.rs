@@ -1,0 +1,365 @@
+//! One series: its newest points as they came, and its older points in buckets of equal size.
+//!
+//! A bucket keeps the minimum, the maximum, the last value, and whether a value was not finite. When there are too many buckets,
+//! each two neighbours of one attempt become one, so a series covers any length of time in bounded memory.
+
+use std::{collections::VecDeque, mem::size_of};
+
+/// One point, or several that were merged.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Bucket {
+    /// The time of the last point, in milliseconds since 1970.
+    pub(super) time_millis: i64,
+    /// The step of the last point; [`NO_STEP`] where it is not known.
+    pub(super) step: u32,
+    /// The last finite value; NaN where there is none. Single precision is enough for a curve.
+    pub(super) last: f32,
+    pub(super) low: f32,
+    pub(super) high: f32,
+    pub(super) attempt: u16,
+    /// Whether a value was NaN or infinite.
+    pub(super) has_non_finite: bool,
+}
+
+/// The step of a point without one.
+pub(super) const NO_STEP: u32 = u32::MAX;
+
+/// How many points a series may keep: buckets of older points, and newest points as they came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Room {
+    pub(super) buckets: usize,
+    pub(super) newest: usize,
+}
+
+/// A series with its history.
+#[derive(Debug)]
+pub(super) struct Series {
+    /// Unique within its run.
+    pub(super) id: u32,
+    /// The attributes of its points, as `key=value`.
+    pub(super) label: Box<str>,
+    /// The last value in full precision; the total of a counter.
+    pub(super) latest: f64,
+    pub(super) latest_nanos: u64,
+    /// The points that were ever added.
+    pub(super) count: u64,
+    /// The points that the stream has sent.
+    pub(super) streamed: u64,
+    /// Whether its resource ended it.
+    pub(super) is_ended: bool,
+    pub(super) base: Option<Base>,
+    room: Room,
+    buckets: Vec<Bucket>,
+    newest: VecDeque<Bucket>,
+    /// Points of a complete bucket.
+    points_per_bucket: u32,
+    /// Points of the last bucket, while it is not complete.
+    open: u32,
+}
+
+/// The cumulative point that the next one is compared with.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Base {
+    pub(super) start_nanos: u64,
+    pub(super) time_nanos: u64,
+    pub(super) sum: f64,
+    pub(super) count: u64,
+}
+
+impl Bucket {
+    pub(super) fn of(time_nanos: u64, step: u32, value: f64, attempt: u16) -> Self {
+        let finite = if value.is_finite() { value as f32 } else { f32::NAN };
+        Self {
+            time_millis: (time_nanos / 1_000_000) as i64,
+            step,
+            last: finite,
+            low: finite,
+            high: finite,
+            attempt,
+            has_non_finite: !value.is_finite(),
+        }
+    }
+
+    /// Takes the points of a later bucket in.
+    fn merge(&mut self, later: &Self) {
+        self.time_millis = later.time_millis;
+        self.step = later.step;
+        self.attempt = later.attempt;
+        // `min` and `max` return the other value where one is NaN.
+        self.low = self.low.min(later.low);
+        self.high = self.high.max(later.high);
+        if !later.last.is_nan() {
+            self.last = later.last;
+        }
+        self.has_non_finite |= later.has_non_finite;
+    }
+}
+
+impl Room {
+    /// Room for so many points, half of them as they came.
+    pub(super) fn of(points: usize) -> Self {
+        Self {
+            buckets: points / 2,
+            newest: (points / 2).max(1),
+        }
+    }
+
+    /// Room for the last value alone.
+    pub(super) const LATEST: Self = Self {
+        buckets: 0,
+        newest: 1,
+    };
+}
+
+impl Series {
+    pub(super) fn new(id: u32, label: &str, room: Room) -> Self {
+        Self {
+            id,
+            label: label.into(),
+            latest: f64::NAN,
+            latest_nanos: 0,
+            count: 0,
+            streamed: 0,
+            is_ended: false,
+            base: None,
+            room,
+            buckets: Vec::new(),
+            newest: VecDeque::new(),
+            points_per_bucket: 1,
+            open: 0,
+        }
+    }
+
+    /// Adds a point. A second point of the same time replaces the first; an older one is not shown, and `false` is returned.
+    pub(super) fn push(&mut self, point: Bucket) -> bool {
+        match self.newest.back_mut() {
+            Some(last) if point.time_millis < last.time_millis => return false,
+            Some(last) if point.time_millis == last.time_millis && point.step == last.step => *last = point,
+            _ => {
+                self.newest.push_back(point);
+                self.count += 1;
+            }
+        }
+        self.is_ended = false;
+        while self.newest.len() > self.room.newest {
+            if let Some(oldest) = self.newest.pop_front() {
+                self.push_bucket(&oldest);
+            }
+        }
+        true
+    }
+
+    /// The points in the order of time: how many of them are merged, and all.
+    pub(super) fn points(&self) -> (usize, impl Iterator<Item = &Bucket> + Clone) {
+        (self.buckets.len(), self.buckets.iter().chain(&self.newest))
+    }
+
+    /// The points that the stream has not sent; `None` where some of them are merged already.
+    pub(super) fn unsent(&self) -> Option<impl Iterator<Item = &Bucket> + Clone> {
+        let unsent = usize::try_from(self.count - self.streamed).ok()?;
+        let kept = self.newest.len().checked_sub(unsent)?;
+        Some(self.newest.range(kept..))
+    }
+
+    /// The memory of its points and its label.
+    pub(super) fn bytes(&self) -> usize {
+        (self.buckets.capacity() + self.newest.capacity()) * size_of::<Bucket>()
+            + size_of::<Self>()
+            + self.label.len()
+    }
+
+    /// The room that it has.
+    pub(super) fn room(&self) -> Room {
+        self.room
+    }
+
+    /// Returns the time of its last point in milliseconds since 1970.
+    pub(super) fn last_millis(&self) -> i64 {
+        self.newest.back().map_or(i64::MIN, |point| point.time_millis)
+    }
+
+    /// Returns the step of its last point, or `None` if that is not known.
+    pub(super) fn last_step(&self) -> Option<i64> {
+        let last = self.newest.back().filter(|point| point.step != NO_STEP)?;
+        Some(i64::from(last.step))
+    }
+
+    /// Changes its room; where that is less, the points that it has are merged until they fit.
+    pub(super) fn resize(&mut self, room: Room) {
+        self.room = room;
+        while self.newest.len() > room.newest {
+            if let Some(oldest) = self.newest.pop_front() {
+                self.push_bucket(&oldest);
+            }
+        }
+        self.halve_to_fit();
+        self.buckets.shrink_to_fit();
+        self.newest.shrink_to_fit();
+    }
+
+    fn push_bucket(&mut self, point: &Bucket) {
+        if self.room.buckets == 0 {
+            return;
+        }
+        match self.buckets.last_mut() {
+            Some(last) if self.open > 0 && last.attempt == point.attempt => {
+                last.merge(point);
+                self.open += 1;
+            }
+            _ => {
+                self.buckets.push(*point);
+                self.open = 1;
+            }
+        }
+        if self.open >= self.points_per_bucket {
+            self.open = 0;
+        }
+        self.halve_to_fit();
+    }
+
+    fn halve_to_fit(&mut self) {
+        if self.room.buckets == 0 {
+            self.buckets.clear();
+        }
+        while self.buckets.len() > self.room.buckets {
+            self.halve(false);
+            if self.buckets.len() > self.room.buckets {
+                // More attempts than buckets: their ends are merged, too.
+                self.halve(true);
+            }
+        }
+    }
+
+    /// Merges each two neighbours, of one attempt unless `across_attempts`.
+    fn halve(&mut self, across_attempts: bool) {
+        let mut merged: Vec<Bucket> = Vec::with_capacity(self.room.buckets.min(self.buckets.len()));
+        let mut is_last_a_pair = true;
+        for bucket in &self.buckets {
+            match merged.last_mut() {
+                Some(last) if !is_last_a_pair && (across_attempts || last.attempt == bucket.attempt) => {
+                    last.merge(bucket);
+                    is_last_a_pair = true;
+                }
+                _ => {
+                    merged.push(*bucket);
+                    is_last_a_pair = false;
+                }
+            }
+        }
+        let of_last = if self.open == 0 {
+            self.points_per_bucket
+        } else {
+            self.open
+        };
+        self.open = if is_last_a_pair {
+            self.points_per_bucket + of_last
+        } else {
+            of_last
+        };
+        self.points_per_bucket = self.points_per_bucket.saturating_mul(2);
+        if self.open >= self.points_per_bucket {
+            self.open = 0;
+        }
+        self.buckets = merged;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn filled(points: usize, room: usize, value: impl Fn(usize) -> f64) -> Series {
+        let mut series = Series::new(0, "", Room::of(room));
+        for number in 0..points {
+            let time = number as u64 * 100_000_000;
+            assert!(series.push(Bucket::of(time, number as u32, value(number), 0)));
+        }
+        series
+    }
+
+    #[test]
+    fn a_long_series_keeps_its_bounds_its_spikes_and_its_nan() {
+        let spike = |number| match number {
+            1_234 => 1e6,
+            5_000 => f64::NAN,
+            _ => 1.0,
+        };
+        let series = filled(36_000, 2_048, spike);
+        let (merged, points) = series.points();
+        let points: Vec<Bucket> = points.copied().collect();
+        assert!(
+            points.len() <= 2_048 && points.len() > 1_024 + 500,
+            "{}",
+            points.len()
+        );
+        assert_eq!(points.iter().filter(|point| point.high == 1e6).count(), 1);
+        assert_eq!(points.iter().filter(|point| point.has_non_finite).count(), 1);
+        assert!(points.is_sorted_by_key(|point| point.time_millis));
+        // The newest points are as they came, and the last step is the last one.
+        assert_eq!(points.last().map(|point| point.step), Some(35_999));
+        assert!(
+            points[merged..]
+                .windows(2)
+                .all(|pair| pair[1].step == pair[0].step + 1)
+        );
+        // Buckets are of one size: no part of the run is coarser than another.
+        let steps: Vec<u32> = points[..merged]
+            .windows(2)
+            .map(|pair| pair[1].step - pair[0].step)
+            .collect();
+        let (least, most) = (steps.iter().min().unwrap(), steps.iter().max().unwrap());
+        assert!(most <= &(2 * least), "{least} to {most}");
+        assert!(series.bytes() < 3 * 2_048 * size_of::<Bucket>());
+    }
+
+    #[test]
+    fn points_of_two_attempts_are_never_merged() {
+        let mut series = Series::new(0, "", Room::of(16));
+        for number in 0..200_u64 {
+            let attempt = u16::from(number >= 77);
+            series.push(Bucket::of(
+                number * 1_000_000,
+                number as u32,
+                f64::from(attempt),
+                attempt,
+            ));
+        }
+        assert!(
+            series
+                .points()
+                .1
+                .all(|point| point.low == point.high && point.low == f32::from(point.attempt))
+        );
+    }
+
+    #[test]
+    fn more_attempts_than_buckets_are_merged_in_the_end() {
+        let mut series = Series::new(0, "", Room::of(16));
+        for number in 0..500_u64 {
+            series.push(Bucket::of(number * 1_000_000, 0, 1.0, number as u16));
+        }
+        assert!(series.points().1.count() <= 16);
+    }
+
+    #[test]
+    fn a_late_point_is_refused_and_a_repeated_one_replaces() {
+        let mut series = filled(2, 16, |_| 1.0);
+        assert!(!series.push(Bucket::of(50_000_000, 0, 9.0, 0)));
+        assert!(series.push(Bucket::of(100_000_000, 1, 2.0, 0)));
+        assert_eq!((series.count, series.points().1.last().unwrap().last), (2, 2.0));
+    }
+
+    #[test]
+    fn what_was_not_sent_is_what_came_since() {
+        let mut series = filled(5, 16, |number| number as f64);
+        series.streamed = 3;
+        let unsent: Vec<f32> = series.unsent().unwrap().map(|point| point.last).collect();
+        assert_eq!(unsent, [3.0, 4.0]);
+        series.resize(Room {
+            buckets: 4,
+            newest: 1,
+        });
+        assert!(series.unsent().is_none());
+        assert_eq!(series.points().1.count(), 5);
+    }
+}

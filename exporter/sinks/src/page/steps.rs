@@ -1,0 +1,464 @@
+//! The last steps of a run: how long each rank took for each phase of them.
+//!
+//! A step is put together from its span and the spans directly under it, in whatever order they come, or from the
+//! points of a trainer that sends no spans.
+
+use std::collections::VecDeque;
+
+use super::events::bounded;
+
+/// The most ranks of one step that are kept.
+const MOST_RANKS: usize = 4_096;
+
+/// The most spans of one rank in one step; further ones are not shown.
+const MOST_PARTS: usize = 64;
+
+/// The most spans of one run that wait for the span of their step.
+const MOST_WAITING: usize = 4_096;
+
+/// The steps of a run, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct StepWindow {
+    steps: VecDeque<Step>,
+    /// Spans whose step is not known yet: an SDK exports a child when it ends, which is before its parent ends.
+    waiting: VecDeque<Waiting>,
+    /// The names of phases, by their place.
+    phases: Vec<Box<str>>,
+    /// Counts changes, so that the stream can tell what is new.
+    pub(super) revision: u64,
+    pub(super) streamed: u64,
+}
+
+/// One step of one attempt.
+#[derive(Debug)]
+pub(super) struct Step {
+    pub(super) number: i64,
+    pub(super) attempt: i64,
+    pub(super) end_nanos: u64,
+    pub(super) ranks: Vec<RankStep>,
+    pub(super) revision: u64,
+}
+
+/// What one rank did in a step.
+#[derive(Debug)]
+pub(super) struct RankStep {
+    pub(super) rank: i64,
+    /// The id of its span; 0 where there is none.
+    span: u64,
+    trace: u128,
+    /// In seconds; NaN while it is not known.
+    pub(super) duration: f32,
+    parts: Vec<Part>,
+}
+
+/// A span under another one, or a phase that a point reports.
+#[derive(Debug)]
+struct Part {
+    /// The id of its span; 0 where a point reports it.
+    span: u64,
+    parent: u64,
+    phase: u16,
+    seconds: f32,
+}
+
+/// A span that names no step and came before the span of its step.
+#[derive(Debug)]
+struct Waiting {
+    trace: u128,
+    attempt: i64,
+    rank: i64,
+    span: u64,
+    parent: u64,
+    name: Box<str>,
+    seconds: f32,
+}
+
+/// Whose step it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct StepKey {
+    pub(super) number: i64,
+    pub(super) attempt: i64,
+    pub(super) rank: i64,
+}
+
+/// The ids of a span.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SpanIds<'a> {
+    pub(super) trace: &'a [u8],
+    pub(super) span: &'a [u8],
+    pub(super) parent: &'a [u8],
+}
+
+/// The id of a span as a number; 0 for one of another length than OpenTelemetry's.
+fn span_id(bytes: &[u8]) -> u64 {
+    bytes.try_into().map_or(0, u64::from_be_bytes)
+}
+
+/// The id of a trace as a number; 0 for one of another length than OpenTelemetry's.
+fn trace_id(bytes: &[u8]) -> u128 {
+    bytes.try_into().map_or(0, u128::from_be_bytes)
+}
+
+impl StepWindow {
+    /// Adds the span of a step.
+    pub(super) fn step(&mut self, key: StepKey, ids: SpanIds<'_>, start: u64, end: u64, most: usize) {
+        let Some(step) = self.entry(key, most) else { return };
+        step.end_nanos = step.end_nanos.max(end);
+        let Some(rank) = step.rank(key.rank) else { return };
+        rank.trace = trace_id(ids.trace);
+        rank.span = span_id(ids.span);
+        rank.duration = seconds(start, end);
+        self.add_waiting(trace_id(ids.trace), key.number, most);
+    }
+
+    /// Keeps a span that names no step until the span of its step comes; the one that waited longest leaves where there are
+    /// too many.
+    pub(super) fn wait(
+        &mut self,
+        (attempt, rank): (i64, i64),
+        ids: SpanIds<'_>,
+        name: &str,
+        start: u64,
+        end: u64,
+    ) {
+        if trace_id(ids.trace) == 0 {
+            return;
+        }
+        if self.waiting.len() >= MOST_WAITING {
+            self.waiting.pop_front();
+        }
+        self.waiting.push_back(Waiting {
+            trace: trace_id(ids.trace),
+            attempt,
+            rank,
+            span: span_id(ids.span),
+            parent: span_id(ids.parent),
+            name: bounded(name),
+            seconds: seconds(start, end),
+        });
+    }
+
+    /// Adds the spans of a trace that waited for this step.
+    fn add_waiting(&mut self, trace: u128, number: i64, most: usize) {
+        if trace == 0 || self.waiting.iter().all(|span| span.trace != trace) {
+            return;
+        }
+        let (found, others) = std::mem::take(&mut self.waiting)
+            .into_iter()
+            .partition(|span| span.trace == trace);
+        self.waiting = others;
+        let found: VecDeque<Waiting> = found;
+        for span in found {
+            let part = Part {
+                span: span.span,
+                parent: span.parent,
+                phase: self.phase_id(&span.name),
+                seconds: span.seconds,
+            };
+            let key = StepKey {
+                number,
+                attempt: span.attempt,
+                rank: span.rank,
+            };
+            if let Some(rank) = self.entry(key, most).and_then(|step| step.rank(key.rank)) {
+                rank.add(part);
+            }
+        }
+    }
+
+    /// Adds a span of a phase.
+    pub(super) fn phase(
+        &mut self,
+        key: StepKey,
+        ids: SpanIds<'_>,
+        name: &str,
+        start: u64,
+        end: u64,
+        most: usize,
+    ) {
+        let part = Part {
+            span: span_id(ids.span),
+            parent: span_id(ids.parent),
+            phase: self.phase_id(name),
+            seconds: seconds(start, end),
+        };
+        let Some(rank) = self.entry(key, most).and_then(|step| step.rank(key.rank)) else {
+            return;
+        };
+        rank.add(part);
+    }
+
+    /// Adds what a point reports of a step: the duration of a phase, or of the whole step where `phase` is `None`.
+    pub(super) fn point(
+        &mut self,
+        key: StepKey,
+        phase: Option<&str>,
+        seconds: f64,
+        time_nanos: u64,
+        most: usize,
+    ) {
+        let phase = phase.map(|name| self.phase_id(name));
+        let Some(step) = self.entry(key, most) else { return };
+        step.end_nanos = step.end_nanos.max(time_nanos);
+        let Some(rank) = step.rank(key.rank) else { return };
+        match phase {
+            None if rank.span == 0 => rank.duration = seconds as f32,
+            None => {}
+            Some(phase) => rank.add(Part {
+                span: 0,
+                parent: 0,
+                phase,
+                seconds: seconds as f32,
+            }),
+        }
+    }
+
+    /// The step of a rank's trace.
+    pub(super) fn of_trace(&self, trace: &[u8], rank: i64) -> Option<i64> {
+        let trace = trace_id(trace);
+        let is_it = |step: &&Step| {
+            let place = step.ranks.binary_search_by_key(&rank, |entry| entry.rank);
+            place.is_ok_and(|place| step.ranks[place].trace == trace)
+        };
+        if trace == 0 {
+            return None;
+        }
+        self.steps.iter().rev().find(is_it).map(|step| step.number)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Step> {
+        self.steps.iter()
+    }
+
+    pub(super) fn phases(&self) -> &[Box<str>] {
+        &self.phases
+    }
+
+    /// Forgets all but the newest steps.
+    pub(super) fn shrink(&mut self, most: usize) {
+        while self.steps.len() > most {
+            self.steps.pop_front();
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        let of_rank = |rank: &RankStep| size_of::<RankStep>() + rank.parts.capacity() * size_of::<Part>();
+        let of_step = |step: &Step| size_of::<Step>() + step.ranks.iter().map(of_rank).sum::<usize>();
+        let of_waiting = |span: &Waiting| size_of::<Waiting>() + span.name.len();
+        self.steps.iter().map(of_step).sum::<usize>()
+            + self.waiting.iter().map(of_waiting).sum::<usize>()
+            + self.phases.iter().map(|phase| phase.len() + 16).sum::<usize>()
+    }
+
+    /// The step of a key, new where it is not older than all that are kept.
+    fn entry(&mut self, key: StepKey, most: usize) -> Option<&mut Step> {
+        self.revision += 1;
+        let revision = self.revision;
+        let order = (key.attempt, key.number);
+        let place = self
+            .steps
+            .iter()
+            .rposition(|step| (step.attempt, step.number) <= order);
+        let place = match place {
+            Some(place) if (self.steps[place].attempt, self.steps[place].number) == order => place,
+            None if self.steps.len() >= most => return None,
+            place => {
+                let place = place.map_or(0, |place| place + 1);
+                self.steps.insert(place, Step::new(key));
+                if self.steps.len() > most {
+                    self.steps.pop_front();
+                    place - 1
+                } else {
+                    place
+                }
+            }
+        };
+        let step = self.steps.get_mut(place)?;
+        step.revision = revision;
+        Some(step)
+    }
+
+    fn phase_id(&mut self, name: &str) -> u16 {
+        let known = self.phases.iter().position(|phase| **phase == *name);
+        let id = known.unwrap_or_else(|| {
+            // Names of spans have low cardinality; one that has not shares the last place.
+            if self.phases.len() < 255 {
+                self.phases.push(name.into());
+            }
+            self.phases.len() - 1
+        });
+        id as u16
+    }
+}
+
+impl Step {
+    fn new(key: StepKey) -> Self {
+        Self {
+            number: key.number,
+            attempt: key.attempt,
+            end_nanos: 0,
+            ranks: Vec::new(),
+            revision: 0,
+        }
+    }
+
+    fn rank(&mut self, rank: i64) -> Option<&mut RankStep> {
+        let place = match self.ranks.binary_search_by_key(&rank, |entry| entry.rank) {
+            Ok(place) => place,
+            Err(_) if self.ranks.len() >= MOST_RANKS => return None,
+            Err(place) => {
+                self.ranks.insert(place, RankStep::new(rank));
+                place
+            }
+        };
+        self.ranks.get_mut(place)
+    }
+}
+
+impl RankStep {
+    fn new(rank: i64) -> Self {
+        Self {
+            rank,
+            span: 0,
+            trace: 0,
+            duration: f32::NAN,
+            parts: Vec::new(),
+        }
+    }
+
+    /// Adds a part. A span that comes twice counts once: a sender repeats what it got no answer for.
+    fn add(&mut self, part: Part) {
+        let is_same = |other: &&mut Part| other.phase == part.phase && other.span == part.span;
+        let count = self.parts.len();
+        match self.parts.iter_mut().find(is_same) {
+            Some(same) => *same = part,
+            None if count < MOST_PARTS => self.parts.push(part),
+            None => {}
+        }
+    }
+
+    /// The seconds of each phase: of the spans directly under the step's span, or of points where there are no such spans.
+    pub(super) fn phases(&self) -> impl Iterator<Item = (u16, f32)> {
+        let is_child = |part: &&Part| part.parent != 0 && part.parent == self.span;
+        let has_children = self.parts.iter().any(|part| is_child(&part));
+        let shown = self.parts.iter().filter(move |part| {
+            if has_children {
+                is_child(part)
+            } else {
+                part.span == 0
+            }
+        });
+        shown.map(|part| (part.phase, part.seconds))
+    }
+}
+
+fn seconds(start: u64, end: u64) -> f32 {
+    (end.saturating_sub(start) as f64 / 1e9) as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    fn key(number: i64, rank: i64) -> StepKey {
+        StepKey {
+            number,
+            attempt: 0,
+            rank,
+        }
+    }
+
+    fn ids<'a>(span: &'a [u8; 8], parent: &'a [u8]) -> SpanIds<'a> {
+        SpanIds {
+            trace: b"0123456789abcdef",
+            span,
+            parent,
+        }
+    }
+
+    #[test]
+    fn phases_are_the_spans_directly_under_the_step_in_any_order() {
+        let mut window = StepWindow::default();
+        window.phase(key(1, 0), ids(b"forward_", b"the_step"), "forward", 0, SECOND, 10);
+        window.phase(key(1, 0), ids(b"inner___", b"forward_"), "layer", 0, SECOND, 10);
+        window.step(key(1, 0), ids(b"the_step", b""), 0, 3 * SECOND, 10);
+        for _ in 0..2 {
+            window.phase(
+                key(1, 0),
+                ids(b"backward", b"the_step"),
+                "backward",
+                SECOND,
+                3 * SECOND,
+                10,
+            );
+        }
+        let step = window.iter().next().unwrap();
+        assert_eq!(step.ranks[0].duration, 3.0);
+        let phases: Vec<_> = step.ranks[0]
+            .phases()
+            .map(|(phase, seconds)| (&*window.phases()[phase as usize], seconds))
+            .collect();
+        assert_eq!(phases, [("forward", 1.0), ("backward", 2.0)]);
+        assert_eq!(window.of_trace(b"0123456789abcdef", 0), Some(1));
+    }
+
+    #[test]
+    fn spans_that_name_no_step_wait_for_the_span_of_their_step() {
+        let mut window = StepWindow::default();
+        for rank in [0, 1] {
+            window.wait((0, rank), ids(b"forward_", b"the_step"), "forward", 0, SECOND);
+        }
+        assert_eq!(window.iter().count(), 0);
+        for rank in [0, 1] {
+            window.step(key(7, rank), ids(b"the_step", b""), 0, 3 * SECOND, 10);
+        }
+        let step = window.iter().next().unwrap();
+        assert_eq!(step.number, 7);
+        for rank in &step.ranks {
+            assert_eq!(rank.phases().collect::<Vec<_>>(), [(0, 1.0)]);
+        }
+        assert!(window.waiting.is_empty());
+    }
+
+    #[test]
+    fn the_spans_that_wait_are_bounded_and_the_newest_remain() {
+        let mut window = StepWindow::default();
+        let name = |number: usize| format!("span_{number}");
+        for number in 0..MOST_WAITING + 10 {
+            window.wait((0, 0), ids(b"forward_", b"no_step_"), &name(number), 0, SECOND);
+        }
+        assert_eq!(window.waiting.len(), MOST_WAITING);
+        assert_eq!(*window.waiting[0].name, *name(10));
+    }
+
+    #[test]
+    fn points_count_where_there_are_no_spans() {
+        let mut window = StepWindow::default();
+        window.point(key(1, 0), None, 2.0, SECOND, 10);
+        window.point(key(1, 0), Some("data"), 0.5, SECOND, 10);
+        let rank = &window.iter().next().unwrap().ranks[0];
+        assert_eq!(
+            (rank.duration, rank.phases().collect::<Vec<_>>()),
+            (2.0, vec![(0, 0.5)])
+        );
+    }
+
+    #[test]
+    fn the_newest_steps_remain_whatever_order_ranks_come_in() {
+        let mut window = StepWindow::default();
+        for number in [1, 2, 3, 4, 2, 5, 1] {
+            for rank in [7, 3] {
+                window.step(key(number, rank), ids(b"the_step", b""), 0, SECOND, 3);
+            }
+        }
+        let numbers: Vec<_> = window.iter().map(|step| step.number).collect();
+        assert_eq!(numbers, [3, 4, 5]);
+        assert!(
+            window
+                .iter()
+                .all(|step| step.ranks.iter().map(|rank| rank.rank).eq([3, 7]))
+        );
+    }
+}

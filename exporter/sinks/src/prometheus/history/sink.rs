@@ -1,0 +1,118 @@
+//! The sink that writes a history to a file when its sources have ended.
+
+use std::{
+    io,
+    path::Path,
+    sync::{Arc, Mutex},
+};
+
+use pulsetrain_otlp::{Signal, Signals};
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink, spill::Room};
+
+use super::{HistorySummary, OpenMetricsHistory};
+use crate::{PrometheusConfig, SinkError, UnfinishedFile, blocking, file::cannot_open};
+
+/// The memory for samples that are not in temporary files.
+const MEMORY_BYTES: usize = 64 << 20;
+
+/// Writes every point of its batches as OpenMetrics text, with its own time.
+///
+/// The file gets its name when the sink finishes. Without a point there is no file.
+pub struct OpenMetricsSink {
+    name: String,
+    parts: Arc<Mutex<Option<Parts>>>,
+}
+
+struct Parts {
+    history: OpenMetricsHistory,
+    file: UnfinishedFile,
+}
+
+impl OpenMetricsSink {
+    /// A sink that will write `path`, with the names and labels of `config`.
+    ///
+    /// # Errors
+    /// A path that cannot be written.
+    pub fn create(path: &Path, config: &PrometheusConfig) -> Result<Self, SinkError> {
+        let file = UnfinishedFile::create(path).map_err(|source| cannot_open(path, source))?;
+        let room = Room {
+            bytes: MEMORY_BYTES,
+            folder: None,
+        };
+        let parts = Parts {
+            history: OpenMetricsHistory::new(config, room),
+            file,
+        };
+        Ok(Self {
+            name: format!("openmetrics {}", path.display()),
+            parts: Arc::new(Mutex::new(Some(parts))),
+        })
+    }
+}
+
+impl Sink for OpenMetricsSink {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signals(&self) -> Signals {
+        Signals::from_iter([Signal::Metrics])
+    }
+
+    fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
+        let bytes = batch.bytes().clone();
+        Box::pin(async move {
+            let added = blocking(&self.parts, move |parts| match parts {
+                Some(parts) => parts.history.add(&bytes).map_err(|error| error.to_string()),
+                None => Err("the file is finished".to_owned()),
+            });
+            match added.await.flatten() {
+                Ok(delivery) => delivery,
+                Err(message) => Delivery::Refused {
+                    message: format!("{}: {message}", self.name),
+                },
+            }
+        })
+    }
+
+    fn finish(&mut self) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(async {
+            let finished = blocking(&self.parts, |parts| parts.take().map(Parts::finish)).await;
+            let problem = match finished {
+                Ok(Some(Ok(summary))) => summary.problem(),
+                Ok(Some(Err(error))) => Some(format!("cannot be written: {error}; make room on the disk")),
+                Ok(None) => None,
+                Err(message) => Some(message),
+            };
+            problem.map_or(Ok(()), |problem| Err(format!("{}: {problem}", self.name)))
+        })
+    }
+}
+
+impl Parts {
+    fn finish(mut self) -> io::Result<HistorySummary> {
+        if self.history.is_empty() {
+            return Ok(HistorySummary::default());
+        }
+        let summary = self.history.write(&mut self.file)?;
+        self.file.finish()?;
+        Ok(summary)
+    }
+}
+
+impl HistorySummary {
+    /// Returns what of the history is not in the file, as a sentence part.
+    pub fn problem(&self) -> Option<String> {
+        if self.points == 0 {
+            return Some("there is no file, because no metrics arrived".to_owned());
+        }
+        (self.replaced > 0).then(|| {
+            format!(
+                "{} of {} points are left out, because Prometheus resolves milliseconds and a later point of their series \
+                 has the same one",
+                self.replaced,
+                self.points + self.replaced
+            )
+        })
+    }
+}

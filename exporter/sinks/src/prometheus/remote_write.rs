@@ -1,0 +1,193 @@
+//! The remote-write sink: every point with its own time, for stores with Prometheus' protocol and without OTLP.
+//!
+//! Names and labels are those of the page (`ingest`). `samples` gathers the points of a batch by series, `request` encodes them
+//! as the protocol has it (<https://prometheus.io/docs/specs/prw/remote_write_spec/>, version 1.0: protobuf in a snappy block).
+
+mod request;
+mod samples;
+
+use bytes::Bytes;
+use http::{
+    HeaderMap, HeaderValue, Method, Request, StatusCode, Uri,
+    header::{CONTENT_ENCODING, CONTENT_TYPE, USER_AGENT},
+};
+use http_body_util::{BodyExt, Full, Limited};
+use pulsetrain_otlp::{Signal, Signals};
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
+use tonic::body::Body;
+
+use self::samples::Samples;
+use super::{PrometheusConfig, PrometheusStore, ingest::Ingest, sink::delivery};
+use crate::{
+    OtlpConfig, SignalConfig, SinkError,
+    otlp::{MAX_ANSWER_BYTES, Peer, Protocol, Transport, advice, origin, plain},
+};
+
+const TOO_OLD: &str = "the receiver accepts no samples that old: set storage.tsdb.out_of_order_time_window in Prometheus, or \
+                       limits.out_of_order_time_window in Mimir, above their age";
+const NO_RECEIVER: &str =
+    "check the path (/api/v1/write) and start Prometheus with --web.enable-remote-write-receiver";
+
+/// Sends every point of its batches to a remote-write 1.0 endpoint.
+pub struct RemoteWriteSink {
+    name: String,
+    ingest: Ingest<Samples>,
+    transport: Transport,
+    peer: Peer,
+    url: Uri,
+    headers: HeaderMap,
+}
+
+impl RemoteWriteSink {
+    /// A sink that posts to `url`, the complete address of the endpoint. Headers, timeout and certificates are those of the
+    /// variables for OTLP, as for an OTLP target at that address.
+    ///
+    /// # Errors
+    /// An address or a variable that makes no sense; certificates that cannot be used.
+    pub fn new(
+        url: &str,
+        config: &PrometheusConfig,
+        variable: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, SinkError> {
+        let address: Uri = url.parse().map_err(|_| not_an_address(url))?;
+        if address.path().len() < 2 {
+            return Err(not_an_address(url));
+        }
+        let otlp = OtlpConfig::from_url(url, variable)?;
+        let settings = SignalConfig {
+            protocol: Protocol::HttpProtobuf,
+            endpoint: address.clone(),
+            ..otlp.signal(Signal::Metrics).clone()
+        };
+        let shown = format!("{}{}", origin(&address), address.path());
+        Ok(Self {
+            name: format!("remote-write {shown}"),
+            ingest: Ingest::into_receiver(PrometheusStore::new(config), Samples::default()),
+            transport: Transport::new(&settings)?,
+            peer: Peer::new(shown, Protocol::HttpProtobuf, settings.timeout),
+            url: address,
+            headers: headers(settings.headers),
+        })
+    }
+
+    async fn write(&mut self, batch: &Batch) -> Delivery {
+        self.ingest.receiver().clear();
+        let accepted = match self.ingest.batch(batch.bytes()) {
+            Ok(refused) => delivery(&refused),
+            Err(error) => {
+                return self
+                    .peer
+                    .refused(format_args!("the batch is not OTLP: {error}"), None);
+            }
+        };
+        let requests = self.ingest.receiver().requests();
+        let (count, mut refused, mut points) = (requests.len(), Vec::new(), 0);
+        for request in requests {
+            match self.peer.within_timeout(self.attempt(request.bytes)).await {
+                Delivery::Delivered => {}
+                // A request is refused for its own samples; the others may be accepted.
+                Delivery::Refused { message } => {
+                    refused.push(message);
+                    points += request.points;
+                }
+                // The batch is sent again with all its requests; the receiver accepts equal samples twice.
+                other => return other,
+            }
+        }
+        let Some(first) = refused.first() else {
+            self.ingest.receiver().note_delivered();
+            return accepted;
+        };
+        if refused.len() == count {
+            return Delivery::Refused {
+                message: first.clone(),
+            };
+        }
+        let message = format!("{} of {count} requests were refused: {first}", refused.len());
+        match accepted {
+            Delivery::Partial {
+                rejected,
+                message: earlier,
+            } => Delivery::Partial {
+                rejected: rejected + points,
+                message: format!("{earlier}; {message}"),
+            },
+            _ => Delivery::Partial {
+                rejected: points,
+                message,
+            },
+        }
+    }
+
+    async fn attempt(&self, body: Bytes) -> Delivery {
+        let mut request = Request::new(Body::new(Full::new(body)));
+        *request.method_mut() = Method::POST;
+        request.uri_mut().clone_from(&self.url);
+        request.headers_mut().clone_from(&self.headers);
+        let (head, body) = match self.transport.send(request).await {
+            Ok(answer) => answer.into_parts(),
+            Err(error) => return self.peer.unreachable(&error),
+        };
+        match Limited::new(body, MAX_ANSWER_BYTES).collect().await {
+            Ok(body) => self.outcome(head.status, &body.to_bytes()),
+            Err(error) => self.peer.unreadable(error.as_ref()),
+        }
+    }
+
+    /// Classifies an answer: 5xx and 429 may be sent again, every other status is final (specification, "Retries & Backoff").
+    fn outcome(&self, status: StatusCode, body: &[u8]) -> Delivery {
+        let answer = plain(&String::from_utf8_lossy(body));
+        let colon = if answer.is_empty() { "" } else { ": " };
+        let what = format_args!("HTTP status {status}{colon}{answer}");
+        match status {
+            status if status.is_success() => Delivery::Delivered,
+            StatusCode::TOO_MANY_REQUESTS => self.peer.retry(None, what, None),
+            status if status.is_server_error() => self.peer.retry(None, what, None),
+            StatusCode::BAD_REQUEST if advice::is_too_old(&answer) => self.peer.refused(what, Some(TOO_OLD)),
+            StatusCode::NOT_FOUND => self.peer.refused(what, Some(NO_RECEIVER)),
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
+                self.peer.refused(what, Some(advice::CREDENTIALS))
+            }
+            _ => self.peer.refused(what, None),
+        }
+    }
+}
+
+impl Sink for RemoteWriteSink {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signals(&self) -> Signals {
+        Signals::from_iter([Signal::Metrics])
+    }
+
+    fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
+        Box::pin(self.write(batch))
+    }
+}
+
+fn headers(mut headers: HeaderMap) -> HeaderMap {
+    let agent = concat!("pulsetrain/", env!("CARGO_PKG_VERSION"));
+    headers
+        .entry(USER_AGENT)
+        .or_insert(HeaderValue::from_static(agent));
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
+    headers.insert(CONTENT_ENCODING, HeaderValue::from_static("snappy"));
+    headers.insert(
+        "X-Prometheus-Remote-Write-Version",
+        HeaderValue::from_static("0.1.0"),
+    );
+    headers
+}
+
+fn not_an_address(url: &str) -> SinkError {
+    SinkError::Setting {
+        name: "target".to_owned(),
+        value: format!("remote-write:{url}"),
+        expected: "write the complete address, like remote-write:http://localhost:9090/api/v1/write",
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,202 @@
+//! Tokens and passwords from files: sent with each request, read again when they change, and waited for while they are
+//! refused.
+
+use std::{
+    fs,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use pulsetrain_otlp::Signal;
+use pulsetrain_pipeline::{Delivery, Sink};
+use pulsetrain_sinks::{Credentials, NamedFile, OtlpConfig, OtlpSettings, OtlpSink, Password, SinkError};
+use tempfile::NamedTempFile;
+
+use crate::{
+    answers::{PROTOBUF, grpc, grpc_status, http},
+    delivery::{refusal, retry},
+    receiver::{Answer, Receiver, batch},
+};
+
+fn settings(credentials: Credentials) -> OtlpSettings {
+    OtlpSettings {
+        credentials: Some(credentials),
+        ..OtlpSettings::default()
+    }
+}
+
+fn file(key: &str, file: &NamedTempFile) -> NamedFile {
+    NamedFile {
+        variable: key.to_owned(),
+        path: file.path().to_owned(),
+    }
+}
+
+fn token_file(token: &str) -> NamedTempFile {
+    let file = NamedTempFile::new().unwrap();
+    fs::write(file.path(), token).unwrap();
+    file
+}
+
+fn sink(url: &str, settings: &OtlpSettings) -> Result<OtlpSink, SinkError> {
+    OtlpSink::new(&OtlpConfig::from_section(Some(url), settings, |_| None)?)
+}
+
+/// The scheme of a receiver, its success, and its refusal of credentials.
+type Kind = (&'static str, fn() -> Answer, fn() -> Answer);
+
+const KINDS: [Kind; 2] = [
+    (
+        "http",
+        || http(200, PROTOBUF, ""),
+        || http(401, "text/plain", "bad token"),
+    ),
+    (
+        "grpc",
+        || grpc(b"", &[("grpc-status", "0")]),
+        || grpc_status(16, "bad token"),
+    ),
+];
+
+/// A receiver that accepts one value of `authorization` only.
+async fn guarded(scheme: usize, accepted: &Arc<Mutex<String>>) -> Receiver {
+    let (_, success, unauthorized) = KINDS[scheme];
+    let accepted = Arc::clone(accepted);
+    Receiver::start_judging(move |request| {
+        if request.header("authorization") == *accepted.lock().unwrap() {
+            success()
+        } else {
+            unauthorized()
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_user_and_a_password_are_sent_as_basic() {
+    let password = token_file("pass:word\r\n");
+    for password in [
+        Password::Text("pass:word".to_owned()),
+        Password::File(file("basic_auth.password_file", &password)),
+    ] {
+        let user = "trainer".to_owned();
+        let settings = settings(Credentials::Basic { user, password });
+        assert!(!format!("{settings:?}").contains("pass:word"));
+        for (kind, (scheme, ..)) in KINDS.iter().enumerate() {
+            // printf 'trainer:pass:word' | base64
+            let accepted = Arc::new(Mutex::new("Basic dHJhaW5lcjpwYXNzOndvcmQ=".to_owned()));
+            let receiver = guarded(kind, &accepted).await;
+            let mut sink = sink(&format!("{scheme}://{}", receiver.address), &settings).unwrap();
+            assert_eq!(
+                sink.deliver(&batch(Signal::Logs)).await,
+                Delivery::Delivered,
+                "{scheme}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_refused_token_is_read_again_before_the_next_attempt() {
+    for (kind, (scheme, ..)) in KINDS.iter().enumerate() {
+        let token = token_file("first\n");
+        let accepted = Arc::new(Mutex::new("Bearer first".to_owned()));
+        let receiver = guarded(kind, &accepted).await;
+        let settings = settings(Credentials::Bearer(file("bearer_token_file", &token)));
+        let mut sink = sink(&format!("{scheme}://{}", receiver.address), &settings).unwrap();
+        let batch = batch(Signal::Traces);
+        assert_eq!(sink.deliver(&batch).await, Delivery::Delivered, "{scheme}");
+
+        *accepted.lock().unwrap() = "Bearer second".to_owned();
+        let (_, message) = retry(sink.deliver(&batch).await);
+        assert!(message.contains("bad token"), "{scheme}: {message}");
+        assert!(
+            message.contains(&token.path().display().to_string()),
+            "{scheme}: {message}"
+        );
+        assert!(!message.contains("first"), "{scheme}: {message}");
+
+        fs::remove_file(token.path()).unwrap();
+        retry(sink.deliver(&batch).await);
+        let (_, message) = retry(sink.deliver(&batch).await);
+        assert!(message.contains("cannot be read"), "{scheme}: {message}");
+
+        fs::write(token.path(), "second").unwrap();
+        assert_eq!(sink.deliver(&batch).await, Delivery::Delivered, "{scheme}");
+    }
+}
+
+#[tokio::test]
+async fn a_changed_token_is_sent_before_the_old_one_is_refused() {
+    let token = token_file("first");
+    let receiver = Receiver::start(|| http(200, PROTOBUF, "")).await;
+    let settings = settings(Credentials::Bearer(file("bearer_token_file", &token)));
+    let mut sink = sink(&format!("http://{}", receiver.address), &settings).unwrap();
+    sink.deliver(&batch(Signal::Traces)).await;
+    fs::write(token.path(), "second").unwrap();
+    let sent = || {
+        receiver
+            .requests()
+            .last()
+            .unwrap()
+            .header("authorization")
+            .to_owned()
+    };
+    assert_eq!(sent(), "Bearer first");
+    tokio::time::timeout(Duration::from_secs(30), async {
+        while sent() == "Bearer first" {
+            assert_eq!(sink.deliver(&batch(Signal::Traces)).await, Delivery::Delivered);
+        }
+    })
+    .await
+    .unwrap();
+    assert_eq!(sent(), "Bearer second");
+}
+
+#[tokio::test]
+async fn credentials_that_cannot_change_are_refused_for_good() {
+    for (kind, (scheme, ..)) in KINDS.iter().enumerate() {
+        let receiver = guarded(kind, &Arc::new(Mutex::new("never".to_owned()))).await;
+        let password = Password::Text("s3cret".to_owned());
+        let user = "trainer".to_owned();
+        let settings = settings(Credentials::Basic { user, password });
+        let mut sink = sink(&format!("{scheme}://{}", receiver.address), &settings).unwrap();
+        let message = refusal(sink.deliver(&batch(Signal::Logs)).await);
+        assert!(
+            message.contains("basic_auth") && !message.contains("s3cret"),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn a_token_file_that_cannot_be_used_is_an_error_without_its_content() {
+    let missing = NamedFile {
+        variable: "bearer_token_file".to_owned(),
+        path: "/not/there".into(),
+    };
+    let cases = [
+        (Some(""), "it is empty"),
+        (Some("s3cret\nmore"), "more than one line"),
+        (None, "No such file"),
+    ];
+    for (content, expected) in cases {
+        let written = content.map(token_file);
+        let named = written
+            .as_ref()
+            .map_or(missing.clone(), |written| file("bearer_token_file", written));
+        let path = named.path.display().to_string();
+        let error = sink("http://127.0.0.1:1", &settings(Credentials::Bearer(named)))
+            .err()
+            .unwrap();
+        let message = error.to_string();
+        assert!(
+            message.starts_with("bearer_token_file: cannot use ") && message.contains(&path),
+            "{message}"
+        );
+        assert!(
+            message.contains(expected) && !message.contains("s3cret"),
+            "{message}"
+        );
+    }
+}
