@@ -262,14 +262,14 @@ impl EnergyStage {
             told.extend(self.account_one(step));
             let is_last = |next: &Step| !next.batch().shares_receipt(&batch);
             if steps.peek().is_none_or(is_last) {
-                self.tell(&batch, out);
+                self.attribute(&batch, out);
             }
         }
         out.extend(spans::batches(&told));
     }
 
     /// Lets go what was recorded of the steps of `batch`: what is derived comes again, after a kill, exactly when they do.
-    fn tell(&mut self, batch: &Batch, out: &mut Vec<Batch>) {
+    fn attribute(&mut self, batch: &Batch, out: &mut Vec<Batch>) {
         for batch in self.recorder.batches(batch) {
             if let Some(watch) = &self.watcher {
                 watch(&batch);
@@ -295,7 +295,7 @@ impl EnergyStage {
                 Told::Point { resource, .. } => resource,
             };
             self.recorder.record(resource, step.window, &taken, per_token);
-            self.fleet.tell(&told, step.window);
+            self.fleet.record_attributed(&told, step.window);
         }
         match step.told {
             Told::Span(span) => Some(span),

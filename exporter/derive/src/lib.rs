@@ -5,9 +5,21 @@
 //! each training step took of its GPUs.
 
 mod energy;
+mod health;
 mod histogram;
 mod origin;
 mod points;
+mod rank_signals;
+mod run_resource;
+mod signals;
 mod spans;
+mod steps;
+#[cfg(test)]
+mod test_trainer;
+mod unix_nanos;
 
 pub use energy::{EnergyConfig, EnergyStage};
+pub use signals::{SignalsConfig, SignalsStage};
+
+/// The instrumentation scope of derived telemetry.
+pub const SCOPE: &str = "pulsetrain.derive";

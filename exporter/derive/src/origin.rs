@@ -12,6 +12,8 @@ pub(crate) struct Origin {
     pub(crate) run: Option<Arc<str>>,
     /// The rank in the whole job.
     pub(crate) rank: Option<i64>,
+    /// The attempt of the run.
+    pub(crate) attempt: Option<i64>,
     /// The ranks of the whole job.
     pub(crate) world_size: Option<i64>,
     /// The host.
@@ -28,6 +30,8 @@ impl Origin {
                 self.run = text(value).map(Arc::from);
             } else if attribute.key == attribute::TRAIN_RANK.name {
                 self.rank = integer(value);
+            } else if attribute.key == attribute::TRAIN_ATTEMPT.name {
+                self.attempt = integer(value);
             } else if attribute.key == attribute::TRAIN_WORLD_SIZE.name {
                 self.world_size = integer(value);
             } else if attribute.key == attribute::HOST_NAME.name {

@@ -148,10 +148,10 @@ impl Fleet {
     }
 
     /// Notes that it was said what these GPUs took in a stretch of time.
-    pub(super) fn tell(&mut self, keys: &[Key], window: Window) {
+    pub(super) fn record_attributed(&mut self, keys: &[Key], window: Window) {
         for key in keys {
             if let Some(gpu) = self.0.get_mut(key) {
-                gpu.told.tell(window);
+                gpu.told.record(window);
             }
         }
     }

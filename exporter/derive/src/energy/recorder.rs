@@ -11,10 +11,7 @@ use super::{
     taken::{Status, Taken},
     window::Window,
 };
-use crate::histogram::Histogram;
-
-/// The scope of derived telemetry.
-const SCOPE: &str = "pulsetrain.derive";
+use crate::{SCOPE, histogram::Histogram};
 
 /// How many resources are kept in mind; the sums of the one that was silent for longest begin anew.
 const MOST: usize = 1024;

@@ -31,7 +31,7 @@ impl ToldTime {
     }
 
     /// Notes that a stretch was told.
-    pub(super) fn tell(&mut self, window: Window) {
+    pub(super) fn record(&mut self, window: Window) {
         let first = self.0.partition_point(|told| told.end < window.start);
         let last = self.0.partition_point(|told| told.start <= window.end);
         let merged = self.0[first..last].iter().fold(window, |all, told| Window {
@@ -64,10 +64,10 @@ mod tests {
     fn what_is_left_of_a_stretch_lies_between_what_was_told() {
         let mut told = ToldTime::default();
         assert_eq!(told.untold(window(3, 9)), [window(3, 9)]);
-        told.tell(window(4, 5));
-        told.tell(window(7, 12));
+        told.record(window(4, 5));
+        told.record(window(7, 12));
         assert_eq!(told.untold(window(3, 9)), [window(3, 4), window(5, 7)]);
-        told.tell(window(5, 7));
+        told.record(window(5, 7));
         assert_eq!(told.untold(window(4, 12)), []);
         told.forget(13);
         assert_eq!(told.untold(window(4, 5)), [window(4, 5)]);
@@ -82,7 +82,7 @@ mod tests {
                 for part in told.untold(all) {
                     (part.start..part.end).for_each(|moment| tellers[moment as usize] += 1);
                 }
-                told.tell(all);
+                told.record(all);
                 (all.start..all.end).for_each(|moment| assert_eq!(tellers[moment as usize], 1));
             }
         }

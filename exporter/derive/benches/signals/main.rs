@@ -1,0 +1,109 @@
+//! What derived signals cost the items that pass: a pipeline with the stage beside one without, in turns, in one run.
+//!
+//! Each kind of traffic goes through both pipelines in many short rounds, and the best round of each counts, so that a busy
+//! machine touches both sides alike. Without the stage nobody looks into a batch, whatever its size: the cost of the stage is
+//! the difference, in nanoseconds an item and a step.
+//!
+//! `cargo bench -p pulsetrain-derive --bench signals`
+
+#![allow(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    reason = "a bench reads the clock, prints its table, and stops at what it does not expect"
+)]
+
+mod traffic;
+
+use std::time::{Duration, Instant};
+
+use pulsetrain_derive::{SignalsConfig, SignalsStage};
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Pipeline, Sink};
+use tokio::runtime::{Builder, Runtime};
+
+use self::traffic::Traffic;
+
+const ROUNDS: usize = 30;
+
+fn main() {
+    println!("$ cargo bench -p pulsetrain-derive --bench signals");
+    println!("one sink that only counts; best of {ROUNDS} interleaved rounds\n");
+    println!(
+        "{:<44} {:>12} {:>12} {:>10} {:>10} {:>9}",
+        "items a second", "without", "with", "ns an item", "ns a step", "derived"
+    );
+    let runtime = Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_all()
+        .build()
+        .unwrap();
+    for traffic in [
+        traffic::layers(),
+        traffic::steps("steps of 8 ranks: 9 points, 5 spans, live", 8, 1),
+        traffic::steps("the same, 100 steps a batch", 8, 100),
+        traffic::steps("steps of 64 ranks, live", 64, 1),
+    ] {
+        compare(&runtime, &traffic);
+    }
+}
+
+fn compare(runtime: &Runtime, traffic: &Traffic) {
+    let (mut without, mut with) = (Duration::MAX, Duration::MAX);
+    let mut derived = 0;
+    for _ in 0..ROUNDS {
+        without = without.min(round(runtime, None, &traffic.batches).0);
+        let stage = SignalsStage::new(SignalsConfig::default());
+        let (took, delivered) = round(runtime, Some(stage), &traffic.batches);
+        with = with.min(took);
+        derived = delivered - traffic.items();
+    }
+    let rate = |took: Duration| traffic.items() as f64 / took.as_secs_f64();
+    let extra = with.saturating_sub(without).as_nanos() as f64;
+    let per_step = match traffic.steps {
+        0 => "-".to_owned(),
+        steps => format!("{:.0}", extra / steps as f64),
+    };
+    println!(
+        "{:<44} {:>12.0} {:>12.0} {:>10.0} {per_step:>10} {derived:>9}",
+        traffic.name,
+        rate(without),
+        rate(with),
+        extra / traffic.items() as f64,
+    );
+}
+
+/// Returns how long the batches take from the first one through the door until the drain, and how many items arrived.
+fn round(runtime: &Runtime, stage: Option<SignalsStage>, batches: &[Batch]) -> (Duration, u64) {
+    let (pipeline, door) = runtime.block_on(async {
+        let builder = Pipeline::builder().sink(Box::new(Counting(0)));
+        match stage {
+            Some(stage) => builder.stage(Box::new(stage)),
+            None => builder,
+        }
+        .start()
+    });
+    let began = Instant::now();
+    for batch in batches {
+        door.blocking_send(batch.clone()).unwrap();
+    }
+    let reports = runtime.block_on(pipeline.drain(Duration::from_secs(30)));
+    let took = began.elapsed();
+    let least: u64 = batches.iter().map(|batch| u64::from(batch.items())).sum();
+    let delivered = reports[0].counts.delivered;
+    assert!(delivered >= least, "everything arrived");
+    (took, delivered)
+}
+
+/// A sink that only counts.
+struct Counting(u64);
+
+impl Sink for Counting {
+    fn name(&self) -> &str {
+        "counting"
+    }
+
+    fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
+        self.0 += u64::from(batch.items());
+        Box::pin(std::future::ready(Delivery::Delivered))
+    }
+}

@@ -1,0 +1,131 @@
+//! Restarts that the trainer does not number: its ranks do steps again within an attempt.
+//!
+//! A restart is one of the run. The first rank that does a step again begins it; any other rank joins when it does a step again
+//! itself, or with its first step that begins later. So a rank that repeats one number by mistake stays with the others.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::{UnixNanos, align::MAX_RANKS};
+
+/// The most restarts whose times are kept; older ones are only counted.
+const MAX_TIMES: usize = 1024;
+
+/// The restarts of a run.
+#[derive(Debug, Default)]
+pub(crate) struct Restarts {
+    /// When the first repeated step of each restart began, the oldest first.
+    began: VecDeque<UnixNanos>,
+    /// Restarts before those in `began`.
+    older: i64,
+    ranks: BTreeMap<i64, Rank>,
+}
+
+#[derive(Debug)]
+struct Rank {
+    /// The number of the newest step.
+    newest: i64,
+    restarts: i64,
+}
+
+impl Restarts {
+    /// Adds a step of a rank that began at `began`. Returns how many restarts came before the step.
+    pub(crate) fn on_step(&mut self, rank: i64, number: i64, began: UnixNanos, is_repeated: bool) -> i64 {
+        let by_time = self.older + self.began.partition_point(|time| *time <= began) as i64;
+        let newest_restart = self.older + self.began.len() as i64;
+        if self.ranks.len() >= MAX_RANKS && !self.ranks.contains_key(&rank) {
+            return by_time;
+        }
+        let state = self.ranks.entry(rank).or_insert(Rank {
+            newest: i64::MIN,
+            restarts: 0,
+        });
+        let begins_again = is_repeated && number <= state.newest;
+        state.newest = number;
+        if by_time > state.restarts {
+            state.restarts = by_time;
+        } else if begins_again {
+            state.restarts += 1;
+            if state.restarts > newest_restart {
+                self.begin(began);
+            }
+        }
+        self.of(rank)
+    }
+
+    /// Returns the number of ranks that are kept.
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.ranks.len()
+    }
+
+    /// Returns how many restarts a rank has joined.
+    pub(crate) fn of(&self, rank: i64) -> i64 {
+        self.ranks.get(&rank).map_or(0, |rank| rank.restarts)
+    }
+
+    fn begin(&mut self, time: UnixNanos) {
+        if self.began.len() >= MAX_TIMES {
+            self.began.pop_front();
+            self.older += 1;
+        }
+        let newest = self.began.back().copied().unwrap_or_default();
+        self.began.push_back(newest.max(time));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Steps as rank, number, begin in seconds, whether the rank did the step before.
+    fn restarts(steps: &[(i64, i64, u64, bool)]) -> Vec<i64> {
+        let mut restarts = Restarts::default();
+        let of_step = |(rank, number, began, is_repeated): &(i64, i64, u64, bool)| {
+            restarts.on_step(*rank, *number, UnixNanos(*began), *is_repeated)
+        };
+        steps.iter().map(of_step).collect()
+    }
+
+    #[test]
+    fn ranks_that_do_steps_again_have_one_restart() {
+        let steps = [
+            (0, 7, 7, false),
+            (1, 7, 7, false),
+            // Rank 1 begins a little earlier than rank 0, which is seen first.
+            (0, 5, 21, true),
+            (1, 5, 20, true),
+            (0, 6, 22, true),
+            (1, 6, 22, true),
+        ];
+        assert_eq!(restarts(&steps), [0, 0, 1, 1, 1, 1]);
+    }
+
+    #[test]
+    fn others_join_a_rank_that_repeats_one_number() {
+        let steps = [
+            (0, 7, 7, false),
+            (1, 7, 7, false),
+            (0, 7, 8, true),
+            (1, 8, 9, false),
+            (0, 8, 9, false),
+            // A restart of all ranks after it.
+            (1, 3, 20, true),
+            (0, 3, 20, true),
+        ];
+        assert_eq!(restarts(&steps), [0, 0, 1, 1, 1, 2, 2]);
+    }
+
+    #[test]
+    fn recordings_of_ranks_one_after_the_other_have_the_same_restarts() {
+        let one = |rank| {
+            [
+                (rank, 7, 7, false),
+                (rank, 5, 20, true),
+                (rank, 6, 21, true),
+                (rank, 5, 40, true),
+            ]
+        };
+        let steps: Vec<_> = one(0).into_iter().chain(one(1)).collect();
+        assert_eq!(restarts(&steps), [0, 1, 1, 2, 0, 1, 1, 2]);
+    }
+}

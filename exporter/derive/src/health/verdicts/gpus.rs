@@ -1,0 +1,548 @@
+//! `gpu_throttled`, `gpu_xid` and `gpu_lost`: what the driver reports of the GPUs of a run.
+//!
+//! - **Throttled**: the clocks were held down by heat or by a power brake for 10 s or more of the last 60 s, by the counter `gpu.throttle.time` or by the flags
+//!   `gpu.throttle.active`. Resolved below 1 s. A power cap is no fault: it is how GPUs are run. A rank that is slow while its GPU is held down at all
+//!   is no straggler.
+//! - **XID**: the counter `gpu.xid_errors` grew, by a code other than 43 and 45, which follow a killed process. Reported 15 s later unless the GPU is
+//!   lost by then, which is the cause then. Resolved after 5 minutes without another.
+//! - **Lost**: `gpu.fault.active` of the fault `lost`, which the driver's ERROR_GPU_IS_LOST sets. Resolved when the GPU answers again.
+
+use std::{
+    collections::{BTreeMap, VecDeque},
+    sync::Arc,
+    time::Duration,
+};
+
+use super::super::{
+    UnixNanos,
+    sample::{Samples, median},
+    verdict::{Board, Kind, Span, Subject},
+};
+use super::StallKind;
+
+const WINDOW_SECS: f64 = 60.0;
+const THROTTLED_SECS: f64 = 10.0;
+const FREE_SECS: f64 = 1.0;
+/// A flag holds until the next reading, but not for longer.
+const LONGEST_READING_SECS: f64 = 15.0;
+const XID_WAIT: Duration = Duration::from_secs(15);
+const XID_QUIET: Duration = Duration::from_secs(300);
+/// Codes that are consequences: a process whose work was stopped, cleanup after a killed one.
+const CONSEQUENCES: [i64; 2] = [43, 45];
+/// Codes that a program causes most often.
+const OF_THE_PROGRAM: [i64; 2] = [13, 31];
+/// A GPU is busy at low power above this utilization and below this share of its usual power.
+const BUSY: f64 = 0.9;
+const LOW_POWER: f64 = 0.7;
+/// A reading is of the present when it is not older.
+const FRESH_SECS: f64 = 30.0;
+const POWER_WINDOW: usize = 64;
+/// The most GPUs of a run.
+const MAX_GPUS: usize = 16_384;
+/// The most XID codes of a GPU; NVIDIA documents about 150.
+const MAX_XID_CODES: usize = 256;
+/// The power of a working GPU is noted this often at most, whatever the interval of the readings.
+const POWER_INTERVAL: Duration = Duration::from_secs(1);
+/// A GPU of which nothing has come for this long is no longer one of the run.
+const FORGOTTEN: Duration = Duration::from_secs(24 * 3600);
+/// The most readings of the throttle window: 60 s at 10 readings a second.
+const MAX_THROTTLE_READINGS: usize = 640;
+
+const OF_A_GPU: [Kind; 3] = [Kind::GpuThrottled, Kind::GpuXid, Kind::GpuLost];
+
+/// A reading of a GPU.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum GpuReading<'a> {
+    /// Share of time in which the GPU was busy.
+    Utilization(f64),
+    /// Power in watts.
+    Power(f64),
+    /// Whether heat or a power brake holds the clocks down, for one reason.
+    Throttling(&'a str, bool),
+    /// Seconds in which heat or a power brake held the clocks down, for one reason, since the driver was loaded.
+    ThrottleTime(&'a str, Count),
+    /// Number of XID errors of a code.
+    Xids(i64, Count),
+    /// Whether the GPU does not answer.
+    Lost(bool),
+}
+
+/// The value of a counter.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Count {
+    /// The total since the start of the counter.
+    Total(f64),
+    /// The growth since the reading before.
+    Growth(f64),
+}
+
+/// The GPUs of a run.
+#[derive(Debug, Default)]
+pub(crate) struct GpuVerdicts {
+    gpus: BTreeMap<Arc<str>, Gpu>,
+}
+
+#[derive(Debug)]
+struct Gpu {
+    rank: Option<i64>,
+    utilization: Option<(UnixNanos, f64)>,
+    power: Option<(UnixNanos, f64)>,
+    /// Power while steps end: one sample a second at most, so that the first seconds of a hang, in which the run still seems to work,
+    /// are few among those of work.
+    usual_power: Samples,
+    power_noted: UnixNanos,
+    /// The time of the newest reading.
+    newest: UnixNanos,
+    throttle_time: BTreeMap<Box<str>, f64>,
+    throttling: BTreeMap<Box<str>, UnixNanos>,
+    /// Seconds of throttling that readings added, with their times.
+    throttled: VecDeque<(UnixNanos, f64)>,
+    xids: BTreeMap<i64, f64>,
+    pending_xid: Option<(UnixNanos, i64)>,
+    last_xid: UnixNanos,
+    is_lost: bool,
+}
+
+impl Default for Gpu {
+    fn default() -> Self {
+        Self {
+            rank: None,
+            utilization: None,
+            power: None,
+            usual_power: Samples::new(POWER_WINDOW),
+            power_noted: UnixNanos::default(),
+            newest: UnixNanos::default(),
+            throttle_time: BTreeMap::new(),
+            throttling: BTreeMap::new(),
+            throttled: VecDeque::new(),
+            xids: BTreeMap::new(),
+            pending_xid: None,
+            last_xid: UnixNanos::default(),
+            is_lost: false,
+        }
+    }
+}
+
+impl GpuVerdicts {
+    /// Adds a reading; `steps_end` is whether the run makes progress. Returns `false` for a GPU beyond [`MAX_GPUS`].
+    pub(crate) fn on_reading(
+        &mut self,
+        id: &Arc<str>,
+        rank: Option<i64>,
+        time: UnixNanos,
+        reading: GpuReading<'_>,
+        steps_end: bool,
+        board: &mut Board,
+    ) -> bool {
+        if self.gpus.len() >= MAX_GPUS && !self.gpus.contains_key(id) {
+            return false;
+        }
+        let gpu = self.gpus.entry(Arc::clone(id)).or_default();
+        gpu.newest = gpu.newest.max(time);
+        gpu.rank = rank.or(gpu.rank);
+        match reading {
+            GpuReading::Utilization(share) => {
+                gpu.utilization = Some((time, share));
+                gpu.check_throttling(id, time, board);
+            }
+            GpuReading::Power(watts) => {
+                gpu.power = Some((time, watts));
+                if steps_end && time >= gpu.power_noted.after(POWER_INTERVAL) {
+                    gpu.power_noted = time;
+                    gpu.usual_power.push(watts);
+                }
+            }
+            GpuReading::Throttling(reason, holds) => gpu.note_flag(reason, time, holds),
+            GpuReading::ThrottleTime(reason, secs) => gpu.note_counter(reason, time, secs),
+            GpuReading::Xids(code, count) => gpu.note_xids(code, time, count),
+            GpuReading::Lost(true) => {
+                gpu.is_lost = true;
+                gpu.pending_xid = None;
+                let rank = gpu.rank;
+                board.open(Kind::GpuLost, Subject::Gpu(Arc::clone(id)), time, || {
+                    let of_rank = rank.map(|rank| format!(" of rank {rank}")).unwrap_or_default();
+                    format!("GPU {id}{of_rank} does not answer the driver any more; it needs a reset or a restart of its host.")
+                });
+            }
+            GpuReading::Lost(false) => {
+                gpu.is_lost = false;
+                board.resolve(Kind::GpuLost, &Subject::Gpu(Arc::clone(id)), time);
+            }
+        }
+        true
+    }
+
+    /// Judges throttling, reports XID errors that have waited long enough, and resolves those of long ago.
+    pub(crate) fn on_time(&mut self, now: UnixNanos, board: &mut Board) {
+        for (id, gpu) in &mut self.gpus {
+            let subject = || Subject::Gpu(Arc::clone(id));
+            if !gpu.throttled.is_empty() {
+                gpu.check_throttling(id, now, board);
+            }
+            if let Some((time, code)) = gpu.pending_xid
+                && now >= time.after(XID_WAIT)
+            {
+                gpu.pending_xid = None;
+                board.open(Kind::GpuXid, subject(), time, || xid_reason(id, gpu.rank, code));
+            }
+            if gpu.last_xid.0 > 0 && now >= gpu.last_xid.after(XID_QUIET) {
+                gpu.last_xid = UnixNanos::default();
+                board.resolve(Kind::GpuXid, &subject(), now);
+            }
+        }
+    }
+
+    /// Removes the GPUs of which nothing has come for a day, resolves their verdicts, and returns their ids.
+    pub(crate) fn evict(&mut self, now: UnixNanos, board: &mut Board) -> Vec<Arc<str>> {
+        let is_old = |gpu: &Gpu| now >= gpu.newest.after(FORGOTTEN);
+        let old: Vec<Arc<str>> = self
+            .gpus
+            .iter()
+            .filter(|(_, gpu)| is_old(gpu))
+            .map(|(id, _)| Arc::clone(id))
+            .collect();
+        for id in &old {
+            self.gpus.remove(id);
+            let is_it = |subject: &Subject| matches!(subject, Subject::Gpu(gpu) if gpu == id);
+            board.resolve_where(&OF_A_GPU, is_it, now);
+        }
+        old
+    }
+
+    /// Reports what still waits: nothing comes any more.
+    pub(crate) fn finish(&mut self, board: &mut Board) {
+        for (id, gpu) in &mut self.gpus {
+            if let Some((time, code)) = gpu.pending_xid.take() {
+                board.open(Kind::GpuXid, Subject::Gpu(Arc::clone(id)), time, || {
+                    xid_reason(id, gpu.rank, code)
+                });
+            }
+        }
+    }
+
+    /// Returns whether the clocks of a rank's GPU are held down at all.
+    pub(crate) fn is_throttling(&self, rank: i64) -> bool {
+        let mut of_rank = self.gpus.values().filter(|gpu| gpu.rank == Some(rank));
+        of_rank.any(|gpu| gpu.throttled_secs() >= FREE_SECS)
+    }
+
+    /// Returns how the GPUs of a run are that makes no progress since `since`.
+    pub(crate) fn stall_kind(&self, since: UnixNanos, now: UnixNanos) -> (StallKind, Option<(f64, f64)>) {
+        let is_fresh = |time: UnixNanos| time > since && now.secs_since(time) <= FRESH_SECS;
+        let readings: Vec<(f64, f64, Option<f64>)> = self
+            .gpus
+            .values()
+            .filter_map(|gpu| {
+                let (busy_time, busy) = gpu.utilization?;
+                let (power_time, power) = gpu.power?;
+                let is_fresh = is_fresh(busy_time) && is_fresh(power_time) && !gpu.is_lost;
+                is_fresh.then(|| (busy, power, gpu.usual_power.median()))
+            })
+            .collect();
+        let spins = |(busy, power, usual): &&(f64, f64, Option<f64>)| {
+            *busy >= BUSY && usual.is_some_and(|usual| *power <= LOW_POWER * usual)
+        };
+        let spinning = readings.iter().filter(spins).count();
+        let means = median(readings.iter().map(|(busy, ..)| *busy))
+            .zip(median(readings.iter().map(|(_, power, _)| *power)));
+        let hangs = spinning > 0 && 2 * spinning >= readings.len();
+        (if hangs { StallKind::Busy } else { StallKind::Idle }, means)
+    }
+
+    /// Returns the rank of a GPU.
+    pub(crate) fn rank_of(&self, id: &str) -> Option<i64> {
+        self.gpus.get(id).and_then(|gpu| gpu.rank)
+    }
+}
+
+impl Gpu {
+    fn note_counter(&mut self, reason: &str, time: UnixNanos, secs: Count) {
+        let grown = match (secs, self.throttle_time.get_mut(reason)) {
+            (Count::Growth(grown), _) => grown,
+            (Count::Total(secs), Some(last)) => secs - std::mem::replace(last, secs),
+            (Count::Total(secs), None) => {
+                self.throttle_time.insert(reason.into(), secs);
+                return;
+            }
+        };
+        // Reasons overlap: at one time only the longest counts.
+        if grown > 0.0 {
+            self.add_throttled(time, grown.min(WINDOW_SECS));
+        }
+    }
+
+    fn note_flag(&mut self, reason: &str, time: UnixNanos, holds: bool) {
+        let since = self.throttling.remove(reason);
+        if holds {
+            self.throttling.insert(reason.into(), time);
+        }
+        if let Some(since) = since {
+            self.add_throttled(time, time.secs_since(since).clamp(0.0, LONGEST_READING_SECS));
+        }
+    }
+
+    fn add_throttled(&mut self, time: UnixNanos, secs: f64) {
+        match self.throttled.back_mut() {
+            Some((last, longest)) if *last == time => *longest = longest.max(secs),
+            _ => self.throttled.push_back((time, secs)),
+        }
+        if self.throttled.len() > MAX_THROTTLE_READINGS {
+            self.throttled.pop_front();
+        }
+    }
+
+    fn throttled_secs(&self) -> f64 {
+        self.throttled.iter().map(|(_, secs)| secs).sum()
+    }
+
+    fn check_throttling(&mut self, id: &Arc<str>, now: UnixNanos, board: &mut Board) {
+        while self
+            .throttled
+            .front()
+            .is_some_and(|(time, _)| now.secs_since(*time) > WINDOW_SECS)
+        {
+            self.throttled.pop_front();
+        }
+        let secs = self.throttled_secs();
+        if secs >= THROTTLED_SECS {
+            let (rank, reason) = (self.rank, self.throttling.keys().next());
+            board.open(Kind::GpuThrottled, Subject::Gpu(Arc::clone(id)), now, || {
+                let of_rank = rank.map(|rank| format!(" of rank {rank}")).unwrap_or_default();
+                let reason = reason.map(|reason| format!(" ({reason})")).unwrap_or_default();
+                format!(
+                    "The clocks of GPU {id}{of_rank} were held down{reason} for {} of the last {}.",
+                    Span(secs.min(WINDOW_SECS)),
+                    Span(WINDOW_SECS)
+                )
+            });
+        } else if secs < FREE_SECS {
+            board.resolve(Kind::GpuThrottled, &Subject::Gpu(Arc::clone(id)), now);
+        }
+    }
+
+    fn note_xids(&mut self, code: i64, time: UnixNanos, count: Count) {
+        let has_come = match count {
+            Count::Growth(grown) => grown > 0.0,
+            Count::Total(_) if self.xids.len() >= MAX_XID_CODES && !self.xids.contains_key(&code) => return,
+            Count::Total(count) => {
+                let before = self.xids.insert(code, count);
+                before.is_some_and(|before| count > before)
+            }
+        };
+        if !has_come || CONSEQUENCES.contains(&code) || self.is_lost {
+            return;
+        }
+        self.last_xid = time;
+        self.pending_xid.get_or_insert((time, code));
+    }
+}
+
+fn xid_reason(id: &str, rank: Option<i64>, code: i64) -> String {
+    let of_rank = rank.map(|rank| format!(" of rank {rank}")).unwrap_or_default();
+    let cause = if OF_THE_PROGRAM.contains(&code) {
+        "; the program causes this code most often"
+    } else {
+        ""
+    };
+    format!("The driver reported XID {code} of GPU {id}{of_rank}{cause}.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+
+    struct World {
+        gpus: GpuVerdicts,
+        board: Board,
+        id: Arc<str>,
+    }
+
+    impl World {
+        fn new() -> Self {
+            Self {
+                gpus: GpuVerdicts::default(),
+                board: Board::default(),
+                id: "GPU-1".into(),
+            }
+        }
+
+        fn read(&mut self, secs: u64, reading: GpuReading<'_>) {
+            let time = UnixNanos(secs * SECOND);
+            self.gpus
+                .on_reading(&self.id, Some(3), time, reading, secs < 100, &mut self.board);
+            self.gpus.on_time(time, &mut self.board);
+        }
+
+        fn changes(&mut self) -> Vec<(Kind, bool, u64)> {
+            let changes = self.board.take_changes().into_iter();
+            changes
+                .map(|change| (change.kind, change.is_open, change.time.0 / SECOND))
+                .collect()
+        }
+    }
+
+    #[test]
+    fn heat_is_a_verdict_after_ten_seconds_and_power_cap_is_none() {
+        let mut world = World::new();
+        for secs in 0..200 {
+            let hot = (secs.clamp(50, 80) - 50) as f64;
+            world.read(
+                secs,
+                GpuReading::ThrottleTime("thermal_cap", Count::Total(7.0 + hot)),
+            );
+            world.read(
+                secs,
+                GpuReading::ThrottleTime("hw_thermal_slowdown", Count::Total(7.0 + hot)),
+            );
+            world.read(
+                secs,
+                GpuReading::Throttling("hw_thermal_slowdown", (50..80).contains(&secs)),
+            );
+            world.read(secs, GpuReading::Utilization(1.0));
+            assert_eq!(world.gpus.is_throttling(3), (51..141).contains(&secs), "{secs}");
+        }
+        assert_eq!(
+            world.changes(),
+            [(Kind::GpuThrottled, true, 60), (Kind::GpuThrottled, false, 141)]
+        );
+    }
+
+    #[test]
+    fn throttling_is_judged_without_a_reading_of_the_utilization() {
+        let mut world = World::new();
+        for secs in 0..20 {
+            world.read(
+                secs,
+                GpuReading::ThrottleTime("thermal_cap", Count::Total(secs as f64)),
+            );
+        }
+        world.gpus.on_time(UnixNanos(200 * SECOND), &mut world.board);
+        assert_eq!(
+            world.changes(),
+            [(Kind::GpuThrottled, true, 10), (Kind::GpuThrottled, false, 200)]
+        );
+    }
+
+    #[test]
+    fn xid_is_a_verdict_unless_the_gpu_is_lost() {
+        let mut world = World::new();
+        for secs in 0..400 {
+            world.read(
+                secs,
+                GpuReading::Xids(94, Count::Total(f64::from(u8::from(secs >= 10)))),
+            );
+            world.read(
+                secs,
+                GpuReading::Xids(45, Count::Total(f64::from(u8::from(secs >= 20)))),
+            );
+        }
+        assert_eq!(
+            world.changes(),
+            [(Kind::GpuXid, true, 10), (Kind::GpuXid, false, 310)]
+        );
+        world.read(500, GpuReading::Xids(79, Count::Total(0.0)));
+        world.read(501, GpuReading::Xids(79, Count::Total(1.0)));
+        world.read(502, GpuReading::Lost(true));
+        world.read(600, GpuReading::Lost(true));
+        world.read(601, GpuReading::Lost(false));
+        assert_eq!(
+            world.changes(),
+            [(Kind::GpuLost, true, 502), (Kind::GpuLost, false, 601)]
+        );
+    }
+
+    #[test]
+    fn busy_gpus_at_low_power_spin() {
+        let mut world = World::new();
+        (0..100).for_each(|secs| world.read(secs, GpuReading::Power(600.0)));
+        let since = UnixNanos(100 * SECOND);
+        for (busy, power, kind) in [
+            (1.0, 138.0, StallKind::Busy),
+            (0.0, 80.0, StallKind::Idle),
+            (1.0, 600.0, StallKind::Idle),
+        ] {
+            world.read(130, GpuReading::Utilization(busy));
+            world.read(130, GpuReading::Power(power));
+            let (found, means) = world.gpus.stall_kind(since, UnixNanos(131 * SECOND));
+            assert_eq!((found, means), (kind, Some((busy, power))));
+        }
+        let (old, means) = world.gpus.stall_kind(since, UnixNanos(300 * SECOND));
+        assert_eq!((old, means), (StallKind::Idle, None));
+    }
+
+    #[test]
+    fn counters_that_send_their_growth_have_the_same_verdicts() {
+        let mut world = World::new();
+        for secs in 0..200 {
+            let hot = f64::from(u8::from((51..=80).contains(&secs)));
+            world.read(secs, GpuReading::ThrottleTime("thermal_cap", Count::Growth(hot)));
+            // The first error is one: nothing before it has to be known.
+            let error = f64::from(u8::from(secs == 10));
+            world.read(secs, GpuReading::Xids(94, Count::Growth(error)));
+        }
+        assert_eq!(
+            world.changes(),
+            [
+                (Kind::GpuXid, true, 10),
+                (Kind::GpuThrottled, true, 60),
+                (Kind::GpuThrottled, false, 141)
+            ]
+        );
+    }
+
+    #[test]
+    fn gpus_that_spin_are_found_however_often_they_are_read() {
+        for (readings_a_second, readings) in [(1, 100), (10, 1000), (100, 10_000)] {
+            let mut world = World::new();
+            let time = |reading: u64| UnixNanos(reading * SECOND / readings_a_second);
+            // After 90 s the run hangs; for ten seconds it still seems to work.
+            for reading in 0..readings {
+                let power = if reading < readings * 9 / 10 { 600.0 } else { 138.0 };
+                let reading_of_power = GpuReading::Power(power);
+                world.gpus.on_reading(
+                    &world.id,
+                    None,
+                    time(reading),
+                    reading_of_power,
+                    true,
+                    &mut world.board,
+                );
+            }
+            let now = UnixNanos(130 * SECOND);
+            for reading in [GpuReading::Power(138.0), GpuReading::Utilization(1.0)] {
+                world
+                    .gpus
+                    .on_reading(&world.id, None, now, reading, false, &mut world.board);
+            }
+            let (kind, _) = world.gpus.stall_kind(UnixNanos(90 * SECOND), now);
+            assert_eq!(kind, StallKind::Busy, "{readings_a_second} readings a second");
+        }
+    }
+
+    #[test]
+    fn ids_of_gpus_are_bounded_and_old_ones_make_room() {
+        let mut world = World::new();
+        world.read(0, GpuReading::Lost(true));
+        for number in 0..2 * MAX_GPUS as u64 {
+            world.id = format!("GPU-{number}").into();
+            let time = UnixNanos(SECOND);
+            let reading = GpuReading::Xids(number as i64, Count::Total(0.0));
+            let is_kept = world
+                .gpus
+                .on_reading(&world.id, None, time, reading, true, &mut world.board);
+            assert_eq!(is_kept, number < MAX_GPUS as u64, "{number}");
+        }
+        assert_eq!(world.gpus.gpus.len(), MAX_GPUS);
+        let later = UnixNanos(SECOND).after(FORGOTTEN);
+        assert_eq!(world.gpus.evict(later, &mut world.board).len(), MAX_GPUS);
+        assert!(world.gpus.gpus.is_empty());
+        let changes = world.changes();
+        assert_eq!(changes.len(), 2, "the lost GPU is forgotten: {changes:?}");
+        for code in 0..1000 {
+            world.read(200_000, GpuReading::Xids(code, Count::Total(0.0)));
+        }
+        assert_eq!(world.gpus.gpus[&world.id].xids.len(), MAX_XID_CODES);
+    }
+}

@@ -1,0 +1,91 @@
+//! `train.smoothed.loss`, `.throughput` and `.step_time`: exponential moving averages over steps with weight 0.1 for the newest.
+//!
+//! Source: KempnerForge (`metrics/tracker.py`: EMA, alpha 0.1, updated every step). A value that is not finite is left out, so
+//! that the curve goes on after a NaN. `train.smoothed.mfu` is the same of `train.mfu` (`mfu.rs`).
+
+use std::collections::HashMap;
+
+use pulsetrain_semconv::{Metric, metric};
+
+use super::{average::Ema, throughput};
+use crate::{
+    signals::{Derivation, Signals},
+    steps::{RankId, StepFacts},
+};
+
+/// Derives smoothed values.
+#[derive(Debug, Default)]
+pub(super) struct Smoothed(HashMap<RankId, Averages>);
+
+#[derive(Debug, Default)]
+struct Averages {
+    loss: Ema,
+    throughput: Ema,
+    step_time: Ema,
+}
+
+impl Derivation for Smoothed {
+    fn sends(&self) -> &'static [&'static Metric] {
+        const SENDS: [&Metric; 3] = [
+            &metric::TRAIN_SMOOTHED_LOSS,
+            &metric::TRAIN_SMOOTHED_THROUGHPUT,
+            &metric::TRAIN_SMOOTHED_STEP_TIME,
+        ];
+        &SENDS
+    }
+
+    fn on_step(&mut self, step: &StepFacts, out: &mut Signals) {
+        let averages = self.0.entry(step.rank.id).or_default();
+        let rank = out.of(&step.rank.resource);
+        for (metric, average, value) in [
+            (
+                &metric::TRAIN_SMOOTHED_LOSS,
+                &mut averages.loss,
+                step.value(&metric::TRAIN_LOSS),
+            ),
+            (
+                &metric::TRAIN_SMOOTHED_THROUGHPUT,
+                &mut averages.throughput,
+                throughput::tokens_per_sec(step),
+            ),
+            (
+                &metric::TRAIN_SMOOTHED_STEP_TIME,
+                &mut averages.step_time,
+                step.step_secs(),
+            ),
+        ] {
+            if let Some(smoothed) = value.and_then(|value| average.add(value)) {
+                rank.gauge(metric, step.end, smoothed);
+            }
+        }
+    }
+
+    fn forget(&mut self, rank: RankId) {
+        self.0.remove(&rank);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_trainer::{Bench, Trainer, at};
+
+    #[test]
+    fn values_are_smoothed_over_steps() {
+        let mut bench = Bench::new(vec![Box::new(Smoothed::default())]);
+        let mut rank = Trainer::new("r", 0, 1);
+        for (number, (loss, secs)) in [(4.0, 1.0), (3.0, 2.0), (f64::NAN, 1.0)].into_iter().enumerate() {
+            let end = at(number as f64 * 3.0 + 3.0);
+            rank.step(number as i64, end, secs)
+                .record(&metric::TRAIN_LOSS, end, loss)
+                .record(&metric::TRAIN_TOKENS, end, 100.0);
+        }
+        bench.pass(&mut rank).finish();
+        assert_eq!(bench.values(&metric::TRAIN_SMOOTHED_LOSS), [4.0, 3.9, 3.9]);
+        assert_eq!(bench.values(&metric::TRAIN_SMOOTHED_STEP_TIME), [1.0, 1.1, 1.09]);
+        assert_eq!(
+            bench.values(&metric::TRAIN_SMOOTHED_THROUGHPUT),
+            [100.0, 95.0, 95.5]
+        );
+    }
+}

@@ -1,0 +1,332 @@
+//! The stage that derives signals: it assembles steps from what passes and gives them to a list of derivations.
+//!
+//! Every batch goes on at once and unchanged. Derived batches follow it, under the receipt of the batch that brought the
+//! step, so that after a kill both come again together.
+
+mod derivation;
+mod idle;
+#[cfg(test)]
+mod tests;
+mod writer;
+
+use std::{fmt, sync::Arc, time::Duration};
+
+use pulsetrain_otlp::{
+    Signal, WireError,
+    view::{LogsData, Message, Resource, ResourceLogs},
+};
+use pulsetrain_pipeline::{Batch, Stage, clock::Instant};
+
+use self::idle::IdleClock;
+use pulsetrain_semconv::metric;
+
+pub(crate) use self::{
+    derivation::{Derivation, EventFacts, PointFacts},
+    writer::Signals,
+};
+use crate::{
+    health::Health,
+    origin::Origin,
+    rank_signals,
+    steps::{
+        Interests, LifecycleFacts, RankInfo, StepFacts,
+        assembler::{Assembler, handle, resource_bytes},
+    },
+    unix_nanos::UnixNanos,
+};
+
+/// How long steps stay open, and how many.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SignalsConfig {
+    /// How long a step waits for more of its spans and points after its first one came.
+    pub wait: Duration,
+    /// How many steps of all ranks are open at most; of more the oldest closes early. An open step takes about 1 KB.
+    pub max_open: usize,
+    /// How many ranks are kept; for more the one that was silent for longest is dropped. A rank takes about 4 KB.
+    pub max_ranks: usize,
+}
+
+impl Default for SignalsConfig {
+    /// For a training that is watched while it runs: 1 s.
+    fn default() -> Self {
+        Self {
+            wait: Duration::from_secs(1),
+            max_open: 16_384,
+            max_ranks: 16_384,
+        }
+    }
+}
+
+impl SignalsConfig {
+    /// For recordings: spans may come long after points, because an importer sends batches of one signal when they are full.
+    pub fn offline() -> Self {
+        Self {
+            wait: Duration::from_secs(24 * 3600),
+            max_open: 65_536,
+            ..Self::default()
+        }
+    }
+}
+
+/// Derives signals from steps; a [`Stage`] of the pipeline.
+pub struct SignalsStage {
+    assembler: Assembler,
+    derivations: Vec<Box<dyn Derivation>>,
+    signals: Signals,
+    watcher: Option<Watcher>,
+    watermark: UnixNanos,
+    idle: IdleClock,
+}
+
+/// Sees every batch that the stage adds.
+type Watcher = Box<dyn Fn(&Batch) + Send>;
+
+impl SignalsStage {
+    /// Returns a stage with all derivations.
+    pub fn new(config: SignalsConfig) -> Self {
+        Self::with(config, derivations(&config))
+    }
+
+    /// Returns a stage with these derivations, at most 32.
+    pub(crate) fn with(config: SignalsConfig, derivations: Vec<Box<dyn Derivation>>) -> Self {
+        let interests = Interests::new(
+            derivations
+                .iter()
+                .map(|derivation| (derivation.sends(), derivation.points())),
+        );
+        Self {
+            assembler: Assembler::new(interests, config),
+            derivations,
+            signals: Signals::default(),
+            watcher: None,
+            watermark: UnixNanos::default(),
+            idle: IdleClock::default(),
+        }
+    }
+
+    /// Returns the same stage; `watch` sees every batch that it adds, and must not wait.
+    #[must_use]
+    pub fn watched(self, watch: impl Fn(&Batch) + Send + 'static) -> Self {
+        Self {
+            watcher: Some(Box::new(watch)),
+            ..self
+        }
+    }
+
+    /// Reads a batch and gives its facts to the derivations; returns the ranks that it ends. What cannot be read passes as it is.
+    fn read(&mut self, batch: &Batch, now: Instant) -> Vec<(Arc<RankInfo>, UnixNanos)> {
+        let Self {
+            assembler,
+            derivations,
+            signals,
+            ..
+        } = self;
+        let (mut intervals, mut ended) = (Vec::new(), Vec::new());
+        match batch.signal() {
+            Signal::Metrics => {
+                let mut given = Vec::new();
+                let mut on_point = |wanted_by: u32, point: &PointFacts<'_>| {
+                    if point.is_end
+                        && point.metric.ordinal == metric::TRAIN_GLOBAL_STEP.ordinal
+                        && let Some(rank) = point.rank
+                    {
+                        ended.push((Arc::clone(rank), point.time));
+                    }
+                    for (place, derivation) in derivations.iter_mut().enumerate() {
+                        if wanted_by & (1 << place) != 0 {
+                            derivation.on_point(point, signals);
+                        }
+                    }
+                };
+                let mut on_suppressed = |resource: &[u8], metric| given.push((resource.to_vec(), metric));
+                let _ = assembler.read_points(batch, now, &mut on_point, &mut on_suppressed);
+                for (resource, metric) in given {
+                    signals.of(&resource).suppress(metric);
+                }
+            }
+            Signal::Traces => {
+                let _ = assembler.read_spans(batch, now, &mut intervals);
+            }
+            Signal::Logs => {
+                let _ = self.read_events(batch);
+            }
+        }
+        for interval in intervals {
+            self.on_lifecycle(&interval);
+        }
+        ended
+    }
+
+    /// Closes the steps of ranks that have ended, and ends what is derived of them.
+    fn end(&mut self, ended: &[(Arc<RankInfo>, UnixNanos)], out: &mut Vec<Batch>) {
+        for (rank, time) in ended {
+            let mut steps = Vec::new();
+            self.assembler.close_rank(rank.id, &mut steps);
+            self.derive(&steps, out);
+            for derivation in &mut self.derivations {
+                derivation.on_rank_end(rank, *time, &mut self.signals);
+            }
+            self.signals.of(&rank.resource).end(*time);
+        }
+    }
+
+    fn on_lifecycle(&mut self, interval: &LifecycleFacts) {
+        for derivation in &mut self.derivations {
+            derivation.on_lifecycle(interval, &mut self.signals);
+        }
+    }
+
+    fn read_events(&mut self, batch: &Batch) -> Result<(), WireError> {
+        let Self {
+            assembler,
+            derivations,
+            signals,
+            ..
+        } = self;
+        if derivations
+            .iter()
+            .all(|derivation| derivation.events().is_empty())
+        {
+            return Ok(());
+        }
+        let mut resources = LogsData::decode(batch.bytes())?.resource_logs.iter();
+        while let Some(whole) = resources.next_bytes() {
+            let whole = whole?;
+            let resource = resource_bytes(whole);
+            let attributes = Resource::decode(resource)?.attributes;
+            let mut origin = None;
+            for scope in ResourceLogs::decode(whole)?.scope_logs {
+                for record in scope?.log_records {
+                    let record = record?;
+                    let time = UnixNanos(record.time_unix_nano);
+                    for derivation in derivations.iter_mut() {
+                        let mut wanted = derivation.events().iter();
+                        if !wanted.any(|event| record.event_name == event.name) {
+                            continue;
+                        }
+                        assembler.note_time(time);
+                        let facts = EventFacts {
+                            origin: origin.get_or_insert_with(|| Origin::of(attributes)),
+                            resource,
+                            time,
+                            record: &record,
+                        };
+                        derivation.on_event(&facts, signals);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives closed steps to the derivations; batches go to `out` whenever the receipt changes or enough has collected.
+    fn derive(&mut self, steps: &[StepFacts], out: &mut Vec<Batch>) {
+        let mut before: Option<&Batch> = None;
+        for step in steps {
+            if let Some(before) = before
+                && (!before.shares_receipt(&step.batch) || self.signals.is_full())
+            {
+                self.flush(before, out);
+            }
+            let resource = self.signals.of(&step.rank.resource);
+            resource.starts_at(step.start.unwrap_or(step.end));
+            for derivation in &mut self.derivations {
+                derivation.on_step(step, &mut self.signals);
+            }
+            before = Some(&step.batch);
+        }
+        if let Some(before) = before {
+            self.flush(before, out);
+        }
+        for rank in self.assembler.take_evicted() {
+            for derivation in &mut self.derivations {
+                derivation.forget(rank);
+            }
+        }
+    }
+
+    /// Tells the derivations how far event time has come.
+    fn advance(&mut self, now: Instant) {
+        let newest = self.assembler.newest();
+        if newest > self.watermark {
+            self.advance_to(newest);
+            self.idle.on_news(newest, now);
+        }
+    }
+
+    /// Notes whether a derivation wants event time to follow the clock.
+    fn note_wishes(&mut self) {
+        let wants_time = self.derivations.iter().any(|derivation| derivation.wants_time());
+        self.idle.set_wanted(wants_time);
+    }
+
+    fn advance_to(&mut self, time: UnixNanos) {
+        self.watermark = time;
+        for derivation in &mut self.derivations {
+            derivation.on_watermark(time, &mut self.signals);
+        }
+    }
+
+    fn flush(&mut self, batch: &Batch, out: &mut Vec<Batch>) {
+        let watch = self.watcher.as_ref().map(|watch| &**watch as &dyn Fn(&Batch));
+        self.signals.flush(batch, watch, out);
+    }
+}
+
+/// All derivations. One more derived signal is one more line.
+fn derivations(config: &SignalsConfig) -> Vec<Box<dyn Derivation>> {
+    let mut derivations = rank_signals::all();
+    derivations.push(Box::new(Health::new(config)));
+    derivations
+}
+
+impl Stage for SignalsStage {
+    fn pass(&mut self, batch: Batch, now: Instant, out: &mut Vec<Batch>) {
+        self.signals.set_arrival(now);
+        let ended = self.read(&batch, now);
+        let mut steps = Vec::new();
+        self.assembler.close_touched(now, &mut steps);
+        let handle = handle(&batch);
+        out.push(batch);
+        self.flush(&handle, out);
+        self.derive(&steps, out);
+        self.end(&ended, out);
+        self.advance(now);
+        self.flush(&handle, out);
+        self.note_wishes();
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.assembler.due().into_iter().chain(self.idle.due()).min()
+    }
+
+    fn release(&mut self, now: Instant, out: &mut Vec<Batch>) {
+        self.signals.set_arrival(now);
+        let mut steps = Vec::new();
+        self.assembler.close_late(now, &mut steps);
+        self.derive(&steps, out);
+        if let Some(time) = self.idle.tick(now) {
+            self.advance_to(time.max(self.watermark));
+            self.flush(&Batch::new(Signal::Metrics, 0, Vec::new()), out);
+        }
+        self.note_wishes();
+    }
+
+    fn finish(&mut self, out: &mut Vec<Batch>) {
+        let mut steps = Vec::new();
+        self.assembler.close_all(&mut steps);
+        self.derive(&steps, out);
+        for derivation in &mut self.derivations {
+            derivation.on_finish(&mut self.signals);
+        }
+        self.flush(&Batch::new(Signal::Metrics, 0, Vec::new()), out);
+    }
+}
+
+impl fmt::Debug for SignalsStage {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SignalsStage")
+            .field("assembler", &self.assembler)
+            .finish_non_exhaustive()
+    }
+}

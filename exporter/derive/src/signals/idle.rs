@@ -1,0 +1,101 @@
+//! Event time while nothing comes: live telemetry that stops altogether must still become a stall.
+//!
+//! Telemetry is live when it came within a minute of its own time. From then on event time follows the clock, every five seconds and for an hour at most,
+//! until something comes again. Telemetry of the past has no such time.
+
+use std::time::Duration;
+
+use pulsetrain_pipeline::clock::{self, Instant};
+
+use crate::unix_nanos::UnixNanos;
+
+const LIVE: Duration = Duration::from_secs(60);
+const TICK: Duration = Duration::from_secs(5);
+const LONGEST: Duration = Duration::from_secs(3600);
+
+/// Lets event time follow the clock.
+#[derive(Debug, Default)]
+pub(super) struct IdleClock {
+    /// Of live telemetry.
+    idle: Option<Idle>,
+    is_wanted: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Idle {
+    /// The event time of the newest telemetry, and when it came.
+    time: UnixNanos,
+    since: Instant,
+    due: Instant,
+}
+
+impl IdleClock {
+    /// Notes that telemetry came, whose newest time is `time`.
+    pub(super) fn on_news(&mut self, time: UnixNanos, now: Instant) {
+        self.on_news_at(time, now, clock::unix_now());
+    }
+
+    fn on_news_at(&mut self, time: UnixNanos, now: Instant, unix_now: Duration) {
+        let is_live = unix_now.abs_diff(Duration::from_nanos(time.0)) <= LIVE;
+        self.idle = is_live.then(|| Idle {
+            time,
+            since: now,
+            due: clock::later(now, TICK),
+        });
+    }
+
+    /// Sets whether anybody wants to know the time.
+    pub(super) fn set_wanted(&mut self, is_wanted: bool) {
+        self.is_wanted = is_wanted;
+    }
+
+    /// Returns when event time is to move next.
+    pub(super) fn due(&self) -> Option<Instant> {
+        self.idle.filter(|_| self.is_wanted).map(|idle| idle.due)
+    }
+
+    /// Returns the event time at `now`, if it is due.
+    pub(super) fn tick(&mut self, now: Instant) -> Option<UnixNanos> {
+        let idle = self
+            .idle
+            .as_mut()
+            .filter(|idle| self.is_wanted && idle.due <= now)?;
+        let silence = now.saturating_duration_since(idle.since);
+        let time = idle.time.after(silence);
+        idle.due = clock::later(now, TICK);
+        if silence >= LONGEST {
+            self.idle = None;
+        }
+        Some(time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn event_time_follows_the_clock_for_an_hour() {
+        let (start, unix_now) = (clock::now(), Duration::from_secs(1_000_000));
+        let mut idle = IdleClock::default();
+        let newest = UnixNanos(999_990_000_000_000);
+        idle.on_news_at(newest, start, unix_now);
+        assert_eq!(idle.due(), None, "nobody wants to know");
+        idle.set_wanted(true);
+        assert_eq!(idle.tick(start + Duration::from_secs(4)), None);
+        let times = (1..2000)
+            .filter_map(|tick| idle.tick(start + tick * TICK))
+            .collect::<Vec<_>>();
+        assert_eq!(times[0], newest.after(TICK));
+        assert_eq!((times.len(), times.last()), (720, Some(&newest.after(LONGEST))));
+        assert_eq!(idle.due(), None);
+    }
+
+    #[test]
+    fn telemetry_of_the_past_has_no_idle_time() {
+        let mut idle = IdleClock::default();
+        idle.set_wanted(true);
+        idle.on_news_at(UnixNanos(0), clock::now(), Duration::from_secs(61));
+        assert_eq!(idle.due(), None);
+    }
+}

@@ -1,0 +1,428 @@
+//! Steps as the assembler makes them from spans and points.
+
+use std::time::Duration;
+
+use pulsetrain_semconv::{metric, span};
+
+use pulsetrain_pipeline::Stage;
+
+use super::SignalsConfig;
+use crate::{
+    signals::SignalsStage,
+    steps::Phase,
+    test_trainer::{Bench, Seen, Trainer, at, time},
+};
+
+const WAIT: Duration = Duration::from_secs(1);
+
+fn bench() -> (Bench, Seen) {
+    let seen = Seen::default();
+    (Bench::new(vec![Box::new(seen.clone())]), seen)
+}
+
+fn numbers(seen: &Seen) -> Vec<i64> {
+    seen.steps().iter().map(|step| step.number).collect()
+}
+
+#[test]
+fn spans_and_points_of_a_step_are_one_step() {
+    let (mut bench, seen) = bench();
+    let mut rank = Trainer::new("r", 0, 1);
+    for step in 1..=3 {
+        let end = at(step as f64);
+        rank.step(step, end, 1.0).record(&metric::TRAIN_LOSS, end, 2.0);
+        rank.record(&metric::TRAIN_TOKENS, end, 4096.0);
+        rank.step_span(
+            step,
+            end,
+            1.0,
+            &[(&span::PERF_DATA, 0.25), (&span::PERF_FORWARD, 0.5)],
+        );
+        bench.pass(&mut rank);
+    }
+    assert_eq!(numbers(&seen), [1, 2], "the newest step may get more");
+    bench.finish();
+    let steps = seen.steps();
+    assert_eq!(steps.len(), 3);
+    for (step, number) in steps.iter().zip(1..) {
+        assert_eq!((step.number, step.covered), (number, (number > 1).then_some(1)));
+        assert_eq!(step.start, Some(time(number as f64 - 1.0)));
+        assert_eq!((step.end, step.duration_secs()), (time(number as f64), Some(1.0)));
+        assert_eq!(
+            (step.phase(Phase::Data), step.phase(Phase::Forward)),
+            (Some(0.25), Some(0.5))
+        );
+        assert_eq!(step.phase(Phase::Backward), None);
+        assert_eq!(step.value(&metric::TRAIN_LOSS), Some(2.0));
+        assert_eq!(step.value(&metric::TRAIN_TOKENS), Some(4096.0));
+        assert!(!step.is_repeated);
+    }
+}
+
+#[test]
+fn batch_of_many_steps_waits_for_the_spans_that_follow() {
+    let (mut bench, seen) = bench();
+    let mut rank = Trainer::new("r", 0, 1);
+    for step in 1..=500 {
+        rank.step(step, at(step as f64), 0.5);
+        rank.step_span(step, at(step as f64), 0.5, &[(&span::PERF_BACKWARD, 0.25)]);
+    }
+    bench.pass(&mut rank);
+    bench.finish();
+    let steps = seen.steps();
+    assert_eq!(numbers(&seen), (1..=500).collect::<Vec<_>>());
+    assert!(steps.iter().all(|step| step.phase(Phase::Backward) == Some(0.25)));
+}
+
+#[test]
+fn points_alone_make_steps_after_the_wait_and_then_one_step_late() {
+    let (mut bench, seen) = bench();
+    let mut rank = Trainer::new("r", 0, 1);
+    rank.step(10, at(1.0), 0.5)
+        .record(&metric::PERF_DATA_TIME, at(1.0), 0.125);
+    bench.pass(&mut rank);
+    assert_eq!(numbers(&seen), [0; 0], "spans may come");
+    bench.wait(WAIT);
+    assert_eq!(numbers(&seen), [10]);
+    assert_eq!(seen.steps()[0].phase(Phase::Data), Some(0.125));
+    for step in [20, 30] {
+        rank.step(step, at(step as f64), 0.5);
+        bench.pass(&mut rank);
+    }
+    assert_eq!(numbers(&seen), [10, 20], "what the rank sends is known");
+    let step = &seen.steps()[1];
+    assert_eq!((step.covered, step.covered_secs()), (Some(10), Some(19.0)));
+    bench.wait(WAIT);
+    assert_eq!(numbers(&seen), [10, 20, 30]);
+    assert_eq!(bench.stage.due(), None, "nothing is open");
+}
+
+#[test]
+fn child_spans_come_before_their_step_and_find_it_by_trace() {
+    let (mut bench, seen) = bench();
+    let mut rank = Trainer::new("r", 0, 1);
+    rank.span(&span::PERF_FORWARD, Some(1), at(0.0), at(0.5));
+    bench.pass(&mut rank);
+    rank.step_span(1, at(1.0), 1.0, &[]);
+    bench.pass(&mut rank).finish();
+    assert_eq!(seen.steps()[0].phase(Phase::Forward), Some(0.5));
+}
+
+#[test]
+fn step_that_is_done_again_is_repeated_and_a_late_part_of_a_closed_step_is_not() {
+    let (mut bench, seen) = bench();
+    let mut rank = Trainer::new("r", 0, 1);
+    for (step, end) in [(1, 1.0), (2, 2.0), (3, 3.0), (2, 10.0), (3, 11.0)] {
+        rank.step(step, at(end), 1.0);
+        bench.pass(&mut rank).wait(WAIT);
+    }
+    // An evaluation of step 3, recorded with its number.
+    rank.record(&metric::TRAIN_GLOBAL_STEP, at(12.0), 3.0);
+    bench.pass(&mut rank).finish();
+    let steps: Vec<_> = seen
+        .steps()
+        .iter()
+        .map(|step| (step.number, step.is_repeated))
+        .collect();
+    assert_eq!(steps, [(1, false), (2, false), (3, false), (2, true), (3, true)]);
+}
+
+#[test]
+fn steps_before_and_after_a_restart_stay_apart_in_one_batch() {
+    for (with_points, with_spans) in [(true, false), (false, true), (true, true)] {
+        let (mut bench, seen) = bench();
+        bench.stage = SignalsStage::with(SignalsConfig::offline(), vec![Box::new(seen.clone())]);
+        let mut rank = Trainer::new("r", 0, 1);
+        let first = (1..=10).map(|number| (number, number as f64));
+        let second = (5..=15).map(|number| (number, 100.0 + number as f64));
+        let steps: Vec<(i64, f64)> = first.chain(second).collect();
+        for (number, end) in &steps {
+            if with_points {
+                rank.step(*number, at(*end), 1.0)
+                    .record(&metric::TRAIN_LOSS, at(*end), *end);
+            }
+            if with_spans {
+                rank.step_span(*number, at(*end), 1.0, &[(&span::PERF_FORWARD, 0.5)]);
+            }
+        }
+        bench.pass(&mut rank).finish();
+        let found: Vec<_> = seen.steps();
+        let numbers: Vec<_> = found.iter().map(|step| (step.number, step.end)).collect();
+        let expected: Vec<_> = steps.iter().map(|(number, end)| (*number, time(*end))).collect();
+        assert_eq!(numbers, expected, "points {with_points}, spans {with_spans}");
+        let repeated = found.iter().filter(|step| step.is_repeated).count();
+        assert_eq!(repeated, 6, "points {with_points}, spans {with_spans}");
+        for step in found.iter().filter(|_| with_points) {
+            let loss = step.value(&metric::TRAIN_LOSS).map(time);
+            assert_eq!(loss, Some(step.end));
+        }
+    }
+}
+
+#[test]
+fn lower_number_at_a_later_time_is_a_step_done_again() {
+    let (mut bench, seen) = bench();
+    let mut rank = Trainer::new("r", 0, 1);
+    for (step, secs) in [
+        (1, 1.0),
+        (2, 2.0),
+        (3, 3.0),
+        (2, 10.0),
+        (1, 2.5),
+        (3, 11.0),
+        (4, 12.0),
+    ] {
+        rank.record(&metric::TRAIN_GLOBAL_STEP, at(secs), step as f64);
+        bench.pass(&mut rank).wait(WAIT);
+    }
+    bench.finish();
+    let steps = seen.steps();
+    let steps: Vec<_> = steps.iter().map(|step| (step.number, step.is_repeated)).collect();
+    assert_eq!(
+        steps,
+        [
+            (1, false),
+            (2, false),
+            (3, false),
+            (2, true),
+            (3, true),
+            (4, false)
+        ]
+    );
+}
+
+#[test]
+fn step_numbers_may_be_as_far_apart_as_they_can() {
+    let (mut bench, seen) = bench();
+    let mut rank = Trainer::new("r", 0, 1);
+    for (step, end) in [(i64::MIN, 1.0), (i64::MAX, 2.0)] {
+        rank.step_span(step, at(end), 1.0, &[]);
+        bench.pass(&mut rank).wait(WAIT);
+    }
+    bench.finish();
+    assert_eq!(seen.steps()[1].done, Some(i64::MAX));
+}
+
+#[test]
+fn attempts_and_ranks_are_apart() {
+    let (mut bench, seen) = bench();
+    for (rank, attempt) in [(0, 1), (1, 1), (0, 2)] {
+        let mut trainer = Trainer::of_attempt("r", rank, 2, attempt);
+        trainer.step(5, at(attempt as f64), 1.0);
+        bench.pass(&mut trainer);
+    }
+    bench.finish();
+    let who: Vec<_> = seen
+        .steps()
+        .iter()
+        .map(|step| (step.rank.rank, step.rank.attempt))
+        .collect();
+    assert_eq!(who, [(0, 1), (1, 1), (0, 2)]);
+    assert_eq!(seen.steps()[0].rank.world_size, Some(2));
+}
+
+#[test]
+fn too_many_open_steps_close_early() {
+    let seen = Seen::default();
+    let config = SignalsConfig {
+        max_open: 10,
+        ..SignalsConfig::offline()
+    };
+    let mut bench = Bench::new(Vec::new());
+    bench.stage = SignalsStage::with(config, vec![Box::new(seen.clone())]);
+    let mut rank = Trainer::new("r", 0, 1);
+    for step in 1..=30 {
+        rank.step(step, at(step as f64), 1.0);
+    }
+    bench.pass(&mut rank);
+    assert_eq!(numbers(&seen), (1..=20).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_batch_passes_unchanged_whatever_it_holds() {
+    let (mut bench, _) = bench();
+    let torn = pulsetrain_pipeline::Batch::new(pulsetrain_otlp::Signal::Metrics, 3, vec![0x0a, 0xff, 0x01]);
+    let mut out = Vec::new();
+    bench.stage.pass(torn.clone(), bench.now, &mut out);
+    assert_eq!(out, [torn]);
+}
+
+#[test]
+fn rank_that_was_silent_for_longest_makes_room_for_another() {
+    let seen = Seen::default();
+    let config = SignalsConfig {
+        max_ranks: 2,
+        ..SignalsConfig::default()
+    };
+    let mut bench = Bench::new(Vec::new());
+    bench.stage = SignalsStage::with(config, vec![Box::new(seen.clone())]);
+    for (rank, secs) in [(0, 1.0), (1, 2.0), (0, 3.0), (2, 4.0)] {
+        let mut trainer = Trainer::new("r", rank, 3);
+        trainer.step(secs as i64, at(secs), 1.0);
+        bench.pass(&mut trainer);
+    }
+    bench.finish();
+    let who: Vec<_> = seen
+        .steps()
+        .iter()
+        .map(|step| (step.rank.rank, step.number))
+        .collect();
+    assert_eq!(who, [(0, 1), (0, 3), (2, 4)], "rank 1 was silent since 2 s");
+}
+
+#[test]
+fn values_at_a_time_of_their_own_belong_to_the_open_step() {
+    let (mut bench, seen) = bench();
+    let mut rank = Trainer::new("r", 0, 1);
+    rank.step(7, at(1.0), 1.0);
+    rank.record(&metric::TRAIN_LOSS, at(1.001), 2.5);
+    bench.pass(&mut rank).finish();
+    assert_eq!(seen.steps()[0].value(&metric::TRAIN_LOSS), Some(2.5));
+}
+
+#[test]
+fn steps_without_numbers_are_counted() {
+    let (mut bench, seen) = bench();
+    let mut rank = Trainer::new("r", 0, 1);
+    for secs in [1.0, 2.0, 3.0] {
+        rank.record(&metric::TRAIN_STEP_DURATION, at(secs), 0.5);
+    }
+    bench.pass(&mut rank).finish();
+    assert_eq!(numbers(&seen), [1, 2, 3]);
+}
+
+/// What is compared of a step: number, end, data time, loss, tokens.
+type Facts = (i64, u64, Option<f64>, Option<f64>, Option<f64>);
+
+/// Passes steps as batches of these sizes, each signal in its order, and returns the steps.
+fn facts(steps: i64, sizes: &[(bool, i64)]) -> Vec<Facts> {
+    let (mut bench, seen) = bench();
+    let mut rank = Trainer::new("r", 0, 1);
+    let (mut points, mut spans) = (1, 1);
+    let rest = [(true, steps), (false, steps)];
+    for (is_points, size) in sizes.iter().copied().chain(rest) {
+        let next = if is_points { &mut points } else { &mut spans };
+        let last = (*next + size).min(steps + 1);
+        for step in *next..last {
+            let end = at(step as f64);
+            if is_points {
+                rank.step(step, end, 0.5)
+                    .record(&metric::TRAIN_LOSS, end, step as f64)
+                    .record(&metric::TRAIN_TOKENS, end, 100.0 + step as f64);
+            } else {
+                rank.step_span(step, end, 0.5, &[(&span::PERF_DATA, 0.25)]);
+            }
+        }
+        *next = last;
+        bench.pass(&mut rank);
+    }
+    bench.finish();
+    let of = |step: &crate::steps::StepFacts| {
+        (
+            step.number,
+            step.end.0,
+            step.phase(Phase::Data),
+            step.value(&metric::TRAIN_LOSS),
+            step.value(&metric::TRAIN_TOKENS),
+        )
+    };
+    seen.steps().iter().map(of).collect()
+}
+
+proptest::proptest! {
+    #[test]
+    fn however_records_are_divided_into_batches_the_steps_are_the_same(
+        sizes in proptest::collection::vec((proptest::bool::ANY, 0_i64..8), 0..24),
+    ) {
+        let expected: Vec<Facts> = (1..=30)
+            .map(|step| {
+                let number = step as f64;
+                (step, at(number), Some(0.25), Some(number), Some(100.0 + number))
+            })
+            .collect();
+        proptest::prop_assert_eq!(facts(30, &sizes), expected);
+    }
+}
+
+#[test]
+fn spans_that_are_exported_after_the_metrics_of_their_step_are_steps_all_the_same() {
+    let (mut bench, seen) = bench();
+    let mut rank = Trainer::new("r", 0, 1);
+    for step in 1..=180 {
+        rank.step_span(step, at(step as f64), 1.0, &[]);
+        // Metrics once a minute in the middle of the next step; spans every five seconds, two seconds later.
+        if step % 60 == 0 {
+            let time = at(step as f64 + 0.5);
+            let mut metrics = Trainer::new("r", 0, 1);
+            metrics
+                .record(&metric::TRAIN_GLOBAL_STEP, time, step as f64 + 1.0)
+                .record(&metric::TRAIN_LOSS, time, 2.5);
+            bench.pass(&mut metrics).wait(2 * WAIT);
+        }
+        if step % 5 == 0 {
+            bench.pass(&mut rank).wait(WAIT);
+        }
+    }
+    rank.step_span(181, at(181.0), 1.0, &[]);
+    bench.pass(&mut rank).finish();
+    let steps = seen.steps();
+    assert_eq!(numbers(&seen), (1..=181).collect::<Vec<_>>());
+    assert!(steps.iter().all(|step| step.start.is_some() && !step.is_repeated));
+    let with_loss = steps
+        .iter()
+        .filter(|step| step.value(&metric::TRAIN_LOSS).is_some());
+    assert_eq!(
+        with_loss.map(|step| step.number).collect::<Vec<_>>(),
+        [61, 121, 181]
+    );
+}
+
+#[test]
+fn points_are_steps_where_the_spans_end() {
+    let (mut bench, seen) = bench();
+    let mut rank = Trainer::new("r", 0, 1);
+    for step in 1..=60 {
+        rank.step(step, at(step as f64), 1.0);
+        if step <= 20 {
+            rank.step_span(step, at(step as f64), 1.0, &[]);
+        }
+        bench.pass(&mut rank).wait(WAIT);
+    }
+    assert_eq!(numbers(&seen), (1..=60).collect::<Vec<_>>());
+}
+
+/// An OpenTelemetry SDK exports spans often and metrics once a minute, with the newest step number and a time of its own.
+#[test]
+fn metrics_that_come_once_a_minute_cover_the_steps_since_the_last_ones() {
+    let (mut bench, seen) = bench();
+    let mut rank = Trainer::new("r", 0, 1);
+    for step in 1..=180 {
+        rank.step_span(step, at(step as f64), 1.0, &[]);
+        bench.pass(&mut rank).wait(WAIT);
+        if step % 60 == 0 {
+            let time = at(step as f64 + 0.5);
+            rank.record(&metric::TRAIN_GLOBAL_STEP, time, step as f64).record(
+                &metric::TRAIN_TOKENS,
+                time,
+                60.0 * 1024.0,
+            );
+            bench.pass(&mut rank);
+        }
+    }
+    bench.finish();
+    let steps = seen.steps();
+    assert_eq!(numbers(&seen), (1..=180).collect::<Vec<_>>(), "no step twice");
+    assert!(steps.iter().all(|step| !step.is_repeated));
+    assert!(steps[1..].iter().all(|step| step.done == Some(1)));
+    let tokens = steps
+        .iter()
+        .filter(|step| step.value(&metric::TRAIN_TOKENS).is_some());
+    let tokens: Vec<_> = tokens
+        .map(|step| (step.number, step.covered, step.covered_secs()))
+        .collect();
+    assert_eq!(
+        tokens,
+        [(121, Some(60), Some(60.0))],
+        "the first total may count what came before"
+    );
+}

@@ -1,0 +1,141 @@
+//! The output of derivations: gauges, counters, state sets and events by resource, encoded once.
+//!
+//! Counters and histograms are cumulative since the first value of their resource. A batch leaves under the receipt of the
+//! batch that caused it, so that after a kill both come again together.
+
+mod resource;
+
+use std::{collections::HashMap, sync::Arc};
+
+use pulsetrain_otlp::Signal;
+use pulsetrain_pipeline::{
+    Batch,
+    clock::{self, Instant},
+};
+use pulsetrain_semconv::Metric;
+
+use self::resource::ResourceSignals;
+
+/// How many resources have series; the one that was silent for longest is evicted, and its counters start again.
+const MAX_RESOURCES: usize = 16_384;
+
+/// The size at which a batch leaves: far below the 4 MiB that a gRPC receiver takes by default.
+const BATCH_BYTES: usize = 256 << 10;
+
+/// Collects the output of derivations.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    /// When the facts that are derived from now arrived.
+    arrival: Instant,
+    places: HashMap<Arc<[u8]>, usize>,
+    resources: Vec<ResourceSignals>,
+    /// The places of resources with output since the last flush.
+    dirty: Vec<usize>,
+    /// The place that was asked for last: the derivations of a step ask for the same one in turn.
+    last: usize,
+}
+
+impl Default for Signals {
+    fn default() -> Self {
+        Self {
+            arrival: clock::now(),
+            places: HashMap::new(),
+            resources: Vec::new(),
+            dirty: Vec::new(),
+            last: 0,
+        }
+    }
+}
+
+impl Signals {
+    /// Returns when the facts arrived that are given to derivations now: the clock of waits, where event time may jump.
+    pub(crate) fn arrival(&self) -> Instant {
+        self.arrival
+    }
+
+    /// Sets when the facts arrived that are given to derivations from now on.
+    pub(crate) fn set_arrival(&mut self, now: Instant) {
+        self.arrival = now;
+    }
+
+    /// Returns the series of a resource, given as an encoded `Resource` message.
+    pub(crate) fn of(&mut self, resource: &[u8]) -> &mut ResourceSignals {
+        let is_last = self.resources.get(self.last);
+        let place = match is_last.filter(|last| **last.key() == *resource) {
+            Some(_) => self.last,
+            None => self.find_or_add(resource),
+        };
+        self.last = place;
+        if !std::mem::replace(&mut self.resources[place].is_dirty, true) {
+            self.dirty.push(place);
+        }
+        &mut self.resources[place]
+    }
+
+    /// Whether a resource sends a metric itself.
+    pub(crate) fn is_suppressed(&self, resource: &[u8], metric: &Metric) -> bool {
+        let place = self.places.get(resource);
+        place.is_some_and(|place| self.resources[*place].is_suppressed(metric))
+    }
+
+    /// Whether enough has collected for a batch.
+    pub(crate) fn is_full(&self) -> bool {
+        let sizes = self.dirty.iter().map(|place| self.resources[*place].len());
+        sizes.sum::<usize>() >= BATCH_BYTES
+    }
+
+    /// Sends what has collected, derived from `batch`; `watch` sees each batch.
+    pub(crate) fn flush(&mut self, batch: &Batch, watch: Option<&dyn Fn(&Batch)>, out: &mut Vec<Batch>) {
+        let mut metrics = (0, Vec::new());
+        let mut logs = (0, Vec::new());
+        for place in self.dirty.drain(..) {
+            let resource = &mut self.resources[place];
+            resource.is_dirty = false;
+            // Messages of OTLP's top level are lists: one behind the other is a longer list.
+            for encoded in resource.finish() {
+                let (items, bytes) = match encoded.signal {
+                    Signal::Logs => &mut logs,
+                    _ => &mut metrics,
+                };
+                *items += encoded.items;
+                bytes.extend_from_slice(&encoded.bytes);
+            }
+        }
+        for (signal, (items, bytes)) in [(Signal::Metrics, metrics), (Signal::Logs, logs)] {
+            if items > 0 {
+                let derived = batch.derived(signal, items, bytes);
+                if let Some(watch) = watch {
+                    watch(&derived);
+                }
+                out.push(derived);
+            }
+        }
+    }
+
+    fn find_or_add(&mut self, resource: &[u8]) -> usize {
+        if let Some(place) = self.places.get(resource) {
+            return *place;
+        }
+        let key: Arc<[u8]> = resource.into();
+        let place = if self.resources.len() < MAX_RESOURCES {
+            self.resources.push(ResourceSignals::new(Arc::clone(&key)));
+            self.resources.len() - 1
+        } else {
+            self.evict(ResourceSignals::new(Arc::clone(&key)))
+        };
+        self.places.insert(key, place);
+        place
+    }
+
+    /// Puts a resource in the place of the one that was silent for longest and has nothing to send.
+    fn evict(&mut self, resource: ResourceSignals) -> usize {
+        let silent = self.resources.iter().enumerate();
+        let silent = silent.filter(|(_, resource)| !resource.is_dirty);
+        let place = silent
+            .min_by_key(|(_, resource)| resource.newest())
+            .map_or(0, |(place, _)| place);
+        let former = std::mem::replace(&mut self.resources[place], resource);
+        self.places.remove(former.key());
+        place
+    }
+}

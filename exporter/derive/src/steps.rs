@@ -1,0 +1,99 @@
+//! Training steps as facts: what the spans and points of one rank have in common about one step.
+//!
+//! [`Assembler`](assembler::Assembler) reads the batches that pass and makes a [`StepFacts`] of every step of every rank.
+//! A trainer may describe a step by a span `train.step` with child spans, by points that share a time, or by both:
+//! the step number joins them. Derivations (`signals/derivation.rs`) get closed steps in the order of their numbers.
+
+pub(crate) mod assembler;
+mod constants;
+mod draft;
+mod group;
+mod growth;
+mod interest;
+mod lifecycle;
+mod pending;
+mod phase;
+mod rank;
+mod values;
+
+use std::sync::Arc;
+
+use pulsetrain_pipeline::Batch;
+use pulsetrain_semconv::Metric;
+
+pub(crate) use self::{
+    constants::Constants,
+    interest::Interests,
+    lifecycle::{Lifecycle, LifecycleFacts},
+    phase::{Phase, Phases},
+    rank::{RankId, RankInfo},
+    values::Values,
+};
+use crate::unix_nanos::UnixNanos;
+
+/// One step of one rank, closed: nothing is added to it any more.
+#[derive(Clone, Debug)]
+pub(crate) struct StepFacts {
+    /// The rank.
+    pub(crate) rank: Arc<RankInfo>,
+    /// The step number (`train.global_step`, `train.step`); for a trainer without numbers, one more than the last.
+    pub(crate) number: i64,
+    /// Steps that ended since the step before: more than 1 where only every n-th step is recorded. `None` for the first.
+    pub(crate) done: Option<i64>,
+    /// Steps that the values of counters cover: since the last step that had points, or since the step before where this one
+    /// has none. `None` for the first.
+    pub(crate) covered: Option<i64>,
+    /// When the step began; `None` where neither a span nor a duration is known.
+    pub(crate) start: Option<UnixNanos>,
+    /// When the step ended; for a step without a span the time of its points.
+    pub(crate) end: UnixNanos,
+    /// When the first of the covered steps began: the end of the step that they are counted from.
+    pub(crate) previous_end: Option<UnixNanos>,
+    /// Whether a step with this number or a higher one ended before in the same attempt.
+    pub(crate) is_repeated: bool,
+    /// Seconds by phase.
+    pub(crate) phases: Phases,
+    /// The values that were recorded with the step.
+    pub(crate) values: Values,
+    /// The constants of the run as known now.
+    pub(crate) constants: Constants,
+    /// The batch that brought the step, without its contents: derived output has its receipt.
+    pub(crate) batch: Batch,
+}
+
+impl StepFacts {
+    /// Returns the value of a kept metric (`values.rs`): of a gauge as recorded, of a counter its growth in this record.
+    pub(crate) fn value(&self, metric: &'static Metric) -> Option<f64> {
+        self.values.get(metric)
+    }
+
+    /// Returns the seconds of a phase, micro-batches added up.
+    pub(crate) fn phase(&self, phase: Phase) -> Option<f64> {
+        self.phases.get(phase)
+    }
+
+    /// Returns the duration of the step in seconds, from its span or its histogram observation.
+    pub(crate) fn duration_secs(&self) -> Option<f64> {
+        self.start.map(|start| self.end.secs_since(start))
+    }
+
+    /// Returns the seconds that this record covers: of one step its duration, of several the time since the record before.
+    pub(crate) fn covered_secs(&self) -> Option<f64> {
+        let since_previous = || Some(self.end.secs_since(self.previous_end?)).filter(|secs| *secs > 0.0);
+        match self.covered {
+            Some(covered) if covered > 1 => since_previous(),
+            _ => self
+                .duration_secs()
+                .filter(|secs| *secs > 0.0)
+                .or_else(since_previous),
+        }
+    }
+
+    /// Returns the seconds of one step: its duration, or the mean since the record before.
+    pub(crate) fn step_secs(&self) -> Option<f64> {
+        self.duration_secs().filter(|secs| *secs > 0.0).or_else(|| {
+            let covered = self.covered.filter(|covered| *covered > 0)?;
+            Some(self.covered_secs()? / covered as f64)
+        })
+    }
+}

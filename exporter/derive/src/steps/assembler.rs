@@ -1,0 +1,310 @@
+//! Batches in, closed steps out. Memory is bounded: the longest silent rank is evicted for a new one, and the oldest open
+//! step closes early where too many are open.
+
+mod points;
+mod series;
+mod traces;
+
+use std::{
+    collections::{HashMap, HashSet, VecDeque},
+    sync::Arc,
+};
+
+use pulsetrain_otlp::view::{Message, Resource};
+use pulsetrain_pipeline::{
+    Batch,
+    clock::{self, Instant},
+};
+
+use super::{Constants, RankId, RankInfo, StepFacts, group::Groups, interest::Interests, pending::RankSteps};
+use crate::{
+    origin::{Origin, text},
+    signals::SignalsConfig,
+    unix_nanos::UnixNanos,
+};
+use pulsetrain_semconv::attribute;
+
+/// How many runs have constants that are kept.
+const MAX_RUNS: usize = 4096;
+/// How many resources are kept for each rank that may be: a rank may come with several.
+const RESOURCES_OF_A_RANK: usize = 4;
+
+/// Assembles the steps of all ranks.
+#[derive(Debug)]
+pub(crate) struct Assembler {
+    config: SignalsConfig,
+    pub(crate) interests: Interests,
+    ranks: HashMap<RankId, RankSteps>,
+    /// The rank of a resource, given as an encoded message; `None` where it is of no rank.
+    by_resource: HashMap<Box<[u8]>, Option<RankId>>,
+    by_key: HashMap<(Arc<str>, i64, i64), RankId>,
+    constants: HashMap<Arc<str>, Constants>,
+    /// The deadlines of open steps, the earliest first; entries of closed steps are skipped.
+    deadlines: VecDeque<(Instant, RankId, i64)>,
+    open: usize,
+    next_id: u32,
+    /// The ranks that the present batch is about.
+    touched: HashSet<RankId>,
+    groups: Groups,
+    newest: UnixNanos,
+    evicted: Vec<RankId>,
+    /// Steps that a restart has closed while a batch was read.
+    before_restart: Vec<StepFacts>,
+}
+
+impl Assembler {
+    /// Returns an assembler without ranks.
+    pub(crate) fn new(interests: Interests, config: SignalsConfig) -> Self {
+        Self {
+            config,
+            interests,
+            ranks: HashMap::new(),
+            by_resource: HashMap::new(),
+            by_key: HashMap::new(),
+            constants: HashMap::new(),
+            deadlines: VecDeque::new(),
+            open: 0,
+            next_id: 0,
+            touched: HashSet::new(),
+            groups: Groups::default(),
+            newest: UnixNanos::default(),
+            evicted: Vec::new(),
+            before_restart: Vec::new(),
+        }
+    }
+
+    /// Returns the newest event time.
+    pub(crate) fn newest(&self) -> UnixNanos {
+        self.newest
+    }
+
+    /// Returns the ranks that were evicted since the last call.
+    pub(crate) fn take_evicted(&mut self) -> Vec<RankId> {
+        std::mem::take(&mut self.evicted)
+    }
+
+    /// Returns when the first open step closes by its deadline.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.deadlines.front().map(|(deadline, ..)| *deadline)
+    }
+
+    /// Closes the steps of the ranks that the last batch was about.
+    pub(crate) fn close_touched(&mut self, now: Instant, out: &mut Vec<StepFacts>) {
+        out.append(&mut self.before_restart);
+        let mut touched = std::mem::take(&mut self.touched);
+        for rank in touched.drain() {
+            self.close(rank, now, out);
+        }
+        self.touched = touched;
+        while self.open > self.config.max_open {
+            let Some((_, rank, number)) = self.deadlines.pop_front() else {
+                break;
+            };
+            if self.is_open(rank, number) {
+                self.close_first(rank, out);
+            }
+        }
+        self.drop_closed_deadlines();
+    }
+
+    /// Closes the open steps of a rank that does steps again: their numbers are those of other steps from now on.
+    fn close_before_restart(&mut self, id: RankId) {
+        let mut closed = std::mem::take(&mut self.before_restart);
+        if let Some(rank) = self.ranks.get_mut(&id) {
+            rank.restart();
+        }
+        while self.ranks.get(&id).is_some_and(|rank| rank.len() > 0) {
+            self.close_first(id, &mut closed);
+        }
+        self.before_restart = closed;
+    }
+
+    /// Closes the steps whose deadline has passed.
+    pub(crate) fn close_late(&mut self, now: Instant, out: &mut Vec<StepFacts>) {
+        while let Some((deadline, rank, _)) = self.deadlines.front().copied()
+            && deadline <= now
+        {
+            self.deadlines.pop_front();
+            self.close(rank, now, out);
+        }
+        self.drop_closed_deadlines();
+    }
+
+    /// Closes the steps of a rank: nothing is added to them any more.
+    pub(crate) fn close_rank(&mut self, rank: RankId, out: &mut Vec<StepFacts>) {
+        while self.ranks.get(&rank).is_some_and(|rank| rank.len() > 0) {
+            self.close_first(rank, out);
+        }
+        self.drop_closed_deadlines();
+    }
+
+    /// Closes all steps, those of each rank in order.
+    pub(crate) fn close_all(&mut self, out: &mut Vec<StepFacts>) {
+        let mut ranks: Vec<RankId> = self.ranks.keys().copied().collect();
+        ranks.sort_unstable();
+        for rank in ranks {
+            while self.ranks.get(&rank).is_some_and(|rank| rank.len() > 0) {
+                self.close_first(rank, out);
+            }
+        }
+        self.deadlines.clear();
+    }
+
+    /// Returns the rank of a resource, given as an encoded message; `None` where it names no run.
+    fn rank_of(&mut self, resource: &[u8], now: Instant) -> Option<RankId> {
+        if let Some(rank) = self.by_resource.get(resource) {
+            return *rank;
+        }
+        let rank = self.find_or_add(resource, now);
+        if self.by_resource.len() >= RESOURCES_OF_A_RANK * self.config.max_ranks {
+            self.by_resource.clear();
+        }
+        self.by_resource.insert(resource.into(), rank);
+        rank
+    }
+
+    fn find_or_add(&mut self, resource: &[u8], now: Instant) -> Option<RankId> {
+        let attributes = Resource::decode(resource).ok()?.attributes;
+        let origin = Origin::of(attributes);
+        let run = origin.run?;
+        if origin.rank.is_none() {
+            // The resource of a run, not of a rank.
+            let is_run = |entry: pulsetrain_otlp::view::KeyValue<'_>| {
+                entry.key == attribute::SERVICE_INSTANCE_ID.name
+                    && text(entry.value.unwrap_or_default()) == Some(&*run)
+            };
+            if attributes.iter().map_while(Result::ok).any(is_run) {
+                return None;
+            }
+        }
+        let (attempt, rank) = (
+            origin.attempt.unwrap_or_default(),
+            origin.rank.unwrap_or_default(),
+        );
+        let key = (Arc::clone(&run), attempt, rank);
+        if let Some(id) = self.by_key.get(&key) {
+            return Some(*id);
+        }
+        let id = RankId(self.next_id);
+        self.next_id = self.next_id.wrapping_add(1);
+        if self.ranks.len() >= self.config.max_ranks {
+            self.evict();
+        }
+        let info = RankInfo {
+            id,
+            run,
+            attempt,
+            rank,
+            world_size: origin.world_size,
+            host: origin.host,
+            resource: resource.into(),
+        };
+        let learning_until = clock::later(now, self.config.wait);
+        self.ranks
+            .insert(id, RankSteps::new(Arc::new(info), self.newest, learning_until));
+        self.by_key.insert(key, id);
+        Some(id)
+    }
+
+    /// Drops the rank that was silent for longest, with its open steps.
+    fn evict(&mut self) {
+        let Some(id) = self
+            .ranks
+            .iter()
+            .min_by_key(|(id, rank)| (rank.newest, **id))
+            .map(|(id, _)| *id)
+        else {
+            return;
+        };
+        if let Some(rank) = self.ranks.remove(&id) {
+            self.open -= rank.len();
+        }
+        self.by_key.retain(|_, of| *of != id);
+        self.by_resource.retain(|_, of| *of != Some(id));
+        self.evicted.push(id);
+    }
+
+    /// Notes the opening of a step.
+    fn opened(&mut self, rank: RankId, number: Option<i64>, deadline: Instant) {
+        if let Some(number) = number {
+            self.open += 1;
+            self.deadlines.push_back((deadline, rank, number));
+        }
+        self.touched.insert(rank);
+    }
+
+    fn constants_of(&mut self, run: &Arc<str>) -> &mut Constants {
+        if self.constants.len() >= MAX_RUNS && !self.constants.contains_key(run) {
+            let known: HashSet<&Arc<str>> = self.by_key.keys().map(|(run, ..)| run).collect();
+            self.constants.retain(|run, _| known.contains(run));
+        }
+        self.constants.entry(Arc::clone(run)).or_default()
+    }
+
+    fn constants(&self, rank: &RankSteps) -> Constants {
+        self.constants.get(&rank.info.run).copied().unwrap_or_default()
+    }
+
+    fn close(&mut self, id: RankId, now: Instant, out: &mut Vec<StepFacts>) {
+        let Some(rank) = self.ranks.get(&id) else { return };
+        let (constants, before) = (self.constants(rank), rank.len());
+        if let Some(rank) = self.ranks.get_mut(&id) {
+            rank.close(now, &constants, out);
+            self.open -= before - rank.len();
+        }
+    }
+
+    fn close_first(&mut self, id: RankId, out: &mut Vec<StepFacts>) {
+        let Some(rank) = self.ranks.get(&id) else { return };
+        let (constants, before) = (self.constants(rank), rank.len());
+        if let Some(rank) = self.ranks.get_mut(&id) {
+            rank.close_first(&constants, out);
+            self.open -= before - rank.len();
+        }
+    }
+
+    fn is_open(&self, rank: RankId, number: i64) -> bool {
+        let rank = self.ranks.get(&rank);
+        rank.is_some_and(|rank| rank.deadline(number).is_some())
+    }
+
+    fn drop_closed_deadlines(&mut self) {
+        while let Some((_, rank, number)) = self.deadlines.front().copied()
+            && !self.is_open(rank, number)
+        {
+            self.deadlines.pop_front();
+        }
+        if self.deadlines.len() > 2 * self.open + 1024 {
+            let mut deadlines = std::mem::take(&mut self.deadlines);
+            deadlines.retain(|(_, rank, number)| self.is_open(*rank, *number));
+            self.deadlines = deadlines;
+        }
+    }
+
+    /// Notes event time. A time of the future is ignored: it would stop the event time of all runs until then.
+    pub(crate) fn note_time(&mut self, time: UnixNanos) {
+        if time > self.newest && !time.is_future() {
+            self.newest = time;
+        }
+    }
+
+    fn deadline(&self, now: Instant) -> Instant {
+        clock::later(now, self.config.wait)
+    }
+}
+
+/// Returns the bytes of the resource inside a `ResourceMetrics`, `ResourceSpans` or `ResourceLogs`; empty where it has none.
+pub(crate) fn resource_bytes(of_resource: &[u8]) -> &[u8] {
+    use pulsetrain_otlp::wire::{Reader, Value};
+    let mut fields = Reader::new(of_resource).map_while(Result::ok);
+    let found = fields.find_map(|field| match (field.number, field.value) {
+        (1, Value::Bytes(bytes)) => Some(bytes),
+        _ => None,
+    });
+    found.unwrap_or_default()
+}
+
+/// Returns the handle of a batch: its receipt without its contents.
+pub(crate) fn handle(batch: &Batch) -> Batch {
+    batch.with_contents(0, Vec::new())
+}

@@ -1,0 +1,64 @@
+//! A step that is still open.
+
+use pulsetrain_pipeline::{Batch, clock::Instant};
+
+use super::{Phases, Values, group::Group};
+use crate::unix_nanos::UnixNanos;
+
+/// A step that is still open.
+#[derive(Clone, Debug)]
+pub(crate) struct Draft {
+    /// Until when it may stay open.
+    pub(crate) deadline: Instant,
+    /// The batch that brought the newest part, without its contents.
+    pub(crate) batch: Batch,
+    /// Start and end of the span `train.step`.
+    pub(crate) span: Option<(UnixNanos, UnixNanos)>,
+    /// The time of the newest points.
+    pub(crate) points: Option<UnixNanos>,
+    /// The observation of `train.step.duration`, with its time.
+    pub(crate) observed: Option<(UnixNanos, f64)>,
+    pub(crate) phases: Phases,
+    /// Values of points.
+    pub(crate) values: Values,
+    /// Values of span attributes; points win.
+    pub(crate) span_values: Values,
+}
+
+impl Draft {
+    /// Returns a step of which nothing is known yet.
+    pub(crate) fn new(batch: &Batch, deadline: Instant) -> Self {
+        Self {
+            deadline,
+            batch: batch.with_contents(0, Vec::new()),
+            span: None,
+            points: None,
+            observed: None,
+            phases: Phases::default(),
+            values: Values::default(),
+            span_values: Values::default(),
+        }
+    }
+
+    /// Adds points.
+    pub(crate) fn add_points(&mut self, group: &Group) {
+        let time = UnixNanos(group.time_unix_nanos);
+        if group.is_step() {
+            self.points = self.points.max(Some(time));
+        }
+        if let Some(secs) = group.duration_secs {
+            self.observed = Some((time, secs));
+        }
+        self.phases.merge(&group.phases);
+        self.values.merge(&group.values);
+    }
+
+    /// Returns when the step began, where that is known, and when it ended.
+    pub(crate) fn window(&self) -> (Option<UnixNanos>, UnixNanos) {
+        match (self.span, self.observed) {
+            (Some((start, end)), _) => (Some(start), end),
+            (None, Some((end, secs))) => (Some(end.minus_secs(secs)), end),
+            (None, None) => (None, self.points.unwrap_or_default()),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! The points of one resource at one time: what a trainer recorded together.
+
+use super::{Phases, Values};
+
+/// Points that share a time.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Group {
+    pub(crate) time_unix_nanos: u64,
+    /// `train.global_step`.
+    pub(crate) number: Option<i64>,
+    /// The observation of `train.step.duration` in seconds.
+    pub(crate) duration_secs: Option<f64>,
+    pub(crate) phases: Phases,
+    pub(crate) values: Values,
+    /// Whether the step histogram counts one step: sums then count nothing but this record.
+    pub(crate) is_first: bool,
+    /// The first points of counters: place in the kept values, total.
+    pub(crate) first_sums: Vec<(usize, f64)>,
+}
+
+impl Group {
+    /// Whether the points describe a step and not only values of some time.
+    pub(crate) fn is_step(&self) -> bool {
+        self.number.is_some() || self.duration_secs.is_some()
+    }
+
+    /// Ends the group: all its points are known.
+    pub(crate) fn complete(&mut self) {
+        for (place, total) in std::mem::take(&mut self.first_sums) {
+            if self.is_first {
+                self.values.add(place, total);
+            }
+        }
+    }
+}
+
+/// The groups of one resource, in the order of time.
+#[derive(Debug, Default)]
+pub(crate) struct Groups {
+    groups: Vec<Group>,
+    /// Where the next point is expected: the points of a metric come in the order of time.
+    cursor: usize,
+}
+
+impl Groups {
+    /// Returns the group of a time.
+    pub(crate) fn at(&mut self, time_unix_nanos: u64) -> &mut Group {
+        let is_here = |place: usize| {
+            let group = self.groups.get(place);
+            group.is_some_and(|group| group.time_unix_nanos == time_unix_nanos)
+        };
+        let place = [self.cursor, self.cursor + 1]
+            .into_iter()
+            .find(|place| is_here(*place));
+        let place = place.unwrap_or_else(|| self.find_or_insert(time_unix_nanos));
+        self.cursor = place;
+        &mut self.groups[place]
+    }
+
+    /// Begins another metric.
+    pub(crate) fn rewind(&mut self) {
+        self.cursor = 0;
+    }
+
+    /// Takes the groups out.
+    pub(crate) fn drain(&mut self) -> impl Iterator<Item = Group> {
+        self.cursor = 0;
+        self.groups.drain(..)
+    }
+
+    fn find_or_insert(&mut self, time_unix_nanos: u64) -> usize {
+        let search = self
+            .groups
+            .binary_search_by_key(&time_unix_nanos, |group| group.time_unix_nanos);
+        search.unwrap_or_else(|place| {
+            let group = Group {
+                time_unix_nanos,
+                ..Group::default()
+            };
+            self.groups.insert(place, group);
+            place
+        })
+    }
+}

@@ -1,0 +1,98 @@
+//! The values that are kept with a step: a fixed table of metrics, so that a step has a fixed size.
+
+use pulsetrain_semconv::{Metric, metric};
+
+/// The kept metrics. One more is one more row; `Values` holds at most 32.
+pub(crate) const KEPT: [&Metric; 26] = [
+    &metric::TRAIN_LOSS,
+    &metric::TRAIN_GRAD_NORM,
+    &metric::TRAIN_LEARNING_RATE,
+    &metric::TRAIN_EPOCH,
+    &metric::TRAIN_PROGRESS,
+    &metric::TRAIN_TOKENS,
+    &metric::TRAIN_REAL_TOKENS,
+    &metric::TRAIN_SAMPLES,
+    &metric::TRAIN_STEPS,
+    &metric::TRAIN_SKIPPED_STEPS,
+    &metric::TRAIN_TOTAL_WEIGHTS,
+    &metric::TRAIN_THROUGHPUT_TOKENS,
+    &metric::TRAIN_THROUGHPUT_TOKENS_PER_DEVICE,
+    &metric::TRAIN_THROUGHPUT_SAMPLES,
+    &metric::TRAIN_THROUGHPUT_STEPS,
+    &metric::TRAIN_THROUGHPUT_FLOPS_PER_DEVICE,
+    &metric::TRAIN_FLOPS_PER_STEP_PER_DEVICE,
+    &metric::TRAIN_MFU,
+    &metric::TRAIN_SOL,
+    &metric::PERF_TRAIN_CAPACITY,
+    &metric::PERF_INFER_CAPACITY,
+    &metric::PERF_SAMPLE_POOL_SIZE,
+    &metric::PERF_THROUGHPUT,
+    &metric::MEMORY_FRAMEWORK_ALLOCATED,
+    &metric::MEMORY_FRAMEWORK_RESERVED,
+    &metric::MEMORY_HOST_USED,
+];
+
+/// The values of one step. NaN is a value.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Values {
+    present: u32,
+    values: [f64; KEPT.len()],
+}
+
+impl Default for Values {
+    fn default() -> Self {
+        Self {
+            present: 0,
+            values: [0.0; KEPT.len()],
+        }
+    }
+}
+
+impl Values {
+    /// Returns the place of a kept metric.
+    pub(crate) fn place(metric: &Metric) -> Option<usize> {
+        KEPT.iter().position(|kept| kept.ordinal == metric.ordinal)
+    }
+
+    /// Returns the value of a metric; `None` where it was not recorded with the step.
+    ///
+    /// A metric that is not in [`KEPT`] never has one.
+    pub(crate) fn get(&self, metric: &'static Metric) -> Option<f64> {
+        let place = Self::place(metric)?;
+        (self.present & (1 << place) != 0).then(|| self.values[place])
+    }
+
+    /// Sets the value at a place.
+    pub(crate) fn set(&mut self, place: usize, value: f64) {
+        self.present |= 1 << place;
+        self.values[place] = value;
+    }
+
+    /// Sets the value at a place unless it has one.
+    pub(crate) fn set_missing(&mut self, place: usize, value: f64) {
+        if self.present & (1 << place) == 0 {
+            self.set(place, value);
+        }
+    }
+
+    /// Adds to the value at a place.
+    pub(crate) fn add(&mut self, place: usize, value: f64) {
+        let before = if self.present & (1 << place) == 0 {
+            0.0
+        } else {
+            self.values[place]
+        };
+        self.set(place, before + value);
+    }
+
+    /// Takes the values of another part of the same step; the later part wins.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        for place in 0..KEPT.len() {
+            if other.present & (1 << place) != 0 {
+                self.set(place, other.values[place]);
+            }
+        }
+    }
+}
+
+const _: () = assert!(KEPT.len() <= 32, "one bit a value");

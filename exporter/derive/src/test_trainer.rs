@@ -1,0 +1,410 @@
+//! A trainer for tests: encodes what ranks send, runs a stage over it, and decodes what the stage adds.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use pulsetrain_otlp::{
+    Signal,
+    view::{
+        AnyValue, KeyValue, LogsData, Message, Metric as MetricView, MetricData, MetricsData, NumberValue,
+        Repeated, Resource,
+    },
+    write::{
+        Attribute, Encoded, Envelope, GrowingHistogram, MetricsWriter, PointParts, SpanParts, SpansWriter,
+        Value,
+    },
+};
+use pulsetrain_pipeline::{
+    Batch, Stage,
+    clock::{self, Instant},
+};
+use pulsetrain_semconv::{Event, Instrument, Metric, Span, attribute, metric, span};
+
+use crate::{
+    signals::{Derivation, Signals, SignalsConfig, SignalsStage},
+    steps::StepFacts,
+    unix_nanos::UnixNanos,
+};
+
+pub(crate) const SECOND: u64 = 1_000_000_000;
+/// When the runs of tests begin.
+pub(crate) const START: u64 = 1_700_000_000 * SECOND;
+
+/// One rank of a run; records are encoded as the sources encode them.
+pub(crate) struct Trainer {
+    envelope: Envelope,
+    metrics: MetricsWriter,
+    spans: SpansWriter,
+    sums: BTreeMap<u16, f64>,
+    histograms: BTreeMap<u16, GrowingHistogram>,
+}
+
+impl Trainer {
+    /// Returns a rank of attempt 1 of a run of `world_size` ranks.
+    pub(crate) fn new(run: &str, rank: i64, world_size: i64) -> Self {
+        Self::of_attempt(run, rank, world_size, 1)
+    }
+
+    /// Returns a rank of an attempt.
+    pub(crate) fn of_attempt(run: &str, rank: i64, world_size: i64, attempt: i64) -> Self {
+        Self::of_instance(&format!("{run}/{rank}"), run, (rank, world_size), attempt)
+    }
+
+    /// Returns a rank with a `service.instance.id` of its own.
+    pub(crate) fn of_instance(
+        instance: &str,
+        run: &str,
+        (rank, world_size): (i64, i64),
+        attempt: i64,
+    ) -> Self {
+        let host = format!("host-{}", rank / 8);
+        let resource = [
+            (attribute::SERVICE_NAME.name, Value::Text("trainer")),
+            (attribute::SERVICE_INSTANCE_ID.name, Value::Text(instance)),
+            (attribute::HOST_NAME.name, Value::Text(&host)),
+            (attribute::TRAIN_RUN_ID.name, Value::Text(run)),
+            (attribute::TRAIN_RANK.name, Value::Int(rank)),
+            (attribute::TRAIN_WORLD_SIZE.name, Value::Int(world_size)),
+            (attribute::TRAIN_ATTEMPT.name, Value::Int(attempt)),
+        ];
+        Self {
+            envelope: Envelope::new(&resource, "trainer", "1", ""),
+            metrics: MetricsWriter::default(),
+            spans: SpansWriter::default(),
+            sums: BTreeMap::new(),
+            histograms: BTreeMap::new(),
+        }
+    }
+
+    /// Records a value: of a gauge as it is, of a counter its growth, of a histogram an observation.
+    pub(crate) fn record(&mut self, metric: &'static Metric, time: u64, value: f64) -> &mut Self {
+        self.record_with(metric, time, value, &[])
+    }
+
+    /// Records a value with attributes.
+    pub(crate) fn record_with(
+        &mut self,
+        metric: &'static Metric,
+        time: u64,
+        value: f64,
+        attributes: &[Attribute<'_>],
+    ) -> &mut Self {
+        let (start, mut value) = (START, value);
+        match metric.instrument {
+            Instrument::Histogram => {
+                let histogram = self
+                    .histograms
+                    .entry(metric.ordinal)
+                    .or_insert_with(|| GrowingHistogram::new(metric, attributes));
+                self.metrics.observe(histogram, (start, time), value);
+                return self;
+            }
+            Instrument::Counter => {
+                let sum = self.sums.entry(metric.ordinal).or_default();
+                *sum += value;
+                value = *sum;
+            }
+            _ => {}
+        }
+        let is_sum = metric.instrument != Instrument::Gauge;
+        let point = PointParts {
+            start_unix_nanos: if is_sum { start } else { 0 },
+            time_unix_nanos: time,
+            attributes,
+        };
+        let value = match metric.number {
+            pulsetrain_semconv::Number::Int => NumberValue::Int(value as i64),
+            pulsetrain_semconv::Number::Double => NumberValue::Double(value),
+        };
+        self.metrics.number(metric, point, value);
+        self
+    }
+
+    /// Records the points of a step: its number and its duration in seconds.
+    pub(crate) fn step(&mut self, number: i64, end: u64, secs: f64) -> &mut Self {
+        self.record(&metric::TRAIN_GLOBAL_STEP, end, number as f64);
+        self.record(&metric::TRAIN_STEP_DURATION, end, secs)
+    }
+
+    /// Records the span of a step and its child spans, laid one after the other.
+    pub(crate) fn step_span(
+        &mut self,
+        number: i64,
+        end: u64,
+        secs: f64,
+        phases: &[(&'static Span, f64)],
+    ) -> &mut Self {
+        let start = end - (secs * 1e9).round() as u64;
+        self.span(&span::TRAIN_STEP, Some(number), start, end);
+        let mut at = start;
+        for (phase, secs) in phases {
+            let until = at + (secs * 1e9).round() as u64;
+            self.span(phase, Some(number), at, until);
+            at = until;
+        }
+        self
+    }
+
+    /// Records any span.
+    pub(crate) fn span(&mut self, span: &'static Span, step: Option<i64>, start: u64, end: u64) -> &mut Self {
+        let mut trace_id = [7; 16];
+        trace_id[..8].copy_from_slice(&step.unwrap_or_default().to_be_bytes());
+        let attributes: Vec<Attribute<'_>> = step
+            .map(|step| (&attribute::TRAIN_STEP, Value::Int(step)))
+            .into_iter()
+            .collect();
+        self.spans.span(&SpanParts {
+            span,
+            trace_id,
+            span_id: (start ^ u64::from(span.name.len() as u8)).to_be_bytes(),
+            parent_span_id: None,
+            start_unix_nanos: start,
+            end_unix_nanos: end,
+            attributes: &attributes,
+        });
+        self
+    }
+
+    /// Ends the series of the step number, as a source does at the end of its run.
+    pub(crate) fn end(&mut self, time: u64) -> &mut Self {
+        let point = PointParts {
+            time_unix_nanos: time,
+            ..PointParts::default()
+        };
+        self.metrics.end_of_series(&metric::TRAIN_GLOBAL_STEP, point);
+        self
+    }
+
+    /// Returns what was recorded since the last call: metrics, spans.
+    pub(crate) fn batches(&mut self) -> Vec<Batch> {
+        let batch = |encoded: Encoded| Batch::new(encoded.signal, encoded.items, encoded.bytes);
+        let metrics = self.metrics.finish(&self.envelope);
+        let spans = self.spans.finish(&self.envelope);
+        [metrics, spans].into_iter().flatten().map(batch).collect()
+    }
+}
+
+/// A stage under test, with a clock of its own and what came out.
+pub(crate) struct Bench {
+    pub(crate) stage: SignalsStage,
+    pub(crate) now: Instant,
+    pub(crate) out: Vec<Batch>,
+}
+
+/// A point that was derived.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Derived {
+    pub(crate) metric: String,
+    /// `service.instance.id` of the resource.
+    pub(crate) instance: String,
+    pub(crate) attributes: Vec<String>,
+    pub(crate) time: u64,
+    pub(crate) value: f64,
+}
+
+impl Bench {
+    /// Returns a stage with these derivations and the default configuration.
+    pub(crate) fn new(derivations: Vec<Box<dyn Derivation>>) -> Self {
+        Self {
+            stage: SignalsStage::with(SignalsConfig::default(), derivations),
+            now: clock::now(),
+            out: Vec::new(),
+        }
+    }
+
+    /// Passes what a trainer has recorded.
+    pub(crate) fn pass(&mut self, trainer: &mut Trainer) -> &mut Self {
+        for batch in trainer.batches() {
+            self.stage.pass(batch, self.now, &mut self.out);
+        }
+        self
+    }
+
+    /// Lets time pass, and releases what is due.
+    pub(crate) fn wait(&mut self, time: Duration) -> &mut Self {
+        self.now += time;
+        if self.stage.due().is_some_and(|due| due <= self.now) {
+            self.stage.release(self.now, &mut self.out);
+        }
+        self
+    }
+
+    /// Ends the stage.
+    pub(crate) fn finish(&mut self) -> &mut Self {
+        self.stage.finish(&mut self.out);
+        self
+    }
+
+    /// Returns the derived points of a metric in the order in which they left.
+    pub(crate) fn points(&self, metric: &'static Metric) -> Vec<Derived> {
+        let mut points = Vec::new();
+        for batch in self.out.iter().filter(|batch| batch.signal() == Signal::Metrics) {
+            read_metrics(batch, metric, &mut points);
+        }
+        points
+    }
+
+    /// Returns the derived events of a name: instance, time, body, attributes.
+    pub(crate) fn events(&self, event: &'static Event) -> Vec<(String, u64, String, Vec<String>)> {
+        let mut events = Vec::new();
+        for batch in self.out.iter().filter(|batch| batch.signal() == Signal::Logs) {
+            let data = LogsData::decode(batch.bytes()).expect("logs");
+            for resource in data.resource_logs {
+                let resource = resource.expect("a resource");
+                let instance = instance_of(resource.resource);
+                let scopes = resource.scope_logs.into_iter();
+                let records = scopes.flat_map(|scope| scope.expect("a scope").log_records);
+                for record in records.map(|record| record.expect("a record")) {
+                    if record.event_name == event.name {
+                        let body = record.body.map(text_of).unwrap_or_default();
+                        let attributes = attributes_of(record.attributes);
+                        events.push((instance.clone(), record.time_unix_nano, body, attributes));
+                    }
+                }
+            }
+        }
+        events
+    }
+
+    /// Returns the derived series, and whether each has ended.
+    pub(crate) fn series(&self) -> BTreeMap<SeriesName, bool> {
+        let mut series = BTreeMap::new();
+        for batch in self.out.iter().filter(|batch| batch.signal() == Signal::Metrics) {
+            read_ends(batch, &mut series);
+        }
+        series
+    }
+
+    /// Returns the values of the derived points of a metric.
+    pub(crate) fn values(&self, metric: &'static Metric) -> Vec<f64> {
+        self.points(metric).into_iter().map(|point| point.value).collect()
+    }
+}
+
+/// The metric, instance and attributes of a derived series.
+type SeriesName = (String, String, Vec<String>);
+
+/// Calls `read` with each derived metric of a batch and the instance that it is of.
+fn each_derived_metric(batch: &Batch, mut read: impl FnMut(&str, &MetricView<'_>)) {
+    let data = MetricsData::decode(batch.bytes()).expect("metrics");
+    for resource in data.resource_metrics {
+        let resource = resource.expect("a resource");
+        let instance = instance_of(resource.resource);
+        for scope in resource.scope_metrics {
+            let scope = scope.expect("a scope");
+            if scope.scope.is_none_or(|scope| scope.name != "pulsetrain.derive") {
+                continue;
+            }
+            for metric in scope.metrics {
+                read(&instance, &metric.expect("a metric"));
+            }
+        }
+    }
+}
+
+/// Notes which derived series have ended (`true`) after a batch.
+fn read_ends(batch: &Batch, series: &mut BTreeMap<SeriesName, bool>) {
+    each_derived_metric(batch, |instance, metric| {
+        let numbers = match metric.data() {
+            Some(MetricData::Gauge(gauge)) => gauge.data_points,
+            Some(MetricData::Sum(sum)) => sum.data_points,
+            other => panic!("a gauge or a sum, not {other:?}"),
+        };
+        for point in numbers.into_iter().map(|point| point.expect("a point")) {
+            let attributes = attributes_of(point.attributes);
+            let name = (metric.name.to_string(), instance.to_owned(), attributes);
+            series.insert(name, point.value().is_none());
+        }
+    });
+}
+
+fn read_metrics(batch: &Batch, wanted: &'static Metric, points: &mut Vec<Derived>) {
+    each_derived_metric(batch, |instance, metric| {
+        if metric.name == wanted.name {
+            read_points(metric, instance, points);
+        }
+    });
+}
+
+fn read_points(metric: &MetricView<'_>, instance: &str, points: &mut Vec<Derived>) {
+    let numbers = match metric.data() {
+        Some(MetricData::Gauge(gauge)) => gauge.data_points,
+        Some(MetricData::Sum(sum)) => sum.data_points,
+        other => panic!("a gauge or a sum, not {other:?}"),
+    };
+    for point in numbers {
+        let point = point.expect("a point");
+        // The end of a series has no value.
+        let Some(value) = point.value() else { continue };
+        points.push(Derived {
+            metric: metric.name.to_string(),
+            instance: instance.to_owned(),
+            attributes: attributes_of(point.attributes),
+            time: point.time_unix_nano,
+            value: value.as_f64(),
+        });
+    }
+}
+
+fn instance_of(resource: Option<Resource<'_>>) -> String {
+    let attributes = resource.map(|resource| resource.attributes).unwrap_or_default();
+    let mut attributes = attributes.into_iter().map(|entry| entry.expect("an attribute"));
+    let found = attributes.find(|entry| entry.key == attribute::SERVICE_INSTANCE_ID.name);
+    found
+        .and_then(|entry| entry.value)
+        .map(text_of)
+        .unwrap_or_default()
+}
+
+fn attributes_of(attributes: Repeated<'_, KeyValue<'_>>) -> Vec<String> {
+    let entries = attributes.into_iter().map(|entry| entry.expect("an attribute"));
+    entries
+        .map(|entry| format!("{}={}", entry.key, text_of(entry.value.unwrap_or_default())))
+        .collect()
+}
+
+fn text_of(value: AnyValue<'_>) -> String {
+    match value {
+        AnyValue::String(text) => text.to_string(),
+        AnyValue::Int(number) => number.to_string(),
+        AnyValue::Double(number) => number.to_string(),
+        other => format!("{other:?}"),
+    }
+}
+
+/// A derivation that keeps the steps that it is given.
+#[derive(Clone, Default)]
+pub(crate) struct Seen(Arc<Mutex<Vec<StepFacts>>>);
+
+impl Seen {
+    /// Returns the steps so far.
+    pub(crate) fn steps(&self) -> Vec<StepFacts> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Derivation for Seen {
+    fn sends(&self) -> &'static [&'static Metric] {
+        &[]
+    }
+
+    fn on_step(&mut self, step: &StepFacts, _: &mut Signals) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(step.clone());
+    }
+}
+
+/// Returns the time `secs` after the start of the runs of tests.
+pub(crate) fn at(secs: f64) -> u64 {
+    START + (secs * 1e9).round() as u64
+}
+
+/// Returns the same as a time of facts.
+pub(crate) fn time(secs: f64) -> UnixNanos {
+    UnixNanos(at(secs))
+}
