@@ -1,0 +1,11 @@
+//! The table of faults: a further fault is one row in the file where it belongs.
+
+mod gpu;
+mod job;
+mod learning;
+mod reinforcement;
+
+use super::FaultRow;
+
+/// The rows of all files.
+pub(super) static TABLES: [&[FaultRow]; 4] = [job::ROWS, learning::ROWS, gpu::ROWS, reinforcement::ROWS];

@@ -1,0 +1,221 @@
+//! When faults begin and end, and what is the truth about them afterwards.
+
+use super::{
+    Action, FaultRow, Scope,
+    effects::{Effects, Place},
+};
+use crate::{
+    config::DemoConfig,
+    random::Random,
+    truth::{Subject, Truth},
+};
+
+/// The stream of the ranks and codes that the seed draws.
+const STREAM: u64 = 0xfa;
+
+/// Why the run makes no progress.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Interruption {
+    /// It does nothing for a while, and resumes.
+    Stall,
+    /// A rank never comes to the collective of the others; the run is killed and restarts.
+    Hang,
+    /// The GPU of a rank is lost; the run is killed and restarts.
+    GpuLost(usize),
+    /// The run is killed, and nobody restarts it.
+    Kill,
+}
+
+/// All faults of a job.
+#[derive(Debug)]
+pub(crate) struct Schedule {
+    faults: Vec<Scheduled>,
+    ranks: usize,
+    truths: Vec<Truth>,
+}
+
+#[derive(Debug)]
+struct Scheduled {
+    row: &'static FaultRow,
+    step: u64,
+    rank: usize,
+    subject: Subject,
+    draw: u64,
+    state: State,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum State {
+    Waiting,
+    Active { steps: u64, truth: usize },
+    Over,
+}
+
+impl Schedule {
+    /// Returns the faults of a job; `gpu_id` names the GPU of a rank.
+    pub(crate) fn new(config: &DemoConfig, gpu_id: impl Fn(usize) -> String) -> Self {
+        let ranks = config.ranks as usize;
+        let scheduled = |(place, (fault, step)): (usize, (&super::Fault, u64))| {
+            let mut random = Random::new(config.seed, STREAM + ((place as u64) << 8));
+            // Not rank 0 where there is a choice: the run's own values come from it.
+            let drawn = 1 + (random.uniform() * (ranks.saturating_sub(1)) as f64) as usize;
+            let rank = fault.rank.map_or(drawn % ranks, |rank| rank as usize);
+            let row = fault.row;
+            Scheduled {
+                row,
+                step,
+                rank,
+                subject: subject(row, rank, &gpu_id),
+                draw: random.next(),
+                state: State::Waiting,
+            }
+        };
+        let faults = config.faults.iter().zip(config.fault_steps());
+        Self {
+            faults: faults.enumerate().map(scheduled).collect(),
+            ranks,
+            truths: Vec::new(),
+        }
+    }
+
+    /// Returns what went wrong so far.
+    pub(crate) fn truths(&self) -> &[Truth] {
+        &self.truths
+    }
+
+    /// Returns what those faults do before the first step that begin with it.
+    pub(crate) fn effects_at_start(&self) -> Effects {
+        let mut effects = Effects::none(self.ranks);
+        let faults = self.faults.iter().filter(|fault| fault.step <= 1);
+        faults.for_each(|fault| fault.apply(0, &mut effects));
+        effects
+    }
+
+    /// Begins and ends faults before a step that starts at `now_unix_nanos`, and returns what those do that hold now.
+    pub(crate) fn effects(&mut self, step: u64, now_unix_nanos: u64) -> Effects {
+        let mut effects = Effects::none(self.ranks);
+        for fault in self.faults.iter_mut().filter(|fault| fault.row.affects_steps()) {
+            fault.end_when_over(step, now_unix_nanos, &mut self.truths);
+            if fault.state == State::Waiting && step >= fault.step {
+                fault.begin(step, now_unix_nanos, &mut self.truths);
+            }
+            if let State::Active { steps, .. } = &mut fault.state {
+                *steps += 1;
+                let steps = *steps;
+                fault.apply(steps, &mut effects);
+            }
+        }
+        effects
+    }
+
+    /// Begins the interruption that is due before a step, if there is one; returns how long it lasts, in steps.
+    pub(crate) fn interruption(&mut self, step: u64, now_unix_nanos: u64) -> Option<(Interruption, u64)> {
+        let is_due = |fault: &&mut Scheduled| {
+            fault.interruption().is_some() && fault.state == State::Waiting && step >= fault.step
+        };
+        let fault = self.faults.iter_mut().find(is_due)?;
+        fault.begin(step, now_unix_nanos, &mut self.truths);
+        fault
+            .interruption()
+            .map(|interruption| (interruption, fault.row.lasts))
+    }
+
+    /// Ends the interruption that holds.
+    pub(crate) fn end_interruption(&mut self, step: u64, now_unix_nanos: u64) {
+        for fault in self
+            .faults
+            .iter_mut()
+            .filter(|fault| fault.interruption().is_some())
+        {
+            fault.end(step, now_unix_nanos, &mut self.truths);
+        }
+    }
+
+    /// Whether the checkpoint after a step, from and to these times, is to be a slow one.
+    pub(crate) fn slows_checkpoint(&mut self, step: u64) -> bool {
+        self.faults
+            .iter()
+            .any(|fault| fault.slows_checkpoint() && fault.state == State::Waiting && step >= fault.step)
+    }
+
+    /// Notes the slow checkpoint.
+    pub(crate) fn note_slow_checkpoint(&mut self, step: u64, start_unix_nanos: u64, end_unix_nanos: u64) {
+        for fault in self.faults.iter_mut().filter(|fault| fault.slows_checkpoint()) {
+            if fault.state == State::Waiting && step >= fault.step {
+                fault.begin(step, start_unix_nanos, &mut self.truths);
+                fault.end(step, end_unix_nanos, &mut self.truths);
+            }
+        }
+    }
+}
+
+impl Scheduled {
+    fn interruption(&self) -> Option<Interruption> {
+        match self.row.action {
+            Action::Interrupts(interruption) => Some(interruption(self.rank)),
+            _ => None,
+        }
+    }
+
+    fn slows_checkpoint(&self) -> bool {
+        matches!(self.row.action, Action::SlowsCheckpoint)
+    }
+
+    fn begin(&mut self, step: u64, now_unix_nanos: u64, truths: &mut Vec<Truth>) {
+        self.state = State::Active {
+            steps: 0,
+            truth: truths.len(),
+        };
+        truths.push(Truth {
+            fault: self.row,
+            subject: self.subject.clone(),
+            first_step: step,
+            last_step: None,
+            start_unix_nanos: now_unix_nanos,
+            end_unix_nanos: None,
+        });
+    }
+
+    fn end_when_over(&mut self, step: u64, now_unix_nanos: u64, truths: &mut [Truth]) {
+        if let State::Active { steps, .. } = self.state
+            && self.row.lasts > 0
+            && steps >= self.row.lasts
+        {
+            self.end(step.saturating_sub(1), now_unix_nanos, truths);
+        }
+    }
+
+    fn end(&mut self, last_step: u64, now_unix_nanos: u64, truths: &mut [Truth]) {
+        if let State::Active { truth, .. } = self.state {
+            truths[truth].last_step = Some(last_step);
+            truths[truth].end_unix_nanos = Some(now_unix_nanos);
+            self.state = State::Over;
+        }
+    }
+
+    /// Adds what the fault does in its `steps`th step.
+    fn apply(&self, steps: u64, effects: &mut Effects) {
+        let place = Place {
+            rank: self.rank,
+            steps,
+            draw: self.draw,
+        };
+        match self.row.action {
+            Action::Steps(change) => change(effects, place),
+            Action::Values(change) => effects.values.push((change, steps)),
+            Action::Gpu(change) => change(&mut effects.gpus[self.rank]),
+            Action::Interrupts(_) | Action::SlowsCheckpoint => {}
+        }
+    }
+}
+
+fn subject(row: &FaultRow, rank: usize, gpu_id: impl Fn(usize) -> String) -> Subject {
+    match row.scope {
+        Scope::Run | Scope::UnknownRank => Subject::Run,
+        Scope::Rank => Subject::Rank(rank as i64),
+        Scope::Gpu => Subject::Gpu {
+            id: gpu_id(rank),
+            rank: rank as i64,
+        },
+    }
+}

@@ -1,0 +1,284 @@
+//! What the driver would answer: one reading for each row of NVML's table that an H100 without a display answers.
+
+use pulsetrain_semconv::{attribute as a, metric as m};
+use pulsetrain_sources::nvml::{GpuLabels, GpuReadings};
+
+use super::model::{Counters, GpuModel, SLOWDOWN, SM_CLOCK};
+
+const GIB: f64 = 1_073_741_824.0;
+/// Memory in bytes: of the GPU, what the driver keeps, what the job uses of it, and what it uses when the memory is full.
+const MEMORY: f64 = 79.6 * GIB;
+const MEMORY_RESERVED: f64 = 0.6 * GIB;
+const MEMORY_OF_JOB: f64 = 62.5 * GIB;
+const MEMORY_WHEN_FULL: f64 = 78.8 * GIB;
+const POWER_LIMIT: f64 = 700.0;
+const MEMORY_CLOCK: f64 = 2619e6;
+/// NVLinks of the GPU, and the one that has errors.
+const LINKS: u32 = 18;
+const FAULTY_LINK: u32 = 7;
+/// Counters of the driver are in milli- and nano-units.
+const MILLI: f64 = 1e-3;
+const NANO: f64 = 1e-9;
+
+const NONE: GpuLabels = &[];
+
+impl GpuModel {
+    /// Puts what the driver would answer now into `out`.
+    pub(super) fn read(&self, out: &mut GpuReadings) {
+        self.read_activity(out);
+        self.read_memory(out);
+        self.read_power(out);
+        self.read_heat(out);
+        self.read_clocks(out);
+        self.read_links(out);
+        self.read_health(out);
+    }
+
+    fn read_activity(&self, out: &mut GpuReadings) {
+        let computes = ((self.power - 118.0) / 512.0).clamp(0.0, 1.0);
+        out.now(
+            &m::GPU_UTILIZATION,
+            &[(&a::GPU_TASK, "general")],
+            percent(self.busy),
+        );
+        for task in [
+            &[(&a::GPU_TASK, "encoder")],
+            &[(&a::GPU_TASK, "decoder")],
+            &[(&a::GPU_TASK, "jpeg")],
+            &[(&a::GPU_TASK, "ofa")],
+        ] as [GpuLabels; 4]
+        {
+            out.now(&m::GPU_UTILIZATION, task, 0.0);
+        }
+        out.now(&m::GPU_MEMORY_ACTIVITY, NONE, percent(computes * 0.52));
+        out.now(&m::GPU_GRAPHICS_ACTIVE, NONE, self.busy);
+        out.now(&m::GPU_SM_ACTIVE, NONE, self.busy * (0.12 + 0.78 * computes));
+        out.now(&m::GPU_SM_OCCUPANCY, NONE, self.busy * (0.03 + 0.22 * computes));
+        out.now(
+            &m::GPU_PIPE_UTILIZATION,
+            &[(&a::GPU_PIPE, "tensor")],
+            computes * 0.46,
+        );
+        out.now(
+            &m::GPU_PIPE_UTILIZATION,
+            &[(&a::GPU_PIPE, "fp32")],
+            computes * 0.05,
+        );
+        out.now(&m::GPU_MEMORY_BANDWIDTH_UTILIZATION, NONE, computes * 0.43);
+    }
+
+    fn read_memory(&self, out: &mut GpuReadings) {
+        let used = match (self.load.is_used, self.condition.is_full) {
+            (false, _) => 0.0,
+            (true, false) => MEMORY_OF_JOB,
+            (true, true) => MEMORY_WHEN_FULL,
+        };
+        out.now(&m::GPU_MEMORY_USED, NONE, used);
+        out.now(&m::GPU_MEMORY_FREE, NONE, MEMORY - MEMORY_RESERVED - used);
+        out.now(&m::GPU_MEMORY_RESERVED, NONE, MEMORY_RESERVED);
+        out.now(&m::GPU_MEMORY_LIMIT, NONE, MEMORY);
+    }
+
+    fn read_power(&self, out: &mut GpuReadings) {
+        out.now(&m::GPU_POWER, &[(&a::GPU_POWER_READING, "instant")], self.power);
+        out.now(&m::GPU_AVERAGE_POWER, NONE, self.power);
+        out.total(&m::GPU_ENERGY, NONE, self.counters.energy as u64, MILLI);
+        for (kind, watts) in [
+            (
+                &[(&a::GPU_POWER_LIMIT_KIND, "enforced")],
+                self.condition.power_limit,
+            ),
+            (
+                &[(&a::GPU_POWER_LIMIT_KIND, "requested")],
+                self.condition.power_limit,
+            ),
+            (&[(&a::GPU_POWER_LIMIT_KIND, "default")], POWER_LIMIT),
+            (&[(&a::GPU_POWER_LIMIT_KIND, "min")], 200.0),
+            (&[(&a::GPU_POWER_LIMIT_KIND, "max")], POWER_LIMIT),
+        ] as [(GpuLabels, f64); 5]
+        {
+            out.now(&m::GPU_POWER_LIMIT, kind, watts);
+        }
+    }
+
+    fn read_heat(&self, out: &mut GpuReadings) {
+        let degrees = self.temperature.round();
+        out.now(
+            &m::GPU_TEMPERATURE,
+            &[(&a::GPU_TEMPERATURE_SENSOR, "gpu")],
+            degrees,
+        );
+        let memory = (self.temperature + 9.0).round();
+        out.now(
+            &m::GPU_TEMPERATURE,
+            &[(&a::GPU_TEMPERATURE_SENSOR, "memory")],
+            memory,
+        );
+        out.now(&m::GPU_TEMPERATURE_MARGIN, NONE, SLOWDOWN - degrees);
+        for (kind, limit) in [
+            (&[(&a::GPU_TEMPERATURE_LIMIT_KIND, "slowdown")], SLOWDOWN),
+            (&[(&a::GPU_TEMPERATURE_LIMIT_KIND, "shutdown")], 92.0),
+            (&[(&a::GPU_TEMPERATURE_LIMIT_KIND, "memory_max")], 95.0),
+        ] as [(GpuLabels, f64); 3]
+        {
+            out.now(&m::GPU_TEMPERATURE_LIMIT, kind, limit);
+        }
+    }
+
+    fn read_clocks(&self, out: &mut GpuReadings) {
+        let (hot, braked) = (self.condition.is_hot, self.condition.is_braked);
+        for (domain, hertz) in [
+            (&[(&a::GPU_CLOCK_DOMAIN, "graphics")], self.clock),
+            (&[(&a::GPU_CLOCK_DOMAIN, "sm")], self.clock),
+            (&[(&a::GPU_CLOCK_DOMAIN, "memory")], MEMORY_CLOCK),
+        ] as [(GpuLabels, f64); 3]
+        {
+            out.now(&m::GPU_CLOCK_FREQUENCY, domain, hertz);
+        }
+        for (limit, hertz) in [
+            (
+                &[(&a::GPU_CLOCK_DOMAIN, "sm"), (&a::GPU_CLOCK_LIMIT_KIND, "max")],
+                SM_CLOCK,
+            ),
+            (
+                &[
+                    (&a::GPU_CLOCK_DOMAIN, "memory"),
+                    (&a::GPU_CLOCK_LIMIT_KIND, "max"),
+                ],
+                MEMORY_CLOCK,
+            ),
+        ] as [(GpuLabels, f64); 2]
+        {
+            out.now(&m::GPU_CLOCK_LIMIT, limit, hertz);
+        }
+        let is_idle = self.load.busy == 0.0;
+        for (reason, holds) in [
+            (&[(&a::GPU_THROTTLE_REASON, "idle")], is_idle),
+            (&[(&a::GPU_THROTTLE_REASON, "applications_clocks_setting")], false),
+            (&[(&a::GPU_THROTTLE_REASON, "sw_power_cap")], self.is_capped),
+            (&[(&a::GPU_THROTTLE_REASON, "hw_slowdown")], hot || braked),
+            (&[(&a::GPU_THROTTLE_REASON, "sync_boost")], false),
+            (&[(&a::GPU_THROTTLE_REASON, "sw_thermal_slowdown")], hot),
+            (&[(&a::GPU_THROTTLE_REASON, "hw_thermal_slowdown")], hot),
+            (&[(&a::GPU_THROTTLE_REASON, "hw_power_brake_slowdown")], braked),
+            (&[(&a::GPU_THROTTLE_REASON, "display_clock_setting")], false),
+        ] as [(GpuLabels, bool); 9]
+        {
+            out.now(&m::GPU_THROTTLE_ACTIVE, reason, f64::from(u8::from(holds)));
+        }
+        let Counters {
+            hot,
+            braked,
+            capped,
+            idle,
+            ..
+        } = self.counters;
+        for (reason, nanos) in [
+            (&[(&a::GPU_THROTTLE_REASON, "power_cap")], capped),
+            (&[(&a::GPU_THROTTLE_REASON, "thermal_cap")], hot),
+            (&[(&a::GPU_THROTTLE_REASON, "sync_boost")], 0),
+            (&[(&a::GPU_THROTTLE_REASON, "board_limit")], 0),
+            (&[(&a::GPU_THROTTLE_REASON, "low_utilization")], idle),
+            (&[(&a::GPU_THROTTLE_REASON, "reliability")], 0),
+            (&[(&a::GPU_THROTTLE_REASON, "sw_thermal_slowdown")], hot),
+            (&[(&a::GPU_THROTTLE_REASON, "hw_thermal_slowdown")], hot),
+            (&[(&a::GPU_THROTTLE_REASON, "hw_power_brake_slowdown")], braked),
+        ] as [(GpuLabels, u64); 9]
+        {
+            out.total(&m::GPU_THROTTLE_TIME, reason, nanos, NANO);
+        }
+    }
+
+    fn read_links(&self, out: &mut GpuReadings) {
+        let computes = ((self.power - 118.0) / 512.0).clamp(0.0, 1.0);
+        for (direction, pcie, nvlink) in [
+            (&[(&a::GPU_IO_DIRECTION, "transmit")], 0.4e9, 61e9),
+            (&[(&a::GPU_IO_DIRECTION, "receive")], 1.1e9, 60e9),
+        ] as [(GpuLabels, f64, f64); 2]
+        {
+            out.now(&m::GPU_PCIE_THROUGHPUT, direction, self.about(pcie * self.busy));
+            out.now(
+                &m::GPU_NVLINK_THROUGHPUT,
+                direction,
+                self.about(nvlink * computes),
+            );
+        }
+        for link in 0..LINKS {
+            let number = (&a::GPU_LINK_INDEX, link);
+            let is_up = self.condition.link_down != Some(link);
+            out.now_of(&m::GPU_NVLINK_UP, NONE, number, f64::from(u8::from(is_up)));
+            let recoveries = if link == FAULTY_LINK {
+                self.counters.link_recoveries as u64
+            } else {
+                0
+            };
+            out.total_of(
+                &m::GPU_NVLINK_ERRORS,
+                &[(&a::ERROR_TYPE, "dl_recovery")],
+                number,
+                recoveries,
+                1.0,
+            );
+        }
+        out.total(&m::GPU_PCIE_REPLAYS, NONE, self.counters.pcie_replays as u64, 1.0);
+        for (reading, generation, width) in [
+            (
+                &[(&a::GPU_LINK_READING, "current")],
+                self.condition.pcie_generation,
+                self.condition.pcie_width,
+            ),
+            (&[(&a::GPU_LINK_READING, "max")], 5.0, 16.0),
+        ] as [(GpuLabels, f64, f64); 2]
+        {
+            out.now(&m::GPU_PCIE_GENERATION, reading, generation);
+            out.now(&m::GPU_PCIE_WIDTH, reading, width);
+        }
+    }
+
+    fn read_health(&self, out: &mut GpuReadings) {
+        out.state(&m::GPU_PERFORMANCE_STATE, &a::GPU_PERFORMANCE_STATE, "p0");
+        out.state(&m::GPU_COMPUTE_MODE, &a::GPU_COMPUTE_MODE, "default");
+        out.state(
+            &m::GPU_RECOVERY_ACTION,
+            &a::GPU_RECOVERY_ACTION,
+            self.condition.recovery_action,
+        );
+        for (feature, on) in [
+            (&[(&a::GPU_FEATURE, "persistence")], 1.0),
+            (&[(&a::GPU_FEATURE, "ecc")], 1.0),
+            (&[(&a::GPU_FEATURE, "mig")], 0.0),
+        ] as [(GpuLabels, f64); 3]
+        {
+            out.now(&m::GPU_FEATURE_ACTIVE, feature, on);
+        }
+        for fault in [
+            &[(&a::GPU_FAULT, "row_remap_pending")],
+            &[(&a::GPU_FAULT, "row_remap_failure")],
+            &[(&a::GPU_FAULT, "sram_threshold_exceeded")],
+            &[(&a::GPU_FAULT, "fabric_degraded")],
+        ] as [GpuLabels; 4]
+        {
+            let is_active = self.condition.faults.contains(&fault[0].1);
+            out.now(&m::GPU_FAULT_ACTIVE, fault, f64::from(u8::from(is_active)));
+        }
+        for (severity, errors) in [
+            (
+                &[(&a::GPU_ECC_SEVERITY, "corrected")],
+                self.counters.corrected_errors,
+            ),
+            (
+                &[(&a::GPU_ECC_SEVERITY, "uncorrected")],
+                self.counters.uncorrected_errors,
+            ),
+        ] as [(GpuLabels, f64); 2]
+        {
+            out.total(&m::GPU_ECC_ERRORS, severity, errors as u64, 1.0);
+            out.total(&m::GPU_REMAPPED_ROWS, severity, 0, 1.0);
+        }
+    }
+}
+
+/// Returns a share as NVML's utilization has it: rounded to a percent.
+fn percent(share: f64) -> f64 {
+    (share * 100.0).round() / 100.0
+}

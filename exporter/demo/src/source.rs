@@ -1,0 +1,106 @@
+//! The demo as a source of the pipeline: the past at once, then in real time.
+
+use std::time::Duration;
+
+use pulsetrain_pipeline::{BoxFuture, Door, Source, Stop, clock};
+use tokio::runtime::Handle;
+
+use crate::{Demo, DemoConfig, DemoCounts, SeriesCounter, Truth, outlet::Outlet};
+
+/// Runs a job whose simulated time is that of the clock.
+///
+/// Whatever lies before the time at which the source starts is sent as fast as the sinks take it; the rest when its time
+/// comes. A sink that is slow is waited for; one that does not recover holds up nobody for long, and loses its own.
+pub struct DemoSource {
+    config: DemoConfig,
+    on_progress: Box<dyn FnMut(DemoProgress) + Send>,
+}
+
+/// How far the job is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct DemoProgress {
+    /// What was sent.
+    pub counts: DemoCounts,
+    /// Series that were sent.
+    pub series: u64,
+    /// What went wrong.
+    pub truth: Vec<Truth>,
+    /// Whether the job has ended, or was stopped.
+    pub is_over: bool,
+}
+
+impl DemoSource {
+    /// Returns a source of a job; `on_progress` is called after every step and at the end.
+    pub fn new(config: DemoConfig, on_progress: impl FnMut(DemoProgress) + Send + 'static) -> Self {
+        Self {
+            config,
+            on_progress: Box::new(on_progress),
+        }
+    }
+
+    /// Runs the job on a thread that may block.
+    fn run_blocking(mut self, door: &Door, stop: &Stop, runtime: &Handle) -> Result<(), String> {
+        let mut demo = Demo::new(self.config).map_err(|error| error.to_string())?;
+        let started_unix_nanos = unix_nanos();
+        let (mut counts, mut series) = (DemoCounts::default(), SeriesCounter::default());
+        let mut outlet = Outlet::new(door.clone());
+        let mut report = |demo: &Demo, counts, series: &SeriesCounter, is_over| {
+            (self.on_progress)(DemoProgress {
+                counts,
+                series: series.series(),
+                truth: demo.truth().to_vec(),
+                is_over,
+            });
+        };
+        while let Some((time_unix_nanos, batches)) = demo.next_batches() {
+            let is_live = time_unix_nanos > started_unix_nanos;
+            if stop.is_raised() || is_live && !runtime.block_on(wait_until(time_unix_nanos, stop)) {
+                break;
+            }
+            for batch in &batches {
+                counts.add(batch);
+                series.observe(batch);
+            }
+            if !outlet.send(batches, is_live, stop) {
+                break;
+            }
+            if demo.counts().steps > counts.steps {
+                counts.steps = demo.counts().steps;
+                report(&demo, counts, &series, false);
+            }
+        }
+        report(&demo, counts, &series, true);
+        Ok(())
+    }
+}
+
+impl Source for DemoSource {
+    fn name(&self) -> &str {
+        "demo"
+    }
+
+    fn run(self: Box<Self>, door: Door, stop: Stop) -> BoxFuture<'static, Result<(), String>> {
+        let runtime = Handle::current();
+        Box::pin(async move {
+            let job = tokio::task::spawn_blocking(move || self.run_blocking(&door, &stop, &runtime));
+            job.await
+                .unwrap_or_else(|error| Err(format!("the simulation stopped before its end: {error}")))
+        })
+    }
+}
+
+/// Waits until a time; returns whether it has come before the stop.
+async fn wait_until(time_unix_nanos: u64, stop: &Stop) -> bool {
+    let wait = Duration::from_nanos(time_unix_nanos.saturating_sub(unix_nanos()));
+    if wait.is_zero() {
+        return true;
+    }
+    tokio::select! {
+        () = tokio::time::sleep(wait) => true,
+        () = stop.wait() => false,
+    }
+}
+
+fn unix_nanos() -> u64 {
+    clock::unix_now().as_nanos() as u64
+}

@@ -1,0 +1,229 @@
+//! A job that nothing disturbs.
+
+use std::{collections::BTreeSet, time::Duration};
+
+use pulsetrain_demo::{Demo, DemoConfig, SeriesCounter, Workload};
+use pulsetrain_semconv::{attribute, metric, span};
+
+use crate::read::sent;
+
+fn config(steps: u64) -> DemoConfig {
+    DemoConfig {
+        steps,
+        ..DemoConfig::default()
+    }
+}
+
+fn bytes(config: DemoConfig) -> Vec<u8> {
+    let mut demo = Demo::new(config).expect("a job that can be simulated");
+    let mut bytes = Vec::new();
+    while let Some((_, batches)) = demo.next_batches() {
+        batches
+            .iter()
+            .for_each(|batch| bytes.extend_from_slice(batch.bytes()));
+    }
+    bytes
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bytes_and_another_seed_others() {
+    for workload in [Workload::Sft, Workload::Rl] {
+        let of_seed = |seed| {
+            bytes(DemoConfig {
+                seed,
+                workload,
+                ..config(120)
+            })
+        };
+        assert_eq!(of_seed(3), of_seed(3));
+        assert_ne!(of_seed(3), of_seed(4));
+    }
+}
+
+#[test]
+fn all_ranks_of_a_step_share_a_trace_and_end_together() {
+    let sent = sent(config(60), &[]);
+    for step in 1..=60 {
+        let of_step: Vec<_> = sent
+            .spans_of(&span::TRAIN_STEP)
+            .filter(|span| span.step() == step)
+            .collect();
+        assert_eq!(of_step.len(), 4, "a span of each rank at step {step}");
+        let traces: BTreeSet<_> = of_step.iter().map(|span| &span.trace).collect();
+        let ids: BTreeSet<_> = of_step.iter().map(|span| &span.id).collect();
+        assert_eq!((traces.len(), ids.len()), (1, 4));
+        let ends = of_step.iter().map(|span| span.end);
+        let apart = ends.clone().max().unwrap() - ends.min().unwrap();
+        assert!(apart < 20_000_000, "the ranks end {apart} ns apart");
+    }
+}
+
+#[test]
+fn phases_are_children_of_their_step_and_lie_in_it() {
+    let sent = sent(config(10), &[]);
+    for root in sent.spans_of(&span::TRAIN_STEP) {
+        let children: Vec<_> = sent.spans.iter().filter(|span| span.parent == root.id).collect();
+        let names: Vec<_> = children.iter().map(|span| span.name.as_str()).collect();
+        assert_eq!(
+            names,
+            ["perf.data", "perf.forward", "perf.backward", "perf.optimizer"]
+        );
+        for child in children {
+            assert_eq!((&child.trace, child.rank()), (&root.trace, root.rank()));
+            assert!(child.start >= root.start && child.end <= root.end);
+        }
+    }
+}
+
+#[test]
+fn steps_vary_by_a_few_percent_and_the_loss_falls() {
+    let sent = sent(config(400), &[]);
+    let mut durations: Vec<f64> = sent
+        .spans_of(&span::TRAIN_STEP)
+        .filter(|span| span.rank() == 0 && span.step() > 10)
+        .map(|span| span.seconds())
+        .collect();
+    durations.sort_by(f64::total_cmp);
+    let (low, middle, high) = (
+        durations[durations.len() / 10],
+        durations[durations.len() / 2],
+        durations[durations.len() * 9 / 10],
+    );
+    assert!((middle - 0.5).abs() < 0.05, "{middle}");
+    assert!(high / low < 1.15, "{low} to {high}");
+    let losses: Vec<f64> = sent.of(&metric::TRAIN_LOSS).map(|point| point.value).collect();
+    assert_eq!(losses.len(), 400);
+    let mean = |losses: &[f64]| losses.iter().sum::<f64>() / losses.len() as f64;
+    assert!(mean(&losses[..20]) > 1.3 * mean(&losses[380..]));
+}
+
+#[test]
+fn the_life_of_a_run_has_its_spans() {
+    let sent = sent(config(200), &[]);
+    let count = |span| sent.spans_of(span).count();
+    assert_eq!(count(&span::RUN_INIT), 4);
+    assert_eq!(count(&span::RUN_COMPILE), 4);
+    assert_eq!(count(&span::TRAIN_CHECKPOINT_SAVE), 4 * 4);
+    assert_eq!(count(&span::EVAL_RUN), 4 * 2);
+    assert_eq!(count(&span::TRAIN_CHECKPOINT_LOAD), 0);
+    assert_eq!(sent.of(&metric::EVAL_LOSS).count(), 2);
+    let planned: BTreeSet<_> = sent
+        .of(&metric::TRAIN_PLANNED_STEPS)
+        .map(|point| point.value as u64)
+        .collect();
+    assert_eq!(planned, BTreeSet::from([200]));
+}
+
+#[test]
+fn constants_are_repeated_every_minute() {
+    let sent = sent(config(300), &[]);
+    let times: Vec<u64> = sent.of(&metric::RUN_DEVICES).map(|point| point.time).collect();
+    assert_eq!(times.len(), 3);
+    for pair in times.windows(2) {
+        let seconds = (pair[1] - pair[0]) / 1_000_000_000;
+        assert!((60..75).contains(&seconds), "{seconds}");
+    }
+}
+
+#[test]
+fn gpus_of_all_hosts_are_of_their_ranks() {
+    let config = DemoConfig {
+        ranks: 12,
+        ..config(10)
+    };
+    let sent = sent(config, &[]);
+    let mut seen = BTreeSet::new();
+    for point in sent.of(&metric::GPU_POWER) {
+        let host = point.resource[attribute::HOST_NAME.name].clone();
+        let index: i64 = point.attribute(&attribute::GPU_INDEX).parse().unwrap();
+        seen.insert((host, index, point.rank().unwrap()));
+    }
+    assert_eq!(seen.len(), 12);
+    for (host, index, rank) in seen {
+        assert_eq!((host, index), (format!("demo-node-{}", rank / 8), rank % 8));
+    }
+    let ids = |metric| {
+        let points = sent.of(metric);
+        points
+            .map(|point| point.attribute(&attribute::GPU_ID).to_owned())
+            .collect::<BTreeSet<_>>()
+    };
+    assert_eq!(ids(&metric::GPU_POWER), ids(&metric::GPU_PEAK_FLOPS));
+}
+
+#[test]
+fn reinforcement_learning_waits_little_and_syncs_its_weights() {
+    let config = DemoConfig {
+        workload: Workload::Rl,
+        ..config(100)
+    };
+    let sent = sent(config, &[]);
+    let waits: f64 = sent
+        .spans_of(&span::PERF_DISPATCH_WAIT)
+        .map(|span| span.seconds())
+        .sum();
+    let steps: f64 = sent.spans_of(&span::TRAIN_STEP).map(|span| span.seconds()).sum();
+    assert!(waits < 0.05 * steps, "{waits} of {steps}");
+    assert_eq!(sent.spans_of(&span::RL_WEIGHT_SYNC).count(), 400);
+    assert_eq!(sent.spans_of(&span::RL_ROLLOUT).count(), 100);
+    assert!(sent.of(&metric::RL_REWARD).count() > 0);
+}
+
+#[test]
+fn series_are_counted_once_however_many_points_they_have() {
+    let series = |steps| {
+        let mut demo = Demo::new(config(steps)).unwrap();
+        let mut series = SeriesCounter::default();
+        while let Some((_, batches)) = demo.next_batches() {
+            batches.iter().for_each(|batch| series.observe(batch));
+        }
+        series.series()
+    };
+    assert_eq!(series(20), series(40));
+    let sent = sent(config(20), &[]);
+    let own: BTreeSet<_> = sent
+        .points
+        .iter()
+        .map(|point| {
+            let instance = point.resource[attribute::SERVICE_INSTANCE_ID.name].clone();
+            (instance, point.metric.clone(), format!("{:?}", point.attributes))
+        })
+        .collect();
+    assert_eq!(series(20), own.len() as u64);
+}
+
+#[test]
+fn a_job_that_cannot_be_simulated_is_refused_with_what_to_write() {
+    let refused = |config: DemoConfig| Demo::new(config).err().expect("it is refused").to_string();
+    let message = refused(DemoConfig {
+        ranks: 0,
+        ..config(1)
+    });
+    assert!(
+        message.contains("0 ranks") && message.contains("1 to"),
+        "{message}"
+    );
+    assert!(refused(config(0)).contains("at least 1 step"));
+    let step_time = Duration::ZERO;
+    assert!(
+        refused(DemoConfig {
+            step_time,
+            ..config(1)
+        })
+        .contains("another rate")
+    );
+    let with = |fault: &str, config| {
+        refused(DemoConfig {
+            faults: vec![fault.parse().unwrap()],
+            ..config
+        })
+    };
+    assert!(with("straggler:rank=4", config(100)).contains("ranks 0 to 3"));
+    assert!(with("straggler@101", config(100)).contains("ends after step 100"));
+    assert!(with("inference-bottleneck", config(100)).contains("workload rl"));
+    let one = DemoConfig {
+        ranks: 1,
+        ..config(100)
+    };
+    assert!(with("collective-hang", one).contains("at least 2 ranks"));
+}

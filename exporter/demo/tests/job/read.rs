@@ -1,0 +1,252 @@
+//! Reads batches back into points, spans and events.
+
+use std::collections::BTreeMap;
+
+use pulsetrain_demo::{Demo, DemoConfig, Fault, Truth};
+use pulsetrain_otlp::{
+    Signal,
+    view::{AnyValue, KeyValue, LogsData, Message, MetricData, MetricsData, Repeated, TracesData},
+};
+use pulsetrain_pipeline::Batch;
+use pulsetrain_semconv::{Attribute, Metric, Span, attribute};
+
+/// Attributes as text.
+pub(crate) type Attributes = BTreeMap<String, String>;
+
+/// What a job has sent.
+#[derive(Default)]
+pub(crate) struct Sent {
+    pub(crate) points: Vec<Point>,
+    pub(crate) spans: Vec<SpanItem>,
+    pub(crate) events: Vec<(String, Attributes)>,
+    pub(crate) truth: Vec<Truth>,
+}
+
+/// A point; of a histogram its sum.
+pub(crate) struct Point {
+    pub(crate) metric: String,
+    pub(crate) resource: Attributes,
+    pub(crate) attributes: Attributes,
+    pub(crate) time: u64,
+    pub(crate) value: f64,
+    pub(crate) is_ended: bool,
+}
+
+pub(crate) struct SpanItem {
+    pub(crate) name: String,
+    pub(crate) resource: Attributes,
+    pub(crate) attributes: Attributes,
+    pub(crate) start: u64,
+    pub(crate) end: u64,
+    pub(crate) trace: Vec<u8>,
+    pub(crate) id: Vec<u8>,
+    pub(crate) parent: Vec<u8>,
+}
+
+/// A job of some steps with faults, run to its end.
+pub(crate) fn sent(config: DemoConfig, faults: &[&str]) -> Sent {
+    let mut config = config;
+    config.faults = faults
+        .iter()
+        .map(|fault| fault.parse::<Fault>().expect("a fault of the table"))
+        .collect();
+    let mut demo = Demo::new(config).expect("a job that can be simulated");
+    let (mut sent, mut last) = (Sent::default(), 0);
+    while let Some((time, batches)) = demo.next_batches() {
+        assert!(time >= last, "time goes back");
+        last = time;
+        batches.iter().for_each(|batch| sent.read(batch));
+    }
+    let counts = demo.counts();
+    assert_eq!(counts.points, sent.points.len() as u64);
+    assert_eq!(counts.spans, sent.spans.len() as u64);
+    assert_eq!(counts.events, sent.events.len() as u64);
+    sent.truth = demo.truth().to_vec();
+    sent
+}
+
+impl Sent {
+    fn read(&mut self, batch: &Batch) {
+        match batch.signal() {
+            Signal::Metrics => self.read_metrics(batch.bytes()),
+            Signal::Traces => self.read_spans(batch.bytes()),
+            Signal::Logs => self.read_events(batch.bytes()),
+        }
+    }
+
+    fn read_metrics(&mut self, bytes: &[u8]) {
+        for resource in MetricsData::decode(bytes)
+            .expect("what the demo sends can be read")
+            .resource_metrics
+        {
+            let resource = resource.expect("what the demo sends can be read");
+            let own = attributes(
+                resource
+                    .resource
+                    .expect("what the demo sends can be read")
+                    .attributes,
+            );
+            for scope in resource.scope_metrics {
+                for metric in scope.expect("what the demo sends can be read").metrics {
+                    let metric = metric.expect("what the demo sends can be read");
+                    let name = metric.name.to_str().expect("what the demo sends can be read");
+                    let mut put = |of_point, time, value, flags| {
+                        self.points.push(Point {
+                            metric: name.to_owned(),
+                            resource: own.clone(),
+                            attributes: attributes(of_point),
+                            time,
+                            value,
+                            is_ended: flags & 1 == 1,
+                        });
+                    };
+                    match metric.data().expect("what the demo sends can be read") {
+                        MetricData::Gauge(data) => data.data_points.iter().for_each(|point| {
+                            let point = point.expect("what the demo sends can be read");
+                            let value = point.value().map_or(f64::NAN, |value| value.as_f64());
+                            put(point.attributes, point.time_unix_nano, value, point.flags);
+                        }),
+                        MetricData::Sum(data) => data.data_points.iter().for_each(|point| {
+                            let point = point.expect("what the demo sends can be read");
+                            let value = point.value().map_or(f64::NAN, |value| value.as_f64());
+                            put(point.attributes, point.time_unix_nano, value, point.flags);
+                        }),
+                        MetricData::Histogram(data) => data.data_points.iter().for_each(|point| {
+                            let point = point.expect("what the demo sends can be read");
+                            let value = point.sum.unwrap_or_default();
+                            put(point.attributes, point.time_unix_nano, value, point.flags);
+                        }),
+                        _ => panic!("{name} is of another kind"),
+                    }
+                }
+            }
+        }
+    }
+
+    fn read_spans(&mut self, bytes: &[u8]) {
+        for resource in TracesData::decode(bytes)
+            .expect("what the demo sends can be read")
+            .resource_spans
+        {
+            let resource = resource.expect("what the demo sends can be read");
+            let own = attributes(
+                resource
+                    .resource
+                    .expect("what the demo sends can be read")
+                    .attributes,
+            );
+            for scope in resource.scope_spans {
+                for span in scope.expect("what the demo sends can be read").spans {
+                    let span = span.expect("what the demo sends can be read");
+                    self.spans.push(SpanItem {
+                        name: span
+                            .name
+                            .to_str()
+                            .expect("what the demo sends can be read")
+                            .to_owned(),
+                        resource: own.clone(),
+                        attributes: attributes(span.attributes),
+                        start: span.start_time_unix_nano,
+                        end: span.end_time_unix_nano,
+                        trace: span.trace_id.to_vec(),
+                        id: span.span_id.to_vec(),
+                        parent: span.parent_span_id.to_vec(),
+                    });
+                }
+            }
+        }
+    }
+
+    fn read_events(&mut self, bytes: &[u8]) {
+        for resource in LogsData::decode(bytes)
+            .expect("what the demo sends can be read")
+            .resource_logs
+        {
+            for scope in resource.expect("what the demo sends can be read").scope_logs {
+                for record in scope.expect("what the demo sends can be read").log_records {
+                    let record = record.expect("what the demo sends can be read");
+                    let name = record
+                        .event_name
+                        .to_str()
+                        .expect("what the demo sends can be read")
+                        .to_owned();
+                    self.events.push((name, attributes(record.attributes)));
+                }
+            }
+        }
+    }
+
+    /// The points of a metric, without those that end a series.
+    pub(crate) fn of<'a>(&'a self, metric: &Metric) -> impl Iterator<Item = &'a Point> {
+        let name = metric.name;
+        self.points
+            .iter()
+            .filter(move |point| point.metric == name && !point.is_ended)
+    }
+
+    /// The points of a metric of one rank.
+    pub(crate) fn of_rank<'a>(&'a self, metric: &Metric, rank: i64) -> impl Iterator<Item = &'a Point> {
+        self.of(metric).filter(move |point| point.rank() == Some(rank))
+    }
+
+    /// The spans of a name.
+    pub(crate) fn spans_of<'a>(&'a self, span: &Span) -> impl Iterator<Item = &'a SpanItem> {
+        let name = span.name;
+        self.spans.iter().filter(move |span| span.name == name)
+    }
+}
+
+impl Point {
+    /// The rank of the resource, or of the point of a GPU.
+    pub(crate) fn rank(&self) -> Option<i64> {
+        let own = self.resource.get(attribute::TRAIN_RANK.name);
+        let rank = own.or_else(|| self.attributes.get(attribute::TRAIN_RANK.name));
+        rank.map(|rank| rank.parse().expect("what the demo sends can be read"))
+    }
+
+    pub(crate) fn attribute(&self, attribute: &Attribute) -> &str {
+        self.attributes.get(attribute.name).map_or("", String::as_str)
+    }
+}
+
+impl SpanItem {
+    pub(crate) fn rank(&self) -> i64 {
+        self.resource[attribute::TRAIN_RANK.name]
+            .parse()
+            .expect("what the demo sends can be read")
+    }
+
+    pub(crate) fn step(&self) -> u64 {
+        self.attributes[attribute::TRAIN_STEP.name]
+            .parse()
+            .expect("what the demo sends can be read")
+    }
+
+    pub(crate) fn seconds(&self) -> f64 {
+        (self.end - self.start) as f64 / 1e9
+    }
+}
+
+fn attributes(pairs: Repeated<'_, KeyValue<'_>>) -> Attributes {
+    let text = |pair: KeyValue<'_>| {
+        let value = match pair.value {
+            Some(AnyValue::String(text)) => {
+                text.to_str().expect("what the demo sends can be read").to_owned()
+            }
+            Some(AnyValue::Int(number)) => number.to_string(),
+            Some(AnyValue::Double(number)) => number.to_string(),
+            other => format!("{other:?}"),
+        };
+        (
+            pair.key
+                .to_str()
+                .expect("what the demo sends can be read")
+                .to_owned(),
+            value,
+        )
+    };
+    pairs
+        .iter()
+        .map(|pair| text(pair.expect("what the demo sends can be read")))
+        .collect()
+}
