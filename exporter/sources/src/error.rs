@@ -1,6 +1,8 @@
 //! What can go wrong with a source as a whole; what goes wrong with a record is in [`Skipped`](crate::Skipped).
 
-use std::{io, net::SocketAddr, path::PathBuf};
+use std::{io, path::PathBuf};
+
+use pulsetrain_net::NetError;
 
 use crate::logs::MappingPart;
 
@@ -99,22 +101,9 @@ pub enum SourceError {
         /// What is wrong there.
         message: &'static str,
     },
-    /// A port could not be opened.
-    #[error("cannot listen on {address}: {source}; end what listens there, or choose another address")]
-    Listen {
-        /// The address.
-        address: SocketAddr,
-        /// What the system said.
-        source: io::Error,
-    },
-    /// An address that other machines can reach, which nobody allowed.
-    #[error(
-        "{address} can be reached by other machines, and everybody who can connect could then send anything: set allow_remote to allow it, or listen on 127.0.0.1"
-    )]
-    Remote {
-        /// The address.
-        address: SocketAddr,
-    },
+    /// A listener cannot be opened.
+    #[error(transparent)]
+    Net(#[from] NetError),
     /// A part of a mapping makes no sense.
     #[error("{message}")]
     Mapping {

@@ -11,14 +11,16 @@ mod inventory;
 mod notice;
 mod reading;
 mod record;
+mod replay;
 mod source;
 mod table;
 
 pub use belonging::{Belonging, NoBelonging, OwnedAttribute, OwnedValue, Subject};
 pub use config::{GpuSemconv, NvmlConfig};
 pub use inventory::{
-    Driver, DriverState, Fabric, Gpu, GpuProcess, Inventory, MigInstance, Reason, Unavailable,
+    Driver, DriverState, Fabric, Gpu, GpuProcess, GpuTrouble, Inventory, MigInstance, Reason, Unavailable,
 };
 pub use notice::GpuNotice;
+pub use replay::{GpuLabels, GpuReadings, GpuRecorder};
 pub use source::{NvmlSource, survey};
 pub use table::{TableRow, markdown, table};

@@ -10,7 +10,6 @@ mod grpc;
 mod http;
 mod inflate;
 mod inlet;
-mod notices;
 mod refusal;
 mod renames;
 mod rest;
@@ -18,22 +17,28 @@ mod server;
 
 use std::{
     fmt::Display,
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
 };
 
+use pulsetrain_net::{Alpn, Exposure, Guard, ListenAddress, Listener, NetError, Places};
 use pulsetrain_otlp::limits::Limits;
-use pulsetrain_pipeline::{BoxFuture, Door, Source, Stop};
+use pulsetrain_pipeline::{BoxFuture, Door, Source, Stop, ThrottledLog};
 
-use self::{inlet::Inlet, notices::Notices, renames::Renamer};
+use self::{inlet::Inlet, renames::Renamer};
 use crate::SourceError;
 
 /// What the receiver allows itself and its clients.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReceiverConfig {
     /// Where it listens; every address takes both gRPC and HTTP. Port 0 is a free one.
-    pub listen: Vec<SocketAddr>,
-    /// Whether an address may be one that other machines can reach.
-    pub allow_remote: bool,
+    pub listen: Vec<ListenAddress>,
+    /// Who may reach the addresses, by TLS, with which credentials.
+    pub exposure: Exposure,
+    /// The permissions of Unix sockets. A client needs the right to write.
+    pub socket_mode: u32,
+    /// The most connections at one time; the requests of further ones are refused.
+    pub max_connections: usize,
     /// The longest message, before and after decompression. The bytes of eight such messages
     /// at most are in memory at a time.
     pub max_message: usize,
@@ -46,9 +51,11 @@ impl Default for ReceiverConfig {
     fn default() -> Self {
         Self {
             listen: [4317, 4318]
-                .map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
+                .map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)).into())
                 .to_vec(),
-            allow_remote: false,
+            exposure: Exposure::default(),
+            socket_mode: 0o660,
+            max_connections: 256,
             max_message: 16 << 20,
             rename_tunix: true,
         }
@@ -58,8 +65,9 @@ impl Default for ReceiverConfig {
 /// Receives OTLP until it is stopped.
 pub struct ReceiverSource {
     config: ReceiverConfig,
-    listeners: Vec<TcpListener>,
-    notices: Notices,
+    listeners: Vec<Listener>,
+    guard: Guard,
+    log: ThrottledLog,
 }
 
 impl ReceiverConfig {
@@ -68,11 +76,10 @@ impl ReceiverConfig {
     /// # Errors
     /// An address that other machines can reach, where that is not allowed.
     pub fn check(&self) -> Result<(), SourceError> {
-        let is_remote = |address: &&SocketAddr| !self.allow_remote && !address.ip().is_loopback();
-        match self.listen.iter().find(is_remote) {
-            Some(&address) => Err(SourceError::Remote { address }),
-            None => Ok(()),
+        for address in self.listen.iter().filter_map(ListenAddress::tcp) {
+            self.exposure.check_address(address)?;
         }
+        Ok(())
     }
 
     fn limits(&self) -> Limits {
@@ -89,29 +96,29 @@ impl ReceiverSource {
     /// want to know, from any thread.
     ///
     /// # Errors
-    /// As [`ReceiverConfig::check`], and an address that cannot be listened on.
+    /// As [`ReceiverConfig::check`], an address that cannot be listened on, a file that cannot be used.
     pub fn bind(
         config: ReceiverConfig,
         tell: impl Fn(&dyn Display) + Send + Sync + 'static,
     ) -> Result<Self, SourceError> {
         config.check()?;
-        let open = |&address: &SocketAddr| {
-            let listen = |source| SourceError::Listen { address, source };
-            let listener = TcpListener::bind(address).map_err(listen)?;
-            listener.set_nonblocking(true).map_err(listen)?;
-            Ok(listener)
-        };
+        let log = ThrottledLog::new(tell);
+        let report = log.clone();
+        let report = Arc::new(move |kind: &str, event: &dyn Display| report.report(kind, event));
+        let guard = Guard::open(&config.exposure, Alpn::Http2, report)?;
+        let bind = |address: &ListenAddress| Listener::bind(address, config.socket_mode);
+        let listeners = config.listen.iter().map(bind);
         Ok(Self {
-            listeners: config.listen.iter().map(open).collect::<Result<_, _>>()?,
+            listeners: listeners.collect::<Result<_, NetError>>()?,
             config,
-            notices: Notices::new(tell),
+            guard,
+            log,
         })
     }
 
-    /// Where it listens, in the order of the configuration.
+    /// Returns the TCP addresses, in the order of the configuration.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        let addresses = self.listeners.iter().map(TcpListener::local_addr);
-        addresses.filter_map(Result::ok).collect()
+        self.listeners.iter().filter_map(Listener::local_addr).collect()
     }
 }
 
@@ -123,11 +130,12 @@ impl Source for ReceiverSource {
     fn run(self: Box<Self>, door: Door, stop: Stop) -> BoxFuture<'static, Result<(), String>> {
         Box::pin(async move {
             let renamer = (self.config.rename_tunix)
-                .then(|| Renamer::start(self.notices.clone()))
+                .then(|| Renamer::start(self.log.clone()))
                 .transpose()
                 .map_err(|error| format!("cannot start a thread: {error}"))?;
-            let inlet = Inlet::new(door, self.config.limits(), renamer, self.notices);
-            server::run(self.listeners, inlet, stop)
+            let inlet = Inlet::new(door, self.config.limits(), renamer, self.guard.clone(), self.log);
+            let places = Places::new(self.config.max_connections);
+            server::run(self.listeners, inlet, self.guard, places, stop)
                 .await
                 .map_err(|error| format!("cannot listen: {error}"))
         })

@@ -23,6 +23,8 @@ pub struct Run {
     pub rank: i64,
     /// Its number on its host, where that is known.
     pub local_rank: Option<i64>,
+    /// The number of ranks of the run, where that is known.
+    pub world_size: Option<i64>,
     /// How often the run had been restarted before.
     pub attempt: i64,
     /// When the run began, in nanoseconds since 1970; sums count from here. Zero where it is not known.
@@ -71,6 +73,9 @@ impl Run {
         ];
         if let Some(local_rank) = self.local_rank {
             resource.push((attribute::TRAIN_LOCAL_RANK.name, Value::Int(local_rank)));
+        }
+        if let Some(world_size) = self.world_size {
+            resource.push((attribute::TRAIN_WORLD_SIZE.name, Value::Int(world_size)));
         }
         if !self.name.is_empty() {
             resource.push((attribute::TRAIN_RUN_NAME.name, Value::Text(&self.name)));

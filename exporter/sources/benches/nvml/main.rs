@@ -40,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     );
     let shares = [
         ("recording (series, OTLP, the door)", of("recording")),
-        ("calling (wrapper and the fake driver)", of("nvml")),
+        ("calling (wrapper and the fake driver)", of("nvml-gpu-")),
         ("waiting for XID errors", of("nvml-xid")),
         ("together", all),
         ("of that inside the fake driver's calls", fake),

@@ -29,9 +29,10 @@ impl Cost {
         Self(taken.collect())
     }
 
-    /// The share of a core that the threads of a name had.
-    pub(crate) fn share(&self, name: &str, seconds: u64) -> f64 {
-        self.0.get(name).copied().unwrap_or_default() as f64 / 1e9 / seconds as f64
+    /// The share of a core that the threads had whose names begin with `prefix`.
+    pub(crate) fn share(&self, prefix: &str, seconds: u64) -> f64 {
+        let threads = self.0.iter().filter(|(name, _)| name.starts_with(prefix));
+        threads.map(|(_, nanos)| nanos).sum::<u64>() as f64 / 1e9 / seconds as f64
     }
 
     /// The share of a core that all threads had.

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use regex::Regex;
 
-use crate::workload::{LOCAL_RANKS, RANKS, RESTARTS};
+use crate::workload::{LOCAL_RANKS, RANKS, RESTARTS, WORLD_SIZES};
 
 /// One process of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,17 +14,28 @@ pub struct Member {
     pub rank: i64,
     /// The rank on its host, if it is known.
     pub local_rank: Option<i64>,
+    /// The number of ranks of the job, if it is known.
+    pub world_size: Option<i64>,
     /// The number of restarts before it.
     pub attempt: i64,
 }
 
 impl Member {
-    /// Reads the variables that launchers set: `RANK`, `LOCAL_RANK`, `TORCHELASTIC_RESTART_COUNT` and those of Slurm and MPI.
+    /// Reads the variables that launchers set: `RANK`, `LOCAL_RANK`, `WORLD_SIZE`, `TORCHELASTIC_RESTART_COUNT` and those of Slurm
+    /// and MPI.
+    ///
+    /// The number of ranks counts only together with a rank of the same launcher that is lower: `SLURM_NTASKS` is also set in a shell
+    /// of an allocation, where nothing is a rank.
     pub fn of_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
-        let number = |names: &[&str]| names.iter().find_map(|name| variable(name)?.trim().parse().ok());
+        let read = |name: &str| variable(name)?.trim().parse::<i64>().ok();
+        let number = |names: &[&str]| names.iter().find_map(|name| read(name));
+        let launcher = RANKS.iter().position(|name| read(name).is_some());
+        let rank = number(&RANKS).unwrap_or_default();
+        let world_size = launcher.and_then(|launcher| read(WORLD_SIZES[launcher]));
         Self {
-            rank: number(&RANKS).unwrap_or_default(),
+            rank,
             local_rank: number(&LOCAL_RANKS),
+            world_size: world_size.filter(|size| (0..*size).contains(&rank)),
             attempt: number(&RESTARTS).unwrap_or_default(),
         }
     }
@@ -39,6 +50,7 @@ impl Member {
         Some(Self {
             rank,
             local_rank: Some(rank),
+            world_size: None,
             attempt: number(parts.next()??.strip_prefix("attempt_")?)?,
         })
     }
@@ -87,9 +99,11 @@ impl RankSource {
         let local_rank = inferred
             .local_rank
             .filter(|_| explicit.is_none_or(|rank| rank == inferred.rank));
+        let rank = explicit.unwrap_or(inferred.rank);
         Member {
-            rank: explicit.unwrap_or(inferred.rank),
+            rank,
             local_rank,
+            world_size: inferred.world_size.filter(|size| rank < *size),
             ..inferred
         }
     }
@@ -120,6 +134,7 @@ mod tests {
     const SLURM: Member = Member {
         rank: 5,
         local_rank: Some(1),
+        world_size: Some(8),
         attempt: 2,
     };
 
@@ -133,11 +148,13 @@ mod tests {
             [
                 ("RANK", "5"),
                 ("LOCAL_RANK", "1"),
+                ("WORLD_SIZE", "8"),
                 ("TORCHELASTIC_RESTART_COUNT", "2"),
             ],
             [
                 ("SLURM_PROCID", "5"),
                 ("SLURM_LOCALID", "1"),
+                ("SLURM_NTASKS", "8"),
                 ("SLURM_RESTART_COUNT", "2"),
             ],
         ] {
@@ -151,11 +168,45 @@ mod tests {
     }
 
     #[test]
+    fn a_number_of_ranks_counts_beside_a_rank_of_its_launcher() {
+        let size = |variables: &[(&str, &str)]| {
+            let variable = |name: &str| {
+                let found = variables.iter().find(|(known, _)| *known == name);
+                found.map(|(_, value)| (*value).to_owned())
+            };
+            Member::of_environment(variable).world_size
+        };
+        assert_eq!(
+            size(&[("OMPI_COMM_WORLD_RANK", "3"), ("OMPI_COMM_WORLD_SIZE", "4")]),
+            Some(4)
+        );
+        assert_eq!(size(&[("SLURM_NTASKS", "2")]), None, "a shell of an allocation");
+        assert_eq!(
+            size(&[
+                ("RANK", "3"),
+                ("WORLD_SIZE", "8"),
+                ("SLURM_PROCID", "0"),
+                ("SLURM_NTASKS", "2")
+            ]),
+            Some(8),
+            "torchrun within Slurm"
+        );
+        assert_eq!(
+            size(&[("RANK", "8"), ("WORLD_SIZE", "8")]),
+            None,
+            "no rank of that number"
+        );
+        let fixed = RankSource::Fixed(9).member("train.log", SLURM);
+        assert_eq!((fixed.rank, fixed.world_size), (9, None));
+    }
+
+    #[test]
     fn only_the_exact_layout_of_torchrun_names_a_rank() {
         let inferred = RankSource::Inferred;
         let torchrun = Member {
             rank: 3,
             local_rank: Some(3),
+            world_size: None,
             attempt: 1,
         };
         for path in ["/l/none_x/attempt_1/3/stdout.log", "attempt_1/3/stderr.log"] {

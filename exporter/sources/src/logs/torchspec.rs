@@ -126,6 +126,7 @@ struct Times {
     step: Option<usize>,
     data: Option<usize>,
     compute: Option<usize>,
+    dispatch: Option<usize>,
 }
 
 /// Of a line with "eval:".
@@ -243,6 +244,7 @@ impl TorchSpec {
             step: whole,
             data,
             compute,
+            dispatch,
         } = timing.more;
         if let Some(duration) = timing.number_at(whole) {
             spans::step(step, written.time_unix_nanos, duration, on_span, recorder);
@@ -252,6 +254,7 @@ impl TorchSpec {
             step_secs: timing.number_at(whole),
             data_secs: timing.number_at(data),
             compute_secs: timing.number_at(compute),
+            dispatch_secs: timing.number_at(dispatch),
         };
         true
     }
@@ -280,6 +283,9 @@ impl TorchSpec {
             self.progress.start = Some(written.time_unix_nanos);
             let size = fields::split(options, ", ", "=").find(|(name, _)| *name == "global_batch_size");
             self.progress.global_batch_size = size.and_then(|(_, size)| number_text::any(size));
+            if let Some(size) = self.progress.global_batch_size {
+                recorder.record(&metric::TRAIN_BATCH_SIZE, written.time_unix_nanos, size, &[]);
+            }
             options_events(options, written, recorder);
             return true;
         } else if let Some((step, values)) = eval(message) {
@@ -340,6 +346,7 @@ fn draw_timing(text: &str) -> Option<Sketch<Times>> {
         step: place("step"),
         data: place("data"),
         compute: place("compute"),
+        dispatch: place("dispatch"),
     };
     *drawing.more() = times;
     Some(drawing.finish(tables::TIMING))

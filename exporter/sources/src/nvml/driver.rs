@@ -1,7 +1,8 @@
 //! The driver's side: threads that call NVML and hand over what it says. Nobody waits for them.
 //!
-//! `library` loads NVML; `session` reads it until it has to be loaded anew; `watched` is a GPU in it, `probe` one pass over
-//! its rows; `rows` is the table. `xid` waits for events. `ffi` has the calls that the wrapper lacks, and all unsafe code.
+//! `library` loads NVML; `session` makes passes over all GPUs until NVML has to be loaded again; `worker` is the thread of one
+//! GPU, so that a GPU that hangs holds up no other; `watched` is the GPU in it, `probe` one pass over its rows; `rows` is the
+//! table. `xid` waits for events. `ffi` has the calls that the wrapper lacks, and all unsafe code.
 
 mod counters;
 mod device;
@@ -14,6 +15,7 @@ pub(super) mod rows;
 mod samples;
 mod session;
 mod watched;
+mod worker;
 mod xid;
 
 use std::{
@@ -73,8 +75,8 @@ pub(super) struct Tick {
 pub(super) struct GpuTick {
     /// The GPU; the same one for as long as nothing about it changes.
     pub(super) gpu: Arc<Gpu>,
-    /// What was read.
-    pub(super) readings: Vec<Reading>,
+    /// What was read; `None` while a call about the GPU has not returned, and what was read last still holds.
+    pub(super) readings: Option<Vec<Reading>>,
     /// When that began, in nanoseconds since 1970: much later than the pass where the driver hung before.
     pub(super) time_unix_nanos: u64,
 }
@@ -135,7 +137,7 @@ fn read(config: &NvmlConfig, telling: &Telling) {
     let (mut wait, mut memory) = (RETRY, Memory::default());
     while !telling.is_ending() {
         let ended = match library::load(config.library.as_deref()) {
-            Ok(nvml) => session::read(&nvml, config, telling, &mut memory),
+            Ok(nvml) => session::read(nvml, config, telling, &mut memory),
             Err(absent) => {
                 telling.tell(absent);
                 Ended::Gone

@@ -50,7 +50,7 @@ pub struct Driver {
 pub struct Gpu {
     /// NVML's number of it; CUDA may count otherwise.
     pub index: u32,
-    /// The UUID, `GPU-...`; the PCI address where there is none.
+    /// The UUID, `GPU-...`; the PCI address, or `index:2`, where it is not known.
     pub uuid: String,
     /// The model.
     pub name: String,
@@ -76,8 +76,26 @@ pub struct Gpu {
     pub processes: Vec<GpuProcess>,
     /// What it does not tell, and why.
     pub unavailable: Vec<Unavailable>,
-    /// Whether it has stopped answering: fallen off the bus, or needs a reset.
-    pub lost: bool,
+    /// Why it cannot be read; `None` where it can.
+    pub trouble: Option<GpuTrouble>,
+}
+
+/// Why a GPU cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum GpuTrouble {
+    /// It has fallen off the bus or needs a reset (`GPU_IS_LOST`, `RESET_REQUIRED`).
+    Lost,
+    /// The driver fails at every call (`UNKNOWN` and others).
+    DriverError,
+    /// A call has not returned for longer than it should take.
+    Hangs,
+    /// The kernel has trouble with its interrupts (`IRQ_ISSUE`).
+    NoInterrupts,
+    /// Its power cables are not connected (`INSUFFICIENT_POWER`).
+    NoPower,
+    /// This process may not use it (`NO_PERMISSION`, `OPERATING_SYSTEM`): it belongs to another job or container.
+    NotPermitted,
 }
 
 /// A place in an NVLink fabric.
@@ -150,6 +168,78 @@ pub enum Reason {
     DriverError,
     /// The configuration has turned it off.
     TurnedOff,
+}
+
+impl Gpu {
+    /// A GPU of which only its place is known.
+    pub(super) fn unopened(index: u32, pci_bus_id: Option<String>) -> Self {
+        Self {
+            index,
+            uuid: pci_bus_id.clone().unwrap_or_else(|| format!("index:{index}")),
+            pci_bus_id: pci_bus_id.unwrap_or_default(),
+            ..Self::default()
+        }
+    }
+
+    /// Whether it is observed: all but those of other jobs are.
+    pub(super) fn is_ours(&self) -> bool {
+        self.trouble != Some(GpuTrouble::NotPermitted)
+    }
+}
+
+impl GpuTrouble {
+    /// What to do about it.
+    pub fn advice(self) -> &'static str {
+        match self {
+            Self::Lost => {
+                "look for Xid messages in the kernel log (79: it fell off the bus); drain the machine, stop every program on the \
+                 GPU and this agent, then reset it with nvidia-smi --gpu-reset, or reboot"
+            }
+            Self::DriverError => {
+                "look for NVRM and Xid in the kernel log; drain the machine, stop every program on the GPU and this agent, then \
+                 reset it with nvidia-smi --gpu-reset, or reboot"
+            }
+            Self::Hangs => {
+                "look for Xid 119, 120 (GSP) and NVRM in the kernel log; nvidia-smi hangs as well then. If it stays, drain the \
+                 machine and reboot"
+            }
+            Self::NoInterrupts => {
+                "look for NVRM in the kernel log; check the settings of the BIOS and the IOMMU, and reboot"
+            }
+            Self::NoPower => "connect the power cables of the GPU",
+            Self::NotPermitted => {
+                "nothing to do where it belongs to another job or container; else give this process /dev/nvidia* of it"
+            }
+        }
+    }
+
+    /// The fault that it is, as the value of `gpu.fault`; `None` where it is none.
+    pub(super) fn fault(self) -> Option<&'static str> {
+        match self {
+            Self::Lost => Some("lost"),
+            Self::DriverError | Self::NoInterrupts | Self::NoPower => Some("driver_error"),
+            Self::Hangs => Some("unresponsive"),
+            Self::NotPermitted => None,
+        }
+    }
+
+    /// Whether only NVML that is loaded again may see the GPU again.
+    pub(super) fn may_need_a_new_session(self) -> bool {
+        matches!(self, Self::Lost | Self::DriverError)
+    }
+}
+
+impl fmt::Display for GpuTrouble {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Lost => "does not answer any more (GPU is lost)",
+            Self::DriverError => "cannot be read: the driver fails at every call",
+            Self::Hangs => "does not answer: a call of the driver does not return",
+            Self::NoInterrupts => "cannot be read: the kernel has trouble with its interrupts",
+            Self::NoPower => "cannot be read: it has not enough power",
+            Self::NotPermitted => "is not observed: this process may not use it",
+        })
+    }
 }
 
 impl Reason {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{DriverState, Gpu, Reason};
+use super::{DriverState, Gpu, GpuTrouble, Reason};
 
 /// Something that has changed.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,12 +33,14 @@ pub enum GpuNotice {
         /// The metrics.
         metrics: Vec<&'static str>,
     },
-    /// A GPU has stopped answering.
-    Lost {
+    /// A GPU cannot be read.
+    Trouble {
         /// The GPU.
         gpu: u32,
         /// Its UUID.
         uuid: String,
+        /// Why.
+        trouble: GpuTrouble,
     },
     /// A GPU answers again.
     Back {
@@ -78,10 +80,9 @@ impl fmt::Display for GpuNotice {
                 let (gpus, metrics) = (gpus.join(", "), metrics.join(", "));
                 write!(f, "GPU{s} {gpus} {does} not give {metrics} ({reason})")
             }
-            Self::Lost { gpu, uuid } => write!(
-                f,
-                "GPU {gpu} ({uuid}) does not answer any more: look for XID messages in the kernel log; it may need a reset"
-            ),
+            Self::Trouble { gpu, uuid, trouble } => {
+                write!(f, "GPU {gpu} ({uuid}) {trouble}: {}", trouble.advice())
+            }
             Self::Back { gpu, uuid } => write!(f, "GPU {gpu} ({uuid}) answers again"),
             Self::Silent { secs } => write!(
                 f,
@@ -101,12 +102,14 @@ impl GpuNotice {
                 advice,
             }),
             DriverState::Present(driver) => {
-                let mut models: Vec<&str> = gpus.iter().map(|gpu| gpu.name.as_str()).collect();
+                let ours = gpus.iter().filter(|gpu| gpu.is_ours());
+                let named = ours.clone().filter(|gpu| !gpu.name.is_empty());
+                let mut models: Vec<&str> = named.map(|gpu| gpu.name.as_str()).collect();
                 models.sort_unstable();
                 models.dedup();
                 Some(Self::Observed {
                     driver: driver.version.clone(),
-                    gpus: gpus.len(),
+                    gpus: ours.count(),
                     models: models.join(", "),
                 })
             }

@@ -14,7 +14,10 @@ mod subject;
 mod twins;
 mod xid;
 
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use pulsetrain_otlp::write::{Encoded, Envelope, LogsWriter, Value};
 use pulsetrain_semconv::{SCHEMA_URL, attribute, metric};
@@ -122,6 +125,7 @@ impl Recording {
         let has_changed = self.update_inventory(tick);
         let has_news = self.belonging.has_news() || has_changed;
         self.forget_gpus_without(tick);
+        let mut late = BTreeSet::new();
         for heard in &tick.gpus {
             let known = self.gpus.entry(heard.gpu.uuid.clone()).or_default();
             let mut recorder = known::Recorder {
@@ -132,13 +136,20 @@ impl Recording {
                 ids: &mut self.ids,
                 time_unix_nanos: heard.time_unix_nanos,
             };
+            let Some(readings) = &heard.readings else {
+                late.extend(known.subject_ids());
+                continue;
+            };
             known.update(&heard.gpu, has_news, &mut recorder, &mut self.notices);
-            known.record(&heard.readings, &mut recorder);
+            if heard.gpu.is_ours() {
+                known.record(readings, &mut recorder);
+            }
         }
         self.note_unavailable();
         self.passes.record(&mut self.book, now, tick.took);
         let newest = tick.gpus.iter().map(|gpu| gpu.time_unix_nanos).max();
-        self.book.sweep(now, newest.unwrap_or(now).max(now));
+        let newest = newest.unwrap_or(now).max(now);
+        self.book.sweep(now, newest, |key| late.contains(&key.subject));
     }
 
     fn record_xid(&mut self, xid: &XidError) {
@@ -193,11 +204,23 @@ impl Recording {
 
     /// Ends the series of GPUs that are not there any more.
     fn forget_gpus_without(&mut self, tick: &Tick) {
-        let Self { gpus, book, .. } = self;
+        let Self {
+            gpus, book, notices, ..
+        } = self;
         gpus.retain(|uuid, known| {
             let is_there = tick.gpus.iter().any(|heard| heard.gpu.uuid == *uuid);
             if !is_there {
                 known.end(book, tick.time_unix_nanos);
+                // A GPU without a handle has its place for a name, and is known by its UUID once it answers.
+                let mut answers = tick.gpus.iter().filter(|heard| heard.gpu.trouble.is_none());
+                if known.gpu().trouble.is_some()
+                    && let Some(heard) = answers.find(|heard| heard.gpu.index == known.index())
+                {
+                    notices.push(GpuNotice::Back {
+                        gpu: heard.gpu.index,
+                        uuid: heard.gpu.uuid.clone(),
+                    });
+                }
             }
             is_there
         });

@@ -6,8 +6,8 @@ use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop, clock};
 use tokio::sync::watch;
 
 use super::{
-    Belonging, DriverState, GpuNotice, Inventory, NvmlConfig,
-    driver::{self, DriverThread, Heard},
+    Belonging, DriverState, Gpu, GpuNotice, GpuTrouble, Inventory, NvmlConfig,
+    driver::{self, DriverThread, GpuTick, Heard},
     record::{self, Recording},
 };
 
@@ -164,10 +164,20 @@ pub fn survey(config: &NvmlConfig, deadline: Duration) -> Inventory {
     };
     let end = clock::later(clock::now(), deadline);
     let mut seen: Option<Inventory> = None;
-    // The performance counters need two readings: what is unavailable is known with the second.
-    for _ in 0..2 {
+    // The performance counters need two readings: what is unavailable is known with the second. A GPU that has not answered by
+    // then is waited for.
+    let (mut ticks, mut waits) = (0, false);
+    while ticks < 2 || waits {
         match driver.recv_until(end) {
-            Some(heard @ Heard::Tick(_)) => seen = Some(inventory_of(&heard)),
+            Some(heard @ Heard::Tick(_)) => {
+                ticks += 1;
+                let inventory = inventory_of(&heard);
+                waits = inventory
+                    .gpus
+                    .iter()
+                    .any(|gpu| gpu.trouble == Some(GpuTrouble::Hangs));
+                seen = Some(inventory);
+            }
             Some(heard) => return inventory_of(&heard),
             None => break,
         }
@@ -188,9 +198,18 @@ fn inventory_of(heard: &Heard) -> Inventory {
         },
         Heard::Tick(tick) => Inventory {
             driver: DriverState::Present((*tick.driver).clone()),
-            gpus: tick.gpus.iter().map(|gpu| (*gpu.gpu).clone()).collect(),
+            gpus: tick.gpus.iter().map(gpu_of).collect(),
             time_unix_nanos,
         },
         Heard::Xid(_) => Inventory::default(),
     }
+}
+
+/// A GPU as a survey has it: one that has not answered yet hangs.
+fn gpu_of(tick: &GpuTick) -> Gpu {
+    let mut gpu = (*tick.gpu).clone();
+    if tick.readings.is_none() {
+        gpu.trouble = Some(GpuTrouble::Hangs);
+    }
+    gpu
 }

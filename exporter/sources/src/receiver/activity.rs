@@ -5,6 +5,7 @@ use std::{
     time::Duration,
 };
 
+use pulsetrain_net::Places;
 use pulsetrain_pipeline::clock::{self, Instant};
 use tokio::time::sleep_until;
 
@@ -12,6 +13,11 @@ use tokio::time::sleep_until;
 const FIRST_REQUEST: Duration = Duration::from_secs(10);
 /// How long a connection may send no further request. Exporters send every minute.
 pub(super) const SILENCE: Duration = Duration::from_secs(120);
+
+/// How long a new connection may send no request while others find no place.
+const HURRIED_FIRST_REQUEST: Duration = Duration::from_secs(1);
+/// How long a connection may send no further request while others find no place.
+const HURRIED_SILENCE: Duration = Duration::from_secs(10);
 
 /// The requests of one connection; a clone counts with it.
 #[derive(Clone, Debug)]
@@ -22,6 +28,8 @@ struct State {
     in_flight: usize,
     /// When it may be closed, while no request is in flight.
     idle_at: Instant,
+    /// When it may be closed while other connections find no place.
+    gives_way_at: Instant,
 }
 
 /// A request that is being answered, until it is dropped.
@@ -29,15 +37,28 @@ pub(super) struct InFlight(Activity);
 
 impl Activity {
     pub(super) fn new() -> Self {
+        let now = clock::now();
         Self(Arc::new(Mutex::new(State {
             in_flight: 0,
-            idle_at: clock::later(clock::now(), FIRST_REQUEST),
+            idle_at: clock::later(now, FIRST_REQUEST),
+            gives_way_at: clock::later(now, HURRIED_FIRST_REQUEST),
         })))
     }
 
     pub(super) fn request(&self) -> InFlight {
         self.state().in_flight += 1;
         InFlight(self.clone())
+    }
+
+    /// Waits until the connection is idle while another one finds no place.
+    pub(super) async fn gives_way(&self, places: &Places) {
+        loop {
+            places.wanted().await;
+            let state = self.state();
+            if state.in_flight == 0 && clock::now() >= state.gives_way_at {
+                return;
+            }
+        }
     }
 
     /// Waits until the connection has been without a request for too long.
@@ -65,7 +86,9 @@ impl Drop for InFlight {
     fn drop(&mut self) {
         let mut state = self.0.state();
         state.in_flight -= 1;
-        state.idle_at = clock::later(clock::now(), SILENCE);
+        let now = clock::now();
+        state.idle_at = clock::later(now, SILENCE);
+        state.gives_way_at = clock::later(now, HURRIED_SILENCE);
     }
 }
 

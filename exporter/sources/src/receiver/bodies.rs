@@ -2,9 +2,9 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body_util::BodyExt;
-use hyper::body::Body;
+use hyper::body::{Body, Incoming};
 use tokio::{
     sync::{OwnedSemaphorePermit, Semaphore},
     time::timeout,
@@ -14,6 +14,10 @@ use super::refusal::Refusal;
 
 /// How long a body may take from its first byte to its last.
 const DEADLINE: Duration = Duration::from_secs(10);
+
+/// How long the rest of a refused body is read. A connection that is closed while its client writes is reset, and the client
+/// never reads why it was refused.
+const LINGER: Duration = Duration::from_secs(2);
 
 /// The budget for the bytes of all bodies in memory; a clone shares it.
 #[derive(Clone, Debug)]
@@ -38,7 +42,7 @@ impl Bodies {
 
     /// Reads a body of at most `limit` bytes to its end. A body waits for nobody: it is refused where the budget is spent,
     /// so that bodies that are half read cannot block one another.
-    pub(super) async fn collect<B>(&self, body: B, limit: usize) -> Result<Collected, Refusal>
+    pub(super) async fn collect<B>(&self, body: &mut B, limit: usize) -> Result<Collected, Refusal>
     where
         B: Body<Data = Bytes, Error: ToString> + Unpin,
     {
@@ -47,23 +51,32 @@ impl Bodies {
             .unwrap_or(Err(Refusal::TooSlow))
     }
 
-    async fn read<B>(&self, mut body: B, limit: usize) -> Result<Collected, Refusal>
+    async fn read<B>(&self, body: &mut B, limit: usize) -> Result<Collected, Refusal>
     where
         B: Body<Data = Bytes, Error: ToString> + Unpin,
     {
-        let mut bytes = BytesMut::new();
+        let mut bytes = Vec::new();
+        // The budget counts the memory that is held, which is more than what has been read into it.
         let mut permit = self.permit(0)?;
         while let Some(frame) = body.frame().await {
             let frame = frame.map_err(|error| Refusal::Broken(error.to_string()))?;
             let Ok(data) = frame.into_data() else { continue };
-            if bytes.len() + data.len() > limit {
+            let length = bytes.len() + data.len();
+            if length > limit {
                 return Err(Refusal::TooLarge { allowed: limit });
             }
-            permit.merge(self.permit(data.len())?);
+            if length > bytes.capacity() {
+                let capacity = length.max(limit.min(2 * bytes.capacity()));
+                permit.merge(self.permit(capacity - bytes.capacity())?);
+                bytes.reserve_exact(capacity - bytes.len());
+            }
             bytes.extend_from_slice(&data);
         }
+        let surplus = bytes.capacity() - bytes.len();
+        bytes.shrink_to_fit();
+        drop(permit.split(surplus));
         Ok(Collected {
-            bytes: bytes.freeze(),
+            bytes: bytes.into(),
             permit,
         })
     }
@@ -73,6 +86,14 @@ impl Bodies {
         let permit = Arc::clone(&self.budget).try_acquire_many_owned(bytes);
         permit.map_err(|_| Refusal::NoPlace)
     }
+}
+
+/// Reads the rest of a refused body for a moment, and keeps nothing of it.
+pub(super) fn discard(mut body: Incoming) {
+    tokio::spawn(async move {
+        let rest = async { while let Some(Ok(_)) = body.frame().await {} };
+        let _ = timeout(LINGER, rest).await;
+    });
 }
 
 #[cfg(test)]
@@ -85,7 +106,7 @@ mod tests {
     async fn a_body_over_the_budget_is_refused_until_others_are_answered() {
         let bodies = Bodies::new(10);
         let collect =
-            async |bytes: &'static [u8]| bodies.collect(Full::new(Bytes::from_static(bytes)), 8).await;
+            async |bytes: &'static [u8]| bodies.collect(&mut Full::new(Bytes::from_static(bytes)), 8).await;
         let first = collect(b"1234567").await.expect("there is room");
         assert_eq!(first.bytes, "1234567");
         assert_eq!(collect(b"1234").await.err(), Some(Refusal::NoPlace));

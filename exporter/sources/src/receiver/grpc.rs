@@ -1,11 +1,13 @@
 //! gRPC clients: tonic frames and inflates the messages, which stay bytes.
 
+use std::sync::{Arc, Mutex, PoisonError};
+
 use bytes::{Buf, BufMut, Bytes};
 use http::{Request, Response, header::CONTENT_TYPE};
 use http_body_util::Full;
 use hyper::body::Incoming;
 use pulsetrain_otlp::Signal;
-use pulsetrain_pipeline::BoxFuture;
+use pulsetrain_pipeline::{BoxFuture, Reservation};
 use tonic::{
     Status,
     body::Body,
@@ -15,7 +17,7 @@ use tonic::{
 
 use super::{
     bodies::Collected,
-    inlet::{Inlet, Message},
+    inlet::{Inlet, Message, held},
     refusal::Refusal,
 };
 
@@ -33,6 +35,9 @@ pub(super) fn is_grpc<B>(request: &Request<B>) -> bool {
 
 /// Answers a request of a gRPC client.
 pub(super) async fn answer(inlet: &Inlet, request: Request<Incoming>) -> Response<Body> {
+    if let Err(refusal) = inlet.authorize(request.headers()) {
+        return refused(inlet, &refusal).into_http();
+    }
     let Some(signal) = signal(request.uri().path()) else {
         let path = request.uri().path();
         return Status::unimplemented(format!(
@@ -40,15 +45,17 @@ pub(super) async fn answer(inlet: &Inlet, request: Request<Incoming>) -> Respons
         ))
         .into_http();
     };
-    let (head, body) = request.into_parts();
-    let Collected { bytes, permit } = match inlet.collect(body).await {
+    let (head, mut body) = request.into_parts();
+    let Collected { bytes, permit } = match inlet.collect(&mut body).await {
         Ok(collected) => collected,
         Err(refusal) => return refused(inlet, &refusal).into_http(),
     };
     let request = Request::from_parts(head, Full::new(bytes));
+    let sent = Arc::<Mutex<Option<Reservation>>>::default();
     let export = Export {
         inlet: inlet.clone(),
         signal,
+        sent: Arc::clone(&sent),
     };
     let mut grpc = Grpc::new(RawCodec)
         .accept_compressed(CompressionEncoding::Gzip)
@@ -58,7 +65,11 @@ pub(super) async fn answer(inlet: &Inlet, request: Request<Incoming>) -> Respons
         Err(refusal) => refused(inlet, &refusal).into_http(),
     };
     drop(permit);
-    answer
+    let sent = sent.lock().unwrap_or_else(PoisonError::into_inner).take();
+    match held(sent.unwrap_or_default()).await {
+        Ok(()) => answer,
+        Err(refusal) => refused(inlet, &refusal).into_http(),
+    }
 }
 
 /// tonic's answer, but where a message is too long: its code for that asks the client to send the same again for ever.
@@ -85,7 +96,7 @@ fn signal(path: &str) -> Option<Signal> {
 
 /// A refusal as gRPC says it, with how long to wait where it makes sense to come again.
 pub(super) fn refused(inlet: &Inlet, refusal: &Refusal) -> Status {
-    inlet.notices().refused(refusal);
+    inlet.report(refusal);
     let code = refusal.grpc_code();
     Status::with_details(code, refusal.to_string(), refusal.status_message().into())
 }
@@ -94,6 +105,8 @@ pub(super) fn refused(inlet: &Inlet, refusal: &Refusal) -> Status {
 struct Export {
     inlet: Inlet,
     signal: Signal,
+    /// Where the message is left that was put through the door, until it may be acknowledged.
+    sent: Arc<Mutex<Option<Reservation>>>,
 }
 
 impl UnaryService<Bytes> for Export {
@@ -101,12 +114,15 @@ impl UnaryService<Bytes> for Export {
     type Future = BoxFuture<'static, Result<tonic::Response<Bytes>, Status>>;
 
     fn call(&mut self, request: tonic::Request<Bytes>) -> Self::Future {
-        let (inlet, signal) = (self.inlet.clone(), self.signal);
+        let (inlet, signal, sent) = (self.inlet.clone(), self.signal, Arc::clone(&self.sent));
         Box::pin(async move {
             let message = Message::Protobuf(request.into_inner());
             match inlet.take(signal, message).await {
                 // An answer without fields says that everything was taken.
-                Ok(()) => Ok(tonic::Response::new(Bytes::new())),
+                Ok(reserved) => {
+                    *sent.lock().unwrap_or_else(PoisonError::into_inner) = Some(reserved);
+                    Ok(tonic::Response::new(Bytes::new()))
+                }
                 Err(refusal) => Err(refused(&inlet, &refusal)),
             }
         })

@@ -3,7 +3,9 @@
 use bytes::Bytes;
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Version,
-    header::{ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER},
+    header::{
+        ALLOW, CONNECTION, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE,
+    },
 };
 use http_body_util::Full;
 use hyper::body::Incoming;
@@ -12,9 +14,9 @@ use serde_json::json;
 use tonic::body::Body;
 
 use super::{
-    bodies::Collected,
+    bodies::{Collected, discard},
     inflate::Coding,
-    inlet::{Inlet, Message},
+    inlet::{Inlet, Message, held},
     refusal::Refusal,
 };
 
@@ -28,29 +30,76 @@ enum Spelling {
     Json,
 }
 
+/// What the head of a request asks for.
+#[derive(Clone, Copy, Debug)]
+struct Export {
+    signal: Signal,
+    spelling: Spelling,
+    coding: Coding,
+}
+
 /// Answers a request of an HTTP client.
 pub(super) async fn answer(inlet: &Inlet, request: Request<Incoming>) -> Response<Body> {
-    let path = request.uri().path();
-    let Some(signal) = Signal::ALL.into_iter().find(|signal| is_path(path, *signal)) else {
-        return words(
-            StatusCode::NOT_FOUND,
-            "send to /v1/traces, /v1/metrics or /v1/logs\n",
-        );
+    let spelling = spelling(request.headers()).unwrap_or(Spelling::Json);
+    let (head, mut body) = request.into_parts();
+    let outcome = match Export::of(inlet, &head) {
+        Ok(export) => export.run(inlet, &mut body).await,
+        Err(refusal) => Err(refusal),
     };
-    if request.method() != Method::POST {
-        let mut answer = words(StatusCode::METHOD_NOT_ALLOWED, "use POST\n");
-        set(&mut answer, ALLOW, "POST");
-        return answer;
-    }
-    let Some(spelling) = spelling(request.headers()) else {
-        return words(
-            StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "send application/x-protobuf or application/json\n",
-        );
-    };
-    match export(inlet, signal, spelling, request).await {
+    match outcome {
         Ok(()) => success(spelling),
-        Err(refusal) => refused(inlet, spelling, &refusal),
+        Err(refusal) => {
+            if head.version < Version::HTTP_2 {
+                // The client reads the answer when it has written its request.
+                discard(body);
+            }
+            refused(inlet, spelling, &refusal)
+        }
+    }
+}
+
+impl Export {
+    /// Checks the head of a request, before anything of its body is read.
+    fn of(inlet: &Inlet, head: &http::request::Parts) -> Result<Self, Refusal> {
+        inlet.authorize(&head.headers)?;
+        let path = head.uri.path();
+        let signal = Signal::ALL.into_iter().find(|signal| is_path(path, *signal));
+        let signal = signal.ok_or_else(|| Refusal::NoSuchPath(path.to_owned()))?;
+        if head.method != Method::POST {
+            return Err(Refusal::Method(head.method.clone()));
+        }
+        let spelling = spelling(&head.headers).ok_or_else(|| {
+            // A web site can have a browser send a POST without a type to any address, but no other.
+            Refusal::Unsupported(format!(
+                "Content-Type is missing or not of OTLP; send {PROTOBUF} or {JSON}"
+            ))
+        })?;
+        let coding = coding(&head.headers)?;
+        let length = head.headers.get(CONTENT_LENGTH);
+        let length = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+        if length.is_some_and(|length| length > inlet.limits().bytes) {
+            return Err(inlet.too_large());
+        }
+        Ok(Self {
+            signal,
+            spelling,
+            coding,
+        })
+    }
+
+    async fn run(self, inlet: &Inlet, body: &mut Incoming) -> Result<(), Refusal> {
+        let Collected { bytes, permit } = inlet.collect(body).await?;
+        let outcome = inlet.admitted(async {
+            let body = inflated(bytes, self.coding, inlet.limits().bytes).await?;
+            let message = match self.spelling {
+                Spelling::Protobuf => Message::Protobuf(body),
+                Spelling::Json => Message::Json(body),
+            };
+            inlet.take(self.signal, message).await
+        });
+        let outcome = outcome.await?;
+        drop(permit);
+        held(outcome?).await
     }
 }
 
@@ -58,42 +107,14 @@ fn is_path(path: &str, signal: Signal) -> bool {
     path.strip_prefix("/v1/") == Some(signal.as_str())
 }
 
-/// What the body is; a client that does not say it sends what OTLP has for its default.
+/// Returns the spelling of the body, `None` where the header is missing or names another type.
 fn spelling(headers: &HeaderMap) -> Option<Spelling> {
-    let content = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes);
-    let kind = content.unwrap_or(PROTOBUF.as_bytes()).split(|byte| *byte == b';');
-    let kind = kind.map(<[u8]>::trim_ascii).next().unwrap_or_default();
+    let content = headers.get(CONTENT_TYPE).map(HeaderValue::as_bytes)?;
+    let kind = content.split(|byte| *byte == b';').next().unwrap_or_default();
+    let kind = kind.trim_ascii();
     [(PROTOBUF, Spelling::Protobuf), (JSON, Spelling::Json)]
         .into_iter()
         .find_map(|(name, spelling)| kind.eq_ignore_ascii_case(name.as_bytes()).then_some(spelling))
-}
-
-async fn export(
-    inlet: &Inlet,
-    signal: Signal,
-    spelling: Spelling,
-    request: Request<Incoming>,
-) -> Result<(), Refusal> {
-    let limit = inlet.limits().bytes;
-    let coding = coding(request.headers())?;
-    // Who says that it is too long need not send it.
-    let length = request.headers().get(CONTENT_LENGTH);
-    let length = length.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    if length.is_some_and(|length| length > limit) {
-        return Err(inlet.too_large());
-    }
-    let Collected { bytes, permit } = inlet.collect(request.into_body()).await?;
-    let outcome = inlet.admitted(async {
-        let body = inflated(bytes, coding, limit).await?;
-        let message = match spelling {
-            Spelling::Protobuf => Message::Protobuf(body),
-            Spelling::Json => Message::Json(body),
-        };
-        inlet.take(signal, message).await
-    });
-    let outcome = outcome.await?;
-    drop(permit);
-    outcome
 }
 
 async fn inflated(body: Bytes, coding: Coding, limit: usize) -> Result<Bytes, Refusal> {
@@ -135,7 +156,7 @@ pub(super) fn refused_for_now<B>(inlet: &Inlet, request: &Request<B>, refusal: &
 
 /// `google.rpc.Status` in the spelling of the request.
 fn refused(inlet: &Inlet, spelling: Spelling, refusal: &Refusal) -> Response<Body> {
-    inlet.notices().refused(refusal);
+    inlet.report(refusal);
     let (kind, body) = match spelling {
         Spelling::Protobuf => (PROTOBUF, refusal.status_message()),
         Spelling::Json => {
@@ -147,15 +168,14 @@ fn refused(inlet: &Inlet, spelling: Spelling, refusal: &Refusal) -> Response<Bod
     if let Some(wait) = refusal.retry_after() {
         set(&mut answer, RETRY_AFTER, &wait.as_secs().to_string());
     }
+    match refusal {
+        Refusal::Unauthenticated(why) => {
+            answer.headers_mut().insert(WWW_AUTHENTICATE, why.challenge());
+        }
+        Refusal::Method(_) => set(&mut answer, ALLOW, "POST"),
+        _ => {}
+    }
     answer
-}
-
-fn words(status: StatusCode, text: &'static str) -> Response<Body> {
-    response(
-        status,
-        "text/plain; charset=utf-8",
-        Bytes::from_static(text.as_bytes()),
-    )
 }
 
 fn response(status: StatusCode, kind: &str, body: Bytes) -> Response<Body> {

@@ -6,17 +6,18 @@
 use std::{slice, sync::Arc, time::Duration};
 
 use bytes::Bytes;
+use http::{HeaderMap, header::ORIGIN};
 use hyper::body::Incoming;
+use pulsetrain_net::Guard;
 use pulsetrain_otlp::{
     Signal, json,
     limits::{self, Limits},
 };
-use pulsetrain_pipeline::{Batch, Door, ReserveError};
+use pulsetrain_pipeline::{Batch, Door, Reservation, ReserveError, ThrottledLog};
 use tokio::{sync::Semaphore, time::timeout};
 
 use super::{
     bodies::{Bodies, Collected},
-    notices::Notices,
     refusal::Refusal,
     renames::Renamer,
 };
@@ -30,18 +31,21 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const DEADLINE: Duration = Duration::from_secs(10);
 /// What a protocol adds to a message: the head of a gRPC frame.
 const FRAMING: usize = 5;
+/// Shorter messages are copied into memory of their own.
+const SHORT: usize = 16 << 10;
 /// Longer messages are looked at away from the threads of the network.
 const LONG: usize = 64 << 10;
 
 /// The way in; a clone leads to the same door.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub(super) struct Inlet {
     door: Door,
     limits: Arc<Limits>,
     places: Arc<Semaphore>,
     bodies: Bodies,
     renamer: Option<Renamer>,
-    notices: Notices,
+    guard: Guard,
+    log: ThrottledLog,
 }
 
 /// A message as it came.
@@ -52,14 +56,21 @@ pub(super) enum Message {
 }
 
 impl Inlet {
-    pub(super) fn new(door: Door, limits: Limits, renamer: Option<Renamer>, notices: Notices) -> Self {
+    pub(super) fn new(
+        door: Door,
+        limits: Limits,
+        renamer: Option<Renamer>,
+        guard: Guard,
+        log: ThrottledLog,
+    ) -> Self {
         Self {
             door,
             bodies: Bodies::new(PLACES.saturating_mul(limits.bytes + FRAMING)),
             limits: Arc::new(limits),
             places: Arc::new(Semaphore::new(PLACES)),
             renamer,
-            notices,
+            guard,
+            log,
         }
     }
 
@@ -67,8 +78,22 @@ impl Inlet {
         &self.limits
     }
 
-    pub(super) fn notices(&self) -> &Notices {
-        &self.notices
+    /// Reports that a message was refused.
+    pub(super) fn report(&self, refusal: &Refusal) {
+        self.log
+            .report(refusal.kind(), &format_args!("refused a message: {refusal}"));
+    }
+
+    /// Checks the credentials of a request. Without any, browsers are refused: a web site that lets its name point to this
+    /// machine (DNS rebinding) could send anything, and a browser names the site in `Origin`.
+    pub(super) fn authorize(&self, headers: &HeaderMap) -> Result<(), Refusal> {
+        self.guard.authorize(headers).map_err(Refusal::Unauthenticated)?;
+        match headers.get(ORIGIN) {
+            Some(origin) if !self.guard.authenticates() => Err(Refusal::WebPage(
+                String::from_utf8_lossy(origin.as_bytes()).into_owned(),
+            )),
+            _ => Ok(()),
+        }
     }
 
     pub(super) fn too_large(&self) -> Refusal {
@@ -78,7 +103,7 @@ impl Inlet {
     }
 
     /// Reads a body to its end, which needs no place: a slow client holds up nobody else.
-    pub(super) async fn collect(&self, body: Incoming) -> Result<Collected, Refusal> {
+    pub(super) async fn collect(&self, body: &mut Incoming) -> Result<Collected, Refusal> {
         match self.bodies.collect(body, self.limits.bytes + FRAMING).await {
             Err(Refusal::TooLarge { .. }) => Err(self.too_large()),
             collected => collected,
@@ -97,12 +122,13 @@ impl Inlet {
         done.map_err(|_| Refusal::TooSlow)
     }
 
-    /// Puts a message through the door.
-    pub(super) async fn take(&self, signal: Signal, message: Message) -> Result<(), Refusal> {
+    /// Puts a message through the door. It is acknowledged when every required sink [holds](held) it.
+    pub(super) async fn take(&self, signal: Signal, message: Message) -> Result<Reservation, Refusal> {
         let (bytes, items) = self.checked(signal, message).await?;
         if items == 0 {
-            return Ok(());
+            return Ok(Reservation::default());
         }
+        let bytes = compact(bytes);
         let batch = Batch::new(signal, items, bytes);
         let mut reserved = self.door.try_reserve(slice::from_ref(&batch))?;
         let batches = match &self.renamer {
@@ -115,7 +141,7 @@ impl Inlet {
                 .send_reserved(batch, &mut reserved)
                 .map_err(|_| Refusal::Ending)?;
         }
-        Ok(())
+        Ok(reserved)
     }
 
     /// The protobuf bytes of a message that is within the limits, and its items.
@@ -127,6 +153,16 @@ impl Inlet {
         tokio::task::spawn_blocking(move || check(signal, message, &limits))
             .await
             .unwrap_or(Err(Refusal::Ending))
+    }
+}
+
+/// Waits until every required sink holds what was put through the door: it needs no place for that, so that the messages of
+/// many clients are synced to disk together.
+pub(super) async fn held(reserved: Reservation) -> Result<(), Refusal> {
+    match timeout(DEADLINE, reserved.held()).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) => Err(Refusal::Ending),
+        Err(_) => Err(Refusal::TooSlow),
     }
 }
 
@@ -145,6 +181,15 @@ impl Message {
         match self {
             Self::Protobuf(bytes) | Self::Json(bytes) => bytes.len(),
         }
+    }
+}
+
+/// Copies a short message out of the buffer that it was read into: queues and recorders keep messages for long, and a
+/// message of 100 bytes would keep a buffer of 8 KiB with it.
+fn compact(bytes: Bytes) -> Bytes {
+    match bytes.len() < SHORT {
+        true => Bytes::copy_from_slice(&bytes),
+        false => bytes,
     }
 }
 
@@ -170,7 +215,10 @@ fn check(signal: Signal, message: Message, limits: &Limits) -> Result<(Bytes, u3
                         allowed: limits.bytes,
                     });
                 }
-                _ => (bytes.into(), decoded.counts),
+                _ => {
+                    bytes.shrink_to_fit();
+                    (bytes.into(), decoded.counts)
+                }
             }
         }
     };

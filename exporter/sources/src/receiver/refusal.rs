@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use http::StatusCode;
+use http::{Method, StatusCode};
+use pulsetrain_net::Unauthenticated;
 use pulsetrain_otlp::write::Buffer;
 use tonic::Code;
 
@@ -22,7 +23,10 @@ pub(super) enum Refusal {
     TooSlow,
     #[error("the receiver ends; send it again")]
     Ending,
-    #[error("the message is longer than {allowed} bytes; send less at a time, or raise max_message")]
+    /// Senders that split what is too long look for "larger than max".
+    #[error(
+        "the message is larger than max_message, longer than {allowed} bytes; send less at a time, or raise max_message"
+    )]
     TooLarge { allowed: usize },
     #[error(
         "the message is longer than the {limit} bytes that the queue of a sink holds; send less at a time, or raise limits.queue_bytes"
@@ -32,6 +36,14 @@ pub(super) enum Refusal {
     Malformed(String),
     #[error("{0}")]
     Unsupported(String),
+    #[error("{0} is not a path of OTLP; send to /v1/traces, /v1/metrics or /v1/logs")]
+    NoSuchPath(String),
+    #[error("{0} is not a method of OTLP; use POST")]
+    Method(Method),
+    #[error("{0}")]
+    Unauthenticated(Unauthenticated),
+    #[error("the request is of a web page, of the origin {0}; set auth to receive from browsers")]
+    WebPage(String),
     #[error("the message could not be read to its end: {0}")]
     Broken(String),
 }
@@ -47,7 +59,9 @@ impl Refusal {
             Self::Ending => "ending",
             Self::TooLarge { .. } | Self::TooLargeToQueue { .. } => "too long",
             Self::Malformed(_) => "no OTLP",
-            Self::Unsupported(_) => "not supported",
+            Self::Unsupported(_) | Self::NoSuchPath(_) | Self::Method(_) => "not supported",
+            Self::Unauthenticated(_) => "not authenticated",
+            Self::WebPage(_) => "of a web page",
             Self::Broken(_) => "broken off",
         }
     }
@@ -63,12 +77,14 @@ impl Refusal {
 
     pub(super) fn grpc_code(&self) -> Code {
         match self {
-            Self::NoRoom | Self::NoPlace => Code::ResourceExhausted,
-            Self::NoConnection | Self::TooSlow | Self::Ending => Code::Unavailable,
-            Self::Unsupported(_) => Code::Unimplemented,
-            Self::TooLarge { .. } | Self::TooLargeToQueue { .. } | Self::Malformed(_) | Self::Broken(_) => {
-                Code::InvalidArgument
+            Self::NoRoom | Self::NoPlace | Self::TooLarge { .. } | Self::TooLargeToQueue { .. } => {
+                Code::ResourceExhausted
             }
+            Self::NoConnection | Self::TooSlow | Self::Ending => Code::Unavailable,
+            Self::Unsupported(_) | Self::NoSuchPath(_) | Self::Method(_) => Code::Unimplemented,
+            Self::Unauthenticated(_) => Code::Unauthenticated,
+            Self::WebPage(_) => Code::PermissionDenied,
+            Self::Malformed(_) | Self::Broken(_) => Code::InvalidArgument,
         }
     }
 
@@ -79,6 +95,10 @@ impl Refusal {
             }
             Self::TooLarge { .. } | Self::TooLargeToQueue { .. } => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Unsupported(_) => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Self::NoSuchPath(_) => StatusCode::NOT_FOUND,
+            Self::Method(_) => StatusCode::METHOD_NOT_ALLOWED,
+            Self::Unauthenticated(_) => StatusCode::UNAUTHORIZED,
+            Self::WebPage(_) => StatusCode::FORBIDDEN,
             Self::Malformed(_) | Self::Broken(_) => StatusCode::BAD_REQUEST,
         }
     }
@@ -114,7 +134,7 @@ mod tests {
             (Refusal::Ending, Code::Unavailable, 503, true),
             (
                 Refusal::TooLarge { allowed: 5 },
-                Code::InvalidArgument,
+                Code::ResourceExhausted,
                 413,
                 false,
             ),

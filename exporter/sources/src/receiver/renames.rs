@@ -10,11 +10,11 @@ use std::io;
 
 use memchr::memmem;
 use pulsetrain_otlp::Signal;
-use pulsetrain_pipeline::Batch;
+use pulsetrain_pipeline::{Batch, ThrottledLog};
 use tokio::sync::{mpsc, oneshot};
 
 use self::runs::Runs;
-use super::{notices::Notices, refusal::Refusal};
+use super::refusal::Refusal;
 use crate::tunix_otel::MODE;
 
 /// So many messages wait for the thread; whoever comes then waits in front of it.
@@ -38,7 +38,7 @@ impl Renamer {
     ///
     /// # Errors
     /// A system that has no thread for us.
-    pub(super) fn start(notices: Notices) -> io::Result<Self> {
+    pub(super) fn start(notices: ThrottledLog) -> io::Result<Self> {
         let (jobs, mut waiting) = mpsc::channel::<Job>(WAITING);
         let work = move || {
             let mut runs = Runs::new(notices);

@@ -1,19 +1,15 @@
 //! Connections: HTTP/1 and HTTP/2 on every address, so that a client that mixes up the two ports is understood.
 
-use std::{convert::Infallible, io, net, sync::Arc, time::Duration};
+use std::{convert::Infallible, io, time::Duration};
 
 use hyper::{Request, Response, body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto,
 };
+use pulsetrain_net::{Admission, Guard, Listener, Places, ServerStream, accept};
 use pulsetrain_pipeline::Stop;
-use tokio::{
-    net::{TcpListener, TcpStream},
-    sync::{OwnedSemaphorePermit, Semaphore},
-    task::JoinSet,
-    time::timeout,
-};
+use tokio::{task::JoinSet, time::timeout};
 use tonic::body::Body;
 
 use super::{
@@ -23,98 +19,54 @@ use super::{
     refusal::Refusal,
 };
 
-/// The most connections at one time; the requests of further ones are refused.
-const MOST_CONNECTIONS: usize = 256;
-/// The most connections at one time whose requests are refused; further ones are closed.
-const MOST_REFUSED: usize = 64;
 /// How long a connection has to send a request that is refused.
 const REFUSED: Duration = Duration::from_secs(2);
 /// The most requests at one time on one connection.
-const MOST_STREAMS: u32 = 64;
-/// After so much silence an HTTP/2 client is asked whether it is still there.
+const MAX_STREAMS: u32 = 64;
+/// After this silence an HTTP/2 client is asked whether it is still there.
 const PING_AFTER: Duration = Duration::from_secs(30);
-/// How much of a message may be on its way before it is asked for.
-const WINDOW: u32 = 1 << 20;
-/// What is being answered gets, when the receiver stops or the connection is idle.
+/// The bytes of one HTTP/2 request that may be on their way before they are read.
+const STREAM_WINDOW: u32 = 512 << 10;
+/// The same for all requests of an HTTP/2 connection: with 100 ms of latency, 10 MB/s.
+const CONNECTION_WINDOW: u32 = 1 << 20;
+/// The same for an HTTP/1 connection.
+const READ_BUFFER: usize = 64 << 10;
+/// The time for requests in flight when the receiver stops or the connection is idle.
 const GRACE: Duration = Duration::from_secs(2);
-/// What a receiver that ran out of file descriptors waits before it takes the next connection.
-const PAUSE: Duration = Duration::from_millis(100);
 
-/// Answers clients until `stop` is raised; what is being answered then gets two seconds.
-pub(super) async fn run(listeners: Vec<net::TcpListener>, inlet: Inlet, stop: Stop) -> io::Result<()> {
-    let listeners = listeners.into_iter().map(TcpListener::from_std);
-    let places = Places::default();
+/// Answers clients until `stop` is raised; requests in flight then get two seconds.
+pub(super) async fn run(
+    listeners: Vec<Listener>,
+    inlet: Inlet,
+    guard: Guard,
+    places: Places,
+    stop: Stop,
+) -> io::Result<()> {
     let mut accepting = JoinSet::new();
-    for listener in listeners.collect::<io::Result<Vec<_>>>()? {
-        accepting.spawn(accept(listener, inlet.clone(), places.clone(), stop.clone()));
+    for listener in listeners {
+        let (inlet, guard, places, stop) = (inlet.clone(), guard.clone(), places.clone(), stop.clone());
+        accepting.spawn(async move {
+            let (stopped, shared) = (stop.clone(), places.clone());
+            let serve = move |stream, admission| {
+                let (inlet, places, stop) = (inlet.clone(), places.clone(), stop.clone());
+                async move {
+                    match admission {
+                        Admission::Served => serve(stream, inlet, places, stop).await,
+                        Admission::Refused => refuse(stream, inlet).await,
+                    }
+                }
+            };
+            accept(listener, guard, shared, GRACE, stopped.wait(), serve).await
+        });
     }
-    accepting.join_all().await;
+    while let Some(ended) = accepting.join_next().await {
+        ended.unwrap_or(Ok(()))?;
+    }
     Ok(())
 }
 
-/// Takes the connections of one address.
-async fn accept(listener: TcpListener, inlet: Inlet, places: Places, stop: Stop) {
-    let mut connections = JoinSet::new();
-    loop {
-        let accepted = tokio::select! {
-            biased;
-            () = stop.wait() => break,
-            // What has ended is forgotten at once: there may be no end to it.
-            Some(_) = connections.join_next() => continue,
-            accepted = listener.accept() => accepted,
-        };
-        match accepted {
-            Ok((stream, _)) => {
-                let (inlet, stop, place) = (inlet.clone(), stop.clone(), places.next());
-                connections.spawn(async move {
-                    match &place {
-                        Place::Served { .. } => serve(stream, inlet, stop).await,
-                        Place::Refused { .. } => refuse(stream, inlet).await,
-                        Place::Closed => {}
-                    }
-                });
-            }
-            Err(_) => tokio::time::sleep(PAUSE).await,
-        }
-    }
-    drop(listener);
-    // Whoever is not done by then is cut off with the set.
-    let _ = timeout(GRACE, async { while connections.join_next().await.is_some() {} }).await;
-}
-
-/// The places of connections; a clone shares them.
-#[derive(Clone, Debug)]
-struct Places {
-    served: Arc<Semaphore>,
-    refused: Arc<Semaphore>,
-}
-
-/// What happens to a connection, while it is open.
-enum Place {
-    Served { _permit: OwnedSemaphorePermit },
-    Refused { _permit: OwnedSemaphorePermit },
-    Closed,
-}
-
-impl Default for Places {
-    fn default() -> Self {
-        Self {
-            served: Arc::new(Semaphore::new(MOST_CONNECTIONS)),
-            refused: Arc::new(Semaphore::new(MOST_REFUSED)),
-        }
-    }
-}
-
-impl Places {
-    fn next(&self) -> Place {
-        let take = |places: &Arc<Semaphore>| Arc::clone(places).try_acquire_owned().ok();
-        let refused = || take(&self.refused).map_or(Place::Closed, |_permit| Place::Refused { _permit });
-        take(&self.served).map_or_else(refused, |_permit| Place::Served { _permit })
-    }
-}
-
 /// Serves one connection to its end, until it is idle, or until the receiver stops.
-async fn serve(stream: TcpStream, inlet: Inlet, stop: Stop) {
+async fn serve(stream: ServerStream, inlet: Inlet, places: Places, stop: Stop) {
     let activity = Activity::new();
     let noted = activity.clone();
     let answer = move |request: Request<Incoming>| {
@@ -131,6 +83,7 @@ async fn serve(stream: TcpStream, inlet: Inlet, stop: Stop) {
     connection(stream, answer, async {
         tokio::select! {
             () = activity.is_idle() => {}
+            () = activity.gives_way(&places) => {}
             () = stop.wait() => {}
         }
     })
@@ -138,7 +91,7 @@ async fn serve(stream: TcpStream, inlet: Inlet, stop: Stop) {
 }
 
 /// Refuses the requests of one connection for a moment.
-async fn refuse(stream: TcpStream, inlet: Inlet) {
+async fn refuse(stream: ServerStream, inlet: Inlet) {
     let answer = move |request: Request<Incoming>| {
         let inlet = inlet.clone();
         async move {
@@ -153,7 +106,7 @@ async fn refuse(stream: TcpStream, inlet: Inlet) {
 
 /// Answers the requests of one connection to its end, or until `end`; what is being answered then gets two seconds.
 async fn connection<A>(
-    stream: TcpStream,
+    stream: ServerStream,
     answer: impl Fn(Request<Incoming>) -> A + Clone,
     end: impl Future<Output = ()>,
 ) where
@@ -168,11 +121,12 @@ async fn connection<A>(
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(SILENCE)
+        .max_buf_size(READ_BUFFER)
         .http2()
         .timer(TokioTimer::new())
-        .max_concurrent_streams(MOST_STREAMS)
-        .initial_stream_window_size(WINDOW)
-        .initial_connection_window_size(4 * WINDOW)
+        .max_concurrent_streams(MAX_STREAMS)
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
         .keep_alive_interval(PING_AFTER);
     let connection = builder.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);

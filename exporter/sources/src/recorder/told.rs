@@ -73,7 +73,7 @@ impl Told {
 
 impl Recorder<'_> {
     /// The same recorder, which keeps in mind what [`end_series`](Self::end_series) ends.
-    pub(crate) fn keeping_series(mut self) -> Self {
+    pub fn keeping_series(mut self) -> Self {
         self.told = Some(Told::default());
         self
     }
@@ -93,7 +93,7 @@ impl Recorder<'_> {
     }
 
     /// Ends every series of the run, in all ranks: just after its last point, whenever that is noticed.
-    pub(crate) fn end_series(&mut self) {
+    pub fn end_series(&mut self) {
         let time_unix_nanos = self.last_unix_nanos.saturating_add(AFTER_NANOS);
         self.end_own_series();
         for rank in self.ranks.values_mut() {

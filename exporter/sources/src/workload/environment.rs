@@ -15,7 +15,7 @@ pub const LOCAL_RANKS: [&str; 4] = [
     "OMPI_COMM_WORLD_LOCAL_RANK",
     "MPI_LOCALRANKID",
 ];
-/// Where they put the number of ranks.
+/// Where they put the number of ranks; in the order of the launchers in [`RANKS`].
 pub const WORLD_SIZES: [&str; 4] = ["WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
 /// Where they put the number of restarts.
 pub const RESTARTS: [&str; 2] = ["TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT"];

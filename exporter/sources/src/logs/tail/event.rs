@@ -20,7 +20,7 @@ pub enum TailEvent {
         /// The format.
         format: &'static str,
         /// The run.
-        run: Run,
+        run: Box<Run>,
         /// The zone of times without one.
         timezone: UsedTimezone,
         /// From which byte on it is new; not zero where an earlier follower had come so far.

@@ -22,6 +22,7 @@ use std::{
 use pulsetrain_pipeline::{Batch, Door, PipelineError, Receipt, Reservation, Settlement};
 
 pub use self::outputs::OutputStart;
+use self::outputs::OutputSync;
 use super::{
     identity::FileIdentity,
     notice::PositionsNotice,
@@ -69,6 +70,8 @@ struct Table {
     behind: BTreeMap<String, io::Error>,
     /// Outputs that this program has opened.
     opened_outputs: HashSet<String>,
+    /// Outputs that are synced before positions are written.
+    syncs: BTreeMap<String, OutputSync>,
     /// Entries that do not count yet, the first with this number.
     entries: VecDeque<Entry>,
     first: u64,
@@ -142,12 +145,12 @@ impl Positions {
         self.0.folder.as_ref()?.notice.as_ref()
     }
 
-    /// Writes what counts by now, where there is a folder. Called last when the pipeline is drained: what a sink took in
+    /// Writes what counts by now, where there is a folder, after the outputs are on the disk. Called last when the pipeline is drained: what a sink took in
     /// the drain counts too.
     ///
     /// # Errors
-    /// [`SourceError::Positions`] where it, or the journal of an output, cannot be written; what was written before is still
-    /// whole.
+    /// [`SourceError::Positions`] where it, or the journal of an output, cannot be written, or an output cannot be synced; what
+    /// was written before is still whole.
     pub fn save(&self) -> Result<(), SourceError> {
         let Some(folder) = &self.0.folder else {
             return Ok(());
@@ -164,7 +167,9 @@ impl Positions {
             table.is_changed = false;
             table.saved.clone()
         };
-        let stored = saved::store(&folder.path, &saved);
+        // What is synced now includes everything that these positions cover.
+        let synced = self.sync_outputs();
+        let stored = synced.and_then(|()| saved::store(&folder.path, &saved));
         let mut table = lock(&self.0.table);
         match stored {
             Ok(()) => table.written = [saved.entries, table.written[0]],

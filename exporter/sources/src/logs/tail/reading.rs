@@ -327,7 +327,7 @@ impl Reading {
         TailEvent::Opened {
             path: self.path.clone(),
             format: self.format.name,
-            run: self.run().clone(),
+            run: Box::new(self.run().clone()),
             timezone: self.timezone().clone(),
             offset,
         }

@@ -141,6 +141,7 @@ impl SavedRun {
             service: options.service.clone().unwrap_or_default(),
             rank: member.rank,
             local_rank: member.local_rank,
+            world_size: member.world_size,
             extra: options.resource.clone(),
         }
     }

@@ -152,6 +152,41 @@ async fn while_an_output_cannot_note_what_it_holds_no_position_is_written_and_th
 }
 
 #[tokio::test]
+async fn positions_are_written_after_their_outputs_are_on_the_disk_and_not_otherwise() {
+    let folder = tempfile::tempdir().unwrap();
+    let positions = Positions::open(folder.path()).unwrap();
+    let (pipeline, door, let_in) = held();
+    let_in.add_permits(1);
+    send(&positions, &door, vec![batch()], read_to(100));
+    drop(door);
+    pipeline.drain(MINUTE).await;
+    let kept_at_sync = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let (at_sync, path) = (Arc::clone(&kept_at_sync), folder.path().to_owned());
+    let is_full = Arc::new(std::sync::atomic::AtomicBool::new(true));
+    let full = Arc::clone(&is_full);
+    positions.sync_before_saving("out.jsonl", move || {
+        at_sync.lock().unwrap().push(kept(&path));
+        match full.load(std::sync::atomic::Ordering::Relaxed) {
+            true => Err(std::io::ErrorKind::StorageFull.into()),
+            false => Ok(()),
+        }
+    });
+    let told = positions.save().unwrap_err().to_string();
+    assert!(told.contains("the output out.jsonl cannot be synced"), "{told}");
+    assert_eq!(kept(folder.path()), (None, 0));
+    is_full.store(false, std::sync::atomic::Ordering::Relaxed);
+    positions.save().unwrap();
+    assert_eq!(kept(folder.path()), (Some(100), 1));
+    assert_eq!(
+        *kept_at_sync.lock().unwrap(),
+        [(None, 0), (None, 0)],
+        "synced before"
+    );
+    positions.save().unwrap();
+    assert_eq!(kept_at_sync.lock().unwrap().len(), 2, "nothing has changed");
+}
+
+#[tokio::test]
 async fn a_follower_that_takes_over_goes_on_after_what_is_on_its_way() {
     let positions = Positions::in_memory();
     let (_pipeline, door, _held) = held();

@@ -34,6 +34,7 @@ pub(super) struct Timing {
     pub(super) step_secs: Option<f64>,
     pub(super) data_secs: Option<f64>,
     pub(super) compute_secs: Option<f64>,
+    pub(super) dispatch_secs: Option<f64>,
 }
 
 impl Progress {
@@ -60,7 +61,14 @@ impl Progress {
         let Places {
             infer, train, wait, ..
         } = bar.places();
-        let dispatch_wait = bar.number(*wait)?;
+        let shown = bar.number(*wait)?;
+        // The bar rounds the wait to a tenth of a second, longer than some steps; the line with the times of the step does not.
+        let is_same_step = self.timing.step == Some(bar.step());
+        let dispatch_wait = self
+            .timing
+            .dispatch_secs
+            .filter(|_| is_same_step)
+            .unwrap_or(shown);
         let train_capacity = bar.number(*train).unwrap_or_default();
         let by_capacity = self.global_batch_size.map(|size| size / train_capacity);
         Some(TorchSpecReading {

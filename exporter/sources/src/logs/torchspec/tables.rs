@@ -79,6 +79,11 @@ pub(super) fn coverage() -> Vec<Covered> {
         ),
         covered("Starting", event::RUN_OPTION.name, "one event an option"),
         covered(
+            "global_batch_size of Starting",
+            metric::TRAIN_BATCH_SIZE.name,
+            "as it is, `{sample}`",
+        ),
+        covered(
             "Training completed, Epoch, Max steps reached, Saving, Saved checkpoint, Removing old checkpoint, New best checkpoint, \
              Resumed best eval score, Resuming, Dataset exhausted, Pool insufficient, Flow control disabled, Eval inference not \
              ready, Step, Engine, Cleaned up temp dir",

@@ -70,6 +70,23 @@ fn the_bar_says_the_bottleneck_of_each_documented_scenario() {
     assert_eq!(bottleneck(&text).as_deref(), Some("data"));
 }
 
+/// The bar of the recorded run shows 0.1 s for a wait of 0.054 s, in steps of 0.09 s.
+#[test]
+fn bottleneck_follows_the_exact_wait_where_a_line_has_it() {
+    let timed = "[2026-11-21 00:21:27,244] loop.py:340 INFO TIMING step=3: step=0.090s data=0.026s compute=0.063s dispatch=0.054s\n";
+    let shown = bar(3, "thru=32.8, I=88.0, T=88.6, wait=0.1s, pool=0");
+    let start = "[2026-11-21 00:21:26,892] loop.py:222 INFO Starting: num_steps=40, global_batch_size=8\n";
+    assert_eq!(
+        bottleneck(&format!("{start}{timed}{shown}")).as_deref(),
+        Some("none")
+    );
+    let later = bar(4, "thru=32.8, I=88.0, T=88.6, wait=0.1s, pool=0");
+    assert_eq!(
+        bottleneck(&format!("{start}{timed}{later}")).as_deref(),
+        Some("inference")
+    );
+}
+
 /// "When perf metrics are disabled, the bar shows only thru (pipeline throughput)."
 #[test]
 fn without_performance_metrics_nothing_is_said_of_a_bottleneck() {

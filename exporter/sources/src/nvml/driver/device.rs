@@ -1,26 +1,25 @@
-//! The GPUs that the driver has: what never changes about them, how they are split, and who is on them.
+//! A GPU that the driver has: how it is opened, what never changes about it, how it is split, and who is on it.
 
 use nvml_wrapper::{Device, Nvml, enums::device::UsedGpuMemory, error::NvmlError};
 
 use super::{ffi, row::reason};
-use crate::nvml::{Fabric, Gpu, GpuProcess, MigInstance, Reason};
+use crate::nvml::{Fabric, Gpu, GpuProcess, GpuTrouble, MigInstance, Reason};
 
 /// What never changes about a GPU.
-pub(super) fn describe(device: &Device<'_>, index: u32) -> Gpu {
-    let pci_bus_id = device.pci_info().map(|pci| pci.bus_id).unwrap_or_default();
+fn describe(device: &Device<'_>, index: u32) -> Gpu {
+    let pci_bus_id = device.pci_info().map(|pci| pci.bus_id).ok();
     let uuid = device.uuid().ok().filter(|uuid| !uuid.is_empty());
+    let unopened = Gpu::unopened(index, pci_bus_id);
     let version = device.cuda_compute_capability().ok();
     Gpu {
-        index,
-        uuid: uuid.unwrap_or_else(|| pci_bus_id.clone()),
+        uuid: uuid.unwrap_or_else(|| unopened.uuid.clone()),
         name: device.name().unwrap_or_default(),
-        pci_bus_id,
         minor_number: device.minor_number().ok(),
         serial: device.serial().ok(),
         vbios_version: device.vbios_version().ok(),
         architecture: device.architecture().ok().map(|name| name.to_string()),
         compute_capability: version.map(|version| (version.major, version.minor)),
-        ..Gpu::default()
+        ..unopened
     }
 }
 
@@ -104,19 +103,31 @@ pub(super) fn processes(device: &Device<'_>) -> Result<Vec<GpuProcess>, Reason> 
     Ok(processes)
 }
 
-/// All GPUs; one that is lost has no handle, only its place.
+/// Opens a GPU: its handle, and what never changes about it.
 ///
 /// # Errors
-/// The driver does not say how many there are.
-pub(super) fn find(nvml: &Nvml) -> Result<Vec<Option<Device<'_>>>, NvmlError> {
-    let count = nvml.device_count()?;
-    (0..count)
-        .map(|index| match nvml.device_by_index(index) {
-            Ok(device) => Ok(Some(device)),
-            Err(NvmlError::GpuLost | NvmlError::ResetRequired | NvmlError::Unknown) => Ok(None),
-            // Devices that a container may not see.
-            Err(NvmlError::NoPermission) => Ok(None),
-            Err(error) => Err(error),
-        })
-        .collect()
+/// The GPU has no handle, or a handle that answers nothing.
+pub(super) fn open(nvml: &Nvml, index: u32) -> Result<(Device<'_>, Gpu), NvmlError> {
+    let device = nvml.device_by_index(index)?;
+    match device.uuid() {
+        // A GPU may have no UUID; it is its PCI address then.
+        Ok(_) | Err(NvmlError::NotSupported | NvmlError::FailedToLoadSymbol(_)) => {}
+        Err(error) => return Err(error),
+    }
+    let gpu = describe(&device, index);
+    Ok((device, gpu))
+}
+
+/// What it means for a GPU that it cannot be opened (`nvml.h`, `nvmlDeviceGetHandleByIndex_v2`); `None` where it means that NVML
+/// has to be loaded again.
+pub(super) fn trouble_of(error: &NvmlError) -> Option<GpuTrouble> {
+    match error {
+        NvmlError::Uninitialized | NvmlError::DriverNotLoaded | NvmlError::LibRmVersionMismatch => None,
+        NvmlError::GpuLost | NvmlError::ResetRequired => Some(GpuTrouble::Lost),
+        // OPERATING_SYSTEM is "blocked by the operating system/cgroups".
+        NvmlError::NoPermission | NvmlError::OperatingSystem => Some(GpuTrouble::NotPermitted),
+        NvmlError::IrqIssue => Some(GpuTrouble::NoInterrupts),
+        NvmlError::InsufficientPower => Some(GpuTrouble::NoPower),
+        _ => Some(GpuTrouble::DriverError),
+    }
 }

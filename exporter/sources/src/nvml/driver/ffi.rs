@@ -253,16 +253,8 @@ pub(crate) fn mig_ids(device: &Device<'_>) -> Result<(u32, u32), NvmlError> {
     Ok((gpu_instance?, compute_instance?))
 }
 
-/// The driver's handle of a device, as a number that tells it from others.
-pub(crate) fn address(device: &Device<'_>) -> usize {
-    // SAFETY: the handle is looked at and not used.
-    unsafe { device.handle() }.addr()
-}
-
 /// An XID error.
-pub(crate) struct Xid<'nvml> {
-    /// The GPU.
-    pub(crate) device: Device<'nvml>,
+pub(crate) struct Xid {
     /// The code.
     pub(crate) code: u64,
     /// The GPU instance.
@@ -273,11 +265,7 @@ pub(crate) struct Xid<'nvml> {
 ///
 /// # Errors
 /// [`NvmlError::Timeout`] where none came.
-pub(crate) fn next_xid<'nvml>(
-    nvml: &'nvml Nvml,
-    set: &EventSet<'nvml>,
-    timeout_ms: u32,
-) -> Result<Xid<'nvml>, NvmlError> {
+pub(crate) fn next_xid(nvml: &Nvml, set: &EventSet<'_>, timeout_ms: u32) -> Result<Xid, NvmlError> {
     const NO_INSTANCE: u32 = u32::MAX;
     let function = nvml_sym(nvml.lib().nvmlEventSetWait_v2.as_ref())?;
     // SAFETY: the structure is made of numbers and a handle, for which null is a value.
@@ -285,8 +273,6 @@ pub(crate) fn next_xid<'nvml>(
     // SAFETY: the set is alive, and so is the event.
     nvml_try(unsafe { function(set.handle(), &mut event, timeout_ms) })?;
     Ok(Xid {
-        // SAFETY: the handle comes from NVML, which stays loaded for as long as `nvml` lives.
-        device: unsafe { Device::new(event.device, nvml) },
         code: event.eventData,
         gpu_instance_id: Some(event.gpuInstanceId).filter(|id| *id != NO_INSTANCE),
     })

@@ -30,7 +30,9 @@ pub(super) enum Outcome {
     Read,
     /// The GPU does not answer.
     Lost,
-    /// The driver does not answer.
+    /// The driver fails at everything that it is asked about the GPU.
+    Failing,
+    /// NVML has to be loaded again.
     Gone,
 }
 
@@ -130,6 +132,17 @@ impl<'nvml> Probe<'nvml> {
         }
         self.read_counters(&due, pass, out, &mut tally);
         tally.outcome().unwrap_or_else(|| tally.at_end())
+    }
+
+    /// Forgets what failed, and makes it due: the GPU failed, not the rows.
+    pub(super) fn forget_failures(&mut self) {
+        let now = clock::now();
+        for kept in &mut self.rows {
+            if kept.refused == Some(Reason::DriverError) {
+                (kept.refused, kept.due, kept.wait) = (None, Some(now), Duration::ZERO);
+            }
+        }
+        self.changed = true;
     }
 
     /// Makes everything due that has an answer.
@@ -316,10 +329,9 @@ impl Tally {
         self.fatal
     }
 
-    /// A driver that fails at everything has gone, whatever it says.
     fn at_end(&self) -> Outcome {
         if self.answered == 0 && self.failed > 0 {
-            Outcome::Gone
+            Outcome::Failing
         } else {
             Outcome::Read
         }

@@ -8,26 +8,26 @@ use pulsetrain_pipeline::clock::{self, Instant};
 use super::{
     GpuTick, device,
     probe::{Outcome, Pass, Probe, SELDOM, outcome_of},
+    row::reason,
     rows,
 };
 use crate::nvml::{
-    Gpu, MigInstance, NvmlConfig, Reason,
+    Gpu, GpuTrouble, MigInstance, NvmlConfig, Reason,
     reading::{Readings, Whose},
 };
 
 /// How often a GPU that does not answer is asked whether it does.
 const ASK_LOST: Duration = Duration::from_secs(2);
 
-/// A GPU.
+/// A GPU that has a handle.
 pub(super) struct Watched<'nvml> {
     gpu: Arc<Gpu>,
-    /// Nothing where it was lost before it was found.
-    handle: Option<(Device<'nvml>, Probe<'nvml>)>,
+    device: Device<'nvml>,
+    probe: Probe<'nvml>,
     instances: Vec<Instance<'nvml>>,
     /// Whether its processes may be seen.
     hidden: Option<Reason>,
     listed: Option<Instant>,
-    lost: Option<Instant>,
     /// Whether its place in an NVLink fabric is still to be heard of.
     awaits_fabric: bool,
 }
@@ -40,109 +40,72 @@ struct Instance<'nvml> {
 }
 
 impl<'nvml> Watched<'nvml> {
-    /// A GPU that answers.
-    pub(super) fn new(device: Device<'nvml>, index: u32, config: &NvmlConfig) -> Self {
-        let gpu = device::describe(&device, index);
-        let probe = Probe::new(rows::of_gpu(), &device, config);
+    /// A GPU that was opened.
+    pub(super) fn new(device: Device<'nvml>, gpu: Gpu, config: &NvmlConfig) -> Self {
         Self {
             gpu: Arc::new(gpu),
-            handle: Some((device, probe)),
+            probe: Probe::new(rows::of_gpu(), &device, config),
+            device,
             instances: Vec::new(),
             hidden: None,
             listed: None,
-            lost: None,
             awaits_fabric: true,
         }
     }
 
-    /// A GPU that does not answer, as it was known before.
-    pub(super) fn without_handle(index: u32, known: Option<&Arc<Gpu>>) -> Self {
-        let known = known.map(|gpu| (**gpu).clone()).unwrap_or_default();
-        Self {
-            gpu: Arc::new(Gpu {
-                index,
-                lost: true,
-                ..known
-            }),
-            handle: None,
-            instances: Vec::new(),
-            hidden: None,
-            listed: None,
-            lost: Some(clock::now()),
-            awaits_fabric: false,
-        }
-    }
-
-    /// The GPU.
-    pub(super) fn gpu(&self) -> &Arc<Gpu> {
-        &self.gpu
-    }
-
-    /// The handle, where there is one.
-    pub(super) fn device(&self) -> Option<&Device<'nvml>> {
-        self.handle.as_ref().map(|(device, _)| device)
-    }
-
-    /// Since when it has not answered.
-    pub(super) fn lost(&self) -> Option<Instant> {
-        self.lost
-    }
-
     /// Whether the driver tells of its events.
     pub(super) fn settle_events(&mut self, refused: Option<Reason>) {
-        if let Some((_, probe)) = &mut self.handle {
-            probe.settle_events(refused);
-        }
+        self.probe.settle_events(refused);
     }
 
     /// Reads what is due.
+    ///
+    /// # Errors
+    /// NVML has to be loaded again.
     pub(super) fn read(&mut self, nvml: &'nvml Nvml, config: &NvmlConfig) -> Result<GpuTick, Outcome> {
         let (now, time_unix_nanos) = (clock::now(), clock::unix_now().as_nanos() as u64);
         let mut readings = Readings::default();
         if self.is_still_lost(now) {
             return Ok(self.tick(readings, time_unix_nanos));
         }
-        let outcome = self.read_all(nvml, config, now, &mut readings);
-        match outcome {
+        let trouble = match self.read_all(nvml, config, now, &mut readings) {
             Outcome::Gone => return Err(Outcome::Gone),
-            Outcome::Lost => {
-                self.lost = Some(now);
-                self.listed = Some(now);
-                readings.all.clear();
-            }
-            Outcome::Read => self.lost = None,
-        }
-        if outcome == Outcome::Lost {
+            Outcome::Lost => Some(GpuTrouble::Lost),
+            Outcome::Failing => Some(GpuTrouble::DriverError),
+            Outcome::Read => None,
+        };
+        if trouble.is_some() {
+            self.listed = Some(now);
+            readings.all.clear();
+            self.probe.forget_failures();
             self.ask_all_again();
+        } else if let Some(unavailable) = self.probe.changed_unavailable() {
+            self.update_gpu(|gpu| gpu.unavailable = unavailable);
         }
-        if self.gpu.lost != self.lost.is_some() {
-            let lost = self.lost.is_some();
-            self.update_gpu(|gpu| gpu.lost = lost);
-        }
+        self.update_gpu(|gpu| gpu.trouble = trouble);
         Ok(self.tick(readings, time_unix_nanos))
     }
 
     /// What was said before is over: also what never changes has to be said anew.
     pub(super) fn ask_all_again(&mut self) {
-        let own = self.handle.iter_mut().map(|(_, probe)| probe);
         let instances = self.instances.iter_mut().map(|instance| &mut instance.probe);
-        own.chain(instances).for_each(Probe::ask_all_again);
+        std::iter::once(&mut self.probe)
+            .chain(instances)
+            .for_each(Probe::ask_all_again);
     }
 
     /// A GPU that did not answer is asked one thing only, and not in every pass.
     fn is_still_lost(&mut self, now: Instant) -> bool {
-        let (Some(_), Some(asked)) = (self.lost, self.listed) else {
-            return self.lost.is_some();
+        let (Some(_), Some(asked)) = (self.gpu.trouble, self.listed) else {
+            return false;
         };
         if now.saturating_duration_since(asked) < ASK_LOST {
             return true;
         }
         self.listed = Some(now);
-        let answer = self.device().map(Device::performance_state);
-        let answers = match answer {
-            Some(Err(error)) => outcome_of(&error).is_none(),
-            Some(Ok(_)) => true,
-            None => false,
+        let answers = match self.device.performance_state() {
+            Err(error) => outcome_of(&error).is_none() && reason(&error) != Reason::DriverError,
+            Ok(_) => true,
         };
         if answers {
             self.listed = None;
@@ -164,12 +127,9 @@ impl<'nvml> Watched<'nvml> {
                 return outcome;
             }
         }
-        let Some((device, probe)) = &mut self.handle else {
-            return Outcome::Lost;
-        };
         let mut pass = Pass {
             nvml,
-            device,
+            device: &self.device,
             instance: None,
             processes: match self.hidden {
                 Some(reason) => Err(reason),
@@ -177,30 +137,27 @@ impl<'nvml> Watched<'nvml> {
             },
             now,
         };
-        let mut outcome = probe.read(&pass, readings);
+        let mut outcome = self.probe.read(&pass, readings);
         for instance in &mut self.instances {
             if outcome != Outcome::Read {
                 break;
             }
             readings.whose = Whose::Instance(instance.instance.index);
-            pass.instance = Some((device, instance.instance.gpu_instance_id));
+            pass.instance = Some((&self.device, instance.instance.gpu_instance_id));
             pass.device = &instance.device;
             outcome = match instance.probe.read(&pass, readings) {
                 // An instance that was destroyed fails at everything; the GPU is well.
-                Outcome::Gone => Outcome::Read,
+                Outcome::Failing => Outcome::Read,
                 outcome => outcome,
             };
         }
         readings.whose = Whose::Gpu;
-        if let Some(unavailable) = probe.changed_unavailable() {
-            self.update_gpu(|gpu| gpu.unavailable = unavailable);
-        }
         outcome
     }
 
     /// Looks who is on the GPU and how it is split.
     fn list(&mut self, config: &NvmlConfig) -> Option<Outcome> {
-        let (device, _) = self.handle.as_ref()?;
+        let device = &self.device;
         let processes = device::processes(device);
         self.hidden = processes.as_ref().err().copied();
         let split = match device::instances(device) {
@@ -261,7 +218,7 @@ impl<'nvml> Watched<'nvml> {
     fn tick(&self, readings: Readings, time_unix_nanos: u64) -> GpuTick {
         GpuTick {
             gpu: Arc::clone(&self.gpu),
-            readings: readings.all,
+            readings: Some(readings.all),
             time_unix_nanos,
         }
     }

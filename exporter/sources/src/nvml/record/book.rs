@@ -159,15 +159,16 @@ impl Book {
     }
 
     /// Repeats what was not said for long, and ends what was not heard of for longer than patience allows before the pass
-    /// that began at `pass_unix_nanos`: how long the pass itself took makes nothing old that was read in it.
-    pub(super) fn sweep(&mut self, pass_unix_nanos: u64, now_unix_nanos: u64) {
+    /// that began at `pass_unix_nanos`: how long the pass itself took makes nothing old that was read in it. Series that are
+    /// `late` are still being read and do not end.
+    pub(super) fn sweep(&mut self, pass_unix_nanos: u64, now_unix_nanos: u64, late: impl Fn(&Key) -> bool) {
         let Self {
             shelf,
             patience,
             said,
         } = self;
         shelf.look(now_unix_nanos, |key, series| {
-            if series.is_over(pass_unix_nanos, *patience) {
+            if !late(key) && series.is_over(pass_unix_nanos, *patience) {
                 said.end(key, series, now_unix_nanos);
                 return None;
             }

@@ -64,7 +64,7 @@ impl Health {
         let must_stop = matches!(self.recovery, "gpu_reset" | "node_reboot" | "drain_and_reset");
         if lost || must_stop || self.remap_failed {
             "failed"
-        } else if self.degraded || self.recovery == "drain_p2p" {
+        } else if self.degraded || matches!(self.recovery, "drain_p2p" | "recover_imex_domain") {
             "degraded"
         } else if self.remap_pending || self.retirement_pending || self.too_many_errors {
             "predicted_failure"

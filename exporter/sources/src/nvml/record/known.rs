@@ -83,9 +83,14 @@ impl Known {
         std::mem::take(&mut self.untold)
     }
 
+    /// The numbers of its subjects.
+    pub(super) fn subject_ids(&self) -> impl Iterator<Item = u32> {
+        self.subjects.values().map(|(id, _)| *id)
+    }
+
     /// Ends all that is of it.
     pub(super) fn end(&self, book: &mut Book, now_unix_nanos: u64) {
-        let ids: Vec<u32> = self.subjects.values().map(|(id, _)| *id).collect();
+        let ids: Vec<u32> = self.subject_ids().collect();
         book.end(now_unix_nanos, |key, _| ids.contains(&key.subject));
     }
 
@@ -98,7 +103,7 @@ impl Known {
         notices: &mut Vec<GpuNotice>,
     ) {
         let changed = !self.is(gpu);
-        self.note_loss(gpu, recorder, notices);
+        self.note_trouble(gpu, recorder, notices);
         self.gpu = Arc::clone(gpu);
         let new_driver = self.driver_version != recorder.driver.version;
         if new_driver {
@@ -107,7 +112,8 @@ impl Known {
         if changed || new_driver || has_news {
             self.refresh_subjects(recorder);
         }
-        if changed {
+        // Nothing is known of the errors of a GPU that has never answered.
+        if changed && gpu.trouble.is_none() {
             self.note_unavailable(recorder);
             if !self.lacks(&metric::GPU_XID_ERRORS) {
                 xid::record_zeroes(self, recorder);

@@ -6,11 +6,11 @@ use pulsetrain_otlp::{
     view::{AnyValue, Message, Resource},
     write::Encoded,
 };
-use pulsetrain_pipeline::Batch;
+use pulsetrain_pipeline::{Batch, ThrottledLog};
 use pulsetrain_semconv::attribute;
 use xxhash_rust::xxh3::xxh3_128;
 
-use super::{super::notices::Notices, split::split};
+use super::split::split;
 use crate::{
     Place, Recorder, Run, SkipReason, ids,
     tunix_otel::{OtelPoint, TunixOtel},
@@ -27,7 +27,7 @@ pub(super) struct Runs {
     recorded: Recorded,
     /// Counts the messages, to know who was silent for long.
     messages: u64,
-    notices: Notices,
+    notices: ThrottledLog,
 }
 
 /// One run that sends.
@@ -40,7 +40,7 @@ struct Sender {
 }
 
 impl Runs {
-    pub(super) fn new(notices: Notices) -> Self {
+    pub(super) fn new(notices: ThrottledLog) -> Self {
         Self {
             runs: BTreeMap::new(),
             recorded: Recorded::default(),
@@ -121,15 +121,15 @@ impl Sender {
     }
 
     /// Says what was skipped that had not been before.
-    fn tell(&mut self, notices: &Notices) {
+    fn tell(&mut self, notices: &ThrottledLog) {
         let skipped = self.recorder.skipped();
         for problem in skipped.problems().iter().skip(self.told) {
-            notices.say(&problem.message, &problem.message);
+            notices.report(&problem.message, &problem.message);
         }
         self.told = skipped.problems().len();
         for (reason, values) in skipped.counts().filter(|(reason, _)| is_silent_loss(*reason)) {
             let what = format!("values of Tunix are lost ({}): {values} so far", reason.as_str());
-            notices.say(reason.as_str(), &what);
+            notices.report(reason.as_str(), &what);
         }
     }
 }

@@ -140,7 +140,7 @@ pub(super) static LOGS: &[(&str, Log)] = &[
     (
         "torchspec/perf.stderr",
         TORCHSPEC
-            .says(581)
+            .says(582)
             .leaves_out(&[
                 ("bar_drawn_again", 1),
                 ("not_measured", 1),
@@ -230,7 +230,7 @@ pub(super) static LOGS: &[(&str, Log)] = &[
     (
         "written/torchspec.log",
         TORCHSPEC
-            .says(109)
+            .says(110)
             .leaves_out(&[
                 ("eval_told_with_its_step", 3),
                 ("not_measured", 3),

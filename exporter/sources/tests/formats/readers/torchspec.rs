@@ -79,6 +79,10 @@ fn logged(text: &str, seen: &mut Seen, told: &mut Told) {
         passes(rest, seen, told);
     } else if let Some(options) = message.strip_prefix("Starting: ") {
         told.events += options.matches('=').count();
+        let mut options = options.split(", ").filter_map(|option| option.split_once('='));
+        if let Some((_, size)) = options.find(|(name, _)| *name == "global_batch_size") {
+            told.number("global batch size", number(size));
+        }
     } else if let Some((_, values)) = message.split_once("eval: ") {
         for (key, value) in values.split(", ").filter_map(|part| part.split_once('=')) {
             match message.starts_with("Step ") {

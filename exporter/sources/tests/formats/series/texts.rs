@@ -235,6 +235,7 @@ eval loss -> eval.loss
 eval acc -> eval.accuracy
 eval sim_acc_len -> eval.accept_length
 pool limit -> perf.sample_pool_limit
+global batch size -> train.batch_size
 pool wait -> perf.backpressure_wait
 ";
 

@@ -1,6 +1,6 @@
 //! What the outputs of a program have to know of positions, so that they hold every item once.
 
-use std::{io, path::PathBuf};
+use std::{io, path::PathBuf, sync::Arc};
 
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -15,7 +15,35 @@ pub enum OutputStart {
     GoOn,
 }
 
+/// Waits until an output is on the disk.
+pub(super) type OutputSync = Arc<dyn Fn() -> io::Result<()> + Send + Sync>;
+
 impl Positions {
+    /// Calls `sync` before positions are written, until the output is opened again: it waits until everything that was
+    /// delivered to the output is on the disk. After a power failure the positions then cover nothing that is not there.
+    pub fn sync_before_saving(
+        &self,
+        output: &str,
+        sync: impl Fn() -> io::Result<()> + Send + Sync + 'static,
+    ) {
+        let mut table = lock(&self.0.table);
+        table.syncs.insert(output.to_owned(), Arc::new(sync));
+    }
+
+    /// Waits until all outputs are on the disk.
+    ///
+    /// # Errors
+    /// The output, and why it cannot be synced.
+    pub(super) fn sync_outputs(&self) -> io::Result<()> {
+        let syncs = lock(&self.0.table).syncs.clone();
+        syncs.iter().try_for_each(|(output, sync)| {
+            sync().map_err(|error| {
+                let message = format!("the output {output} cannot be synced to its disk: {error}");
+                io::Error::new(error.kind(), message)
+            })
+        })
+    }
+
     /// The number of the first receipt that was not settled when the program began: what an output holds of it and of later
     /// ones comes again. Later those count that are settled in any case, also where the last written position is lost.
     pub fn settled(&self) -> u64 {

@@ -148,7 +148,7 @@ pub(super) static ROWS: &[Row] = &[
         &metric::GPU_NVLINK_UP,
         ("NVML_FI_DEV_NVLINK_GET_STATE", NVML_FI_DEV_NVLINK_GET_STATE),
         &[],
-        Is(ACTIVE),
+        Decoded(nvlink_up),
         Seldom,
         NO_NVLINK,
     )
@@ -268,6 +268,12 @@ pub(super) static ROWS: &[Row] = &[
     c2c_errors!("replay_b2b", NVML_FI_DEV_C2C_LINK_ERROR_REPLAY_B2B),
 ];
 
+/// Whether an NVLink works (`nvml.h`, `NVML_NVLINK_STATE_*`): 1 is active and, since driver 570, 2 is asleep until there is
+/// traffic.
+fn nvlink_up(state: u64) -> f64 {
+    f64::from(u8::from(matches!(state, 1 | 2)))
+}
+
 /// A mantissa in the bits from 8 on, and below it the power of ten that it is divided by (`nvml.h`, `NVML_NVLINK_BER_*`).
 fn bit_error_ratio(encoded: u64) -> f64 {
     let mantissa = (encoded >> 8 & 0xf) as f64;
@@ -277,7 +283,12 @@ fn bit_error_ratio(encoded: u64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use super::bit_error_ratio;
+    use super::{bit_error_ratio, nvlink_up};
+
+    #[test]
+    fn a_link_that_sleeps_is_up() {
+        assert_eq!([0, 1, 2, 3].map(nvlink_up), [0.0, 1.0, 1.0, 0.0]);
+    }
 
     #[test]
     fn a_bit_error_ratio_is_a_mantissa_and_a_power_of_ten() {

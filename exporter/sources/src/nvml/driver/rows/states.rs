@@ -134,9 +134,10 @@ pub(super) static ROWS: &[Row] = &[
         Seldom,
         NO_FABRIC,
         |gpu, out| {
-            let health = ffi::fabric(gpu.device)?.health;
+            let degraded = fabric_degraded(ffi::fabric(gpu.device)?.health);
+            let degraded = degraded.ok_or(Refusal::Because(Reason::NotSupported))?;
             let fault = &[(&GPU_FAULT, "fabric_degraded")];
-            out.flag(&metric::GPU_FAULT_ACTIVE, fault, fabric_degraded(health));
+            out.flag(&metric::GPU_FAULT_ACTIVE, fault, degraded);
             Ok(())
         },
     ),
@@ -196,14 +197,16 @@ fn compute_mode(mode: &ComputeMode) -> &'static str {
     }
 }
 
-/// `NVML_GPU_RECOVERY_ACTION_*`; what a later driver adds is at least a reset.
+/// `NVML_GPU_RECOVERY_ACTION_*` of driver 595; `other` for what a later driver adds (615: a bus reset, a system reboot).
 fn recovery_action(action: u64) -> &'static str {
     match action {
         0 => "none",
         1 => "gpu_reset",
         2 => "node_reboot",
         3 => "drain_p2p",
-        _ => "drain_and_reset",
+        4 => "drain_and_reset",
+        5 => "recover_imex_domain",
+        _ => "other",
     }
 }
 
@@ -215,21 +218,33 @@ fn fabric_state(state: u32) -> Option<&'static str> {
 }
 
 /// `NVML_GPU_FABRIC_HEALTH_MASK_*`: two bits each, 1 for what is wrong; lost bandwidth, routes that are repaired or broken,
-/// timeouts.
-fn fabric_degraded(health: u32) -> bool {
-    [0, 2, 4, 6].into_iter().any(|shift| health >> shift & 3 == 1)
+/// timeouts. From bit 8 on four bits for the configuration: 1 is right, all above are kinds of wrong. `None` where the GPU reports
+/// no health at all, as HGX H100 does.
+fn fabric_degraded(health: u32) -> Option<bool> {
+    let is_wrong = [0, 2, 4, 6].into_iter().any(|shift| health >> shift & 3 == 1);
+    let is_misconfigured = health >> 8 & 0xf > 1;
+    (health != 0).then_some(is_wrong || is_misconfigured)
 }
 
 #[cfg(test)]
 mod tests {
-    use super::fabric_degraded;
+    use super::{fabric_degraded, recovery_action};
 
     #[test]
     fn a_fabric_is_degraded_when_any_part_of_its_health_says_so() {
         let all_well = 2 | 2 << 2 | 2 << 4 | 2 << 6;
-        assert!(!fabric_degraded(all_well));
-        assert!(!fabric_degraded(0), "nothing is known");
-        assert!(fabric_degraded(1 | 2 << 2));
-        assert!(fabric_degraded(2 | 1 << 4));
+        assert_eq!(fabric_degraded(all_well), Some(false));
+        assert_eq!(fabric_degraded(all_well | 1 << 8), Some(false));
+        assert_eq!(fabric_degraded(0), None, "nothing is known");
+        assert_eq!(fabric_degraded(1 | 2 << 2), Some(true));
+        assert_eq!(fabric_degraded(2 | 1 << 4), Some(true));
+        assert_eq!(fabric_degraded(all_well | 4 << 8), Some(true), "no partition");
+    }
+
+    #[test]
+    fn a_recovery_action_of_a_later_driver_is_no_reset() {
+        assert_eq!(recovery_action(4), "drain_and_reset");
+        assert_eq!(recovery_action(5), "recover_imex_domain");
+        assert_eq!(recovery_action(99), "other");
     }
 }

@@ -52,7 +52,8 @@ impl Written {
     }
 
     fn sweep(&mut self, pass: u64, now: u64) {
-        self.book.sweep((BEGIN + pass) * SECOND, (BEGIN + now) * SECOND);
+        self.book
+            .sweep((BEGIN + pass) * SECOND, (BEGIN + now) * SECOND, |_| false);
     }
 
     /// The points since the last time: the metric, the nanoseconds since the beginning, whether it is an end.

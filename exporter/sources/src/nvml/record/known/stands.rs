@@ -6,7 +6,7 @@ use pulsetrain_semconv::{Metric, attribute, metric};
 
 use super::{Known, Of, Own, Recorder};
 use crate::nvml::{
-    Gpu, GpuNotice, GpuSemconv, Reason,
+    Gpu, GpuNotice, GpuSemconv, GpuTrouble, Reason,
     reading::{Cadence, Labels, Whose},
     record::{
         book::{Entry, Place},
@@ -15,28 +15,32 @@ use crate::nvml::{
 };
 
 impl Known {
-    pub(super) fn note_loss(
+    pub(super) fn note_trouble(
         &mut self,
         gpu: &Arc<Gpu>,
         recorder: &mut Recorder<'_>,
         notices: &mut Vec<GpuNotice>,
     ) {
-        if gpu.lost == self.gpu.lost {
+        if gpu.trouble == self.gpu.trouble {
             return;
         }
         let (index, uuid) = (gpu.index, gpu.uuid.clone());
-        if !gpu.lost {
+        let Some(trouble) = gpu.trouble else {
             return notices.push(GpuNotice::Back { gpu: index, uuid });
-        }
-        notices.push(GpuNotice::Lost { gpu: index, uuid });
-        let ids: Vec<u32> = self.subjects.values().map(|(id, _)| *id).collect();
+        };
+        notices.push(GpuNotice::Trouble {
+            gpu: index,
+            uuid,
+            trouble,
+        });
+        let ids: Vec<u32> = self.subject_ids().collect();
         recorder.book.end(recorder.time_unix_nanos, |key, metric| {
-            ids.contains(&key.subject) && !outlives_the_gpu(key, metric)
+            ids.contains(&key.subject) && !(gpu.is_ours() && outlives_the_gpu(key, metric))
         });
     }
 
     pub(super) fn record_facts(&mut self, recorder: &mut Recorder<'_>) {
-        if self.gpu.lost {
+        if self.gpu.trouble.is_some() {
             return;
         }
         let instances = self
@@ -72,14 +76,21 @@ impl Known {
     }
 
     pub(super) fn record_health(&mut self, recorder: &mut Recorder<'_>) {
-        let lost = self.gpu.lost;
-        let fault = [Some((&attribute::GPU_FAULT, "lost")), None];
-        let own = Own::of_gpu(&metric::GPU_FAULT_ACTIVE);
-        self.enter(own, fault, Entry::Held(f64::from(u8::from(lost))), recorder);
+        let active = self.gpu.trouble.and_then(GpuTrouble::fault);
+        for fault in ["lost", "unresponsive", "driver_error"] {
+            let own = Own::of_gpu(&metric::GPU_FAULT_ACTIVE);
+            let holds = f64::from(u8::from(active == Some(fault)));
+            self.enter(
+                own,
+                [Some((&attribute::GPU_FAULT, fault)), None],
+                Entry::Held(holds),
+                recorder,
+            );
+        }
         if recorder.semconv == GpuSemconv::Gpu {
             return;
         }
-        for twin in self.health.status(lost) {
+        for twin in self.health.status(active.is_some()) {
             self.record_twin(&twin, Cadence::Tick, 0, recorder);
         }
     }
