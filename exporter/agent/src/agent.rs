@@ -8,22 +8,24 @@ mod recorders;
 mod reload;
 mod running;
 mod sink_watch;
+mod systemd;
 mod telemetry;
 
 use std::{
     io::{self, Write},
     path::{Path, PathBuf},
     process::ExitCode,
+    sync::Arc,
     time::Duration,
 };
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use self::running::Running;
 pub(crate) use self::{
     health::{Ready, serve as serve_health},
     recorders::Recorders,
 };
+use self::{running::Running, systemd::Systemd};
 use crate::{
     cli::AgentArguments,
     config::{self, Config, Fault},
@@ -67,6 +69,7 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode, Failure> {
 async fn live(file: Option<&Path>, config: Config) -> Result<ExitCode, Failure> {
     let mut signals =
         Signals::keep().map_err(|error| Failure::failed(format!("cannot receive signals: {error}")))?;
+    let systemd = Arc::new(Systemd::from_env());
     let mut running = Running::start(config).await?;
     if file.is_none() {
         tell(&format!(
@@ -74,14 +77,19 @@ async fn live(file: Option<&Path>, config: Config) -> Result<ExitCode, Failure> 
         ));
     }
     tell("ready");
+    systemd.ready();
+    tokio::spawn(Arc::clone(&systemd).keep_alive());
     loop {
         tokio::select! {
             asked = signals.next() => match asked {
-                Asked::Reload => tokio::select! {
-                    () = reload(file, &mut running) => {}
-                    // Nobody who wants the end waits for a reload; other signals wait for its end.
-                    () = signals.end() => break,
-                },
+                Asked::Reload => {
+                    systemd.reloading();
+                    tokio::select! {
+                        () = reload(file, &mut running) => systemd.ready(),
+                        // Nobody who wants the end waits for a reload; other signals wait for its end.
+                        () = signals.end() => break,
+                    }
+                }
                 Asked::Record => running.record().await.iter().for_each(|said| tell(said)),
                 Asked::End => break,
             },
@@ -89,6 +97,7 @@ async fn live(file: Option<&Path>, config: Config) -> Result<ExitCode, Failure> 
             () = tokio::time::sleep(TRY_AGAIN), if running.has_unopened() => running.open_all().await,
         }
     }
+    systemd.stopping();
     tokio::select! {
         lost = running.end() => Ok(if lost { ExitCode::from(INCOMPLETE) } else { ExitCode::SUCCESS }),
         // Whoever says it twice does not want to wait for the drain.
@@ -96,8 +105,10 @@ async fn live(file: Option<&Path>, config: Config) -> Result<ExitCode, Failure> 
     }
 }
 
-/// Makes what the file says now the configuration at work, where nothing is wrong with it.
+/// Opens moved files again, and makes what the file says now the configuration at work, where nothing is wrong with it.
 async fn reload(file: Option<&Path>, running: &mut Running) {
+    // Also where the configuration is wrong: a program that rotates files knows nothing of it.
+    running.reopen_files().await;
     match read(file, Some(running.config())) {
         Ok(config) => {
             running.change(config).await;

@@ -1,6 +1,6 @@
 //! The command line.
 
-use std::{ffi::OsString, path::PathBuf, time::Duration};
+use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use pulsetrain_sources::{
@@ -26,6 +26,10 @@ pub(crate) enum Command {
     Agent(AgentArguments),
     /// Run a trainer as it is, and send what it prints and logs as OpenTelemetry
     Run(RunArguments),
+    /// Simulate a training job with faults, and show its telemetry
+    Demo(Box<crate::demo::DemoArguments>),
+    /// Show finished runs in the browser, as an HTML file or on the terminal
+    Show(crate::show::ShowArguments),
     /// Look for what is wrong: GPUs, receivers, clocks, names, and variables that contradict each other
     Doctor(crate::doctor::DoctorArguments),
     /// The registry of names: list it, look a name up, check a file against it
@@ -51,7 +55,8 @@ pub(crate) struct ImportArguments {
     #[arg(long, value_name = "FILE", requires = "format")]
     pub(crate) mapping: Option<PathBuf>,
 
-    /// Where to: FILE.jsonl, FILE.binpb, `-` (JSON lines on the standard output), grpc://, grpcs://, http:// or https://;
+    /// Where to: FILE.jsonl, FILE.binpb, `-` (JSON lines on the standard output), FILE.pftrace (Perfetto),
+    /// openmetrics:FILE (history for promtool), grpc://, grpcs://, http:// or https:// (OTLP), remote-write:URL (Prometheus);
     /// signals in front select what is sent there: traces=http://jaeger:4318, or traces,logs=FILE.jsonl. May be given several
     /// times [default: what the OTEL_EXPORTER_OTLP_* variables say]
     #[arg(long, value_name = "TARGET")]
@@ -99,6 +104,11 @@ pub(crate) struct ImportArguments {
     /// With --follow: how often logs are looked at where the system does not tell of changes (network file systems)
     #[arg(long, value_name = "SECONDS", default_value = "1", requires = "follow", value_parser = seconds)]
     pub(crate) poll_interval: Duration,
+
+    /// Derive signals of the steps too, as the agent does: throughput, MFU, smoothed values, anomalies, ETA, bottleneck. A
+    /// metric that the log gives is not derived
+    #[arg(long)]
+    pub(crate) derive: bool,
 
     /// What the GPUs of the run said at the time: an OTLP file with gpu.energy, as a file sink of the agent writes it. Each
     /// step then says what it took of them. May be given several times
@@ -176,6 +186,11 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "TARGET")]
     pub(crate) to: Vec<String>,
 
+    /// Serve the live page and /metrics at this address of this machine, such as 127.0.0.1:9464. Without --to and --config, OTLP
+    /// is sent only where an OTEL_EXPORTER_OTLP_* variable names an endpoint
+    #[arg(long, value_name = "ADDRESS", value_parser = loopback)]
+    pub(crate) listen: Option<SocketAddr>,
+
     /// Follow this log besides; may be given several times
     #[arg(long, value_name = "PATH")]
     pub(crate) follow: Vec<PathBuf>,
@@ -222,6 +237,7 @@ Every signal is passed on to the command, SIGUSR1 too, by which launchers say th
 answers GET /trace?last=5m on the health address (127.0.0.1:13133), and writes its file when the command fails.
 
 Examples:
+  pulsetrain run --listen 127.0.0.1:9464 -- python train.py
   pulsetrain run --to grpc://localhost:4317 -- python train.py
   pulsetrain run --format maxtext --to out.jsonl -- python -m maxtext.train config.yml
   pulsetrain run --follow training.json --step-line -- surogate sft config.yaml";
@@ -270,6 +286,20 @@ fn format(name: &str) -> Result<FormatChoice, String> {
     let format = logs::format_by_name(name)
         .map_err(|names| format!("there is no such format; use auto or one of: {names}"))?;
     Ok(FormatChoice(Some(format)))
+}
+
+/// An address that only this machine reaches.
+fn loopback(text: &str) -> Result<SocketAddr, String> {
+    let address: SocketAddr = text
+        .parse()
+        .map_err(|_| "expected an address such as 127.0.0.1:9464".to_owned())?;
+    if address.ip().is_loopback() {
+        Ok(address)
+    } else {
+        Err("other machines could read the telemetry; use a loopback address such as 127.0.0.1:9464, or allow it with \
+             allow_remote in the file of --config"
+            .to_owned())
+    }
 }
 
 fn not_empty(text: &str) -> Result<String, String> {

@@ -3,16 +3,23 @@
 //! `section` makes the types, whose doc comments are what `--print-config` prints; `read` fills them, with the environment
 //! expanded; `check` looks at the world that they name; `fault` says what is wrong, at which place, and what to write.
 
+mod attribute_rules;
 mod check;
 mod derive;
+mod disk_queue;
 mod drawing;
+mod exposure;
 mod fault;
 mod faults;
+mod file;
+mod file_values;
 mod gpu;
 mod holder;
+mod include;
 mod limits;
 mod mapping;
 mod named;
+mod otlp;
 mod perfetto;
 mod placed;
 mod print;
@@ -30,27 +37,35 @@ mod variables;
 pub(crate) use self::{
     check::{check, mapped},
     derive::DeriveConfig,
+    disk_queue::DiskQueueSetting,
     drawing::{Attributes, DrawingSection},
+    exposure::{AuthSection, ExposureKeys, ServerTlsSection},
     fault::Fault,
+    file::FileSection,
     gpu::{GPUS, GpuSection},
     holder::holder,
     limits::{HealthConfig, LimitsConfig, TelemetryConfig},
     mapping::load_mapping,
     named::Named,
+    otlp::OtlpSection,
+    perfetto::PerfettoSection,
     placed::{Placed, Spot},
     print::print,
     quantity::{Size, Time},
     read::{load, load_with_faults},
-    sinks::{OtlpSection, SinkConfig, TranslationName},
+    sinks::{PrometheusSection, SinkConfig, TranslationName},
     sources::{LogsSection, ReceiverSection, SourceConfig},
 };
 
 section::section! {
     /// What the agent reads, where it sends it, and how much it allows itself.
     ///
-    /// ${NAME} and ${NAME:-default} stand for variables of the environment, $$ for a dollar sign. SIGHUP reads the file
-    /// again: what has not changed goes on undisturbed.
+    /// ${NAME} and ${NAME:-default} stand for variables of the environment, ${file:PATH} for the content of a file without the
+    /// line break at its end, $$ for a dollar sign. SIGHUP reads the file again: what has not changed goes on undisturbed.
     pub(crate) struct Config {
+        /// Further files with sources and sinks, or folders of such files (*.yaml). Relative paths of this key and of
+        /// ${file:PATH} start at the folder of this file.
+        include: Vec<Placed<String>> = Vec::new(),
         /// Where telemetry comes from: a name of your choice, below it the kind of source.
         sources: Named<SourceConfig> = Named::default(),
         /// The GPUs of this machine.

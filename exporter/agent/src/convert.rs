@@ -9,7 +9,7 @@ mod input;
 mod output;
 mod progress;
 mod summary;
-mod trace;
+pub(crate) mod trace;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -17,12 +17,18 @@ use pulsetrain_pipeline::spill::Room;
 use pulsetrain_sources::logs::RunOptions;
 
 pub(crate) use self::arguments::ConvertArguments;
-use self::{backends::Seen, input::Reading, output::Output, progress::Progress};
+use self::{backends::Seen, output::Output};
+pub(crate) use self::{
+    input::{InputReport, Reading, read},
+    progress::Progress,
+};
 use crate::{failure::Failure, topology};
 
 /// Runs the command.
 pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
-    topology::refuse_input(&arguments.output, arguments.inputs.iter().map(PathBuf::as_path))?;
+    let file = topology::open_metrics_path(&arguments.output.to_string_lossy());
+    let file = file.as_deref().unwrap_or(&arguments.output);
+    topology::refuse_input(file, arguments.inputs.iter().map(PathBuf::as_path))?;
     let config = arguments.perfetto()?;
     let room = Room {
         bytes: config.memory_bytes,
@@ -47,7 +53,7 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
         output.deliver(signal, bytes)
     };
     for path in &arguments.inputs {
-        reports.push(input::read(path, reading, &progress, &mut deliver)?);
+        reports.push(read(path, reading, &progress, &mut deliver)?);
     }
     let window = arguments.window.as_ref();
     reports.extend(backends::read_traces(&arguments.backends, window, &mut deliver)?);
@@ -59,7 +65,11 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
         &mut deliver,
     )?);
     progress.writing();
-    let written = output.finish(&arguments.inputs)?;
+    let is_failed = output.is_empty() && reports.iter().any(|report| report.lost > 0);
+    let written = match is_failed {
+        true => output.abandon(),
+        false => output.finish(&arguments.inputs)?,
+    };
     progress.finish();
     summary::print(&reports, &arguments.output, &written, arguments.json)
 }

@@ -15,7 +15,7 @@ use std::{
 };
 
 use pulsetrain_pipeline::{
-    GiveUp, Pipeline, PipelineConfig, QueueConfig, RetryConfig, Source, StopRaiser, run_sources,
+    GiveUp, LaneConfig, Pipeline, QueueConfig, RetryConfig, Source, StopRaiser, run_sources,
 };
 use pulsetrain_sources::logs::{Claims, ImportReport, LogInput, LogSource, Member, RankSource, RunOptions};
 
@@ -62,13 +62,13 @@ async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
     let options = options(&arguments)?;
     let positions = follow::positions(&arguments)?;
     let (followed, read) = follow::divide(inputs.clone(), arguments.follow);
-    let mut builder = Pipeline::builder().config(PipelineConfig {
+    let mut builder = Pipeline::builder().config(LaneConfig {
         queue: queue(&arguments),
         retry: RetryConfig {
             give_up: give_up(&arguments, &followed),
             ..RetryConfig::default()
         },
-        ..PipelineConfig::default()
+        ..LaneConfig::default()
     });
     let positions_of_outputs = arguments.follow.then_some(&positions);
     let sinks = topology::sinks(&arguments.to, &inputs, positions_of_outputs)?;
@@ -80,6 +80,9 @@ async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
     }
     for sink in sinks {
         builder = builder.sink(sink);
+    }
+    if arguments.derive {
+        builder = builder.stage(Box::new(topology::imported_signals(arguments.follow)));
     }
     if !arguments.gpu_readings.is_empty() {
         builder = builder.stage(readings::stage(
@@ -173,7 +176,7 @@ fn add(reports: &Reports, report: ImportReport) {
 
 /// The first Ctrl-C, or the word to end (SIGTERM), ends the reading: what was read is delivered and summed up. The second
 /// ends the program.
-async fn raise_on_interrupt(stop: StopRaiser) -> std::io::Result<()> {
+pub(crate) async fn raise_on_interrupt(stop: StopRaiser) -> std::io::Result<()> {
     let mut terminated = signal(SignalKind::terminate())?;
     tokio::select! {
         interrupted = tokio::signal::ctrl_c() => interrupted?,

@@ -7,15 +7,19 @@ mod agent;
 mod cli;
 mod config;
 mod convert;
+mod demo;
 mod doctor;
 mod failure;
 mod import;
+mod ledger_view;
 mod losses;
 mod progress_bar;
 mod run;
 mod semconv;
+mod show;
 mod signal_selection;
 mod topology;
+mod trace_sink;
 
 use std::{io::Write, process::ExitCode};
 
@@ -27,9 +31,11 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
         Command::Agent(arguments) => agent::run(&arguments),
         Command::Convert(arguments) => convert::run(&arguments),
+        Command::Demo(arguments) => demo::run(&arguments),
         Command::Doctor(arguments) => doctor::run(&arguments),
         Command::Import(arguments) => import::run(arguments),
         Command::Run(arguments) => run::run(&arguments),
+        Command::Show(arguments) => show::run(&arguments),
         Command::Semconv(command) => semconv::run(command),
     };
     match outcome {

@@ -1,7 +1,7 @@
 //! `pulsetrain run`: a trainer as it would run without us, and its telemetry besides.
 //!
 //! `trainer` starts it, on a terminal where we are on one; `copy` passes on what it prints; `stream` reads it aside;
-//! `signals` passes signals on, `job` is for Ctrl-Z; `recording` has the last minutes for whoever asks; `identity` says whose
+//! `page` is the live page of `--listen`; `signals` passes signals on, `job` is for Ctrl-Z; `recording` has the last minutes for whoever asks; `identity` says whose
 //! run it is. Whatever becomes of our side, the trainer runs on.
 
 mod copy;
@@ -9,6 +9,7 @@ mod identity;
 mod job;
 mod lines;
 mod outcome;
+mod page;
 mod recording;
 mod signals;
 mod stream;
@@ -24,8 +25,9 @@ use std::{
 };
 
 use pulsetrain_pipeline::{
-    Door, Pipeline, PipelineBuilder, Requirement, Sink, Source, Stop, StopRaiser, run_sources,
+    Door, LaneConfig, Pipeline, PipelineBuilder, Requirement, Sink, Source, Stop, StopRaiser, run_sources,
 };
+use pulsetrain_sinks::PageStore;
 use pulsetrain_sources::{
     SourceError,
     logs::{ImportReport, Positions, RankSource, RunOptions, TailEvent},
@@ -46,7 +48,8 @@ use crate::{
     config::{self, Config, SinkConfig},
     failure::Failure,
     import::{mapping, resource},
-    topology::{self, BuiltSink},
+    ledger_view::LedgerView,
+    topology::{self, BuiltSink, KeptPages},
 };
 
 /// What a shell says of a program that is not there, and of one that cannot be started.
@@ -70,6 +73,9 @@ fn run_on(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Failu
     let options = options(arguments)?;
     let mut identity = Identity::new(arguments.run_id.clone(), variable, identity::new_id);
     identity.member = options.rank.member("", identity.member);
+    if let Some(warning) = identity.warning() {
+        tell(&warning);
+    }
     let config = load(arguments)?;
     let recorders = Recorders::default();
     let (pipeline, door) = runtime.block_on(start_pipeline(arguments, &config, &recorders))?;
@@ -136,38 +142,69 @@ async fn start_pipeline(
     config: &Config,
     recorders: &Recorders,
 ) -> Result<(Pipeline, Door), Failure> {
+    let mut pages = Vec::new();
     let mut sinks = if arguments.config.is_some() && arguments.to.is_empty() {
-        configured_sinks(config, recorders).await
+        configured_sinks(config, recorders, &mut pages).await
+    } else if page::is_only_target(arguments, variable_names()) {
+        Vec::new()
     } else {
         let left_out = |why: &str| tell(&format!("continues without a target: {why}"));
         let sinks = topology::sinks_beside_trainer(&arguments.to, left_out)?;
         sinks
             .into_iter()
-            .map(|sink| (sink, Requirement::Required))
+            .map(|sink| (sink, Requirement::Required, config.limits.lane()))
             .collect()
     };
-    if sinks.is_empty() && arguments.to.is_empty() {
+    if let Some(address) = arguments.listen {
+        match page::open(address, config).await {
+            Ok(page) => {
+                tell(&format!(
+                    "serving the page at http://{address}/",
+                    address = page.address
+                ));
+                let with_lane = |(sink, requirement)| (sink, requirement, config.limits.lane());
+                sinks.extend(page.sinks.into_iter().map(with_lane));
+                pages.extend(page.store);
+            }
+            Err(error) => tell(&format!("continues without the page: {error}")),
+        }
+    }
+    if sinks.is_empty() && arguments.to.is_empty() && arguments.listen.is_none() {
         tell(&format!("sends nothing: {}", topology::ALL_OFF));
     }
     if arguments.step_line {
-        sinks.push((topology::step_line(), Requirement::BestEffort));
+        let line = (
+            topology::step_line(),
+            Requirement::BestEffort,
+            config.limits.lane(),
+        );
+        sinks.push(line);
     }
-    let builder = Pipeline::builder().config(config.limits.pipeline());
+    let builder = Pipeline::builder().config(config.limits.lane());
     let builder = topology::derived(builder, &config.derive, &Positions::in_memory(), |_| {})?;
-    let add = |builder: PipelineBuilder, (sink, requirement)| builder.sink_as(sink, requirement);
-    Ok(sinks.into_iter().fold(builder, add).start())
+    let add =
+        |builder: PipelineBuilder, (sink, requirement, lane)| builder.sink_with(sink, requirement, lane);
+    let (pipeline, door) = sinks.into_iter().fold(builder, add).start();
+    for page in pages {
+        page.show_telemetry(Box::new(LedgerView(pipeline.ledger().clone())));
+    }
+    Ok((pipeline, door))
 }
 
 /// The sinks of the configuration. One that cannot be made is said and left out: the trainer is more important, and where
 /// several ranks share a machine only one of them has the port.
-async fn configured_sinks(config: &Config, recorders: &Recorders) -> Vec<(Box<dyn Sink>, Requirement)> {
+async fn configured_sinks(
+    config: &Config,
+    recorders: &Recorders,
+    pages: &mut Vec<PageStore>,
+) -> Vec<(Box<dyn Sink>, Requirement, LaneConfig)> {
     let mut sinks = Vec::new();
     for (name, section) in config.sinks.iter() {
         match topology::build_sink(
             section,
             &config.perfetto,
             &Positions::in_memory(),
-            None,
+            KeptPages::default(),
             Stop::never(),
         )
         .await
@@ -176,9 +213,16 @@ async fn configured_sinks(config: &Config, recorders: &Recorders) -> Vec<(Box<dy
                 sinks: built,
                 server,
                 recorder,
+                page,
                 ..
             }) => {
-                sinks.extend(built.into_iter().map(|sink| (sink, section.requirement())));
+                pages.extend(page);
+                let lane = || section.lane(&config.limits);
+                sinks.extend(
+                    built
+                        .into_iter()
+                        .map(|sink| (sink, section.requirement(), lane())),
+                );
                 server.map(tokio::spawn);
                 if let Some(recorder) = recorder {
                     recorders.insert(name, recorder);
@@ -190,7 +234,7 @@ async fn configured_sinks(config: &Config, recorders: &Recorders) -> Vec<(Box<dy
             }
         }
     }
-    recording::serve(config, recorders).await;
+    recording::serve(config, recorders);
     sinks
 }
 
@@ -203,7 +247,7 @@ fn holder_of(sink: &SinkConfig) -> Option<String> {
 }
 
 fn options(arguments: &RunArguments) -> Result<RunOptions, Failure> {
-    let (service, resource) = resource::from_env_or_without(variable, tell);
+    let (service, resource) = resource::on_this_machine(resource::from_env_or_without(variable, tell));
     Ok(RunOptions {
         format: arguments.format.0,
         mapping: mapping::of(arguments.format, arguments.mapping.as_deref())?,
@@ -299,6 +343,10 @@ fn not_started(command: &[OsString], error: &io::Error) -> ExitCode {
 /// Nobody is left to tell when even this cannot be written.
 fn tell(message: &str) {
     let _ = writeln!(io::stderr(), "pulsetrain: {message}");
+}
+
+fn variable_names() -> impl Iterator<Item = OsString> {
+    std::env::vars_os().map(|(name, _)| name)
 }
 
 fn variable(name: &str) -> Option<String> {

@@ -53,6 +53,14 @@ impl Sink for SelectedSink {
         self.signals.intersection(self.sink.signals())
     }
 
+    fn fork(&self) -> Option<Box<dyn Sink>> {
+        Some(Self::narrow(self.sink.fork()?, Some(self.signals)))
+    }
+
+    fn max_request_bytes(&self, signal: Signal) -> usize {
+        self.sink.max_request_bytes(signal)
+    }
+
     fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
         self.sink.deliver(batch)
     }

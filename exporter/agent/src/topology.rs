@@ -1,23 +1,25 @@
 //! Which sources and sinks a pipeline can have: the only file that makes them. `convert`, which has no pipeline, is beside it.
 
+mod files;
+mod prometheus;
+
 use std::{
     fmt::Display,
-    io::{self, Write},
     path::{Path, PathBuf},
 };
 
-use pulsetrain_derive::{EnergyConfig, EnergyStage};
+use pulsetrain_derive::{EnergyConfig, EnergyStage, SignalsConfig, SignalsStage};
 use pulsetrain_otlp::Signals;
 use pulsetrain_pipeline::{Batch, BoxFuture, PipelineBuilder, Sink, Source, Stop};
 use pulsetrain_sinks::{
-    ConsoleSink, ConsoleStyle, FileJournal, FileSink, FlightRecorder, OtlpConfig, OtlpSink,
-    PerfettoFilesSink, PrometheusConfig, PrometheusServer, PrometheusSink, PrometheusStore, SinkError,
+    ConsoleSink, ConsoleStyle, FileConfig, FileControl, FileSink, FlightRecorder, OpenMetricsSink,
+    OtlpConfig, PageStore, PerfettoFilesSink, PrometheusConfig, PrometheusStore, RemoteWriteSink, SinkError,
 };
 use pulsetrain_sources::{
     SourceError,
     logs::{
-        self, AtStop, Claims, LogFormat, LogInput, OutputStart, Positions, RunOptions, TailConfig, TailEvent,
-        TailReading, TailSource, logs_in,
+        self, AtStop, Claims, LogFormat, LogInput, Positions, RunOptions, TailConfig, TailEvent, TailReading,
+        TailSource, logs_in,
     },
     nvml::{NvmlConfig, NvmlSource},
     options_of_file,
@@ -25,11 +27,17 @@ use pulsetrain_sources::{
     workload::{Workload, WorkloadConfig, Workloads},
 };
 
+mod otlp;
+
+use self::otlp::{client_failure, otlp};
+pub(crate) use self::otlp::{otlp_config, otlp_target};
 use crate::{
-    config::{Config, DeriveConfig, DrawingSection, GpuSection, OtlpSection, SinkConfig, SourceConfig, Spot},
+    config::{Config, DeriveConfig, DrawingSection, GpuSection, SinkConfig, SourceConfig, Spot},
+    convert::trace,
     failure::Failure,
     import::resource::Resource,
     signal_selection::{self, SelectedSink},
+    trace_sink::TraceSink,
 };
 
 /// Why there is no sink where the environment names the endpoint.
@@ -73,8 +81,7 @@ pub(crate) fn sinks(
     positions: Option<&Positions>,
 ) -> Result<Vec<Box<dyn Sink>>, Failure> {
     if targets.is_empty() {
-        let config = OtlpConfig::from_env(variable).map_err(Failure::usage)?;
-        return config.by_receiver().iter().map(otlp).collect();
+        return otlp::of_environment();
     }
     let targets = parsed(targets)?;
     targets
@@ -119,14 +126,14 @@ fn parsed(targets: &[String]) -> Result<Vec<Target>, Failure> {
 pub(crate) fn check_sink(sink: &SinkConfig) -> Result<(), (Spot, String)> {
     let (spot, outcome) = match sink {
         SinkConfig::Prometheus(page) => (page.listen.spot, page.settings().check()),
-        SinkConfig::Otlp(otlp) => (
-            otlp.endpoint.as_ref().map_or(otlp.spot, |endpoint| endpoint.spot),
-            otlp_config(otlp).map(drop),
-        ),
-        SinkConfig::File(file) => (
-            file.path.spot,
-            pulsetrain_sinks::FileFormat::of(Path::new(&file.path.value)).map(drop),
-        ),
+        SinkConfig::Otlp(otlp) => (otlp.spot, otlp::check(otlp)?),
+        SinkConfig::File(file) => {
+            file.settings()?;
+            (
+                file.path.spot,
+                pulsetrain_sinks::FileFormat::of(Path::new(&file.path.value)).map(drop),
+            )
+        }
         SinkConfig::Console(console) => (console.spot, Ok(())),
         SinkConfig::Perfetto(files) => (
             files.path.spot,
@@ -154,8 +161,12 @@ pub(crate) struct BuiltSink {
     pub(crate) server: Option<BoxFuture<'static, ()>>,
     /// The series that it keeps.
     pub(crate) series: Option<PrometheusStore>,
+    /// The history of the live page that it serves.
+    pub(crate) page: Option<PageStore>,
     /// The recorder that it fills.
     pub(crate) recorder: Option<FlightRecorder>,
+    /// Controls the file that it writes.
+    pub(crate) file: Option<FileControl>,
 }
 
 impl BuiltSink {
@@ -165,14 +176,23 @@ impl BuiltSink {
             sinks: vec![sink],
             server: None,
             series: None,
+            page: None,
             recorder: None,
+            file: None,
         }
     }
 }
 
+/// What a Prometheus sink keeps for the one that takes its place in a reload.
+#[derive(Clone, Default)]
+pub(crate) struct KeptPages {
+    pub(crate) series: Option<PrometheusStore>,
+    pub(crate) page: Option<PageStore>,
+}
+
 /// Makes a sink of the configuration, whose traces are drawn like `drawing`; `stop` ends what runs beside it. A file that
-/// `positions` know goes on where it ended with them, so that it holds every item once. A page goes on with the series that
-/// were `kept` for it.
+/// `positions` know goes on where it ended with them, so that it holds every item once. A page goes on with what
+/// was `kept` for it.
 ///
 /// # Errors
 /// What cannot be opened, listened on or understood.
@@ -180,7 +200,7 @@ pub(crate) async fn build_sink(
     config: &SinkConfig,
     drawing: &DrawingSection,
     positions: &Positions,
-    kept: Option<PrometheusStore>,
+    kept: KeptPages,
     stop: Stop,
 ) -> Result<BuiltSink, SinkError> {
     let built = open_sink(config, drawing, positions, kept, stop).await?;
@@ -196,25 +216,24 @@ async fn open_sink(
     config: &SinkConfig,
     drawing: &DrawingSection,
     positions: &Positions,
-    kept: Option<PrometheusStore>,
+    kept: KeptPages,
     stop: Stop,
 ) -> Result<BuiltSink, SinkError> {
     let sink: Box<dyn Sink> = match config {
-        SinkConfig::Prometheus(page) => return prometheus(&page.settings(), kept, stop).await,
+        SinkConfig::Prometheus(section) => {
+            return prometheus::open(&section.settings(), section.has_page(), kept, stop).await;
+        }
         SinkConfig::Otlp(otlp) => {
-            let open = |config: &OtlpConfig| Ok(Box::new(OtlpSink::new(config)?) as Box<dyn Sink>);
             return Ok(BuiltSink {
-                sinks: otlp_config(otlp)?
-                    .by_receiver()
-                    .iter()
-                    .map(open)
-                    .collect::<Result<_, SinkError>>()?,
+                sinks: otlp::open(otlp)?,
                 server: None,
                 series: None,
+                page: None,
                 recorder: None,
+                file: None,
             });
         }
-        SinkConfig::File(file) => Box::new(file_after(Path::new(&file.path.value), positions)?),
+        SinkConfig::File(section) => return files::build(section, positions),
         SinkConfig::Console(_) => Box::new(ConsoleSink::stderr(ConsoleStyle::InPlace)),
         SinkConfig::Perfetto(files) => {
             let (sink, files) = PerfettoFilesSink::open(files.settings(drawing))?;
@@ -234,22 +253,6 @@ async fn open_sink(
     Ok(BuiltSink::alone(sink))
 }
 
-async fn prometheus(
-    config: &PrometheusConfig,
-    kept: Option<PrometheusStore>,
-    stop: Stop,
-) -> Result<BuiltSink, SinkError> {
-    let kept = kept.filter(|store| store.config().keeps_as(config));
-    let sink = kept.map_or_else(|| PrometheusSink::new(config), PrometheusSink::filling);
-    let store = sink.store();
-    let server = PrometheusServer::bind(config, store.clone(), Vec::new()).await?;
-    Ok(BuiltSink {
-        server: Some(Box::pin(server.run(stop))),
-        series: Some(store),
-        ..BuiltSink::alone(Box::new(sink))
-    })
-}
-
 /// Puts what is computed on the way between the sources and the sinks, which goes on after a restart where `positions` do;
 /// `watch` is shown every batch that it adds.
 ///
@@ -259,8 +262,15 @@ pub(crate) fn derived(
     builder: PipelineBuilder,
     config: &DeriveConfig,
     positions: &Positions,
-    watch: impl Fn(&Batch) + Send + 'static,
+    watch: impl Fn(&Batch) + Clone + Send + 'static,
 ) -> Result<PipelineBuilder, Failure> {
+    // Before the energy of steps, which holds their spans.
+    let builder = if config.signals.enabled {
+        let stage = SignalsStage::new(config.signals.settings()).watched(watch.clone());
+        builder.stage(Box::new(stage))
+    } else {
+        builder
+    };
     if !config.energy.enabled {
         return Ok(builder);
     }
@@ -275,6 +285,15 @@ pub(crate) fn derived(
         ))
     })?;
     Ok(builder.stage(Box::new(stage)))
+}
+
+/// Returns the stage that derives signals of an imported log: of one that is followed as it is written, or of a finished one.
+pub(crate) fn imported_signals(is_followed: bool) -> SignalsStage {
+    SignalsStage::new(if is_followed {
+        SignalsConfig::default()
+    } else {
+        SignalsConfig::offline()
+    })
 }
 
 /// What says what steps of a recording took, by readings of their GPUs that were recorded, too.
@@ -386,30 +405,6 @@ pub(crate) fn step_line() -> Box<dyn Sink> {
     Box::new(ConsoleSink::stderr(ConsoleStyle::Scrolling))
 }
 
-/// The settings of an OTLP sink: what the section says goes before what the variables say.
-pub(crate) fn otlp_config(section: &OtlpSection) -> Result<OtlpConfig, SinkError> {
-    let endpoint = section.endpoint.as_ref().map(|endpoint| endpoint.value.as_str());
-    let config = OtlpConfig::from_section(endpoint, |name| section.variable(name), variable)?;
-    Ok(selected(config, section.signals.as_ref().map(|list| list.0)))
-}
-
-/// The settings of an OTLP target of the command line: a URL, with or without signals in front.
-///
-/// # Errors
-/// A target that makes no sense.
-pub(crate) fn otlp_target(target: &str) -> Result<OtlpConfig, Failure> {
-    let (signals, url) = signal_selection::split(target)?;
-    let config = OtlpConfig::from_url(url, variable).map_err(Failure::usage)?;
-    Ok(selected(config, signals))
-}
-
-fn selected(config: OtlpConfig, signals: Option<Signals>) -> OtlpConfig {
-    match signals {
-        Some(signals) => config.with_signals(signals),
-        None => config,
-    }
-}
-
 /// Where telemetry is to go, and which signals of it.
 struct Target {
     signals: Option<Signals>,
@@ -419,6 +414,12 @@ struct Target {
 enum Place {
     Stdout,
     File(PathBuf),
+    /// One Perfetto trace, written at the end.
+    Trace(PathBuf),
+    /// OpenMetrics text, written at the end.
+    OpenMetrics(PathBuf),
+    /// The address of a remote-write endpoint.
+    RemoteWrite(String),
     Otlp(Box<OtlpConfig>),
 }
 
@@ -427,10 +428,22 @@ impl Target {
         let (signals, place) = signal_selection::split(target)?;
         let place = if place == "-" {
             Place::Stdout
+        } else if let Some(path) = open_metrics_path(place) {
+            Place::OpenMetrics(path)
+        } else if let Some(url) = place.strip_prefix("remote-write:") {
+            remote_write(url)?;
+            Place::RemoteWrite(url.to_owned())
         } else if place.contains("://") {
             Place::Otlp(Box::new(otlp_target(target)?))
+        } else if trace::is_name(Path::new(place)) {
+            Place::Trace(place.into())
         } else {
-            pulsetrain_sinks::FileFormat::of(Path::new(place)).map_err(Failure::usage)?;
+            pulsetrain_sinks::FileFormat::of(Path::new(place)).map_err(|_| {
+                Failure::usage(format!(
+                    "cannot write {place}: name it .jsonl or .binpb for OTLP, .pftrace or .pftrace.gz for Perfetto, or write \
+                     openmetrics:{place} for `promtool tsdb create-blocks-from openmetrics`"
+                ))
+            })?;
             Place::File(place.into())
         };
         Ok(Self { signals, place })
@@ -440,10 +453,20 @@ impl Target {
         let sink: Box<dyn Sink> = match &self.place {
             Place::Stdout => Box::new(FileSink::stdout().map_err(Failure::failed)?),
             Place::Otlp(config) => otlp(config)?,
+            Place::Trace(path) => {
+                refuse_input(path, inputs.iter().filter_map(path_of))?;
+                Box::new(TraceSink::create(path)?)
+            }
+            Place::RemoteWrite(url) => Box::new(remote_write(url)?),
+            Place::OpenMetrics(path) => {
+                refuse_input(path, inputs.iter().filter_map(path_of))?;
+                let sink = OpenMetricsSink::create(path, &PrometheusConfig::default());
+                Box::new(sink.map_err(Failure::failed)?)
+            }
             Place::File(path) => {
                 refuse_input(path, inputs.iter().filter_map(path_of))?;
                 let file = match positions {
-                    Some(positions) => file_after(path, positions),
+                    Some(positions) => files::open(path, positions, &FileConfig::default()),
                     None => FileSink::create(path),
                 };
                 Box::new(file.map_err(Failure::failed)?)
@@ -453,34 +476,14 @@ impl Target {
     }
 }
 
-/// Opens a file to append to it from where it ended with `positions`: what is read again from there on is cut off it, and
-/// nothing else.
-fn file_after(path: &Path, positions: &Positions) -> Result<FileSink, SinkError> {
-    let name = FileSink::output_name(path);
-    let journal = positions.output_journal(&name).map(|journal| {
-        let (settled, behind, name) = (positions.clone(), positions.clone(), name.clone());
-        FileJournal::new(journal, move || settled.settled())
-            .telling(move |trouble| behind.note_behind(&name, trouble))
-    });
-    let sink = match (positions.output_start(&name), journal) {
-        (OutputStart::Recover, Some(journal)) => FileSink::recover(path, &journal)?,
-        (OutputStart::Recover, None) => FileSink::append(path)?,
-        (OutputStart::GoOn, journal) => FileSink::go_on(path, journal.as_ref())?,
-    };
-    positions.note_opened(&name);
-    if let Some(notice) = sink.notice() {
-        // Nothing is left to do where even this cannot be written.
-        let _ = writeln!(io::stderr(), "pulsetrain: {notice}");
-    }
-    Ok(sink)
+/// Returns the path of a target `openmetrics:FILE`.
+pub(crate) fn open_metrics_path(target: &str) -> Option<PathBuf> {
+    let path = target.strip_prefix("openmetrics:")?;
+    (!path.is_empty()).then(|| path.into())
 }
 
-fn otlp(config: &OtlpConfig) -> Result<Box<dyn Sink>, Failure> {
-    let sink = OtlpSink::new(config).map_err(|error| match error {
-        SinkError::Tls { .. } | SinkError::NoAuthorities { .. } => Failure::failed(error),
-        other => Failure::usage(other),
-    })?;
-    Ok(Box::new(sink))
+fn remote_write(url: &str) -> Result<RemoteWriteSink, Failure> {
+    RemoteWriteSink::new(url, &PrometheusConfig::default(), variable).map_err(client_failure)
 }
 
 /// Refuses an output that is one of the inputs: it would be emptied before it is read.

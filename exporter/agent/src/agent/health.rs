@@ -1,34 +1,43 @@
-//! Answers `/healthz` and `/readyz`, two questions of those who start and watch the agent, and `/trace`, which is for those who
-//! want to know what it has just seen.
+//! Answers `/healthz` and `/readyz` for those who start and watch the agent, `/status` with the state of its parts, and `/trace`
+//! with what it has just seen.
 
+mod status;
 mod trace;
+
+pub(crate) use self::status::{Parts, SourceLag, Status};
 
 use std::{
     convert::Infallible,
-    io,
-    net::SocketAddr,
+    fmt::Display,
     sync::{Arc, Mutex, MutexGuard, PoisonError},
     time::Duration,
 };
 
 use http_body_util::Full;
 use hyper::{
-    Method, Request, Response, StatusCode, body::Bytes, header, server::conn::http1, service::service_fn,
+    Method, Request, Response, StatusCode,
+    body::{Bytes, Incoming},
+    header,
+    server::conn::http1,
+    service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
-use pulsetrain_pipeline::Stop;
-use tokio::{net::TcpListener, sync::Semaphore};
+use pulsetrain_net::{Admission, Alpn, Guard, Listener, NetError, Places, ServerStream, accept};
+use pulsetrain_pipeline::{Stop, ThrottledLog};
+
+use super::{recorders::Recorders, tell};
+use crate::config::HealthConfig;
 
 type Answer = Response<Full<Bytes>>;
 
-/// The most questions at one time.
-const MOST_CONNECTIONS: usize = 64;
-/// How long a client has for its question.
-const QUESTION: Duration = Duration::from_secs(5);
-/// How long it has for everything: whoever does not read a trace does not keep others from asking.
+/// The most connections at one time; further ones are refused.
+const MAX_CONNECTIONS: usize = 64;
+/// How long a client has for its request.
+const REQUEST: Duration = Duration::from_secs(5);
+/// How long it has for everything: a client that does not read a trace keeps no other from asking.
 const ANSWER: Duration = Duration::from_secs(60);
-
-use super::recorders::Recorders;
+/// How long answers have when the agent ends.
+const GRACE: Duration = Duration::from_secs(1);
 
 /// Whether everything has been started, and which sinks fail; a clone shares the state.
 #[derive(Clone, Debug)]
@@ -61,6 +70,11 @@ impl Ready {
         self.state().reason = Some(reason.into());
     }
 
+    /// Returns why not everything is there, `None` if it is.
+    fn reason(&self) -> Option<String> {
+        self.state().reason.clone()
+    }
+
     /// Replaces the sinks that fail, and their messages.
     pub(super) fn set_failing(&self, failing: Vec<(String, String)>) {
         self.state().failing = failing;
@@ -71,51 +85,107 @@ impl Ready {
     }
 }
 
-/// Listens, and gives what answers until it is stopped.
-pub(crate) async fn serve(
-    address: SocketAddr,
+/// What the answers are made of; a clone shares it.
+#[derive(Clone)]
+struct Site {
+    guard: Guard,
+    ready: Ready,
+    /// `None` where others than this machine can ask, and do not prove who they are.
+    inside: Option<Inside>,
+}
+
+/// What is not for everybody.
+#[derive(Clone)]
+struct Inside {
+    recorders: Recorders,
+    status: Option<Status>,
+}
+
+/// Listens. Returns the work of answering, which lasts until it is stopped.
+///
+/// # Errors
+/// An address that is in use, or that others can reach without being allowed to; a file that cannot be used.
+pub(crate) fn serve(
+    config: &HealthConfig,
     ready: Ready,
     recorders: Recorders,
+    status: Option<Status>,
     stop: Stop,
-) -> io::Result<impl Future<Output = ()> + Send + 'static> {
-    let listener = TcpListener::bind(address).await?;
-    // What the agent has seen is nobody else's business.
-    let recorders = address.ip().is_loopback().then_some(recorders);
+) -> Result<impl Future<Output = ()> + Send + 'static, NetError> {
+    let exposure = config.exposure().settings();
+    let address = config.listen.value;
+    exposure.check_address(address)?;
+    let log = ThrottledLog::new(|event: &dyn Display| tell(&format!("health: {event}")));
+    let report = Arc::new(move |kind: &str, event: &dyn Display| log.report(kind, event));
+    let is_loopback = address.ip().is_loopback();
+    let guard = Guard::open(&exposure, Alpn::Http1, report)?.checking_host(is_loopback);
+    let listener = Listener::bind(&address.into(), 0)?;
+    let site = Site {
+        inside: (is_loopback || guard.authenticates()).then_some(Inside { recorders, status }),
+        guard: guard.clone(),
+        ready,
+    };
     Ok(async move {
-        tokio::select! {
-            () = accept(listener, ready, recorders) => {}
-            () = stop.wait() => {}
-        }
+        let answer = move |stream, admission| connection(site.clone(), stream, admission);
+        let places = Places::new(MAX_CONNECTIONS);
+        // An error here is a runtime that ends.
+        let _ = accept(listener, guard, places, GRACE, stop.wait(), answer).await;
     })
 }
 
-async fn accept(listener: TcpListener, ready: Ready, recorders: Option<Recorders>) {
-    let places = Arc::new(Semaphore::new(MOST_CONNECTIONS));
-    while let Ok(place) = Arc::clone(&places).acquire_owned().await {
-        let Ok((stream, _)) = listener.accept().await else {
-            // Out of file descriptors: another connection may end meanwhile.
-            tokio::time::sleep(QUESTION).await;
-            continue;
-        };
-        let (ready, recorders) = (ready.clone(), recorders.clone());
-        tokio::spawn(async move {
-            let service = service_fn(async |request| {
-                let is_trace = is_get(&request) && request.uri().path() == trace::PATH;
-                let answer = match is_trace {
-                    true => trace::answer(request.uri().query(), recorders.as_ref()).await,
-                    false => answer(&request, &ready),
-                };
-                Ok::<_, Infallible>(answer)
-            });
-            let connection = http1::Builder::new()
-                .timer(TokioTimer::new())
-                .header_read_timeout(QUESTION)
-                .keep_alive(false)
-                .serve_connection(TokioIo::new(stream), service);
-            // An error here is a client that went away, or that took too long.
-            let _ = tokio::time::timeout(ANSWER, connection).await;
-            drop(place);
-        });
+/// Answers the one request of a connection.
+async fn connection(site: Site, stream: ServerStream, admission: Admission) {
+    let service = service_fn(async |request| {
+        Ok::<_, Infallible>(match admission {
+            Admission::Served => site.answer(&request).await,
+            Admission::Refused => plain(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "too many connections are open; close some, or try again\n",
+            ),
+        })
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(REQUEST)
+        .keep_alive(false)
+        .serve_connection(TokioIo::new(stream), service);
+    let most = match admission {
+        Admission::Served => ANSWER,
+        Admission::Refused => REQUEST,
+    };
+    // An error here is a client that went away, or that took too long.
+    let _ = tokio::time::timeout(most, connection).await;
+}
+
+impl Site {
+    async fn answer(&self, request: &Request<Incoming>) -> Answer {
+        if let Err(why) = self.guard.authorize(request.headers()) {
+            let mut answer = plain(StatusCode::UNAUTHORIZED, format!("{why}\n"));
+            let headers = answer.headers_mut();
+            headers.insert(header::WWW_AUTHENTICATE, why.challenge());
+            return answer;
+        }
+        if let Err(why) = self.guard.check_host(request) {
+            return plain(StatusCode::FORBIDDEN, format!("{why}\n"));
+        }
+        let path = request.uri().path();
+        if !is_get(request) || !matches!(path, trace::PATH | status::PATH) {
+            return answer(request, &self.ready);
+        }
+        match &self.inside {
+            None => plain(
+                StatusCode::FORBIDDEN,
+                "this is for this machine and for clients that prove who they are: set health.auth, or let health listen on a \
+                 loopback address\n",
+            ),
+            Some(inside) if path == trace::PATH => {
+                trace::answer(request.uri().query(), &inside.recorders).await
+            }
+            Some(inside) => match &inside.status {
+                Some(status) => status.answer(&self.ready),
+                None => plain(StatusCode::NOT_FOUND, "only an agent has a status\n"),
+            },
+        }
     }
 }
 
@@ -130,7 +200,10 @@ fn answer<B>(request: &Request<B>, ready: &Ready) -> Answer {
     match request.uri().path() {
         "/healthz" => plain(StatusCode::OK, "ok\n"),
         "/readyz" => ready.state().answer(),
-        _ => plain(StatusCode::NOT_FOUND, "ask /healthz, /readyz or /trace\n"),
+        _ => plain(
+            StatusCode::NOT_FOUND,
+            "ask /healthz, /readyz, /status or /trace\n",
+        ),
     }
 }
 

@@ -5,6 +5,7 @@
 
 mod change;
 mod derived;
+mod disk_queues;
 mod leaving;
 mod parts;
 mod task;
@@ -12,18 +13,25 @@ mod task;
 use std::{collections::BTreeMap, time::Duration};
 
 use pulsetrain_pipeline::{Door, Ledger, Pipeline, SinkReport, clock};
-use pulsetrain_sinks::PrometheusStore;
+use pulsetrain_sinks::FileControl;
 use pulsetrain_sources::logs::{Claims, Positions};
 
 use tokio::task::JoinHandle;
 
-use self::{derived::Derived, leaving::Leaving, task::Task};
-use super::{health::Ready, recorders::Recorders, sink_watch::SinkWatch, telemetry::Telemetry, tell};
+use self::{derived::Derived, disk_queues::DiskQueues, leaving::Leaving, task::Task};
+use super::{
+    health::{Ready, Status},
+    recorders::Recorders,
+    sink_watch::SinkWatch,
+    telemetry::Telemetry,
+    tell,
+};
 use crate::{
     config::Config,
     failure::Failure,
     import::resource::{self, Resource},
-    losses, topology,
+    losses,
+    topology::{self, KeptPages},
 };
 
 /// How often the state of the sinks is read.
@@ -37,13 +45,16 @@ pub(super) struct Running {
     pipeline: Pipeline,
     door: Door,
     positions: Positions,
+    disk_queues: DiskQueues,
     /// Which log has recorded which rank, of all sources.
     claims: Claims,
     telemetry: Option<Telemetry>,
     sources: BTreeMap<String, Task>,
     servers: BTreeMap<String, Task>,
-    /// The series of every page, for the one that takes its place in a reload.
-    pages: BTreeMap<String, PrometheusStore>,
+    /// What every page keeps, for the one that takes its place in a reload.
+    pages: BTreeMap<String, KeptPages>,
+    /// The files that sinks write, of which some may be closed.
+    files: BTreeMap<String, FileControl>,
     health: Option<Task>,
     /// Sinks that are not open yet, and why where that failed. Their queues hold what arrives meanwhile.
     unopened: BTreeMap<String, Option<String>>,
@@ -53,6 +64,7 @@ pub(super) struct Running {
     leaving: Leaving,
     watching_sinks: JoinHandle<()>,
     ready: Ready,
+    status: Status,
     recorders: Recorders,
 }
 
@@ -68,42 +80,45 @@ impl Running {
         }
         let resource = resource::from_env_or_without(|name| std::env::var(name).ok(), tell);
         let derived = Derived::default();
-        let builder = Pipeline::builder().config(config.limits.pipeline());
+        let builder = Pipeline::builder().config(config.limits.lane());
         let builder = topology::derived(builder, &config.derive, &positions, derived.watch())?;
         let (pipeline, door) = builder.start();
-        let telemetry = config.telemetry.enabled.then(|| {
-            Telemetry::start(
-                &config.telemetry,
-                &config.limits,
-                &resource,
-                pipeline.ledger().clone(),
-                &door,
-            )
-        });
+        let telemetry = config
+            .telemetry
+            .enabled
+            .then(|| Telemetry::start(&config.telemetry, &resource, pipeline.ledger().clone(), &door));
         if let Some(telemetry) = &telemetry {
             derived.count_by(telemetry.watch_derived("derive"));
         }
         let ready = Ready::starting();
+        let lags = telemetry.as_ref().map(Telemetry::source_lags);
+        let status = Status::new(pipeline.ledger().clone(), move || {
+            lags.as_ref().map(|lags| lags()).unwrap_or_default()
+        });
         let mut running = Self {
             watching_sinks: tokio::spawn(watch_sinks(pipeline.ledger().clone(), ready.clone())),
             resource,
             pipeline,
             door,
             positions,
+            disk_queues: DiskQueues::default(),
             claims: Claims::default(),
             telemetry,
             sources: BTreeMap::new(),
             servers: BTreeMap::new(),
             pages: BTreeMap::new(),
+            files: BTreeMap::new(),
             health: None,
             unopened: BTreeMap::new(),
             unopened_sources: BTreeMap::new(),
             leaving: Leaving::default(),
             ready,
+            status,
             recorders: Recorders::default(),
             config,
         };
-        running.start_health().await?;
+        running.start_health()?;
+        running.open_disk_queues().await?;
         for (name, sink) in running.config.sinks.clone().iter() {
             running.expect_sink(name, sink);
             running
@@ -117,8 +132,19 @@ impl Running {
                 .map_err(|error| Failure::failed(format!("the source {name}: {error}")))?;
         }
         running.start_gpus();
-        running.ready.set();
+        running.note_readiness();
         Ok(running)
+    }
+
+    /// Opens the disk queues of all sinks.
+    async fn open_disk_queues(&mut self) -> Result<(), Failure> {
+        let root = self.positions.beside(disk_queues::FOLDER);
+        let failed = self.disk_queues.open(&self.config, root.as_deref()).await;
+        self.disk_queues.report_orphans(root.as_deref());
+        match failed.first() {
+            Some((name, error)) => Err(Failure::failed(format!("the sink {name}: {error}"))),
+            None => Ok(()),
+        }
     }
 
     /// The configuration that is at work.
@@ -130,6 +156,21 @@ impl Running {
     pub(super) fn note_reload(&self, has_succeeded: bool) {
         if let Some(telemetry) = &self.telemetry {
             telemetry.note_reload(has_succeeded);
+        }
+    }
+
+    /// Opens the files again that another program moved, and reports which.
+    pub(super) async fn reopen_files(&self) {
+        for (name, file) in &self.files {
+            let file = file.clone();
+            let reopened = tokio::task::spawn_blocking(move || file.reopen()).await;
+            match reopened.map_err(|error| error.to_string()).flatten() {
+                Ok(false) => {}
+                Ok(true) => tell(&format!(
+                    "opened the file of the sink {name} again: another program moved it"
+                )),
+                Err(error) => tell(&format!("the sink {name}: {error}")),
+            }
         }
     }
 
@@ -171,9 +212,10 @@ async fn watch_sinks(ledger: Ledger, ready: Ready) {
         for line in watch.observe(&sinks, clock::now()) {
             tell(&line);
         }
-        let failing = sinks
-            .into_iter()
-            .filter_map(|counts| Some((counts.name, counts.trouble?.message)));
+        let failing = sinks.iter().filter_map(|counts| {
+            let failure = counts.any_failure()?;
+            Some((counts.name.clone(), failure.message.clone()))
+        });
         ready.set_failing(failing.collect());
     }
 }
@@ -184,6 +226,13 @@ fn report(ended: &SinkReport) -> bool {
     losses::messages(&ended.counts)
         .iter()
         .for_each(|message| tell(message));
+    if let Some(on_disk) = ended.counts.on_disk.as_ref().filter(|on_disk| on_disk.items > 0) {
+        tell(&format!(
+            "{name}: {} items stay on disk in {} and are sent at the next start",
+            on_disk.items,
+            on_disk.folder.display()
+        ));
+    }
     if let Err(error) = &ended.finished {
         tell(&format!("{name}: {error}"));
     }

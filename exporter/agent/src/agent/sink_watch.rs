@@ -1,9 +1,9 @@
-//! Logs each change of a sink's state: a line when it fails, one a minute while it does, one when it delivers.
+//! Logs each change of a sink's state: a line when it fails, one a minute while it does, one when it delivers; warnings once a minute.
 
 use std::{collections::BTreeMap, time::Duration};
 
 use pulsetrain_otlp::Signals;
-use pulsetrain_pipeline::{SinkCounts, Trouble, clock::Instant};
+use pulsetrain_pipeline::{Failure, SinkCounts, clock::Instant};
 
 /// How often a sink that fails is named again, and how often drops of a sink that works are.
 const REPEAT: Duration = Duration::from_secs(60);
@@ -25,6 +25,9 @@ struct Watched {
     /// The drops that the log has counted, and when.
     dropped: u64,
     counted: Option<Instant>,
+    /// The warnings that the log has counted, and when it named one.
+    warnings: u64,
+    warned: Option<Instant>,
     /// The unsupported signals that the log names.
     unsupported: Signals,
 }
@@ -59,13 +62,13 @@ impl SinkWatch {
 
 impl Watched {
     fn observe(&mut self, counts: &SinkCounts, now: Instant) -> Option<String> {
-        match &counts.trouble {
-            Some(trouble) => self.failing(counts, trouble, now),
+        match &counts.failure {
+            Some(failure) => self.failing(counts, failure, now),
             None => self.working(counts, now),
         }
     }
 
-    fn failing(&mut self, counts: &SinkCounts, trouble: &Trouble, now: Instant) -> Option<String> {
+    fn failing(&mut self, counts: &SinkCounts, failure: &Failure, now: Instant) -> Option<String> {
         if self.named.is_some_and(|named| now - named < REPEAT) {
             return None;
         }
@@ -73,7 +76,7 @@ impl Watched {
         let dropped = counts.lost_items();
         let is_new = self.outage.is_none();
         let outage = self.outage.get_or_insert(Outage {
-            since: trouble.since,
+            since: failure.since,
             dropped_before: self.dropped,
         });
         let state = if is_new {
@@ -84,7 +87,7 @@ impl Watched {
         self.dropped = dropped;
         Some(format!(
             "{state}: {}; {} items wait, {} dropped",
-            trouble.message,
+            failure.message,
             counts.queued,
             dropped.saturating_sub(outage.dropped_before)
         ))
@@ -111,6 +114,18 @@ impl Watched {
         is_first
             .then(|| "delivers".to_owned())
             .or_else(|| self.unsupported(counts))
+            .or_else(|| self.warning(counts, now))
+    }
+
+    /// Names the newest warning, at most once a minute.
+    fn warning(&mut self, counts: &SinkCounts, now: Instant) -> Option<String> {
+        let is_due = self.warned.is_none_or(|warned| now - warned >= REPEAT);
+        if counts.warnings <= self.warnings || !is_due {
+            return None;
+        }
+        (self.warnings, self.warned) = (counts.warnings, Some(now));
+        let message = counts.warning_message.as_deref().unwrap_or_default();
+        Some(format!("warns: {message}"))
     }
 
     /// Names a signal that the receiver does not support, once.
@@ -243,13 +258,24 @@ mod tests {
         for _ in 0..200 {
             tokio::time::sleep(SECOND).await;
             let counts = pipeline.ledger().snapshot();
-            assert_eq!(counts[0].trouble, None);
+            assert_eq!(counts[0].failure, None);
             lines.extend(watch.observe(&counts, clock::now()));
         }
         assert_eq!(
             lines,
             ["sink o: delivers", "sink o: does not support traces: 404"]
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn warning_is_named_and_no_more_than_once_a_minute() {
+        let warning = Delivery::Partial {
+            rejected: 0,
+            message: "check the clock".to_owned(),
+        };
+        let lines = lines(vec![warning; 100], 100).await;
+        assert_eq!(lines[..2], ["sink o: delivers", "sink o: warns: check the clock"]);
+        assert!((3..=4).contains(&lines.len()), "{lines:?}");
     }
 
     #[tokio::test(start_paused = true)]

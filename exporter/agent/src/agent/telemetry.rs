@@ -33,10 +33,8 @@ use tokio::task::JoinHandle;
 
 pub(super) use self::measured::NamedSink;
 use self::{books::Books, exporter::DoorExporter, watched::SourceFigures};
-use crate::{
-    config::{LimitsConfig, TelemetryConfig},
-    import::resource::Resource,
-};
+use super::health::SourceLag;
+use crate::{config::TelemetryConfig, import::resource::Resource};
 
 /// The source that the agent itself is.
 const OURSELVES: &str = "pulsetrain";
@@ -66,13 +64,7 @@ struct Shared {
 
 impl Telemetry {
     /// Starts to collect, and to send what was collected through `door`, as this service with these attributes.
-    pub(super) fn start(
-        config: &TelemetryConfig,
-        limits: &LimitsConfig,
-        resource: &Resource,
-        ledger: Ledger,
-        door: &Door,
-    ) -> Self {
+    pub(super) fn start(config: &TelemetryConfig, resource: &Resource, ledger: Ledger, door: &Door) -> Self {
         let figures = Arc::<SourceFigures>::default();
         let exporter = DoorExporter::of(resource);
         let reader = PeriodicReader::builder(exporter.clone())
@@ -83,11 +75,11 @@ impl Telemetry {
             .with_view(resolution::of)
             .build();
         let meter = provider.meter("pulsetrain");
-        let shared = Arc::new(Shared::new(provider, exporter.clone(), &meter, limits, ledger));
+        let shared = Arc::new(Shared::new(provider, exporter.clone(), &meter, ledger));
         shared
             .sources()
             .insert(OURSELVES.to_owned(), Arc::clone(&figures));
-        exporter.lead_to(watched::door(door, OURSELVES, shared.accepted.clone(), figures));
+        exporter.set_door(watched::door(door, OURSELVES, shared.accepted.clone(), figures));
         let ticking = tokio::spawn(tick(Arc::clone(&shared), config.interval.0));
         Self { shared, ticking }
     }
@@ -116,6 +108,11 @@ impl Telemetry {
         ))
     }
 
+    /// Reports this limit of the queue of a sink, in bytes.
+    pub(super) fn note_queue_limit(&self, queue: &str, bytes: usize) {
+        self.shared.books().note_queue_limit(queue, bytes);
+    }
+
     /// Counts what is computed on the way as what a source of that name brings.
     pub(super) fn watch_derived(&self, source: &str) -> impl Fn(&Batch) + Send + Sync + 'static {
         watched::watch(source, self.shared.accepted.clone(), Arc::default())
@@ -128,6 +125,22 @@ impl Telemetry {
             .sources()
             .insert(source.to_owned(), Arc::clone(&figures));
         watched::door(door, source, self.shared.accepted.clone(), figures)
+    }
+
+    /// How far behind each source is, when it is called.
+    pub(super) fn source_lags(&self) -> impl Fn() -> BTreeMap<String, SourceLag> + Send + Sync + 'static {
+        let shared = Arc::clone(&self.shared);
+        move || {
+            let lag = |figures: &SourceFigures| SourceLag {
+                lag: figures.lag(),
+                last_batch: figures.last_success(),
+            };
+            let sources = shared.sources();
+            sources
+                .iter()
+                .map(|(name, figures)| (name.clone(), lag(figures)))
+                .collect()
+        }
     }
 
     /// What is to be told of every reading of a source.
@@ -189,13 +202,7 @@ async fn tick(shared: Arc<Shared>, interval: Duration) {
 }
 
 impl Shared {
-    fn new(
-        provider: SdkMeterProvider,
-        exporter: DoorExporter,
-        meter: &Meter,
-        limits: &LimitsConfig,
-        ledger: Ledger,
-    ) -> Self {
+    fn new(provider: SdkMeterProvider, exporter: DoorExporter, meter: &Meter, ledger: Ledger) -> Self {
         Self {
             provider,
             accepted: instruments::pulsetrain_accepted_items(meter),
@@ -206,7 +213,7 @@ impl Shared {
             exporter,
             last_reload_succeeded: AtomicBool::new(true),
             sources: Mutex::default(),
-            books: Mutex::new(Books::new(meter, limits.queue_bytes.0)),
+            books: Mutex::new(Books::new(meter)),
             ledger,
         }
     }

@@ -12,8 +12,8 @@ use std::{
 use pulsetrain_sources::logs;
 
 use super::{
-    Config, Fault, GPUS, LogsSection, ReceiverSection, SinkConfig, SourceConfig, fault::nearest,
-    holder::holder, placed::Spot,
+    Config, ExposureKeys, Fault, GPUS, LogsSection, ReceiverSection, SinkConfig, SourceConfig,
+    fault::nearest, holder::holder, placed::Spot,
 };
 use crate::topology;
 
@@ -50,6 +50,7 @@ pub(crate) fn check(file: &str, config: &Config, running: Option<&Config>) -> Ve
     for (name, sink) in config.sinks.iter() {
         found.sink(name, sink);
     }
+    found.health(config);
     found.files(config);
     found.ports(config, running);
     found.faults.sort_by_key(|fault| fault.spot);
@@ -162,15 +163,27 @@ impl Findings<'_> {
                 ),
             );
         }
+        self.exposure(&format!("sources.{name}.otlp"), receiver.exposure());
+        if *receiver.max_connections == 0 {
+            self.at(
+                receiver.max_connections.spot,
+                format!("sources.{name}.otlp: max_connections of zero serves nobody: give it at least 1"),
+            );
+        }
         if let Err(error) = receiver.settings().check() {
             let spot = receiver.listen.first().map_or(spot, |address| address.spot);
             self.at(spot, format!("sources.{name}: {error}"));
         }
-        let (message, queue) = (receiver.max_message.0, config.limits.queue_bytes.0);
+        let queues = config
+            .sinks
+            .iter()
+            .map(|(_, sink)| sink.lane(&config.limits).queue.max_bytes);
+        let queue = queues.min().unwrap_or(config.limits.queue_bytes.0);
+        let message = receiver.max_message.0;
         if message == 0 || message > queue {
             self.at(
                 spot,
-                format!("sources.{name}.otlp: a message of {message} bytes never fits into a queue of {queue}: give a max_message between 1 and limits.queue_bytes"),
+                format!("sources.{name}.otlp: a message of {message} bytes never fits into a queue of {queue}: give a max_message between 1 and the smallest queue (limits.queue_bytes, or queue.bytes of a sink)"),
             );
         }
     }
@@ -194,8 +207,33 @@ impl Findings<'_> {
     }
 
     fn sink(&mut self, name: &str, sink: &SinkConfig) {
+        if let SinkConfig::Otlp(otlp) = sink {
+            for (spot, message) in otlp.faults() {
+                self.at(spot, format!("sinks.{name}.otlp: {message}"));
+            }
+        }
         if let Err((spot, message)) = topology::check_sink(sink) {
             self.at(spot, format!("sinks.{name}: {message}"));
+        }
+        if let SinkConfig::Prometheus(prometheus) = sink {
+            self.exposure(&format!("sinks.{name}.prometheus"), prometheus.exposure());
+        }
+    }
+
+    fn health(&mut self, config: &Config) {
+        let health = &config.health;
+        if !health.enabled {
+            return;
+        }
+        self.exposure("health", health.exposure());
+        if let Err(error) = health.exposure().settings().check_address(*health.listen) {
+            self.at(health.listen.spot, format!("health: {error}"));
+        }
+    }
+
+    fn exposure(&mut self, section: &str, keys: ExposureKeys<'_>) {
+        if let Err((spot, message)) = keys.check() {
+            self.at(spot, format!("{section}: {message}"));
         }
     }
 
@@ -272,8 +310,10 @@ fn listens(config: &Config) -> BTreeMap<SocketAddr, Vec<Spot>> {
     }
     for (_, source) in config.sources.iter() {
         if let SourceConfig::Otlp(receiver) = source {
-            for address in &receiver.listen {
-                listens.entry(**address).or_default().push(address.spot);
+            for listen in &receiver.listen {
+                if let Some(address) = listen.0.tcp() {
+                    listens.entry(address).or_default().push(listen.spot);
+                }
             }
         }
     }

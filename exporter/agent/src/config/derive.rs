@@ -1,14 +1,27 @@
 //! What is computed from other signals on their way to the sinks.
 
-use pulsetrain_derive::EnergyConfig;
+use pulsetrain_derive::{EnergyConfig, SignalsConfig};
 
 use super::{quantity::Time, section::section};
 
 section! {
     /// What is computed from what passes by.
     pub(crate) struct DeriveConfig {
+        /// Signals of training steps: throughput, MFU, smoothed values, anomalies, ETA, bottleneck.
+        signals: SignalsSection = SignalsSection::default(),
         /// What each training step took of its GPUs.
         energy: EnergySection = EnergySection::default(),
+    }
+}
+
+section! {
+    /// Signals of training steps: throughput, MFU, smoothed values, anomalies, ETA, bottleneck. A metric that the trainer sends
+    /// itself is not derived.
+    pub(crate) struct SignalsSection {
+        /// Whether they are derived.
+        enabled: bool = true,
+        /// How long a step waits for more of its spans and points after its first one came.
+        wait: Time = Time::secs(1),
     }
 }
 
@@ -29,6 +42,16 @@ impl EnergySection {
         EnergyConfig {
             wait: self.wait.0,
             ..EnergyConfig::default()
+        }
+    }
+}
+
+impl SignalsSection {
+    /// Returns the settings as the stage takes them.
+    pub(crate) fn settings(&self) -> SignalsConfig {
+        SignalsConfig {
+            wait: self.wait.0,
+            ..SignalsConfig::default()
         }
     }
 }

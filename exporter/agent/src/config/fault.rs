@@ -23,8 +23,9 @@ impl Fault {
         Self::at(file, Spot::default(), message)
     }
 
-    /// A fault at a place.
+    /// A fault at a place: of `file`, if the place is in no included one.
     pub(crate) fn at(file: &str, spot: Spot, message: impl Into<String>) -> Self {
+        let file = if spot.file.is_empty() { file } else { spot.file };
         Self {
             file: file.to_owned(),
             spot,
@@ -38,6 +39,7 @@ impl Fault {
         let spot = error.location().map_or_else(Spot::default, |at| Spot {
             line: at.line(),
             column: at.column(),
+            ..Spot::default()
         });
         Self::at(file, spot, words(error, word_at(text, spot)))
     }

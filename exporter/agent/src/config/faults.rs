@@ -12,10 +12,15 @@ const MOST: usize = 20;
 
 /// The faults of `text`, which stands in `file`; none where it can be read.
 pub(super) fn all(file: &str, text: &str, variables: &HashMap<String, String>) -> Vec<Fault> {
+    all_by(text, |text| parse::<Config>(file, text, variables).err())
+}
+
+/// As [`all`], of a text that is read in another way: `first_fault` returns the first fault of a text.
+pub(super) fn all_by(text: &str, first_fault: impl Fn(&str) -> Option<Fault>) -> Vec<Fault> {
     let mut lines: Vec<&str> = text.lines().collect();
     let (mut faults, mut emptied) = (Vec::new(), HashSet::new());
     for _ in 0..2 * MOST {
-        let Err(fault) = parse::<Config>(file, &lines.join("\n"), variables) else {
+        let Some(fault) = first_fault(&lines.join("\n")) else {
             break;
         };
         let line = usize::try_from(fault.spot.line).unwrap_or_default();

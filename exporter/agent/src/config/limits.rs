@@ -2,10 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use pulsetrain_pipeline::{GiveUp, PipelineConfig, QueueConfig, RetryConfig};
+use pulsetrain_pipeline::{LaneConfig, QueueConfig, RetryConfig};
 
 use super::{
-    Placed,
+    AuthSection, ExposureKeys, Placed, ServerTlsSection,
     quantity::{Size, Time, TimeOrNever},
     section::section,
 };
@@ -32,9 +32,9 @@ section! {
 }
 
 impl LimitsConfig {
-    /// The limits as the pipeline takes them.
-    pub(crate) fn pipeline(&self) -> PipelineConfig {
-        PipelineConfig {
+    /// The settings of every sink that has none of its own.
+    pub(crate) fn lane(&self) -> LaneConfig {
+        LaneConfig {
             queue: QueueConfig {
                 max_batches: *self.queue_batches,
                 max_bytes: self.queue_bytes.0,
@@ -42,10 +42,10 @@ impl LimitsConfig {
             retry: RetryConfig {
                 initial: self.retry_after.0,
                 max: self.retry_at_most.0,
-                give_up: self.give_up_after.0.map_or(GiveUp::Never, GiveUp::WhenFull),
+                give_up: self.give_up_after.give_up(),
                 ..RetryConfig::default()
             },
-            ..PipelineConfig::default()
+            ..LaneConfig::default()
         }
     }
 }
@@ -62,11 +62,29 @@ section! {
 
 section! {
     /// Answers /healthz (the agent lives) and /readyz (200 when every source and sink is open; the body names the sinks that
-    /// fail) over HTTP.
+    /// fail) over HTTP; to this machine and to clients that prove who they are /status, too (JSON: each source and sink with its
+    /// state, its last error and its queue).
     pub(crate) struct HealthConfig {
         /// Whether it listens at all.
         enabled: bool = true,
         /// Where it listens. Only this machine can reach a loopback address.
         listen: Placed<SocketAddr> = Placed::nowhere(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 13133)),
+        /// Allows an address that other machines can reach without tls and auth.
+        allow_remote: bool = false,
+        /// TLS of the connections.
+        tls: Option<Placed<ServerTlsSection>> = None,
+        /// Credentials that every request has to carry.
+        auth: Option<Placed<AuthSection>> = None,
+    }
+}
+
+impl HealthConfig {
+    /// The keys about who may connect.
+    pub(crate) fn exposure(&self) -> ExposureKeys<'_> {
+        ExposureKeys {
+            allow_remote: self.allow_remote,
+            tls: self.tls.as_ref(),
+            auth: self.auth.as_ref(),
+        }
     }
 }

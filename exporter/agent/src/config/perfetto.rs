@@ -32,7 +32,7 @@ section! {
 
 section! {
     /// What came in during the last minutes, in memory. GET /trace?last=5m of the health address answers with it as a Perfetto
-    /// trace, to this machine only; SIGUSR1 writes it into a file. Under run that signal is the trainer's, and the file is
+    /// trace, to this machine and to clients that prove who they are (health.auth); SIGUSR1 writes it into a file. Under run that signal is the trainer's, and the file is
     /// written when the trainer has failed.
     pub(crate) struct FlightRecorderSection {
         /// For how long it is kept.

@@ -1,6 +1,11 @@
 //! A value with its place in the file, so that what is found out later can be said there too.
 
-use std::ops::Deref;
+use std::{
+    cell::Cell,
+    collections::BTreeSet,
+    ops::Deref,
+    sync::{Mutex, PoisonError},
+};
 
 use serde::{Deserialize, Deserializer};
 use serde_saphyr::Spanned;
@@ -10,10 +15,50 @@ use super::section::{Setting, Shown};
 /// A line and a column, both from 1; zero for what is in no file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Spot {
+    /// The included file; empty for the configuration itself.
+    pub(crate) file: &'static str,
     /// The line.
     pub(crate) line: u64,
     /// The column.
     pub(crate) column: u64,
+}
+
+thread_local! {
+    /// The included file that is read.
+    static READ_FILE: Cell<&'static str> = const { Cell::new("") };
+}
+
+/// Runs `read`; the places that it finds are in `file`.
+pub(super) fn in_file<T>(file: &str, read: impl FnOnce() -> T) -> T {
+    READ_FILE.set(kept(file));
+    let read = read();
+    READ_FILE.set("");
+    read
+}
+
+/// A name that lives as long as the program. A file that is read again gets the name of the first time.
+fn kept(name: &str) -> &'static str {
+    static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(name) = names.get(name) {
+        return name;
+    }
+    let name: &'static str = Box::leak(name.into());
+    names.insert(name);
+    name
+}
+
+impl Spot {
+    /// The place of an offset in a text.
+    pub(super) fn of(text: &str, offset: usize) -> Self {
+        let before = &text[..offset];
+        let line = before.rsplit('\n').next().unwrap_or_default();
+        Self {
+            line: before.matches('\n').count() as u64 + 1,
+            column: line.chars().count() as u64 + 1,
+            ..Self::default()
+        }
+    }
 }
 
 /// A value that knows where it stands. Two are equal where their values are: a moved line changes nothing.
@@ -57,6 +102,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Placed<T> {
         Ok(Self {
             value,
             spot: Spot {
+                file: READ_FILE.get(),
                 line: referenced.line(),
                 column: referenced.column(),
             },

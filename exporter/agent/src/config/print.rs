@@ -32,6 +32,14 @@ fn print_key(out: &mut String, indent: &str, key: &Key) {
                 line(out, format_args!("{deeper}- {item}"));
             }
         }
+        // Without a value below it, the key would be one without keys.
+        Shown::Keys(keys) if is_unset(keys) => {
+            line(out, format_args!("{indent}# {name}:"));
+            for key in keys {
+                comment(out, &format!("{indent}#   "), key.doc);
+                line(out, format_args!("{indent}#   {}:", key.name));
+            }
+        }
         Shown::Keys(keys) if keys.is_empty() => line(out, format_args!("{indent}{name}: {{}}")),
         Shown::Keys(keys) => {
             line(out, format_args!("{indent}{name}:"));
@@ -45,6 +53,10 @@ fn print_key(out: &mut String, indent: &str, key: &Key) {
             }
         }
     }
+}
+
+fn is_unset(keys: &[Key]) -> bool {
+    !keys.is_empty() && keys.iter().all(|key| matches!(key.value, Shown::Unset))
 }
 
 fn print_entry(out: &mut String, indent: &str, entry: &Entry) {

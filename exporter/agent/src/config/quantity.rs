@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use pulsetrain_pipeline::GiveUp;
 use serde::Deserialize;
 
 use super::section::{Setting, Shown};
@@ -28,6 +29,13 @@ impl Time {
     /// A duration in whole seconds.
     pub(crate) const fn secs(secs: u64) -> Self {
         Self(Duration::from_secs(secs))
+    }
+}
+
+impl TimeOrNever {
+    /// Returns the rule by which a batch of this age is given up.
+    pub(crate) fn give_up(self) -> GiveUp {
+        self.0.map_or(GiveUp::Never, GiveUp::WhenFull)
     }
 }
 
@@ -124,6 +132,12 @@ impl Setting for bool {
 }
 
 impl Setting for usize {
+    fn shown(&self) -> Shown {
+        Shown::Scalar(self.to_string())
+    }
+}
+
+impl Setting for i32 {
     fn shown(&self) -> Shown {
         Shown::Scalar(self.to_string())
     }

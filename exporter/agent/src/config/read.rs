@@ -1,21 +1,23 @@
-//! Reads a configuration file, with the variables of the environment in place of their names.
+//! Reads a configuration file, with the variables of the environment, and the contents of files, in place of their names.
 
 use std::{collections::HashMap, fs, path::Path};
 
 use serde::de::DeserializeOwned;
 use serde_saphyr::{Options, PropertySyntax};
 
-use super::{Config, Fault, faults, variables::unset_variable};
+use super::{Config, Fault, faults, file_values, include, variables::unset_variable};
 
 /// The most that a configuration file may hold.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Reads the configuration at `path`.
+/// Reads the configuration at `path`, with the files that it includes.
 ///
 /// # Errors
 /// What is wrong with it, and where.
 pub(crate) fn load(path: &Path, variables: &HashMap<String, String>) -> Result<Config, Fault> {
-    load_part(path, variables)
+    let mut config = load_part(path, variables)?;
+    include::add(&mut config, path, variables)?;
+    Ok(config)
 }
 
 /// Reads the configuration at `path`.
@@ -28,7 +30,8 @@ pub(crate) fn load_with_faults(
 ) -> Result<Config, Vec<Fault>> {
     load(path, variables).map_err(|first| {
         let text = fs::read_to_string(path).unwrap_or_default();
-        let all = faults::all(&path.display().to_string(), &text, variables);
+        let mut all = faults::all(&path.display().to_string(), &text, variables);
+        all.extend(include::all_faults(path, variables));
         if all.is_empty() { vec![first] } else { all }
     })
 }
@@ -70,7 +73,9 @@ pub(super) fn parse<T: DeserializeOwned>(
             ),
         ));
     }
-    let mut options = Options::default().with_properties(variables.clone());
+    let (expanded, variables) = file_values::expand(file, text, variables)?;
+    let mut options = Options::default().with_properties(variables);
     options.property_syntax = PropertySyntax::DockerCompose;
-    serde_saphyr::from_str_with_options(text, options).map_err(|error| Fault::of_yaml(file, text, &error))
+    serde_saphyr::from_str_with_options(&expanded, options)
+        .map_err(|error| Fault::of_yaml(file, text, &error))
 }

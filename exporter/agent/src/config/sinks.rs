@@ -1,16 +1,18 @@
 //! The kinds of sink that a configuration can name.
 
-use std::{collections::BTreeMap, net::SocketAddr};
+use std::net::SocketAddr;
 
-use pulsetrain_pipeline::Requirement;
+use pulsetrain_pipeline::{LaneConfig, Requirement};
 use pulsetrain_sinks::{PrometheusConfig, Translation};
 use serde::Deserialize;
 
 use super::{
-    Named, Placed,
+    AuthSection, ExposureKeys, LimitsConfig, Named, Placed, ServerTlsSection, Spot,
+    file::FileSection,
     named::Kinds,
+    otlp::OtlpSection,
     perfetto::{FlightRecorderSection, PerfettoSection},
-    quantity::Time,
+    quantity::{Size, Time, TimeOrNever},
     section::{Key, Section, Setting, Shown, section},
     signals::SignalList,
 };
@@ -20,9 +22,9 @@ use super::{
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SinkConfig {
     /// A page for Prometheus.
-    Prometheus(Placed<PrometheusSection>),
+    Prometheus(Box<Placed<PrometheusSection>>),
     /// An OTLP receiver.
-    Otlp(Placed<OtlpSection>),
+    Otlp(Box<Placed<OtlpSection>>),
     /// A file.
     File(Placed<FileSection>),
     /// A line on the terminal.
@@ -38,10 +40,19 @@ section! {
     pub(crate) struct PrometheusSection {
         /// Where the page is served. Only this machine can reach a loopback address.
         listen: Placed<SocketAddr> = Placed::nowhere(PrometheusConfig::default().listen),
-        /// Allows an address that other machines can reach: everybody who can connect then reads every metric.
-        allow_remote: bool = PrometheusConfig::default().allow_remote,
+        /// Allows an address that other machines can reach without tls and auth: everybody who can connect then reads every
+        /// metric.
+        allow_remote: bool = false,
+        /// TLS of the connections; scrape it with scheme: https.
+        tls: Option<Placed<ServerTlsSection>> = None,
+        /// Credentials that every request has to carry.
+        auth: Option<Placed<AuthSection>> = None,
         /// The path of the page.
         path: String = PrometheusConfig::default().path,
+        /// Whether / is a live page for browsers: curves, ranks, GPUs, verdicts and losses, from a bounded history in memory.
+        /// Without the key there is one on a loopback address, and where clients prove who they are (auth, or tls with
+        /// client_ca). Otherwise, everybody who can connect then sees the runs.
+        page: Option<bool> = None,
         /// The resource attributes that become labels of every series; all others are in target_info only.
         resource_labels: Vec<String> = PrometheusConfig::default().resource_labels,
         /// Whether every series carries the labels otel_scope_name, otel_scope_version and otel_scope_schema_url.
@@ -49,6 +60,11 @@ section! {
         /// The most series at one time; points of further series are refused and counted. What the agent says of itself has
         /// room beyond that.
         series_limit: usize = PrometheusConfig::default().series_limit,
+        /// The most memory that series, names, help texts and resources may take; what finds no room is refused and counted. At
+        /// this limit and at series_limit, the series that were not sent for the longest time end, after 5m at the least.
+        max_bytes: Size = Size(PrometheusConfig::default().max_bytes),
+        /// How long nothing may be sent for a series before it ends, or never.
+        series_stale_after: TimeOrNever = TimeOrNever(PrometheusConfig::default().series_stale_after),
         /// How long a run may send nothing before its series end.
         stale_after: Time = Time(PrometheusConfig::default().stale_after),
         /// How long a connection may move nothing before it is cut off: a scraper that does not read, half a request, or
@@ -57,44 +73,6 @@ section! {
         /// How names become Prometheus names: underscore_escaping_with_suffixes, underscore_escaping_without_suffixes,
         /// no_utf8_escaping_with_suffixes or no_translation.
         translation: TranslationName = TranslationName::UnderscoreEscapingWithSuffixes,
-    }
-}
-
-section! {
-    /// A receiver of OTLP: a Collector, Tempo, Mimir.
-    pub(crate) struct OtlpSection {
-        /// grpc://host:port, grpcs://host:port, http://host:port or https://host:port. What is not set here is read from the
-        /// OTEL_EXPORTER_OTLP_* variables, headers only where the endpoint of the variables has the same scheme, host and port.
-        /// Without variables the endpoint is http://localhost:4318. Where signals have endpoints of several hosts or ports, each
-        /// of these has a queue of its own.
-        endpoint: Option<Placed<String>> = None,
-        /// The signals that it receives (a list of traces, metrics and logs); without the key all of them. Without the key, the
-        /// items of a signal that the receiver does not support are counted as unsupported_signal, and are no loss while it
-        /// supports another signal. A signal that is named here has to be supported.
-        signals: Option<Placed<SignalList>> = None,
-        /// Headers of every request, of all signals. Keep secrets in variables: Bearer ${TOKEN}.
-        headers: Headers = Headers::default(),
-        /// gzip or none.
-        compression: Option<Placed<String>> = None,
-        /// The longest that one request may take.
-        timeout: Option<Time> = None,
-        /// Whether its data must arrive: while its queue is full, receivers answer 503 and logs are not read on. Otherwise it
-        /// drops what finds no room.
-        required: bool = true,
-    }
-}
-
-section! {
-    /// A file: .jsonl for JSON lines, .binpb for length-prefixed protobuf. After a restart the agent continues it, with every
-    /// item once; a file that this agent has not written is appended to. A lock keeps a second
-    /// program out of the file, where its file system has locks.
-    pub(crate) struct FileSection {
-        /// The file.
-        path: Placed<String> = Placed::nowhere(String::new()),
-        /// The signals that it receives (a list of traces, metrics and logs); without the key all of them.
-        signals: Option<Placed<SignalList>> = None,
-        /// Whether its data must arrive, as for otlp.
-        required: bool = true,
     }
 }
 
@@ -113,18 +91,25 @@ pub(crate) enum TranslationName {
     NoTranslation,
 }
 
-/// Headers by name.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct Headers(pub(crate) BTreeMap<String, String>);
-
 /// What the agent sends to where nothing is said.
 pub(super) fn default() -> Named<SinkConfig> {
-    let prometheus = SinkConfig::Prometheus(Placed::nowhere(PrometheusSection::default()));
+    let prometheus = SinkConfig::Prometheus(Box::new(Placed::nowhere(PrometheusSection::default())));
     [("prometheus".to_owned(), prometheus)].into_iter().collect()
 }
 
 impl SinkConfig {
+    /// The place of the section.
+    pub(super) fn spot(&self) -> Spot {
+        match self {
+            Self::Prometheus(section) => section.spot,
+            Self::Otlp(section) => section.spot,
+            Self::File(section) => section.spot,
+            Self::Console(section) => section.spot,
+            Self::Perfetto(section) => section.spot,
+            Self::FlightRecorder(section) => section.spot,
+        }
+    }
+
     /// Whether the sink may hold up the sources.
     pub(crate) fn requirement(&self) -> Requirement {
         let is_required = match self {
@@ -136,6 +121,14 @@ impl SinkConfig {
             Requirement::Required
         } else {
             Requirement::BestEffort
+        }
+    }
+
+    /// How batches are queued and retried for the sink, with `limits` for what its section does not set.
+    pub(crate) fn lane(&self, limits: &LimitsConfig) -> LaneConfig {
+        match self {
+            Self::Otlp(otlp) => otlp.lane(limits.lane()),
+            _ => limits.lane(),
         }
     }
 
@@ -157,42 +150,36 @@ impl SinkConfig {
 }
 
 impl PrometheusSection {
+    /// The keys about who may connect.
+    pub(crate) fn exposure(&self) -> ExposureKeys<'_> {
+        ExposureKeys {
+            allow_remote: self.allow_remote,
+            tls: self.tls.as_ref(),
+            auth: self.auth.as_ref(),
+        }
+    }
+
+    /// Returns whether the section has a live page.
+    pub(crate) fn has_page(&self) -> bool {
+        self.page
+            .unwrap_or_else(|| self.listen.ip().is_loopback() || self.exposure().settings().authenticates())
+    }
+
     /// The settings as the sink takes them.
     pub(crate) fn settings(&self) -> PrometheusConfig {
         PrometheusConfig {
             listen: *self.listen,
-            allow_remote: self.allow_remote,
+            exposure: self.exposure().settings(),
             path: self.path.clone(),
             resource_labels: self.resource_labels.clone(),
             scope_labels: self.scope_labels,
             series_limit: self.series_limit,
+            max_bytes: self.max_bytes.0,
+            series_stale_after: self.series_stale_after.0,
             stale_after: self.stale_after.0,
             idle_timeout: self.idle_timeout.0,
             translation: self.translation.into(),
         }
-    }
-}
-
-impl OtlpSection {
-    /// What the section sets, under the name of the variable that it overrides, with those of single signals.
-    pub(crate) fn variable(&self, name: &str) -> Option<String> {
-        match name {
-            "OTEL_EXPORTER_OTLP_HEADERS" => self.headers.list(),
-            "OTEL_EXPORTER_OTLP_COMPRESSION" => self.compression.as_ref().map(|name| name.value.clone()),
-            "OTEL_EXPORTER_OTLP_TIMEOUT" => self.timeout.map(|time| time.0.as_millis().to_string()),
-            _ => None,
-        }
-    }
-}
-
-impl Headers {
-    /// The headers as one variable holds them; nothing where there are none.
-    fn list(&self) -> Option<String> {
-        let encoded = |(name, value): (&String, &String)| {
-            let value = percent_encoding::utf8_percent_encode(value, percent_encoding::NON_ALPHANUMERIC);
-            format!("{name}={value}")
-        };
-        (!self.0.is_empty()).then(|| self.0.iter().map(encoded).collect::<Vec<_>>().join(","))
     }
 }
 
@@ -216,13 +203,6 @@ impl Setting for TranslationName {
             Self::NoTranslation => "no_translation",
         };
         Shown::Scalar(name.to_owned())
-    }
-}
-
-impl Setting for Headers {
-    fn shown(&self) -> Shown {
-        // Headers may hold secrets, which are not shown.
-        Shown::Keys(Vec::new())
     }
 }
 
@@ -255,8 +235,8 @@ impl Kinds for SinkConfig {
             ..PerfettoSection::default()
         };
         vec![
-            ("prometheus", Self::Prometheus(Placed::default())),
-            ("collector", Self::Otlp(Placed::nowhere(otlp))),
+            ("prometheus", Self::Prometheus(Box::default())),
+            ("collector", Self::Otlp(Box::new(Placed::nowhere(otlp)))),
             ("archive", Self::File(Placed::nowhere(file))),
             ("terminal", Self::Console(Placed::default())),
             ("traces", Self::Perfetto(Placed::nowhere(traces))),

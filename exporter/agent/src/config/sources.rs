@@ -1,18 +1,17 @@
 //! The kinds of source that a configuration can name.
 
-use std::net::SocketAddr;
-
+use pulsetrain_net::ListenAddress;
 use pulsetrain_sources::{Timezone, receiver::ReceiverConfig};
 use serde::Deserialize;
 
 use super::{
-    Named, Placed,
+    AuthSection, ExposureKeys, Named, Placed, ServerTlsSection,
     mapping::MappingSection,
     named::Kinds,
     placed::Spot,
     quantity::{Size, Time},
     rank::RankSection,
-    section::{Key, Section, Setting, section},
+    section::{Key, Section, Setting, Shown, section},
 };
 
 /// A source.
@@ -22,7 +21,7 @@ pub(crate) enum SourceConfig {
     /// Logs that are followed.
     Logs(Box<Placed<LogsSection>>),
     /// Clients that send OTLP.
-    Otlp(Placed<ReceiverSection>),
+    Otlp(Box<Placed<ReceiverSection>>),
 }
 
 impl SourceConfig {
@@ -65,9 +64,18 @@ section! {
     /// clients to come again while no sink has room.
     pub(crate) struct ReceiverSection {
         /// Where it listens; every address takes both gRPC and HTTP. Only this machine can reach a loopback address.
-        listen: Vec<Placed<SocketAddr>> = ReceiverConfig::default().listen.into_iter().map(Placed::nowhere).collect(),
-        /// Allows an address that other machines can reach: everybody who can connect can then send anything.
-        allow_remote: bool = ReceiverConfig::default().allow_remote,
+        /// unix:/run/pulsetrain/otlp.sock is a Unix socket.
+        listen: Vec<Placed<Listen>> = ReceiverConfig::default().listen.into_iter().map(Listen).map(Placed::nowhere).collect(),
+        /// Allows an address that other machines can reach without tls and auth: everybody who can connect can then send anything.
+        allow_remote: bool = false,
+        /// TLS of the TCP connections; a Unix socket has none.
+        tls: Option<Placed<ServerTlsSection>> = None,
+        /// Credentials that every request has to carry.
+        auth: Option<Placed<AuthSection>> = None,
+        /// The permissions of Unix sockets, in octal. A client needs the right to write.
+        socket_mode: Mode = Mode(ReceiverConfig::default().socket_mode),
+        /// The most connections at one time; the requests of further ones are refused.
+        max_connections: Placed<usize> = Placed::nowhere(ReceiverConfig::default().max_connections),
         /// The longest message, as it comes and after decompression; up to eight are in memory at one time.
         max_message: Size = Size(ReceiverConfig::default().max_message),
         /// Whether the metrics that Tunix sends under its own names (enable_opentelemetry) get the names of the registry.
@@ -89,14 +97,71 @@ impl LogsSection {
 }
 
 impl ReceiverSection {
+    /// The keys about who may connect.
+    pub(crate) fn exposure(&self) -> ExposureKeys<'_> {
+        ExposureKeys {
+            allow_remote: self.allow_remote,
+            tls: self.tls.as_ref(),
+            auth: self.auth.as_ref(),
+        }
+    }
+
     /// The settings as the source takes them.
     pub(crate) fn settings(&self) -> ReceiverConfig {
         ReceiverConfig {
-            listen: self.listen.iter().map(|address| address.value).collect(),
-            allow_remote: self.allow_remote,
+            listen: self
+                .listen
+                .iter()
+                .map(|address| address.value.0.clone())
+                .collect(),
+            exposure: self.exposure().settings(),
+            socket_mode: self.socket_mode.0,
+            max_connections: *self.max_connections,
             max_message: self.max_message.0,
             rename_tunix: self.rename_tunix,
         }
+    }
+}
+
+/// An address of a receiver: TCP or a Unix socket.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Listen(pub(crate) ListenAddress);
+
+impl TryFrom<String> for Listen {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        text.parse().map(Self)
+    }
+}
+
+impl Setting for Vec<Placed<Listen>> {
+    fn shown(&self) -> Shown {
+        Shown::List(self.iter().map(|address| address.value.0.to_string()).collect())
+    }
+}
+
+/// Permissions of a file in octal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "String")]
+pub(crate) struct Mode(pub(crate) u32);
+
+impl TryFrom<String> for Mode {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Self, String> {
+        u32::from_str_radix(&text, 8)
+            .ok()
+            .filter(|mode| *mode <= 0o777)
+            .map(Self)
+            .ok_or_else(|| format!("{text:?} is not a mode: write permissions in octal, like \"0660\""))
+    }
+}
+
+impl Setting for Mode {
+    fn shown(&self) -> Shown {
+        Shown::Scalar(format!("\"0{:o}\"", self.0))
     }
 }
 
@@ -113,7 +178,7 @@ fn examples() -> [(&'static str, SourceConfig); 2] {
     };
     [
         ("trainer", SourceConfig::Logs(Box::new(Placed::nowhere(logs)))),
-        ("sdk", SourceConfig::Otlp(Placed::default())),
+        ("sdk", SourceConfig::Otlp(Box::default())),
     ]
 }
 

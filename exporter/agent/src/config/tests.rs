@@ -142,6 +142,24 @@ fn variables_stand_for_values_and_never_for_structure() {
 }
 
 #[test]
+fn other_machines_reach_the_live_page_only_where_the_key_is_written() {
+    let has_page = |keys: &str| {
+        let text = format!("sinks:\n  page:\n    prometheus:\n      {keys}\n");
+        let config = parse("agent.yaml", &text, &variables()).unwrap();
+        let Some(SinkConfig::Prometheus(section)) = config.sinks.0.get("page") else {
+            panic!("no page in {config:?}");
+        };
+        section.has_page()
+    };
+    assert!(has_page("listen: 127.0.0.1:9464"));
+    assert!(has_page("listen: \"[::1]:9464\""));
+    assert!(!has_page("listen: 127.0.0.1:9464\n      page: false"));
+    let remote = "listen: 0.0.0.0:9464\n      allow_remote: true";
+    assert!(!has_page(remote));
+    assert!(has_page(&format!("{remote}\n      page: true")));
+}
+
+#[test]
 fn a_value_that_moves_to_another_line_is_no_change() {
     let text = "sources:\n  trainer:\n    logs:\n      paths: [a]\n";
     let moved = format!("# a comment\n{text}");
@@ -316,4 +334,38 @@ fn a_list_of_signals_names_at_least_one_and_only_those_there_are() {
         message.starts_with("agent.yaml:5:17: ") && message.contains("did you mean \"traces\"?"),
         "{message}"
     );
+}
+
+#[test]
+fn a_file_is_rotated_as_its_section_has_it() {
+    let text = |keys: &str| format!("sinks:\n  archive:\n    file:\n      path: out.jsonl\n{keys}");
+    let file = |keys: &str| {
+        let config = parse("agent.yaml", &text(keys), &variables()).expect("it can be read");
+        match &config.sinks.0["archive"] {
+            SinkConfig::File(file) => file.value.clone(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let rotated = "      rotation:\n        max_bytes: 1MiB\n        max_age: 24h\n        keep: 3\n        compression: zstd\n";
+    for permissions in ["\"0640\"", "0640"] {
+        let settings = file(&format!("{rotated}      permissions: {permissions}\n")).settings();
+        let settings = settings.expect("it makes sense");
+        assert_eq!(
+            format!("{settings:?}"),
+            "FileConfig { rotation: Some(FileRotation { max_bytes: 1048576, max_age: Some(86400s), keep: 3, compression: \
+             Zstd }), permissions: Some(0640) }"
+        );
+    }
+    let defaults = file("      rotation: {}\n").settings().expect("it makes sense");
+    assert_eq!(defaults.rotation, Some(pulsetrain_sinks::FileRotation::default()));
+    for (keys, words) in [
+        ("      permissions: rw-r-----\n", "such as \"0640\""),
+        ("      permissions: \"0440\"\n", "let the owner read and write"),
+        ("      rotation: {max_bytes: 0}\n", "a max_bytes of zero"),
+        ("      rotation: {max_age: 0s}\n", "a max_age of zero"),
+    ] {
+        let (spot, message) = file(keys).settings().expect_err("it makes no sense");
+        assert!(message.contains(words), "{words} is not in: {message}");
+        assert_eq!(spot.line, 5);
+    }
 }

@@ -9,31 +9,37 @@ pub(super) fn unset_variable<'a>(
     text: &'a str,
     variables: &HashMap<String, String>,
 ) -> Option<(Spot, &'a str)> {
-    text.lines().zip(1..).find_map(|(line, number)| {
-        let unset = |(_, name): &(usize, &str)| !variables.contains_key(*name);
-        let (offset, name) = names(without_comment(line)).find(unset)?;
-        let spot = Spot {
-            line: number,
-            column: line[..offset].chars().count() as u64 + 1,
-        };
-        Some((spot, name))
+    let is_unset = |(_, name): &(usize, &str)| is_name(name) && !variables.contains_key(*name);
+    let (offset, name) = references(text).find(is_unset)?;
+    Some((Spot::of(text, offset), name))
+}
+
+/// What stands in each `${...}` outside of comments, with the offset of its dollar sign; `$${` stands for itself.
+pub(super) fn references(text: &str) -> impl Iterator<Item = (usize, &str)> {
+    let start_of = |line: &str| line.as_ptr() as usize - text.as_ptr() as usize;
+    text.lines().flat_map(move |line| {
+        let start = start_of(line);
+        in_line(without_comment(line)).map(move |(offset, reference)| (start + offset, reference))
     })
 }
 
-/// The names in `${NAME}`, with their offsets; `$${` stands for itself, and what has a default is never unset.
-fn names(line: &str) -> impl Iterator<Item = (usize, &str)> {
+/// As [`references`], of one line.
+fn in_line(line: &str) -> impl Iterator<Item = (usize, &str)> {
     line.match_indices("${").filter_map(|(offset, _)| {
         let dollars = line[..offset]
             .bytes()
             .rev()
             .take_while(|byte| *byte == b'$')
             .count();
-        let (name, _) = line[offset + 2..].split_once('}')?;
-        let is_name = name
-            .bytes()
-            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        (dollars % 2 == 0 && is_name).then_some((offset, name))
+        let (reference, _) = line[offset + 2..].split_once('}')?;
+        (dollars % 2 == 0).then_some((offset, reference))
     })
+}
+
+/// Whether a reference has no default, without which it is never unset.
+fn is_name(reference: &str) -> bool {
+    let is_of_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    reference.bytes().all(is_of_name)
 }
 
 /// The line up to its comment: a `#` that begins a word outside quotes.
@@ -75,7 +81,14 @@ mod tests {
         ] {
             assert_eq!(
                 unset_variable(wrong, &set),
-                Some((Spot { line, column }, "NOT")),
+                Some((
+                    Spot {
+                        line,
+                        column,
+                        ..Spot::default()
+                    },
+                    "NOT"
+                )),
                 "{wrong}"
             );
         }

@@ -23,7 +23,8 @@ pub(crate) struct ConvertArguments {
     #[arg(required_unless_present_any = ["tempo", "jaeger", "prometheus"], value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
 
-    /// Where to: FILE.pftrace or FILE.pftrace.gz for Perfetto, FILE.jsonl or FILE.binpb for OTLP
+    /// Where to: FILE.pftrace or FILE.pftrace.gz for Perfetto, FILE.jsonl or FILE.binpb for OTLP, openmetrics:FILE for the
+    /// metrics as OpenMetrics text, with which promtool fills a Prometheus
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
 

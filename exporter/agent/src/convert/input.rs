@@ -12,7 +12,11 @@ use pulsetrain_otlp::{
     limits::Limits,
 };
 use pulsetrain_pipeline::spill::Room;
-use pulsetrain_sources::{begins_answer, convert_perfetto, logs::RunOptions, read_answers};
+use pulsetrain_sources::{
+    begins_answer, convert_perfetto,
+    logs::{self, RunOptions},
+    read_answers,
+};
 
 use super::progress::Progress;
 use crate::failure::Failure;
@@ -20,37 +24,37 @@ use crate::failure::Failure;
 /// How many problems of one input are told one by one.
 const PROBLEMS: usize = 20;
 
-/// How much of an input tells what it is: what zstd compresses at once, and of that the beginning.
+/// How much of an input shows what it is: what zstd compresses at once, and of that the beginning, which may be that of a log.
 const HEAD: u64 = 256 << 10;
-const PLAIN_HEAD: u64 = 256;
+const PLAIN_HEAD: u64 = 64 << 10;
 
 /// What was read of an input.
 #[derive(Debug, Default)]
-pub(super) struct InputReport {
-    pub(super) name: String,
-    pub(super) form: &'static str,
-    pub(super) messages: u64,
+pub(crate) struct InputReport {
+    pub(crate) name: String,
+    pub(crate) form: &'static str,
+    pub(crate) messages: u64,
     /// What could not be read, the first few with their places.
-    pub(super) problems: Vec<String>,
-    pub(super) lost: u64,
+    pub(crate) problems: Vec<String>,
+    pub(crate) lost: u64,
     /// What of it went through temporary files before it was OTLP.
     pub(super) spilled_bytes: u64,
 }
 
 /// How inputs are read.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Reading<'a> {
+pub(crate) struct Reading<'a> {
     /// What an input does not say of its run.
-    pub(super) run: &'a RunOptions,
+    pub(crate) run: &'a RunOptions,
     /// What may be held in memory of it.
-    pub(super) room: &'a Room,
+    pub(crate) room: &'a Room,
 }
 
 /// Endings of names that Perfetto traces have: Perfetto's own, ours, and Tunix's.
 const PERFETTO: [&str; 4] = [".pftrace", ".perfetto-trace", ".perfetto", ".pb"];
 
 /// Reads an input and hands on its messages.
-pub(super) fn read(
+pub(crate) fn read(
     path: &Path,
     options: Reading<'_>,
     progress: &Progress,
@@ -75,6 +79,12 @@ pub(super) fn read(
         report.answer(inflated(whole), deliver)?;
     } else {
         report.otlp(whole, deliver)?;
+        if report.messages == 0
+            && let Some(notice) = log_notice(path, &plain)
+        {
+            report.lost = report.lost.max(1);
+            report.problems = vec![notice];
+        }
     }
     Ok(report)
 }
@@ -85,6 +95,16 @@ fn plain_head(head: &[u8]) -> Vec<u8> {
     // What cannot be read here cannot be read below, where the fault gets its place.
     let _ = inflated(head).take(PLAIN_HEAD).read_to_end(&mut plain);
     plain
+}
+
+/// Names the command for an input that is a training log and not OTLP.
+fn log_notice(path: &Path, head: &[u8]) -> Option<String> {
+    let path = path.display();
+    let (format, _) = logs::recognise(&path.to_string(), head).ok()?;
+    Some(format!(
+        "this is a log ({}); read it with `pulsetrain import {path} --to FILE.pftrace`",
+        format.name
+    ))
 }
 
 fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {

@@ -1,16 +1,20 @@
-//! The output of a conversion: a Perfetto trace, which is written when all is read, or OTLP, message by message.
+//! The output of a conversion: a Perfetto trace or OpenMetrics text, which are written when all is read, or OTLP, message by
+//! message. A file appears under its name only when it is complete.
 
 use std::{
-    fs::File,
-    io::{BufWriter, Write},
+    io::Write,
     path::{Path, PathBuf},
 };
 
 use pulsetrain_otlp::{Signal, frames};
-use pulsetrain_sinks::{FileFormat, PerfettoConfig, PerfettoMapper, PerfettoSummary};
+use pulsetrain_pipeline::{Delivery, spill::Room};
+use pulsetrain_sinks::{
+    FileFormat, OpenMetricsHistory, PerfettoConfig, PerfettoMapper, PerfettoSummary, PrometheusConfig,
+    UnfinishedFile,
+};
 
 use super::trace::{self, TraceFiles};
-use crate::failure::Failure;
+use crate::{failure::Failure, topology};
 
 /// Where messages go.
 pub(super) struct Output {
@@ -25,13 +29,18 @@ enum Kind {
         split: Option<u64>,
     },
     Otlp {
-        file: BufWriter<File>,
+        file: UnfinishedFile,
         format: FileFormat,
+    },
+    OpenMetrics {
+        history: Box<OpenMetricsHistory>,
+        file: UnfinishedFile,
+        problems: Vec<String>,
     },
 }
 
 /// What became of the messages.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Written {
     pub(super) messages: u64,
     pub(super) files: Vec<PathBuf>,
@@ -40,6 +49,8 @@ pub(super) struct Written {
     pub(super) over_size: Vec<PathBuf>,
     /// What a Perfetto trace shows.
     pub(super) mapped: Option<PerfettoSummary>,
+    /// What the output could not hold.
+    pub(super) problems: Vec<String>,
 }
 
 impl Output {
@@ -50,6 +61,16 @@ impl Output {
                 mapper: Box::new(PerfettoMapper::new(config)),
                 split,
             }
+        } else if let Some(path) = topology::open_metrics_path(&path.to_string_lossy()) {
+            let room = Room {
+                bytes: config.memory_bytes,
+                folder: config.temporary,
+            };
+            Kind::OpenMetrics {
+                history: Box::new(OpenMetricsHistory::new(&PrometheusConfig::default(), room)),
+                file: UnfinishedFile::create(&path).map_err(|error| cannot_write(&path, &error))?,
+                problems: Vec::new(),
+            }
         } else if split.is_some() {
             return Err(Failure::usage(
                 "only a Perfetto trace can be split; name the output .pftrace",
@@ -57,15 +78,13 @@ impl Output {
         } else {
             let format = FileFormat::of(path).map_err(|_| {
                 Failure::usage(format!(
-                    "cannot write {}: name it .pftrace or .pftrace.gz for Perfetto, .jsonl or .binpb for OTLP",
+                    "cannot write {}: name it .pftrace or .pftrace.gz for Perfetto, .jsonl or .binpb for OTLP, or \
+                     openmetrics:FILE",
                     path.display()
                 ))
             })?;
-            let file = File::create(path).map_err(|error| cannot_write(path, &error))?;
-            Kind::Otlp {
-                file: BufWriter::new(file),
-                format,
-            }
+            let file = UnfinishedFile::create(path).map_err(|error| cannot_write(path, &error))?;
+            Kind::Otlp { file, format }
         };
         Ok(Self {
             path: path.to_owned(),
@@ -92,34 +111,75 @@ impl Output {
                 file.write_all(&frame)
                     .map_err(|error| cannot_write(&self.path, &error))
             }
+            Kind::OpenMetrics {
+                history, problems, ..
+            } => {
+                if signal == Signal::Metrics
+                    && let Delivery::Partial { message, .. } = history.add(&bytes).map_err(Failure::failed)?
+                    && !problems.contains(&message)
+                {
+                    problems.push(message);
+                }
+                Ok(())
+            }
         }
+    }
+
+    /// Whether no message came.
+    pub(super) fn is_empty(&self) -> bool {
+        self.messages == 0
+    }
+
+    /// Leaves the output as it was.
+    pub(super) fn abandon(self) -> Written {
+        Written::default()
     }
 
     /// Writes what is left. No trace is written over one of the inputs.
     pub(super) fn finish(self, inputs: &[PathBuf]) -> Result<Written, Failure> {
         let path = self.path;
+        let mut written = Written {
+            messages: self.messages,
+            ..Written::default()
+        };
         let mut most = u64::MAX;
-        let (mapped, files) = match self.kind {
+        match self.kind {
             Kind::Perfetto { mapper, split } => {
                 // A part ends with the span that fills it.
                 most = split.map_or(most, |split| split.saturating_add(split / 10));
                 let mut files = TraceFiles::new(&path, split.is_some(), inputs);
-                let summary = mapper.write_parts(&mut files, split).map_err(Failure::failed)?;
-                (Some(summary), files.into_paths())
+                written.mapped = Some(mapper.write_parts(&mut files, split).map_err(Failure::failed)?);
+                written.files = files.into_paths();
             }
-            Kind::Otlp { mut file, .. } => {
-                file.flush().map_err(|error| cannot_write(&path, &error))?;
-                (None, vec![path])
+            Kind::Otlp { file, .. } => {
+                file.finish().map_err(|error| cannot_write(&path, &error))?;
+                written.files = vec![path];
             }
-        };
+            Kind::OpenMetrics {
+                history,
+                mut file,
+                problems,
+            } => {
+                let summary = history.write(&mut file);
+                let summary = summary.map_err(|error| cannot_write(&path, &error))?;
+                written.problems = problems.into_iter().chain(summary.problem()).collect();
+                if summary.points > 0 {
+                    file.finish().map_err(|error| cannot_write(&path, &error))?;
+                    written
+                        .files
+                        .extend(topology::open_metrics_path(&path.to_string_lossy()));
+                }
+            }
+        }
         let size = |path: &PathBuf| std::fs::metadata(path).map_or(0, |file| file.len());
-        Ok(Written {
-            messages: self.messages,
-            bytes: files.iter().map(size).sum(),
-            over_size: files.iter().filter(|path| size(path) > most).cloned().collect(),
-            files,
-            mapped,
-        })
+        written.bytes = written.files.iter().map(size).sum();
+        written.over_size = written
+            .files
+            .iter()
+            .filter(|path| size(path) > most)
+            .cloned()
+            .collect();
+        Ok(written)
     }
 }
 

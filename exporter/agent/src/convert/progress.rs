@@ -7,11 +7,11 @@ use indicatif::ProgressBar;
 use crate::progress_bar;
 
 /// A bar, hidden where nobody would see it.
-pub(super) struct Progress(ProgressBar);
+pub(crate) struct Progress(ProgressBar);
 
 impl Progress {
     /// A bar for these inputs.
-    pub(super) fn of(inputs: &[PathBuf], quiet: bool) -> Self {
+    pub(crate) fn of(inputs: &[PathBuf], quiet: bool) -> Self {
         let sizes = inputs.iter().map(|path| progress_bar::size(path));
         Self(progress_bar::of(sizes, quiet).unwrap_or_else(ProgressBar::hidden))
     }

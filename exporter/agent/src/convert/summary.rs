@@ -25,7 +25,8 @@ pub(super) fn print(
         write_text(inputs, output, written, &mut out)
     };
     printed.map_err(|error| Failure::failed(format!("cannot print the summary: {error}")))?;
-    Ok(if inputs.iter().all(|input| input.lost == 0) {
+    let is_complete = inputs.iter().all(|input| input.lost == 0) && written.problems.is_empty();
+    Ok(if is_complete {
         ExitCode::SUCCESS
     } else {
         ExitCode::from(INCOMPLETE)
@@ -43,12 +44,23 @@ fn write_text(
             writeln!(out, "{}: {problem}", input.name)?;
         }
     }
+    for problem in &written.problems {
+        writeln!(out, "{}: {problem}", output.display())?;
+    }
     for path in &written.over_size {
         writeln!(
             out,
             "{} is larger than --split asked for: a single span has that many bytes; --attributes may leave some out",
             path.display()
         )?;
+    }
+    if written.files.is_empty() {
+        return writeln!(
+            out,
+            "{} messages: {} is not written",
+            written.messages,
+            output.display()
+        );
     }
     let counts = mapped(written).map(|(name, count)| format!("{} {count}", name.replace('_', " ")));
     let counts: Vec<String> = counts.collect();
@@ -92,6 +104,7 @@ fn to_json(inputs: &[InputReport], output: &Path, written: &Written) -> Value {
         "over_size": names(&written.over_size),
         "messages": written.messages,
         "bytes": written.bytes,
+        "problems": written.problems,
         "mapped": named.map(|(name, count)| (name.to_owned(), json!(count))).collect::<Map<_, _>>(),
     })
 }

@@ -1,13 +1,12 @@
 //! The files of a Perfetto trace: one, or a row of them with numbers, plain or gzip.
 
 use std::{
-    fs::File,
-    io::{self, BufWriter, Write},
+    io::{self, Write},
     path::{Path, PathBuf},
 };
 
 use flate2::{Compression, write::GzEncoder};
-use pulsetrain_sinks::PerfettoParts;
+use pulsetrain_sinks::{PerfettoParts, UnfinishedFile};
 
 use crate::topology;
 
@@ -17,7 +16,7 @@ const ENDING: &str = ".pftrace";
 const GZIP: &str = ".gz";
 
 /// Whether a name asks for a Perfetto trace.
-pub(super) fn is_name(path: &Path) -> bool {
+pub(crate) fn is_name(path: &Path) -> bool {
     let name = path.to_string_lossy().to_lowercase();
     name.strip_suffix(GZIP).unwrap_or(&name).ends_with(ENDING)
 }
@@ -30,10 +29,31 @@ pub(super) struct TraceFiles<'a> {
     written: Vec<PathBuf>,
 }
 
-/// One file.
-pub(super) enum TraceFile {
-    Plain(File),
-    Gzip(GzEncoder<BufWriter<File>>),
+/// One file, which appears under its name when it is complete.
+pub(crate) enum TraceFile {
+    Plain(UnfinishedFile),
+    Gzip(Box<GzEncoder<UnfinishedFile>>),
+}
+
+impl TraceFile {
+    /// Opens a file that is compressed if its name ends in `.gz`.
+    pub(crate) fn create(path: &Path) -> io::Result<Self> {
+        let file = UnfinishedFile::create(path)?;
+        let gzip = path.to_string_lossy().to_lowercase().ends_with(GZIP);
+        Ok(if gzip {
+            Self::Gzip(Box::new(GzEncoder::new(file, Compression::fast())))
+        } else {
+            Self::Plain(file)
+        })
+    }
+
+    /// Writes the end of the file and gives it its name.
+    pub(crate) fn finish(self) -> io::Result<()> {
+        match self {
+            Self::Plain(file) => file.finish(),
+            Self::Gzip(encoder) => encoder.finish()?.finish(),
+        }
+    }
 }
 
 impl<'a> TraceFiles<'a> {
@@ -71,21 +91,13 @@ impl PerfettoParts for TraceFiles<'_> {
         topology::refuse_input(&path, self.inputs.iter().map(PathBuf::as_path))
             .map_err(|failure| io::Error::other(failure.to_string()))?;
         let named = |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
-        let file = File::create(&path).map_err(named)?;
-        let gzip = path.to_string_lossy().to_lowercase().ends_with(GZIP);
+        let file = TraceFile::create(&path).map_err(named)?;
         self.written.push(path);
-        Ok(if gzip {
-            TraceFile::Gzip(GzEncoder::new(BufWriter::new(file), Compression::fast()))
-        } else {
-            TraceFile::Plain(file)
-        })
+        Ok(file)
     }
 
     fn close(&mut self, part: TraceFile) -> io::Result<()> {
-        match part {
-            TraceFile::Plain(_) => Ok(()),
-            TraceFile::Gzip(encoder) => encoder.finish()?.flush(),
-        }
+        part.finish()
     }
 }
 

@@ -137,6 +137,8 @@ fn outcome(delivery: Delivery) -> Result<String, String> {
         Delivery::Delivered => Ok("takes an empty request".to_owned()),
         Delivery::Partial { message, .. } => Ok(format!("takes an empty request, and says: {message}")),
         Delivery::Refused { message }
+        | Delivery::Denied { message }
+        | Delivery::TooLarge { message }
         | Delivery::Unsupported { message }
         | Delivery::Retry { message, .. } => Err(message),
     }

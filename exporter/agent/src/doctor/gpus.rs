@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, fs::File, io, path::Path, time::Duration};
 
-use pulsetrain_sources::nvml::{self, DriverState, Gpu, Inventory, NvmlConfig, Reason};
+use pulsetrain_sources::nvml::{self, DriverState, Gpu, GpuTrouble, Inventory, NvmlConfig, Reason};
 
 use super::finding::{Findings, Place};
 use crate::config::Config;
@@ -82,16 +82,22 @@ fn absent(why: &str, advice: &str, findings: &mut Findings) {
 
 fn check_gpu(gpu: &Gpu, findings: &mut Findings) {
     let place = Place::Gpu(gpu.index);
-    if gpu.lost {
-        return findings.wrong(
-            place,
-            format!("{} {} has stopped answering", gpu.name, gpu.uuid),
-            "drain the machine; nvidia-smi -r resets the GPU, and Xid 79 in dmesg says that it fell off the bus",
-        );
+    match gpu.trouble {
+        Some(trouble @ GpuTrouble::NotPermitted) => {
+            return findings.warn(place, format!("{} {trouble}", gpu.uuid), trouble.advice());
+        }
+        Some(trouble) => {
+            return findings.wrong(
+                place,
+                format!("{} {} {trouble}", gpu.name, gpu.uuid),
+                trouble.advice(),
+            );
+        }
+        None => {}
     }
     findings.fine(place.clone(), format!("{} {}{}", gpu.name, gpu.uuid, split(gpu)));
     let mut by_reason: BTreeMap<Reason, Vec<&str>> = BTreeMap::new();
-    for missing in &gpu.unavailable {
+    for missing in gpu.unavailable.iter().filter(|missing| !missing.partly) {
         by_reason
             .entry(missing.reason)
             .or_default()

@@ -10,7 +10,7 @@ use std::{
 use pulsetrain_pipeline::Source;
 use pulsetrain_sources::logs::{LogInput, Positions, RunOptions, TailConfig, TailEvent, TailSource};
 
-use super::{Reports, add};
+use super::{Reports, add, resource::on_this_machine};
 use crate::{cli::ImportArguments, failure::Failure};
 
 /// The positions of the state folder; without one they are kept in memory.
@@ -48,8 +48,13 @@ pub(super) fn source(
     if paths.is_empty() {
         return None;
     }
+    let (service, resource) = on_this_machine((options.service.clone(), options.resource.clone()));
     let config = TailConfig {
-        options: options.clone(),
+        options: RunOptions {
+            service,
+            resource,
+            ..options.clone()
+        },
         poll_interval: arguments.poll_interval,
         ..TailConfig::new(paths)
     };

@@ -32,6 +32,16 @@ pub(crate) fn from_env_or_without(
     })
 }
 
+/// Adds `host.name` to the resource of logs that this machine writes, unless the user gave another.
+pub(crate) fn on_this_machine((service, mut attributes): Resource) -> Resource {
+    let host = attribute::HOST_NAME.name;
+    if attributes.iter().all(|(key, _)| key != host) {
+        let machine = rustix::system::uname();
+        attributes.push((host.to_owned(), machine.nodename().to_string_lossy().into_owned()));
+    }
+    (service, attributes)
+}
+
 /// Parses `key=value,key=value` with percent-encoded values.
 fn parse(list: &str) -> Result<Vec<(String, String)>, Failure> {
     list.split(',')
@@ -86,6 +96,18 @@ mod tests {
             );
             assert!(said.contains("OTEL_RESOURCE_ATTRIBUTES"), "{said}");
         }
+    }
+
+    #[test]
+    fn the_host_that_the_user_names_stays() {
+        let named = ("host.name".to_owned(), "node7".to_owned());
+        let (_, attributes) = on_this_machine((None, vec![named.clone()]));
+        assert_eq!(attributes, [named]);
+        let (_, attributes) = on_this_machine((None, Vec::new()));
+        assert!(
+            attributes.len() == 1 && !attributes[0].1.is_empty(),
+            "{attributes:?}"
+        );
     }
 
     #[test]

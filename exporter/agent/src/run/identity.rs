@@ -13,6 +13,8 @@ pub(super) struct Identity {
     pub(super) id: String,
     /// The process of the run that is started: its rank and its attempt.
     pub(super) member: Member,
+    /// Whether the id was made for this process, which other ranks do not know.
+    is_new: bool,
 }
 
 impl Identity {
@@ -29,10 +31,24 @@ impl Identity {
                 .iter()
                 .find_map(|name| set(name).filter(|id| id != "none"))
         };
+        let shared = asked.or_else(|| set(RUN_ID)).or_else(job);
         Self {
-            id: asked.or_else(|| set(RUN_ID)).or_else(job).unwrap_or_else(new),
+            is_new: shared.is_none(),
+            id: shared.unwrap_or_else(new),
             member: Member::of_environment(&variable),
         }
+    }
+
+    /// Warns, on rank 0, of ranks that will be runs of their own because no variable names the run of all.
+    pub(super) fn warning(&self) -> Option<String> {
+        let ranks = self.member.world_size.filter(|ranks| *ranks > 1)?;
+        (self.is_new && self.member.rank == 0).then(|| {
+            format!(
+                "no id names the run of all {ranks} ranks (torchrun sets TORCHELASTIC_RUN_ID=none without --rdzv-id): each rank \
+                 becomes a run of its own, with traces of its own; set {RUN_ID} to one value on all ranks, or give torchrun \
+                 --rdzv-id, or `pulsetrain run` --run-id"
+            )
+        })
     }
 }
 
@@ -94,6 +110,31 @@ mod tests {
             )
             .id,
             "new"
+        );
+    }
+
+    #[test]
+    fn ranks_without_a_common_id_are_warned_of_once() {
+        let none = ("TORCHELASTIC_RUN_ID", "none");
+        let ranks = |rank, size| [none, ("RANK", rank), ("WORLD_SIZE", size)];
+        let warning = identity(None, &ranks("0", "4")).warning().unwrap();
+        assert!(
+            warning.contains("all 4 ranks") && warning.contains("PULSETRAIN_RUN_ID"),
+            "{warning}"
+        );
+        let silent = [
+            identity(None, &ranks("1", "4")),
+            identity(None, &ranks("0", "1")),
+            identity(None, &[none]),
+            identity(Some("asked"), &ranks("0", "4")),
+            identity(
+                None,
+                &[none, ("SLURM_JOB_ID", "7"), ("RANK", "0"), ("WORLD_SIZE", "4")],
+            ),
+        ];
+        assert!(
+            silent.iter().all(|identity| identity.warning().is_none()),
+            "{silent:?}"
         );
     }
 

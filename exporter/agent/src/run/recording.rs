@@ -12,19 +12,16 @@ use crate::{
 
 /// Answers on the health address, where there are recorders. Where another has it, as the first rank of a machine, the run
 /// goes on without.
-pub(super) async fn serve(config: &Config, recorders: &Recorders) {
+pub(super) fn serve(config: &Config, recorders: &Recorders) {
     let health = &config.health;
     if recorders.is_empty() || !health.enabled {
         return;
     }
     let ready = Ready::starting();
     ready.set();
-    match serve_health(*health.listen, ready, recorders.clone(), Stop::never()).await {
+    match serve_health(health, ready, recorders.clone(), None, Stop::never()) {
         Ok(answers) => drop(tokio::spawn(answers)),
-        Err(error) => tell(&format!(
-            "goes on without GET /trace: cannot listen on {}: {error}; choose another port with health.listen",
-            health.listen.value
-        )),
+        Err(error) => tell(&format!("goes on without GET /trace: health.listen: {error}")),
     }
 }
 

@@ -176,6 +176,7 @@ fn run(
         service: options.service.clone().unwrap_or_default(),
         rank: identity.member.rank,
         local_rank: identity.member.local_rank,
+        world_size: identity.member.world_size,
         attempt: identity.member.attempt,
         start_unix_nanos: options
             .start_unix_nanos

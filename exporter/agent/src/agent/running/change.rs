@@ -3,8 +3,9 @@
 use std::fmt::Display;
 
 use super::{
-    super::{reload::needs_restart, tell},
+    super::{health::Parts, reload::needs_restart, tell},
     Running,
+    disk_queues::FOLDER,
 };
 use crate::config::{Config, GPUS, Named};
 
@@ -21,6 +22,12 @@ impl Running {
         self.end_sources(ending).await;
         self.unopened_sources
             .retain(|name, _| new.sources.0.get(name) == old.sources.0.get(name));
+        let root = self.positions.beside(FOLDER);
+        for (name, error) in self.disk_queues.open(&new, root.as_deref()).await {
+            tell(&format!(
+                "the sink {name} keeps its batches in memory only, until a reload finds its disk queue usable: {error}"
+            ));
+        }
         for (name, sink) in old
             .sinks
             .iter()
@@ -70,7 +77,7 @@ impl Running {
 
     /// Opens the sinks that are not open yet. What needs a port or a file waits for those who may still hold it.
     async fn open_sinks(&mut self) {
-        for (name, trouble) in self.unopened.clone() {
+        for (name, failure) in self.unopened.clone() {
             let Some(sink) = self.config.sinks.0.get(&name).cloned() else {
                 self.unopened.remove(&name);
                 continue;
@@ -79,7 +86,7 @@ impl Running {
                 continue;
             }
             let opened = self.open_sink(&name, &sink).await;
-            if let Some(why) = report_opening(&format!("the sink {name}"), opened, trouble) {
+            if let Some(why) = report_opening(&format!("the sink {name}"), opened, failure) {
                 self.unopened.insert(name, Some(why));
             }
         }
@@ -88,12 +95,12 @@ impl Running {
 
     /// Starts the sources that are not started yet, such as a receiver whose port was not free.
     fn open_sources(&mut self) {
-        for (name, trouble) in std::mem::take(&mut self.unopened_sources) {
+        for (name, failure) in std::mem::take(&mut self.unopened_sources) {
             let Some(source) = self.config.sources.0.get(&name).cloned() else {
                 continue;
             };
             let started = self.start_source(&name, &source);
-            if let Some(why) = report_opening(&format!("the source {name}"), started, trouble) {
+            if let Some(why) = report_opening(&format!("the source {name}"), started, failure) {
                 self.unopened_sources.insert(name, Some(why));
             }
         }
@@ -106,7 +113,7 @@ impl Running {
             if let Some(health) = self.health.take() {
                 health.end().await;
             }
-            if let Err(error) = self.start_health().await {
+            if let Err(error) = self.start_health() {
                 tell(&format!(
                     "goes on without health checks until the next reload: {error}"
                 ));
@@ -121,7 +128,21 @@ impl Running {
         }
     }
 
-    fn note_readiness(&self) {
+    /// Notes which parts are open, for `/readyz` and `/status`.
+    pub(super) fn note_readiness(&self) {
+        let open = self.sources.keys().map(|name| (name.clone(), None));
+        let unopened = self.unopened_sources.iter();
+        let waiting = |why: &Option<String>| why.clone().unwrap_or_else(|| "it is opened soon".to_owned());
+        self.status.set_parts(Parts {
+            sources: open
+                .chain(unopened.map(|(name, why)| (name.clone(), Some(waiting(why)))))
+                .collect(),
+            unopened_sinks: self
+                .unopened
+                .iter()
+                .map(|(name, why)| (name.clone(), waiting(why)))
+                .collect(),
+        });
         match self.unopened.iter().chain(&self.unopened_sources).next() {
             None => self.ready.set(),
             Some((_, Some(why))) => self.ready.unset(why.as_str()),
@@ -132,9 +153,9 @@ impl Running {
     }
 }
 
-/// Names what could not be opened, once, and what is open after all. Returns the trouble that remains.
-fn report_opening(what: &str, opened: Result<(), impl Display>, trouble: Option<String>) -> Option<String> {
-    match (opened, trouble) {
+/// Names what could not be opened, once, and what is open after all. Returns the failure that remains.
+fn report_opening(what: &str, opened: Result<(), impl Display>, failure: Option<String>) -> Option<String> {
+    match (opened, failure) {
         (Ok(()), None) => None,
         (Ok(()), Some(_)) => {
             tell(&format!("{what} is open now"));

@@ -12,7 +12,7 @@ pub(super) struct Derived(Arc<OnceLock<Counting>>);
 type Counting = Box<dyn Fn(&Batch) + Send + Sync>;
 
 impl Derived {
-    pub(super) fn watch(&self) -> impl Fn(&Batch) + Send + 'static {
+    pub(super) fn watch(&self) -> impl Fn(&Batch) + Clone + Send + 'static {
         let counter = Arc::clone(&self.0);
         move |batch| {
             if let Some(count) = counter.get() {

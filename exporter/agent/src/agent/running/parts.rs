@@ -3,7 +3,9 @@
 use std::{fmt::Display, time::Duration};
 
 use pulsetrain_otlp::Signals;
-use pulsetrain_pipeline::{BoxFuture, Door, SinkReport, SinkRoute, Source, StopRaiser, clock, run_sources};
+use pulsetrain_pipeline::{
+    BoxFuture, Door, LaneConfig, SinkReport, SinkRoute, Source, StopRaiser, clock, run_sources,
+};
 use pulsetrain_sinks::SinkError;
 use pulsetrain_sources::SourceError;
 
@@ -15,27 +17,24 @@ use super::{
 use crate::{
     config::{GPUS, SinkConfig, SourceConfig},
     failure::Failure,
-    topology::{self, ALL_OFF, BuiltSink},
+    import::resource::on_this_machine,
+    ledger_view::LedgerView,
+    topology::{self, ALL_OFF, BuiltSink, KeptPages},
 };
 
 impl Running {
-    pub(super) async fn start_health(&mut self) -> Result<(), Failure> {
+    pub(super) fn start_health(&mut self) -> Result<(), Failure> {
         let health = &self.config.health;
         if health.enabled {
             let stop = StopRaiser::new();
             let served = health::serve(
-                *health.listen,
+                health,
                 self.ready.clone(),
                 self.recorders.clone(),
+                Some(self.status.clone()),
                 stop.stop(),
             )
-            .await
-            .map_err(|error| {
-                Failure::failed(format!(
-                    "cannot listen on {}: {error}; choose another port with health.listen",
-                    health.listen.value
-                ))
-            })?;
+            .map_err(|error| Failure::failed(format!("health.listen: {error}")))?;
             self.health = Some(Task::spawn(stop, served));
         }
         Ok(())
@@ -44,9 +43,24 @@ impl Running {
     /// Starts the queue of a sink that [`open_sink`](Self::open_sink) opens.
     pub(super) fn expect_sink(&mut self, name: &str, config: &SinkConfig) {
         for (queue, route) in queues(name, config) {
-            self.pipeline.expect_sink(&queue, route, Duration::ZERO);
+            let lane = self.lane(&queue, config);
+            self.pipeline.expect_sink(&queue, route, lane, Duration::ZERO);
         }
         self.unopened.insert(name.to_owned(), None);
+    }
+
+    /// The settings of the queue of a sink, whose limit is reported from now on.
+    fn lane(&self, queue: &str, config: &SinkConfig) -> LaneConfig {
+        let lane = LaneConfig {
+            disk: self.disk_queues.get(queue),
+            ..config.lane(&self.config.limits)
+        };
+        let in_memory = lane.queue.max_bytes;
+        let limit = (lane.disk.as_ref()).map_or(in_memory, |disk| disk.config().max_bytes as usize);
+        if let Some(telemetry) = &self.telemetry {
+            telemetry.note_queue_limit(queue, limit);
+        }
+        lane
     }
 
     /// Opens a sink that is expected.
@@ -56,7 +70,7 @@ impl Running {
             config,
             &self.config.perfetto,
             &self.positions,
-            self.pages.get(name).cloned(),
+            self.pages.get(name).cloned().unwrap_or_default(),
             stop.stop(),
         )
         .await?;
@@ -64,13 +78,29 @@ impl Running {
             sinks,
             server,
             series,
+            page,
             recorder,
+            file,
         } = built;
+        match file {
+            Some(file) => self.files.insert(name.to_owned(), file),
+            None => self.files.remove(name),
+        };
         if let Some(recorder) = recorder {
             self.recorders.insert(name, recorder);
         }
+        if let Some(page) = &page {
+            page.show_telemetry(Box::new(LedgerView(self.pipeline.ledger().clone())));
+        }
+        let mut series = series;
         match &series {
-            Some(series) => self.pages.insert(name.to_owned(), series.clone()),
+            Some(_) => {
+                let kept = KeptPages {
+                    series: series.clone(),
+                    page,
+                };
+                self.pages.insert(name.to_owned(), kept)
+            }
             None => self.pages.remove(name),
         };
         if let Some(server) = server {
@@ -81,7 +111,8 @@ impl Running {
         }
         for ((queue, _), sink) in queues(name, config).iter().zip(sinks) {
             let sink = match &self.telemetry {
-                Some(telemetry) => telemetry.measure(queue, sink, series.clone()),
+                // The series are those of the first sink of a section.
+                Some(telemetry) => telemetry.measure(queue, sink, series.take()),
                 None => Box::new(NamedSink::new(queue, sink)),
             };
             // It is expected: whoever removes the lane forgets that the sink is to be opened.
@@ -94,10 +125,11 @@ impl Running {
     /// Starts the queue of the new sink and drains the old one in the background.
     pub(super) fn replace_sink(&mut self, name: &str, old: &SinkConfig, new: &SinkConfig) {
         let within = self.config.limits.drain.0;
-        let new = queues(name, new);
+        let (section, new) = (new, queues(name, new));
         let mut drained = Vec::new();
         for (queue, route) in &new {
-            drained.extend(self.pipeline.expect_sink(queue, *route, within));
+            let lane = self.lane(queue, section);
+            drained.extend(self.pipeline.expect_sink(queue, *route, lane, within));
         }
         for (queue, _) in queues(name, old) {
             if !new.iter().any(|(other, _)| *other == queue) {
@@ -140,7 +172,7 @@ impl Running {
         };
         let source = topology::build_source(
             config,
-            self.resource.clone(),
+            on_this_machine(self.resource.clone()),
             (&self.positions, &self.claims),
             on_event,
             on_reading,
@@ -196,9 +228,10 @@ impl Running {
     }
 }
 
-/// The queues of a section, each with its name and its route: one, but for OTLP one for each receiver. The order is that of
+/// The queues of a section, each with its name and its route: one, but for OTLP one for each receiver, and for a Prometheus
+/// endpoint with a live page one for each of them. The order is that of
 /// the sinks that [`topology::build_sink`] makes.
-fn queues(section: &str, config: &SinkConfig) -> Vec<(String, SinkRoute)> {
+pub(super) fn queues(section: &str, config: &SinkConfig) -> Vec<(String, SinkRoute)> {
     let route = |signals| SinkRoute {
         signals,
         requirement: config.requirement(),
@@ -209,6 +242,12 @@ fn queues(section: &str, config: &SinkConfig) -> Vec<(String, SinkRoute)> {
             .map(|config| config.by_receiver()),
         _ => None,
     };
+    if let SinkConfig::Prometheus(prometheus) = config
+        && prometheus.has_page()
+    {
+        let queues = [section.to_owned(), format!("{section} (page)")];
+        return queues.map(|name| (name, route(Signals::ALL))).into();
+    }
     match receivers.as_deref() {
         None => {
             let signals = config.signals().map_or(Signals::ALL, |list| list.0);

@@ -21,7 +21,8 @@ pub(super) struct Books {
     limit: UpDownCounter<i64>,
     series: UpDownCounter<i64>,
     series_limit: UpDownCounter<i64>,
-    queue_bytes: i64,
+    /// The limit of the queue of each sink, in bytes.
+    queue_limits: BTreeMap<String, i64>,
     told: BTreeMap<String, Told>,
     stores: BTreeMap<String, PrometheusStore>,
 }
@@ -41,7 +42,7 @@ const LEVELS: usize = 6;
 const OF_QUEUE: usize = 4;
 
 impl Books {
-    pub(super) fn new(meter: &Meter, queue_bytes: usize) -> Self {
+    pub(super) fn new(meter: &Meter) -> Self {
         Self {
             dropped: instruments::pulsetrain_dropped_items(meter),
             retries: instruments::pulsetrain_retries(meter),
@@ -51,7 +52,7 @@ impl Books {
             limit: instruments::pulsetrain_queue_limit(meter),
             series: instruments::pulsetrain_series_active(meter),
             series_limit: instruments::pulsetrain_series_limit(meter),
-            queue_bytes: i64::try_from(queue_bytes).unwrap_or(i64::MAX),
+            queue_limits: BTreeMap::new(),
             told: BTreeMap::new(),
             stores: BTreeMap::new(),
         }
@@ -60,6 +61,12 @@ impl Books {
     /// Counts the series of a sink from now on.
     pub(super) fn watch_series(&mut self, sink: &str, store: PrometheusStore) {
         self.stores.insert(sink.to_owned(), store);
+    }
+
+    /// Reports this limit of the queue of a sink from now on.
+    pub(super) fn note_queue_limit(&mut self, queue: &str, bytes: usize) {
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        self.queue_limits.insert(queue.to_owned(), bytes);
     }
 
     /// Tells what is new.
@@ -74,6 +81,7 @@ impl Books {
         for name in gone {
             let mut told = self.told.remove(&name).unwrap_or_default();
             self.stores.remove(&name);
+            self.queue_limits.remove(&name);
             self.levels(&name, &mut told, [0; LEVELS]);
         }
         for counts in sinks {
@@ -90,11 +98,12 @@ impl Books {
             let series = self.stores.get(&counts.name).map(PrometheusStore::counts);
             let (series, series_limit) =
                 series.map_or((0, 0), |counts| (counts.series as i64, counts.limit as i64));
+            let on_disk = counts.on_disk.as_ref();
             let levels = [
-                counts.queued as i64,
-                counts.queued_batches as i64,
-                counts.queued_bytes as i64,
-                self.queue_bytes,
+                (counts.queued + on_disk.map_or(0, |on_disk| on_disk.items)) as i64,
+                (counts.queued_batches + on_disk.map_or(0, |on_disk| on_disk.batches)) as i64,
+                (counts.queued_bytes + on_disk.map_or(0, |on_disk| on_disk.bytes)) as i64,
+                self.queue_limits.get(&counts.name).copied().unwrap_or_default(),
                 series,
                 series_limit,
             ];

@@ -58,7 +58,7 @@ impl DoorExporter {
     }
 
     /// Says where the door is; until then there is nowhere to go.
-    pub(super) fn lead_to(&self, door: Door) {
+    pub(super) fn set_door(&self, door: Door) {
         // Said once, at the start.
         let _ = self.door.set(door);
     }

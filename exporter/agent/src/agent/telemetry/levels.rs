@@ -25,6 +25,9 @@ enum Series {
     Lag,
     LastSuccess,
     SinkUp,
+    DiskItems,
+    DiskSize,
+    OldestAge,
     BuildInfo,
     LastReloadSuccess,
 }
@@ -42,6 +45,9 @@ impl Series {
             Self::Lag => &metric::PULSETRAIN_SOURCE_LAG,
             Self::LastSuccess => &metric::PULSETRAIN_SOURCE_LAST_SUCCESS_TIME,
             Self::SinkUp => &metric::PULSETRAIN_SINK_UP,
+            Self::DiskItems => &metric::PULSETRAIN_QUEUE_DISK_ITEMS,
+            Self::DiskSize => &metric::PULSETRAIN_QUEUE_DISK_SIZE,
+            Self::OldestAge => &metric::PULSETRAIN_QUEUE_OLDEST_AGE,
             Self::BuildInfo => &metric::PULSETRAIN_BUILD_INFO,
             Self::LastReloadSuccess => &metric::PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS,
         }
@@ -50,7 +56,9 @@ impl Series {
     fn attribute(self) -> Option<&'static Attribute> {
         match self {
             Self::Lag | Self::LastSuccess => Some(&attribute::PULSETRAIN_SOURCE_NAME),
-            Self::SinkUp => Some(&attribute::PULSETRAIN_SINK_NAME),
+            Self::SinkUp | Self::DiskItems | Self::DiskSize | Self::OldestAge => {
+                Some(&attribute::PULSETRAIN_SINK_NAME)
+            }
             Self::BuildInfo => Some(&attribute::PULSETRAIN_VERSION),
             Self::LastReloadSuccess => None,
         }
@@ -58,8 +66,10 @@ impl Series {
 
     fn number(self, value: f64) -> NumberValue {
         match self {
-            Self::Lag | Self::LastSuccess => NumberValue::Double(value),
-            Self::SinkUp | Self::BuildInfo | Self::LastReloadSuccess => NumberValue::Int(value as i64),
+            Self::Lag | Self::LastSuccess | Self::OldestAge => NumberValue::Double(value),
+            Self::SinkUp | Self::DiskItems | Self::DiskSize | Self::BuildInfo | Self::LastReloadSuccess => {
+                NumberValue::Int(value as i64)
+            }
         }
     }
 }
@@ -75,8 +85,18 @@ impl Levels {
     ) {
         self.now.clear();
         for sink in sinks {
-            let is_up = f64::from(u8::from(sink.trouble.is_none()));
+            let is_up = f64::from(u8::from(sink.any_failure().is_none()));
             self.now.insert((Series::SinkUp, sink.name.clone()), is_up);
+            if let Some(on_disk) = &sink.on_disk {
+                let age = on_disk.oldest_age.unwrap_or_default().as_secs_f64();
+                let levels = [
+                    (Series::DiskItems, on_disk.items as f64),
+                    (Series::DiskSize, on_disk.file_bytes as f64),
+                    (Series::OldestAge, age),
+                ];
+                let of_sink = levels.map(|(series, level)| ((series, sink.name.clone()), level));
+                self.now.extend(of_sink);
+            }
         }
         for (name, figures) in sources {
             let last = figures.last_success();

@@ -4,7 +4,7 @@ use opentelemetry::{
     KeyValue,
     metrics::{Counter, Histogram},
 };
-use pulsetrain_otlp::Signals;
+use pulsetrain_otlp::{Signal, Signals};
 use pulsetrain_pipeline::{
     Batch, BoxFuture, Delivery, Sink,
     clock::{self, Instant},
@@ -24,6 +24,10 @@ impl NamedSink {
             sink,
         }
     }
+
+    fn fork_named(&self) -> Option<Self> {
+        Some(Self::new(&self.name, self.sink.fork()?))
+    }
 }
 
 impl Sink for NamedSink {
@@ -35,6 +39,14 @@ impl Sink for NamedSink {
         self.sink.signals()
     }
 
+    fn fork(&self) -> Option<Box<dyn Sink>> {
+        Some(Box::new(self.fork_named()?))
+    }
+
+    fn max_request_bytes(&self, signal: Signal) -> usize {
+        self.sink.max_request_bytes(signal)
+    }
+
     fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
         self.sink.deliver(batch)
     }
@@ -44,7 +56,8 @@ impl Sink for NamedSink {
     }
 }
 
-/// A sink whose deliveries are counted, by signal, and timed from the first attempt to the last.
+/// A sink whose deliveries are counted, by signal, and timed from the first attempt to the last. A request that is sent again
+/// with other batches merged into it is timed anew.
 pub(super) struct MeasuredSink {
     sink: NamedSink,
     delivered: Counter<u64>,
@@ -78,10 +91,11 @@ impl MeasuredSink {
 
     fn ended(&mut self, batch: &Batch, began: Instant, delivery: &Delivery) {
         let delivered = match delivery {
-            Delivery::Retry { .. } => return,
+            // Sent again.
+            Delivery::Retry { .. } | Delivery::TooLarge { .. } => return,
             Delivery::Delivered => u64::from(batch.items()),
             Delivery::Partial { rejected, .. } => u64::from(batch.items()).saturating_sub(*rejected),
-            Delivery::Refused { .. } | Delivery::Unsupported { .. } => 0,
+            Delivery::Refused { .. } | Delivery::Denied { .. } | Delivery::Unsupported { .. } => 0,
         };
         self.trying = None;
         let attributes = [
@@ -100,6 +114,19 @@ impl Sink for MeasuredSink {
 
     fn signals(&self) -> Signals {
         self.sink.signals()
+    }
+
+    fn fork(&self) -> Option<Box<dyn Sink>> {
+        let sink = self.sink.fork_named()?;
+        Some(Box::new(Self::new(
+            sink,
+            self.delivered.clone(),
+            self.duration.clone(),
+        )))
+    }
+
+    fn max_request_bytes(&self, signal: Signal) -> usize {
+        self.sink.max_request_bytes(signal)
     }
 
     fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {

@@ -1,0 +1,160 @@
+//! `GET /status`: the state of each source and sink, as JSON.
+//!
+//! ```json
+//! {"version": "0.1.0", "ready": true, "reason": null,
+//!  "sources": [{"name": "trainer", "state": "running", "error": null, "lag_seconds": 0.4, "last_batch_seconds": 1.2}],
+//!  "sinks": [{"name": "collector", "state": "failing", "failing_seconds": 12.5, "error": "connection refused",
+//!             "accepted_items": 90, "delivered_items": 60, "dropped_items": 0, "retries": 7,
+//!             "queue": {"items": 0, "batches": 0, "bytes": 0},
+//!             "disk": {"items": 30, "batches": 3, "bytes": 4120, "file_bytes": 8200, "oldest_seconds": 12.9}}]}
+//! ```
+//!
+//! A source is `running` or `not_open`. A sink is `working`, `failing` (nothing was delivered, or its disk queue cannot be used,
+//! since `failing_seconds`) or `not_open`; `disk` is null without a disk queue. `lag_seconds` is the age of the newest item when it arrived, `last_batch_seconds` the time since the last batch.
+
+use std::{
+    collections::BTreeMap,
+    fmt,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use http_body_util::Full;
+use hyper::{Response, body::Bytes, header};
+use pulsetrain_pipeline::{Ledger, SinkCounts, clock};
+use serde_json::{Value, json};
+
+use super::{Answer, Ready};
+
+/// Where it is asked for.
+pub(super) const PATH: &str = "/status";
+
+/// The state of an agent's parts; a clone shares it.
+#[derive(Clone)]
+pub(crate) struct Status {
+    ledger: Ledger,
+    lags: Arc<dyn Fn() -> BTreeMap<String, SourceLag> + Send + Sync>,
+    parts: Arc<Mutex<Parts>>,
+}
+
+/// How far behind a source is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct SourceLag {
+    /// The age of the newest item when it arrived.
+    pub(crate) lag: Option<Duration>,
+    /// The arrival of the last batch, since 1970.
+    pub(crate) last_batch: Option<Duration>,
+}
+
+/// The parts of the configuration, each with the reason why it is not open.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Parts {
+    /// All sources; `None` for one that runs.
+    pub(crate) sources: BTreeMap<String, Option<String>>,
+    /// The sinks that are not open.
+    pub(crate) unopened_sinks: BTreeMap<String, String>,
+}
+
+impl Status {
+    /// Reads sinks from the ledger and sources from `lags`.
+    pub(crate) fn new(
+        ledger: Ledger,
+        lags: impl Fn() -> BTreeMap<String, SourceLag> + Send + Sync + 'static,
+    ) -> Self {
+        Self {
+            ledger,
+            lags: Arc::new(lags),
+            parts: Arc::default(),
+        }
+    }
+
+    /// Replaces the parts.
+    pub(crate) fn set_parts(&self, parts: Parts) {
+        *self.parts.lock().unwrap_or_else(PoisonError::into_inner) = parts;
+    }
+
+    fn parts(&self) -> Parts {
+        self.parts.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Answers a request.
+    pub(super) fn answer(&self, ready: &Ready) -> Answer {
+        let reason = ready.reason();
+        let parts = self.parts();
+        let (lags, now) = ((self.lags)(), clock::unix_now());
+        let sources = parts.sources.iter();
+        let sources: Vec<Value> = sources
+            .map(|(name, error)| source(name, error.as_deref(), lags.get(name), now))
+            .collect();
+        let counts = self.ledger.snapshot();
+        let sinks: Vec<Value> = counts
+            .iter()
+            .map(|counts| sink(counts, parts.unopened_sinks.get(section(&counts.name))))
+            .collect();
+        let status = json!({
+            "version": env!("CARGO_PKG_VERSION"),
+            "ready": reason.is_none(),
+            "reason": reason,
+            "sources": sources,
+            "sinks": sinks,
+        });
+        let mut response = Response::new(Full::new(Bytes::from(format!("{status}\n"))));
+        let json = header::HeaderValue::from_static("application/json");
+        response.headers_mut().insert(header::CONTENT_TYPE, json);
+        response
+    }
+}
+
+/// The section of a queue: several queues of one section have more in parentheses.
+fn section(queue: &str) -> &str {
+    queue.split_once(" (").map_or(queue, |(section, _)| section)
+}
+
+fn source(name: &str, error: Option<&str>, lag: Option<&SourceLag>, now: Duration) -> Value {
+    let SourceLag { lag, last_batch } = lag.copied().unwrap_or_default();
+    json!({
+        "name": name,
+        "state": if error.is_none() { "running" } else { "not_open" },
+        "error": error,
+        "lag_seconds": lag.map(|lag| lag.as_secs_f64()),
+        "last_batch_seconds": last_batch.map(|last| now.saturating_sub(last).as_secs_f64()),
+    })
+}
+
+fn sink(counts: &SinkCounts, unopened: Option<&String>) -> Value {
+    let failure = counts.any_failure();
+    let state = match (unopened, failure) {
+        (Some(_), _) => "not_open",
+        (None, Some(_)) => "failing",
+        (None, None) => "working",
+    };
+    let failing = failure.map(|failure| (clock::now() - failure.since).as_secs_f64());
+    json!({
+        "name": counts.name,
+        "state": state,
+        "failing_seconds": failing,
+        "error": unopened.or(failure.map(|failure| &failure.message)),
+        "accepted_items": counts.accepted,
+        "delivered_items": counts.delivered,
+        "dropped_items": counts.lost_items(),
+        "retries": counts.retries,
+        "queue": {
+            "items": counts.queued,
+            "batches": counts.queued_batches,
+            "bytes": counts.queued_bytes,
+        },
+        "disk": counts.on_disk.as_ref().map(|disk| json!({
+            "items": disk.items,
+            "batches": disk.batches,
+            "bytes": disk.bytes,
+            "file_bytes": disk.file_bytes,
+            "oldest_seconds": disk.oldest_age.map(|age| age.as_secs_f64()),
+        })),
+    })
+}
+
+impl fmt::Debug for Status {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Status")
+    }
+}

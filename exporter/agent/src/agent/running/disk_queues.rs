@@ -1,0 +1,195 @@
+//! The disk queues of the sinks: opened before the queue of a sink is started, kept from one configuration to the next.
+
+use std::{
+    collections::BTreeMap,
+    fs, mem,
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use pulsetrain_pipeline::{
+    SinkRoute, clock,
+    disk::{DiskQueue, DiskQueueConfig, DiskQueueError},
+};
+
+use super::{super::tell, parts::queues};
+use crate::config::{Config, DiskQueueSetting, SinkConfig};
+
+/// The folder of all disk queues in the state folder.
+pub(super) const FOLDER: &str = "queue";
+
+/// How long a reload waits for a queue in the same folder that is being closed.
+const CLOSING: Duration = Duration::from_secs(1);
+
+/// The open disk queues.
+#[derive(Default)]
+pub(super) struct DiskQueues {
+    /// Those of the configuration, by the name of the queue of their sink.
+    configured: BTreeMap<String, DiskQueue>,
+    /// Those of removed sinks, which are open until their sink is drained. A sink that is added with the same folder
+    /// continues with the same queue.
+    draining: Vec<DiskQueue>,
+}
+
+impl DiskQueues {
+    /// Opens the disk queues that the configuration names and that are not open. `root` is the folder for them; without one
+    /// only a section that names a folder has a disk queue. Returns what could not be opened.
+    pub(super) async fn open(
+        &mut self,
+        config: &Config,
+        root: Option<&Path>,
+    ) -> Vec<(String, DiskQueueError)> {
+        let mut failed = Vec::new();
+        let mut wanted = BTreeMap::new();
+        for (name, sink) in config.sinks.iter() {
+            wanted.extend(wanted_by(name, sink, root));
+        }
+        for (name, queue) in mem::take(&mut self.configured) {
+            let folder = queue.config().folder;
+            if !queue.is_closed() && wanted.get(&name).is_some_and(|config| config.folder == folder) {
+                self.configured.insert(name, queue);
+            } else {
+                self.draining.push(queue);
+            }
+        }
+        for (name, config) in wanted {
+            if let Some(open) = self.configured.get(&name).cloned() {
+                configure(&name, &open, &config);
+                continue;
+            }
+            match self.continue_or_open(&name, config).await {
+                Ok(queue) => {
+                    self.configured.insert(name, queue);
+                }
+                Err(error) => failed.push((name, error)),
+            }
+        }
+        self.draining.retain(|queue| !queue.is_closed());
+        failed
+    }
+
+    /// Continues with the queue of a removed sink that is in the same folder, or opens the folder.
+    async fn continue_or_open(
+        &mut self,
+        name: &str,
+        config: DiskQueueConfig,
+    ) -> Result<DiskQueue, DiskQueueError> {
+        let is_same = |queue: &DiskQueue| queue.config().folder == config.folder;
+        if let Some(at) = self.draining.iter().position(is_same) {
+            let queue = self.draining.swap_remove(at);
+            if queue.keep_open() {
+                configure(name, &queue, &config);
+                return Ok(queue);
+            }
+            if !queue.ended(clock::later(clock::now(), CLOSING)).await {
+                return Err(DiskQueueError::Closing { path: config.folder });
+            }
+        }
+        open_apart(name, config).await
+    }
+
+    /// The disk queue of a sink.
+    pub(super) fn get(&self, queue: &str) -> Option<DiskQueue> {
+        self.configured.get(queue).cloned()
+    }
+
+    /// Names the queues in `root` that hold batches and that no sink sends.
+    pub(super) fn report_orphans(&self, root: Option<&Path>) {
+        let in_use = self.configured.values().map(|queue| queue.config().folder);
+        let in_use: Vec<PathBuf> = in_use.collect();
+        let entries = root
+            .and_then(|root| fs::read_dir(root).ok())
+            .into_iter()
+            .flatten()
+            .flatten();
+        for path in entries
+            .map(|entry| entry.path())
+            .filter(|path| !in_use.contains(path))
+        {
+            let segments = fs::read_dir(&path).into_iter().flatten().flatten();
+            let is_segment = |path: PathBuf| path.extension().is_some_and(|extension| extension == "segment");
+            if segments.map(|entry| entry.path()).any(is_segment) {
+                tell(&format!(
+                    "{} holds batches of a sink that the configuration does not have: add the sink again to send them, or \
+                     delete the folder",
+                    path.display()
+                ));
+            }
+        }
+    }
+}
+
+/// Changes the settings of an open queue.
+fn configure(name: &str, queue: &DiskQueue, config: &DiskQueueConfig) {
+    if queue.config().max_bytes != config.max_bytes {
+        tell(&format!(
+            "restart the agent to change the bytes of the disk queue of {name}"
+        ));
+    }
+    queue.configure(config);
+}
+
+/// Opens a queue away from the threads of the network: what is stored is read once.
+async fn open_apart(name: &str, config: DiskQueueConfig) -> Result<DiskQueue, DiskQueueError> {
+    let (folder, sink) = (config.folder.clone(), name.to_owned());
+    let report = move |notice: &pulsetrain_pipeline::disk::Notice| tell(&format!("{sink}: {notice}"));
+    let opened = tokio::task::spawn_blocking(move || DiskQueue::open(config, report)).await;
+    opened.unwrap_or_else(|failed| {
+        Err(DiskQueueError::Io {
+            action: "open",
+            path: folder,
+            source: std::io::Error::other(failed),
+        })
+    })
+}
+
+/// The disk queues of a section, by the names of its queues.
+fn wanted_by(name: &str, sink: &SinkConfig, root: Option<&Path>) -> Vec<(String, DiskQueueConfig)> {
+    let SinkConfig::Otlp(otlp) = sink else {
+        return Vec::new();
+    };
+    let DiskQueueSetting::On(section) = &otlp.disk_queue else {
+        return Vec::new();
+    };
+    let queues = queues(name, sink);
+    let is_alone = queues.len() == 1;
+    let config = |(queue, _): (String, SinkRoute)| {
+        let folder = root.map(|root| root.join(file_name(&queue)));
+        let mut config = match (&section.folder, folder) {
+            (_, Some(folder)) => section.settings(folder),
+            (Some(_), None) => section.settings(PathBuf::new()),
+            (None, None) => return None,
+        };
+        if section.folder.is_some() && !is_alone {
+            config.folder.push(file_name(&queue));
+        }
+        Some((queue, config))
+    };
+    queues.into_iter().filter_map(config).collect()
+}
+
+/// The name of a queue as the name of a folder, each name as another one.
+fn file_name(queue: &str) -> String {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let escaped = queue.bytes().map(|byte| match byte {
+        byte if is_plain(byte) => char::from(byte).to_string(),
+        byte => format!("%{byte:02X}"),
+    });
+    let name: String = escaped.collect();
+    match name.as_str() {
+        "" | "." | ".." => format!("%{name}"),
+        _ => name,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_queue_has_a_folder_of_its_own() {
+        assert_eq!(file_name("tempo-1_a.b"), "tempo-1_a.b");
+        assert_eq!(file_name("o (http://h:1)"), "o%20%28http%3A%2F%2Fh%3A1%29");
+        assert_eq!(file_name(".."), "%..");
+    }
+}

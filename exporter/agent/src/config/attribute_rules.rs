@@ -1,0 +1,62 @@
+//! The key `attributes` of a sink: what its receiver does not see of them.
+
+use pulsetrain_otlp::attributes::{AttributeAction, AttributeRules};
+use pulsetrain_sinks::sha256_hex;
+use serde::Deserialize;
+
+use super::{
+    Placed, Spot,
+    section::{Setting, Shown},
+};
+
+/// The rules, in the order of the file.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct AttributeList(Vec<Placed<Rule>>);
+
+/// A rule.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Rule {
+    /// Removes an attribute.
+    Drop(String),
+    /// Replaces the value of an attribute by its SHA-256.
+    Hash(String),
+    /// Replaces the key of an attribute.
+    Rename(Renaming),
+}
+
+/// The key of an attribute and its new one.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Renaming {
+    from: String,
+    to: String,
+}
+
+impl AttributeList {
+    /// Returns the rules; `None` where there are none.
+    ///
+    /// # Errors
+    /// The first rule that cannot be used, with its place.
+    pub(crate) fn rules(&self) -> Result<Option<AttributeRules>, (Spot, String)> {
+        let mut rules: Vec<(String, AttributeAction)> = Vec::new();
+        let mut made = None;
+        for rule in &self.0 {
+            rules.push(match &rule.value {
+                Rule::Drop(key) => (key.clone(), AttributeAction::Drop),
+                Rule::Hash(key) => (key.clone(), AttributeAction::Hash),
+                Rule::Rename(Renaming { from, to }) => (from.clone(), AttributeAction::Rename(to.clone())),
+            });
+            let so_far = AttributeRules::new(rules.clone(), sha256_hex);
+            made = Some(so_far.map_err(|error| (rule.spot, format!("attributes: {error}")))?);
+        }
+        Ok(made)
+    }
+}
+
+impl Setting for AttributeList {
+    fn shown(&self) -> Shown {
+        Shown::List(Vec::new())
+    }
+}

@@ -1,0 +1,174 @@
+//! The keys `tls`, `auth` and `allow_remote` of every section that listens.
+
+use std::path::PathBuf;
+
+use pulsetrain_net::{AuthConfig, Exposure, NetError, ServerTls};
+
+use super::{Placed, Spot, section::section};
+
+section! {
+    /// TLS of a server, from PEM files that are read again when they change.
+    pub(crate) struct ServerTlsSection {
+        /// The certificate chain of the server.
+        certificate: Placed<String> = Placed::nowhere(String::new()),
+        /// Its private key, not encrypted.
+        key: Placed<String> = Placed::nowhere(String::new()),
+        /// The authorities of client certificates. With this key, only clients with such a certificate can connect (mTLS).
+        client_ca: Option<Placed<String>> = None,
+    }
+}
+
+section! {
+    /// Authentication of every request: a bearer token, or basic with user and password. Every line of the file is accepted, and
+    /// the file is read again when it changes.
+    pub(crate) struct AuthSection {
+        /// The file of the tokens, one a line.
+        bearer_token_file: Option<Placed<String>> = None,
+        /// User and password, as in {user: prometheus, password_file: /etc/pulsetrain/password}.
+        basic: Option<Placed<BasicSection>> = None,
+    }
+}
+
+section! {
+    /// Basic authentication.
+    pub(crate) struct BasicSection {
+        /// The user.
+        user: String = String::new(),
+        /// The file of the passwords, one a line.
+        password_file: Placed<String> = Placed::nowhere(String::new()),
+    }
+}
+
+/// The keys of one section.
+#[derive(Clone, Copy)]
+pub(crate) struct ExposureKeys<'a> {
+    pub(crate) allow_remote: bool,
+    pub(crate) tls: Option<&'a Placed<ServerTlsSection>>,
+    pub(crate) auth: Option<&'a Placed<AuthSection>>,
+}
+
+impl ExposureKeys<'_> {
+    /// Returns the settings. Keys that make no sense are left out: [`check`](Self::check) finds them.
+    pub(crate) fn settings(&self) -> Exposure {
+        let path = |path: &Placed<String>| PathBuf::from(&path.value);
+        Exposure {
+            allow_remote: self.allow_remote,
+            tls: self.tls.map(|tls| ServerTls {
+                certificate: path(&tls.certificate),
+                key: path(&tls.key),
+                client_ca: tls.client_ca.as_ref().map(path),
+            }),
+            auth: self
+                .auth
+                .and_then(|auth| match (&auth.bearer_token_file, &auth.basic) {
+                    (Some(file), _) => Some(AuthConfig::Bearer {
+                        token_file: path(file),
+                    }),
+                    (None, Some(basic)) => Some(AuthConfig::Basic {
+                        user: basic.user.clone(),
+                        password_file: path(&basic.password_file),
+                    }),
+                    (None, None) => None,
+                }),
+        }
+    }
+
+    /// Returns the first problem of the keys and of the files that they name.
+    ///
+    /// # Errors
+    /// The place and the problem.
+    pub(crate) fn check(&self) -> Result<(), (Spot, String)> {
+        if let Some(tls) = self.tls {
+            for (key, path) in [("certificate", &tls.certificate), ("key", &tls.key)] {
+                if path.is_empty() {
+                    return Err((tls.spot, format!("tls has no {key}: name a PEM file")));
+                }
+            }
+        }
+        if let Some(auth) = self.auth {
+            let problem = match (&auth.bearer_token_file, &auth.basic) {
+                (Some(_), Some(_)) => "auth has bearer_token_file and basic: keep one",
+                (None, None) => {
+                    "auth has no credentials: give bearer_token_file, or basic with user and password_file"
+                }
+                _ => "",
+            };
+            if !problem.is_empty() {
+                return Err((auth.spot, problem.to_owned()));
+            }
+        }
+        self.settings().check_files().map_err(|error| {
+            let auth = self.auth.map(|auth| auth.spot);
+            let tls = self.tls.map(|tls| tls.spot);
+            let spot = match &error {
+                NetError::Credentials { .. } | NetError::User { .. } => auth,
+                _ => tls,
+            };
+            (spot.unwrap_or_default(), error.to_string())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn keys_that_make_no_sense_are_named_with_their_place() {
+        let folder = tempfile::tempdir().unwrap();
+        let token = folder.path().join("token");
+        fs::write(&token, "secret").unwrap();
+        let token = token.display().to_string();
+        let spot = Spot {
+            line: 3,
+            column: 5,
+            ..Spot::default()
+        };
+        let auth = |bearer: Option<&str>, user: Option<&str>| Placed {
+            value: AuthSection {
+                bearer_token_file: bearer.map(|file| Placed::nowhere(file.to_owned())),
+                basic: user.map(|user| {
+                    Placed::nowhere(BasicSection {
+                        user: user.to_owned(),
+                        password_file: Placed::nowhere(token.clone()),
+                    })
+                }),
+            },
+            spot,
+        };
+        let check = |auth: &Placed<AuthSection>| {
+            ExposureKeys {
+                allow_remote: false,
+                tls: None,
+                auth: Some(auth),
+            }
+            .check()
+        };
+        assert_eq!(check(&auth(Some(&token), None)), Ok(()));
+        assert_eq!(check(&auth(None, Some("prometheus"))), Ok(()));
+        for (auth, problem) in [
+            (auth(None, None), "no credentials"),
+            (auth(Some(&token), Some("a")), "keep one"),
+            (auth(Some("/nowhere"), None), "cannot use /nowhere"),
+            (auth(None, Some("")), "a user name is not empty"),
+        ] {
+            let (place, message) = check(&auth).unwrap_err();
+            assert!(place == spot && message.contains(problem), "{message}");
+        }
+        let tls = Placed {
+            value: ServerTlsSection::default(),
+            spot,
+        };
+        let keys = ExposureKeys {
+            allow_remote: false,
+            tls: Some(&tls),
+            auth: None,
+        };
+        assert_eq!(
+            keys.check(),
+            Err((spot, "tls has no certificate: name a PEM file".to_owned()))
+        );
+    }
+}

@@ -1,0 +1,119 @@
+//! A file sink: its path, its rotation, its permissions.
+
+use pulsetrain_sinks::{FileCompression, FileConfig, FilePermissions, FileRotation};
+use serde::Deserialize;
+
+use super::{
+    Placed,
+    placed::Spot,
+    quantity::{Size, TimeOrNever},
+    section::{Setting, Shown, section},
+    signals::SignalList,
+};
+
+section! {
+    /// A file: .jsonl for JSON lines, .binpb for length-prefixed protobuf. After a restart the agent continues it, with every
+    /// item once; a file that this agent has not written is appended to. A lock keeps a second
+    /// program out of the file, where its file system has locks. After another program has moved the file, as logrotate does,
+    /// SIGHUP opens it again; a file that was removed is created again.
+    pub(crate) struct FileSection {
+        /// The file.
+        path: Placed<String> = Placed::nowhere(String::new()),
+        /// The signals that it receives (a list of traces, metrics and logs); without the key all of them.
+        signals: Option<Placed<SignalList>> = None,
+        /// Whether its data must arrive, as for otlp.
+        required: bool = true,
+        /// When the file is renamed and the next one begins, as in {max_bytes: 256MiB, max_age: 24h, keep: 10, compression: zstd}:
+        /// out.jsonl becomes out-20261122T215500Z-0000.jsonl, by the time of the rotation in UTC. max_age is never by default, and
+        /// is checked before each record; keep counts the rotated files, 0 keeps all; compression is none, gzip or zstd. Without
+        /// the key the file grows until another program rotates it.
+        rotation: Option<Placed<RotationSection>> = None,
+        /// The permissions of the file and of rotated ones, in octal digits as in "0640"; without the key those of the umask.
+        permissions: Option<Placed<String>> = None,
+    }
+}
+
+section! {
+    /// When a file is rotated, and what becomes of the rotated ones.
+    pub(crate) struct RotationSection {
+        /// The most bytes in one file.
+        max_bytes: Size = Size(FileRotation::default().max_bytes as usize),
+        /// The longest that one file is written to, or never.
+        max_age: TimeOrNever = TimeOrNever(None),
+        /// How many rotated files are kept; 0 keeps all.
+        keep: usize = FileRotation::default().keep,
+        /// none, gzip or zstd.
+        compression: CompressionName = CompressionName::None,
+    }
+}
+
+/// How rotated files are compressed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum CompressionName {
+    None,
+    Gzip,
+    Zstd,
+}
+
+impl FileSection {
+    /// Returns the settings of the sink.
+    ///
+    /// # Errors
+    /// The place of a setting that makes no sense, and what to write there.
+    pub(crate) fn settings(&self) -> Result<FileConfig, (Spot, String)> {
+        let permissions = self.permissions.as_ref().map(|text| {
+            FilePermissions::parse(text).ok_or_else(|| {
+                let message = format!(
+                    "permissions: {:?} are not permissions: write octal digits that let the owner read and write, such as \
+                     \"0640\"",
+                    text.value
+                );
+                (text.spot, message)
+            })
+        });
+        let rotation = self.rotation.as_ref().map(|rotation| {
+            let zero = [
+                ("max_bytes", rotation.max_bytes.0 == 0),
+                ("max_age", rotation.max_age.0.is_some_and(|age| age.is_zero())),
+            ];
+            match zero.iter().find(|(_, is_zero)| *is_zero) {
+                Some((key, _)) => Err((
+                    rotation.spot,
+                    format!("rotation: a {key} of zero would give every record a file of its own: give more, such as 64MiB or 24h"),
+                )),
+                None => Ok(rotation.settings()),
+            }
+        });
+        Ok(FileConfig {
+            rotation: rotation.transpose()?,
+            permissions: permissions.transpose()?,
+        })
+    }
+}
+
+impl RotationSection {
+    fn settings(&self) -> FileRotation {
+        FileRotation {
+            max_bytes: self.max_bytes.0 as u64,
+            max_age: self.max_age.0,
+            keep: self.keep,
+            compression: match self.compression {
+                CompressionName::None => FileCompression::None,
+                CompressionName::Gzip => FileCompression::Gzip,
+                CompressionName::Zstd => FileCompression::Zstd,
+            },
+        }
+    }
+}
+
+impl Setting for CompressionName {
+    fn shown(&self) -> Shown {
+        let name = match self {
+            Self::None => "none",
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+        };
+        Shown::Scalar(name.to_owned())
+    }
+}

@@ -1,0 +1,130 @@
+//! Which settings of an OTLP sink are refused, where, and what is never printed.
+
+use std::collections::HashMap;
+
+use crate::config::{Config, check, print, read::parse};
+
+fn parsed(text: &str) -> Config {
+    parse("agent.yaml", text, &HashMap::new()).unwrap_or_else(|fault| panic!("{fault}\n{text}"))
+}
+
+#[test]
+fn the_settings_of_an_otlp_sink_are_checked_at_their_places_and_no_secret_is_printed() {
+    let cases = [
+        (
+            "compression: s3cret",
+            "4:20: sinks.o: compression: set it to gzip, zstd or none",
+        ),
+        (
+            "compression: gzip\n      compression_level: 10",
+            "5:26: sinks.o: compression: gzip has the levels 1 to 9",
+        ),
+        (
+            "compression_level: 1",
+            "4:26: sinks.o: compression_level needs compression",
+        ),
+        (
+            "encoding: s3cret",
+            "4:17: sinks.o: encoding: set it to protobuf or json",
+        ),
+        (
+            "endpoint: grpc://h\n      encoding: json",
+            "5:17: sinks.o: gRPC has one encoding",
+        ),
+        (
+            "endpoint: http://h:x/?key=s3cret",
+            "4:17: sinks.o: target is \"http://h:x/?...\"",
+        ),
+        (
+            "endpoint: http://user:s3cret@h",
+            "4:17: sinks.o: target holds a user or a password",
+        ),
+        (
+            "headers: {\"a b\": s3cret}",
+            "headers: entry 1 has a key that is no header name",
+        ),
+        (
+            "headers: {a: \"s3cret\\n\"}",
+            "headers: entry 1 has a value with a line break",
+        ),
+        (
+            "basic_auth: {user: u}",
+            "4:26: sinks.o: basic_auth has a user and one of",
+        ),
+        (
+            "basic_auth: {user: u, password: s3cret, password_file: f}",
+            "basic_auth has a user and one of",
+        ),
+        ("basic_auth: {user: \"u:s3cret\", password: x}", "has a colon"),
+        (
+            "bearer_token_file: f\n      basic_auth: {user: u, password: s3cret}",
+            "keep one",
+        ),
+        (
+            "bearer_token_file: f\n      headers: {Authorization: s3cret}",
+            "keep one",
+        ),
+        (
+            "bearer_token_file: /not/there",
+            "bearer_token_file: cannot use /not/there: No such file",
+        ),
+        (
+            "endpoint: https://h\n      tls: {certificate: c}",
+            "5:26: sinks.o: tls.certificate is set but tls.key is not",
+        ),
+        (
+            "endpoint: https://h\n      tls: {ca: /not/there}",
+            "tls.ca: cannot use /not/there",
+        ),
+        (
+            "endpoint: https://h\n      tls: {server_name: \"a b\"}",
+            "tls.server_name is",
+        ),
+        (
+            "endpoint: http://h\n      tls: {ca: f}",
+            "4:17: sinks.o: tls is set, but the endpoint is a plain one",
+        ),
+        ("queue: {bytes: 0B}", "4:22: sinks.o.otlp: a queue of zero"),
+        ("concurrency: 0", "4:20: sinks.o.otlp: concurrency is 0"),
+        (
+            "retry: {initial: 1ms}",
+            "4:24: sinks.o.otlp: a receiver in trouble",
+        ),
+        (
+            "attributes: [{drop: a}, {hash: a}]",
+            "4:31: sinks.o: attributes: \"a\" is in two rules",
+        ),
+        (
+            "attributes: [{rename: {from: a, to: a}}]",
+            "4:20: sinks.o: attributes: \"a\" is in two rules",
+        ),
+        (
+            "attributes: [{drop: \"\"}]",
+            "attributes: a rule has an empty key",
+        ),
+    ];
+    for (keys, expected) in cases {
+        let text = format!("sinks:\n  o:\n    otlp:\n      {keys}\nhealth: {{enabled: false}}\n");
+        let config = parsed(&text);
+        let faults: Vec<String> = check("agent.yaml", &config, None)
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        let shown = faults.join("\n");
+        assert!(shown.contains(expected), "{expected}\n{shown}\n{text}");
+        assert!(!shown.contains("s3cret"), "{shown}");
+    }
+}
+
+#[test]
+fn headers_and_passwords_are_neither_printed_nor_in_debug_output() {
+    let text = "sinks:
+  o:
+    otlp:
+      headers: {authorization: s3cret}
+      basic_auth: {user: trainer, password: s3cret}
+";
+    let config = parsed(text);
+    let shown = format!("{config:?}{}", print(&config));
+    assert!(shown.contains("trainer") && !shown.contains("s3cret"), "{shown}");
+}

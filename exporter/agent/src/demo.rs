@@ -1,0 +1,221 @@
+//! `pulsetrain demo`: a simulated job through the real pipeline, to see what there is to see without a GPU or a cluster.
+//!
+//! `arguments` is the command line, `targets` opens the sinks, `sent` counts what is derived, `report` prints.
+
+mod arguments;
+mod report;
+mod sent;
+mod targets;
+
+use std::{
+    fmt::Display,
+    io::{self, Write},
+    process::ExitCode,
+    sync::Arc,
+    time::Duration,
+};
+
+use pulsetrain_demo::{DemoConfig, DemoProgress, DemoSource};
+use pulsetrain_pipeline::{
+    Pipeline, PipelineBuilder, Requirement, Source, StopRaiser,
+    clock::{self, Instant},
+    run_sources,
+};
+use pulsetrain_semconv::{metric, prometheus_name};
+use pulsetrain_sinks::{ConsoleSink, ConsoleStyle, PrometheusStore};
+use pulsetrain_sources::logs::Positions;
+use tokio::{sync::watch, time::sleep};
+
+pub(crate) use self::arguments::DemoArguments;
+use self::{report::Report, sent::Sent, targets::Targets};
+use crate::{
+    config::{self, Config},
+    failure::{Failure, INCOMPLETE},
+    import,
+    ledger_view::LedgerView,
+    topology,
+};
+
+/// How long a step takes at the rate 1.
+const STEP_SECONDS: f64 = 0.5;
+/// The rate of a job with a past: steps of two seconds, so that hours of it have a size that is easy to send.
+const HISTORY_RATE: f64 = 0.25;
+/// The steps of a job, from its start or from the end of its past.
+const STEPS: u64 = 5_000;
+/// How often the GPUs are read, and those of a job with a past.
+const GPU_INTERVAL: Duration = Duration::from_secs(1);
+const HISTORY_GPU_INTERVAL: Duration = Duration::from_secs(5);
+/// How long the sinks have for what is queued when the job has ended by itself.
+const DRAIN: Duration = Duration::from_secs(30);
+/// How long the page stays for the scraper that has not yet got the last points.
+const LAST_SCRAPE: Duration = Duration::from_secs(20);
+/// How often the page is looked at until it shows the first step.
+const GLANCE: Duration = Duration::from_millis(10);
+
+/// Runs the command.
+pub(crate) fn run(arguments: &DemoArguments) -> Result<ExitCode, Failure> {
+    let started = clock::now();
+    let config = match &arguments.config {
+        Some(path) => config::load(path, &std::env::vars().collect()).map_err(Failure::usage)?,
+        None => Config::default(),
+    };
+    let job = job(arguments);
+    job.check().map_err(Failure::usage)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
+    let ended = runtime.block_on(demonstrate(arguments, &config, job, started));
+    // Nothing of ours that hangs holds up the end.
+    runtime.shutdown_background();
+    ended
+}
+
+/// Returns the job that the command line describes.
+fn job(arguments: &DemoArguments) -> DemoConfig {
+    let history = arguments.history;
+    let rate = arguments
+        .rate
+        .unwrap_or(if history.is_some() { HISTORY_RATE } else { 1.0 });
+    // What cannot be a duration is refused with the job.
+    let step_time = Duration::try_from_secs_f64(STEP_SECONDS / rate).unwrap_or_default();
+    let past = history.unwrap_or_default();
+    let past_steps = (past.as_secs_f64() / step_time.as_secs_f64().max(f64::MIN_POSITIVE)) as u64;
+    let start = clock::unix_now().saturating_sub(past);
+    DemoConfig {
+        workload: arguments.workload,
+        ranks: arguments.ranks,
+        steps: arguments.steps.unwrap_or(STEPS.saturating_add(past_steps)),
+        seed: arguments.seed,
+        start_unix_nanos: start.as_nanos() as u64,
+        step_time,
+        gpu_interval: if history.is_some() {
+            HISTORY_GPU_INTERVAL
+        } else {
+            GPU_INTERVAL
+        },
+        faults: arguments.fault.clone(),
+    }
+}
+
+async fn demonstrate(
+    arguments: &DemoArguments,
+    config: &Config,
+    job: DemoConfig,
+    started: Instant,
+) -> Result<ExitCode, Failure> {
+    let stop = StopRaiser::new();
+    let served = StopRaiser::new();
+    let mut targets = Targets::open(arguments, config, job.start_unix_nanos, &served.stop()).await?;
+    let derived = Sent::default();
+    let builder = Pipeline::builder().config(config.limits.lane());
+    let watched = derived.clone();
+    let builder = topology::derived(builder, &config.derive, &Positions::in_memory(), move |batch| {
+        watched.add(batch);
+    })?;
+    let add =
+        |builder: PipelineBuilder, (sink, requirement, lane)| builder.sink_with(sink, requirement, lane);
+    let sinks = std::mem::take(&mut targets.sinks);
+    let (mut pipeline, door) = sinks.into_iter().fold(builder, add).start();
+    for page in &targets.live_pages {
+        page.show_telemetry(Box::new(LedgerView(pipeline.ledger().clone())));
+    }
+    if !arguments.json {
+        let step_seconds = job.step_time.as_secs_f64();
+        report::write_start(arguments, step_seconds, &targets, &mut io::stderr()).map_err(cannot_print)?;
+    }
+    let (report, progress) = watch::channel(Arc::new(DemoProgress::default()));
+    let source = DemoSource::new(job, move |progress| {
+        report.send_replace(Arc::new(progress));
+    });
+    let interrupted = tokio::spawn(import::raise_on_interrupt(stop.clone()));
+    let (sources, ended) = ([Box::new(source) as Box<dyn Source>], stop.stop());
+    let running = tokio::spawn(async move { run_sources(sources.into(), &door, &ended).await });
+    let first_curve = first_curve(targets.series.as_ref(), progress.clone(), started).await;
+    if let Some(seconds) = first_curve.filter(|_| !arguments.json) {
+        writeln!(io::stderr(), "first curve after {seconds:.1} s").map_err(cannot_print)?;
+    }
+    if !arguments.json {
+        // Only now: the line is drawn in its place, and nothing may be printed below it.
+        let line = ConsoleSink::stderr(ConsoleStyle::InPlace);
+        pipeline.add_sink(Box::new(line), Requirement::BestEffort);
+    }
+    let reports = running
+        .await
+        .map_err(|error| Failure::failed(format!("the demo stopped before its end: {error}")))?;
+    let deadline = if stop.stop().is_raised() {
+        config.limits.drain.0
+    } else {
+        DRAIN
+    };
+    let sinks = pipeline.drain(deadline).await;
+    if let Some(series) = &targets.series {
+        let interrupted = stop.stop();
+        tokio::select! {
+            biased;
+            () = interrupted.wait() => {}
+            () = series.wait_for_scrape(LAST_SCRAPE) => {}
+        }
+    }
+    interrupted.abort();
+    served.raise();
+    targets.end().await;
+    let (progress, counted) = (Arc::clone(&progress.borrow()), derived.lock());
+    let report = Report {
+        progress: &progress,
+        derived: &counted,
+        sinks: &sinks,
+        first_curve_seconds: first_curve,
+    };
+    print(&report, arguments.json)?;
+    if let Some(error) = reports.into_iter().find_map(|report| report.ended.err()) {
+        return Err(Failure::Failed(error));
+    }
+    Ok(if report.is_complete() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(INCOMPLETE)
+    })
+}
+
+/// Waits until the page shows the first step; returns the seconds since the start of the process, or `None` where there is
+/// no page or the job ended before.
+async fn first_curve(
+    page: Option<&PrometheusStore>,
+    mut progress: watch::Receiver<Arc<DemoProgress>>,
+    started: Instant,
+) -> Option<f64> {
+    let page = page?;
+    let first = progress.wait_for(|progress| progress.is_over || progress.counts.steps > 0);
+    if first.await.ok()?.counts.steps == 0 {
+        return None;
+    }
+    let loss = &metric::TRAIN_LOSS;
+    let name = prometheus_name(loss.name, loss.unit, loss.instrument);
+    loop {
+        let mut text = Vec::new();
+        page.write_text(&mut text);
+        if text.windows(name.len()).any(|window| window == name.as_bytes()) {
+            return Some((clock::now() - started).as_secs_f64());
+        }
+        if progress.borrow().is_over {
+            return None;
+        }
+        sleep(GLANCE).await;
+    }
+}
+
+fn print(report: &Report<'_>, as_json: bool) -> Result<(), Failure> {
+    let mut out = io::stderr().lock();
+    let printed = if as_json {
+        writeln!(out, "{}", report.to_json())
+    } else {
+        report.write_text(&mut out)
+    };
+    printed.map_err(cannot_print)
+}
+
+fn cannot_print(error: impl Display) -> Failure {
+    Failure::failed(format!("cannot print: {error}"))
+}

@@ -1,0 +1,147 @@
+//! What the demo prints: where to look at its start, what it sent at its end.
+
+use std::io::{self, Write};
+
+use pulsetrain_demo::{DemoCounts, DemoProgress, Subject, Truth};
+use pulsetrain_pipeline::SinkReport;
+use serde_json::{Value, json};
+
+use super::{
+    arguments::DemoArguments,
+    sent::Counted,
+    targets::{OTLP_FILE, Targets},
+};
+use crate::losses;
+
+/// Describes where everything is, one line each.
+pub(super) fn write_start(
+    arguments: &DemoArguments,
+    step_seconds: f64,
+    targets: &Targets,
+    out: &mut impl Write,
+) -> io::Result<()> {
+    writeln!(
+        out,
+        "A simulated {} job on {} ranks, a step every {step_seconds:.3} s, seed {}. Press Ctrl-C to stop.",
+        arguments.workload, arguments.ranks, arguments.seed
+    )?;
+    if let Some(address) = targets.page {
+        writeln!(out, "  page      http://{address}/")?;
+        writeln!(out, "  metrics   http://{address}/metrics")?;
+    }
+    if let Some(folder) = &targets.folder {
+        let folder = folder.display();
+        writeln!(out, "  OTLP      {folder}/{OTLP_FILE}")?;
+        writeln!(
+            out,
+            "  Perfetto  {folder}/trace-*.pftrace (open it at https://ui.perfetto.dev)"
+        )?;
+    }
+    for target in &arguments.to {
+        writeln!(out, "  sends to  {target}")?;
+    }
+    Ok(())
+}
+
+/// How the demo ended.
+pub(super) struct Report<'a> {
+    pub(super) progress: &'a DemoProgress,
+    pub(super) derived: &'a Counted,
+    pub(super) sinks: &'a [SinkReport],
+    pub(super) first_curve_seconds: Option<f64>,
+}
+
+impl Report<'_> {
+    /// Whether every sink got everything.
+    pub(super) fn is_complete(&self) -> bool {
+        let is_complete = |sink: &SinkReport| sink.counts.lost_items() == 0 && sink.finished.is_ok();
+        self.sinks.iter().all(is_complete)
+    }
+
+    /// Writes it for people.
+    pub(super) fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
+        for truth in &self.progress.truth {
+            writeln!(out, "{}", truth_text(truth))?;
+        }
+        for sink in self.sinks {
+            for message in losses::messages(&sink.counts) {
+                writeln!(out, "{message}")?;
+            }
+            if let Err(error) = &sink.finished {
+                writeln!(out, "{}: {error}", sink.counts.name)?;
+            }
+        }
+        let own = &self.progress.counts;
+        let derived = &self.derived.counts;
+        writeln!(
+            out,
+            "{} steps: {} points of {} series, {} spans, {} events; derived from them {} points of {} series, {} events",
+            own.steps,
+            own.points,
+            self.progress.series,
+            own.spans,
+            own.events,
+            derived.points,
+            self.derived.series.series(),
+            derived.events,
+        )
+    }
+
+    /// Returns it for programs.
+    pub(super) fn to_json(&self) -> Value {
+        let sinks = self.sinks.iter().map(|sink| {
+            json!({
+                "target": sink.counts.name,
+                "accepted": sink.counts.accepted,
+                "delivered": sink.counts.delivered,
+                "lost": sink.counts.lost_items(),
+                "messages": losses::messages(&sink.counts),
+                "error": sink.finished.as_ref().err(),
+            })
+        });
+        json!({
+            "steps": self.progress.counts.steps,
+            "sent": counts_json(&self.progress.counts, self.progress.series),
+            "derived": counts_json(&self.derived.counts, self.derived.series.series()),
+            "first_curve_seconds": self.first_curve_seconds,
+            "faults": self.progress.truth.iter().map(truth_json).collect::<Vec<_>>(),
+            "targets": sinks.collect::<Vec<_>>(),
+        })
+    }
+}
+
+fn counts_json(counts: &DemoCounts, series: u64) -> Value {
+    json!({
+        "points": counts.points,
+        "series": series,
+        "spans": counts.spans,
+        "events": counts.events,
+        "batches": counts.batches,
+        "bytes": counts.bytes,
+    })
+}
+
+fn truth_json(truth: &Truth) -> Value {
+    json!({
+        "fault": truth.fault.name,
+        "verdict": truth.verdict(),
+        "subject": truth.subject.to_string(),
+        "first_step": truth.first_step,
+        "last_step": truth.last_step,
+        "start_unix_nanos": truth.start_unix_nanos,
+        "end_unix_nanos": truth.end_unix_nanos,
+    })
+}
+
+fn truth_text(truth: &Truth) -> String {
+    let subject = match &truth.subject {
+        Subject::Run => String::new(),
+        subject => format!(" of {subject}"),
+    };
+    let steps = match truth.last_step {
+        Some(last) if last == truth.first_step => format!("at step {last}"),
+        Some(last) => format!("from step {} to {last}", truth.first_step),
+        None => format!("from step {} on", truth.first_step),
+    };
+    format!("{}{subject} {steps}", truth.fault.name)
+}

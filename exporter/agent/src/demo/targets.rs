@@ -1,0 +1,199 @@
+//! Where the telemetry of the demo goes: the page, files in a new folder, or what the user names.
+
+use std::{
+    fs, io,
+    net::{SocketAddr, TcpListener},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use pulsetrain_pipeline::{LaneConfig, Requirement, Sink, Stop};
+use pulsetrain_sinks::{PageStore, PrometheusStore};
+use pulsetrain_sources::logs::Positions;
+
+use tokio::{task::JoinHandle, time::timeout};
+
+use super::arguments::DemoArguments;
+use crate::{
+    config::{self, Config, FileSection, PerfettoSection, Placed, PrometheusSection, SinkConfig},
+    failure::Failure,
+    topology::{self, KeptPages},
+};
+
+/// The names of the files in the folder.
+pub(super) const OTLP_FILE: &str = "telemetry.binpb";
+/// How long a server has for its end.
+const SERVER_END: Duration = Duration::from_secs(10);
+const PERFETTO_FILES: &str = "trace.pftrace";
+
+/// The sinks of the demo, and what to print of them.
+#[derive(Default)]
+pub(super) struct Targets {
+    /// The sinks.
+    pub(super) sinks: Vec<(Box<dyn Sink>, Requirement, LaneConfig)>,
+    /// Where the page is.
+    pub(super) page: Option<SocketAddr>,
+    /// The series of the page.
+    pub(super) series: Option<PrometheusStore>,
+    /// The histories of live pages, which show the sinks.
+    pub(super) live_pages: Vec<PageStore>,
+    /// The folder of the files.
+    pub(super) folder: Option<PathBuf>,
+    /// What runs beside the sinks until it is stopped.
+    servers: Vec<JoinHandle<()>>,
+}
+
+impl Targets {
+    /// Opens the sinks; `stop` ends their servers.
+    ///
+    /// # Errors
+    /// A target that makes no sense, a port or a folder that cannot be used.
+    pub(super) async fn open(
+        arguments: &DemoArguments,
+        config: &Config,
+        time_unix_nanos: u64,
+        stop: &Stop,
+    ) -> Result<Self, Failure> {
+        let mut targets = Self::default();
+        let is_default = arguments.to.is_empty() && arguments.config.is_none();
+        if is_default || arguments.listen.is_some() {
+            let address = page_address(arguments.listen)?;
+            targets.open_page(config, address, stop).await?;
+        }
+        if arguments.config.is_some() && arguments.to.is_empty() {
+            for (_, section) in config.sinks.iter() {
+                targets.add(section, config, stop).await?;
+            }
+        }
+        if !arguments.to.is_empty() {
+            let sinks = topology::sinks(&arguments.to, &[], None)?;
+            let required = |sink| (sink, Requirement::Required, config.limits.lane());
+            targets.sinks.extend(sinks.into_iter().map(required));
+        }
+        if is_default || arguments.out.is_some() {
+            let folder = folder(arguments.out.as_deref(), time_unix_nanos)?;
+            let file = FileSection {
+                path: Placed::nowhere(text(&folder.join(OTLP_FILE))),
+                ..FileSection::default()
+            };
+            let traces = PerfettoSection {
+                path: Placed::nowhere(text(&folder.join(PERFETTO_FILES))),
+                ..PerfettoSection::default()
+            };
+            for section in [
+                SinkConfig::File(Placed::nowhere(file)),
+                SinkConfig::Perfetto(Placed::nowhere(traces)),
+            ] {
+                targets.add(&section, config, stop).await?;
+            }
+            targets.folder = Some(folder);
+        }
+        Ok(targets)
+    }
+
+    /// Waits until what runs beside the sinks has ended, with the answers that it was writing.
+    pub(super) async fn end(self) {
+        for server in self.servers {
+            // A server cuts off who does not read; its own limit is shorter than this.
+            let _ = timeout(SERVER_END, server).await;
+        }
+    }
+
+    async fn open_page(&mut self, config: &Config, address: SocketAddr, stop: &Stop) -> Result<(), Failure> {
+        let page = PrometheusSection {
+            listen: Placed::nowhere(address),
+            ..PrometheusSection::default()
+        };
+        self.series = self
+            .add(
+                &SinkConfig::Prometheus(Box::new(Placed::nowhere(page))),
+                config,
+                stop,
+            )
+            .await?;
+        self.page = Some(address);
+        Ok(())
+    }
+
+    /// Opens a sink; returns the series of a page.
+    async fn add(
+        &mut self,
+        section: &SinkConfig,
+        config: &Config,
+        stop: &Stop,
+    ) -> Result<Option<PrometheusStore>, Failure> {
+        let positions = Positions::in_memory();
+        let built = topology::build_sink(
+            section,
+            &config.perfetto,
+            &positions,
+            KeptPages::default(),
+            stop.clone(),
+        )
+        .await
+        .map_err(Failure::failed)?;
+        let sinks = built.sinks.into_iter();
+        let lane = || section.lane(&config.limits);
+        self.sinks
+            .extend(sinks.map(|sink| (sink, section.requirement(), lane())));
+        self.live_pages.extend(built.page);
+        self.servers.extend(built.server.map(tokio::spawn));
+        Ok(built.series)
+    }
+}
+
+/// Returns the address of the page: the one that is asked for, or the usual one, or that with a free port.
+fn page_address(asked: Option<SocketAddr>) -> Result<SocketAddr, Failure> {
+    let usual = *PrometheusSection::default().listen;
+    let address = asked.unwrap_or(usual);
+    match free(address) {
+        Ok(address) => Ok(address),
+        Err(_) if asked.is_none() => free(SocketAddr::new(usual.ip(), 0)).map_err(|error| {
+            Failure::failed(format!(
+                "no free port on {}: {error}; name an address with --listen",
+                usual.ip()
+            ))
+        }),
+        Err(error) => {
+            let holder = config::holder(address).map_or(String::new(), |who| format!(" (in use by {who})"));
+            Err(Failure::failed(format!(
+                "cannot serve the page at {address}: {error}{holder}; name another address with --listen, or omit --listen to use a free port"
+            )))
+        }
+    }
+}
+
+/// Returns the address with its port, if nobody listens there.
+fn free(address: SocketAddr) -> io::Result<SocketAddr> {
+    TcpListener::bind(address)?.local_addr()
+}
+
+/// Makes the folder of the files.
+fn folder(asked: Option<&Path>, time_unix_nanos: u64) -> Result<PathBuf, Failure> {
+    let folder = asked.map_or_else(|| usual_folder(time_unix_nanos), Path::to_owned);
+    let failed = |error| {
+        Failure::failed(format!(
+            "cannot write to the folder {}: {error}; name another folder with --out",
+            folder.display()
+        ))
+    };
+    fs::create_dir_all(&folder).map_err(failed)?;
+    match fs::read_dir(&folder).map_err(failed)?.next() {
+        None => Ok(folder),
+        Some(_) => Err(Failure::failed(format!(
+            "the folder {} is not empty; name a new folder with --out",
+            folder.display()
+        ))),
+    }
+}
+
+/// Returns `pulsetrain-demo-20261122-150405`, in UTC.
+fn usual_folder(time_unix_nanos: u64) -> PathBuf {
+    let seconds = (time_unix_nanos / 1_000_000_000) as i64;
+    let time = jiff::Timestamp::from_second(seconds).unwrap_or_default();
+    PathBuf::from(format!("pulsetrain-demo-{}", time.strftime("%Y%m%d-%H%M%S")))
+}
+
+fn text(path: &Path) -> String {
+    path.to_string_lossy().into_owned()
+}

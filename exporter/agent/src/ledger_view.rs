@@ -1,0 +1,29 @@
+//! The state of a pipeline's sinks, as the live page shows it.
+
+use pulsetrain_pipeline::Ledger;
+use pulsetrain_sinks::{PageTelemetry, SinkState};
+
+/// The books of a pipeline.
+pub(crate) struct LedgerView(pub(crate) Ledger);
+
+impl PageTelemetry for LedgerView {
+    fn sinks(&self) -> Vec<SinkState> {
+        let sinks = self.0.snapshot().into_iter().map(|counts| SinkState {
+            accepted: counts.accepted,
+            delivered: counts.delivered,
+            queued: counts.queued + counts.on_disk_items(),
+            dropped: counts
+                .losses()
+                .map(|loss| {
+                    (
+                        format!("{} ({})", loss.reason.as_str().replace('_', " "), loss.signal),
+                        loss.items,
+                    )
+                })
+                .collect(),
+            trouble: counts.failure.as_ref().map(|failure| failure.message.clone()),
+            name: counts.name,
+        });
+        sinks.collect()
+    }
+}

@@ -1,0 +1,74 @@
+//! The live page and `/metrics` of `run --listen`, without a configuration file.
+
+use std::{
+    ffi::OsString,
+    net::{SocketAddr, TcpListener},
+};
+
+use pulsetrain_pipeline::{Requirement, Sink, Stop};
+use pulsetrain_sinks::PageStore;
+use pulsetrain_sources::logs::Positions;
+
+use crate::{
+    cli::RunArguments,
+    config::{self, Config, Placed, PrometheusSection, SinkConfig},
+    topology::{self, KeptPages},
+};
+
+/// The sinks behind the page.
+pub(super) struct Page {
+    pub(super) address: SocketAddr,
+    pub(super) sinks: Vec<(Box<dyn Sink>, Requirement)>,
+    /// The history of the page.
+    pub(super) store: Option<PageStore>,
+}
+
+/// Returns whether `--listen` is all that the user asks for: no `--to`, no `--config`, and no variable names an endpoint.
+pub(super) fn is_only_target(
+    arguments: &RunArguments,
+    mut variables: impl Iterator<Item = OsString>,
+) -> bool {
+    let is_endpoint = |name: OsString| {
+        let name = name.to_string_lossy();
+        name.starts_with("OTEL_EXPORTER_OTLP_") && name.ends_with("ENDPOINT")
+    };
+    arguments.listen.is_some()
+        && arguments.to.is_empty()
+        && arguments.config.is_none()
+        && !variables.any(is_endpoint)
+}
+
+/// Serves the page at this address, where port 0 is a free one. To be called inside a runtime.
+///
+/// # Errors
+/// The address is in use: where several ranks share a machine, only one of them has the port.
+pub(super) async fn open(address: SocketAddr, config: &Config) -> Result<Page, String> {
+    let in_use = |error: std::io::Error| {
+        let holder =
+            config::holder(address).map_or(String::new(), |process| format!(", in use by {process}"));
+        format!("cannot listen on {address}: {error}{holder}; name another address with --listen")
+    };
+    let address = TcpListener::bind(address)
+        .and_then(|listener| listener.local_addr())
+        .map_err(in_use)?;
+    let section = SinkConfig::Prometheus(Box::new(Placed::nowhere(PrometheusSection {
+        listen: Placed::nowhere(address),
+        ..PrometheusSection::default()
+    })));
+    let built = topology::build_sink(
+        &section,
+        &config.perfetto,
+        &Positions::in_memory(),
+        KeptPages::default(),
+        Stop::never(),
+    )
+    .await
+    .map_err(|error| error.to_string())?;
+    built.server.map(tokio::spawn);
+    let sinks = built.sinks.into_iter();
+    Ok(Page {
+        address,
+        sinks: sinks.map(|sink| (sink, section.requirement())).collect(),
+        store: built.page,
+    })
+}

@@ -1,0 +1,313 @@
+//! `pulsetrain show`: finished runs on the live page's own page: served to a browser, as one HTML file, or as text.
+//!
+//! `inputs` finds the files to read, `plan` orders them by their `contents`, `recorded` reads OTLP and Perfetto files and
+//! `derive` adds the signals that they do not have. `arguments` is the command line.
+
+mod arguments;
+mod browser;
+mod contents;
+mod derive;
+mod inputs;
+mod plan;
+mod recorded;
+
+use std::{
+    io::{self, IsTerminal, Write},
+    net::SocketAddr,
+    path::{Path, PathBuf},
+    process::ExitCode,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use pulsetrain_pipeline::{
+    GiveUp, LaneConfig, Pipeline, QueueConfig, RetryConfig, SinkReport, Source, StopRaiser, run_sources,
+};
+use pulsetrain_sinks::{
+    PageConfig, PageRefusal, PageSink, PageStore, PrometheusConfig, PrometheusServer, PrometheusSink,
+    SinkError, TextStyle, UnfinishedFile,
+};
+use pulsetrain_sources::logs::{ImportReport, LogInput, LogSource, RunOptions};
+use tokio::signal::unix::{SignalKind, signal};
+
+pub(crate) use self::arguments::ShowArguments;
+use self::{
+    contents::Contents,
+    derive::Derivation,
+    inputs::{Form, Input},
+    plan::Step,
+    recorded::{RecordedFile, RecordedReport},
+};
+use crate::{
+    failure::{Failure, INCOMPLETE},
+    import::summary::Summary,
+    topology,
+};
+
+/// The page of finished runs may hold more than that of an agent: it is there for them alone.
+const LIMITS: PageConfig = PageConfig {
+    runs: 1_000,
+    series_per_run: 20_000,
+    points: 4_096,
+    steps: 240,
+    events: 2_000,
+    gpus: 4_096,
+    bytes: 1 << 30,
+    clients: 64,
+};
+
+/// The batches that wait for the page.
+const QUEUE: QueueConfig = QueueConfig {
+    max_batches: 64,
+    max_bytes: 64 << 20,
+};
+
+/// The page accepts every batch at once, so this is never reached.
+const DRAIN: Duration = Duration::from_secs(24 * 60 * 60);
+
+/// Runs the command.
+pub(crate) fn run(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
+    let outcome = runtime.block_on(show(arguments));
+    // A thread that reads a file does not hold up the end.
+    runtime.shutdown_background();
+    outcome
+}
+
+async fn show(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
+    let found = inputs::find(&arguments.paths)?;
+    let notice = found.notice();
+    let inputs = found.inputs;
+    if let Some(path) = &arguments.html {
+        topology::refuse_input(path, inputs.iter().map(|input| input.path.as_path()))?;
+    }
+    let page = PageStore::recorded(PageConfig {
+        series_per_run: arguments.series_limit,
+        ..LIMITS
+    });
+    let is_read = read(inputs, &page).await?;
+    let notices: Vec<String> = notice.into_iter().chain(losses(&page)).collect();
+    for notice in &notices {
+        tell(notice);
+    }
+    if page.is_empty() {
+        return Err(Failure::failed(
+            "no run found in the input: no training step, no metric of a run, no GPU; name the log or the OTLP file of a run",
+        ));
+    }
+    if let Some(path) = &arguments.html {
+        write_html(path, &page)?;
+    } else if arguments.text {
+        write_text(&page)?;
+    } else {
+        serve(arguments, page).await?;
+    }
+    Ok(if is_read && notices.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(INCOMPLETE)
+    })
+}
+
+/// Reads all inputs into the page; returns whether all of them were understood completely.
+async fn read(inputs: Vec<Input>, page: &PageStore) -> Result<bool, Failure> {
+    let steps = tokio::task::spawn_blocking(|| ordered(inputs))
+        .await
+        .map_err(|error| Failure::failed(format!("cannot read the files: {error}")))?;
+    let derivation = Derivation::default();
+    let builder = Pipeline::builder()
+        .config(LaneConfig {
+            queue: QUEUE,
+            retry: RetryConfig {
+                give_up: GiveUp::Never,
+                ..RetryConfig::default()
+            },
+            ..LaneConfig::default()
+        })
+        .sink(Box::new(PageSink::new(page.clone())))
+        .stage(derivation.stage());
+    let (pipeline, door) = builder.start();
+    let logs = Arc::<Mutex<Vec<ImportReport>>>::default();
+    let recorded = Arc::<Mutex<Vec<RecordedReport>>>::default();
+    let options = RunOptions::default();
+    let stop = StopRaiser::new().stop();
+    // One after the other: the page refuses points that are older than the newest one of their series.
+    for Step {
+        input,
+        derivation: group,
+    } in steps
+    {
+        derivation.set(group);
+        let source: Box<dyn Source> = match input.form {
+            Form::Log => {
+                let log = LogInput::Path(input.path);
+                let options = topology::options_of(&log, &options);
+                let logs = Arc::clone(&logs);
+                Box::new(LogSource::new(log, options, move |report| push(&logs, report)))
+            }
+            Form::Recorded => {
+                let recorded = Arc::clone(&recorded);
+                Box::new(RecordedFile::new(input.path, move |report| {
+                    push(&recorded, report);
+                }))
+            }
+        };
+        run_sources(vec![source], &door, &stop).await;
+    }
+    drop(door);
+    let sinks = pipeline.drain(DRAIN).await;
+    let are_recorded_complete = take(&recorded)
+        .iter()
+        .map(RecordedReport::print)
+        .fold(true, |all, one| all & one);
+    Ok(report(take(&logs), sinks)? && are_recorded_complete)
+}
+
+fn ordered(inputs: Vec<Input>) -> Vec<Step> {
+    let options = RunOptions::default();
+    let run_of_log = |path: &PathBuf| topology::options_of(&LogInput::Path(path.clone()), &options).run_id;
+    plan::order(inputs, run_of_log, |path| Contents::of(path))
+}
+
+/// Prints what the user should know of the logs; returns whether all of them were understood.
+fn report(logs: Vec<ImportReport>, sinks: Vec<SinkReport>) -> Result<bool, Failure> {
+    let summary = Summary::new(logs, sinks);
+    let mut out = io::stderr().lock();
+    let is_complete = summary.is_complete();
+    let printed = if is_complete {
+        summary.write_notices(&mut out)
+    } else {
+        summary.write_text(&mut out)
+    };
+    printed.map_err(|error| Failure::failed(format!("cannot print the summary: {error}")))?;
+    Ok(is_complete)
+}
+
+/// Describes what was read but is not shown, with the reason and the way to show it.
+fn losses(page: &PageStore) -> Vec<String> {
+    let refused = page.refused_points();
+    let describe = |(refusal, items)| {
+        let reason = match refusal {
+            PageRefusal::SeriesOfRun => format!(
+                "more than {} series in a run; set --series-limit to a higher number",
+                page.config().series_per_run
+            ),
+            PageRefusal::Runs | PageRefusal::Gpus => {
+                format!("{}; show fewer files at once", refusal.describe(page.config()))
+            }
+            PageRefusal::Late => format!(
+                "{}; show the files of the run one at a time",
+                refusal.describe(page.config())
+            ),
+            _ => refusal.describe(page.config()),
+        };
+        format!("{items} points are not shown: {reason}")
+    };
+    let replaced = page.counts().runs_replaced;
+    let forgotten = (replaced > 0).then(|| {
+        format!(
+            "{replaced} runs are not shown: more than {} runs or {} MiB; show fewer files at once",
+            page.config().runs,
+            page.config().bytes >> 20
+        )
+    });
+    refused.by_reason().map(describe).chain(forgotten).collect()
+}
+
+fn push<T>(list: &Mutex<Vec<T>>, item: T) {
+    list.lock().unwrap_or_else(PoisonError::into_inner).push(item);
+}
+
+fn take<T>(list: &Mutex<Vec<T>>) -> Vec<T> {
+    std::mem::take(&mut *list.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Writes the page with its data as one file. A failure leaves an existing file as it was.
+fn write_html(path: &Path, page: &PageStore) -> Result<(), Failure> {
+    let html = page.standalone();
+    let write = || {
+        let mut file = UnfinishedFile::create(path)?;
+        file.write_all(html.as_bytes())?;
+        file.finish()
+    };
+    write().map_err(|error: io::Error| {
+        Failure::failed(format!(
+            "cannot write {}: {error}; name another file with --html",
+            path.display()
+        ))
+    })?;
+    tell(&format!(
+        "wrote {} ({} KiB)",
+        path.display(),
+        html.len().div_ceil(1024)
+    ));
+    Ok(())
+}
+
+fn write_text(page: &PageStore) -> Result<(), Failure> {
+    let out = io::stdout();
+    let style = TextStyle {
+        has_color: out.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+    };
+    match out.lock().write_all(page.text(style).as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("cannot print: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Serves the page until it is interrupted.
+async fn serve(arguments: &ShowArguments, page: PageStore) -> Result<(), Failure> {
+    let config = PrometheusConfig {
+        listen: arguments.listen,
+        ..PrometheusConfig::default()
+    };
+    // The server is that of `/metrics`, which has nothing to say of the past.
+    let store = PrometheusSink::new(&config).store();
+    let server = PrometheusServer::bind(&config, store, Vec::new())
+        .await
+        .map_err(|error| cannot_listen(&error))?
+        .with_page(page);
+    let address = server.local_addr();
+    let stop = StopRaiser::new();
+    let served = tokio::spawn(server.run(stop.stop()));
+    open(arguments, address);
+    let mut terminated = signal(SignalKind::terminate())
+        .map_err(|error| Failure::failed(format!("cannot receive signals: {error}")))?;
+    tokio::select! {
+        _ = tokio::signal::ctrl_c() => {}
+        _ = terminated.recv() => {}
+    }
+    stop.raise();
+    // Browsers keep connections; nobody waits for them at the end.
+    let _ = tokio::time::timeout(Duration::from_secs(1), served).await;
+    Ok(())
+}
+
+fn open(arguments: &ShowArguments, address: SocketAddr) {
+    let url = format!("http://{address}/");
+    tell(&format!("serving the page at {url}; press Ctrl-C to stop"));
+    if !arguments.no_open
+        && let Err(why) = browser::open(&url)
+    {
+        tell(&format!(
+            "cannot open a browser: {why}; open {url} in a browser, or write a file with --html"
+        ));
+    }
+}
+
+fn cannot_listen(error: &SinkError) -> Failure {
+    Failure::failed(format!(
+        "{error}; choose another port with --listen, or 127.0.0.1:0 for a free one"
+    ))
+}
+
+/// Nobody is left to tell when even this cannot be written.
+fn tell(message: &str) {
+    let _ = writeln!(io::stderr(), "pulsetrain: {message}");
+}

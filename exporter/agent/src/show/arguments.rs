@@ -1,0 +1,72 @@
+//! The command line of `show`.
+
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::PathBuf,
+};
+
+use clap::Args;
+
+/// The command line of `show`.
+#[derive(Args, Debug)]
+#[command(after_help = HELP)]
+pub(crate) struct ShowArguments {
+    /// Logs of any format that `import` reads, OTLP (.jsonl, .binpb), Perfetto traces, or folders with such files
+    #[arg(required = true, value_name = "PATH")]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// Write the page as one HTML file, to keep it or to send it around, and open nothing
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["text", "listen", "no_open"])]
+    pub(crate) html: Option<PathBuf>,
+
+    /// Print the runs on the terminal
+    #[arg(long, conflicts_with_all = ["listen", "no_open"])]
+    pub(crate) text: bool,
+
+    /// Only print the address of the page; open no browser
+    #[arg(long)]
+    pub(crate) no_open: bool,
+
+    /// The most series of one run; the points of further series are not shown, and are counted
+    #[arg(long, value_name = "N", default_value = "20000")]
+    pub(crate) series_limit: usize,
+
+    /// Where the page is served, on this machine; port 0 is a free one
+    #[arg(long, value_name = "ADDRESS", default_value_t = ANY_PORT, value_parser = loopback)]
+    pub(crate) listen: SocketAddr,
+}
+
+const ANY_PORT: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
+
+const HELP: &str = "\
+Exit status: 0 everything was read, 1 something could not be read or shown, or no run was found, 2 the command line is wrong.
+
+Examples:
+  pulsetrain show training.json                  (opens the browser)
+  pulsetrain show runs/                          (all runs in the folder and below it)
+  pulsetrain show training.json --html run.html  (one file to send around)
+  pulsetrain show telemetry.jsonl --text         (on the terminal)";
+
+/// An address that only this machine reaches.
+fn loopback(text: &str) -> Result<SocketAddr, String> {
+    let address: SocketAddr = text
+        .parse()
+        .map_err(|_| "expected an address such as 127.0.0.1:8080".to_owned())?;
+    if address.ip().is_loopback() {
+        Ok(address)
+    } else {
+        Err("other machines could read the runs; use a loopback address such as 127.0.0.1:8080, or write a file with --html".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_addresses_of_this_machine_are_served() {
+        assert!(loopback("127.0.0.1:0").is_ok() && loopback("[::1]:80").is_ok());
+        assert!(loopback("0.0.0.0:80").unwrap_err().contains("--html"));
+        assert!(loopback("here").unwrap_err().contains("127.0.0.1:8080"));
+    }
+}

@@ -1,0 +1,223 @@
+//! The files that `show` reads: those that are named, and those of folders that are known.
+
+use std::{
+    fs::{self, File},
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use pulsetrain_otlp::frames::inflated;
+use pulsetrain_sources::{SourceError, begins_answer, logs};
+
+use crate::failure::Failure;
+
+/// How much of a file shows what it is.
+const HEAD: u64 = 64 << 10;
+
+/// Folders are searched so deep.
+const DEPTH: usize = 6;
+
+/// The most files of all folders together.
+const MOST_FILES: usize = 2_000;
+
+/// How a file is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A log of a trainer.
+    Log,
+    /// OTLP, a Perfetto trace, or the answer of a trace store.
+    Recorded,
+}
+
+/// A file to read.
+#[derive(Debug)]
+pub(super) struct Input {
+    pub(super) path: PathBuf,
+    pub(super) form: Form,
+}
+
+/// The files to read.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    pub(super) inputs: Vec<Input>,
+    /// The folder that had more than [`MOST_FILES`] files left, if there is one.
+    pub(super) cut_off: Option<PathBuf>,
+}
+
+impl Found {
+    /// Describes the files that were left out, and what to do.
+    pub(super) fn notice(&self) -> Option<String> {
+        self.cut_off.as_ref().map(|folder| {
+            format!(
+                "{}: found more than {MOST_FILES} files and read only the first {MOST_FILES}; name folders with fewer files",
+                folder.display()
+            )
+        })
+    }
+}
+
+/// Returns the files to read, those of folders in the order of their names.
+///
+/// # Errors
+/// A path that is not there, a file of no format that is known, a folder without such files.
+pub(super) fn find(paths: &[PathBuf]) -> Result<Found, Failure> {
+    let mut found = Found::default();
+    for path in paths {
+        let metadata = fs::metadata(path).map_err(|error| {
+            Failure::failed(format!("cannot open {}: {error}; check the path", path.display()))
+        })?;
+        if metadata.is_dir() {
+            let before = found.inputs.len();
+            of_folder(path, DEPTH, &mut found);
+            if found.inputs.len() == before && found.cut_off.is_none() {
+                return Err(Failure::failed(format!(
+                    "{}: no readable file found in this folder or its subfolders: expected a log ({}), OTLP (.jsonl, .binpb) or a Perfetto trace; name \
+                     another folder, or a file",
+                    path.display(),
+                    logs::format_names()
+                )));
+            }
+        } else {
+            found.inputs.push(of_file(path)?);
+        }
+    }
+    Ok(found)
+}
+
+fn of_file(path: &Path) -> Result<Input, Failure> {
+    let head =
+        head_of(path).map_err(|error| Failure::failed(format!("cannot read {}: {error}", path.display())))?;
+    if head.is_empty() {
+        return Err(Failure::failed(format!(
+            "{}: the file is empty; name the log of a run",
+            path.display()
+        )));
+    }
+    match form(path, &head) {
+        Some(form) => Ok(Input {
+            path: path.to_owned(),
+            form,
+        }),
+        None => Err(Failure::failed(format!(
+            "{}: unknown format: expected OTLP, a Perfetto trace or a log ({}); JSON lines and key=value lines need a \
+             mapping: `pulsetrain import --format json --mapping FILE --to run.jsonl`, then `pulsetrain show run.jsonl`",
+            path.display(),
+            logs::format_names()
+        ))),
+    }
+}
+
+/// Adds the files of a folder that are known. What cannot be opened there is left out: it was not asked for by name.
+fn of_folder(folder: &Path, depth: usize, found: &mut Found) {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+    paths.sort();
+    for path in paths.into_iter().filter(|path| !is_hidden(path)) {
+        if path.is_dir() && depth > 0 && !path.is_symlink() {
+            of_folder(&path, depth - 1, found);
+            if found.cut_off.is_some() {
+                return;
+            }
+        } else if path.is_file()
+            && let Ok(head) = head_of(&path)
+            && let Some(form) = form(&path, &head)
+        {
+            if found.inputs.len() >= MOST_FILES {
+                found.cut_off = Some(folder.to_owned());
+                return;
+            }
+            found.inputs.push(Input { path, form });
+        }
+    }
+}
+
+fn is_hidden(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default();
+    name.as_encoded_bytes().starts_with(b".")
+}
+
+/// The first bytes of a file, decompressed.
+fn head_of(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut head = Vec::new();
+    inflated(File::open(path)?).take(HEAD).read_to_end(&mut head)?;
+    Ok(head)
+}
+
+fn form(path: &Path, head: &[u8]) -> Option<Form> {
+    let is_log = matches!(
+        logs::recognise(&path.to_string_lossy(), head),
+        Ok(_) | Err(SourceError::AmbiguousFormat { .. })
+    );
+    if is_otlp_json(head) || begins_answer(head) {
+        Some(Form::Recorded)
+    } else if is_log {
+        Some(Form::Log)
+    } else {
+        has_recorded_name(path).then_some(Form::Recorded)
+    }
+}
+
+/// Whether JSON begins as OTLP does: with one of its three lists of resources.
+fn is_otlp_json(head: &[u8]) -> bool {
+    let begin = String::from_utf8_lossy(&head[..head.len().min(512)]);
+    let lists = [
+        "resourceMetrics",
+        "resourceSpans",
+        "resourceLogs",
+        "resource_metrics",
+        "resource_spans",
+        "resource_logs",
+    ];
+    begin.trim_start_matches('\u{feff}').trim_start().starts_with('{')
+        && lists.iter().any(|list| begin.contains(&format!("\"{list}\"")))
+}
+
+fn has_recorded_name(path: &Path) -> bool {
+    let name = path
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .to_lowercase();
+    let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
+    [".binpb", ".pftrace", ".perfetto-trace", ".perfetto"]
+        .iter()
+        .any(|ending| name.ends_with(ending))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_file_is_follows_from_its_content_then_from_its_name() {
+        let of = |name: &str, head: &[u8]| form(Path::new(name), head);
+        assert_eq!(of("a.jsonl", b"{\"resourceMetrics\":[]}"), Some(Form::Recorded));
+        assert_eq!(
+            of(
+                "a.txt",
+                b"[\n  {\"log\": \"cmd\", \"time\": \"2026-11-21 00:18:40\", \"step\": 0}\n]"
+            ),
+            Some(Form::Log)
+        );
+        assert_eq!(of("a.binpb.gz", b"\x05\x00\x00\x00"), Some(Form::Recorded));
+        assert_eq!(of("notes.txt", b"buy milk\n"), None);
+    }
+
+    #[test]
+    fn more_files_than_the_limit_are_reported() {
+        let folder = tempfile::tempdir().unwrap();
+        let add = |number: usize| {
+            let path = folder.path().join(format!("{number:05}.jsonl"));
+            fs::write(path, "{\"resourceMetrics\":[]}").unwrap();
+        };
+        (0..MOST_FILES).for_each(add);
+        let paths = [folder.path().to_owned()];
+        let found = find(&paths).unwrap();
+        assert_eq!((found.inputs.len(), found.notice()), (MOST_FILES, None));
+        add(MOST_FILES);
+        let found = find(&paths).unwrap();
+        assert_eq!(found.inputs.len(), MOST_FILES);
+        let notice = found.notice().unwrap();
+        assert!(notice.contains("2000 files") && notice.contains(&folder.path().display().to_string()));
+    }
+}

@@ -1,0 +1,95 @@
+//! A file of OTLP or a Perfetto trace, as a source of the pipeline.
+
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+};
+
+use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop, spill::Room};
+use pulsetrain_sources::logs::RunOptions;
+use tokio::runtime::Handle;
+
+use crate::{
+    convert::{InputReport, Progress, Reading, read},
+    failure::Failure,
+};
+
+/// What may be held in memory of a Perfetto trace.
+pub(super) const MEMORY: usize = 128 << 20;
+
+/// Reads a file to its end.
+pub(super) struct RecordedFile {
+    path: PathBuf,
+    name: String,
+    on_end: Box<dyn FnOnce(RecordedReport) + Send>,
+}
+
+/// What was read of a file.
+pub(super) struct RecordedReport {
+    name: String,
+    read: Result<InputReport, Failure>,
+}
+
+impl RecordedFile {
+    pub(super) fn new(path: PathBuf, on_end: impl FnOnce(RecordedReport) + Send + 'static) -> Self {
+        Self {
+            name: path.display().to_string(),
+            path,
+            on_end: Box::new(on_end),
+        }
+    }
+}
+
+impl Source for RecordedFile {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn run(self: Box<Self>, door: Door, stop: Stop) -> BoxFuture<'static, Result<(), String>> {
+        Box::pin(async move {
+            let runtime = Handle::current();
+            let reading = tokio::task::spawn_blocking(move || {
+                let options = RunOptions::default();
+                let room = Room {
+                    bytes: MEMORY,
+                    folder: None,
+                };
+                let reading = Reading {
+                    run: &options,
+                    room: &room,
+                };
+                let progress = Progress::of(&[], true);
+                let mut deliver = |signal, bytes: Vec<u8>| {
+                    if stop.is_raised() {
+                        return Err(Failure::failed("interrupted"));
+                    }
+                    runtime
+                        .block_on(door.send(Batch::new(signal, 1, bytes)))
+                        .map_err(Failure::failed)
+                };
+                let read = read(&self.path, reading, &progress, &mut deliver);
+                (self.on_end)(RecordedReport {
+                    name: self.name,
+                    read,
+                });
+            });
+            reading.await.map_err(|error| error.to_string())
+        })
+    }
+}
+
+impl RecordedReport {
+    /// Prints what could not be read; returns whether everything could.
+    pub(super) fn print(&self) -> bool {
+        let mut out = io::stderr().lock();
+        // Nobody is left to tell when even this cannot be written.
+        let _ = match &self.read {
+            Ok(report) => report
+                .problems
+                .iter()
+                .try_for_each(|problem| writeln!(out, "{}: {problem}", self.name)),
+            Err(failure) => writeln!(out, "{}: {failure}", self.name),
+        };
+        self.read.as_ref().is_ok_and(|report| report.lost == 0)
+    }
+}

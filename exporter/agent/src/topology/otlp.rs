@@ -1,0 +1,121 @@
+//! OTLP sinks: of the environment, of a target on the command line, of a section of the configuration.
+
+use std::{
+    io::{self, Write},
+    sync::Arc,
+};
+
+use pulsetrain_otlp::Signals;
+use pulsetrain_pipeline::Sink;
+use pulsetrain_sinks::{AttributesSink, OtlpConfig, OtlpSink, SinkError};
+
+use super::variable;
+use crate::{
+    config::{OtlpSection, Spot},
+    failure::Failure,
+    signal_selection,
+};
+
+/// Returns the sinks that the environment names, one for each receiver; none if it turns off every signal.
+///
+/// # Errors
+/// An endpoint, a header or a certificate that cannot be used.
+pub(super) fn of_environment() -> Result<Vec<Box<dyn Sink>>, Failure> {
+    let config = OtlpConfig::from_env(variable).map_err(Failure::usage)?;
+    report(&config);
+    config.by_receiver().iter().map(sink).collect()
+}
+
+/// Returns the sink of a target.
+///
+/// # Errors
+/// A header or a certificate that cannot be used.
+pub(super) fn otlp(config: &OtlpConfig) -> Result<Box<dyn Sink>, Failure> {
+    report(config);
+    sink(config)
+}
+
+/// Returns the sinks of a section, one for each receiver.
+///
+/// # Errors
+/// A setting, a certificate or a token that cannot be used.
+pub(super) fn open(section: &OtlpSection) -> Result<Vec<Box<dyn Sink>>, SinkError> {
+    let config = otlp_config(section)?;
+    report(&config);
+    // As for the settings, the check named what is wrong.
+    let rules = section.attributes.rules().ok().flatten().map(Arc::new);
+    let sink = |config: &OtlpConfig| {
+        let sink: Box<dyn Sink> = Box::new(OtlpSink::new(config)?);
+        Ok(match &rules {
+            Some(rules) => Box::new(AttributesSink::new(sink, Arc::clone(rules))),
+            None => sink,
+        })
+    };
+    config.by_receiver().iter().map(sink).collect()
+}
+
+/// Checks a section with the files that it names, without a connection.
+///
+/// # Errors
+/// The place and what is wrong there.
+pub(super) fn check(section: &OtlpSection) -> Result<Result<(), SinkError>, (Spot, String)> {
+    section.settings()?;
+    section.attributes.rules()?;
+    let endpoint = section
+        .endpoint
+        .as_ref()
+        .map_or(section.spot(), |endpoint| endpoint.spot);
+    let open = || OtlpSink::new(&otlp_config(section)?);
+    open()
+        .map(|_| Ok(()))
+        .map_err(|error| (endpoint, error.to_string()))
+}
+
+/// Returns the settings of an OTLP sink: those of the section override those of the environment.
+///
+/// # Errors
+/// A setting that makes no sense.
+pub(crate) fn otlp_config(section: &OtlpSection) -> Result<OtlpConfig, SinkError> {
+    let endpoint = section.endpoint.as_ref().map(|endpoint| endpoint.value.as_str());
+    // The check named what is wrong, with its place, before anything was started.
+    let settings = section.settings().unwrap_or_default();
+    let config = OtlpConfig::from_section(endpoint, &settings, variable)?;
+    Ok(selected(config, section.signals.as_ref().map(|list| list.0)))
+}
+
+/// The settings of an OTLP target of the command line: a URL, with or without signals in front.
+///
+/// # Errors
+/// A target that makes no sense.
+pub(crate) fn otlp_target(target: &str) -> Result<OtlpConfig, Failure> {
+    let (signals, url) = signal_selection::split(target)?;
+    let config = OtlpConfig::from_url(url, variable).map_err(Failure::usage)?;
+    Ok(selected(config, signals))
+}
+
+/// Returns a failure for what a client of a receiver cannot use.
+pub(super) fn client_failure(error: SinkError) -> Failure {
+    match error {
+        SinkError::Tls { .. } | SinkError::NoAuthorities { .. } => Failure::failed(error),
+        other => Failure::usage(other),
+    }
+}
+
+fn selected(config: OtlpConfig, signals: Option<Signals>) -> OtlpConfig {
+    match signals {
+        Some(signals) => config.with_signals(signals),
+        None => config,
+    }
+}
+
+fn sink(config: &OtlpConfig) -> Result<Box<dyn Sink>, Failure> {
+    Ok(Box::new(OtlpSink::new(config).map_err(client_failure)?))
+}
+
+/// Names the variables that are ignored.
+fn report(config: &OtlpConfig) {
+    for notice in config.notices() {
+        // Nothing is left to do where even this cannot be written.
+        let _ = writeln!(io::stderr(), "pulsetrain: {notice}");
+    }
+}

@@ -1,0 +1,49 @@
+//! The Prometheus endpoint with its live page.
+
+use std::{
+    fmt::Display,
+    io::{self, Write},
+};
+
+use pulsetrain_pipeline::{Sink, Stop};
+use pulsetrain_sinks::{
+    PageConfig, PageSink, PageStore, PrometheusConfig, PrometheusServer, PrometheusSink, SinkError,
+};
+
+use super::{BuiltSink, KeptPages};
+
+/// Opens a Prometheus endpoint, with the live page if `has_page`. It continues with the series and the history in `kept`.
+///
+/// # Errors
+/// An address that cannot be listened on, a file that cannot be used.
+pub(super) async fn open(
+    config: &PrometheusConfig,
+    has_page: bool,
+    kept: KeptPages,
+    stop: Stop,
+) -> Result<BuiltSink, SinkError> {
+    let series = kept.series.filter(|store| store.config().keeps_as(config));
+    let sink = series.map_or_else(|| PrometheusSink::new(config), PrometheusSink::filling);
+    let series = sink.store();
+    let address = config.listen;
+    let report = move |event: &dyn Display| {
+        let _ = writeln!(io::stderr(), "pulsetrain: {address}: {event}");
+    };
+    let mut server = PrometheusServer::bind(config, series.clone(), Vec::new())
+        .await?
+        .with_log(report);
+    let mut sinks: Vec<Box<dyn Sink>> = vec![Box::new(sink)];
+    let page = has_page.then(|| kept.page.unwrap_or_else(|| PageStore::new(PageConfig::default())));
+    if let Some(page) = &page {
+        server = server.with_page(page.clone());
+        sinks.push(Box::new(PageSink::new(page.clone())));
+    }
+    Ok(BuiltSink {
+        sinks,
+        server: Some(Box::pin(server.run(stop))),
+        series: Some(series),
+        page,
+        recorder: None,
+        file: None,
+    })
+}

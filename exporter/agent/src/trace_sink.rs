@@ -1,0 +1,95 @@
+//! The sink that writes one Perfetto trace when its sources have ended: `import --to run.pftrace`.
+
+use std::{
+    path::Path,
+    sync::{Arc, Mutex},
+};
+
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
+use pulsetrain_sinks::{PerfettoConfig, PerfettoError, PerfettoMapper, blocking};
+
+use crate::{convert::trace::TraceFile, failure::Failure};
+
+/// Gathers batches, in temporary files where they do not fit into memory, and draws them at the end.
+///
+/// The file gets its name when the sink finishes. Without a batch there is no file.
+pub(crate) struct TraceSink {
+    name: String,
+    parts: Arc<Mutex<Option<Parts>>>,
+}
+
+struct Parts {
+    mapper: PerfettoMapper,
+    file: TraceFile,
+    is_empty: bool,
+}
+
+impl TraceSink {
+    /// A sink that will write `path`.
+    ///
+    /// # Errors
+    /// A path that cannot be written.
+    pub(crate) fn create(path: &Path) -> Result<Self, Failure> {
+        let file = TraceFile::create(path).map_err(|error| {
+            Failure::failed(format!(
+                "cannot write {}: {error}; check that its folder exists and that you may write there",
+                path.display()
+            ))
+        })?;
+        let parts = Parts {
+            mapper: PerfettoMapper::new(PerfettoConfig::default()),
+            file,
+            is_empty: true,
+        };
+        Ok(Self {
+            name: format!("perfetto {}", path.display()),
+            parts: Arc::new(Mutex::new(Some(parts))),
+        })
+    }
+}
+
+impl Sink for TraceSink {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
+        let batch = batch.clone();
+        Box::pin(async move {
+            let added = blocking(&self.parts, move |parts| match parts {
+                Some(parts) => parts.add(&batch).map_err(|error| error.to_string()),
+                None => Err("the file is finished".to_owned()),
+            });
+            match added.await.flatten() {
+                Ok(()) => Delivery::Delivered,
+                Err(message) => Delivery::Refused {
+                    message: format!("{}: {message}", self.name),
+                },
+            }
+        })
+    }
+
+    fn finish(&mut self) -> BoxFuture<'_, Result<(), String>> {
+        Box::pin(async {
+            let finish = |parts: &mut Option<Parts>| parts.take().map_or(Ok(()), Parts::finish);
+            let finished = blocking(&self.parts, finish).await.flatten();
+            finished.map_err(|message| format!("{}: {message}", self.name))
+        })
+    }
+}
+
+impl Parts {
+    fn add(&mut self, batch: &Batch) -> Result<(), PerfettoError> {
+        self.is_empty = false;
+        self.mapper.add(batch.signal(), batch.bytes().clone())
+    }
+
+    fn finish(self) -> Result<(), String> {
+        if self.is_empty {
+            return Err("there is no file, because nothing arrived".to_owned());
+        }
+        let (file, _) = self.mapper.write(self.file).map_err(|error| error.to_string())?;
+        file.finish()
+            .map_err(|error| format!("cannot write: {error}; make room on the disk or write to another one"))
+    }
+}
