@@ -1,0 +1,102 @@
+//! Units: from UCUM, as in the registry, to those of Grafana and Perses.
+
+use serde_json::{Value, json};
+
+/// A unit of values on a page.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unit {
+    /// The unit in UCUM.
+    pub(crate) ucum: &'static str,
+    /// Its id in Grafana.
+    pub(crate) grafana: &'static str,
+    /// Its name in Perses; `decimal` where Perses has none.
+    pub(crate) perses: &'static str,
+    /// The symbol to show in Perses, where Perses does not know the unit.
+    pub(crate) symbol: &'static str,
+}
+
+const fn unit(ucum: &'static str, grafana: &'static str, perses: &'static str, symbol: &'static str) -> Unit {
+    Unit {
+        ucum,
+        grafana,
+        perses,
+        symbol,
+    }
+}
+
+/// No unit: text, traces and states.
+pub(crate) static NONE: Unit = unit("none", "none", "decimal", "");
+
+/// A number of things, `{thing}`: numbers with K and Mil.
+static COUNT: Unit = unit("{}", "short", "decimal", "");
+
+/// Every other unit. The ids of Grafana are those that dashboard-linter knows; it refuses custom units such as `si:token/s`.
+static UNITS: [Unit; 23] = [
+    unit("1", "percentunit", "percent-decimal", ""),
+    unit("s", "s", "seconds", ""),
+    unit("s/s", "percentunit", "percent-decimal", ""),
+    unit("By", "bytes", "bytes", ""),
+    unit("By/s", "Bps", "bytes/sec", ""),
+    unit("W", "watt", "decimal", "W"),
+    unit("J", "joule", "decimal", "J"),
+    unit("Hz", "hertz", "decimal", "Hz"),
+    unit("Cel", "celsius", "decimal", "°C"),
+    unit("rpm", "rotrpm", "decimal", "rpm"),
+    unit("{revolution}/s", "rothz", "decimal", "rev/s"),
+    unit("J/{token}", "joule", "decimal", "J/token"),
+    unit("J/{step}", "joule", "decimal", "J/step"),
+    unit("{token}/s", "cps", "decimal", "token/s"),
+    unit("{step}/s", "cps", "decimal", "step/s"),
+    unit("{sample}/s", "cps", "decimal", "sample/s"),
+    unit("{item}/s", "cps", "decimal", "item/s"),
+    unit("{record}/s", "cps", "decimal", "record/s"),
+    unit("{retry}/s", "cps", "decimal", "retry/s"),
+    unit("{error}/s", "cps", "decimal", "error/s"),
+    unit("{rollout}/s", "cps", "decimal", "rollout/s"),
+    unit("{flop}/s", "flops", "decimal", "FLOP/s"),
+    unit("{flop}/{token}", "short", "decimal", "FLOP/token"),
+];
+
+impl Unit {
+    /// Returns the unit of this UCUM code, or `None` if pages have none for it.
+    pub(crate) fn of(ucum: &str) -> Option<&'static Self> {
+        if let Some(unit) = [&NONE].into_iter().chain(&UNITS).find(|unit| unit.ucum == ucum) {
+            return Some(unit);
+        }
+        let thing = ucum.strip_prefix('{')?.strip_suffix('}')?;
+        (!thing.is_empty() && !thing.contains(['{', '}'])).then_some(&COUNT)
+    }
+
+    /// Returns the format of values in Perses.
+    pub(crate) fn perses_format(&self) -> Value {
+        if self.perses == "decimal" {
+            json!({"unit": "decimal", "shortValues": true})
+        } else {
+            json!({"unit": self.perses})
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pulsetrain_semconv::metric;
+
+    use super::*;
+
+    #[test]
+    fn every_unit_of_the_registry_has_one_on_pages() {
+        let unknown: Vec<_> = metric::ALL
+            .iter()
+            .filter(|metric| Unit::of(metric.unit).is_none())
+            .map(|metric| (metric.name, metric.unit))
+            .collect();
+        assert_eq!(unknown, []);
+    }
+
+    #[test]
+    fn a_unit_that_is_not_in_the_list_is_refused() {
+        for ucum in ["", "{}", "ms", "{token}/{step}", "token"] {
+            assert_eq!(Unit::of(ucum), None, "{ucum}");
+        }
+    }
+}
