@@ -44,6 +44,22 @@ pub(crate) fn answer_unconnected(
     spent::count(|| enter(call, None).and_then(|(world, second)| body(world, second)))
 }
 
+/// Answers a call that looks a GPU up: what befalls that GPU befalls the call, as a driver that initializes a GPU with its
+/// first handle fails there.
+pub(crate) fn answer_lookup(
+    call: &str,
+    find: impl Fn(&World, f64) -> Option<usize>,
+    body: impl FnOnce(&'static World, f64) -> Reply,
+) -> nvmlReturn_t {
+    spent::count(|| {
+        let place = World::get().and_then(|world| find(world, world.clock.now()));
+        enter(call, place).and_then(|(world, second)| {
+            connected(world, second)?;
+            body(world, second)
+        })
+    })
+}
+
 /// Answers a call about a GPU or a MIG instance.
 pub(crate) fn answer_for(
     call: &str,
@@ -141,7 +157,7 @@ fn enter(call: &str, gpu: Option<usize>) -> Result<(&'static World, f64), nvmlRe
     if micros > 0 {
         thread::sleep(Duration::from_micros(micros));
     }
-    if world.faults(Trouble::DriverReload, second, None).next().is_some() && call != "nvmlShutdown" {
+    if world.is_unloaded(second) && call != "nvmlShutdown" {
         return Err(DRIVER_NOT_LOADED);
     }
     let mut answers = world.faults(Trouble::Answers, second, gpu);

@@ -13,14 +13,6 @@ use crate::scenario::Event;
 /// NVML's kind of an XID error.
 pub(crate) const XID: u64 = nvml_wrapper_sys::bindings::nvmlEventTypeXidCriticalError as u64;
 
-/// The code of the XID error that the system has seen last. NVML tells this one for all that it has not told yet.
-pub(crate) fn last_xid(events: &[Event], second: f64) -> Option<u64> {
-    let xids = events.iter().filter(|event| event.kind == XID);
-    let seen = xids.filter_map(|event| Some((event.last_at(second)?, event.data)));
-    let last = seen.reduce(|last, next| if next.0 >= last.0 { next } else { last });
-    last.map(|(_, code)| code)
-}
-
 /// All sets, by the number that is their handle.
 #[derive(Debug, Default)]
 pub(crate) struct EventSets(Mutex<Sets>);
@@ -116,12 +108,6 @@ impl Event {
         }
         let since_first = ((second - self.at) / self.every) as u64;
         self.count.min(since_first + 1)
-    }
-
-    /// The second at which it happened last, up to a second.
-    fn last_at(&self, second: f64) -> Option<f64> {
-        let times = self.happened_until(second).checked_sub(1)?;
-        Some(self.at + times as f64 * self.every)
     }
 
     /// The second at which it happens next, after a second.

@@ -41,6 +41,8 @@ pub(crate) struct Counter {
     rate: Function,
     /// Where it goes back to zero: `4294967296` for a counter of 32 bits.
     wraps_at: Option<f64>,
+    /// Seconds between two updates of the counter: between them it stands still.
+    updates_every: Option<f64>,
     /// The seconds at which it starts from zero, as a reloaded driver's does.
     #[serde(default)]
     resets_at: Vec<f64>,
@@ -106,6 +108,11 @@ impl Shape {
 
 impl Counter {
     fn at(&self, second: f64) -> f64 {
+        // A second that is a multiple of the period but for rounding is one.
+        let second = match self.updates_every {
+            Some(period) => (second / period + 1e-6).floor() * period,
+            None => second,
+        };
         let reset = self.resets_at.iter().copied().filter(|reset| *reset <= second);
         let grown = match reset.reduce(f64::max) {
             Some(reset) => self.rate.integral(second) - self.rate.integral(reset),
@@ -169,6 +176,15 @@ mod tests {
                 "{yaml}: {summed} against {exact}"
             );
         }
+    }
+
+    #[test]
+    fn a_counter_stands_still_between_its_updates() {
+        let energy = function("{counter: {start: 5, rate: 100, updates_every: 0.1}}");
+        assert_eq!(
+            [0.0, 0.09, 0.3, 0.35].map(|t| energy.at(t).round()),
+            [5.0, 5.0, 35.0, 35.0]
+        );
     }
 
     #[test]

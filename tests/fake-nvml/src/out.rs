@@ -3,6 +3,7 @@
 use std::ffi::{CStr, c_char, c_uint};
 
 use nvml_wrapper_sys::bindings::{
+    nvmlReturn_enum_NVML_ERROR_ARGUMENT_VERSION_MISMATCH as VERSION_MISMATCH,
     nvmlReturn_enum_NVML_ERROR_INSUFFICIENT_SIZE as INSUFFICIENT_SIZE,
     nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT as INVALID_ARGUMENT,
 };
@@ -21,6 +22,20 @@ pub(crate) unsafe fn put<T>(out: *mut T, value: T) -> Reply {
     // SAFETY: it is not null, and the caller vouches for the rest.
     unsafe { out.write(value) };
     Ok(())
+}
+
+/// Reads a structure that begins with its version, where that is the one that the call knows.
+///
+/// # Safety
+///
+/// `from` is null or points to one `T`, whose first member is a `u32`.
+pub(crate) unsafe fn get_versioned<T: Copy>(from: *const T, number: u32) -> Result<T, u32> {
+    // SAFETY: as the caller vouches.
+    if unsafe { get(from.cast::<u32>()) }? != size_of::<T>() as u32 | number << 24 {
+        return Err(VERSION_MISMATCH);
+    }
+    // SAFETY: as the caller vouches.
+    unsafe { get(from) }
 }
 
 /// Reads what a caller filled in.

@@ -54,6 +54,9 @@ pub(crate) struct Fault {
     pub(crate) fields: Option<Vec<u32>>,
     /// What the call answers: `NOT_SUPPORTED` and so on, as in NVML's header.
     pub(crate) error: Option<String>,
+    /// Whether the driver is unloaded although clients are connected; else the kernel refuses that.
+    #[serde(default)]
+    pub(crate) forced: bool,
 }
 
 /// What is wrong.
@@ -66,7 +69,8 @@ pub(crate) enum Trouble {
     Lost,
     /// The GPU is not there: it is not counted and has no index.
     Absent,
-    /// The driver is taken away and, when it is over, loaded anew: who was connected must connect again.
+    /// The driver is unloaded and, at the end, loaded again. Refused while a client is connected, unless it is forced: then
+    /// who was connected must connect again.
     DriverReload,
     /// The call answers an error.
     Answers,
@@ -102,6 +106,9 @@ pub(crate) struct Latency {
     pub(crate) every_call_us: u64,
     #[serde(default)]
     pub(crate) calls_us: std::collections::HashMap<String, u64>,
+    /// By field id (of the header before 580.82), inside a call for field values.
+    #[serde(default)]
+    pub(crate) fields_us: std::collections::HashMap<u32, u64>,
 }
 
 impl Scenario {

@@ -78,12 +78,23 @@ impl World {
         faults.filter(move |fault| fault.what == what && fault.holds(second) && fault.befalls(gpu))
     }
 
-    /// Whether a driver has been loaded anew since a second: who was connected then is not any more.
+    /// Whether the driver was unloaded after a second at which a client connected, which only a forced unload does.
     pub(crate) fn reloaded_since(&self, since: f64, second: f64) -> bool {
+        self.reloads()
+            .any(|fault| fault.forced && since < fault.from && fault.from <= second)
+    }
+
+    /// Whether the driver is unloaded at a second. A client that connected before the unload holds it.
+    pub(crate) fn is_unloaded(&self, second: f64) -> bool {
+        let connection = self.connection();
+        let is_held = |from: f64| connection.inits > 0 && connection.since < from;
+        self.reloads()
+            .any(|fault| fault.holds(second) && (fault.forced || !is_held(fault.from)))
+    }
+
+    fn reloads(&self) -> impl Iterator<Item = &Fault> {
         let faults = self.scenario.faults.iter();
-        faults
-            .filter(|fault| fault.what == Trouble::DriverReload)
-            .any(|fault| since < fault.from && fault.from <= second)
+        faults.filter(|fault| fault.what == Trouble::DriverReload)
     }
 
     /// The GPUs that are there, by their places in the scenario, in the order of their indices.

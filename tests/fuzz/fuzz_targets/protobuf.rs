@@ -14,6 +14,7 @@ use prost::Message;
 use pulsetrain_otlp::{
     Signal, WireErrorKind, frames, json,
     limits::{Counts, LimitError, Limits, MAX_DEPTH, check},
+    split::split,
     view::{self, Message as _},
 };
 
@@ -23,12 +24,24 @@ fuzz_target!(|bytes: &[u8]| {
         let checked = check(signal, bytes, &limits());
         let encoded = json::encode(signal, bytes, &mut Vec::new());
         assert!(checked.is_err() || encoded.is_ok(), "{checked:?} {encoded:?}");
+        if let Ok(counts) = &checked {
+            parts_hold_the_same_items(signal, bytes, counts.items);
+        }
         if let Some(canonical) = through_prost(signal, bytes) {
             assert!(checked.as_ref().map_or_else(is_group, |_| true), "{checked:?}");
             reads_as_prost_wrote(signal, &canonical);
         }
     }
 });
+
+/// The parts of a split message have its items between them, and each is a message.
+fn parts_hold_the_same_items(signal: Signal, bytes: &[u8], items: u64) {
+    let parts = split(signal, bytes, bytes.len() / 2).unwrap();
+    let in_part = |bytes: &[u8]| check(signal, bytes, &limits()).unwrap().items;
+    let together: u64 = parts.iter().map(|part| in_part(&part.bytes)).sum();
+    assert!(parts.is_empty() || together == items, "{together} of {items}");
+    assert!(parts.iter().all(|part| u64::from(part.items) == in_part(&part.bytes)));
+}
 
 /// As deep as our readers go, which is deeper than prost does.
 fn limits() -> Limits {

@@ -7,7 +7,7 @@ use nvml_wrapper_sys::bindings::{
 
 use crate::{
     call::answer_for,
-    out::{get, put},
+    out::{get_versioned, put},
 };
 
 #[unsafe(no_mangle)]
@@ -36,7 +36,7 @@ pub unsafe extern "C" fn nvmlDeviceGetRepairStatus(
 ) -> nvmlReturn_t {
     answer_for("nvmlDeviceGetRepairStatus", device, |target| {
         // SAFETY: by NVML's contract the pointer is null or points to the structure with its version.
-        let mut answer = unsafe { get(status) }?;
+        let mut answer = unsafe { get_versioned(status, 1) }?;
         answer.bChannelRepairPending = target.read("repair.channel_pending")? as u32;
         answer.bTpcRepairPending = target.read("repair.tpc_pending")? as u32;
         // SAFETY: as above.
@@ -56,7 +56,7 @@ pub unsafe extern "C" fn nvmlDeviceGetPlatformInfo(
                 .map(|number| number as u8)
         };
         // SAFETY: by NVML's contract the pointer is null or points to the structure with its version.
-        let mut answer = unsafe { get(info) }?;
+        let mut answer = unsafe { get_versioned(info, 2) }?;
         answer.slotNumber = number("slot")?;
         answer.trayIndex = number("tray")?;
         answer.hostId = number("host")?;

@@ -8,7 +8,7 @@ use nvml_wrapper_sys::bindings::{
 
 use crate::{
     call::{answer, answer_for},
-    out::{get, put},
+    out::{get_versioned, put},
 };
 
 #[unsafe(no_mangle)]
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn nvmlSystemGetConfComputeSettings(
     answer("nvmlSystemGetConfComputeSettings", |world, _| {
         let on = world.scenario.driver.confidential_compute.ok_or(NOT_SUPPORTED)?;
         // SAFETY: by NVML's contract the pointer is null or points to the structure with its version.
-        let mut answer = unsafe { get(settings) }?;
+        let mut answer = unsafe { get_versioned(settings, 1) }?;
         answer.ccFeature = on.into();
         // SAFETY: as above.
         unsafe { put(settings, answer) }
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn nvmlDeviceGetDramEncryptionMode(
         let state = target.read("dram_encryption")? as u32;
         for info in [current, pending] {
             // SAFETY: by NVML's contract the pointers are null or point to the structure with its version.
-            let mut answer = unsafe { get(info) }?;
+            let mut answer = unsafe { get_versioned(info, 1) }?;
             answer.encryptionState = state;
             // SAFETY: as above.
             unsafe { put(info, answer) }?;

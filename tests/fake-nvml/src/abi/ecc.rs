@@ -9,7 +9,7 @@ use nvml_wrapper_sys::bindings::{
 
 use crate::{
     call::answer_for,
-    out::{get, put},
+    out::{get_versioned, put},
 };
 
 const KINDS: [&str; 2] = ["corrected", "uncorrected"];
@@ -83,7 +83,7 @@ pub unsafe extern "C" fn nvmlDeviceGetSramEccErrorStatus(
         let read = |name: &str| target.read(&format!("ecc.sram.{name}")).map(|count| count as u64);
         let answer = nvmlEccSramErrorStatus_t {
             // SAFETY: by NVML's contract the pointer is null or points to the structure with its version.
-            version: unsafe { get(status) }?.version,
+            version: unsafe { get_versioned(status, 1) }?.version,
             aggregateUncParity: read("aggregate.parity")?,
             aggregateUncSecDed: read("aggregate.secded")?,
             aggregateCor: read("aggregate.corrected")?,

@@ -15,7 +15,6 @@ use nvml_wrapper_sys::bindings::{
 
 use crate::{
     call::{answer, answer_for},
-    events::{XID, last_xid},
     handle::Handle,
     out::put,
     scenario::{Event, Trouble},
@@ -101,25 +100,22 @@ fn look(world: &World, number: usize) -> Option<Result<nvmlEventData_t, nvmlRetu
     });
     match next {
         None => Some(Err(INVALID_ARGUMENT)),
-        Some((Some(event), _)) => Some(Ok(event_data(world, event, second))),
+        Some((Some(event), _)) => Some(Ok(event_data(world, event))),
         Some((None, true)) => Some(Err(GPU_IS_LOST)),
         Some((None, false)) => None,
     }
 }
 
-fn event_data(world: &World, event: &Event, second: f64) -> nvmlEventData_t {
+fn event_data(world: &World, event: &Event) -> nvmlEventData_t {
     let handle = Handle {
         generation: world.connection().generation,
         gpu: event.gpu as u16,
         mig: None,
     };
-    let last_xid = Some(event.kind)
-        .filter(|kind| *kind == XID)
-        .and_then(|_| last_xid(&world.scenario.events, second));
     nvmlEventData_t {
         device: handle.to_device(),
         eventType: event.kind,
-        eventData: last_xid.unwrap_or(event.data),
+        eventData: event.data,
         gpuInstanceId: event.gpu_instance.unwrap_or(u32::MAX),
         computeInstanceId: event.compute_instance.unwrap_or(u32::MAX),
     }

@@ -1,6 +1,6 @@
 //! Field values: many readings in one call, each with its own code, time and cost.
 
-use std::ffi::c_int;
+use std::{ffi::c_int, thread, time::Duration};
 
 use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlFieldValue_t, nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT as INVALID_ARGUMENT,
@@ -13,8 +13,8 @@ use crate::{
     scenario::Trouble,
 };
 
-/// Time inside the driver that a field is said to have cost.
-const FIELD_MICROS: i64 = 3;
+/// What a field is said to have cost where the scenario does not say: it then costs nothing.
+const FIELD_MICROS: u64 = 3;
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn nvmlDeviceGetFieldValues(
@@ -26,15 +26,20 @@ pub unsafe extern "C" fn nvmlDeviceGetFieldValues(
         if values.is_null() || count < 1 {
             return Err(INVALID_ARGUMENT);
         }
+        let mut micros = 0;
         for place in 0..count as usize {
             // SAFETY: by NVML's contract the pointer has `count` values, each with its field and scope.
-            fill(target, unsafe { &mut *values.add(place) });
+            micros += fill(target, unsafe { &mut *values.add(place) });
+        }
+        if micros > 0 {
+            thread::sleep(Duration::from_micros(micros));
         }
         Ok(())
     })
 }
 
-fn fill(target: &Target, value: &mut nvmlFieldValue_t) {
+/// Answers one field; returns the microseconds that it takes.
+fn fill(target: &Target, value: &mut nvmlFieldValue_t) -> u64 {
     let id = fields::id_before_580_82(&target.world.scenario.driver.version, value.fieldId);
     let place = Some(usize::from(target.handle.gpu));
     let mut faults = target.world.faults(Trouble::Answers, target.second, place);
@@ -44,7 +49,8 @@ fn fill(target: &Target, value: &mut nvmlFieldValue_t) {
         None => fields::read(target, id, value.scopeId),
     };
     value.timestamp = target.world.clock.stamp_micros(target.second) as i64;
-    value.latencyUsec = FIELD_MICROS;
+    let micros = target.world.scenario.latency.fields_us.get(&id).copied();
+    value.latencyUsec = micros.unwrap_or(FIELD_MICROS) as i64;
     match read {
         Ok((kind, number)) => {
             value.nvmlReturn = SUCCESS;
@@ -53,4 +59,5 @@ fn fill(target: &Target, value: &mut nvmlFieldValue_t) {
         }
         Err(code) => value.nvmlReturn = code,
     }
+    micros.unwrap_or_default()
 }

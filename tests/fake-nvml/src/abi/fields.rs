@@ -147,8 +147,9 @@ const FIELDS: &[Field] = &[
     field(194, SIGNED, Whole, "temperature.limit.slowdown_c"),
     field(195, SIGNED, Whole, "temperature.limit.memory_max_c"),
     field(196, SIGNED, Whole, "temperature.limit.gpu_max_c"),
-    field(197, LONG, Whole, "pcie.tx_bytes"),
-    field(198, LONG, Whole, "pcie.rx_bytes"),
+    // "Value can be wrapped" (nvml.h): 32 bits, however fast the link is.
+    field(197, UNSIGNED, Whole, "pcie.tx_bytes"),
+    field(198, UNSIGNED, Whole, "pcie.rx_bytes"),
     field(199, UNSIGNED, Whole, "mig.independent_query"),
     field(201, LONG, Link, "tx_packets"),
     field(202, LONG, Link, "tx_bytes"),
@@ -253,7 +254,8 @@ pub(super) fn value(kind: nvmlValueType_t, number: f64) -> nvmlValue_t {
     match kind {
         DOUBLE => value.dVal = number,
         SIGNED => value.siVal = number as i32,
-        UNSIGNED => value.uiVal = number as u32,
+        // Counts beyond 32 bits wrap.
+        UNSIGNED => value.uiVal = number as u64 as u32,
         _ => value.ullVal = number as u64,
     }
     value

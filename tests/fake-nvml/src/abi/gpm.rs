@@ -3,7 +3,7 @@
 use std::ffi::c_uint;
 
 use nvml_wrapper_sys::bindings::{
-    nvmlDevice_t, nvmlGpmMetricsGet_t, nvmlGpmSample_t, nvmlGpmSupport_t,
+    NVML_GPM_SUPPORT_VERSION, nvmlDevice_t, nvmlGpmMetricsGet_t, nvmlGpmSample_t, nvmlGpmSupport_t,
     nvmlReturn_enum_NVML_ERROR_ARGUMENT_VERSION_MISMATCH as VERSION_MISMATCH,
     nvmlReturn_enum_NVML_ERROR_INVALID_ARGUMENT as INVALID_ARGUMENT,
     nvmlReturn_enum_NVML_ERROR_NO_DATA as NO_DATA, nvmlReturn_enum_NVML_ERROR_NOT_SUPPORTED as NOT_SUPPORTED,
@@ -20,7 +20,7 @@ use crate::{
 /// The hardware takes its counts no more often; between two that are closer there is nothing to be told.
 const CLOSEST_SECONDS: f64 = 0.1;
 
-/// The readings' names of NVML's metrics; a percentage, or bytes a second.
+/// The readings' names of NVML's metrics; a percentage, or MiB a second (`nvml.h`, `NVML_GPM_METRIC_*_PER_SEC`).
 const METRICS: [(u32, &str); 20] = [
     (1, "gpm.graphics_percent"),
     (2, "gpm.sm_percent"),
@@ -34,14 +34,14 @@ const METRICS: [(u32, &str); 20] = [
     (11, "gpm.fp64_percent"),
     (12, "gpm.fp32_percent"),
     (13, "gpm.fp16_percent"),
-    (20, "gpm.pcie_tx_per_second"),
-    (21, "gpm.pcie_rx_per_second"),
-    (60, "gpm.nvlink_rx_per_second"),
-    (61, "gpm.nvlink_tx_per_second"),
-    (100, "gpm.c2c_tx_per_second"),
-    (101, "gpm.c2c_rx_per_second"),
-    (102, "gpm.c2c_data_tx_per_second"),
-    (103, "gpm.c2c_data_rx_per_second"),
+    (20, "gpm.pcie_tx_mib_per_second"),
+    (21, "gpm.pcie_rx_mib_per_second"),
+    (60, "gpm.nvlink_rx_mib_per_second"),
+    (61, "gpm.nvlink_tx_mib_per_second"),
+    (100, "gpm.c2c_tx_mib_per_second"),
+    (101, "gpm.c2c_rx_mib_per_second"),
+    (102, "gpm.c2c_data_tx_mib_per_second"),
+    (103, "gpm.c2c_data_rx_mib_per_second"),
 ];
 
 /// What is behind a sample's handle: when it was taken, and of what.
@@ -124,6 +124,9 @@ pub unsafe extern "C" fn nvmlGpmQueryDeviceSupport(
     answer_for("nvmlGpmQueryDeviceSupport", device, |target| {
         // SAFETY: by NVML's contract the pointer is null or points to the structure with its version.
         let mut answer = unsafe { get(support) }?;
+        if answer.version != NVML_GPM_SUPPORT_VERSION {
+            return Err(VERSION_MISMATCH);
+        }
         answer.isSupportedDevice = u32::from(require_support(target.gpu).is_ok());
         // SAFETY: as above.
         unsafe { put(support, answer) }

@@ -9,7 +9,7 @@ use nvml_wrapper_sys::bindings::{
 };
 
 use crate::{
-    call::{Reply, Target, answer, answer_for},
+    call::{Reply, Target, answer_for, answer_lookup},
     handle::Handle,
     out::{characters, get_text, put, put_text},
     scenario::Trouble,
@@ -74,11 +74,11 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByIndex_v2(
     index: c_uint,
     device: *mut nvmlDevice_t,
 ) -> nvmlReturn_t {
-    answer("nvmlDeviceGetHandleByIndex_v2", |world, second| {
-        let present = world.present(second);
-        let place = present.get(index as usize).ok_or(INVALID_ARGUMENT)?;
+    let find = |world: &World, second| world.present(second).get(index as usize).copied();
+    answer_lookup("nvmlDeviceGetHandleByIndex_v2", find, |world, second| {
+        let place = find(world, second).ok_or(INVALID_ARGUMENT)?;
         // SAFETY: by NVML's contract the pointer is null or points to a handle.
-        unsafe { put_handle(world, second, *place, device) }
+        unsafe { put_handle(world, second, place, device) }
     })
 }
 
@@ -87,9 +87,21 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByUUID(
     uuid: *const c_char,
     device: *mut nvmlDevice_t,
 ) -> nvmlReturn_t {
-    answer("nvmlDeviceGetHandleByUUID", |world, second| {
-        // SAFETY: by NVML's contract the first pointer is null or points to a text, the second to a handle.
-        unsafe { put_handle_with(world, second, "uuid", &get_text(uuid)?, device) }
+    // SAFETY: by NVML's contract the pointer is null or points to a text.
+    let value = unsafe { get_text(uuid) };
+    let find =
+        |world: &World, second| find_with(world, second, "uuid", value.as_deref().ok()?).map(|(gpu, _)| gpu);
+    answer_lookup("nvmlDeviceGetHandleByUUID", find, |world, second| {
+        // SAFETY: by NVML's contract the pointer is null or points to a handle.
+        unsafe {
+            put_handle_with(
+                world,
+                second,
+                "uuid",
+                value.as_deref().map_err(|code| *code)?,
+                device,
+            )
+        }
     })
 }
 
@@ -98,9 +110,22 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleBySerial(
     serial: *const c_char,
     device: *mut nvmlDevice_t,
 ) -> nvmlReturn_t {
-    answer("nvmlDeviceGetHandleBySerial", |world, second| {
-        // SAFETY: by NVML's contract the first pointer is null or points to a text, the second to a handle.
-        unsafe { put_handle_with(world, second, "serial", &get_text(serial)?, device) }
+    // SAFETY: by NVML's contract the pointer is null or points to a text.
+    let value = unsafe { get_text(serial) };
+    let find = |world: &World, second| {
+        find_with(world, second, "serial", value.as_deref().ok()?).map(|(gpu, _)| gpu)
+    };
+    answer_lookup("nvmlDeviceGetHandleBySerial", find, |world, second| {
+        // SAFETY: by NVML's contract the pointer is null or points to a handle.
+        unsafe {
+            put_handle_with(
+                world,
+                second,
+                "serial",
+                value.as_deref().map_err(|code| *code)?,
+                device,
+            )
+        }
     })
 }
 
@@ -109,9 +134,22 @@ pub unsafe extern "C" fn nvmlDeviceGetHandleByPciBusId_v2(
     bus: *const c_char,
     device: *mut nvmlDevice_t,
 ) -> nvmlReturn_t {
-    answer("nvmlDeviceGetHandleByPciBusId_v2", |world, second| {
-        // SAFETY: by NVML's contract the first pointer is null or points to a text, the second to a handle.
-        unsafe { put_handle_with(world, second, "pci_bus_id", &get_text(bus)?, device) }
+    // SAFETY: by NVML's contract the pointer is null or points to a text.
+    let value = unsafe { get_text(bus) };
+    let find = |world: &World, second| {
+        find_with(world, second, "pci_bus_id", value.as_deref().ok()?).map(|(gpu, _)| gpu)
+    };
+    answer_lookup("nvmlDeviceGetHandleByPciBusId_v2", find, |world, second| {
+        // SAFETY: by NVML's contract the pointer is null or points to a handle.
+        unsafe {
+            put_handle_with(
+                world,
+                second,
+                "pci_bus_id",
+                value.as_deref().map_err(|code| *code)?,
+                device,
+            )
+        }
     })
 }
 
@@ -171,6 +209,20 @@ fn pci_info(target: &Target) -> Result<nvmlPciInfo_t, nvmlReturn_t> {
     })
 }
 
+/// The GPU that has this fact, or whose MIG instance has it, with the instance.
+fn find_with(world: &World, second: f64, fact: &str, value: &str) -> Option<(usize, Option<usize>)> {
+    let is = |known: Option<&String>| known.is_some_and(|known| known.eq_ignore_ascii_case(value));
+    world.present(second).into_iter().find_map(|place| {
+        let gpu = &world.scenario.gpus[place];
+        if is(gpu.facts.get(fact)) {
+            return Some((place, None));
+        }
+        let mut instances = gpu.mig.iter();
+        let found = instances.position(|mig| mig.exists(second) && is(mig.facts.get(fact)));
+        found.map(|mig| (place, Some(mig)))
+    })
+}
+
 /// Writes the handle of the GPU or the MIG instance that has this fact.
 ///
 /// # Safety
@@ -183,26 +235,19 @@ unsafe fn put_handle_with(
     value: &str,
     device: *mut nvmlDevice_t,
 ) -> Reply {
-    let is = |known: Option<&String>| known.is_some_and(|known| known.eq_ignore_ascii_case(value));
-    for place in world.present(second) {
-        let gpu = &world.scenario.gpus[place];
-        if is(gpu.facts.get(fact)) {
-            // SAFETY: as the caller vouches.
-            return unsafe { put_handle(world, second, place, device) };
-        }
-        let mut instances = gpu.mig.iter();
-        let found = instances.position(|mig| mig.exists(second) && is(mig.facts.get(fact)));
-        if let Some(mig) = found {
+    match find_with(world, second, fact, value).ok_or(NOT_FOUND)? {
+        // SAFETY: as the caller vouches.
+        (place, None) => unsafe { put_handle(world, second, place, device) },
+        (place, Some(mig)) => {
             let handle = Handle {
                 generation: world.connection().generation,
                 gpu: place as u16,
                 mig: Some(mig as u16),
             };
             // SAFETY: as the caller vouches.
-            return unsafe { put(device, handle.to_device()) };
+            unsafe { put(device, handle.to_device()) }
         }
     }
-    Err(NOT_FOUND)
 }
 
 /// Writes the handle of a GPU, unless it is lost.

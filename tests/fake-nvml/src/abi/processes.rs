@@ -13,7 +13,7 @@ use crate::{
     call::{Target, answer_for},
     function::Function,
     gpu::{Process, ProcessKind},
-    out::{get, put, put_list},
+    out::{get_versioned, put, put_list},
 };
 
 /// Calls that list the processes of a kind, in the later structure and in the first.
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn nvmlDeviceGetProcessesUtilizationInfo(
 ) -> nvmlReturn_t {
     answer_for("nvmlDeviceGetProcessesUtilizationInfo", device, |target| {
         // SAFETY: by NVML's contract the pointer is null or points to the structure with its room and its array.
-        let mut asked = unsafe { get(info) }?;
+        let mut asked = unsafe { get_versioned(info, 1) }?;
         let listed = busy(target, asked.lastSeenTimeStamp)?;
         // SAFETY: as above; the count is a place of its own and the array has as much room as it says.
         let reply = unsafe { put_list(asked.procUtilArray, &mut asked.processSamplesCount, &listed) };
@@ -135,6 +135,7 @@ fn busy(target: &Target, last_seen: u64) -> Result<Vec<nvmlProcessUtilizationInf
     let stamp = target.world.clock.stamp_micros(second);
     let measured = running(target).filter(|process| process.sm_percent.is_some() && stamp > last_seen);
     let percent = |function: &Option<Function>| function.as_ref().map_or(0, |share| share.at(second) as u32);
+    // "One utilization sample structure is returned per process running, that had some non-zero utilization" (nvml.h).
     let listed: Vec<_> = measured
         .map(|process| nvmlProcessUtilizationInfo_v1_t {
             timeStamp: stamp,
@@ -146,6 +147,7 @@ fn busy(target: &Target, last_seen: u64) -> Result<Vec<nvmlProcessUtilizationInf
             jpgUtil: 0,
             ofaUtil: 0,
         })
+        .filter(|busy| busy.smUtil + busy.memUtil + busy.encUtil + busy.decUtil > 0)
         .collect();
     if listed.is_empty() {
         Err(NOT_FOUND)

@@ -9,7 +9,7 @@ use nvml_wrapper_sys::bindings::{
 
 use crate::{
     call::{Target, answer_for},
-    out::{get, put},
+    out::{get, get_versioned, put},
 };
 
 #[unsafe(no_mangle)]
@@ -34,7 +34,7 @@ pub unsafe extern "C" fn nvmlDeviceGetFanSpeedRPM(
 ) -> nvmlReturn_t {
     answer_for("nvmlDeviceGetFanSpeedRPM", device, |target| {
         // SAFETY: by NVML's contract the pointer is null or points to the structure with its fan.
-        let mut answer = unsafe { get(info) }?;
+        let mut answer = unsafe { get_versioned(info, 1) }?;
         answer.speed = target.read(&format!("fan.{}.rpm", answer.fan))? as u32;
         // SAFETY: as above.
         unsafe { put(info, answer) }
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn nvmlDeviceGetTemperatureV(
 ) -> nvmlReturn_t {
     answer_for("nvmlDeviceGetTemperatureV", device, |target| {
         // SAFETY: by NVML's contract the pointer is null or points to the structure with its sensor.
-        let mut answer = unsafe { get(info) }?;
+        let mut answer = unsafe { get_versioned(info, 1) }?;
         answer.temperature = target.read("temperature.gpu_c")? as i32;
         // SAFETY: as above.
         unsafe { put(info, answer) }
@@ -62,7 +62,7 @@ pub unsafe extern "C" fn nvmlDeviceGetMarginTemperature(
 ) -> nvmlReturn_t {
     answer_for("nvmlDeviceGetMarginTemperature", device, |target| {
         // SAFETY: by NVML's contract the pointer is null or points to the structure with its version.
-        let mut answer = unsafe { get(info) }?;
+        let mut answer = unsafe { get_versioned(info, 1) }?;
         answer.marginTemperature = target.read("temperature.margin_c")? as i32;
         // SAFETY: as above.
         unsafe { put(info, answer) }
