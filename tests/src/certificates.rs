@@ -3,9 +3,12 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicU32, Ordering},
 };
 
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair};
+use rcgen::{
+    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
+};
 use tempfile::TempDir;
 
 /// PEM files in a folder that goes away with this value.
@@ -15,7 +18,7 @@ pub struct Certificates {
 }
 
 impl Certificates {
-    /// Makes an authority, and by it a server certificate for 127.0.0.1 and a client certificate.
+    /// Makes an authority, and by it a server certificate for 127.0.0.1 and localhost, and a client certificate.
     pub fn generate() -> Self {
         let made = Self {
             folder: tempfile::tempdir().expect("a temporary folder can be made"),
@@ -23,8 +26,20 @@ impl Certificates {
         let key = KeyPair::generate().expect("a key can be made");
         let authority = CertifiedIssuer::self_signed(authority(), key).expect("a key can sign itself");
         made.write("authority.pem", &authority.pem());
-        made.issue("server", ExtendedKeyUsagePurpose::ServerAuth, &authority);
-        made.issue("client", ExtendedKeyUsagePurpose::ClientAuth, &authority);
+        made.issue("server", ExtendedKeyUsagePurpose::ServerAuth, &authority, false);
+        made.issue("client", ExtendedKeyUsagePurpose::ClientAuth, &authority, false);
+        made.issue(
+            "expired-server",
+            ExtendedKeyUsagePurpose::ServerAuth,
+            &authority,
+            true,
+        );
+        made.issue(
+            "expired-client",
+            ExtendedKeyUsagePurpose::ClientAuth,
+            &authority,
+            true,
+        );
         made
     }
 
@@ -43,10 +58,32 @@ impl Certificates {
         (self.path("client.pem"), self.path("client.key"))
     }
 
-    fn issue(&self, name: &str, purpose: ExtendedKeyUsagePurpose, authority: &CertifiedIssuer<'_, KeyPair>) {
+    /// A server's certificate that has expired, and its key.
+    pub fn expired_server(&self) -> (PathBuf, PathBuf) {
+        (self.path("expired-server.pem"), self.path("expired-server.key"))
+    }
+
+    /// A client's certificate that has expired, and its key.
+    pub fn expired_client(&self) -> (PathBuf, PathBuf) {
+        (self.path("expired-client.pem"), self.path("expired-client.key"))
+    }
+
+    fn issue(
+        &self,
+        name: &str,
+        purpose: ExtendedKeyUsagePurpose,
+        authority: &CertifiedIssuer<'_, KeyPair>,
+        is_expired: bool,
+    ) {
         let key = KeyPair::generate().expect("a key can be made");
-        let mut params = CertificateParams::new(["127.0.0.1".to_owned()]).expect("an address is a subject");
+        let mut params = CertificateParams::new(["127.0.0.1", "localhost"].map(str::to_owned))
+            .expect("an address is a subject");
+        params.distinguished_name.push(DnType::CommonName, name);
         params.extended_key_usages = vec![purpose];
+        if is_expired {
+            params.not_before = rcgen::date_time_ymd(2020, 1, 1);
+            params.not_after = rcgen::date_time_ymd(2021, 1, 1);
+        }
         let certificate = params.signed_by(&key, authority).expect("the authority can sign");
         self.write(&format!("{name}.pem"), &certificate.pem());
         self.write(&format!("{name}.key"), &key.serialize_pem());
@@ -63,6 +100,11 @@ impl Certificates {
 
 fn authority() -> CertificateParams {
     let mut params = CertificateParams::default();
+    // A name of its own: OpenSSL takes a certificate that has the name of its issuer for a self-signed one, and looks for an
+    // authority by its name.
+    static MADE: AtomicU32 = AtomicU32::new(0);
+    let name = format!("authority {}", MADE.fetch_add(1, Ordering::Relaxed));
+    params.distinguished_name.push(DnType::CommonName, name);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     params
 }

@@ -6,6 +6,7 @@ use std::{
     io::Read,
     net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard},
+    time::Duration,
 };
 
 use axum::{
@@ -33,6 +34,8 @@ pub enum Answer {
     Refuse(u16),
     /// 200 with this body.
     Say(String),
+    /// 200 after this time.
+    Late(Duration),
     /// No answer at all.
     Hang,
 }
@@ -170,6 +173,10 @@ async fn answer(
             (response, json!({"message": "busy"}))
         }
         Answer::Refuse(status) => (response.status(status), json!({"message": "refused by the test"})),
+        Answer::Late(delay) => {
+            tokio::time::sleep(delay).await;
+            (response, json!({}))
+        }
         Answer::Hang => pending().await,
     };
     response

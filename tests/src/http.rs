@@ -6,13 +6,7 @@ use std::{
 };
 
 /// Status and body of an answer; none where nothing listens. Each of `headers` ends with CRLF.
-pub(crate) fn request(
-    port: u16,
-    method: &str,
-    path: &str,
-    headers: &str,
-    body: &[u8],
-) -> Option<(u16, Vec<u8>)> {
+pub fn request(port: u16, method: &str, path: &str, headers: &str, body: &[u8]) -> Option<(u16, Vec<u8>)> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
     let length = body.len();
     let head =
@@ -27,7 +21,7 @@ pub(crate) fn request(
 }
 
 /// Whether a GET is answered with 200.
-pub(crate) fn answers_ok(port: u16, path: &str) -> bool {
+pub fn answers_ok(port: u16, path: &str) -> bool {
     request(port, "GET", path, "", &[]).is_some_and(|(status, _)| status == 200)
 }
 
@@ -43,7 +37,7 @@ pub(crate) fn push_otlp(port: u16, path: &str, headers: &str, otlp: &[u8]) {
 }
 
 /// Text for a query string.
-pub(crate) fn encoded(text: &str) -> String {
+pub fn encoded(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' => char::from(byte).to_string(),

@@ -9,6 +9,7 @@ mod tests;
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fmt::Write,
     fs,
     path::Path,
 };
@@ -79,6 +80,16 @@ impl Items {
         self.0.iter().filter(|item| item.get(kind).is_some()).collect()
     }
 
+    /// The number of spans of each trace, by its id.
+    pub fn spans_by_trace(&self) -> BTreeMap<String, usize> {
+        let mut traces = BTreeMap::new();
+        for item in self.of_kind("span") {
+            let id = item["span"]["traceId"].as_str().expect("a span has a trace");
+            *traces.entry(id.to_owned()).or_default() += 1;
+        }
+        traces
+    }
+
     /// The points of a metric as (unix nanoseconds, value), by time; a histogram's value is its sum.
     pub fn values(&self, metric: &str) -> Vec<(u64, f64)> {
         let points = self
@@ -110,12 +121,26 @@ impl Items {
         (Self(ends), Self(others))
     }
 
+    /// Returns the items without those that were derived on the way.
+    #[must_use]
+    pub fn without_derived(self) -> Self {
+        self.changed(|item| item["scope"]["name"] != "pulsetrain.derive", |_| {})
+    }
+
     /// Those that `is_wanted`, each as `change` leaves it.
     pub fn changed(self, is_wanted: impl Fn(&Value) -> bool, change: impl Fn(&mut Value)) -> Self {
         let mut items: Vec<Value> = self.0.into_iter().filter(is_wanted).collect();
         items.iter_mut().for_each(change);
         items.sort_by_cached_key(Value::to_string);
         Self(items)
+    }
+
+    /// The same items without the name of the machine that read them.
+    pub fn without_hosts(self) -> Self {
+        self.changed(
+            |_| true,
+            |item| item["resource"] = without_host(item["resource"].take()),
+        )
     }
 
     /// Panics with the first items that `other` has and this has not, or not as often.
@@ -131,7 +156,7 @@ impl Items {
 
     /// The items, each once.
     pub fn distinct(&self) -> BTreeSet<String> {
-        self.0.iter().map(ToString::to_string).collect()
+        self.0.iter().map(comparable).collect()
     }
 
     /// Panics with the first differences where the two are not the same multiset.
@@ -158,10 +183,10 @@ impl Items {
     fn without(&self, other: &Self) -> Vec<String> {
         let mut counts = BTreeMap::<String, usize>::new();
         for item in &other.0 {
-            *counts.entry(item.to_string()).or_default() += 1;
+            *counts.entry(comparable(item)).or_default() += 1;
         }
         let mut left = Vec::new();
-        for item in self.0.iter().map(Value::to_string) {
+        for item in self.0.iter().map(comparable) {
             match counts.get_mut(&item) {
                 Some(count) if *count > 0 => *count -= 1,
                 _ => left.push(item),
@@ -169,6 +194,27 @@ impl Items {
         }
         left
     }
+}
+
+/// An item as text, without the name of the machine that read it: a log that is followed has it in its resource, one that is
+/// imported has not.
+fn comparable(item: &Value) -> String {
+    let mut text = String::from("{");
+    for (key, value) in item.as_object().expect("an item is an object") {
+        let comma = if text.len() > 1 { "," } else { "" };
+        let _ = match value["attributes"].as_array().filter(|_| key == "resource") {
+            None => write!(text, "{comma}\"{key}\":{value}"),
+            Some(_) => write!(text, "{comma}\"{key}\":{}", without_host(value.clone())),
+        };
+    }
+    text + "}"
+}
+
+fn without_host(mut resource: Value) -> Value {
+    if let Some(attributes) = resource["attributes"].as_array_mut() {
+        attributes.retain(|attribute| attribute["key"] != "host.name");
+    }
+    resource
 }
 
 fn flatten(message: &Value, items: &mut Vec<Value>) {
@@ -246,4 +292,14 @@ fn number(point: &Value) -> f64 {
         .find_map(|key| point[key].as_str());
     text.and_then(|text| text.parse().ok())
         .unwrap_or_else(|| panic!("no number in {point}"))
+}
+
+/// The number of spans in a trace that a backend answered in OTLP/JSON.
+pub fn spans_in_trace(trace: &Value) -> usize {
+    let lists = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
+    let resources = lists(trace, "resourceSpans");
+    let scopes = resources
+        .iter()
+        .flat_map(|resource| lists(resource, "scopeSpans"));
+    scopes.map(|scope| lists(&scope, "spans").len()).sum()
 }

@@ -27,20 +27,48 @@ struct Ports {
     health: u16,
 }
 
-impl Jaeger {
-    /// Starts `program` and waits until it takes traces and answers queries.
-    pub fn start(program: &Path) -> Self {
-        let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let ports = Ports {
+impl Ports {
+    fn free() -> Self {
+        Self {
             query: free_port(),
             query_grpc: free_port(),
             otlp: free_port(),
             otlp_grpc: free_port(),
             health: free_port(),
-        };
+        }
+    }
+}
+
+impl Jaeger {
+    /// Starts `program` and waits until it takes traces and answers queries.
+    pub fn start(program: &Path) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let config = folder.path().join("jaeger.yaml");
+        let ports = Ports::free();
         fs::write(&config, configuration(ports)).expect("a temporary file can be written");
-        let mut process = Process::start("jaeger", Command::new(program).arg("--config").arg(config));
+        let mut command = Command::new(program);
+        command.arg("--config").arg(config);
+        Self::start_command(&mut command, folder, ports)
+    }
+
+    /// Starts `program` with a file of `collector-config`, whose ports are variables.
+    pub fn start_file(program: &Path, file: &Path) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let ports = Ports::free();
+        let mut command = Command::new(program);
+        command
+            .arg("--config")
+            .arg(file)
+            .env("JAEGER_HTTP_PORT", ports.query.to_string())
+            .env("JAEGER_GRPC_PORT", ports.query_grpc.to_string())
+            .env("JAEGER_HEALTH_PORT", ports.health.to_string())
+            .env("JAEGER_OTLP_GRPC_PORT", ports.otlp_grpc.to_string())
+            .env("JAEGER_OTLP_HTTP_PORT", ports.otlp.to_string());
+        Self::start_command(&mut command, folder, ports)
+    }
+
+    fn start_command(command: &mut Command, folder: TempDir, ports: Ports) -> Self {
+        let mut process = Process::start("jaeger", command);
         process.wait_until_ready(|| {
             answers_ok(ports.health, "/status") && answers_ok(ports.query, "/api/services")
         });
@@ -89,7 +117,10 @@ impl Jaeger {
 
     /// The traces of a service, in Jaeger's own JSON.
     pub fn traces_of(&self, service: &str) -> Vec<Value> {
-        let (status, body) = self.get(&format!("/api/traces?service={}&limit=1000", encoded(service)));
+        let (status, body) = self.get(&format!(
+            "/api/traces?service={}&limit=1000&start=1&end=4102444800000000",
+            encoded(service)
+        ));
         let answer: Value = serde_json::from_slice(&body).expect("Jaeger answers in JSON");
         assert_eq!(status, 200, "{answer}");
         answer["data"].as_array().cloned().unwrap_or_default()

@@ -10,10 +10,20 @@ use std::{
 /// A program that nobody here wrote.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Judge {
+    /// The Prometheus Alertmanager.
+    Alertmanager,
+    /// Chromium.
+    Chromium,
     /// The OpenTelemetry Collector.
     Collector,
+    /// Grafana's dashboard-linter.
+    DashboardLinter,
+    /// The TypeScript types of Grafana's dashboards, behind a script that checks a dashboard against them.
+    GrafanaSchema,
     /// Jaeger.
     Jaeger,
+    /// The panels of Perses in Chromium, behind a script that draws a dashboard and reports each panel.
+    Perses,
     /// Prometheus, with promtool beside it.
     Prometheus,
     /// A Python with the OpenTelemetry SDK's protobuf classes.
@@ -28,8 +38,13 @@ impl Judge {
     /// The name of its folder in `tests/judges`.
     pub fn name(self) -> &'static str {
         match self {
+            Self::Alertmanager => "alertmanager",
+            Self::Chromium => "chromium",
             Self::Collector => "collector",
+            Self::DashboardLinter => "dashboard-linter",
+            Self::GrafanaSchema => "grafana-schema",
             Self::Jaeger => "jaeger",
+            Self::Perses => "perses",
             Self::Prometheus => "prometheus",
             Self::PythonSdk => "python-sdk",
             Self::Tempo => "tempo",

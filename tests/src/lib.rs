@@ -3,13 +3,16 @@
 //! Everything listens on loopback on a free port, is waited for by a condition, and is stopped by its own pid. What a
 //! helper here cannot do is a failed test, so it panics with what it was doing.
 
+mod alertmanager;
 mod certificates;
 mod collector;
 mod corpus;
+mod document;
+mod exposition;
 mod fake_endpoint;
 mod fake_nvml;
 mod folder;
-mod http;
+pub mod http;
 mod items;
 mod jaeger;
 mod judge;
@@ -30,20 +33,23 @@ mod tls_front;
 mod trace_processor;
 mod wait;
 
+pub use alertmanager::Alertmanager;
 pub use certificates::Certificates;
 pub use collector::Collector;
 pub use corpus::corpus;
+pub use document::{workspace_path, write_table};
+pub use exposition::{ExposedFamily, ExposedSample, Exposition, read_page};
 pub use fake_endpoint::{Answer, FakeEndpoint, Received};
 pub use fake_nvml::{FakeNvml, NvmlCall};
 pub use folder::Folder;
-pub use items::Items;
+pub use items::{Items, spans_in_trace};
 pub use jaeger::Jaeger;
 pub use judge::Judge;
 pub use moment::{Progress, spin, wait_until_begun};
 pub use nobody::as_nobody;
 pub use ports::free_port;
 pub use process::Process;
-pub use prometheus::{Prometheus, promtool_check};
+pub use prometheus::{Prometheus, promtool, promtool_check};
 pub use pulsetrain::{Finished, Import, command, convert, semconv, send_traces, with_default_signals};
 pub use small_disk::SmallDisk;
 pub use surogate_log::{Record, SurogateLog};
@@ -53,4 +59,4 @@ pub use tempo::Tempo;
 pub use terminal::{Terminal, on_terminal};
 pub use tls_front::TlsFront;
 pub use trace_processor::TraceProcessor;
-pub use wait::{repeat_for, wait_until};
+pub use wait::{repeat_for, wait_at_most, wait_until};

@@ -50,9 +50,18 @@ impl Process {
 
     /// The memory that it has now (`VmRSS`).
     pub fn memory_kib(&self) -> u64 {
+        self.memory("VmRSS:")
+    }
+
+    /// The most memory that it has had (`VmHWM`).
+    pub fn peak_memory_kib(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, field: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid()));
         let status = status.expect("a child that was not waited for has a status");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let line = status.lines().find_map(|line| line.strip_prefix(field));
         let number = line.and_then(|line| line.split_ascii_whitespace().next()?.parse().ok());
         number.expect("a running process has memory")
     }

@@ -20,6 +20,7 @@ use crate::{
 pub struct Prometheus {
     _process: Process,
     _folder: TempDir,
+    _data: Option<TempDir>,
     port: u16,
 }
 
@@ -42,22 +43,51 @@ impl Prometheus {
         Self::start_with(program, &configuration)
     }
 
+    /// Starts it on the blocks in `data`, with more lines of configuration; it scrapes nothing and keeps old samples.
+    pub fn start_on(program: &Path, data: &Path, configuration: &str) -> Self {
+        Self::start_in(program, data, configuration, free_port(), &[])
+    }
+
+    /// As [`start_on`](Self::start_on), at a port, and with another time after which a series without a sample has ended: the
+    /// default of five minutes is too long where rules are evaluated in short time.
+    pub fn start_in_short_time(
+        program: &Path,
+        data: &Path,
+        configuration: &str,
+        port: u16,
+        lookback: &str,
+    ) -> Self {
+        let lookback = format!("--query.lookback-delta={lookback}");
+        Self::start_in(program, data, configuration, port, &[&lookback])
+    }
+
     fn start_with(program: &Path, configuration: &str) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        Self::start_on(program, &folder.path().join("data"), configuration).keeping(folder)
+    }
+
+    fn keeping(self, data: TempDir) -> Self {
+        Self {
+            _data: Some(data),
+            ..self
+        }
+    }
+
+    fn start_in(program: &Path, data: &Path, configuration: &str, port: u16, flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let config = folder.path().join("prometheus.yml");
         fs::write(&config, configuration).expect("a temporary file can be written");
-        let port = free_port();
         let mut process = Process::start(
             "prometheus",
             Command::new(program)
                 .arg(format!("--config.file={}", config.display()))
-                .arg(format!(
-                    "--storage.tsdb.path={}",
-                    folder.path().join("data").display()
-                ))
+                .arg(format!("--storage.tsdb.path={}", data.display()))
+                .arg("--storage.tsdb.retention.time=100y")
                 .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+                .args(flags)
                 .args([
                     "--web.enable-otlp-receiver",
+                    "--web.enable-remote-write-receiver",
                     "--enable-feature=exemplar-storage,native-histograms,otlp-deltatocumulative",
                 ]),
         );
@@ -65,6 +95,7 @@ impl Prometheus {
         Self {
             _process: process,
             _folder: folder,
+            _data: None,
             port,
         }
     }
@@ -87,6 +118,34 @@ impl Prometheus {
         Some(text.parse().expect("a sample is a number"))
     }
 
+    /// The samples of the last hour before `seconds`, as they are stored: of each series the times in milliseconds and values.
+    pub fn stored(&self, selector: &str, seconds: u64) -> Vec<Vec<(u64, f64)>> {
+        let expression = encoded(&format!("{selector}[1h]"));
+        samples(&self.api(&format!("query?query={expression}&time={seconds}")))
+    }
+
+    /// The answer of a range query, times in seconds: of each series the times in milliseconds and values.
+    pub fn range(&self, expression: &str, start: &str, end: &str, step: &str) -> Vec<Vec<(u64, f64)>> {
+        samples(&Value::from_iter([(
+            "result",
+            self.query_range(expression, start, end, step),
+        )]))
+    }
+
+    /// The answer of a range query: each series with its labels and `values`, `histograms`, or both.
+    pub fn query_range(&self, expression: &str, start: &str, end: &str, step: &str) -> Vec<Value> {
+        let expression = encoded(expression);
+        let path = format!("query_range?query={expression}&start={start}&end={end}&step={step}");
+        self.api(&path)["result"].take_list()
+    }
+
+    /// As [`value`](Self::value), at a time in seconds since 1970.
+    pub fn value_at(&self, expression: &str, seconds: u64) -> Option<f64> {
+        let answer = self.api(&format!("query?query={}&time={seconds}", encoded(expression)));
+        let text = answer["result"][0]["value"][1].as_str()?.replace("Inf", "inf");
+        Some(text.parse().expect("a sample is a number"))
+    }
+
     /// All series that match, as maps of labels.
     pub fn series(&self, selector: &str) -> Vec<Value> {
         self.api(&format!("series?match[]={}", encoded(selector)))
@@ -97,6 +156,13 @@ impl Prometheus {
     pub fn series_since(&self, selector: &str, seconds: u64) -> Vec<Value> {
         self.api(&format!("series?match[]={}&start={seconds}", encoded(selector)))
             .take_list()
+    }
+
+    /// Why the last scrape of each target failed; empty where it did not.
+    pub fn scrape_errors(&self) -> Vec<String> {
+        let targets = self.api("targets?state=active")["activeTargets"].take_list();
+        let error = |target: &Value| target["lastError"].as_str().unwrap_or_default().to_owned();
+        targets.iter().map(error).collect()
     }
 
     /// How many series are in its memory, those of the last hours that have ended among them.
@@ -113,6 +179,20 @@ impl Prometheus {
             .take_list()
     }
 
+    /// The targets that it scrapes: job, health (`up`, `down`, `unknown`) and the error of the last scrape.
+    pub fn targets(&self) -> Vec<(String, String, String)> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let target = |target: &Value| {
+            (
+                text(&target["labels"]["job"]),
+                text(&target["health"]),
+                text(&target["lastError"]),
+            )
+        };
+        let active = self.api("targets?state=active")["activeTargets"].take_list();
+        active.iter().map(target).collect()
+    }
+
     /// Sends OTLP metrics; panics unless all is taken.
     pub fn push(&self, otlp: &[u8]) {
         push_otlp(self.port, "/api/v1/otlp/v1/metrics", "", otlp);
@@ -125,6 +205,29 @@ impl Prometheus {
         assert_eq!(answer["status"], "success", "{path}: {answer}");
         answer["data"].take()
     }
+}
+
+/// Times in milliseconds and values of each series of an answer.
+fn samples(answer: &Value) -> Vec<Vec<(u64, f64)>> {
+    let number = |value: &Value| {
+        let text = value.as_str().expect("a value is text").replace("Inf", "inf");
+        text.parse().expect("a value is a number")
+    };
+    let sample = |pair: &Value| {
+        let seconds = pair[0].as_f64().expect("a time is a number");
+        ((seconds * 1000.0).round() as u64, number(&pair[1]))
+    };
+    let series = |series: &Value| series["values"].take_list().iter().map(sample).collect();
+    answer["result"].take_list().iter().map(series).collect()
+}
+
+/// Runs promtool with these arguments and then these paths; `program` is the Prometheus that it was built with.
+pub fn promtool(program: &Path, arguments: &[&str], paths: &[&Path]) -> Output {
+    Command::new(program.with_file_name("promtool"))
+        .args(arguments)
+        .args(paths)
+        .output()
+        .expect("promtool can be started")
 }
 
 /// Runs `promtool check metrics` on a page; `program` is the Prometheus that it was built with.

@@ -12,7 +12,7 @@ use std::{
 
 use serde_json::Value;
 
-use crate::{Answer, FakeEndpoint, Folder, Items};
+use crate::{Answer, FakeEndpoint, Folder, Items, workspace_path};
 
 /// One `pulsetrain import`, to be run.
 #[derive(Debug)]
@@ -193,10 +193,11 @@ pub fn with_default_signals(command: &Command) -> Command {
     with_defaults
 }
 
-/// The binary as a user gets it: built by itself, so that it has its own features and not those of the tests' crates.
+/// The binary as a user gets it: built by itself, so that it has its own features and not those of the tests' crates. What
+/// measures names one that was built with optimizations: `PULSETRAIN=target/release/pulsetrain`.
 fn program() -> &'static Path {
     static PROGRAM: OnceLock<PathBuf> = OnceLock::new();
-    PROGRAM.get_or_init(build)
+    PROGRAM.get_or_init(|| env::var_os("PULSETRAIN").map_or_else(build, workspace_path))
 }
 
 fn build() -> PathBuf {

@@ -28,6 +28,18 @@ struct Ports {
     otlp_grpc: u16,
 }
 
+impl Ports {
+    fn free() -> Self {
+        Self {
+            http: free_port(),
+            grpc: free_port(),
+            gossip: free_port(),
+            otlp: free_port(),
+            otlp_grpc: free_port(),
+        }
+    }
+}
+
 impl Tempo {
     /// Starts `program` and waits until it is ready.
     pub fn start(program: &Path) -> Self {
@@ -39,21 +51,42 @@ impl Tempo {
         Self::start_with(program, Some(tenant), "multitenancy_enabled: true\n")
     }
 
+    /// Starts `program` with a file of `collector-config`, whose ports and folder are variables.
+    pub fn start_file(program: &Path, file: &Path) -> Self {
+        let folder = tempfile::tempdir().expect("a temporary folder can be made");
+        let ports = Ports::free();
+        let mut command = Command::new(program);
+        command
+            .arg(format!("-config.file={}", file.display()))
+            .arg("-config.expand-env=true")
+            .env("TEMPO_DATA", folder.path())
+            .env("TEMPO_HTTP_PORT", ports.http.to_string())
+            .env("TEMPO_GRPC_PORT", ports.grpc.to_string())
+            .env("TEMPO_GOSSIP_PORT", ports.gossip.to_string())
+            .env("TEMPO_OTLP_GRPC_PORT", ports.otlp_grpc.to_string())
+            .env("TEMPO_OTLP_HTTP_PORT", ports.otlp.to_string());
+        Self::start_command(&mut command, folder, ports, None)
+    }
+
     /// `more` is the end of the configuration: keys at its top.
     fn start_with(program: &Path, tenant: Option<&'static str>, more: &str) -> Self {
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
-        let ports = Ports {
-            http: free_port(),
-            grpc: free_port(),
-            gossip: free_port(),
-            otlp: free_port(),
-            otlp_grpc: free_port(),
-        };
+        let ports = Ports::free();
         let config = folder.path().join("tempo.yaml");
         fs::write(&config, configuration(ports, folder.path(), more))
             .expect("a temporary file can be written");
-        let argument = format!("-config.file={}", config.display());
-        let mut process = Process::start("tempo", Command::new(program).arg(argument));
+        let mut command = Command::new(program);
+        command.arg(format!("-config.file={}", config.display()));
+        Self::start_command(&mut command, folder, ports, tenant)
+    }
+
+    fn start_command(
+        command: &mut Command,
+        folder: TempDir,
+        ports: Ports,
+        tenant: Option<&'static str>,
+    ) -> Self {
+        let mut process = Process::start("tempo", command);
         process.wait_until_ready(|| answers_ok(ports.http, "/ready"));
         Self {
             _process: process,

@@ -21,6 +21,24 @@ pub fn wait_until(what: &str, mut ready: impl FnMut() -> bool) {
     }
 }
 
+/// Waits until `ready` returns true, looking several times a second; returns whether it did within `longest`.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "a test gives up in real time, however long a look takes"
+)]
+pub fn wait_at_most(longest: Duration, mut ready: impl FnMut() -> bool) -> bool {
+    let begun = Instant::now();
+    loop {
+        if ready() {
+            return true;
+        }
+        if begun.elapsed() > longest {
+            return false;
+        }
+        thread::sleep(10 * PAUSE);
+    }
+}
+
 /// Has something happen again and again until so much real time is over; each time is to wait for a condition of its own.
 #[expect(
     clippy::disallowed_methods,

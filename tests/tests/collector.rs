@@ -21,6 +21,27 @@ fn every_item_arrives_over_grpc_with_gzip() {
 }
 
 #[test]
+fn every_item_arrives_over_grpc_with_zstd() {
+    arrives(
+        |collector| format!("grpc://{}", collector.grpc()),
+        &[("OTEL_EXPORTER_OTLP_COMPRESSION", "zstd")],
+    );
+}
+
+#[test]
+fn every_item_arrives_over_http_with_zstd() {
+    for protocol in ["http/protobuf", "http/json"] {
+        arrives(
+            http,
+            &[
+                ("OTEL_EXPORTER_OTLP_PROTOCOL", protocol),
+                ("OTEL_EXPORTER_OTLP_COMPRESSION", "zstd"),
+            ],
+        );
+    }
+}
+
+#[test]
 fn every_item_arrives_over_http_protobuf() {
     arrives(http, &[("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf")]);
 }

@@ -14,7 +14,7 @@ fn read(inputs: &[PathBuf]) -> (Finished, Items) {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let output = folder.path().join("out.jsonl");
     let finished = convert(inputs, &output, &[]);
-    (finished, Items::read(&output))
+    (finished, Items::read_whole_lines(&output))
 }
 
 fn converted(names: &[&str]) -> Items {

@@ -120,7 +120,7 @@ fn gpus_that_are_lost_split_or_tell_nothing_are_found_with_their_reasons() {
     let found = doctor(|command| {
         command.env("LD_LIBRARY_PATH", lost.folder());
     });
-    found.assert_says("wrong", "GPU 3", "has stopped answering");
+    found.assert_says("wrong", "GPU 3", "does not answer any more (GPU is lost)");
     assert_eq!(found.said("wrong", "GPU 2"), [""; 0]);
 
     let split = FakeNvml::start("mig");

@@ -7,8 +7,8 @@ use std::{
     process::Command,
 };
 
-use pulsetrain_tests::{Collector, Folder, Items, Judge};
-use serde_json::json;
+use pulsetrain_tests::{Collector, Folder, Items, Judge, Process, Prometheus, free_port, http};
+use serde_json::{Value, json};
 
 #[test]
 fn the_collector_writes_what_it_is_sent() {
@@ -46,6 +46,136 @@ fn the_python_classes_refuse_a_field_that_otlp_does_not_have() {
     let (success, out, errors) = read_by(&python, odd);
     assert!(!success, "{out}");
     assert!(errors.contains("nom"), "{errors}");
+}
+
+#[test]
+fn alertmanager_has_the_alert_that_it_is_sent() {
+    let Some(program) = Judge::Alertmanager.require_or_skip() else {
+        return;
+    };
+    let folder = Folder::new();
+    let config = folder.file(
+        "alertmanager.yml",
+        "route: {receiver: none}\nreceivers: [{name: none}]\n",
+    );
+    let port = free_port();
+    let mut command = Command::new(program);
+    command
+        .arg(format!("--config.file={}", config.display()))
+        .arg(format!("--storage.path={}", folder.path("data").display()))
+        .arg(format!("--web.listen-address=127.0.0.1:{port}"))
+        .arg("--cluster.listen-address=");
+    let mut alertmanager = Process::start("alertmanager", &mut command);
+    alertmanager.wait_until_ready(|| http::answers_ok(port, "/-/ready"));
+    let alert = json!([{"labels": {"alertname": "TrainStalled"}}]).to_string();
+    let sent = post(&format!("127.0.0.1:{port}"), "/api/v2/alerts", &alert);
+    assert_eq!(sent, "200");
+    let (_, alerts) = http::request(port, "GET", "/api/v2/alerts", "", &[]).expect("Alertmanager answers");
+    let alerts: Value = serde_json::from_slice(&alerts).expect("the answer is JSON");
+    assert_eq!(alerts[0]["labels"]["alertname"], "TrainStalled");
+    assert_eq!(alerts.as_array().map(Vec::len), Some(1));
+}
+
+/// A dashboard of Grafana with one panel.
+fn grafana_dashboard(panel: &Value) -> String {
+    json!({"uid": "a", "title": "A", "schemaVersion": 42, "panels": [panel]}).to_string()
+}
+
+#[test]
+fn the_types_of_grafana_refuse_keys_and_values_that_it_does_not_know() {
+    let Some(program) = Judge::GrafanaSchema.require_or_skip() else {
+        return;
+    };
+    let folder = Folder::new();
+    let check = |options: Value| {
+        let panel = json!({"type": "stat", "id": 1, "options": options});
+        let file = folder.file("dashboard.json", grafana_dashboard(&panel));
+        let output = Command::new(&program)
+            .arg(file)
+            .output()
+            .expect("node can be started");
+        (
+            output.status.success(),
+            String::from_utf8_lossy(&output.stdout).into_owned(),
+        )
+    };
+    assert_eq!(check(json!({"graphMode": "area"})), (true, String::new()));
+    for (wrong, word) in [
+        (json!({"graphMode": "areas"}), "areas"),
+        (json!({"grafMode": "area"}), "grafMode"),
+    ] {
+        let (success, errors) = check(wrong);
+        assert!(!success && errors.contains(word), "{errors}");
+    }
+}
+
+#[test]
+fn the_linter_refuses_a_panel_without_a_unit() {
+    let Some(program) = Judge::DashboardLinter.require_or_skip() else {
+        return;
+    };
+    let panel = json!({"type": "stat", "id": 1, "title": "A", "targets": [{"refId": "A", "expr": "up"}]});
+    let folder = Folder::new();
+    let file = folder.file("dashboard.json", grafana_dashboard(&panel));
+    let output = Command::new(program)
+        .args(["lint", "--strict"])
+        .arg(file)
+        .output()
+        .expect("the linter can be started");
+    let found = String::from_utf8_lossy(&output.stdout);
+    assert!(!output.status.success() && found.contains("unit"), "{found}");
+}
+
+#[test]
+fn the_panels_of_perses_draw_data_and_show_errors() {
+    let (Some(perses), Some(prometheus)) = (
+        Judge::Perses.require_or_skip(),
+        Judge::Prometheus.require_or_skip(),
+    ) else {
+        return;
+    };
+    let prometheus = Prometheus::start(&prometheus, &[], &[]);
+    let queries = [
+        ("data", "vector(1)"),
+        ("empty", "nothing_of_this_name"),
+        ("broken", "sum("),
+    ];
+    let panel = |(name, query)| {
+        let plugin = json!({"kind": "PrometheusTimeSeriesQuery", "spec": {"query": query}});
+        let queries = json!([{"kind": "TimeSeriesQuery", "spec": {"plugin": plugin}}]);
+        let chart = json!({"kind": "TimeSeriesChart", "spec": {}});
+        let spec = json!({"display": {"name": name}, "plugin": chart, "queries": queries});
+        (String::from(name), json!({"kind": "Panel", "spec": spec}))
+    };
+    let panels: serde_json::Map<_, _> = queries.into_iter().map(panel).collect();
+    let place = |(x, (name, _)): (usize, (&str, &str))| {
+        json!({"x": 8 * x, "y": 0, "width": 8, "height": 6,
+            "content": {"$ref": format!("#/spec/panels/{name}")}})
+    };
+    let items: Vec<Value> = queries.into_iter().enumerate().map(place).collect();
+    let dashboard = json!({"kind": "Dashboard", "metadata": {"name": "a", "project": "a"}, "spec": {
+        "display": {"name": "A"}, "duration": "5m", "panels": panels,
+        "layouts": [{"kind": "Grid", "spec": {"items": items}}]}});
+    let folder = Folder::new();
+    let file = folder.file("dashboard.json", dashboard.to_string());
+    let shot = folder.path("shot.png");
+    let looks =
+        json!({"prometheus": prometheus.url(), "looks": [{"dashboard": file, "then": "dark", "shot": shot}]});
+    let output = Command::new(perses)
+        .arg(looks.to_string())
+        .output()
+        .expect("node can be started");
+    assert!(output.status.success(), "{output:?}");
+    let look: Value = serde_json::from_slice(&output.stdout).expect("the look is JSON");
+    for theme in ["panels", "then"] {
+        let drawn = |at: usize| (&look[theme][at]["title"], &look[theme][at]["drawn"]);
+        assert_eq!(drawn(0), (&json!("data"), &json!(true)), "{look}");
+        assert_eq!(drawn(1), (&json!("empty"), &json!(false)), "{look}");
+        assert_eq!(drawn(2), (&json!("broken"), &json!(false)), "{look}");
+        let error = look[theme][2]["error"].as_str().unwrap_or_default();
+        assert!(error.contains("parse error"), "{look}");
+    }
+    assert!(shot.exists());
 }
 
 /// Whether the classes of Python can read some OTLP/JSON, what they read, and what they say.

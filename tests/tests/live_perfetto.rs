@@ -32,7 +32,7 @@ impl World {
         let config = format!(
             "state_folder: {folder}/state\n\
              sources: {{trainer: {{logs: {{paths: [{folder}/training.json], poll_interval: 100ms}}}}}}\n\
-             sinks: {sinks}\ntelemetry: {{enabled: false}}\nhealth: {{listen: '127.0.0.1:{}'}}\n",
+             sinks: {sinks}\ntelemetry: {{enabled: false}}\nderive: {{signals: {{enabled: false}}}}\nhealth: {{listen: '127.0.0.1:{}'}}\n",
             world.health
         );
         fs::write(

@@ -1,4 +1,4 @@
-//! The picture in the README is what its script draws today of the trace that it names.
+//! The pictures in the documentation are what their script draws today of the traces that they name.
 
 use std::{
     fs,
@@ -16,25 +16,56 @@ fn picture(name: &str) -> PathBuf {
 
 #[test]
 fn the_picture_is_drawn_from_the_trace() {
+    let mut convert = command(["convert"]);
+    convert.arg(corpus(
+        "tunix/rollout1_actor2/trace/perfetto_trace_v2_1795219968.pb",
+    ));
+    let title = "A GRPO step of Tunix: rollouts on one device, the actor on the other";
+    expect_drawn(
+        "step.svg",
+        convert.arg("-o"),
+        &["--step", "4", "--milliseconds", "350", "--title", title],
+    );
+}
+
+#[test]
+fn the_picture_of_ranks_is_drawn_from_their_logs() {
+    let mut import = command(["import"]);
+    import
+        .arg(picture("ranks"))
+        .env("OTEL_SERVICE_NAME", "trainer")
+        .args([
+            "--format=keyvalue",
+            r"--rank-pattern=rank_(\d+)",
+            "--run-id=job7",
+            "--to",
+        ]);
+    let title = "Three steps of four ranks: all wait for rank 2";
+    expect_drawn(
+        "ranks.svg",
+        &mut import,
+        &["--step", "100..102", "--slow", "1.3", "--title", title],
+    );
+}
+
+/// Panics unless the trace that the command writes to its last argument is drawn as the picture that is kept.
+#[track_caller]
+fn expect_drawn(name: &str, make_trace: &mut Command, arguments: &[&str]) {
     if TraceProcessor::require_or_skip().is_none() {
         return;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let trace = folder.path().join("step.pftrace");
-    let mut convert = command(["convert", "-o"]);
-    convert.arg(&trace).arg(corpus(
-        "tunix/rollout1_actor2/trace/perfetto_trace_v2_1795219968.pb",
-    ));
-    Finished::new(convert.output().unwrap()).expect_code(0);
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let trace = folder.path().join("steps.pftrace");
+    let made = make_trace.arg(&trace).output();
+    Finished::new(made.expect("pulsetrain can be started")).expect_code(0);
     let drawn = Command::new("python3")
         .arg(picture("draw.py"))
         .arg(&trace)
-        .args(["--step", "4", "--milliseconds", "350", "--title"])
-        .arg("A GRPO step of Tunix: rollouts on one device, the actor on the other")
+        .args(arguments)
         .output()
-        .unwrap();
+        .expect("python can be started");
     let drawn = Finished::new(drawn).expect_code(0);
-    let kept = fs::read_to_string(picture("step.svg")).unwrap();
+    let kept = fs::read_to_string(picture(name)).expect("the picture can be read");
     assert_eq!(
         drawn.stdout, kept,
         "docs/picture/README.md says how to draw it again"

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeSet, path::PathBuf};
 
-use pulsetrain_tests::{Finished, Folder, Import, Items};
+use pulsetrain_tests::{Finished, Folder, Import, Items, command};
 use serde_json::Value;
 
 /// What a rank logs in two steps.
@@ -135,4 +135,64 @@ fn the_option_goes_before_the_environment_and_both_before_rank_zero() {
     assert_eq!(rank_of(&[], &torchrun), ["3", "1", "2"]);
     assert_eq!(rank_of(&[], &[("SLURM_PROCID", "5")]), ["5", "", "0"]);
     assert_eq!(rank_of(&["--rank=7"], &torchrun), ["7", "", "2"]);
+}
+
+/// Runs a trainer that prints what a rank logs, as a launcher that sets these variables would.
+fn run_rank(folder: &Folder, rank: usize, variables: &[(&str, &str)]) -> (Finished, Items) {
+    let mapping = folder.file("m.yaml", "line: '^(?<time>\\S+ \\S+) (?<record>.*)'\n");
+    let out = folder.path(&format!("out_{rank}.jsonl"));
+    let log = folder.file(&format!("log_{rank}"), log(rank));
+    let mut command = command(["run", "--no-gpu", "--format=keyvalue", "--mapping"]);
+    command
+        .arg(mapping)
+        .arg("--to")
+        .arg(&out)
+        .args(["--", "cat"])
+        .arg(log);
+    command.env("RANK", rank.to_string()).env("WORLD_SIZE", "4");
+    command.envs(variables.iter().copied());
+    let finished = Finished::new(command.output().expect("pulsetrain can be started"));
+    (finished.expect_code(0), Items::read(&out))
+}
+
+#[test]
+fn four_ranks_under_run_are_one_trace_a_step_and_know_their_number_and_host() {
+    let folder = Folder::new();
+    let ranks = (0..4).map(|rank| run_rank(&folder, rank, &[("TORCHELASTIC_RUN_ID", "job7")]));
+    let (mut traces, mut numbers) = (BTreeSet::new(), BTreeSet::new());
+    for (finished, items) in ranks {
+        assert!(!finished.stderr.contains("--rdzv-id"), "{}", finished.stderr);
+        let spans = items.of_kind("span");
+        assert_eq!(spans.len(), 2);
+        for span in spans {
+            traces.insert(span["span"]["traceId"].to_string());
+            numbers.insert(resource(span, "train.rank"));
+            assert_eq!(resource(span, "train.world_size").as_deref(), Some("4"));
+            let attributes = span["resource"]["attributes"].as_array().expect("a resource");
+            let host = attributes
+                .iter()
+                .find(|attribute| attribute["key"] == "host.name");
+            assert!(
+                host.is_some_and(|host| host["value"]["stringValue"] != ""),
+                "{attributes:?}"
+            );
+        }
+    }
+    assert_eq!((traces.len(), numbers.len()), (2, 4));
+}
+
+#[test]
+fn ranks_that_share_no_id_are_warned_of_by_the_first() {
+    let folder = Folder::new();
+    let none = [("TORCHELASTIC_RUN_ID", "none")];
+    let (first, _) = run_rank(&folder, 0, &none);
+    first.expect_words(&["all 4 ranks", "PULSETRAIN_RUN_ID", "--rdzv-id"]);
+    assert_eq!(
+        first.stderr.matches("--rdzv-id").count(),
+        2,
+        "once: {}",
+        first.stderr
+    );
+    let (second, _) = run_rank(&folder, 1, &none);
+    assert!(!second.stderr.contains("--rdzv-id"), "{}", second.stderr);
 }

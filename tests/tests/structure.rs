@@ -10,26 +10,32 @@ use std::{
 use serde_json::{Value, json};
 
 /// Who may import whom; every other import inside the workspace is forbidden.
-const MAY_IMPORT: [(&str, &[&str]); 13] = [
+const MAY_IMPORT: [(&str, &[&str]); 16] = [
     (
         "agent",
-        &["sources", "derive", "sinks", "pipeline", "otlp", "semconv"],
+        &[
+            "demo", "sources", "derive", "sinks", "net", "pipeline", "otlp", "semconv",
+        ],
     ),
+    ("demo", &["sources", "pipeline", "otlp", "semconv"]),
     ("python", &["client"]),
     ("client", &["sinks", "pipeline", "otlp", "semconv"]),
-    ("sources", &["pipeline", "otlp", "perfetto", "semconv"]),
-    ("sinks", &["pipeline", "otlp", "perfetto", "semconv"]),
+    ("sources", &["net", "pipeline", "otlp", "perfetto", "semconv"]),
+    ("sinks", &["net", "pipeline", "otlp", "perfetto", "semconv"]),
     ("derive", &["pipeline", "otlp", "semconv"]),
     ("pipeline", &["otlp"]),
     ("otlp", &["semconv"]),
+    ("net", &[]),
     ("perfetto", &[]),
     ("semconv", &[]),
     ("codegen", &["semconv"]),
+    ("grafana", &["semconv"]),
     ("fake-nvml", &[]),
     (
         "tests",
         &[
-            "sources", "derive", "sinks", "client", "pipeline", "otlp", "perfetto", "semconv", "codegen",
+            "demo", "sources", "derive", "sinks", "client", "net", "pipeline", "otlp", "perfetto", "semconv",
+            "codegen", "grafana",
         ],
     ),
 ];
@@ -103,6 +109,51 @@ fn a_banned_name_and_a_long_file_are_found() {
     }
     assert_eq!(file_fault(Path::new("src/view.rs"), 600), None);
     assert_eq!(file_fault(Path::new("src/generated/metric.rs"), 9_000), None);
+}
+
+#[test]
+fn every_test_that_the_contract_of_delivery_names_exists() {
+    let document = fs::read_to_string(workspace_root().join("exporter/DELIVERY.md")).expect("it can be read");
+    let table = document
+        .split("<!-- behaviours -->")
+        .nth(1)
+        .expect("it has the mark");
+    let table = table
+        .split("<!-- end of behaviours -->")
+        .next()
+        .unwrap_or_default();
+    let cells = table
+        .lines()
+        .filter_map(|line| line.strip_suffix(" |")?.rsplit(" | ").next());
+    let named: Vec<&str> = cells
+        .flat_map(|cell| cell.split('`').skip(1).step_by(2))
+        .collect();
+    assert!(named.len() > 50, "only {} tests are named", named.len());
+    let sources = rust_sources(workspace_root()).into_iter();
+    let text: String = sources
+        .map(|path| fs::read_to_string(path).expect("it can be read"))
+        .collect();
+    let missing: Vec<_> = named.iter().filter(|name| !has_test(&text, name)).collect();
+    assert!(missing.is_empty(), "{missing:#?}");
+}
+
+#[test]
+fn a_function_that_is_no_test_is_no_proof() {
+    assert!(has_test(
+        "#[tokio::test(start_paused = true)]\nasync fn waits() {}",
+        "waits"
+    ));
+    assert!(has_test("    #[test]\n    fn law(x in any()) {}", "law"));
+    assert!(!has_test("#[test]\nfn other() {}\n\nfn waits() {}", "waits"));
+}
+
+/// Whether a function of this name has the attribute of a test.
+fn has_test(text: &str, name: &str) -> bool {
+    text.match_indices(&format!("fn {name}(")).any(|(at, _)| {
+        let before = &text[..at];
+        let attributes = before.rfind(['}', ';']).map_or(before, |end| &before[end..]);
+        attributes.contains("#[test]") || attributes.contains("#[tokio::test")
+    })
 }
 
 /// What `cargo metadata` shows that the table forbids, one line each.

@@ -54,12 +54,12 @@ fn jaeger_gives_back_what_the_sink_sent() {
     }
     assert!(jaeger.trace("0123456789abcdef0123456789abcdef").is_none());
     let service = service(&sent);
-    let of_service = jaeger.traces_of(&service);
-    let found: BTreeSet<_> = of_service
-        .iter()
-        .map(|trace| trace["traceID"].as_str().unwrap().to_owned())
-        .collect();
-    assert_eq!(found, ids);
+    let found = || -> BTreeSet<String> {
+        let of_service = jaeger.traces_of(&service);
+        let id = |trace: &Value| trace["traceID"].as_str().unwrap().to_owned();
+        of_service.iter().map(id).collect()
+    };
+    wait_until("Jaeger finds all traces by their service", || found() == ids);
     assert!(jaeger.traces_of("another").is_empty());
 }
 

@@ -5,7 +5,7 @@ use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use pulsetrain_tests::{
     Finished, Folder, Import, Items, Jaeger, Judge, Tempo, TraceProcessor, command, corpus, send_traces,
-    wait_until,
+    spans_in_trace, wait_until,
 };
 use serde_json::{Value, json};
 
@@ -196,16 +196,6 @@ fn millis(span: &Value) -> f64 {
     (nanos("endTimeUnixNano") - nanos("startTimeUnixNano")) as f64 / 1e6
 }
 
-/// How many spans a trace has that a backend gave back.
-fn spans_of(trace: &Value) -> usize {
-    let lists = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
-    let resources = lists(trace, "resourceSpans");
-    let scopes = resources
-        .iter()
-        .flat_map(|resource| lists(resource, "scopeSpans"));
-    scopes.map(|scope| lists(&scope, "spans").len()).sum()
-}
-
 fn of_trace(sent: &Items, id: &str) -> usize {
     let spans = sent.of_kind("span");
     spans.iter().filter(|item| item["span"]["traceId"] == id).count()
@@ -223,7 +213,7 @@ fn jaeger_has_the_trace_of_every_step() {
         assert_eq!(steps.len(), 8);
         for id in steps {
             let trace = jaeger.trace(&id).expect("Jaeger has the trace");
-            assert_eq!(spans_of(&trace), of_trace(&sent, &id));
+            assert_eq!(spans_in_trace(&trace), of_trace(&sent, &id));
         }
     }
 }
@@ -241,7 +231,7 @@ fn tempo_has_the_trace_of_every_step_and_finds_it_by_step_role_and_duration() {
             wait_until("Tempo has the trace", || {
                 tempo
                     .trace(id)
-                    .is_some_and(|trace| spans_of(&trace) == of_trace(&sent, id))
+                    .is_some_and(|trace| spans_in_trace(&trace) == of_trace(&sent, id))
             });
         }
         let run = sent.of_kind("span")[0]["resource"].clone();

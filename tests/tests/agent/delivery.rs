@@ -15,7 +15,7 @@ use crate::world::{Setup, World, imported};
 const GIVE_UP: Duration = Duration::from_secs(1);
 
 /// Posts a log record with this text; returns the status of the answer, or `None` without one.
-fn post(port: u16, text: &str) -> Option<u16> {
+pub(crate) fn post(port: u16, text: &str) -> Option<u16> {
     let record = json!({"timeUnixNano": "1", "body": {"stringValue": text}});
     let body = json!({"resourceLogs": [{"scopeLogs": [{"logRecords": [record]}]}]}).to_string();
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
@@ -31,7 +31,7 @@ fn post(port: u16, text: &str) -> Option<u16> {
 }
 
 /// A configuration with a receiver at this port and a sink named `o` for this endpoint.
-fn configure(world: &World, receiver: u16, endpoint: &str, keys: &str, limits: &str) {
+pub(crate) fn configure(world: &World, receiver: u16, endpoint: &str, keys: &str, limits: &str) {
     let sinks = format!("  o:\n    otlp:\n      endpoint: {endpoint}\n{keys}");
     let yaml = world
         .yaml(&Setup {
@@ -49,7 +49,7 @@ fn configure(world: &World, receiver: u16, endpoint: &str, keys: &str, limits: &
 }
 
 /// The texts of the records that the endpoint accepted, sorted.
-fn accepted_texts(endpoint: &FakeEndpoint) -> Vec<String> {
+pub(crate) fn accepted_texts(endpoint: &FakeEndpoint) -> Vec<String> {
     let items = endpoint.items_answered(&Answer::Accept);
     let texts = items.of_kind("log").into_iter().filter_map(|item| {
         let text = item["log"]["body"]["stringValue"].as_str()?;
@@ -106,7 +106,14 @@ fn client_is_answered_503_while_a_required_sink_is_full_and_nothing_acknowledged
     let world = World::new();
     let endpoint = FakeEndpoint::start([], Answer::Refuse(503));
     let receiver = free_port();
-    configure(&world, receiver, &endpoint.url(), "", "  queue_batches: 5\n");
+    let in_memory = "      disk_queue: off\n";
+    configure(
+        &world,
+        receiver,
+        &endpoint.url(),
+        in_memory,
+        "  queue_batches: 5\n",
+    );
     let agent = world.start();
     let mut acknowledged = Vec::new();
     for number in 0..20 {
@@ -173,7 +180,7 @@ fn end_does_not_wait_behind_the_reload_of_dead_sinks() {
     let sinks = |header: &str| -> String {
         let url = endpoint.url();
         (0..6)
-            .map(|n| format!("  o{n}:\n    otlp:\n      endpoint: {url}\n      headers: {{v: {header}}}\n"))
+            .map(|n| format!("  o{n}:\n    otlp:\n      endpoint: {url}\n      disk_queue: off\n      headers: {{v: {header}}}\n"))
             .collect()
     };
     let configure = |sinks: &str| {

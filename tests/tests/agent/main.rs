@@ -2,15 +2,21 @@
 
 mod archive;
 mod delivery;
+mod disk_queue;
+mod disk_queue_kills;
 mod headers;
 mod kills;
 mod live;
 mod operators;
 mod outage;
+mod outages;
 mod ranks;
 mod receivers;
 mod reload;
+mod rotation;
+mod settings;
 mod signals;
+mod speed;
 mod step_energy;
 mod telemetry;
 mod world;

@@ -13,6 +13,9 @@ use crate::world::{Setup, World, imported};
 /// How long the Collector is away.
 const OUTAGE: Duration = Duration::from_secs(20);
 
+/// A queue that is full as soon as its batches are as many as its bound.
+const IN_MEMORY: &str = "      disk_queue: off\n";
+
 /// Failing is noticed soon, so that an outage of seconds has several tries in it.
 const QUICK: &str = "limits:\n  retry_after: 100ms\n  retry_at_most: 500ms\n";
 
@@ -71,7 +74,7 @@ fn log_waits_for_a_required_sink_whose_queue_is_full_and_loses_nothing() {
     let mut run = SurogateRun::begin(&log, 0);
     let ports = [free_port(), free_port()];
     let rest = format!("{QUICK}  queue_batches: 6\n");
-    configure(&world, ports, "interval: 100ms", &rest);
+    configure_as(&world, ports, IN_MEMORY, "interval: 100ms", &rest);
     let agent = world.start();
     for _ in 0..10 {
         let length = counted(&world, "pulsetrain_queue_length");
@@ -212,7 +215,8 @@ fn configure(world: &World, ports: [u16; 2], telemetry: &str, rest: &str) {
 
 /// As [`configure`], with a collector that may lose something.
 fn configure_best_effort(world: &World, ports: [u16; 2], telemetry: &str, rest: &str) {
-    configure_as(world, ports, "      required: false\n", telemetry, rest);
+    let keys = format!("      required: false\n{IN_MEMORY}");
+    configure_as(world, ports, &keys, telemetry, rest);
 }
 
 fn configure_as(world: &World, [grpc, _]: [u16; 2], keys: &str, telemetry: &str, rest: &str) {

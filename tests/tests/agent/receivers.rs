@@ -32,7 +32,7 @@ fn spans() -> usize {
 
 #[test]
 fn a_sink_without_an_endpoint_has_a_queue_for_each_receiver_of_the_environment() {
-    let world = world("  collector:\n    otlp: {}\n");
+    let world = world("  collector:\n    otlp: {disk_queue: off}\n");
     let live = FakeEndpoint::start([], Answer::Accept);
     let dead = format!("http://127.0.0.1:{}", free_port());
     let mut command = world.command();
@@ -79,6 +79,9 @@ fn dropped_items_have_their_signal_and_those_of_an_unsupported_one_are_no_loss()
     });
     let all = world.scraped("pulsetrain_dropped_items_total");
     assert_eq!(all.iter().sum::<f64>(), spans() as f64);
+    wait_until("the log names the signal", || {
+        agent.log().contains("sink collector: does not support traces: ")
+    });
     let (status, log) = agent.stop_with_log();
     assert_eq!(status.code(), Some(0), "{log}");
     for once in [

@@ -1,10 +1,16 @@
 //! What a reload changes at once, what it says that it cannot change, and sinks that cannot be opened.
 
-use std::fs;
+use std::{
+    fs,
+    net::{Ipv4Addr, TcpListener},
+};
 
-use pulsetrain_tests::{corpus, free_port, wait_until};
+use pulsetrain_tests::{Answer, FakeEndpoint, corpus, free_port, wait_until};
 
-use crate::world::{Setup, World, get};
+use crate::{
+    delivery::{configure, post},
+    world::{Setup, World, get},
+};
 
 #[test]
 fn a_sink_that_cannot_be_opened_is_tried_again_and_readiness_says_which() {
@@ -33,6 +39,29 @@ fn a_sink_that_cannot_be_opened_is_tried_again_and_readiness_says_which() {
     world.write_log("surogate/training_dense.json");
     wait_until("the sink gets what comes", || {
         world.written("later/out.jsonl").1.values("train.loss").len() == 30
+    });
+    assert!(agent.stop().success());
+}
+
+#[test]
+fn a_receiver_whose_port_is_in_use_is_refused_by_its_place_and_opened_by_a_later_reload() {
+    let world = World::new();
+    let agent = world.start();
+    let receiver = free_port();
+    let holder = TcpListener::bind((Ipv4Addr::LOCALHOST, receiver)).unwrap();
+    let endpoint = FakeEndpoint::start([], Answer::Accept);
+    configure(&world, receiver, &endpoint.url(), "", "");
+    agent.reload();
+    wait_until("the old configuration continues", || {
+        agent.log().contains("goes on with the old configuration")
+    });
+    let named = format!("cannot listen on 127.0.0.1:{receiver}");
+    assert!(agent.log().contains(&named), "{}", agent.log());
+    assert!(world.is_ready());
+    drop(holder);
+    agent.reload();
+    wait_until("the receiver is open", || {
+        post(receiver, "message 1") == Some(200)
     });
     assert!(agent.stop().success());
 }

@@ -61,7 +61,10 @@ fn clients_that_ask_nothing_do_not_keep_others_from_asking_for_long() {
 fn with_something_to_lose(endpoint: &FakeEndpoint, drain: &str) -> (World, Process) {
     let world = World::new();
     world.configure_as(&Setup {
-        sinks: &format!("  collector:\n    otlp:\n      endpoint: {}\n", endpoint.url()),
+        sinks: &format!(
+            "  collector:\n    otlp:\n      endpoint: {}\n      disk_queue: off\n",
+            endpoint.url()
+        ),
         rest: &format!("limits:\n  {drain}\n"),
         ..Setup::default()
     });

@@ -97,6 +97,18 @@ fn processes_are_measured_once_a_second_and_come_and_go() {
 }
 
 #[test]
+fn a_process_that_does_nothing_is_listed_and_not_measured() {
+    let idle = "gpus: {each: {\"0\": {processes: [{pid: 1, sm_percent: 0}, {pid: 2, sm_percent: 7}]}}}";
+    let fake = FakeNvml::with("h100x8", idle);
+    let nvml = connect(&fake);
+    let device = nvml.device_by_index(0).unwrap();
+    fake.at(2.0);
+    assert_eq!(device.running_compute_processes().unwrap().len(), 2);
+    let busy = device.process_utilization_stats(None).unwrap();
+    assert_eq!(busy.iter().map(|sample| sample.pid).collect::<Vec<_>>(), [2]);
+}
+
+#[test]
 fn accounting_tells_what_a_process_has_had_where_it_is_on() {
     let on = "gpus: {all: {readings: {mode.accounting: 1}}}";
     let (fake, off) = (

@@ -29,6 +29,33 @@ fn a_counter_of_32_bits_wraps_at_its_second() {
 }
 
 #[test]
+fn a_pcie_byte_counter_wraps_many_times_a_second_on_a_busy_link() {
+    let changes =
+        "gpus: {count: 1, all: {readings: {pcie.tx_bytes: {counter: {start: 0, rate: 20000000000}}}}}";
+    let fake = FakeNvml::with("h100x8", changes);
+    let nvml = connect(&fake);
+    let device = nvml.device_by_index(0).unwrap();
+    fake.at(1.0);
+    let mut values = device.field_values_for(&[FieldId(197)]).expect("values");
+    let value = values.remove(0).expect("a value").value.expect("a number");
+    assert_eq!(number(value), 20_000_000_000 % (1 << 32));
+}
+
+#[test]
+fn energy_moves_ten_times_a_second_and_stands_still_between() {
+    let fake = FakeNvml::start("h100x8");
+    let nvml = connect(&fake);
+    let device = nvml.device_by_index(0).unwrap();
+    let at = |second| {
+        fake.at(second);
+        device.total_energy_consumption().expect("a counter")
+    };
+    let first = at(1.0);
+    assert_eq!([at(1.03), at(1.09)], [first; 2]);
+    assert!(at(1.1) > first);
+}
+
+#[test]
 fn a_counter_that_is_reset_begins_from_zero() {
     let fake = FakeNvml::start("counter_reset");
     let nvml = connect(&fake);
@@ -84,7 +111,7 @@ fn the_call_that_measures_bytes_for_20_ms_takes_them() {
 
 fn number(value: SampleValue) -> u64 {
     match value {
-        SampleValue::U64(number) => number,
-        other => panic!("a counter is a whole number, not {other:?}"),
+        SampleValue::U32(number) => number.into(),
+        other => panic!("a byte counter of PCI Express has 32 bits, not {other:?}"),
     }
 }

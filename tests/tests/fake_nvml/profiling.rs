@@ -26,6 +26,19 @@ fn a_metric_is_the_mean_between_its_two_samples() {
 }
 
 #[test]
+fn traffic_is_in_mebibytes_a_second() {
+    let fake = FakeNvml::start("h100x8");
+    let nvml = connect(&fake);
+    let device = nvml.device_by_index(0).unwrap();
+    let first = device.gpm_sample().unwrap();
+    fake.at(1.0);
+    let second = device.gpm_sample().unwrap();
+    // 2 GB a second, as the byte counter of the same scenario has it.
+    let read = means(&nvml, &first, &second, &[GpmMetricId::PcieTxPerSec]);
+    assert_eq!(read, ["Ok(1907.3486328125)"]);
+}
+
+#[test]
 fn two_samples_that_are_too_close_have_nothing_to_tell() {
     let fake = FakeNvml::start("h100x8");
     let nvml = connect(&fake);

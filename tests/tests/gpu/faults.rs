@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pulsetrain_sources::nvml::{DriverState, GpuNotice, NvmlConfig};
+use pulsetrain_sources::nvml::{DriverState, GpuNotice, GpuTrouble, NvmlConfig};
 use pulsetrain_tests::{FakeNvml, wait_until};
 
 use crate::watch::{INTERVAL, Watch, config};
@@ -104,7 +104,10 @@ fn a_lost_gpu_is_a_fault_and_its_neighbour_goes_on() {
     watch.wait_for("gpu.memory.used", &[("gpu.index", "0")], |point| {
         point.time > ended.time
     });
-    assert!(watch.inventory().gpus[1].lost && !watch.inventory().gpus[0].lost);
+    assert!(
+        watch.inventory().gpus[1].trouble == Some(GpuTrouble::Lost)
+            && watch.inventory().gpus[0].trouble.is_none()
+    );
     fake.at(20.0);
     watch.wait_for("gpu.fault.active", &lost, |point| {
         point.value == 0.0 && point.time > ended.time
@@ -117,7 +120,16 @@ fn a_lost_gpu_is_a_fault_and_its_neighbour_goes_on() {
     });
     let told = watch.notices();
     let index = |wanted: fn(&GpuNotice) -> bool| told.iter().position(wanted);
-    let lost = index(|notice| matches!(notice, GpuNotice::Lost { gpu: 1, .. }));
+    let lost = index(|notice| {
+        matches!(
+            notice,
+            GpuNotice::Trouble {
+                gpu: 1,
+                trouble: GpuTrouble::Lost,
+                ..
+            }
+        )
+    });
     let back = index(|notice| matches!(notice, GpuNotice::Back { gpu: 1, .. }));
     assert!(lost.is_some() && lost < back, "told {told:?}");
 }
@@ -126,7 +138,7 @@ fn a_lost_gpu_is_a_fault_and_its_neighbour_goes_on() {
 fn a_driver_that_was_loaded_anew_is_read_again_without_a_restart() {
     let fake = FakeNvml::with(
         "h100x8",
-        "faults: [{what: driver_reload, from: 10, until: 20}]\ngpus: {count: 2}",
+        "faults: [{what: driver_reload, from: 10, until: 20, forced: true}]\ngpus: {count: 2}",
     );
     let watch = Watch::start(config(&fake));
     let used = [("gpu.index", "1")];
@@ -173,4 +185,99 @@ fn a_pass_that_takes_longer_than_two_intervals_ends_no_series() {
     );
     let ended: Vec<_> = watch.sent().into_iter().filter(|point| point.ends).collect();
     assert!(ended.is_empty(), "{ended:?}");
+}
+
+#[test]
+fn eight_gpus_of_which_three_are_in_trouble_leave_five_that_are_read_every_pass() {
+    let fake = FakeNvml::with(
+        "h100x8",
+        "faults: [{what: answers, error: UNKNOWN, from: 10, gpus: [2]}, {what: answers, error: NO_PERMISSION, gpus: [4]}, \
+         {what: hangs, from: 10, until: 70, gpus: [5]}]",
+    );
+    let watch = Watch::start(config(&fake));
+    watch.wait_for("gpu.memory.used", &[("gpu.index", "5")], |_| true);
+    fake.at(10.0);
+    let fault = |index, fault| [("gpu.index", index), ("gpu.fault", fault)];
+    watch.wait_for("gpu.fault.active", &fault("2", "driver_error"), |point| {
+        point.value == 1.0
+    });
+    watch.wait_for("gpu.fault.active", &fault("5", "unresponsive"), |point| {
+        point.value == 1.0
+    });
+    watch.wait_for("gpu.memory.used", &[("gpu.index", "5")], |point| point.ends);
+    watch.wait_passes(10);
+    let sent = watch.sent();
+    for index in ["0", "1", "3", "6", "7"] {
+        let of_it: Vec<_> = sent
+            .iter()
+            .filter(|point| point.is("gpu.memory.used", &[("gpu.index", index)]))
+            .collect();
+        assert!(
+            of_it.iter().all(|point| !point.ends),
+            "the series of GPU {index} has ended"
+        );
+        for pair in of_it.windows(2) {
+            let apart = pair[1].time.saturating_sub(pair[0].time);
+            assert!(apart < 3_000_000_000, "GPU {index} has a gap of {apart} ns");
+        }
+    }
+    assert!(
+        !sent.iter().any(|point| point
+            .attributes
+            .get("gpu.index")
+            .is_some_and(|index| index == "4")),
+        "a GPU of somebody else has series"
+    );
+    let told: Vec<_> = watch
+        .notices()
+        .into_iter()
+        .filter_map(|notice| match notice {
+            GpuNotice::Trouble { gpu, trouble, .. } => Some((gpu, trouble)),
+            _ => None,
+        })
+        .collect();
+    for expected in [
+        (2, GpuTrouble::DriverError),
+        (4, GpuTrouble::NotPermitted),
+        (5, GpuTrouble::Hangs),
+    ] {
+        let times = told.iter().filter(|told| **told == expected).count();
+        assert_eq!(times, 1, "{expected:?} in {told:?}");
+    }
+    fake.at(70.0);
+    watch.wait_for("gpu.fault.active", &fault("5", "unresponsive"), |point| {
+        point.value == 0.0
+    });
+    watch.wait_for("gpu.memory.used", &[("gpu.index", "5")], |point| !point.ends);
+}
+
+#[test]
+fn gpus_that_cannot_be_opened_have_series_of_their_own_and_are_told_once() {
+    let fake = FakeNvml::with(
+        "h100x8",
+        "gpus: {count: 4}\nfaults: [{what: lost, until: 10, gpus: [1, 2]}, {what: answers, error: IRQ_ISSUE, gpus: [3]}]",
+    );
+    let watch = Watch::start(config(&fake));
+    watch.wait_for("gpu.memory.used", &[("gpu.index", "0")], |_| true);
+    let fault = |index, fault| [("gpu.index", index), ("gpu.fault", fault)];
+    for (index, kind) in [("1", "lost"), ("2", "lost"), ("3", "driver_error")] {
+        let point = watch.wait_for("gpu.fault.active", &fault(index, kind), |point| {
+            point.value == 1.0
+        });
+        assert_eq!(point.attributes["gpu.id"], format!("index:{index}"));
+    }
+    watch.wait_passes(5);
+    let observed = watch.notices();
+    let observed = observed
+        .iter()
+        .filter(|notice| matches!(notice, GpuNotice::Observed { .. }));
+    assert_eq!(observed.count(), 1, "{:?}", watch.notices());
+    fake.at(10.0);
+    watch.wait_for("gpu.memory.used", &[("gpu.index", "1")], |_| true);
+    wait_until("it says that the GPU answers", || {
+        watch
+            .notices()
+            .iter()
+            .any(|notice| matches!(notice, GpuNotice::Back { gpu: 1, .. }))
+    });
 }

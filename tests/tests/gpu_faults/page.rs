@@ -23,7 +23,7 @@ pub(crate) fn name_of(point: &Point) -> String {
         "s" => "seconds",
         "Cel" => "celsius",
         "Hz" => "hertz",
-        "{revolution}/s" => "per_second",
+        "{revolution}/s" | "{flop}/s" => "per_second",
         unit if unit.starts_with('{') => "",
         unit => panic!(
             "{} has the unit {unit:?}, of which nothing is known here",

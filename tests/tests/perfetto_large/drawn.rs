@@ -122,9 +122,9 @@ fn devices_have_rows_of_their_own_and_a_phase_is_a_state() {
         [
             row("device 0", "kernel", 800),
             row("device 1", "kernel", 800),
+            row("steps", "train.step", 1_000),
             row("train.phase", "warmup", 400),
             row("train.phase", "train", 400),
-            row("trainer", "train.step", 1_000),
         ]
     );
     assert_eq!(processes.len(), 1);

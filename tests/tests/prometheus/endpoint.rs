@@ -51,6 +51,11 @@ impl Endpoint {
         self.address.to_string()
     }
 
+    /// What takes batches in.
+    pub(crate) fn sink(&mut self) -> &mut PrometheusSink {
+        &mut self.sink
+    }
+
     /// Takes in OTLP metrics, every point of them.
     pub(crate) fn take(&mut self, otlp: &[u8]) {
         let batch = Batch::new(Signal::Metrics, 1, otlp.to_vec());

@@ -2,6 +2,7 @@
 
 use std::io::Write;
 
+use pulsetrain_net::Exposure;
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, Delivery, Sink};
 use pulsetrain_sinks::{OtlpConfig, OtlpSink};
@@ -34,7 +35,6 @@ fn protobuf_and_json_come_through_as_the_same_bytes_however_they_are_compressed(
     let zstd = zstd::encode_all(&span()[..], 1).unwrap();
     for (headers, body, answer) in [
         (PROTOBUF.to_owned(), span(), ""),
-        (String::new(), span(), ""),
         (JSON.to_owned(), SPAN.as_bytes().to_vec(), "{}"),
         (format!("{PROTOBUF}Content-Encoding: gzip\r\n"), gzip(&span()), ""),
         (
@@ -48,7 +48,7 @@ fn protobuf_and_json_come_through_as_the_same_bytes_however_they_are_compressed(
         assert!(said.starts_with("HTTP/1.1 200"), "{headers}: {said}");
         assert_eq!(said.split("\r\n\r\n").nth(1), Some(answer), "{headers}");
     }
-    wait_until("the sink has all six", || inside.batches().len() == 6);
+    wait_until("the sink has all five", || inside.batches().len() == 5);
     for batch in inside.batches() {
         assert_eq!((batch.signal(), batch.items()), (Signal::Traces, 1));
         assert_eq!(batch.bytes(), &span());
@@ -104,6 +104,14 @@ fn what_will_never_be_taken_is_answered_with_why_and_not_to_be_sent_again() {
             415,
             "gzip, zstd",
         ),
+        ("/v1/traces", "", b"x", 415, "Content-Type is missing"),
+        (
+            "/v1/traces",
+            "Content-Type: application/json\r\nOrigin: http://evil.example\r\n",
+            SPAN.as_bytes(),
+            403,
+            "http://evil.example",
+        ),
         ("/v1/profiles", PROTOBUF, b"", 404, "/v1/traces"),
     ] {
         let said = inside.post(path, headers, body);
@@ -119,7 +127,7 @@ fn what_will_never_be_taken_is_answered_with_why_and_not_to_be_sent_again() {
     let complaints = inside.said.lock().unwrap().len();
     assert_eq!(
         complaints,
-        4,
+        5,
         "one a kind and minute: {:?}",
         inside.said.lock().unwrap()
     );
@@ -168,7 +176,7 @@ fn a_message_that_is_too_long_for_grpc_is_refused_for_good() {
     let batch = Batch::new(Signal::Traces, 2, [span(), span()].concat());
     let outcome = inside.block_on(grpc(&inside).deliver(&batch));
     assert!(
-        matches!(&outcome, Delivery::Refused { .. }) && format!("{outcome:?}").contains("50 bytes"),
+        matches!(&outcome, Delivery::TooLarge { .. }) && format!("{outcome:?}").contains("50 bytes"),
         "{outcome:?}"
     );
 }
@@ -177,7 +185,7 @@ fn a_message_that_is_too_long_for_grpc_is_refused_for_good() {
 fn it_ends_though_a_client_keeps_its_connection_and_one_sends_half_a_message() {
     let inside = Inside::open(ReceiverConfig::default());
     let mut half = std::net::TcpStream::connect(inside.address).unwrap();
-    half.write_all(b"POST /v1/traces HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nhalf")
+    half.write_all(b"POST /v1/traces HTTP/1.1\r\nHost: a\r\nContent-Type: application/x-protobuf\r\nContent-Length: 100\r\n\r\nhalf")
         .unwrap();
     let _silent = std::net::TcpStream::connect(inside.address).unwrap();
     assert!(
@@ -192,7 +200,7 @@ fn it_ends_though_a_client_keeps_its_connection_and_one_sends_half_a_message() {
 #[test]
 fn an_address_that_others_can_reach_has_to_be_allowed() {
     let remote = || ReceiverConfig {
-        listen: vec![([0, 0, 0, 0], 0).into()],
+        listen: vec!["0.0.0.0:0".parse().expect("it is an address")],
         ..ReceiverConfig::default()
     };
     let Err(error) = ReceiverSource::bind(remote(), |_| {}) else {
@@ -200,7 +208,10 @@ fn an_address_that_others_can_reach_has_to_be_allowed() {
     };
     assert!(error.to_string().contains("allow_remote"), "{error}");
     let allowed = ReceiverConfig {
-        allow_remote: true,
+        exposure: Exposure {
+            allow_remote: true,
+            ..Exposure::default()
+        },
         ..remote()
     };
     assert!(ReceiverSource::bind(allowed, |_| {}).is_ok());
@@ -235,4 +246,27 @@ fn json_that_grows_over_the_limit_is_refused_and_reaches_no_sink() {
     let said = inside.post("/v1/metrics", JSON, message(1000).as_bytes());
     assert!(said.starts_with("HTTP/1.1 200"), "{said}");
     wait_until("only the short one arrives", || inside.batches().len() == 1);
+}
+
+/// A connection that is closed while its client writes is reset, and the client never reads the answer.
+#[test]
+fn a_client_that_writes_a_long_refused_body_reads_the_answer() {
+    let small = ReceiverConfig {
+        max_message: 1000,
+        ..ReceiverConfig::default()
+    };
+    let inside = Inside::open(small);
+    let long = vec![0; 8 << 20];
+    for (headers, status) in [(PROTOBUF, 413), ("", 415)] {
+        let mut stream = std::net::TcpStream::connect(inside.address).unwrap();
+        let head = format!(
+            "POST /v1/traces HTTP/1.1\r\nHost: a\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n",
+            long.len()
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(&long).expect("the body is read to its end");
+        let mut answer = String::new();
+        std::io::Read::read_to_string(&mut stream, &mut answer).expect("the connection is not reset");
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status}")), "{answer}");
+    }
 }

@@ -11,7 +11,7 @@ use std::{
 };
 
 use pulsetrain_pipeline::{
-    Batch, BoxFuture, Delivery, Pipeline, PipelineConfig, QueueConfig, Sink, SourceReport, StopRaiser,
+    Batch, BoxFuture, Delivery, LaneConfig, Pipeline, QueueConfig, Sink, SourceReport, StopRaiser,
     run_sources,
 };
 use pulsetrain_sources::receiver::{ReceiverConfig, ReceiverSource};
@@ -66,7 +66,7 @@ impl Inside {
 
     /// A receiver whose sink takes nothing yet, behind a queue of so many batches.
     pub(crate) fn closed(mut config: ReceiverConfig, max_batches: usize) -> Self {
-        config.listen = vec![SocketAddr::from(([127, 0, 0, 1], 0))];
+        config.listen = vec![SocketAddr::from(([127, 0, 0, 1], 0)).into()];
         let runtime = Runtime::new().expect("a runtime can be made");
         let _inside = runtime.enter();
         let kept = Kept::default();
@@ -74,9 +74,9 @@ impl Inside {
             max_batches,
             ..QueueConfig::default()
         };
-        let config_of_pipeline = PipelineConfig {
+        let config_of_pipeline = LaneConfig {
             queue,
-            ..PipelineConfig::default()
+            ..LaneConfig::default()
         };
         let (pipeline, door) = Pipeline::builder()
             .config(config_of_pipeline)

@@ -159,7 +159,7 @@ fn agent(folder: &Path, port: u16, health: u16, more: &str) -> Process {
 sources: {{sdk: {{otlp: {{listen: [127.0.0.1:{port}]{more}}}}}}}
 sinks: {{file: {{file: {{path: {folder}/received.jsonl}}}}}}
 gpu: {{enabled: false}}
-derive: {{energy: {{enabled: false}}}}
+derive: {{energy: {{enabled: false}}, signals: {{enabled: false}}}}
 telemetry: {{enabled: false}}
 health: {{listen: 127.0.0.1:{health}}}
 ",

@@ -3,6 +3,7 @@
 use std::fs;
 
 use pulsetrain_tests::{Import, Items, corpus};
+use tempfile::TempDir;
 
 use crate::world::{folder, run, sent};
 
@@ -21,7 +22,7 @@ fn what_a_trainer_prints_comes_to_the_points_of_an_import() {
     let script = format!("printf 'half a '; cat {log} >&2; echo line");
     let run = run(&folder, "sh", &["-c", &script]).output();
     assert_eq!(run.status.code(), Some(0));
-    let (ours, imported) = (Items::read(&sent(&folder)), Items::read(&imported));
+    let (ours, imported) = (received(&folder), Items::read(&imported));
     assert_eq!(ours.points_by_metric(), imported.points_by_metric());
     for metric in ["train.loss", "train.global_step"] {
         assert!(!ours.values(metric).is_empty(), "no {metric}");
@@ -54,7 +55,7 @@ fn twenty_thousand_lines_a_second_come_to_every_point_of_an_import() {
     assert!(run.stdout.is_empty());
     let more = run.stderr.strip_prefix(text.as_bytes());
     assert_eq!(more.map(String::from_utf8_lossy).as_deref(), Some(""));
-    let (ours, imported) = (Items::read(&sent(&folder)), Items::read(&imported));
+    let (ours, imported) = (received(&folder), Items::read(&imported));
     assert_eq!(imported.values("train.loss").len(), 12 + LINES - 824);
     ours.assert_same(&imported);
 }
@@ -79,7 +80,7 @@ fn a_run_has_its_name_however_late_the_trainer_says_it() {
             .arg_of_ours("--run-id=late")
             .output();
         assert_eq!(run.status.code(), Some(0));
-        Items::read(&sent(&folder)).assert_same(&imported);
+        received(&folder).assert_same(&imported);
     }
 }
 
@@ -95,11 +96,8 @@ fn a_log_that_is_written_besides_is_read_to_its_end() {
         .arg_of_ours(written.to_str().unwrap())
         .output();
     assert_eq!(run.status.code(), Some(0));
-    let (ours, imported) = (Items::read(&sent(&folder)), Items::read(&imported));
-    let mut points = ours.points_by_metric();
-    // What is computed from GPUs and steps on the way; an import computes nothing.
-    points.retain(|name, _| !name.starts_with("gpu.step"));
-    assert_eq!(points, imported.points_by_metric());
+    let (ours, imported) = (received(&folder), Items::read(&imported));
+    assert_eq!(ours.points_by_metric(), imported.points_by_metric());
     assert_eq!(ours.values("train.loss"), imported.values("train.loss"));
 }
 
@@ -118,6 +116,11 @@ fn the_trainer_and_its_telemetry_have_the_same_run_id() {
         .env("PULSETRAIN_RUN_ID", "mine")
         .output();
     assert_eq!(given.stdout, b"mine\n");
+}
+
+/// Returns what arrived of the trainer's own telemetry: an import derives nothing.
+fn received(folder: &TempDir) -> Items {
+    Items::read(&sent(folder)).without_derived()
 }
 
 /// The log of a run of MaxText with so many lines: the sample, and its last step again and again with other numbers.

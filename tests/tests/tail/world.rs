@@ -84,12 +84,18 @@ impl World {
 
     /// What has been delivered so far, without [`ends`](Self::ends). A line that is just being written is left out.
     pub(crate) fn delivered(&self) -> Items {
-        Items::read_whole_lines(&self.out()).divide_ends().1
+        Items::read_whole_lines(&self.out())
+            .without_hosts()
+            .divide_ends()
+            .1
     }
 
     /// The ends of series that have been delivered so far: who reads finished logs says none.
     pub(crate) fn ends(&self) -> Items {
-        Items::read_whole_lines(&self.out()).divide_ends().0
+        Items::read_whole_lines(&self.out())
+            .without_hosts()
+            .divide_ends()
+            .0
     }
 
     /// Waits until as much is delivered as is expected, ends the follower, and compares.

@@ -1,0 +1,228 @@
+//! The relays: how each is configured and started, and what its process has used.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use pulsetrain_tests::{Folder, Judge, Process, free_port, http::answers_ok, workspace_path};
+
+/// How many clock ticks `/proc` counts in a second; Linux has no other number (`man 7 time`).
+const TICKS: f64 = 100.0;
+
+/// A relay that can be started.
+pub(crate) struct Relay {
+    pub(crate) name: &'static str,
+    program: PathBuf,
+    configure: fn(&Ports) -> Configured,
+}
+
+/// A relay at work.
+pub(crate) struct Running {
+    pub(crate) port: u16,
+    process: Process,
+    _folder: Folder,
+}
+
+struct Ports {
+    receiver: u16,
+    health: u16,
+    target: u16,
+    folder: PathBuf,
+}
+
+/// The configuration file of a relay, if it has one, its arguments, and where it answers when it is ready.
+struct Configured {
+    file: Option<String>,
+    arguments: Vec<String>,
+    ready: &'static str,
+}
+
+/// All relays that are installed.
+pub(crate) fn all() -> Vec<Relay> {
+    let agent = env::var_os("PULSETRAIN").unwrap_or_else(|| "target/release/pulsetrain".into());
+    let agent = fs::canonicalize(workspace_path(agent))
+        .expect("PULSETRAIN names the program: cargo build --release --bin pulsetrain");
+    let mut relays = vec![
+        Relay {
+            name: "pulsetrain, disk queue at interval",
+            program: agent.clone(),
+            configure: |ports| pulsetrain(ports, "      disk_queue: {sync: interval}\n"),
+        },
+        Relay {
+            name: "pulsetrain, disk queue off",
+            program: agent.clone(),
+            configure: |ports| pulsetrain(ports, "      disk_queue: off\n"),
+        },
+        Relay {
+            name: "pulsetrain, gzip, disk queue off",
+            program: agent.clone(),
+            configure: |ports| pulsetrain(ports, "      compression: gzip\n      disk_queue: off\n"),
+        },
+        Relay {
+            name: "pulsetrain, one message a request",
+            program: agent,
+            configure: |ports| {
+                let keys = "      disk_queue: off\n      concurrency: 1\n      batch: {max_bytes: 0B}\n";
+                pulsetrain(ports, keys)
+            },
+        },
+    ];
+    if let Some(program) = Judge::Collector.require_or_skip() {
+        relays.push(Relay {
+            name: "Collector",
+            program: program.clone(),
+            configure: |ports| collector(ports, "none"),
+        });
+        relays.push(Relay {
+            name: "Collector, gzip",
+            program,
+            configure: |ports| collector(ports, "gzip"),
+        });
+    }
+    if let Some(program) = find_rotel() {
+        relays.push(Relay {
+            name: "rotel, gzip",
+            program,
+            configure: rotel,
+        });
+    }
+    relays
+}
+
+/// Returns `ROTEL`, or `rotel-agent` or `rotel` on the PATH. The wheel of PyPI has the program in its folder `rotel`.
+fn find_rotel() -> Option<PathBuf> {
+    if let Some(program) = env::var_os("ROTEL") {
+        return Some(fs::canonicalize(workspace_path(program)).expect("ROTEL names the program"));
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    env::split_paths(&path)
+        .flat_map(|folder| ["rotel-agent", "rotel"].map(|name| folder.join(name)))
+        .find(|file| file.is_file())
+}
+
+impl Relay {
+    /// Starts it in front of a receiver at this port.
+    pub(crate) fn start(&self, target: u16) -> Running {
+        let folder = Folder::new();
+        let ports = Ports {
+            receiver: free_port(),
+            health: free_port(),
+            target,
+            folder: folder.path(""),
+        };
+        let Configured {
+            file,
+            arguments,
+            ready,
+        } = (self.configure)(&ports);
+        let path = folder.path("relay.yaml");
+        if let Some(text) = file {
+            fs::write(&path, text).expect("a temporary file can be written");
+        }
+        let mut command = Command::new(&self.program);
+        for argument in arguments {
+            command.arg(argument.replace("CONFIG", path.to_str().expect("the path is text")));
+        }
+        let mut process = Process::start(self.name, &mut command);
+        let health = if ready.is_empty() {
+            ports.receiver
+        } else {
+            ports.health
+        };
+        process.wait_until_ready(|| match ready {
+            "" => std::net::TcpStream::connect(("127.0.0.1", health)).is_ok(),
+            path => answers_ok(health, path),
+        });
+        Running {
+            port: ports.receiver,
+            process,
+            _folder: folder,
+        }
+    }
+}
+
+impl Running {
+    /// The time of processors that it has used so far.
+    pub(crate) fn cpu_seconds(&self) -> f64 {
+        let stat = self.proc("stat");
+        let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
+        // utime and stime are the 14th and 15th field, and the third follows the name.
+        let ticks = fields[11..13]
+            .iter()
+            .map(|ticks| ticks.parse::<f64>().unwrap_or_default());
+        ticks.sum::<f64>() / TICKS
+    }
+
+    /// The most memory that it has had.
+    pub(crate) fn peak_kib(&self) -> u64 {
+        let status = self.proc("status");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let number = line.and_then(|line| line.split_ascii_whitespace().next()?.parse().ok());
+        number.expect("a running process has memory")
+    }
+
+    fn proc(&self, file: &str) -> String {
+        let path = Path::new("/proc").join(self.process.pid().to_string()).join(file);
+        fs::read_to_string(path).expect("the relay runs")
+    }
+}
+
+fn pulsetrain(ports: &Ports, keys: &str) -> Configured {
+    let Ports {
+        receiver,
+        health,
+        target,
+        folder,
+    } = ports;
+    let state = folder.join("state");
+    let file = format!(
+        "state_folder: {}\nsources:\n  clients:\n    otlp:\n      listen: [127.0.0.1:{receiver}]\nsinks:\n  o:\n    otlp:\n      \
+         endpoint: http://127.0.0.1:{target}\n{keys}telemetry: {{enabled: false}}\nhealth: {{listen: 127.0.0.1:{health}}}\n\
+         gpu: {{enabled: false}}\nderive: {{signals: {{enabled: false}}, energy: {{enabled: false}}}}\n",
+        state.display()
+    );
+    Configured {
+        file: Some(file),
+        arguments: ["agent", "--config", "CONFIG"].map(str::to_owned).into(),
+        ready: "/readyz",
+    }
+}
+
+fn collector(ports: &Ports, compression: &str) -> Configured {
+    let Ports {
+        receiver,
+        health,
+        target,
+        ..
+    } = ports;
+    let file = format!(
+        "extensions:\n  health_check: {{endpoint: 127.0.0.1:{health}}}\nreceivers:\n  otlp: {{protocols: {{http: {{endpoint: 127.0.0.1:{receiver}}}}}}}\n\
+         exporters:\n  otlphttp: {{endpoint: http://127.0.0.1:{target}, compression: {compression}}}\n\
+         service:\n  extensions: [health_check]\n  telemetry: {{metrics: {{level: none}}, logs: {{level: error}}}}\n  \
+         pipelines: {{traces: {{receivers: [otlp], exporters: [otlphttp]}}}}\n"
+    );
+    Configured {
+        file: Some(file),
+        arguments: ["--config", "CONFIG"].map(str::to_owned).into(),
+        ready: "/",
+    }
+}
+
+fn rotel(ports: &Ports) -> Configured {
+    let arguments = [
+        "start".to_owned(),
+        format!("--otlp-http-endpoint=127.0.0.1:{}", ports.receiver),
+        format!("--otlp-grpc-endpoint=127.0.0.1:{}", ports.health),
+        "--exporter=otlp".to_owned(),
+        format!("--otlp-exporter-endpoint=http://127.0.0.1:{}", ports.target),
+        "--otlp-exporter-protocol=http".to_owned(),
+        "--otlp-exporter-compression=gzip".to_owned(),
+    ];
+    Configured {
+        file: None,
+        arguments: arguments.into(),
+        ready: "",
+    }
+}

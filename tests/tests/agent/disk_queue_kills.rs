@@ -1,0 +1,234 @@
+//! SIGKILL at random moments, with a disk queue: what was acknowledged arrives, and what arrives twice is the same item.
+//!
+//! `PULSETRAIN_KILLS=200 PULSETRAIN_KILLS_TABLE=exporter/DELIVERY.md` writes the figures of a longer run into that file.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    env,
+    fs::{self, OpenOptions},
+    io::Write,
+    path::{Path, PathBuf},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use fastrand::Rng;
+use pulsetrain_tests::{
+    Answer, Items, Process, SmallDisk, SurogateRun, spin, wait_at_most, wait_until_begun, write_table,
+};
+use serde_json::Value;
+
+use crate::{
+    delivery::{configure, post},
+    disk_queue::{Outage, segments},
+    world::imported,
+};
+
+/// How often the agent is killed by default; a longer run sets `PULSETRAIN_KILLS`.
+const KILLS: usize = 12;
+
+/// The answer of a receiver that takes its time.
+const SLOW: Answer = Answer::Late(Duration::from_millis(15));
+
+/// A receiver that is dead in two ways, a slow one, and a healthy one.
+const DOWNSTREAMS: [Answer; 4] = [Answer::Refuse(503), SLOW, Answer::Hang, Answer::Accept];
+
+/// What the kills of one downstream did.
+#[derive(Default)]
+struct Row {
+    kills: usize,
+    torn: usize,
+    full: usize,
+}
+
+#[test]
+fn kills_at_random_moments_lose_nothing_acknowledged_whatever_the_downstream_does() {
+    let kills = env::var("PULSETRAIN_KILLS").map_or(KILLS, |kills| kills.parse().expect("a number of kills"));
+    let mut random = Rng::with_seed(20_261_122);
+    let outage = Outage::begin("", "");
+    fs::create_dir_all(outage.folder()).expect("a folder can be made");
+    let disk = SmallDisk::mount(&outage.folder(), "16m");
+    let folder = disk
+        .as_ref()
+        .map_or(outage.folder(), |disk| disk.path().to_owned());
+    let keys = format!(
+        "      timeout: 1s\n      disk_queue: {{folder: {}}}\n",
+        folder.display()
+    );
+    configure(&outage.world, outage.receiver, &outage.endpoint.url(), &keys, "");
+    let log = outage.world.path("training.json");
+    let mut run = SurogateRun::begin(&log, 0);
+    let clients = Clients::default();
+    let mut rows = DOWNSTREAMS.map(|_| Row::default());
+    thread::scope(|scope| {
+        (0..2).for_each(|_| drop(scope.spawn(|| clients.post(outage.receiver))));
+        for kill in 0..kills {
+            let place = kill % DOWNSTREAMS.len();
+            outage.endpoint.answer_with(DOWNSTREAMS[place].clone());
+            let row = &mut rows[place];
+            row.kills += 1;
+            // The disk is full before the agent starts, while it runs, or not at all.
+            let full = disk.as_ref().filter(|_| random.u8(0..4) == 0);
+            let is_full_at_start = random.bool();
+            row.full += usize::from(full.is_some());
+            full.filter(|_| is_full_at_start).inspect(|disk| disk.fill());
+            let agent = outage.world.spawn();
+            if random.u8(0..4) > 0 {
+                wait_until_begun(&agent);
+            }
+            thread::scope(|scope| {
+                let mut writing = random.fork();
+                let run = &mut run;
+                scope.spawn(move || run.write(&mut writing, 10));
+                full.filter(|_| !is_full_at_start).inspect(|disk| disk.fill());
+                if random.u8(0..4) > 0 {
+                    clients.wait_for_answers(&agent);
+                }
+                spin(&mut random);
+                agent.kill();
+            });
+            full.inspect(|disk| disk.make_room());
+            if random.u8(0..3) == 0 {
+                row.torn += usize::from(tear(&folder));
+            }
+        }
+        clients.is_over.store(true, Ordering::Relaxed);
+    });
+    outage.endpoint.answer_with(Answer::Accept);
+    let agent = outage.world.start();
+    let expected = imported(&[&log]).distinct();
+    let acknowledged = clients.acknowledged.into_inner().expect("nobody panics here");
+    let arrived =
+        || Arrived::new(&[Answer::Accept, SLOW].map(|answer| outage.endpoint.items_answered(&answer)));
+    let has_all = |arrived: &Arrived| {
+        acknowledged
+            .iter()
+            .all(|text| arrived.messages.contains_key(text))
+            && arrived.of_log.is_superset(&expected)
+    };
+    let all_arrived = wait_at_most(Duration::from_secs(60), || has_all(&arrived()));
+    let (status, said) = agent.stop_with_log();
+    let arrived = arrived();
+    let lost = acknowledged
+        .iter()
+        .filter(|text| !arrived.messages.contains_key(*text));
+    let lost: Vec<_> = lost.collect();
+    assert!(all_arrived, "{} messages are lost: {lost:?}\n{said}", lost.len());
+    assert_eq!(
+        arrived.of_log, expected,
+        "what arrives twice has the same ids and times"
+    );
+    let differing = arrived.messages.iter().find(|(_, items)| items.len() > 1);
+    assert_eq!(differing, None, "what arrives twice is the same record");
+    assert!(acknowledged.len() > kills / 2, "{}", acknowledged.len());
+    assert!(status.success() && !said.contains("lost"), "{said}");
+    if let Some(document) = env::var_os("PULSETRAIN_KILLS_TABLE") {
+        let table = table(&rows, acknowledged.len(), expected.len(), arrived.repeated);
+        write_table(document, "kills", &table);
+    }
+}
+
+/// Clients that send messages of their own numbers until they are told to end.
+#[derive(Default)]
+struct Clients {
+    number: AtomicU32,
+    answers: AtomicU32,
+    acknowledged: Mutex<BTreeSet<String>>,
+    is_over: AtomicBool,
+}
+
+impl Clients {
+    fn post(&self, port: u16) {
+        while !self.is_over.load(Ordering::Relaxed) {
+            let text = format!("message {}", self.number.fetch_add(1, Ordering::Relaxed));
+            match post(port, &text) {
+                Some(200) => {
+                    self.acknowledged.lock().expect("nobody panics here").insert(text);
+                }
+                Some(503) => {}
+                // The agent is not there: the next message has another number.
+                None => {
+                    thread::sleep(Duration::from_millis(1));
+                    continue;
+                }
+                Some(status) => panic!("{status}"),
+            }
+            self.answers.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Waits until a message is acknowledged, or refused for the time being.
+    fn wait_for_answers(&self, agent: &Process) {
+        let before = self.answers.load(Ordering::Relaxed);
+        let log = || agent.log();
+        let is_answered = wait_at_most(Duration::from_secs(60), || {
+            self.answers.load(Ordering::Relaxed) > before
+        });
+        assert!(is_answered, "no client has an answer: {}", log());
+    }
+}
+
+/// What the endpoint accepted.
+struct Arrived {
+    /// The distinct records of each message, by its text.
+    messages: BTreeMap<String, BTreeSet<String>>,
+    /// The distinct items of the log.
+    of_log: BTreeSet<String>,
+    /// The number of items that arrived again.
+    repeated: usize,
+}
+
+impl Arrived {
+    fn new(items: &[Items; 2]) -> Self {
+        let distinct: BTreeSet<String> = items.iter().flat_map(Items::distinct).collect();
+        let repeated = items.iter().map(Items::len).sum::<usize>() - distinct.len();
+        let (mut messages, mut of_log) = (BTreeMap::<_, BTreeSet<_>>::new(), BTreeSet::new());
+        for item in distinct {
+            match text_of(&item) {
+                Some(text) => drop(messages.entry(text).or_default().insert(item)),
+                None => drop(of_log.insert(item)),
+            }
+        }
+        Self {
+            messages,
+            of_log,
+            repeated,
+        }
+    }
+}
+
+/// The text of a message of a client.
+fn text_of(item: &str) -> Option<String> {
+    let item: Value = serde_json::from_str(item).expect("an item is JSON");
+    let text = item["log"]["body"]["stringValue"].as_str()?;
+    text.starts_with("message ").then(|| text.to_owned())
+}
+
+/// Adds half a record to the newest segment, as a kill in the middle of a write leaves it; `false` without a segment.
+fn tear(folder: &Path) -> bool {
+    let newest: Option<PathBuf> = segments(folder).pop();
+    newest.is_some_and(|newest| {
+        let mut file = OpenOptions::new().append(true).open(newest).expect("it is there");
+        file.write_all(b"\xf5rec\xff\xff\x00\x00torn").is_ok()
+    })
+}
+
+fn table(rows: &[Row], acknowledged: usize, of_log: usize, repeated: usize) -> String {
+    let mut text =
+        "| receiver | kills | with a torn segment | with a full disk |\n|---|---|---|---|\n".to_owned();
+    let names = ["answers 503", "answers after 15 ms", "does not answer", "healthy"];
+    for (name, row) in names.iter().zip(rows) {
+        text.push_str(&format!(
+            "| {name} | {} | {} | {} |\n",
+            row.kills, row.torn, row.full
+        ));
+    }
+    text + &format!(
+        "\n{acknowledged} messages were acknowledged and a followed log had {of_log} items: 0 were lost. {repeated} items arrived \
+         twice, each with the same ids, times and content.\n"
+    )
+}

@@ -1,0 +1,214 @@
+//! The settings of single OTLP sinks, before a real Collector and before receivers that ask for a token.
+
+use std::fs;
+
+use pulsetrain_tests::{Answer, Certificates, Collector, FakeEndpoint, Items, Judge, wait_until};
+use serde_json::Value;
+
+use crate::world::{Setup, World};
+
+/// A configuration with these sinks and quick retries.
+fn configure(world: &World, sinks: &str) {
+    world.configure_as(&Setup {
+        sinks,
+        telemetry: "enabled: false",
+        rest: "gpu: {enabled: false}\nlimits: {retry_after: 100ms, retry_at_most: 200ms}\n",
+        ..Setup::default()
+    });
+}
+
+#[test]
+fn a_collector_with_mutual_tls_receives_everything_by_the_settings_of_the_sinks_alone() {
+    let Some(program) = Judge::Collector.require_or_skip() else {
+        return;
+    };
+    let certificates = Certificates::generate();
+    let (certificate, key) = certificates.client();
+    let tls = format!(
+        "tls: {{ca: {}, certificate: {}, key: {}}}",
+        certificates.authority().display(),
+        certificate.display(),
+        key.display()
+    );
+    for (scheme, settings) in [
+        (
+            "grpcs",
+            "compression: zstd\n      compression_level: 9\n      concurrency: 1",
+        ),
+        (
+            "https",
+            "compression: gzip\n      compression_level: 9\n      batch: {max_bytes: 64KiB, max_wait: 50ms}",
+        ),
+        (
+            "https",
+            "encoding: protobuf\n      compression: zstd\n      queue: {batches: 10, bytes: 20MiB}",
+        ),
+    ] {
+        let collector = Collector::start_with_tls(&program, &certificates);
+        let address = if scheme == "grpcs" {
+            collector.grpc()
+        } else {
+            collector.http()
+        };
+        let world = World::new();
+        world.write_log("surogate/training_dense.json");
+        let sink = format!(
+            "  secure:\n    otlp:\n      endpoint: {scheme}://{address}\n      {tls}\n      {settings}\n"
+        );
+        configure(&world, &(sink + &world.file_sink("archive", "out.jsonl")));
+        let agent = world.start();
+        wait_until("the log has arrived", || collector.received().len() > 300);
+        wait_until("the Collector has what the file has", || {
+            collector.received().len() == Items::read_whole_lines(&world.path("out.jsonl")).len()
+        });
+        assert!(agent.stop().success());
+        collector
+            .stop()
+            .assert_same(&Items::read(&world.path("out.jsonl")));
+    }
+}
+
+#[test]
+fn a_collector_that_cannot_be_trusted_or_does_not_trust_us_is_named_with_the_key_to_set() {
+    let Some(program) = Judge::Collector.require_or_skip() else {
+        return;
+    };
+    let (certificates, others) = (Certificates::generate(), Certificates::generate());
+    let collector = Collector::start_with_tls(&program, &certificates);
+    let world = World::new();
+    world.write_log("surogate/training_dense.json");
+    let sink = |name: &str, tls: String| {
+        let [grpc, http] = [("grpcs", collector.grpc()), ("https", collector.http())].map(|(scheme, address)| {
+            format!("  {name}-{scheme}:\n    otlp:\n      endpoint: {scheme}://{address}\n      required: false\n      tls: {{{tls}}}\n")
+        });
+        grpc + &http
+    };
+    let ca = certificates.authority().display().to_string();
+    let (expired, expired_key) = certificates.expired_client();
+    let (client, key) = certificates.client();
+    let sinks = [
+        sink("unknown", format!("ca: {}", others.authority().display())),
+        sink("nobody", format!("ca: {ca}")),
+        sink(
+            "expired",
+            format!(
+                "ca: {ca}, certificate: {}, key: {}",
+                expired.display(),
+                expired_key.display()
+            ),
+        ),
+        sink(
+            "misnamed",
+            format!(
+                "ca: {ca}, server_name: collector.test, certificate: {}, key: {}",
+                client.display(),
+                key.display()
+            ),
+        ),
+    ];
+    configure(&world, &sinks.concat());
+    let agent = world.start();
+    for (name, key) in [
+        ("unknown", "tls.ca"),
+        ("nobody", "tls.certificate"),
+        ("expired", "tls.certificate"),
+        ("misnamed", "tls.server_name"),
+    ] {
+        for scheme in ["grpcs", "https"] {
+            let start = format!("sink {name}-{scheme}: fails: ");
+            wait_until(&format!("{start}... {key}"), || {
+                let log = agent.log();
+                log.lines()
+                    .any(|line| line.contains(&start) && line.contains(key))
+            });
+        }
+    }
+    agent.stop();
+}
+
+#[test]
+fn a_rotated_token_is_sent_without_a_reload_and_what_was_refused_meanwhile_arrives() {
+    let endpoint = FakeEndpoint::start([], Answer::Refuse(401));
+    let world = World::new();
+    world.write_log("surogate/training_dense.json");
+    let token = world.path("token");
+    fs::write(&token, "old\n").unwrap();
+    let sink = format!(
+        "  guarded:\n    otlp:\n      endpoint: {}\n      bearer_token_file: {}\n",
+        endpoint.url(),
+        token.display()
+    );
+    configure(&world, &(sink + &world.file_sink("archive", "out.jsonl")));
+    let agent = world.start();
+    wait_until("the refusal names the file", || {
+        agent
+            .log()
+            .contains(&format!("the credentials in {} were refused", token.display()))
+    });
+    let sent = |value: &str| {
+        let received = endpoint.received();
+        received.iter().any(|request| {
+            request
+                .headers
+                .get("authorization")
+                .is_some_and(|header| header == value)
+        })
+    };
+    assert!(sent("Bearer old") && !sent("Bearer new"));
+    fs::write(&token, "new\n").unwrap();
+    wait_until("the new token is sent", || sent("Bearer new"));
+    endpoint.answer_with(Answer::Accept);
+    let ours = || Items::read_whole_lines(&world.path("out.jsonl"));
+    wait_until("everything has arrived", || {
+        ours().len() > 300 && endpoint.items_answered(&Answer::Accept).len() == ours().len()
+    });
+    assert!(agent.stop().success());
+    endpoint.items_answered(&Answer::Accept).assert_same(&ours());
+}
+
+#[test]
+fn attributes_are_dropped_hashed_and_renamed_for_one_sink_alone() {
+    let (plain, redacted) = (
+        FakeEndpoint::start([], Answer::Accept),
+        FakeEndpoint::start([], Answer::Accept),
+    );
+    let world = World::new();
+    world.write_log("surogate/training_dense.json");
+    let rules =
+        "[{drop: host.name}, {hash: train.run.id}, {rename: {from: service.name, to: service.alias}}]";
+    configure(
+        &world,
+        &format!(
+            "  plain:\n    otlp:\n      endpoint: {}\n  redacted:\n    otlp:\n      endpoint: {}\n      attributes: {rules}\n",
+            plain.url(),
+            redacted.url()
+        ),
+    );
+    let agent = world.start();
+    let count = |endpoint: &FakeEndpoint| endpoint.items_answered(&Answer::Accept).len();
+    wait_until("both have everything", || {
+        count(&plain) > 300 && count(&plain) == count(&redacted)
+    });
+    assert!(agent.stop().success());
+    let keys = |endpoint: &FakeEndpoint| {
+        let received = endpoint.received();
+        let bodies = received.iter().map(|request| {
+            serde_json::from_slice::<Value>(&request.body)
+                .unwrap()
+                .to_string()
+        });
+        bodies.collect::<Vec<_>>().join("\n")
+    };
+    let (plain, redacted) = (keys(&plain), keys(&redacted));
+    for key in ["\"train.run.id\"", "\"service.name\"", "\"host.name\""] {
+        assert!(plain.contains(key), "{key}");
+    }
+    assert!(!redacted.contains("\"service.name\"") && redacted.contains("\"service.alias\""));
+    assert!(!redacted.contains("\"host.name\"") && redacted.contains("\"train.run.id\""));
+    let id = plain
+        .split("\"train.run.id\",\"value\":{\"stringValue\":\"")
+        .nth(1)
+        .and_then(|rest| rest.split('"').next());
+    let id = id.expect("the run has an id");
+    assert!(!redacted.contains(&format!("\"{id}\"")), "the id is hashed: {id}");
+}

@@ -1,0 +1,515 @@
+//! Faults of a real agent, under the names that `agent:` of an alert's definition uses. A further fault is one type that
+//! implements [`Fault`] and one row of [`start`].
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+    time::Duration,
+};
+
+use jiff::Timestamp;
+use pulsetrain_pipeline::clock;
+use pulsetrain_tests::{
+    Answer, FakeEndpoint, FakeNvml, Folder, Process, SurogateWriter, command, corpus, free_port,
+    surogate_records,
+};
+
+/// An agent in good order whose surroundings break and are mended.
+pub(crate) trait Fault {
+    /// Breaks something.
+    fn begin(&mut self);
+
+    /// Is called again and again while the fault lasts.
+    fn keep_up(&mut self) {}
+
+    /// Mends it.
+    fn end(&mut self);
+
+    /// Is called again and again after the end, until the alerts have resolved.
+    fn keep_mended(&mut self) {}
+
+    /// Whether Prometheus scrapes the page of the agent.
+    fn is_scraped(&self) -> bool {
+        true
+    }
+}
+
+/// A fault with its name and the address of the agent's page.
+pub(crate) struct Running {
+    pub(crate) name: &'static str,
+    pub(crate) page: String,
+    pub(crate) fault: Box<dyn Fault>,
+}
+
+/// Starts an agent for every fault. `otlp` is the OTLP endpoint of a Prometheus.
+pub(crate) fn start(otlp: &str) -> Vec<Running> {
+    type Start = fn(Agent, &str) -> Box<dyn Fault>;
+    let rows: [(&'static str, Start); 12] = [
+        ("dead-sink", |agent, _| {
+            Box::new(DeadSink::start(agent, "disk_queue: off"))
+        }),
+        ("long-outage", |agent, _| {
+            Box::new(DeadSink::start(agent, "disk_queue: {bytes: 64MiB}"))
+        }),
+        ("slow-receiver", |agent, _| Box::new(SlowReceiver::start(agent))),
+        ("late-log", |agent, _| Box::new(LateLog::start(agent))),
+        ("unreadable-log", |agent, _| Box::new(UnreadableLog::start(agent))),
+        ("unknown-records", |agent, _| {
+            Box::new(UnknownRecords::start(agent))
+        }),
+        ("hanging-driver", |agent, _| Box::new(HangingDriver::start(agent))),
+        ("many-series", |agent, _| Box::new(ManySeries::start(agent))),
+        ("broken-reload", |agent, _| Box::new(BrokenReload::start(agent))),
+        ("clock-ahead", |agent, _| Box::new(ClockAhead::start(agent))),
+        ("killed-agent", |agent, _| Box::new(Killed::scraped(agent))),
+        ("silent-agent", |agent, otlp| {
+            Box::new(Killed::pushing(agent, otlp))
+        }),
+    ];
+    let start = |(name, start): (&'static str, Start)| {
+        let page = format!("127.0.0.1:{}", free_port());
+        let agent = Agent::new(name, &page);
+        Running {
+            name,
+            page,
+            fault: start(agent, otlp),
+        }
+    };
+    rows.into_iter().map(start).collect()
+}
+
+/// An agent with a page, in a folder of its own. Its telemetry has the name of the fault as `service.instance.id` and
+/// `host.name`.
+struct Agent {
+    folder: Folder,
+    instance: &'static str,
+    page: String,
+    process: Option<Process>,
+}
+
+/// The parts of a configuration that differ.
+#[derive(Clone, Default)]
+struct Sections {
+    /// More keys of the page.
+    page: String,
+    /// More sinks.
+    sinks: String,
+    /// The section `gpu`.
+    gpu: Option<String>,
+    /// More sections.
+    rest: String,
+}
+
+impl Agent {
+    fn new(instance: &'static str, page: &str) -> Self {
+        Self {
+            folder: Folder::new(),
+            instance,
+            page: page.to_owned(),
+            process: None,
+        }
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.path("training.json")
+    }
+
+    fn configure(&self, sections: &Sections) {
+        let text = format!(
+            "state_folder: {state}
+sources: {{trainer: {{logs: {{paths: [{log}], poll_interval: 100ms, timezone: UTC}}}}}}
+gpu: {gpu}
+sinks:
+  page: {{prometheus: {{listen: '{page}', page: false{more}}}}}
+{sinks}
+{rest}
+telemetry: {{interval: 500ms}}
+health: {{enabled: false}}
+",
+            state = self.folder.path("state").display(),
+            log = self.log().display(),
+            gpu = sections.gpu.as_deref().unwrap_or("{enabled: false}"),
+            page = self.page,
+            more = sections.page,
+            sinks = sections.sinks,
+            rest = sections.rest,
+        );
+        self.folder.file("agent.yaml", text);
+    }
+
+    fn start(&mut self) {
+        let mut agent = command(["agent", "--config"]);
+        let instance = self.instance;
+        agent.arg(self.folder.path("agent.yaml")).env(
+            "OTEL_RESOURCE_ATTRIBUTES",
+            format!("service.instance.id={instance},host.name={instance}"),
+        );
+        self.process = Some(Process::start(instance, &mut agent));
+    }
+
+    fn configured(mut self, sections: &Sections) -> Self {
+        self.configure(sections);
+        self.start();
+        self
+    }
+
+    fn reload(&self) {
+        self.process.as_ref().expect("it runs").reload();
+    }
+}
+
+/// A sink that receives OTLP at a URL and is not required, with a small queue in memory that is tried often.
+fn receiver(url: &str, keys: &str) -> Sections {
+    Sections {
+        sinks: format!("  archive: {{otlp: {{endpoint: '{url}', required: false, {keys}}}}}"),
+        rest: "limits: {queue_bytes: 64KiB, retry_after: 100ms, retry_at_most: 500ms}".to_owned(),
+        ..Sections::default()
+    }
+}
+
+/// A receiver that goes away and comes back; the agent queues in memory or on disk.
+struct DeadSink {
+    port: u16,
+    receiver: Option<FakeEndpoint>,
+    _agent: Agent,
+}
+
+impl DeadSink {
+    fn start(agent: Agent, queue: &str) -> Self {
+        let port = free_port();
+        let url = format!("http://127.0.0.1:{port}");
+        Self {
+            port,
+            receiver: Some(FakeEndpoint::start_at(port, [], Answer::Accept)),
+            _agent: agent.configured(&receiver(&url, queue)),
+        }
+    }
+}
+
+impl Fault for DeadSink {
+    fn begin(&mut self) {
+        self.receiver = None;
+    }
+
+    fn end(&mut self) {
+        self.receiver = Some(FakeEndpoint::start_at(self.port, [], Answer::Accept));
+    }
+}
+
+/// A receiver that takes three tenths of a second for each request.
+struct SlowReceiver {
+    receiver: FakeEndpoint,
+    _agent: Agent,
+}
+
+impl SlowReceiver {
+    fn start(agent: Agent) -> Self {
+        let endpoint = FakeEndpoint::start([], Answer::Accept);
+        Self {
+            _agent: agent.configured(&receiver(&endpoint.url(), "disk_queue: off")),
+            receiver: endpoint,
+        }
+    }
+}
+
+impl Fault for SlowReceiver {
+    fn begin(&mut self) {
+        self.receiver
+            .answer_with(Answer::Late(Duration::from_millis(300)));
+    }
+
+    fn end(&mut self) {
+        self.receiver.answer_with(Answer::Accept);
+    }
+}
+
+/// A log that arrives ten minutes after it was written, such as one that is copied from another host.
+struct LateLog {
+    log: Option<TrainingLog>,
+    agent: Agent,
+}
+
+impl LateLog {
+    fn start(agent: Agent) -> Self {
+        Self {
+            log: None,
+            agent: agent.configured(&Sections::default()),
+        }
+    }
+}
+
+impl Fault for LateLog {
+    fn begin(&mut self) {
+        self.log = Some(TrainingLog::begin(&self.agent.log(), -600));
+    }
+
+    fn end(&mut self) {}
+
+    /// The lag is that of the newest step, and a busy machine may read one late.
+    fn keep_mended(&mut self) {
+        self.log.as_mut().expect("the fault has begun").step(0);
+    }
+}
+
+/// A log that cannot be read: a pipe lies in its place.
+struct UnreadableLog {
+    agent: Agent,
+}
+
+impl UnreadableLog {
+    fn start(agent: Agent) -> Self {
+        Self {
+            agent: agent.configured(&Sections::default()),
+        }
+    }
+}
+
+impl Fault for UnreadableLog {
+    fn begin(&mut self) {
+        let made = Command::new("mkfifo").arg(self.agent.log()).status();
+        assert!(made.expect("mkfifo can be started").success());
+    }
+
+    fn end(&mut self) {
+        fs::remove_file(self.agent.log()).expect("the pipe can be removed");
+        TrainingLog::begin(&self.agent.log(), 0);
+    }
+}
+
+/// A log with records that the format does not have.
+struct UnknownRecords {
+    log: TrainingLog,
+    _agent: Agent,
+}
+
+impl UnknownRecords {
+    fn start(agent: Agent) -> Self {
+        let log = TrainingLog::begin(&agent.log(), 0);
+        Self {
+            log,
+            _agent: agent.configured(&Sections::default()),
+        }
+    }
+}
+
+impl Fault for UnknownRecords {
+    fn begin(&mut self) {}
+
+    fn keep_up(&mut self) {
+        self.log.writer.append(r#"{"log": "step", "step": "none"}"#);
+    }
+
+    fn end(&mut self) {}
+}
+
+/// A GPU driver whose calls do not return.
+struct HangingDriver {
+    driver: FakeNvml,
+    _agent: Agent,
+}
+
+impl HangingDriver {
+    fn start(agent: Agent) -> Self {
+        let hang = "gpus: {count: 1}\nfaults: [{what: hangs, from: 1000, until: 2000}]";
+        let driver = FakeNvml::with("h100x8", hang);
+        driver.run_from(0.0);
+        let library = driver.library();
+        let gpu = format!("{{library: {}, interval: 200ms}}", library.display());
+        let sections = Sections {
+            gpu: Some(gpu),
+            ..Sections::default()
+        };
+        Self {
+            driver,
+            _agent: agent.configured(&sections),
+        }
+    }
+}
+
+impl Fault for HangingDriver {
+    fn begin(&mut self) {
+        self.driver.run_from(1000.0);
+    }
+
+    fn end(&mut self) {
+        self.driver.run_from(2000.0);
+    }
+}
+
+/// A run with more series than the page has room for; the operator raises the limit.
+struct ManySeries {
+    log: Option<TrainingLog>,
+    agent: Agent,
+}
+
+impl ManySeries {
+    fn start(agent: Agent) -> Self {
+        Self {
+            log: None,
+            agent: agent.configured(&Self::limit(150)),
+        }
+    }
+
+    fn limit(series: u32) -> Sections {
+        Sections {
+            page: format!(", series_limit: {series}"),
+            ..Sections::default()
+        }
+    }
+}
+
+impl Fault for ManySeries {
+    fn begin(&mut self) {
+        self.log = Some(TrainingLog::begin(&self.agent.log(), 0));
+    }
+
+    fn end(&mut self) {
+        self.agent.configure(&Self::limit(2000));
+        self.agent.reload();
+    }
+}
+
+/// A configuration with a mistake, and a reload.
+struct BrokenReload {
+    agent: Agent,
+}
+
+impl BrokenReload {
+    fn start(agent: Agent) -> Self {
+        Self {
+            agent: agent.configured(&Sections::default()),
+        }
+    }
+}
+
+impl Fault for BrokenReload {
+    fn begin(&mut self) {
+        self.agent.configure(&Sections {
+            rest: "limit: {}".to_owned(),
+            ..Sections::default()
+        });
+        self.agent.reload();
+    }
+
+    fn end(&mut self) {
+        self.agent.configure(&Sections::default());
+        self.agent.reload();
+    }
+}
+
+/// A trainer whose clock is half a minute ahead until it is set.
+struct ClockAhead {
+    log: Option<TrainingLog>,
+    agent: Agent,
+}
+
+impl ClockAhead {
+    fn start(agent: Agent) -> Self {
+        Self {
+            log: None,
+            agent: agent.configured(&Sections::default()),
+        }
+    }
+}
+
+impl Fault for ClockAhead {
+    fn begin(&mut self) {
+        self.log = Some(TrainingLog::begin(&self.agent.log(), 30));
+    }
+
+    /// Otherwise real time catches up with the newest step.
+    fn keep_up(&mut self) {
+        self.log.as_mut().expect("the fault has begun").step(30);
+    }
+
+    fn end(&mut self) {}
+
+    fn keep_mended(&mut self) {
+        self.log.as_mut().expect("the fault has begun").step(0);
+    }
+}
+
+/// An agent that is killed and started again.
+struct Killed {
+    agent: Agent,
+    is_scraped: bool,
+}
+
+impl Killed {
+    /// An agent that is scraped by the address of its host, 127.0.0.1.
+    fn scraped(agent: Agent) -> Self {
+        let of_host = Agent {
+            instance: "127.0.0.1",
+            ..agent
+        };
+        Self {
+            agent: of_host.configured(&Sections::default()),
+            is_scraped: true,
+        }
+    }
+
+    /// An agent that sends to Prometheus by OTLP.
+    fn pushing(agent: Agent, endpoint: &str) -> Self {
+        let sections = Sections {
+            sinks: format!("  metrics: {{otlp: {{endpoint: '{endpoint}', signals: [metrics]}}}}"),
+            ..Sections::default()
+        };
+        Self {
+            agent: agent.configured(&sections),
+            is_scraped: false,
+        }
+    }
+}
+
+impl Fault for Killed {
+    fn begin(&mut self) {
+        self.agent.process.take().expect("it runs").kill();
+    }
+
+    fn end(&mut self) {
+        self.agent.start();
+    }
+
+    fn is_scraped(&self) -> bool {
+        self.is_scraped
+    }
+}
+
+/// A log of Surogate with times that are some seconds from now.
+struct TrainingLog {
+    writer: SurogateWriter,
+    /// The last step of the sample.
+    last: String,
+}
+
+impl TrainingLog {
+    /// Writes all records of a sample.
+    fn begin(path: &Path, seconds_from_now: i64) -> Self {
+        let records = surogate_records(&corpus("surogate/training_dense.json"));
+        let is_step = |record: &&String| record.contains(r#""log": "step""#);
+        let last = records.iter().rfind(is_step).expect("the sample has steps");
+        let mut log = Self {
+            writer: SurogateWriter::create(path),
+            last: last.clone(),
+        };
+        for record in &records {
+            log.writer.append(&at(record, seconds_from_now));
+        }
+        log
+    }
+
+    /// Writes one step.
+    fn step(&mut self, seconds_from_now: i64) {
+        self.writer.append(&at(&self.last, seconds_from_now));
+    }
+}
+
+/// The record with another time.
+fn at(record: &str, seconds_from_now: i64) -> String {
+    let nanos = clock::unix_now().as_nanos() as i128 + i128::from(seconds_from_now) * 1_000_000_000;
+    let time = Timestamp::from_nanosecond(nanos).expect("a time of today");
+    let text = time.strftime("%Y-%m-%d %H:%M:%S.%9f").to_string();
+    let begin = record.find("2026-11-21 ").expect("a record has a time");
+    format!("{}{text}{}", &record[..begin], &record[begin + text.len()..])
+}

@@ -1,0 +1,253 @@
+//! A fleet that every panel has data of: simulated jobs with faults and an agent with GPUs, in real backends by the files of
+//! `collector-config/`. One Prometheus scrapes it, another one receives the same by OTLP through a Collector.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use jiff::Timestamp;
+use pulsetrain_pipeline::clock;
+use pulsetrain_tests::{
+    FakeNvml, Folder, Judge, Process, Prometheus, SurogateWriter, Tempo, command, corpus, free_port,
+    surogate_records, wait_until,
+};
+
+/// An SFT job: a rank is slow, a gradient spikes, a GPU reports an error, another one is lost, and the job restarts.
+const SFT: [&str; 12] = [
+    "--rate",
+    "8",
+    "--seed",
+    "1",
+    "--fault",
+    "straggler@20:rank=2",
+    "--fault",
+    "gradient-spike@40",
+    "--fault",
+    "xid@60",
+    "--fault",
+    "gpu-lost@180",
+];
+/// An RL job whose inference is too slow for a while.
+const RL: [&str; 8] = [
+    "--workload",
+    "rl",
+    "--rate",
+    "8",
+    "--seed",
+    "2",
+    "--fault",
+    "inference-bottleneck@30",
+];
+
+/// A job whose steps and rollouts take longer than a second, as those of users do.
+const SLOW_RL: [&str; 8] = ["--workload", "rl", "--rate", "0.3", "--seed", "3", "--ranks", "2"];
+
+/// The backends, and what feeds them.
+pub(crate) struct Fleet {
+    /// Scrapes the pages of the jobs and of the agent.
+    pub(crate) scraped: Prometheus,
+    /// Receives OTLP through a Collector.
+    pub(crate) pushed: Prometheus,
+    /// Receives the spans of the jobs through a Collector; `None` without a Tempo.
+    pub(crate) tempo: Option<Tempo>,
+    /// When the jobs began, in seconds since 1970.
+    pub(crate) start: u64,
+    feeders: Vec<Process>,
+    _gpus: FakeNvml,
+    _folder: Folder,
+}
+
+impl Fleet {
+    /// Starts it and waits until the fast jobs have passed their faults and the agent has dropped what a dead sink has no room for.
+    /// Returns `None` without Prometheus or Collector.
+    pub(crate) fn start() -> Option<Self> {
+        let prometheus = Judge::Prometheus.require_or_skip()?;
+        let collector = Judge::Collector.require_or_skip()?;
+        let tempo = Judge::Tempo
+            .require_or_skip()
+            .map(|program| Tempo::start(&program));
+        let folder = Folder::new();
+        let pages = [(); 4].map(|()| format!("127.0.0.1:{}", free_port()));
+        let scraped = Prometheus::start_on(
+            &prometheus,
+            &folder.path("scraped"),
+            &scrape_configuration(&pages),
+        );
+        let pushed = Prometheus::start_on(
+            &prometheus,
+            &folder.path("pushed"),
+            &file("backends/prometheus-otlp.yml"),
+        );
+        let mut feeders = Vec::new();
+        let metrics = start_collector(
+            &collector,
+            "prometheus-otlp",
+            ("PROMETHEUS_URL", &pushed.url()),
+            &mut feeders,
+        );
+        let mut targets = vec![format!("metrics={metrics}")];
+        if let Some(tempo) = &tempo {
+            let traces = start_collector(
+                &collector,
+                "tempo",
+                ("TEMPO_ENDPOINT", &tempo.otlp()),
+                &mut feeders,
+            );
+            targets.push(format!("traces={traces}"));
+        }
+        for (arguments, page) in [&SFT[..], &RL, &SLOW_RL].into_iter().zip(&pages) {
+            let mut demo = command(["demo", "--json", "--steps", "100000", "--listen", page]);
+            demo.args(arguments);
+            for target in &targets {
+                demo.args(["--to", target]);
+            }
+            feeders.push(Process::start("pulsetrain demo", &mut demo));
+        }
+        let start = seconds();
+        let gpus = FakeNvml::with("h100x8", BUSY_GPUS);
+        gpus.run_from(0.0);
+        write_log(&folder.path("training.json"));
+        feeders.push(start_agent(&folder, &pages[3], &metrics, &gpus));
+        let fleet = Self {
+            scraped,
+            pushed,
+            tempo,
+            start,
+            feeders,
+            _gpus: gpus,
+            _folder: folder,
+        };
+        fleet.wait();
+        Some(fleet)
+    }
+
+    /// The two ways into a Prometheus, with a name for reports.
+    pub(crate) fn backends(&self) -> [(&'static str, &Prometheus); 2] {
+        [("scrape", &self.scraped), ("OTLP", &self.pushed)]
+    }
+
+    /// Ends the jobs, the agent and the Collectors, and returns the last second of their telemetry since 1970.
+    pub(crate) fn end(&mut self) -> u64 {
+        let end = seconds();
+        self.feeders.clear();
+        end
+    }
+
+    fn wait(&self) {
+        // The second attempt is at work again, and RL has steps after its fault.
+        let conditions = [
+            "max(train_global_step{train_attempt=\"1\"}) > 240",
+            "count(max by (train_run_id) (train_global_step) > 240) > 1",
+            "sum(pulsetrain_dropped_items_total) > 0",
+        ];
+        for (way, prometheus) in self.backends() {
+            for condition in conditions {
+                wait_until(&format!("by {way}: {condition}"), || {
+                    !prometheus.query(condition).is_empty()
+                });
+            }
+        }
+    }
+}
+
+/// The present time in seconds since 1970.
+pub(crate) fn seconds() -> u64 {
+    clock::unix_now().as_nanos() as u64 / 1_000_000_000
+}
+
+/// The text of a file of `collector-config/`.
+fn file(name: &str) -> String {
+    let path = collector_config().join(name);
+    fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn collector_config() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../collector-config")
+}
+
+/// The configuration for users with other targets, and with scrapes every two seconds, since the jobs are fast.
+fn scrape_configuration(pages: &[String]) -> String {
+    let text = file("backends/prometheus-scrape.yml");
+    let changed = text
+        .replace("'127.0.0.1:9464'", &pages.join(", "))
+        .replace("scrape_interval: 5s", "scrape_interval: 2s");
+    assert!(changed.contains(&pages[3]) && changed.contains(": 2s"), "{text}");
+    changed
+}
+
+/// Starts a Collector with a configuration for users, and returns the URL of its receiver.
+fn start_collector(
+    program: &Path,
+    name: &str,
+    (variable, value): (&str, &str),
+    feeders: &mut Vec<Process>,
+) -> String {
+    let [grpc, http, health] =
+        [free_port(), free_port(), free_port()].map(|port| format!("127.0.0.1:{port}"));
+    let mut collector = Process::start(
+        "collector",
+        Command::new(program)
+            .arg("--config")
+            .arg(collector_config().join(format!("collector/{name}.yaml")))
+            .env(variable, value)
+            .env("OTLP_GRPC_LISTEN", grpc)
+            .env("OTLP_HTTP_LISTEN", &http)
+            .env("HEALTH_LISTEN", &health),
+    );
+    collector.wait_until_ready(|| std::net::TcpStream::connect(&health).is_ok());
+    feeders.push(collector);
+    format!("http://{http}")
+}
+
+/// Processes on the GPUs, and counters that count.
+const BUSY_GPUS: &str = "gpus:
+  all:
+    processes:
+      - {pid: 4242, memory_bytes: 8589934592, sm_percent: 90, memory_percent: 40}
+";
+
+/// Starts an agent that follows a log and watches GPUs. One of its sinks has no receiver, and room for few batches.
+fn start_agent(folder: &Folder, page: &str, metrics: &str, gpus: &FakeNvml) -> Process {
+    let (dead, health) = (free_port(), free_port());
+    let text = format!(
+        "state_folder: {state}
+sources: {{trainer: {{logs: {{paths: [{log}], poll_interval: 100ms}}}}}}
+gpu: {{library: {library}, interval: 1s}}
+sinks:
+  page: {{prometheus: {{listen: '{page}'}}}}
+  collector: {{otlp: {{endpoint: '{metrics}', signals: [metrics]}}}}
+  archive: {{otlp: {{endpoint: 'http://127.0.0.1:{dead}', required: false, disk_queue: off}}}}
+limits: {{queue_batches: 10}}
+telemetry: {{interval: 1s}}
+health: {{listen: '127.0.0.1:{health}'}}
+",
+        state = folder.path("state").display(),
+        log = folder.path("training.json").display(),
+        library = gpus.library().display(),
+    );
+    let config = folder.file("agent.yaml", text);
+    let mut agent = command(["agent", "--config"]);
+    Process::start("pulsetrain agent", agent.arg(config))
+}
+
+/// Writes a real log of a mixture of experts with times of the last seconds, and one record without a time.
+fn write_log(path: &Path) {
+    let mut writer = SurogateWriter::create(path);
+    let records = surogate_records(&corpus("surogate/training_moe.json"));
+    let end = clock::unix_now().as_nanos() as i128;
+    for (place, record) in records.iter().enumerate() {
+        writer.append(&at(record, end - 200_000_000 * (records.len() - place) as i128));
+    }
+    writer.append(r#"{"log": "step", "step": "none"}"#);
+    writer.append(&at(&records[records.len() - 1], end));
+}
+
+/// The record with another time, in nanoseconds since 1970.
+fn at(record: &str, unix_nanos: i128) -> String {
+    let time = Timestamp::from_nanosecond(unix_nanos).expect("a time of today");
+    let text = time.strftime("%Y-%m-%d %H:%M:%S.%9f").to_string();
+    let begin = record.find("2026-11-21 ").expect("a record has a time");
+    format!("{}{text}{}", &record[..begin], &record[begin + text.len()..])
+}

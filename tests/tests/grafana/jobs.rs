@@ -1,0 +1,87 @@
+//! Which simulated jobs make which alerts fire: those of alerts whose faults do not disturb each other are one job.
+
+use std::collections::BTreeMap;
+
+use pulsetrain_demo::{Fault, FaultRow, Workload};
+use pulsetrain_grafana::alert::{Alert, Rules};
+
+/// Ranks of a job that has many faults; a job of few faults has two.
+const RANKS: u32 = 4;
+
+/// A job and the alerts that it is to make fire.
+#[derive(Debug)]
+pub(crate) struct Job<'a> {
+    pub(crate) workload: Workload,
+    pub(crate) ranks: u32,
+    /// Whether it has the faults of several alerts.
+    pub(crate) is_shared: bool,
+    /// Faults as on the command line of `pulsetrain demo`.
+    pub(crate) faults: Vec<String>,
+    pub(crate) alerts: Vec<&'a Alert>,
+}
+
+impl<'a> Job<'a> {
+    /// Returns the jobs of all alerts that have a fault.
+    pub(crate) fn all(rules: &'a Rules) -> Vec<Self> {
+        let (mut shared, mut own) = (BTreeMap::new(), BTreeMap::new());
+        for alert in rules.alerts().filter(|alert| !alert.demo.faults.is_empty()) {
+            let workload = alert.demo.workload.as_deref().unwrap_or("sft");
+            let new = |ranks, is_shared| Self {
+                workload: workload.parse().expect("a workload of the demo"),
+                ranks,
+                is_shared,
+                faults: Vec::new(),
+                alerts: Vec::new(),
+            };
+            let job = if let Some(fault) = shareable(alert) {
+                let job = shared.entry(workload).or_insert_with(|| new(RANKS, true));
+                job.share(fault);
+                job
+            } else {
+                let faults = &alert.demo.faults;
+                let job = own.entry((workload, faults)).or_insert_with(|| new(2, false));
+                job.faults.clone_from(faults);
+                job
+            };
+            job.alerts.push(alert);
+        }
+        shared.into_values().chain(own.into_values()).collect()
+    }
+
+    /// Returns the faults as the demo reads them.
+    pub(crate) fn faults(&self) -> Vec<Fault> {
+        let faults = self.faults.iter();
+        faults
+            .map(|fault| fault.parse().expect("a fault of the demo"))
+            .collect()
+    }
+
+    /// Returns the step after which all faults have ended, or after which those have shown that last to the end.
+    pub(crate) fn last_step(&self) -> u64 {
+        let faults = self.faults().into_iter();
+        let last = faults.map(|fault| fault.step.unwrap_or(fault.row.step) + fault.row.lasts);
+        last.max().unwrap_or_default()
+    }
+
+    /// Adds a fault, at its usual step and at one of the ranks but the first, in turn.
+    fn share(&mut self, fault: &FaultRow) {
+        let rank = 1 + self.faults.len() as u32 % (RANKS - 1);
+        let rank = if fault.has_rank() {
+            format!(":rank={rank}")
+        } else {
+            String::new()
+        };
+        self.faults.push(format!("{}@{}{rank}", fault.name, fault.step));
+    }
+}
+
+/// Returns the fault of an alert if other faults may be in the same job: it neither ends nor slows the run, and what it does to
+/// the values of training opens no verdict.
+fn shareable(alert: &Alert) -> Option<&'static FaultRow> {
+    let [fault] = alert.demo.faults.as_slice() else {
+        return None;
+    };
+    let fault = FaultRow::find(fault)?;
+    let is_quiet = fault.verdict.is_none() || fault.verdict == Some("gpu_xid");
+    (is_quiet && fault.lasts > 0).then_some(fault)
+}
