@@ -1,15 +1,18 @@
 #!/usr/bin/env python3
-"""Draws one training step of a Perfetto trace as SVG, from what trace_processor says of the trace.
+"""Draws training steps of a Perfetto trace as SVG, from what trace_processor finds in the trace.
 
-    draw.py TRACE --step N [--milliseconds M] [--title TEXT] > step.svg
+    draw.py TRACE --step N[..M] [--slow RATIO] [--milliseconds M] [--title TEXT] > step.svg
 
-TRACE is a Perfetto trace that `pulsetrain convert` wrote; its spans carry `train.step`. The rows are those of the trace. A span
-that goes on behind the last of M milliseconds fades out. Needs Python and the judge trace_processor (tests/judges/install).
+TRACE is a Perfetto trace that `pulsetrain` wrote; its spans carry `train.step`. The rows are those of the trace, or its processes
+if it has several. A span longer than RATIO times the median of its name in its step has a colour of its own. A span that
+ends after the first M milliseconds fades out. Needs Python and the judge trace_processor (tests/judges/install).
 """
 
 import argparse
 import json
 import pathlib
+import re
+import statistics
 import subprocess
 from html import escape
 
@@ -18,9 +21,10 @@ WIDTH, LABELS, ROW, GAP, TOP = 1000, 132, 26, 12, 64
 # Colours that keep white text legible on a light page and on a dark one.
 COLOURS = ["#2f6fd0", "#b4531f", "#2a8553", "#8a4bb8", "#b03060", "#4d6b7c", "#7a6a12", "#1f7f8c"]
 QUERY = """
-select s.name, s.ts as start, s.dur, t.id as track, t.name as row
+select s.name, s.ts as start, s.dur, t.id as track, t.name as row, a.int_value as step, p.name as process
 from slice s join track t on t.id = s.track_id join args a on a.arg_set_id = s.arg_set_id
-where a.key = 'debug.train_step' and a.int_value = {step} and s.dur > 0 order by t.id, s.ts
+left join process_track pt on pt.id = t.id left join process p using (upid)
+where a.key = 'debug.train_step' and a.int_value between {first} and {last} and s.dur > 0 order by t.id, s.ts
 """
 STYLE = """
   text { font: 12px ui-sans-serif, system-ui, -apple-system, 'Segoe UI', sans-serif; fill: #24292f }
@@ -40,16 +44,32 @@ def ask(trace, query):
     return json.loads(answer.splitlines()[0])
 
 
-def spans_of(trace, step):
-    """The spans of a step, with times in milliseconds from its begin."""
-    spans = ask(trace, QUERY.format(step=step))
+def spans_of(trace, steps):
+    """The spans of steps, with times in milliseconds from their begin."""
+    first, _, last = steps.partition("..")
+    spans = ask(trace, QUERY.format(first=int(first), last=int(last or first)))
     if not spans:
-        raise SystemExit(f"{trace} has no span with train.step {step}")
+        raise SystemExit(f"{trace} has no span with train.step {steps}")
     begin = min(int(span["start"]) for span in spans)
     for span in spans:
         span["start"] = (int(span["start"]) - begin) / 1e6
         span["end"] = span["start"] + int(span["dur"]) / 1e6
+    if len({span["process"] for span in spans}) > 1:
+        for span in spans:
+            span["row"] = span["process"]
     return spans
+
+
+def mark_slow(spans, ratio):
+    """Gives a span another name that is longer than `ratio` times the median of its name in its step."""
+    durations = {}
+    for span in spans:
+        durations.setdefault((span["name"], span["step"]), []).append(span["end"] - span["start"])
+    for span in spans:
+        median = statistics.median(durations[span["name"], span["step"]])
+        span["slow"] = span["end"] - span["start"] > ratio * median
+    for span in spans:
+        span["name"] += f", slower than {ratio:g} x median" if span["slow"] else ""
 
 
 def rows_of(spans):
@@ -58,7 +78,8 @@ def rows_of(spans):
     for span in spans:
         lanes = groups.setdefault(span["row"], {})
         lanes.setdefault(span["track"], []).append(span)
-    return sorted(groups.items(), key=lambda group: (not group[0].startswith("device"), min(group[1])))
+    rank = lambda row: int(re.match(r"(?:rank (\d+))?", row)[1] or 0)
+    return sorted(groups.items(), key=lambda group: (not group[0].startswith("device"), rank(group[0]), min(group[1])))
 
 
 def label(row, threads):
@@ -81,8 +102,10 @@ def tick_step(length):
 class Picture:
     def __init__(self, spans, length, title):
         self.spans, self.length, self.title = spans, length, title
-        names = sorted({span["name"] for span in spans}, key=lambda name: min(
-            span["start"] for span in spans if span["name"] == name))
+        first = {}
+        for span in spans:
+            first[span["name"]] = min(span["start"], first.get(span["name"], span["start"]))
+        names = sorted(first, key=lambda name: (first[name], name))
         self.colours = {name: COLOURS[index % len(COLOURS)] for index, name in enumerate(names)}
         self.out = []
 
@@ -125,7 +148,7 @@ class Picture:
             f'<rect x="{left:.1f}" y="{y + 2}" width="{width:.1f}" height="{ROW - 4}" rx="3" '
             f'fill="{self.colours[span["name"]]}"{mask}><title>{escape(span["name"])} {duration}</title></rect>'
         )
-        short = span["name"].split(".")[-1]
+        short = span["name"].split(",")[0].split(".")[-1]
         for text in (f"{short} {duration}" + (" →" if goes_on else ""), short):
             if len(text) * 6.1 + 10 <= width:
                 self.text(left + 6, y + ROW / 2 + 4, text, "on")
@@ -160,11 +183,14 @@ class Picture:
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("trace")
-    parser.add_argument("--step", type=int, required=True)
+    parser.add_argument("--step", required=True)
+    parser.add_argument("--slow", type=float)
     parser.add_argument("--milliseconds", type=float)
     parser.add_argument("--title")
     arguments = parser.parse_args()
     spans = spans_of(arguments.trace, arguments.step)
+    if arguments.slow:
+        mark_slow(spans, arguments.slow)
     whole = max(span["end"] for span in spans)
     length = min(arguments.milliseconds or whole, whole)
     print(Picture(spans, length, arguments.title or f"step {arguments.step}").draw(), end="")
