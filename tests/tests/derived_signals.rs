@@ -7,8 +7,8 @@ use prost::Message;
 use pulsetrain_derive::{SignalsConfig, SignalsStage};
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, Stage, clock};
-use pulsetrain_tests::{Import, Items, command, corpus};
-use serde_json::Value;
+use pulsetrain_tests::{Import, Items, command, convert, corpus};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// How far the lines of a step are apart in TorchSpec's standard error.
@@ -153,6 +153,96 @@ fn import_derives_nothing_unless_it_is_asked_to() {
     let log = corpus("surogate/training_dense.json");
     Import::of(&log).to(&out).run().expect_code(0);
     assert_eq!(points_by_scope(&Items::read(&out), "pulsetrain.derive").len(), 0);
+}
+
+#[test]
+fn conversion_of_an_imported_log_derives_what_its_import_derives() {
+    for log in ["surogate/training_moe.json", "maxtext/demo.stderr"] {
+        let folder = tempfile::tempdir().unwrap();
+        let (imported, derived) = (
+            folder.path().join("imported.jsonl"),
+            folder.path().join("derived.jsonl"),
+        );
+        Import::of(corpus(log)).to(&imported).run().expect_code(0);
+        convert(&[&imported], &derived, &["--derive"]).expect_code(0);
+        let (_folder, expected) = import_derived(log);
+        Items::read(&derived).assert_same(&expected);
+        convert(&[&imported], &derived, &[]).expect_code(0);
+        Items::read(&derived).assert_same(&Items::read(&imported));
+    }
+}
+
+/// A job leaves one file for each rank, or one for all of them: the signals across ranks are the same.
+#[test]
+fn files_of_single_ranks_derive_what_one_file_of_all_ranks_derives() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("underived.yaml"), "derive: {signals: {enabled: false}}\n").unwrap();
+    let demo = command([
+        "demo",
+        "--ranks",
+        "3",
+        "--steps",
+        "40",
+        "--rate",
+        "50",
+        "--fault",
+        "straggler@10:rank=1",
+    ])
+    .arg("--config")
+    .arg(path("underived.yaml"))
+    .arg("--to")
+    .arg(path("all.jsonl"))
+    .stderr(Stdio::null())
+    .status();
+    assert!(demo.unwrap().success());
+
+    let mut by_rank: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for line in std::fs::read_to_string(path("all.jsonl")).unwrap().lines() {
+        let message: Value = serde_json::from_str(line).unwrap();
+        for (signal, resources) in message.as_object().unwrap() {
+            for resource in resources.as_array().unwrap() {
+                let message = json!({ signal: [resource] });
+                by_rank.entry(rank(resource)).or_default().push(message);
+            }
+        }
+    }
+    assert_eq!(
+        by_rank.len(),
+        4,
+        "three ranks, and what is of no rank: {:?}",
+        by_rank.keys()
+    );
+    let mut files = Vec::new();
+    for (rank, messages) in by_rank {
+        let lines: Vec<String> = messages.iter().map(Value::to_string).collect();
+        files.push(path(&format!("rank-{rank}.jsonl")));
+        std::fs::write(files.last().unwrap(), lines.join("\n")).unwrap();
+    }
+
+    convert(&[path("all.jsonl")], &path("one.jsonl"), &["--derive"]).expect_code(0);
+    convert(&files, &path("many.jsonl"), &["--derive"]).expect_code(0);
+    let derived = Items::read(&path("many.jsonl"));
+    derived.assert_same(&Items::read(&path("one.jsonl")));
+    let scores = derived.values("train.straggler.score");
+    assert_eq!(scores.len(), 3 * 40);
+    let slow = scores.iter().filter(|(_, score)| *score < 0.85).count();
+    assert!(
+        (25..=35).contains(&slow),
+        "one rank is slow from step 10 on: {slow} of {scores:?}"
+    );
+}
+
+/// Returns the rank of a resource, or nothing where it has none.
+fn rank(resource: &Value) -> String {
+    let attributes = resource["resource"]["attributes"].as_array();
+    let rank = attributes
+        .into_iter()
+        .flatten()
+        .find(|attribute| attribute["key"] == "train.rank");
+    rank.map_or_else(String::new, |rank| {
+        rank["value"]["intValue"].as_str().unwrap_or_default().to_owned()
+    })
 }
 
 #[test]

@@ -35,6 +35,9 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
         folder: config.temporary.clone(),
     };
     let mut output = Output::of(&arguments.output, config, arguments.split)?;
+    if arguments.derive {
+        output = output.deriving();
+    }
     let progress = Progress::of(&arguments.inputs, arguments.json);
     let run = RunOptions {
         start_unix_nanos: arguments.start_time,

@@ -60,6 +60,11 @@ pub(crate) struct ConvertArguments {
     #[arg(long, value_name = "DURATION", value_parser = nanos)]
     pub(crate) downsample: Option<u64>,
 
+    /// Derive signals of the steps too, as the agent and `import --derive` do: throughput, MFU, smoothed values, anomalies,
+    /// ETA, stragglers, bottleneck. A metric that the input has is not derived
+    #[arg(long)]
+    pub(crate) derive: bool,
+
     /// Draw as the section `perfetto` of this file of the agent says
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -88,6 +93,7 @@ Examples:
   pulsetrain convert run.binpb -o steps.pftrace.gz --step 100..120 --rank 0
   pulsetrain convert -o run.pftrace --tempo http://localhost:3200 --query '{ name = \"train.step\" }' --since 2h
   pulsetrain convert perfetto_trace_v2_1795219880.pb -o tunix.jsonl
+  pulsetrain convert rank0.jsonl rank1.jsonl -o run.pftrace --derive
   pulsetrain convert run.binpb -o run.pftrace --split 1GiB --downsample 10us
   pulsetrain convert run.jsonl -o run.pftrace --attributes full && pulsetrain convert run.pftrace -o back.jsonl";
 

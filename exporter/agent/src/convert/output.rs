@@ -6,8 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use pulsetrain_derive::SignalsStage;
 use pulsetrain_otlp::{Signal, frames};
-use pulsetrain_pipeline::{Delivery, spill::Room};
+use pulsetrain_pipeline::{Batch, Delivery, Stage, clock, spill::Room};
 use pulsetrain_sinks::{
     FileFormat, OpenMetricsHistory, PerfettoConfig, PerfettoMapper, PerfettoSummary, PrometheusConfig,
     UnfinishedFile,
@@ -16,10 +17,12 @@ use pulsetrain_sinks::{
 use super::trace::{self, TraceFiles};
 use crate::{failure::Failure, topology};
 
-/// Where messages go.
+/// Writes messages, and the signals that are derived from them.
 pub(super) struct Output {
     path: PathBuf,
     kind: Kind,
+    derivation: Option<SignalsStage>,
+    /// The messages that were written, derived ones included.
     messages: u64,
 }
 
@@ -54,7 +57,7 @@ pub(super) struct Written {
 }
 
 impl Output {
-    /// The output that a name asks for.
+    /// Returns the output that a name asks for.
     pub(super) fn of(path: &Path, config: PerfettoConfig, split: Option<u64>) -> Result<Self, Failure> {
         let kind = if trace::is_name(path) {
             Kind::Perfetto {
@@ -89,23 +92,41 @@ impl Output {
         Ok(Self {
             path: path.to_owned(),
             kind,
+            derivation: None,
             messages: 0,
         })
     }
 
-    /// Takes one message.
+    /// Derives signals of the steps in the messages, as `import --derive` does.
+    pub(super) fn deriving(mut self) -> Self {
+        self.derivation = Some(topology::imported_signals(false));
+        self
+    }
+
+    /// Writes one message and what is derived from it.
     pub(super) fn deliver(&mut self, signal: Signal, bytes: Vec<u8>) -> Result<(), Failure> {
+        let message = Batch::new(signal, 1, bytes);
+        let Some(stage) = &mut self.derivation else {
+            return self.write(&message);
+        };
+        let mut passed = Vec::new();
+        stage.pass(message, clock::now(), &mut passed);
+        passed.iter().try_for_each(|message| self.write(message))
+    }
+
+    fn write(&mut self, message: &Batch) -> Result<(), Failure> {
+        let (signal, bytes) = (message.signal(), message.bytes());
         self.messages += 1;
         match &mut self.kind {
-            Kind::Perfetto { mapper, .. } => mapper.add(signal, bytes).map_err(Failure::failed),
+            Kind::Perfetto { mapper, .. } => mapper.add(signal, bytes.clone()).map_err(Failure::failed),
             Kind::Otlp { file, format } => {
                 let mut frame = Vec::with_capacity(bytes.len() + 4);
                 match format {
                     FileFormat::JsonLines => {
-                        frames::append_json_line(signal, &bytes, &mut frame).map_err(Failure::failed)?;
+                        frames::append_json_line(signal, bytes, &mut frame).map_err(Failure::failed)?;
                     }
                     FileFormat::LengthPrefixed => {
-                        frames::append_binary(&bytes, &mut frame).map_err(Failure::failed)?;
+                        frames::append_binary(bytes, &mut frame).map_err(Failure::failed)?;
                     }
                 }
                 file.write_all(&frame)
@@ -115,7 +136,7 @@ impl Output {
                 history, problems, ..
             } => {
                 if signal == Signal::Metrics
-                    && let Delivery::Partial { message, .. } = history.add(&bytes).map_err(Failure::failed)?
+                    && let Delivery::Partial { message, .. } = history.add(bytes).map_err(Failure::failed)?
                     && !problems.contains(&message)
                 {
                     problems.push(message);
@@ -136,7 +157,12 @@ impl Output {
     }
 
     /// Writes what is left. No trace is written over one of the inputs.
-    pub(super) fn finish(self, inputs: &[PathBuf]) -> Result<Written, Failure> {
+    pub(super) fn finish(mut self, inputs: &[PathBuf]) -> Result<Written, Failure> {
+        if let Some(mut stage) = self.derivation.take() {
+            let mut rest = Vec::new();
+            stage.finish(&mut rest);
+            rest.iter().try_for_each(|message| self.write(message))?;
+        }
         let path = self.path;
         let mut written = Written {
             messages: self.messages,
