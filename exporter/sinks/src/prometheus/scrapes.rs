@@ -47,7 +47,9 @@ impl Scrapes {
     pub(super) async fn wait_for_next(&self, limit: Duration) {
         let mut scrapes = self.0.subscribe();
         let before = *scrapes.borrow();
-        let Some(interval) = before.intervals.into_iter().flatten().max() else { return };
+        let Some(interval) = before.intervals.into_iter().flatten().max() else {
+            return;
+        };
         let next = scrapes.wait_for(|answered| answered.count >= before.count + 2);
         let _ = tokio::time::timeout(limit.min(SHORTEST_WAIT.max(interval * 3)), next).await;
     }
