@@ -21,7 +21,7 @@ impl PageTelemetry for LedgerView {
                     )
                 })
                 .collect(),
-            trouble: counts.failure.as_ref().map(|failure| failure.message.clone()),
+            error: counts.failure.as_ref().map(|failure| failure.message.clone()),
             name: counts.name,
         });
         sinks.collect()

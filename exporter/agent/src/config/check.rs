@@ -84,11 +84,11 @@ impl Findings<'_> {
         let intervals = [
             (
                 &limits.retry_after,
-                "limits: a receiver in trouble is not helped by more than ten tries a second: give it at least 100ms",
+                "limits: a retry every few milliseconds overloads a receiver that fails: give it at least 100ms",
             ),
             (
                 &limits.retry_at_most,
-                "limits: a receiver in trouble is not helped by more than ten tries a second: give it at least 100ms",
+                "limits: a retry every few milliseconds overloads a receiver that fails: give it at least 100ms",
             ),
             (
                 &config.telemetry.interval,

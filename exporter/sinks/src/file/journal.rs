@@ -242,9 +242,9 @@ impl OpenJournal {
     }
 
     fn write_again(&mut self, was_behind: bool) {
-        let trouble = self.write().err();
-        if trouble.is_some() != was_behind {
-            (self.journal.behind)(trouble);
+        let error = self.write().err();
+        if error.is_some() != was_behind {
+            (self.journal.behind)(error);
         }
     }
 

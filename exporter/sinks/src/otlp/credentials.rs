@@ -31,7 +31,7 @@ struct State {
     /// `None` after a refusal: the file is due.
     read_at: Option<Instant>,
     /// Why the file could not be read the last time; the header is then that of the time before.
-    trouble: Option<String>,
+    read_error: Option<String>,
 }
 
 impl Authorization {
@@ -57,7 +57,7 @@ impl Authorization {
             state: Mutex::new(State {
                 header,
                 read_at: Some(clock::now()),
-                trouble: None,
+                read_error: None,
             }),
         })
     }
@@ -83,9 +83,9 @@ impl Authorization {
         match read.unwrap_or_else(|error| Err(io::Error::other(error))) {
             Ok(header) => {
                 state.header = header;
-                state.trouble = None;
+                state.read_error = None;
             }
-            Err(error) => state.trouble = Some(error.to_string()),
+            Err(error) => state.read_error = Some(error.to_string()),
         }
         state.header.clone()
     }
@@ -97,13 +97,13 @@ impl Authorization {
         let mut state = self.state.lock();
         state.read_at = None;
         let path = path.display();
-        Some(match &state.trouble {
+        Some(match &state.read_error {
             None => format!(
                 "the credentials in {path} were refused: write valid ones there; the file is read again before the next \
                  attempt, and nothing is lost until then"
             ),
-            Some(trouble) => format!(
-                "{path} cannot be read ({trouble}) and the credentials that it held before were refused: write valid ones there"
+            Some(read_error) => format!(
+                "{path} cannot be read ({read_error}) and the credentials that it held before were refused: write valid ones there"
             ),
         })
     }

@@ -16,7 +16,7 @@ pub struct SinkState {
     /// The items it lost, by reason.
     pub dropped: Vec<(String, u64)>,
     /// Why its deliveries fail at the moment.
-    pub trouble: Option<String>,
+    pub error: Option<String>,
 }
 
 /// Something that knows the sinks of a program; asked whenever the page is updated.
@@ -40,8 +40,8 @@ impl SinkState {
                     });
                 }
             });
-            if let Some(trouble) = &self.trouble {
-                json.key("trouble").text(trouble);
+            if let Some(error) = &self.error {
+                json.key("error").text(error);
             }
         });
     }

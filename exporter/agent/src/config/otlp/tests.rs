@@ -88,7 +88,7 @@ fn the_settings_of_an_otlp_sink_are_checked_at_their_places_and_no_secret_is_pri
         ("concurrency: 0", "4:20: sinks.o.otlp: concurrency is 0"),
         (
             "retry: {initial: 1ms}",
-            "4:24: sinks.o.otlp: a receiver in trouble",
+            "4:24: sinks.o.otlp: a retry every few milliseconds",
         ),
         (
             "attributes: [{drop: a}, {hash: a}]",

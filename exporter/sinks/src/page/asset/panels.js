@@ -515,10 +515,10 @@ class TelemetrySection {
     const refused = (store.page.refused || []).reduce((sum, [, items]) => sum + items, 0);
     this.element.hidden = !store.sinks.length && !refused;
     // The page drops what it does not show, although its sink accepted it.
-    const shown = { name: "this page", dropped: store.page.refused || [], trouble: "not shown here" };
+    const shown = { name: "this page", dropped: store.page.refused || [], error: "not shown here" };
     fill(this.rows, store.sinks.concat(refused ? shown : []).map(sink => {
       const lost = sink.dropped.reduce((sum, [, items]) => sum + items, 0);
-      return h("tr", {}, h("td", {}, sink.name), [sink.accepted, sink.delivered, sink.queued].map(value => h("td", {}, value === undefined ? "–" : value.toLocaleString("en-US"))), h("td", { class: lost ? "bad" : "muted", title: sink.dropped.map(([reason, items]) => `${reason}: ${items}`).join("\n") }, lost ? `${lost.toLocaleString("en-US")} (${sink.dropped.map(([reason]) => reason).join(", ")})` : "0"), h("td", { class: "left " + (sink.trouble ? "bad" : "muted") }, sink.trouble || "works"));
+      return h("tr", {}, h("td", {}, sink.name), [sink.accepted, sink.delivered, sink.queued].map(value => h("td", {}, value === undefined ? "–" : value.toLocaleString("en-US"))), h("td", { class: lost ? "bad" : "muted", title: sink.dropped.map(([reason, items]) => `${reason}: ${items}`).join("\n") }, lost ? `${lost.toLocaleString("en-US")} (${sink.dropped.map(([reason]) => reason).join(", ")})` : "0"), h("td", { class: "left " + (sink.error ? "bad" : "muted") }, sink.error || "works"));
     }));
     const page = store.page, texts = [];
     if (page.bytes) texts.push(`This page holds ${show(page.bytes, "By")} of at most ${show(page.limit, "By")}.`);

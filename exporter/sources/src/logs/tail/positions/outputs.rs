@@ -66,9 +66,9 @@ impl Positions {
 
     /// Notes why the journal of an output lacks notes, or that it lacks none: while one does, no positions are written that
     /// would cover what it does not know of.
-    pub fn note_behind(&self, output: &str, trouble: Option<io::Error>) {
+    pub fn note_behind(&self, output: &str, error: Option<io::Error>) {
         let behind = &mut lock(&self.0.table).behind;
-        match trouble {
+        match error {
             Some(error) => behind.insert(output.to_owned(), error),
             None => behind.remove(output),
         };
