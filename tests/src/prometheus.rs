@@ -31,6 +31,14 @@ impl Prometheus {
         Self::start_with(program, &configuration(targets, promoted, true))
     }
 
+    /// As [`start`](Self::start), with another time between scrapes than a second, after which it also gives up a scrape: on a
+    /// busy machine a large page may take longer than a second.
+    pub fn start_with_interval(program: &Path, targets: &[(&str, String)], interval: &str) -> Self {
+        let interval = format!("scrape_interval: {interval}");
+        let configuration = configuration(targets, &[], true).replacen("scrape_interval: 1s", &interval, 1);
+        Self::start_with(program, &configuration)
+    }
+
     /// As [`start`](Self::start), without native histograms: it asks for text then, and in text for names as they are.
     pub fn start_without_native_histograms(program: &Path, targets: &[(&str, String)]) -> Self {
         Self::start_with(program, &configuration(targets, &[], false))

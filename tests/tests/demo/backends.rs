@@ -70,11 +70,11 @@ fn prometheus_has_every_series_of_the_page() {
         return;
     };
     let address = format!("127.0.0.1:{}", free_port());
-    let prometheus = Prometheus::start(&program, &[("demo", address.clone())], &[]);
+    let prometheus = Prometheus::start_with_interval(&program, &[("demo", address.clone())], "3s");
     let folder = Folder::new();
     let file = folder.path("demo.jsonl");
-    // The demo serves its page until the last points were scraped.
-    let arguments = ["--steps", "300", "--listen", &address, "--to"];
+    // The demo runs for ten seconds and serves its page until the last points were scraped.
+    let arguments = ["--steps", "500", "--listen", &address, "--to"];
     let finished = run(arguments.into_iter().chain(file.to_str())).expect_code(0);
     let (counts, items) = same_in_file(&finished, &file);
     let mut all_series = 0;
