@@ -278,7 +278,7 @@ pub(crate) fn derived(
     let Some(path) = positions.beside("gpu-readings.binpb") else {
         return Ok(builder.stage(Box::new(stage)));
     };
-    let stage = stage.remembering(&path).map_err(|error| {
+    let stage = stage.with_reading_log(&path).map_err(|error| {
         Failure::failed(format!(
             "cannot keep the readings of GPUs in {}: {error}; make it readable and writable, or name another state_folder",
             path.display()

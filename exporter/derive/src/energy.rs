@@ -1,19 +1,19 @@
 //! Energy and GPU activity of each training step.
 //!
-//! GPU metrics pass by and leave their readings in `fleet`; spans `train.step` are held (`steps`) until the counters of their
-//! GPUs (`share`) were read after their end, then `taken` says what they took: the counter's growth between the step's own
-//! times, by a straight line between the readings around them. It goes on the span, and into metrics (`recorder`), under the
-//! receipt of the step's batch. `memory` keeps the readings for steps that come again after a kill.
+//! `gpu_readings` keeps the readings of GPU metrics. Spans `train.step` are deferred (`pending`) until the energy counters of their
+//! GPUs (`assignment`) were read after the end of the step. `step_energy` then interpolates the counters linearly between the
+//! readings around the start and the end of the step. The result is written to the span and to metrics (`recorder`), under the
+//! receipt of the step's batch. `reading_log` keeps the readings on disk for steps that are replayed after a kill.
 
-mod fleet;
-mod memory;
+mod assignment;
+mod attributed;
+mod gpu_readings;
+mod pending;
+mod reading_log;
 mod readings;
 mod recorder;
-mod share;
-mod steps;
-mod taken;
-mod tellers;
-mod told;
+mod reporters;
+mod step_energy;
 mod totals;
 mod window;
 
@@ -31,35 +31,35 @@ use pulsetrain_pipeline::{
 use pulsetrain_semconv::metric;
 
 use self::{
-    fleet::{Fleet, Quantity},
-    memory::Memory,
+    assignment::GpuAssignment,
+    gpu_readings::{GpuReadings, Quantity},
+    pending::{PendingSteps, SpanFacts, Step, StepSource},
+    reading_log::ReadingLog,
     recorder::Recorder,
-    share::Share,
-    steps::{SpanFacts, Step, Told, Waiting},
-    taken::Taken,
-    tellers::Tellers,
+    reporters::StepReporters,
+    step_energy::StepEnergy,
     totals::Totals,
 };
 use crate::{
     points::{self, Point},
-    spans::{self, TakenSpan},
+    spans::{self, ExtractedSpan},
 };
 
-/// How long steps wait, and how much is kept in mind.
+/// Limits of the stage: how long steps wait, and how many steps and readings are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EnergyConfig {
-    /// How long a step waits for the next reading of its GPUs; then it goes on with what is known.
+    /// How long a step waits for the next reading of its GPUs; after that it is sent with the energy that is known.
     pub wait: Duration,
-    /// How old a step may be: readings are kept for so long.
+    /// The greatest age of a step: older readings are deleted.
     pub history: Duration,
-    /// How many steps may wait; of more the oldest goes on with what is known.
+    /// The most steps that wait; when one more arrives, the oldest is sent with the energy that is known.
     pub max_waiting: usize,
-    /// How many readings of each counter and gauge are kept.
+    /// The most readings of each counter and gauge that are kept.
     pub max_readings: usize,
 }
 
 impl Default for EnergyConfig {
-    /// For what is read while it happens: 5 s and 10 minutes.
+    /// Returns the limits for live telemetry: 5 s and 10 minutes.
     fn default() -> Self {
         Self {
             wait: Duration::from_secs(5),
@@ -71,7 +71,7 @@ impl Default for EnergyConfig {
 }
 
 impl EnergyConfig {
-    /// For recordings that are read from disk, the GPUs' before the steps': everything is kept.
+    /// Returns the limits for recordings, of which the GPU readings are read before the steps: everything is kept.
     pub fn offline() -> Self {
         Self {
             wait: Duration::from_secs(24 * 3600),
@@ -82,30 +82,30 @@ impl EnergyConfig {
     }
 }
 
-/// Says what each training step took of its GPUs; a [`Stage`] of the pipeline.
+/// Attributes GPU energy and activity to training steps; a [`Stage`] of the pipeline.
 pub struct EnergyStage {
     config: EnergyConfig,
-    fleet: Fleet,
-    tellers: Tellers,
-    waiting: Waiting,
+    gpus: GpuReadings,
+    reporters: StepReporters,
+    pending: PendingSteps,
     totals: Totals,
     recorder: Recorder,
-    memory: Option<Memory>,
+    reading_log: Option<ReadingLog>,
     watcher: Option<Watcher>,
 }
 
-/// Is shown every batch that the stage adds.
+/// Called with every batch that the stage adds.
 type Watcher = Box<dyn Fn(&Batch) + Send>;
 
-/// What a batch brought.
+/// The kind of data that a batch had for the stage.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum News {
+enum Received {
     None,
     Steps,
     Readings,
 }
 
-/// A point that is of interest.
+/// The points that the stage reads.
 #[derive(Clone, Copy)]
 enum Interest {
     Gpu(Quantity),
@@ -113,21 +113,21 @@ enum Interest {
 }
 
 impl EnergyStage {
-    /// A stage that has heard of nothing yet.
+    /// Returns a stage without readings.
     pub fn new(config: EnergyConfig) -> Self {
         Self {
             config,
-            fleet: Fleet::default(),
-            tellers: Tellers::default(),
-            waiting: Waiting::default(),
+            gpus: GpuReadings::default(),
+            reporters: StepReporters::default(),
+            pending: PendingSteps::default(),
             totals: Totals::default(),
             recorder: Recorder::default(),
-            memory: None,
+            reading_log: None,
             watcher: None,
         }
     }
 
-    /// The same stage; `watch` is shown every batch that it adds, and must not wait there.
+    /// Calls `watch`, which must not block, with every batch that the stage adds.
     #[must_use]
     pub fn watched(self, watch: impl Fn(&Batch) + Send + 'static) -> Self {
         Self {
@@ -136,43 +136,42 @@ impl EnergyStage {
         }
     }
 
-    /// The same stage with what is kept at `path` of the readings of GPUs, which it keeps from now on: steps that come again
-    /// after a restart, and those across it, are told by the readings from before.
+    /// Keeps the readings of GPUs in the file at `path` and loads those that it has: steps that are replayed after a restart, and
+    /// steps that span it, need the readings from before.
     ///
     /// # Errors
-    /// A file that cannot be read or written.
-    pub fn remembering(mut self, path: &Path) -> io::Result<Self> {
-        let (memory, kept) = Memory::open(path)?;
-        for readings in kept {
-            self.learn(&Batch::new(Signal::Metrics, 0, readings));
+    /// Returns an error if the file cannot be read or written.
+    pub fn with_reading_log(mut self, path: &Path) -> io::Result<Self> {
+        let (reading_log, saved) = ReadingLog::open(path)?;
+        for readings in saved {
+            self.load_readings(&Batch::new(Signal::Metrics, 0, readings));
         }
-        self.forget(clock::now());
-        self.memory = Some(memory);
+        self.expire(clock::now());
+        self.reading_log = Some(reading_log);
         Ok(self)
     }
 
-    /// Takes in the readings of GPUs that a batch of metrics holds, before any step comes; says how many were
-    /// of their energy.
-    pub fn learn(&mut self, batch: &Batch) -> usize {
+    /// Loads the GPU readings of a batch of metrics, before the first step, and returns how many of them are of energy.
+    pub fn load_readings(&mut self, batch: &Batch) -> usize {
         let mut readings = 0;
-        let fleet = &mut self.fleet;
+        let gpus = &mut self.gpus;
         let _ = points::for_each(batch.bytes(), Quantity::of, |quantity, origin, _, point| {
-            fleet.observe(quantity, origin, point);
+            gpus.observe(quantity, origin, point);
             readings += usize::from(quantity == Quantity::Energy);
         });
         readings
     }
 
-    /// Sees the metrics of GPUs and the durations of steps. What cannot be read is no concern of ours: it goes on as it is.
-    fn observe(&mut self, batch: &Batch, now: Instant) -> News {
+    /// Reads the metrics of GPUs and the durations of steps. A batch that cannot be decoded is ignored here and passes unchanged.
+    fn observe(&mut self, batch: &Batch, now: Instant) -> Received {
         let Self {
             config,
-            fleet,
-            tellers,
-            waiting,
+            gpus,
+            reporters,
+            pending,
             ..
         } = self;
-        let mut news = News::None;
+        let mut received = Received::None;
         let wanted = |name: pulsetrain_otlp::view::Text<'_>| {
             let is_step = name == metric::TRAIN_STEP_DURATION.name;
             let step = is_step.then_some(Interest::StepDuration);
@@ -182,93 +181,93 @@ impl EnergyStage {
             interest, point,
         ) {
             (Interest::Gpu(quantity), point) => {
-                fleet.observe(quantity, origin, point);
-                news = News::Readings;
+                gpus.observe(quantity, origin, point);
+                received = Received::Readings;
             }
-            (Interest::StepDuration, Point::Histogram(point)) if !fleet.is_empty() => {
+            (Interest::StepDuration, Point::Histogram(point)) if !gpus.is_empty() => {
                 let sum = point.sum.unwrap_or(f64::NAN);
-                if let Some(duration) = tellers.note_point(origin, now, point.count, sum) {
+                if let Some(duration) = reporters.note_point(origin, now, point.count, sum) {
                     let deadline = clock::later(now, config.wait);
-                    let told = (resource_of(resource).to_vec(), batch.with_contents(0, Vec::new()));
-                    waiting.push(Step::of_point(origin, point, duration, told, deadline));
-                    news = news.max(News::Steps);
+                    let envelope = (resource_of(resource).to_vec(), batch.with_contents(0, Vec::new()));
+                    pending.push(Step::of_point(origin, point, duration, envelope, deadline));
+                    received = received.max(Received::Steps);
                 }
             }
             (Interest::StepDuration, _) => {}
         });
-        if news == News::Readings {
-            self.remember(batch);
+        if received == Received::Readings {
+            self.save_readings(batch);
         }
-        news
+        received
     }
 
-    /// Keeps the readings of a batch that comes only once.
-    fn remember(&self, batch: &Batch) {
-        if let Some(memory) = self.memory.as_ref().filter(|_| !batch.comes_again())
+    /// Writes the readings of a batch that is not replayed to the reading log.
+    fn save_readings(&self, batch: &Batch) {
+        if let Some(log) = self.reading_log.as_ref().filter(|_| !batch.comes_again())
             && let Ok(readings) = points::only(batch.bytes(), |name| Quantity::of(name).is_some())
         {
-            memory.keep(readings);
+            log.append(readings);
         }
     }
 
-    /// Takes the steps out of a batch of spans; gives what is left of it.
-    fn hold_steps(&mut self, batch: Batch, now: Instant) -> (Option<Batch>, News) {
+    /// Extracts the steps from a batch of spans and returns the rest of the batch.
+    fn defer_steps(&mut self, batch: Batch, now: Instant) -> (Option<Batch>, Received) {
         let mut facts = Vec::new();
         let wanted = |origin: &crate::origin::Origin, span: &Span<'_>| {
             let step = origin.run.as_ref().and_then(|_| SpanFacts::of(span));
             facts.extend(step);
             step.is_some()
         };
-        let Ok((rest, taken)) = spans::take(&batch, wanted) else {
-            return (Some(batch), News::None);
+        let Ok((rest, extracted)) = spans::extract(&batch, wanted) else {
+            return (Some(batch), Received::None);
         };
-        if taken.is_empty() {
-            return (Some(batch), News::None);
+        if extracted.is_empty() {
+            return (Some(batch), Received::None);
         }
         let deadline = clock::later(now, self.config.wait);
-        for (facts, span) in facts.into_iter().zip(taken) {
-            self.tellers.note_span(&span.envelope.origin, now);
-            self.waiting.push(Step::of_span(facts, span, deadline));
+        for (facts, span) in facts.into_iter().zip(extracted) {
+            self.reporters.note_span(&span.envelope.origin, now);
+            self.pending.push(Step::of_span(facts, span, deadline));
         }
-        (rest, News::Steps)
+        (rest, Received::Steps)
     }
 
-    /// Lets go the steps of which all is known that will be.
-    fn settle(&mut self, news: News, now: Instant, out: &mut Vec<Batch>) {
+    /// Sends the steps whose readings are complete.
+    fn settle(&mut self, received: Received, now: Instant, out: &mut Vec<Batch>) {
         let Self {
             config,
-            fleet,
-            tellers,
-            waiting,
+            gpus,
+            reporters,
+            pending,
             ..
         } = self;
-        let ready = waiting.take_ready(fleet, tellers, *config, now, news == News::Readings);
+        let ready = pending.take_ready(gpus, reporters, *config, now, received == Received::Readings);
         self.account(ready, out);
     }
 
-    /// Forgets what no step will ask for any more.
-    fn forget(&mut self, now: Instant) {
+    /// Deletes readings and reporters that are older than the history.
+    fn expire(&mut self, now: Instant) {
         let history = u64::try_from(self.config.history.as_nanos()).unwrap_or(u64::MAX);
-        self.fleet.forget(history, self.config.max_readings);
-        self.tellers.forget(now, self.config.history);
+        self.gpus.expire(history, self.config.max_readings);
+        self.reporters.expire(now, self.config.history);
     }
 
-    /// Says of each step what it took, and lets it go.
+    /// Attributes energy to each step and sends it.
     fn account(&mut self, steps: Vec<Step>, out: &mut Vec<Batch>) {
-        let mut told = Vec::new();
+        let mut spans = Vec::new();
         let mut steps = steps.into_iter().peekable();
         while let Some(step) = steps.next() {
             let batch = step.batch().clone();
-            told.extend(self.account_one(step));
+            spans.extend(self.account_one(step));
             let is_last = |next: &Step| !next.batch().shares_receipt(&batch);
             if steps.peek().is_none_or(is_last) {
                 self.attribute(&batch, out);
             }
         }
-        out.extend(spans::batches(&told));
+        out.extend(spans::batches(&spans));
     }
 
-    /// Lets go what was recorded of the steps of `batch`: what is derived comes again, after a kill, exactly when they do.
+    /// Sends what was recorded of the steps of `batch`: after a kill, derived points are replayed exactly when those steps are.
     fn attribute(&mut self, batch: &Batch, out: &mut Vec<Batch>) {
         for batch in self.recorder.batches(batch) {
             if let Some(watch) = &self.watcher {
@@ -278,73 +277,76 @@ impl EnergyStage {
         }
     }
 
-    /// Says what a step took; gives its span, where it has one.
-    fn account_one(&mut self, mut step: Step) -> Option<TakenSpan> {
-        if let Some(share) = Share::of(&self.fleet, &self.tellers, &step.origin, step.window) {
-            let taken = Taken::by(&share, step.window);
-            let told = taken.energy_joules.map(|_| share.keys()).unwrap_or_default();
-            let complete = taken
+    /// Attributes energy to a step and returns its span, or `None` if the step was reported as a point.
+    fn account_one(&mut self, mut step: Step) -> Option<ExtractedSpan> {
+        if let Some(assignment) = GpuAssignment::of(&self.gpus, &self.reporters, &step.origin, step.window) {
+            let energy = StepEnergy::of(&assignment, step.window);
+            let gpus = energy
                 .energy_joules
-                .filter(|_| taken.status == taken::Status::Complete);
-            let per_token = complete.and_then(|joules| self.totals.add(&step, &share, joules));
-            let resource = match &mut step.told {
-                Told::Span(span) => {
-                    taken.with_attributes(|attributes| span.append(attributes));
+                .map(|_| assignment.keys())
+                .unwrap_or_default();
+            let complete = energy
+                .energy_joules
+                .filter(|_| energy.status == step_energy::Status::Complete);
+            let per_token = complete.and_then(|joules| self.totals.add(&step, &assignment, joules));
+            let resource = match &mut step.source {
+                StepSource::Span(span) => {
+                    energy.with_attributes(|attributes| span.append(attributes));
                     &span.envelope.resource
                 }
-                Told::Point { resource, .. } => resource,
+                StepSource::Point { resource, .. } => resource,
             };
-            self.recorder.record(resource, step.window, &taken, per_token);
-            self.fleet.record_attributed(&told, step.window);
+            self.recorder.record(resource, step.window, &energy, per_token);
+            self.gpus.record_attributed(&gpus, step.window);
         }
-        match step.told {
-            Told::Span(span) => Some(span),
-            Told::Point { .. } => None,
+        match step.source {
+            StepSource::Span(span) => Some(span),
+            StepSource::Point { .. } => None,
         }
     }
 }
 
 impl Stage for EnergyStage {
     fn pass(&mut self, batch: Batch, now: Instant, out: &mut Vec<Batch>) {
-        let news = match batch.signal() {
+        let received = match batch.signal() {
             Signal::Metrics => {
-                let news = self.observe(&batch, now);
+                let received = self.observe(&batch, now);
                 out.push(batch);
-                news
+                received
             }
-            Signal::Traces if !self.fleet.is_empty() => {
-                let (rest, news) = self.hold_steps(batch, now);
+            Signal::Traces if !self.gpus.is_empty() => {
+                let (rest, received) = self.defer_steps(batch, now);
                 out.extend(rest);
-                news
+                received
             }
             _ => {
                 out.push(batch);
-                News::None
+                Received::None
             }
         };
-        if news != News::None {
-            self.settle(news, now, out);
+        if received != Received::None {
+            self.settle(received, now, out);
         }
-        if news == News::Readings {
-            self.forget(now);
+        if received == Received::Readings {
+            self.expire(now);
         }
     }
 
     fn due(&self) -> Option<Instant> {
-        self.waiting.due()
+        self.pending.due()
     }
 
     fn release(&mut self, now: Instant, out: &mut Vec<Batch>) {
-        self.settle(News::None, now, out);
+        self.settle(Received::None, now, out);
     }
 
     fn finish(&mut self, out: &mut Vec<Batch>) {
-        let all = self.waiting.take_all(&self.tellers);
+        let all = self.pending.take_all(&self.reporters);
         self.account(all, out);
     }
 }
 
-/// The message of the resource inside a `ResourceMetrics`; empty where there is none.
+/// Returns the resource message of a `ResourceMetrics`, or an empty slice if it has no valid one.
 fn resource_of(resource_metrics: &[u8]) -> &[u8] {
     let resource = Reader::new(resource_metrics)
         .map_while(Result::ok)

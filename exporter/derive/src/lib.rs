@@ -1,8 +1,8 @@
 //! Signals computed from other signals, while these pass from the sources to the sinks.
 //!
 //! Each is a [`Stage`](pulsetrain_pipeline::Stage) of the pipeline: it reads the batches that pass through the borrowed view,
-//! adds batches of its own, and holds items back only where it has something to write on them. [`EnergyStage`] says what
-//! each training step took of its GPUs.
+//! adds batches of its own, and holds items back only if it adds attributes to them. [`EnergyStage`] attributes GPU energy to
+//! training steps, [`SignalsStage`] derives throughput, efficiency and health from them.
 
 mod energy;
 mod health;

@@ -1,4 +1,4 @@
-//! Spans taken out of a batch, and put on their way again with more attributes: all else stays byte for byte what it was.
+//! Extracts spans from a batch, and makes batches of them again with more attributes; all other bytes are unchanged.
 
 use std::sync::Arc;
 
@@ -12,76 +12,77 @@ use pulsetrain_pipeline::Batch;
 
 use crate::origin::Origin;
 
-/// Fields of the messages that stand around spans (proto/trace/v1/trace.proto).
+/// Fields of the messages that contain spans (proto/trace/v1/trace.proto).
 const RESOURCE_SPANS: u32 = 1;
 const RESOURCE: u32 = 1;
 const SCOPE_SPANS: u32 = 2;
 const SPANS: u32 = 2;
 
-/// What stood around spans of one resource and one scope.
+/// The messages around spans of one resource and one scope.
 #[derive(Debug)]
 pub(crate) struct Envelope {
     /// The message of the resource.
     pub(crate) resource: Vec<u8>,
-    /// Who speaks.
+    /// The run, rank and host of the resource.
     pub(crate) origin: Origin,
-    /// The fields of `ResourceSpans` but its scopes, and of `ScopeSpans` but its spans.
+    /// The fields of `ResourceSpans` without its scopes, and of `ScopeSpans` without its spans.
     around_scopes: Vec<u8>,
     around_spans: Vec<u8>,
-    /// The batch that the spans came in, without its contents: its receipt watches over them still.
+    /// The batch of the spans, without its contents: the spans still belong to its receipt.
     pub(crate) batch: Batch,
 }
 
-/// A span that was taken out of its batch.
+/// A span that was extracted from its batch.
 #[derive(Clone, Debug)]
-pub(crate) struct TakenSpan {
+pub(crate) struct ExtractedSpan {
     pub(crate) envelope: Arc<Envelope>,
     pub(crate) bytes: Vec<u8>,
 }
 
-/// Takes the spans that `wanted` wants out of a batch, in their order, and gives the rest, where there is any.
+/// Extracts the spans that `wanted` selects from a batch, in their order. Returns the rest of the batch, or `None` if no item is left,
+/// and the extracted spans.
 ///
 /// # Errors
-/// Bytes that are no spans; nothing was taken then.
-pub(crate) fn take(
+/// Returns an error if the bytes are not spans.
+pub(crate) fn extract(
     batch: &Batch,
     mut wanted: impl FnMut(&Origin, &Span<'_>) -> bool,
-) -> Result<(Option<Batch>, Vec<TakenSpan>), WireError> {
-    let (mut rest, mut taken) = (Buffer::default(), Vec::new());
+) -> Result<(Option<Batch>, Vec<ExtractedSpan>), WireError> {
+    let (mut rest, mut extracted) = (Buffer::default(), Vec::new());
     for field in Reader::new(batch.bytes()) {
         match field? {
             Field {
                 number: RESOURCE_SPANS,
-                value: Value::Bytes(whole),
+                value: Value::Bytes(resource_spans),
             } => rest.delimited(
                 RESOURCE_SPANS,
-                &of_resource(batch, whole, &mut wanted, &mut taken)?,
+                &of_resource(batch, resource_spans, &mut wanted, &mut extracted)?,
             ),
             other => copy(&other, &mut rest),
         }
     }
-    let items = batch.items().saturating_sub(taken.len() as u32);
+    let items = batch.items().saturating_sub(extracted.len() as u32);
     let left = (items > 0).then(|| batch.with_contents(items, rest.into_vec()));
-    Ok((left, taken))
+    Ok((left, extracted))
 }
 
-/// The batches that bring these spans on; those that came together go together.
-pub(crate) fn batches(spans: &[TakenSpan]) -> Vec<Batch> {
+/// Returns batches of these spans; spans of one envelope are in one batch.
+pub(crate) fn batches(spans: &[ExtractedSpan]) -> Vec<Batch> {
     spans
         .chunk_by(|one, next| Arc::ptr_eq(&one.envelope, &next.envelope))
-        .filter_map(|spans| Some(spans.first()?.envelope.around(spans)))
+        .filter_map(|spans| Some(spans.first()?.envelope.batch_of(spans)))
         .collect()
 }
 
-/// One `ResourceSpans` without the spans that are taken.
+/// Returns one `ResourceSpans` without the extracted spans.
 fn of_resource(
     batch: &Batch,
-    whole: &[u8],
+    resource_spans: &[u8],
     wanted: &mut impl FnMut(&Origin, &Span<'_>) -> bool,
-    taken: &mut Vec<TakenSpan>,
+    extracted: &mut Vec<ExtractedSpan>,
 ) -> Result<Vec<u8>, WireError> {
     let (mut around_scopes, mut scopes, mut resource) = (Buffer::default(), Vec::new(), &[][..]);
-    for field in Reader::new(whole) {
+    for field in Reader::new(resource_spans) {
         match field? {
             Field {
                 number: SCOPE_SPANS,
@@ -110,7 +111,7 @@ fn of_resource(
             around_spans: around_spans.into_vec(),
             batch: batch.with_contents(0, Vec::new()),
         });
-        taken.extend(spans.into_iter().map(|bytes| TakenSpan {
+        extracted.extend(spans.into_iter().map(|bytes| ExtractedSpan {
             envelope: Arc::clone(&envelope),
             bytes: bytes.to_vec(),
         }));
@@ -118,16 +119,16 @@ fn of_resource(
     Ok(rest.into_vec())
 }
 
-/// One `ScopeSpans` without the spans that are taken, its fields but the spans, and the spans that are taken.
+/// Returns one `ScopeSpans` without the extracted spans, its fields without any span, and the extracted spans.
 fn of_scope(
     scope: &[u8],
     mut wanted: impl FnMut(&Span<'_>) -> bool,
 ) -> Result<(Buffer, Buffer, Vec<&[u8]>), WireError> {
-    let (mut rest, mut around, mut taken) = (Buffer::default(), Buffer::default(), Vec::new());
+    let (mut rest, mut around, mut extracted) = (Buffer::default(), Buffer::default(), Vec::new());
     for field in Reader::new(scope) {
         let field = field?;
         match (field.number, field.value) {
-            (SPANS, Value::Bytes(span)) if wanted(&Span::decode(span)?) => taken.push(span),
+            (SPANS, Value::Bytes(span)) if wanted(&Span::decode(span)?) => extracted.push(span),
             (SPANS, _) => copy(&field, &mut rest),
             _ => {
                 copy(&field, &mut rest);
@@ -135,26 +136,26 @@ fn of_scope(
             }
         }
     }
-    Ok((rest, around, taken))
+    Ok((rest, around, extracted))
 }
 
 impl Envelope {
-    /// A batch of these spans.
-    fn around(&self, spans: &[TakenSpan]) -> Batch {
+    /// Returns a batch of these spans.
+    fn batch_of(&self, spans: &[ExtractedSpan]) -> Batch {
         let mut scope = Buffer::default();
         scope.append(&self.around_spans);
         spans.iter().for_each(|span| scope.delimited(SPANS, &span.bytes));
-        let mut whole = Buffer::default();
-        whole.append(&self.around_scopes);
-        whole.delimited(SCOPE_SPANS, scope.as_slice());
+        let mut resource_spans = Buffer::default();
+        resource_spans.append(&self.around_scopes);
+        resource_spans.delimited(SCOPE_SPANS, scope.as_slice());
         let mut data = Buffer::default();
-        data.delimited(RESOURCE_SPANS, whole.as_slice());
+        data.delimited(RESOURCE_SPANS, resource_spans.as_slice());
         self.batch.with_contents(spans.len() as u32, data.into_vec())
     }
 }
 
-impl TakenSpan {
-    /// Writes attributes behind what the span has.
+impl ExtractedSpan {
+    /// Appends attributes to the span.
     pub(crate) fn append(&mut self, attributes: &[Attribute<'_>]) {
         let mut fields = Buffer::default();
         span_attributes(attributes, &mut fields);
@@ -162,7 +163,7 @@ impl TakenSpan {
     }
 }
 
-/// Writes a field as it is.
+/// Writes a field unchanged.
 pub(crate) fn copy(field: &Field<'_>, out: &mut Buffer) {
     match field.value {
         Value::Varint(value) => out.uint(field.number, value),

@@ -17,7 +17,7 @@ pub(super) fn stage<'a>(files: impl IntoIterator<Item = &'a Path>) -> Result<Box
         for frame in FrameReader::new(file, Limits::default()) {
             let frame = frame.map_err(|error| failed(&error))?;
             if frame.signal == Signal::Metrics {
-                readings += energy.learn(&Batch::new(frame.signal, 0, frame.bytes));
+                readings += energy.load_readings(&Batch::new(frame.signal, 0, frame.bytes));
             }
         }
         if readings == 0 {

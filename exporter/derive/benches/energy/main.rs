@@ -66,7 +66,7 @@ fn compare(runtime: &Runtime, name: &str, batches: &[Batch]) {
 /// A stage that knows eight GPUs.
 fn stage() -> EnergyStage {
     let mut stage = EnergyStage::new(EnergyConfig::default());
-    assert!(stage.learn(&traffic::first_tick()) > 0, "there are GPUs");
+    assert!(stage.load_readings(&traffic::first_tick()) > 0, "there are GPUs");
     stage
 }
 

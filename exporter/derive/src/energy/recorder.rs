@@ -1,4 +1,4 @@
-//! What steps took, as metrics: cumulative series for each resource that tells steps.
+//! Energy and activity of steps as metrics: cumulative series for each resource that reports steps.
 
 use pulsetrain_otlp::{
     view::NumberValue,
@@ -8,15 +8,15 @@ use pulsetrain_pipeline::Batch;
 use pulsetrain_semconv::{Metric, SCHEMA_URL, attribute, metric};
 
 use super::{
-    taken::{Status, Taken},
+    step_energy::{Status, StepEnergy},
     window::Window,
 };
 use crate::{SCOPE, histogram::Histogram};
 
-/// How many resources are kept in mind; the sums of the one that was silent for longest begin anew.
-const MOST: usize = 1024;
+/// The most resources that are kept; at the limit the series of the resource without steps for the longest time are reset.
+const MAX_RESOURCES: usize = 1024;
 
-/// Records what steps took.
+/// Records energy and activity of steps.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     resources: Vec<Resource>,
@@ -34,34 +34,34 @@ struct Resource {
     mean_power: Histogram,
     peak_power: Histogram,
     throttle: Histogram,
-    /// How many steps ended with each status.
+    /// The number of steps by status.
     steps: Vec<(Status, i64)>,
 }
 
 impl Recorder {
-    /// Records what a step of the resource of these bytes took.
+    /// Records a step of a resource.
     pub(super) fn record(
         &mut self,
         resource: &[u8],
         window: Window,
-        taken: &Taken,
+        energy: &StepEnergy,
         joules_per_token: Option<f64>,
     ) {
         let resource = self.resource(resource, window);
         let time = window.end;
-        resource.count(time, taken.status);
-        if taken.status == Status::Complete {
-            resource.observe(|resource| &mut resource.energy, time, taken.energy_joules);
+        resource.count(time, energy.status);
+        if energy.status == Status::Complete {
+            resource.observe(|resource| &mut resource.energy, time, energy.energy_joules);
         }
-        resource.observe(|resource| &mut resource.mean_power, time, taken.mean_watts);
-        resource.observe(|resource| &mut resource.peak_power, time, taken.peak_watts);
-        let throttle = taken.throttle.as_ref().map(|(_, secs)| *secs);
+        resource.observe(|resource| &mut resource.mean_power, time, energy.mean_watts);
+        resource.observe(|resource| &mut resource.peak_power, time, energy.peak_watts);
+        let throttle = energy.throttle.as_ref().map(|(_, secs)| *secs);
         resource.observe(|resource| &mut resource.throttle, time, throttle);
-        resource.gauge(&metric::GPU_STEP_BUSY_RATIO, time, taken.busy_ratio);
+        resource.gauge(&metric::GPU_STEP_BUSY_RATIO, time, energy.busy_ratio);
         resource.gauge(&metric::PERF_ENERGY_PER_TOKEN, time, joules_per_token);
     }
 
-    /// The batches of what was recorded since the last time, derived from `batch`.
+    /// Returns the points since the last call as batches derived from `batch`.
     pub(super) fn batches(&mut self, batch: &Batch) -> impl Iterator<Item = Batch> {
         self.resources.iter_mut().filter_map(|resource| {
             let encoded = resource.writer.finish(&resource.envelope)?;
@@ -83,9 +83,9 @@ impl Recorder {
         resource
     }
 
-    /// Of what is still to be sent nothing goes: only resources without are let go.
+    /// Deletes only resources whose points are all sent.
     fn make_room(&mut self) {
-        if self.resources.len() < MOST {
+        if self.resources.len() < MAX_RESOURCES {
             return;
         }
         let silent = self.resources.iter().enumerate();

@@ -1,13 +1,13 @@
-//! What a step took over all ranks, where all of them are heard here: joules for a token.
+//! Energy of a step over all ranks, if all of them pass here: joules per token.
 
 use std::{collections::VecDeque, sync::Arc};
 
-use super::{share::Share, steps::Step};
+use super::{assignment::GpuAssignment, pending::Step};
 
-/// How many steps may be incomplete at a time; the oldest is given up.
-const MOST: usize = 256;
+/// The most incomplete steps; at the limit the oldest is dropped.
+const MAX_STEPS: usize = 256;
 
-/// Steps of which not all ranks have come.
+/// Steps that not all ranks have reported.
 #[derive(Debug, Default)]
 pub(super) struct Totals(VecDeque<Total>);
 
@@ -21,15 +21,15 @@ struct Total {
 }
 
 impl Totals {
-    /// Adds what the GPUs of one step of one rank took. Gives the joules for a token when it was the last of its step.
-    pub(super) fn add(&mut self, step: &Step, share: &Share<'_>, joules: f64) -> Option<f64> {
-        let world_size = usize::try_from(share.world_size?).ok()?;
+    /// Adds the energy of one step of one rank. Returns the joules per token if it was the last rank of the step.
+    pub(super) fn add(&mut self, step: &Step, assignment: &GpuAssignment<'_>, joules: f64) -> Option<f64> {
+        let world_size = usize::try_from(assignment.world_size?).ok()?;
         let (run, number) = (step.origin.run.clone()?, step.number?);
         let place = self.place(run, number);
         let total = self.0.get_mut(place)?;
-        total.ranks += share.ranks;
+        total.ranks += assignment.ranks;
         total.joules += joules;
-        // All ranks that say it say the same: it is of all devices.
+        // The tokens are those of all devices, so every rank reports the same number.
         total.tokens = step.tokens.or(total.tokens);
         if total.ranks < world_size {
             return None;
@@ -44,7 +44,7 @@ impl Totals {
         if let Some(place) = self.0.iter().rposition(is_it) {
             return place;
         }
-        if self.0.len() >= MOST {
+        if self.0.len() >= MAX_STEPS {
             self.0.pop_front();
         }
         self.0.push_back(Total {

@@ -1,4 +1,4 @@
-//! A stretch of time, as a step takes it.
+//! An interval of time.
 
 /// From a start to an end, in nanoseconds since 1970.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,17 +8,17 @@ pub(super) struct Window {
 }
 
 impl Window {
-    /// Its length.
+    /// Returns the length in nanoseconds.
     pub(super) fn nanos(self) -> u64 {
         self.end.saturating_sub(self.start)
     }
 
-    /// Its length in seconds.
+    /// Returns the length in seconds.
     pub(super) fn secs(self) -> f64 {
         self.nanos() as f64 / 1e9
     }
 
-    /// What it has in common with another; nothing where they only touch.
+    /// Returns the intersection with another interval, or `None` if they do not overlap.
     pub(super) fn overlap(self, other: Self) -> Option<Self> {
         let (start, end) = (self.start.max(other.start), self.end.min(other.end));
         (start < end).then_some(Self { start, end })

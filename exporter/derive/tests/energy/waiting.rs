@@ -283,7 +283,7 @@ fn steps_that_are_read_again_after_a_kill_are_told_by_the_readings_from_before()
     let remembering = || {
         let mut world = World::new(EnergyConfig::default());
         world.stage = EnergyStage::new(EnergyConfig::default())
-            .remembering(&path)
+            .with_reading_log(&path)
             .expect("the file can be written");
         world
     };

@@ -1,31 +1,31 @@
-//! The GPUs that are heard of: what their counters and gauges said, and which runs claimed them when.
+//! Readings of the counters and gauges of each GPU, and the runs that claimed it, with times.
 
 use std::{collections::BTreeMap, sync::Arc};
 
 use pulsetrain_otlp::view::{KeyValue, NumberPoint, Repeated, Text};
 use pulsetrain_semconv::{Metric, attribute, metric};
 
-use super::{readings::Readings, told::ToldTime, window::Window};
+use super::{attributed::AttributedIntervals, readings::Readings, window::Window};
 use crate::{
     origin::{Origin, text},
     points::Point,
 };
 
-/// For how long after it was said last somebody has a GPU, where nothing newer is known: processes are looked at every 5 s.
+/// How long a claim holds after its last point if no newer point of the GPU is known: processes are polled every 5 s.
 const HOLDS_NANOS: u64 = 6_000_000_000;
-/// What says whose a GPU is.
-const BY_GPU: usize = 0;
-const BY_PROCESS: usize = 1;
+/// The kinds of points that name the run of a GPU, as an index of `last_claims`.
+const CLAIM_BY_GPU: usize = 0;
+const CLAIM_BY_PROCESS: usize = 1;
 
-/// How many GPUs, and how many runs of one GPU, are kept in mind at most; the oldest go first.
-const MOST_GPUS: usize = 4096;
-const MOST_OWNERS: usize = 32;
+/// The most GPUs, and the most claims of one GPU, that are kept; the oldest claim is deleted first.
+const MAX_GPUS: usize = 4096;
+const MAX_OWNERS: usize = 32;
 
-/// The attribute by which `gpu.power` and `gpu.energy` told a GPU from its module and its memory before those were metrics of
-/// their own. Readings of that time can be imported.
+/// The attribute that distinguished GPU, module and memory in `gpu.power` and `gpu.energy` before they were separate metrics.
+/// Recordings with it can still be imported.
 const FORMER_SCOPE: &str = "gpu.power.scope";
 
-/// Reasons of `gpu.throttle.time` that hold nothing back which training wants.
+/// Reasons of `gpu.throttle.time` that do not slow training.
 const HARMLESS: [&str; 5] = [
     "none",
     "idle",
@@ -34,24 +34,24 @@ const HARMLESS: [&str; 5] = [
     "applications_clocks_setting",
 ];
 
-/// What a point of a GPU is about.
+/// The quantity of a point of a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Quantity {
     Energy,
     Power,
     Busy,
     Throttle,
-    /// Only whose the GPU is.
+    /// No reading: the point only names the run that uses the GPU.
     Claim,
 }
 
-/// All GPUs that are heard of.
+/// The readings of all GPUs.
 #[derive(Debug, Default)]
-pub(super) struct Fleet(BTreeMap<Key, Gpu>);
+pub(super) struct GpuReadings(BTreeMap<GpuKey, Gpu>);
 
-/// Which GPU: ids are unique by themselves unless they are but numbers.
+/// Identifies a GPU. An id that is only a number is unique on its host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key {
+pub(super) struct GpuKey {
     host: Option<Arc<str>>,
     id: Arc<str>,
 }
@@ -59,31 +59,31 @@ pub(super) struct Key {
 /// One GPU.
 #[derive(Debug, Default)]
 pub(super) struct Gpu {
-    pub(super) key: Key,
+    pub(super) key: GpuKey,
     pub(super) energy: Readings,
     pub(super) power: Readings,
     pub(super) busy: Readings,
     pub(super) throttle: BTreeMap<Box<str>, Readings>,
-    pub(super) told: ToldTime,
+    pub(super) attributed: AttributedIntervals,
     owners: Vec<Owner>,
-    /// When it was last said of the whole GPU, and of the processes on it, whose they are, if anybody's.
-    said_last: [u64; 2],
-    heard_unix_nanos: u64,
+    /// The times of the last points of the GPU, and of the processes on it, whether or not they named a run.
+    last_claims: [u64; 2],
+    last_seen_unix_nanos: u64,
 }
 
-/// A rank that claimed a GPU, from the first time that it was said to the last.
+/// A rank that claimed a GPU, with the times of its first and its last claim.
 #[derive(Clone, Debug)]
 pub(super) struct Owner {
     pub(super) run: Arc<str>,
     pub(super) rank: Option<i64>,
     pub(super) world_size: Option<i64>,
-    pub(super) said: Window,
-    /// By what it was said last: its place in what the GPU keeps of that.
+    pub(super) claimed: Window,
+    /// The kind of point of its last claim.
     by: usize,
 }
 
 impl Quantity {
-    /// What the points of the metric of this name are about; nothing where they are of no use here.
+    /// Returns the quantity of a metric, or `None` if the stage does not use it.
     pub(super) fn of(name: Text<'_>) -> Option<Self> {
         const METRICS: [(&Metric, Quantity); 8] = [
             (&metric::GPU_ENERGY, Quantity::Energy),
@@ -100,13 +100,13 @@ impl Quantity {
     }
 }
 
-impl Fleet {
-    /// Whether there is no GPU whose energy is counted.
+impl GpuReadings {
+    /// Returns whether no GPU has an energy counter.
     pub(super) fn is_empty(&self) -> bool {
         !self.0.values().any(Gpu::is_counted)
     }
 
-    /// Takes in a point of a GPU, said by `origin` as far as the point does not say otherwise.
+    /// Records a point of a GPU. Attributes of the point override those of `origin`.
     pub(super) fn observe(&mut self, quantity: Quantity, origin: &Origin, point: &Point<'_>) {
         let Point::Number(number) = point else { return };
         let Some(labels) = Labels::of(number.attributes) else {
@@ -117,11 +117,11 @@ impl Fleet {
         };
         let mut origin = origin.clone();
         origin.read(number.attributes);
-        let key = Key {
+        let key = GpuKey {
             host: origin.host.clone(),
             id: labels.id.into(),
         };
-        if self.0.len() >= MOST_GPUS && !self.0.contains_key(&key) {
+        if self.0.len() >= MAX_GPUS && !self.0.contains_key(&key) {
             return;
         }
         let gpu = self.0.entry(key).or_insert_with_key(|key| Gpu {
@@ -129,11 +129,11 @@ impl Fleet {
             ..Gpu::default()
         });
         let time = number.time_unix_nano;
-        gpu.heard_unix_nanos = gpu.heard_unix_nanos.max(time);
+        gpu.last_seen_unix_nanos = gpu.last_seen_unix_nanos.max(time);
         let by = if quantity == Quantity::Claim {
-            BY_PROCESS
+            CLAIM_BY_PROCESS
         } else {
-            BY_GPU
+            CLAIM_BY_GPU
         };
         gpu.claim(&origin, time, by);
         match (quantity, labels.reason) {
@@ -147,37 +147,40 @@ impl Fleet {
         }
     }
 
-    /// Notes that it was said what these GPUs took in a stretch of time.
-    pub(super) fn record_attributed(&mut self, keys: &[Key], window: Window) {
+    /// Marks an interval of these GPUs as attributed to a step.
+    pub(super) fn record_attributed(&mut self, keys: &[GpuKey], window: Window) {
         for key in keys {
             if let Some(gpu) = self.0.get_mut(key) {
-                gpu.told.record(window);
+                gpu.attributed.record(window);
             }
         }
     }
 
-    /// Forgets what was `history_nanos` before the newest of each GPU, and GPUs of which nothing was heard for as long.
-    pub(super) fn forget(&mut self, history_nanos: u64, most_readings: usize) {
+    /// Deletes readings that are `history_nanos` older than the newest of their GPU, and GPUs without readings for that time.
+    pub(super) fn expire(&mut self, history_nanos: u64, most_readings: usize) {
         let newest = self
             .0
             .values()
-            .map(|gpu| gpu.heard_unix_nanos)
+            .map(|gpu| gpu.last_seen_unix_nanos)
             .max()
             .unwrap_or_default();
         self.0
-            .retain(|_, gpu| gpu.heard_unix_nanos >= newest.saturating_sub(history_nanos));
+            .retain(|_, gpu| gpu.last_seen_unix_nanos >= newest.saturating_sub(history_nanos));
         for gpu in self.0.values_mut() {
-            let horizon = gpu.heard_unix_nanos.saturating_sub(history_nanos);
+            let horizon = gpu.last_seen_unix_nanos.saturating_sub(history_nanos);
             gpu.all_readings()
-                .for_each(|readings| readings.forget(horizon, most_readings));
-            gpu.told.forget(horizon);
-            gpu.owners.retain(|owner| owner.said.end >= horizon);
+                .for_each(|readings| readings.expire(horizon, most_readings));
+            gpu.attributed.expire(horizon);
+            gpu.owners.retain(|owner| owner.claimed.end >= horizon);
         }
     }
 
-    /// The GPUs that may be on a host: those of it, and where the host of one side is not known, all. Only those whose energy
-    /// is counted: what else speaks of GPUs (a trainer's log) often means the same ones under other names.
-    pub(super) fn on<'a, 'h>(&'a self, host: Option<&'h str>) -> impl Iterator<Item = &'a Gpu> + use<'a, 'h> {
+    /// Returns the GPUs that may be on a host; if one of both hosts is unknown, a GPU may be. Only GPUs with an energy counter are
+    /// returned: other sources, such as a trainer's log, often have the same GPUs under other names.
+    pub(super) fn on_host<'a, 'h>(
+        &'a self,
+        host: Option<&'h str>,
+    ) -> impl Iterator<Item = &'a Gpu> + use<'a, 'h> {
         self.0.iter().filter_map(move |(key, gpu)| {
             let is_there = match (&key.host, host) {
                 (Some(one), Some(other)) => **one == *other,
@@ -189,7 +192,7 @@ impl Fleet {
 }
 
 impl Gpu {
-    /// Until when its energy was read.
+    /// Returns the time of the newest energy reading.
     pub(super) fn read_until(&self) -> u64 {
         self.energy.newest().unwrap_or_default()
     }
@@ -198,50 +201,50 @@ impl Gpu {
         self.energy.newest().is_some()
     }
 
-    /// Those that claimed it somewhere in `window`.
+    /// Returns the ranks that claimed it at any time in `window`.
     pub(super) fn owners_in(&self, window: Window) -> impl Iterator<Item = &Owner> {
         self.owners
             .iter()
-            .filter(move |owner| owner.said.start <= window.end && self.held_until(owner) >= window.start)
+            .filter(move |owner| owner.claimed.start <= window.end && self.held_until(owner) >= window.start)
     }
 
-    /// Until when an owner had it as far as is known: where it was not said again, until somebody looked again.
+    /// Returns until when an owner held the GPU: until its last claim if a newer point did not repeat it, else a while longer.
     fn held_until(&self, owner: &Owner) -> u64 {
-        if self.said_last[owner.by] > owner.said.end {
-            owner.said.end
+        if self.last_claims[owner.by] > owner.claimed.end {
+            owner.claimed.end
         } else {
-            owner.said.end.saturating_add(HOLDS_NANOS)
+            owner.claimed.end.saturating_add(HOLDS_NANOS)
         }
     }
 
-    /// Whether the run had claimed it before `window`, and may do so again.
+    /// Returns whether the run claimed it before `window`, so that it may claim it again.
     pub(super) fn was_claimed(&self, origin: &Origin, window: Window) -> bool {
         let is_of_run = |owner: &Owner| origin.run.as_ref() == Some(&owner.run);
         let mut owners = self.owners.iter().filter(|owner| is_of_run(owner));
-        owners.any(|owner| owner.said.end < window.start)
+        owners.any(|owner| owner.claimed.end < window.start)
     }
 
     fn claim(&mut self, origin: &Origin, unix_nanos: u64, by: usize) {
-        self.said_last[by] = self.said_last[by].max(unix_nanos);
+        self.last_claims[by] = self.last_claims[by].max(unix_nanos);
         let Some(run) = &origin.run else { return };
         let is_it = |owner: &&mut Owner| owner.run == *run && owner.rank == origin.rank;
         if let Some(owner) = self.owners.iter_mut().find(is_it) {
             owner.world_size = origin.world_size.or(owner.world_size);
-            owner.said.start = owner.said.start.min(unix_nanos);
-            if unix_nanos >= owner.said.end {
-                owner.said.end = unix_nanos;
+            owner.claimed.start = owner.claimed.start.min(unix_nanos);
+            if unix_nanos >= owner.claimed.end {
+                owner.claimed.end = unix_nanos;
                 owner.by = by;
             }
             return;
         }
-        if self.owners.len() >= MOST_OWNERS {
+        if self.owners.len() >= MAX_OWNERS {
             self.owners.remove(0);
         }
         self.owners.push(Owner {
             run: Arc::clone(run),
             rank: origin.rank,
             world_size: origin.world_size,
-            said: Window {
+            claimed: Window {
                 start: unix_nanos,
                 end: unix_nanos,
             },
@@ -256,7 +259,7 @@ impl Gpu {
     }
 }
 
-/// What tells a point of a GPU from others.
+/// The attributes that identify a point of a GPU.
 #[derive(Default)]
 struct Labels<'a> {
     id: &'a str,
@@ -289,7 +292,7 @@ impl<'a> Labels<'a> {
         Some(Self { id: id?, ..labels })
     }
 
-    /// Whether the point is of all that a GPU does, and not of its memory, of its video engines, or of something else.
+    /// Returns whether the point is of the GPU as a unit, and not of its memory, its video engines or another device.
     fn is_of_whole_gpu(&self) -> bool {
         self.scope.is_none_or(|scope| scope == "gpu")
             && self.task.is_none_or(|task| task == "general")
@@ -297,7 +300,7 @@ impl<'a> Labels<'a> {
     }
 }
 
-/// The value of a point that has one.
+/// Returns the finite value of a point, or `None` if it has none.
 fn value(point: &NumberPoint<'_>) -> Option<f64> {
     let is_end = point.flags & NumberPoint::NO_RECORDED_VALUE != 0;
     let value = point.value().filter(|_| !is_end)?.as_f64();

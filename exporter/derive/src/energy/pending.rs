@@ -1,4 +1,4 @@
-//! Steps that wait until the counters of their GPUs have been read after their end.
+//! Steps that wait until the energy counters of their GPUs have been read after the end of the step.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -11,44 +11,44 @@ use pulsetrain_semconv::{attribute, span};
 
 use super::{
     EnergyConfig,
-    fleet::Fleet,
-    share::Share,
-    tellers::{Tellers, ToldBy},
+    assignment::GpuAssignment,
+    gpu_readings::GpuReadings,
+    reporters::{ReportedBy, StepReporters},
     window::Window,
 };
 use crate::{
     origin::{Origin, integer},
-    spans::TakenSpan,
+    spans::ExtractedSpan,
 };
 
-/// A step that waits.
+/// A step that waits for readings.
 #[derive(Debug)]
 pub(super) struct Step {
     pub(super) origin: Origin,
     pub(super) window: Window,
     /// Its number, where it has one.
     pub(super) number: Option<i64>,
-    /// Its tokens over all devices, where they are said.
+    /// Its tokens over all devices, if they are reported.
     pub(super) tokens: Option<f64>,
-    pub(super) told: Told,
+    pub(super) source: StepSource,
     /// Until when it may wait.
     deadline: Instant,
 }
 
-/// As what a step was told.
+/// The telemetry item that reported a step.
 #[derive(Debug)]
-pub(super) enum Told {
-    /// As this span, which is held.
-    Span(TakenSpan),
-    /// As a point of a resource with these bytes.
+pub(super) enum StepSource {
+    /// A span, which is held back.
+    Span(ExtractedSpan),
+    /// A point of a resource with these bytes.
     Point {
         resource: Vec<u8>,
-        /// The batch that it came in, without its contents: its receipt watches over what is derived too.
+        /// The batch of the point, without its contents: derived points belong to the receipt of that batch.
         batch: Batch,
     },
 }
 
-/// The numbers of a step's span.
+/// Time, number and tokens of a step's span.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SpanFacts {
     window: Window,
@@ -56,16 +56,16 @@ pub(super) struct SpanFacts {
     tokens: Option<f64>,
 }
 
-/// The steps that wait, in the order in which they came; a bounded number of them.
+/// The steps that wait, in order of arrival.
 #[derive(Debug, Default)]
-pub(super) struct Waiting {
+pub(super) struct PendingSteps {
     steps: VecDeque<Step>,
-    /// How many of them only a reading or their deadline can let go.
-    looked_at: usize,
+    /// How many of the first steps were checked; they wait for a reading or for their deadline.
+    checked: usize,
 }
 
 impl SpanFacts {
-    /// The facts of a span; nothing where it is no step, or where somebody has derived it before us.
+    /// Returns the facts of a span, or `None` if it is not a step or has an energy status already.
     pub(super) fn of(span: &Span<'_>) -> Option<Self> {
         if span.name != span::TRAIN_STEP.name || span.end_time_unix_nano < span.start_time_unix_nano {
             return None;
@@ -93,19 +93,19 @@ impl SpanFacts {
 }
 
 impl Step {
-    /// A step that was told as a span.
-    pub(super) fn of_span(facts: SpanFacts, span: TakenSpan, deadline: Instant) -> Self {
+    /// Returns a step that was reported as a span.
+    pub(super) fn of_span(facts: SpanFacts, span: ExtractedSpan, deadline: Instant) -> Self {
         Self {
             origin: span.envelope.origin.clone(),
             window: facts.window,
             number: facts.number,
             tokens: facts.tokens,
-            told: Told::Span(span),
+            source: StepSource::Span(span),
             deadline,
         }
     }
 
-    /// A step that was told as a point, which came at its end.
+    /// Returns a step that was reported as a point with the time of its end.
     pub(super) fn of_point(
         origin: &Origin,
         point: &HistogramPoint<'_>,
@@ -122,97 +122,98 @@ impl Step {
             },
             number: None,
             tokens: None,
-            told: Told::Point { resource, batch },
+            source: StepSource::Point { resource, batch },
             deadline,
         }
     }
 
-    /// The batch that told it, without its contents.
+    /// Returns the batch that reported the step, without its contents.
     pub(super) fn batch(&self) -> &Batch {
-        match &self.told {
-            Told::Span(span) => &span.envelope.batch,
-            Told::Point { batch, .. } => batch,
+        match &self.source {
+            StepSource::Span(span) => &span.envelope.batch,
+            StepSource::Point { batch, .. } => batch,
         }
     }
 
-    /// Whether no later reading can say more of it.
-    fn is_settled(&self, fleet: &Fleet, tellers: &Tellers) -> bool {
+    /// Returns whether later readings cannot change the energy of the step.
+    fn is_complete(&self, gpus: &GpuReadings, reporters: &StepReporters) -> bool {
         let is_read = |until: u64| until >= self.window.end;
-        match Share::of(fleet, tellers, &self.origin, self.window) {
-            Some(share) => share.gpus.iter().all(|gpu| is_read(gpu.read_until())),
-            // None of them claims the step as far as they were heard. After a pause the claim comes behind the reading.
-            None => fleet
-                .on(self.origin.host.as_deref())
+        match GpuAssignment::of(gpus, reporters, &self.origin, self.window) {
+            Some(assignment) => assignment.gpus.iter().all(|gpu| is_read(gpu.read_until())),
+            // No GPU claims the step so far. After a pause the claim arrives later than the reading.
+            None => gpus
+                .on_host(self.origin.host.as_deref())
                 .all(|gpu| is_read(gpu.read_until()) && !gpu.was_claimed(&self.origin, self.window)),
         }
     }
 
-    /// Whether spans may still come that say the same as the points of this rank.
-    fn may_be_told_again(&self, tellers: &Tellers, wait: Duration, now: Instant) -> bool {
-        match (&self.told, tellers.told_by(&self.origin)) {
-            (Told::Point { .. }, Some(ToldBy::Points(since))) => now < clock::later(since, wait),
+    /// Returns whether this step, which was reported as a point, may still arrive as a span.
+    fn may_come_as_span(&self, reporters: &StepReporters, wait: Duration, now: Instant) -> bool {
+        match (&self.source, reporters.reported_by(&self.origin)) {
+            (StepSource::Point { .. }, Some(ReportedBy::Points(since))) => now < clock::later(since, wait),
             _ => false,
         }
     }
 
-    /// Whether its rank turned out to tell its steps by spans as well.
-    fn is_told_twice(&self, tellers: &Tellers) -> bool {
-        matches!(self.told, Told::Point { .. }) && tellers.told_by(&self.origin) == Some(ToldBy::Spans)
+    /// Returns whether this step was reported as a point by a rank that reports its steps as spans too.
+    fn is_duplicate(&self, reporters: &StepReporters) -> bool {
+        matches!(self.source, StepSource::Point { .. })
+            && reporters.reported_by(&self.origin) == Some(ReportedBy::Spans)
     }
 }
 
-impl Waiting {
-    /// Lets a step wait.
+impl PendingSteps {
+    /// Adds a step.
     pub(super) fn push(&mut self, step: Step) {
         self.steps.push_back(step);
     }
 
-    /// When the first deadline is: they wait equally long, so it is that of the first.
+    /// Returns the first deadline. All steps wait for the same time, so it is that of the first step.
     pub(super) fn due(&self) -> Option<Instant> {
         self.steps.front().map(|step| step.deadline)
     }
 
-    /// Takes out the steps of which no more is to be learnt at `now`, and the oldest of more than may wait. Those that were
-    /// looked at before are looked at again only after `news` of GPUs, so that many that wait cost nothing.
+    /// Removes and returns the steps whose readings are complete, those past their deadline, and the oldest above the limit. Steps that
+    /// were checked before are checked again only if `has_readings`, so that many waiting steps cost nothing.
     pub(super) fn take_ready(
         &mut self,
-        fleet: &Fleet,
-        tellers: &Tellers,
+        gpus: &GpuReadings,
+        reporters: &StepReporters,
         config: EnergyConfig,
         now: Instant,
-        news: bool,
+        has_readings: bool,
     ) -> Vec<Step> {
         let mut ready = self.take_oldest(config.max_waiting, now);
-        let known = if news {
+        let first = if has_readings {
             0
         } else {
-            self.looked_at.min(self.steps.len())
+            self.checked.min(self.steps.len())
         };
-        for step in self.steps.split_off(known) {
-            let may_be_more = step.may_be_told_again(tellers, config.wait, now);
-            if !may_be_more && step.is_settled(fleet, tellers) {
+        for step in self.steps.split_off(first) {
+            let may_be_more = step.may_come_as_span(reporters, config.wait, now);
+            if !may_be_more && step.is_complete(gpus, reporters) {
                 ready.push(step);
             } else {
                 self.steps.push_back(step);
             }
         }
-        self.looked_at = self.steps.len();
-        ready.retain(|step| !step.is_told_twice(tellers));
+        self.checked = self.steps.len();
+        ready.retain(|step| !step.is_duplicate(reporters));
         ready
     }
 
-    /// Takes out those that have waited for long enough, and the oldest of more than `most`.
+    /// Removes and returns the steps past their deadline, and the oldest above `most`.
     fn take_oldest(&mut self, most: usize, now: Instant) -> Vec<Step> {
         let late = self.steps.partition_point(|step| step.deadline <= now);
         let oldest = late.max(self.steps.len().saturating_sub(most));
-        self.looked_at = self.looked_at.saturating_sub(oldest);
+        self.checked = self.checked.saturating_sub(oldest);
         self.steps.drain(..oldest).collect()
     }
 
-    /// Takes out all steps.
-    pub(super) fn take_all(&mut self, tellers: &Tellers) -> Vec<Step> {
+    /// Removes and returns all steps.
+    pub(super) fn take_all(&mut self, reporters: &StepReporters) -> Vec<Step> {
         let all = std::mem::take(&mut self.steps).into_iter();
-        all.filter(|step| !step.is_told_twice(tellers)).collect()
+        all.filter(|step| !step.is_duplicate(reporters)).collect()
     }
 }
 

@@ -1,16 +1,16 @@
-//! What a step took of its GPUs.
+//! Energy and activity of the GPUs of one step.
 
 use pulsetrain_otlp::write::{Attribute, Value};
 use pulsetrain_semconv::attribute;
 
 use super::{
-    fleet::Gpu,
-    readings::Known,
-    share::{Attribution, Share},
+    assignment::{Attribution, GpuAssignment},
+    gpu_readings::Gpu,
+    readings::Measured,
     window::Window,
 };
 
-/// What is known of the energy of a step (`gpu.step.energy_status`).
+/// How completely the energy of a step is measured (`gpu.step.energy_status`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Status {
     Complete,
@@ -20,16 +20,16 @@ pub(super) enum Status {
     Unknown,
 }
 
-/// The energy of one GPU in a step.
-struct Untold {
-    known: Known,
-    /// How much of the step nobody has told before.
+/// The energy of one GPU in the parts of a step that no other step has.
+struct UnattributedEnergy {
+    measured: Measured,
+    /// The length of these parts.
     nanos: u64,
 }
 
-/// What a step took.
+/// Energy and activity of a step.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Taken {
+pub(super) struct StepEnergy {
     pub(super) status: Status,
     pub(super) attribution: Attribution,
     pub(super) gpus: usize,
@@ -52,17 +52,17 @@ impl Status {
         }
     }
 
-    fn of(share: &Share<'_>, energy: &[Untold], window: Window) -> Self {
-        // Clocks of several processes differ a little: where most of the time was told it is the same step.
-        let untold: u64 = energy.iter().map(|gpu| gpu.nanos).sum();
-        let told_before = window.nanos().saturating_mul(energy.len() as u64) / 2;
-        if share.is_shared {
+    fn of(assignment: &GpuAssignment<'_>, energy: &[UnattributedEnergy], window: Window) -> Self {
+        // Clocks of several processes differ slightly: if most of the time is attributed already, it is the same step.
+        let unattributed: u64 = energy.iter().map(|gpu| gpu.nanos).sum();
+        let half = window.nanos().saturating_mul(energy.len() as u64) / 2;
+        if assignment.is_shared {
             Self::Shared
-        } else if untold < told_before {
+        } else if unattributed < half {
             Self::Repeated
-        } else if energy.iter().all(|gpu| gpu.known.nanos == gpu.nanos) {
+        } else if energy.iter().all(|gpu| gpu.measured.nanos == gpu.nanos) {
             Self::Complete
-        } else if energy.iter().any(|gpu| gpu.known.nanos > 0) {
+        } else if energy.iter().any(|gpu| gpu.measured.nanos > 0) {
             Self::Partial
         } else {
             Self::Unknown
@@ -70,30 +70,34 @@ impl Status {
     }
 }
 
-impl Taken {
-    /// What the GPUs of `share` took in `window`.
-    pub(super) fn by(share: &Share<'_>, window: Window) -> Self {
-        let energy: Vec<_> = share.gpus.iter().map(|gpu| Untold::of(gpu, window)).collect();
-        let status = Status::of(share, &energy, window);
+impl StepEnergy {
+    /// Computes energy and activity of the assigned GPUs in `window`.
+    pub(super) fn of(assignment: &GpuAssignment<'_>, window: Window) -> Self {
+        let energy: Vec<_> = assignment
+            .gpus
+            .iter()
+            .map(|gpu| UnattributedEnergy::of(gpu, window))
+            .collect();
+        let status = Status::of(assignment, &energy, window);
         let is_known = matches!(status, Status::Complete | Status::Partial);
         Self {
             status,
-            attribution: share.attribution,
-            gpus: share.gpus.len(),
-            energy_joules: is_known.then(|| energy.iter().map(|gpu| gpu.known.amount).sum()),
-            error_joules: energy.iter().map(|gpu| gpu.known.error).sum(),
-            mean_watts: sum_of_all(share.gpus.iter().map(|gpu| {
+            attribution: assignment.attribution,
+            gpus: assignment.gpus.len(),
+            energy_joules: is_known.then(|| energy.iter().map(|gpu| gpu.measured.amount).sum()),
+            error_joules: energy.iter().map(|gpu| gpu.measured.error).sum(),
+            mean_watts: sum_of_all(assignment.gpus.iter().map(|gpu| {
                 let mean_of_counter = mean(&gpu.energy.growth(window));
                 mean_of_counter.or_else(|| mean(&gpu.power.level(window)))
             })),
-            peak_watts: peak(&share.gpus, window),
-            busy_ratio: sum_of_all(share.gpus.iter().map(|gpu| mean(&gpu.busy.level(window))))
-                .map(|sum| sum / share.gpus.len() as f64),
-            throttle: throttle(&share.gpus, window),
+            peak_watts: peak(&assignment.gpus, window),
+            busy_ratio: sum_of_all(assignment.gpus.iter().map(|gpu| mean(&gpu.busy.level(window))))
+                .map(|sum| sum / assignment.gpus.len() as f64),
+            throttle: throttle(&assignment.gpus, window),
         }
     }
 
-    /// Calls `write` with the attributes that a span of the step gets.
+    /// Calls `write` with the attributes for the span of the step.
     pub(super) fn with_attributes(&self, write: impl FnOnce(&[Attribute<'_>])) {
         let count = i64::try_from(self.gpus).unwrap_or(i64::MAX);
         let mut all: Vec<Attribute<'_>> = vec![
@@ -123,28 +127,28 @@ impl Taken {
     }
 }
 
-impl Untold {
+impl UnattributedEnergy {
     fn of(gpu: &Gpu, window: Window) -> Self {
-        let parts = gpu.told.untold(window);
+        let parts = gpu.attributed.unattributed(window);
         Self {
-            known: gpu.energy.growth_in(&parts),
+            measured: gpu.energy.growth_in(&parts),
             nanos: parts.iter().map(|part| part.nanos()).sum(),
         }
     }
 }
 
-/// The sum, where every part is known.
+/// Returns the sum, or `None` if a part is unknown.
 fn sum_of_all(parts: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     parts.sum()
 }
 
-/// The mean over the time of which something is known.
-fn mean(known: &Known) -> Option<f64> {
-    (known.nanos > 0).then(|| known.amount / (known.nanos as f64 / 1e9))
+/// Returns the mean over the time that the readings cover.
+fn mean(measured: &Measured) -> Option<f64> {
+    (measured.nanos > 0).then(|| measured.amount / (measured.nanos as f64 / 1e9))
 }
 
-/// The highest power of all GPUs together: at every moment the mean between two readings of a counter, or a reading of the
-/// power in that time where it was higher.
+/// Returns the highest power of all GPUs together. The power of a GPU at a moment is the mean between two readings of its energy
+/// counter, or a power reading between them if that is higher.
 fn peak(gpus: &[&Gpu], window: Window) -> Option<f64> {
     let mut borders = vec![window.start, window.end];
     for gpu in gpus {
@@ -161,7 +165,7 @@ fn peak(gpus: &[&Gpu], window: Window) -> Option<f64> {
         .reduce(f64::max)
 }
 
-/// The power of a GPU in a stretch of time in which no reading lies but at its end.
+/// Returns the power of a GPU in an interval without readings, except at its end.
 fn power(gpu: &Gpu, part: Window) -> Option<f64> {
     let mean = gpu
         .energy
@@ -173,13 +177,13 @@ fn power(gpu: &Gpu, part: Window) -> Option<f64> {
         .reduce(f64::max)
 }
 
-/// The reason that held the clocks of one GPU down for longest, and for how long.
+/// Returns the reason that throttled one GPU for the longest time, and that time in seconds.
 fn throttle(gpus: &[&Gpu], window: Window) -> Option<(Box<str>, f64)> {
     gpus.iter()
         .flat_map(|gpu| &gpu.throttle)
         .filter_map(|(reason, time)| {
-            let known = time.growth(window);
-            (known.nanos > 0).then(|| (reason.clone(), known.amount.min(window.secs())))
+            let measured = time.growth(window);
+            (measured.nanos > 0).then(|| (reason.clone(), measured.amount.min(window.secs())))
         })
         .max_by(|(_, one), (_, other)| one.total_cmp(other))
 }
