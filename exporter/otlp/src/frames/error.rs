@@ -5,6 +5,7 @@ use std::io;
 use crate::{
     json::JsonError,
     limits::{Exceeded, LimitError},
+    wire::WireErrorKind,
 };
 
 /// Why a frame is not read, and where it begins.
@@ -30,7 +31,7 @@ pub enum FrameErrorKind {
     /// The input ends inside a frame.
     #[error("the input ends in the middle of a message")]
     TornTail,
-    /// The input ends inside a frame of text, of which the whole spans, metrics or log records were given.
+    /// The input ends inside a frame, of which the complete spans, metrics or log records were given.
     #[error("the input ends in the middle of a message; what stands before byte {whole_until} is used")]
     TornText {
         /// Where the first begins that is not whole, in bytes of what is read after decompression.
@@ -54,6 +55,12 @@ pub enum FrameErrorKind {
     /// A frame is larger than it may be.
     #[error("the message has {0}; raise the limit or split the file")]
     TooLarge(Exceeded),
+    /// A field of a message that is read in parts is larger than a message may be, and is left out.
+    #[error("one field of the message has {0} and is left out")]
+    FieldTooLarge(Exceeded),
+    /// A part of a message is broken, and its rest is left out.
+    #[error("{0}; the rest of this part of the message is left out")]
+    Broken(WireErrorKind),
     /// The compression of one message is broken.
     #[error("the message cannot be decompressed: {0}")]
     Inflate(#[source] io::Error),

@@ -6,6 +6,7 @@ use super::{
     error::{FrameError, FrameErrorKind},
     input::Input,
     text,
+    unframed::is_unframed,
     window::Window,
 };
 use crate::{
@@ -16,9 +17,15 @@ use crate::{
 
 mod binary;
 mod json;
+mod parts;
 mod pieces;
 
-/// One message of an input.
+use self::parts::Level;
+
+/// How much of a message without a length in front shows that it is one.
+const UNFRAMED_HEAD: usize = 1 << 10;
+
+/// One message of an input, or a part of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frame {
     /// Its signal.
@@ -52,8 +59,10 @@ pub struct FrameReader<R: Read> {
     line: u64,
     empty_frames: u64,
     unknown_fields: u64,
-    /// Why the input ends, where whole parts of the last frame are given before that is said.
-    torn: Option<FrameError>,
+    /// An error that follows the frame that was given last.
+    pending_error: Option<FrameError>,
+    /// The protobuf message that is being cut into parts, the innermost level last; empty where there is none.
+    levels: Vec<Level>,
     /// The object that is being read in pieces, where such are.
     pieces: Option<Pieces>,
 }
@@ -69,6 +78,8 @@ enum Form {
     Documents,
     /// Messages behind their length.
     Binary,
+    /// One protobuf message, up to the end of the input.
+    Unframed,
     /// Nothing more.
     Ended,
 }
@@ -94,12 +105,14 @@ impl<R: Read> FrameReader<R> {
             line: 1,
             empty_frames: 0,
             unknown_fields: 0,
-            torn: None,
+            pending_error: None,
+            levels: Vec::new(),
             pieces: None,
         }
     }
 
-    /// Reads objects of OTLP/JSON that are larger than a message may be too: in pieces, each of which is a frame.
+    /// Also reads messages that are larger than the limit: in parts, each of which is a frame. Of messages behind their
+    /// lengths these are the ones below 144 MiB.
     pub fn in_pieces(mut self) -> Self {
         self.pieces = Some(Pieces::default());
         self
@@ -116,7 +129,7 @@ impl<R: Read> FrameReader<R> {
     }
 
     fn next_found(&mut self) -> Next {
-        if let Some(error) = self.torn.take() {
+        if let Some(error) = self.pending_error.take() {
             return Err(error);
         }
         if self.form == Form::Unknown
@@ -127,11 +140,14 @@ impl<R: Read> FrameReader<R> {
         if self.form != Form::Ended && self.pieces.as_ref().is_some_and(Pieces::is_inside) {
             return self.next_piece();
         }
+        if self.form != Form::Ended && !self.levels.is_empty() {
+            return self.next_part();
+        }
         match self.form {
             Form::Lines => self.next_line(),
             Form::Documents => self.next_document(),
             Form::Binary => self.next_binary(),
-            Form::Unknown | Form::Ended => Ok(Found::End),
+            Form::Unknown | Form::Unframed | Form::Ended => Ok(Found::End),
         }
     }
 
@@ -140,11 +156,13 @@ impl<R: Read> FrameReader<R> {
             self.form = Form::Ended;
             return Ok(());
         };
-        self.form = if first == b'{' {
+        self.form = if self.is_unframed_at(0, usize::MAX)? {
+            self.levels.push(Level::until(u64::MAX));
+            Form::Unframed
+        } else if first == b'{' {
             self.form_of_text()?
-        } else if self
-            .first_length()?
-            .is_some_and(|length| length <= self.most_bytes().allowed)
+        } else if let Some(length) = self.first_length()?
+            && (length <= self.most_bytes().allowed || self.can_cut(length)?)
         {
             Form::Binary
         } else {
@@ -174,6 +192,19 @@ impl<R: Read> FrameReader<R> {
         self.fill_to(4)?;
         let head = self.window.pending().first_chunk::<4>();
         Ok(head.map(|head| u32::from_be_bytes(*head) as usize))
+    }
+
+    /// Whether a protobuf message of up to `length` bytes begins at a place of the window.
+    fn is_unframed_at(&mut self, at: usize, length: usize) -> Result<bool, FrameError> {
+        self.fill_to(at + 1)?;
+        // Of other inputs no more is read than necessary: they may be a pipe.
+        if self.window.pending().get(at) != Some(&b'\n') {
+            return Ok(false);
+        }
+        let length = length.min(UNFRAMED_HEAD);
+        self.fill_to(at + length)?;
+        let head = &self.window.pending()[at..];
+        Ok(is_unframed(&head[..head.len().min(length)]))
     }
 
     /// The most bytes that a frame may have, and the limit that says so.

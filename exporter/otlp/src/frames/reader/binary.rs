@@ -2,7 +2,7 @@
 
 use std::io::Read;
 
-use super::{Found, Frame, FrameReader, Next};
+use super::{Found, Frame, FrameReader, Level, Next};
 use crate::{
     Signal,
     check::check,
@@ -16,6 +16,9 @@ use crate::{
 
 /// The bytes of a length.
 const HEAD: usize = 4;
+
+/// Lengths from here on begin with bytes that text may begin with.
+const MOST_CUT: usize = 144 << 20;
 
 impl<R: Read> FrameReader<R> {
     /// The next message behind its length, as a frame.
@@ -31,6 +34,12 @@ impl<R: Read> FrameReader<R> {
         let length = u32::from_be_bytes(*head) as usize;
         let most = self.most_bytes();
         if length > most.allowed {
+            if self.can_cut(length)? {
+                self.window.consume(HEAD);
+                let end = self.window.offset() + length as u64;
+                self.levels.push(Level::until(end));
+                return self.next_part();
+            }
             return Err(self.skip_message(length, most));
         }
         if !self.fill_to(HEAD + length)? {
@@ -43,6 +52,11 @@ impl<R: Read> FrameReader<R> {
         let (found, unknown_fields) = found?;
         self.unknown_fields += unknown_fields;
         Ok(found)
+    }
+
+    /// Whether the message at the window, which is larger than the limit, is read in parts.
+    pub(super) fn can_cut(&mut self, length: usize) -> Result<bool, FrameError> {
+        Ok(self.pieces.is_some() && length < MOST_CUT && self.is_unframed_at(HEAD, length)?)
     }
 
     /// Goes past a message that is too large, and says so.
@@ -67,7 +81,7 @@ impl<R: Read> FrameReader<R> {
         Ok((self.decode_protobuf(message)?, 0))
     }
 
-    fn decode_protobuf(&self, bytes: &[u8]) -> Result<Found, FrameErrorKind> {
+    pub(super) fn decode_protobuf(&self, bytes: &[u8]) -> Result<Found, FrameErrorKind> {
         let limits = Limits {
             // The message is within the limit that holds for it here.
             bytes: bytes.len(),

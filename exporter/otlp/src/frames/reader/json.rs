@@ -121,7 +121,7 @@ impl<R: Read> FrameReader<R> {
             Ok((Found::Frame(frame), unknown_fields)) => {
                 self.unknown_fields += unknown_fields;
                 let whole_until = (self.window.offset() + cut as u64).saturating_add_signed(rest.shift);
-                self.torn = Some(torn_error(error, Some(whole_until)));
+                self.pending_error = Some(torn_error(error, Some(whole_until)));
                 Ok(Found::Frame(frame))
             }
             _ => Err(error),
