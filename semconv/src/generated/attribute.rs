@@ -1178,6 +1178,15 @@ pub const PULSETRAIN_DROP_REASON: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Why the agent ended a series.
+pub const PULSETRAIN_END_REASON: Attribute = Attribute {
+    name: "pulsetrain.end.reason",
+    brief: "Why the agent ended a series.",
+    kind: AttributeKind::Enum(&["expired", "evicted", "resource_ended"]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
 /// Signal of OpenTelemetry.
 pub const PULSETRAIN_SIGNAL: Attribute = Attribute {
     name: "pulsetrain.signal",
@@ -1857,6 +1866,7 @@ pub static ALL: &[&Attribute] = &[
     &PROCESS_COMMAND_LINE,
     &PROCESS_PID,
     &PULSETRAIN_DROP_REASON,
+    &PULSETRAIN_END_REASON,
     &PULSETRAIN_SIGNAL,
     &PULSETRAIN_SINK_NAME,
     &PULSETRAIN_SKIP_REASON,

@@ -1739,6 +1739,15 @@ pub fn pulsetrain_dropped_items(meter: &Meter) -> Counter<u64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::PULSETRAIN_ENDED_SERIES`].
+pub fn pulsetrain_ended_series(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::PULSETRAIN_ENDED_SERIES.name)
+        .with_unit(metric::PULSETRAIN_ENDED_SERIES.unit)
+        .with_description(metric::PULSETRAIN_ENDED_SERIES.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::PULSETRAIN_EXPORT_DURATION`].
 pub fn pulsetrain_export_duration(meter: &Meter) -> Histogram<f64> {
     meter
@@ -1812,6 +1821,15 @@ pub fn pulsetrain_queue_size(meter: &Meter) -> UpDownCounter<i64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::PULSETRAIN_RETIMED_POINTS`].
+pub fn pulsetrain_retimed_points(meter: &Meter) -> Counter<u64> {
+    meter
+        .u64_counter(metric::PULSETRAIN_RETIMED_POINTS.name)
+        .with_unit(metric::PULSETRAIN_RETIMED_POINTS.unit)
+        .with_description(metric::PULSETRAIN_RETIMED_POINTS.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::PULSETRAIN_RETRIES`].
 pub fn pulsetrain_retries(meter: &Meter) -> Counter<u64> {
     meter
@@ -1836,6 +1854,24 @@ pub fn pulsetrain_series_limit(meter: &Meter) -> UpDownCounter<i64> {
         .i64_up_down_counter(metric::PULSETRAIN_SERIES_LIMIT.name)
         .with_unit(metric::PULSETRAIN_SERIES_LIMIT.unit)
         .with_description(metric::PULSETRAIN_SERIES_LIMIT.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::PULSETRAIN_SERIES_SIZE`].
+pub fn pulsetrain_series_size(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::PULSETRAIN_SERIES_SIZE.name)
+        .with_unit(metric::PULSETRAIN_SERIES_SIZE.unit)
+        .with_description(metric::PULSETRAIN_SERIES_SIZE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::PULSETRAIN_SERIES_SIZE_LIMIT`].
+pub fn pulsetrain_series_size_limit(meter: &Meter) -> UpDownCounter<i64> {
+    meter
+        .i64_up_down_counter(metric::PULSETRAIN_SERIES_SIZE_LIMIT.name)
+        .with_unit(metric::PULSETRAIN_SERIES_SIZE_LIMIT.unit)
+        .with_description(metric::PULSETRAIN_SERIES_SIZE_LIMIT.brief)
         .build()
 }
 

@@ -195,6 +195,7 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::pulsetrain_config_last_reload_success(meter).record(1, &[]);
     instruments::pulsetrain_delivered_items(meter).add(1, &[]);
     instruments::pulsetrain_dropped_items(meter).add(1, &[]);
+    instruments::pulsetrain_ended_series(meter).add(1, &[]);
     instruments::pulsetrain_export_duration(meter).record(1.0, &[]);
     instruments::pulsetrain_queue_disk_items(meter).record(1, &[]);
     instruments::pulsetrain_queue_disk_size(meter).record(1, &[]);
@@ -203,9 +204,12 @@ pub(crate) fn record_one_of_each(meter: &Meter) {
     instruments::pulsetrain_queue_limit(meter).add(1, &[]);
     instruments::pulsetrain_queue_oldest_age(meter).record(1.0, &[]);
     instruments::pulsetrain_queue_size(meter).add(1, &[]);
+    instruments::pulsetrain_retimed_points(meter).add(1, &[]);
     instruments::pulsetrain_retries(meter).add(1, &[]);
     instruments::pulsetrain_series_active(meter).add(1, &[]);
     instruments::pulsetrain_series_limit(meter).add(1, &[]);
+    instruments::pulsetrain_series_size(meter).add(1, &[]);
+    instruments::pulsetrain_series_size_limit(meter).add(1, &[]);
     instruments::pulsetrain_sink_up(meter).record(1, &[]);
     instruments::pulsetrain_skipped_records(meter).add(1, &[]);
     instruments::pulsetrain_source_duration(meter).record(1.0, &[]);

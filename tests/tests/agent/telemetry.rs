@@ -3,9 +3,9 @@
 use std::{fs, process::Command};
 
 use pulsetrain_semconv::metric;
-use pulsetrain_tests::{Answer, FakeEndpoint, SurogateRun, corpus, wait_until};
+use pulsetrain_tests::{Answer, FakeEndpoint, SurogateRun, corpus, free_port, wait_until};
 
-use crate::world::{Setup, World};
+use crate::world::{Setup, World, scraped_from};
 
 #[test]
 fn every_metric_of_the_agent_is_on_its_page() {
@@ -48,6 +48,16 @@ fn every_metric_of_the_agent_is_on_its_page() {
             >= 1.0
     });
     assert_eq!(world.scraped("pulsetrain_series_limit"), [200_000.0]);
+    assert_eq!(
+        world.scraped("pulsetrain_series_size_limit_bytes"),
+        [268_435_456.0]
+    );
+    let size = world.scraped("pulsetrain_series_size_bytes")[0];
+    let series = world.scraped("pulsetrain_series_active")[0];
+    assert!(
+        series > 0.0 && (100.0..10_000.0).contains(&(size / series)),
+        "{size} of {series}"
+    );
     // The queues of the page for Prometheus and of the live page, and the disk queue of the endpoint.
     let mut limits = world.scraped("pulsetrain_queue_limit_bytes");
     limits.sort_by(f64::total_cmp);
@@ -76,6 +86,50 @@ fn what_finds_no_room_on_the_page_is_counted_on_the_page() {
         refused.iter().sum::<f64>() > 100.0
     });
     assert_eq!(world.scraped("pulsetrain_series_limit"), [5.0]);
+}
+
+#[test]
+fn ended_series_and_retimed_points_are_counted_once_over_a_reload() {
+    let world = World::new();
+    let move_page = |port: u16| {
+        let (yaml, listen) = (
+            world.yaml(&Setup::default()),
+            format!("listen: 127.0.0.1:{}\n", world.page()),
+        );
+        let moved = format!("listen: 127.0.0.1:{port}\n      stale_after: 1s\n");
+        fs::write(world.path("agent.yaml"), yaml.replace(&listen, &moved)).unwrap();
+    };
+    move_page(world.page());
+    let log = fs::read_to_string(corpus("surogate/training_dense.json")).unwrap();
+    fs::write(world.path("training.json"), log.replace("2026-11-", "2226-11-")).unwrap();
+    let agent = world.start();
+    let sum = |port, name, labels| scraped_from(port, name, labels).iter().sum::<f64>();
+    let counts = |port| {
+        let ended = "pulsetrain_ended_series_total";
+        [
+            sum(port, ended, "\"resource_ended\""),
+            sum(port, ended, "\"expired\"") + sum(port, ended, "\"evicted\""),
+            sum(port, "pulsetrain_retimed_points_total", ""),
+        ]
+    };
+    wait_until("the run is over", || counts(world.page())[0] > 40.0);
+    let before = counts(world.page());
+    assert!(before[1] == 0.0 && before[2] > 100.0, "{before:?}");
+
+    let port = free_port();
+    move_page(port);
+    agent.reload();
+    let sent = |port| {
+        sum(
+            port,
+            "pulsetrain_accepted_items_total",
+            r#"pulsetrain_source_name="pulsetrain""#,
+        )
+    };
+    wait_until("the page is elsewhere", || sent(port) > 0.0);
+    let at_first = sent(port);
+    wait_until("telemetry was sent again", || sent(port) > at_first + 100.0);
+    assert_eq!(counts(port), before);
 }
 
 #[test]

@@ -169,18 +169,7 @@ derive:
 
     /// The values of a series of the page, by its name and a part of its labels.
     pub(crate) fn scraped_where(&self, name: &str, labels: &str) -> Vec<f64> {
-        let page = get(self.page, "/metrics");
-        let of_series = |line: &&str| {
-            line.strip_prefix(name)
-                .is_some_and(|rest| rest.starts_with(['{', ' ']) && rest.contains(labels))
-        };
-        let value = |line: &str| {
-            line.rsplit(' ')
-                .next()
-                .and_then(|value| value.parse().ok())
-                .expect("a series has a value")
-        };
-        page.lines().filter(of_series).map(value).collect()
+        scraped_from(self.page, name, labels)
     }
 
     /// What a file holds by now of the agent itself, and of everything else.
@@ -213,6 +202,22 @@ pub(crate) fn said(output: &Output, code: i32) -> String {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(code), "{said}");
     said
+}
+
+/// The values of a series of the page at a port, by its name and a part of its labels.
+pub(crate) fn scraped_from(port: u16, name: &str, labels: &str) -> Vec<f64> {
+    let page = get(port, "/metrics");
+    let of_series = |line: &&str| {
+        line.strip_prefix(name)
+            .is_some_and(|rest| rest.starts_with(['{', ' ']) && rest.contains(labels))
+    };
+    let value = |line: &str| {
+        line.rsplit(' ')
+            .next()
+            .and_then(|value| value.parse().ok())
+            .expect("a series has a value")
+    };
+    page.lines().filter(of_series).map(value).collect()
 }
 
 /// The answer to a GET with its head; empty where nobody answers.

@@ -1,7 +1,8 @@
 //! What the agent says of itself, by the typed instruments of the registry over the OpenTelemetry SDK.
 //!
-//! `watched` counts what sources bring, `measured` what sinks take, `books` what the ledger knows. `exporter` puts what the
-//! SDK has collected through the door, so that it goes wherever all telemetry goes: to the page of Prometheus and by OTLP.
+//! `watched` counts what sources bring, `measured` what sinks take, `books` what the ledger knows, `series` what the stores
+//! of Prometheus sinks know. `exporter` puts what the SDK has collected through the door, so that it goes wherever all
+//! telemetry goes: to the page of Prometheus and by OTLP.
 
 mod books;
 mod exporter;
@@ -9,6 +10,7 @@ mod levels;
 mod measured;
 mod newest;
 mod resolution;
+mod series;
 mod watched;
 
 use std::{
@@ -98,7 +100,7 @@ impl Telemetry {
         series: Option<PrometheusStore>,
     ) -> Box<dyn Sink> {
         if let Some(series) = series {
-            self.shared.books().watch_series(name, series);
+            self.shared.books().series().watch(name, series);
         }
         let (delivered, duration) = (self.shared.delivered.clone(), self.shared.export_duration.clone());
         Box::new(measured::MeasuredSink::new(

@@ -77,6 +77,7 @@ struct Shared {
 struct Ended {
     expired: AtomicU64,
     evicted: AtomicU64,
+    with_resource: AtomicU64,
     looked_millis: AtomicU64,
 }
 
@@ -109,6 +110,11 @@ impl PrometheusStore {
         }
     }
 
+    /// Returns whether both are stores of the same series.
+    pub fn shares_series_with(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     /// What the store holds and what it refused.
     pub fn counts(&self) -> PrometheusCounts {
         let refused = Refusal::ALL.iter().zip(&self.shared.refused);
@@ -119,6 +125,7 @@ impl PrometheusStore {
             max_bytes: self.shared.config.max_bytes,
             expired: self.shared.ended.expired.load(Ordering::Relaxed),
             evicted: self.shared.ended.evicted.load(Ordering::Relaxed),
+            ended_with_resource: self.shared.ended.with_resource.load(Ordering::Relaxed),
             ahead: self.shared.ahead.load(Ordering::Relaxed),
             refused: refused
                 .map(|(refusal, points)| (*refusal, points.load(Ordering::Relaxed)))
@@ -130,9 +137,12 @@ impl PrometheusStore {
     pub fn sweep(&self) {
         let stale_after = self.shared.config.stale_after;
         if self.targets().sweep(self.now_millis(), stale_after) {
-            for family in self.families() {
-                family.lock().sweep(&self.shared.room);
-            }
+            let sweep = |family: &Arc<Family>| family.lock().sweep(&self.shared.room);
+            let ended = self.families().iter().map(sweep).sum();
+            self.shared
+                .ended
+                .with_resource
+                .fetch_add(ended, Ordering::Relaxed);
         }
         self.expire();
     }

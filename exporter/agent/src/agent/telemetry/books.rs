@@ -1,4 +1,4 @@
-//! What the ledger and the stores know, put into instruments: each time by how much it has changed.
+//! The counts of the ledger as instruments, which get what has changed since they were recorded last.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,8 @@ use opentelemetry::{
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{DropReason, SinkCounts};
 use pulsetrain_semconv::{attribute, instruments};
-use pulsetrain_sinks::PrometheusStore;
+
+use super::series::SeriesMetrics;
 
 /// The instruments, and what they were told last.
 pub(super) struct Books {
@@ -19,12 +20,10 @@ pub(super) struct Books {
     batches: UpDownCounter<i64>,
     size: UpDownCounter<i64>,
     limit: UpDownCounter<i64>,
-    series: UpDownCounter<i64>,
-    series_limit: UpDownCounter<i64>,
+    series: SeriesMetrics,
     /// The limit of the queue of each sink, in bytes.
     queue_limits: BTreeMap<String, i64>,
     told: BTreeMap<String, Told>,
-    stores: BTreeMap<String, PrometheusStore>,
 }
 
 /// What was told of one sink.
@@ -36,10 +35,8 @@ struct Told {
     levels: [i64; LEVELS],
 }
 
-/// The levels of each sink: items, batches and bytes in its queue, and its limit; of one that keeps series these and their
-/// limit.
-const LEVELS: usize = 6;
-const OF_QUEUE: usize = 4;
+/// The levels of the queue of each sink: items, batches and bytes, and the limit of the bytes.
+const LEVELS: usize = 4;
 
 impl Books {
     pub(super) fn new(meter: &Meter) -> Self {
@@ -50,17 +47,15 @@ impl Books {
             batches: instruments::pulsetrain_queue_length(meter),
             size: instruments::pulsetrain_queue_size(meter),
             limit: instruments::pulsetrain_queue_limit(meter),
-            series: instruments::pulsetrain_series_active(meter),
-            series_limit: instruments::pulsetrain_series_limit(meter),
+            series: SeriesMetrics::new(meter),
             queue_limits: BTreeMap::new(),
             told: BTreeMap::new(),
-            stores: BTreeMap::new(),
         }
     }
 
-    /// Counts the series of a sink from now on.
-    pub(super) fn watch_series(&mut self, sink: &str, store: PrometheusStore) {
-        self.stores.insert(sink.to_owned(), store);
+    /// The series that sinks keep.
+    pub(super) fn series(&mut self) -> &mut SeriesMetrics {
+        &mut self.series
     }
 
     /// Reports this limit of the queue of a sink from now on.
@@ -80,7 +75,7 @@ impl Books {
             .collect();
         for name in gone {
             let mut told = self.told.remove(&name).unwrap_or_default();
-            self.stores.remove(&name);
+            self.series.forget(&name);
             self.queue_limits.remove(&name);
             self.levels(&name, &mut told, [0; LEVELS]);
         }
@@ -95,17 +90,13 @@ impl Books {
                 };
             }
             self.sums(counts, &mut told);
-            let series = self.stores.get(&counts.name).map(PrometheusStore::counts);
-            let (series, series_limit) =
-                series.map_or((0, 0), |counts| (counts.series as i64, counts.limit as i64));
+            self.series.record(&counts.name);
             let on_disk = counts.on_disk.as_ref();
             let levels = [
                 (counts.queued + on_disk.map_or(0, |on_disk| on_disk.items)) as i64,
                 (counts.queued_batches + on_disk.map_or(0, |on_disk| on_disk.batches)) as i64,
                 (counts.queued_bytes + on_disk.map_or(0, |on_disk| on_disk.bytes)) as i64,
                 self.queue_limits.get(&counts.name).copied().unwrap_or_default(),
-                series,
-                series_limit,
             ];
             self.levels(&counts.name, &mut told, levels);
             self.told.insert(counts.name.clone(), told);
@@ -135,19 +126,10 @@ impl Books {
             attribute::PULSETRAIN_SINK_NAME.name,
             sink.to_owned(),
         )];
-        let instruments = [
-            &self.items,
-            &self.batches,
-            &self.size,
-            &self.limit,
-            &self.series,
-            &self.series_limit,
-        ];
+        let instruments = [&self.items, &self.batches, &self.size, &self.limit];
         for (place, instrument) in instruments.into_iter().enumerate() {
             let (now, before) = (now[place], std::mem::replace(&mut told.levels[place], now[place]));
-            if place < OF_QUEUE || now != before {
-                instrument.add(now - before, &sink);
-            }
+            instrument.add(now - before, &sink);
         }
     }
 }

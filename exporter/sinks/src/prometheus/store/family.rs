@@ -202,15 +202,7 @@ impl Table {
 
     /// Takes out the series of which no point arrived since `since_seconds`; returns how many.
     pub(crate) fn expire(&mut self, since_seconds: u32, room: &Room) -> u64 {
-        let mut expired = 0;
-        for place in 0..self.places.len() {
-            let is_silent = |series: &Series| series.seen_seconds < since_seconds;
-            if self.places[place].as_ref().is_some_and(is_silent) {
-                self.remove(place as u32, room);
-                expired += 1;
-            }
-        }
-        expired
+        self.remove_if(room, |series| series.seen_seconds < since_seconds)
     }
 
     /// Returns when a point of each series arrived last, in seconds since the store began, with its place.
@@ -229,14 +221,20 @@ impl Table {
         is_silent
     }
 
-    /// Takes out the series of targets that have ended.
-    pub(crate) fn sweep(&mut self, room: &Room) {
+    /// Removes the series of targets that have ended; returns how many.
+    pub(crate) fn sweep(&mut self, room: &Room) -> u64 {
+        self.remove_if(room, |series| series.target.has_ended())
+    }
+
+    fn remove_if(&mut self, room: &Room, is_over: impl Fn(&Series) -> bool) -> u64 {
+        let mut removed = 0;
         for place in 0..self.places.len() {
-            let ended = |series: &Series| series.target.has_ended();
-            if self.places[place].as_ref().is_some_and(ended) {
+            if self.places[place].as_ref().is_some_and(&is_over) {
                 self.remove(place as u32, room);
+                removed += 1;
             }
         }
+        removed
     }
 
     pub(crate) fn is_empty(&self) -> bool {

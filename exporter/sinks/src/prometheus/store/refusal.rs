@@ -18,6 +18,8 @@ pub struct PrometheusCounts {
     pub expired: u64,
     /// The series that ended since the start to make room for others.
     pub evicted: u64,
+    /// The series that ended since the start with their resource: it sent nothing within `stale_after`, or a later attempt began.
+    pub ended_with_resource: u64,
     /// The points since the start whose time was too far in the future; they got the time of their arrival.
     pub ahead: u64,
     /// The points refused since the start, one entry a reason, in the order of [`Refusal::ALL`]; zeros included.
