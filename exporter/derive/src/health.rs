@@ -96,7 +96,7 @@ struct RunState {
 /// The GPU of a point.
 struct GpuPoint<'a> {
     id: &'a str,
-    /// What tells the series from others of its metric: a task, a reason, a fault, a reading.
+    /// The attribute that distinguishes the series of its metric: a task, a reason, a fault, a reading.
     label: Option<&'a str>,
     code: Option<i64>,
 }

@@ -1,29 +1,29 @@
-//! Who says something: run, rank and host, from the attributes of a resource or of a point.
+//! The origin of telemetry: run, rank and host, from the attributes of a resource or of a point.
 
 use std::sync::Arc;
 
 use pulsetrain_otlp::view::{AnyValue, KeyValue, Repeated, Text};
 use pulsetrain_semconv::attribute;
 
-/// What is known of who speaks.
+/// Run, rank and host, as far as they are known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Origin {
     /// The run.
     pub(crate) run: Option<Arc<str>>,
-    /// The rank in the whole job.
+    /// The rank in the job.
     pub(crate) rank: Option<i64>,
     /// The attempt of the run.
     pub(crate) attempt: Option<i64>,
-    /// The ranks of the whole job.
+    /// The number of ranks of the job.
     pub(crate) world_size: Option<i64>,
     /// The host.
     pub(crate) host: Option<Arc<str>>,
 }
 
 impl Origin {
-    /// Reads attributes; what they do not say stays as it is, so that those of a point go before those of its resource.
+    /// Reads attributes. Values without an attribute are kept, so that attributes of a point override those of its resource.
     pub(crate) fn read(&mut self, attributes: Repeated<'_, KeyValue<'_>>) {
-        // What cannot be read says nothing; the batch goes on as it is.
+        // Attributes that cannot be decoded are ignored; the batch passes unchanged.
         for attribute in attributes.iter().map_while(Result::ok) {
             let value = attribute.value.unwrap_or_default();
             if attribute.key == attribute::TRAIN_RUN_ID.name {
@@ -40,7 +40,7 @@ impl Origin {
         }
     }
 
-    /// The origin that these attributes tell.
+    /// Returns the origin that these attributes name.
     pub(crate) fn of(attributes: Repeated<'_, KeyValue<'_>>) -> Self {
         let mut origin = Self::default();
         origin.read(attributes);

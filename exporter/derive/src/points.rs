@@ -16,7 +16,7 @@ const RESOURCE_METRICS: u32 = 1;
 const SCOPE_METRICS: u32 = 2;
 const METRICS: u32 = 2;
 
-/// A point as it stands in its batch.
+/// A point as encoded in its batch.
 pub(crate) enum Point<'a> {
     /// Of a gauge or a cumulative sum.
     Number(NumberPoint<'a>),
@@ -34,9 +34,9 @@ pub(crate) fn for_each<'a, T: Copy>(
     mut each: impl FnMut(T, &Origin, &'a [u8], &Point<'a>),
 ) -> Result<(), WireError> {
     let mut resources = MetricsData::decode(bytes)?.resource_metrics.iter();
-    while let Some(whole) = resources.next_bytes() {
-        let whole = whole?;
-        let of_resource = pulsetrain_otlp::view::ResourceMetrics::decode(whole)?;
+    while let Some(resource_message) = resources.next_bytes() {
+        let resource_message = resource_message?;
+        let of_resource = pulsetrain_otlp::view::ResourceMetrics::decode(resource_message)?;
         // Made when the first point needs it: most batches have none that does.
         let mut origin = None;
         for scope in of_resource.scope_metrics {
@@ -53,7 +53,7 @@ pub(crate) fn for_each<'a, T: Copy>(
                             .unwrap_or_default(),
                     )
                 });
-                for_each_of(&metric, |point| each(wanted, origin, whole, point))?;
+                for_each_of(&metric, |point| each(wanted, origin, resource_message, point))?;
             }
         }
     }
@@ -87,8 +87,8 @@ fn within(
     for field in Reader::new(bytes) {
         let field = field?;
         match field.value {
-            Value::Bytes(whole) if field.number == number => {
-                if let Some(part) = part(whole)? {
+            Value::Bytes(resource_message) if field.number == number => {
+                if let Some(part) = part(resource_message)? {
                     out.delimited(number, &part);
                 }
             }

@@ -1,4 +1,4 @@
-//! The resource of a run: that of a rank without what is about the rank.
+//! The resource of a run: that of a rank without the attributes of the rank.
 
 use pulsetrain_otlp::{
     view::{KeyValue, Message},

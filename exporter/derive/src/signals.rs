@@ -1,6 +1,6 @@
 //! The stage that derives signals: it assembles steps from what passes and gives them to a list of derivations.
 //!
-//! Every batch goes on at once and unchanged. Derived batches follow it, under the receipt of the batch that brought the
+//! Every batch passes at once and unchanged. Derived batches follow it, under the receipt of the batch that brought the
 //! step, so that after a kill both come again together.
 
 mod derivation;
@@ -190,12 +190,12 @@ impl SignalsStage {
             return Ok(());
         }
         let mut resources = LogsData::decode(batch.bytes())?.resource_logs.iter();
-        while let Some(whole) = resources.next_bytes() {
-            let whole = whole?;
-            let resource = resource_bytes(whole);
+        while let Some(resource_message) = resources.next_bytes() {
+            let resource_message = resource_message?;
+            let resource = resource_bytes(resource_message);
             let attributes = Resource::decode(resource)?.attributes;
             let mut origin = None;
-            for scope in ResourceLogs::decode(whole)?.scope_logs {
+            for scope in ResourceLogs::decode(resource_message)?.scope_logs {
                 for record in scope?.log_records {
                     let record = record?;
                     let time = UnixNanos(record.time_unix_nano);
@@ -245,7 +245,7 @@ impl SignalsStage {
         }
     }
 
-    /// Tells the derivations how far event time has come.
+    /// Passes the newest event time to the derivations.
     fn advance(&mut self, now: Instant) {
         let newest = self.assembler.newest();
         if newest > self.watermark {

@@ -223,7 +223,7 @@ impl Bench {
         self
     }
 
-    /// Lets time pass, and releases what is due.
+    /// Advances time and releases due batches.
     pub(crate) fn wait(&mut self, time: Duration) -> &mut Self {
         self.now += time;
         if self.stage.due().is_some_and(|due| due <= self.now) {

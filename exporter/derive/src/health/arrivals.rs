@@ -1,6 +1,6 @@
 //! Arrivals of each rank's steps, by the clock: how long a rank that is alive may be silent.
 //!
-//! Event time does not tell: an exporter may send a minute of steps at once, and of an imported log one rank may arrive hours of
+//! Event time is not enough: an exporter may send a minute of steps at once, and of an imported log one rank may arrive hours of
 //! event time ahead of another. Exporters of OpenTelemetry SDKs send metrics once a minute by default.
 
 use std::{collections::BTreeMap, time::Duration};

@@ -3,7 +3,7 @@
 //! - A rank that is slow while its GPU is held down is `gpu_throttled` and no straggler.
 //! - A run that stops after a GPU was lost is `gpu_lost`; it is stalled only if it does not come back for 30 minutes.
 //! - A stall with spinning GPUs is `collective_hang`, with others `stalled`; one of them for each stall.
-//! - A restart ends a stall and a hang. All else goes on until steps or readings show that it is gone.
+//! - A restart ends a stall and a hang. All other verdicts stay open until steps or readings show that the fault is gone.
 
 use std::{collections::BTreeSet, sync::Arc, time::Duration};
 

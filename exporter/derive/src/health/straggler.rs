@@ -7,7 +7,7 @@
 //!
 //! A rank is a **chronic** straggler when the median of its last 20 scores is below 0.87 (1.15 times as slow as the median), until
 //! it is above 0.92. A rank whose first steps are slow already may have more work than the others, for example a larger stage of a
-//! pipeline: from the telemetry this cannot be told from a slow device. Such a rank is a straggler that **may be intended**, and a fault only
+//! pipeline: the telemetry cannot distinguish this from a slow device. Such a rank is a straggler that **may be intended**, and a fault only
 //! once it is below 0.87 times its own first 20 scores. Up to three slow steps in a row between others are **one-off**: a garbage collection, a page fault.
 //! Memory: 20 scores for each rank.
 
@@ -76,7 +76,7 @@ impl RankScore {
         self.median_score.is_some_and(|score| score < SLOW)
     }
 
-    /// Returns whether the rank is none any more.
+    /// Returns whether the rank stopped being a straggler.
     pub(crate) fn is_fast(&self) -> bool {
         self.median_score.is_some_and(|score| score > RECOVERED)
     }

@@ -165,7 +165,7 @@ fn series_of_a_run_end_with_its_last_rank() {
     let active: Vec<_> = series.iter().filter(|(_, ended)| !**ended).collect();
     assert!(active.is_empty(), "{active:?}");
 
-    // Other telemetry goes on, minutes after the end.
+    // Other telemetry arrives minutes after the end.
     let mut other = Trainer::new("other", 0, 1);
     for number in 1..=200 {
         other.step(number, at(41.0 + number as f64), 1.0);
@@ -521,7 +521,7 @@ fn live_run_whose_telemetry_stops_altogether_is_stalled() {
     rank.step_span(21, unix_now + 70_000_000_000, 1.0, &[]);
     rank.step_span(22, unix_now + 71_000_000_000, 1.0, &[]);
     bench.pass(&mut rank);
-    assert_eq!(bench.events(&event::TRAIN_VERDICT).len(), 2, "the run goes on");
+    assert_eq!(bench.events(&event::TRAIN_VERDICT).len(), 2, "the run continues");
 }
 
 /// The bodies of the events of stalls, with whether each opens.

@@ -21,7 +21,7 @@ use std::collections::BTreeMap;
 
 use super::{UnixNanos, sample::median};
 
-/// How many steps of an attempt tell how long its first step would be without startup.
+/// The number of steps of an attempt from which the duration of its first step without startup is estimated.
 const STARTUP_STEPS: usize = 8;
 /// The most lifecycle intervals that wait to be settled; of more the oldest are left out.
 const MAX_INTERVALS: usize = 4096;
@@ -345,7 +345,7 @@ impl Timeline {
     }
 }
 
-/// Whether steps do not go on during an interval of this use.
+/// Whether no step can run during an interval of this use.
 fn interrupts_steps(used_for: Use) -> bool {
     matches!(
         used_for,

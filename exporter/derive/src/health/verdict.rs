@@ -40,7 +40,7 @@ pub(crate) enum Kind {
     CheckpointSlow,
     /// Memory in use grows steadily.
     MemoryLeak,
-    /// A rank sends no telemetry while others go on.
+    /// A rank sends no telemetry while others continue.
     TelemetryLost,
 }
 

@@ -68,11 +68,11 @@ impl Level {
     }
 }
 
-/// A norm is a spike when it is so many times its average, after so many values.
+/// The factor above its average from which a norm is a spike, and the values that the average needs.
 const NORM_FACTOR: f64 = 5.0;
 const NORM_AFTER: u32 = 10;
 
-/// A loss is a spike when it is so many deviations and such a share of the average above it, after so many values.
+/// The deviations and the share of the average by which a spike of the loss exceeds the average, and the values that the average needs.
 const LOSS_DEVIATIONS: f64 = 6.0;
 const LOSS_SHARE: f64 = 0.2;
 const LOSS_AFTER: u32 = 20;

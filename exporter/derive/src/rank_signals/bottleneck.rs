@@ -28,7 +28,7 @@ use crate::{
 /// Capacities that differ by less than a tenth are in balance.
 const BALANCED: f64 = 0.9;
 
-/// By what factor data and compute must differ for one of them to limit training.
+/// The factor by which data and compute must differ for one of them to limit training.
 const MUCH: f64 = 2.0;
 
 /// Which share of the step data may take in a trainer without an inference side.
@@ -41,7 +41,7 @@ const POOL_STEPS: usize = 5;
 #[derive(Debug, Default)]
 pub(super) struct Bottleneck(HashMap<RankId, History>);
 
-/// What is kept of a rank: a trainer may time only some of its steps.
+/// The state of a rank: a trainer may time only some of its steps.
 #[derive(Debug, Default)]
 struct History {
     data_secs: Option<f64>,

@@ -106,7 +106,7 @@ impl Mfu {
     }
 }
 
-/// The attributes that tell one GPU from another.
+/// The attributes that identify a GPU.
 #[derive(Default)]
 struct GpuLabels<'a> {
     name: Option<&'a str>,

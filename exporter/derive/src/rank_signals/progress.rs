@@ -16,7 +16,7 @@ use crate::{
     unix_nanos::UnixNanos,
 };
 
-/// Over how many records the pace is taken.
+/// The number of records over which the pace is computed.
 const WINDOW: usize = 100;
 
 /// Derives progress and ETA.

@@ -54,7 +54,7 @@ impl Derivation for Throughput {
     }
 }
 
-/// Returns whether the rank reports the progress of the whole job, and not only its own times.
+/// Returns whether the rank reports the progress of the job, and not only its own times.
 pub(super) fn is_reporter(step: &StepFacts) -> bool {
     const REPORTS: [&Metric; 3] = [&metric::TRAIN_LOSS, &metric::TRAIN_TOKENS, &metric::TRAIN_SAMPLES];
     REPORTS.into_iter().any(|metric| step.value(metric).is_some())

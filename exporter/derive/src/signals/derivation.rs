@@ -73,7 +73,7 @@ pub(crate) trait Derivation: Send {
         let _ = out;
     }
 
-    /// Drops what is kept of a rank: it was silent for longest when room was needed for another.
+    /// Drops the state of a rank: it was silent for the longest time when another rank needed its place.
     fn forget(&mut self, rank: RankId) {
         let _ = rank;
     }
@@ -100,7 +100,7 @@ pub(crate) struct PointFacts<'a> {
     pub(crate) count: Option<u64>,
     /// Whether the value is the growth since the point before (delta temporality), and not the total.
     pub(crate) is_delta: bool,
-    /// Whether the point says only that its series has ended (`NO_RECORDED_VALUE`).
+    /// Whether the point only marks the end of its series (`NO_RECORDED_VALUE`).
     pub(crate) is_end: bool,
 }
 

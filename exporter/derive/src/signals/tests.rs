@@ -291,7 +291,7 @@ fn steps_without_numbers_are_counted() {
     assert_eq!(numbers(&seen), [1, 2, 3]);
 }
 
-/// What is compared of a step: number, end, data time, loss, tokens.
+/// The compared values of a step: number, end, data time, loss, tokens.
 type Facts = (i64, u64, Option<f64>, Option<f64>, Option<f64>);
 
 /// Passes steps as batches of these sizes, each signal in its order, and returns the steps.

@@ -91,7 +91,7 @@ impl Signals {
         for place in self.dirty.drain(..) {
             let resource = &mut self.resources[place];
             resource.is_dirty = false;
-            // Messages of OTLP's top level are lists: one behind the other is a longer list.
+            // The top-level messages of OTLP are lists: their concatenation is one longer list.
             for encoded in resource.finish() {
                 let (items, bytes) = match encoded.signal {
                     Signal::Logs => &mut logs,

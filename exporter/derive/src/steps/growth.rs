@@ -48,7 +48,7 @@ impl Growth {
         }
     }
 
-    /// Returns the mean of what a histogram observed since its last point, with the number of observations.
+    /// Returns the mean of the observations of a histogram since its last point, and their number.
     ///
     /// `None` where it observed nothing, and for a first point that counts more than one observation.
     pub(crate) fn of_histogram(

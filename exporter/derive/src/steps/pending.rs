@@ -297,7 +297,7 @@ impl RankSteps {
         self.has_all_spans && draft.span.is_none() && Some(number) > self.last_span
     }
 
-    /// Stops to hold steps where so many are held that their spans do not seem to come.
+    /// Stops holding steps when too many wait: their spans do not seem to arrive.
     fn limit_held(&mut self) {
         if self.open.len() > MAX_HELD {
             let held = self

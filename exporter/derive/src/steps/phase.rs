@@ -20,7 +20,7 @@ pub(crate) enum Phase {
     Optimizer,
     /// Device time of forward, backward and optimizer together (histogram only).
     Compute,
-    /// A whole step that takes its data from a queue, without the wait for samples (histogram only).
+    /// A complete step that takes its data from a queue, without the wait for samples (histogram only).
     QueueStep,
     /// RL: generation of samples.
     Rollout,

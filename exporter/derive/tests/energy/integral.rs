@@ -1,4 +1,4 @@
-//! The integral: what steps took adds up to what the counters grew by, and lies no further off than it says.
+//! The integral: the energy of steps adds up to the growth of the counters, and its error is within the stated bound.
 
 use proptest::{collection::vec, prelude::*, test_runner::Config};
 use pulsetrain_derive::EnergyConfig;
@@ -7,7 +7,7 @@ use pulsetrain_semconv::{Attribute, AttributeKind, Stability, attribute, metric}
 
 use crate::world::{SECOND, World, ZERO, energy, reading};
 
-/// Power over time: watts for so many milliseconds each.
+/// Power over time: pairs of watts and milliseconds.
 #[derive(Clone, Debug)]
 struct Load(Vec<(f64, u64)>);
 
@@ -245,7 +245,7 @@ fn a_counter_that_began_anew_leaves_the_step_partial_with_the_rest() {
     assert_eq!(
         world.histogram("gpu.step.energy"),
         None,
-        "a distribution of parts would say nothing"
+        "a distribution of parts has no meaning"
     );
     world.out.clear();
     world.pass(energy("GPU-0", Some(&ZERO), 5 * SECOND, 300.0));

@@ -1,4 +1,4 @@
-//! Energy and activity of steps, as the stage says them of a small world of GPUs and ranks.
+//! Energy and activity of steps, as the stage derives them from a few simulated GPUs and ranks.
 
 mod belonging;
 mod integral;

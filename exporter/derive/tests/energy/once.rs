@@ -1,4 +1,4 @@
-//! Each joule is told once: whoever logs the steps, and however their times overlap.
+//! Each joule is attributed once, whoever logs the steps and however their times overlap.
 
 use pulsetrain_derive::EnergyConfig;
 
@@ -21,10 +21,10 @@ fn world(owners: &[Option<&Rank>], until: u64) -> World {
 }
 
 fn sum(steps: &[Derived]) -> f64 {
-    let told = steps
+    let energies = steps
         .iter()
         .filter(|step| step.status.as_deref() != Some("repeated"));
-    told.map(Derived::joules).sum()
+    energies.map(Derived::joules).sum()
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_rank_that_begins_to_tell_steps_has_no_joules_that_were_told_for_it() {
     assert_eq!(
         world.step().joules(),
         300.0,
-        "nobody else tells steps: both GPUs are of this one"
+        "nobody else reports steps: both GPUs belong to this rank"
     );
     world.pass(ONE.step(0, 0, SECOND));
     assert_eq!(world.steps()[1].status.as_deref(), Some("repeated"));

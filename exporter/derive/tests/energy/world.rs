@@ -1,4 +1,4 @@
-//! A world to derive from: GPUs that say what their counters stand at, and ranks that tell their steps.
+//! Simulated input: GPUs that report their counters, and ranks that report their steps.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -25,7 +25,7 @@ use pulsetrain_semconv::{Metric, attribute, metric as names, span};
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
 
-/// A rank as its telemetry says it.
+/// A rank with the attributes of its telemetry.
 #[derive(Clone, Debug)]
 pub(crate) struct Rank {
     pub(crate) run: &'static str,
@@ -133,7 +133,7 @@ pub(crate) fn reading(
     batch(writer.finish(&Envelope::new(&resource, "gpu", "1", "")))
 }
 
-/// What the energy counter of a GPU stands at.
+/// The value of the energy counter of a GPU.
 pub(crate) fn energy(gpu: &str, owner: Option<&Rank>, time: u64, joules: f64) -> Batch {
     reading(gpu, owner, &names::GPU_ENERGY, time, joules, &[])
 }
@@ -156,7 +156,7 @@ impl World {
         self.stage.pass(batch, self.now, &mut self.out);
     }
 
-    /// Lets time go by, and go what is due then.
+    /// Advances time and releases due batches.
     pub(crate) fn wait(&mut self, time: Duration) {
         self.now += time;
         self.stage.release(self.now, &mut self.out);
@@ -224,7 +224,7 @@ pub(crate) fn spans(batch: &Batch) -> Vec<Span> {
         .collect()
 }
 
-/// What a step's span says.
+/// The derived attributes of a step's span.
 #[derive(Debug)]
 pub(crate) struct Derived {
     pub(crate) number: f64,
@@ -268,6 +268,6 @@ impl Derived {
 
     pub(crate) fn joules(&self) -> f64 {
         self.get(&attribute::GPU_STEP_ENERGY)
-            .expect("the step says its energy")
+            .expect("the step has an energy")
     }
 }

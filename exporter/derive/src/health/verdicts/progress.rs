@@ -3,7 +3,7 @@
 //! The stall time is the greatest of 30 s, 20 times the median time from step end to step end, and 3 times the longest such time of
 //! the last 512 steps (which includes the usual checkpoints and evaluations). After a step at which the run usually saves a
 //! checkpoint it is at least 20 times the usual save: a slow checkpoint ends by itself. Before the fifth step nothing is known.
-//! To all of it the time is added by which steps arrive behind other telemetry, such as GPU readings: a trainer that exports once a minute does not stall
+//! To all of it the time is added by which steps arrive later than other telemetry, such as GPU readings: a trainer that exports once a minute does not stall
 //! every minute.
 //!
 //! A GPU that spins in a collective is busy at low power (asked for by operators, nebius/soperator#796): if at least half of the GPUs
@@ -17,7 +17,7 @@ const LONGEST: f64 = 3.0;
 const SAVES: f64 = 20.0;
 const WINDOW: usize = 512;
 const LEAST_STEPS: u32 = 5;
-/// What is left of the greatest lag after each further step.
+/// The share of the greatest lag that is kept after each further step.
 const LAG_DECAY: f64 = 0.99;
 
 /// How a run without progress fails.
@@ -40,7 +40,7 @@ pub(crate) struct Progress {
     activity: UnixNanos,
     planned: Option<i64>,
     is_over: bool,
-    /// By how much the steps arrive behind other telemetry.
+    /// The time by which steps arrive later than other telemetry.
     lag_secs: f64,
     /// The steps of the last two saves.
     saves: [Option<i64>; 2],
@@ -83,7 +83,7 @@ impl Progress {
         self.newest = Some((number, end));
     }
 
-    /// Notes by how much a step arrived behind other telemetry, in event time.
+    /// Records by how much event time a step arrived later than other telemetry.
     pub(crate) fn on_lag(&mut self, secs: f64) {
         self.lag_secs = (self.lag_secs * LAG_DECAY).max(secs);
     }

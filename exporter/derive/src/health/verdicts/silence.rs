@@ -1,6 +1,6 @@
-//! `telemetry_lost`: a rank that sends no steps any more while others go on.
+//! `telemetry_lost`: a rank that stopped sending steps while others continue.
 //!
-//! Ranks meet in every step, so a rank whose process is gone stops the others too: if these go on, only the rank's telemetry is
+//! Ranks meet in every step, so a rank whose process is gone stops the others too: if these continue, only the rank's telemetry is
 //! lost. Established when the others are 20 steps and 10 seconds of event time ahead and nothing of the rank has arrived for 10 seconds, or
 //! for twice the time between its exports (`arrivals.rs`); resolved when the rank reports a step again, or by a restart. A gap that
 //! is found only when the rank is back is established and resolved at once. In recordings, where one rank may come after the other,

@@ -15,7 +15,7 @@ const STARVED: f64 = 0.20;
 const FED: f64 = 0.15;
 const WINDOW: usize = 20;
 
-/// Detects waits of the whole run.
+/// Detects waits of the run.
 #[derive(Debug)]
 pub(crate) struct Waits {
     attempt: i64,

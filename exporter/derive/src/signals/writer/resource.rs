@@ -254,7 +254,7 @@ impl ResourceSignals {
         self.newest
     }
 
-    /// Returns the size of what has collected, in bytes.
+    /// Returns the size of the collected points in bytes.
     pub(super) fn len(&self) -> usize {
         self.metrics.len() + self.logs.len()
     }

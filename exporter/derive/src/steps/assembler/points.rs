@@ -62,11 +62,11 @@ impl Assembler {
         on_suppressed: OnSuppressed<'_>,
     ) -> Result<(), WireError> {
         let mut resources = MetricsData::decode(batch.bytes())?.resource_metrics.iter();
-        while let Some(whole) = resources.next_bytes() {
-            let whole = whole?;
-            let resource = resource_bytes(whole);
+        while let Some(resource_message) = resources.next_bytes() {
+            let resource_message = resource_message?;
+            let resource = resource_bytes(resource_message);
             let rank = self.rank_of(resource, now);
-            let read = self.read_resource(whole, resource, rank, on_point, on_suppressed);
+            let read = self.read_resource(resource_message, resource, rank, on_point, on_suppressed);
             if let Some(rank) = rank {
                 self.add_groups(rank, batch, now);
             }
@@ -77,7 +77,7 @@ impl Assembler {
 
     fn read_resource(
         &mut self,
-        whole: &[u8],
+        resource_message: &[u8],
         resource: &[u8],
         rank: Option<RankId>,
         on_point: OnPoint<'_>,
@@ -85,14 +85,14 @@ impl Assembler {
     ) -> Result<(), WireError> {
         // Read when the first point needs it: most batches have none that does.
         let mut origin = None;
-        for scope in ResourceMetrics::decode(whole)?.scope_metrics {
+        for scope in ResourceMetrics::decode(resource_message)?.scope_metrics {
             for metric in scope?.metrics {
                 let metric = metric?;
                 let Some(interest) = self.interests.find(metric.name) else {
                     continue;
                 };
                 if interest.is_derived {
-                    // What is derived of a rank has the resource that came first of it.
+                    // Signals derived of a rank have the first resource of the rank.
                     if let Some(rank) = rank.and_then(|rank| self.ranks.get_mut(&rank)) {
                         if rank.suppress(interest.metric) {
                             on_suppressed(&rank.info.resource, interest.metric);

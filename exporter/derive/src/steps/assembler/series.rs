@@ -1,4 +1,4 @@
-//! Which points of a metric are about the whole rank, and which series they are of.
+//! Selects the points of a metric that are about the rank as a unit, and their series.
 
 use std::hash::{DefaultHasher, Hasher};
 

@@ -32,12 +32,12 @@ impl Assembler {
         out: &mut Vec<LifecycleFacts>,
     ) -> Result<(), WireError> {
         let mut resources = TracesData::decode(batch.bytes())?.resource_spans.iter();
-        while let Some(whole) = resources.next_bytes() {
-            let whole = whole?;
-            let Some(rank) = self.rank_of(resource_bytes(whole), now) else {
+        while let Some(resource_message) = resources.next_bytes() {
+            let resource_message = resource_message?;
+            let Some(rank) = self.rank_of(resource_bytes(resource_message), now) else {
                 continue;
             };
-            for scope in ResourceSpans::decode(whole)?.scope_spans {
+            for scope in ResourceSpans::decode(resource_message)?.scope_spans {
                 for span in scope?.spans {
                     let span = span?;
                     if let Some(role) = SpanRole::of(span.name) {
