@@ -10,6 +10,11 @@ use std::{
 };
 
 use flate2::{Compression, write::GzEncoder};
+use pulsetrain_otlp::{
+    frames::{FrameReader, append_binary},
+    limits::Limits,
+    write::Buffer,
+};
 use pulsetrain_tests::{Finished, Folder, Items, command, convert, corpus};
 use serde_json::Value;
 
@@ -232,5 +237,101 @@ fn what_is_no_telemetry_is_said_with_its_place_and_hides_nothing_else() {
         assert_eq!(finished.code, Some(i32::from(!bad.is_empty())), "{summary}");
         assert_eq!(lost > 0, !bad.is_empty(), "{summary}");
         Items::read(&output).assert_same(&expected);
+    }
+}
+
+/// The messages of the corpus, one after the other: one message of each signal.
+fn messages() -> [Vec<u8>; 3] {
+    let lines = fs::read(corpus("otlp/everything.jsonl")).expect("the corpus can be read");
+    let mut messages = [Vec::new(), Vec::new(), Vec::new()];
+    for frame in FrameReader::new(lines.as_slice(), Limits::default()) {
+        let frame = frame.expect("the corpus is OTLP");
+        messages[frame.signal as usize].extend(frame.bytes);
+    }
+    messages
+}
+
+#[test]
+fn a_saved_message_of_any_signal_is_read_whatever_its_file_is_called() {
+    let folder = Folder::new();
+    let back = folder.path("back.jsonl");
+    convert(&[corpus("otlp/everything.jsonl")], &back, &[]).expect_code(0);
+    let expected = Items::read(&back);
+    for ending in ["binpb", "pb", "bin", "otlp", "pftrace", "pb.zst"] {
+        let files: Vec<PathBuf> = messages()
+            .iter()
+            .enumerate()
+            .map(|(number, message)| match ending.ends_with("zst") {
+                true => folder.file(&format!("{number}.{ending}"), zstd(message)),
+                false => folder.file(&format!("{number}.{ending}"), message),
+            })
+            .collect();
+        let summary = convert(&files, &back, &[]).expect_code(0).summary();
+        Items::read(&back).assert_same(&expected);
+        let counted = ["spans", "points", "logs"].map(|name| summary["items"][name].as_u64().unwrap());
+        assert_eq!(counted.iter().sum::<u64>(), expected.len() as u64, "{summary}");
+    }
+}
+
+/// One resource with `spans` of 1 MiB each.
+fn large(spans: usize) -> Vec<u8> {
+    let mut span = Buffer::default();
+    span.delimited(1, &[7; 16]);
+    span.delimited(2, &[9; 8]);
+    span.text(5, &"n".repeat(1 << 20));
+    span.fixed64(7, 1_700_000_000_000_000_000);
+    span.fixed64(8, 1_700_000_000_000_000_001);
+    let mut scope = Buffer::default();
+    (0..spans).for_each(|_| scope.delimited(2, span.as_slice()));
+    [2, 1].into_iter().fold(scope.into_vec(), |inner, number| {
+        let mut outer = Buffer::default();
+        outer.delimited(number, &inner);
+        outer.into_vec()
+    })
+}
+
+#[test]
+fn a_message_above_the_limit_is_read_in_parts() {
+    let folder = Folder::new();
+    let back = folder.path("back.binpb");
+    let message = large(70);
+    let mut framed = Vec::new();
+    append_binary(&message, &mut framed).expect("a message has a length");
+    append_binary(&large(1), &mut framed).expect("a message has a length");
+    for (file, spans) in [("raw.binpb", 70), ("framed.binpb", 71)] {
+        let bytes = if spans == 70 { &message } else { &framed };
+        let input = folder.file(file, bytes);
+        let summary = convert(&[input], &back, &[]).expect_code(0).summary();
+        assert_eq!(summary["items"]["spans"], spans, "{file}: {summary}");
+    }
+    let frames = FrameReader::new(
+        fs::File::open(&back).expect("the output is there"),
+        Limits::default(),
+    );
+    let spans = frames.map(|frame| frame.expect("the output is OTLP").counts.items);
+    assert_eq!(spans.sum::<u64>(), 71);
+}
+
+#[test]
+fn a_file_without_telemetry_is_a_problem_and_leaves_the_output_as_it_was() {
+    let folder = Folder::new();
+    // One packet with events of the scheduler, as `ftrace_events`.
+    let ftrace = [0x0a, 6, 0x0a, 4, 0x08, 1, 0x12, 0];
+    let no_spans = br#"{"resourceSpans":[]}"#;
+    for (name, bytes, words) in [
+        ("sched.pftrace", &ftrace[..], "scheduling (ftrace)"),
+        ("sched", &ftrace[..], "scheduling (ftrace)"),
+        ("empty.jsonl", &no_spans[..], "no spans, metrics or log records"),
+        ("nothing.jsonl", b"", "no spans, metrics or log records"),
+    ] {
+        let input = folder.file(name, bytes);
+        let output = folder.file("out.jsonl", b"what was there");
+        let finished = convert(&[input], &output, &[]).expect_code(1);
+        finished.expect_words(&[words]);
+        assert_eq!(
+            fs::read(&output).expect("the output is there"),
+            b"what was there",
+            "{name}"
+        );
     }
 }

@@ -5,6 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use pulsetrain_perfetto::{Process, TraceWriter};
 use pulsetrain_tests::{Folder, Items, TraceProcessor, convert, corpus};
 use serde_json::{Value, json};
 
@@ -180,4 +181,129 @@ fn what_tunix_wrote_becomes_spans_and_a_trace_again() {
         );
         assert_eq!(ended, [json!({"ended": spans})], "{name}");
     }
+}
+
+/// A trace of another program: two threads with a flow between them, instants in and outside slices, a slice without an end.
+fn foreign() -> Vec<u8> {
+    let write = || -> std::io::Result<Vec<u8>> {
+        let mut trace = TraceWriter::new(Vec::new());
+        let process = trace.process(&Process {
+            pid: 7,
+            name: "server",
+            ..Process::default()
+        })?;
+        let (main, worker) = (
+            trace.thread(process, 17, "main")?,
+            trace.thread(process, 18, "worker")?,
+        );
+        trace.instant(process, 900, "garbage collected", |event| {
+            event.category("gc").annotate("freed", 42_i64);
+        })?;
+        trace.begin(main, 1_000, "send", |event| {
+            event.flow(5);
+        })?;
+        trace.instant(main, 1_050, "queued", |_| {})?;
+        trace.end(main, 1_100)?;
+        trace.begin(worker, 1_200, "receive", |event| {
+            event.last_of_flow(5);
+        })?;
+        trace.end(worker, 1_300)?;
+        // The number of the flow is used again.
+        trace.begin(main, 1_400, "send again", |event| {
+            event.flow(5);
+        })?;
+        trace.end(main, 1_450)?;
+        trace.instant(worker, 1_460, "marker", |event| {
+            event.flow(5);
+        })?;
+        trace.begin(worker, 1_500, "never ends", |_| {})?;
+        trace.finish()
+    };
+    write().expect("writing into memory does not fail")
+}
+
+#[test]
+fn instants_flows_and_threads_of_others_become_logs_links_and_attributes() {
+    let folder = Folder::new();
+    let input = folder.file("foreign.pftrace", foreign());
+    let back = folder.path("back.jsonl");
+    let summary = convert(&[&input], &back, &[]).expect_code(0).summary();
+    assert_eq!(summary["items"], json!({"spans": 4, "logs": 2}), "{summary}");
+    let notes = summary["inputs"][0]["notes"].to_string();
+    for note in ["1 slices never end", "1 ends of flows are at instants"] {
+        assert!(notes.contains(note), "{notes}");
+    }
+    let items = items(&back);
+    let attribute = |item: &Value, key: &str| {
+        let attributes = item["attributes"].as_array().cloned().unwrap_or_default();
+        let found = attributes.into_iter().find(|attribute| attribute["key"] == key);
+        found.map(|attribute| attribute["value"]["intValue"].to_string().replace('"', ""))
+    };
+    let log = |name: &str| {
+        let logs = items.of_kind("log").into_iter().map(|item| &item["log"]);
+        logs.into_iter()
+            .find(|log| log["eventName"] == name)
+            .expect("the instant is a log record")
+            .clone()
+    };
+    assert_eq!(
+        attribute(&log("garbage collected"), "freed").as_deref(),
+        Some("42")
+    );
+    assert_eq!(attribute(&log("marker"), "thread.id").as_deref(), Some("18"));
+    let span = |name: &str| {
+        let spans = items.of_kind("span").into_iter().map(|item| &item["span"]);
+        spans
+            .into_iter()
+            .find(|span| span["name"] == name)
+            .expect("the slice is a span")
+            .clone()
+    };
+    let (send, receive) = (span("send"), span("receive"));
+    assert_eq!(send["events"][0]["name"], "queued");
+    assert_eq!(attribute(&send, "thread.id").as_deref(), Some("17"));
+    let link = json!([{"traceId": send["traceId"], "spanId": send["spanId"]}]);
+    assert_eq!(receive["links"], link);
+    for unlinked in ["send", "send again", "never ends"] {
+        assert!(span(unlinked).get("links").is_none(), "{unlinked}");
+    }
+}
+
+#[test]
+fn a_trace_without_a_wall_clock_is_a_problem_unless_its_beginning_is_given() {
+    let folder = Folder::new();
+    // One sequence, one instant at 5 ns of the boot clock.
+    let packet = [0x40, 5, 0x50, 1, 0x5a, 7, 0x48, 3, 0xba, 0x01, 2, b'g', b'c'];
+    let input = folder.file(
+        "boot.pftrace",
+        [&[0x0a, packet.len() as u8][..], &packet].concat(),
+    );
+    let back = folder.path("back.jsonl");
+    convert(&[&input], &back, &[])
+        .expect_code(1)
+        .expect_words(&["1970", "--start-time"]);
+    convert(&[&input], &back, &["--start-time", "2026-11-21T00:18:40Z"]).expect_code(0);
+    assert_eq!(items(&back).of_kind("log").len(), 1);
+}
+
+#[test]
+fn a_lean_trace_gives_back_its_resources_and_each_log_record_once() {
+    let folder = Folder::new();
+    let (trace, back) = (folder.path("lean.pftrace"), folder.path("back.jsonl"));
+    let logs = |path: &Path| items(path).of_kind("log").len();
+    let everything = corpus("otlp/everything.jsonl");
+    convert(&[&everything], &trace, &[]).expect_code(0);
+    convert(&[&trace], &back, &[]).expect_code(0);
+    assert_eq!(logs(&back), logs(&everything));
+    convert(&[corpus("otlp/web_service.jsonl")], &trace, &[]).expect_code(0);
+    convert(&[&trace], &back, &[]).expect_code(0);
+    let services = |path: &Path| {
+        let items = items(path);
+        let spans = items
+            .of_kind("span")
+            .into_iter()
+            .map(|item| item["resource"].to_string());
+        spans.collect::<std::collections::BTreeSet<_>>()
+    };
+    assert_eq!(services(&back), services(&corpus("otlp/web_service.jsonl")));
 }

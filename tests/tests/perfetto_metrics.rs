@@ -3,7 +3,7 @@
 use std::fs;
 
 use pulsetrain_tests::{Import, TraceProcessor, convert, corpus};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A metric of each kind, one state set, and a log record, in the first nanoseconds of 2023-11-14T22:13:20Z.
 fn every_kind() -> String {
@@ -151,4 +151,63 @@ fn a_real_run_has_a_value_for_every_point_that_was_drawn() {
         .count();
     assert_eq!(steps[0]["n"], drawn);
     assert!(drawn > 0 && mapped["counters"].as_u64() > Some(5), "{mapped}");
+}
+
+#[test]
+fn a_log_record_shows_its_body_whatever_type_it_has_and_no_long_text_twice() {
+    let Some(judge) = TraceProcessor::require_or_skip() else {
+        return;
+    };
+    let at = |nanos: u64| (1_700_000_000_000_000_000 + nanos).to_string();
+    let field = |key: &str, text: &str| json!({"key": key, "value": {"stringValue": text}});
+    let map =
+        json!({"kvlistValue": {"values": [field("level", "error"), field("msg", "connection refused")]}});
+    let long = format!("first line\n{}", "x".repeat(100_000));
+    let records = json!([
+        {"timeUnixNano": at(1), "severityNumber": 17, "severityText": "ERR", "body": map},
+        {"timeUnixNano": at(2), "eventName": "gen_ai.choice", "body": {"arrayValue": {"values": [{"intValue": 42}]}}},
+        {"timeUnixNano": at(3), "body": {"bytesValue": "aGk="}},
+        {"timeUnixNano": at(4), "body": {"stringValue": long}},
+        {"timeUnixNano": at(5), "severityText": "NOTICE"},
+        {"timeUnixNano": at(6), "eventName": "checkpoint", "body": {"stringValue": "saved"}},
+    ]);
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let (otlp, trace) = (folder.path().join("in.jsonl"), folder.path().join("out.pftrace"));
+    let logs = json!({"resourceLogs": [{"scopeLogs": [{"logRecords": records}]}]});
+    fs::write(&otlp, logs.to_string()).expect("a temporary file can be written");
+    convert(&[&otlp], &trace, &[]).expect_code(0);
+    let [lines, instants] = judge.query(
+        &trace,
+        [
+            "select msg from android_logs order by ts",
+            "select name, extract_arg(arg_set_id, 'debug.otel.severity_text') as severity, \
+             coalesce(extract_arg(arg_set_id, 'debug.otel.body'), extract_arg(arg_set_id, 'debug.otel.body.msg'), \
+             extract_arg(arg_set_id, 'debug.otel.body[0]'), \
+             extract_arg(arg_set_id, 'debug.otel.body.otel_bytes')) as body \
+             from slice where name != 'resource' order by ts",
+        ],
+    );
+    let json = r#"{"level":"error","msg":"connection refused"}"#;
+    let lines: Vec<&str> = lines
+        .iter()
+        .map(|row| row["msg"].as_str().unwrap_or_default())
+        .collect();
+    assert_eq!(lines, [json, "[42]", "aGk=", &long, "", "saved"]);
+    let shown = |row: &Value| ["name", "severity", "body"].map(|key| row[key].to_string());
+    let instants: Vec<[String; 3]> = instants.iter().map(shown).collect();
+    let body = format!("first line\\n{}...", "x".repeat((1 << 10) - 14));
+    let texts = |name: &str, severity: &str, body: &str| [name, severity, body].map(str::to_owned);
+    assert_eq!(
+        instants,
+        [
+            texts(&json!(json).to_string(), "\"ERR\"", "\"connection refused\""),
+            texts("\"gen_ai.choice\"", "null", "42"),
+            texts("\"aGk=\"", "null", "\"aGk=\""),
+            texts("\"first line\"", "null", &format!("\"{body}\"")),
+            texts("\"NOTICE\"", "\"NOTICE\"", "null"),
+            texts("\"checkpoint\"", "null", "\"saved\""),
+        ]
+    );
+    let size = fs::metadata(&trace).expect("the trace is there").len();
+    assert!(size < 110_000, "the long body is written twice: {size}");
 }

@@ -68,9 +68,8 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
         &mut deliver,
     )?);
     progress.writing();
-    let is_failed = output.is_empty() && reports.iter().any(|report| report.lost > 0);
-    let written = match is_failed {
-        true => output.abandon(),
+    let written = match output.is_empty() {
+        true => output.abandon(reports.iter().any(|report| report.lost > 0)),
         false => output.finish(&arguments.inputs)?,
     };
     progress.finish();

@@ -16,6 +16,7 @@ mod perfetto;
 mod prometheus;
 mod sparkline;
 mod unfinished_file;
+mod value_text;
 
 #[cfg(feature = "prometheus-bridge")]
 pub use self::prometheus::RegistryBridge;

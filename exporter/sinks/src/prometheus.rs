@@ -6,7 +6,6 @@
 //! points into a file instead, `remote_write` sends them.
 
 mod accept;
-pub(crate) mod attribute_text;
 #[cfg(feature = "prometheus-bridge")]
 mod bridge;
 mod config;

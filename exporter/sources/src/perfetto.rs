@@ -1,8 +1,8 @@
-//! Perfetto traces as OTLP: slices are spans, counters are gauges, log lines are log records.
+//! Perfetto traces as OTLP: slices are spans, counters are gauges, log lines and instants in no slice are log records.
 //!
 //! A trace that the Perfetto sink wrote in full gives back the very spans, points and log records that it was made of
 //! (`heads`), one of Tunix the spans of the registry, as an import of it does (`tunix`). Any other gives what a viewer
-//! shows: nesting is parenthood, a process is a resource, a track is `thread.name`, annotations are attributes.
+//! shows: nesting is parenthood, a process is a resource, a track is `thread.name`, annotations are attributes, flows are links.
 //! Times of clocks that a trace does not tie to the wall clock count from the time that the user says, else from the time
 //! in the file's name, else from 1970.
 //!
@@ -11,6 +11,7 @@
 //! Both are put together and leave as messages (`envelope`) while they are read.
 
 mod envelope;
+mod flows;
 mod gathered;
 mod heads;
 mod message;
@@ -18,6 +19,7 @@ mod names;
 mod packed;
 mod pieces;
 mod points;
+mod records;
 mod spans;
 mod tracks;
 mod tunix;
@@ -52,6 +54,10 @@ pub struct PerfettoConversion {
     pub stray_ends: u64,
     /// Slices that never end; they last until the end of the trace.
     pub unfinished: u64,
+    /// Flows at instants that are in no slice, left out: only spans have links.
+    pub flows_without_span: u64,
+    /// Whether times count from 1970, because neither the trace, its name nor the user says when it began.
+    pub is_undated: bool,
     /// What could not be read, with its place; the first few.
     pub errors: Vec<String>,
     /// What else was not taken over of a trace of Tunix.

@@ -8,7 +8,7 @@ use std::{
 
 use pulsetrain_otlp::{
     Signal,
-    frames::{FrameReader, inflated},
+    frames::{FrameReader, inflated, is_unframed},
     limits::Limits,
 };
 use pulsetrain_pipeline::spill::Room;
@@ -37,6 +37,8 @@ pub(crate) struct InputReport {
     /// What could not be read, the first few with their places.
     pub(crate) problems: Vec<String>,
     pub(crate) lost: u64,
+    /// What was read in another form than the input has it.
+    pub(super) notes: Vec<String>,
     /// What of it went through temporary files before it was OTLP.
     pub(super) spilled_bytes: u64,
 }
@@ -50,8 +52,16 @@ pub(crate) struct Reading<'a> {
     pub(crate) room: &'a Room,
 }
 
+const OTHER_KINDS: &str = "of kinds that OTLP cannot hold, such as scheduling (ftrace) or memory profiles";
+
+const UNDATED: &str = "the trace has no snapshot of the REALTIME clock and its name does not end with the seconds of its \
+                       beginning, so its times count from 1970; say when it began with --start-time";
+
 /// Endings of names that Perfetto traces have: Perfetto's own, ours, and Tunix's.
 const PERFETTO: [&str; 4] = [".pftrace", ".perfetto-trace", ".perfetto", ".pb"];
+
+/// The problem of an input that has bytes and no telemetry.
+const NOTHING: &str = "the file has no spans, metrics or log records";
 
 /// Reads an input and hands on its messages.
 pub(crate) fn read(
@@ -86,6 +96,9 @@ pub(crate) fn read(
             report.problems = vec![notice];
         }
     }
+    if report.messages == 0 && report.lost == 0 && !plain.trim_ascii().is_empty() {
+        report.problem(NOTHING.to_owned());
+    }
     Ok(report)
 }
 
@@ -117,8 +130,13 @@ fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
     Ok(Box::new(BufReader::with_capacity(1 << 18, opened)))
 }
 
-/// A name says it; where it does not, a trace begins with a packet, and neither OTLP's JSON nor its lengths do.
+/// Returns whether an input is a Perfetto trace: by its name, or because it begins with a packet.
+///
+/// OTLP/JSON and messages behind their lengths do not begin so, and a protobuf message without a length is recognised first.
 fn is_perfetto(path: &Path, head: &[u8]) -> bool {
+    if is_unframed(head) {
+        return false;
+    }
     let name = path
         .file_name()
         .unwrap_or_default()
@@ -194,9 +212,34 @@ impl InputReport {
                 self.problem(problem.message.clone());
             }
         }
+        if conversion.is_undated {
+            self.problem(UNDATED.to_owned());
+        }
+        if conversion.messages == 0 && conversion.unknown_packets > 0 {
+            self.problem(format!(
+                "the trace has no track events or log lines; its {} packets are {OTHER_KINDS}",
+                conversion.unknown_packets
+            ));
+        } else {
+            self.note(conversion.unknown_packets, &format!("packets are {OTHER_KINDS}"));
+        }
+        self.note(
+            conversion.unfinished,
+            "slices never end; their spans end with the trace",
+        );
+        self.note(
+            conversion.flows_without_span,
+            "ends of flows are at instants in no slice; only spans have links, so they are left out",
+        );
         self.messages = conversion.messages;
         self.spilled_bytes = conversion.spilled_bytes;
         Ok(())
+    }
+
+    fn note(&mut self, count: u64, text: &str) {
+        if count > 0 {
+            self.notes.push(format!("{count} {text}"));
+        }
     }
 
     pub(super) fn problem(&mut self, problem: String) {

@@ -2,12 +2,16 @@
 //! message. A file appears under its name only when it is complete.
 
 use std::{
+    collections::BTreeMap,
     io::Write,
     path::{Path, PathBuf},
 };
 
 use pulsetrain_derive::SignalsStage;
-use pulsetrain_otlp::{Signal, frames};
+use pulsetrain_otlp::{
+    Signal, frames,
+    limits::{Limits, check},
+};
 use pulsetrain_pipeline::{Batch, Delivery, Stage, clock, spill::Room};
 use pulsetrain_sinks::{
     FileFormat, OpenMetricsHistory, PerfettoConfig, PerfettoMapper, PerfettoSummary, PrometheusConfig,
@@ -34,6 +38,7 @@ enum Kind {
     Otlp {
         file: UnfinishedFile,
         format: FileFormat,
+        items: BTreeMap<Signal, u64>,
     },
     OpenMetrics {
         history: Box<OpenMetricsHistory>,
@@ -52,6 +57,8 @@ pub(super) struct Written {
     pub(super) over_size: Vec<PathBuf>,
     /// What a Perfetto trace shows.
     pub(super) mapped: Option<PerfettoSummary>,
+    /// The spans, points and log records in an output of OTLP.
+    pub(super) items: BTreeMap<Signal, u64>,
     /// What the output could not hold.
     pub(super) problems: Vec<String>,
 }
@@ -87,7 +94,11 @@ impl Output {
                 ))
             })?;
             let file = UnfinishedFile::create(path).map_err(|error| cannot_write(path, &error))?;
-            Kind::Otlp { file, format }
+            Kind::Otlp {
+                file,
+                format,
+                items: BTreeMap::new(),
+            }
         };
         Ok(Self {
             path: path.to_owned(),
@@ -119,7 +130,8 @@ impl Output {
         self.messages += 1;
         match &mut self.kind {
             Kind::Perfetto { mapper, .. } => mapper.add(signal, bytes.clone()).map_err(Failure::failed),
-            Kind::Otlp { file, format } => {
+            Kind::Otlp { file, format, items } => {
+                *items.entry(signal).or_default() += count(signal, bytes);
                 let mut frame = Vec::with_capacity(bytes.len() + 4);
                 match format {
                     FileFormat::JsonLines => {
@@ -151,9 +163,13 @@ impl Output {
         self.messages == 0
     }
 
-    /// Leaves the output as it was.
-    pub(super) fn abandon(self) -> Written {
-        Written::default()
+    /// Leaves the output as it was, and names the reason unless the inputs have problems that do.
+    pub(super) fn abandon(self, has_problems: bool) -> Written {
+        let reason = "the inputs have no spans, metrics or log records";
+        Written {
+            problems: Vec::from_iter((!has_problems).then(|| reason.to_owned())),
+            ..Written::default()
+        }
     }
 
     /// Writes what is left. No trace is written over one of the inputs.
@@ -177,7 +193,8 @@ impl Output {
                 written.mapped = Some(mapper.write_parts(&mut files, split).map_err(Failure::failed)?);
                 written.files = files.into_paths();
             }
-            Kind::Otlp { file, .. } => {
+            Kind::Otlp { file, items, .. } => {
+                written.items = items;
                 file.finish().map_err(|error| cannot_write(&path, &error))?;
                 written.files = vec![path];
             }
@@ -207,6 +224,17 @@ impl Output {
             .collect();
         Ok(written)
     }
+}
+
+/// The spans, points or log records of a message, which was within all limits when it was read.
+fn count(signal: Signal, message: &[u8]) -> u64 {
+    let limits = Limits {
+        bytes: usize::MAX,
+        items: usize::MAX,
+        attributes: usize::MAX,
+        ..Limits::default()
+    };
+    check(signal, message, &limits).map_or(0, |counts| counts.items)
 }
 
 fn cannot_write(path: &Path, error: &std::io::Error) -> Failure {

@@ -6,6 +6,7 @@ use std::{
     process::ExitCode,
 };
 
+use pulsetrain_otlp::Signal;
 use serde_json::{Map, Value, json};
 
 use super::{input::InputReport, output::Written};
@@ -43,6 +44,9 @@ fn write_text(
         for problem in &input.problems {
             writeln!(out, "{}: {problem}", input.name)?;
         }
+        for note in &input.notes {
+            writeln!(out, "{}: note: {note}", input.name)?;
+        }
     }
     for problem in &written.problems {
         writeln!(out, "{}: {problem}", output.display())?;
@@ -62,7 +66,8 @@ fn write_text(
             output.display()
         );
     }
-    let counts = mapped(written).map(|(name, count)| format!("{} {count}", name.replace('_', " ")));
+    let counts = mapped(written).chain(items(written));
+    let counts = counts.map(|(name, count)| format!("{} {count}", name.replace('_', " ")));
     let counts: Vec<String> = counts.collect();
     let Written { messages, bytes, .. } = written;
     let colon = if counts.is_empty() { "" } else { ": " };
@@ -80,6 +85,18 @@ fn mapped(written: &Written) -> impl Iterator<Item = (&'static str, u64)> {
     named.into_iter().flatten().filter(|(_, count)| *count > 0)
 }
 
+/// The spans, points and log records in an output of OTLP.
+fn items(written: &Written) -> impl Iterator<Item = (&'static str, u64)> {
+    written.items.iter().map(|(signal, count)| {
+        let name = match signal {
+            Signal::Traces => "spans",
+            Signal::Metrics => "points",
+            Signal::Logs => "logs",
+        };
+        (name, *count)
+    })
+}
+
 fn to_json(inputs: &[InputReport], output: &Path, written: &Written) -> Value {
     let input = |input: &InputReport| {
         json!({
@@ -89,6 +106,7 @@ fn to_json(inputs: &[InputReport], output: &Path, written: &Written) -> Value {
             "lost": input.lost,
             "spilled_bytes": input.spilled_bytes,
             "problems": input.problems,
+            "notes": input.notes,
         })
     };
     let named = written.mapped.map(|summary| summary.named());
@@ -104,6 +122,7 @@ fn to_json(inputs: &[InputReport], output: &Path, written: &Written) -> Value {
         "over_size": names(&written.over_size),
         "messages": written.messages,
         "bytes": written.bytes,
+        "items": items(written).map(|(name, count)| (name.to_owned(), json!(count))).collect::<Map<_, _>>(),
         "problems": written.problems,
         "mapped": named.map(|(name, count)| (name.to_owned(), json!(count))).collect::<Map<_, _>>(),
     })

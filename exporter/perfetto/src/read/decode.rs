@@ -30,8 +30,9 @@ pub(super) fn packet(
         push(Item::Track(decode_track(bytes)?));
     } else if let Some(bytes) = packet.event {
         let time = clocks.time(packet, sequence);
-        if let Some(event) = decode_event(bytes, time, sequence)? {
-            push(Item::Event(event));
+        match decode_event(bytes, time, sequence)? {
+            Some(event) => push(Item::Event(event)),
+            None => return Ok(false),
         }
     } else if let Some(bytes) = packet.log {
         for line in messages(bytes, log::EVENTS) {
@@ -133,6 +134,7 @@ fn decode_event(bytes: &[u8], time: Time, sequence: &Sequence) -> Result<Option<
         categories: Vec::new(),
         annotations: Vec::new(),
         flows: Vec::new(),
+        ended_flows: Vec::new(),
         correlation: None,
         value: None,
     };
@@ -151,7 +153,12 @@ fn decode_event(bytes: &[u8], time: Time, sequence: &Sequence) -> Result<Option<
                 about.categories.extend(numbers.into_iter().map(category));
             }
             event::ANNOTATIONS => about.annotations.push(annotation(value.bytes(), sequence, 0)?),
-            event::FLOW_IDS | event::TERMINATING_FLOW_IDS => about.flows.extend(numbers(value)?),
+            event::FLOW_IDS => about.flows.extend(numbers(value)?),
+            event::TERMINATING_FLOW_IDS => {
+                let ended = numbers(value)?;
+                about.flows.extend(&ended);
+                about.ended_flows.extend(ended);
+            }
             event::CORRELATION_ID => about.correlation = Some(value.number()),
             event::COUNTER_VALUE => about.value = Some(CounterReading::Int(value.number() as i64)),
             event::DOUBLE_COUNTER_VALUE => about.value = Some(CounterReading::Double(value.double())),

@@ -96,6 +96,8 @@ pub struct TraceEvent {
     pub annotations: Vec<(String, AnnotationData)>,
     /// The flows that the event is a station of, the last included.
     pub flows: Vec<u64>,
+    /// Those of the flows that end here; the same number may begin another flow later.
+    pub ended_flows: Vec<u64>,
     /// What the event belongs to.
     pub correlation: Option<u64>,
     /// The value of a counter.

@@ -144,7 +144,8 @@ pub(super) fn id(map: &mut Annotations<'_>, key: &str, id: &[u8]) {
     }
 }
 
-fn text(map: &mut Annotations<'_>, key: &str, text: &[u8]) {
+/// A text, unless it is empty.
+pub(super) fn text(map: &mut Annotations<'_>, key: &str, text: &[u8]) {
     if !text.is_empty() {
         map.add(key, text);
     }

@@ -17,9 +17,9 @@ use super::{
     labels::Labels,
     metric_heads::{MetricHead, MetricHeads},
     readings::{Carried, Reading},
-    values::short_text,
     walk::{self, Input},
 };
+use crate::value_text::value_text;
 
 /// So many bounds of a distribution are remembered: an exponential one has 160 at a time, and others when its scale changes.
 const MOST_BOUNDS: usize = 640;
@@ -293,7 +293,7 @@ fn labels(attributes: Repeated<'_, KeyValue<'_>>) -> Result<String, WireError> {
     let mut labels = Vec::new();
     for attribute in attributes {
         let attribute = attribute?;
-        let value = short_text(attribute.value.unwrap_or_default());
+        let value = value_text(attribute.value.unwrap_or_default());
         labels.push(format!("{}={value}", attribute.key));
     }
     labels.sort_unstable();

@@ -1,7 +1,12 @@
 //! Log records: lines of the trace's log, and instants with all that they carry.
 
-use pulsetrain_otlp::view::{AnyValue, LogRecord, Message};
-use pulsetrain_perfetto::{LogLine, LogPriority};
+use std::borrow::Cow;
+
+use pulsetrain_otlp::{
+    WireError,
+    view::{AnyValue, LogRecord, Message},
+};
+use pulsetrain_perfetto::{Annotations, LogLine, LogPriority};
 use pulsetrain_pipeline::spill::{Room, Sorter};
 
 use super::{
@@ -12,6 +17,13 @@ use super::{
     identity, message, values,
     walk::Input,
 };
+use crate::value_text::value_text;
+
+/// The most bytes of a body in the name of its instant.
+const NAME_BYTES: usize = 120;
+
+/// The most bytes of a text body in the arguments of its instant; the log line has all of it.
+const BODY_BYTES: usize = 1 << 10;
 
 /// The field of a record's attributes (proto/logs/v1/logs.proto), which stand beside the map of all others.
 const ATTRIBUTES: u32 = 6;
@@ -64,7 +76,10 @@ pub(super) fn draw<P: PerfettoParts>(
     };
     let (resource, scope) = (u32::from_le_bytes(resource), u32::from_le_bytes(scope));
     let record = LogRecord::decode(bytes)?;
-    let text = text(&record);
+    let body = value_text(record.body.unwrap_or_default());
+    let event_name = record.event_name.to_str_lossy();
+    let text = if body.is_empty() { &event_name } else { &body };
+    let name = name(&record, &event_name, &body);
     let line = LogLine {
         priority: priority(record.severity_number),
         tag: record.event_name.as_bytes(),
@@ -75,7 +90,7 @@ pub(super) fn draw<P: PerfettoParts>(
     let lane = canvas.logs(resource, time)?;
     let full = canvas.about.config.attributes.is_full();
     let mut outcome = Ok(());
-    canvas.trace.instant(lane, time, text.as_bytes(), |event| {
+    canvas.trace.instant(lane, time, name.as_bytes(), |event| {
         let mut out = event.annotations();
         out.map(identity::KEY, |map| {
             if full {
@@ -83,8 +98,10 @@ pub(super) fn draw<P: PerfettoParts>(
                 outcome = message::add(LogRecord::descriptor(), bytes, &[ATTRIBUTES], map);
             } else {
                 map.add("severity_number", record.severity_number);
+                identity::text(map, "severity_text", record.severity_text.as_bytes());
                 identity::id(map, "trace_id", record.trace_id);
                 identity::id(map, "span_id", record.span_id);
+                outcome = add_body(&record, &name, map);
             }
         });
         let added = values::attributes(record.attributes, &AttributePolicy::Full, &mut out);
@@ -96,14 +113,39 @@ pub(super) fn draw<P: PerfettoParts>(
     Ok(())
 }
 
-/// What a record says: its body, or the name of the event where that is all.
-fn text(record: &LogRecord<'_>) -> String {
-    match record.body.unwrap_or_default() {
-        AnyValue::Empty | AnyValue::Map(_) | AnyValue::Array(_) => {
-            record.event_name.to_str_lossy().into_owned()
-        }
-        body => values::short_text(body),
+/// The name of a record's instant: that of the event, else the beginning of the body's first line, else the severity.
+fn name<'a>(record: &LogRecord<'a>, event_name: &'a str, body: &'a str) -> Cow<'a, str> {
+    let line = body.trim_start().lines().next().unwrap_or_default();
+    if !event_name.is_empty() {
+        Cow::Borrowed(event_name)
+    } else if !line.is_empty() {
+        shortened(line, NAME_BYTES)
+    } else {
+        record.severity_text.to_str_lossy()
     }
+}
+
+/// Adds the body, unless the name shows all of it. Maps and lists keep their types.
+fn add_body(record: &LogRecord<'_>, name: &str, map: &mut Annotations<'_>) -> Result<(), WireError> {
+    match record.body.unwrap_or_default() {
+        AnyValue::Empty => Ok(()),
+        AnyValue::String(text) => {
+            let text = text.to_str_lossy();
+            if text != name {
+                map.add("body", shortened(&text, BODY_BYTES).as_ref());
+            }
+            Ok(())
+        }
+        body => values::add(b"body", body, map),
+    }
+}
+
+/// Text of no more than so many bytes, and three dots where it was cut.
+fn shortened(text: &str, bytes: usize) -> Cow<'_, str> {
+    if text.len() <= bytes {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(format!("{}...", &text[..text.floor_char_boundary(bytes - 3)]))
 }
 
 /// OTLP has four numbers for each of Android's names, and one name more (TRACE, which is verbose).

@@ -9,6 +9,7 @@ use pulsetrain_otlp::{
 use pulsetrain_semconv::attribute;
 
 use super::PerfettoConfig;
+use crate::value_text::value_text;
 
 /// Where the numbers begin of processes that have none, or whose number another has too.
 const FIRST_SYNTHETIC_PID: i32 = 1_000_000;
@@ -92,7 +93,7 @@ impl ResourceEntry {
                 attribute.value.unwrap_or_default(),
             );
         }
-        let text = |key: &str| values.get(key).map(|value| super::values::short_text(*value));
+        let text = |key: &str| values.get(key).map(|value| value_text(*value).into_owned());
         let int = |key: &str| match values.get(key) {
             Some(AnyValue::Int(value)) => Some(*value),
             _ => None,

@@ -7,7 +7,8 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_semconv::attribute;
 
-use super::{PerfettoConfig, values::short_text};
+use super::PerfettoConfig;
+use crate::value_text::value_text;
 
 /// Tags of `Span`: the field's number and its wire type.
 pub(super) mod tag {
@@ -178,7 +179,7 @@ impl<'a> Scanned<'a> {
         if let Some(place) = place.filter(|place| place < best) {
             *best = place;
             let kind = kind(&config.rows[place]);
-            self.group = Some(format!("{kind} {}", short_text(value)));
+            self.group = Some(format!("{kind} {}", value_text(value)));
         }
         if let (Some(steps), AnyValue::Int(step)) = (&config.steps, value)
             && attribute.key == attribute::TRAIN_STEP.name

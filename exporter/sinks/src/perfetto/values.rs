@@ -99,14 +99,3 @@ fn marker(value: AnyValue<'_>, map: &mut Annotations<'_>) {
         _ => map.add(EMPTY, "null"),
     }
 }
-
-/// A value as short text: for names of groups and series.
-pub(super) fn short_text(value: AnyValue<'_>) -> String {
-    match value {
-        AnyValue::String(text) => text.to_str_lossy().into_owned(),
-        AnyValue::Bool(value) => value.to_string(),
-        AnyValue::Int(value) => value.to_string(),
-        AnyValue::Double(value) => value.to_string(),
-        _ => "...".to_owned(),
-    }
-}

@@ -10,7 +10,8 @@ use pulsetrain_otlp::{
     view::{KeyValue, Repeated},
 };
 
-use super::{Translation, attribute_text::value_text, escape, names};
+use super::{Translation, escape, names};
+use crate::value_text::value_text;
 
 /// The labels of one point or resource while they are gathered.
 pub(super) type Labels<'a> = Vec<(Arc<str>, Cow<'a, str>)>;

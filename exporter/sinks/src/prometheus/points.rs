@@ -14,7 +14,6 @@ use pulsetrain_otlp::{
 };
 
 use super::{
-    attribute_text::value_text,
     escape, labels,
     store::{
         Refusal,
@@ -22,6 +21,7 @@ use super::{
         value::{Exemplar, Histogram, Native, Side, Summary, Value},
     },
 };
+use crate::value_text::value_text;
 
 /// The most buckets of one histogram, and quantiles of one summary.
 const MOST_BUCKETS: usize = 10_000;

@@ -131,7 +131,10 @@ impl Home {
                 if let Some(around) = known.heads.around(*process, number) {
                     return around;
                 }
-                around.resource = resource(*process, known.tracks);
+                match known.heads.shown(*process) {
+                    Some(shown) => values::attributes(1, shown, &mut around.resource),
+                    None => around.resource = resource(*process, known.tracks),
+                }
                 if let Err(name) = scope {
                     around.scope.text(1, name);
                 }

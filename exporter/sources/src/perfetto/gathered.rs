@@ -103,6 +103,7 @@ impl Gathered {
             placed: self.events.all.sorted()?,
             unplaced: self.unplaced.all.sorted()?,
             offset,
+            is_undated: first.is_some() && start.is_none(),
             last: last.max(last_unplaced).unwrap_or_default(),
         };
         Ok((self.tracks, self.heads, timeline, Lines(self.logs.sorted()?)))
@@ -117,6 +118,8 @@ pub(super) struct Timeline {
     offset: u64,
     /// The latest time of all.
     pub(super) last: u64,
+    /// Whether times count from 1970 because nothing ties their clock to the wall clock.
+    pub(super) is_undated: bool,
 }
 
 impl Timeline {

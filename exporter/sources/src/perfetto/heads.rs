@@ -16,6 +16,9 @@ use super::{
 /// The key of the map that says what something was.
 pub(super) const KEY: &str = "otel";
 
+/// The name of the instant that shows the attributes of a resource.
+const RESOURCE: &str = "resource";
+
 /// The field of the attributes of a resource.
 const RESOURCE_ATTRIBUTES: u32 = 1;
 
@@ -26,6 +29,8 @@ type Said = Vec<(String, AnnotationData)>;
 pub(super) struct Heads {
     /// By the track of the process.
     resources: HashMap<u64, Said>,
+    /// The attributes of resources that say nothing else, by the track of the process.
+    shown: HashMap<u64, Said>,
     pids: HashSet<i32>,
     /// By track and number.
     metrics: BTreeMap<(u64, u64), Said>,
@@ -38,6 +43,11 @@ impl Heads {
             return Some(event);
         }
         let Some(said) = said(&event.annotations) else {
+            let process = tracks.get(event.track_uuid).map(|track| &track.kind);
+            if event.name == RESOURCE && matches!(process, Some(TrackKind::Process { .. })) {
+                self.shown.insert(event.track_uuid, event.annotations);
+                return None;
+            }
             return Some(event);
         };
         if values::number(said, "resource") == Some(1) {
@@ -54,6 +64,11 @@ impl Heads {
             return Some(event);
         }
         None
+    }
+
+    /// The attributes of a resource that a lean trace shows.
+    pub(super) fn shown(&self, process: u64) -> Option<&Entries> {
+        self.shown.get(&process).map(Vec::as_slice)
     }
 
     /// Whether a process says what it was.

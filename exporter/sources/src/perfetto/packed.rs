@@ -33,6 +33,10 @@ pub(super) fn pack_event(event: &TraceEvent, out: &mut Vec<u8>) {
         }
     }
     put_entries(&event.annotations, out);
+    for flows in [&event.flows, &event.ended_flows] {
+        put_number(flows.len() as u64, out);
+        flows.iter().for_each(|flow| put_number(*flow, out));
+    }
 }
 
 /// The event of a track at a time on the wall clock; none of a kind that nothing is made of.
@@ -57,10 +61,16 @@ pub(super) fn unpack_event(track_uuid: u64, unix_nanos: u64, mut bytes: &[u8]) -
             vec![category]
         },
         annotations: entries(from)?,
-        flows: Vec::new(),
+        flows: numbers(from)?,
+        ended_flows: numbers(from)?,
         correlation: None,
         value,
     })
+}
+
+fn numbers(from: &mut &[u8]) -> Option<Vec<u64>> {
+    let count = number(from)?;
+    (0..count).map(|_| number(from)).collect()
 }
 
 fn put_entries(entries: &[(String, AnnotationData)], out: &mut Vec<u8>) {
@@ -185,7 +195,8 @@ mod tests {
                 name: "perf.forward".to_owned(),
                 categories: vec!["trainer".to_owned()],
                 annotations: vec![("all".to_owned(), AnnotationData::List(values.clone()))],
-                flows: Vec::new(),
+                flows: vec![7, u64::MAX],
+                ended_flows: vec![7],
                 correlation: None,
                 value,
             };

@@ -23,6 +23,7 @@ const SHOWN: u64 = 1 << 63;
 const BEGIN: u8 = 0;
 const END: u8 = 1;
 const EVENT: u8 = 2;
+const LINK: u8 = 3;
 
 /// What the pieces of a span have in common: the number that the trace gives it, or that it has among the slices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +36,15 @@ impl SpanKey {
 
     pub(super) fn shown(index: u64) -> Self {
         Self(index | SHOWN)
+    }
+
+    /// The key as a number, and the key of such a number.
+    pub(super) fn number(self) -> u64 {
+        self.0
+    }
+
+    pub(super) fn of_number(number: u64) -> Self {
+        Self(number)
     }
 }
 
@@ -100,6 +110,14 @@ impl Pieces {
         })
     }
 
+    /// Takes a link of a span.
+    pub(super) fn link(&mut self, key: SpanKey, link: &Buffer) -> io::Result<()> {
+        self.0.push((key.0, u64::MAX), |out| {
+            out.push(LINK);
+            put_bytes(link.as_slice(), out);
+        })
+    }
+
     /// Puts the spans together and sends them home; says how many they are, and how many bytes went through a file.
     pub(super) fn put_together<E: From<SourceError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
         self,
@@ -136,6 +154,7 @@ fn take(mut record: &[u8], spans: &mut Vec<Assembling>, events: &mut Buffer) -> 
             span.end = time;
             span.span.attributes.append(attributes);
         }
+        LINK => events.delimited(field::LINKS, bytes(from)?),
         _ => events.delimited(field::EVENTS, bytes(from)?),
     }
     Some(())

@@ -9,6 +9,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 use super::{
     heads::{KEY, said},
     names::name_and_tags,
+    tracks::Thread,
     values::{self, Entries},
 };
 
@@ -120,6 +121,14 @@ fn link(said: &Entries) -> Buffer {
     out
 }
 
+/// A `Span.Link` message that points to a span.
+pub(super) fn link_to(ids: &Ids) -> Buffer {
+    let mut out = Buffer::default();
+    out.delimited(1, &ids.trace);
+    out.delimited(2, &ids.span);
+    out
+}
+
 fn id(said: &Entries, key: &str, number: u32, out: &mut Buffer) {
     let id = values::id(said, key);
     if !id.is_empty() {
@@ -141,7 +150,7 @@ pub(super) fn as_shown(
     (file, index): (&str, u64),
     start: u64,
     parent: Option<&Ids>,
-    label: &str,
+    thread: &Thread,
 ) -> Begun {
     let (name, tags) = name_and_tags(&event.name);
     let place = format!("{file}\0span\0{}\0{start}\0{index}", event.track_uuid);
@@ -168,9 +177,6 @@ pub(super) fn as_shown(
     out.fixed64(field::START, start);
     values::attributes(field::ATTRIBUTES, &tags, &mut begun.attributes);
     values::attributes(field::ATTRIBUTES, &event.annotations, &mut begun.attributes);
-    if !label.is_empty() {
-        let label = AnnotationData::Text(label.to_owned());
-        values::attribute(field::ATTRIBUTES, "thread.name", &label, &mut begun.attributes);
-    }
+    thread.add(field::ATTRIBUTES, &mut begun.attributes);
     begun
 }

@@ -2,7 +2,32 @@
 
 use std::collections::HashMap;
 
-use pulsetrain_perfetto::{Item, Track, TrackKind};
+use pulsetrain_otlp::write::Buffer;
+use pulsetrain_perfetto::{AnnotationData, Item, Track, TrackKind};
+
+use super::values;
+
+/// What OTLP calls the thread of a track: the row that an event is on.
+#[derive(Debug, Default)]
+pub(super) struct Thread {
+    /// The names from below the process down to the track, with slashes between them.
+    name: String,
+    /// The number of the thread that the track belongs to.
+    id: Option<i64>,
+}
+
+impl Thread {
+    /// Adds what is known as attributes, which are field `number`.
+    pub(super) fn add(&self, number: u32, out: &mut Buffer) {
+        if !self.name.is_empty() {
+            let name = AnnotationData::Text(self.name.clone());
+            values::attribute(number, "thread.name", &name, out);
+        }
+        if let Some(id) = self.id {
+            values::attribute(number, "thread.id", &AnnotationData::Int(id), out);
+        }
+    }
+}
 
 /// The tracks of a trace.
 #[derive(Debug, Default)]
@@ -53,8 +78,19 @@ impl Tracks {
         })
     }
 
-    /// The names from below the process down to the track, with slashes between them.
-    pub(super) fn label(&self, uuid: u64) -> String {
+    /// The thread of a track.
+    pub(super) fn thread(&self, uuid: u64) -> Thread {
+        let id = self.path(uuid).into_iter().find_map(|track| match track.kind {
+            TrackKind::Thread { tid, .. } => Some(tid),
+            _ => None,
+        });
+        Thread {
+            name: self.label(uuid),
+            id,
+        }
+    }
+
+    fn label(&self, uuid: u64) -> String {
         let process = self.process(uuid);
         let below = self
             .path(uuid)

@@ -9,18 +9,20 @@ use pulsetrain_otlp::{
     view::{LogRecord, Message},
     write::{Buffer, span_field},
 };
-use pulsetrain_perfetto::{EventKind, LogItem, Time, TraceEvent};
+use pulsetrain_perfetto::{EventKind, Time, TraceEvent};
 
 use super::{
     PerfettoConversion,
     envelope::{Home, Homes, Known},
-    gathered::{Gathered, Lines, Timeline},
+    flows::Flows,
+    gathered::{Gathered, Timeline},
     heads::{Heads, said},
     message,
     pieces::{Pieces, SpanKey},
     points::{CounterLabel, Gauge, Points},
+    records,
     spans::{self, Ids},
-    tracks::Tracks,
+    tracks::{Thread, Tracks},
     values,
 };
 use crate::SourceError;
@@ -45,6 +47,7 @@ pub(super) struct Walk<'a> {
     heads: &'a Heads,
     pieces: Pieces,
     points: Points,
+    flows: Flows,
     /// How many slices there were.
     slices: u64,
     last: u64,
@@ -57,7 +60,7 @@ struct OnTrack {
     process: u64,
     /// Whether its process says what it was made of.
     is_said: bool,
-    label: String,
+    thread: Thread,
     counter: CounterLabel,
     gauge: Gauge,
     open: Vec<Open>,
@@ -85,25 +88,33 @@ impl<'a> Walk<'a> {
         let room = gathered.room.clone();
         let sorted = gathered.sorted(file_name, start_unix_nanos);
         let (tracks, mut heads, mut timeline, lines) = sorted.map_err(SourceError::Temporary)?;
+        conversion.is_undated = timeline.is_undated;
         conversion.spilled_bytes += timeline.spilled_bytes() + lines.spilled_bytes();
         let points = Points::new(room.clone(), &mut heads, &tracks);
         let mut walk = Walk {
             file_name,
             tracks: &tracks,
             heads: &heads,
-            pieces: Pieces::new(room),
+            pieces: Pieces::new(room.share(2)),
             points,
+            flows: Flows::new(room.share(2)),
             slices: 0,
             last: timeline.last,
         };
         walk.go(&mut timeline, homes, conversion)?;
-        let Walk { pieces, points, .. } = walk;
+        let Walk {
+            mut pieces,
+            points,
+            flows,
+            ..
+        } = walk;
         let known = Known {
             tracks: &tracks,
             heads: &heads,
         };
         drop(timeline);
-        send_lines(lines, known, homes, conversion)?;
+        conversion.spilled_bytes += flows.link(&mut pieces).map_err(SourceError::Temporary)?;
+        records::send_lines(lines, known, homes, conversion)?;
         Ok(Walked {
             pieces,
             points,
@@ -135,11 +146,15 @@ impl<'a> Walk<'a> {
                 Time::Unix(nanos) | Time::Clock { nanos, .. } => nanos,
             };
             match event.kind {
-                EventKind::Begin => self.begin(track, &event, time),
-                EventKind::End => self.end(track, &event, time, conversion),
+                EventKind::Begin => self
+                    .begin(track, &event, time)
+                    .and_then(|()| self.follow(track, &event, time, conversion)),
+                EventKind::End => self
+                    .follow(track, &event, time, conversion)
+                    .and_then(|()| self.end(track, &event, time, conversion)),
                 EventKind::Instant => {
                     self.instant(track, &event, time, homes, conversion)?;
-                    Ok(())
+                    self.follow(track, &event, time, conversion)
                 }
                 EventKind::Counter => {
                     self.count(track, &event, time, homes, conversion)?;
@@ -152,13 +167,38 @@ impl<'a> Walk<'a> {
         self.leave(track, homes, conversion)
     }
 
+    /// Records the flows of an event of the innermost slice.
+    fn follow(
+        &mut self,
+        track: &OnTrack,
+        event: &TraceEvent,
+        time: u64,
+        conversion: &mut PerfettoConversion,
+    ) -> io::Result<()> {
+        match track.open.last() {
+            // What a full trace draws as an arrow is in the spans that it holds.
+            Some(open) if open.is_written => Ok(()),
+            None if track.is_said => Ok(()),
+            Some(Open {
+                key: Some(key), ids, ..
+            }) => event.flows.iter().try_for_each(|flow| {
+                let is_last = event.ended_flows.contains(flow);
+                self.flows.push(*flow, time, is_last, (*key, ids))
+            }),
+            _ => {
+                conversion.flows_without_span += event.flows.len() as u64;
+                Ok(())
+            }
+        }
+    }
+
     fn enter(&self, uuid: u64) -> OnTrack {
         let process = self.tracks.process(uuid);
         OnTrack {
             uuid,
             process,
             is_said: self.heads.has(process),
-            label: self.tracks.label(uuid),
+            thread: self.tracks.thread(uuid),
             counter: CounterLabel::of(uuid, self.tracks),
             ..OnTrack::default()
         }
@@ -208,7 +248,7 @@ impl<'a> Walk<'a> {
             }
             None => {
                 let category = event.categories.first().cloned().unwrap_or_default();
-                let span = spans::as_shown(event, (self.file_name, index), time, parent, &track.label);
+                let span = spans::as_shown(event, (self.file_name, index), time, parent, &track.thread);
                 (SpanKey::shown(index), Err(category), span)
             }
         };
@@ -280,6 +320,13 @@ impl<'a> Walk<'a> {
             let event = spans::event(event, time);
             let taken = self.pieces.event(key, place, &event);
             taken.map_err(SourceError::Temporary)?;
+        } else if !track.is_said && said.is_none_or(|said| values::get(said, "severity_number").is_none()) {
+            // The lean form of a log record has its own line in the log.
+            conversion.logs += 1;
+            let record = records::of_instant(event, time, &track.thread);
+            let category = event.categories.first().cloned().unwrap_or_default();
+            let home = Home::Process(track.process, Err(category));
+            homes.push(Signal::Logs, home, record.as_slice(), self.known())?;
         }
         Ok(())
     }
@@ -322,40 +369,6 @@ impl<'a> Walk<'a> {
             None => Ok(()),
         }
     }
-}
-
-/// Sends the log lines home that are not those of whole records.
-fn send_lines<E: From<SourceError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
-    mut lines: Lines,
-    known: Known<'_>,
-    homes: &mut Homes<'_, D>,
-    conversion: &mut PerfettoConversion,
-) -> Result<(), E> {
-    while let Some(line) = lines.next_line().map_err(SourceError::Temporary)? {
-        if !known.heads.knows_pid(line.pid) {
-            conversion.logs += 1;
-            let record = record(&line);
-            homes.push(Signal::Logs, Home::Pid(line.pid), record.as_slice(), known)?;
-        }
-    }
-    Ok(())
-}
-
-/// A `LogRecord` message.
-fn record(line: &LogItem) -> Buffer {
-    let mut out = Buffer::default();
-    if let Time::Unix(nanos) = line.time
-        && nanos != 0
-    {
-        out.fixed64(1, nanos);
-    }
-    // Android's names, four of OTLP's numbers apart: verbose (2) is TRACE (1).
-    out.uint(2, u64::from(line.priority.clamp(2, 7) - 2) * 4 + 1);
-    let mut body = Buffer::default();
-    body.delimited(1, line.message.as_bytes());
-    out.delimited(5, body.as_slice());
-    out.text(12, &line.tag);
-    out
 }
 
 impl Walked {

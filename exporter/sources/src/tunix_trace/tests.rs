@@ -50,6 +50,7 @@ impl Made {
             categories: Vec::new(),
             annotations: Vec::new(),
             flows: Vec::new(),
+            ended_flows: Vec::new(),
             correlation: None,
             value: None,
         }));

@@ -127,7 +127,7 @@ impl Origin {
 
 /// The text of a value.
 pub(super) fn text(value: AnyValue<'_>) -> Cow<'_, str> {
-    crate::prometheus::attribute_text::value_text(value)
+    crate::value_text::value_text(value)
 }
 
 /// The integer of a value, also where it is written as text.

@@ -1,4 +1,4 @@
-//! The value of an attribute as text, as the Collector and Prometheus have it: lists and maps are JSON, bytes are base64.
+//! The value of an attribute or of a log body as text, as the Collector and Prometheus have it: lists and maps are JSON, bytes are base64.
 
 use std::borrow::Cow;
 

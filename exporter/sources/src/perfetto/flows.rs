@@ -1,0 +1,73 @@
+//! Flows as span links: an arrow leads from each slice of a flow to the next in time, and the later span gets a link to the
+//! earlier one.
+
+use std::io;
+
+use pulsetrain_pipeline::spill::{Room, Sorter};
+
+use super::{
+    packed::{self, put_bytes, put_number},
+    pieces::{Pieces, SpanKey},
+    spans::{self, Ids},
+};
+
+/// The slices of all flows, sorted by flow and time.
+#[derive(Debug)]
+pub(super) struct Flows(Sorter);
+
+/// A slice that a flow leads through.
+struct Station {
+    flow: u64,
+    key: SpanKey,
+    ids: Ids,
+}
+
+impl Flows {
+    pub(super) fn new(room: Room) -> Self {
+        Self(Sorter::new(room))
+    }
+
+    /// Records that a flow leads through a slice at a time, and whether it ends there.
+    pub(super) fn push(
+        &mut self,
+        flow: u64,
+        time: u64,
+        is_last: bool,
+        (key, ids): (SpanKey, &Ids),
+    ) -> io::Result<()> {
+        self.0.push((flow, time), |out| {
+            out.push(u8::from(is_last));
+            put_number(key.number(), out);
+            put_bytes(&ids.trace, out);
+            put_bytes(&ids.span, out);
+        })
+    }
+
+    /// Adds the links to the pieces of spans. Returns the bytes that went through a temporary file.
+    pub(super) fn link(self, pieces: &mut Pieces) -> io::Result<u64> {
+        let mut sorted = self.0.sorted()?;
+        let mut before: Option<Station> = None;
+        while let Some((flow, _)) = sorted.next_key() {
+            let Some((is_last, station)) = station(flow, sorted.next_record()?.unwrap_or_default()) else {
+                continue;
+            };
+            let from = before.filter(|before| before.flow == flow && before.key != station.key);
+            if let Some(from) = from {
+                pieces.link(station.key, &spans::link_to(&from.ids))?;
+            }
+            before = (!is_last).then_some(station);
+        }
+        Ok(sorted.spilled_bytes())
+    }
+}
+
+fn station(flow: u64, mut record: &[u8]) -> Option<(bool, Station)> {
+    let from = &mut record;
+    let is_last = packed::byte(from)? != 0;
+    let key = SpanKey::of_number(packed::number(from)?);
+    let ids = Ids {
+        trace: packed::bytes(from)?.to_vec(),
+        span: packed::bytes(from)?.to_vec(),
+    };
+    Some((is_last, Station { flow, key, ids }))
+}
