@@ -45,7 +45,7 @@ pub(crate) struct Running {
 /// Starts an agent for every fault. `otlp` is the OTLP endpoint of a Prometheus.
 pub(crate) fn start(otlp: &str) -> Vec<Running> {
     type Start = fn(Agent, &str) -> Box<dyn Fault>;
-    let rows: [(&'static str, Start); 12] = [
+    let rows: [(&'static str, Start); 13] = [
         ("dead-sink", |agent, _| {
             Box::new(DeadSink::start(agent, "disk_queue: off"))
         }),
@@ -59,7 +59,15 @@ pub(crate) fn start(otlp: &str) -> Vec<Running> {
             Box::new(UnknownRecords::start(agent))
         }),
         ("hanging-driver", |agent, _| Box::new(HangingDriver::start(agent))),
-        ("many-series", |agent, _| Box::new(ManySeries::start(agent))),
+        ("many-series", |agent, _| {
+            Box::new(ManySeries::start(
+                agent,
+                ["series_limit: 150", "series_limit: 2000"],
+            ))
+        }),
+        ("small-budget", |agent, _| {
+            Box::new(ManySeries::start(agent, ["max_bytes: 96KiB", "max_bytes: 1MiB"]))
+        }),
         ("broken-reload", |agent, _| Box::new(BrokenReload::start(agent))),
         ("clock-ahead", |agent, _| Box::new(ClockAhead::start(agent))),
         ("killed-agent", |agent, _| Box::new(Killed::scraped(agent))),
@@ -341,19 +349,22 @@ impl Fault for HangingDriver {
 struct ManySeries {
     log: Option<TrainingLog>,
     agent: Agent,
+    /// The key of the page that limits the series, with its value after the fault.
+    raised: &'static str,
 }
 
 impl ManySeries {
-    fn start(agent: Agent) -> Self {
+    fn start(agent: Agent, [limit, raised]: [&'static str; 2]) -> Self {
         Self {
             log: None,
-            agent: agent.configured(&Self::limit(150)),
+            agent: agent.configured(&Self::page(limit)),
+            raised,
         }
     }
 
-    fn limit(series: u32) -> Sections {
+    fn page(limit: &str) -> Sections {
         Sections {
-            page: format!(", series_limit: {series}"),
+            page: format!(", {limit}"),
             ..Sections::default()
         }
     }
@@ -365,7 +376,7 @@ impl Fault for ManySeries {
     }
 
     fn end(&mut self) {
-        self.agent.configure(&Self::limit(2000));
+        self.agent.configure(&Self::page(self.raised));
         self.agent.reload();
     }
 }

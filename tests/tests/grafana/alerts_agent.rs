@@ -25,11 +25,12 @@ const FACTOR: f64 = 60.0;
 /// Time without a sample after which a series has ended: the default of five minutes, divided as well.
 const LOOKBACK: &str = "5s";
 /// Fault and alert: further alerts that a fault makes fire.
-const CONSEQUENCES: [(&str, &str); 4] = [
+const CONSEQUENCES: [(&str, &str); 5] = [
     ("long-outage", "PulsetrainSinkDown"),
     ("long-outage", "PulsetrainRetrying"),
     ("killed-agent", "PulsetrainAgentSilent"),
     ("many-series", "PulsetrainTelemetryDropped"),
+    ("small-budget", "PulsetrainTelemetryDropped"),
 ];
 /// Fault and alert: alerts that the inhibit rules silence.
 const INHIBITED: [(&str, &str); 4] = [
