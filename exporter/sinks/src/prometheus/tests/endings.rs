@@ -49,6 +49,7 @@ async fn all_series_of_a_run_end_when_it_falls_silent_and_of_no_other() {
     assert_eq!(world.samples("loss"), ["loss{train_run_id=\"alive\"} 1"]);
     assert_eq!(world.samples("constant").len(), 1);
     assert_eq!(world.series(), 2);
+    assert_eq!(world.sink.store().counts().ended_with_resource, 2);
 }
 
 #[tokio::test(start_paused = true)]
@@ -87,6 +88,7 @@ fn target_info_of_a_restarted_rank_is_that_of_its_latest_attempt() {
         ["g{instance=\"i\",job=\"t\",service_instance_id=\"i\",train_attempt=\"2\"} 1"]
     );
     assert_eq!(world.series(), 1, "the series of the killed attempt has ended");
+    assert_eq!(world.sink.store().counts().ended_with_resource, 1);
 }
 
 /// Runs of 5 to 60 minutes begin every two minutes for a day; half of them end properly, half are killed.
