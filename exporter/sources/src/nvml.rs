@@ -18,7 +18,8 @@ mod table;
 pub use belonging::{Belonging, NoBelonging, OwnedAttribute, OwnedValue, Subject};
 pub use config::{GpuSemconv, NvmlConfig};
 pub use inventory::{
-    Driver, DriverState, Fabric, Gpu, GpuProcess, GpuTrouble, Inventory, MigInstance, Reason, Unavailable,
+    Driver, DriverState, Fabric, Gpu, GpuProcess, GpuTrouble, Inventory, MigInstance, MissingMetric, Reason,
+    Unavailable, list_missing,
 };
 pub use notice::GpuNotice;
 pub use replay::{GpuLabels, GpuReadings, GpuRecorder};

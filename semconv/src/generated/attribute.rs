@@ -234,7 +234,13 @@ pub const GPU_FABRIC_CLUSTER_UUID: Attribute = Attribute {
 pub const GPU_FABRIC_STATE: Attribute = Attribute {
     name: "gpu.fabric_state",
     brief: "Registration with the NVLink fabric.",
-    kind: AttributeKind::Enum(&["not_supported", "not_started", "in_progress", "completed"]),
+    kind: AttributeKind::Enum(&[
+        "not_supported",
+        "not_started",
+        "in_progress",
+        "completed",
+        "other",
+    ]),
     descriptive: false,
     stability: Stability::Development,
 };

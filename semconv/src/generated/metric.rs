@@ -3146,6 +3146,10 @@ pub const GPU_MEMORY_POWER: Metric = Metric {
             requirement: Requirement::Recommended,
         },
         AttributeUse {
+            attribute: &attribute::GPU_POWER_READING,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
             attribute: &attribute::K8S_CONTAINER_NAME,
             requirement: Requirement::Recommended,
         },
@@ -3186,7 +3190,7 @@ pub const GPU_MEMORY_POWER: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "nvml",
-        names: &["NVML_FI_DEV_POWER_INSTANT with NVML_POWER_SCOPE_MEMORY"],
+        names: &["NVML_FI_DEV_POWER_AVERAGE with NVML_POWER_SCOPE_MEMORY"],
     }],
 };
 
@@ -3725,7 +3729,10 @@ pub const GPU_MODULE_ENERGY: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "nvml",
-        names: &["NVML_FI_DEV_ENERGY with NVML_POWER_SCOPE_MODULE"],
+        names: &[
+            "NVML_FI_DEV_ENERGY with NVML_POWER_SCOPE_MODULE",
+            "NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION on GH200",
+        ],
     }],
 };
 
@@ -3751,6 +3758,10 @@ pub const GPU_MODULE_POWER: Metric = Metric {
         },
         AttributeUse {
             attribute: &attribute::GPU_INDEX,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::GPU_POWER_READING,
             requirement: Requirement::Recommended,
         },
         AttributeUse {
@@ -3794,7 +3805,10 @@ pub const GPU_MODULE_POWER: Metric = Metric {
     stability: Stability::Development,
     upstream: &[Upstream {
         system: "nvml",
-        names: &["NVML_FI_DEV_POWER_INSTANT with NVML_POWER_SCOPE_MODULE"],
+        names: &[
+            "NVML_FI_DEV_POWER_INSTANT with NVML_POWER_SCOPE_MODULE",
+            "NVML_FI_DEV_POWER_AVERAGE with NVML_POWER_SCOPE_MODULE",
+        ],
     }],
 };
 
@@ -4668,8 +4682,8 @@ pub const GPU_PCIE_IO: Metric = Metric {
         Upstream {
             system: "nvml",
             names: &[
-                "NVML_FI_DEV_PCIE_COUNT_TX_BYTES",
-                "NVML_FI_DEV_PCIE_COUNT_RX_BYTES",
+                "NVML_GPM_METRIC_PCIE_TX_PER_SEC",
+                "NVML_GPM_METRIC_PCIE_RX_PER_SEC",
             ],
         },
     ],
@@ -7412,8 +7426,8 @@ pub const HW_GPU_IO: Metric = Metric {
     upstream: &[Upstream {
         system: "nvml",
         names: &[
-            "NVML_FI_DEV_PCIE_COUNT_TX_BYTES",
-            "NVML_FI_DEV_PCIE_COUNT_RX_BYTES",
+            "NVML_GPM_METRIC_PCIE_TX_PER_SEC",
+            "NVML_GPM_METRIC_PCIE_RX_PER_SEC",
         ],
     }],
 };

@@ -5,6 +5,7 @@ mod buffers;
 mod conventions;
 mod counters;
 mod faults;
+mod pcie;
 mod power;
 mod rows;
 mod standard;

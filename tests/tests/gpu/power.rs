@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use pulsetrain_sources::nvml::NvmlConfig;
+use pulsetrain_sources::nvml::{GpuSemconv, NvmlConfig, Reason};
 use pulsetrain_tests::FakeNvml;
 
 use crate::watch::{Point, Watch, config};
@@ -45,6 +45,80 @@ fn a_gpu_without_a_reading_of_the_moment_has_its_average_as_both_metrics() {
     assert_eq!((power.value, average.value), (500.0, 500.0));
     watch.wait_passes(2);
     assert_one_at_a_time(&watch.points("gpu.power", &[]));
+}
+
+#[test]
+fn an_a100_reads_the_power_of_the_moment_alone() {
+    // Without the fields of later drivers there is one call, which reads the moment on this chip.
+    for driver in ["", "missing_symbols: [nvmlDeviceGetFieldValues]"] {
+        let fake = FakeNvml::with("a100x8", &format!("gpus: {{count: 1}}\n{driver}"));
+        let watch = Watch::start(config(&fake));
+        let power = watch.wait_for("gpu.power", &of_reading("instant"), |_| true);
+        assert_eq!(power.value, 500.0);
+        watch.wait_passes(2);
+        for absent in [
+            ("gpu.power", &of_reading("average")[1..]),
+            ("gpu.average_power", &[]),
+        ] {
+            assert!(
+                watch.points(absent.0, absent.1).is_empty(),
+                "{absent:?} with {driver:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn the_memory_has_an_average_and_the_module_of_a_board_without_a_cpu_nothing() {
+    let fake = FakeNvml::with("h100x8", "gpus: {count: 1}");
+    let watch = Watch::start(config(&fake));
+    let memory = watch.wait_for("gpu.memory_power", &of_reading("average"), |_| true);
+    assert_eq!(memory.value, 70.0);
+    let energy = watch.wait_for("gpu.energy", &[("gpu.index", "0")], |_| true);
+    assert_eq!(energy.value, 123_456.0);
+    watch.wait_passes(2);
+    for of_module in ["gpu.module_power", "gpu.module_energy"] {
+        assert!(watch.points(of_module, &[]).is_empty(), "{of_module}");
+    }
+}
+
+#[test]
+fn a_superchip_whose_sensors_measure_the_module_has_no_power_and_no_energy_of_the_gpu() {
+    let fake = FakeNvml::start("gh200");
+    let watch = Watch::start(NvmlConfig {
+        semconv: GpuSemconv::Both,
+        ..config(&fake)
+    });
+    let power = watch.wait_for("gpu.module_power", &of_reading("instant"), |_| true);
+    let energy = watch.wait_for("gpu.module_energy", &[("gpu.index", "0")], |_| true);
+    assert_eq!((power.value, energy.value), (620.0, 123_456.0));
+    for name in [
+        "gpu.power",
+        "gpu.average_power",
+        "gpu.energy",
+        "gpu.power_distribution",
+    ] {
+        watch.wait_for("gpu.metric.unavailable", &[("gpu.metric.name", name)], |_| true);
+    }
+    let missing = watch.inventory().gpus[0].missing();
+    let missing = &missing[&Reason::NotSupported];
+    let energy = missing.iter().find(|metric| metric.name == "gpu.energy");
+    assert!(
+        energy.is_some_and(|metric| metric.meaning.contains("gpu.module_energy")),
+        "{missing:?}"
+    );
+    watch.wait_passes(2);
+    let sent = watch.end();
+    let of_gpu = [
+        "gpu.power",
+        "gpu.average_power",
+        "gpu.energy",
+        "gpu.power_distribution",
+        "hw.power",
+        "hw.energy",
+    ];
+    let wrong = sent.iter().find(|point| of_gpu.contains(&point.name.as_str()));
+    assert!(wrong.is_none(), "{wrong:?} is of the module");
 }
 
 /// After each point, in the order in which they were sent, at most one series has a value.

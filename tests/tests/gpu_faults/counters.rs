@@ -5,7 +5,6 @@ use pulsetrain_tests::wait_until;
 use crate::world::World;
 
 const FIRST: (&str, &str) = ("gpu.index", "0");
-const SENT: [(&str, &str); 2] = [FIRST, ("gpu.io.direction", "transmit")];
 
 #[test]
 fn a_counter_that_begins_anew_says_so_and_its_rate_is_never_negative() {
@@ -30,18 +29,18 @@ fn a_counter_that_wraps_goes_on() {
     let Some(world) = World::start("counter_wrap", "gpus: {count: 1}") else {
         return;
     };
-    let first = world.wait_both("gpu.pcie.io", &SENT, |value| value == 3_294_967_296.0);
-    for (second, bytes) in [
+    let replays = [FIRST];
+    let first = world.wait_both("gpu.pcie.replays", &replays, |value| value == 3_294_967_296.0);
+    for (second, count) in [
         (9.0, 4_194_967_296.0),
         (11.0, 4_394_967_296.0),
         (50.0, 8_294_967_296.0),
     ] {
         world.fake.at(second);
-        let last = world.wait_both("gpu.pcie.io", &SENT, |value| value == bytes);
+        let last = world.wait_both("gpu.pcie.replays", &replays, |value| value == count);
         assert_eq!(last.start, first.start);
     }
-    let resets = "resets(gpu_pcie_io_bytes_total{gpu_io_direction=\"transmit\"}[5m])";
-    assert_eq!(world.scraped(resets), Some(0.0));
+    assert_eq!(world.scraped("resets(gpu_pcie_replays_total[5m])"), Some(0.0));
 }
 
 #[test]

@@ -11,9 +11,8 @@ const UNEVEN: &str = r#"gpus:
     readings:
       power.instant_mw: {sine: null, steps: [[0, 500000]]}
       power.average_mw: {sine: null, steps: [[0, 480000]]}
-      power.module.instant_mw: {sine: null, steps: [[0, 620000]]}
+      power.module.instant_mw: 620000
       power.module.energy_mj: {counter: {start: 5000, rate: 620000}}
-      power.memory.instant_mw: 70000
       ecc.corrected.volatile: 5
       ecc.uncorrected.volatile: 1
       ecc.corrected.volatile.dram: 3

@@ -1,6 +1,6 @@
 //! The GPUs: whether the driver answers, what each GPU does not tell and why, and whether its processes can be known.
 
-use std::{collections::BTreeMap, fs::File, io, path::Path, time::Duration};
+use std::{fs::File, io, path::Path, time::Duration};
 
 use pulsetrain_sources::nvml::{self, DriverState, Gpu, GpuTrouble, Inventory, NvmlConfig, Reason};
 
@@ -29,11 +29,15 @@ pub(super) fn check(inventory: &Inventory, config: Option<&Config>, findings: &m
     }
     match &inventory.driver {
         DriverState::Present(driver) => {
-            let (major, minor) = (driver.cuda_version / 1000, driver.cuda_version % 1000 / 10);
+            // Where the CUDA library is not mounted, as in a container for utilities, the driver cannot answer.
+            let cuda = match driver.cuda_version {
+                0 => String::new(),
+                version => format!(", CUDA up to {}.{}", version / 1000, version % 1000 / 10),
+            };
             findings.fine(
                 Place::Driver,
                 format!(
-                    "{} GPUs; driver {}, NVML {}, CUDA up to {major}.{minor}",
+                    "{} GPUs; driver {}, NVML {}{cuda}",
                     inventory.gpus.len(),
                     driver.version,
                     driver.nvml_version
@@ -96,16 +100,8 @@ fn check_gpu(gpu: &Gpu, findings: &mut Findings) {
         None => {}
     }
     findings.fine(place.clone(), format!("{} {}{}", gpu.name, gpu.uuid, split(gpu)));
-    let mut by_reason: BTreeMap<Reason, Vec<&str>> = BTreeMap::new();
-    for missing in gpu.unavailable.iter().filter(|missing| !missing.partly) {
-        by_reason
-            .entry(missing.reason)
-            .or_default()
-            .push(missing.metric.name);
-    }
-    for (reason, mut metrics) in by_reason {
-        metrics.dedup();
-        let what = format!("{} ({reason})", metrics.join(", "));
+    for (reason, metrics) in gpu.missing() {
+        let what = nvml::list_missing(reason, &metrics);
         match advice(reason) {
             Some(advice) => findings.warn(place.clone(), format!("does not tell {what}"), advice),
             None => findings.fine(place.clone(), format!("does not have {what}")),

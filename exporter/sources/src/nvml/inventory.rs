@@ -1,6 +1,6 @@
 //! What GPUs there are, as the driver said last: for whoever asks what is there rather than how it does.
 
-use std::fmt;
+use std::{collections::BTreeMap, fmt};
 
 use pulsetrain_semconv::Metric;
 
@@ -150,6 +150,15 @@ pub struct Unavailable {
     pub partly: bool,
 }
 
+/// A metric that a GPU does not give, and what that means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MissingMetric {
+    /// The name of the metric.
+    pub name: &'static str,
+    /// What it means where the reason is [`Reason::NotSupported`].
+    pub meaning: &'static str,
+}
+
 /// Why there is no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
@@ -179,6 +188,20 @@ impl Gpu {
             pci_bus_id: pci_bus_id.unwrap_or_default(),
             ..Self::default()
         }
+    }
+
+    /// Returns the metrics that it does not give at all, each once, by reason.
+    pub fn missing(&self) -> BTreeMap<Reason, Vec<MissingMetric>> {
+        let mut missing = BTreeMap::<Reason, Vec<MissingMetric>>::new();
+        for row in self.unavailable.iter().filter(|row| !row.partly) {
+            let metrics = missing.entry(row.reason).or_default();
+            let name = row.metric.name;
+            if metrics.iter().all(|known| known.name != name) {
+                let meaning = row.meaning;
+                metrics.push(MissingMetric { name, meaning });
+            }
+        }
+        missing
     }
 
     /// Whether it is observed: all but those of other jobs are.
@@ -261,4 +284,26 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
     }
+}
+
+/// Lists metrics that are missing for the same reason, those with the same meaning together:
+/// `gpu.fan.speed, gpu.fan.speed_ratio (not_supported: the GPU has no fan of its own)`.
+pub fn list_missing(reason: Reason, metrics: &[MissingMetric]) -> String {
+    let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
+    for metric in metrics {
+        // Elsewhere the reason says it all: the driver is older than the call, the call is not allowed.
+        let meaning = match reason {
+            Reason::NotSupported => metric.meaning,
+            _ => "",
+        };
+        match groups.iter_mut().find(|(known, _)| *known == meaning) {
+            Some((_, names)) => names.push(metric.name),
+            None => groups.push((meaning, vec![metric.name])),
+        }
+    }
+    let listed = groups.into_iter().map(|(meaning, names)| match meaning {
+        "" => format!("{} ({reason})", names.join(", ")),
+        meaning => format!("{} ({reason}: {meaning})", names.join(", ")),
+    });
+    listed.collect::<Vec<_>>().join("; ")
 }

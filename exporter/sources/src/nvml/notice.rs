@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::{DriverState, Gpu, GpuTrouble, Reason};
+use super::{DriverState, Gpu, GpuTrouble, MissingMetric, Reason, inventory::list_missing};
 
 /// Something that has changed.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,8 +30,8 @@ pub enum GpuNotice {
         gpus: Vec<u32>,
         /// Why.
         reason: Reason,
-        /// The metrics.
-        metrics: Vec<&'static str>,
+        /// The metrics, with what it means that there is none.
+        metrics: Vec<MissingMetric>,
     },
     /// A GPU cannot be read.
     Trouble {
@@ -77,8 +77,8 @@ impl fmt::Display for GpuNotice {
                     ("s", "do")
                 };
                 let gpus: Vec<String> = gpus.iter().map(u32::to_string).collect();
-                let (gpus, metrics) = (gpus.join(", "), metrics.join(", "));
-                write!(f, "GPU{s} {gpus} {does} not give {metrics} ({reason})")
+                let (gpus, metrics) = (gpus.join(", "), list_missing(*reason, metrics));
+                write!(f, "GPU{s} {gpus} {does} not give {metrics}")
             }
             Self::Trouble { gpu, uuid, trouble } => {
                 write!(f, "GPU {gpu} ({uuid}) {trouble}: {}", trouble.advice())

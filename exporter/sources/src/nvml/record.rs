@@ -28,7 +28,7 @@ use self::{
     passes::Passes,
 };
 use super::{
-    Belonging, DriverState, GpuNotice, GpuSemconv, Inventory, NvmlConfig, Reason,
+    Belonging, DriverState, GpuNotice, GpuSemconv, Inventory, MissingMetric, NvmlConfig, Reason,
     driver::{Heard, Tick, XidError},
 };
 
@@ -251,7 +251,7 @@ impl Recording {
 
     /// One notice for all GPUs that lack the same for the same reason.
     fn note_unavailable(&mut self) {
-        let mut lacking = BTreeMap::<(Reason, Vec<&'static str>), Vec<u32>>::new();
+        let mut lacking = BTreeMap::<(Reason, Vec<MissingMetric>), Vec<u32>>::new();
         for known in self.gpus.values_mut() {
             for (reason, metrics) in known.take_untold() {
                 lacking.entry((reason, metrics)).or_default().push(known.index());

@@ -116,10 +116,15 @@ const ANSWERS: &[(&str, Answer)] = &[
             "the counters of `gpu.throttle.time` by another call, one a reason; the fields come all in one",
         ),
     ),
-    ("PCIe bytes, counted", Given(&["gpu.pcie.io"])),
+    (
+        "PCIe bytes, counted",
+        Absent(
+            "the counters have 32 bits and start over several times a second; `gpu.pcie.io` is the integral of the performance counters",
+        ),
+    ),
     (
         "PCIe bytes a second, from performance counters",
-        Given(&["gpu.pcie.throughput"]),
+        Given(&["gpu.pcie.throughput", "gpu.pcie.io"]),
     ),
     (
         "PCIe bytes a second, measured for 20 ms",

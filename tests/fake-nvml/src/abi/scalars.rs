@@ -36,8 +36,19 @@ macro_rules! pairs {
     )*};
 }
 
+/// "On Ampere (except GA100) or newer GPUs, the API returns power averaged over 1 sec interval. On GA100 and older architectures,
+/// instantaneous power is returned." (nvml.h) So it is where the scenario has no average.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn nvmlDeviceGetPowerUsage(device: nvmlDevice_t, out: *mut c_uint) -> nvmlReturn_t {
+    answer_for("nvmlDeviceGetPowerUsage", device, |target| {
+        let average = target.read("power.average_mw");
+        let milliwatts = average.or_else(|_| target.read("power.instant_mw"))?;
+        // SAFETY: by NVML's contract the pointer is null or points to a number of its type.
+        unsafe { put(out, milliwatts as c_uint) }
+    })
+}
+
 scalars! {
-    nvmlDeviceGetPowerUsage() -> c_uint = "power.average_mw";
     nvmlDeviceGetTotalEnergyConsumption() -> c_ulonglong = "energy_mj";
     nvmlDeviceGetPowerManagementLimit() -> c_uint = "power.limit.requested_mw";
     nvmlDeviceGetEnforcedPowerLimit() -> c_uint = "power.limit.enforced_mw";

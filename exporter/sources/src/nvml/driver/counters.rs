@@ -1,7 +1,9 @@
 //! Performance counters: the sample of the last pass is kept, so that what is between it and this one is known at once.
 //! Nobody ever waits between two samples.
+//!
+//! A row that also fills a counter integrates its rate: the mean between two samples times the time between them.
 
-use std::time::Duration;
+use std::{collections::BTreeMap, time::Duration};
 
 use nvml_wrapper::{
     error::NvmlError,
@@ -14,15 +16,17 @@ use super::{
     probe::Pass,
     row::{Read, Row, error_for, reason},
 };
-use crate::nvml::reading::{Labels, Readings};
+use crate::nvml::reading::{Labels, Readings, Sample};
 
 /// How far two samples must be apart (`nvml.h`, `nvmlGpmSampleGet`).
 const APART: Duration = Duration::from_millis(100);
 
-/// The sample of the last pass.
+/// The sample of the last pass, and the integrals up to it.
 #[derive(Default)]
 pub(super) struct Counters<'nvml> {
     before: Option<(GpmSample<'nvml>, Instant)>,
+    /// By the place of the row. A gap of the samples ends it, and the next one begins at zero.
+    integrals: BTreeMap<usize, f64>,
 }
 
 impl<'nvml> Counters<'nvml> {
@@ -41,16 +45,22 @@ impl<'nvml> Counters<'nvml> {
         {
             return Vec::new();
         }
+        let time_unix_nanos = clock::unix_now().as_nanos() as u64;
         let sample = match sample(pass, self.before.is_some()) {
             Ok(sample) => sample,
             Err(error) => {
                 self.before = None;
+                self.integrals.clear();
                 return refuse_all(rows, error);
             }
         };
-        let Some((before, _)) = self.before.take() else {
+        let Some((before, taken)) = self.before.take() else {
             self.before = Some((sample, now));
             return Vec::new();
+        };
+        let between = Between {
+            seconds: now.saturating_duration_since(taken).as_secs_f64(),
+            time_unix_nanos,
         };
         let ids: Vec<_> = rows
             .iter()
@@ -61,13 +71,56 @@ impl<'nvml> Counters<'nvml> {
             Ok(results) => rows
                 .iter()
                 .zip(results)
-                .map(|((place, row), result)| (*place, result.map(|result| put(row, result.value, out))))
+                .map(|((place, row), result)| {
+                    let value = result.map(|result| result.value);
+                    (*place, self.put(*place, row, value, between, out))
+                })
                 .collect(),
-            Err(error) => refuse_all(rows, error),
+            Err(error) => {
+                self.integrals.clear();
+                refuse_all(rows, error)
+            }
         };
         self.before = Some((sample, now));
         answers
     }
+
+    /// Puts a value into `out`, and its integral where the row has a counter for it.
+    fn put(
+        &mut self,
+        place: usize,
+        row: &Row,
+        value: Result<f64, NvmlError>,
+        between: Between,
+        out: &mut Readings,
+    ) -> Result<(), NvmlError> {
+        let known = self.integrals.remove(&place);
+        let value = Some(value?).filter(|value| value.is_finite());
+        let (Some(value), Some((_, labels, scale))) = (value, counter(row)) else {
+            return Err(NvmlError::NoData);
+        };
+        out.cadence = row.cadence;
+        out.now(row.metric, labels, value * scale);
+        for metric in row.also {
+            // The first value begins the counter: only then is it known from when it counts.
+            let integral = known.map_or(0.0, |known| known + value * scale * between.seconds);
+            let total = Sample::Total {
+                raw: integral as u64,
+                scale: 1.0,
+                wraps: false,
+            };
+            self.integrals.insert(place, integral);
+            out.put(metric, labels, total, between.time_unix_nanos);
+        }
+        Ok(())
+    }
+}
+
+/// How far two samples are apart, and when the later was taken.
+#[derive(Clone, Copy)]
+struct Between {
+    seconds: f64,
+    time_unix_nanos: u64,
 }
 
 fn sample<'nvml>(pass: &Pass<'_, 'nvml>, supported: bool) -> Result<GpmSample<'nvml>, NvmlError> {
@@ -102,12 +155,4 @@ fn counter(row: &Row) -> Option<(nvml_wrapper::enums::gpm::GpmMetricId, Labels, 
         None => Labels::fixed(labels),
     };
     Some((*id, labels, *scale))
-}
-
-fn put(row: &Row, value: f64, out: &mut Readings) {
-    // A counter whose engine did nothing at all may come as no number.
-    if let Some((_, labels, scale)) = counter(row).filter(|_| value.is_finite()) {
-        out.cadence = row.cadence;
-        out.now(row.metric, labels, value * scale);
-    }
 }

@@ -10,7 +10,8 @@ use pulsetrain_semconv::{Metric, attribute::PROCESS_PID, metric::GPU_FAULT_ACTIV
 use super::{
     counters::Counters,
     fields::Fields,
-    row::{Asked, Cadence, Read, Refusal, Row, Seen, reason},
+    row::{Asked, Cadence, Measured, Read, Refusal, Row, Seen, reason},
+    rows,
 };
 use crate::nvml::{GpuProcess, NvmlConfig, Reason, Unavailable, reading::Readings};
 
@@ -22,6 +23,10 @@ const AGAIN_AT_MOST: Duration = Duration::from_secs(3600);
 const FAILED: Duration = Duration::from_secs(5);
 /// What is due within this is due now, so that no pass is missed by a hair.
 const SLACK: Duration = Duration::from_millis(50);
+
+/// What it means that the power and the energy of the GPU are missing where its sensors measure more.
+const OF_MODULE: &str =
+    "the sensors measure the module of GPU and CPU alone: gpu.module_power and gpu.module_energy";
 
 /// What came of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,6 +56,8 @@ pub(super) struct Probe<'nvml> {
 pub(super) struct Kept {
     /// The row.
     pub(super) row: &'static Row,
+    /// What it means that there is no answer.
+    meaning: &'static str,
     /// The place of the row in whose place it is asked.
     preferred: Option<usize>,
     /// When it is asked next; nothing where it is not any more.
@@ -90,18 +97,28 @@ impl<'nvml> Probe<'nvml> {
         config: &NvmlConfig,
     ) -> Self {
         let now = clock::now();
+        let measured = rows::measured(device);
         let mut kept: Vec<Kept> = Vec::new();
         for row in rows {
             let preferred = row.instead_of.and_then(|call| {
                 let is_preferred = |other: &Kept| other.row.call == call && other.row.fills(row.metric);
                 kept.iter().position(is_preferred)
             });
-            let off = is_turned_off(row, config);
+            let is_of_another = row.measures.is_some_and(|wanted| wanted != measured);
+            let refused = if is_of_another {
+                Some(Reason::NotSupported)
+            } else {
+                is_turned_off(row, config).then_some(Reason::TurnedOff)
+            };
             kept.push(Kept {
                 row,
+                meaning: match measured {
+                    Measured::Module if is_of_another => OF_MODULE,
+                    _ => row.absent,
+                },
                 preferred,
-                due: (!off).then_some(now),
-                refused: off.then_some(Reason::TurnedOff),
+                due: refused.is_none().then_some(now),
+                refused,
                 wait: Duration::ZERO,
             });
         }
@@ -239,6 +256,10 @@ impl<'nvml> Probe<'nvml> {
                 };
                 kept.refused = Some(reason);
                 kept.wait = kept.wait.saturating_mul(2).clamp(first, AGAIN_AT_MOST);
+                // An engine that did nothing has no value; to ask it with the others costs nothing.
+                if reason == Reason::NoData && matches!(kept.row.read, Read::Counter { .. }) {
+                    kept.wait = Duration::ZERO;
+                }
                 kept.due = Some(clock::later(now, kept.wait));
             }
         }
@@ -280,7 +301,7 @@ impl<'nvml> Probe<'nvml> {
                 metric,
                 call: kept.row.call,
                 reason,
-                meaning: kept.row.absent,
+                meaning: kept.meaning,
                 // That a GPU is lost needs no row to be known.
                 partly: metric.ordinal == GPU_FAULT_ACTIVE.ordinal
                     || rows.iter().any(|other| other.fills(metric)),

@@ -14,7 +14,7 @@ pub(crate) use crate::nvml::reading::Cadence;
 pub(crate) struct Row {
     /// The metric that it fills.
     pub(crate) metric: &'static Metric,
-    /// What the same answer fills besides.
+    /// What the same answer fills besides; of a performance counter, the integral of its rate.
     pub(crate) also: &'static [&'static Metric],
     /// The call or the field of NVML.
     pub(crate) call: &'static str,
@@ -24,8 +24,19 @@ pub(crate) struct Row {
     pub(crate) absent: &'static str,
     /// The call of the row of the same metric in whose place it is asked, when that one has no answer.
     pub(crate) instead_of: Option<&'static str>,
+    /// The part that its sensor has to measure; `None` where that makes no difference.
+    pub(crate) measures: Option<Measured>,
     /// How it is asked.
     pub(crate) read: Read,
+}
+
+/// What the sensors measure where a call names no part of the GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Measured {
+    /// The GPU.
+    Gpu,
+    /// The module of GPU, CPU and memory (GH200).
+    Module,
 }
 
 /// How something is asked.
@@ -199,6 +210,7 @@ impl Row {
             cadence,
             absent,
             instead_of: None,
+            measures: None,
             read,
         }
     }
@@ -219,9 +231,21 @@ impl Row {
         self
     }
 
+    /// The same, with another meaning of no answer.
+    pub(crate) const fn absent(mut self, meaning: &'static str) -> Self {
+        self.absent = meaning;
+        self
+    }
+
     /// The same, whose answer fills these besides.
     pub(crate) const fn also(mut self, metrics: &'static [&'static Metric]) -> Self {
         self.also = metrics;
+        self
+    }
+
+    /// The same, asked only where the sensors measure this.
+    pub(crate) const fn measuring(mut self, measured: Measured) -> Self {
+        self.measures = Some(measured);
         self
     }
 

@@ -13,6 +13,8 @@ mod power;
 mod processes;
 mod states;
 
+pub(super) use self::power::measured;
+
 use super::row::Row;
 
 /// The rows of a whole GPU, kind by kind. Where two rows give the same series, the first that has an answer is taken.

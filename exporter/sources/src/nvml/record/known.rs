@@ -21,7 +21,7 @@ use super::{
     xid,
 };
 use crate::nvml::{
-    Belonging, Driver, Gpu, GpuNotice, GpuSemconv, Reason,
+    Belonging, Driver, Gpu, GpuNotice, GpuSemconv, MissingMetric, Reason,
     reading::{Cadence, Labels, Whose},
 };
 
@@ -49,7 +49,7 @@ pub(super) struct Known {
     health: Health,
     /// What was told to be unavailable, and what is to be told.
     told: BTreeSet<(Reason, &'static str)>,
-    untold: BTreeMap<Reason, Vec<&'static str>>,
+    untold: BTreeMap<Reason, Vec<MissingMetric>>,
 }
 
 /// What recording needs.
@@ -79,7 +79,7 @@ impl Known {
     }
 
     /// What has become unavailable since this was asked last, by reason.
-    pub(super) fn take_untold(&mut self) -> BTreeMap<Reason, Vec<&'static str>> {
+    pub(super) fn take_untold(&mut self) -> BTreeMap<Reason, Vec<MissingMetric>> {
         std::mem::take(&mut self.untold)
     }
 

@@ -13,6 +13,9 @@ const PERCENT: f64 = 0.01;
 /// Throughput is in MiB.
 const MIB: f64 = 1_048_576.0;
 
+const NO_PCIE: &str = "the GPU is older than Hopper or is split, or a profiler holds its counters; the counters of bytes that other \
+                       GPUs have start over several times a second";
+
 /// A row of a share of the time.
 macro_rules! share {
     ($metric:ident, $call:literal, $id:ident, $labels:expr) => {
@@ -118,14 +121,18 @@ pub(super) static LINKS: &[Row] = &[
         Id::PcieTxPerSec,
         &[(&GPU_IO_DIRECTION, "transmit")],
         MIB,
-    ),
+    )
+    .also(&[&metric::GPU_PCIE_IO])
+    .absent(NO_PCIE),
     Row::counter(
         &metric::GPU_PCIE_THROUGHPUT,
         "NVML_GPM_METRIC_PCIE_RX_PER_SEC",
         Id::PcieRxPerSec,
         &[(&GPU_IO_DIRECTION, "receive")],
         MIB,
-    ),
+    )
+    .also(&[&metric::GPU_PCIE_IO])
+    .absent(NO_PCIE),
     Row::counter(
         &metric::GPU_NVLINK_THROUGHPUT,
         "NVML_GPM_METRIC_NVLINK_TOTAL_TX_PER_SEC",

@@ -25,7 +25,7 @@ const MEMORY_ERRORS: &str = "nvmlDeviceGetMemoryErrorCounter";
 const NO_ECC: &str = "the memory does not correct errors, or that is turned off";
 const NO_PLACE: &str = "the GPU does not count errors in this place";
 const NO_RETIRING: &str = "the GPU remaps rows instead, or does neither";
-const NO_REMAPPING: &str = "the GPU is older than Ampere, or has no ECC memory";
+const NO_REMAPPING: &str = "the GPU is older than Ampere or is split, or has no ECC memory";
 
 /// A row of errors by what became of the data.
 macro_rules! ecc {
@@ -186,6 +186,7 @@ pub(super) static ROWS: &[Row] = &[
         cadence: Tick,
         absent: "the driver tells of no events here (WSL, some vGPUs)",
         instead_of: None,
+        measures: None,
         read: Read::Event,
     },
 ];

@@ -1,4 +1,5 @@
-//! PCI Express: bytes as the driver counts them, the link, and its errors. Never the call that measures for 20 ms.
+//! PCI Express: the link and its errors. Its bytes are among the performance counters: `NVML_FI_DEV_PCIE_COUNT_TX_BYTES` and
+//! its twin have 32 bits and start over 15 times a second on a fast link, and `nvmlDeviceGetPcieThroughput` blocks for 20 ms.
 
 use nvml_wrapper::sys_exports::field_id::{
     NVML_FI_DEV_PCIE_COUNT_BAD_DLLP, NVML_FI_DEV_PCIE_COUNT_BAD_TLP,
@@ -6,19 +7,19 @@ use nvml_wrapper::sys_exports::field_id::{
     NVML_FI_DEV_PCIE_COUNT_LANE_ERROR, NVML_FI_DEV_PCIE_COUNT_LCRC_ERROR,
     NVML_FI_DEV_PCIE_COUNT_NAKS_RECEIVED, NVML_FI_DEV_PCIE_COUNT_NAKS_SENT,
     NVML_FI_DEV_PCIE_COUNT_NON_FATAL_ERROR, NVML_FI_DEV_PCIE_COUNT_RECEIVER_ERROR,
-    NVML_FI_DEV_PCIE_COUNT_RX_BYTES, NVML_FI_DEV_PCIE_COUNT_TX_BYTES, NVML_FI_DEV_PCIE_COUNT_UNSUPPORTED_REQ,
-    NVML_FI_DEV_PCIE_REPLAY_COUNTER,
+    NVML_FI_DEV_PCIE_COUNT_UNSUPPORTED_REQ, NVML_FI_DEV_PCIE_REPLAY_COUNTER,
 };
 use pulsetrain_semconv::{
     Metric,
-    attribute::{ERROR_TYPE, GPU_IO_DIRECTION, GPU_LINK_READING},
+    attribute::{ERROR_TYPE, GPU_LINK_READING},
     metric,
 };
 
 use super::super::{
     ffi,
     row::{
-        Cadence::{Once, Seldom, Tick},
+        Asked,
+        Cadence::{Once, Seldom},
         FieldValue::{Total, Wrapping},
         Refusal, Row,
     },
@@ -28,6 +29,8 @@ use crate::nvml::{
     reading::{Fixed, Labels, Readings},
 };
 
+/// The lanes of the widest link.
+const MOST_LANES: usize = 16;
 /// A lane carries a million transfers of one bit each; eight of them are a byte, before what coding takes.
 const MEGATRANSFERS: f64 = 1e6 / 8.0;
 
@@ -49,22 +52,6 @@ macro_rules! errors {
 }
 
 pub(super) static ROWS: &[Row] = &[
-    Row::field(
-        &metric::GPU_PCIE_IO,
-        ("NVML_FI_DEV_PCIE_COUNT_TX_BYTES", NVML_FI_DEV_PCIE_COUNT_TX_BYTES),
-        &[(&GPU_IO_DIRECTION, "transmit")],
-        Wrapping(1.0),
-        Tick,
-        NO_COUNTER,
-    ),
-    Row::field(
-        &metric::GPU_PCIE_IO,
-        ("NVML_FI_DEV_PCIE_COUNT_RX_BYTES", NVML_FI_DEV_PCIE_COUNT_RX_BYTES),
-        &[(&GPU_IO_DIRECTION, "receive")],
-        Wrapping(1.0),
-        Tick,
-        NO_COUNTER,
-    ),
     Row::call(
         &metric::GPU_PCIE_GENERATION,
         "nvmlDeviceGetCurrPcieLinkGeneration",
@@ -196,8 +183,28 @@ pub(super) static ROWS: &[Row] = &[
     errors!("bad_tlp", NVML_FI_DEV_PCIE_COUNT_BAD_TLP),
     errors!("bad_dllp", NVML_FI_DEV_PCIE_COUNT_BAD_DLLP),
     errors!("lcrc", NVML_FI_DEV_PCIE_COUNT_LCRC_ERROR),
-    errors!("lane", NVML_FI_DEV_PCIE_COUNT_LANE_ERROR),
+    Row::call(
+        &metric::GPU_PCIE_ERRORS,
+        "NVML_FI_DEV_PCIE_COUNT_LANE_ERROR",
+        Seldom,
+        NO_COUNTER,
+        lane_errors,
+    ),
 ];
+
+/// The errors of all lanes. The scope of the field is the lane, and a link of fewer lanes refuses the others.
+fn lane_errors(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
+    let mut lanes = [0; MOST_LANES].map(|_| ffi::field(NVML_FI_DEV_PCIE_COUNT_LANE_ERROR, 0));
+    for (lane, cell) in (0..).zip(&mut lanes) {
+        cell.scopeId = lane;
+    }
+    ffi::field_values(gpu.device, &mut lanes)?;
+    let first = ffi::field_count(&lanes[0])?;
+    let others = lanes[1..].iter().filter_map(|cell| ffi::field_count(cell).ok());
+    let labels = Labels::fixed(&[(&ERROR_TYPE, "lane")]);
+    out.total(&metric::GPU_PCIE_ERRORS, labels, first + others.sum::<u64>(), 1.0);
+    Ok(())
+}
 
 fn link(out: &mut Readings, metric: &'static Metric, reading: Fixed, value: u32) {
     out.now(metric, Labels::fixed(reading), f64::from(value));

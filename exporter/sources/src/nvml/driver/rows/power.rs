@@ -1,8 +1,8 @@
 //! Power, its limits, and energy.
 
 use nvml_wrapper::{
+    Device,
     enum_wrappers::device::Sampling,
-    enums::device::DeviceArchitecture,
     sys_exports::field_id::{
         NVML_FI_DEV_ENERGY, NVML_FI_DEV_POWER_AVERAGE, NVML_FI_DEV_POWER_INSTANT,
         NVML_FI_DEV_TOTAL_ENERGY_CONSUMPTION,
@@ -14,12 +14,15 @@ use pulsetrain_semconv::{
 };
 
 use super::super::{
+    ffi,
     row::{
         Asked,
         Cadence::{Seldom, Tick},
         FieldValue::{Now, Total},
+        Measured::{self, Gpu, Module},
         Refusal, Row,
         Scope::Part,
+        reason,
     },
     samples,
 };
@@ -32,6 +35,7 @@ use crate::nvml::{
 const MILLI: f64 = 0.001;
 
 /// The numbers of `NVML_POWER_SCOPE_*`.
+const GPU: u32 = 0;
 const MODULE: u32 = 1;
 const MEMORY: u32 = 2;
 
@@ -50,16 +54,32 @@ const USAGE: &str = "nvmlDeviceGetPowerUsage";
 
 const OLD: &str = "the driver is older than 530, or the GPU has no power sensor";
 const NO_SENSOR: &str = "the GPU has no power sensor";
-const NO_AVERAGE: &str = "the GPU has no power sensor, or is older than Ampere and reads the moment only";
+const NO_AVERAGE: &str =
+    "the GPU reads the moment only, as an A100 and those before Ampere do, or has no power sensor";
 const NO_PART: &str = "the sensors do not tell this part apart";
+const NO_ENERGY: &str = "the GPU is older than Volta";
 const NO_LIMIT: &str = "the power is not managed";
+
+const ENERGY_CALL: &str = "nvmlDeviceGetTotalEnergyConsumption";
 
 pub(super) static ROWS: &[Row] = &[
     // The best reading first: one series a GPU.
-    Row::field(&metric::GPU_POWER, INSTANT, OF_INSTANT, Now(MILLI), Tick, OLD),
-    Row::field(&metric::GPU_POWER, AVERAGE, OF_AVERAGE, Now(MILLI), Tick, OLD).instead_of(INSTANT.0),
-    Row::call(&metric::GPU_POWER, USAGE, Tick, NO_SENSOR, power_usage).instead_of(AVERAGE.0),
-    Row::field(&metric::GPU_AVERAGE_POWER, AVERAGE, &[], Now(MILLI), Tick, OLD),
+    Row::field(&metric::GPU_POWER, INSTANT, OF_INSTANT, Now(MILLI), Tick, OLD).measuring(Gpu),
+    Row::field(&metric::GPU_POWER, AVERAGE, OF_AVERAGE, Now(MILLI), Tick, OLD)
+        .instead_of(INSTANT.0)
+        .measuring(Gpu),
+    Row::call(&metric::GPU_POWER, USAGE, Tick, NO_SENSOR, power_usage)
+        .instead_of(AVERAGE.0)
+        .measuring(Gpu),
+    Row::field(
+        &metric::GPU_AVERAGE_POWER,
+        AVERAGE,
+        &[],
+        Now(MILLI),
+        Tick,
+        NO_AVERAGE,
+    )
+    .measuring(Gpu),
     Row::call(
         &metric::GPU_AVERAGE_POWER,
         USAGE,
@@ -67,29 +87,53 @@ pub(super) static ROWS: &[Row] = &[
         NO_AVERAGE,
         average_power_usage,
     )
-    .instead_of(AVERAGE.0),
-    Row::field(&metric::GPU_MEMORY_POWER, INSTANT, &[], Now(MILLI), Tick, NO_PART).scoped(Part(MEMORY)),
-    Row::field(&metric::GPU_MODULE_POWER, INSTANT, &[], Now(MILLI), Tick, NO_PART).scoped(Part(MODULE)),
+    .instead_of(AVERAGE.0)
+    .measuring(Gpu),
+    // The driver has no reading of the moment for the memory.
+    Row::field(
+        &metric::GPU_MEMORY_POWER,
+        AVERAGE,
+        OF_AVERAGE,
+        Now(MILLI),
+        Tick,
+        NO_PART,
+    )
+    .scoped(Part(MEMORY)),
+    Row::field(
+        &metric::GPU_MODULE_POWER,
+        INSTANT,
+        OF_INSTANT,
+        Now(MILLI),
+        Tick,
+        NO_PART,
+    )
+    .scoped(Part(MODULE)),
+    Row::field(
+        &metric::GPU_MODULE_POWER,
+        AVERAGE,
+        OF_AVERAGE,
+        Now(MILLI),
+        Tick,
+        NO_PART,
+    )
+    .scoped(Part(MODULE))
+    .instead_of(INSTANT.0),
     Row::field(
         &metric::GPU_ENERGY,
         TOTAL_ENERGY,
         &[],
         Total(MILLI),
         Tick,
-        "the GPU is older than Volta",
-    ),
-    Row::call(
-        &metric::GPU_ENERGY,
-        "nvmlDeviceGetTotalEnergyConsumption",
-        Tick,
-        "the GPU is older than Volta",
-        |gpu, out| {
-            let raw = gpu.device.total_energy_consumption()?;
-            out.total(&metric::GPU_ENERGY, Labels::default(), raw, MILLI);
-            Ok(())
-        },
+        NO_ENERGY,
     )
-    .instead_of(TOTAL_ENERGY.0),
+    .measuring(Gpu),
+    Row::call(&metric::GPU_ENERGY, ENERGY_CALL, Tick, NO_ENERGY, |gpu, out| {
+        let raw = gpu.device.total_energy_consumption()?;
+        out.total(&metric::GPU_ENERGY, Labels::default(), raw, MILLI);
+        Ok(())
+    })
+    .instead_of(TOTAL_ENERGY.0)
+    .measuring(Gpu),
     Row::field(
         &metric::GPU_MODULE_ENERGY,
         ENERGY,
@@ -99,13 +143,24 @@ pub(super) static ROWS: &[Row] = &[
         NO_PART,
     )
     .scoped(Part(MODULE)),
+    Row::field(
+        &metric::GPU_MODULE_ENERGY,
+        TOTAL_ENERGY,
+        &[],
+        Total(MILLI),
+        Tick,
+        NO_PART,
+    )
+    .instead_of(ENERGY.0)
+    .measuring(Module),
     Row::call(
         &metric::GPU_POWER_DISTRIBUTION,
         "nvmlDeviceGetSamples(NVML_TOTAL_POWER_SAMPLES)",
         Tick,
         "the driver keeps no samples",
         drain_power,
-    ),
+    )
+    .measuring(Gpu),
     Row::call(
         &metric::GPU_POWER_LIMIT,
         "nvmlDeviceGetEnforcedPowerLimit",
@@ -181,17 +236,23 @@ fn average_power_usage(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Re
     Ok(())
 }
 
-/// Whether `nvmlDeviceGetPowerUsage` reads the average of one second, as it does since Ampere (`nvml.h`).
+/// Whether `nvmlDeviceGetPowerUsage` reads the average of one second (`nvml.h`): Ampere and later, but not GA100, the chip of the
+/// A100 and the A30.
 fn usage_is_average(gpu: &Asked<'_, '_>) -> Result<bool, Refusal> {
-    let is_older = matches!(
-        gpu.device.architecture()?,
-        DeviceArchitecture::Kepler
-            | DeviceArchitecture::Maxwell
-            | DeviceArchitecture::Pascal
-            | DeviceArchitecture::Volta
-            | DeviceArchitecture::Turing
-    );
-    Ok(!is_older)
+    let capability = gpu.device.cuda_compute_capability()?;
+    Ok((capability.major, capability.minor) > (8, 0))
+}
+
+/// What the sensors of a GPU measure: the module where the driver refuses the power of the GPU and has that of the module, as on
+/// GH200. The counter of energy is the module's then as well.
+pub(in crate::nvml::driver) fn measured(device: &Device<'_>) -> Measured {
+    let mut power = [ffi::field(INSTANT.1, GPU), ffi::field(INSTANT.1, MODULE)];
+    let asked = ffi::field_values(device, &mut power);
+    let [gpu, module] = power.map(|cell| ffi::field_answer(&cell).map_err(|error| reason(&error)));
+    match (asked, gpu, module) {
+        (Ok(()), Err(Reason::NotSupported), Ok(_)) => Module,
+        _ => Gpu,
+    }
 }
 
 fn drain_power(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {

@@ -101,28 +101,27 @@ impl Known {
             ..Own::of_gpu(&metric::GPU_METRIC_UNAVAILABLE)
         };
         let gpu = Arc::clone(&self.gpu);
-        let lacking: BTreeSet<(&'static str, Reason)> = gpu
-            .unavailable
-            .iter()
-            .filter(|row| !row.partly)
-            .map(|row| (row.metric.name, row.reason))
-            .collect();
+        let missing = gpu.missing();
         let (subject, _) = self.subject(Of::Own(Whose::Gpu), recorder);
         recorder.book.end(recorder.time_unix_nanos, |key, metric| {
             key.subject == subject
                 && metric.ordinal == metric::GPU_METRIC_UNAVAILABLE.ordinal
-                && !lacking
-                    .iter()
-                    .any(|(name, reason)| key.says(name, reason.as_str()))
+                && !missing.iter().any(|(reason, metrics)| {
+                    let mut names = metrics.iter().map(|metric| metric.name);
+                    names.any(|name| key.says(name, reason.as_str()))
+                })
         });
-        for (name, reason) in lacking {
+        for (reason, metric) in missing
+            .iter()
+            .flat_map(|(reason, all)| all.iter().map(move |one| (*reason, *one)))
+        {
             let texts = [
-                Some((&attribute::GPU_METRIC_NAME, name)),
+                Some((&attribute::GPU_METRIC_NAME, metric.name)),
                 Some((&attribute::GPU_UNAVAILABLE_REASON, reason.as_str())),
             ];
             self.enter(own, texts, Entry::Held(1.0), recorder);
-            if reason != Reason::TurnedOff && self.told.insert((reason, name)) {
-                self.untold.entry(reason).or_default().push(name);
+            if reason != Reason::TurnedOff && self.told.insert((reason, metric.name)) {
+                self.untold.entry(reason).or_default().push(metric);
             }
         }
     }

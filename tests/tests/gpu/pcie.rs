@@ -1,0 +1,129 @@
+//! Bytes over PCI Express: those of the link where the GPU counts them, and nowhere a number that only looks right.
+
+use std::{f64::consts::TAU, time::Duration};
+
+use pulsetrain_sources::nvml::{GpuNotice, GpuSemconv, NvmlConfig, Reason};
+use pulsetrain_tests::{FakeNvml, wait_until};
+
+use crate::watch::{Point, Watch, config};
+
+/// 20 GB/s, between 10 and 30.
+const MEAN: f64 = 20e9;
+const AMPLITUDE: f64 = 10e9;
+const PERIOD: f64 = 3.0;
+const SENT: &[(&str, &str)] = &[("gpu.index", "0"), ("gpu.io.direction", "transmit")];
+/// How long bytes are counted.
+const RUN_NANOS: u64 = 5_000_000_000;
+
+/// One H100 that sends at that rate; the driver's counters have 32 bits and say something else.
+fn busy_link(changes: &str) -> FakeNvml {
+    const MIB: f64 = 1_048_576.0;
+    let rate = format!(
+        "{{sine: {{mean: {}, amplitude: {}, period: {PERIOD}}}}}",
+        MEAN / MIB,
+        AMPLITUDE / MIB
+    );
+    let readings =
+        format!("{{gpm.pcie_tx_mib_per_second: {rate}, pcie.tx_bytes: {{counter: {{rate: {MEAN}}}}}}}");
+    FakeNvml::with(
+        "h100x8",
+        &format!("gpus: {{count: 1, all: {{readings: {readings}}}}}\n{changes}"),
+    )
+}
+
+/// Bytes up to a second of the scenario.
+fn bytes_until(second: f64) -> f64 {
+    MEAN * second + AMPLITUDE * PERIOD / TAU * (1.0 - (TAU * second / PERIOD).cos())
+}
+
+#[test]
+fn bytes_at_20_gb_a_second_are_those_of_the_link() {
+    let fake = busy_link("");
+    fake.run_from(0.0);
+    let watch = Watch::start(NvmlConfig {
+        semconv: GpuSemconv::Both,
+        ..config(&fake)
+    });
+    let first = watch.wait_for("gpu.pcie.io", SENT, |_| true);
+    let last = watch.wait_for("gpu.pcie.io", SENT, |point| point.time > first.time + RUN_NANOS);
+    let all = watch.points("gpu.pcie.io", SENT);
+    assert_eq!(
+        (all[0].value, all[0].start),
+        (0.0, all[0].time),
+        "it counts from its start"
+    );
+    let second = |point: &Point| (point.time - fake.unix_nanos(0.0)) as f64 / 1e9;
+    let expected = bytes_until(second(&last)) - bytes_until(second(&all[0]));
+    assert!(
+        (last.value - expected).abs() < 0.01 * expected,
+        "{} bytes and not {expected}",
+        last.value
+    );
+    let standard = [("hw.name", "GPU 0"), ("network.io.direction", "transmit")];
+    let twin = watch.wait_for("hw.gpu.io", &standard, |point| point.time >= last.time);
+    assert!(twin.value >= last.value);
+}
+
+#[test]
+fn bytes_that_were_missed_while_a_profiler_held_the_counters_are_not_invented() {
+    let fake =
+        busy_link("faults: [{what: answers, error: IN_USE, from: 2, until: 3, calls: [nvmlGpmSampleGet]}]");
+    fake.run_from(0.0);
+    let watch = Watch::start(NvmlConfig {
+        retry: Duration::from_millis(200),
+        ..config(&fake)
+    });
+    let counted = watch.wait_for("gpu.pcie.io", SENT, |_| true);
+    let again = watch.wait_for("gpu.pcie.io", SENT, |point| {
+        !point.ends && point.start > counted.start
+    });
+    assert!(
+        again.value <= (MEAN + AMPLITUDE) * (again.time - again.start) as f64 / 1e9 + 1.0,
+        "{again:?} counts more than the link can carry"
+    );
+}
+
+#[test]
+fn a_gpu_without_performance_counters_has_no_bytes_and_says_why_once() {
+    for scenario in ["a100x8", "l40s"] {
+        let fake = FakeNvml::start(scenario);
+        fake.run_from(0.0);
+        let watch = Watch::start(NvmlConfig {
+            semconv: GpuSemconv::Both,
+            ..config(&fake)
+        });
+        let missing = [
+            ("gpu.index", "0"),
+            ("gpu.metric.name", "gpu.pcie.io"),
+            ("gpu.unavailable.reason", "not_supported"),
+        ];
+        watch.wait_for("gpu.metric.unavailable", &missing, |_| true);
+        watch.wait_for("gpu.pcie.replays", &[], |_| true);
+        watch.wait_passes(5);
+        let has_reason = |notice: &GpuNotice| {
+            let text = notice.to_string();
+            matches!(
+                notice,
+                GpuNotice::Unavailable {
+                    reason: Reason::NotSupported,
+                    ..
+                }
+            ) && text.contains("gpu.pcie.io")
+                && text.contains("start over several times a second")
+        };
+        wait_until("the reason is in the log", || {
+            watch.notices().iter().any(has_reason)
+        });
+        let notices = watch.notices();
+        assert_eq!(
+            notices.iter().filter(|notice| has_reason(notice)).count(),
+            1,
+            "{notices:?}"
+        );
+        let bytes = watch.end();
+        let mut bytes = bytes
+            .iter()
+            .filter(|point| ["gpu.pcie.io", "hw.gpu.io"].contains(&point.name.as_str()));
+        assert!(bytes.next().is_none(), "{scenario} has bytes that nobody counted");
+    }
+}
