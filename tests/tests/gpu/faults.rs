@@ -244,11 +244,65 @@ fn eight_gpus_of_which_three_are_in_trouble_leave_five_that_are_read_every_pass(
         let times = told.iter().filter(|told| **told == expected).count();
         assert_eq!(times, 1, "{expected:?} in {told:?}");
     }
+    assert_lines(
+        &watch,
+        [
+            "GPU 2 (GPU-5fae0c00-1f2e-4d3c-8b4a-000000000002) cannot be read: the driver fails at every call: look for NVRM and Xid in the \
+             kernel log; drain the machine, stop every program on the GPU and this agent, then reset it with nvidia-smi --gpu-reset, or reboot",
+            "GPU 4 (index:4) is not observed: this process may not use it: nothing to do where it belongs to another job or container; \
+             else give this process /dev/nvidia* of it",
+            "GPU 5 (GPU-5fae0c00-1f2e-4d3c-8b4a-000000000005) does not answer: a call of the driver does not return: look for Xid 119, 120 \
+             (GSP) and NVRM in the kernel log; nvidia-smi hangs as well then. If it stays, drain the machine and reboot",
+        ],
+    );
     fake.at(70.0);
     watch.wait_for("gpu.fault.active", &fault("5", "unresponsive"), |point| {
         point.value == 0.0
     });
     watch.wait_for("gpu.memory.used", &[("gpu.index", "5")], |point| !point.ends);
+}
+
+#[test]
+fn healthy_gpus_next_to_three_in_trouble_keep_one_point_a_second() {
+    let fake = FakeNvml::with(
+        "h100x8",
+        "faults: [{what: answers, error: UNKNOWN, from: 10, gpus: [2]}, {what: answers, error: NO_PERMISSION, gpus: [4]}, \
+         {what: hangs, from: 10, until: 70, gpus: [5]}]",
+    );
+    let watch = Watch::start(NvmlConfig {
+        interval: Duration::from_secs(1),
+        ..config(&fake)
+    });
+    watch.wait_for("gpu.memory.used", &[("gpu.index", "5")], |_| true);
+    fake.at(10.0);
+    let hangs = [("gpu.index", "5"), ("gpu.fault", "unresponsive")];
+    watch.wait_for("gpu.fault.active", &hangs, |point| point.value == 1.0);
+    watch.wait_passes(3);
+    for index in ["0", "1", "3", "6", "7"] {
+        let points = watch.points(
+            "gpu.utilization",
+            &[("gpu.index", index), ("gpu.task", "general")],
+        );
+        assert!(points.len() >= 8, "GPU {index} has {} points", points.len());
+        for pair in points.windows(2) {
+            let apart = Duration::from_nanos(pair[1].time - pair[0].time);
+            // One that is missed is two seconds.
+            assert!(
+                apart < Duration::from_millis(1_900),
+                "GPU {index} has a gap of {apart:?}"
+            );
+        }
+    }
+    fake.at(70.0);
+}
+
+/// Each of these is a line of the log, once.
+fn assert_lines<const N: usize>(watch: &Watch, expected: [&str; N]) {
+    let lines: Vec<String> = watch.notices().iter().map(ToString::to_string).collect();
+    for line in expected {
+        let times = lines.iter().filter(|known| *known == line).count();
+        assert_eq!(times, 1, "{line:?} in {lines:#?}");
+    }
 }
 
 #[test]

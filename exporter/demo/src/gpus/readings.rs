@@ -174,8 +174,7 @@ impl GpuModel {
             ..
         } = self.counters;
         for (reason, nanos) in [
-            (&[(&a::GPU_THROTTLE_REASON, "power_cap")], capped),
-            (&[(&a::GPU_THROTTLE_REASON, "thermal_cap")], hot),
+            (&[(&a::GPU_THROTTLE_REASON, "sw_power_cap")], capped),
             (&[(&a::GPU_THROTTLE_REASON, "sync_boost")], 0),
             (&[(&a::GPU_THROTTLE_REASON, "board_limit")], 0),
             (&[(&a::GPU_THROTTLE_REASON, "low_utilization")], idle),
@@ -183,7 +182,7 @@ impl GpuModel {
             (&[(&a::GPU_THROTTLE_REASON, "sw_thermal_slowdown")], hot),
             (&[(&a::GPU_THROTTLE_REASON, "hw_thermal_slowdown")], hot),
             (&[(&a::GPU_THROTTLE_REASON, "hw_power_brake_slowdown")], braked),
-        ] as [(GpuLabels, u64); 9]
+        ] as [(GpuLabels, u64); 8]
         {
             out.total(&m::GPU_THROTTLE_TIME, reason, nanos, NANO);
         }

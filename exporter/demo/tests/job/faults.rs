@@ -527,7 +527,7 @@ fn faults_of_a_gpu_show_on_it_alone() {
             throttled("hw_power_brake_slowdown"),
             100.0..=200.0,
         ),
-        ("power-cap", time, throttled("power_cap"), 60.0..=160.0),
+        ("power-cap", time, throttled("sw_power_cap"), 60.0..=160.0),
     ];
     // A GPU under the brake does not come to its power limit.
     let (capped, others) = cases.split_last().expect("there are cases");

@@ -25,6 +25,8 @@ enum Scope {
     AllLinks,
     /// Which chip-to-chip link.
     C2c,
+    /// Which lane of PCI Express.
+    Lane,
     /// What power is measured of: the GPU, its module or its memory.
     Power,
 }
@@ -45,7 +47,7 @@ const fn field(id: u32, kind: nvmlValueType_t, scope: Scope, reading: &'static s
     }
 }
 
-use Scope::{AllLinks, C2c, Fixed, Link, Power, Whole};
+use Scope::{AllLinks, C2c, Fixed, Lane, Link, Power, Whole};
 
 /// All that has one id each; the fields with an id a link are in [`per_link`].
 const FIELDS: &[Field] = &[
@@ -133,7 +135,7 @@ const FIELDS: &[Field] = &[
     field(180, UNSIGNED, Whole, "pcie.errors.fatal"),
     field(181, UNSIGNED, Whole, "pcie.errors.unsupported_request"),
     field(182, UNSIGNED, Whole, "pcie.errors.lcrc"),
-    field(183, UNSIGNED, Whole, "pcie.errors.lane"),
+    field(183, UNSIGNED, Lane, "errors"),
     field(184, UNSIGNED, Whole, "mig.resetless"),
     field(185, UNSIGNED, Power, "average_mw"),
     field(186, UNSIGNED, Power, "instant_mw"),
@@ -229,6 +231,8 @@ pub(super) fn read(
         Fixed(number) => link(target, number, field.reading)?,
         AllLinks => all_links(target, field.reading)?,
         C2c => target.read_part("c2c", scope, field.reading)?,
+        Lane if f64::from(scope) >= target.read("pcie.width")? => return Err(INVALID_ARGUMENT),
+        Lane => target.read_part("pcie.lane", scope, field.reading)?,
         Power => target.read(&power_name(scope, field.reading)?)?,
     };
     Ok((field.kind, value(field.kind, number)))

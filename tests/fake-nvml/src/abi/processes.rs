@@ -5,6 +5,7 @@ use std::ffi::{c_uint, c_ulonglong};
 use nvml_wrapper_sys::bindings::{
     nvmlDevice_t, nvmlProcessInfo_t, nvmlProcessInfo_v1_t, nvmlProcessUtilizationInfo_v1_t,
     nvmlProcessUtilizationSample_t, nvmlProcessesUtilizationInfo_t,
+    nvmlReturn_enum_NVML_ERROR_NO_PERMISSION as NO_PERMISSION,
     nvmlReturn_enum_NVML_ERROR_NOT_FOUND as NOT_FOUND,
     nvmlReturn_enum_NVML_ERROR_NOT_SUPPORTED as NOT_SUPPORTED, nvmlReturn_t,
 };
@@ -22,6 +23,9 @@ macro_rules! lists {
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $call(device: nvmlDevice_t, count: *mut c_uint, infos: *mut $info) -> nvmlReturn_t {
             answer_for(stringify!($call), device, |target| {
+                if target.mig.is_none() && target.read("mig.restricted").is_ok() {
+                    return Err(NO_PERMISSION);
+                }
                 let listed: Vec<$info> = of_kind(target, $kind).map(|process| process.$info(target.second)).collect();
                 // SAFETY: by NVML's contract `count` points to how many structures `infos` has room for.
                 unsafe { put_list(infos, count, &listed) }

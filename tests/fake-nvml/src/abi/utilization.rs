@@ -112,7 +112,9 @@ pub unsafe extern "C" fn nvmlDeviceGetGpuFabricInfoV(
         let mut fabric = fabric(target)?;
         // SAFETY: every version of the structure begins with the number that says which it is.
         fabric.version = unsafe { get(info.cast::<u32>()) }?;
-        if fabric.version == size_of::<nvmlGpuFabricInfo_v3_t>() as u32 | 3 << 24 {
+        // A driver without a summary does not know the third version.
+        let has_summary = target.read("fabric.health_summary").is_ok();
+        if has_summary && fabric.version == size_of::<nvmlGpuFabricInfo_v3_t>() as u32 | 3 << 24 {
             // SAFETY: the caller says that it is the third version, of which the alias may be another.
             return unsafe { put(info.cast(), fabric) };
         }

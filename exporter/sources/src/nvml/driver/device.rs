@@ -80,10 +80,12 @@ pub(super) fn processes(device: &Device<'_>) -> Result<Vec<GpuProcess>, Reason> 
     let compute = device
         .running_compute_processes()
         .map_err(|error| reason(&error))?;
-    // What draws computes too; that it cannot be listed is no reason to hide the others.
+    // What draws computes too, and clients of MPS have a list of their own; that these cannot be listed is no reason to hide the
+    // others.
     let graphics = device.running_graphics_processes().unwrap_or_default();
+    let mps = device.mps_running_compute_processes().unwrap_or_default();
     let mut processes: Vec<GpuProcess> = Vec::with_capacity(compute.len());
-    for process in compute.into_iter().chain(graphics) {
+    for process in compute.into_iter().chain(graphics).chain(mps) {
         let process = GpuProcess {
             pid: process.pid,
             memory_bytes: match process.used_gpu_memory {
@@ -101,6 +103,21 @@ pub(super) fn processes(device: &Device<'_>) -> Result<Vec<GpuProcess>, Reason> 
         }
     }
     Ok(processes)
+}
+
+/// Who is on the instances of a GPU. Each instance may be asked also by those who may not ask the GPU.
+pub(super) fn processes_of_instances(
+    instances: &[(Device<'_>, MigInstance)],
+) -> Result<Vec<GpuProcess>, Reason> {
+    let mut all = Vec::new();
+    for (device, instance) in instances {
+        all.extend(processes(device)?.into_iter().map(|process| GpuProcess {
+            gpu_instance_id: Some(instance.gpu_instance_id),
+            compute_instance_id: Some(instance.compute_instance_id),
+            ..process
+        }));
+    }
+    Ok(all)
 }
 
 /// Opens a GPU: its handle, and what never changes about it.

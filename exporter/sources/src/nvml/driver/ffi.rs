@@ -223,24 +223,37 @@ pub(crate) struct Fabric {
     pub(crate) state: u32,
     /// The mask of its health.
     pub(crate) health: u32,
+    /// The driver's own summary of its health (`NVML_GPU_FABRIC_HEALTH_SUMMARY_*`); zero before driver 580.
+    pub(crate) summary: u8,
     /// The UUID of the fabric; zeroes before the registration.
     pub(crate) cluster_uuid: [u8; 16],
     /// The number of those in it that the GPU can reach.
     pub(crate) clique_id: u32,
 }
 
-/// The NVLink fabric.
+/// The NVLink fabric: by the third version of the structure, which has the summary, and by the second, which drivers since 550 know.
 pub(crate) fn fabric(device: &Device<'_>) -> Result<Fabric, NvmlError> {
+    match fabric_of(device, version::<c::nvmlGpuFabricInfo_v3_t>(3)) {
+        // What a driver calls a version that it does not know: an invalid argument, or a code that the wrapper does not know.
+        Err(NvmlError::InvalidArg | NvmlError::UnexpectedVariant(_)) => {
+            fabric_of(device, version::<c::nvmlGpuFabricInfo_v2_t>(2))
+        }
+        answer => answer,
+    }
+}
+
+fn fabric_of(device: &Device<'_>, version: u32) -> Result<Fabric, NvmlError> {
     // SAFETY: the structure is made of numbers and arrays of them, for which zero is a value.
     let mut begin: c::nvmlGpuFabricInfoV_t = unsafe { mem::zeroed() };
-    // The second version is what drivers since 550 know; the third is longer, so there is room for either.
-    begin.version = version::<c::nvmlGpuFabricInfo_v2_t>(2);
+    // The third version is the longest, so there is room for either.
+    begin.version = version;
     let info: Result<c::nvmlGpuFabricInfoV_t, NvmlError> = ask!(device, nvmlDeviceGetGpuFabricInfoV, begin);
     let info = info?;
     nvml_try(info.status)?;
     Ok(Fabric {
         state: u32::from(info.state),
         health: info.healthMask,
+        summary: info.healthSummary,
         cluster_uuid: info.clusterUuid,
         clique_id: info.cliqueId,
     })

@@ -19,7 +19,7 @@ use crate::nvml::{
 /// The most fields in one call.
 const BATCH: usize = 128;
 /// More links than any GPU has: what a driver says beyond is not believed.
-const MOST_LINKS: u32 = 64;
+const MOST_LINKS: u32 = 128;
 
 /// Asks fields, and keeps the room for them.
 pub(super) struct Fields {

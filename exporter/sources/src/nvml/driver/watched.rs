@@ -158,12 +158,17 @@ impl<'nvml> Watched<'nvml> {
     /// Looks who is on the GPU and how it is split.
     fn list(&mut self, config: &NvmlConfig) -> Option<Outcome> {
         let device = &self.device;
-        let processes = device::processes(device);
-        self.hidden = processes.as_ref().err().copied();
+        let mut processes = device::processes(device);
         let split = match device::instances(device) {
             Ok(split) => split,
             Err(error) => return outcome_of(&error),
         };
+        if let (Err(Reason::NoPermission), Some(found)) = (&processes, &split)
+            && !found.is_empty()
+        {
+            processes = device::processes_of_instances(found);
+        }
+        self.hidden = processes.as_ref().err().copied();
         let mig = split
             .as_ref()
             .map(|found| !found.is_empty() || device.mig_mode().is_ok_and(|mode| mode.current == 1));

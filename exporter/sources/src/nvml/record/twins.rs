@@ -129,7 +129,12 @@ pub(super) fn of(reading: &Reading) -> Option<Twin> {
             [None; 2],
         )
     } else if let Some(kind) = error_kind(reading) {
-        (&m::HW_ERRORS, component, [of_gpu, Some((&a::ERROR_TYPE, kind))])
+        let (component, hw_type) = match number {
+            Some(link) => (Component::Port(link), "network"),
+            None => (component, "gpu"),
+        };
+        let texts = [Some((&a::HW_TYPE, hw_type)), Some((&a::ERROR_TYPE, kind))];
+        (&m::HW_ERRORS, component, texts)
     } else {
         return None;
     };
@@ -165,27 +170,33 @@ fn temperature_limit(kind: &str) -> Option<(&'static str, &'static str)> {
     }
 }
 
-/// What of our counters are errors of the GPU: those of memory since the driver was loaded, of all places together, and
-/// those of links of all kinds together.
+/// Which of our counters are errors of the GPU: those of memory since the driver was loaded, of all places together, and those of
+/// NVLink: of all links together on GPUs before Hopper, and of each link, which is a port of a network, on later ones.
 fn error_kind(reading: &Reading) -> Option<&'static str> {
     let label = |attribute| label(reading, attribute);
-    if reading.metric.ordinal == m::GPU_PCIE_REPLAYS.ordinal {
+    let is = |metric: &Metric| reading.metric.ordinal == metric.ordinal;
+    if is(&m::GPU_PCIE_REPLAYS) {
         return Some("pcie_replay");
     }
-    if reading.metric.ordinal == m::GPU_NVLINK_ERRORS.ordinal && reading.labels.number.is_none() {
-        return match label(&a::ERROR_TYPE)? {
-            "crc_flit" => Some("nvlink_crc_flit"),
-            "crc_data" => Some("nvlink_crc_data"),
-            "replay" => Some("nvlink_replay"),
-            "recovery" => Some("nvlink_recovery"),
-            "ecc" => Some("nvlink_ecc"),
-            _ => None,
-        };
-    }
-    if reading.metric.ordinal == m::GPU_ECC_ERRORS.ordinal {
+    if is(&m::GPU_ECC_ERRORS) {
         return label(&a::GPU_ECC_SEVERITY);
     }
-    None
+    if !is(&m::GPU_NVLINK_ERRORS) {
+        return None;
+    }
+    match (label(&a::ERROR_TYPE)?, reading.labels.number.is_some()) {
+        ("crc_flit", false) => Some("nvlink_crc_flit"),
+        ("crc_data", false) => Some("nvlink_crc_data"),
+        ("replay", false) => Some("nvlink_replay"),
+        ("recovery", false) => Some("nvlink_recovery"),
+        ("ecc", false) => Some("nvlink_ecc"),
+        ("dl_crc", true) => Some("nvlink_crc"),
+        ("dl_replay", true) => Some("nvlink_replay"),
+        ("dl_recovery" | "recovery_attempt", true) => Some("nvlink_recovery"),
+        ("recovery_failed", true) => Some("nvlink_recovery_failed"),
+        ("symbol", true) => Some("nvlink_symbol"),
+        _ => None,
+    }
 }
 
 /// The attributes of a component.

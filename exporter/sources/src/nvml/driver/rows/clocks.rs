@@ -155,8 +155,8 @@ pub(super) static ROWS: &[Row] = &[
         "the GPU does not say why its clocks are low",
         reasons,
     ),
-    time!("power_cap", NVML_FI_DEV_PERF_POLICY_POWER),
-    time!("thermal_cap", NVML_FI_DEV_PERF_POLICY_THERMAL),
+    // The names of clock event reasons, so that time and reason can be joined: nvml.h maps the older names onto them.
+    time!("sw_power_cap", NVML_FI_DEV_PERF_POLICY_POWER),
     time!("sync_boost", NVML_FI_DEV_PERF_POLICY_SYNC_BOOST),
     time!("board_limit", NVML_FI_DEV_PERF_POLICY_BOARD_LIMIT),
     time!("low_utilization", NVML_FI_DEV_PERF_POLICY_LOW_UTILIZATION),
@@ -165,6 +165,8 @@ pub(super) static ROWS: &[Row] = &[
         "sw_thermal_slowdown",
         NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN
     ),
+    time!("sw_thermal_slowdown", NVML_FI_DEV_PERF_POLICY_THERMAL)
+        .instead_of("NVML_FI_DEV_CLOCKS_EVENT_REASON_SW_THERM_SLOWDOWN"),
     time!(
         "hw_thermal_slowdown",
         NVML_FI_DEV_CLOCKS_EVENT_REASON_HW_THERM_SLOWDOWN

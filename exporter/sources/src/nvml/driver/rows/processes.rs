@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use nvml_wrapper::error::NvmlError;
 use pulsetrain_semconv::{
     attribute::GPU_ENGINE_NAME,
     metric::{GPU_PROCESS_MEMORY, GPU_PROCESS_PEAK_MEMORY, GPU_PROCESS_TIME, GPU_PROCESS_UTILIZATION},
@@ -10,8 +11,19 @@ use pulsetrain_semconv::{
 use super::super::row::{Asked, Cadence::Seldom, Refusal, Row};
 use crate::nvml::{
     Reason,
-    reading::{Labels, Readings, Whose},
+    reading::{Fixed, Labels, Readings, Whose},
 };
+
+/// Each process has samples of its own times: those that are a little older than the newest are asked for again.
+const OVERLAP_MICROS: u64 = 1_000_000;
+
+/// In the order in which the driver has them in a sample.
+const ENGINES: [Fixed; 4] = [
+    &[(&GPU_ENGINE_NAME, "sm")],
+    &[(&GPU_ENGINE_NAME, "memory")],
+    &[(&GPU_ENGINE_NAME, "nvenc")],
+    &[(&GPU_ENGINE_NAME, "nvdec")],
+];
 
 const HIDDEN: &str = "the driver does not let us see the processes";
 const NO_ACCOUNTING: &str = "accounting is off: nvidia-smi --accounting-mode=1 turns it on";
@@ -50,56 +62,67 @@ pub(super) static ROWS: &[Row] = &[
     .also(&[&GPU_PROCESS_TIME]),
 ];
 
-/// The mean of what the driver has sampled since it was asked last, by process.
+/// The mean of what the driver has sampled since it was asked last, by process. The driver lists a process only while it uses
+/// something of the GPU (`nvml.h`): the others that are on it are idle.
 fn utilization(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
-    let samples = match gpu.device.process_utilization_stats(gpu.seen.processes.get()) {
+    let processes = gpu.processes.map_err(Refusal::Because)?;
+    let mut means: BTreeMap<u32, Mean> = processes
+        .iter()
+        .map(|process| (process.pid, Mean::default()))
+        .collect();
+    let seen = &gpu.seen.processes;
+    let samples = match gpu
+        .device
+        .process_utilization_stats(seen.get().saturating_sub(OVERLAP_MICROS))
+    {
         Ok(samples) => samples,
         // Nothing ran.
-        Err(nvml_wrapper::error::NvmlError::NotFound) => return Ok(()),
+        Err(NvmlError::NotFound) => Vec::new(),
         Err(error) => return Err(error.into()),
     };
-    let mut sums = BTreeMap::<u32, (f64, [u32; 4])>::new();
     for sample in samples {
-        gpu.seen
-            .processes
-            .set(gpu.seen.processes.get().max(sample.timestamp));
+        seen.set(seen.get().max(sample.timestamp));
         // What the driver gives for a process that it has not sampled.
         if sample.timestamp == 0 {
             continue;
         }
-        let (count, sum) = sums.entry(sample.pid).or_default();
-        *count += 1.0;
-        let engines = [sample.sm_util, sample.mem_util, sample.enc_util, sample.dec_util];
-        sum.iter_mut()
-            .zip(engines)
-            .for_each(|(sum, percent)| *sum += percent);
+        let percents = [sample.sm_util, sample.mem_util, sample.enc_util, sample.dec_util];
+        if percents.iter().any(|percent| *percent > 100) {
+            // Drivers are known to fill samples with garbage.
+            means.remove(&sample.pid);
+        } else if let Some(mean) = means.get_mut(&sample.pid) {
+            mean.add(percents);
+        }
     }
-    for (pid, (count, sum)) in sums {
+    for (pid, mean) in means {
         out.whose = Whose::Process(pid);
-        let shares = sum.map(|percent| f64::from(percent) / count / 100.0);
-        let engine = |name| Labels::fixed(name);
-        out.now(
-            &GPU_PROCESS_UTILIZATION,
-            engine(&[(&GPU_ENGINE_NAME, "sm")]),
-            shares[0],
-        );
-        out.now(
-            &GPU_PROCESS_UTILIZATION,
-            engine(&[(&GPU_ENGINE_NAME, "memory")]),
-            shares[1],
-        );
-        out.now(
-            &GPU_PROCESS_UTILIZATION,
-            engine(&[(&GPU_ENGINE_NAME, "nvenc")]),
-            shares[2],
-        );
-        out.now(
-            &GPU_PROCESS_UTILIZATION,
-            engine(&[(&GPU_ENGINE_NAME, "nvdec")]),
-            shares[3],
-        );
+        for (engine, share) in ENGINES.into_iter().zip(mean.shares()) {
+            out.now(&GPU_PROCESS_UTILIZATION, Labels::fixed(engine), share);
+        }
     }
     Ok(())
+}
+
+/// The mean of samples in percent.
+#[derive(Default)]
+struct Mean {
+    count: u32,
+    sums: [f64; 4],
+}
+
+impl Mean {
+    fn add(&mut self, percents: [u32; 4]) {
+        self.count += 1;
+        for (sum, percent) in self.sums.iter_mut().zip(percents) {
+            *sum += f64::from(percent);
+        }
+    }
+
+    /// Returns shares of 1: zero without a sample.
+    fn shares(&self) -> [f64; 4] {
+        let count = f64::from(self.count.max(1));
+        self.sums.map(|sum| sum / count / 100.0)
+    }
 }
 
 fn accounting(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {

@@ -27,7 +27,7 @@ use crate::nvml::Reason;
 
 const NO_FABRIC: &str = "the GPU is in no NVLink fabric";
 const NO_FEATURE: &str = "the GPU or its driver does not have it";
-const NO_REMAPPING: &str = "the GPU is older than Ampere, or has no ECC memory";
+const NO_REMAPPING: &str = "the GPU is older than Ampere or is split, or has no ECC memory";
 
 /// A row of something that is on or off.
 macro_rules! feature {
@@ -120,7 +120,7 @@ pub(super) static ROWS: &[Row] = &[
         &metric::GPU_FAULT_ACTIVE,
         "nvmlDeviceGetSramEccErrorStatus",
         Seldom,
-        "the GPU is older than Hopper, or its driver older than 550",
+        "the GPU is older than Ampere, or its driver older than 535",
         |gpu, out| {
             let exceeded = ffi::sram_errors(gpu.device)?.bThresholdExceeded != 0;
             let fault = &[(&GPU_FAULT, "sram_threshold_exceeded")];
@@ -134,7 +134,8 @@ pub(super) static ROWS: &[Row] = &[
         Seldom,
         NO_FABRIC,
         |gpu, out| {
-            let degraded = fabric_degraded(ffi::fabric(gpu.device)?.health);
+            let fabric = ffi::fabric(gpu.device)?;
+            let degraded = fabric_degraded(fabric.health, fabric.summary);
             let degraded = degraded.ok_or(Refusal::Because(Reason::NotSupported))?;
             let fault = &[(&GPU_FAULT, "fabric_degraded")];
             out.flag(&metric::GPU_FAULT_ACTIVE, fault, degraded);
@@ -158,8 +159,7 @@ pub(super) static ROWS: &[Row] = &[
         Seldom,
         NO_FABRIC,
         |gpu, out| {
-            let state = ffi::fabric(gpu.device)?.state;
-            let state = fabric_state(state).ok_or(Refusal::Because(Reason::NoData))?;
+            let state = fabric_state(ffi::fabric(gpu.device)?.state);
             out.state(&metric::GPU_FABRIC_STATE, &GPU_FABRIC_STATE, state);
             Ok(())
         },
@@ -210,20 +210,27 @@ fn recovery_action(action: u64) -> &'static str {
     }
 }
 
-/// `NVML_GPU_FABRIC_STATE_*`.
-fn fabric_state(state: u32) -> Option<&'static str> {
-    ["not_supported", "not_started", "in_progress", "completed"]
-        .get(state as usize)
-        .copied()
+/// `NVML_GPU_FABRIC_STATE_*`; `other` for what a later driver adds.
+fn fabric_state(state: u32) -> &'static str {
+    match state {
+        0 => "not_supported",
+        1 => "not_started",
+        2 => "in_progress",
+        3 => "completed",
+        _ => "other",
+    }
 }
 
 /// `NVML_GPU_FABRIC_HEALTH_MASK_*`: two bits each, 1 for what is wrong; lost bandwidth, routes that are repaired or broken,
-/// timeouts. From bit 8 on four bits for the configuration: 1 is right, all above are kinds of wrong. `None` where the GPU reports
-/// no health at all, as HGX H100 does.
-fn fabric_degraded(health: u32) -> Option<bool> {
+/// timeouts. From bit 8 on four bits for the configuration: 1 is right, all above are kinds of wrong. From bit 12 on two bits: 2 where
+/// the GPU has no partition of the fabric. The summary of `NVML_GPU_FABRIC_HEALTH_SUMMARY_*` is 2 for unhealthy and 3 for limited
+/// capacity. `None` where the GPU reports no health at all, as HGX H100 does.
+fn fabric_degraded(health: u32, summary: u8) -> Option<bool> {
     let is_wrong = [0, 2, 4, 6].into_iter().any(|shift| health >> shift & 3 == 1);
     let is_misconfigured = health >> 8 & 0xf > 1;
-    (health != 0).then_some(is_wrong || is_misconfigured)
+    let has_no_partition = health >> 12 & 3 == 2;
+    let is_unhealthy = matches!(summary, 2 | 3);
+    (health != 0 || summary != 0).then_some(is_wrong || is_misconfigured || has_no_partition || is_unhealthy)
 }
 
 #[cfg(test)]
@@ -233,12 +240,24 @@ mod tests {
     #[test]
     fn a_fabric_is_degraded_when_any_part_of_its_health_says_so() {
         let all_well = 2 | 2 << 2 | 2 << 4 | 2 << 6;
-        assert_eq!(fabric_degraded(all_well), Some(false));
-        assert_eq!(fabric_degraded(all_well | 1 << 8), Some(false));
-        assert_eq!(fabric_degraded(0), None, "nothing is known");
-        assert_eq!(fabric_degraded(1 | 2 << 2), Some(true));
-        assert_eq!(fabric_degraded(2 | 1 << 4), Some(true));
-        assert_eq!(fabric_degraded(all_well | 4 << 8), Some(true), "no partition");
+        for (health, summary, degraded) in [
+            (all_well, 0, Some(false)),
+            (all_well | 1 << 8 | 1 << 12, 1, Some(false)),
+            (0, 0, None),
+            (0, 1, Some(false)),
+            (1 | 2 << 2, 0, Some(true)),
+            (2 | 1 << 4, 0, Some(true)),
+            (all_well | 4 << 8, 0, Some(true)),
+            (all_well | 2 << 12, 0, Some(true)),
+            (all_well, 2, Some(true)),
+            (all_well, 3, Some(true)),
+        ] {
+            assert_eq!(
+                fabric_degraded(health, summary),
+                degraded,
+                "{health:#x} {summary}"
+            );
+        }
     }
 
     #[test]

@@ -1,0 +1,166 @@
+//! States that drivers have added, and those that a later one will add: none is taken for a fault that it is not.
+
+use pulsetrain_sources::nvml::{GpuSemconv, NvmlConfig};
+use pulsetrain_tests::FakeNvml;
+
+use crate::watch::{Watch, config};
+
+fn watch(fake: &FakeNvml) -> Watch {
+    Watch::start(NvmlConfig {
+        semconv: GpuSemconv::Both,
+        ..config(fake)
+    })
+}
+
+/// Waits for the value of a series of a GPU.
+fn value(watch: &Watch, name: &str, index: &str, label: (&str, &str)) -> f64 {
+    watch
+        .wait_for(name, &[("gpu.index", index), label], |_| true)
+        .value
+}
+
+/// Waits for the state that `hw.status` has of a GPU.
+fn status(watch: &Watch, index: &str) -> String {
+    let name = format!("GPU {index}");
+    let of_gpu = [("hw.name", name.as_str()), ("hw.type", "gpu")];
+    let holds = watch.wait_for("hw.status", &of_gpu, |point| point.value == 1.0);
+    holds.attributes["hw.state"].clone()
+}
+
+#[test]
+fn a_link_that_sleeps_is_up_and_one_that_is_inactive_is_not() {
+    let fake = FakeNvml::with(
+        "h100x8",
+        "gpus: {count: 1, all: {readings: {nvlink.3.state: 2, nvlink.4.state: 0}}}",
+    );
+    let watch = watch(&fake);
+    for (link, up) in [("3", 1.0), ("4", 0.0), ("5", 1.0)] {
+        assert_eq!(
+            value(&watch, "gpu.nvlink.up", "0", ("gpu.link.index", link)),
+            up,
+            "{link}"
+        );
+        let name = format!("GPU 0 nvlink {link}");
+        let port = watch.wait_for("hw.network.up", &[("hw.name", &name)], |_| true);
+        assert_eq!(port.value, up, "{name}");
+    }
+}
+
+#[test]
+fn a_recovery_action_that_needs_no_reset_is_no_failure() {
+    let fake = FakeNvml::with(
+        "h100x8",
+        r#"gpus: {count: 4, each: {"1": {readings: {recovery_action: 1}}, "2": {readings: {recovery_action: 5}},
+            "3": {readings: {recovery_action: 99}}}}"#,
+    );
+    let watch = watch(&fake);
+    for (index, action, expected) in [
+        ("0", "none", "ok"),
+        ("1", "gpu_reset", "failed"),
+        ("2", "recover_imex_domain", "degraded"),
+        ("3", "other", "ok"),
+    ] {
+        let holds = value(
+            &watch,
+            "gpu.recovery_action",
+            index,
+            ("gpu.recovery_action", action),
+        );
+        assert_eq!(holds, 1.0, "{action}");
+        assert_eq!(status(&watch, index), expected, "{action}");
+    }
+}
+
+#[test]
+fn a_fabric_says_whether_it_is_degraded_and_nothing_where_it_does_not_know() {
+    // Bits of health: all well, no partition (a kind of wrong configuration), none assigned; the summary of later drivers.
+    let fake = FakeNvml::with(
+        "h100x8",
+        r#"gpus: {count: 6, each: {
+            "1": {readings: {fabric.health_mask: 0x4aa}},
+            "2": {readings: {fabric.health_mask: 0x21aa}},
+            "3": {readings: {fabric.health_summary: 3}},
+            "4": {readings: {fabric.health_summary: 1, fabric.state: 7}},
+            "5": {readings: {fabric.health_mask: 0}}}}"#,
+    );
+    let watch = watch(&fake);
+    for (index, degraded) in [("0", 0.0), ("1", 1.0), ("2", 1.0), ("3", 1.0), ("4", 0.0)] {
+        let fault = value(
+            &watch,
+            "gpu.fault.active",
+            index,
+            ("gpu.fault", "fabric_degraded"),
+        );
+        assert_eq!(fault, degraded, "GPU {index}");
+    }
+    for (index, state) in [("0", "completed"), ("4", "other")] {
+        let holds = value(&watch, "gpu.fabric_state", index, ("gpu.fabric_state", state));
+        assert_eq!(holds, 1.0, "GPU {index} is {state}");
+    }
+    watch.wait_for("gpu.fabric_state", &[("gpu.index", "5")], |_| true);
+    watch.wait_passes(2);
+    let unknown = [("gpu.index", "5"), ("gpu.fault", "fabric_degraded")];
+    assert!(watch.points("gpu.fault.active", &unknown).is_empty());
+}
+
+#[test]
+fn errors_of_lanes_links_and_chip_to_chip_links_have_their_places() {
+    let fake = FakeNvml::with(
+        "gh200",
+        "gpus: {all: {readings: {pcie.lane.2.errors: 5, pcie.lane.15.errors: 2, c2c.error_interrupts: 3, ecc.sram.bucket.sm: 7}}}",
+    );
+    let watch = watch(&fake);
+    for (name, label, errors) in [
+        ("gpu.pcie.errors", ("error.type", "lane"), 7.0),
+        ("gpu.c2c.errors", ("error.type", "crc"), 3.0),
+        ("gpu.ecc.lifetime_sram_errors", ("gpu.ecc.location", "sm"), 7.0),
+    ] {
+        assert_eq!(value(&watch, name, "0", label), errors, "{name}");
+    }
+}
+
+#[test]
+fn errors_of_an_nvlink_are_errors_of_a_port_in_the_standard_names() {
+    for (scenario, reading, kind) in [
+        ("h100x8", "nvlink.5.replays: 4", "nvlink_replay"),
+        (
+            "b200x8",
+            "nvlink.5.recoveries_failed: 4",
+            "nvlink_recovery_failed",
+        ),
+    ] {
+        let fake = FakeNvml::with(
+            scenario,
+            &format!("gpus: {{count: 1, all: {{readings: {{{reading}}}}}}}"),
+        );
+        let watch = watch(&fake);
+        let port = [
+            ("hw.name", "GPU 0 nvlink 5"),
+            ("hw.type", "network"),
+            ("error.type", kind),
+        ];
+        assert_eq!(
+            watch.wait_for("hw.errors", &port, |_| true).value,
+            4.0,
+            "{scenario}"
+        );
+    }
+}
+
+#[test]
+fn the_time_of_a_reason_has_the_name_of_the_reason() {
+    let fake = FakeNvml::with(
+        "h100x8",
+        "gpus: {count: 1, all: {readings: {throttle.sw_thermal_ns: null, throttle.thermal_ns: 2000000000}}}",
+    );
+    let watch = watch(&fake);
+    for (reason, seconds) in [("sw_power_cap", 1.0), ("sw_thermal_slowdown", 2.0)] {
+        let reason = ("gpu.throttle.reason", reason);
+        assert_eq!(
+            value(&watch, "gpu.throttle.time", "0", reason),
+            seconds,
+            "{reason:?}"
+        );
+        value(&watch, "gpu.throttle.active", "0", reason);
+    }
+}
