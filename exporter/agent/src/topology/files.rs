@@ -29,7 +29,7 @@ pub(super) fn open(path: &Path, positions: &Positions, config: &FileConfig) -> R
     let journal = positions.output_journal(&name).map(|journal| {
         let (settled, behind, name) = (positions.clone(), positions.clone(), name.clone());
         FileJournal::new(journal, move || settled.settled())
-            .telling(move |error| behind.note_behind(&name, trouble))
+            .telling(move |error| behind.note_behind(&name, error))
     });
     let sink = match (positions.output_start(&name), journal) {
         (OutputStart::Recover, Some(journal)) => FileSink::recover(path, &journal, config)?,
