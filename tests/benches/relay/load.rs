@@ -1,15 +1,26 @@
-//! The clients: two connections, each of which sends a message and waits for its answer.
+//! The clients: connections, each of which sends a message and waits for its answer.
 
 use std::{
-    io::{BufRead, BufReader, Read, Write},
+    io::{self, BufRead, BufReader, Read, Write},
     net::{Ipv4Addr, TcpStream},
     thread,
     time::Duration,
 };
 
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTraceServiceRequest, trace_service_client::TraceServiceClient,
+};
+use prost::Message;
 use pulsetrain_otlp::write::Buffer;
+use tonic::Code;
 
-const CLIENTS: usize = 2;
+use crate::relays::Protocol;
+
+/// How long a client waits that was asked to send again later.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// How long a client waits for an answer where the relay may never answer.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// One message, sent over and over.
 pub(crate) struct Load {
@@ -34,48 +45,98 @@ impl Load {
         }
     }
 
-    /// Sends so many messages; each until it is accepted.
-    pub(crate) fn send(&self, port: u16, messages: usize) {
+    /// Returns the size of one message.
+    pub(crate) fn bytes(&self) -> usize {
+        self.message.len()
+    }
+
+    /// Sends so many messages over this number of connections; each message until it is accepted.
+    pub(crate) fn send(&self, protocol: Protocol, port: u16, messages: usize, clients: usize) {
         thread::scope(|scope| {
-            for client in 0..CLIENTS {
-                let count = messages / CLIENTS + usize::from(client < messages % CLIENTS);
-                scope.spawn(move || self.send_from_one(port, count));
+            for messages in shares(messages, clients) {
+                scope.spawn(move || match protocol {
+                    Protocol::Http => self.send_by_http(port, messages),
+                    Protocol::Grpc => self.send_by_grpc(port, messages),
+                });
             }
         });
     }
 
-    fn send_from_one(&self, port: u16, messages: usize) {
-        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("the relay listens");
-        stream.set_nodelay(true).expect("a socket has the option");
-        let mut answers = BufReader::new(stream.try_clone().expect("a socket can be cloned"));
-        let head = format!(
-            "POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-protobuf\r\nContent-Length: {}\r\n\r\n",
-            self.message.len()
-        );
-        let request = [head.as_bytes(), &self.message].concat();
+    /// Sends so many messages over HTTP, each once, and returns how many were accepted. A client whose message is not answered
+    /// sends no more.
+    pub(crate) fn offer(&self, port: u16, messages: usize) -> usize {
+        let mut client = HttpClient::connect(port, &self.message);
+        let patience = client.stream.set_read_timeout(Some(PATIENCE));
+        patience.expect("a socket has the option");
+        let answers = (0..messages).map_while(|_| client.send().ok());
+        answers.filter(|is_accepted| *is_accepted).count()
+    }
+
+    fn send_by_http(&self, port: u16, messages: usize) {
+        let mut client = HttpClient::connect(port, &self.message);
         for _ in 0..messages {
-            while !self.is_accepted(&mut stream, &mut answers, &request) {
-                // It asked for a pause.
-                thread::sleep(Duration::from_millis(20));
+            while !client.send().expect("the relay answers") {
+                thread::sleep(PAUSE);
             }
         }
     }
 
-    fn is_accepted(
-        &self,
-        stream: &mut TcpStream,
-        answers: &mut BufReader<TcpStream>,
-        request: &[u8],
-    ) -> bool {
-        stream.write_all(request).expect("the relay reads");
+    fn send_by_grpc(&self, port: u16, messages: usize) {
+        let message = ExportTraceServiceRequest::decode(&*self.message).expect("a message is OTLP");
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        runtime.expect("a runtime can be made").block_on(async {
+            let client = TraceServiceClient::connect(format!("http://127.0.0.1:{port}")).await;
+            let mut client = client.expect("the relay listens");
+            for _ in 0..messages {
+                while let Err(status) = client.export(message.clone()).await {
+                    let is_asked_to_wait =
+                        matches!(status.code(), Code::Unavailable | Code::ResourceExhausted);
+                    assert!(is_asked_to_wait, "{status}");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+        });
+    }
+}
+
+/// Divides messages among the clients.
+fn shares(messages: usize, clients: usize) -> impl Iterator<Item = usize> {
+    (0..clients).map(move |client| messages / clients + usize::from(client < messages % clients))
+}
+
+/// One connection, over which the same request is sent again and again.
+struct HttpClient {
+    stream: TcpStream,
+    answers: BufReader<TcpStream>,
+    request: Vec<u8>,
+}
+
+impl HttpClient {
+    fn connect(port: u16, message: &[u8]) -> Self {
+        let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("the relay listens");
+        stream.set_nodelay(true).expect("a socket has the option");
+        let answers = BufReader::new(stream.try_clone().expect("a socket can be cloned"));
+        let head = format!(
+            "POST /v1/traces HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-protobuf\r\nContent-Length: {}\r\n\r\n",
+            message.len()
+        );
+        let request = [head.as_bytes(), message].concat();
+        Self {
+            stream,
+            answers,
+            request,
+        }
+    }
+
+    /// Sends the message once and returns whether it was accepted.
+    fn send(&mut self) -> io::Result<bool> {
+        self.stream.write_all(&self.request)?;
         let (mut line, mut status, mut length) = (String::new(), String::new(), 0);
         while line != "\r\n" {
             line.clear();
-            answers.read_line(&mut line).expect("the relay answers");
-            assert!(
-                !line.is_empty(),
-                "the relay closed the connection after {status:?}"
-            );
+            if self.answers.read_line(&mut line)? == 0 {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
             if status.is_empty() {
                 status.clone_from(&line);
             }
@@ -84,10 +145,10 @@ impl Load {
             }
         }
         let mut body = vec![0; length];
-        answers.read_exact(&mut body).expect("the answer has its length");
+        self.answers.read_exact(&mut body)?;
         match status.split(' ').nth(1) {
-            Some("200") => true,
-            Some("429" | "503") => false,
+            Some("200") => Ok(true),
+            Some("429" | "503") => Ok(false),
             _ => panic!("{status}"),
         }
     }

@@ -1,9 +1,10 @@
-//! What it costs to relay OTLP/HTTP, message by message, to a receiver that is near and to one that is 100 ms away.
+//! Cost of relaying OTLP: messages a second, spans per second of processor time and memory, by protocol and compression, with
+//! a receiver that answers at once, with one that answers after 100 ms, and with none.
 //!
-//! Each relay gets the same messages over two connections, each of which waits for its answers; the receiver counts the spans
-//! that arrive. The agent takes part with merging and without, with its disk queue and without; with it a Collector, and
-//! rotel where `ROTEL` names it or it is on the PATH (PyPI `rotel` 0.0.1a15, whose output is always gzip). The relays take
-//! turns, several rounds, and the best round of each counts.
+//! Each relay gets the same messages over two connections or more, each of which waits for its answers; the receiver counts the
+//! spans that arrive. The agent takes part with merging and without, with its disk queue and without; with it a Collector, with
+//! batching and without, and rotel where `ROTEL` names it or it is on the PATH (PyPI `rotel` 0.0.1a15). Relays take turns,
+//! several rounds, and the best round of each counts.
 //! `RELAY_SHARE=20` sends a twentieth, to see that all of them work.
 //! `PULSETRAIN=target/release/pulsetrain cargo bench -p pulsetrain-tests --bench relay`
 
@@ -23,12 +24,26 @@ use std::{
 };
 
 use load::Load;
+use pulsetrain_tests::free_port;
 use receiver::Receiver;
-use relays::Relay;
+use relays::{Compression, Protocol, Relay, Wire};
 
 const ROUNDS: usize = 3;
 /// The spans of one message: a small one, as a trainer's SDK sends it.
 const SPANS: usize = 10;
+const FEW_CLIENTS: usize = 2;
+const MANY_CLIENTS: usize = 32;
+/// The spans of a message where no receiver is.
+const SPANS_OF_LARGE: usize = 500;
+const PLAIN_HTTP: Wire = Wire {
+    protocol: Protocol::Http,
+    compression: Compression::None,
+};
+/// As every relay can send.
+const GZIP_HTTP: Wire = Wire {
+    protocol: Protocol::Http,
+    compression: Compression::Gzip,
+};
 
 /// What one round of one relay came to.
 #[derive(Clone, Copy, Debug)]
@@ -42,26 +57,36 @@ struct Measured {
 fn main() {
     println!("cargo bench -p pulsetrain-tests --bench relay");
     println!(
-        "spans of {SPANS} to a message, OTLP/HTTP in and out, compressed on the way out where a row names gzip; best of {ROUNDS} interleaved rounds"
+        "{SPANS} spans a message; a heading names the protocol in and out, and the compression of what is sent; best of {ROUNDS} interleaved rounds"
     );
     let share = env::var("RELAY_SHARE").map_or(1, |share| share.parse().expect("RELAY_SHARE is a number"));
-    compare(Duration::ZERO, 20_000 / share);
-    compare(Duration::from_millis(100), 4_000 / share);
+    for protocol in [Protocol::Http, Protocol::Grpc] {
+        for compression in [Compression::None, Compression::Gzip, Compression::Zstd] {
+            let wire = Wire {
+                protocol,
+                compression,
+            };
+            compare(wire, FEW_CLIENTS, Duration::ZERO, 20_000 / share);
+        }
+    }
+    compare(PLAIN_HTTP, MANY_CLIENTS, Duration::ZERO, 40_000 / share);
+    compare(PLAIN_HTTP, FEW_CLIENTS, Duration::from_millis(100), 500 / share);
+    compare_without_receiver(2_000 / share);
 }
 
-fn compare(latency: Duration, messages: usize) {
-    let relays = relays::all();
+fn compare(wire: Wire, clients: usize, latency: Duration, messages: usize) {
+    let relays = relays::all(wire);
     let mut best: Vec<Option<Measured>> = vec![None; relays.len()];
     for _ in 0..ROUNDS {
         for (relay, best) in relays.iter().zip(&mut best) {
-            let measured = measure(relay, latency, messages);
+            let measured = measure(relay, wire.protocol, clients, latency, messages);
             let is_better = best.is_none_or(|best| measured.seconds < best.seconds);
             if is_better {
                 *best = Some(measured);
             }
         }
     }
-    println!("\n{messages} messages, a receiver that takes {latency:?} for a request");
+    println!("\n{wire}: {messages} messages of {clients} clients, a receiver that answers after {latency:?}");
     println!(
         "{:<34}{:>12}{:>18}{:>12}{:>12}",
         "", "messages/s", "spans/CPU-second", "requests", "peak MiB"
@@ -79,14 +104,41 @@ fn compare(latency: Duration, messages: usize) {
     }
 }
 
+/// Offers large messages to relays whose receiver is not there.
+fn compare_without_receiver(messages: usize) {
+    let load = Load::new(SPANS_OF_LARGE);
+    println!("\n{GZIP_HTTP}: {messages} messages of {SPANS_OF_LARGE} spans, and no receiver");
+    println!(
+        "{:<34}{:>12}{:>12}{:>12}",
+        "", "accepted", "MiB of them", "peak MiB"
+    );
+    for relay in relays::all(GZIP_HTTP) {
+        let running = relay.start(free_port());
+        let accepted = load.offer(running.port, messages);
+        println!(
+            "{:<34}{:>12}{:>12.1}{:>12.1}",
+            relay.name,
+            accepted,
+            (accepted * load.bytes()) as f64 / f64::from(1 << 20),
+            running.peak_kib() as f64 / 1024.0
+        );
+    }
+}
+
 /// Sends all messages through a relay, and waits until the receiver has every span.
-fn measure(relay: &Relay, latency: Duration, messages: usize) -> Measured {
-    let receiver = Receiver::start(latency);
+fn measure(
+    relay: &Relay,
+    protocol: Protocol,
+    clients: usize,
+    latency: Duration,
+    messages: usize,
+) -> Measured {
+    let receiver = Receiver::start(protocol, latency);
     let running = relay.start(receiver.port());
     let load = Load::new(SPANS);
     let before = running.cpu_seconds();
     let began = Instant::now();
-    load.send(running.port, messages);
+    load.send(protocol, running.port, messages, clients);
     while receiver.spans() < messages * SPANS {
         assert!(
             began.elapsed() < Duration::from_secs(600),

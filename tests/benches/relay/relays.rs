@@ -1,7 +1,9 @@
 //! The relays: how each is configured and started, and what its process has used.
 
 use std::{
-    env, fs,
+    env,
+    fmt::{self, Display, Formatter},
+    fs,
     path::{Path, PathBuf},
     process::Command,
 };
@@ -11,12 +13,55 @@ use pulsetrain_tests::{Folder, Judge, Process, free_port, http::answers_ok, work
 /// How many clock ticks `/proc` counts in a second; Linux has no other number (`man 7 time`).
 const TICKS: f64 = 100.0;
 
+/// How a relay receives and how it sends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Wire {
+    pub(crate) protocol: Protocol,
+    /// Of what it sends; what it receives is not compressed.
+    pub(crate) compression: Compression,
+}
+
+impl Display for Wire {
+    fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
+        let protocol = match self.protocol {
+            Protocol::Http => "HTTP",
+            Protocol::Grpc => "gRPC",
+        };
+        write!(formatter, "{protocol}, compression {}", self.compression.name())
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Protocol {
+    Http,
+    Grpc,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Compression {
+    None,
+    Gzip,
+    Zstd,
+}
+
+impl Compression {
+    fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+        }
+    }
+}
+
 /// A relay that can be started.
 pub(crate) struct Relay {
     pub(crate) name: &'static str,
     program: PathBuf,
-    configure: fn(&Ports) -> Configured,
+    configure: Configure,
 }
+
+type Configure = Box<dyn Fn(&Ports) -> Configured>;
 
 /// A relay at work.
 pub(crate) struct Running {
@@ -27,6 +72,8 @@ pub(crate) struct Running {
 
 struct Ports {
     receiver: u16,
+    /// Of the receiver that the load does not use, where a relay insists on having both.
+    unused: u16,
     health: u16,
     target: u16,
     folder: PathBuf,
@@ -39,53 +86,46 @@ struct Configured {
     ready: &'static str,
 }
 
-/// All relays that are installed.
-pub(crate) fn all() -> Vec<Relay> {
+/// Returns all relays that are installed and can send like this.
+pub(crate) fn all(wire: Wire) -> Vec<Relay> {
     let agent = env::var_os("PULSETRAIN").unwrap_or_else(|| "target/release/pulsetrain".into());
     let agent = fs::canonicalize(workspace_path(agent))
         .expect("PULSETRAIN names the program: cargo build --release --bin pulsetrain");
+    let of_agent = |name, keys: &'static str| Relay {
+        name,
+        program: agent.clone(),
+        configure: Box::new(move |ports| pulsetrain(ports, wire, keys)),
+    };
     let mut relays = vec![
-        Relay {
-            name: "pulsetrain, disk queue at interval",
-            program: agent.clone(),
-            configure: |ports| pulsetrain(ports, "      disk_queue: {sync: interval}\n"),
-        },
-        Relay {
-            name: "pulsetrain, disk queue off",
-            program: agent.clone(),
-            configure: |ports| pulsetrain(ports, "      disk_queue: off\n"),
-        },
-        Relay {
-            name: "pulsetrain, gzip, disk queue off",
-            program: agent.clone(),
-            configure: |ports| pulsetrain(ports, "      compression: gzip\n      disk_queue: off\n"),
-        },
-        Relay {
-            name: "pulsetrain, one message a request",
-            program: agent,
-            configure: |ports| {
-                let keys = "      disk_queue: off\n      concurrency: 1\n      batch: {max_bytes: 0B}\n";
-                pulsetrain(ports, keys)
-            },
-        },
+        of_agent("pulsetrain", "      disk_queue: off\n"),
+        of_agent("pulsetrain, disk queue", "      disk_queue: {sync: interval}\n"),
+        of_agent(
+            "pulsetrain, one message a request",
+            "      disk_queue: off\n      concurrency: 1\n      batch: {max_bytes: 0B}\n",
+        ),
     ];
     if let Some(program) = Judge::Collector.require_or_skip() {
-        relays.push(Relay {
-            name: "Collector",
+        let of_collector = |name, queue: &'static str| Relay {
+            name,
             program: program.clone(),
-            configure: |ports| collector(ports, "none"),
-        });
-        relays.push(Relay {
-            name: "Collector, gzip",
-            program,
-            configure: |ports| collector(ports, "gzip"),
-        });
+            configure: Box::new(move |ports| collector(ports, wire, queue)),
+        };
+        relays.push(of_collector("Collector", "{}"));
+        relays.push(of_collector(
+            "Collector, batching",
+            "{batch: {flush_timeout: 200ms, min_size: 8192}}",
+        ));
     }
-    if let Some(program) = find_rotel() {
+    // It compresses with gzip or not at all, and over HTTP always.
+    let rotel_sends = match wire.protocol {
+        Protocol::Http => wire.compression == Compression::Gzip,
+        Protocol::Grpc => wire.compression != Compression::Zstd,
+    };
+    if let Some(program) = find_rotel().filter(|_| rotel_sends) {
         relays.push(Relay {
-            name: "rotel, gzip",
+            name: "rotel",
             program,
-            configure: rotel,
+            configure: Box::new(move |ports| rotel(ports, wire)),
         });
     }
     relays
@@ -108,6 +148,7 @@ impl Relay {
         let folder = Folder::new();
         let ports = Ports {
             receiver: free_port(),
+            unused: free_port(),
             health: free_port(),
             target,
             folder: folder.path(""),
@@ -169,19 +210,25 @@ impl Running {
     }
 }
 
-fn pulsetrain(ports: &Ports, keys: &str) -> Configured {
+fn pulsetrain(ports: &Ports, wire: Wire, keys: &str) -> Configured {
     let Ports {
         receiver,
         health,
         target,
         folder,
+        ..
     } = ports;
-    let state = folder.join("state");
+    let scheme = match wire.protocol {
+        Protocol::Http => "http",
+        Protocol::Grpc => "grpc",
+    };
     let file = format!(
         "state_folder: {}\nsources:\n  clients:\n    otlp:\n      listen: [127.0.0.1:{receiver}]\nsinks:\n  o:\n    otlp:\n      \
-         endpoint: http://127.0.0.1:{target}\n{keys}telemetry: {{enabled: false}}\nhealth: {{listen: 127.0.0.1:{health}}}\n\
+         endpoint: {scheme}://127.0.0.1:{target}\n      compression: {}\n{keys}telemetry: {{enabled: false}}\n\
+         health: {{listen: 127.0.0.1:{health}}}\n\
          gpu: {{enabled: false}}\nderive: {{signals: {{enabled: false}}, energy: {{enabled: false}}}}\n",
-        state.display()
+        folder.join("state").display(),
+        wire.compression.name()
     );
     Configured {
         file: Some(file),
@@ -190,18 +237,28 @@ fn pulsetrain(ports: &Ports, keys: &str) -> Configured {
     }
 }
 
-fn collector(ports: &Ports, compression: &str) -> Configured {
+fn collector(ports: &Ports, wire: Wire, queue: &str) -> Configured {
     let Ports {
         receiver,
         health,
         target,
         ..
     } = ports;
+    let compression = wire.compression.name();
+    let (protocol, exporter) = match wire.protocol {
+        Protocol::Http => ("http", "otlphttp"),
+        Protocol::Grpc => ("grpc", "otlp"),
+    };
+    let endpoint = match wire.protocol {
+        Protocol::Http => format!("endpoint: http://127.0.0.1:{target}"),
+        Protocol::Grpc => format!("endpoint: 127.0.0.1:{target}, tls: {{insecure: true}}"),
+    };
     let file = format!(
-        "extensions:\n  health_check: {{endpoint: 127.0.0.1:{health}}}\nreceivers:\n  otlp: {{protocols: {{http: {{endpoint: 127.0.0.1:{receiver}}}}}}}\n\
-         exporters:\n  otlphttp: {{endpoint: http://127.0.0.1:{target}, compression: {compression}}}\n\
+        "extensions:\n  health_check: {{endpoint: 127.0.0.1:{health}}}\n\
+         receivers:\n  otlp: {{protocols: {{{protocol}: {{endpoint: 127.0.0.1:{receiver}}}}}}}\n\
+         exporters:\n  {exporter}: {{{endpoint}, compression: {compression}, sending_queue: {queue}}}\n\
          service:\n  extensions: [health_check]\n  telemetry: {{metrics: {{level: none}}, logs: {{level: error}}}}\n  \
-         pipelines: {{traces: {{receivers: [otlp], exporters: [otlphttp]}}}}\n"
+         pipelines: {{traces: {{receivers: [otlp], exporters: [{exporter}]}}}}\n"
     );
     Configured {
         file: Some(file),
@@ -210,15 +267,19 @@ fn collector(ports: &Ports, compression: &str) -> Configured {
     }
 }
 
-fn rotel(ports: &Ports) -> Configured {
+fn rotel(ports: &Ports, wire: Wire) -> Configured {
+    let (http, grpc, protocol) = match wire.protocol {
+        Protocol::Http => (ports.receiver, ports.unused, "http"),
+        Protocol::Grpc => (ports.unused, ports.receiver, "grpc"),
+    };
     let arguments = [
         "start".to_owned(),
-        format!("--otlp-http-endpoint=127.0.0.1:{}", ports.receiver),
-        format!("--otlp-grpc-endpoint=127.0.0.1:{}", ports.health),
+        format!("--otlp-http-endpoint=127.0.0.1:{http}"),
+        format!("--otlp-grpc-endpoint=127.0.0.1:{grpc}"),
         "--exporter=otlp".to_owned(),
         format!("--otlp-exporter-endpoint=http://127.0.0.1:{}", ports.target),
-        "--otlp-exporter-protocol=http".to_owned(),
-        "--otlp-exporter-compression=gzip".to_owned(),
+        format!("--otlp-exporter-protocol={protocol}"),
+        format!("--otlp-exporter-compression={}", wire.compression.name()),
     ];
     Configured {
         file: None,
