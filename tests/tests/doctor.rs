@@ -135,7 +135,11 @@ fn gpus_that_are_lost_split_or_tell_nothing_are_found_with_their_reasons() {
         command.env("LD_LIBRARY_PATH", mute.folder());
     });
     found.assert_says("warning", "GPU 0", "gpu.process.utilization (no_permission)");
-    found.assert_says("ok", "GPU 0", "(not_supported)");
+    found.assert_says(
+        "ok",
+        "GPU 0",
+        "gpu.fan.speed_ratio, gpu.fan.speed, gpu.fan.target_ratio (not_supported: the GPU has no fan of its own: the server cools it)",
+    );
 }
 
 #[test]

@@ -114,7 +114,10 @@ fn a_negative_field_is_signed_which_the_wrapper_cannot_read() {
 
 #[test]
 fn the_scope_says_which_link_and_what_power() {
-    let fake = FakeNvml::start("h100x8");
+    let fake = FakeNvml::with(
+        "h100x8",
+        "gpus: {all: {readings: {power.module.average_mw: 620000}}}",
+    );
     let nvml = connect(&fake);
     let device = nvml.device_by_index(0).unwrap();
     fake.at(2.0);

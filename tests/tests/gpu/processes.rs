@@ -61,3 +61,23 @@ fn processes_of_instances_are_seen_by_those_who_may_not_list_the_gpu() {
         gpu.processes
     );
 }
+
+#[test]
+fn processes_are_listed_by_the_second_version_where_the_third_is_flawed_or_missing() {
+    let flawed = FakeNvml::with(
+        "h100x8",
+        "gpus: {count: 1}\nrecord_calls: true\ndriver: {version: 535.86.10}",
+    );
+    let watch = Watch::start(config(&flawed));
+    watch.wait_for("gpu.process.memory", &busy("4101")[..2], |_| true);
+    drop(watch);
+    let calls = flawed.calls();
+    let third = calls
+        .iter()
+        .find(|call| call.name.ends_with("RunningProcesses_v3"));
+    assert!(third.is_none(), "{third:?} writes beyond its list");
+    let old = FakeNvml::start("geforce");
+    let watch = Watch::start(config(&old));
+    let memory = watch.wait_for("gpu.process.memory", &busy("2202")[..2], |_| true);
+    assert_eq!(memory.value, 8_589_934_592.0);
+}

@@ -125,7 +125,7 @@ pub struct MigInstance {
 /// A process on a GPU.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GpuProcess {
-    /// The process, in the driver's own PID namespace.
+    /// The process: in the PID namespace of the host, or in ours where the driver translates (open kernel modules since 535.113).
     pub pid: u32,
     /// Memory of the GPU that it uses, in bytes; nothing where the driver does not say.
     pub memory_bytes: Option<u64>,

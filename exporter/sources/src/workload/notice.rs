@@ -15,7 +15,7 @@ pub enum WorkloadNotice {
         /// The first such process.
         pid: u32,
     },
-    /// The driver counts processes in another namespace than ours.
+    /// The driver counts processes in another namespace than ours, or those on the GPUs are other users'.
     OtherPidNamespace,
     /// The machine has GPUs of several models, and a process counts them in an order of CUDA's own.
     UnknownOrder,

@@ -22,8 +22,11 @@ use super::{
 /// How often may be asked before the first is answered; what is asked beyond it is asked for at the next tick.
 const QUEUE: usize = 256;
 
-/// The first PID namespace of a machine (`PROC_PID_INIT_INO` of Linux): the one in which the driver counts.
+/// The first PID namespace of a machine (`PROC_PID_INIT_INO` of Linux): the one in which every driver counts. The open kernel modules
+/// since driver 535.113 (`_gpuConvertPid`) translate into the namespace of the caller.
 const HOST_PID_NAMESPACE: &str = "pid:[4026531836]";
+/// What every process that uses CUDA has open, and who only reads the driver, as we do, has not.
+const CUDA_DEVICE: &str = "/dev/nvidia-uvm";
 
 /// The processes on the GPUs, as far as they have been read.
 #[derive(Debug, Default)]
@@ -135,11 +138,12 @@ fn read_all(proc: &Path, asked: &Receiver<Vec<u32>>, answers: &Answers, notices:
 }
 
 fn see(proc: &Path, pid: u32, notices: &Notices) -> Seen {
-    if !is_host_namespace(proc) {
+    let folder = proc.join(pid.to_string());
+    // Elsewhere the number may be of a stranger: a process on a GPU uses CUDA.
+    if !is_host_namespace(proc) && !uses_cuda(&folder) {
         notices.tell_once(WorkloadNotice::OtherPidNamespace);
         return Seen::Elsewhere;
     }
-    let folder = proc.join(pid.to_string());
     match environ(&folder) {
         Ok(environ) => {
             let mut workload = Workload::of_environ(&environ);
@@ -153,6 +157,13 @@ fn see(proc: &Path, pid: u32, notices: &Notices) -> Seen {
         }
         Err(_) => Seen::Elsewhere,
     }
+}
+
+/// Whether a process uses CUDA; not known of a process of another user.
+fn uses_cuda(folder: &Path) -> bool {
+    let files = fs::read_dir(folder.join("fd")).into_iter().flatten().flatten();
+    let mut targets = files.filter_map(|file| fs::read_link(file.path()).ok());
+    targets.any(|target| target == Path::new(CUDA_DEVICE))
 }
 
 /// Whether our numbers of processes are the driver's.

@@ -183,6 +183,23 @@ fn in_another_pid_namespace_nobody_is_taken_for_the_process_of_that_number() {
 }
 
 #[test]
+fn in_a_container_a_process_that_uses_cuda_is_the_one_of_that_number() {
+    let machine = Machine::new();
+    machine.is_in_namespace("pid:[4026532999]");
+    machine.runs(7, "PULSETRAIN_RUN_ID=ours");
+    machine.opens(7, "/dev/nvidia-uvm");
+    machine.runs(8, "PULSETRAIN_RUN_ID=stranger");
+    machine.opens(8, "/dev/nvidia0");
+    let gpus = [gpu(0, &[7]), gpu(1, &[8])];
+    let mut said = machine.watched();
+    said.until(&gpus, |said| {
+        said.of(Subject::Gpu(&gpus[0]))
+            .contains(&"train.run.id=ours".to_owned())
+    });
+    assert_eq!(said.of(Subject::Gpu(&gpus[1])), [""; 0]);
+}
+
+#[test]
 fn the_run_that_we_started_has_its_gpus_where_no_process_is_seen() {
     let machine = Machine::new();
     let variables = [

@@ -57,6 +57,13 @@ impl Machine {
         fs::write(folder.join("cgroup"), cgroup).expect("a file");
     }
 
+    /// Lets a process have a file open.
+    pub(crate) fn opens(&self, pid: u32, path: &str) {
+        let folder = self.0.path().join(pid.to_string()).join("fd");
+        fs::create_dir_all(&folder).expect("a folder");
+        std::os::unix::fs::symlink(path, folder.join("7")).expect("a link");
+    }
+
     /// A process whose environment nobody may read, root included.
     pub(crate) fn hides(&self, pid: u32) {
         self.hides_in(pid, "0::/user.slice\n");

@@ -24,9 +24,16 @@ const APART: Duration = Duration::from_millis(100);
 /// The sample of the last pass, and the integrals up to it.
 #[derive(Default)]
 pub(super) struct Counters<'nvml> {
-    before: Option<(GpmSample<'nvml>, Instant)>,
+    before: Option<Before<'nvml>>,
     /// By the place of the row. A gap of the samples ends it, and the next one begins at zero.
     integrals: BTreeMap<usize, f64>,
+}
+
+/// A sample, and between which times it was taken.
+struct Before<'nvml> {
+    sample: GpmSample<'nvml>,
+    began: Instant,
+    ended: Instant,
 }
 
 impl<'nvml> Counters<'nvml> {
@@ -40,26 +47,30 @@ impl<'nvml> Counters<'nvml> {
     ) -> Vec<(usize, Result<(), NvmlError>)> {
         // Not the time of the pass: much may have been asked since it began.
         let now = clock::now();
-        if let Some((_, taken)) = &self.before
-            && now.saturating_duration_since(*taken) < APART
+        if let Some(before) = &self.before
+            && now.saturating_duration_since(before.ended) < APART
         {
             return Vec::new();
         }
         let time_unix_nanos = clock::unix_now().as_nanos() as u64;
         let sample = match sample(pass, self.before.is_some()) {
-            Ok(sample) => sample,
+            Ok(sample) => Before {
+                sample,
+                began: now,
+                ended: clock::now(),
+            },
             Err(error) => {
                 self.before = None;
                 self.integrals.clear();
                 return refuse_all(rows, error);
             }
         };
-        let Some((before, taken)) = self.before.take() else {
-            self.before = Some((sample, now));
+        let Some(before) = self.before.take() else {
+            self.before = Some(sample);
             return Vec::new();
         };
         let between = Between {
-            seconds: now.saturating_duration_since(taken).as_secs_f64(),
+            seconds: now.saturating_duration_since(before.began).as_secs_f64(),
             time_unix_nanos,
         };
         let ids: Vec<_> = rows
@@ -67,7 +78,7 @@ impl<'nvml> Counters<'nvml> {
             .filter_map(|(_, row)| counter(row))
             .map(|counter| counter.0)
             .collect();
-        let answers = match gpm_metrics_get(pass.nvml, &before, &sample, &ids) {
+        let answers = match gpm_metrics_get(pass.nvml, &before.sample, &sample.sample, &ids) {
             Ok(results) => rows
                 .iter()
                 .zip(results)
@@ -81,7 +92,7 @@ impl<'nvml> Counters<'nvml> {
                 refuse_all(rows, error)
             }
         };
-        self.before = Some((sample, now));
+        self.before = Some(sample);
         answers
     }
 

@@ -1,6 +1,8 @@
 //! A GPU that the driver has: how it is opened, what never changes about it, how it is split, and who is on it.
 
-use nvml_wrapper::{Device, Nvml, enums::device::UsedGpuMemory, error::NvmlError};
+use nvml_wrapper::{
+    Device, Nvml, enums::device::UsedGpuMemory, error::NvmlError, struct_wrappers::device::ProcessInfo,
+};
 
 use super::{ffi, row::reason};
 use crate::nvml::{Fabric, Gpu, GpuProcess, GpuTrouble, MigInstance, Reason};
@@ -75,15 +77,47 @@ fn describe_instance(device: &Device<'_>, index: u32) -> Result<MigInstance, Nvm
     })
 }
 
+/// Lists processes by the third version of a call, or by the second where the driver has no third or a flawed one.
+fn list<'nvml>(
+    device: &Device<'nvml>,
+    third: impl FnOnce(&Device<'nvml>) -> Result<Vec<ProcessInfo>, NvmlError>,
+    second: impl FnOnce(&Device<'nvml>) -> Result<Vec<ProcessInfo>, NvmlError>,
+) -> Result<Vec<ProcessInfo>, NvmlError> {
+    if has_flawed_lists(device.nvml()) {
+        return second(device);
+    }
+    match third(device) {
+        Err(NvmlError::FailedToLoadSymbol(_)) => second(device),
+        listed => listed,
+    }
+}
+
+/// Whether the third version of the calls that list processes writes beyond the end of the list: drivers from 535.43 to 535.86 fill
+/// a longer structure than the call has (XuehaiPan/nvitop#79).
+fn has_flawed_lists(nvml: &Nvml) -> bool {
+    let version = nvml.sys_driver_version().unwrap_or_default();
+    let mut parts = version.split('.').map(|part| part.parse().unwrap_or_default());
+    let is_flawed = |minor: u32| (43..=86).contains(&minor);
+    parts.next() == Some(535) && parts.next().is_some_and(is_flawed)
+}
+
 /// Who is on the GPU, each process once for each instance that it is on.
 pub(super) fn processes(device: &Device<'_>) -> Result<Vec<GpuProcess>, Reason> {
-    let compute = device
-        .running_compute_processes()
-        .map_err(|error| reason(&error))?;
+    let compute = list(
+        device,
+        Device::running_compute_processes,
+        Device::running_compute_processes_v2,
+    )
+    .map_err(|error| reason(&error))?;
     // What draws computes too, and clients of MPS have a list of their own; that these cannot be listed is no reason to hide the
     // others.
-    let graphics = device.running_graphics_processes().unwrap_or_default();
-    let mps = device.mps_running_compute_processes().unwrap_or_default();
+    let graphics = list(
+        device,
+        Device::running_graphics_processes,
+        Device::running_graphics_processes_v2,
+    );
+    let mps = list(device, Device::mps_running_compute_processes, |_| Ok(Vec::new()));
+    let (graphics, mps) = (graphics.unwrap_or_default(), mps.unwrap_or_default());
     let mut processes: Vec<GpuProcess> = Vec::with_capacity(compute.len());
     for process in compute.into_iter().chain(graphics).chain(mps) {
         let process = GpuProcess {
