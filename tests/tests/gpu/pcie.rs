@@ -15,7 +15,7 @@ const SENT: &[(&str, &str)] = &[("gpu.index", "0"), ("gpu.io.direction", "transm
 /// How long bytes are counted.
 const RUN_NANOS: u64 = 5_000_000_000;
 
-/// One H100 that sends at that rate; the driver's counters have 32 bits and say something else.
+/// One H100 that sends at that rate; the driver's counters have 32 bits and another rate.
 fn busy_link(changes: &str) -> FakeNvml {
     const MIB: f64 = 1_048_576.0;
     let rate = format!(
@@ -84,7 +84,7 @@ fn bytes_that_were_missed_while_a_profiler_held_the_counters_are_not_invented() 
 }
 
 #[test]
-fn a_gpu_without_performance_counters_has_no_bytes_and_says_why_once() {
+fn a_gpu_without_performance_counters_has_no_bytes_and_one_reason_in_the_log() {
     for scenario in ["a100x8", "l40s"] {
         let fake = FakeNvml::start(scenario);
         fake.run_from(0.0);
@@ -109,7 +109,7 @@ fn a_gpu_without_performance_counters_has_no_bytes_and_says_why_once() {
                     ..
                 }
             ) && text.contains("gpu.pcie.io")
-                && text.contains("start over several times a second")
+                && text.contains("wrap several times a second")
         };
         wait_until("the reason is in the log", || {
             watch.notices().iter().any(has_reason)

@@ -14,7 +14,7 @@ fn busy(pid: &'static str) -> [(&'static str, &'static str); 3] {
 
 #[test]
 fn a_process_that_is_idle_has_zero_and_one_with_garbage_has_nothing() {
-    // 4294967 times more than all of it, as some drivers say.
+    // Some drivers fill samples with garbage.
     let fake = FakeNvml::with(
         "h100x8",
         r#"gpus: {count: 1, each: {"0": {processes: [{pid: 51, memory_bytes: 1024, sm_percent: 40},

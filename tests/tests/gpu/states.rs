@@ -1,4 +1,4 @@
-//! States that drivers have added, and those that a later one will add: none is taken for a fault that it is not.
+//! States that later drivers add: an unknown state is no fault.
 
 use pulsetrain_sources::nvml::{GpuSemconv, NvmlConfig};
 use pulsetrain_tests::FakeNvml;
@@ -72,7 +72,7 @@ fn a_recovery_action_that_needs_no_reset_is_no_failure() {
 }
 
 #[test]
-fn a_fabric_says_whether_it_is_degraded_and_nothing_where_it_does_not_know() {
+fn a_fabric_is_degraded_by_mask_or_summary_and_unknown_without_either() {
     // Bits of health: all well, no partition (a kind of wrong configuration), none assigned; the summary of later drivers.
     let fake = FakeNvml::with(
         "h100x8",

@@ -291,7 +291,7 @@ impl fmt::Display for Reason {
 pub fn list_missing(reason: Reason, metrics: &[MissingMetric]) -> String {
     let mut groups: Vec<(&str, Vec<&str>)> = Vec::new();
     for metric in metrics {
-        // Elsewhere the reason says it all: the driver is older than the call, the call is not allowed.
+        // The other reasons need no explanation: an older driver, a call that is not allowed.
         let meaning = match reason {
             Reason::NotSupported => metric.meaning,
             _ => "",

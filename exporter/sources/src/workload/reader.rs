@@ -25,7 +25,7 @@ const QUEUE: usize = 256;
 /// The first PID namespace of a machine (`PROC_PID_INIT_INO` of Linux): the one in which every driver counts. The open kernel modules
 /// since driver 535.113 (`_gpuConvertPid`) translate into the namespace of the caller.
 const HOST_PID_NAMESPACE: &str = "pid:[4026531836]";
-/// What every process that uses CUDA has open, and who only reads the driver, as we do, has not.
+/// The device that every CUDA process has open. A program that only uses NVML does not open it.
 const CUDA_DEVICE: &str = "/dev/nvidia-uvm";
 
 /// The processes on the GPUs, as far as they have been read.

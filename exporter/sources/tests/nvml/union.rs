@@ -119,7 +119,7 @@ const ANSWERS: &[(&str, Answer)] = &[
     (
         "PCIe bytes, counted",
         Absent(
-            "the counters have 32 bits and start over several times a second; `gpu.pcie.io` is the integral of the performance counters",
+            "the counters have 32 bits and wrap several times a second; `gpu.pcie.io` is the integral of the performance counters",
         ),
     ),
     (

@@ -29,7 +29,7 @@ pub(super) struct Counters<'nvml> {
     integrals: BTreeMap<usize, f64>,
 }
 
-/// A sample, and between which times it was taken.
+/// A sample, and the time before and after the call that made it.
 struct Before<'nvml> {
     sample: GpmSample<'nvml>,
     began: Instant,
@@ -127,7 +127,7 @@ impl<'nvml> Counters<'nvml> {
     }
 }
 
-/// How far two samples are apart, and when the later was taken.
+/// The time between two samples, and the time of the later one.
 #[derive(Clone, Copy)]
 struct Between {
     seconds: f64,

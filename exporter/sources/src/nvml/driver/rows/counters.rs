@@ -14,7 +14,7 @@ const PERCENT: f64 = 0.01;
 const MIB: f64 = 1_048_576.0;
 
 const NO_PCIE: &str = "the GPU is older than Hopper or is split, or a profiler holds its counters; the counters of bytes that other \
-                       GPUs have start over several times a second";
+                       GPUs have wrap several times a second";
 
 /// A row of a share of the time.
 macro_rules! share {

@@ -263,7 +263,7 @@ pub(super) static ROWS: &[Row] = &[
         NO_C2C,
     )
     .scoped(EachC2c),
-    // "C2C Link CRC Error Counter" (nvml.h), whatever its name says.
+    // "C2C Link CRC Error Counter" (nvml.h), in spite of its name.
     c2c_errors!("crc", NVML_FI_DEV_C2C_LINK_ERROR_INTR),
     c2c_errors!("replay", NVML_FI_DEV_C2C_LINK_ERROR_REPLAY),
     c2c_errors!("replay_b2b", NVML_FI_DEV_C2C_LINK_ERROR_REPLAY_B2B),

@@ -1,5 +1,5 @@
 //! PCI Express: the link and its errors. Its bytes are among the performance counters: `NVML_FI_DEV_PCIE_COUNT_TX_BYTES` and
-//! its twin have 32 bits and start over 15 times a second on a fast link, and `nvmlDeviceGetPcieThroughput` blocks for 20 ms.
+//! its twin have 32 bits and wrap 15 times a second on a fast link, and `nvmlDeviceGetPcieThroughput` blocks for 20 ms.
 
 use nvml_wrapper::sys_exports::field_id::{
     NVML_FI_DEV_PCIE_COUNT_BAD_DLLP, NVML_FI_DEV_PCIE_COUNT_BAD_TLP,

@@ -56,7 +56,7 @@ const OLD: &str = "the driver is older than 530, or the GPU has no power sensor"
 const NO_SENSOR: &str = "the GPU has no power sensor";
 const NO_AVERAGE: &str =
     "the GPU reads the moment only, as an A100 and those before Ampere do, or has no power sensor";
-const NO_PART: &str = "the sensors do not tell this part apart";
+const NO_PART: &str = "the GPU has no sensor for this part";
 const NO_ENERGY: &str = "the GPU is older than Volta";
 const NO_LIMIT: &str = "the power is not managed";
 
