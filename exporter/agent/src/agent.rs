@@ -30,6 +30,7 @@ use crate::{
     cli::AgentArguments,
     config::{self, Config, Fault},
     failure::{Failure, INCOMPLETE},
+    log::{self, Subject},
 };
 
 /// The configuration that is taken where it is there.
@@ -40,6 +41,7 @@ const TRY_AGAIN: Duration = Duration::from_secs(1);
 
 /// Runs the command.
 pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode, Failure> {
+    log::start(arguments.log);
     if arguments.print_config {
         return print(&config::print(&Config::example()));
     }
@@ -59,6 +61,7 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode, Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
+    log::configure(&config.log);
     let ended = runtime.block_on(live(file.as_deref(), config));
     // Nothing of ours that hangs holds up the end.
     runtime.shutdown_background();
@@ -72,11 +75,14 @@ async fn live(file: Option<&Path>, config: Config) -> Result<ExitCode, Failure> 
     let systemd = Arc::new(Systemd::from_env());
     let mut running = Running::start(config).await?;
     if file.is_none() {
-        tell(&format!(
-            "no --config is given and there is no {DEFAULT} here: watches the GPUs of this machine, on a page for Prometheus"
-        ));
+        log::info(
+            Subject::Program,
+            format_args!(
+                "no --config is given and there is no {DEFAULT} here: watches the GPUs of this machine, on a page for Prometheus"
+            ),
+        );
     }
-    tell("ready");
+    log::info(Subject::Program, "ready");
     systemd.ready();
     tokio::spawn(Arc::clone(&systemd).keep_alive());
     loop {
@@ -90,7 +96,7 @@ async fn live(file: Option<&Path>, config: Config) -> Result<ExitCode, Failure> 
                         () = signals.end() => break,
                     }
                 }
-                Asked::Record => running.record().await.iter().for_each(|said| tell(said)),
+                Asked::Record => running.record().await,
                 Asked::End => break,
             },
             () = running.sink_left() => running.open_all().await,
@@ -111,14 +117,15 @@ async fn reload(file: Option<&Path>, running: &mut Running) {
     running.reopen_files().await;
     match read(file, Some(running.config())) {
         Ok(config) => {
+            log::configure(&config.log);
             running.change(config).await;
             running.note_reload(true);
-            tell("reloaded the configuration");
+            log::info(Subject::Program, "reloaded the configuration");
         }
         Err(faults) => {
-            tell_all(&faults);
+            report(&faults);
             running.note_reload(false);
-            tell("goes on with the old configuration");
+            log::warn(Subject::Program, "continues with the old configuration");
         }
     }
 }
@@ -193,20 +200,12 @@ impl Signals {
 }
 
 fn refuse(faults: &[Fault]) -> ExitCode {
-    tell_all(faults);
+    report(faults);
     ExitCode::from(2)
 }
 
-fn tell_all(faults: &[Fault]) {
-    for fault in faults {
-        // Without our name in front: editors jump to `file:line:column`.
-        let _ = writeln!(io::stderr(), "{fault}");
-    }
-}
-
-/// Says something to whoever reads the log of the agent; a log that cannot be written is no reason to stop.
-fn tell(message: &str) {
-    let _ = writeln!(io::stderr(), "pulsetrain: {message}");
+fn report(faults: &[Fault]) {
+    faults.iter().for_each(|fault| log::error(Subject::Place, fault));
 }
 
 fn print(text: &str) -> Result<ExitCode, Failure> {

@@ -8,6 +8,8 @@ use pulsetrain_sources::{
     logs::{self, LogFormat, RankSource},
 };
 
+use crate::log::LogArguments;
+
 /// OpenTelemetry-native telemetry for model training.
 #[derive(Debug, Parser)]
 #[command(name = "pulsetrain", version, propagate_version = true)]
@@ -146,6 +148,9 @@ pub(crate) struct AgentArguments {
     /// Print a configuration to start from, with every key and what it means
     #[arg(long)]
     pub(crate) print_config: bool,
+
+    #[command(flatten)]
+    pub(crate) log: LogArguments,
 }
 
 const AGENT_HELP: &str = "\
@@ -227,6 +232,9 @@ pub(crate) struct RunArguments {
     /// Print at the end what was read and sent; without it only what was lost
     #[arg(long)]
     pub(crate) summary: bool,
+
+    #[command(flatten)]
+    pub(crate) log: LogArguments,
 }
 
 const RUN_HELP: &str = "\

@@ -17,6 +17,7 @@ mod gpu;
 mod holder;
 mod include;
 mod limits;
+mod log;
 mod mapping;
 mod named;
 mod otlp;
@@ -29,6 +30,7 @@ mod read;
 mod section;
 mod signals;
 mod sinks;
+mod source_list;
 mod sources;
 #[cfg(test)]
 mod tests;
@@ -45,6 +47,7 @@ pub(crate) use self::{
     gpu::{GPUS, GpuSection},
     holder::holder,
     limits::{HealthConfig, LimitsConfig, TelemetryConfig},
+    log::LogSection,
     mapping::load_mapping,
     named::Named,
     otlp::OtlpSection,
@@ -54,6 +57,7 @@ pub(crate) use self::{
     quantity::{Size, Time},
     read::{load, load_with_faults},
     sinks::{PrometheusSection, SinkConfig, TranslationName},
+    source_list::{OURSELVES, is_received},
     sources::{LogsSection, ReceiverSection, SourceConfig},
 };
 
@@ -81,6 +85,8 @@ section::section! {
         /// Where the agent remembers how far it has read each log, so that a restart neither repeats nor loses anything.
         /// Where it is not given: pulsetrain in $XDG_STATE_HOME, or in .local/state of the home.
         state_folder: Option<Placed<String>> = None,
+        /// The messages of the agent on standard error.
+        log: LogSection = LogSection::default(),
         /// What the agent says of itself.
         telemetry: TelemetryConfig = TelemetryConfig::default(),
         /// Where others ask whether the agent lives.

@@ -8,7 +8,6 @@ mod sent;
 mod targets;
 
 use std::{
-    fmt::Display,
     io::{self, Write},
     process::ExitCode,
     sync::Arc,
@@ -33,6 +32,7 @@ use crate::{
     failure::{Failure, INCOMPLETE},
     import,
     ledger_view::LedgerView,
+    log::{self, Level, Subject},
     topology,
 };
 
@@ -55,10 +55,12 @@ const GLANCE: Duration = Duration::from_millis(10);
 /// Runs the command.
 pub(crate) fn run(arguments: &DemoArguments) -> Result<ExitCode, Failure> {
     let started = clock::now();
+    log::start(arguments.log);
     let config = match &arguments.config {
         Some(path) => config::load(path, &std::env::vars().collect()).map_err(Failure::usage)?,
         None => Config::default(),
     };
+    log::configure(&config.log);
     let job = job(arguments);
     job.check().map_err(Failure::usage)?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -123,7 +125,8 @@ async fn demonstrate(
     }
     if !arguments.json {
         let step_seconds = job.step_time.as_secs_f64();
-        report::write_start(arguments, step_seconds, &targets, &mut io::stderr()).map_err(cannot_print)?;
+        let start = report::start(arguments, step_seconds, &targets);
+        log::write_lines(Level::Info, &start);
     }
     let (report, progress) = watch::channel(Arc::new(DemoProgress::default()));
     let source = DemoSource::new(job, move |progress| {
@@ -134,9 +137,9 @@ async fn demonstrate(
     let running = tokio::spawn(async move { run_sources(sources.into(), &door, &ended).await });
     let first_curve = first_curve(targets.series.as_ref(), progress.clone(), started).await;
     if let Some(seconds) = first_curve.filter(|_| !arguments.json) {
-        writeln!(io::stderr(), "first curve after {seconds:.1} s").map_err(cannot_print)?;
+        log::info(Subject::Place, format_args!("first curve after {seconds:.1} s"));
     }
-    if !arguments.json {
+    if !arguments.json && !log::is_json() {
         // Only now: the line is drawn in its place, and nothing may be printed below it.
         let line = ConsoleSink::stderr(ConsoleStyle::InPlace);
         pipeline.add_sink(Box::new(line), Requirement::BestEffort);
@@ -207,15 +210,15 @@ async fn first_curve(
 }
 
 fn print(report: &Report<'_>, as_json: bool) -> Result<(), Failure> {
-    let mut out = io::stderr().lock();
-    let printed = if as_json {
-        writeln!(out, "{}", report.to_json())
+    if as_json {
+        return writeln!(io::stderr(), "{}", report.to_json())
+            .map_err(|error| Failure::failed(format!("cannot print: {error}")));
+    }
+    let level = if report.is_complete() {
+        Level::Info
     } else {
-        report.write_text(&mut out)
+        Level::Error
     };
-    printed.map_err(cannot_print)
-}
-
-fn cannot_print(error: impl Display) -> Failure {
-    Failure::failed(format!("cannot print: {error}"))
+    log::write_lines(level, &report.text());
+    Ok(())
 }

@@ -3,14 +3,17 @@
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Dropped, SinkCounts};
 
-/// Returns one line for each cause of a loss, then one for each signal that the receiver does not support.
+/// Returns one line for each cause of a loss, then one for each signal that the receiver does not support; each begins with
+/// the name of the sink.
 pub(crate) fn messages(counts: &SinkCounts) -> Vec<String> {
-    let mut messages: Vec<String> = by_cause(counts)
-        .iter()
-        .map(|drops| lost(&counts.name, drops))
-        .collect();
-    messages.extend(counts.unsupported().map(|drop| unsupported(&counts.name, drop)));
-    messages
+    let causes = causes(counts).into_iter();
+    causes.map(|cause| format!("{} {cause}", counts.name)).collect()
+}
+
+/// As [`messages`], without the name of the sink.
+pub(crate) fn causes(counts: &SinkCounts) -> Vec<String> {
+    let lost = by_cause(counts).into_iter().map(|drops| lost(&drops));
+    lost.chain(counts.unsupported().map(unsupported)).collect()
 }
 
 /// Groups the losses by reason and cause: signals that fail for different causes have a line each.
@@ -37,20 +40,20 @@ fn cause(drop: &Dropped) -> Option<String> {
     Some(Signal::ALL.into_iter().fold(message, path))
 }
 
-fn lost(sink: &str, drops: &[&Dropped]) -> String {
+fn lost(drops: &[&Dropped]) -> String {
     let items: u64 = drops.iter().map(|drop| drop.items).sum();
     let signals: Vec<&str> = drops.iter().map(|drop| drop.signal.as_str()).collect();
     let reason = drops[0].reason.as_str().replace('_', " ");
     format!(
-        "{sink} lost {items} items of {} ({reason}){}",
+        "lost {items} items of {} ({reason}){}",
         signals.join(", "),
         words(drops[0])
     )
 }
 
-fn unsupported(sink: &str, drop: &Dropped) -> String {
+fn unsupported(drop: &Dropped) -> String {
     format!(
-        "{sink} does not support {}, {} items dropped{}",
+        "does not support {}, {} items dropped{}",
         drop.signal,
         drop.items,
         words(drop)

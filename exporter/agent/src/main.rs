@@ -12,6 +12,7 @@ mod doctor;
 mod failure;
 mod import;
 mod ledger_view;
+mod log;
 mod losses;
 mod progress_bar;
 mod run;
@@ -21,7 +22,7 @@ mod signal_selection;
 mod topology;
 mod trace_sink;
 
-use std::{io::Write, process::ExitCode};
+use std::process::ExitCode;
 
 use clap::Parser;
 
@@ -41,8 +42,7 @@ fn main() -> ExitCode {
     match outcome {
         Ok(code) => code,
         Err(failure) => {
-            // Nobody is left to tell when even this cannot be written.
-            let _ = writeln!(std::io::stderr(), "pulsetrain: {failure}");
+            log::error(log::Subject::Program, &failure);
             failure.exit_code()
         }
     }

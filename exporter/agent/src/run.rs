@@ -18,7 +18,7 @@ mod trainer;
 
 use std::{
     ffi::OsString,
-    io::{self, Write},
+    io,
     process::ExitCode,
     sync::{Arc, Mutex, PoisonError, atomic::Ordering, mpsc::RecvTimeoutError},
     time::Duration,
@@ -49,6 +49,7 @@ use crate::{
     failure::Failure,
     import::{mapping, resource},
     ledger_view::LedgerView,
+    log::{self, Subject},
     topology::{self, BuiltSink, KeptPages},
 };
 
@@ -58,6 +59,7 @@ const NOT_STARTED: u8 = 126;
 
 /// Runs the command.
 pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
+    log::start(arguments.log);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(1)
         .enable_all()
@@ -70,13 +72,14 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
 }
 
 fn run_on(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Failure> {
+    let config = load(arguments)?;
+    log::configure(&config.log);
     let options = options(arguments)?;
     let mut identity = Identity::new(arguments.run_id.clone(), variable, identity::new_id);
     identity.member = options.rank.member("", identity.member);
     if let Some(warning) = identity.warning() {
-        tell(&warning);
+        log::warn(Subject::Program, warning);
     }
-    let config = load(arguments)?;
     let recorders = Recorders::default();
     let (pipeline, door) = runtime.block_on(start_pipeline(arguments, &config, &recorders))?;
     let gpus = {
@@ -111,7 +114,7 @@ fn run_on(runtime: &Runtime, arguments: &RunArguments) -> Result<ExitCode, Failu
         }
         (inputs, sinks)
     });
-    Outcome::new(inputs, sinks, copies.unparsed.load(Ordering::Relaxed)).tell(arguments.summary);
+    Outcome::new(inputs, sinks, copies.unparsed.load(Ordering::Relaxed)).log(arguments.summary);
     Ok(ExitCode::from(code))
 }
 
@@ -133,7 +136,7 @@ fn gpus(
 ) -> Option<Box<dyn Source>> {
     let wanted = config.gpu.enabled && !arguments.no_gpu && identity::is_first_here(variable);
     let ours = Workload::of_run(&identity.id, variable);
-    wanted.then(|| topology::gpus(&config.gpu, options.resource.clone(), Some(ours), |_| {}))
+    wanted.then(|| topology::gpus(&config.gpu, options.resource.clone(), Some(ours), |_, _| {}))
 }
 
 /// The pipeline to where `--to` or the configuration says.
@@ -148,7 +151,12 @@ async fn start_pipeline(
     } else if page::is_only_target(arguments, variable_names()) {
         Vec::new()
     } else {
-        let left_out = |why: &str| tell(&format!("continues without a target: {why}"));
+        let left_out = |why: &str| {
+            log::warn(
+                Subject::Program,
+                format_args!("continues without a target: {why}"),
+            )
+        };
         let sinks = topology::sinks_beside_trainer(&arguments.to, left_out)?;
         sinks
             .into_iter()
@@ -158,19 +166,21 @@ async fn start_pipeline(
     if let Some(address) = arguments.listen {
         match page::open(address, config).await {
             Ok(page) => {
-                tell(&format!(
-                    "serving the page at http://{address}/",
-                    address = page.address
-                ));
+                let message = format_args!("serving the page at http://{}/", page.address);
+                log::info(Subject::Program, message);
                 let with_lane = |(sink, requirement)| (sink, requirement, config.limits.lane());
                 sinks.extend(page.sinks.into_iter().map(with_lane));
                 pages.extend(page.store);
             }
-            Err(error) => tell(&format!("continues without the page: {error}")),
+            Err(error) => log::warn(
+                Subject::Program,
+                format_args!("continues without the page: {error}"),
+            ),
         }
     }
     if sinks.is_empty() && arguments.to.is_empty() && arguments.listen.is_none() {
-        tell(&format!("sends nothing: {}", topology::ALL_OFF));
+        let message = format_args!("sends nothing: {}", topology::ALL_OFF);
+        log::warn(Subject::Program, message);
     }
     if arguments.step_line {
         let line = (
@@ -200,7 +210,9 @@ async fn configured_sinks(
 ) -> Vec<(Box<dyn Sink>, Requirement, LaneConfig)> {
     let mut sinks = Vec::new();
     for (name, section) in config.sinks.iter() {
+        section.warn_of_sources(name);
         match topology::build_sink(
+            name,
             section,
             &config.perfetto,
             &Positions::in_memory(),
@@ -230,7 +242,10 @@ async fn configured_sinks(
             }
             Err(error) => {
                 let holder = holder_of(section).map_or(String::new(), |who| format!("; {who} has it"));
-                tell(&format!("goes on without the sink {name}: {error}{holder}"));
+                log::error(
+                    Subject::Program,
+                    format_args!("goes on without the sink {name}: {error}{holder}"),
+                );
             }
         }
     }
@@ -247,7 +262,9 @@ fn holder_of(sink: &SinkConfig) -> Option<String> {
 }
 
 fn options(arguments: &RunArguments) -> Result<RunOptions, Failure> {
-    let (service, resource) = resource::on_this_machine(resource::from_env_or_without(variable, tell));
+    let (service, resource) = resource::on_this_machine(resource::from_env_or_without(variable, |message| {
+        log::warn(Subject::Program, message);
+    }));
     Ok(RunOptions {
         format: arguments.format.0,
         mapping: mapping::of(arguments.format, arguments.mapping.as_deref())?,
@@ -289,7 +306,7 @@ impl Reading {
                     kept.lock().unwrap_or_else(PoisonError::into_inner).push(*report);
                 }
                 // The trainer has ended by then.
-                TailEvent::Problem(error @ SourceError::Unread { .. }) => tell(&error.to_string()),
+                TailEvent::Problem(error @ SourceError::Unread { .. }) => log::error(Subject::Program, error),
                 _ => {}
             }
         };
@@ -332,17 +349,12 @@ fn not_started(command: &[OsString], error: &io::Error) -> ExitCode {
         .first()
         .map(|program| program.to_string_lossy())
         .unwrap_or_default();
-    tell(&format!("cannot start {program}: {error}"));
+    log::error(Subject::Program, format_args!("cannot start {program}: {error}"));
     ExitCode::from(if error.kind() == io::ErrorKind::NotFound {
         NOT_FOUND
     } else {
         NOT_STARTED
     })
-}
-
-/// Nobody is left to tell when even this cannot be written.
-fn tell(message: &str) {
-    let _ = writeln!(io::stderr(), "pulsetrain: {message}");
 }
 
 fn variable_names() -> impl Iterator<Item = OsString> {

@@ -21,7 +21,7 @@ use pulsetrain_sources::{
         self, AtStop, Claims, LogFormat, LogInput, Positions, RunOptions, TailConfig, TailEvent, TailReading,
         TailSource, logs_in,
     },
-    nvml::{NvmlConfig, NvmlSource},
+    nvml::{GpuNotice, NvmlConfig, NvmlSource},
     options_of_file,
     receiver::ReceiverSource,
     workload::{Workload, WorkloadConfig, Workloads},
@@ -36,6 +36,7 @@ use crate::{
     convert::trace,
     failure::Failure,
     import::resource::Resource,
+    log::{self, Level, Subject},
     signal_selection::{self, SelectedSink},
     trace_sink::TraceSink,
 };
@@ -190,20 +191,21 @@ pub(crate) struct KeptPages {
     pub(crate) page: Option<PageStore>,
 }
 
-/// Makes a sink of the configuration, whose traces are drawn like `drawing`; `stop` ends what runs beside it. A file that
+/// Makes the sink `name` of the configuration, whose traces are drawn like `drawing`; `stop` ends what runs beside it. A file that
 /// `positions` know goes on where it ended with them, so that it holds every item once. A page goes on with what
 /// was `kept` for it.
 ///
 /// # Errors
 /// What cannot be opened, listened on or understood.
 pub(crate) async fn build_sink(
+    name: &str,
     config: &SinkConfig,
     drawing: &DrawingSection,
     positions: &Positions,
     kept: KeptPages,
     stop: Stop,
 ) -> Result<BuiltSink, SinkError> {
-    let built = open_sink(config, drawing, positions, kept, stop).await?;
+    let built = open_sink(name, config, drawing, positions, kept, stop).await?;
     let signals = config.signals().map(|list| list.0);
     let narrow = |sink| SelectedSink::narrow(sink, signals);
     Ok(BuiltSink {
@@ -213,6 +215,7 @@ pub(crate) async fn build_sink(
 }
 
 async fn open_sink(
+    name: &str,
     config: &SinkConfig,
     drawing: &DrawingSection,
     positions: &Positions,
@@ -221,11 +224,11 @@ async fn open_sink(
 ) -> Result<BuiltSink, SinkError> {
     let sink: Box<dyn Sink> = match config {
         SinkConfig::Prometheus(section) => {
-            return prometheus::open(&section.settings(), section.has_page(), kept, stop).await;
+            return prometheus::open(name, &section.settings(), section.has_page(), kept, stop).await;
         }
         SinkConfig::Otlp(otlp) => {
             return Ok(BuiltSink {
-                sinks: otlp::open(otlp)?,
+                sinks: otlp::open(name, otlp)?,
                 server: None,
                 series: None,
                 page: None,
@@ -233,7 +236,7 @@ async fn open_sink(
                 file: None,
             });
         }
-        SinkConfig::File(section) => return files::build(section, positions),
+        SinkConfig::File(section) => return files::build(name, section, positions),
         SinkConfig::Console(_) => Box::new(ConsoleSink::stderr(ConsoleStyle::InPlace)),
         SinkConfig::Perfetto(files) => {
             let (sink, files) = PerfettoFilesSink::open(files.settings(drawing))?;
@@ -301,29 +304,30 @@ pub(crate) fn recorded_energy() -> EnergyStage {
     EnergyStage::new(EnergyConfig::offline())
 }
 
-/// A source of the configuration, whose logs are of this service and have these attributes; `tell` is told what its user may
-/// want to know, `on_reading` what is measured.
+/// Makes a source of the configuration by its name, whose logs are of this service and have these attributes; `on_reading`
+/// gets what is measured.
 ///
 /// # Errors
 /// A port that cannot be listened on.
 pub(crate) fn build_source(
-    config: &SourceConfig,
+    (name, config): (&str, &SourceConfig),
     (service, resource): Resource,
     (positions, claims): (&Positions, &Claims),
-    tell: impl Fn(&dyn Display) + Send + Sync + 'static,
     on_reading: impl FnMut(TailReading) + Send + 'static,
 ) -> Result<Box<dyn Source>, SourceError> {
+    let name = name.to_owned();
     let logs = match config {
         SourceConfig::Logs(logs) => logs,
         SourceConfig::Otlp(receiver) => {
-            return Ok(Box::new(ReceiverSource::bind(receiver.settings(), tell)?));
+            let report = move |event: &dyn Display| log::warn(Subject::Source(&name), event);
+            return Ok(Box::new(ReceiverSource::bind(receiver.settings(), report)?));
         }
     };
     let mut tail = TailConfig::new(logs.paths.iter().map(|path| PathBuf::from(&path.value)));
     tail.poll_interval = logs.poll_interval.0;
     tail.options = RunOptions {
         format: logs::format_by_name(&logs.format).ok(),
-        // What makes no sense was said by the check, before anything was started.
+        // The check reported what makes no sense, before anything was started.
         mapping: (logs.mapping.as_ref())
             .and_then(|mapping| mapping.build().ok())
             .unwrap_or_default(),
@@ -339,32 +343,42 @@ pub(crate) fn build_source(
         claims: claims.clone(),
         ..RunOptions::default()
     };
-    let on_event = move |event: TailEvent| tell(&event);
+    let on_event = move |event: TailEvent| {
+        let level = match &event {
+            TailEvent::Problem(_) => Level::Warn,
+            _ => Level::Info,
+        };
+        log::write(level, Subject::Source(&name), event);
+    };
     Ok(Box::new(
         TailSource::new(tail, positions.clone(), on_event).measured(on_reading),
     ))
 }
 
-/// The GPUs of this machine, with whose they are: those on which no process is seen, of the run that is `ours`. `tell` is
-/// told what its user may want to know. To be called inside a runtime.
+/// The GPUs of this machine, with whose they are: those on which no process is seen, of the run that is `ours`. `report` gets
+/// messages for the operator. To be called inside a runtime.
 pub(crate) fn gpus(
     config: &GpuSection,
     resource: Vec<(String, String)>,
     ours: Option<Workload>,
-    tell: impl Fn(&dyn Display) + Clone + Send + Sync + 'static,
+    report: impl Fn(Level, &dyn Display) + Clone + Send + Sync + 'static,
 ) -> Box<dyn Source> {
-    let say = tell.clone();
+    let of_workloads = report.clone();
     let whose = WorkloadConfig {
         ours,
         ..WorkloadConfig::default()
     };
-    let workloads = Workloads::start(whose, move |notice| say(&notice));
+    let workloads = Workloads::start(whose, move |notice| of_workloads(Level::Warn, &notice));
     let settings = NvmlConfig {
         resource,
         ..config.settings()
     };
     Box::new(NvmlSource::new(settings, Box::new(workloads), move |notice| {
-        tell(&notice);
+        let level = match &notice {
+            GpuNotice::Trouble { .. } | GpuNotice::Silent { .. } => Level::Warn,
+            _ => Level::Info,
+        };
+        report(level, &notice);
     }))
 }
 
@@ -466,7 +480,7 @@ impl Target {
             Place::File(path) => {
                 refuse_input(path, inputs.iter().filter_map(path_of))?;
                 let file = match positions {
-                    Some(positions) => files::open(path, positions, &FileConfig::default()),
+                    Some(positions) => files::open(Subject::Program, path, positions, &FileConfig::default()),
                     None => FileSink::create(path),
                 };
                 Box::new(file.map_err(Failure::failed)?)

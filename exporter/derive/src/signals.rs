@@ -224,10 +224,12 @@ impl SignalsStage {
         let mut before: Option<&Batch> = None;
         for step in steps {
             if let Some(before) = before
-                && (!before.shares_receipt(&step.batch) || self.signals.is_full())
+                && (!before.travels_with(&step.batch) || self.signals.is_full())
             {
                 self.flush(before, out);
             }
+            self.signals.set_source(step.batch.source());
+            self.signals.bind(&step.rank.resource);
             let resource = self.signals.of(&step.rank.resource);
             resource.starts_at(step.start.unwrap_or(step.end));
             for derivation in &mut self.derivations {
@@ -283,6 +285,7 @@ fn derivations(config: &SignalsConfig) -> Vec<Box<dyn Derivation>> {
 impl Stage for SignalsStage {
     fn pass(&mut self, batch: Batch, now: Instant, out: &mut Vec<Batch>) {
         self.signals.set_arrival(now);
+        self.signals.set_source(batch.source());
         let ended = self.read(&batch, now);
         let mut steps = Vec::new();
         self.assembler.close_touched(now, &mut steps);
@@ -290,6 +293,7 @@ impl Stage for SignalsStage {
         out.push(batch);
         self.flush(&handle, out);
         self.derive(&steps, out);
+        self.signals.set_source(handle.source());
         self.end(&ended, out);
         self.advance(now);
         self.flush(&handle, out);

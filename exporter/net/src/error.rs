@@ -10,12 +10,14 @@ use crate::ListenAddress;
 pub enum NetError {
     /// Other machines can reach the address, and nobody allowed that.
     #[error(
-        "{address} can be reached by other machines without TLS and without authentication: set tls or auth, listen on \
-         127.0.0.1, or allow everybody with allow_remote: true"
+        "{address} can be reached by other machines without {missing}: set tls and auth (or tls with client_ca), listen on \
+         127.0.0.1, or allow it with allow_remote: true"
     )]
     Remote {
         /// The address.
         address: SocketAddr,
+        /// The protection that the address lacks.
+        missing: &'static str,
     },
     /// An address cannot be listened on.
     #[error("cannot listen on {address}: {source}; {advice}")]

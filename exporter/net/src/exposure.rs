@@ -7,7 +7,7 @@ use crate::{AuthConfig, NetError, ServerTls};
 /// The settings of a listener's exposure. The default is plain and for this machine alone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Exposure {
-    /// Allows an address that other machines can reach, without TLS and without authentication.
+    /// Allows an address that other machines can reach without TLS or without authentication.
     pub allow_remote: bool,
     /// TLS of TCP connections. A Unix socket has none: its permissions decide who connects.
     pub tls: Option<ServerTls>,
@@ -19,13 +19,28 @@ impl Exposure {
     /// Checks that a TCP address is meant to be reached by those who can reach it.
     ///
     /// # Errors
-    /// An address that other machines can reach without TLS, authentication or `allow_remote`.
+    /// An address that other machines can reach without both TLS and authentication, unless `allow_remote` is set.
     pub fn check_address(&self, address: SocketAddr) -> Result<(), NetError> {
-        let is_exposed = !address.ip().is_loopback();
-        if is_exposed && !self.allow_remote && self.tls.is_none() && self.auth.is_none() {
-            return Err(NetError::Remote { address });
+        let is_protected = self.tls.is_some() && self.authenticates();
+        if address.ip().is_loopback() || self.allow_remote || is_protected {
+            return Ok(());
         }
-        Ok(())
+        Err(NetError::Remote {
+            address,
+            missing: match (&self.tls, self.authenticates()) {
+                (None, false) => "TLS and authentication",
+                (None, true) => "TLS",
+                (Some(_), _) => "authentication",
+            },
+        })
+    }
+
+    /// Returns a warning if clients on other machines send their credentials unencrypted to a TCP address.
+    pub fn cleartext_warning(&self, address: SocketAddr) -> Option<String> {
+        let is_clear = self.auth.is_some() && self.tls.is_none() && !address.ip().is_loopback();
+        is_clear.then(|| {
+            format!("credentials of clients on other machines travel unencrypted to {address}: set tls")
+        })
     }
 
     /// Checks that the files can be used.
@@ -53,12 +68,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_exposed_address_needs_tls_authentication_or_permission() {
+    fn an_exposed_address_needs_tls_and_authentication_or_permission() {
         let plain = Exposure::default();
         let [local, remote] = ["127.0.0.1:1", "0.0.0.0:1"].map(|text| text.parse().unwrap());
         assert!(plain.check_address(local).is_ok());
-        let refused = plain.check_address(remote).unwrap_err().to_string();
-        assert!(refused.contains("allow_remote: true"), "{refused}");
         let tls = ServerTls {
             certificate: "c".into(),
             key: "k".into(),
@@ -67,22 +80,6 @@ mod tests {
         let auth = AuthConfig::Bearer {
             token_file: "t".into(),
         };
-        for allowed in [
-            Exposure {
-                allow_remote: true,
-                ..plain.clone()
-            },
-            Exposure {
-                tls: Some(tls.clone()),
-                ..plain.clone()
-            },
-            Exposure {
-                auth: Some(auth.clone()),
-                ..plain.clone()
-            },
-        ] {
-            assert!(allowed.check_address(remote).is_ok(), "{allowed:?}");
-        }
         let with = |tls: Option<ServerTls>, auth: Option<AuthConfig>| Exposure {
             tls,
             auth,
@@ -92,6 +89,32 @@ mod tests {
             client_ca: Some("ca".into()),
             ..tls.clone()
         };
+        for (refused, missing) in [
+            (plain.clone(), "TLS and authentication"),
+            (with(Some(tls.clone()), None), "authentication"),
+            (with(None, Some(auth.clone())), "TLS"),
+        ] {
+            let message = refused.check_address(remote).unwrap_err().to_string();
+            assert!(
+                message.contains(&format!("without {missing}:")) && message.contains("allow_remote: true"),
+                "{message}"
+            );
+            let allowed = Exposure {
+                allow_remote: true,
+                ..refused
+            };
+            assert!(allowed.check_address(remote).is_ok(), "{allowed:?}");
+        }
+        for protected in [
+            with(Some(tls.clone()), Some(auth.clone())),
+            with(Some(mutual.clone()), None),
+        ] {
+            assert!(protected.check_address(remote).is_ok(), "{protected:?}");
+            assert_eq!(protected.cleartext_warning(remote), None);
+        }
+        let clear = with(None, Some(auth.clone()));
+        assert!(clear.cleartext_warning(remote).unwrap().contains("set tls"));
+        assert_eq!(clear.cleartext_warning(local), None);
         assert!(!with(Some(tls), None).authenticates());
         assert!(with(Some(mutual), None).authenticates());
         assert!(with(None, Some(auth)).authenticates());

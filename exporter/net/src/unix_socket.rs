@@ -3,7 +3,7 @@
 use std::{
     fs, io,
     os::unix::{
-        fs::{FileTypeExt, MetadataExt, PermissionsExt},
+        fs::{DirBuilderExt, FileTypeExt, MetadataExt, PermissionsExt},
         net::{UnixListener, UnixStream},
     },
     path::{Path, PathBuf},
@@ -16,7 +16,11 @@ pub(crate) struct SocketFile {
     inode: u64,
 }
 
-/// Listens at `path`. Clients never see the socket with other permissions than `mode`. A socket that nobody listens on
+/// A folder that only this user can enter, until it is dropped.
+struct PrivateFolder(PathBuf);
+
+/// Listens at `path`. The socket is bound in a private folder and moved to `path` when it has the permissions `mode`, so that
+/// nobody can connect before. A socket that nobody listens on
 /// any more is replaced.
 ///
 /// # Errors
@@ -40,24 +44,39 @@ pub(crate) fn bind(path: &Path, mode: u32) -> io::Result<(UnixListener, SocketFi
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    let mut unfinished = path.as_os_str().to_owned();
-    unfinished.push(format!(".{}", std::process::id()));
-    let unfinished = PathBuf::from(unfinished);
-    let _ = fs::remove_file(&unfinished);
+    let private = PrivateFolder::create(path.parent().unwrap_or(Path::new("/")))?;
+    let unfinished = private.0.join("s");
     let listener = UnixListener::bind(&unfinished)?;
-    let finish = || {
-        fs::set_permissions(&unfinished, fs::Permissions::from_mode(mode))?;
-        fs::rename(&unfinished, path)?;
-        fs::symlink_metadata(path)
-    };
-    let file = finish().inspect_err(|_| {
-        let _ = fs::remove_file(&unfinished);
-    })?;
+    fs::set_permissions(&unfinished, fs::Permissions::from_mode(mode))?;
+    fs::rename(&unfinished, path)?;
     let file = SocketFile {
         path: path.to_owned(),
-        inode: file.ino(),
+        inode: fs::symlink_metadata(path)?.ino(),
     };
     Ok((listener, file))
+}
+
+impl PrivateFolder {
+    /// Creates a folder in `parent`. One that is there already may be of another user, and is not used.
+    fn create(parent: &Path) -> io::Result<Self> {
+        let mut attempts = 0;
+        loop {
+            let path = parent.join(format!(".{}-{attempts}", std::process::id()));
+            match fs::DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Self(path)),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempts < 100 => attempts += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Drop for PrivateFolder {
+    fn drop(&mut self) {
+        // The socket is left in it only where it could not be moved.
+        let _ = fs::remove_file(self.0.join("s"));
+        let _ = fs::remove_dir(&self.0);
+    }
 }
 
 impl Drop for SocketFile {
@@ -71,6 +90,10 @@ impl Drop for SocketFile {
 
 #[cfg(test)]
 mod tests {
+    use std::mem::MaybeUninit;
+
+    use rustix::fs::inotify;
+
     use super::*;
 
     #[test]
@@ -83,6 +106,43 @@ mod tests {
         let again = bind(&path, 0o600).unwrap_err();
         assert_eq!(again.kind(), io::ErrorKind::AddrInUse);
         drop((listener, file));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_socket_comes_into_its_folder_with_its_permissions_set() {
+        let folder = tempfile::tempdir().unwrap();
+        let watch = inotify::init(inotify::CreateFlags::NONBLOCK).unwrap();
+        let events = inotify::WatchFlags::CREATE | inotify::WatchFlags::MOVED_TO;
+        inotify::add_watch(&watch, folder.path(), events).unwrap();
+        let _socket = bind(&folder.path().join("otlp.sock"), 0o600).unwrap();
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut reader = inotify::Reader::new(&watch, &mut buffer);
+        let (mut made, mut moved) = (Vec::new(), Vec::new());
+        while let Ok(event) = reader.next() {
+            let name = event.file_name().unwrap().to_str().unwrap().to_owned();
+            let is_folder = event.events().contains(inotify::ReadFlags::ISDIR);
+            if event.events().contains(inotify::ReadFlags::MOVED_TO) {
+                moved.push(name);
+            } else {
+                made.push((name, is_folder));
+            }
+        }
+        assert_eq!(moved, ["otlp.sock"]);
+        assert!(made.iter().all(|(_, is_folder)| *is_folder), "{made:?}");
+    }
+
+    #[test]
+    fn the_folder_of_a_socket_without_permissions_is_private() {
+        let folder = tempfile::tempdir().unwrap();
+        let private = PrivateFolder::create(folder.path()).unwrap();
+        let other = PrivateFolder::create(folder.path()).unwrap();
+        assert_ne!(private.0, other.0, "a folder that is there is not used");
+        assert_eq!(
+            fs::metadata(&private.0).unwrap().permissions().mode() & 0o777,
+            0o700
+        );
+        drop((private, other));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 

@@ -5,12 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use pulsetrain_otlp::Signal;
 
-use crate::Receipt;
+use crate::{Receipt, SourceId};
 
 /// OTLP protobuf bytes (`TracesData`, `MetricsData` or `LogsData`) of one signal; a clone shares the bytes and the receipt.
 #[derive(Clone, Debug)]
 pub struct Batch {
     signal: Signal,
+    source: SourceId,
     items: u32,
     bytes: Bytes,
     receipt: Option<Arc<Receipt>>,
@@ -22,6 +23,7 @@ impl Batch {
     pub fn new(signal: Signal, items: u32, bytes: impl Into<Bytes>) -> Self {
         Self {
             signal,
+            source: SourceId::NONE,
             items,
             bytes: bytes.into(),
             receipt: None,
@@ -39,11 +41,18 @@ impl Batch {
         }
     }
 
-    /// A batch of the same signal and with the same receipt, but with other contents: a part of it, or more than it.
+    /// The same batch, sent by a source. The [`Door`](crate::Door) of a source sets it.
+    #[must_use]
+    pub fn from_source(self, source: SourceId) -> Self {
+        Self { source, ..self }
+    }
+
+    /// A batch of the same signal and source and with the same receipt, but with other contents: a part of it, or more than it.
     #[must_use]
     pub fn with_contents(&self, items: u32, bytes: impl Into<Bytes>) -> Self {
         Self {
             signal: self.signal,
+            source: self.source,
             items,
             bytes: bytes.into(),
             receipt: self.receipt.clone(),
@@ -63,6 +72,11 @@ impl Batch {
     /// The signal that the bytes are of.
     pub fn signal(&self) -> Signal {
         self.signal
+    }
+
+    /// The source that sent it, or whose data it was computed from.
+    pub fn source(&self) -> SourceId {
+        self.source
     }
 
     /// The number of spans, points or log records: the unit in which the ledger counts.
@@ -92,6 +106,11 @@ impl Batch {
             (None, None) => true,
             _ => false,
         }
+    }
+
+    /// Whether both have the same source, and the same receipt or none: what is computed from both can leave in one batch.
+    pub fn travels_with(&self, other: &Self) -> bool {
+        self.source == other.source && self.shares_receipt(other)
     }
 
     /// The same batch, whose receipt does not wait for this copy. It keeps the receipt's number.

@@ -19,7 +19,7 @@ use tokio::{
 };
 
 use crate::{
-    Batch, PipelineError, Reservation, ReserveError, clock,
+    Batch, PipelineError, Reservation, ReserveError, SourceId, clock,
     queue::{NoRoom, QueueSender},
     stage::StageSlot,
 };
@@ -34,6 +34,8 @@ const GIVE_UP_CHECK: Duration = Duration::from_millis(20);
 #[derive(Clone, Debug)]
 pub struct Door {
     queues: Arc<RwLock<Queues>>,
+    /// The source of the batches that are sent through it.
+    source: SourceId,
     watcher: Option<Watcher>,
     stage: Option<Arc<StageSlot>>,
     runtime: Handle,
@@ -50,6 +52,7 @@ impl Door {
     pub(crate) fn new(runtime: Handle) -> Self {
         Self {
             queues: Arc::new(RwLock::new(Arc::new([]))),
+            source: SourceId::NONE,
             watcher: None,
             stage: None,
             runtime,
@@ -69,6 +72,16 @@ impl Door {
     pub fn watched(&self, watch: impl Fn(&Batch) + Send + Sync + 'static) -> Self {
         Self {
             watcher: Some(Watcher(Arc::new(watch))),
+            ..self.clone()
+        }
+    }
+
+    /// The same door for the source of this name: sinks with a [`SinkRoute`](crate::SinkRoute) that lacks it do not receive its
+    /// batches.
+    #[must_use]
+    pub fn of_source(&self, source: &str) -> Self {
+        Self {
+            source: SourceId::of(source),
             ..self.clone()
         }
     }
@@ -96,7 +109,7 @@ impl Door {
     /// [`ReserveError::Full`] when one has no room now, [`ReserveError::TooLarge`] when one never will,
     /// [`ReserveError::Closed`] when the pipeline takes no more.
     pub fn try_reserve(&self, batches: &[Batch]) -> Result<Reservation, ReserveError> {
-        Reservation::now(&self.queues(), batches)
+        Reservation::now(&self.queues(), self.source, batches)
     }
 
     /// As [`try_reserve`](Self::try_reserve), but blocks the thread until there is room, or until `gives_up`, which is asked
@@ -128,13 +141,13 @@ impl Door {
         batches: &[Batch],
         gives_up: &mut impl FnMut() -> bool,
     ) -> Result<Reservation, ReserveError> {
-        match Reservation::now(queues, batches) {
+        match Reservation::now(queues, self.source, batches) {
             Err(ReserveError::Full | ReserveError::TooLarge { .. }) => {}
             outcome => return outcome,
         }
         self.runtime.block_on(async {
             // One wait, so that its place in the order of those who wait is kept.
-            let mut reserved = pin!(Reservation::when_room(queues, batches));
+            let mut reserved = pin!(Reservation::when_room(queues, self.source, batches));
             loop {
                 if gives_up() {
                     return Err(ReserveError::Full);
@@ -187,7 +200,13 @@ impl Door {
     pub fn blocking_pace(&self, batches: &[Batch], within: Duration) {
         let deadline = clock::later(clock::now(), within);
         for queue in self.queues().iter().filter(|queue| !queue.is_required()) {
-            let of_queue = batches.iter().filter(|batch| queue.accepts(batch.signal()));
+            let of_queue = batches
+                .iter()
+                .filter(|batch| queue.accepts(batch.signal(), self.source));
+            let mut of_queue = of_queue.peekable();
+            if of_queue.peek().is_none() {
+                continue;
+            }
             let bytes = of_queue.map(|batch| batch.bytes().len()).sum();
             if queue.try_reserve(1, bytes).is_some() {
                 queue.set_lagging(false);
@@ -246,6 +265,10 @@ impl Door {
 
     /// Passes a batch through the stage, if there is one, and returns the batches for the sinks.
     fn through_stage(&self, batch: Batch) -> Vec<Batch> {
+        let batch = match self.source {
+            SourceId::NONE => batch,
+            source => batch.from_source(source),
+        };
         if let Some(Watcher(watch)) = &self.watcher {
             watch(&batch);
         }
@@ -255,11 +278,14 @@ impl Door {
         }
     }
 
-    /// Puts the batch into the queue of every sink that accepts its signal; all share its bytes. A change of the sinks waits
+    /// Puts the batch into the queue of every sink that accepts its signal and its source; all share its bytes. A change of the sinks waits
     /// for it, so a queue that is left is closed only after the batch is in it.
     fn fan_out(&self, batch: &Batch, mut put: impl FnMut(&Arc<QueueSender>, Batch)) {
         let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
-        for queue in queues.iter().filter(|queue| queue.accepts(batch.signal())) {
+        for queue in queues
+            .iter()
+            .filter(|queue| queue.accepts(batch.signal(), batch.source()))
+        {
             put(queue, batch.clone());
         }
     }

@@ -5,7 +5,7 @@ use std::{fmt, sync::Arc, time::Duration};
 use tokio::{sync::oneshot, task::JoinHandle};
 
 use crate::{
-    LaneConfig, Requirement, Sink, SinkReport, SinkRoute,
+    LaneConfig, Requirement, Sink, SinkReport, SinkRoute, SourceSet,
     clock::Instant,
     disk::DiskQueue,
     drain::{Drain, DrainRaiser},
@@ -71,7 +71,11 @@ impl Lane {
         grace: Duration,
     ) -> Self {
         let signals = sink.signals();
-        let route = SinkRoute { signals, requirement };
+        let route = SinkRoute {
+            signals,
+            sources: SourceSet::All,
+            requirement,
+        };
         let mut lane = Self::expect(Account::new(sink.name()), route, config, grace);
         lane.open(sink);
         lane
@@ -83,7 +87,7 @@ impl Lane {
     }
 
     /// Whether the lane expects a sink with this route and these settings.
-    pub(crate) fn is_expecting(&self, route: SinkRoute, config: &LaneConfig) -> bool {
+    pub(crate) fn is_expecting(&self, route: &SinkRoute, config: &LaneConfig) -> bool {
         self.is_unopened() && self.queue.route() == route && self.config == *config
     }
 

@@ -145,7 +145,7 @@ impl Pipeline {
         config: LaneConfig,
         within: Duration,
     ) -> Option<BoxFuture<'static, SinkReport>> {
-        let is_expected = |lane: &Lane| lane.name() == name && lane.is_expecting(route, &config);
+        let is_expected = |lane: &Lane| lane.name() == name && lane.is_expecting(&route, &config);
         if self.lanes.iter().any(is_expected) {
             return None;
         }

@@ -30,7 +30,7 @@ use tokio::sync::{TryAcquireError, oneshot};
 use self::{memory::MemoryQueue, permit::Bounds};
 pub(crate) use self::{permit::QueuePermit, queued::Queued};
 use crate::{
-    Batch, DropReason, clock,
+    Batch, DropReason, SourceId, SourceSet, clock,
     disk::{DiskQueue, DiskReceiver, Leased},
     ledger::{Account, Ticket},
 };
@@ -64,10 +64,12 @@ pub enum Requirement {
 }
 
 /// The batches that a sink receives, and whether sources wait for it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SinkRoute {
     /// The signals that it accepts.
     pub signals: Signals,
+    /// The sources whose batches it receives. The account of the sink does not count batches of others.
+    pub sources: SourceSet,
     /// Whether it may hold up the sources.
     pub requirement: Requirement,
 }
@@ -146,9 +148,9 @@ pub(crate) fn queue(
 }
 
 impl QueueSender {
-    /// Whether the sink accepts batches of this signal.
-    pub(crate) fn accepts(&self, signal: Signal) -> bool {
-        self.route.signals.contains(signal)
+    /// Whether the sink accepts batches of this signal from this source.
+    pub(crate) fn accepts(&self, signal: Signal, source: SourceId) -> bool {
+        self.route.signals.contains(signal) && self.route.sources.contains(source)
     }
 
     /// Puts the batch in, and drops the oldest evictable batches to make room; drops this one where that is not enough. Never
@@ -236,8 +238,8 @@ impl QueueSender {
     }
 
     /// The batches that the sink receives.
-    pub(crate) fn route(&self) -> SinkRoute {
-        self.route
+    pub(crate) fn route(&self) -> &SinkRoute {
+        &self.route
     }
 
     /// Whether the sink may hold up the sources.

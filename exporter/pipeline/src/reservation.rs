@@ -9,7 +9,7 @@ use pulsetrain_otlp::Signals;
 use tokio::sync::oneshot;
 
 use crate::{
-    Batch,
+    Batch, SourceId,
     queue::{QueuePermit, QueueSender},
 };
 
@@ -44,18 +44,20 @@ pub enum ReserveError {
     Closed,
 }
 
-/// The batches for which room is reserved: their signals, their number and the sum of their bytes.
+/// The batches for which room is reserved: their source, their signals, their number and the sum of their bytes.
 #[derive(Clone, Copy, Debug)]
 struct Demand {
+    source: SourceId,
     signals: Signals,
     batches: u32,
     bytes: usize,
 }
 
 impl Demand {
-    /// The demand of these batches.
-    fn of(batches: &[Batch]) -> Self {
+    /// The demand of these batches of a source.
+    fn of(source: SourceId, batches: &[Batch]) -> Self {
         Self {
+            source,
             signals: batches.iter().map(Batch::signal).collect(),
             batches: u32::try_from(batches.len()).unwrap_or(u32::MAX),
             bytes: batches.iter().map(|batch| batch.bytes().len()).sum(),
@@ -64,14 +66,22 @@ impl Demand {
 
     /// Whether a queue is one of a required sink that accepts some of the batches.
     fn concerns(&self, queue: &QueueSender) -> bool {
-        queue.is_required() && self.signals.iter().any(|signal| queue.accepts(signal))
+        queue.is_required()
+            && self
+                .signals
+                .iter()
+                .any(|signal| queue.accepts(signal, self.source))
     }
 }
 
 impl Reservation {
     /// Acquires room at each of the queues without waiting.
-    pub(crate) fn now(queues: &[Arc<QueueSender>], batches: &[Batch]) -> Result<Self, ReserveError> {
-        let demand = Demand::of(batches);
+    pub(crate) fn now(
+        queues: &[Arc<QueueSender>],
+        source: SourceId,
+        batches: &[Batch],
+    ) -> Result<Self, ReserveError> {
+        let demand = Demand::of(source, batches);
         let Demand { batches, bytes, .. } = demand;
         let mut permits = Vec::new();
         for queue in queues.iter().filter(|queue| demand.concerns(queue)) {
@@ -119,9 +129,10 @@ impl Reservation {
     /// circle.
     pub(crate) async fn when_room(
         queues: &[Arc<QueueSender>],
+        source: SourceId,
         batches: &[Batch],
     ) -> Result<Self, ReserveError> {
-        let demand = Demand::of(batches);
+        let demand = Demand::of(source, batches);
         let mut permits = Vec::new();
         for queue in queues.iter().filter(|queue| demand.concerns(queue)) {
             let permit = queue

@@ -106,6 +106,11 @@ impl ReceiverSource {
         let report = log.clone();
         let report = Arc::new(move |kind: &str, event: &dyn Display| report.report(kind, event));
         let guard = Guard::open(&config.exposure, Alpn::Http2, report)?;
+        for address in config.listen.iter().filter_map(ListenAddress::tcp) {
+            if let Some(warning) = config.exposure.cleartext_warning(address) {
+                log.report(&warning, &warning);
+            }
+        }
         let bind = |address: &ListenAddress| Listener::bind(address, config.socket_mode);
         let listeners = config.listen.iter().map(bind);
         Ok(Self {

@@ -142,7 +142,7 @@ fn corrupt_segment_is_reported_and_counted_and_the_rest_arrives() {
         "{said}"
     );
     assert!(
-        said.contains(".corrupt") && said.contains("o lost 1 items"),
+        said.contains(".corrupt") && said.contains("sink o: lost 1 items"),
         "{said}"
     );
 }

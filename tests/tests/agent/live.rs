@@ -140,7 +140,7 @@ fn a_reload_changes_what_has_changed_and_nothing_else() {
     world.configure("  archive:\n    fil:\n      path: out.jsonl\n");
     agent.reload();
     wait_until("the bad configuration is refused", || {
-        agent.log().contains("goes on with the old configuration")
+        agent.log().contains("continues with the old configuration")
     });
     assert!(agent.log().contains("did you mean \"file\"?"), "{}", agent.log());
 

@@ -53,7 +53,7 @@ fn a_sink_without_an_endpoint_has_a_queue_for_each_receiver_of_the_environment()
 
     configure(&world, "");
     agent.reload();
-    let lost = format!("collector (otlp {dead}) lost ");
+    let lost = format!("sink collector (otlp {dead}): lost ");
     wait_until("the reload removes the dead receiver", || {
         agent.log().contains(&lost)
     });
@@ -63,7 +63,7 @@ fn a_sink_without_an_endpoint_has_a_queue_for_each_receiver_of_the_environment()
     });
     let (status, log) = agent.stop_with_log();
     assert_eq!(status.code(), Some(1), "{log}");
-    assert!(!log.contains(&format!("(otlp {}) lost", live.url())), "{log}");
+    assert!(!log.contains(&format!("(otlp {}): lost", live.url())), "{log}");
 }
 
 #[test]
@@ -86,7 +86,7 @@ fn dropped_items_have_their_signal_and_those_of_an_unsupported_one_are_no_loss()
     assert_eq!(status.code(), Some(0), "{log}");
     for once in [
         "sink collector: does not support traces: ",
-        "collector does not support traces, ",
+        "sink collector: does not support traces, ",
     ] {
         assert_eq!(log.matches(once).count(), 1, "{log}");
     }

@@ -32,7 +32,7 @@ fn a_sink_that_cannot_be_opened_is_tried_again_and_readiness_says_which() {
     fs::create_dir(world.path("later")).unwrap();
     wait_until("the agent is ready", || world.is_ready());
     assert!(
-        agent.log().contains("the sink archive is open now"),
+        agent.log().contains("sink archive: is open now"),
         "{}",
         agent.log()
     );
@@ -53,7 +53,7 @@ fn a_receiver_whose_port_is_in_use_is_refused_by_its_place_and_opened_by_a_later
     configure(&world, receiver, &endpoint.url(), "", "");
     agent.reload();
     wait_until("the old configuration continues", || {
-        agent.log().contains("goes on with the old configuration")
+        agent.log().contains("continues with the old configuration")
     });
     let named = format!("cannot listen on 127.0.0.1:{receiver}");
     assert!(agent.log().contains(&named), "{}", agent.log());

@@ -154,7 +154,7 @@ fn kills_while_another_program_moves_the_archive_lose_and_repeat_nothing() {
             agent.reload();
             if random.bool() {
                 wait_until("it is opened again", || {
-                    agent.log().contains("opened the file of the sink archive")
+                    agent.log().contains("sink archive: opened the file again")
                 });
                 before.wait_for_a_moment(&agent, &mut random);
             }
@@ -177,7 +177,7 @@ fn a_moved_archive_is_opened_again_also_when_the_configuration_is_wrong() {
     fs::write(world.path("agent.yaml"), "sinks: [").expect("a temporary file can be written");
     agent.reload();
     wait_until("the configuration is refused", || {
-        agent.log().contains("goes on with the old configuration")
+        agent.log().contains("continues with the old configuration")
     });
     assert!(archive.exists(), "the file is there again");
     fs::write(world.path("agent.yaml"), text).expect("a temporary file can be written");

@@ -25,8 +25,11 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use pulsetrain_net::{Admission, Alpn, Guard, Listener, NetError, Places, ServerStream, accept};
 use pulsetrain_pipeline::{Stop, ThrottledLog};
 
-use super::{recorders::Recorders, tell};
-use crate::config::HealthConfig;
+use super::recorders::Recorders;
+use crate::{
+    config::HealthConfig,
+    log::{self, Subject},
+};
 
 type Answer = Response<Full<Bytes>>;
 
@@ -115,7 +118,12 @@ pub(crate) fn serve(
     let exposure = config.exposure().settings();
     let address = config.listen.value;
     exposure.check_address(address)?;
-    let log = ThrottledLog::new(|event: &dyn Display| tell(&format!("health: {event}")));
+    if let Some(warning) = exposure.cleartext_warning(address) {
+        log::warn(Subject::Program, format_args!("health: {warning}"));
+    }
+    let log = ThrottledLog::new(|event: &dyn Display| {
+        log::warn(Subject::Program, format_args!("health: {event}"));
+    });
     let report = Arc::new(move |kind: &str, event: &dyn Display| log.report(kind, event));
     let is_loopback = address.ip().is_loopback();
     let guard = Guard::open(&exposure, Alpn::Http1, report)?.checking_host(is_loopback);

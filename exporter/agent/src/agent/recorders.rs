@@ -7,6 +7,8 @@ use std::{
 
 use pulsetrain_sinks::FlightRecorder;
 
+use crate::log::{self, Subject};
+
 /// The recorders by the names of their sinks; a clone is the same ones.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Recorders(Arc<Mutex<BTreeMap<String, FlightRecorder>>>);
@@ -33,20 +35,20 @@ impl Recorders {
         }
     }
 
-    /// Writes what each holds into a file; says where, or why not.
-    pub(crate) async fn save(&self) -> Vec<String> {
+    /// Writes what each holds into a file, and logs where, or why not.
+    pub(crate) async fn save(&self) {
         let recorders = self.lock().clone();
-        let mut said = Vec::new();
+        if recorders.is_empty() {
+            let message = "there is no sink of the kind flight_recorder to write a trace of";
+            log::warn(Subject::Program, message);
+        }
         for (name, recorder) in recorders {
-            said.push(match recorder.save().await {
-                Ok(path) => format!("{name}: wrote {}", path.display()),
-                Err(error) => format!("{name}: {error}; check the folder and the disk"),
-            });
+            let sink = Subject::Sink(&name);
+            match recorder.save().await {
+                Ok(path) => log::info(sink, format_args!("wrote {}", path.display())),
+                Err(error) => log::error(sink, format_args!("{error}; check the folder and the disk")),
+            }
         }
-        if said.is_empty() {
-            said.push("there is no sink of the kind flight_recorder to write a trace of".to_owned());
-        }
-        said
     }
 
     fn lock(&self) -> MutexGuard<'_, BTreeMap<String, FlightRecorder>> {

@@ -24,12 +24,12 @@ use super::{
     recorders::Recorders,
     sink_watch::SinkWatch,
     telemetry::Telemetry,
-    tell,
 };
 use crate::{
     config::Config,
     failure::Failure,
     import::resource::{self, Resource},
+    log::{self, Subject},
     losses,
     topology::{self, KeptPages},
 };
@@ -76,9 +76,14 @@ impl Running {
     pub(super) async fn start(config: Config) -> Result<Self, Failure> {
         let positions = topology::positions(&config).map_err(Failure::failed)?;
         if let Some(notice) = positions.notice() {
-            tell(&notice.to_string());
+            log::warn(Subject::Program, notice);
         }
-        let resource = resource::from_env_or_without(|name| std::env::var(name).ok(), tell);
+        let resource = resource::from_env_or_without(
+            |name| std::env::var(name).ok(),
+            |message| {
+                log::warn(Subject::Program, message);
+            },
+        );
         let derived = Derived::default();
         let builder = Pipeline::builder().config(config.limits.lane());
         let builder = topology::derived(builder, &config.derive, &positions, derived.watch())?;
@@ -166,17 +171,18 @@ impl Running {
             let reopened = tokio::task::spawn_blocking(move || file.reopen()).await;
             match reopened.map_err(|error| error.to_string()).flatten() {
                 Ok(false) => {}
-                Ok(true) => tell(&format!(
-                    "opened the file of the sink {name} again: another program moved it"
-                )),
-                Err(error) => tell(&format!("the sink {name}: {error}")),
+                Ok(true) => log::info(
+                    Subject::Sink(name),
+                    "opened the file again: another program moved it",
+                ),
+                Err(error) => log::error(Subject::Sink(name), error),
             }
         }
     }
 
-    /// Writes what the flight recorders hold; says where, or why not.
-    pub(super) async fn record(&self) -> Vec<String> {
-        self.recorders.save().await
+    /// Writes what the flight recorders hold, and logs where, or why not.
+    pub(super) async fn record(&self) {
+        self.recorders.save().await;
     }
 
     /// Ends everything: sources first, then what is queued has its time. Says what was lost, and whether anything was.
@@ -194,7 +200,7 @@ impl Running {
             self.leaving.finish()
         );
         if let Err(error) = self.positions.save() {
-            tell(&error.to_string());
+            log::error(Subject::Program, error);
         }
         for server in self.servers.into_values().chain(self.health) {
             server.end().await;
@@ -209,8 +215,8 @@ async fn watch_sinks(ledger: Ledger, ready: Ready) {
     loop {
         tokio::time::sleep(SINK_CHECK).await;
         let sinks = ledger.snapshot();
-        for line in watch.observe(&sinks, clock::now()) {
-            tell(&line);
+        for change in watch.observe(&sinks, clock::now()) {
+            log::write(change.level, Subject::Sink(&change.sink), change.message);
         }
         let failing = sinks.iter().filter_map(|counts| {
             let failure = counts.any_failure()?;
@@ -222,19 +228,22 @@ async fn watch_sinks(ledger: Ledger, ready: Ready) {
 
 /// Says what a sink lost at its end, and whether it did.
 fn report(ended: &SinkReport) -> bool {
-    let name = &ended.counts.name;
-    losses::messages(&ended.counts)
+    let sink = Subject::Sink(&ended.counts.name);
+    losses::causes(&ended.counts)
         .iter()
-        .for_each(|message| tell(message));
+        .for_each(|message| log::error(sink, message));
     if let Some(on_disk) = ended.counts.on_disk.as_ref().filter(|on_disk| on_disk.items > 0) {
-        tell(&format!(
-            "{name}: {} items stay on disk in {} and are sent at the next start",
-            on_disk.items,
-            on_disk.folder.display()
-        ));
+        log::info(
+            sink,
+            format_args!(
+                "{} items stay on disk in {} and are sent at the next start",
+                on_disk.items,
+                on_disk.folder.display()
+            ),
+        );
     }
     if let Err(error) = &ended.finished {
-        tell(&format!("{name}: {error}"));
+        log::error(sink, error);
     }
     ended.counts.lost_items() > 0 || ended.finished.is_err()
 }

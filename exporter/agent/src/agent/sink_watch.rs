@@ -5,6 +5,8 @@ use std::{collections::BTreeMap, time::Duration};
 use pulsetrain_otlp::Signals;
 use pulsetrain_pipeline::{Failure, SinkCounts, clock::Instant};
 
+use crate::log::Level;
+
 /// How often a sink that fails is named again, and how often drops of a sink that works are.
 const REPEAT: Duration = Duration::from_secs(60);
 
@@ -12,6 +14,14 @@ const REPEAT: Duration = Duration::from_secs(60);
 #[derive(Debug, Default)]
 pub(super) struct SinkWatch {
     sinks: BTreeMap<String, Watched>,
+}
+
+/// A message about a sink.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct SinkMessage {
+    pub(super) sink: String,
+    pub(super) level: Level,
+    pub(super) message: String,
 }
 
 #[derive(Debug, Default)]
@@ -39,8 +49,8 @@ struct Outage {
 }
 
 impl SinkWatch {
-    /// Returns the lines for what has changed since the last call.
-    pub(super) fn observe(&mut self, sinks: &[SinkCounts], now: Instant) -> Vec<String> {
+    /// Returns the messages for what has changed since the last call.
+    pub(super) fn observe(&mut self, sinks: &[SinkCounts], now: Instant) -> Vec<SinkMessage> {
         self.sinks
             .retain(|name, _| sinks.iter().any(|counts| counts.name == *name));
         sinks
@@ -53,17 +63,21 @@ impl SinkWatch {
                         ..Watched::default()
                     };
                 }
-                let line = watched.observe(counts, now)?;
-                Some(format!("sink {}: {line}", counts.name))
+                let (level, message) = watched.observe(counts, now)?;
+                Some(SinkMessage {
+                    sink: counts.name.clone(),
+                    level,
+                    message,
+                })
             })
             .collect()
     }
 }
 
 impl Watched {
-    fn observe(&mut self, counts: &SinkCounts, now: Instant) -> Option<String> {
+    fn observe(&mut self, counts: &SinkCounts, now: Instant) -> Option<(Level, String)> {
         match &counts.failure {
-            Some(failure) => self.failing(counts, failure, now),
+            Some(failure) => Some((Level::Error, self.failing(counts, failure, now)?)),
             None => self.working(counts, now),
         }
     }
@@ -93,28 +107,32 @@ impl Watched {
         ))
     }
 
-    fn working(&mut self, counts: &SinkCounts, now: Instant) -> Option<String> {
+    fn working(&mut self, counts: &SinkCounts, now: Instant) -> Option<(Level, String)> {
         let is_first =
             counts.delivered > 0 && !std::mem::replace(&mut self.has_delivered, counts.delivered > 0);
         let dropped = counts.lost_items();
         if let Some(outage) = self.outage.take() {
             self.dropped = dropped;
-            return Some(format!(
-                "delivers again after {} s; {} items were dropped meanwhile",
+            let dropped = dropped.saturating_sub(outage.dropped_before);
+            let level = if dropped > 0 { Level::Warn } else { Level::Info };
+            let message = format!(
+                "delivers again after {} s; {dropped} items were dropped meanwhile",
                 (now - outage.since).as_secs(),
-                dropped.saturating_sub(outage.dropped_before)
-            ));
+            );
+            return Some((level, message));
         }
         let is_due = self.counted.is_none_or(|counted| now - counted >= REPEAT);
         if dropped > self.dropped && is_due {
             self.counted = Some(now);
             let new = dropped - std::mem::replace(&mut self.dropped, dropped);
-            return Some(format!("dropped {new} items ({})", reasons(counts)));
+            let message = format!("dropped {new} items ({})", reasons(counts));
+            return Some((Level::Error, message));
         }
+        let warning = |message| (Level::Warn, message);
         is_first
-            .then(|| "delivers".to_owned())
-            .or_else(|| self.unsupported(counts))
-            .or_else(|| self.warning(counts, now))
+            .then(|| (Level::Info, "delivers".to_owned()))
+            .or_else(|| self.unsupported(counts).map(warning))
+            .or_else(|| self.warning(counts, now).map(warning))
     }
 
     /// Names the newest warning, at most once a minute.
@@ -201,9 +219,14 @@ mod tests {
         for _ in 0..seconds {
             door.offer(Batch::new(Signal::Metrics, 2, vec![0; 4])).unwrap();
             tokio::time::sleep(SECOND).await;
-            lines.extend(watch.observe(&ledger.snapshot(), clock::now()));
+            lines.extend(texts(watch.observe(&ledger.snapshot(), clock::now())));
         }
         lines
+    }
+
+    fn texts(messages: Vec<SinkMessage>) -> impl Iterator<Item = String> {
+        let text = |message: SinkMessage| format!("sink {}: {}", message.sink, message.message);
+        messages.into_iter().map(text)
     }
 
     #[tokio::test(start_paused = true)]
@@ -259,7 +282,7 @@ mod tests {
             tokio::time::sleep(SECOND).await;
             let counts = pipeline.ledger().snapshot();
             assert_eq!(counts[0].failure, None);
-            lines.extend(watch.observe(&counts, clock::now()));
+            lines.extend(texts(watch.observe(&counts, clock::now())));
         }
         assert_eq!(
             lines,
@@ -290,10 +313,10 @@ mod tests {
         for script in [vec![refuse(); 5], vec![refuse()]] {
             let sink = Box::new(Scripted(Arc::new(Mutex::new(script.into()))));
             let (pipeline, door) = Pipeline::builder().sink(sink).start();
-            lines.extend(watch.observe(&pipeline.ledger().snapshot(), clock::now()));
+            lines.extend(texts(watch.observe(&pipeline.ledger().snapshot(), clock::now())));
             door.offer(Batch::new(Signal::Metrics, 2, vec![0; 4])).unwrap();
             tokio::time::sleep(SECOND).await;
-            lines.extend(watch.observe(&pipeline.ledger().snapshot(), clock::now()));
+            lines.extend(texts(watch.observe(&pipeline.ledger().snapshot(), clock::now())));
         }
         assert_eq!(lines.len(), 2, "{lines:?}");
         assert!(lines.iter().all(|line| line.contains("fails: 401")), "{lines:?}");

@@ -36,10 +36,10 @@ use tokio::task::JoinHandle;
 pub(super) use self::measured::NamedSink;
 use self::{books::Books, exporter::DoorExporter, watched::SourceFigures};
 use super::health::SourceLag;
-use crate::{config::TelemetryConfig, import::resource::Resource};
-
-/// The source that the agent itself is.
-const OURSELVES: &str = "pulsetrain";
+use crate::{
+    config::{OURSELVES, TelemetryConfig},
+    import::resource::Resource,
+};
 
 /// The collection is ours to call for, so that the ledger is read just before; the SDK's own clock hardly ever rings.
 const NEVER: Duration = Duration::from_secs(24 * 60 * 60);
@@ -81,7 +81,12 @@ impl Telemetry {
         shared
             .sources()
             .insert(OURSELVES.to_owned(), Arc::clone(&figures));
-        exporter.set_door(watched::door(door, OURSELVES, shared.accepted.clone(), figures));
+        exporter.set_door(watched::door(
+            &door.of_source(OURSELVES),
+            OURSELVES,
+            shared.accepted.clone(),
+            figures,
+        ));
         let ticking = tokio::spawn(tick(Arc::clone(&shared), config.interval.0));
         Self { shared, ticking }
     }

@@ -5,6 +5,7 @@ use std::{
     fs::File,
     io,
     net::{SocketAddr, TcpListener},
+    ops::RangeInclusive,
     path::Path,
     time::Duration,
 };
@@ -12,13 +13,16 @@ use std::{
 use pulsetrain_sources::logs;
 
 use super::{
-    Config, ExposureKeys, Fault, GPUS, LogsSection, ReceiverSection, SinkConfig, SourceConfig,
-    fault::nearest, holder::holder, placed::Spot,
+    Config, ExposureKeys, Fault, GPUS, LogsSection, OURSELVES, ReceiverSection, SinkConfig, SourceConfig,
+    fault::nearest, holder::holder, placed::Spot, source_list,
 };
 use crate::topology;
 
 /// What is done again and again is not done more often than this.
 const SHORTEST: Duration = Duration::from_millis(100);
+
+/// What a receiver can accept as its longest message.
+const MESSAGE_BYTES: RangeInclusive<usize> = 1 << 10..=64 << 20;
 
 /// Everything that is wrong, in the order of the file. A port that `running` already listens on is not taken by others.
 pub(crate) fn check(file: &str, config: &Config, running: Option<&Config>) -> Vec<Fault> {
@@ -38,8 +42,13 @@ pub(crate) fn check(file: &str, config: &Config, running: Option<&Config>) -> Ve
     }
     found.quantities(config);
     for (name, source) in config.sources.iter() {
-        if name == GPUS {
-            let message = "sources.gpu: what watches the GPUs is called so, and is counted by that name: choose another";
+        let reserved = match name {
+            GPUS => "the GPUs of this machine",
+            OURSELVES => "the telemetry of the agent itself",
+            _ => "",
+        };
+        if !reserved.is_empty() {
+            let message = format!("sources.{name}: the name is that of {reserved}: choose another");
             found.at(source.spot(), message);
         }
         match source {
@@ -49,6 +58,9 @@ pub(crate) fn check(file: &str, config: &Config, running: Option<&Config>) -> Ve
     }
     for (name, sink) in config.sinks.iter() {
         found.sink(name, sink);
+    }
+    for (spot, message) in source_list::faults(config) {
+        found.at(spot, message);
     }
     found.health(config);
     found.files(config);
@@ -180,12 +192,18 @@ impl Findings<'_> {
             .map(|(_, sink)| sink.lane(&config.limits).queue.max_bytes);
         let queue = queues.min().unwrap_or(config.limits.queue_bytes.0);
         let message = receiver.max_message.0;
-        if message == 0 || message > queue {
-            self.at(
-                spot,
-                format!("sources.{name}.otlp: a message of {message} bytes never fits into a queue of {queue}: give a max_message between 1 and the smallest queue (limits.queue_bytes, or queue.bytes of a sink)"),
-            );
-        }
+        let problem = if !MESSAGE_BYTES.contains(&message) {
+            "max_message is out of range: give 1KiB to 64MiB".to_owned()
+        } else if message > queue {
+            format!(
+                "a message of {message} bytes never fits into a queue of {queue}: give a max_message up to the smallest queue \
+                 (limits.queue_bytes, or queue.bytes of a sink)"
+            )
+        } else {
+            return;
+        };
+        let spot = receiver.max_message.spot.or(spot);
+        self.at(spot, format!("sources.{name}.otlp: {problem}"));
     }
 
     /// A mapping that makes no sense, or that nobody asks.

@@ -9,6 +9,7 @@ use super::{
     quantity::{Size, TimeOrNever},
     section::{Setting, Shown, section},
     signals::SignalList,
+    source_list::SourceList,
 };
 
 section! {
@@ -21,6 +22,9 @@ section! {
         path: Placed<String> = Placed::nowhere(String::new()),
         /// The signals that it receives (a list of traces, metrics and logs); without the key all of them.
         signals: Option<Placed<SignalList>> = None,
+        /// The sources that it receives (a list of their names, gpu for the GPUs, pulsetrain for the agent's own metrics); without
+        /// the key all of them. What is derived goes with the data that it is derived from.
+        sources: Option<Placed<SourceList>> = None,
         /// Whether its data must arrive, as for otlp.
         required: bool = true,
         /// When the file is renamed and the next one begins, as in {max_bytes: 256MiB, max_age: 24h, keep: 10, compression: zstd}:

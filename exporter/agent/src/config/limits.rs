@@ -69,7 +69,7 @@ section! {
         enabled: bool = true,
         /// Where it listens. Only this machine can reach a loopback address.
         listen: Placed<SocketAddr> = Placed::nowhere(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 13133)),
-        /// Allows an address that other machines can reach without tls and auth.
+        /// Allows an address that other machines can reach without both tls and auth (or tls with client_ca).
         allow_remote: bool = false,
         /// TLS of the connections.
         tls: Option<Placed<ServerTlsSection>> = None,

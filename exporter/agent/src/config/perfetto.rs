@@ -9,6 +9,7 @@ use super::{
     quantity::{Size, Time},
     section::section,
     signals::SignalList,
+    source_list::SourceList,
 };
 
 section! {
@@ -27,6 +28,9 @@ section! {
         flush_every: Time = Time::secs(5),
         /// The signals that it shows (a list of traces, metrics and logs); without the key all of them.
         signals: Option<Placed<SignalList>> = None,
+        /// The sources that it receives (a list of their names, gpu for the GPUs, pulsetrain for the agent's own metrics); without
+        /// the key all of them. What is derived goes with the data that it is derived from.
+        sources: Option<Placed<SourceList>> = None,
     }
 }
 
@@ -43,6 +47,9 @@ section! {
         path: Placed<String> = Placed::nowhere("recorded.pftrace".to_owned()),
         /// The signals that it keeps (a list of traces, metrics and logs); without the key all of them.
         signals: Option<Placed<SignalList>> = None,
+        /// The sources that it receives (a list of their names, gpu for the GPUs, pulsetrain for the agent's own metrics); without
+        /// the key all of them. What is derived goes with the data that it is derived from.
+        sources: Option<Placed<SourceList>> = None,
     }
 }
 

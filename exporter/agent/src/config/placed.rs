@@ -49,6 +49,11 @@ fn kept(name: &str) -> &'static str {
 }
 
 impl Spot {
+    /// Returns this place, or `other` for what is in no file.
+    pub(super) fn or(self, other: Self) -> Self {
+        if self == Self::default() { other } else { self }
+    }
+
     /// The place of an offset in a text.
     pub(super) fn of(text: &str, offset: usize) -> Self {
         let before = &text[..offset];

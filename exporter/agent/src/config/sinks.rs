@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use pulsetrain_pipeline::{LaneConfig, Requirement};
+use pulsetrain_pipeline::{LaneConfig, Requirement, SourceSet};
 use pulsetrain_sinks::{PrometheusConfig, Translation};
 use serde::Deserialize;
 
@@ -15,7 +15,9 @@ use super::{
     quantity::{Size, Time, TimeOrNever},
     section::{Key, Section, Setting, Shown, section},
     signals::SignalList,
+    source_list::SourceList,
 };
+use crate::log::{self, Subject};
 
 /// A sink.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -40,13 +42,16 @@ section! {
     pub(crate) struct PrometheusSection {
         /// Where the page is served. Only this machine can reach a loopback address.
         listen: Placed<SocketAddr> = Placed::nowhere(PrometheusConfig::default().listen),
-        /// Allows an address that other machines can reach without tls and auth: everybody who can connect then reads every
-        /// metric.
+        /// Allows an address that other machines can reach without both tls and auth (or tls with client_ca): everybody who can
+        /// connect then reads every metric.
         allow_remote: bool = false,
         /// TLS of the connections; scrape it with scheme: https.
         tls: Option<Placed<ServerTlsSection>> = None,
         /// Credentials that every request has to carry.
         auth: Option<Placed<AuthSection>> = None,
+        /// The sources that it receives (a list of their names, gpu for the GPUs, pulsetrain for the agent's own metrics); without
+        /// the key all of them. What is derived goes with the data that it is derived from.
+        sources: Option<Placed<SourceList>> = None,
         /// The path of the page.
         path: String = PrometheusConfig::default().path,
         /// Whether / is a live page for browsers: curves, ranks, GPUs, verdicts and losses, from a bounded history in memory.
@@ -78,7 +83,11 @@ section! {
 
 section! {
     /// A line for every run, kept up to date on the terminal; quiet where there is none.
-    pub(crate) struct ConsoleSection {}
+    pub(crate) struct ConsoleSection {
+        /// The sources that it receives (a list of their names, gpu for the GPUs, pulsetrain for the agent's own metrics); without
+        /// the key all of them. What is derived goes with the data that it is derived from.
+        sources: Option<Placed<SourceList>> = None,
+    }
 }
 
 /// How names become Prometheus names, as the Collector spells it.
@@ -135,6 +144,32 @@ impl SinkConfig {
     /// Whether only one sink at a time can hold what it writes to or listens on.
     pub(crate) fn is_exclusive(&self) -> bool {
         !matches!(self, Self::Otlp(_) | Self::Console(_))
+    }
+
+    /// The sources that the section names, where it names some.
+    pub(crate) fn source_list(&self) -> Option<&Placed<SourceList>> {
+        let list = match self {
+            Self::Prometheus(section) => &section.sources,
+            Self::Otlp(section) => &section.sources,
+            Self::File(section) => &section.sources,
+            Self::Console(section) => &section.sources,
+            Self::Perfetto(section) => &section.sources,
+            Self::FlightRecorder(section) => &section.sources,
+        };
+        list.as_ref()
+    }
+
+    /// Logs, for a command that has other sources than the configuration, that the sink receives all of them.
+    pub(crate) fn warn_of_sources(&self, name: &str) {
+        if self.source_list().is_some() {
+            let message = "`sources` is a setting of `pulsetrain agent`: here the sink receives everything";
+            log::warn(Subject::Sink(name), message);
+        }
+    }
+
+    /// The sources that the sink receives.
+    pub(crate) fn sources(&self) -> SourceSet {
+        self.source_list().map_or(SourceSet::All, |list| list.set())
     }
 
     /// The signals that the section names, where it names some.

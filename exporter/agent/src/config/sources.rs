@@ -66,7 +66,8 @@ section! {
         /// Where it listens; every address takes both gRPC and HTTP. Only this machine can reach a loopback address.
         /// unix:/run/pulsetrain/otlp.sock is a Unix socket.
         listen: Vec<Placed<Listen>> = ReceiverConfig::default().listen.into_iter().map(Listen).map(Placed::nowhere).collect(),
-        /// Allows an address that other machines can reach without tls and auth: everybody who can connect can then send anything.
+        /// Allows an address that other machines can reach without both tls and auth (or tls with client_ca): everybody who can connect
+        /// can then send anything.
         allow_remote: bool = false,
         /// TLS of the TCP connections; a Unix socket has none.
         tls: Option<Placed<ServerTlsSection>> = None,
@@ -76,8 +77,8 @@ section! {
         socket_mode: Mode = Mode(ReceiverConfig::default().socket_mode),
         /// The most connections at one time; the requests of further ones are refused.
         max_connections: Placed<usize> = Placed::nowhere(ReceiverConfig::default().max_connections),
-        /// The longest message, as it comes and after decompression; up to eight are in memory at one time.
-        max_message: Size = Size(ReceiverConfig::default().max_message),
+        /// The longest message, as it comes and after decompression, from 1KiB to 64MiB; up to eight are in memory at one time.
+        max_message: Placed<Size> = Placed::nowhere(Size(ReceiverConfig::default().max_message)),
         /// Whether the metrics that Tunix sends under its own names (enable_opentelemetry) get the names of the registry.
         rename_tunix: bool = ReceiverConfig::default().rename_tunix,
     }

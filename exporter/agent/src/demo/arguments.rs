@@ -5,7 +5,7 @@ use std::{net::SocketAddr, path::PathBuf, time::Duration};
 use clap::Args;
 use pulsetrain_demo::{Fault, FaultRow, Workload};
 
-use crate::config::Time;
+use crate::{config::Time, log::LogArguments};
 
 /// The arguments of `demo`.
 #[derive(Args, Debug)]
@@ -59,6 +59,9 @@ pub(crate) struct DemoArguments {
     /// Print nothing but a summary at the end, as one JSON object
     #[arg(long)]
     pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) log: LogArguments,
 }
 
 const AFTER_FAULTS: &str = "

@@ -1,7 +1,5 @@
 //! What the demo prints: where to look at its start, what it sent at its end.
 
-use std::io::{self, Write};
-
 use pulsetrain_demo::{DemoCounts, DemoProgress, Subject, Truth};
 use pulsetrain_pipeline::SinkReport;
 use serde_json::{Value, json};
@@ -13,34 +11,27 @@ use super::{
 };
 use crate::losses;
 
-/// Describes where everything is, one line each.
-pub(super) fn write_start(
-    arguments: &DemoArguments,
-    step_seconds: f64,
-    targets: &Targets,
-    out: &mut impl Write,
-) -> io::Result<()> {
-    writeln!(
-        out,
+/// Returns where everything is, one line each.
+pub(super) fn start(arguments: &DemoArguments, step_seconds: f64, targets: &Targets) -> String {
+    let mut lines = vec![format!(
         "A simulated {} job on {} ranks, a step every {step_seconds:.3} s, seed {}. Press Ctrl-C to stop.",
         arguments.workload, arguments.ranks, arguments.seed
-    )?;
+    )];
     if let Some(address) = targets.page {
-        writeln!(out, "  page      http://{address}/")?;
-        writeln!(out, "  metrics   http://{address}/metrics")?;
+        lines.push(format!("  page      http://{address}/"));
+        lines.push(format!("  metrics   http://{address}/metrics"));
     }
     if let Some(folder) = &targets.folder {
         let folder = folder.display();
-        writeln!(out, "  OTLP      {folder}/{OTLP_FILE}")?;
-        writeln!(
-            out,
+        lines.push(format!("  OTLP      {folder}/{OTLP_FILE}"));
+        lines.push(format!(
             "  Perfetto  {folder}/trace-*.pftrace (open it at https://ui.perfetto.dev)"
-        )?;
+        ));
     }
     for target in &arguments.to {
-        writeln!(out, "  sends to  {target}")?;
+        lines.push(format!("  sends to  {target}"));
     }
-    Ok(())
+    lines.join("\n")
 }
 
 /// How the demo ended.
@@ -58,23 +49,18 @@ impl Report<'_> {
         self.sinks.iter().all(is_complete)
     }
 
-    /// Writes it for people.
-    pub(super) fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
-        for truth in &self.progress.truth {
-            writeln!(out, "{}", truth_text(truth))?;
-        }
+    /// Returns it for people.
+    pub(super) fn text(&self) -> String {
+        let mut lines: Vec<String> = self.progress.truth.iter().map(truth_text).collect();
         for sink in self.sinks {
-            for message in losses::messages(&sink.counts) {
-                writeln!(out, "{message}")?;
-            }
+            lines.extend(losses::messages(&sink.counts));
             if let Err(error) = &sink.finished {
-                writeln!(out, "{}: {error}", sink.counts.name)?;
+                lines.push(format!("{}: {error}", sink.counts.name));
             }
         }
         let own = &self.progress.counts;
         let derived = &self.derived.counts;
-        writeln!(
-            out,
+        lines.push(format!(
             "{} steps: {} points of {} series, {} spans, {} events; derived from them {} points of {} series, {} events",
             own.steps,
             own.points,
@@ -84,7 +70,8 @@ impl Report<'_> {
             derived.points,
             self.derived.series.series(),
             derived.events,
-        )
+        ));
+        lines.join("\n")
     }
 
     /// Returns it for programs.

@@ -61,8 +61,9 @@ impl Targets {
             targets.open_page(config, address, stop).await?;
         }
         if arguments.config.is_some() && arguments.to.is_empty() {
-            for (_, section) in config.sinks.iter() {
-                targets.add(section, config, stop).await?;
+            for (name, section) in config.sinks.iter() {
+                section.warn_of_sources(name);
+                targets.add(name, section, config, stop).await?;
             }
         }
         if !arguments.to.is_empty() {
@@ -80,11 +81,11 @@ impl Targets {
                 path: Placed::nowhere(text(&folder.join(PERFETTO_FILES))),
                 ..PerfettoSection::default()
             };
-            for section in [
-                SinkConfig::File(Placed::nowhere(file)),
-                SinkConfig::Perfetto(Placed::nowhere(traces)),
+            for (name, section) in [
+                ("archive", SinkConfig::File(Placed::nowhere(file))),
+                ("traces", SinkConfig::Perfetto(Placed::nowhere(traces))),
             ] {
-                targets.add(&section, config, stop).await?;
+                targets.add(name, &section, config, stop).await?;
             }
             targets.folder = Some(folder);
         }
@@ -106,6 +107,7 @@ impl Targets {
         };
         self.series = self
             .add(
+                "page",
                 &SinkConfig::Prometheus(Box::new(Placed::nowhere(page))),
                 config,
                 stop,
@@ -118,12 +120,14 @@ impl Targets {
     /// Opens a sink; returns the series of a page.
     async fn add(
         &mut self,
+        name: &str,
         section: &SinkConfig,
         config: &Config,
         stop: &Stop,
     ) -> Result<Option<PrometheusStore>, Failure> {
         let positions = Positions::in_memory();
         let built = topology::build_sink(
+            name,
             section,
             &config.perfetto,
             &positions,

@@ -1,11 +1,12 @@
 //! What is said at the end of a run: everything where it was asked for, otherwise only what was lost.
 
-use std::io::{self, Write};
-
 use pulsetrain_pipeline::SinkReport;
 use pulsetrain_sources::logs::{ImportReport, format_names};
 
-use crate::import::summary::Summary;
+use crate::{
+    import::summary::Summary,
+    log::{self, Level, Subject},
+};
 
 /// What came of the telemetry of a run.
 pub(super) struct Outcome {
@@ -34,34 +35,39 @@ impl Outcome {
         }
     }
 
-    /// Says it on the standard error; nobody is left to tell when even that cannot be written.
-    pub(super) fn tell(&self, everything: bool) {
-        let _ = self.write(everything, &mut io::stderr().lock());
-    }
-
-    fn write(&self, everything: bool, out: &mut impl Write) -> io::Result<()> {
+    /// Logs everything, or only what was lost.
+    pub(super) fn log(&self, everything: bool) {
         if !self.is_whole {
-            writeln!(
-                out,
-                "pulsetrain: what the trainer printed last is lost, because it was not read in time: raise --drain"
-            )?;
+            let message =
+                "what the trainer printed last is lost, because it was not read in time: raise --drain";
+            log::error(Subject::Program, message);
         } else if !self.is_recognised {
-            writeln!(
-                out,
-                "pulsetrain: nothing that was printed is in a format that is known ({}); name one with --format, or a log with --follow",
-                format_names()
-            )?;
+            log::warn(
+                Subject::Program,
+                format_args!(
+                    "nothing that was printed is in a format that is known ({}); name one with --format, or a log with --follow",
+                    format_names()
+                ),
+            );
         }
         if self.unparsed > 0 {
-            writeln!(
-                out,
-                "pulsetrain: {} bytes were passed on but not read: the trainer printed faster than they could be",
-                self.unparsed
-            )?;
+            log::error(
+                Subject::Program,
+                format_args!(
+                    "{} bytes were passed on but not read: the trainer printed faster than they could be",
+                    self.unparsed
+                ),
+            );
         }
-        if everything || !self.summary.is_complete() {
-            return self.summary.write_text(out);
-        }
-        self.summary.write_notices(out)
+        let mut text = Vec::new();
+        let (level, written) = if !self.summary.is_complete() {
+            (Level::Error, self.summary.write_text(&mut text))
+        } else if everything {
+            (Level::Info, self.summary.write_text(&mut text))
+        } else {
+            (Level::Warn, self.summary.write_notices(&mut text))
+        };
+        written.expect("invariant: writing to memory cannot fail");
+        log::write_lines(level, &String::from_utf8_lossy(&text));
     }
 }

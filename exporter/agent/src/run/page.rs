@@ -56,6 +56,7 @@ pub(super) async fn open(address: SocketAddr, config: &Config) -> Result<Page, S
         ..PrometheusSection::default()
     })));
     let built = topology::build_sink(
+        "page",
         &section,
         &config.perfetto,
         &Positions::in_memory(),

@@ -4,10 +4,10 @@
 
 use pulsetrain_pipeline::Stop;
 
-use super::tell;
 use crate::{
     agent::{Ready, Recorders, serve_health},
     config::Config,
+    log::{self, Subject},
 };
 
 /// Answers on the health address, where there are recorders. Where another has it, as the first rank of a machine, the run
@@ -21,13 +21,16 @@ pub(super) fn serve(config: &Config, recorders: &Recorders) {
     ready.set();
     match serve_health(health, ready, recorders.clone(), None, Stop::never()) {
         Ok(answers) => drop(tokio::spawn(answers)),
-        Err(error) => tell(&format!("goes on without GET /trace: health.listen: {error}")),
+        Err(error) => log::warn(
+            Subject::Program,
+            format_args!("goes on without GET /trace: health.listen: {error}"),
+        ),
     }
 }
 
 /// Writes what the recorders hold of a trainer that has failed.
 pub(super) async fn save(recorders: &Recorders) {
     if !recorders.is_empty() {
-        recorders.save().await.iter().for_each(|said| tell(said));
+        recorders.save().await;
     }
 }

@@ -1,9 +1,6 @@
 //! OTLP sinks: of the environment, of a target on the command line, of a section of the configuration.
 
-use std::{
-    io::{self, Write},
-    sync::Arc,
-};
+use std::sync::Arc;
 
 use pulsetrain_otlp::Signals;
 use pulsetrain_pipeline::Sink;
@@ -13,6 +10,7 @@ use super::variable;
 use crate::{
     config::{OtlpSection, Spot},
     failure::Failure,
+    log::{self, Subject},
     signal_selection,
 };
 
@@ -22,7 +20,7 @@ use crate::{
 /// An endpoint, a header or a certificate that cannot be used.
 pub(super) fn of_environment() -> Result<Vec<Box<dyn Sink>>, Failure> {
     let config = OtlpConfig::from_env(variable).map_err(Failure::usage)?;
-    report(&config);
+    report(Subject::Program, &config);
     config.by_receiver().iter().map(sink).collect()
 }
 
@@ -31,7 +29,7 @@ pub(super) fn of_environment() -> Result<Vec<Box<dyn Sink>>, Failure> {
 /// # Errors
 /// A header or a certificate that cannot be used.
 pub(super) fn otlp(config: &OtlpConfig) -> Result<Box<dyn Sink>, Failure> {
-    report(config);
+    report(Subject::Program, config);
     sink(config)
 }
 
@@ -39,9 +37,9 @@ pub(super) fn otlp(config: &OtlpConfig) -> Result<Box<dyn Sink>, Failure> {
 ///
 /// # Errors
 /// A setting, a certificate or a token that cannot be used.
-pub(super) fn open(section: &OtlpSection) -> Result<Vec<Box<dyn Sink>>, SinkError> {
+pub(super) fn open(name: &str, section: &OtlpSection) -> Result<Vec<Box<dyn Sink>>, SinkError> {
     let config = otlp_config(section)?;
-    report(&config);
+    report(Subject::Sink(name), &config);
     // As for the settings, the check named what is wrong.
     let rules = section.attributes.rules().ok().flatten().map(Arc::new);
     let sink = |config: &OtlpConfig| {
@@ -112,10 +110,9 @@ fn sink(config: &OtlpConfig) -> Result<Box<dyn Sink>, Failure> {
     Ok(Box::new(OtlpSink::new(config).map_err(client_failure)?))
 }
 
-/// Names the variables that are ignored.
-fn report(config: &OtlpConfig) {
+/// Logs the variables that are ignored.
+fn report(subject: Subject<'_>, config: &OtlpConfig) {
     for notice in config.notices() {
-        // Nothing is left to do where even this cannot be written.
-        let _ = writeln!(io::stderr(), "pulsetrain: {notice}");
+        log::warn(subject, notice);
     }
 }

@@ -1,9 +1,6 @@
 //! The Prometheus endpoint with its live page.
 
-use std::{
-    fmt::Display,
-    io::{self, Write},
-};
+use std::fmt::Display;
 
 use pulsetrain_pipeline::{Sink, Stop};
 use pulsetrain_sinks::{
@@ -11,12 +8,14 @@ use pulsetrain_sinks::{
 };
 
 use super::{BuiltSink, KeptPages};
+use crate::log::{self, Subject};
 
 /// Opens a Prometheus endpoint, with the live page if `has_page`. It continues with the series and the history in `kept`.
 ///
 /// # Errors
 /// An address that cannot be listened on, a file that cannot be used.
 pub(super) async fn open(
+    name: &str,
     config: &PrometheusConfig,
     has_page: bool,
     kept: KeptPages,
@@ -25,9 +24,12 @@ pub(super) async fn open(
     let series = kept.series.filter(|store| store.config().keeps_as(config));
     let sink = series.map_or_else(|| PrometheusSink::new(config), PrometheusSink::filling);
     let series = sink.store();
-    let address = config.listen;
+    let (name, address) = (name.to_owned(), config.listen);
+    if let Some(warning) = config.exposure.cleartext_warning(address) {
+        log::warn(Subject::Sink(&name), warning);
+    }
     let report = move |event: &dyn Display| {
-        let _ = writeln!(io::stderr(), "pulsetrain: {address}: {event}");
+        log::warn(Subject::Sink(&name), format_args!("{address}: {event}"));
     };
     let mut server = PrometheusServer::bind(config, series.clone(), Vec::new())
         .await?

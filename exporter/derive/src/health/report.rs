@@ -75,8 +75,9 @@ impl Reporter {
         }
     }
 
-    /// Notes the resource of a rank. Returns `false` for a rank beyond [`MAX_RANKS`]: nothing is kept of it.
-    pub(crate) fn note_rank(&mut self, rank: i64, resource: &Arc<[u8]>) -> bool {
+    /// Notes the resource of a rank. Returns `false` for a rank beyond [`MAX_RANKS`]: nothing is kept of it. Signals of the run go
+    /// with the source of its lowest rank.
+    pub(crate) fn note_rank(&mut self, rank: i64, resource: &Arc<[u8]>, out: &mut Signals) -> bool {
         if self.ranks.len() >= MAX_RANKS && !self.ranks.contains_key(&rank) {
             return false;
         }
@@ -94,11 +95,16 @@ impl Reporter {
                 self.ranks.insert(rank, Arc::clone(resource));
             }
         }
+        let is_lowest = self.ranks.keys().next() == Some(&rank);
+        if let Some(of_run) = self.resource.as_ref().filter(|_| is_lowest) {
+            out.bind(of_run);
+        }
         true
     }
 
-    /// Notes the resource of a GPU's points.
-    pub(crate) fn note_gpu(&mut self, id: &Arc<str>, resource: &[u8]) {
+    /// Notes the resource of a GPU's points, with their source.
+    pub(crate) fn note_gpu(&mut self, id: &Arc<str>, resource: &[u8], out: &mut Signals) {
+        out.bind(resource);
         if self.gpus.get(id).is_none_or(|known| &**known != resource) {
             self.gpus.insert(Arc::clone(id), resource.into());
         }

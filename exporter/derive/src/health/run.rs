@@ -141,7 +141,7 @@ impl RunHealth {
     /// Adds a step of a rank.
     pub(crate) fn on_step(&mut self, step: &StepFacts, out: &mut Signals) {
         let rank = step.rank.rank;
-        if !self.reporter.note_rank(rank, &step.rank.resource) {
+        if !self.reporter.note_rank(rank, &step.rank.resource, out) {
             return;
         }
         self.ended.remove(&rank);
@@ -183,7 +183,10 @@ impl RunHealth {
 
     /// Adds an interval outside steps.
     pub(crate) fn on_lifecycle(&mut self, facts: &LifecycleFacts, out: &mut Signals) {
-        if !self.reporter.note_rank(facts.rank.rank, &facts.rank.resource) {
+        if !self
+            .reporter
+            .note_rank(facts.rank.rank, &facts.rank.resource, out)
+        {
             return;
         }
         self.note_time(facts.end);
@@ -234,7 +237,7 @@ impl RunHealth {
         {
             return;
         }
-        self.reporter.note_gpu(id, resource);
+        self.reporter.note_gpu(id, resource, out);
         self.report_verdicts(out);
     }
 

@@ -4,12 +4,17 @@ use std::time::Duration;
 
 use pulsetrain_semconv::{metric, span};
 
-use pulsetrain_pipeline::Stage;
+use pulsetrain_otlp::{
+    view::{Message, Resource},
+    wire::{Field, Reader, Value},
+};
+use pulsetrain_pipeline::{Batch, SourceId, Stage, clock};
 
 use super::SignalsConfig;
 use crate::{
+    origin::Origin,
     signals::SignalsStage,
-    steps::Phase,
+    steps::{Phase, assembler::resource_bytes},
     test_trainer::{Bench, Seen, Trainer, at, time},
 };
 
@@ -425,4 +430,44 @@ fn metrics_that_come_once_a_minute_cover_the_steps_since_the_last_ones() {
         [(121, Some(60), Some(60.0))],
         "the first total may count what came before"
     );
+}
+
+#[test]
+fn derived_batches_have_the_source_of_their_resource() {
+    let mut stage = SignalsStage::new(SignalsConfig::default());
+    let (now, mut out) = (clock::now(), Vec::new());
+    let runs = [("r", SourceId::of("left")), ("s", SourceId::of("right"))];
+    let mut trainers = runs.map(|(run, source)| (Trainer::new(run, 0, 2), source));
+    let mut passed = 0;
+    for step in 1..=200 {
+        for (trainer, source) in &mut trainers {
+            trainer.step(step, at(step as f64), 1.0);
+            for batch in trainer.batches() {
+                passed += 1;
+                stage.pass(batch.from_source(*source), now, &mut out);
+            }
+        }
+    }
+    stage.finish(&mut out);
+    assert!(out.len() > passed + 200, "{} batches", out.len());
+    for batch in &out {
+        let (run, _) = runs
+            .iter()
+            .find(|(_, source)| *source == batch.source())
+            .expect("a batch has one of the sources");
+        for of_resource in resources(batch) {
+            let origin = Origin::of(Resource::decode(resource_bytes(&of_resource)).unwrap().attributes);
+            assert_eq!(origin.run.as_deref(), Some(*run));
+        }
+    }
+}
+
+/// The messages of the resources in a batch of metrics or logs.
+fn resources(batch: &Batch) -> Vec<Vec<u8>> {
+    let fields = Reader::new(batch.bytes()).map(Result::unwrap);
+    let message = |field: Field<'_>| match field.value {
+        Value::Bytes(bytes) => bytes.to_vec(),
+        _ => panic!("a resource is a message"),
+    };
+    fields.map(message).collect()
 }

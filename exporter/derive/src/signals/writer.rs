@@ -1,7 +1,8 @@
 //! The output of derivations: gauges, counters, state sets and events by resource, encoded once.
 //!
 //! Counters and histograms are cumulative since the first value of their resource. A batch leaves under the receipt of the
-//! batch that caused it, so that after a kill both come again together.
+//! batch that caused it, so that after a kill both come again together. It has the source of its resource, so that a sink that
+//! receives some sources only gets what is derived from their data.
 
 mod resource;
 
@@ -9,7 +10,7 @@ use std::{collections::HashMap, sync::Arc};
 
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{
-    Batch,
+    Batch, SourceId,
     clock::{self, Instant},
 };
 use pulsetrain_semconv::Metric;
@@ -22,11 +23,16 @@ const MAX_RESOURCES: usize = 16_384;
 /// The size at which a batch leaves: far below the 4 MiB that a gRPC receiver takes by default.
 const BATCH_BYTES: usize = 256 << 10;
 
+/// What one batch will hold: its source and signal, its items and bytes.
+type Collected = ((SourceId, Signal), u32, Vec<u8>);
+
 /// Collects the output of derivations.
 #[derive(Debug)]
 pub(crate) struct Signals {
     /// When the facts that are derived from now arrived.
     arrival: Instant,
+    /// The source of the facts that are derived from now.
+    source: SourceId,
     places: HashMap<Arc<[u8]>, usize>,
     resources: Vec<ResourceSignals>,
     /// The places of resources with output since the last flush.
@@ -39,6 +45,7 @@ impl Default for Signals {
     fn default() -> Self {
         Self {
             arrival: clock::now(),
+            source: SourceId::NONE,
             places: HashMap::new(),
             resources: Vec::new(),
             dirty: Vec::new(),
@@ -58,18 +65,34 @@ impl Signals {
         self.arrival = now;
     }
 
+    /// Sets the source of the facts that are given to derivations from now on. Resources that are seen first then belong to it.
+    pub(crate) fn set_source(&mut self, source: SourceId) {
+        self.source = source;
+    }
+
+    /// Notes that the source of the facts has data of this resource: what is derived for the resource goes with that source.
+    pub(crate) fn bind(&mut self, resource: &[u8]) {
+        let place = self.place_of(resource);
+        self.resources[place].source = self.source;
+    }
+
     /// Returns the series of a resource, given as an encoded `Resource` message.
     pub(crate) fn of(&mut self, resource: &[u8]) -> &mut ResourceSignals {
+        let place = self.place_of(resource);
+        if !std::mem::replace(&mut self.resources[place].is_dirty, true) {
+            self.dirty.push(place);
+        }
+        &mut self.resources[place]
+    }
+
+    fn place_of(&mut self, resource: &[u8]) -> usize {
         let is_last = self.resources.get(self.last);
         let place = match is_last.filter(|last| **last.key() == *resource) {
             Some(_) => self.last,
             None => self.find_or_add(resource),
         };
         self.last = place;
-        if !std::mem::replace(&mut self.resources[place].is_dirty, true) {
-            self.dirty.push(place);
-        }
-        &mut self.resources[place]
+        place
     }
 
     /// Whether a resource sends a metric itself.
@@ -86,29 +109,29 @@ impl Signals {
 
     /// Sends what has collected, derived from `batch`; `watch` sees each batch.
     pub(crate) fn flush(&mut self, batch: &Batch, watch: Option<&dyn Fn(&Batch)>, out: &mut Vec<Batch>) {
-        let mut metrics = (0, Vec::new());
-        let mut logs = (0, Vec::new());
+        let mut collected: Vec<Collected> = Vec::new();
         for place in self.dirty.drain(..) {
             let resource = &mut self.resources[place];
             resource.is_dirty = false;
-            // The top-level messages of OTLP are lists: their concatenation is one longer list.
             for encoded in resource.finish() {
-                let (items, bytes) = match encoded.signal {
-                    Signal::Logs => &mut logs,
-                    _ => &mut metrics,
-                };
-                *items += encoded.items;
-                bytes.extend_from_slice(&encoded.bytes);
+                let key = (resource.source, encoded.signal);
+                // The top-level messages of OTLP are lists: their concatenation is one longer list.
+                match collected.iter_mut().find(|(of, ..)| *of == key) {
+                    Some((_, items, bytes)) => {
+                        *items += encoded.items;
+                        bytes.extend_from_slice(&encoded.bytes);
+                    }
+                    None => collected.push((key, encoded.items, encoded.bytes)),
+                }
             }
         }
-        for (signal, (items, bytes)) in [(Signal::Metrics, metrics), (Signal::Logs, logs)] {
-            if items > 0 {
-                let derived = batch.derived(signal, items, bytes);
-                if let Some(watch) = watch {
-                    watch(&derived);
-                }
-                out.push(derived);
+        collected.sort_unstable_by_key(|((source, signal), ..)| (*source, *signal == Signal::Logs));
+        for ((source, signal), items, bytes) in collected {
+            let derived = batch.derived(signal, items, bytes).from_source(source);
+            if let Some(watch) = watch {
+                watch(&derived);
             }
+            out.push(derived);
         }
     }
 
@@ -118,10 +141,11 @@ impl Signals {
         }
         let key: Arc<[u8]> = resource.into();
         let place = if self.resources.len() < MAX_RESOURCES {
-            self.resources.push(ResourceSignals::new(Arc::clone(&key)));
+            self.resources
+                .push(ResourceSignals::new(Arc::clone(&key), self.source));
             self.resources.len() - 1
         } else {
-            self.evict(ResourceSignals::new(Arc::clone(&key)))
+            self.evict(ResourceSignals::new(Arc::clone(&key), self.source))
         };
         self.places.insert(key, place);
         place

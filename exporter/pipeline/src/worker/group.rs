@@ -95,7 +95,7 @@ pub(super) fn is_complete(batch: &Batch) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{LaneConfig, Requirement, SinkCounts, SinkRoute, ledger::Account, queue::queue};
+    use crate::{LaneConfig, Requirement, SinkCounts, SinkRoute, SourceSet, ledger::Account, queue::queue};
     use pulsetrain_otlp::Signals;
 
     /// A group of batches with these numbers of items, and the account that they are in.
@@ -103,6 +103,7 @@ mod tests {
         let account = Account::new("test");
         let route = SinkRoute {
             signals: Signals::ALL,
+            sources: SourceSet::All,
             requirement: Requirement::Required,
         };
         let (sender, mut receiver) = queue(

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use pulsetrain_otlp::Signals;
-use pulsetrain_pipeline::{DropReason, LaneConfig, Pipeline, Receipt, Requirement, SinkRoute};
+use pulsetrain_pipeline::{DropReason, LaneConfig, Pipeline, Receipt, Requirement, SinkRoute, SourceSet};
 
 use crate::fake_sink::{Answer, FakeSink, batch};
 
 const REQUIRED: SinkRoute = SinkRoute {
     signals: Signals::ALL,
+    sources: SourceSet::All,
     requirement: Requirement::Required,
 };
 const MINUTE: Duration = Duration::from_secs(60);

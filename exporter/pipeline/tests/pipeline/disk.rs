@@ -17,7 +17,7 @@ use std::{
 use pulsetrain_otlp::Signals;
 use pulsetrain_pipeline::{
     Batch, Door, DropReason, LaneConfig, Pipeline, PipelineBuilder, PipelineConfig, Receipt, Requirement,
-    Reservation, ReserveError, RetryConfig, Sink, SinkCounts, SinkRoute, clock,
+    Reservation, ReserveError, RetryConfig, Sink, SinkCounts, SinkRoute, SourceSet, clock,
     disk::{DiskQueue, DiskQueueConfig, Notice, SyncPolicy},
 };
 use tempfile::TempDir;
@@ -30,6 +30,7 @@ const TICK: Duration = Duration::from_millis(2);
 const NO_TIME: Duration = Duration::ZERO;
 const ROUTE: SinkRoute = SinkRoute {
     signals: Signals::ALL,
+    sources: SourceSet::All,
     requirement: Requirement::Required,
 };
 

@@ -16,6 +16,7 @@ mod receipts;
 mod receiver;
 mod reservation;
 mod retry;
+mod routing;
 mod scenario;
 mod signals;
 mod sources;

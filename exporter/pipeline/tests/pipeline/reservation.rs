@@ -12,7 +12,8 @@ use std::{
 
 use pulsetrain_otlp::Signals;
 use pulsetrain_pipeline::{
-    Batch, Door, DropReason, LaneConfig, Pipeline, QueueConfig, Receipt, Requirement, ReserveError, SinkRoute,
+    Batch, Door, DropReason, LaneConfig, Pipeline, QueueConfig, Receipt, Requirement, ReserveError,
+    SinkRoute, SourceSet,
 };
 
 use crate::fake_sink::{Answer, FakeSink, batch};
@@ -184,6 +185,7 @@ fn blocked_thread_waits_for_the_queue_of_the_sink_that_replaces_a_full_one() {
     }
     let route = SinkRoute {
         signals: Signals::ALL,
+        sources: SourceSet::All,
         requirement: Requirement::Required,
     };
     runtime.block_on(async {

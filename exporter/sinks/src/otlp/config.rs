@@ -13,7 +13,7 @@ mod variables;
 
 use std::{path::PathBuf, time::Duration};
 
-use http::{HeaderMap, Uri};
+use http::{HeaderMap, HeaderName, Uri};
 use pulsetrain_otlp::{Signal, Signals};
 
 pub use self::{
@@ -167,8 +167,8 @@ impl OtlpConfig {
         })
     }
 
-    /// Variables that were ignored because their values are not known, each with what to do (specification,
-    /// configuration/sdk-environment-variables.md, "Parsing empty value" and "Enum").
+    /// Returns warnings, each with what to do: credentials that travel unencrypted, and variables that were ignored because their
+    /// values are not known (specification, configuration/sdk-environment-variables.md, "Parsing empty value" and "Enum").
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
@@ -241,13 +241,39 @@ impl OtlpConfig {
             let (protocol, endpoint) = route(variables, signal)?;
             variables.signal_config(signal, protocol, &endpoint)
         };
-        Ok(Self {
+        let mut config = Self {
             traces: settle(Signal::Traces)?,
             metrics: settle(Signal::Metrics)?,
             logs: settle(Signal::Logs)?,
             signals: Signals::ALL,
             requested: Signals::NONE,
             notices: variables.notices(),
+        };
+        for signal in Signal::ALL {
+            let warning = config.signal(signal).cleartext_warning();
+            let is_new = |warning: &String| !config.notices.contains(warning);
+            let warning = warning.filter(is_new);
+            config.notices.extend(warning);
+        }
+        Ok(config)
+    }
+}
+
+impl SignalConfig {
+    /// Returns a warning if credentials travel unencrypted to another machine.
+    fn cleartext_warning(&self) -> Option<String> {
+        let is_secret = |name: &HeaderName| {
+            let name = name.as_str();
+            name == "authorization" || ["key", "token", "secret"].iter().any(|word| name.contains(word))
+        };
+        let has_secret = self.credentials.is_some() || self.headers.keys().any(is_secret);
+        let host = self.endpoint.host().unwrap_or_default();
+        let is_clear = self.endpoint.scheme_str() == Some("http") && !proxy::is_loopback(host);
+        (has_secret && is_clear).then(|| {
+            format!(
+                "credentials travel unencrypted to {}: use https:// or grpcs://",
+                transport::origin(&self.endpoint)
+            )
         })
     }
 }

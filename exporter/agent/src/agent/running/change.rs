@@ -3,11 +3,14 @@
 use std::fmt::Display;
 
 use super::{
-    super::{health::Parts, reload::needs_restart, tell},
+    super::{health::Parts, reload::needs_restart},
     Running,
     disk_queues::FOLDER,
 };
-use crate::config::{Config, GPUS, Named};
+use crate::{
+    config::{Config, GPUS, Named},
+    log::{self, Subject},
+};
 
 impl Running {
     /// Applies another configuration. What is the same in both continues undisturbed; every batch that arrives
@@ -24,9 +27,12 @@ impl Running {
             .retain(|name, _| new.sources.0.get(name) == old.sources.0.get(name));
         let root = self.positions.beside(FOLDER);
         for (name, error) in self.disk_queues.open(&new, root.as_deref()).await {
-            tell(&format!(
-                "the sink {name} keeps its batches in memory only, until a reload finds its disk queue usable: {error}"
-            ));
+            log::warn(
+                Subject::Sink(&name),
+                format_args!(
+                    "keeps its batches in memory only, until a reload finds its disk queue usable: {error}"
+                ),
+            );
         }
         for (name, sink) in old
             .sinks
@@ -86,7 +92,7 @@ impl Running {
                 continue;
             }
             let opened = self.open_sink(&name, &sink).await;
-            if let Some(why) = report_opening(&format!("the sink {name}"), opened, failure) {
+            if let Some(why) = report_opening(Subject::Sink(&name), opened, failure) {
                 self.unopened.insert(name, Some(why));
             }
         }
@@ -100,7 +106,7 @@ impl Running {
                 continue;
             };
             let started = self.start_source(&name, &source);
-            if let Some(why) = report_opening(&format!("the source {name}"), started, failure) {
+            if let Some(why) = report_opening(Subject::Source(&name), started, failure) {
                 self.unopened_sources.insert(name, Some(why));
             }
         }
@@ -114,9 +120,10 @@ impl Running {
                 health.end().await;
             }
             if let Err(error) = self.start_health() {
-                tell(&format!(
-                    "goes on without health checks until the next reload: {error}"
-                ));
+                log::error(
+                    Subject::Program,
+                    format_args!("continues without health checks until the next reload: {error}"),
+                );
             }
         }
         if let Some(telemetry) = self.telemetry.as_mut().filter(|_| old.telemetry != new.telemetry) {
@@ -124,7 +131,10 @@ impl Running {
         }
         let keys = needs_restart(old, new);
         if !keys.is_empty() {
-            tell(&format!("restart the agent to change {}", keys.join(", ")));
+            log::warn(
+                Subject::Program,
+                format_args!("restart the agent to change {}", keys.join(", ")),
+            );
         }
     }
 
@@ -153,19 +163,29 @@ impl Running {
     }
 }
 
-/// Names what could not be opened, once, and what is open after all. Returns the failure that remains.
-fn report_opening(what: &str, opened: Result<(), impl Display>, failure: Option<String>) -> Option<String> {
+/// Logs what could not be opened, once, and what is open after all. Returns the failure that remains.
+fn report_opening(
+    what: Subject<'_>,
+    opened: Result<(), impl Display>,
+    failure: Option<String>,
+) -> Option<String> {
     match (opened, failure) {
         (Ok(()), None) => None,
         (Ok(()), Some(_)) => {
-            tell(&format!("{what} is open now"));
+            log::info(what, "is open now");
             None
         }
         (Err(_), Some(why)) => Some(why),
         (Err(error), None) => {
-            let why = format!("{what}: {error}");
-            tell(&format!("cannot open {why}; it is tried again every second"));
-            Some(why)
+            log::error(
+                what,
+                format_args!("cannot be opened: {error}; it is tried again every second"),
+            );
+            Some(match what {
+                Subject::Sink(name) => format!("the sink {name}: {error}"),
+                Subject::Source(name) => format!("the source {name}: {error}"),
+                Subject::Program | Subject::Place => error.to_string(),
+            })
         }
     }
 }

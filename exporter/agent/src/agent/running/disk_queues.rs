@@ -12,8 +12,11 @@ use pulsetrain_pipeline::{
     disk::{DiskQueue, DiskQueueConfig, DiskQueueError},
 };
 
-use super::{super::tell, parts::queues};
-use crate::config::{Config, DiskQueueSetting, SinkConfig};
+use super::parts::queues;
+use crate::{
+    config::{Config, DiskQueueSetting, SinkConfig},
+    log::{self, Subject},
+};
 
 /// The folder of all disk queues in the state folder.
 pub(super) const FOLDER: &str = "queue";
@@ -109,11 +112,14 @@ impl DiskQueues {
             let segments = fs::read_dir(&path).into_iter().flatten().flatten();
             let is_segment = |path: PathBuf| path.extension().is_some_and(|extension| extension == "segment");
             if segments.map(|entry| entry.path()).any(is_segment) {
-                tell(&format!(
-                    "{} holds batches of a sink that the configuration does not have: add the sink again to send them, or \
-                     delete the folder",
-                    path.display()
-                ));
+                log::warn(
+                    Subject::Program,
+                    format_args!(
+                        "{} holds batches of a sink that the configuration does not have: add the sink again to send them, or \
+                         delete the folder",
+                        path.display()
+                    ),
+                );
             }
         }
     }
@@ -122,9 +128,10 @@ impl DiskQueues {
 /// Changes the settings of an open queue.
 fn configure(name: &str, queue: &DiskQueue, config: &DiskQueueConfig) {
     if queue.config().max_bytes != config.max_bytes {
-        tell(&format!(
-            "restart the agent to change the bytes of the disk queue of {name}"
-        ));
+        log::warn(
+            Subject::Sink(name),
+            "restart the agent to change the bytes of its disk queue",
+        );
     }
     queue.configure(config);
 }
@@ -132,7 +139,7 @@ fn configure(name: &str, queue: &DiskQueue, config: &DiskQueueConfig) {
 /// Opens a queue away from the threads of the network: what is stored is read once.
 async fn open_apart(name: &str, config: DiskQueueConfig) -> Result<DiskQueue, DiskQueueError> {
     let (folder, sink) = (config.folder.clone(), name.to_owned());
-    let report = move |notice: &pulsetrain_pipeline::disk::Notice| tell(&format!("{sink}: {notice}"));
+    let report = move |notice: &pulsetrain_pipeline::disk::Notice| log::warn(Subject::Sink(&sink), notice);
     let opened = tokio::task::spawn_blocking(move || DiskQueue::open(config, report)).await;
     opened.unwrap_or_else(|failed| {
         Err(DiskQueueError::Io {

@@ -10,15 +10,16 @@ use pulsetrain_sinks::SinkError;
 use pulsetrain_sources::SourceError;
 
 use super::{
-    super::{health, telemetry::NamedSink, tell},
+    super::{health, telemetry::NamedSink},
     Running, Task,
     task::END,
 };
 use crate::{
-    config::{GPUS, SinkConfig, SourceConfig},
+    config::{GPUS, SinkConfig, SourceConfig, is_received},
     failure::Failure,
     import::resource::on_this_machine,
     ledger_view::LedgerView,
+    log::{self, Subject},
     topology::{self, ALL_OFF, BuiltSink, KeptPages},
 };
 
@@ -67,6 +68,7 @@ impl Running {
     pub(super) async fn open_sink(&mut self, name: &str, config: &SinkConfig) -> Result<(), SinkError> {
         let stop = StopRaiser::new();
         let built = topology::build_sink(
+            name,
             config,
             &self.config.perfetto,
             &self.positions,
@@ -107,7 +109,7 @@ impl Running {
             self.servers.insert(name.to_owned(), Task::spawn(stop, server));
         }
         if sinks.is_empty() {
-            tell(&format!("the sink {name} sends nothing: {ALL_OFF}"));
+            log::warn(Subject::Sink(name), format_args!("sends nothing: {ALL_OFF}"));
         }
         for ((queue, _), sink) in queues(name, config).iter().zip(sinks) {
             let sink = match &self.telemetry {
@@ -119,6 +121,7 @@ impl Running {
             let _ = self.pipeline.open_sink(sink);
         }
         self.unopened.remove(name);
+        log::debug(Subject::Sink(name), "opened");
         Ok(())
     }
 
@@ -129,7 +132,7 @@ impl Running {
         let mut drained = Vec::new();
         for (queue, route) in &new {
             let lane = self.lane(queue, section);
-            drained.extend(self.pipeline.expect_sink(queue, *route, lane, within));
+            drained.extend(self.pipeline.expect_sink(queue, route.clone(), lane, within));
         }
         for (queue, _) in queues(name, old) {
             if !new.iter().any(|(other, _)| *other == queue) {
@@ -159,8 +162,6 @@ impl Running {
     }
 
     pub(super) fn start_source(&mut self, name: &str, config: &SourceConfig) -> Result<(), SourceError> {
-        let said = name.to_owned();
-        let on_event = move |event: &dyn Display| tell(&format!("{said}: {event}"));
         let mut measure = self
             .telemetry
             .as_ref()
@@ -171,10 +172,9 @@ impl Running {
             }
         };
         let source = topology::build_source(
-            config,
+            (name, config),
             on_this_machine(self.resource.clone()),
             (&self.positions, &self.claims),
-            on_event,
             on_reading,
         )?;
         self.run_source(name, source);
@@ -184,29 +184,36 @@ impl Running {
     /// Watches the GPUs, where they are to be watched.
     pub(super) fn start_gpus(&mut self) {
         if self.config.gpu.enabled {
-            let say = |notice: &dyn Display| tell(&notice.to_string());
-            let source = topology::gpus(&self.config.gpu, self.resource.1.clone(), None, say);
+            if !is_received(&self.config, GPUS) {
+                let message =
+                    "no sink receives it: add gpu to the sources of a sink, or set gpu.enabled to false";
+                log::warn(Subject::Source(GPUS), message);
+            }
+            let report = |level, notice: &dyn Display| log::write(level, Subject::Source(GPUS), notice);
+            let source = topology::gpus(&self.config.gpu, self.resource.1.clone(), None, report);
             self.run_source(GPUS, source);
         }
     }
 
     fn run_source(&mut self, name: &str, source: Box<dyn Source>) {
         let stop = StopRaiser::new();
-        let (door, stopped, said) = (self.door_of(name), stop.stop(), name.to_owned());
+        let (door, stopped, source_name) = (self.door_of(name), stop.stop(), name.to_owned());
         let task = Task::spawn(stop, async move {
             for report in run_sources(vec![source], &door, &stopped).await {
                 if let Err(error) = report.ended {
-                    tell(&format!("{said}: {error}"));
+                    log::error(Subject::Source(&source_name), error);
                 }
             }
         });
         self.sources.insert(name.to_owned(), task);
+        log::debug(Subject::Source(name), "started");
     }
 
     fn door_of(&self, source: &str) -> Door {
+        let door = self.door.of_source(source);
         match &self.telemetry {
-            Some(telemetry) => telemetry.watch(source, &self.door),
-            None => self.door.clone(),
+            Some(telemetry) => telemetry.watch(source, &door),
+            None => door,
         }
     }
 
@@ -232,8 +239,10 @@ impl Running {
 /// endpoint with a live page one for each of them. The order is that of
 /// the sinks that [`topology::build_sink`] makes.
 pub(super) fn queues(section: &str, config: &SinkConfig) -> Vec<(String, SinkRoute)> {
+    let sources = config.sources();
     let route = |signals| SinkRoute {
         signals,
+        sources: sources.clone(),
         requirement: config.requirement(),
     };
     let receivers = match config {

@@ -9,6 +9,7 @@ use pulsetrain_otlp::{
         Severity, Value, span_attributes,
     },
 };
+use pulsetrain_pipeline::SourceId;
 use pulsetrain_semconv::{self as semconv, AttributeKind, Event, Metric, Number};
 
 use crate::{SCOPE, unix_nanos::UnixNanos};
@@ -23,6 +24,8 @@ const REPEAT_STATE_NANOS: u64 = 60_000_000_000;
 #[derive(Debug)]
 pub(crate) struct ResourceSignals {
     key: Arc<[u8]>,
+    /// The source of the resource's newest data.
+    pub(super) source: SourceId,
     envelope: Envelope,
     metrics: MetricsWriter,
     logs: LogsWriter,
@@ -62,10 +65,11 @@ struct State {
 }
 
 impl ResourceSignals {
-    pub(super) fn new(key: Arc<[u8]>) -> Self {
+    pub(super) fn new(key: Arc<[u8]>, source: SourceId) -> Self {
         Self {
             envelope: Envelope::of_resource(&key, SCOPE, env!("CARGO_PKG_VERSION"), semconv::SCHEMA_URL),
             key,
+            source,
             metrics: MetricsWriter::default(),
             logs: LogsWriter::default(),
             start: None,

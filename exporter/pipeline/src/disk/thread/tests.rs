@@ -10,7 +10,7 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::{
-    Batch, LaneConfig, Requirement, SinkCounts, SinkRoute,
+    Batch, LaneConfig, Requirement, SinkCounts, SinkRoute, SourceSet,
     disk::{DiskQueue, queue::Found},
     queue::queue,
 };
@@ -42,6 +42,7 @@ async fn panic_is_a_failure_of_the_disk_and_loses_nothing() {
     let account = Account::new("sink");
     let route = SinkRoute {
         signals: Signals::ALL,
+        sources: SourceSet::All,
         requirement: Requirement::Required,
     };
     let memory = LaneConfig::default().queue;
@@ -94,6 +95,7 @@ async fn queue_whose_thread_is_gone_accepts_nothing_and_counts_it() {
     let account = Account::new("sink");
     let route = SinkRoute {
         signals: Signals::ALL,
+        sources: SourceSet::All,
         requirement: Requirement::Required,
     };
     let memory = LaneConfig::default().queue;

@@ -70,7 +70,7 @@ fn not_a_proxy(name: &str) -> String {
     format!("{name} is ignored, because it names no HTTP proxy: set it to a URL such as http://proxy:3128")
 }
 
-fn is_loopback(host: &str) -> bool {
+pub(super) fn is_loopback(host: &str) -> bool {
     let address = host
         .trim_start_matches('[')
         .trim_end_matches(']')

@@ -1,0 +1,35 @@
+//! The section `log`: which messages of the agent are written, and how.
+
+use clap::ValueEnum;
+
+use super::section::{Setting, Shown, section};
+use crate::log::{Format, Level};
+
+section! {
+    /// The messages of the agent on standard error.
+    pub(crate) struct LogSection {
+        /// The least severe messages that are written: error, warn, info or debug. --log-level overrides it.
+        level: Level = Level::Info,
+        /// text, or json for one object a line: time (RFC 3339, UTC), level, message, and sink or source where the message is about
+        /// one. --log-format overrides it.
+        format: Format = Format::Text,
+    }
+}
+
+impl Setting for Level {
+    fn shown(&self) -> Shown {
+        shown(self)
+    }
+}
+
+impl Setting for Format {
+    fn shown(&self) -> Shown {
+        shown(self)
+    }
+}
+
+/// Shows a value under the name that it has on the command line.
+fn shown(value: &impl ValueEnum) -> Shown {
+    let value = value.to_possible_value();
+    Shown::Scalar(value.map(|value| value.get_name().to_owned()).unwrap_or_default())
+}

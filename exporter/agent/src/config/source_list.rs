@@ -1,0 +1,79 @@
+//! A list of sources by their names, as the key `sources` of a sink holds it.
+
+use pulsetrain_pipeline::SourceSet;
+use serde::Deserialize;
+
+use super::{
+    Config, GPUS, Placed, SinkConfig, Spot,
+    section::{Setting, Shown},
+};
+
+/// The name of the agent's own telemetry, next to those of `sources`.
+pub(crate) const OURSELVES: &str = "pulsetrain";
+
+/// The names of a list.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct SourceList(Vec<Placed<String>>);
+
+impl SourceList {
+    /// Returns the sources of the list.
+    pub(super) fn set(&self) -> SourceSet {
+        SourceSet::named(self.0.iter().map(|name| name.value.as_str()))
+    }
+}
+
+/// Returns what is wrong with the lists of all sinks, with the places: names that no source has, and sources that no sink receives.
+pub(super) fn faults(config: &Config) -> Vec<(Spot, String)> {
+    let mut known: Vec<&str> = config.sources.iter().map(|(name, _)| name).collect();
+    known.extend([GPUS, OURSELVES]);
+    known.sort_unstable();
+    let mut faults = Vec::new();
+    for (sink, section) in config.sinks.iter() {
+        let Some(list) = section.source_list() else {
+            continue;
+        };
+        if list.0.is_empty() {
+            faults.push((
+                list.spot,
+                format!(
+                    "sinks.{sink}: sources is an empty list: name sources ({}), or remove it",
+                    known.join(", ")
+                ),
+            ));
+        }
+        for name in list.0.iter().filter(|name| !known.contains(&name.as_str())) {
+            let message = format!(
+                "sinks.{sink}: there is no source {:?}; it can be: {}",
+                name.value,
+                known.join(", ")
+            );
+            faults.push((name.spot, message));
+        }
+    }
+    let unreceived = config
+        .sources
+        .iter()
+        .filter(|(name, _)| !is_received(config, name));
+    faults.extend(unreceived.map(|(name, source)| {
+        let message =
+            format!("sources.{name}: no sink receives it: add {name} to the sources of a sink, or remove it");
+        (source.spot(), message)
+    }));
+    faults
+}
+
+/// Whether a sink receives the source of this name.
+pub(crate) fn is_received(config: &Config, name: &str) -> bool {
+    let names_it = |sink: &SinkConfig| {
+        sink.source_list()
+            .is_none_or(|list| list.0.iter().any(|listed| listed.value == name))
+    };
+    config.sinks.0.is_empty() || config.sinks.iter().any(|(_, sink)| names_it(sink))
+}
+
+impl Setting for SourceList {
+    fn shown(&self) -> Shown {
+        self.0.shown()
+    }
+}
