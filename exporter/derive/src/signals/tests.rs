@@ -246,7 +246,7 @@ fn too_many_open_steps_close_early() {
 #[test]
 fn a_batch_passes_unchanged_whatever_it_holds() {
     let (mut bench, _) = bench();
-    let torn = pulsetrain_pipeline::Batch::new(pulsetrain_otlp::Signal::Metrics, 3, vec![0x0a, 0xff, 0x01]);
+    let torn = Batch::new(pulsetrain_otlp::Signal::Metrics, 3, vec![0x0a, 0xff, 0x01]);
     let mut out = Vec::new();
     bench.stage.pass(torn.clone(), bench.now, &mut out);
     assert_eq!(out, [torn]);
