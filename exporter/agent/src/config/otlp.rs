@@ -236,7 +236,11 @@ impl OtlpSection {
         }
         for wait in [&self.retry.initial, &self.retry.max].into_iter().flatten() {
             if wait.0 < SHORTEST_RETRY {
-                faults.push((wait.spot, "a retry every few milliseconds overloads a receiver that fails: give it at least 100ms".to_owned()));
+                faults.push((
+                    wait.spot,
+                    "a retry every few milliseconds overloads a receiver that fails: give it at least 100ms"
+                        .to_owned(),
+                ));
             }
         }
         faults
