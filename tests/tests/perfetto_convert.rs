@@ -6,7 +6,7 @@ use std::{
 };
 
 use pulsetrain_perfetto::{Process, TraceWriter};
-use pulsetrain_tests::{Folder, Items, TraceProcessor, convert, corpus};
+use pulsetrain_tests::{Finished, Folder, Items, TraceProcessor, command, convert, corpus};
 use serde_json::{Value, json};
 
 /// One line of JSON, as `Items` reads it.
@@ -233,6 +233,13 @@ fn instants_flows_and_threads_of_others_become_logs_links_and_attributes() {
     for note in ["1 slices never end", "1 ends of flows are at instants"] {
         assert!(notes.contains(note), "{notes}");
     }
+    let mut for_people = command(["convert"]);
+    for_people.arg(&input).arg("-o").arg(&back);
+    let printed = Finished::new(for_people.output().expect("pulsetrain can be started"));
+    printed.expect_words(&[
+        "bytes): spans 4, logs 2",
+        "foreign.pftrace: note: 1 slices never end",
+    ]);
     let items = items(&back);
     let attribute = |item: &Value, key: &str| {
         let attributes = item["attributes"].as_array().cloned().unwrap_or_default();
@@ -306,4 +313,52 @@ fn a_lean_trace_gives_back_its_resources_and_each_log_record_once() {
         spans.collect::<std::collections::BTreeSet<_>>()
     };
     assert_eq!(services(&back), services(&corpus("otlp/web_service.jsonl")));
+}
+
+/// One span on a row that sorts last by name and one on a thread, a log record, a gauge and a state, all of one process.
+fn every_row() -> String {
+    let resource = json!({"attributes": [{"key": "service.name", "value": {"stringValue": "trainer"}}]});
+    let at = "1700000000000000005";
+    let attribute = |key: &str, value: &str| json!([{"key": key, "value": {"stringValue": value}}]);
+    let span = |id: &str, name: &str, attributes: Value| {
+        json!({"traceId": "0".repeat(31) + "1", "spanId": id, "name": name, "startTimeUnixNano": at,
+            "endTimeUnixNano": "1700000000000000900", "attributes": attributes})
+    };
+    let spans = [
+        span("0000000000000001", "train.step", json!([])),
+        span("0000000000000002", "x", attribute("thread.name", "main")),
+    ];
+    let gauge = json!({"name": "loss", "gauge": {"dataPoints": [{"timeUnixNano": at, "asDouble": 1}]}});
+    let state = json!({"name": "train.phase", "unit": "{state}", "sum": {"aggregationTemporality": 2, "dataPoints": [
+        {"timeUnixNano": at, "asInt": 1, "attributes": attribute("phase", "warmup")}]}});
+    let record = json!({"timeUnixNano": at, "body": {"stringValue": "hello"}});
+    [
+        json!({"resourceSpans": [{"resource": resource, "scopeSpans": [{"spans": spans}]}]}),
+        json!({"resourceMetrics": [{"resource": resource, "scopeMetrics": [{"metrics": [gauge, state]}]}]}),
+        json!({"resourceLogs": [{"resource": resource, "scopeLogs": [{"logRecords": [record]}]}]}),
+    ]
+    .map(|line| line.to_string())
+    .join("\n")
+}
+
+#[test]
+fn the_rows_of_a_process_are_in_their_order_and_not_by_name() {
+    let Some(judge) = TraceProcessor::require_or_skip() else {
+        return;
+    };
+    let folder = Folder::new();
+    let (input, trace) = (
+        folder.file("rows.jsonl", every_row()),
+        folder.path("rows.pftrace"),
+    );
+    convert(&[input], &trace, &[]).expect_code(0);
+    // The order in which the viewer shows the children of the process's heading.
+    let [rows] = judge.query(
+        &trace,
+        ["include perfetto module viz.summary.track_event; \
+          select child.name from _track_event_tracks_ordered_groups child \
+          join track heading on heading.id = child.parent_id where heading.name = 'tracks' order by child.order_id"],
+    );
+    let names: Vec<&str> = rows.iter().filter_map(|row| row["name"].as_str()).collect();
+    assert_eq!(names, ["train.phase", "steps", "thread main", "metrics", "logs"]);
 }

@@ -211,3 +211,40 @@ fn a_log_record_shows_its_body_whatever_type_it_has_and_no_long_text_twice() {
     let size = fs::metadata(&trace).expect("the trace is there").len();
     assert!(size < 110_000, "the long body is written twice: {size}");
 }
+
+#[test]
+fn labels_that_are_lists_are_told_apart_and_a_delta_that_is_no_number_spoils_no_sum() {
+    let Some(judge) = TraceProcessor::require_or_skip() else {
+        return;
+    };
+    let at = |nanos: u64| (1_700_000_000_000_000_000 + nanos).to_string();
+    let list =
+        |number: i64| json!([{"key": "mesh", "value": {"arrayValue": {"values": [{"intValue": number}]}}}]);
+    let metrics = json!([
+        {"name": "free", "gauge": {"dataPoints": [
+            {"timeUnixNano": at(1), "asInt": 5, "attributes": list(1)},
+            {"timeUnixNano": at(1), "asInt": 6, "attributes": list(2)}]}},
+        {"name": "tokens", "sum": {"aggregationTemporality": 1, "dataPoints": [
+            {"timeUnixNano": at(1), "asDouble": 3}, {"timeUnixNano": at(2), "asDouble": "NaN"},
+            {"timeUnixNano": at(3), "asDouble": 4}]}},
+    ]);
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let (otlp, trace) = (folder.path().join("in.jsonl"), folder.path().join("out.pftrace"));
+    let metrics = json!({"resourceMetrics": [{"scopeMetrics": [{"metrics": metrics}]}]});
+    fs::write(&otlp, metrics.to_string()).expect("a temporary file can be written");
+    convert(&[&otlp], &trace, &[]).expect_code(0);
+    let [counters] = judge.query(
+        &trace,
+        ["select t.name, c.value from counter c join counter_track t on t.id = c.track_id order by t.name, c.ts"],
+    );
+    let row = |row: &Value| format!("{} {}", row["name"].as_str().unwrap_or_default(), row["value"]);
+    let counters: Vec<String> = counters.iter().map(row).collect();
+    let expected = [
+        "free {mesh=[1]} 5",
+        "free {mesh=[2]} 6",
+        "tokens 3",
+        "tokens 3",
+        "tokens 7",
+    ];
+    assert_eq!(counters, expected);
+}

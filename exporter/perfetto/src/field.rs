@@ -66,8 +66,12 @@ pub(crate) mod track {
     pub(crate) const SIBLING_ORDER_RANK: u32 = 12;
     pub(crate) const DESCRIPTION: u32 = 14;
     pub(crate) const STATE: u32 = 18;
+    pub(crate) const PROCESS_ORDERING: u32 = 19;
 
     pub(crate) const ORDER_EXPLICIT: u64 = 3;
+    pub(crate) const PROCESS_ORDER_EXPLICIT: u64 = 1;
+    /// The track above all processes.
+    pub(crate) const ROOT_UUID: u64 = 0;
 }
 
 /// `track_event/process_descriptor.proto`, `ProcessDescriptor`.

@@ -11,6 +11,9 @@
 //! [`LaneTrack`] or a [`ThreadTrack`] holds slices that nest; a [`CounterTrack`] is a number over time, a [`StateTrack`] a
 //! state. Handles are small and `Copy`.
 //!
+//! Viewers sort the tracks directly under a process by name. The writer therefore puts one heading ([`HEADING`]) under a process and
+//! the groups, lanes, counters and states of the process under that, where they stand in the order of their ranks.
+//!
 //! Times are nanoseconds since 1970 and stay exact: a slice's `ts` in trace_processor is the number that was written.
 //!
 //! # One rule
@@ -44,7 +47,7 @@
 //! let items: Result<Vec<Item>, _> = TraceReader::new(bytes.as_slice()).collect();
 //! let items = items?;
 //! let events = items.iter().filter(|item| matches!(item, Item::Event(_)));
-//! assert_eq!((items.len(), events.count()), (8, 5));
+//! assert_eq!((items.len(), events.count()), (10, 5));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
@@ -65,8 +68,8 @@ pub use read::{
 pub use wire::{WireError, WireErrorKind};
 pub use write::{
     AnnotationList, AnnotationValue, Annotations, Counter, CounterTrack, CounterUnit, CounterValue, Event,
-    EventTrack, GroupTrack, LaneTrack, LogLine, LogPriority, ParentTrack, Process, ProcessTrack, StateStyle,
-    StateTrack, ThreadTrack, TraceWriter, WriterConfig,
+    EventTrack, GroupTrack, HEADING, LaneTrack, LogLine, LogPriority, ParentTrack, Process, ProcessTrack,
+    StateStyle, StateTrack, ThreadTrack, TraceWriter, WriterConfig,
 };
 
 /// The examples of the README, which are tried with the documentation's own.

@@ -33,6 +33,9 @@ use crate::{
     wire::Buffer,
 };
 
+/// The name of the track between a process and its groups, lanes, counters and states.
+pub const HEADING: &str = "tracks";
+
 /// How many bytes are gathered before they are handed on.
 const CHUNK: usize = 256 << 10;
 
@@ -80,7 +83,7 @@ impl Default for WriterConfig {
 ///     event.category("train").annotate("train.step", 400_i64);
 /// })?;
 /// trace.end(lane, 1_700_000_000_250_000_000)?;
-/// assert_eq!(trace.finish()?.len(), 217);
+/// assert_eq!(trace.finish()?.len(), 268);
 /// # Ok::<(), std::io::Error>(())
 /// ```
 #[derive(Debug)]
@@ -103,6 +106,18 @@ struct Track {
     sequence: Sequence,
     /// Whether a state's slice is open.
     open: bool,
+    heading: Heading,
+}
+
+/// The heading that takes the place of a process as a parent, since viewers sort what is directly under a process by name.
+#[derive(Clone, Copy, Debug)]
+enum Heading {
+    /// The track is no process.
+    None,
+    /// No track is under the process yet.
+    Wanted,
+    /// The track of the heading.
+    Is(u32),
 }
 
 impl<W: Write> TraceWriter<W> {
@@ -126,9 +141,14 @@ impl<W: Write> TraceWriter<W> {
 
     /// Adds a process.
     pub fn process(&mut self, about: &Process<'_>) -> io::Result<ProcessTrack> {
+        if self.tracks.is_empty() {
+            descriptor::process_order(&mut self.buffer);
+        }
         let place = self.place(None, about.rank);
         descriptor::write(place, &mut self.buffer, |out| descriptor::process(about, out));
-        self.add(place, about.pid).map(ProcessTrack)
+        let process = self.add(place, about.pid)?;
+        self.tracks[process as usize].heading = Heading::Wanted;
+        Ok(ProcessTrack(process))
     }
 
     /// Adds a thread of a process.
@@ -143,12 +163,14 @@ impl<W: Write> TraceWriter<W> {
 
     /// Adds a heading. Of the tracks of a parent the one with the lowest `rank` stands first.
     pub fn group(&mut self, parent: impl Into<ParentTrack>, name: &str, rank: i32) -> io::Result<GroupTrack> {
-        self.named(parent.into(), name, rank).map(GroupTrack)
+        let parent = self.heading(parent.into())?;
+        self.named(parent, name, rank).map(GroupTrack)
     }
 
     /// Adds a row of slices. Viewers show rows of one parent that have the same name as one track of several rows.
     pub fn lane(&mut self, parent: impl Into<ParentTrack>, name: &str, rank: i32) -> io::Result<LaneTrack> {
-        self.named(parent.into(), name, rank).map(LaneTrack)
+        let parent = self.heading(parent.into())?;
+        self.named(parent, name, rank).map(LaneTrack)
     }
 
     /// Adds a number over time.
@@ -157,7 +179,7 @@ impl<W: Write> TraceWriter<W> {
         parent: impl Into<ParentTrack>,
         about: &Counter<'_>,
     ) -> io::Result<CounterTrack> {
-        let parent = parent.into();
+        let parent = self.heading(parent.into())?;
         let place = self.place(Some(parent), 0);
         descriptor::write(place, &mut self.buffer, |out| descriptor::counter(about, out));
         self.add(place, self.tracks[parent.0 as usize].pid)
@@ -166,7 +188,7 @@ impl<W: Write> TraceWriter<W> {
 
     /// Adds a state over time.
     pub fn state(&mut self, parent: impl Into<ParentTrack>, name: &str, rank: i32) -> io::Result<StateTrack> {
-        let parent = parent.into();
+        let parent = self.heading(parent.into())?;
         let place = self.place(Some(parent), rank);
         let native = self.config.states == StateStyle::Native;
         descriptor::write(place, &mut self.buffer, |out| {
@@ -355,6 +377,20 @@ impl<W: Write> TraceWriter<W> {
         }
     }
 
+    /// The track that others go under: of a process its heading, which keeps their ranks.
+    fn heading(&mut self, parent: ParentTrack) -> io::Result<ParentTrack> {
+        let heading = match self.tracks[parent.0 as usize].heading {
+            Heading::None => return Ok(parent),
+            Heading::Is(heading) => heading,
+            Heading::Wanted => {
+                let heading = self.named(parent, HEADING, 0)?;
+                self.tracks[parent.0 as usize].heading = Heading::Is(heading);
+                heading
+            }
+        };
+        Ok(ParentTrack(heading))
+    }
+
     fn named(&mut self, parent: ParentTrack, name: &str, rank: i32) -> io::Result<u32> {
         let place = self.place(Some(parent), rank);
         descriptor::write(place, &mut self.buffer, |out| {
@@ -378,6 +414,7 @@ impl<W: Write> TraceWriter<W> {
             pid,
             sequence: Sequence::default(),
             open: false,
+            heading: Heading::None,
         });
         self.hand_on_when_full()?;
         Ok(index)

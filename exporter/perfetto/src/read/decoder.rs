@@ -39,7 +39,7 @@ pub struct ReadCounts {
 ///     let done = decoder.decode(&unread, |item| items += u32::from(item.is_ok()))?;
 ///     unread.drain(..done);
 /// }
-/// assert_eq!((items, unread.len()), (1, 0));
+/// assert_eq!((items, unread.len()), (2, 0));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Default)]

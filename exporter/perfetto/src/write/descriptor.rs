@@ -34,6 +34,17 @@ pub(super) fn write(place: Place, out: &mut Buffer, fill: impl FnOnce(&mut Buffe
     });
 }
 
+/// Writes that viewers show processes in the order of their ranks, which they do from v57 on.
+pub(super) fn process_order(out: &mut Buffer) {
+    out.message(trace::PACKET, |out| {
+        out.uint(packet::SEQUENCE_ID, u64::from(SEQUENCE));
+        out.message(packet::TRACK_DESCRIPTOR, |out| {
+            out.uint(track::UUID, track::ROOT_UUID);
+            out.uint(track::PROCESS_ORDERING, track::PROCESS_ORDER_EXPLICIT);
+        });
+    });
+}
+
 pub(super) fn process(about: &Process<'_>, out: &mut Buffer) {
     out.message(track::PROCESS, |out| {
         out.uint(process::PID, about.pid as u64);

@@ -245,3 +245,34 @@ fn text_that_comes_again_gets_its_number_whether_or_not_its_source_is_known() {
     };
     assert_eq!(write(true), write(false));
 }
+
+#[test]
+fn a_trace_begins_with_the_order_of_its_processes() {
+    let (trace, _) = one_lane(WriterConfig::default());
+    // Sequence 1; a descriptor of track 0 with `process_ordering: EXPLICIT`.
+    let packet = [0x50, 1, 0xe2, 0x03, 5, 0x08, 0, 0x98, 0x01, 1];
+    let bytes = trace.finish().unwrap();
+    assert_eq!(bytes[..2], [0x0a, packet.len() as u8]);
+    assert_eq!(bytes[2..12], packet);
+}
+
+#[test]
+fn tracks_of_a_process_are_under_one_heading_that_keeps_their_ranks() {
+    let (mut trace, _) = one_lane(WriterConfig::default());
+    let process = trace.process(&Process::default()).unwrap();
+    trace.state(process, "phase", -1).unwrap();
+    trace.group(process, "metrics", 5).unwrap();
+    let tracks: Vec<_> = items(&trace.finish().unwrap())
+        .into_iter()
+        .filter_map(|item| match item {
+            Item::Track(track) => Some(track),
+            _ => None,
+        })
+        .collect();
+    let headings: Vec<_> = tracks.iter().filter(|track| track.name == HEADING).collect();
+    assert_eq!(headings.len(), 2);
+    for (name, heading, rank) in [("steps", 0, 0), ("phase", 1, -1), ("metrics", 1, 5)] {
+        let track = tracks.iter().find(|track| track.name == name).unwrap();
+        assert_eq!((track.parent, track.rank), (Some(headings[heading].uuid), rank));
+    }
+}

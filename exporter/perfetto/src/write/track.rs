@@ -58,7 +58,7 @@ pub struct Process<'a> {
     pub name: &'a str,
     /// Short texts that viewers show beside the name.
     pub labels: &'a [&'a str],
-    /// Its place among the processes, lowest first.
+    /// Its place among the processes, lowest first; viewers before v57 ignore it.
     pub rank: i32,
 }
 

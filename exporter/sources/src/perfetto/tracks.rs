@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use pulsetrain_otlp::write::Buffer;
-use pulsetrain_perfetto::{AnnotationData, Item, Track, TrackKind};
+use pulsetrain_perfetto::{AnnotationData, HEADING, Item, Track, TrackKind};
 
 use super::values;
 
@@ -97,6 +97,7 @@ impl Tracks {
             .into_iter()
             .take_while(|track| track.uuid != process);
         let mut names: Vec<&str> = below
+            .filter(|track| track.parent != Some(process) || track.name != HEADING)
             .map(|track| self.name(track.uuid))
             .filter(|name| !name.is_empty())
             .collect();
