@@ -18,13 +18,13 @@ use crate::{
 #[derive(Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct ConvertArguments {
-    /// OTLP (.jsonl, .json, .binpb) or Perfetto traces (.pftrace, .perfetto-trace, .pb), plain, gzip or zstd; `-` is the
-    /// standard input
+    /// OTLP (JSON, protobuf with or without lengths in front) or Perfetto traces, plain, gzip or zstd, recognised by their
+    /// content; `-` is the standard input
     #[arg(required_unless_present_any = ["tempo", "jaeger", "prometheus"], value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
 
-    /// Where to: FILE.pftrace or FILE.pftrace.gz for Perfetto, FILE.jsonl or FILE.binpb for OTLP, openmetrics:FILE for the
-    /// metrics as OpenMetrics text, with which promtool fills a Prometheus
+    /// Where to: FILE.pftrace or FILE.perfetto-trace (also with .gz) for Perfetto, FILE.jsonl or FILE.binpb for OTLP,
+    /// openmetrics:FILE for the metrics as OpenMetrics text, with which promtool fills a Prometheus
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
 

@@ -10,6 +10,7 @@ use pulsetrain_otlp::{
     Signal,
     frames::{FrameReader, inflated, is_unframed},
     limits::Limits,
+    wire,
 };
 use pulsetrain_pipeline::spill::Room;
 use pulsetrain_sources::{
@@ -144,7 +145,16 @@ fn is_perfetto(path: &Path, head: &[u8]) -> bool {
         .to_lowercase();
     let name = name.trim_end_matches(".gz").trim_end_matches(".zst");
     PERFETTO.iter().any(|ending| name.ends_with(ending))
-        || matches!(head, [b'\n', next, ..] if !next.is_ascii_whitespace() && *next != b'{')
+        || match head {
+            [b'\n', b'{', ..] => false,
+            // The length of the first packet, or white space in front of JSON.
+            [b'\n', length, rest @ ..] if length.is_ascii_whitespace() => {
+                let packet = rest.get(..usize::from(*length));
+                packet.is_some_and(|packet| wire::Reader::new(packet).all(|field| field.is_ok()))
+            }
+            [b'\n', _, ..] => true,
+            _ => false,
+        }
 }
 
 impl InputReport {
@@ -246,6 +256,25 @@ impl InputReport {
         self.lost += 1;
         if self.problems.len() < PROBLEMS {
             self.problems.push(problem);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_whose_length_is_white_space_is_told_from_white_space_before_json() {
+        let is_perfetto = |head: &[u8]| is_perfetto(Path::new("-"), head);
+        let packet = [0x50, 1, 0xe2, 0x03, 5, 0x08, 0, 0x98, 0x01, 1];
+        assert!(is_perfetto(&[b"\n\n".as_slice(), &packet].concat()));
+        assert!(is_perfetto(b"\n\x02\x50\x01"));
+        let json = "{\"resourceSpans\": []}";
+        for blank in [
+            "\n", "\n\n", "\n\n\n", "\n \n", "\r\n", "\n\t", "\n  \n", "\n    ",
+        ] {
+            assert!(!is_perfetto(format!("{blank}{json}").as_bytes()), "{blank:?}");
         }
     }
 }

@@ -10,15 +10,16 @@ use pulsetrain_sinks::{PerfettoParts, UnfinishedFile};
 
 use crate::topology;
 
-/// What a trace is called.
-const ENDING: &str = ".pftrace";
+/// The endings of a trace's name.
+const ENDINGS: [&str; 2] = [".pftrace", ".perfetto-trace"];
 /// What is appended to that where it is compressed.
 const GZIP: &str = ".gz";
 
 /// Whether a name asks for a Perfetto trace.
 pub(crate) fn is_name(path: &Path) -> bool {
     let name = path.to_string_lossy().to_lowercase();
-    name.strip_suffix(GZIP).unwrap_or(&name).ends_with(ENDING)
+    let name = name.strip_suffix(GZIP).unwrap_or(&name);
+    ENDINGS.iter().any(|ending| name.ends_with(ending))
 }
 
 /// The files that a trace is written to.
@@ -77,7 +78,11 @@ impl<'a> TraceFiles<'a> {
             return self.path.to_owned();
         }
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        let ending = name.to_lowercase().rfind(ENDING).unwrap_or(name.len());
+        let lower = name.to_lowercase();
+        let ending = ENDINGS
+            .iter()
+            .find_map(|ending| lower.rfind(ending))
+            .unwrap_or(name.len());
         let (stem, ending) = name.split_at_checked(ending).unwrap_or((&name, ""));
         self.path.with_file_name(format!("{stem}.{number:03}{ending}"))
     }
@@ -125,6 +130,10 @@ mod tests {
     fn a_number_stands_before_the_ending() {
         let name = |path: &str, numbered| TraceFiles::new(Path::new(path), numbered, &[]).name(7);
         assert_eq!(name("a/run.pftrace.gz", true), Path::new("a/run.007.pftrace.gz"));
+        assert_eq!(
+            name("run.perfetto-trace", true),
+            Path::new("run.007.perfetto-trace")
+        );
         assert_eq!(name("run.pftrace", false), Path::new("run.pftrace"));
     }
 }

@@ -7,6 +7,7 @@
 use std::ops::Range;
 
 use super::torn::{LISTS, end_of_text};
+use crate::limits::MAX_DEPTH;
 
 /// Elements of this list are not taken apart: what their lists refer to stands behind them.
 const WHOLE: &[u8] = b"data";
@@ -146,6 +147,8 @@ struct Scan {
     /// Before this place no cut makes a piece.
     after: usize,
     open: Vec<Open>,
+    /// How many are open inside the deepest that is recorded; such text is refused when it is read.
+    buried: u64,
     lists: usize,
     closed: Vec<Range<usize>>,
     /// What a list is that has the latest name.
@@ -161,6 +164,7 @@ impl Scan {
             deep,
             after,
             open: Vec::new(),
+            buried: 0,
             lists: 0,
             closed: Vec::new(),
             named: Kind::List,
@@ -191,11 +195,19 @@ impl Scan {
     }
 
     fn begin(&mut self, kind: Kind, begin: usize) {
+        if self.open.len() > MAX_DEPTH {
+            self.buried += 1;
+            return;
+        }
         self.lists += usize::from(matches!(kind, Kind::Elements(_)));
         self.open.push(Open { begin, kind });
     }
 
     fn close(&mut self, at: usize) {
+        if self.buried > 0 {
+            self.buried -= 1;
+            return;
+        }
         let closed = self.open.pop();
         if let Some(Open { begin, .. }) = closed {
             while self.closed.pop_if(|before| before.start >= begin).is_some() {}

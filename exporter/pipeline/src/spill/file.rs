@@ -1,10 +1,11 @@
 //! Temporary files: how much memory may be taken before they are made, what is appended to them, and what is read back.
 
 use std::{
+    env,
     fs::File,
     io::{self, Seek, SeekFrom, Write},
     os::unix::fs::FileExt,
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 /// How many bytes are gathered before they are written.
@@ -34,12 +35,11 @@ impl Room {
     ///
     /// A folder that takes no file.
     pub fn spill(&self) -> io::Result<SpillFile> {
-        let file = match &self.folder {
-            Some(folder) => tempfile::tempfile_in(folder)?,
-            None => tempfile::tempfile()?,
-        };
+        let folder = self.folder.clone().unwrap_or_else(env::temp_dir);
+        let file = tempfile::tempfile_in(&folder).map_err(|error| in_folder(&folder, &error))?;
         Ok(SpillFile {
             file,
+            folder,
             pending: Vec::with_capacity(CHUNK),
             length: 0,
         })
@@ -50,6 +50,8 @@ impl Room {
 #[derive(Debug)]
 pub struct SpillFile {
     file: File,
+    /// Where it is, for errors: the file itself has no name.
+    folder: PathBuf,
     pending: Vec<u8>,
     length: u64,
 }
@@ -94,8 +96,10 @@ impl SpillFile {
     ///
     /// A disk that takes no more.
     pub fn flush(&mut self) -> io::Result<()> {
-        self.file.seek(SeekFrom::End(0))?;
-        self.file.write_all(&self.pending)?;
+        let written = self.file.seek(SeekFrom::End(0));
+        written
+            .and_then(|_| self.file.write_all(&self.pending))
+            .map_err(|error| in_folder(&self.folder, &error))?;
         self.pending.clear();
         Ok(())
     }
@@ -108,6 +112,14 @@ impl SpillFile {
     pub fn read(&self, place: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.file.read_exact_at(buffer, place)
     }
+}
+
+/// An error of a temporary file with the folder that it is in.
+fn in_folder(folder: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(
+        error.kind(),
+        format!("temporary file in {}: {error}", folder.display()),
+    )
 }
 
 /// Reads a piece of a file from its start to its end, some at a time.
@@ -180,5 +192,21 @@ impl ExtentReader {
         self.left.start += count;
         self.next = 0;
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_of_a_temporary_file_names_its_folder() {
+        let room = Room {
+            bytes: 0,
+            folder: Some("/no/such/folder".into()),
+        };
+        let error = room.spill().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert!(error.to_string().contains("/no/such/folder"), "{error}");
     }
 }

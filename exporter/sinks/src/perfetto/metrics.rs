@@ -82,7 +82,9 @@ impl<'a> Metering<'a> {
         let track = counter(number, series, time, canvas)?;
         let shown = if series.is_delta {
             let total = &mut self.totals[number as usize];
-            *total += as_f64(value);
+            let delta = as_f64(value);
+            // A sum with one NaN or infinity in it stays so.
+            *total += if delta.is_finite() { delta } else { 0.0 };
             CounterValue::Double(*total)
         } else {
             value

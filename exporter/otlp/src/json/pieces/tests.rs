@@ -144,3 +144,13 @@ const WORDS: [&str; 12] = [
     "}]",
     "1",
 ];
+
+#[test]
+fn brackets_inside_each_other_take_no_memory_beyond_the_deepest_that_can_be_read() {
+    let mut scan = Scan::new(true, 0);
+    let text = [b'['; 10 * MAX_DEPTH];
+    scan.read(&text, 0);
+    assert!(scan.open.len() <= MAX_DEPTH + 1);
+    scan.read(&[b']'; 10 * MAX_DEPTH], text.len());
+    assert_eq!(scan.end, Some(2 * text.len()));
+}
