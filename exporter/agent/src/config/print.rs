@@ -61,7 +61,18 @@ fn is_unset(keys: &[Key]) -> bool {
 
 fn print_entry(out: &mut String, indent: &str, entry: &Entry) {
     line(out, format_args!("{indent}{}:", entry.name));
-    print_key(out, &format!("{indent}  "), &entry.kind);
+    let deeper = format!("{indent}  ");
+    let Key { name, doc, value } = &entry.kind;
+    match value {
+        // The kind has to be there, whether or not it has keys.
+        Shown::Keys(keys) if is_unset(keys) => {
+            comment(out, &deeper, doc);
+            line(out, format_args!("{deeper}{name}: {{}}"));
+            keys.iter()
+                .for_each(|key| print_key(out, &format!("{deeper}  "), key));
+        }
+        _ => print_key(out, &deeper, &entry.kind),
+    }
 }
 
 /// An entry that is not set, every line of it a comment.
