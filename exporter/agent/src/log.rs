@@ -1,4 +1,4 @@
-//! The log of a command: every message on standard error, as text or as JSON lines, from a level on.
+//! The log of a command: every message at or above a level on standard error, as text or as JSON lines.
 //!
 //! Level and format belong to the process, because libraries report messages from any thread. The flags of the command line
 //! override the configuration, also after a reload.
@@ -100,7 +100,7 @@ pub(crate) fn start(arguments: LogArguments) {
     }));
 }
 
-/// Sets level and format by the configuration, as far as the command line does not.
+/// Sets level and format by the configuration, unless a flag sets them.
 pub(crate) fn configure(section: &LogSection) {
     let arguments = ARGUMENTS.get().copied().unwrap_or_default();
     let level = arguments.log_level.unwrap_or(section.level);
@@ -136,9 +136,12 @@ pub(crate) fn debug(subject: Subject<'_>, message: impl Display) {
 
 /// Logs a message of this level.
 pub(crate) fn write(level: Level, subject: Subject<'_>, message: impl Display) {
-    if level as u8 > LEVEL.load(Ordering::Relaxed) {
-        return;
+    if level as u8 <= LEVEL.load(Ordering::Relaxed) {
+        emit(level, subject, message);
     }
+}
+
+fn emit(level: Level, subject: Subject<'_>, message: impl Display) {
     let message = message.to_string();
     let line = if is_json() {
         json(level, subject, &message, clock::unix_now().as_nanos())
@@ -152,6 +155,11 @@ pub(crate) fn write(level: Level, subject: Subject<'_>, message: impl Display) {
 /// Logs each line of a text that stands for itself, such as a summary.
 pub(crate) fn write_lines(level: Level, text: &str) {
     text.lines().for_each(|line| write(level, Subject::Place, line));
+}
+
+/// As [`write_lines`], whatever the level of the log: the user asked for the text.
+pub(crate) fn print_lines(level: Level, text: &str) {
+    text.lines().for_each(|line| emit(level, Subject::Place, line));
 }
 
 fn text(subject: Subject<'_>, message: &str) -> String {

@@ -6,14 +6,18 @@ use pulsetrain_pipeline::{Dropped, SinkCounts};
 /// Returns one line for each cause of a loss, then one for each signal that the receiver does not support; each begins with
 /// the name of the sink.
 pub(crate) fn messages(counts: &SinkCounts) -> Vec<String> {
-    let causes = causes(counts).into_iter();
+    let causes = lost_by_cause(counts).chain(unsupported_signals(counts));
     causes.map(|cause| format!("{} {cause}", counts.name)).collect()
 }
 
-/// As [`messages`], without the name of the sink.
-pub(crate) fn causes(counts: &SinkCounts) -> Vec<String> {
-    let lost = by_cause(counts).into_iter().map(|drops| lost(&drops));
-    lost.chain(counts.unsupported().map(unsupported)).collect()
+/// Returns one line for each cause of a loss, without the name of the sink.
+pub(crate) fn lost_by_cause(counts: &SinkCounts) -> impl Iterator<Item = String> {
+    by_cause(counts).into_iter().map(|drops| lost(&drops))
+}
+
+/// Returns one line for each signal that the receiver does not support, which is no loss, without the name of the sink.
+pub(crate) fn unsupported_signals(counts: &SinkCounts) -> impl Iterator<Item = String> {
+    counts.unsupported().map(unsupported)
 }
 
 /// Groups the losses by reason and cause: signals that fail for different causes have a line each.

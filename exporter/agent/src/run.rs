@@ -210,7 +210,7 @@ async fn configured_sinks(
 ) -> Vec<(Box<dyn Sink>, Requirement, LaneConfig)> {
     let mut sinks = Vec::new();
     for (name, section) in config.sinks.iter() {
-        section.warn_of_sources(name);
+        section.warn_sources_ignored(name);
         match topology::build_sink(
             name,
             section,

@@ -259,7 +259,7 @@ impl EnergyStage {
         while let Some(step) = steps.next() {
             let batch = step.batch().clone();
             spans.extend(self.account_one(step));
-            let is_last = |next: &Step| !next.batch().travels_with(&batch);
+            let is_last = |next: &Step| !next.batch().can_share_batch_with(&batch);
             if steps.peek().is_none_or(is_last) {
                 self.attribute(&batch, out);
             }

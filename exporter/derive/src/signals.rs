@@ -224,7 +224,7 @@ impl SignalsStage {
         let mut before: Option<&Batch> = None;
         for step in steps {
             if let Some(before) = before
-                && (!before.travels_with(&step.batch) || self.signals.is_full())
+                && (!before.can_share_batch_with(&step.batch) || self.signals.is_full())
             {
                 self.flush(before, out);
             }

@@ -16,6 +16,7 @@ pub struct Batch {
     bytes: Bytes,
     receipt: Option<Arc<Receipt>>,
     receipt_number: Option<u64>,
+    is_best_effort: bool,
 }
 
 impl Batch {
@@ -28,6 +29,7 @@ impl Batch {
             bytes: bytes.into(),
             receipt: None,
             receipt_number: None,
+            is_best_effort: false,
         }
     }
 
@@ -47,6 +49,17 @@ impl Batch {
         Self { source, ..self }
     }
 
+    /// The same batch, which no receipt waits for: a sink without room drops it and counts it, also where the sink is required.
+    #[must_use]
+    pub fn best_effort(self) -> Self {
+        Self {
+            receipt: None,
+            receipt_number: None,
+            is_best_effort: true,
+            ..self
+        }
+    }
+
     /// A batch of the same signal and source and with the same receipt, but with other contents: a part of it, or more than it.
     #[must_use]
     pub fn with_contents(&self, items: u32, bytes: impl Into<Bytes>) -> Self {
@@ -57,6 +70,7 @@ impl Batch {
             bytes: bytes.into(),
             receipt: self.receipt.clone(),
             receipt_number: self.receipt_number,
+            is_best_effort: self.is_best_effort,
         }
     }
 
@@ -108,8 +122,8 @@ impl Batch {
         }
     }
 
-    /// Whether both have the same source, and the same receipt or none: what is computed from both can leave in one batch.
-    pub fn travels_with(&self, other: &Self) -> bool {
+    /// Returns whether signals derived from both may share a batch: both have the same source, and the same receipt or none.
+    pub fn can_share_batch_with(&self, other: &Self) -> bool {
         self.source == other.source && self.shares_receipt(other)
     }
 
@@ -119,6 +133,10 @@ impl Batch {
             receipt: None,
             ..self
         }
+    }
+
+    pub(crate) fn is_best_effort(&self) -> bool {
+        self.is_best_effort
     }
 
     pub(crate) fn receipt(&self) -> Option<Arc<Receipt>> {

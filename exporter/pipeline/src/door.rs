@@ -8,7 +8,7 @@ use std::{
     fmt,
     future::poll_fn,
     pin::pin,
-    sync::{Arc, PoisonError, RwLock},
+    sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard},
     task::Poll,
     time::Duration,
 };
@@ -34,6 +34,7 @@ const GIVE_UP_CHECK: Duration = Duration::from_millis(20);
 #[derive(Clone, Debug)]
 pub struct Door {
     queues: Arc<RwLock<Queues>>,
+    changes: SinkChanges,
     /// The source of the batches that are sent through it.
     source: SourceId,
     watcher: Option<Watcher>,
@@ -45,13 +46,30 @@ pub struct Door {
 #[derive(Clone)]
 struct Watcher(Arc<dyn Fn(&Batch) + Send + Sync>);
 
-/// The queues of all sinks, replaced in one step, so that each batch sees all of a change or nothing of it.
+/// Makes several changes of sinks one change for every batch: while they are made, batches wait.
+#[derive(Clone, Debug, Default)]
+pub struct SinkChanges(Arc<RwLock<()>>);
+
+impl SinkChanges {
+    /// Holds back every batch until the guard is dropped. To be held for as short as changes take, without waiting.
+    pub fn begin(&self) -> RwLockWriteGuard<'_, ()> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Waits until no change is being made, and holds back the next one until the guard is dropped.
+    fn wait(&self) -> RwLockReadGuard<'_, ()> {
+        self.0.read().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The queues of all sinks, replaced in one step.
 type Queues = Arc<[Arc<QueueSender>]>;
 
 impl Door {
     pub(crate) fn new(runtime: Handle) -> Self {
         Self {
             queues: Arc::new(RwLock::new(Arc::new([]))),
+            changes: SinkChanges::default(),
             source: SourceId::NONE,
             watcher: None,
             stage: None,
@@ -84,6 +102,10 @@ impl Door {
             source: SourceId::of(source),
             ..self.clone()
         }
+    }
+
+    pub(crate) fn changes(&self) -> SinkChanges {
+        self.changes.clone()
     }
 
     /// Replaces the queues of all sinks at once.
@@ -168,7 +190,7 @@ impl Door {
     pub fn send_reserved(&self, batch: Batch, reserved: &mut Reservation) -> Result<(), PipelineError> {
         for batch in self.through_stage(batch) {
             self.fan_out(&batch, |queue, batch| {
-                if queue.is_required() {
+                if queue.is_required() && !batch.is_best_effort() {
                     let confirmation = queue.send_reserved(batch, reserved.of(queue));
                     reserved.wait_for(confirmation);
                 } else {
@@ -183,7 +205,7 @@ impl Door {
     /// accepts it beyond its limit, by no more than stages hold. A full best-effort sink drops as in [`offer`](Self::offer).
     pub(crate) fn send_released(&self, batch: &Batch) {
         self.fan_out(batch, |queue, batch| {
-            if queue.is_required() {
+            if queue.is_required() && !batch.is_best_effort() {
                 queue.send_reserved(batch, None);
             } else {
                 queue.offer(batch);
@@ -278,9 +300,10 @@ impl Door {
         }
     }
 
-    /// Puts the batch into the queue of every sink that accepts its signal and its source; all share its bytes. A change of the sinks waits
-    /// for it, so a queue that is left is closed only after the batch is in it.
+    /// Puts the batch into the queue of every sink that accepts its signal and its source; all share its bytes. A change of the
+    /// sinks waits for it, so a queue that is left is closed only after the batch is in it.
     fn fan_out(&self, batch: &Batch, mut put: impl FnMut(&Arc<QueueSender>, Batch)) {
+        let _no_change = self.changes.wait();
         let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
         for queue in queues
             .iter()

@@ -111,7 +111,7 @@ mod worker;
 
 pub use batch::Batch;
 pub use config::{LaneConfig, MergeConfig, PipelineConfig};
-pub use door::Door;
+pub use door::{Door, SinkChanges};
 pub use error::PipelineError;
 pub use ledger::{DropReason, Dropped, Failure, Ledger, OnDisk, SinkCounts};
 pub use pipeline::{Pipeline, PipelineBuilder, SinkReport};

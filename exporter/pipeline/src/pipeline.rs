@@ -7,7 +7,7 @@ use std::{sync::Arc, time::Duration};
 use tokio::runtime::Handle;
 
 use crate::{
-    BoxFuture, Door, LaneConfig, Ledger, PipelineConfig, Requirement, Sink, SinkCounts, SinkRoute, Stage,
+    BoxFuture, Door, LaneConfig, Ledger, PipelineConfig, Requirement, Sink, SinkChanges, SinkCounts, SinkRoute, Stage,
     clock,
     disk::DiskQueue,
     lane::Lane,
@@ -117,6 +117,12 @@ impl Pipeline {
     /// The ledger, to be read at any time; a clone outlives the pipeline.
     pub fn ledger(&self) -> &Ledger {
         &self.ledger
+    }
+
+    /// Returns the handle that makes several changes of sinks one change: a batch reaches the sinks from before all of them, or
+    /// those from after all of them.
+    pub fn changes(&self) -> SinkChanges {
+        self.door.changes()
     }
 
     /// Adds a sink with the settings of [`PipelineConfig::lane`], which gets every batch from now on; it is the last in the

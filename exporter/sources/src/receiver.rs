@@ -106,15 +106,16 @@ impl ReceiverSource {
         let report = log.clone();
         let report = Arc::new(move |kind: &str, event: &dyn Display| report.report(kind, event));
         let guard = Guard::open(&config.exposure, Alpn::Http2, report)?;
+        let bind = |address: &ListenAddress| Listener::bind(address, config.socket_mode);
+        let listeners = config.listen.iter().map(bind);
+        let listeners = listeners.collect::<Result<_, NetError>>()?;
         for address in config.listen.iter().filter_map(ListenAddress::tcp) {
             if let Some(warning) = config.exposure.cleartext_warning(address) {
                 log.report(&warning, &warning);
             }
         }
-        let bind = |address: &ListenAddress| Listener::bind(address, config.socket_mode);
-        let listeners = config.listen.iter().map(bind);
         Ok(Self {
-            listeners: listeners.collect::<Result<_, NetError>>()?,
+            listeners,
             config,
             guard,
             log,

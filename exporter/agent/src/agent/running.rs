@@ -229,9 +229,8 @@ async fn watch_sinks(ledger: Ledger, ready: Ready) {
 /// Says what a sink lost at its end, and whether it did.
 fn report(ended: &SinkReport) -> bool {
     let sink = Subject::Sink(&ended.counts.name);
-    losses::causes(&ended.counts)
-        .iter()
-        .for_each(|message| log::error(sink, message));
+    losses::lost_by_cause(&ended.counts).for_each(|message| log::error(sink, message));
+    losses::unsupported_signals(&ended.counts).for_each(|message| log::warn(sink, message));
     if let Some(on_disk) = ended.counts.on_disk.as_ref().filter(|on_disk| on_disk.items > 0) {
         log::info(
             sink,

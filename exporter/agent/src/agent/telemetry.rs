@@ -37,7 +37,7 @@ pub(super) use self::measured::NamedSink;
 use self::{books::Books, exporter::DoorExporter, watched::SourceFigures};
 use super::health::SourceLag;
 use crate::{
-    config::{OURSELVES, TelemetryConfig},
+    config::{AGENT_SOURCE, TelemetryConfig},
     import::resource::Resource,
 };
 
@@ -80,10 +80,10 @@ impl Telemetry {
         let shared = Arc::new(Shared::new(provider, exporter.clone(), &meter, ledger));
         shared
             .sources()
-            .insert(OURSELVES.to_owned(), Arc::clone(&figures));
+            .insert(AGENT_SOURCE.to_owned(), Arc::clone(&figures));
         exporter.set_door(watched::door(
-            &door.of_source(OURSELVES),
-            OURSELVES,
+            &door.of_source(AGENT_SOURCE),
+            AGENT_SOURCE,
             shared.accepted.clone(),
             figures,
         ));

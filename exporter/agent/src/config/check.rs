@@ -13,7 +13,7 @@ use std::{
 use pulsetrain_sources::logs;
 
 use super::{
-    Config, ExposureKeys, Fault, GPUS, LogsSection, OURSELVES, ReceiverSection, SinkConfig, SourceConfig,
+    Config, ExposureKeys, Fault, GPUS, LogsSection, AGENT_SOURCE, ReceiverSection, SinkConfig, SourceConfig,
     fault::nearest, holder::holder, placed::Spot, source_list,
 };
 use crate::topology;
@@ -44,7 +44,7 @@ pub(crate) fn check(file: &str, config: &Config, running: Option<&Config>) -> Ve
     for (name, source) in config.sources.iter() {
         let reserved = match name {
             GPUS => "the GPUs of this machine",
-            OURSELVES => "the telemetry of the agent itself",
+            AGENT_SOURCE => "the telemetry of the agent itself",
             _ => "",
         };
         if !reserved.is_empty() {

@@ -34,7 +34,7 @@ section! {
         /// supports another signal. A signal that is named here has to be supported.
         signals: Option<Placed<SignalList>> = None,
         /// The sources that it receives (a list of their names, gpu for the GPUs, pulsetrain for the agent's own metrics); without
-        /// the key all of them. What is derived goes with the data that it is derived from.
+        /// the key all of them. Derived signals follow their source.
         sources: Option<Placed<SourceList>> = None,
         /// What the receiver does not see of attributes: a list of {drop: KEY}, {hash: KEY} (the value becomes its SHA-256, without
         /// salt) and {rename: {from: KEY, to: KEY}}. The rules hold for the attributes of resources, scopes, spans, events, links,

@@ -29,7 +29,7 @@ section! {
         /// The signals that it shows (a list of traces, metrics and logs); without the key all of them.
         signals: Option<Placed<SignalList>> = None,
         /// The sources that it receives (a list of their names, gpu for the GPUs, pulsetrain for the agent's own metrics); without
-        /// the key all of them. What is derived goes with the data that it is derived from.
+        /// the key all of them. Derived signals follow their source.
         sources: Option<Placed<SourceList>> = None,
     }
 }
@@ -48,7 +48,7 @@ section! {
         /// The signals that it keeps (a list of traces, metrics and logs); without the key all of them.
         signals: Option<Placed<SignalList>> = None,
         /// The sources that it receives (a list of their names, gpu for the GPUs, pulsetrain for the agent's own metrics); without
-        /// the key all of them. What is derived goes with the data that it is derived from.
+        /// the key all of them. Derived signals follow their source.
         sources: Option<Placed<SourceList>> = None,
     }
 }

@@ -50,7 +50,7 @@ section! {
         /// Credentials that every request has to carry.
         auth: Option<Placed<AuthSection>> = None,
         /// The sources that it receives (a list of their names, gpu for the GPUs, pulsetrain for the agent's own metrics); without
-        /// the key all of them. What is derived goes with the data that it is derived from.
+        /// the key all of them. Derived signals follow their source.
         sources: Option<Placed<SourceList>> = None,
         /// The path of the page.
         path: String = PrometheusConfig::default().path,
@@ -85,7 +85,7 @@ section! {
     /// A line for every run, kept up to date on the terminal; quiet where there is none.
     pub(crate) struct ConsoleSection {
         /// The sources that it receives (a list of their names, gpu for the GPUs, pulsetrain for the agent's own metrics); without
-        /// the key all of them. What is derived goes with the data that it is derived from.
+        /// the key all of them. Derived signals follow their source.
         sources: Option<Placed<SourceList>> = None,
     }
 }
@@ -160,7 +160,7 @@ impl SinkConfig {
     }
 
     /// Logs, for a command that has other sources than the configuration, that the sink receives all of them.
-    pub(crate) fn warn_of_sources(&self, name: &str) {
+    pub(crate) fn warn_sources_ignored(&self, name: &str) {
         if self.source_list().is_some() {
             let message = "`sources` is a setting of `pulsetrain agent`: here the sink receives everything";
             log::warn(Subject::Sink(name), message);

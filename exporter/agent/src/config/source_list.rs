@@ -9,7 +9,7 @@ use super::{
 };
 
 /// The name of the agent's own telemetry, next to those of `sources`.
-pub(crate) const OURSELVES: &str = "pulsetrain";
+pub(crate) const AGENT_SOURCE: &str = "pulsetrain";
 
 /// The names of a list.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -26,7 +26,7 @@ impl SourceList {
 /// Returns what is wrong with the lists of all sinks, with the places: names that no source has, and sources that no sink receives.
 pub(super) fn faults(config: &Config) -> Vec<(Spot, String)> {
     let mut known: Vec<&str> = config.sources.iter().map(|(name, _)| name).collect();
-    known.extend([GPUS, OURSELVES]);
+    known.extend([GPUS, AGENT_SOURCE]);
     known.sort_unstable();
     let mut faults = Vec::new();
     for (sink, section) in config.sinks.iter() {

@@ -62,7 +62,7 @@ impl Targets {
         }
         if arguments.config.is_some() && arguments.to.is_empty() {
             for (name, section) in config.sinks.iter() {
-                section.warn_of_sources(name);
+                section.warn_sources_ignored(name);
                 targets.add(name, section, config, stop).await?;
             }
         }

@@ -68,6 +68,11 @@ impl Outcome {
             (Level::Warn, self.summary.write_notices(&mut text))
         };
         written.expect("invariant: writing to memory cannot fail");
-        log::write_lines(level, &String::from_utf8_lossy(&text));
+        let text = String::from_utf8_lossy(&text);
+        if everything {
+            log::print_lines(level, &text);
+        } else {
+            log::write_lines(level, &text);
+        }
     }
 }

@@ -25,15 +25,17 @@ pub(super) async fn open(
     let sink = series.map_or_else(|| PrometheusSink::new(config), PrometheusSink::filling);
     let series = sink.store();
     let (name, address) = (name.to_owned(), config.listen);
-    if let Some(warning) = config.exposure.cleartext_warning(address) {
-        log::warn(Subject::Sink(&name), warning);
-    }
+    let warning = config.exposure.cleartext_warning(address);
+    let warned = name.clone();
     let report = move |event: &dyn Display| {
         log::warn(Subject::Sink(&name), format_args!("{address}: {event}"));
     };
     let mut server = PrometheusServer::bind(config, series.clone(), Vec::new())
         .await?
         .with_log(report);
+    if let Some(warning) = warning {
+        log::warn(Subject::Sink(&warned), warning);
+    }
     let mut sinks: Vec<Box<dyn Sink>> = vec![Box::new(sink)];
     let page = has_page.then(|| kept.page.unwrap_or_else(|| PageStore::new(PageConfig::default())));
     if let Some(page) = &page {

@@ -127,7 +127,13 @@ impl Signals {
         }
         collected.sort_unstable_by_key(|((source, signal), ..)| (*source, *signal == Signal::Logs));
         for ((source, signal), items, bytes) in collected {
-            let derived = batch.derived(signal, items, bytes).from_source(source);
+            let derived = batch.derived(signal, items, bytes);
+            // The sinks of another source must not hold back the source of `batch`.
+            let derived = if source == batch.source() {
+                derived
+            } else {
+                derived.from_source(source).best_effort()
+            };
             if let Some(watch) = watch {
                 watch(&derived);
             }

@@ -355,7 +355,7 @@ impl RankSteps {
         if let Some(late) = late {
             draft.add_points(&late);
         }
-        if !draft.batch.travels_with(batch) {
+        if !draft.batch.can_share_batch_with(batch) {
             draft.batch = batch.with_contents(0, Vec::new());
         }
         Some((draft, !is_open))

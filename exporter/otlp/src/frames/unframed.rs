@@ -106,8 +106,9 @@ fn value_fits(
             return fits(inner(), value, cut, depth + 1, known_items);
         }
         (Kind::Id, Cut::No) => matches!(value.len(), 0 | 8 | 16),
-        // A message in the place of text nearly always has control characters: a tag or a length.
-        (Kind::String, _) => !value.iter().any(|byte| *byte < b' ' && !b"\t\n\r".contains(byte)),
+        // A message in the place of text nearly always has control characters: a tag or a length. Text has them in colours of
+        // terminals (ESC).
+        (Kind::String, _) => !value.iter().any(|byte| *byte < b' ' && !b"\t\n\r\x1b".contains(byte)),
         _ => true,
     };
     suits.then_some(())
@@ -135,6 +136,7 @@ mod tests {
             r#"{"resourceSpans":[{"resource":{"attributes":[{"key":"service.name","value":{"stringValue":"web"}}]},"scopeSpans":[{"spans":[{"name":"a"}]}]}]}"#,
             r#"{"resourceMetrics":[{"scopeMetrics":[{"scope":{"name":"meter"},"metrics":[{"name":"g","gauge":{}}]}],"schemaUrl":"u"}]}"#,
             r#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"timeUnixNano":"1","body":{"stringValue":"\u001b[1m"}}]}]}]}"#,
+            r#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"timeUnixNano":"1","severityText":"\u001b[32mINFO"}]}]}]}"#,
         ] {
             let message = protobuf(text);
             assert!(is_unframed(&message), "{text}");

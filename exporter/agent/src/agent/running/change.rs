@@ -34,21 +34,7 @@ impl Running {
                 ),
             );
         }
-        for (name, sink) in old
-            .sinks
-            .iter()
-            .filter(|(name, _)| !new.sinks.0.contains_key(*name))
-        {
-            self.remove_sink(name, sink);
-        }
-        self.pages.retain(|name, _| new.sinks.0.contains_key(name));
-        for (name, sink) in new.sinks.iter() {
-            match old.sinks.0.get(name) {
-                Some(before) if before == sink => {}
-                Some(before) => self.replace_sink(name, before, sink),
-                None => self.expect_sink(name, sink),
-            }
-        }
+        self.change_sinks(&old, &new);
         self.open_sinks().await;
         for (name, _) in new
             .sources
@@ -63,6 +49,26 @@ impl Running {
         }
         self.change_ourselves(&old, &new).await;
         self.note_readiness();
+    }
+
+    /// Removes, replaces and adds sinks in one step: a source that moves from one sink to another reaches exactly one of them
+    /// with each batch.
+    fn change_sinks(&mut self, old: &Config, new: &Config) {
+        let changes = self.pipeline.changes();
+        let _one_change = changes.begin();
+        for (name, sink) in old.sinks.iter() {
+            if !new.sinks.0.contains_key(name) {
+                self.remove_sink(name, sink);
+            }
+        }
+        self.pages.retain(|name, _| new.sinks.0.contains_key(name));
+        for (name, sink) in new.sinks.iter() {
+            match old.sinks.0.get(name) {
+                Some(before) if before == sink => {}
+                Some(before) => self.replace_sink(name, before, sink),
+                None => self.expect_sink(name, sink),
+            }
+        }
     }
 
     /// Whether there are sinks or sources that are not open yet, and are tried again.

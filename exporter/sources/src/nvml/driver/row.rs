@@ -119,8 +119,8 @@ pub(crate) struct Seen {
     pub(crate) power: std::cell::Cell<u64>,
     /// Samples of the utilization.
     pub(crate) utilization: std::cell::Cell<u64>,
-    /// Samples of the processes.
-    pub(crate) processes: std::cell::Cell<u64>,
+    /// The newest sample of each process.
+    pub(crate) processes: std::cell::RefCell<std::collections::BTreeMap<u32, u64>>,
 }
 
 /// Why a row has no answer.

@@ -70,10 +70,11 @@ fn utilization(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
         .iter()
         .map(|process| (process.pid, Mean::default()))
         .collect();
-    let seen = &gpu.seen.processes;
+    let mut seen = gpu.seen.processes.borrow_mut();
+    let newest = seen.values().copied().max().unwrap_or_default();
     let samples = match gpu
         .device
-        .process_utilization_stats(seen.get().saturating_sub(OVERLAP_MICROS))
+        .process_utilization_stats(newest.saturating_sub(OVERLAP_MICROS))
     {
         Ok(samples) => samples,
         // Nothing ran.
@@ -81,11 +82,12 @@ fn utilization(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
         Err(error) => return Err(error.into()),
     };
     for sample in samples {
-        seen.set(seen.get().max(sample.timestamp));
-        // What the driver gives for a process that it has not sampled.
-        if sample.timestamp == 0 {
+        // The driver reports time 0 for a process that it has not sampled, and samples of the overlap again.
+        let last = seen.entry(sample.pid).or_default();
+        if sample.timestamp <= *last {
             continue;
         }
+        *last = sample.timestamp;
         let percents = [sample.sm_util, sample.mem_util, sample.enc_util, sample.dec_util];
         if percents.iter().any(|percent| *percent > 100) {
             // Drivers are known to fill samples with garbage.
@@ -94,6 +96,7 @@ fn utilization(gpu: &Asked<'_, '_>, out: &mut Readings) -> Result<(), Refusal> {
             mean.add(percents);
         }
     }
+    seen.retain(|_, last| *last >= newest.saturating_sub(OVERLAP_MICROS));
     for (pid, mean) in means {
         out.whose = Whose::Process(pid);
         for (engine, share) in ENGINES.into_iter().zip(mean.shares()) {
