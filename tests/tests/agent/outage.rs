@@ -248,7 +248,7 @@ fn counted(world: &World, name: &str) -> f64 {
 
 /// How many items the agent says at its end that a sink has lost.
 fn lost_to(said: &str, sink: &str) -> usize {
-    let start = format!("pulsetrain: {sink} lost ");
+    let start = format!("pulsetrain: sink {sink}: lost ");
     let counts = said.lines().filter_map(|line| {
         let (count, why) = line.strip_prefix(&start)?.split_once(" items of ")?;
         assert!(why.ends_with(" (queue full)"), "{line}");

@@ -24,7 +24,7 @@ fn an_agent_whose_receiver_hangs_ends_after_the_time_that_it_gives_and_says_what
     let (_world, agent) = with_something_to_lose(&endpoint, "drain: 1s");
     let (status, said) = agent.stop_with_log();
     assert_eq!(status.code(), Some(1), "{said}");
-    assert!(said.contains("collector lost "), "{said}");
+    assert!(said.contains("sink collector: lost "), "{said}");
 }
 
 /// The drain alone would take longer than any test waits.

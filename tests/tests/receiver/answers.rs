@@ -1,13 +1,17 @@
 //! What the receiver answers: to what it takes, to what it cannot take now, and to what it never will.
 
-use std::io::Write;
+use std::{
+    fmt::Display,
+    io::Write,
+    sync::{Arc, Mutex},
+};
 
-use pulsetrain_net::Exposure;
+use pulsetrain_net::{AuthConfig, Exposure};
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::{Batch, Delivery, Sink};
 use pulsetrain_sinks::{OtlpConfig, OtlpSink};
 use pulsetrain_sources::receiver::{ReceiverConfig, ReceiverSource};
-use pulsetrain_tests::wait_until;
+use pulsetrain_tests::{Folder, wait_until};
 
 use crate::inside::{Inside, request};
 
@@ -215,6 +219,38 @@ fn an_address_that_others_can_reach_has_to_be_allowed() {
         ..remote()
     };
     assert!(ReceiverSource::bind(allowed, |_| {}).is_ok());
+}
+
+#[test]
+fn credentials_that_clients_on_other_machines_would_send_in_clear_are_reported() {
+    let folder = Folder::new();
+    let bind = |listen: &str| {
+        let config = ReceiverConfig {
+            listen: vec![listen.parse().expect("it is an address")],
+            exposure: Exposure {
+                allow_remote: true,
+                auth: Some(AuthConfig::Bearer {
+                    token_file: folder.file("token", "secret"),
+                }),
+                ..Exposure::default()
+            },
+            ..ReceiverConfig::default()
+        };
+        let reported = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&reported);
+        let report = move |event: &dyn Display| log.lock().expect("no panic").push(event.to_string());
+        drop(ReceiverSource::bind(config, report).expect("it listens"));
+        Arc::into_inner(reported)
+            .expect("the receiver is gone")
+            .into_inner()
+            .expect("no panic")
+    };
+    assert_eq!(bind("127.0.0.1:0"), [""; 0]);
+    let reported = bind("0.0.0.0:0");
+    assert!(
+        matches!(&reported[..], [warning] if warning.contains("unencrypted") && warning.contains("set tls")),
+        "{reported:?}"
+    );
 }
 
 fn grpc(inside: &Inside) -> OtlpSink {

@@ -235,18 +235,61 @@ fn a_queue_that_takes_nothing_is_said_where_it_stands() {
     assert_eq!(places, ["agent.yaml:2:18:", "agent.yaml:3:16:"], "{faults:?}");
 }
 
-#[test]
-fn the_name_of_what_watches_the_gpus_is_taken() {
-    let text = "sources:\n  gpu:\n    logs:\n      paths: [a]\nhealth:\n  enabled: false\nsinks:\n  t:\n    console: {}\n";
+/// The faults of a configuration that can be read.
+fn faults(text: &str) -> Vec<String> {
     let config = parse("agent.yaml", text, &variables()).unwrap();
-    let faults: Vec<String> = check("agent.yaml", &config, None)
-        .iter()
-        .map(ToString::to_string)
-        .collect();
-    let [fault] = faults.as_slice() else {
-        panic!("{faults:?}");
-    };
-    assert!(fault.starts_with("agent.yaml:4:7: sources.gpu:"), "{fault}");
+    let faults = check("agent.yaml", &config, None);
+    faults.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn names_of_the_gpus_and_of_the_agent_are_reserved() {
+    for name in ["gpu", "pulsetrain"] {
+        let text = format!(
+            "sources:\n  {name}:\n    logs:\n      paths: [a]\nhealth:\n  enabled: false\nsinks:\n  t:\n    console: {{}}\n"
+        );
+        let faults = faults(&text);
+        let [fault] = faults.as_slice() else {
+            panic!("{faults:?}");
+        };
+        let expected = format!("agent.yaml:4:7: sources.{name}: the name is that of");
+        assert!(fault.starts_with(&expected), "{fault}");
+    }
+}
+
+#[test]
+fn sources_that_no_sink_receives_and_names_that_no_source_has_are_refused() {
+    let text = "sources:\n  a:\n    logs:\n      paths: [a]\n  b:\n    logs:\n      paths: [b]\nhealth:\n  enabled: false\n\
+                sinks:\n  t:\n    console: {sources: [a, c, gpu, pulsetrain]}\n";
+    assert_eq!(
+        faults(text),
+        [
+            "agent.yaml:7:7: sources.b: no sink receives it: add b to the sources of a sink, or remove it",
+            "agent.yaml:12:27: sinks.t: there is no source \"c\"; it can be: a, b, gpu, pulsetrain",
+        ]
+    );
+}
+
+#[test]
+fn a_message_limit_out_of_range_is_refused_at_its_place() {
+    for (size, is_valid) in [
+        ("1KiB", true),
+        ("64MiB", true),
+        ("1023", false),
+        ("65MiB", false),
+        ("0", false),
+    ] {
+        let text = format!(
+            "sources:\n  sdk:\n    otlp:\n      listen: [127.0.0.1:0]\n      max_message: {size}\nhealth:\n  enabled: false\n\
+             limits: {{queue_bytes: 128MiB}}\nsinks:\n  t:\n    console: {{}}\n"
+        );
+        let faults = faults(&text);
+        let expected = "agent.yaml:5:20: sources.sdk.otlp: max_message is out of range: give 1KiB to 64MiB";
+        match is_valid {
+            true => assert_eq!(faults, [""; 0], "{size}"),
+            false => assert_eq!(faults, [expected], "{size}"),
+        }
+    }
 }
 
 #[test]

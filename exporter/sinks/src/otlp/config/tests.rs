@@ -199,6 +199,40 @@ fn a_header_value_is_in_no_message_and_in_no_debug_output() {
 }
 
 #[test]
+fn credentials_that_travel_unencrypted_to_another_machine_are_named_once_without_their_value() {
+    let config = |url: &str, header: (&'static str, &'static str)| {
+        let headers = OtlpSettings::headers("headers", [header]).unwrap();
+        let settings = OtlpSettings {
+            headers: Some(headers),
+            ..OtlpSettings::default()
+        };
+        OtlpConfig::from_section(Some(url), &settings, env(&[])).unwrap()
+    };
+    for (url, header) in [
+        ("http://collector:4318", ("authorization", "s3cret")),
+        ("grpc://10.0.0.1:4317", ("x-api-key", "s3cret")),
+    ] {
+        let config = config(url, header);
+        let [notice] = config.notices() else {
+            panic!("{:?}", config.notices())
+        };
+        assert!(
+            notice.contains("unencrypted") && notice.contains("use https://") && !notice.contains("s3cret"),
+            "{notice}"
+        );
+    }
+    for (url, header) in [
+        ("https://collector:4318", ("authorization", "s3cret")),
+        ("grpcs://collector:4317", ("authorization", "s3cret")),
+        ("http://localhost:4318", ("authorization", "s3cret")),
+        ("http://[::1]:4318", ("authorization", "s3cret")),
+        ("http://collector:4318", ("x-scope-orgid", "training")),
+    ] {
+        assert_eq!(config(url, header).notices(), [""; 0], "{url}");
+    }
+}
+
+#[test]
 fn an_unknown_value_is_ignored_with_a_notice_that_does_not_repeat_it() {
     let cases = [
         ("PROTOCOL", "s3cret", "set it to grpc, http/protobuf or http/json"),
