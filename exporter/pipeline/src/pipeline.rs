@@ -7,8 +7,8 @@ use std::{sync::Arc, time::Duration};
 use tokio::runtime::Handle;
 
 use crate::{
-    BoxFuture, Door, LaneConfig, Ledger, PipelineConfig, Requirement, Sink, SinkChanges, SinkCounts, SinkRoute, Stage,
-    clock,
+    BoxFuture, Door, LaneConfig, Ledger, PipelineConfig, Requirement, Sink, SinkChanges, SinkCounts,
+    SinkRoute, Stage, clock,
     disk::DiskQueue,
     lane::Lane,
     ledger::Account,

@@ -13,7 +13,7 @@ use std::{
 use pulsetrain_sources::logs;
 
 use super::{
-    Config, ExposureKeys, Fault, GPUS, LogsSection, AGENT_SOURCE, ReceiverSection, SinkConfig, SourceConfig,
+    AGENT_SOURCE, Config, ExposureKeys, Fault, GPUS, LogsSection, ReceiverSection, SinkConfig, SourceConfig,
     fault::nearest, holder::holder, placed::Spot, source_list,
 };
 use crate::topology;

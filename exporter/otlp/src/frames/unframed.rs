@@ -108,7 +108,9 @@ fn value_fits(
         (Kind::Id, Cut::No) => matches!(value.len(), 0 | 8 | 16),
         // A message in the place of text nearly always has control characters: a tag or a length. Text has them in colours of
         // terminals (ESC).
-        (Kind::String, _) => !value.iter().any(|byte| *byte < b' ' && !b"\t\n\r\x1b".contains(byte)),
+        (Kind::String, _) => !value
+            .iter()
+            .any(|byte| *byte < b' ' && !b"\t\n\r\x1b".contains(byte)),
         _ => true,
     };
     suits.then_some(())

@@ -67,6 +67,26 @@ async fn full_required_sink_pushes_back_whatever_room_the_others_have() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn full_required_sink_drops_best_effort_batches_beyond_its_room() {
+    let (pipeline, door) = dead_and_healthy(bounded(2, 1000), Requirement::Required, Requirement::Required);
+    for id in 0..2 {
+        assert_eq!(put(&door, id), Ok(()));
+    }
+    tokio::time::sleep(SECOND).await;
+    let mut nothing_reserved = door.try_reserve(&[]).expect("no batch needs no room");
+    for id in 2..7 {
+        let derived = batch(id, 1, 10).best_effort();
+        door.send_reserved(derived, &mut nothing_reserved)
+            .expect("the pipeline is open");
+        tokio::time::sleep(SECOND / 100).await;
+    }
+    tokio::time::sleep(SECOND).await;
+    let [dead, healthy] = pipeline.ledger().snapshot().try_into().expect("two sinks");
+    assert_eq!((dead.accepted, dead.dropped_items(), dead.queued), (7, 5, 2));
+    assert_eq!(healthy.delivered, 7);
+}
+
+#[tokio::test(start_paused = true)]
 async fn sink_that_is_not_required_loses_its_own_and_holds_nobody_up() {
     let (pipeline, door) = dead_and_healthy(bounded(2, 1000), Requirement::BestEffort, Requirement::Required);
     for id in 0..5 {

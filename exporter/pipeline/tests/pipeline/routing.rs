@@ -1,7 +1,15 @@
 //! Sinks that receive some sources only, in random worlds: a batch reaches exactly the sinks that are routed to its source, also
 //! while routes change.
 
-use std::{slice, time::Duration};
+use std::{
+    slice,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
 
 use proptest::{collection::vec, prelude::*, test_runner::TestRunner};
 use pulsetrain_otlp::Signals;
@@ -163,4 +171,64 @@ fn a_batch_reaches_the_sinks_that_are_routed_to_its_source_and_no_other_counts_i
         Ok(())
     })
     .unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+/// A source moves from one sink to another: no batch reaches both, or neither.
+#[test]
+fn several_changes_of_sinks_are_one_change_for_every_batch() {
+    const MOVES: usize = 200;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(1)
+        .enable_time()
+        .build()
+        .expect("a runtime can be made");
+    let _entered = runtime.enter();
+    let (mut pipeline, door) = Pipeline::builder().start();
+    let (mut witnesses, mut leaving) = (Vec::new(), Vec::new());
+    let mut route = |pipeline: &mut Pipeline, name: &str, source: &str| {
+        let route = SinkRoute {
+            signals: Signals::ALL,
+            sources: SourceSet::named([source]),
+            requirement: Requirement::Required,
+        };
+        leaving.extend(pipeline.expect_sink(name, route, LaneConfig::default(), MINUTE));
+        let (sink, witness) = FakeSink::again_and_again(name, [Answer::Take.at_once()]);
+        assert!(pipeline.open_sink(sink).is_ok(), "it is expected");
+        witnesses.push(witness);
+    };
+    route(&mut pipeline, "one", "a");
+    route(&mut pipeline, "two", "b");
+    let is_over = Arc::new(AtomicBool::new(false));
+    let (source, ended) = (door.of_source("a"), Arc::clone(&is_over));
+    let sender = thread::spawn(move || {
+        let mut ids = Vec::new();
+        for id in 0.. {
+            source.offer(batch(id, 2, 8)).expect("the pipeline is open");
+            ids.push(id);
+            if ended.load(Ordering::SeqCst) {
+                return ids;
+            }
+            thread::yield_now();
+        }
+        ids
+    });
+    for count in 0..MOVES {
+        let (of_one, of_two) = if count % 2 == 0 { ("b", "a") } else { ("a", "b") };
+        let changes = pipeline.changes();
+        let _one_change = changes.begin();
+        route(&mut pipeline, "one", of_one);
+        thread::yield_now();
+        route(&mut pipeline, "two", of_two);
+    }
+    is_over.store(true, Ordering::SeqCst);
+    let sent = sender.join().expect("the sender ends");
+    runtime.block_on(async {
+        pipeline.drain(MINUTE).await;
+        for leaving in leaving {
+            leaving.await;
+        }
+    });
+    let mut received: Vec<u32> = witnesses.iter().flat_map(Witness::received_ids).collect();
+    received.sort_unstable();
+    assert_eq!(received, sent);
 }
