@@ -293,7 +293,7 @@ fn a_run_whose_health_address_is_taken_goes_on_and_writes_nothing_where_all_went
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(0), "{said}");
     assert!(
-        said.contains("goes on without GET /trace") && said.contains("health.listen"),
+        said.contains("continues without GET /trace") && said.contains("health.listen"),
         "{said}"
     );
     assert!(world.traces("recorded").is_empty());

@@ -230,7 +230,7 @@ fn instants_flows_and_threads_of_others_become_logs_links_and_attributes() {
     let summary = convert(&[&input], &back, &[]).expect_code(0).summary();
     assert_eq!(summary["items"], json!({"spans": 4, "logs": 2}), "{summary}");
     let notes = summary["inputs"][0]["notes"].to_string();
-    for note in ["1 slices never end", "1 ends of flows are at instants"] {
+    for note in ["1 slices never end", "1 flow endpoints outside any slice"] {
         assert!(notes.contains(note), "{notes}");
     }
     let mut for_people = command(["convert"]);

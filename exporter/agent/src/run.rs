@@ -244,7 +244,7 @@ async fn configured_sinks(
                 let holder = holder_of(section).map_or(String::new(), |who| format!("; {who} has it"));
                 log::error(
                     Subject::Program,
-                    format_args!("goes on without the sink {name}: {error}{holder}"),
+                    format_args!("continues without the sink {name}: {error}{holder}"),
                 );
             }
         }

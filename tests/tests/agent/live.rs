@@ -91,7 +91,7 @@ fn the_variables_of_opentelemetry_say_whose_everything_is() {
     agent.wait_until_ready(|| world.is_ready());
     let (_, log) = agent.stop_with_log();
     assert!(
-        log.contains("goes on without it: OTEL_RESOURCE_ATTRIBUTES"),
+        log.contains("continues without it: OTEL_RESOURCE_ATTRIBUTES"),
         "{log}"
     );
 }

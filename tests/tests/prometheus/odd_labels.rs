@@ -99,7 +99,7 @@ fn a_variable_that_makes_no_sense_is_said_and_the_trainer_runs() {
             "{said}"
         );
         assert!(
-            said.contains("goes on without it: OTEL_RESOURCE_ATTRIBUTES"),
+            said.contains("continues without it: OTEL_RESOURCE_ATTRIBUTES"),
             "{said}"
         );
         assert!(said.contains("is not key=value"), "{said}");

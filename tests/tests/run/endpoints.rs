@@ -55,7 +55,7 @@ fn a_port_that_another_program_has_is_said_with_its_name_and_the_trainer_runs() 
     let said = String::from_utf8_lossy(&output.stderr);
     let who = format!("(process {}) has it", std::process::id());
     assert!(
-        said.contains("goes on without the sink page: cannot listen on") && said.contains(&who),
+        said.contains("continues without the sink page: cannot listen on") && said.contains(&who),
         "{said}"
     );
     assert!(!Items::read(&sent(&folder)).values("train.loss").is_empty());

@@ -55,8 +55,8 @@ pub(crate) struct Reading<'a> {
 
 const OTHER_KINDS: &str = "of kinds that OTLP cannot hold, such as scheduling (ftrace) or memory profiles";
 
-const UNDATED: &str = "the trace has no snapshot of the REALTIME clock and its name does not end with the seconds of its \
-                       beginning, so its times count from 1970; say when it began with --start-time";
+const UNDATED: &str = "the trace has no snapshot of the REALTIME clock, and its file name no start time: times start at 1970; \
+                       pass --start-time";
 
 /// Endings of names that Perfetto traces have: Perfetto's own, ours, and Tunix's.
 const PERFETTO: [&str; 4] = [".pftrace", ".perfetto-trace", ".perfetto", ".pb"];
@@ -133,7 +133,7 @@ fn open(path: &Path) -> Result<Box<dyn Read>, Failure> {
 
 /// Returns whether an input is a Perfetto trace: by its name, or because it begins with a packet.
 ///
-/// OTLP/JSON and messages behind their lengths do not begin so, and a protobuf message without a length is recognised first.
+/// OTLP/JSON and length-delimited messages do not begin so, and a protobuf message that is not length-delimited is recognised first.
 fn is_perfetto(path: &Path, head: &[u8]) -> bool {
     if is_unframed(head) {
         return false;
@@ -239,7 +239,7 @@ impl InputReport {
         );
         self.note(
             conversion.flows_without_span,
-            "ends of flows are at instants in no slice; only spans have links, so they are left out",
+            "flow endpoints outside any slice were dropped: only spans have links",
         );
         self.messages = conversion.messages;
         self.spilled_bytes = conversion.spilled_bytes;

@@ -26,7 +26,7 @@ pub(crate) fn from_env_or_without(
     tell: impl FnOnce(&str),
 ) -> Resource {
     from_env(&lookup).unwrap_or_else(|error| {
-        tell(&format!("goes on without it: {error}"));
+        tell(&format!("continues without it: {error}"));
         let named = lookup("OTEL_SERVICE_NAME").filter(|name| !name.trim().is_empty());
         (named, Vec::new())
     })

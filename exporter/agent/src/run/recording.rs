@@ -11,7 +11,7 @@ use crate::{
 };
 
 /// Answers on the health address, where there are recorders. Where another has it, as the first rank of a machine, the run
-/// goes on without.
+/// continues without.
 pub(super) fn serve(config: &Config, recorders: &Recorders) {
     let health = &config.health;
     if recorders.is_empty() || !health.enabled {
@@ -23,7 +23,7 @@ pub(super) fn serve(config: &Config, recorders: &Recorders) {
         Ok(answers) => drop(tokio::spawn(answers)),
         Err(error) => log::warn(
             Subject::Program,
-            format_args!("goes on without GET /trace: health.listen: {error}"),
+            format_args!("continues without GET /trace: health.listen: {error}"),
         ),
     }
 }

@@ -22,7 +22,7 @@ mod pieces;
 
 use self::parts::Level;
 
-/// How much of a message without a length in front shows that it is one.
+/// The bytes at the start of a message that show whether it is length-delimited.
 const UNFRAMED_HEAD: usize = 1 << 10;
 
 /// One message of an input, or a part of one.

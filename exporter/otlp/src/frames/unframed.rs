@@ -1,4 +1,4 @@
-//! Recognises a protobuf message without a length in front: the body of a POST, an answer of Tempo, `SerializeToString()`.
+//! Recognises a protobuf message that is not length-delimited: the body of a POST, an answer of Tempo, `SerializeToString()`.
 //!
 //! Such a message begins with field 1, and so does a Perfetto trace. The two differ in the messages inside: a resource has
 //! attributes and a scope has a name where a packet of Perfetto has numbers. Both are compared with the tables of OTLP.
@@ -26,7 +26,7 @@ enum Cut {
     Maybe,
 }
 
-/// Returns whether an input begins with `TracesData`, `MetricsData` or `LogsData` without a length in front.
+/// Returns whether an input begins with `TracesData`, `MetricsData` or `LogsData` that is not length-delimited.
 ///
 /// `head` is the beginning of the input, or all of it; 1 KiB is enough. A Perfetto trace, OTLP/JSON and messages behind
 /// their lengths are not such messages.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use pulsetrain_otlp::view::{InstrumentationScope, Message, Resource};
 use pulsetrain_perfetto::{AnnotationData, EventKind, TraceEvent, TrackKind};
+use pulsetrain_semconv::attribute;
 
 use super::{
     envelope::Around,
@@ -44,7 +45,12 @@ impl Heads {
         }
         let Some(said) = said(&event.annotations) else {
             let process = tracks.get(event.track_uuid).map(|track| &track.kind);
-            if event.name == RESOURCE && matches!(process, Some(TrackKind::Process { .. })) {
+            let has_service = event
+                .annotations
+                .iter()
+                .any(|(key, _)| key == attribute::SERVICE_NAME.name);
+            // Another program may have an event of this name.
+            if event.name == RESOURCE && has_service && matches!(process, Some(TrackKind::Process { .. })) {
                 self.shown.insert(event.track_uuid, event.annotations);
                 return None;
             }

@@ -1,9 +1,10 @@
-//! Frames that are parts of a protobuf message: of one without a length in front, whose end is that of the input, and of one
-//! that is larger than a message may be.
+//! Frames that are parts of a protobuf message: of one that is not length-delimited and ends with the input, and of one that is
+//! larger than a message may be.
 //!
 //! A part ends between two resources. A resource that is larger than a message may be by itself is cut between its scopes, and
-//! such a scope between its spans, metrics or log records; each part repeats the resource and the scope. What follows the
-//! items of such a resource or scope, in practice its schema URL, is in its last part only.
+//! such a scope between its spans, metrics or log records; each part repeats the resource and the scope. The schema URL follows
+//! the items in the encoding: that of a scope that is cut is in its last part only, and that of a resource whose last scope is
+//! cut is not read.
 
 use std::io::Read;
 
