@@ -265,7 +265,7 @@ fn sources_that_no_sink_receives_and_names_that_no_source_has_are_refused() {
         faults(text),
         [
             "agent.yaml:7:7: sources.b: no sink receives it: add b to the sources of a sink, or remove it",
-            "agent.yaml:12:27: sinks.t: there is no source \"c\"; it can be: a, b, gpu, pulsetrain",
+            "agent.yaml:12:28: sinks.t: there is no source \"c\"; it can be: a, b, gpu, pulsetrain",
         ]
     );
 }
