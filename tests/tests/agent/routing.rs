@@ -131,6 +131,8 @@ fn a_reload_that_changes_the_routes_loses_nothing() {
                 agent.log().matches("reloaded the configuration").count() == reloads && passed > before + 5
             });
         }
+        // An agent that ends before a changed file is open again names what it could not write as lost.
+        wait_until("every sink is open", || world.is_ready());
         is_over.store(true, Ordering::Relaxed);
         for client in clients {
             acknowledged.extend(client.join().expect("a client does not panic"));
