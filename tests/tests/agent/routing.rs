@@ -140,12 +140,10 @@ fn a_reload_that_changes_the_routes_loses_nothing() {
     });
     assert!(agent.stop().success());
     let received = [accepted_texts(&endpoint), texts(&world, "two.jsonl")].concat();
-    assert_eq!(
-        received.len(),
-        acknowledged.len(),
-        "each message reaches one sink"
-    );
-    assert_eq!(received.into_iter().collect::<BTreeSet<_>>(), acknowledged);
+    let distinct: BTreeSet<String> = received.iter().cloned().collect();
+    // A client that is asked to send again while a queue is replaced may have been heard.
+    assert!(acknowledged.is_subset(&distinct), "{acknowledged:?} {distinct:?}");
+    assert_eq!(received.len(), distinct.len(), "each message reaches one sink");
 }
 
 #[test]
