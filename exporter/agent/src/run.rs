@@ -155,7 +155,7 @@ async fn start_pipeline(
             log::warn(
                 Subject::Program,
                 format_args!("continues without a target: {why}"),
-            )
+            );
         };
         let sinks = topology::sinks_beside_trainer(&arguments.to, left_out)?;
         sinks

@@ -132,7 +132,13 @@ fn sorted(
     long.finish()?;
     let sorted = sorter.sorted()?;
     summary.spilled_bytes += sorted.spilled_bytes() + long.bytes();
-    Ok((Trees::Sorted { sorted, long }, spans.labels))
+    Ok((
+        Trees::Sorted {
+            sorted,
+            long: Box::new(long),
+        },
+        spans.labels,
+    ))
 }
 
 /// What is drawn, and how far it is.

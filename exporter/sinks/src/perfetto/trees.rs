@@ -208,7 +208,7 @@ pub(super) enum Trees {
     },
     Sorted {
         sorted: Sorted,
-        long: LongTrees,
+        long: Box<LongTrees>,
     },
 }
 
