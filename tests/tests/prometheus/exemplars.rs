@@ -25,10 +25,11 @@ fn the_exemplar_of_a_duration_is_the_span_of_its_step() {
         steps += 1;
         stored(&prometheus).len() >= 3
     });
+    let sent = || sent(&endpoint.items_answered(&Answer::Accept));
+    wait_until("each step has a span", || sent().len() == steps as usize);
     assert!(following.stop().success());
-    let stored = stored(&prometheus);
-    let spans = sent(&endpoint.items_answered(&Answer::Accept));
-    assert_eq!(spans.len(), steps as usize, "each step has a span");
+    let (stored, spans) = (stored(&prometheus), sent());
+    assert_eq!(spans.len(), steps as usize, "each step has one span");
     assert!(stored.is_subset(&spans), "{stored:?} in {spans:?}");
 }
 

@@ -1,6 +1,6 @@
 //! Steps as the assembler makes them from spans and points.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
 use pulsetrain_semconv::{metric, span};
 
@@ -8,7 +8,7 @@ use pulsetrain_otlp::{
     view::{Message, Resource},
     wire::{Field, Reader, Value},
 };
-use pulsetrain_pipeline::{Batch, SourceId, Stage, clock};
+use pulsetrain_pipeline::{Batch, Receipt, SourceId, Stage, clock};
 
 use super::SignalsConfig;
 use crate::{
@@ -432,33 +432,46 @@ fn metrics_that_come_once_a_minute_cover_the_steps_since_the_last_ones() {
     );
 }
 
+/// The run of one source stops, so the batches of the other source let its stall grow.
 #[test]
-fn derived_batches_have_the_source_of_their_resource() {
+fn derived_batches_have_the_source_of_their_resource_and_no_receipt_of_another() {
+    const LAST_OF_FIRST: i64 = 100;
     let mut stage = SignalsStage::new(SignalsConfig::default());
-    let (now, mut out) = (clock::now(), Vec::new());
+    let begun = clock::now();
     let runs = [("r", SourceId::of("left")), ("s", SourceId::of("right"))];
-    let mut trainers = runs.map(|(run, source)| (Trainer::new(run, 0, 2), source));
-    let mut passed = 0;
-    for step in 1..=200 {
+    let mut trainers = runs.map(|(run, source)| (Trainer::new(run, 0, 1), source));
+    let (mut own, mut of_another) = (0, 0);
+    for step in 1..=400 {
         for (trainer, source) in &mut trainers {
+            if step > LAST_OF_FIRST && *source == runs[0].1 {
+                continue;
+            }
             trainer.step(step, at(step as f64), 1.0);
             for batch in trainer.batches() {
-                passed += 1;
-                stage.pass(batch.from_source(*source), now, &mut out);
+                let batch = batch
+                    .from_source(*source)
+                    .with_receipt(Arc::new(Receipt::new(|_| {})));
+                let (mut out, now) = (Vec::new(), begun + Duration::from_secs(step as u64));
+                stage.pass(batch, now, &mut out);
+                for passed in out {
+                    assert_has_source_of_its_run(&passed, &runs);
+                    let is_own = passed.source() == *source;
+                    assert_eq!(passed.comes_again(), is_own, "{passed:?}");
+                    own += usize::from(is_own);
+                    of_another += usize::from(!is_own);
+                }
             }
         }
     }
-    stage.finish(&mut out);
-    assert!(out.len() > passed + 200, "{} batches", out.len());
-    for batch in &out {
-        let (run, _) = runs
-            .iter()
-            .find(|(_, source)| *source == batch.source())
-            .expect("a batch has one of the sources");
-        for of_resource in resources(batch) {
-            let origin = Origin::of(Resource::decode(resource_bytes(&of_resource)).unwrap().attributes);
-            assert_eq!(origin.run.as_deref(), Some(*run));
-        }
+    assert!(own > 800 && of_another > 50, "{own}, {of_another}");
+}
+
+fn assert_has_source_of_its_run(batch: &Batch, runs: &[(&str, SourceId)]) {
+    let of_source = runs.iter().find(|(_, source)| *source == batch.source());
+    let (run, _) = of_source.expect("a batch has one of the sources");
+    for of_resource in resources(batch) {
+        let origin = Origin::of(Resource::decode(resource_bytes(&of_resource)).unwrap().attributes);
+        assert_eq!(origin.run.as_deref(), Some(*run));
     }
 }
 
