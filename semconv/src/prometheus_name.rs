@@ -75,8 +75,9 @@ fn suffix(unit: &str, word: fn(&str) -> Option<&'static str>) -> String {
         return String::new();
     }
     let text = word(unit).unwrap_or(unit);
+    // A colon is legal in a name, but not in a unit.
     let words: Vec<&str> = text
-        .split(|c| !is_metric_char(c))
+        .split(|c: char| !c.is_ascii_alphanumeric())
         .filter(|word| !word.is_empty())
         .collect();
     words.join("_")
@@ -167,6 +168,7 @@ mod tests {
             ("odd", " W / s ", Gauge, "odd_watts_per_second"),
             ("acceleration", "m/s2", Gauge, "acceleration_meters_per_s2"),
             ("área", "s", Gauge, "rea_seconds"),
+            ("job:rate", "weird:unit", Gauge, "job:rate_weird_unit"),
         ];
         for (name, unit, instrument, expected) in cases {
             assert_eq!(

@@ -4,6 +4,24 @@
 
 use crate::definition::{Attribute, AttributeKind, Stability};
 
+/// Name of the group of ranks that communicate.
+pub const COMM_GROUP: Attribute = Attribute {
+    name: "comm.group",
+    brief: "Name of the group of ranks that communicate.",
+    kind: AttributeKind::String,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
+/// Operation of the communication library, by its name there.
+pub const COMM_OPERATION: Attribute = Attribute {
+    name: "comm.operation",
+    brief: "Operation of the communication library, by its name there.",
+    kind: AttributeKind::String,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
 /// Name of a data set, as the configuration spells it.
 pub const DATA_NAME: Attribute = Attribute {
     name: "data.name",
@@ -542,6 +560,15 @@ pub const GPU_ROW_REMAP_AVAILABILITY: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Part of a run in which its GPUs used energy.
+pub const GPU_RUN_PHASE: Attribute = Attribute {
+    name: "gpu.run.phase",
+    brief: "Part of a run in which its GPUs used energy.",
+    kind: AttributeKind::Enum(&["step", "outside"]),
+    descriptive: false,
+    stability: Stability::Development,
+};
+
 /// Serial number of the board.
 pub const GPU_SERIAL_NUMBER: Attribute = Attribute {
     name: "gpu.serial_number",
@@ -609,7 +636,7 @@ pub const GPU_STEP_ENERGY_ERROR: Attribute = Attribute {
 pub const GPU_STEP_ENERGY_STATUS: Attribute = Attribute {
     name: "gpu.step.energy_status",
     brief: "What is known of the energy of the step.",
-    kind: AttributeKind::Enum(&["complete", "partial", "shared", "repeated", "unknown"]),
+    kind: AttributeKind::Enum(&["complete", "coarse", "partial", "shared", "repeated", "unknown"]),
     descriptive: false,
     stability: Stability::Development,
 };
@@ -1098,6 +1125,15 @@ pub const PERF_CLOCK: Attribute = Attribute {
     stability: Stability::Development,
 };
 
+/// Phase of a step, by the name that the trainer has for it.
+pub const PERF_PHASE: Attribute = Attribute {
+    name: "perf.phase",
+    brief: "Phase of a step, by the name that the trainer has for it.",
+    kind: AttributeKind::String,
+    descriptive: false,
+    stability: Stability::Development,
+};
+
 /// Name that the source has for a piece of work that is in no registry.
 pub const PERF_STAGE: Attribute = Attribute {
     name: "perf.stage",
@@ -1238,10 +1274,10 @@ pub const PULSETRAIN_VERSION: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// Name of a part of the reward: of a reward function.
+/// Part that a value is of: a reward function, a side of a preference pair, or a policy.
 pub const RL_COMPONENT: Attribute = Attribute {
     name: "rl.component",
-    brief: "Name of a part of the reward: of a reward function.",
+    brief: "Part that a value is of: a reward function, a side of a preference pair, or a policy.",
     kind: AttributeKind::String,
     descriptive: false,
     stability: Stability::Development,
@@ -1753,6 +1789,8 @@ pub const TRAIN_WORLD_SIZE: Attribute = Attribute {
 
 /// Every attribute, sorted by name.
 pub static ALL: &[&Attribute] = &[
+    &COMM_GROUP,
+    &COMM_OPERATION,
     &DATA_NAME,
     &DATA_SPLIT,
     &DEVICE_ID,
@@ -1806,6 +1844,7 @@ pub static ALL: &[&Attribute] = &[
     &GPU_RECOVERY_ACTION,
     &GPU_RETIREMENT_CAUSE,
     &GPU_ROW_REMAP_AVAILABILITY,
+    &GPU_RUN_PHASE,
     &GPU_SERIAL_NUMBER,
     &GPU_SHARED_MEMORY_SIZE,
     &GPU_SM_COUNT,
@@ -1864,6 +1903,7 @@ pub static ALL: &[&Attribute] = &[
     &NETWORK_IO_DIRECTION,
     &PERF_BOTTLENECK,
     &PERF_CLOCK,
+    &PERF_PHASE,
     &PERF_STAGE,
     &PERF_STATISTIC,
     &PERF_TAGS,

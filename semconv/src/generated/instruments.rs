@@ -8,6 +8,43 @@ use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter, UpDownCounter};
 
 use super::metric;
 
+/// Builds the instrument of [`metric::COMM_ALGORITHM_BANDWIDTH`].
+pub fn comm_algorithm_bandwidth(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::COMM_ALGORITHM_BANDWIDTH.name)
+        .with_unit(metric::COMM_ALGORITHM_BANDWIDTH.unit)
+        .with_description(metric::COMM_ALGORITHM_BANDWIDTH.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::COMM_BUS_BANDWIDTH`].
+pub fn comm_bus_bandwidth(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::COMM_BUS_BANDWIDTH.name)
+        .with_unit(metric::COMM_BUS_BANDWIDTH.unit)
+        .with_description(metric::COMM_BUS_BANDWIDTH.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::COMM_MESSAGE_SIZE`].
+pub fn comm_message_size(meter: &Meter) -> Gauge<i64> {
+    meter
+        .i64_gauge(metric::COMM_MESSAGE_SIZE.name)
+        .with_unit(metric::COMM_MESSAGE_SIZE.unit)
+        .with_description(metric::COMM_MESSAGE_SIZE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::COMM_OPERATION_TIME`].
+pub fn comm_operation_time(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::COMM_OPERATION_TIME.name)
+        .with_unit(metric::COMM_OPERATION_TIME.unit)
+        .with_description(metric::COMM_OPERATION_TIME.brief)
+        .with_boundaries(metric::COMM_OPERATION_TIME.bounds.to_vec())
+        .build()
+}
+
 /// Builds the instrument of [`metric::DATA_CHUNK_INDEX`].
 pub fn data_chunk_index(meter: &Meter) -> Gauge<i64> {
     meter
@@ -95,6 +132,15 @@ pub fn eval_accuracy(meter: &Meter) -> Gauge<f64> {
         .f64_gauge(metric::EVAL_ACCURACY.name)
         .with_unit(metric::EVAL_ACCURACY.unit)
         .with_description(metric::EVAL_ACCURACY.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::EVAL_BPB`].
+pub fn eval_bpb(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::EVAL_BPB.name)
+        .with_unit(metric::EVAL_BPB.unit)
+        .with_description(metric::EVAL_BPB.brief)
         .build()
 }
 
@@ -835,6 +881,15 @@ pub fn gpu_row_remap_banks(meter: &Meter) -> Gauge<i64> {
         .i64_gauge(metric::GPU_ROW_REMAP_BANKS.name)
         .with_unit(metric::GPU_ROW_REMAP_BANKS.unit)
         .with_description(metric::GPU_ROW_REMAP_BANKS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::GPU_RUN_ENERGY`].
+pub fn gpu_run_energy(meter: &Meter) -> Counter<f64> {
+    meter
+        .f64_counter(metric::GPU_RUN_ENERGY.name)
+        .with_unit(metric::GPU_RUN_ENERGY.unit)
+        .with_description(metric::GPU_RUN_ENERGY.brief)
         .build()
 }
 
@@ -1598,6 +1653,16 @@ pub fn perf_optimizer_time(meter: &Meter) -> Histogram<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::PERF_PHASE_TIME`].
+pub fn perf_phase_time(meter: &Meter) -> Histogram<f64> {
+    meter
+        .f64_histogram(metric::PERF_PHASE_TIME.name)
+        .with_unit(metric::PERF_PHASE_TIME.unit)
+        .with_description(metric::PERF_PHASE_TIME.brief)
+        .with_boundaries(metric::PERF_PHASE_TIME.bounds.to_vec())
+        .build()
+}
+
 /// Builds the instrument of [`metric::PERF_REFER_GAP_TIME`].
 pub fn perf_refer_gap_time(meter: &Meter) -> Histogram<f64> {
     meter
@@ -1958,6 +2023,33 @@ pub fn rl_completion_length(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::RL_CRITIC_GRAD_NORM`].
+pub fn rl_critic_grad_norm(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_CRITIC_GRAD_NORM.name)
+        .with_unit(metric::RL_CRITIC_GRAD_NORM.unit)
+        .with_description(metric::RL_CRITIC_GRAD_NORM.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_CRITIC_LEARNING_RATE`].
+pub fn rl_critic_learning_rate(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_CRITIC_LEARNING_RATE.name)
+        .with_unit(metric::RL_CRITIC_LEARNING_RATE.unit)
+        .with_description(metric::RL_CRITIC_LEARNING_RATE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_EFFECTIVE_SAMPLE_RATIO`].
+pub fn rl_effective_sample_ratio(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_EFFECTIVE_SAMPLE_RATIO.name)
+        .with_unit(metric::RL_EFFECTIVE_SAMPLE_RATIO.unit)
+        .with_description(metric::RL_EFFECTIVE_SAMPLE_RATIO.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::RL_ENTROPY`].
 pub fn rl_entropy(meter: &Meter) -> Gauge<f64> {
     meter
@@ -2004,12 +2096,39 @@ pub fn rl_kl(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::RL_KL_COEFFICIENT`].
+pub fn rl_kl_coefficient(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_KL_COEFFICIENT.name)
+        .with_unit(metric::RL_KL_COEFFICIENT.unit)
+        .with_description(metric::RL_KL_COEFFICIENT.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::RL_KL_PENALTY`].
 pub fn rl_kl_penalty(meter: &Meter) -> Gauge<f64> {
     meter
         .f64_gauge(metric::RL_KL_PENALTY.name)
         .with_unit(metric::RL_KL_PENALTY.unit)
         .with_description(metric::RL_KL_PENALTY.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_LOGIT`].
+pub fn rl_logit(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_LOGIT.name)
+        .with_unit(metric::RL_LOGIT.unit)
+        .with_description(metric::RL_LOGIT.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_LOGP`].
+pub fn rl_logp(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_LOGP.name)
+        .with_unit(metric::RL_LOGP.unit)
+        .with_description(metric::RL_LOGP.brief)
         .build()
 }
 
@@ -2049,6 +2168,15 @@ pub fn rl_policy_clip_lower_fraction(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::RL_POLICY_CLIP_UPPER_FRACTION`].
+pub fn rl_policy_clip_upper_fraction(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_POLICY_CLIP_UPPER_FRACTION.name)
+        .with_unit(metric::RL_POLICY_CLIP_UPPER_FRACTION.unit)
+        .with_description(metric::RL_POLICY_CLIP_UPPER_FRACTION.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::RL_POLICY_KL`].
 pub fn rl_policy_kl(meter: &Meter) -> Gauge<f64> {
     meter
@@ -2064,6 +2192,15 @@ pub fn rl_policy_loss(meter: &Meter) -> Gauge<f64> {
         .f64_gauge(metric::RL_POLICY_LOSS.name)
         .with_unit(metric::RL_POLICY_LOSS.unit)
         .with_description(metric::RL_POLICY_LOSS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_PROMPT_CLIP_RATIO`].
+pub fn rl_prompt_clip_ratio(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_PROMPT_CLIP_RATIO.name)
+        .with_unit(metric::RL_PROMPT_CLIP_RATIO.unit)
+        .with_description(metric::RL_PROMPT_CLIP_RATIO.brief)
         .build()
 }
 
@@ -2113,6 +2250,15 @@ pub fn rl_reward_time(meter: &Meter) -> Histogram<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::RL_ROLLOUT_PERPLEXITY`].
+pub fn rl_rollout_perplexity(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_ROLLOUT_PERPLEXITY.name)
+        .with_unit(metric::RL_ROLLOUT_PERPLEXITY.unit)
+        .with_description(metric::RL_ROLLOUT_PERPLEXITY.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::RL_ROLLOUTS`].
 pub fn rl_rollouts(meter: &Meter) -> Counter<u64> {
     meter
@@ -2128,6 +2274,15 @@ pub fn rl_score(meter: &Meter) -> Gauge<f64> {
         .f64_gauge(metric::RL_SCORE.name)
         .with_unit(metric::RL_SCORE.unit)
         .with_description(metric::RL_SCORE.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_SEQUENCE_IMPORTANCE_RATIO`].
+pub fn rl_sequence_importance_ratio(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_SEQUENCE_IMPORTANCE_RATIO.name)
+        .with_unit(metric::RL_SEQUENCE_IMPORTANCE_RATIO.unit)
+        .with_description(metric::RL_SEQUENCE_IMPORTANCE_RATIO.brief)
         .build()
 }
 
@@ -2149,6 +2304,33 @@ pub fn rl_teacher_kl(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::RL_TERMINATED_LENGTH`].
+pub fn rl_terminated_length(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_TERMINATED_LENGTH.name)
+        .with_unit(metric::RL_TERMINATED_LENGTH.unit)
+        .with_description(metric::RL_TERMINATED_LENGTH.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_TOOL_CALLS`].
+pub fn rl_tool_calls(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_TOOL_CALLS.name)
+        .with_unit(metric::RL_TOOL_CALLS.unit)
+        .with_description(metric::RL_TOOL_CALLS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_TURNS`].
+pub fn rl_turns(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_TURNS.name)
+        .with_unit(metric::RL_TURNS.unit)
+        .with_description(metric::RL_TURNS.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::RL_VALUE`].
 pub fn rl_value(meter: &Meter) -> Gauge<f64> {
     meter
@@ -2167,12 +2349,30 @@ pub fn rl_value_clip_fraction(meter: &Meter) -> Gauge<f64> {
         .build()
 }
 
+/// Builds the instrument of [`metric::RL_VALUE_EXPLAINED_VARIANCE`].
+pub fn rl_value_explained_variance(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_VALUE_EXPLAINED_VARIANCE.name)
+        .with_unit(metric::RL_VALUE_EXPLAINED_VARIANCE.unit)
+        .with_description(metric::RL_VALUE_EXPLAINED_VARIANCE.brief)
+        .build()
+}
+
 /// Builds the instrument of [`metric::RL_VALUE_LOSS`].
 pub fn rl_value_loss(meter: &Meter) -> Gauge<f64> {
     meter
         .f64_gauge(metric::RL_VALUE_LOSS.name)
         .with_unit(metric::RL_VALUE_LOSS.unit)
         .with_description(metric::RL_VALUE_LOSS.brief)
+        .build()
+}
+
+/// Builds the instrument of [`metric::RL_ZERO_VARIANCE_FRACTION`].
+pub fn rl_zero_variance_fraction(meter: &Meter) -> Gauge<f64> {
+    meter
+        .f64_gauge(metric::RL_ZERO_VARIANCE_FRACTION.name)
+        .with_unit(metric::RL_ZERO_VARIANCE_FRACTION.unit)
+        .with_description(metric::RL_ZERO_VARIANCE_FRACTION.brief)
         .build()
 }
 

@@ -37,11 +37,127 @@ pub const BOUNDS_SHARES: &[f64] = &[
 /// No bounds: every point brings its own.
 pub const BOUNDS_OWN: &[f64] = &[];
 
+/// Bytes of the message over the time of the operation.
+///
+/// Unit `By/s`; in Prometheus `comm_algorithm_bandwidth_bytes_per_second`.
+pub const COMM_ALGORITHM_BANDWIDTH: Metric = Metric {
+    ordinal: 0,
+    name: "comm.algorithm_bandwidth",
+    brief: "Bytes of the message over the time of the operation.",
+    unit: "By/s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::COMM_GROUP,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::COMM_OPERATION,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "comm_algorithm_bandwidth_bytes_per_second",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nccl_inspector",
+        names: &["coll_perf.coll_algobw_gbs", "p2p_perf.p2p_algobw_gbs"],
+    }],
+};
+
+/// Algorithm bandwidth times the share of the data that crosses the slowest link.
+///
+/// Unit `By/s`; in Prometheus `comm_bus_bandwidth_bytes_per_second`.
+pub const COMM_BUS_BANDWIDTH: Metric = Metric {
+    ordinal: 1,
+    name: "comm.bus_bandwidth",
+    brief: "Algorithm bandwidth times the share of the data that crosses the slowest link.",
+    unit: "By/s",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::COMM_GROUP,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::COMM_OPERATION,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "comm_bus_bandwidth_bytes_per_second",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nccl_inspector",
+        names: &["coll_perf.coll_busbw_gbs", "p2p_perf.p2p_busbw_gbs"],
+    }],
+};
+
+/// Bytes that a rank gave to an operation.
+///
+/// Unit `By`; in Prometheus `comm_message_size_bytes`.
+pub const COMM_MESSAGE_SIZE: Metric = Metric {
+    ordinal: 2,
+    name: "comm.message_size",
+    brief: "Bytes that a rank gave to an operation.",
+    unit: "By",
+    instrument: Instrument::Gauge,
+    number: Number::Int,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::COMM_GROUP,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::COMM_OPERATION,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "comm_message_size_bytes",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nccl_inspector",
+        names: &["coll_perf.coll_msg_size_bytes", "p2p_perf.p2p_msg_size_bytes"],
+    }],
+};
+
+/// Time that an operation took on the device.
+///
+/// Unit `s`; in Prometheus `comm_operation_time_seconds`.
+pub const COMM_OPERATION_TIME: Metric = Metric {
+    ordinal: 3,
+    name: "comm.operation_time",
+    brief: "Time that an operation took on the device.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::COMM_GROUP,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::COMM_OPERATION,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "comm_operation_time_seconds",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nccl_inspector",
+        names: &["coll_perf.coll_exec_time_us", "p2p_perf.p2p_exec_time_us"],
+    }],
+};
+
 /// Chunk of the file that the loader reads, from 0.
 ///
 /// Unit `{chunk}`; in Prometheus `data_chunk_index`.
 pub const DATA_CHUNK_INDEX: Metric = Metric {
-    ordinal: 0,
+    ordinal: 4,
     name: "data.chunk_index",
     brief: "Chunk of the file that the loader reads, from 0.",
     unit: "{chunk}",
@@ -70,7 +186,7 @@ pub const DATA_CHUNK_INDEX: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `data_consumed_tokens_total`.
 pub const DATA_CONSUMED_TOKENS: Metric = Metric {
-    ordinal: 1,
+    ordinal: 5,
     name: "data.consumed_tokens",
     brief: "Tokens of one data set that were trained on.",
     unit: "{token}",
@@ -99,7 +215,7 @@ pub const DATA_CONSUMED_TOKENS: Metric = Metric {
 ///
 /// Unit `{file}`; in Prometheus `data_file_index`.
 pub const DATA_FILE_INDEX: Metric = Metric {
-    ordinal: 2,
+    ordinal: 6,
     name: "data.file_index",
     brief: "File that the loader reads, from 0.",
     unit: "{file}",
@@ -128,7 +244,7 @@ pub const DATA_FILE_INDEX: Metric = Metric {
 ///
 /// Unit `{file}`; in Prometheus `data_files`.
 pub const DATA_FILES: Metric = Metric {
-    ordinal: 3,
+    ordinal: 7,
     name: "data.files",
     brief: "Files of a data set.",
     unit: "{file}",
@@ -157,7 +273,7 @@ pub const DATA_FILES: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `data_loss`.
 pub const DATA_LOSS: Metric = Metric {
-    ordinal: 4,
+    ordinal: 8,
     name: "data.loss",
     brief: "Loss on the samples of one data set.",
     unit: "{loss}",
@@ -186,7 +302,7 @@ pub const DATA_LOSS: Metric = Metric {
 ///
 /// Unit `{seed}`; in Prometheus `data_seed`.
 pub const DATA_SEED: Metric = Metric {
-    ordinal: 5,
+    ordinal: 9,
     name: "data.seed",
     brief: "Seed of the order in which the data is read.",
     unit: "{seed}",
@@ -215,7 +331,7 @@ pub const DATA_SEED: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `data_tokens`.
 pub const DATA_TOKENS: Metric = Metric {
-    ordinal: 6,
+    ordinal: 10,
     name: "data.tokens",
     brief: "Tokens of a data set.",
     unit: "{token}",
@@ -244,7 +360,7 @@ pub const DATA_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `eval_accept_length`.
 pub const EVAL_ACCEPT_LENGTH: Metric = Metric {
-    ordinal: 7,
+    ordinal: 11,
     name: "eval.accept_length",
     brief: "Draft tokens that the target model would accept in a row, on held-out data.",
     unit: "{token}",
@@ -267,7 +383,7 @@ pub const EVAL_ACCEPT_LENGTH: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `eval_accept_ratio`.
 pub const EVAL_ACCEPT_RATIO: Metric = Metric {
-    ordinal: 8,
+    ordinal: 12,
     name: "eval.accept_ratio",
     brief: "Share of the draft tokens that the model itself accepts, on held-out data.",
     unit: "1",
@@ -290,7 +406,7 @@ pub const EVAL_ACCEPT_RATIO: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `eval_accuracy_ratio`.
 pub const EVAL_ACCURACY: Metric = Metric {
-    ordinal: 9,
+    ordinal: 13,
     name: "eval.accuracy",
     brief: "Share of the held-out tokens that were predicted right.",
     unit: "1",
@@ -333,11 +449,34 @@ pub const EVAL_ACCURACY: Metric = Metric {
     ],
 };
 
+/// Loss on held-out data in bits for each byte of text, which does not depend on the tokenizer.
+///
+/// Unit `{bpb}`; in Prometheus `eval_bpb`.
+pub const EVAL_BPB: Metric = Metric {
+    ordinal: 14,
+    name: "eval.bpb",
+    brief: "Loss on held-out data in bits for each byte of text, which does not depend on the tokenizer.",
+    unit: "{bpb}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_NAME,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "eval_bpb",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "nanochat",
+        names: &["Validation bpb"],
+    }],
+};
+
 /// Wall time of an evaluation.
 ///
 /// Unit `s`; in Prometheus `eval_duration_seconds`.
 pub const EVAL_DURATION: Metric = Metric {
-    ordinal: 10,
+    ordinal: 15,
     name: "eval.duration",
     brief: "Wall time of an evaluation.",
     unit: "s",
@@ -370,7 +509,7 @@ pub const EVAL_DURATION: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `eval_gap`.
 pub const EVAL_GAP: Metric = Metric {
-    ordinal: 11,
+    ordinal: 16,
     name: "eval.gap",
     brief: "Loss on held-out data less the mean training loss since the evaluation before.",
     unit: "{loss}",
@@ -396,7 +535,7 @@ pub const EVAL_GAP: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `eval_loss`.
 pub const EVAL_LOSS: Metric = Metric {
-    ordinal: 12,
+    ordinal: 17,
     name: "eval.loss",
     brief: "Loss on held-out data.",
     unit: "{loss}",
@@ -449,7 +588,7 @@ pub const EVAL_LOSS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `eval_loss_component`.
 pub const EVAL_LOSS_COMPONENT: Metric = Metric {
-    ordinal: 13,
+    ordinal: 18,
     name: "eval.loss_component",
     brief: "One part of the loss on held-out data.",
     unit: "{loss}",
@@ -497,7 +636,7 @@ pub const EVAL_LOSS_COMPONENT: Metric = Metric {
 ///
 /// Unit `{perplexity}`; in Prometheus `eval_perplexity`.
 pub const EVAL_PERPLEXITY: Metric = Metric {
-    ordinal: 14,
+    ordinal: 19,
     name: "eval.perplexity",
     brief: "Perplexity on held-out data.",
     unit: "{perplexity}",
@@ -534,7 +673,7 @@ pub const EVAL_PERPLEXITY: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `eval_throughput_samples_per_second`.
 pub const EVAL_THROUGHPUT_SAMPLES: Metric = Metric {
-    ordinal: 15,
+    ordinal: 20,
     name: "eval.throughput.samples",
     brief: "Samples evaluated in a second, over all devices.",
     unit: "{sample}/s",
@@ -557,7 +696,7 @@ pub const EVAL_THROUGHPUT_SAMPLES: Metric = Metric {
 ///
 /// Unit `{step}/s`; in Prometheus `eval_throughput_steps_per_second`.
 pub const EVAL_THROUGHPUT_STEPS: Metric = Metric {
-    ordinal: 16,
+    ordinal: 21,
     name: "eval.throughput.steps",
     brief: "Evaluation steps done in a second.",
     unit: "{step}/s",
@@ -580,7 +719,7 @@ pub const EVAL_THROUGHPUT_STEPS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `eval_throughput_tokens_per_second`.
 pub const EVAL_THROUGHPUT_TOKENS: Metric = Metric {
-    ordinal: 17,
+    ordinal: 22,
     name: "eval.throughput.tokens",
     brief: "Tokens evaluated in a second, over all devices.",
     unit: "{token}/s",
@@ -606,7 +745,7 @@ pub const EVAL_THROUGHPUT_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `eval_throughput_tokens_per_device_per_second`.
 pub const EVAL_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
-    ordinal: 18,
+    ordinal: 23,
     name: "eval.throughput.tokens_per_device",
     brief: "Tokens evaluated in a second by each device.",
     unit: "{token}/s",
@@ -626,7 +765,7 @@ pub const EVAL_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `eval_tokens_total`.
 pub const EVAL_TOKENS: Metric = Metric {
-    ordinal: 19,
+    ordinal: 24,
     name: "eval.tokens",
     brief: "Tokens evaluated since the start of the attempt.",
     unit: "{token}",
@@ -646,7 +785,7 @@ pub const EVAL_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `eval_total_weights`.
 pub const EVAL_TOTAL_WEIGHTS: Metric = Metric {
-    ordinal: 20,
+    ordinal: 25,
     name: "eval.total_weights",
     brief: "Sum of the loss weights of the evaluation: its tokens without padding.",
     unit: "{token}",
@@ -666,7 +805,7 @@ pub const EVAL_TOTAL_WEIGHTS: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_average_power_watts`.
 pub const GPU_AVERAGE_POWER: Metric = Metric {
-    ordinal: 21,
+    ordinal: 26,
     name: "gpu.average_power",
     brief: "Power that the GPU draws with its board, as the mean of the last second.",
     unit: "W",
@@ -735,7 +874,7 @@ pub const GPU_AVERAGE_POWER: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_bar1_limit_bytes`.
 pub const GPU_BAR1_LIMIT: Metric = Metric {
-    ordinal: 22,
+    ordinal: 27,
     name: "gpu.bar1.limit",
     brief: "Memory that can be mapped into the address space of the host.",
     unit: "By",
@@ -804,7 +943,7 @@ pub const GPU_BAR1_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_bar1_used_bytes`.
 pub const GPU_BAR1_USED: Metric = Metric {
-    ordinal: 23,
+    ordinal: 28,
     name: "gpu.bar1.used",
     brief: "Memory mapped into the address space of the host.",
     unit: "By",
@@ -873,7 +1012,7 @@ pub const GPU_BAR1_USED: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_c2c_errors_total`.
 pub const GPU_C2C_ERRORS: Metric = Metric {
-    ordinal: 24,
+    ordinal: 29,
     name: "gpu.c2c.errors",
     brief: "Errors of a link between GPU and CPU.",
     unit: "{error}",
@@ -954,7 +1093,7 @@ pub const GPU_C2C_ERRORS: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_c2c_speed_bytes_per_second`.
 pub const GPU_C2C_SPEED: Metric = Metric {
-    ordinal: 25,
+    ordinal: 30,
     name: "gpu.c2c.speed",
     brief: "Bytes in a second that a link between GPU and CPU can carry.",
     unit: "By/s",
@@ -1027,7 +1166,7 @@ pub const GPU_C2C_SPEED: Metric = Metric {
 ///
 /// Unit `{link}`; in Prometheus `gpu_c2c_up`.
 pub const GPU_C2C_UP: Metric = Metric {
-    ordinal: 26,
+    ordinal: 31,
     name: "gpu.c2c.up",
     brief: "Whether a link between GPU and CPU is up: 1 if so, else 0.",
     unit: "{link}",
@@ -1100,7 +1239,7 @@ pub const GPU_C2C_UP: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `gpu_clock_below_limit_time_seconds_total`.
 pub const GPU_CLOCK_BELOW_LIMIT_TIME: Metric = Metric {
-    ordinal: 27,
+    ordinal: 32,
     name: "gpu.clock.below_limit_time",
     brief: "Time for which anything at all held the clocks below a limit: `gpu.throttle.time` says what.",
     unit: "s",
@@ -1176,7 +1315,7 @@ pub const GPU_CLOCK_BELOW_LIMIT_TIME: Metric = Metric {
 ///
 /// Unit `Hz`; in Prometheus `gpu_clock_frequency_hertz`.
 pub const GPU_CLOCK_FREQUENCY: Metric = Metric {
-    ordinal: 28,
+    ordinal: 33,
     name: "gpu.clock.frequency",
     brief: "Frequency of a clock of the GPU.",
     unit: "Hz",
@@ -1259,7 +1398,7 @@ pub const GPU_CLOCK_FREQUENCY: Metric = Metric {
 ///
 /// Unit `Hz`; in Prometheus `gpu_clock_limit_hertz`.
 pub const GPU_CLOCK_LIMIT: Metric = Metric {
-    ordinal: 29,
+    ordinal: 34,
     name: "gpu.clock.limit",
     brief: "Highest frequency that a clock of the GPU may have.",
     unit: "Hz",
@@ -1342,7 +1481,7 @@ pub const GPU_CLOCK_LIMIT: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_compute_mode`.
 pub const GPU_COMPUTE_MODE: Metric = Metric {
-    ordinal: 30,
+    ordinal: 35,
     name: "gpu.compute_mode",
     brief: "Who may use the GPU: 1 for the present mode, 0 for the others.",
     unit: "{state}",
@@ -1415,7 +1554,7 @@ pub const GPU_COMPUTE_MODE: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_ecc_errors_total`.
 pub const GPU_ECC_ERRORS: Metric = Metric {
-    ordinal: 31,
+    ordinal: 36,
     name: "gpu.ecc.errors",
     brief: "Errors of memory since the driver was loaded.",
     unit: "{error}",
@@ -1494,7 +1633,7 @@ pub const GPU_ECC_ERRORS: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_ecc_lifetime_errors_total`.
 pub const GPU_ECC_LIFETIME_ERRORS: Metric = Metric {
-    ordinal: 32,
+    ordinal: 37,
     name: "gpu.ecc.lifetime_errors",
     brief: "Errors of memory since the GPU was made.",
     unit: "{error}",
@@ -1573,7 +1712,7 @@ pub const GPU_ECC_LIFETIME_ERRORS: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_ecc_lifetime_location_errors_total`.
 pub const GPU_ECC_LIFETIME_LOCATION_ERRORS: Metric = Metric {
-    ordinal: 33,
+    ordinal: 38,
     name: "gpu.ecc.lifetime_location_errors",
     brief: "Errors of memory since the GPU was made, by location: parts of `gpu.ecc.lifetime_errors`, as far as the GPU counts them apart.",
     unit: "{error}",
@@ -1655,7 +1794,7 @@ pub const GPU_ECC_LIFETIME_LOCATION_ERRORS: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_ecc_lifetime_sram_errors_total`.
 pub const GPU_ECC_LIFETIME_SRAM_ERRORS: Metric = Metric {
-    ordinal: 34,
+    ordinal: 39,
     name: "gpu.ecc.lifetime_sram_errors",
     brief: "Uncorrected errors of the on-chip memory since the GPU was made, by unit.",
     unit: "{error}",
@@ -1728,7 +1867,7 @@ pub const GPU_ECC_LIFETIME_SRAM_ERRORS: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_ecc_location_errors_total`.
 pub const GPU_ECC_LOCATION_ERRORS: Metric = Metric {
-    ordinal: 35,
+    ordinal: 40,
     name: "gpu.ecc.location_errors",
     brief: "Errors of memory since the driver was loaded, by location: parts of `gpu.ecc.errors`, as far as the GPU counts them apart.",
     unit: "{error}",
@@ -1809,7 +1948,7 @@ pub const GPU_ECC_LOCATION_ERRORS: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `gpu_energy_joules_total`.
 pub const GPU_ENERGY: Metric = Metric {
-    ordinal: 36,
+    ordinal: 41,
     name: "gpu.energy",
     brief: "Energy that the GPU has used with its board since the driver was loaded.",
     unit: "J",
@@ -1887,7 +2026,7 @@ pub const GPU_ENERGY: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_engine_utilization_ratio`.
 pub const GPU_ENGINE_UTILIZATION: Metric = Metric {
-    ordinal: 37,
+    ordinal: 42,
     name: "gpu.engine.utilization",
     brief: "Share of the time in which one media engine was busy.",
     unit: "1",
@@ -1976,7 +2115,7 @@ pub const GPU_ENGINE_UTILIZATION: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_fabric_state`.
 pub const GPU_FABRIC_STATE: Metric = Metric {
-    ordinal: 38,
+    ordinal: 43,
     name: "gpu.fabric_state",
     brief: "Registration with the NVLink fabric: 1 for the present state, 0 for the others.",
     unit: "{state}",
@@ -2049,7 +2188,7 @@ pub const GPU_FABRIC_STATE: Metric = Metric {
 ///
 /// Unit `{revolution}/s`; in Prometheus `gpu_fan_speed_per_second`.
 pub const GPU_FAN_SPEED: Metric = Metric {
-    ordinal: 39,
+    ordinal: 44,
     name: "gpu.fan.speed",
     brief: "Speed of a fan.",
     unit: "{revolution}/s",
@@ -2122,7 +2261,7 @@ pub const GPU_FAN_SPEED: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_fan_speed_ratio`.
 pub const GPU_FAN_SPEED_RATIO: Metric = Metric {
-    ordinal: 40,
+    ordinal: 45,
     name: "gpu.fan.speed_ratio",
     brief: "Speed of a fan as a share of its highest.",
     unit: "1",
@@ -2201,7 +2340,7 @@ pub const GPU_FAN_SPEED_RATIO: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_fan_target_ratio`.
 pub const GPU_FAN_TARGET_RATIO: Metric = Metric {
-    ordinal: 41,
+    ordinal: 46,
     name: "gpu.fan.target_ratio",
     brief: "Speed that a fan is told to have, as a share of its highest.",
     unit: "1",
@@ -2274,7 +2413,7 @@ pub const GPU_FAN_TARGET_RATIO: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_fault_active`.
 pub const GPU_FAULT_ACTIVE: Metric = Metric {
-    ordinal: 42,
+    ordinal: 47,
     name: "gpu.fault.active",
     brief: "What is wrong with the GPU and lasts: 1 for a fault that is there, 0 for one that is not.",
     unit: "{state}",
@@ -2355,7 +2494,7 @@ pub const GPU_FAULT_ACTIVE: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_feature_active`.
 pub const GPU_FEATURE_ACTIVE: Metric = Metric {
-    ordinal: 43,
+    ordinal: 48,
     name: "gpu.feature.active",
     brief: "What is on: 1 for a feature that is on, 0 for one that is off.",
     unit: "{state}",
@@ -2436,7 +2575,7 @@ pub const GPU_FEATURE_ACTIVE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_graphics_active_ratio`.
 pub const GPU_GRAPHICS_ACTIVE: Metric = Metric {
-    ordinal: 44,
+    ordinal: 49,
     name: "gpu.graphics.active",
     brief: "Share of the time in which the graphics or compute engine was active.",
     unit: "1",
@@ -2519,7 +2658,7 @@ pub const GPU_GRAPHICS_ACTIVE: Metric = Metric {
 ///
 /// Unit `{info}`; in Prometheus `gpu_info`.
 pub const GPU_INFO: Metric = Metric {
-    ordinal: 45,
+    ordinal: 50,
     name: "gpu.info",
     brief: "What the GPU or the MIG device is: always 1, the facts are in its attributes.",
     unit: "{info}",
@@ -2659,7 +2798,7 @@ pub const GPU_INFO: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_memory_activity_ratio`.
 pub const GPU_MEMORY_ACTIVITY: Metric = Metric {
-    ordinal: 46,
+    ordinal: 51,
     name: "gpu.memory.activity",
     brief: "Share of the time in which the memory controller was busy.",
     unit: "1",
@@ -2738,7 +2877,7 @@ pub const GPU_MEMORY_ACTIVITY: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_memory_bandwidth_utilization_ratio`.
 pub const GPU_MEMORY_BANDWIDTH_UTILIZATION: Metric = Metric {
-    ordinal: 47,
+    ordinal: 52,
     name: "gpu.memory.bandwidth_utilization",
     brief: "Share of the bandwidth of the memory in use.",
     unit: "1",
@@ -2821,7 +2960,7 @@ pub const GPU_MEMORY_BANDWIDTH_UTILIZATION: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_memory_free_bytes`.
 pub const GPU_MEMORY_FREE: Metric = Metric {
-    ordinal: 48,
+    ordinal: 53,
     name: "gpu.memory.free",
     brief: "Free memory of the GPU.",
     unit: "By",
@@ -2900,7 +3039,7 @@ pub const GPU_MEMORY_FREE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_memory_limit_bytes`.
 pub const GPU_MEMORY_LIMIT: Metric = Metric {
-    ordinal: 49,
+    ordinal: 54,
     name: "gpu.memory.limit",
     brief: "Memory of the GPU.",
     unit: "By",
@@ -2975,7 +3114,7 @@ pub const GPU_MEMORY_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_memory_reserved_bytes`.
 pub const GPU_MEMORY_RESERVED: Metric = Metric {
-    ordinal: 50,
+    ordinal: 55,
     name: "gpu.memory.reserved",
     brief: "Memory of the GPU that the driver keeps for itself.",
     unit: "By",
@@ -3050,7 +3189,7 @@ pub const GPU_MEMORY_RESERVED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_memory_used_bytes`.
 pub const GPU_MEMORY_USED: Metric = Metric {
-    ordinal: 51,
+    ordinal: 56,
     name: "gpu.memory.used",
     brief: "Memory of the GPU in use.",
     unit: "By",
@@ -3125,7 +3264,7 @@ pub const GPU_MEMORY_USED: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_memory_power_watts`.
 pub const GPU_MEMORY_POWER: Metric = Metric {
-    ordinal: 52,
+    ordinal: 57,
     name: "gpu.memory_power",
     brief: "Power that the memory of the GPU draws.",
     unit: "W",
@@ -3198,7 +3337,7 @@ pub const GPU_MEMORY_POWER: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_metric_unavailable`.
 pub const GPU_METRIC_UNAVAILABLE: Metric = Metric {
-    ordinal: 53,
+    ordinal: 58,
     name: "gpu.metric.unavailable",
     brief: "That the GPU gives no value for a metric, and why: 1 for as long as it is so.",
     unit: "{state}",
@@ -3275,7 +3414,7 @@ pub const GPU_METRIC_UNAVAILABLE: Metric = Metric {
 ///
 /// Unit `{instance}`; in Prometheus `gpu_mig_instances`.
 pub const GPU_MIG_INSTANCES: Metric = Metric {
-    ordinal: 54,
+    ordinal: 59,
     name: "gpu.mig.instances",
     brief: "GPU instances that the GPU is split into.",
     unit: "{instance}",
@@ -3344,7 +3483,7 @@ pub const GPU_MIG_INSTANCES: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_mig_memory_free_bytes`.
 pub const GPU_MIG_MEMORY_FREE: Metric = Metric {
-    ordinal: 55,
+    ordinal: 60,
     name: "gpu.mig.memory.free",
     brief: "Free memory of a MIG device.",
     unit: "By",
@@ -3425,7 +3564,7 @@ pub const GPU_MIG_MEMORY_FREE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_mig_memory_limit_bytes`.
 pub const GPU_MIG_MEMORY_LIMIT: Metric = Metric {
-    ordinal: 56,
+    ordinal: 61,
     name: "gpu.mig.memory.limit",
     brief: "Memory of a MIG device.",
     unit: "By",
@@ -3506,7 +3645,7 @@ pub const GPU_MIG_MEMORY_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_mig_memory_reserved_bytes`.
 pub const GPU_MIG_MEMORY_RESERVED: Metric = Metric {
-    ordinal: 57,
+    ordinal: 62,
     name: "gpu.mig.memory.reserved",
     brief: "Memory of a MIG device that the driver keeps for itself.",
     unit: "By",
@@ -3587,7 +3726,7 @@ pub const GPU_MIG_MEMORY_RESERVED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_mig_memory_used_bytes`.
 pub const GPU_MIG_MEMORY_USED: Metric = Metric {
-    ordinal: 58,
+    ordinal: 63,
     name: "gpu.mig.memory.used",
     brief: "Memory of a MIG device in use.",
     unit: "By",
@@ -3668,7 +3807,7 @@ pub const GPU_MIG_MEMORY_USED: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `gpu_module_energy_joules_total`.
 pub const GPU_MODULE_ENERGY: Metric = Metric {
-    ordinal: 59,
+    ordinal: 64,
     name: "gpu.module_energy",
     brief: "Energy that the module of GPU and CPU has used since the driver was loaded.",
     unit: "J",
@@ -3740,7 +3879,7 @@ pub const GPU_MODULE_ENERGY: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_module_power_watts`.
 pub const GPU_MODULE_POWER: Metric = Metric {
-    ordinal: 60,
+    ordinal: 65,
     name: "gpu.module_power",
     brief: "Power that the module of GPU and CPU draws.",
     unit: "W",
@@ -3816,7 +3955,7 @@ pub const GPU_MODULE_POWER: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_nvlink_bit_error_ratio`.
 pub const GPU_NVLINK_BIT_ERROR_RATIO: Metric = Metric {
-    ordinal: 61,
+    ordinal: 66,
     name: "gpu.nvlink.bit_error_ratio",
     brief: "Share of the bits of an NVLink that came wrong.",
     unit: "1",
@@ -3896,7 +4035,7 @@ pub const GPU_NVLINK_BIT_ERROR_RATIO: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_nvlink_errors_total`.
 pub const GPU_NVLINK_ERRORS: Metric = Metric {
-    ordinal: 62,
+    ordinal: 67,
     name: "gpu.nvlink.errors",
     brief: "Errors of an NVLink.",
     unit: "{error}",
@@ -3985,7 +4124,7 @@ pub const GPU_NVLINK_ERRORS: Metric = Metric {
 ///
 /// Unit `{block}`; in Prometheus `gpu_nvlink_fec_blocks_total`.
 pub const GPU_NVLINK_FEC_BLOCKS: Metric = Metric {
-    ordinal: 63,
+    ordinal: 68,
     name: "gpu.nvlink.fec_blocks",
     brief: "Blocks that came over an NVLink, by how many wrong symbols of them the forward error correction put right: the history that says how near a link is to failing.",
     unit: "{block}",
@@ -4065,7 +4204,7 @@ pub const GPU_NVLINK_FEC_BLOCKS: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_nvlink_io_bytes_total`.
 pub const GPU_NVLINK_IO: Metric = Metric {
-    ordinal: 64,
+    ordinal: 69,
     name: "gpu.nvlink.io",
     brief: "Bytes over an NVLink.",
     unit: "By",
@@ -4153,7 +4292,7 @@ pub const GPU_NVLINK_IO: Metric = Metric {
 ///
 /// Unit `{packet}`; in Prometheus `gpu_nvlink_packets_total`.
 pub const GPU_NVLINK_PACKETS: Metric = Metric {
-    ordinal: 65,
+    ordinal: 70,
     name: "gpu.nvlink.packets",
     brief: "Packets over an NVLink.",
     unit: "{packet}",
@@ -4233,7 +4372,7 @@ pub const GPU_NVLINK_PACKETS: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_nvlink_speed_bytes_per_second`.
 pub const GPU_NVLINK_SPEED: Metric = Metric {
-    ordinal: 66,
+    ordinal: 71,
     name: "gpu.nvlink.speed",
     brief: "Bytes in a second that an NVLink can carry.",
     unit: "By/s",
@@ -4306,7 +4445,7 @@ pub const GPU_NVLINK_SPEED: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_nvlink_throughput_bytes_per_second`.
 pub const GPU_NVLINK_THROUGHPUT: Metric = Metric {
-    ordinal: 67,
+    ordinal: 72,
     name: "gpu.nvlink.throughput",
     brief: "Bytes over all NVLinks of the GPU in a second.",
     unit: "By/s",
@@ -4382,7 +4521,7 @@ pub const GPU_NVLINK_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{link}`; in Prometheus `gpu_nvlink_up`.
 pub const GPU_NVLINK_UP: Metric = Metric {
-    ordinal: 68,
+    ordinal: 73,
     name: "gpu.nvlink.up",
     brief: "Whether an NVLink is up: 1 if so, else 0.",
     unit: "{link}",
@@ -4455,7 +4594,7 @@ pub const GPU_NVLINK_UP: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_pcie_errors_total`.
 pub const GPU_PCIE_ERRORS: Metric = Metric {
-    ordinal: 69,
+    ordinal: 74,
     name: "gpu.pcie.errors",
     brief: "Errors of PCI Express that its error reporting counts.",
     unit: "{error}",
@@ -4534,7 +4673,7 @@ pub const GPU_PCIE_ERRORS: Metric = Metric {
 ///
 /// Unit `{generation}`; in Prometheus `gpu_pcie_generation`.
 pub const GPU_PCIE_GENERATION: Metric = Metric {
-    ordinal: 70,
+    ordinal: 75,
     name: "gpu.pcie.generation",
     brief: "Generation of the PCI Express link.",
     unit: "{generation}",
@@ -4611,7 +4750,7 @@ pub const GPU_PCIE_GENERATION: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_pcie_io_bytes_total`.
 pub const GPU_PCIE_IO: Metric = Metric {
-    ordinal: 71,
+    ordinal: 76,
     name: "gpu.pcie.io",
     brief: "Bytes over PCI Express.",
     unit: "By",
@@ -4693,7 +4832,7 @@ pub const GPU_PCIE_IO: Metric = Metric {
 ///
 /// Unit `{replay}`; in Prometheus `gpu_pcie_replays_total`.
 pub const GPU_PCIE_REPLAYS: Metric = Metric {
-    ordinal: 72,
+    ordinal: 77,
     name: "gpu.pcie.replays",
     brief: "Packets that PCI Express had to send again.",
     unit: "{replay}",
@@ -4768,7 +4907,7 @@ pub const GPU_PCIE_REPLAYS: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_pcie_speed_bytes_per_second`.
 pub const GPU_PCIE_SPEED: Metric = Metric {
-    ordinal: 73,
+    ordinal: 78,
     name: "gpu.pcie.speed",
     brief: "Bytes in a second that a lane of the PCI Express link can carry.",
     unit: "By/s",
@@ -4841,7 +4980,7 @@ pub const GPU_PCIE_SPEED: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `gpu_pcie_throughput_bytes_per_second`.
 pub const GPU_PCIE_THROUGHPUT: Metric = Metric {
-    ordinal: 74,
+    ordinal: 79,
     name: "gpu.pcie.throughput",
     brief: "Bytes over PCI Express in a second.",
     unit: "By/s",
@@ -4924,7 +5063,7 @@ pub const GPU_PCIE_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{lane}`; in Prometheus `gpu_pcie_width`.
 pub const GPU_PCIE_WIDTH: Metric = Metric {
-    ordinal: 75,
+    ordinal: 80,
     name: "gpu.pcie.width",
     brief: "Lanes of the PCI Express link.",
     unit: "{lane}",
@@ -4997,7 +5136,7 @@ pub const GPU_PCIE_WIDTH: Metric = Metric {
 ///
 /// Unit `{flop}/s`; in Prometheus `gpu_peak_flops_per_second`.
 pub const GPU_PEAK_FLOPS: Metric = Metric {
-    ordinal: 76,
+    ordinal: 81,
     name: "gpu.peak_flops",
     brief: "Floating-point operations in a second that the GPU can do at its peak, without sparsity.",
     unit: "{flop}/s",
@@ -5040,7 +5179,7 @@ pub const GPU_PEAK_FLOPS: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_performance_state`.
 pub const GPU_PERFORMANCE_STATE: Metric = Metric {
-    ordinal: 77,
+    ordinal: 82,
     name: "gpu.performance_state",
     brief: "Performance state: 1 for the present state, 0 for the others.",
     unit: "{state}",
@@ -5113,7 +5252,7 @@ pub const GPU_PERFORMANCE_STATE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_pipe_utilization_ratio`.
 pub const GPU_PIPE_UTILIZATION: Metric = Metric {
-    ordinal: 78,
+    ordinal: 83,
     name: "gpu.pipe.utilization",
     brief: "Share of the time in which a pipe was active.",
     unit: "1",
@@ -5214,7 +5353,7 @@ pub const GPU_PIPE_UTILIZATION: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_power_watts`.
 pub const GPU_POWER: Metric = Metric {
-    ordinal: 79,
+    ordinal: 84,
     name: "gpu.power",
     brief: "Power that the GPU draws with its board.",
     unit: "W",
@@ -5305,7 +5444,7 @@ pub const GPU_POWER: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_power_distribution_watts`.
 pub const GPU_POWER_DISTRIBUTION: Metric = Metric {
-    ordinal: 80,
+    ordinal: 85,
     name: "gpu.power_distribution",
     brief: "Power that the GPU drew, as the driver sampled it.",
     unit: "W",
@@ -5374,7 +5513,7 @@ pub const GPU_POWER_DISTRIBUTION: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_power_limit_watts`.
 pub const GPU_POWER_LIMIT: Metric = Metric {
-    ordinal: 81,
+    ordinal: 86,
     name: "gpu.power_limit",
     brief: "Power that the GPU may draw.",
     unit: "W",
@@ -5458,7 +5597,7 @@ pub const GPU_POWER_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_process_memory_bytes`.
 pub const GPU_PROCESS_MEMORY: Metric = Metric {
-    ordinal: 82,
+    ordinal: 87,
     name: "gpu.process.memory",
     brief: "Memory of the GPU that a process uses.",
     unit: "By",
@@ -5539,7 +5678,7 @@ pub const GPU_PROCESS_MEMORY: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_process_peak_memory_bytes`.
 pub const GPU_PROCESS_PEAK_MEMORY: Metric = Metric {
-    ordinal: 83,
+    ordinal: 88,
     name: "gpu.process.peak_memory",
     brief: "Most memory of the GPU that a process has used.",
     unit: "By",
@@ -5612,7 +5751,7 @@ pub const GPU_PROCESS_PEAK_MEMORY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `gpu_process_time_seconds_total`.
 pub const GPU_PROCESS_TIME: Metric = Metric {
-    ordinal: 84,
+    ordinal: 89,
     name: "gpu.process.time",
     brief: "Time in which a process has had the GPU.",
     unit: "s",
@@ -5685,7 +5824,7 @@ pub const GPU_PROCESS_TIME: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_process_utilization_ratio`.
 pub const GPU_PROCESS_UTILIZATION: Metric = Metric {
-    ordinal: 85,
+    ordinal: 90,
     name: "gpu.process.utilization",
     brief: "Share of the time in which a process kept an engine busy.",
     unit: "1",
@@ -5765,7 +5904,7 @@ pub const GPU_PROCESS_UTILIZATION: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_protected_memory_limit_bytes`.
 pub const GPU_PROTECTED_MEMORY_LIMIT: Metric = Metric {
-    ordinal: 86,
+    ordinal: 91,
     name: "gpu.protected_memory.limit",
     brief: "Memory that is protected from the host.",
     unit: "By",
@@ -5834,7 +5973,7 @@ pub const GPU_PROTECTED_MEMORY_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `gpu_protected_memory_used_bytes`.
 pub const GPU_PROTECTED_MEMORY_USED: Metric = Metric {
-    ordinal: 87,
+    ordinal: 92,
     name: "gpu.protected_memory.used",
     brief: "Memory in use that is protected from the host.",
     unit: "By",
@@ -5903,7 +6042,7 @@ pub const GPU_PROTECTED_MEMORY_USED: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_recovery_action`.
 pub const GPU_RECOVERY_ACTION: Metric = Metric {
-    ordinal: 88,
+    ordinal: 93,
     name: "gpu.recovery_action",
     brief: "What the driver asks to be done: 1 for that, 0 for the others.",
     unit: "{state}",
@@ -5976,7 +6115,7 @@ pub const GPU_RECOVERY_ACTION: Metric = Metric {
 ///
 /// Unit `{row}`; in Prometheus `gpu_remapped_rows_total`.
 pub const GPU_REMAPPED_ROWS: Metric = Metric {
-    ordinal: 89,
+    ordinal: 94,
     name: "gpu.remapped_rows",
     brief: "Rows of memory that were replaced by spare ones.",
     unit: "{row}",
@@ -6058,7 +6197,7 @@ pub const GPU_REMAPPED_ROWS: Metric = Metric {
 ///
 /// Unit `{page}`; in Prometheus `gpu_retired_pages_total`.
 pub const GPU_RETIRED_PAGES: Metric = Metric {
-    ordinal: 90,
+    ordinal: 95,
     name: "gpu.retired_pages",
     brief: "Pages of memory that are no longer used.",
     unit: "{page}",
@@ -6137,7 +6276,7 @@ pub const GPU_RETIRED_PAGES: Metric = Metric {
 ///
 /// Unit `{bank}`; in Prometheus `gpu_row_remap_banks`.
 pub const GPU_ROW_REMAP_BANKS: Metric = Metric {
-    ordinal: 91,
+    ordinal: 96,
     name: "gpu.row_remap.banks",
     brief: "Banks of memory by the spare rows that they have left.",
     unit: "{bank}",
@@ -6206,11 +6345,34 @@ pub const GPU_ROW_REMAP_BANKS: Metric = Metric {
     }],
 };
 
+/// Energy that the GPUs of the run used, in its steps and outside of them.
+///
+/// Unit `J`; in Prometheus `gpu_run_energy_joules_total`.
+pub const GPU_RUN_ENERGY: Metric = Metric {
+    ordinal: 97,
+    name: "gpu.run.energy",
+    brief: "Energy that the GPUs of the run used, in its steps and outside of them.",
+    unit: "J",
+    instrument: Instrument::Counter,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::GPU_RUN_PHASE,
+        requirement: Requirement::Required,
+    }],
+    prometheus_name: "gpu_run_energy_joules_total",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "pulsetrain",
+        names: &["derive"],
+    }],
+};
+
 /// Share of the time in which a multiprocessor had work, over all multiprocessors.
 ///
 /// Unit `1`; in Prometheus `gpu_sm_active_ratio`.
 pub const GPU_SM_ACTIVE: Metric = Metric {
-    ordinal: 92,
+    ordinal: 98,
     name: "gpu.sm.active",
     brief: "Share of the time in which a multiprocessor had work, over all multiprocessors.",
     unit: "1",
@@ -6293,7 +6455,7 @@ pub const GPU_SM_ACTIVE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_sm_occupancy_ratio`.
 pub const GPU_SM_OCCUPANCY: Metric = Metric {
-    ordinal: 93,
+    ordinal: 99,
     name: "gpu.sm.occupancy",
     brief: "Share of the warps that could be resident on the multiprocessors.",
     unit: "1",
@@ -6376,7 +6538,7 @@ pub const GPU_SM_OCCUPANCY: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_step_busy_ratio`.
 pub const GPU_STEP_BUSY_RATIO: Metric = Metric {
-    ordinal: 94,
+    ordinal: 100,
     name: "gpu.step.busy_ratio",
     brief: "Share of the last step in which its GPUs were busy.",
     unit: "1",
@@ -6396,7 +6558,7 @@ pub const GPU_STEP_BUSY_RATIO: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `gpu_step_energy_joules`.
 pub const GPU_STEP_ENERGY: Metric = Metric {
-    ordinal: 95,
+    ordinal: 101,
     name: "gpu.step.energy",
     brief: "Energy that the GPUs of the rank used in a step.",
     unit: "J",
@@ -6416,7 +6578,7 @@ pub const GPU_STEP_ENERGY: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_step_mean_power_watts`.
 pub const GPU_STEP_MEAN_POWER: Metric = Metric {
-    ordinal: 96,
+    ordinal: 102,
     name: "gpu.step.mean_power",
     brief: "Mean power of the GPUs of a step together.",
     unit: "W",
@@ -6436,7 +6598,7 @@ pub const GPU_STEP_MEAN_POWER: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `gpu_step_peak_power_watts`.
 pub const GPU_STEP_PEAK_POWER: Metric = Metric {
-    ordinal: 97,
+    ordinal: 103,
     name: "gpu.step.peak_power",
     brief: "Highest power of the GPUs of a step together.",
     unit: "W",
@@ -6456,7 +6618,7 @@ pub const GPU_STEP_PEAK_POWER: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `gpu_step_throttle_time_seconds`.
 pub const GPU_STEP_THROTTLE_TIME: Metric = Metric {
-    ordinal: 98,
+    ordinal: 104,
     name: "gpu.step.throttle_time",
     brief: "Time of a step in which the clocks of a GPU were held down for the reason that held longest.",
     unit: "s",
@@ -6476,7 +6638,7 @@ pub const GPU_STEP_THROTTLE_TIME: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `gpu_steps_total`.
 pub const GPU_STEPS: Metric = Metric {
-    ordinal: 99,
+    ordinal: 105,
     name: "gpu.steps",
     brief: "Steps that were looked at, by what is known of their energy.",
     unit: "{step}",
@@ -6499,7 +6661,7 @@ pub const GPU_STEPS: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `gpu_temperature_celsius`.
 pub const GPU_TEMPERATURE: Metric = Metric {
-    ordinal: 100,
+    ordinal: 106,
     name: "gpu.temperature",
     brief: "Temperature of the GPU.",
     unit: "Cel",
@@ -6582,7 +6744,7 @@ pub const GPU_TEMPERATURE: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `gpu_temperature_limit_celsius`.
 pub const GPU_TEMPERATURE_LIMIT: Metric = Metric {
-    ordinal: 101,
+    ordinal: 107,
     name: "gpu.temperature_limit",
     brief: "Temperature at which the GPU does something about it.",
     unit: "Cel",
@@ -6661,7 +6823,7 @@ pub const GPU_TEMPERATURE_LIMIT: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `gpu_temperature_margin_celsius`.
 pub const GPU_TEMPERATURE_MARGIN: Metric = Metric {
-    ordinal: 102,
+    ordinal: 108,
     name: "gpu.temperature_margin",
     brief: "How much hotter the GPU may get before it slows down.",
     unit: "Cel",
@@ -6730,7 +6892,7 @@ pub const GPU_TEMPERATURE_MARGIN: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `gpu_temperature_margin_limit_celsius`.
 pub const GPU_TEMPERATURE_MARGIN_LIMIT: Metric = Metric {
-    ordinal: 103,
+    ordinal: 109,
     name: "gpu.temperature_margin_limit",
     brief: "What `gpu.temperature_margin` has come down to when the GPU does something about it: below zero where it may first get hotter than its target.",
     unit: "Cel",
@@ -6808,7 +6970,7 @@ pub const GPU_TEMPERATURE_MARGIN_LIMIT: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `gpu_throttle_active`.
 pub const GPU_THROTTLE_ACTIVE: Metric = Metric {
-    ordinal: 104,
+    ordinal: 110,
     name: "gpu.throttle.active",
     brief: "Why the clocks are lower than they could be: 1 for each reason that holds, 0 for the others.",
     unit: "{state}",
@@ -6891,7 +7053,7 @@ pub const GPU_THROTTLE_ACTIVE: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `gpu_throttle_time_seconds_total`.
 pub const GPU_THROTTLE_TIME: Metric = Metric {
-    ordinal: 105,
+    ordinal: 111,
     name: "gpu.throttle.time",
     brief: "Time in which the clocks were held down, by reason.",
     unit: "s",
@@ -6974,7 +7136,7 @@ pub const GPU_THROTTLE_TIME: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_utilization_ratio`.
 pub const GPU_UTILIZATION: Metric = Metric {
-    ordinal: 106,
+    ordinal: 112,
     name: "gpu.utilization",
     brief: "Share of the time in which the GPU was busy.",
     unit: "1",
@@ -7067,7 +7229,7 @@ pub const GPU_UTILIZATION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `gpu_utilization_distribution`.
 pub const GPU_UTILIZATION_DISTRIBUTION: Metric = Metric {
-    ordinal: 107,
+    ordinal: 113,
     name: "gpu.utilization_distribution",
     brief: "Share of the time in which the GPU was busy, as the driver sampled it.",
     unit: "1",
@@ -7136,7 +7298,7 @@ pub const GPU_UTILIZATION_DISTRIBUTION: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `gpu_xid_errors_total`.
 pub const GPU_XID_ERRORS: Metric = Metric {
-    ordinal: 108,
+    ordinal: 114,
     name: "gpu.xid_errors",
     brief: "XID errors of the driver, by code; a code that has not come is 0 from the start.",
     unit: "{error}",
@@ -7219,7 +7381,7 @@ pub const GPU_XID_ERRORS: Metric = Metric {
 ///
 /// Unit `J`; in Prometheus `hw_energy_joules_total`.
 pub const HW_ENERGY: Metric = Metric {
-    ordinal: 109,
+    ordinal: 115,
     name: "hw.energy",
     brief: "Energy that a component has used.",
     unit: "J",
@@ -7256,7 +7418,7 @@ pub const HW_ENERGY: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `hw_errors_total`.
 pub const HW_ERRORS: Metric = Metric {
-    ordinal: 110,
+    ordinal: 116,
     name: "hw.errors",
     brief: "Errors of a component.",
     unit: "{error}",
@@ -7302,7 +7464,7 @@ pub const HW_ERRORS: Metric = Metric {
 ///
 /// Unit `rpm`; in Prometheus `hw_fan_speed_rpm`.
 pub const HW_FAN_SPEED: Metric = Metric {
-    ordinal: 111,
+    ordinal: 117,
     name: "hw.fan.speed",
     brief: "Speed of a fan.",
     unit: "rpm",
@@ -7339,7 +7501,7 @@ pub const HW_FAN_SPEED: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_fan_speed_ratio`.
 pub const HW_FAN_SPEED_RATIO: Metric = Metric {
-    ordinal: 112,
+    ordinal: 118,
     name: "hw.fan.speed_ratio",
     brief: "Speed of a fan as a share of its highest.",
     unit: "1",
@@ -7376,7 +7538,7 @@ pub const HW_FAN_SPEED_RATIO: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_gpu_io_bytes_total`.
 pub const HW_GPU_IO: Metric = Metric {
-    ordinal: 113,
+    ordinal: 119,
     name: "hw.gpu.io",
     brief: "Bytes that the GPU received and sent.",
     unit: "By",
@@ -7436,7 +7598,7 @@ pub const HW_GPU_IO: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_gpu_memory_limit_bytes`.
 pub const HW_GPU_MEMORY_LIMIT: Metric = Metric {
-    ordinal: 114,
+    ordinal: 120,
     name: "hw.gpu.memory.limit",
     brief: "Memory of the GPU.",
     unit: "By",
@@ -7489,7 +7651,7 @@ pub const HW_GPU_MEMORY_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_gpu_memory_usage_bytes`.
 pub const HW_GPU_MEMORY_USAGE: Metric = Metric {
-    ordinal: 115,
+    ordinal: 121,
     name: "hw.gpu.memory.usage",
     brief: "Memory of the GPU in use.",
     unit: "By",
@@ -7542,7 +7704,7 @@ pub const HW_GPU_MEMORY_USAGE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_gpu_memory_utilization_ratio`.
 pub const HW_GPU_MEMORY_UTILIZATION: Metric = Metric {
-    ordinal: 116,
+    ordinal: 122,
     name: "hw.gpu.memory.utilization",
     brief: "Share of the memory of the GPU in use.",
     unit: "1",
@@ -7598,7 +7760,7 @@ pub const HW_GPU_MEMORY_UTILIZATION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_gpu_utilization_ratio`.
 pub const HW_GPU_UTILIZATION: Metric = Metric {
-    ordinal: 117,
+    ordinal: 123,
     name: "hw.gpu.utilization",
     brief: "Share of the time that the GPU spent in a task.",
     unit: "1",
@@ -7659,7 +7821,7 @@ pub const HW_GPU_UTILIZATION: Metric = Metric {
 ///
 /// Unit `By/s`; in Prometheus `hw_network_bandwidth_limit_bytes_per_second`.
 pub const HW_NETWORK_BANDWIDTH_LIMIT: Metric = Metric {
-    ordinal: 118,
+    ordinal: 124,
     name: "hw.network.bandwidth.limit",
     brief: "Bytes in a second that a port can carry.",
     unit: "By/s",
@@ -7692,7 +7854,7 @@ pub const HW_NETWORK_BANDWIDTH_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `hw_network_io_bytes_total`.
 pub const HW_NETWORK_IO: Metric = Metric {
-    ordinal: 119,
+    ordinal: 125,
     name: "hw.network.io",
     brief: "Bytes that a port received and sent; an NVLink is a port of its GPU.",
     unit: "By",
@@ -7732,7 +7894,7 @@ pub const HW_NETWORK_IO: Metric = Metric {
 ///
 /// Unit `{packet}`; in Prometheus `hw_network_packets_total`.
 pub const HW_NETWORK_PACKETS: Metric = Metric {
-    ordinal: 120,
+    ordinal: 126,
     name: "hw.network.packets",
     brief: "Packets that a port received and sent.",
     unit: "{packet}",
@@ -7772,7 +7934,7 @@ pub const HW_NETWORK_PACKETS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_network_up`.
 pub const HW_NETWORK_UP: Metric = Metric {
-    ordinal: 121,
+    ordinal: 127,
     name: "hw.network.up",
     brief: "Whether a port is up: 1 if so, else 0.",
     unit: "1",
@@ -7805,7 +7967,7 @@ pub const HW_NETWORK_UP: Metric = Metric {
 ///
 /// Unit `W`; in Prometheus `hw_power_watts`.
 pub const HW_POWER: Metric = Metric {
-    ordinal: 122,
+    ordinal: 128,
     name: "hw.power",
     brief: "Power that a component draws.",
     unit: "W",
@@ -7842,7 +8004,7 @@ pub const HW_POWER: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `hw_status`.
 pub const HW_STATUS: Metric = Metric {
-    ordinal: 123,
+    ordinal: 129,
     name: "hw.status",
     brief: "State of a component: 1 for the present state, 0 for the others.",
     unit: "1",
@@ -7888,7 +8050,7 @@ pub const HW_STATUS: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `hw_temperature_celsius`.
 pub const HW_TEMPERATURE: Metric = Metric {
-    ordinal: 124,
+    ordinal: 130,
     name: "hw.temperature",
     brief: "Temperature of a component.",
     unit: "Cel",
@@ -7925,7 +8087,7 @@ pub const HW_TEMPERATURE: Metric = Metric {
 ///
 /// Unit `Cel`; in Prometheus `hw_temperature_limit_celsius`.
 pub const HW_TEMPERATURE_LIMIT: Metric = Metric {
-    ordinal: 125,
+    ordinal: 131,
     name: "hw.temperature.limit",
     brief: "Temperature limit of a component.",
     unit: "Cel",
@@ -7966,7 +8128,7 @@ pub const HW_TEMPERATURE_LIMIT: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `inference_completion_tokens`.
 pub const INFERENCE_COMPLETION_TOKENS: Metric = Metric {
-    ordinal: 126,
+    ordinal: 132,
     name: "inference.completion_tokens",
     brief: "Tokens of a completion.",
     unit: "{token}",
@@ -7989,7 +8151,7 @@ pub const INFERENCE_COMPLETION_TOKENS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `inference_latency_seconds`.
 pub const INFERENCE_LATENCY: Metric = Metric {
-    ordinal: 127,
+    ordinal: 133,
     name: "inference.latency",
     brief: "Time from a request to its last token.",
     unit: "s",
@@ -8016,7 +8178,7 @@ pub const INFERENCE_LATENCY: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `inference_prompt_tokens`.
 pub const INFERENCE_PROMPT_TOKENS: Metric = Metric {
-    ordinal: 128,
+    ordinal: 134,
     name: "inference.prompt_tokens",
     brief: "Tokens of a prompt.",
     unit: "{token}",
@@ -8039,7 +8201,7 @@ pub const INFERENCE_PROMPT_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `inference_speculative_accept_length`.
 pub const INFERENCE_SPECULATIVE_ACCEPT_LENGTH: Metric = Metric {
-    ordinal: 129,
+    ordinal: 135,
     name: "inference.speculative.accept_length",
     brief: "Draft tokens that the target model accepts in a row.",
     unit: "{token}",
@@ -8062,7 +8224,7 @@ pub const INFERENCE_SPECULATIVE_ACCEPT_LENGTH: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `inference_speculative_accept_ratio`.
 pub const INFERENCE_SPECULATIVE_ACCEPT_RATIO: Metric = Metric {
-    ordinal: 130,
+    ordinal: 136,
     name: "inference.speculative.accept_ratio",
     brief: "Share of the draft tokens that the target model accepts.",
     unit: "1",
@@ -8085,7 +8247,7 @@ pub const INFERENCE_SPECULATIVE_ACCEPT_RATIO: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_estimate_size_bytes`.
 pub const MEMORY_ESTIMATE_SIZE: Metric = Metric {
-    ordinal: 131,
+    ordinal: 137,
     name: "memory.estimate.size",
     brief: "Memory that the compiler expects a step to need.",
     unit: "By",
@@ -8114,7 +8276,7 @@ pub const MEMORY_ESTIMATE_SIZE: Metric = Metric {
 ///
 /// Unit `{retry}`; in Prometheus `memory_framework_alloc_retries_total`.
 pub const MEMORY_FRAMEWORK_ALLOC_RETRIES: Metric = Metric {
-    ordinal: 132,
+    ordinal: 138,
     name: "memory.framework.alloc_retries",
     brief: "Allocations that succeeded only after the allocator had freed its caches.",
     unit: "{retry}",
@@ -8137,7 +8299,7 @@ pub const MEMORY_FRAMEWORK_ALLOC_RETRIES: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_allocated_bytes`.
 pub const MEMORY_FRAMEWORK_ALLOCATED: Metric = Metric {
-    ordinal: 133,
+    ordinal: 139,
     name: "memory.framework.allocated",
     brief: "Bytes that the framework's allocator has handed out.",
     unit: "By",
@@ -8174,7 +8336,7 @@ pub const MEMORY_FRAMEWORK_ALLOCATED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_limit_bytes`.
 pub const MEMORY_FRAMEWORK_LIMIT: Metric = Metric {
-    ordinal: 134,
+    ordinal: 140,
     name: "memory.framework.limit",
     brief: "Bytes that the framework's allocator may hold.",
     unit: "By",
@@ -8207,7 +8369,7 @@ pub const MEMORY_FRAMEWORK_LIMIT: Metric = Metric {
 ///
 /// Unit `{error}`; in Prometheus `memory_framework_ooms_total`.
 pub const MEMORY_FRAMEWORK_OOMS: Metric = Metric {
-    ordinal: 135,
+    ordinal: 141,
     name: "memory.framework.ooms",
     brief: "Allocations that failed for want of memory.",
     unit: "{error}",
@@ -8230,7 +8392,7 @@ pub const MEMORY_FRAMEWORK_OOMS: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_peak_bytes`.
 pub const MEMORY_FRAMEWORK_PEAK: Metric = Metric {
-    ordinal: 136,
+    ordinal: 142,
     name: "memory.framework.peak",
     brief: "Largest number of bytes that the framework's allocator has handed out at once.",
     unit: "By",
@@ -8263,7 +8425,7 @@ pub const MEMORY_FRAMEWORK_PEAK: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_framework_reserved_bytes`.
 pub const MEMORY_FRAMEWORK_RESERVED: Metric = Metric {
-    ordinal: 137,
+    ordinal: 143,
     name: "memory.framework.reserved",
     brief: "Bytes that the framework's allocator holds.",
     unit: "By",
@@ -8292,7 +8454,7 @@ pub const MEMORY_FRAMEWORK_RESERVED: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `memory_framework_utilization_ratio`.
 pub const MEMORY_FRAMEWORK_UTILIZATION: Metric = Metric {
-    ordinal: 138,
+    ordinal: 144,
     name: "memory.framework.utilization",
     brief: "Share of the device's memory that the framework's allocator has needed.",
     unit: "1",
@@ -8325,7 +8487,7 @@ pub const MEMORY_FRAMEWORK_UTILIZATION: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_host_available_bytes`.
 pub const MEMORY_HOST_AVAILABLE: Metric = Metric {
-    ordinal: 139,
+    ordinal: 145,
     name: "memory.host.available",
     brief: "Memory of the host that a program could still take without the host having to swap.",
     unit: "By",
@@ -8345,7 +8507,7 @@ pub const MEMORY_HOST_AVAILABLE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_host_limit_bytes`.
 pub const MEMORY_HOST_LIMIT: Metric = Metric {
-    ordinal: 140,
+    ordinal: 146,
     name: "memory.host.limit",
     brief: "Memory of the host.",
     unit: "By",
@@ -8371,7 +8533,7 @@ pub const MEMORY_HOST_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_host_used_bytes`.
 pub const MEMORY_HOST_USED: Metric = Metric {
-    ordinal: 141,
+    ordinal: 147,
     name: "memory.host.used",
     brief: "Memory of the host in use.",
     unit: "By",
@@ -8397,7 +8559,7 @@ pub const MEMORY_HOST_USED: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `memory_segment_size_bytes`.
 pub const MEMORY_SEGMENT_SIZE: Metric = Metric {
-    ordinal: 142,
+    ordinal: 148,
     name: "memory.segment.size",
     brief: "Size of an allocator segment.",
     unit: "By",
@@ -8434,7 +8596,7 @@ pub const MEMORY_SEGMENT_SIZE: Metric = Metric {
 ///
 /// Unit `{expert}`; in Prometheus `moe_active_experts`.
 pub const MOE_ACTIVE_EXPERTS: Metric = Metric {
-    ordinal: 143,
+    ordinal: 149,
     name: "moe.active_experts",
     brief: "Experts that receive tokens, averaged over layers.",
     unit: "{expert}",
@@ -8454,7 +8616,7 @@ pub const MOE_ACTIVE_EXPERTS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `moe_aux_loss`.
 pub const MOE_AUX_LOSS: Metric = Metric {
-    ordinal: 144,
+    ordinal: 150,
     name: "moe.aux_loss",
     brief: "Load-balancing loss of the router, summed over layers.",
     unit: "{loss}",
@@ -8484,7 +8646,7 @@ pub const MOE_AUX_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_expert_balance_ratio`.
 pub const MOE_EXPERT_BALANCE: Metric = Metric {
-    ordinal: 145,
+    ordinal: 151,
     name: "moe.expert_balance",
     brief: "Tokens of the least busy expert over those of the busiest.",
     unit: "1",
@@ -8504,7 +8666,7 @@ pub const MOE_EXPERT_BALANCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_expert_utilization_ratio`.
 pub const MOE_EXPERT_UTILIZATION: Metric = Metric {
-    ordinal: 146,
+    ordinal: 152,
     name: "moe.expert_utilization",
     brief: "Share of the experts that receive tokens, averaged over layers.",
     unit: "1",
@@ -8524,7 +8686,7 @@ pub const MOE_EXPERT_UTILIZATION: Metric = Metric {
 ///
 /// Unit `{variation}`; in Prometheus `moe_load_cv`.
 pub const MOE_LOAD_CV: Metric = Metric {
-    ordinal: 147,
+    ordinal: 153,
     name: "moe.load_cv",
     brief: "Standard deviation of the tokens of an expert over their mean.",
     unit: "{variation}",
@@ -8544,7 +8706,7 @@ pub const MOE_LOAD_CV: Metric = Metric {
 ///
 /// Unit `{imbalance}`; in Prometheus `moe_load_imbalance`.
 pub const MOE_LOAD_IMBALANCE: Metric = Metric {
-    ordinal: 148,
+    ordinal: 154,
     name: "moe.load_imbalance",
     brief: "Tokens of the busiest expert over the mean, averaged over layers; 1 is perfect.",
     unit: "{imbalance}",
@@ -8564,7 +8726,7 @@ pub const MOE_LOAD_IMBALANCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_max_expert_fraction_ratio`.
 pub const MOE_MAX_EXPERT_FRACTION: Metric = Metric {
-    ordinal: 149,
+    ordinal: 155,
     name: "moe.max_expert_fraction",
     brief: "Share of the tokens that goes to the busiest expert.",
     unit: "1",
@@ -8584,7 +8746,7 @@ pub const MOE_MAX_EXPERT_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_min_active_expert_fraction_ratio`.
 pub const MOE_MIN_ACTIVE_EXPERT_FRACTION: Metric = Metric {
-    ordinal: 150,
+    ordinal: 156,
     name: "moe.min_active_expert_fraction",
     brief: "Share of the tokens that goes to the least busy expert with any.",
     unit: "1",
@@ -8607,7 +8769,7 @@ pub const MOE_MIN_ACTIVE_EXPERT_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_router_confidence_ratio`.
 pub const MOE_ROUTER_CONFIDENCE: Metric = Metric {
-    ordinal: 151,
+    ordinal: 157,
     name: "moe.router_confidence",
     brief: "Mean share of the probability that the router gives to its first choice.",
     unit: "1",
@@ -8627,7 +8789,7 @@ pub const MOE_ROUTER_CONFIDENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `moe_router_entropy_ratio`.
 pub const MOE_ROUTER_ENTROPY: Metric = Metric {
-    ordinal: 152,
+    ordinal: 158,
     name: "moe.router_entropy",
     brief: "Entropy of the router, as a share of the largest possible.",
     unit: "1",
@@ -8647,7 +8809,7 @@ pub const MOE_ROUTER_ENTROPY: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `moe_z_loss`.
 pub const MOE_Z_LOSS: Metric = Metric {
-    ordinal: 153,
+    ordinal: 159,
     name: "moe.z_loss",
     brief: "Regularization of the router logits, summed over layers.",
     unit: "{loss}",
@@ -8673,7 +8835,7 @@ pub const MOE_Z_LOSS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_actor_gap_time_seconds`.
 pub const PERF_ACTOR_GAP_TIME: Metric = Metric {
-    ordinal: 154,
+    ordinal: 160,
     name: "perf.actor_gap_time",
     brief: "Time that the actor had nothing to do between two micro-batches.",
     unit: "s",
@@ -8696,7 +8858,7 @@ pub const PERF_ACTOR_GAP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_actor_train_step_time_seconds`.
 pub const PERF_ACTOR_TRAIN_STEP_TIME: Metric = Metric {
-    ordinal: 155,
+    ordinal: 161,
     name: "perf.actor_train_step_time",
     brief: "Time of a step spent in the optimizer steps of the actor.",
     unit: "s",
@@ -8722,7 +8884,7 @@ pub const PERF_ACTOR_TRAIN_STEP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_actor_train_time_seconds`.
 pub const PERF_ACTOR_TRAIN_TIME: Metric = Metric {
-    ordinal: 156,
+    ordinal: 162,
     name: "perf.actor_train_time",
     brief: "Time of a step spent in training the actor, evaluation included.",
     unit: "s",
@@ -8748,7 +8910,7 @@ pub const PERF_ACTOR_TRAIN_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_backpressure_wait_seconds`.
 pub const PERF_BACKPRESSURE_WAIT: Metric = Metric {
-    ordinal: 157,
+    ordinal: 163,
     name: "perf.backpressure_wait",
     brief: "Time that generation waited because the sample pool was full.",
     unit: "s",
@@ -8768,7 +8930,7 @@ pub const PERF_BACKPRESSURE_WAIT: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_backward_time_seconds`.
 pub const PERF_BACKWARD_TIME: Metric = Metric {
-    ordinal: 158,
+    ordinal: 164,
     name: "perf.backward_time",
     brief: "Time of a step spent in the backward pass.",
     unit: "s",
@@ -8797,7 +8959,7 @@ pub const PERF_BACKWARD_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_between_micro_batch_gap_time_seconds`.
 pub const PERF_BETWEEN_MICRO_BATCH_GAP_TIME: Metric = Metric {
-    ordinal: 159,
+    ordinal: 165,
     name: "perf.between_micro_batch_gap_time",
     brief: "Time between the training on one micro-batch and the reference model on the next.",
     unit: "s",
@@ -8823,7 +8985,7 @@ pub const PERF_BETWEEN_MICRO_BATCH_GAP_TIME: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `perf_bottleneck`.
 pub const PERF_BOTTLENECK: Metric = Metric {
-    ordinal: 160,
+    ordinal: 166,
     name: "perf.bottleneck",
     brief: "What holds the pipeline back: 1 for the present verdict, 0 for the others.",
     unit: "{state}",
@@ -8855,7 +9017,7 @@ pub const PERF_BOTTLENECK: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_checkpoint_time_seconds`.
 pub const PERF_CHECKPOINT_TIME: Metric = Metric {
-    ordinal: 161,
+    ordinal: 167,
     name: "perf.checkpoint_time",
     brief: "Time that training stood still for a checkpoint.",
     unit: "s",
@@ -8885,7 +9047,7 @@ pub const PERF_CHECKPOINT_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_compute_time_seconds`.
 pub const PERF_COMPUTE_TIME: Metric = Metric {
-    ordinal: 162,
+    ordinal: 168,
     name: "perf.compute_time",
     brief: "Time of a step that the device spent in forward, backward and optimizer.",
     unit: "s",
@@ -8908,7 +9070,7 @@ pub const PERF_COMPUTE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_data_time_seconds`.
 pub const PERF_DATA_TIME: Metric = Metric {
-    ordinal: 163,
+    ordinal: 169,
     name: "perf.data_time",
     brief: "Time of a step spent in the data iterator.",
     unit: "s",
@@ -8945,7 +9107,7 @@ pub const PERF_DATA_TIME: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `perf_data_wait_ratio`.
 pub const PERF_DATA_WAIT_RATIO: Metric = Metric {
-    ordinal: 164,
+    ordinal: 170,
     name: "perf.data_wait_ratio",
     brief: "Share of the step in which it waited for its data.",
     unit: "1",
@@ -8965,7 +9127,7 @@ pub const PERF_DATA_WAIT_RATIO: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_dispatch_wait_seconds`.
 pub const PERF_DISPATCH_WAIT: Metric = Metric {
-    ordinal: 165,
+    ordinal: 171,
     name: "perf.dispatch_wait",
     brief: "Time that training waited until there were samples enough for a step.",
     unit: "s",
@@ -8991,7 +9153,7 @@ pub const PERF_DISPATCH_WAIT: Metric = Metric {
 ///
 /// Unit `J/{token}`; in Prometheus `perf_energy_per_token_joules`.
 pub const PERF_ENERGY_PER_TOKEN: Metric = Metric {
-    ordinal: 166,
+    ordinal: 172,
     name: "perf.energy_per_token",
     brief: "Energy that the GPUs of the whole run used for a token of the last step.",
     unit: "J/{token}",
@@ -9011,7 +9173,7 @@ pub const PERF_ENERGY_PER_TOKEN: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_first_micro_batch_rollout_time_seconds`.
 pub const PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME: Metric = Metric {
-    ordinal: 167,
+    ordinal: 173,
     name: "perf.first_micro_batch_rollout_time",
     brief: "Time from the start of a step until its first rollout was done.",
     unit: "s",
@@ -9031,7 +9193,7 @@ pub const PERF_FIRST_MICRO_BATCH_ROLLOUT_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_forward_time_seconds`.
 pub const PERF_FORWARD_TIME: Metric = Metric {
-    ordinal: 168,
+    ordinal: 174,
     name: "perf.forward_time",
     brief: "Time of a step spent in the forward pass.",
     unit: "s",
@@ -9060,7 +9222,7 @@ pub const PERF_FORWARD_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_global_step_time_seconds`.
 pub const PERF_GLOBAL_STEP_TIME: Metric = Metric {
-    ordinal: 169,
+    ordinal: 175,
     name: "perf.global_step_time",
     brief: "Wall time of a step of reinforcement learning, from the first rollout to the new weights.",
     unit: "s",
@@ -9080,7 +9242,7 @@ pub const PERF_GLOBAL_STEP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_infer_batch_time_seconds`.
 pub const PERF_INFER_BATCH_TIME: Metric = Metric {
-    ordinal: 170,
+    ordinal: 176,
     name: "perf.infer_batch_time",
     brief: "Time of one batch of an inference engine.",
     unit: "s",
@@ -9103,7 +9265,7 @@ pub const PERF_INFER_BATCH_TIME: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `perf_infer_capacity_per_second`.
 pub const PERF_INFER_CAPACITY: Metric = Metric {
-    ordinal: 171,
+    ordinal: 177,
     name: "perf.infer_capacity",
     brief: "Samples in a second that inference could give if training took them all.",
     unit: "{sample}/s",
@@ -9123,7 +9285,7 @@ pub const PERF_INFER_CAPACITY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_old_actor_inference_time_seconds`.
 pub const PERF_OLD_ACTOR_INFERENCE_TIME: Metric = Metric {
-    ordinal: 172,
+    ordinal: 178,
     name: "perf.old_actor_inference_time",
     brief: "Time of a step spent in the actor before its update.",
     unit: "s",
@@ -9146,7 +9308,7 @@ pub const PERF_OLD_ACTOR_INFERENCE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_optimizer_time_seconds`.
 pub const PERF_OPTIMIZER_TIME: Metric = Metric {
-    ordinal: 173,
+    ordinal: 179,
     name: "perf.optimizer_time",
     brief: "Time of a step spent in the optimizer.",
     unit: "s",
@@ -9165,11 +9327,50 @@ pub const PERF_OPTIMIZER_TIME: Metric = Metric {
     }],
 };
 
+/// Time of a step spent in a phase that has no metric of its own.
+///
+/// Unit `s`; in Prometheus `perf_phase_time_seconds`.
+pub const PERF_PHASE_TIME: Metric = Metric {
+    ordinal: 180,
+    name: "perf.phase_time",
+    brief: "Time of a step spent in a phase that has no metric of its own.",
+    unit: "s",
+    instrument: Instrument::Histogram,
+    number: Number::Double,
+    bounds: BOUNDS_SECONDS,
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::PERF_PHASE,
+            requirement: Requirement::Required,
+        },
+        AttributeUse {
+            attribute: &attribute::PERF_STATISTIC,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "perf_phase_time_seconds",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "deepspeed",
+            names: &["<timer>"],
+        },
+        Upstream {
+            system: "openrlhf",
+            names: &["timing/<phase>"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["timing_s/<phase>"],
+        },
+    ],
+};
+
 /// Time that the reference model had nothing to do between two micro-batches.
 ///
 /// Unit `s`; in Prometheus `perf_refer_gap_time_seconds`.
 pub const PERF_REFER_GAP_TIME: Metric = Metric {
-    ordinal: 174,
+    ordinal: 181,
     name: "perf.refer_gap_time",
     brief: "Time that the reference model had nothing to do between two micro-batches.",
     unit: "s",
@@ -9192,7 +9393,7 @@ pub const PERF_REFER_GAP_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_refer_inference_time_seconds`.
 pub const PERF_REFER_INFERENCE_TIME: Metric = Metric {
-    ordinal: 175,
+    ordinal: 182,
     name: "perf.refer_inference_time",
     brief: "Time of a step spent in the reference model.",
     unit: "s",
@@ -9218,7 +9419,7 @@ pub const PERF_REFER_INFERENCE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_rollout_idle_time_seconds`.
 pub const PERF_ROLLOUT_IDLE_TIME: Metric = Metric {
-    ordinal: 176,
+    ordinal: 183,
     name: "perf.rollout_idle_time",
     brief: "Time that the rollout engines had nothing to do before the new weights came.",
     unit: "s",
@@ -9238,7 +9439,7 @@ pub const PERF_ROLLOUT_IDLE_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_rollout_time_seconds`.
 pub const PERF_ROLLOUT_TIME: Metric = Metric {
-    ordinal: 177,
+    ordinal: 184,
     name: "perf.rollout_time",
     brief: "Time of a step spent in rollouts.",
     unit: "s",
@@ -9267,7 +9468,7 @@ pub const PERF_ROLLOUT_TIME: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `perf_sample_pool_limit`.
 pub const PERF_SAMPLE_POOL_LIMIT: Metric = Metric {
-    ordinal: 178,
+    ordinal: 185,
     name: "perf.sample_pool_limit",
     brief: "Samples that may wait for training before generation is paused.",
     unit: "{sample}",
@@ -9287,7 +9488,7 @@ pub const PERF_SAMPLE_POOL_LIMIT: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `perf_sample_pool_size`.
 pub const PERF_SAMPLE_POOL_SIZE: Metric = Metric {
-    ordinal: 179,
+    ordinal: 186,
     name: "perf.sample_pool_size",
     brief: "Samples that wait for training.",
     unit: "{sample}",
@@ -9307,7 +9508,7 @@ pub const PERF_SAMPLE_POOL_SIZE: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_step_time_seconds`.
 pub const PERF_STEP_TIME: Metric = Metric {
-    ordinal: 180,
+    ordinal: 187,
     name: "perf.step_time",
     brief: "Wall time of a training step that takes its data from a queue: waiting for data, compute and optimizer.",
     unit: "s",
@@ -9327,7 +9528,7 @@ pub const PERF_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `perf_throughput_per_second`.
 pub const PERF_THROUGHPUT: Metric = Metric {
-    ordinal: 181,
+    ordinal: 188,
     name: "perf.throughput",
     brief: "Samples in a second that really went through the pipeline.",
     unit: "{sample}/s",
@@ -9347,7 +9548,7 @@ pub const PERF_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `perf_train_capacity_per_second`.
 pub const PERF_TRAIN_CAPACITY: Metric = Metric {
-    ordinal: 182,
+    ordinal: 189,
     name: "perf.train_capacity",
     brief: "Samples in a second that training could take if there were always some.",
     unit: "{sample}/s",
@@ -9367,7 +9568,7 @@ pub const PERF_TRAIN_CAPACITY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `perf_weight_sync_time_seconds`.
 pub const PERF_WEIGHT_SYNC_TIME: Metric = Metric {
-    ordinal: 183,
+    ordinal: 190,
     name: "perf.weight_sync_time",
     brief: "Time spent in bringing the new weights to the rollout engines.",
     unit: "s",
@@ -9393,7 +9594,7 @@ pub const PERF_WEIGHT_SYNC_TIME: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_accepted_items_total`.
 pub const PULSETRAIN_ACCEPTED_ITEMS: Metric = Metric {
-    ordinal: 184,
+    ordinal: 191,
     name: "pulsetrain.accepted_items",
     brief: "Points, spans and events that came in.",
     unit: "{item}",
@@ -9422,7 +9623,7 @@ pub const PULSETRAIN_ACCEPTED_ITEMS: Metric = Metric {
 ///
 /// Unit `{build}`; in Prometheus `pulsetrain_build_info`.
 pub const PULSETRAIN_BUILD_INFO: Metric = Metric {
-    ordinal: 185,
+    ordinal: 192,
     name: "pulsetrain.build_info",
     brief: "The agent that runs: always 1, its version is an attribute.",
     unit: "{build}",
@@ -9445,7 +9646,7 @@ pub const PULSETRAIN_BUILD_INFO: Metric = Metric {
 ///
 /// Unit `{config}`; in Prometheus `pulsetrain_config_last_reload_success`.
 pub const PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS: Metric = Metric {
-    ordinal: 186,
+    ordinal: 193,
     name: "pulsetrain.config.last_reload_success",
     brief: "Whether the configuration that was read last is at work: 1, or 0 when it was refused.",
     unit: "{config}",
@@ -9465,7 +9666,7 @@ pub const PULSETRAIN_CONFIG_LAST_RELOAD_SUCCESS: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_delivered_items_total`.
 pub const PULSETRAIN_DELIVERED_ITEMS: Metric = Metric {
-    ordinal: 187,
+    ordinal: 194,
     name: "pulsetrain.delivered_items",
     brief: "Points, spans and events that a sink has delivered.",
     unit: "{item}",
@@ -9494,7 +9695,7 @@ pub const PULSETRAIN_DELIVERED_ITEMS: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_dropped_items_total`.
 pub const PULSETRAIN_DROPPED_ITEMS: Metric = Metric {
-    ordinal: 188,
+    ordinal: 195,
     name: "pulsetrain.dropped_items",
     brief: "Points, spans and events that were dropped.",
     unit: "{item}",
@@ -9531,7 +9732,7 @@ pub const PULSETRAIN_DROPPED_ITEMS: Metric = Metric {
 ///
 /// Unit `{series}`; in Prometheus `pulsetrain_ended_series_total`.
 pub const PULSETRAIN_ENDED_SERIES: Metric = Metric {
-    ordinal: 189,
+    ordinal: 196,
     name: "pulsetrain.ended_series",
     brief: "Series that the agent ended although their sender did not end them.",
     unit: "{series}",
@@ -9560,7 +9761,7 @@ pub const PULSETRAIN_ENDED_SERIES: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_export_duration_seconds`.
 pub const PULSETRAIN_EXPORT_DURATION: Metric = Metric {
-    ordinal: 190,
+    ordinal: 197,
     name: "pulsetrain.export.duration",
     brief: "Time of one delivery, with its retries.",
     unit: "s",
@@ -9593,7 +9794,7 @@ pub const PULSETRAIN_EXPORT_DURATION: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_queue_disk_items`.
 pub const PULSETRAIN_QUEUE_DISK_ITEMS: Metric = Metric {
-    ordinal: 191,
+    ordinal: 198,
     name: "pulsetrain.queue.disk.items",
     brief: "Points, spans and events in the disk queue of a sink.",
     unit: "{item}",
@@ -9616,7 +9817,7 @@ pub const PULSETRAIN_QUEUE_DISK_ITEMS: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_queue_disk_size_bytes`.
 pub const PULSETRAIN_QUEUE_DISK_SIZE: Metric = Metric {
-    ordinal: 192,
+    ordinal: 199,
     name: "pulsetrain.queue.disk.size",
     brief: "Bytes of the files of the disk queue of a sink.",
     unit: "By",
@@ -9639,7 +9840,7 @@ pub const PULSETRAIN_QUEUE_DISK_SIZE: Metric = Metric {
 ///
 /// Unit `{item}`; in Prometheus `pulsetrain_queue_items`.
 pub const PULSETRAIN_QUEUE_ITEMS: Metric = Metric {
-    ordinal: 193,
+    ordinal: 200,
     name: "pulsetrain.queue.items",
     brief: "Points, spans and events that wait for a sink, in memory and on disk.",
     unit: "{item}",
@@ -9668,7 +9869,7 @@ pub const PULSETRAIN_QUEUE_ITEMS: Metric = Metric {
 ///
 /// Unit `{batch}`; in Prometheus `pulsetrain_queue_length`.
 pub const PULSETRAIN_QUEUE_LENGTH: Metric = Metric {
-    ordinal: 194,
+    ordinal: 201,
     name: "pulsetrain.queue.length",
     brief: "Batches that wait for a sink, in memory and on disk.",
     unit: "{batch}",
@@ -9691,7 +9892,7 @@ pub const PULSETRAIN_QUEUE_LENGTH: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_queue_limit_bytes`.
 pub const PULSETRAIN_QUEUE_LIMIT: Metric = Metric {
-    ordinal: 195,
+    ordinal: 202,
     name: "pulsetrain.queue.limit",
     brief: "Bytes that may wait for a sink.",
     unit: "By",
@@ -9714,7 +9915,7 @@ pub const PULSETRAIN_QUEUE_LIMIT: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_queue_oldest_age_seconds`.
 pub const PULSETRAIN_QUEUE_OLDEST_AGE: Metric = Metric {
-    ordinal: 196,
+    ordinal: 203,
     name: "pulsetrain.queue.oldest_age",
     brief: "Age of the oldest batch in the disk queue of a sink.",
     unit: "s",
@@ -9737,7 +9938,7 @@ pub const PULSETRAIN_QUEUE_OLDEST_AGE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_queue_size_bytes`.
 pub const PULSETRAIN_QUEUE_SIZE: Metric = Metric {
-    ordinal: 197,
+    ordinal: 204,
     name: "pulsetrain.queue.size",
     brief: "Bytes that wait for a sink, in memory and on disk.",
     unit: "By",
@@ -9760,7 +9961,7 @@ pub const PULSETRAIN_QUEUE_SIZE: Metric = Metric {
 ///
 /// Unit `{point}`; in Prometheus `pulsetrain_retimed_points_total`.
 pub const PULSETRAIN_RETIMED_POINTS: Metric = Metric {
-    ordinal: 198,
+    ordinal: 205,
     name: "pulsetrain.retimed_points",
     brief: "Points more than a minute in the future, which got the time of their arrival.",
     unit: "{point}",
@@ -9783,7 +9984,7 @@ pub const PULSETRAIN_RETIMED_POINTS: Metric = Metric {
 ///
 /// Unit `{retry}`; in Prometheus `pulsetrain_retries_total`.
 pub const PULSETRAIN_RETRIES: Metric = Metric {
-    ordinal: 199,
+    ordinal: 206,
     name: "pulsetrain.retries",
     brief: "Deliveries that were tried again.",
     unit: "{retry}",
@@ -9812,7 +10013,7 @@ pub const PULSETRAIN_RETRIES: Metric = Metric {
 ///
 /// Unit `{series}`; in Prometheus `pulsetrain_series_active`.
 pub const PULSETRAIN_SERIES_ACTIVE: Metric = Metric {
-    ordinal: 200,
+    ordinal: 207,
     name: "pulsetrain.series.active",
     brief: "Series that the agent keeps.",
     unit: "{series}",
@@ -9835,7 +10036,7 @@ pub const PULSETRAIN_SERIES_ACTIVE: Metric = Metric {
 ///
 /// Unit `{series}`; in Prometheus `pulsetrain_series_limit`.
 pub const PULSETRAIN_SERIES_LIMIT: Metric = Metric {
-    ordinal: 201,
+    ordinal: 208,
     name: "pulsetrain.series.limit",
     brief: "Series that the agent may keep.",
     unit: "{series}",
@@ -9858,7 +10059,7 @@ pub const PULSETRAIN_SERIES_LIMIT: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_series_size_bytes`.
 pub const PULSETRAIN_SERIES_SIZE: Metric = Metric {
-    ordinal: 202,
+    ordinal: 209,
     name: "pulsetrain.series.size",
     brief: "Bytes that the series of a sink need, with their names, help texts and resources.",
     unit: "By",
@@ -9881,7 +10082,7 @@ pub const PULSETRAIN_SERIES_SIZE: Metric = Metric {
 ///
 /// Unit `By`; in Prometheus `pulsetrain_series_size_limit_bytes`.
 pub const PULSETRAIN_SERIES_SIZE_LIMIT: Metric = Metric {
-    ordinal: 203,
+    ordinal: 210,
     name: "pulsetrain.series.size_limit",
     brief: "Bytes that the series of a sink may need.",
     unit: "By",
@@ -9904,7 +10105,7 @@ pub const PULSETRAIN_SERIES_SIZE_LIMIT: Metric = Metric {
 ///
 /// Unit `{sink}`; in Prometheus `pulsetrain_sink_up`.
 pub const PULSETRAIN_SINK_UP: Metric = Metric {
-    ordinal: 204,
+    ordinal: 211,
     name: "pulsetrain.sink.up",
     brief: "Whether a sink accepts what it is sent: 1, or 0 from a failed delivery, or a failure of its disk queue, to the next success.",
     unit: "{sink}",
@@ -9927,7 +10128,7 @@ pub const PULSETRAIN_SINK_UP: Metric = Metric {
 ///
 /// Unit `{record}`; in Prometheus `pulsetrain_skipped_records_total`.
 pub const PULSETRAIN_SKIPPED_RECORDS: Metric = Metric {
-    ordinal: 205,
+    ordinal: 212,
     name: "pulsetrain.skipped_records",
     brief: "Records of a source that were not understood.",
     unit: "{record}",
@@ -9956,7 +10157,7 @@ pub const PULSETRAIN_SKIPPED_RECORDS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_duration_seconds`.
 pub const PULSETRAIN_SOURCE_DURATION: Metric = Metric {
-    ordinal: 206,
+    ordinal: 213,
     name: "pulsetrain.source.duration",
     brief: "Time of one reading of a source.",
     unit: "s",
@@ -9985,7 +10186,7 @@ pub const PULSETRAIN_SOURCE_DURATION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_lag_seconds`.
 pub const PULSETRAIN_SOURCE_LAG: Metric = Metric {
-    ordinal: 207,
+    ordinal: 214,
     name: "pulsetrain.source.lag",
     brief: "How old the newest item of a source was when it arrived. Ends five minutes after the last one.",
     unit: "s",
@@ -10008,7 +10209,7 @@ pub const PULSETRAIN_SOURCE_LAG: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `pulsetrain_source_last_success_time_seconds`.
 pub const PULSETRAIN_SOURCE_LAST_SUCCESS_TIME: Metric = Metric {
-    ordinal: 208,
+    ordinal: 215,
     name: "pulsetrain.source.last_success_time",
     brief: "Unix time of the last reading of a source that succeeded.",
     unit: "s",
@@ -10031,7 +10232,7 @@ pub const PULSETRAIN_SOURCE_LAST_SUCCESS_TIME: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_actor_dequeue_time_seconds`.
 pub const RL_ACTOR_DEQUEUE_TIME: Metric = Metric {
-    ordinal: 209,
+    ordinal: 216,
     name: "rl.actor_dequeue_time",
     brief: "Time that the actor waited for the next batch of rollouts.",
     unit: "s",
@@ -10051,7 +10252,7 @@ pub const RL_ACTOR_DEQUEUE_TIME: Metric = Metric {
 ///
 /// Unit `{advantage}`; in Prometheus `rl_advantage`.
 pub const RL_ADVANTAGE: Metric = Metric {
-    ordinal: 210,
+    ordinal: 217,
     name: "rl.advantage",
     brief: "Advantage of a token or trajectory.",
     unit: "{advantage}",
@@ -10090,7 +10291,7 @@ pub const RL_ADVANTAGE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_completion_clip_ratio`.
 pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
-    ordinal: 211,
+    ordinal: 218,
     name: "rl.completion_clip_ratio",
     brief: "Share of the completions that were cut at the longest length.",
     unit: "1",
@@ -10119,7 +10320,7 @@ pub const RL_COMPLETION_CLIP_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_completion_length`.
 pub const RL_COMPLETION_LENGTH: Metric = Metric {
-    ordinal: 212,
+    ordinal: 219,
     name: "rl.completion_length",
     brief: "Length of a completion.",
     unit: "{token}",
@@ -10166,11 +10367,92 @@ pub const RL_COMPLETION_LENGTH: Metric = Metric {
     ],
 };
 
+/// Norm of the gradients of the critic before clipping.
+///
+/// Unit `{norm}`; in Prometheus `rl_critic_grad_norm`.
+pub const RL_CRITIC_GRAD_NORM: Metric = Metric {
+    ordinal: 220,
+    name: "rl.critic_grad_norm",
+    brief: "Norm of the gradients of the critic before clipping.",
+    unit: "{norm}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "rl_critic_grad_norm",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "openrlhf",
+            names: &["critic_grad_norm"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["critic/grad_norm"],
+        },
+    ],
+};
+
+/// Learning rate of the critic.
+///
+/// Unit `{learning_rate}`; in Prometheus `rl_critic_learning_rate`.
+pub const RL_CRITIC_LEARNING_RATE: Metric = Metric {
+    ordinal: 221,
+    name: "rl.critic_learning_rate",
+    brief: "Learning rate of the critic.",
+    unit: "{learning_rate}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "rl_critic_learning_rate",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "openrlhf",
+            names: &["critic_lr"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["critic/lr"],
+        },
+    ],
+};
+
+/// Effective sample size of the importance weights over the number of samples.
+///
+/// Unit `1`; in Prometheus `rl_effective_sample_ratio`.
+pub const RL_EFFECTIVE_SAMPLE_RATIO: Metric = Metric {
+    ordinal: 222,
+    name: "rl.effective_sample_ratio",
+    brief: "Effective sample size of the importance weights over the number of samples.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_SPLIT,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_effective_sample_ratio",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "ms_swift",
+            names: &["rollout_correction/ess"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["rollout_corr/rollout_is_eff_sample_size"],
+        },
+    ],
+};
+
 /// Entropy of the policy.
 ///
 /// Unit `{nat}`; in Prometheus `rl_entropy`.
 pub const RL_ENTROPY: Metric = Metric {
-    ordinal: 213,
+    ordinal: 223,
     name: "rl.entropy",
     brief: "Entropy of the policy.",
     unit: "{nat}",
@@ -10213,7 +10495,7 @@ pub const RL_ENTROPY: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_environment_time_seconds`.
 pub const RL_ENVIRONMENT_TIME: Metric = Metric {
-    ordinal: 214,
+    ordinal: 224,
     name: "rl.environment_time",
     brief: "Time that a trajectory spent in its environment.",
     unit: "s",
@@ -10236,7 +10518,7 @@ pub const RL_ENVIRONMENT_TIME: Metric = Metric {
 ///
 /// Unit `{probability_ratio}`; in Prometheus `rl_importance_ratio`.
 pub const RL_IMPORTANCE_RATIO: Metric = Metric {
-    ordinal: 215,
+    ordinal: 225,
     name: "rl.importance_ratio",
     brief: "Probability of a token under the actor over that under the policy that generated it.",
     unit: "{probability_ratio}",
@@ -10275,7 +10557,7 @@ pub const RL_IMPORTANCE_RATIO: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `rl_kept_tokens`.
 pub const RL_KEPT_TOKENS: Metric = Metric {
-    ordinal: 216,
+    ordinal: 226,
     name: "rl.kept_tokens",
     brief: "Tokens of the step that are not masked out of the loss.",
     unit: "{token}",
@@ -10295,7 +10577,7 @@ pub const RL_KEPT_TOKENS: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_kl`.
 pub const RL_KL: Metric = Metric {
-    ordinal: 217,
+    ordinal: 227,
     name: "rl.kl",
     brief: "Divergence of the actor from the reference.",
     unit: "{nat}",
@@ -10338,11 +10620,37 @@ pub const RL_KL: Metric = Metric {
     ],
 };
 
+/// Weight of the divergence from the reference in the loss or the reward.
+///
+/// Unit `{coefficient}`; in Prometheus `rl_kl_coefficient`.
+pub const RL_KL_COEFFICIENT: Metric = Metric {
+    ordinal: 228,
+    name: "rl.kl_coefficient",
+    brief: "Weight of the divergence from the reference in the loss or the reward.",
+    unit: "{coefficient}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "rl_kl_coefficient",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "hf_trainer",
+            names: &["beta"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["actor/kl_coef", "actor/reward_kl_penalty_coeff"],
+        },
+    ],
+};
+
 /// What is taken from the reward for the distance from the reference.
 ///
 /// Unit `{reward}`; in Prometheus `rl_kl_penalty`.
 pub const RL_KL_PENALTY: Metric = Metric {
-    ordinal: 218,
+    ordinal: 229,
     name: "rl.kl_penalty",
     brief: "What is taken from the reward for the distance from the reference.",
     unit: "{reward}",
@@ -10367,11 +10675,89 @@ pub const RL_KL_PENALTY: Metric = Metric {
     }],
 };
 
+/// Mean logit of completions under the policy.
+///
+/// Unit `{logit}`; in Prometheus `rl_logit`.
+pub const RL_LOGIT: Metric = Metric {
+    ordinal: 230,
+    name: "rl.logit",
+    brief: "Mean logit of completions under the policy.",
+    unit: "{logit}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_COMPONENT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "rl_logit",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "hf_trainer",
+            names: &["logits/chosen", "logits/rejected"],
+        },
+        Upstream {
+            system: "torchtune",
+            names: &["logits/chosen", "logits/rejected"],
+        },
+    ],
+};
+
+/// Log probability of completions under a policy.
+///
+/// Unit `{nat}`; in Prometheus `rl_logp`.
+pub const RL_LOGP: Metric = Metric {
+    ordinal: 231,
+    name: "rl.logp",
+    brief: "Log probability of completions under a policy.",
+    unit: "{nat}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_COMPONENT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Recommended,
+        },
+    ],
+    prometheus_name: "rl_logp",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "hf_trainer",
+            names: &["logps/chosen", "logps/rejected"],
+        },
+        Upstream {
+            system: "torchtune",
+            names: &["log_probs/chosen", "log_probs/rejected"],
+        },
+    ],
+};
+
 /// Difference of the log probabilities of a token in the sampler and in the trainer.
 ///
 /// Unit `{nat}`; in Prometheus `rl_logp_difference`.
 pub const RL_LOGP_DIFFERENCE: Metric = Metric {
-    ordinal: 219,
+    ordinal: 232,
     name: "rl.logp_difference",
     brief: "Difference of the log probabilities of a token in the sampler and in the trainer.",
     unit: "{nat}",
@@ -10406,7 +10792,7 @@ pub const RL_LOGP_DIFFERENCE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_masked_fraction_ratio`.
 pub const RL_MASKED_FRACTION: Metric = Metric {
-    ordinal: 220,
+    ordinal: 233,
     name: "rl.masked_fraction",
     brief: "Share of the tokens left out because the policies had drifted apart.",
     unit: "1",
@@ -10434,7 +10820,7 @@ pub const RL_MASKED_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_policy_clip_fraction_ratio`.
 pub const RL_POLICY_CLIP_FRACTION: Metric = Metric {
-    ordinal: 221,
+    ordinal: 234,
     name: "rl.policy_clip_fraction",
     brief: "Share of the tokens at which the update of the policy was clipped.",
     unit: "1",
@@ -10463,7 +10849,7 @@ pub const RL_POLICY_CLIP_FRACTION: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_policy_clip_lower_fraction_ratio`.
 pub const RL_POLICY_CLIP_LOWER_FRACTION: Metric = Metric {
-    ordinal: 222,
+    ordinal: 235,
     name: "rl.policy_clip_lower_fraction",
     brief: "Share of the tokens at which the update of the policy was clipped from below.",
     unit: "1",
@@ -10488,11 +10874,34 @@ pub const RL_POLICY_CLIP_LOWER_FRACTION: Metric = Metric {
     ],
 };
 
+/// Share of the tokens at which the update of the policy was clipped from above.
+///
+/// Unit `1`; in Prometheus `rl_policy_clip_upper_fraction_ratio`.
+pub const RL_POLICY_CLIP_UPPER_FRACTION: Metric = Metric {
+    ordinal: 236,
+    name: "rl.policy_clip_upper_fraction",
+    brief: "Share of the tokens at which the update of the policy was clipped from above.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_SPLIT,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_policy_clip_upper_fraction_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "hf_trainer",
+        names: &["clip_ratio/high_mean"],
+    }],
+};
+
 /// Divergence of the actor from the policy that generated the batch.
 ///
 /// Unit `{nat}`; in Prometheus `rl_policy_kl`.
 pub const RL_POLICY_KL: Metric = Metric {
-    ordinal: 223,
+    ordinal: 237,
     name: "rl.policy_kl",
     brief: "Divergence of the actor from the policy that generated the batch.",
     unit: "{nat}",
@@ -10539,7 +10948,7 @@ pub const RL_POLICY_KL: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `rl_policy_loss`.
 pub const RL_POLICY_LOSS: Metric = Metric {
-    ordinal: 224,
+    ordinal: 238,
     name: "rl.policy_loss",
     brief: "Loss of the policy.",
     unit: "{loss}",
@@ -10572,11 +10981,34 @@ pub const RL_POLICY_LOSS: Metric = Metric {
     ],
 };
 
+/// Share of prompts as long as the limit.
+///
+/// Unit `1`; in Prometheus `rl_prompt_clip_ratio`.
+pub const RL_PROMPT_CLIP_RATIO: Metric = Metric {
+    ordinal: 239,
+    name: "rl.prompt_clip_ratio",
+    brief: "Share of prompts as long as the limit.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_SPLIT,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_prompt_clip_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "verl",
+        names: &["prompt_length/clip_ratio"],
+    }],
+};
+
 /// Length of a prompt.
 ///
 /// Unit `{token}`; in Prometheus `rl_prompt_length`.
 pub const RL_PROMPT_LENGTH: Metric = Metric {
-    ordinal: 225,
+    ordinal: 240,
     name: "rl.prompt_length",
     brief: "Length of a prompt.",
     unit: "{token}",
@@ -10605,7 +11037,7 @@ pub const RL_PROMPT_LENGTH: Metric = Metric {
 ///
 /// Unit `{return}`; in Prometheus `rl_return`.
 pub const RL_RETURN: Metric = Metric {
-    ordinal: 226,
+    ordinal: 241,
     name: "rl.return",
     brief: "Return of a trajectory.",
     unit: "{return}",
@@ -10638,7 +11070,7 @@ pub const RL_RETURN: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_reward`.
 pub const RL_REWARD: Metric = Metric {
-    ordinal: 227,
+    ordinal: 242,
     name: "rl.reward",
     brief: "Reward of a trajectory, with all its parts.",
     unit: "{reward}",
@@ -10695,7 +11127,7 @@ pub const RL_REWARD: Metric = Metric {
 ///
 /// Unit `{reward}`; in Prometheus `rl_reward_component`.
 pub const RL_REWARD_COMPONENT: Metric = Metric {
-    ordinal: 228,
+    ordinal: 243,
     name: "rl.reward_component",
     brief: "One part of the reward of a trajectory.",
     unit: "{reward}",
@@ -10740,7 +11172,7 @@ pub const RL_REWARD_COMPONENT: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `rl_reward_time_seconds`.
 pub const RL_REWARD_TIME: Metric = Metric {
-    ordinal: 229,
+    ordinal: 244,
     name: "rl.reward_time",
     brief: "Time that the reward of a trajectory took.",
     unit: "s",
@@ -10759,11 +11191,40 @@ pub const RL_REWARD_TIME: Metric = Metric {
     }],
 };
 
+/// Perplexity of completions under the policy that generated them.
+///
+/// Unit `{perplexity}`; in Prometheus `rl_rollout_perplexity`.
+pub const RL_ROLLOUT_PERPLEXITY: Metric = Metric {
+    ordinal: 245,
+    name: "rl.rollout_perplexity",
+    brief: "Perplexity of completions under the policy that generated them.",
+    unit: "{perplexity}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_SPLIT,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_rollout_perplexity",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "ms_swift",
+            names: &["rollout_correction/rollout_ppl"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["rollout_corr/rollout_ppl"],
+        },
+    ],
+};
+
 /// Completions generated since the start of the attempt.
 ///
 /// Unit `{rollout}`; in Prometheus `rl_rollouts_total`.
 pub const RL_ROLLOUTS: Metric = Metric {
-    ordinal: 230,
+    ordinal: 246,
     name: "rl.rollouts",
     brief: "Completions generated since the start of the attempt.",
     unit: "{rollout}",
@@ -10789,7 +11250,7 @@ pub const RL_ROLLOUTS: Metric = Metric {
 ///
 /// Unit `{score}`; in Prometheus `rl_score`.
 pub const RL_SCORE: Metric = Metric {
-    ordinal: 231,
+    ordinal: 247,
     name: "rl.score",
     brief: "Score that the reward model gives, before anything is taken from it.",
     unit: "{score}",
@@ -10824,11 +11285,40 @@ pub const RL_SCORE: Metric = Metric {
     ],
 };
 
+/// Probability of a completion under the actor over that under the policy that generated it.
+///
+/// Unit `{probability_ratio}`; in Prometheus `rl_sequence_importance_ratio`.
+pub const RL_SEQUENCE_IMPORTANCE_RATIO: Metric = Metric {
+    ordinal: 248,
+    name: "rl.sequence_importance_ratio",
+    brief: "Probability of a completion under the actor over that under the policy that generated it.",
+    unit: "{probability_ratio}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_sequence_importance_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "verl",
+        names: &["rollout_corr/rollout_is_seq_mean"],
+    }],
+};
+
 /// Steps by which the policy that generated a batch was behind the actor.
 ///
 /// Unit `{step}`; in Prometheus `rl_staleness`.
 pub const RL_STALENESS: Metric = Metric {
-    ordinal: 232,
+    ordinal: 249,
     name: "rl.staleness",
     brief: "Steps by which the policy that generated a batch was behind the actor.",
     unit: "{step}",
@@ -10857,7 +11347,7 @@ pub const RL_STALENESS: Metric = Metric {
 ///
 /// Unit `{nat}`; in Prometheus `rl_teacher_kl`.
 pub const RL_TEACHER_KL: Metric = Metric {
-    ordinal: 233,
+    ordinal: 250,
     name: "rl.teacher_kl",
     brief: "Divergence of the actor from its teacher.",
     unit: "{nat}",
@@ -10882,11 +11372,113 @@ pub const RL_TEACHER_KL: Metric = Metric {
     }],
 };
 
+/// Length of completions that ended by themselves.
+///
+/// Unit `{token}`; in Prometheus `rl_terminated_length`.
+pub const RL_TERMINATED_LENGTH: Metric = Metric {
+    ordinal: 251,
+    name: "rl.terminated_length",
+    brief: "Length of completions that ended by themselves.",
+    unit: "{token}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_terminated_length",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "hf_trainer",
+        names: &[
+            "completions/mean_terminated_length",
+            "completions/max_terminated_length",
+        ],
+    }],
+};
+
+/// Calls of tools in a trajectory.
+///
+/// Unit `{call}`; in Prometheus `rl_tool_calls`.
+pub const RL_TOOL_CALLS: Metric = Metric {
+    ordinal: 252,
+    name: "rl.tool_calls",
+    brief: "Calls of tools in a trajectory.",
+    unit: "{call}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_tool_calls",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "hf_trainer",
+            names: &["tools/call_frequency"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["tool_call_counts/mean"],
+        },
+    ],
+};
+
+/// Turns of a conversation with the environment.
+///
+/// Unit `{turn}`; in Prometheus `rl_turns`.
+pub const RL_TURNS: Metric = Metric {
+    ordinal: 253,
+    name: "rl.turns",
+    brief: "Turns of a conversation with the environment.",
+    unit: "{turn}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[
+        AttributeUse {
+            attribute: &attribute::DATA_SPLIT,
+            requirement: Requirement::Recommended,
+        },
+        AttributeUse {
+            attribute: &attribute::RL_STATISTIC,
+            requirement: Requirement::Required,
+        },
+    ],
+    prometheus_name: "rl_turns",
+    stability: Stability::Development,
+    upstream: &[
+        Upstream {
+            system: "ms_swift",
+            names: &["num_turns"],
+        },
+        Upstream {
+            system: "verl",
+            names: &["num_turns/mean", "num_turns/max", "num_turns/min"],
+        },
+    ],
+};
+
 /// Estimate of the value function.
 ///
 /// Unit `{value}`; in Prometheus `rl_value`.
 pub const RL_VALUE: Metric = Metric {
-    ordinal: 234,
+    ordinal: 254,
     name: "rl.value",
     brief: "Estimate of the value function.",
     unit: "{value}",
@@ -10919,7 +11511,7 @@ pub const RL_VALUE: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `rl_value_clip_fraction_ratio`.
 pub const RL_VALUE_CLIP_FRACTION: Metric = Metric {
-    ordinal: 235,
+    ordinal: 255,
     name: "rl.value_clip_fraction",
     brief: "Share of the tokens at which the update of the value function was clipped.",
     unit: "1",
@@ -10944,11 +11536,31 @@ pub const RL_VALUE_CLIP_FRACTION: Metric = Metric {
     ],
 };
 
+/// Share of the variance of the returns that the value function explains; negative if it is worse than a constant.
+///
+/// Unit `{variance_ratio}`; in Prometheus `rl_value_explained_variance`.
+pub const RL_VALUE_EXPLAINED_VARIANCE: Metric = Metric {
+    ordinal: 256,
+    name: "rl.value_explained_variance",
+    brief: "Share of the variance of the returns that the value function explains; negative if it is worse than a constant.",
+    unit: "{variance_ratio}",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[],
+    prometheus_name: "rl_value_explained_variance",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "verl",
+        names: &["critic/vf_explained_var"],
+    }],
+};
+
 /// Loss of the value function.
 ///
 /// Unit `{loss}`; in Prometheus `rl_value_loss`.
 pub const RL_VALUE_LOSS: Metric = Metric {
-    ordinal: 236,
+    ordinal: 257,
     name: "rl.value_loss",
     brief: "Loss of the value function.",
     unit: "{loss}",
@@ -10977,11 +11589,34 @@ pub const RL_VALUE_LOSS: Metric = Metric {
     ],
 };
 
+/// Share of prompts whose completions all have the same reward.
+///
+/// Unit `1`; in Prometheus `rl_zero_variance_fraction_ratio`.
+pub const RL_ZERO_VARIANCE_FRACTION: Metric = Metric {
+    ordinal: 258,
+    name: "rl.zero_variance_fraction",
+    brief: "Share of prompts whose completions all have the same reward.",
+    unit: "1",
+    instrument: Instrument::Gauge,
+    number: Number::Double,
+    bounds: &[],
+    attributes: &[AttributeUse {
+        attribute: &attribute::DATA_SPLIT,
+        requirement: Requirement::Recommended,
+    }],
+    prometheus_name: "rl_zero_variance_fraction_ratio",
+    stability: Stability::Development,
+    upstream: &[Upstream {
+        system: "hf_trainer",
+        names: &["frac_reward_zero_std"],
+    }],
+};
+
 /// Accelerators that the run uses.
 ///
 /// Unit `{device}`; in Prometheus `run_devices`.
 pub const RUN_DEVICES: Metric = Metric {
-    ordinal: 237,
+    ordinal: 259,
     name: "run.devices",
     brief: "Accelerators that the run uses.",
     unit: "{device}",
@@ -11007,7 +11642,7 @@ pub const RUN_DEVICES: Metric = Metric {
 ///
 /// Unit `{parameter}`; in Prometheus `run_parameters`.
 pub const RUN_PARAMETERS: Metric = Metric {
-    ordinal: 238,
+    ordinal: 260,
     name: "run.parameters",
     brief: "Parameters of the model.",
     unit: "{parameter}",
@@ -11037,7 +11672,7 @@ pub const RUN_PARAMETERS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_accept_length`.
 pub const TRAIN_ACCEPT_LENGTH: Metric = Metric {
-    ordinal: 239,
+    ordinal: 261,
     name: "train.accept_length",
     brief: "Draft tokens that the target model would accept in a row.",
     unit: "{token}",
@@ -11057,7 +11692,7 @@ pub const TRAIN_ACCEPT_LENGTH: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_accuracy_ratio`.
 pub const TRAIN_ACCURACY: Metric = Metric {
-    ordinal: 240,
+    ordinal: 262,
     name: "train.accuracy",
     brief: "Share of the tokens of the step that were predicted right.",
     unit: "1",
@@ -11096,7 +11731,7 @@ pub const TRAIN_ACCURACY: Metric = Metric {
 ///
 /// Unit `{anomaly}`; in Prometheus `train_anomalies_total`.
 pub const TRAIN_ANOMALIES: Metric = Metric {
-    ordinal: 241,
+    ordinal: 263,
     name: "train.anomalies",
     brief: "Odd steps, by what is odd.",
     unit: "{anomaly}",
@@ -11133,7 +11768,7 @@ pub const TRAIN_ANOMALIES: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_badput_ratio`.
 pub const TRAIN_BADPUT: Metric = Metric {
-    ordinal: 242,
+    ordinal: 264,
     name: "train.badput",
     brief: "Share of the time since the job began that went into something else than steps that count.",
     unit: "1",
@@ -11162,7 +11797,7 @@ pub const TRAIN_BADPUT: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_batch_size`.
 pub const TRAIN_BATCH_SIZE: Metric = Metric {
-    ordinal: 243,
+    ordinal: 265,
     name: "train.batch_size",
     brief: "Samples of a step, over all devices.",
     unit: "{sample}",
@@ -11192,7 +11827,7 @@ pub const TRAIN_BATCH_SIZE: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_completed_flops_total`.
 pub const TRAIN_COMPLETED_FLOPS: Metric = Metric {
-    ordinal: 244,
+    ordinal: 266,
     name: "train.completed_flops",
     brief: "Floating-point operations since the start of the attempt, over all devices.",
     unit: "{flop}",
@@ -11212,7 +11847,7 @@ pub const TRAIN_COMPLETED_FLOPS: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `train_custom`.
 pub const TRAIN_CUSTOM: Metric = Metric {
-    ordinal: 245,
+    ordinal: 267,
     name: "train.custom",
     brief: "A number that the registry has no name for.",
     unit: "{value}",
@@ -11235,7 +11870,7 @@ pub const TRAIN_CUSTOM: Metric = Metric {
 ///
 /// Unit `{value}`; in Prometheus `train_custom_distribution`.
 pub const TRAIN_CUSTOM_DISTRIBUTION: Metric = Metric {
-    ordinal: 246,
+    ordinal: 268,
     name: "train.custom_distribution",
     brief: "A distribution that the registry has no name for, such as that of a layer's weights.",
     unit: "{value}",
@@ -11258,7 +11893,7 @@ pub const TRAIN_CUSTOM_DISTRIBUTION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_elapsed_time_seconds`.
 pub const TRAIN_ELAPSED_TIME: Metric = Metric {
-    ordinal: 247,
+    ordinal: 269,
     name: "train.elapsed_time",
     brief: "Wall time since the start of the training.",
     unit: "s",
@@ -11284,7 +11919,7 @@ pub const TRAIN_ELAPSED_TIME: Metric = Metric {
 ///
 /// Unit `{epoch}`; in Prometheus `train_epoch`.
 pub const TRAIN_EPOCH: Metric = Metric {
-    ordinal: 248,
+    ordinal: 270,
     name: "train.epoch",
     brief: "Passes over the data so far, as a fraction.",
     unit: "{epoch}",
@@ -11318,7 +11953,7 @@ pub const TRAIN_EPOCH: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_eta_seconds`.
 pub const TRAIN_ETA: Metric = Metric {
-    ordinal: 249,
+    ordinal: 271,
     name: "train.eta",
     brief: "Time until the planned training is done, at the present pace.",
     unit: "s",
@@ -11348,7 +11983,7 @@ pub const TRAIN_ETA: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_expected_throughput_per_second`.
 pub const TRAIN_EXPECTED_THROUGHPUT: Metric = Metric {
-    ordinal: 250,
+    ordinal: 272,
     name: "train.expected_throughput",
     brief: "Tokens in a second that the hardware could do at its peak, over all devices.",
     unit: "{token}/s",
@@ -11368,7 +12003,7 @@ pub const TRAIN_EXPECTED_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_flops_per_step`.
 pub const TRAIN_FLOPS_PER_STEP: Metric = Metric {
-    ordinal: 251,
+    ordinal: 273,
     name: "train.flops_per_step",
     brief: "Floating-point operations of a step, over all devices.",
     unit: "{flop}",
@@ -11398,7 +12033,7 @@ pub const TRAIN_FLOPS_PER_STEP: Metric = Metric {
 ///
 /// Unit `{flop}`; in Prometheus `train_flops_per_step_per_device`.
 pub const TRAIN_FLOPS_PER_STEP_PER_DEVICE: Metric = Metric {
-    ordinal: 252,
+    ordinal: 274,
     name: "train.flops_per_step_per_device",
     brief: "Floating-point operations of a step, on one device.",
     unit: "{flop}",
@@ -11418,7 +12053,7 @@ pub const TRAIN_FLOPS_PER_STEP_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{flop}/{token}`; in Prometheus `train_flops_per_token`.
 pub const TRAIN_FLOPS_PER_TOKEN: Metric = Metric {
-    ordinal: 253,
+    ordinal: 275,
     name: "train.flops_per_token",
     brief: "Floating-point operations that one token takes.",
     unit: "{flop}/{token}",
@@ -11441,7 +12076,7 @@ pub const TRAIN_FLOPS_PER_TOKEN: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_flops_share_ratio`.
 pub const TRAIN_FLOPS_SHARE: Metric = Metric {
-    ordinal: 254,
+    ordinal: 276,
     name: "train.flops_share",
     brief: "Share of a step's floating-point operations that one part of the model takes.",
     unit: "1",
@@ -11464,7 +12099,7 @@ pub const TRAIN_FLOPS_SHARE: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_global_step`.
 pub const TRAIN_GLOBAL_STEP: Metric = Metric {
-    ordinal: 255,
+    ordinal: 277,
     name: "train.global_step",
     brief: "Number of the newest optimizer step.",
     unit: "{step}",
@@ -11522,7 +12157,7 @@ pub const TRAIN_GLOBAL_STEP: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_goodput_ratio`.
 pub const TRAIN_GOODPUT: Metric = Metric {
-    ordinal: 256,
+    ordinal: 278,
     name: "train.goodput",
     brief: "Share of the time since the job began that went into steps that count.",
     unit: "1",
@@ -11548,7 +12183,7 @@ pub const TRAIN_GOODPUT: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_grad_norm`.
 pub const TRAIN_GRAD_NORM: Metric = Metric {
-    ordinal: 257,
+    ordinal: 279,
     name: "train.grad_norm",
     brief: "L2 norm of the gradients of the step, after clipping.",
     unit: "{norm}",
@@ -11610,7 +12245,7 @@ pub const TRAIN_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_last_step_time_seconds`.
 pub const TRAIN_LAST_STEP_TIME: Metric = Metric {
-    ordinal: 258,
+    ordinal: 280,
     name: "train.last_step_time",
     brief: "Unix time at which the newest step ended.",
     unit: "s",
@@ -11636,7 +12271,7 @@ pub const TRAIN_LAST_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{learning_rate}`; in Prometheus `train_learning_rate`.
 pub const TRAIN_LEARNING_RATE: Metric = Metric {
-    ordinal: 259,
+    ordinal: 281,
     name: "train.learning_rate",
     brief: "Learning rate of the step.",
     unit: "{learning_rate}",
@@ -11694,7 +12329,7 @@ pub const TRAIN_LEARNING_RATE: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_loss`.
 pub const TRAIN_LOSS: Metric = Metric {
-    ordinal: 260,
+    ordinal: 282,
     name: "train.loss",
     brief: "Loss of the step, as the trainer averages it.",
     unit: "{loss}",
@@ -11760,7 +12395,7 @@ pub const TRAIN_LOSS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_loss_component`.
 pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
-    ordinal: 261,
+    ordinal: 283,
     name: "train.loss_component",
     brief: "One part of the loss of the step.",
     unit: "{loss}",
@@ -11815,7 +12450,7 @@ pub const TRAIN_LOSS_COMPONENT: Metric = Metric {
 ///
 /// Unit `{scale}`; in Prometheus `train_loss_scale`.
 pub const TRAIN_LOSS_SCALE: Metric = Metric {
-    ordinal: 262,
+    ordinal: 284,
     name: "train.loss_scale",
     brief: "Factor by which the loss is multiplied for half precision.",
     unit: "{scale}",
@@ -11841,7 +12476,7 @@ pub const TRAIN_LOSS_SCALE: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_max_loss`.
 pub const TRAIN_MAX_LOSS: Metric = Metric {
-    ordinal: 263,
+    ordinal: 285,
     name: "train.max_loss",
     brief: "Largest loss of a rank in the step.",
     unit: "{loss}",
@@ -11861,7 +12496,7 @@ pub const TRAIN_MAX_LOSS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_mean_loss`.
 pub const TRAIN_MEAN_LOSS: Metric = Metric {
-    ordinal: 264,
+    ordinal: 286,
     name: "train.mean_loss",
     brief: "Mean loss of the steps since the start of the attempt.",
     unit: "{loss}",
@@ -11881,7 +12516,7 @@ pub const TRAIN_MEAN_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_mfu_ratio`.
 pub const TRAIN_MFU: Metric = Metric {
-    ordinal: 265,
+    ordinal: 287,
     name: "train.mfu",
     brief: "Model FLOPs utilization.",
     unit: "1",
@@ -11915,7 +12550,7 @@ pub const TRAIN_MFU: Metric = Metric {
 ///
 /// Unit `{micro_batch}`; in Prometheus `train_micro_batches`.
 pub const TRAIN_MICRO_BATCHES: Metric = Metric {
-    ordinal: 266,
+    ordinal: 288,
     name: "train.micro_batches",
     brief: "Micro-batches of the step.",
     unit: "{micro_batch}",
@@ -11935,7 +12570,7 @@ pub const TRAIN_MICRO_BATCHES: Metric = Metric {
 ///
 /// Unit `{verdict}`; in Prometheus `train_opened_verdicts_total`.
 pub const TRAIN_OPENED_VERDICTS: Metric = Metric {
-    ordinal: 267,
+    ordinal: 289,
     name: "train.opened_verdicts",
     brief: "Verdicts that were opened.",
     unit: "{verdict}",
@@ -11958,7 +12593,7 @@ pub const TRAIN_OPENED_VERDICTS: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_param_norm`.
 pub const TRAIN_PARAM_NORM: Metric = Metric {
-    ordinal: 268,
+    ordinal: 290,
     name: "train.param_norm",
     brief: "L2 norm of the parameters after the step.",
     unit: "{norm}",
@@ -11984,7 +12619,7 @@ pub const TRAIN_PARAM_NORM: Metric = Metric {
 ///
 /// Unit `{perplexity}`; in Prometheus `train_perplexity`.
 pub const TRAIN_PERPLEXITY: Metric = Metric {
-    ordinal: 269,
+    ordinal: 291,
     name: "train.perplexity",
     brief: "Perplexity of the step: e to the power of the loss.",
     unit: "{perplexity}",
@@ -12010,7 +12645,7 @@ pub const TRAIN_PERPLEXITY: Metric = Metric {
 ///
 /// Unit `{state}`; in Prometheus `train_phase`.
 pub const TRAIN_PHASE: Metric = Metric {
-    ordinal: 270,
+    ordinal: 292,
     name: "train.phase",
     brief: "State of the training: 1 for the present phase, 0 for the others.",
     unit: "{state}",
@@ -12033,7 +12668,7 @@ pub const TRAIN_PHASE: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_planned_steps`.
 pub const TRAIN_PLANNED_STEPS: Metric = Metric {
-    ordinal: 271,
+    ordinal: 293,
     name: "train.planned_steps",
     brief: "Optimizer steps that the run is to do.",
     unit: "{step}",
@@ -12053,7 +12688,7 @@ pub const TRAIN_PLANNED_STEPS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_progress_ratio`.
 pub const TRAIN_PROGRESS: Metric = Metric {
-    ordinal: 272,
+    ordinal: 294,
     name: "train.progress",
     brief: "Share of the planned training that is done.",
     unit: "1",
@@ -12091,7 +12726,7 @@ pub const TRAIN_PROGRESS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_rank_step_time_seconds`.
 pub const TRAIN_RANK_STEP_TIME: Metric = Metric {
-    ordinal: 273,
+    ordinal: 295,
     name: "train.rank_step_time",
     brief: "Clean step time over the ranks of a step: without waits for other ranks.",
     unit: "s",
@@ -12114,7 +12749,7 @@ pub const TRAIN_RANK_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{rank}`; in Prometheus `train_ranks`.
 pub const TRAIN_RANKS: Metric = Metric {
-    ordinal: 274,
+    ordinal: 296,
     name: "train.ranks",
     brief: "Ranks of the job, by whether they report.",
     unit: "{rank}",
@@ -12137,7 +12772,7 @@ pub const TRAIN_RANKS: Metric = Metric {
 ///
 /// Unit `{norm}`; in Prometheus `train_raw_grad_norm`.
 pub const TRAIN_RAW_GRAD_NORM: Metric = Metric {
-    ordinal: 275,
+    ordinal: 297,
     name: "train.raw_grad_norm",
     brief: "L2 norm of the gradients of the step, before clipping.",
     unit: "{norm}",
@@ -12157,7 +12792,7 @@ pub const TRAIN_RAW_GRAD_NORM: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_real_tokens_total`.
 pub const TRAIN_REAL_TOKENS: Metric = Metric {
-    ordinal: 276,
+    ordinal: 298,
     name: "train.real_tokens",
     brief: "Tokens trained on without padding, over all devices.",
     unit: "{token}",
@@ -12191,7 +12826,7 @@ pub const TRAIN_REAL_TOKENS: Metric = Metric {
 ///
 /// Unit `{sample}`; in Prometheus `train_samples_total`.
 pub const TRAIN_SAMPLES: Metric = Metric {
-    ordinal: 277,
+    ordinal: 299,
     name: "train.samples",
     brief: "Samples trained on since the start of the attempt, over all devices.",
     unit: "{sample}",
@@ -12217,7 +12852,7 @@ pub const TRAIN_SAMPLES: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_skipped_steps_total`.
 pub const TRAIN_SKIPPED_STEPS: Metric = Metric {
-    ordinal: 278,
+    ordinal: 300,
     name: "train.skipped_steps",
     brief: "Steps whose update was not applied.",
     unit: "{step}",
@@ -12243,7 +12878,7 @@ pub const TRAIN_SKIPPED_STEPS: Metric = Metric {
 ///
 /// Unit `{loss}`; in Prometheus `train_smoothed_loss`.
 pub const TRAIN_SMOOTHED_LOSS: Metric = Metric {
-    ordinal: 279,
+    ordinal: 301,
     name: "train.smoothed.loss",
     brief: "Loss, smoothed over steps.",
     unit: "{loss}",
@@ -12269,7 +12904,7 @@ pub const TRAIN_SMOOTHED_LOSS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_smoothed_mfu_ratio`.
 pub const TRAIN_SMOOTHED_MFU: Metric = Metric {
-    ordinal: 280,
+    ordinal: 302,
     name: "train.smoothed.mfu",
     brief: "Model FLOPs utilization, smoothed over steps.",
     unit: "1",
@@ -12295,7 +12930,7 @@ pub const TRAIN_SMOOTHED_MFU: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_smoothed_step_time_seconds`.
 pub const TRAIN_SMOOTHED_STEP_TIME: Metric = Metric {
-    ordinal: 281,
+    ordinal: 303,
     name: "train.smoothed.step_time",
     brief: "Wall time of a step, smoothed over steps.",
     unit: "s",
@@ -12321,7 +12956,7 @@ pub const TRAIN_SMOOTHED_STEP_TIME: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_smoothed_throughput_per_second`.
 pub const TRAIN_SMOOTHED_THROUGHPUT: Metric = Metric {
-    ordinal: 282,
+    ordinal: 304,
     name: "train.smoothed.throughput",
     brief: "Tokens trained on in a second over all devices, smoothed over steps.",
     unit: "{token}/s",
@@ -12347,7 +12982,7 @@ pub const TRAIN_SMOOTHED_THROUGHPUT: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_sol_ratio`.
 pub const TRAIN_SOL: Metric = Metric {
-    ordinal: 283,
+    ordinal: 305,
     name: "train.sol",
     brief: "Speed of light: how near the step came to the time that the hardware needs at its peak.",
     unit: "1",
@@ -12373,7 +13008,7 @@ pub const TRAIN_SOL: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_step_deviation_seconds`.
 pub const TRAIN_STEP_DEVIATION: Metric = Metric {
-    ordinal: 284,
+    ordinal: 306,
     name: "train.step.deviation",
     brief: "By how much a step took longer than the ideal one; negative where it took less.",
     unit: "s",
@@ -12393,7 +13028,7 @@ pub const TRAIN_STEP_DEVIATION: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_step_duration_seconds`.
 pub const TRAIN_STEP_DURATION: Metric = Metric {
-    ordinal: 285,
+    ordinal: 307,
     name: "train.step.duration",
     brief: "Wall time of a step.",
     unit: "s",
@@ -12447,7 +13082,7 @@ pub const TRAIN_STEP_DURATION: Metric = Metric {
 ///
 /// Unit `{step}`; in Prometheus `train_steps_total`.
 pub const TRAIN_STEPS: Metric = Metric {
-    ordinal: 286,
+    ordinal: 308,
     name: "train.steps",
     brief: "Optimizer steps done since the start of the attempt.",
     unit: "{step}",
@@ -12473,7 +13108,7 @@ pub const TRAIN_STEPS: Metric = Metric {
 ///
 /// Unit `1`; in Prometheus `train_straggler_score_ratio`.
 pub const TRAIN_STRAGGLER_SCORE: Metric = Metric {
-    ordinal: 287,
+    ordinal: 309,
     name: "train.straggler.score",
     brief: "Median clean step time of the ranks, divided by that of this rank.",
     unit: "1",
@@ -12493,7 +13128,7 @@ pub const TRAIN_STRAGGLER_SCORE: Metric = Metric {
 ///
 /// Unit `{flop}/s`; in Prometheus `train_throughput_flops_per_device_per_second`.
 pub const TRAIN_THROUGHPUT_FLOPS_PER_DEVICE: Metric = Metric {
-    ordinal: 288,
+    ordinal: 310,
     name: "train.throughput.flops_per_device",
     brief: "Floating-point operations in a second, on one device.",
     unit: "{flop}/s",
@@ -12535,7 +13170,7 @@ pub const TRAIN_THROUGHPUT_FLOPS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{sample}/s`; in Prometheus `train_throughput_samples_per_second`.
 pub const TRAIN_THROUGHPUT_SAMPLES: Metric = Metric {
-    ordinal: 289,
+    ordinal: 311,
     name: "train.throughput.samples",
     brief: "Samples trained on in a second, over all devices.",
     unit: "{sample}/s",
@@ -12561,7 +13196,7 @@ pub const TRAIN_THROUGHPUT_SAMPLES: Metric = Metric {
 ///
 /// Unit `{step}/s`; in Prometheus `train_throughput_steps_per_second`.
 pub const TRAIN_THROUGHPUT_STEPS: Metric = Metric {
-    ordinal: 290,
+    ordinal: 312,
     name: "train.throughput.steps",
     brief: "Steps done in a second.",
     unit: "{step}/s",
@@ -12581,7 +13216,7 @@ pub const TRAIN_THROUGHPUT_STEPS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_throughput_tokens_per_second`.
 pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
-    ordinal: 291,
+    ordinal: 313,
     name: "train.throughput.tokens",
     brief: "Tokens trained on in a second, over all devices.",
     unit: "{token}/s",
@@ -12627,7 +13262,7 @@ pub const TRAIN_THROUGHPUT_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}/s`; in Prometheus `train_throughput_tokens_per_device_per_second`.
 pub const TRAIN_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
-    ordinal: 292,
+    ordinal: 314,
     name: "train.throughput.tokens_per_device",
     brief: "Tokens trained on in a second, on one device.",
     unit: "{token}/s",
@@ -12657,7 +13292,7 @@ pub const TRAIN_THROUGHPUT_TOKENS_PER_DEVICE: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_tokens_total`.
 pub const TRAIN_TOKENS: Metric = Metric {
-    ordinal: 293,
+    ordinal: 315,
     name: "train.tokens",
     brief: "Tokens trained on since the start of the attempt, over all devices.",
     unit: "{token}",
@@ -12691,7 +13326,7 @@ pub const TRAIN_TOKENS: Metric = Metric {
 ///
 /// Unit `{token}`; in Prometheus `train_total_weights`.
 pub const TRAIN_TOTAL_WEIGHTS: Metric = Metric {
-    ordinal: 294,
+    ordinal: 316,
     name: "train.total_weights",
     brief: "Sum of the loss weights of the step: its tokens without padding.",
     unit: "{token}",
@@ -12717,7 +13352,7 @@ pub const TRAIN_TOTAL_WEIGHTS: Metric = Metric {
 ///
 /// Unit `{verdict}`; in Prometheus `train_verdicts`.
 pub const TRAIN_VERDICTS: Metric = Metric {
-    ordinal: 295,
+    ordinal: 317,
     name: "train.verdicts",
     brief: "Verdicts that are open.",
     unit: "{verdict}",
@@ -12754,7 +13389,7 @@ pub const TRAIN_VERDICTS: Metric = Metric {
 ///
 /// Unit `s`; in Prometheus `train_wall_time_seconds_total`.
 pub const TRAIN_WALL_TIME: Metric = Metric {
-    ordinal: 296,
+    ordinal: 318,
     name: "train.wall_time",
     brief: "Wall time since the job began, by its use.",
     unit: "s",
@@ -12783,7 +13418,7 @@ pub const TRAIN_WALL_TIME: Metric = Metric {
 ///
 /// Unit `{element}`; in Prometheus `train_zero_grads`.
 pub const TRAIN_ZERO_GRADS: Metric = Metric {
-    ordinal: 297,
+    ordinal: 319,
     name: "train.zero_grads",
     brief: "Elements of the gradients that are zero.",
     unit: "{element}",
@@ -12801,6 +13436,10 @@ pub const TRAIN_ZERO_GRADS: Metric = Metric {
 
 /// Every metric, sorted by name.
 pub static ALL: &[&Metric] = &[
+    &COMM_ALGORITHM_BANDWIDTH,
+    &COMM_BUS_BANDWIDTH,
+    &COMM_MESSAGE_SIZE,
+    &COMM_OPERATION_TIME,
     &DATA_CHUNK_INDEX,
     &DATA_CONSUMED_TOKENS,
     &DATA_FILE_INDEX,
@@ -12811,6 +13450,7 @@ pub static ALL: &[&Metric] = &[
     &EVAL_ACCEPT_LENGTH,
     &EVAL_ACCEPT_RATIO,
     &EVAL_ACCURACY,
+    &EVAL_BPB,
     &EVAL_DURATION,
     &EVAL_GAP,
     &EVAL_LOSS,
@@ -12893,6 +13533,7 @@ pub static ALL: &[&Metric] = &[
     &GPU_REMAPPED_ROWS,
     &GPU_RETIRED_PAGES,
     &GPU_ROW_REMAP_BANKS,
+    &GPU_RUN_ENERGY,
     &GPU_SM_ACTIVE,
     &GPU_SM_OCCUPANCY,
     &GPU_STEP_BUSY_RATIO,
@@ -12975,6 +13616,7 @@ pub static ALL: &[&Metric] = &[
     &PERF_INFER_CAPACITY,
     &PERF_OLD_ACTOR_INFERENCE_TIME,
     &PERF_OPTIMIZER_TIME,
+    &PERF_PHASE_TIME,
     &PERF_REFER_GAP_TIME,
     &PERF_REFER_INFERENCE_TIME,
     &PERF_ROLLOUT_IDLE_TIME,
@@ -13014,30 +13656,45 @@ pub static ALL: &[&Metric] = &[
     &RL_ADVANTAGE,
     &RL_COMPLETION_CLIP_RATIO,
     &RL_COMPLETION_LENGTH,
+    &RL_CRITIC_GRAD_NORM,
+    &RL_CRITIC_LEARNING_RATE,
+    &RL_EFFECTIVE_SAMPLE_RATIO,
     &RL_ENTROPY,
     &RL_ENVIRONMENT_TIME,
     &RL_IMPORTANCE_RATIO,
     &RL_KEPT_TOKENS,
     &RL_KL,
+    &RL_KL_COEFFICIENT,
     &RL_KL_PENALTY,
+    &RL_LOGIT,
+    &RL_LOGP,
     &RL_LOGP_DIFFERENCE,
     &RL_MASKED_FRACTION,
     &RL_POLICY_CLIP_FRACTION,
     &RL_POLICY_CLIP_LOWER_FRACTION,
+    &RL_POLICY_CLIP_UPPER_FRACTION,
     &RL_POLICY_KL,
     &RL_POLICY_LOSS,
+    &RL_PROMPT_CLIP_RATIO,
     &RL_PROMPT_LENGTH,
     &RL_RETURN,
     &RL_REWARD,
     &RL_REWARD_COMPONENT,
     &RL_REWARD_TIME,
+    &RL_ROLLOUT_PERPLEXITY,
     &RL_ROLLOUTS,
     &RL_SCORE,
+    &RL_SEQUENCE_IMPORTANCE_RATIO,
     &RL_STALENESS,
     &RL_TEACHER_KL,
+    &RL_TERMINATED_LENGTH,
+    &RL_TOOL_CALLS,
+    &RL_TURNS,
     &RL_VALUE,
     &RL_VALUE_CLIP_FRACTION,
+    &RL_VALUE_EXPLAINED_VARIANCE,
     &RL_VALUE_LOSS,
+    &RL_ZERO_VARIANCE_FRACTION,
     &RUN_DEVICES,
     &RUN_PARAMETERS,
     &TRAIN_ACCEPT_LENGTH,
