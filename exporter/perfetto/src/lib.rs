@@ -67,9 +67,9 @@ pub use read::{
 };
 pub use wire::{WireError, WireErrorKind};
 pub use write::{
-    AnnotationList, AnnotationValue, Annotations, Counter, CounterTrack, CounterUnit, CounterValue, Event,
-    EventTrack, GroupTrack, HEADING, LaneTrack, LogLine, LogPriority, ParentTrack, Process, ProcessTrack,
-    StateStyle, StateTrack, ThreadTrack, TraceWriter, WriterConfig,
+    AnnotationList, AnnotationValue, Annotations, AnyTrack, Counter, CounterTrack, CounterUnit, CounterValue,
+    Event, EventTrack, GroupTrack, HEADING, LaneTrack, LogLine, LogPriority, ParentTrack, Process,
+    ProcessTrack, StateStyle, StateTrack, ThreadTrack, TraceWriter, WriterConfig,
 };
 
 /// The examples of the README, which are tried with the documentation's own.

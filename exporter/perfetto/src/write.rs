@@ -24,8 +24,8 @@ pub use self::{
     event::Event,
     log::{LogLine, LogPriority},
     track::{
-        Counter, CounterTrack, CounterUnit, CounterValue, EventTrack, GroupTrack, LaneTrack, ParentTrack,
-        Process, ProcessTrack, StateStyle, StateTrack, ThreadTrack,
+        AnyTrack, Counter, CounterTrack, CounterUnit, CounterValue, EventTrack, GroupTrack, LaneTrack,
+        ParentTrack, Process, ProcessTrack, StateStyle, StateTrack, ThreadTrack,
     },
 };
 use crate::{
@@ -319,7 +319,7 @@ impl<W: Write> TraceWriter<W> {
     }
 
     /// Gives back the memory that a track's strings take; worth it where a track is done and thousands follow.
-    pub fn forget(&mut self, track: impl Into<EventTrack>) {
+    pub fn forget(&mut self, track: impl Into<AnyTrack>) {
         self.tracks[track.into().0 as usize].sequence.forget();
     }
 

@@ -1,6 +1,6 @@
 //! Reads the frames of an input one after the other, and goes on behind a bad one.
 
-use std::io::Read;
+use std::{cell::Cell, io::Read};
 
 use super::{
     error::{FrameError, FrameErrorKind},
@@ -65,6 +65,11 @@ pub struct FrameReader<R: Read> {
     levels: Vec<Level>,
     /// The object that is being read in pieces, where such are.
     pieces: Option<Pieces>,
+    /// Whether the objects are the elements of a JSON array.
+    is_array: bool,
+    /// Whether JSON in the mapping of protobuf is read too, and how many objects were in it.
+    accepts_protobuf_json: bool,
+    protobuf_json: Cell<u64>,
 }
 
 /// What an input consists of.
@@ -74,7 +79,7 @@ enum Form {
     Unknown,
     /// One JSON object a line.
     Lines,
-    /// JSON objects over several lines.
+    /// JSON objects over several lines, or in an array.
     Documents,
     /// Messages behind their length.
     Binary,
@@ -108,7 +113,21 @@ impl<R: Read> FrameReader<R> {
             pending_error: None,
             levels: Vec::new(),
             pieces: None,
+            is_array: false,
+            accepts_protobuf_json: false,
+            protobuf_json: Cell::new(0),
         }
+    }
+
+    /// Also reads JSON in protobuf's own mapping, as `MessageToJson` writes it: ids in base64, enum values by name.
+    pub fn accept_protobuf_json(mut self) -> Self {
+        self.accepts_protobuf_json = true;
+        self
+    }
+
+    /// How many objects were in protobuf's own mapping so far.
+    pub fn protobuf_json(&self) -> u64 {
+        self.protobuf_json.get()
     }
 
     /// Also reads messages that are larger than the limit: in parts, each of which is a frame. Of messages behind their
@@ -161,6 +180,9 @@ impl<R: Read> FrameReader<R> {
             Form::Unframed
         } else if first == b'{' {
             self.form_of_text()?
+        } else if self.begins_array()? {
+            self.is_array = true;
+            Form::Documents
         } else if let Some(length) = self.first_length()?
             && (length <= self.most_bytes().allowed || self.can_cut(length)?)
         {

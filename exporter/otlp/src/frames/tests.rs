@@ -263,7 +263,7 @@ fn what_is_in_no_form_is_said_once() {
     let not_otlp = "byte 0: this is neither OTLP/JSON nor OTLP protobuf behind lengths of four bytes";
     for file in [
         &b"step 1 loss 2.5\n"[..],
-        b"[{\"a\":1}]",
+        b"[1]",
         b"\xff\xfe\x00\x01garbage",
         b"\x00",
         b"\x7fELF",
@@ -375,4 +375,53 @@ fn an_input_that_fails_says_so_and_ends() {
             "line 2: the input cannot be read: the disk is gone".to_owned()
         )]
     );
+}
+
+#[test]
+fn the_objects_of_an_array_are_frames() {
+    let objects = [SPANS, LOGS, GAUGE];
+    for (separator, indent) in [(",", ""), (" ,\n", "\n  ")] {
+        let array = format!("[{indent}{}{indent}]\n", objects.join(separator));
+        assert_eq!(read(array.as_bytes()), all_three(), "{array}");
+        // Cut anywhere: each complete object, and one fault.
+        for cut in 2..array.len() - 2 {
+            let found = read(&array.as_bytes()[..cut]);
+            let complete = objects
+                .iter()
+                .filter(|object| array[..cut].contains(**object))
+                .count();
+            assert!(
+                found.iter().filter(|frame| frame.is_ok()).count() >= complete,
+                "{cut}: {found:?}"
+            );
+            assert_eq!(
+                found.iter().filter(|frame| frame.is_err()).count(),
+                1,
+                "{cut}: {found:?}"
+            );
+        }
+    }
+    assert_eq!(read(b"[]"), []);
+    assert_eq!(read(b"[ {} , {} ]").len(), 0);
+}
+
+#[test]
+fn text_that_is_no_array_of_objects_is_not_otlp() {
+    for text in ["[1,2]", "[\"a\"]", "[[{}]]", "["] {
+        let found = read(text.as_bytes());
+        assert!(found.len() == 1 && found[0].is_err(), "{text}: {found:?}");
+    }
+}
+
+#[test]
+fn protobuf_json_is_read_where_it_is_accepted_and_counted() {
+    let text = SPANS.replace(
+        "\"name\"",
+        "\"traceId\":\"S/kvNXezTaajzpKdDg5HNg==\",\"kind\":\"SPAN_KIND_SERVER\",\"name\"",
+    );
+    assert!(read(text.as_bytes())[0].is_err());
+    let mut frames = FrameReader::new(text.as_bytes(), Limits::default()).accept_protobuf_json();
+    assert_eq!(frames.next().unwrap().unwrap().counts.items, 1);
+    assert!(frames.next().is_none());
+    assert_eq!(frames.protobuf_json(), 1);
 }

@@ -4,8 +4,8 @@ use super::{base64, hex};
 
 const TRACE_ID: &str = "traceId";
 
-/// The enum values of spans, which alone trace stores have.
-const ENUM_VALUES: [(&str, u64); 9] = [
+/// The enum values of spans and metrics; [`severity`] has those of log records.
+const ENUM_VALUES: [(&str, u64); 12] = [
     ("SPAN_KIND_UNSPECIFIED", 0),
     ("SPAN_KIND_INTERNAL", 1),
     ("SPAN_KIND_SERVER", 2),
@@ -15,6 +15,9 @@ const ENUM_VALUES: [(&str, u64); 9] = [
     ("STATUS_CODE_UNSET", 0),
     ("STATUS_CODE_OK", 1),
     ("STATUS_CODE_ERROR", 2),
+    ("AGGREGATION_TEMPORALITY_UNSPECIFIED", 0),
+    ("AGGREGATION_TEMPORALITY_DELTA", 1),
+    ("AGGREGATION_TEMPORALITY_CUMULATIVE", 2),
 ];
 
 /// The number of an enum value, which may be given as one too.
@@ -23,7 +26,24 @@ pub(super) fn enum_value(text: &[u8]) -> Option<u64> {
     let named = ENUM_VALUES.iter().find(|(name, _)| *name == text);
     named
         .map(|(_, value)| *value)
+        .or_else(|| severity(text))
         .or_else(|| text.parse::<u32>().ok().map(u64::from))
+}
+
+/// The number of a `SeverityNumber` by its name: four numbers a level, `INFO` to `INFO4`.
+fn severity(text: &str) -> Option<u64> {
+    const LEVELS: [&str; 6] = ["TRACE", "DEBUG", "INFO", "WARN", "ERROR", "FATAL"];
+    let name = text.strip_prefix("SEVERITY_NUMBER_")?;
+    if name == "UNSPECIFIED" {
+        return Some(0);
+    }
+    let level = name.trim_end_matches(['2', '3', '4']);
+    let within = match &name[level.len()..] {
+        "" => 0,
+        digit => digit.parse::<u64>().ok().filter(|digit| *digit <= 4)? - 1,
+    };
+    let place = LEVELS.iter().position(|known| *known == level)?;
+    Some(place as u64 * 4 + within + 1)
 }
 
 /// The bytes of an id that is not written as OTLP/JSON has it; none where it is, and where it is no id at all.
@@ -124,6 +144,25 @@ mod tests {
                 .unwrap_err()
                 .contains("enum value")
         );
+    }
+
+    #[test]
+    fn severities_are_numbers_by_their_names() {
+        for (name, number) in [
+            ("UNSPECIFIED", 0),
+            ("TRACE", 1),
+            ("INFO", 9),
+            ("WARN3", 15),
+            ("FATAL4", 24),
+        ] {
+            assert_eq!(
+                super::enum_value(format!("SEVERITY_NUMBER_{name}").as_bytes()),
+                Some(number),
+                "{name}"
+            );
+        }
+        assert_eq!(super::enum_value(b"SEVERITY_NUMBER_INFO5"), None);
+        assert_eq!(super::enum_value(b"SEVERITY_NUMBER_INFO22"), None);
     }
 
     #[test]

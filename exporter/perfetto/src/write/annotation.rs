@@ -1,6 +1,6 @@
 //! Debug annotations: what an event says of itself, typed, encoded as it is said.
 
-use super::intern::Strings;
+use super::intern::{Seen, Strings};
 use crate::{
     field::annotation,
     wire::{Block, Buffer},
@@ -73,6 +73,8 @@ pub(super) struct Encoder {
     pub(super) news: Buffer,
     /// What the event's sequence has interned.
     pub(super) strings: Box<Strings>,
+    /// The texts that came lately on any sequence.
+    pub(super) seen: Seen,
     /// The annotation that was written last, if it fitted into a block.
     pub(super) short: Option<Block>,
 }
@@ -163,10 +165,12 @@ impl Encoder {
             AnnotationValue::Int(value) => Block::uint(annotation::INT, value as u64),
             AnnotationValue::Uint(value) => Block::uint(annotation::UINT, value),
             AnnotationValue::Double(value) => Block::fixed64(annotation::DOUBLE, value.to_bits()),
-            AnnotationValue::Text(text) => match self.strings.annotation_text(text, &mut self.news) {
-                Some(number) => Block::uint(annotation::STRING_IID, number),
-                None => return Value::Text(text),
-            },
+            AnnotationValue::Text(text) => {
+                match self.strings.annotation_text(text, &mut self.seen, &mut self.news) {
+                    Some(number) => Block::uint(annotation::STRING_IID, number),
+                    None => return Value::Text(text),
+                }
+            }
         })
     }
 

@@ -24,7 +24,6 @@ pub(super) struct Strings {
     event_names: Table,
     annotation_names: Table,
     annotation_strings: Table,
-    seen: Seen,
     /// What was made of them.
     pub(super) memo: Memo,
 }
@@ -52,9 +51,9 @@ impl Strings {
         number(&mut self.annotation_names, interned::ANNOTATION_NAMES, text, news)
     }
 
-    /// The number of an annotation's text, if it came before: text that never comes again is then not kept.
+    /// The number of an annotation's text, if any sequence had it before: text that never comes again is then not kept.
     #[inline]
-    pub(super) fn annotation_text(&mut self, text: &[u8], news: &mut Buffer) -> Option<u64> {
+    pub(super) fn annotation_text(&mut self, text: &[u8], seen: &mut Seen, news: &mut Buffer) -> Option<u64> {
         if text.len() > LONGEST {
             return None;
         }
@@ -66,7 +65,7 @@ impl Strings {
         if let Some(number) = table.find(hash, text) {
             return Some(number);
         }
-        let again = self.seen.mark(text);
+        let again = seen.mark(text);
         again.then(|| add(table, interned::ANNOTATION_STRINGS, hash, text, news))
     }
 
@@ -227,7 +226,7 @@ impl Entry {
 /// The hashes of values that came lately, each in the one place that its hash gives it. The hash is the same in every run, as
 /// the trace is to be: values that fall together are only told more often.
 #[derive(Debug, Default)]
-struct Seen(Vec<u64>);
+pub(super) struct Seen(Vec<u64>);
 
 impl Seen {
     /// Remembers a value and says whether it was remembered already.
@@ -291,8 +290,10 @@ mod tests {
     #[test]
     fn a_value_is_numbered_when_it_comes_again() {
         let (mut strings, mut news) = (Strings::default(), Buffer::default());
-        let numbers = [b"bf16"; 3].map(|text| strings.annotation_text(text, &mut news));
+        let mut seen = Seen::default();
+        let numbers = [b"bf16"; 3].map(|text| strings.annotation_text(text, &mut seen, &mut news));
         assert_eq!(numbers, [None, Some(1), Some(1)]);
-        assert_eq!(strings.annotation_text(&[b'x'; LONGEST + 1], &mut news), None);
+        let long = [b'x'; LONGEST + 1];
+        assert_eq!(strings.annotation_text(&long, &mut seen, &mut news), None);
     }
 }

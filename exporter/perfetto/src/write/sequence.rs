@@ -23,7 +23,8 @@ pub(super) struct Sequence {
 
 #[derive(Debug)]
 struct State {
-    strings: Box<Strings>,
+    /// `None` until an event has a string: most counters have none.
+    strings: Option<Box<Strings>>,
     last_nanos: u64,
     bytes: usize,
     /// Whether the strings are so many that it is better to start afresh.
@@ -58,17 +59,23 @@ impl Sequence {
         let state = self.state(head, out);
         encoder.body.clear();
         encoder.news.clear();
-        state.strings.begin();
-        std::mem::swap(&mut state.strings, &mut encoder.strings);
+        if let Some(strings) = &mut state.strings {
+            std::mem::swap(strings, &mut encoder.strings);
+        }
+        encoder.strings.begin();
         fill(encoder);
-        std::mem::swap(&mut state.strings, &mut encoder.strings);
+        match &mut state.strings {
+            Some(strings) => std::mem::swap(strings, &mut encoder.strings),
+            none if encoder.news.len() > 0 => *none = Some(std::mem::take(&mut encoder.strings)),
+            _ => {}
+        }
         let delta = unix_nanos.wrapping_sub(state.last_nanos);
         state.last_nanos = unix_nanos;
         let before = out.len();
         event_packet(state.id, delta, encoder, out);
         state.bytes += out.len() - before;
         if encoder.news.len() > 0 {
-            state.full = state.strings.is_full();
+            state.full = state.strings.as_ref().is_some_and(|strings| strings.is_full());
         }
     }
 
@@ -106,7 +113,7 @@ impl State {
         let id = Block::uint(packet::SEQUENCE_ID, u64::from(head.id));
         let kind = Block::uint(event::TYPE, event::SLICE_END);
         Self {
-            strings: Box::default(),
+            strings: None,
             last_nanos: head.base_nanos,
             bytes: 0,
             full: false,

@@ -9,7 +9,7 @@ use crate::{
         text::{ObjectEnd, begins_otlp, blank_len},
         window::Line,
     },
-    json::{self, Pieces},
+    json::{self, Dialect, Pieces},
     limits::Limits,
 };
 
@@ -43,6 +43,21 @@ impl<R: Read> FrameReader<R> {
         })
     }
 
+    /// Whether text that is no object begins an array of objects. Consumes its bracket.
+    pub(super) fn begins_array(&mut self) -> Result<bool, FrameError> {
+        self.skip_blank()?;
+        if self.window.pending().first() != Some(&b'[') {
+            return Ok(false);
+        }
+        self.fill_to(LOOK_AHEAD)?;
+        let inside = self.window.pending()[1..].trim_ascii_start();
+        if !matches!(inside.first(), Some(b'{' | b']')) {
+            return Ok(false);
+        }
+        self.consume_text(1);
+        Ok(true)
+    }
+
     /// The next line that is not blank, as a frame.
     pub(super) fn next_line(&mut self) -> Next {
         self.skip_blank()?;
@@ -71,6 +86,23 @@ impl<R: Read> FrameReader<R> {
     /// The next object, however many lines it has, as a frame.
     pub(super) fn next_document(&mut self) -> Next {
         self.skip_blank()?;
+        if self.is_array {
+            match self.window.pending().first() {
+                Some(b',') => {
+                    self.consume_text(1);
+                    self.skip_blank()?;
+                }
+                Some(b']') => {
+                    self.is_array = false;
+                    self.consume_text(1);
+                    self.skip_blank()?;
+                }
+                _ => {}
+            }
+        }
+        if self.is_array && self.window.pending().is_empty() {
+            return Err(self.last_error(FrameErrorKind::TornTail));
+        }
         let (mut end, mut searched) = (ObjectEnd::default(), 0);
         loop {
             let pending = self.window.pending();
@@ -162,7 +194,15 @@ impl<R: Read> FrameReader<R> {
             ..self.limits.clone()
         };
         let mut bytes = Vec::with_capacity(text.len() / 2);
-        let decoded = json::decode(text, &limits, &mut bytes)?;
+        let decoded = match json::decode(text, &limits, &mut bytes) {
+            Err(error) if self.accepts_protobuf_json => {
+                let stored = json::decode_dialect(text, Dialect::Stored, &limits, &mut bytes);
+                self.protobuf_json
+                    .update(|count| count + u64::from(stored.is_ok()));
+                stored.map_err(|_| error)?
+            }
+            decoded => decoded?,
+        };
         let found = match decoded.signal {
             Some(_) if bytes.is_empty() => Found::Empty,
             Some(signal) => Found::Frame(Frame {

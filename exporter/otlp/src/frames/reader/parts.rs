@@ -3,8 +3,7 @@
 //!
 //! A part ends between two resources. A resource that is larger than a message may be by itself is cut between its scopes, and
 //! such a scope between its spans, metrics or log records; each part repeats the resource and the scope. The schema URL follows
-//! the items in the encoding: that of a scope that is cut is in its last part only, and that of a resource whose last scope is
-//! cut is not read.
+//! the items in the encoding: that of a scope or a resource that is cut is in its last part only.
 
 use std::io::Read;
 
@@ -84,6 +83,11 @@ impl<R: Read> FrameReader<R> {
                     self.pending_error = Some(error);
                     return self.decode_part(&items, offset);
                 }
+                // The fields after it belong to the same part, such as the schema URL of the resource.
+                Step::Leave if depth > 0 && !items.is_empty() => {
+                    items = self.in_level(depth, &items);
+                    self.levels.pop();
+                }
                 _ if !items.is_empty() => return self.decode_part(&items, offset),
                 Step::Item(_) | Step::Head(_) => {}
                 Step::Enter(head, end) => {
@@ -108,15 +112,8 @@ impl<R: Read> FrameReader<R> {
 
     /// A part as a frame: its items in the messages around them.
     fn decode_part(&self, items: &[u8], offset: u64) -> Next {
-        let mut part = items.to_vec();
-        for (depth, level) in self.levels.iter().enumerate().rev() {
-            part = [level.head.as_slice(), &part].concat();
-            if let Some(outer) = depth.checked_sub(1) {
-                let mut field = Buffer::with_capacity(part.len() + FIELD_HEAD);
-                field.delimited(CUT_FIELDS[outer], &part);
-                part = field.into_vec();
-            }
-        }
+        let levels = (0..self.levels.len()).rev();
+        let part = levels.fold(items.to_vec(), |part, depth| self.in_level(depth, &part));
         match self.decode_protobuf(&part) {
             Ok(Found::Frame(frame)) => Ok(Found::Frame(Frame { offset, ..frame })),
             Ok(found) => Ok(found),
@@ -125,6 +122,17 @@ impl<R: Read> FrameReader<R> {
                 ..self.error(kind)
             }),
         }
+    }
+
+    /// Items with the other fields of their message, as a field of the message around it.
+    fn in_level(&self, depth: usize, items: &[u8]) -> Vec<u8> {
+        let message = [self.levels[depth].head.as_slice(), items].concat();
+        let Some(outer) = depth.checked_sub(1) else {
+            return message;
+        };
+        let mut field = Buffer::with_capacity(message.len() + FIELD_HEAD);
+        field.delimited(CUT_FIELDS[outer], &message);
+        field.into_vec()
     }
 
     /// Looks at the next field, and reads it if it is not to be cut itself.
@@ -287,6 +295,32 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn schema_urls_of_a_resource_and_a_scope_that_are_cut_are_in_their_last_part() {
+        let message = message(1, 1, 40);
+        let mut reader = Reader::new(&message);
+        reader.tag().unwrap();
+        let resource = [reader.delimited().unwrap(), b"\x1a\x08resource"].concat();
+        let mut with_url = Buffer::default();
+        with_url.delimited(1, &resource);
+        let (frames, errors) = read(with_url.as_slice());
+        assert_eq!(errors, [""; 0]);
+        assert_eq!(spans(&frames), 40);
+        let lines: Vec<String> = (frames.iter())
+            .map(|frame| {
+                let mut line = Vec::new();
+                append_json_line(frame.signal, &frame.bytes, &mut line).unwrap();
+                String::from_utf8(line).unwrap()
+            })
+            .collect();
+        let (last, others) = lines.split_last().unwrap();
+        assert!(
+            last.contains("\"schemaUrl\":\"resource\"") && last.contains("\"schemaUrl\":\"u\""),
+            "{last}"
+        );
+        assert!(!others.is_empty() && others.iter().all(|line| !line.contains("schemaUrl")));
     }
 
     #[test]
