@@ -1,5 +1,5 @@
 //! The inbox of the thread that does the I/O of a disk queue. Whatever arrives during one pass is done in the next one, which
-//! makes one `fsync` of many.
+//! makes one `fsync` of many, and wakes the thread once.
 
 use std::{
     collections::VecDeque,
@@ -19,6 +19,9 @@ use crate::{
     ledger::{Account, Ticket},
     queue::QueuePermit,
 };
+
+#[cfg(test)]
+mod tests;
 
 /// Waits for work, in any number of threads, for one that does it. Its length is bounded by the permits of the batches and by
 /// the batches in flight.
@@ -41,8 +44,21 @@ pub(super) struct Work {
     pub(super) account: Option<Arc<Account>>,
     /// Nothing more is accepted.
     pub(super) is_stopping: bool,
-    /// Something changed that the other fields do not show.
-    is_woken: bool,
+    /// The thread is to begin a pass at once.
+    is_urgent: bool,
+    /// The thread sleeps until it is notified, or until its next pass is due.
+    is_asleep: bool,
+    /// The state of the thread after its last pass.
+    io_state: IoState,
+}
+
+/// The state of the thread after a pass, which decides what wakes it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct IoState {
+    /// There is a record to read. Otherwise a request waits for an append.
+    pub(super) has_unread: bool,
+    /// The cursor will be saved, and finished records wait until then.
+    pub(super) will_save_cursor: bool,
 }
 
 /// A batch that is to be appended.
@@ -81,47 +97,53 @@ impl Inbox {
             return append.ticket.lose(DropReason::Closed, "");
         }
         work.appends.push_back(append);
-        self.notify(work);
+        self.wake_for(work);
     }
 
+    /// Notes that a record is at its end. It waits until the cursor is saved, if that is going to happen.
     pub(super) fn finish(&self, position: Position) {
         let mut work = self.work();
         work.finished.push(position);
-        self.notify(work);
+        if !work.io_state.will_save_cursor {
+            self.wake_for(work);
+        }
     }
 
     pub(super) fn give_back(&self, position: Position, items: u64) {
         let mut work = self.work();
         work.returned.push((position, items));
-        self.notify(work);
+        self.wake_for(work);
     }
 
-    /// Asks for records. A queue that is stopping drops the request, which is its end.
+    /// Asks for records, which waits for an append while there are none. A queue that is stopping drops the request, which is
+    /// its end.
     pub(super) fn request(&self, request: Request) {
         let mut work = self.work();
         if work.is_stopping {
             return;
         }
+        let has_answer = work.io_state.has_unread || request.is_closed();
         work.request = Some(request);
-        self.notify(work);
+        if has_answer {
+            self.wake_for(work);
+        }
     }
 
     pub(super) fn configure(&self, config: DiskQueueConfig) {
         let mut work = self.work();
         work.config = Some(config);
-        self.notify(work);
+        self.wake_for(work);
     }
 
     pub(super) fn attach(&self, account: Arc<Account>) {
         let mut work = self.work();
         work.account = Some(account);
-        self.notify(work);
+        self.wake_for(work);
     }
 
+    /// Begins a pass.
     pub(super) fn wake(&self) {
-        let mut work = self.work();
-        work.is_woken = true;
-        self.notify(work);
+        self.wake_for(self.work());
     }
 
     pub(super) fn is_stopping(&self) -> bool {
@@ -132,23 +154,33 @@ impl Inbox {
     pub(super) fn stop(&self) {
         let mut work = self.work();
         work.is_stopping = true;
-        self.notify(work);
+        self.wake_for(work);
     }
 
-    /// Waits for work, but no longer than this, and takes all of it.
-    pub(super) fn wait(&self, patience: Option<Duration>) -> Work {
-        let is_idle = |work: &mut Work| !work.is_stopping && work.is_idle();
+    /// Waits for work that cannot wait, but no longer than this, and takes all of it.
+    pub(super) fn wait(&self, patience: Option<Duration>, io_state: IoState) -> Work {
+        let mut work = self.work();
+        work.io_state = io_state;
+        // Work that arrived during the pass was judged by the state before it.
+        work.is_urgent |= (io_state.has_unread && work.request.is_some())
+            || (!io_state.will_save_cursor && !work.finished.is_empty());
+        let is_idle = |work: &mut Work| {
+            work.is_asleep = !work.is_urgent && !work.is_stopping;
+            work.is_asleep
+        };
         let mut work = match patience {
             Some(patience) => {
-                let waited = self.changed.wait_timeout_while(self.work(), patience, is_idle);
+                let waited = self.changed.wait_timeout_while(work, patience, is_idle);
                 waited.unwrap_or_else(PoisonError::into_inner).0
             }
-            None => (self.changed.wait_while(self.work(), is_idle)).unwrap_or_else(PoisonError::into_inner),
+            None => (self.changed.wait_while(work, is_idle)).unwrap_or_else(PoisonError::into_inner),
         };
-        let is_stopping = work.is_stopping;
-        let taken = mem::take(&mut *work);
-        work.is_stopping = is_stopping;
-        taken
+        let rest = Work {
+            is_stopping: work.is_stopping,
+            io_state,
+            ..Work::default()
+        };
+        mem::replace(&mut *work, rest)
     }
 
     /// The work; nothing panics while it is locked.
@@ -156,21 +188,14 @@ impl Inbox {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn notify(&self, work: MutexGuard<'_, Work>) {
+    /// Has the thread begin a pass for this work. Only the first work of a pass wakes it, and only from sleep.
+    fn wake_for(&self, mut work: MutexGuard<'_, Work>) {
+        work.is_urgent = true;
+        let was_asleep = mem::take(&mut work.is_asleep);
         drop(work);
-        self.changed.notify_one();
-    }
-}
-
-impl Work {
-    fn is_idle(&self) -> bool {
-        self.appends.is_empty()
-            && self.finished.is_empty()
-            && self.returned.is_empty()
-            && self.request.is_none()
-            && self.config.is_none()
-            && self.account.is_none()
-            && !self.is_woken
+        if was_asleep {
+            self.changed.notify_one();
+        }
     }
 }
 

@@ -208,6 +208,11 @@ impl SegmentLog {
         Ok(None)
     }
 
+    /// Whether there is a record to read, as far as is known without a look at the files.
+    pub(super) fn has_unread(&self) -> bool {
+        self.unread.records > 0 || !self.returned.is_empty()
+    }
+
     /// Notes that a record is at its end, and deletes the segments that are not needed any more.
     pub fn finish(&mut self, position: Position) {
         self.returned.remove(&position);

@@ -16,7 +16,7 @@ use tokio::{
 
 use super::{
     DiskQueueConfig, DiskQueueError, Notice, SegmentLog,
-    inbox::{Append, Inbox, Leased, Request},
+    inbox::{Append, Inbox, IoState, Leased, Request},
     record::Record,
     room::Room,
     thread::IoThread,
@@ -311,7 +311,7 @@ impl Drop for Ended {
     fn drop(&mut self) {
         self.inbox.stop();
         // After a panic: what is dropped here is counted as abandoned.
-        drop(self.inbox.wait(Some(Duration::ZERO)));
+        drop(self.inbox.wait(Some(Duration::ZERO), IoState::default()));
         self.end.send_replace(true);
     }
 }

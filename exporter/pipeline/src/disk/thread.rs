@@ -13,7 +13,7 @@ use std::{
 
 use super::{
     DiskQueueConfig, Notice, Position, SegmentLog, SyncPolicy,
-    inbox::{Append, Inbox, Leased, Request, Work},
+    inbox::{Append, Inbox, IoState, Leased, Request, Work},
     lease::Lease,
     room::Room,
 };
@@ -123,7 +123,7 @@ impl IoThread {
     /// panicked is tried again.
     pub(super) fn run(mut self) {
         while !self.is_stopping {
-            let work = self.inbox.wait(self.patience());
+            let work = self.inbox.wait(self.patience(), self.io_state());
             self.accept(work);
             self.catch_panic(Self::pass);
         }
@@ -206,6 +206,13 @@ impl IoThread {
             .flatten()
             .min()?;
         Some(due.saturating_duration_since(clock::now()))
+    }
+
+    fn io_state(&self) -> IoState {
+        IoState {
+            has_unread: self.log.has_unread(),
+            will_save_cursor: self.next_cursor.is_some(),
+        }
     }
 
     /// Whether the disk may be tried: at any time, or after a while where it refused.
@@ -439,7 +446,7 @@ impl IoThread {
 
     /// The last pass: what cannot be written now is lost.
     fn end(mut self) {
-        let work = self.inbox.wait(Some(Duration::ZERO));
+        let work = self.inbox.wait(Some(Duration::ZERO), IoState::default());
         self.accept(work);
         self.catch_panic(Self::pass);
         for append in std::mem::take(&mut self.pending) {
