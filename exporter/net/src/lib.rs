@@ -1,4 +1,5 @@
-//! The server side of every listener of Pulsetrain: addresses, TLS, authentication, and limits on connections.
+//! The server side of every listener of Pulsetrain: addresses, TLS, authentication, and limits on connections. [`ClientTls`] has
+//! the TLS settings of every client.
 //!
 //! A server names an [`Exposure`] (who may connect, and how they prove it) and opens a [`Guard`] from it. [`accept()`] takes
 //! connections of a [`Listener`], performs the TLS handshake, and hands each [`ServerStream`] to the server together with its
@@ -14,11 +15,13 @@
 mod accept;
 mod address;
 mod auth;
+mod client_tls;
 mod error;
 mod exposure;
 mod guard;
 mod host;
 mod listener;
+mod pem;
 mod places;
 mod stream;
 mod tls;
@@ -28,6 +31,7 @@ mod watched_files;
 pub use accept::{Admission, accept};
 pub use address::ListenAddress;
 pub use auth::{AuthConfig, Unauthenticated};
+pub use client_tls::{ClientTls, ClientTlsError, ClientTlsFile, no_client_tls};
 pub use error::NetError;
 pub use exposure::Exposure;
 pub use guard::{Alpn, Guard, Report};

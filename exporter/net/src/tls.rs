@@ -6,13 +6,13 @@ use std::{
 };
 
 use rustls::{
-    RootCertStore, ServerConfig,
-    crypto::ring,
-    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
-    server::WebPkiClientVerifier,
+    RootCertStore, ServerConfig, crypto::ring, pki_types::CertificateDer, server::WebPkiClientVerifier,
 };
 
-use crate::NetError;
+use crate::{
+    NetError,
+    pem::{self, private_key},
+};
 
 /// The files of a TLS server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,15 +48,17 @@ impl ServerTls {
                 for certificate in certificates(file)? {
                     roots
                         .add(certificate)
-                        .map_err(|error| pem(file, AUTHORITIES, error))?;
+                        .map_err(|error| unusable(file, AUTHORITIES, error))?;
                 }
                 let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider);
-                let verifier = verifier.build().map_err(|error| pem(file, AUTHORITIES, error))?;
+                let verifier = verifier
+                    .build()
+                    .map_err(|error| unusable(file, AUTHORITIES, error))?;
                 builder.with_client_cert_verifier(verifier)
             }
         };
-        let key = PrivateKeyDer::from_pem_file(&self.key)
-            .map_err(|error| pem(&self.key, "one private key, not encrypted", error))?;
+        let key = private_key(&self.key)
+            .map_err(|error| unusable(&self.key, "one private key, not encrypted", error))?;
         let mut config = builder
             .with_single_cert(certificates(&self.certificate)?, key)
             .map_err(|error| self.unusable(error))?;
@@ -75,15 +77,10 @@ impl ServerTls {
 const AUTHORITIES: &str = "the certificates of authorities";
 
 fn certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, NetError> {
-    let read = || CertificateDer::pem_file_iter(file)?.collect::<Result<Vec<_>, _>>();
-    match read() {
-        Ok(certificates) if certificates.is_empty() => Err(pem(file, "certificates", "it holds none")),
-        Ok(certificates) => Ok(certificates),
-        Err(error) => Err(pem(file, "certificates", error)),
-    }
+    pem::certificates(file).map_err(|error| unusable(file, "certificates", error))
 }
 
-fn pem(
+fn unusable(
     path: &Path,
     content: &'static str,
     source: impl Into<Box<dyn std::error::Error + Send + Sync>>,

@@ -1,0 +1,225 @@
+//! TLS of a client: the authorities that it trusts and the certificate that it shows, from PEM files.
+
+use std::{
+    error::Error,
+    fmt::{self, Display, Formatter},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use rustls::{
+    ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
+    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
+    crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
+    pki_types::{CertificateDer, ServerName, UnixTime},
+};
+
+use crate::pem::{certificates, private_key};
+
+/// The files of a TLS client.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientTls {
+    /// The certificate authorities to trust instead of the system's.
+    pub authority: Option<PathBuf>,
+    /// The certificate chain that the client shows, and its private key, not encrypted.
+    pub identity: Option<(PathBuf, PathBuf)>,
+    /// Accepts every server certificate: the connection is encrypted, but the server is not authenticated.
+    pub insecure_skip_verify: bool,
+}
+
+/// Why a client cannot use TLS.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientTlsError {
+    /// A PEM file cannot be used.
+    #[error("cannot use {}: {source}; give a PEM file with {file}", path.display())]
+    Pem {
+        /// What the file is for.
+        file: ClientTlsFile,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The system has no certificate authorities, and no file with some is given.
+    #[error("this system has no certificate authorities")]
+    NoAuthorities,
+    /// The certificate and the key do not belong together.
+    #[error(transparent)]
+    Rustls(#[from] rustls::Error),
+}
+
+/// A file of a TLS client; its text is the content that the file has to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientTlsFile {
+    /// The authorities to trust.
+    Authority,
+    /// The certificate of the client.
+    Certificate,
+    /// The private key of the client.
+    Key,
+}
+
+impl ClientTls {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// A file that cannot be used, or a system without certificate authorities.
+    pub fn read(&self) -> Result<ClientConfig, ClientTlsError> {
+        let provider = Arc::new(ring::default_provider());
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_safe_default_protocol_versions()?;
+        let builder = if self.insecure_skip_verify {
+            let verifier = Arc::new(AcceptsEveryCertificate(provider));
+            builder.dangerous().with_custom_certificate_verifier(verifier)
+        } else {
+            builder.with_root_certificates(self.roots()?)
+        };
+        let Some((certificate, key)) = &self.identity else {
+            return Ok(builder.with_no_client_auth());
+        };
+        let chain = certificates(certificate).map_err(unusable(ClientTlsFile::Certificate, certificate))?;
+        let private_key = private_key(key).map_err(unusable(ClientTlsFile::Key, key))?;
+        Ok(builder.with_client_auth_cert(chain, private_key)?)
+    }
+
+    /// All files.
+    pub fn files(&self) -> Vec<PathBuf> {
+        let identity = (self.identity.iter()).flat_map(|(certificate, key)| [certificate, key]);
+        self.authority.iter().chain(identity).cloned().collect()
+    }
+
+    fn roots(&self) -> Result<RootCertStore, ClientTlsError> {
+        let mut roots = RootCertStore::empty();
+        let Some(file) = &self.authority else {
+            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+            return match roots.is_empty() {
+                true => Err(ClientTlsError::NoAuthorities),
+                false => Ok(roots),
+            };
+        };
+        for certificate in certificates(file).map_err(unusable(ClientTlsFile::Authority, file))? {
+            let added = roots.add(certificate);
+            added.map_err(|error| unusable(ClientTlsFile::Authority, file)(error.into()))?;
+        }
+        Ok(roots)
+    }
+}
+
+/// Returns the settings of a client that has no TLS connections.
+///
+/// # Errors
+/// Never, as long as the cryptography supports the default protocol versions.
+pub fn no_client_tls() -> Result<ClientConfig, ClientTlsError> {
+    let builder = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()?;
+    Ok(builder
+        .with_root_certificates(RootCertStore::empty())
+        .with_no_client_auth())
+}
+
+impl Display for ClientTlsFile {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Authority => "certificates of authorities",
+            Self::Certificate => "certificates",
+            Self::Key => "one private key, not encrypted",
+        })
+    }
+}
+
+fn unusable(file: ClientTlsFile, path: &Path) -> impl FnOnce(Box<dyn Error + Send + Sync>) -> ClientTlsError {
+    move |source| ClientTlsError::Pem {
+        file,
+        path: path.to_owned(),
+        source,
+    }
+}
+
+/// For `insecure_skip_verify`: the signatures of the handshake are checked, the certificate is not.
+#[derive(Debug)]
+struct AcceptsEveryCertificate(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for AcceptsEveryCertificate {
+    fn verify_server_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: &ServerName<'_>,
+        _: &[u8],
+        _: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls12_signature(message, certificate, signature, algorithms)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        let algorithms = &self.0.signature_verification_algorithms;
+        verify_tls13_signature(message, certificate, signature, algorithms)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn file_that_cannot_be_used_is_named_with_its_content() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        let made = rcgen::generate_simple_self_signed(["client".to_owned()]).unwrap();
+        fs::write(path("client.pem"), made.cert.pem()).unwrap();
+        fs::write(path("client.key"), made.signing_key.serialize_pem()).unwrap();
+        fs::write(path("empty"), "").unwrap();
+        let read = |authority: &str, certificate: &str, key: &str| {
+            let files = ClientTls {
+                authority: Some(path(authority)),
+                identity: Some((path(certificate), path(key))),
+                insecure_skip_verify: false,
+            };
+            assert_eq!(files.files(), [path(authority), path(certificate), path(key)]);
+            files.read().map(drop).map_err(|error| error.to_string())
+        };
+        assert_eq!(read("client.pem", "client.pem", "client.key"), Ok(()));
+        for (authority, certificate, key, file, content) in [
+            (
+                "empty",
+                "client.pem",
+                "client.key",
+                "empty",
+                "with certificates of authorities",
+            ),
+            ("client.pem", "gone", "client.key", "gone", "with certificates"),
+            (
+                "client.pem",
+                "client.pem",
+                "client.pem",
+                "client.pem",
+                "one private key",
+            ),
+        ] {
+            let error = read(authority, certificate, key).unwrap_err();
+            assert!(error.contains(file) && error.contains(content), "{error}");
+        }
+    }
+}
