@@ -4,7 +4,7 @@
 
 use std::{io, path::PathBuf};
 
-use pulsetrain_net::NetError;
+use pulsetrain_net::{ClientTlsFile, NetError};
 
 /// Why a sink could not be made.
 #[derive(Debug, thiserror::Error)]
@@ -98,7 +98,7 @@ pub enum SinkError {
         /// The file.
         path: PathBuf,
         /// What the file should hold.
-        content: &'static str,
+        content: ClientTlsFile,
         /// What is wrong with it.
         source: Box<dyn std::error::Error + Send + Sync>,
     },

@@ -39,7 +39,7 @@ pub use live::{
 };
 pub use otlp::{
     Compression, Credentials, HostAnswer, Identity, NamedFile, OtlpConfig, OtlpSettings, OtlpSink, Password,
-    Protocol, Proxy, SignalConfig, TlsFiles, ask_host,
+    Protocol, Proxy, ProxyRoute, SignalConfig, TlsFiles, ask_host,
 };
 pub use page::{
     PageConfig, PageCounts, PageRefusal, PageRefusals, PageSink, PageStore, PageTelemetry, SinkState,

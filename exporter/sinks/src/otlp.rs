@@ -23,7 +23,7 @@ use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Sink};
 
 pub use self::config::{
     Compression, Credentials, Identity, NamedFile, OtlpConfig, OtlpSettings, Password, Protocol, Proxy,
-    SignalConfig, TlsFiles,
+    ProxyRoute, SignalConfig, TlsFiles,
 };
 pub use self::host::{HostAnswer, ask_host};
 pub(crate) use self::{

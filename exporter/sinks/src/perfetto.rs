@@ -1,4 +1,4 @@
-//! OTLP as a Perfetto trace: what is a process, what stands on which row, what an arrow means.
+//! OTLP as a Perfetto trace: processes, rows and arrows.
 //!
 //! | OTLP | Perfetto |
 //! |---|---|
@@ -7,31 +7,29 @@
 //! | parent that does not contain its child on one row, link | arrow (`flows`) |
 //! | span event | instant on the span's row |
 //! | attribute | annotation of the same type (`values`) |
-//! | number | counter; what a delta says is added up (`points`) |
+//! | number | counter; deltas are summed (`points`) |
 //! | distribution | count, sum, quantiles and buckets, a counter each; of a delta the latter two for its interval (`quantiles`) |
 //! | state set | row of states |
 //! | log record | log line, and instant on the row `logs` with all that it carries |
 //!
 //! Input may come in any order and batches, and may be larger than memory: what does not fit goes to temporary files, spans by
-//! their traces (`partitions`), everything else by time. Then all is drawn in the order of time (`painting`). What
+//! their traces (`partitions`), everything else by time. Then all is drawn in the order of time (`emit`). What
 //! does not make sense is drawn where it does least harm, and counted.
 
-mod canvas;
+mod annotations;
 mod config;
 mod draw;
-mod drawn;
+mod emit;
+mod external;
 mod flows;
-mod forest;
 mod identities;
 mod identity;
 mod labels;
 mod lanes;
-mod long;
 mod merge;
 mod message;
 mod metric_heads;
 mod metrics;
-mod painting;
 mod partitions;
 mod place;
 mod point_kinds;
@@ -43,12 +41,14 @@ mod records;
 mod resources;
 mod scan;
 mod scopes;
+mod span_trees;
 mod spans;
+mod spilled_trees;
 mod summary;
-mod tell;
+mod trace_output;
+mod tree_span;
 mod trees;
 mod values;
-mod vast;
 mod walk;
 
 use std::io::{self, Write};
@@ -57,9 +57,9 @@ use bytes::Bytes;
 use pulsetrain_otlp::{Signal, WireError};
 
 pub use self::{
-    canvas::PerfettoParts,
     config::{AttributePolicy, PerfettoConfig},
     summary::PerfettoSummary,
+    trace_output::PerfettoParts,
 };
 use self::{
     partitions::Partitions, points::Points, records::Records, resources::Resources, scopes::Scopes,
@@ -103,12 +103,12 @@ impl Default for PerfettoMapper {
 }
 
 impl PerfettoMapper {
-    /// A mapper that draws what `config` says.
+    /// Creates a mapper.
     pub fn new(config: PerfettoConfig) -> Self {
         let room = config.room();
         Self {
             spans: Spans::new(&config),
-            points: Points::new(room.share(8)),
+            points: Points::new(room.share(8), config.buckets),
             records: Records::new(room.share(8)),
             resources: Resources::default(),
             scopes: Scopes::default(),
@@ -131,6 +131,7 @@ impl PerfettoMapper {
             resources: &mut self.resources,
             scopes: &mut self.scopes,
             summary: &mut self.summary,
+            by_trace: self.config.by_trace && signal == Signal::Traces,
         };
         match signal {
             Signal::Traces => {
@@ -159,7 +160,7 @@ impl PerfettoMapper {
     ///
     /// # Errors
     ///
-    /// What the output says, and what reading and writing temporary files comes to.
+    /// Errors of the output and of temporary files.
     pub fn write<W: Write>(self, out: W) -> Result<(W, PerfettoSummary), PerfettoError> {
         let mut whole = Whole(Some(out));
         let summary = self.write_parts(&mut whole, None)?;
@@ -179,7 +180,7 @@ impl PerfettoMapper {
         parts: &mut P,
         split: Option<u64>,
     ) -> Result<PerfettoSummary, PerfettoError> {
-        painting::paint(self, parts, split)
+        emit::emit(self, parts, split)
     }
 }
 

@@ -3,6 +3,7 @@
 use std::{
     fs::{self, File},
     io::{self, BufWriter, Write},
+    os::fd::AsFd,
     path::{Path, PathBuf},
 };
 
@@ -47,6 +48,19 @@ impl UnfinishedFile {
         };
         unfinished.copy_permissions()?;
         Ok(unfinished)
+    }
+
+    /// Opens the standard output, which is written to as it comes.
+    ///
+    /// # Errors
+    /// A standard output that is closed.
+    pub fn standard_output() -> io::Result<Self> {
+        let file = File::from(io::stdout().as_fd().try_clone_to_owned()?);
+        Ok(Self {
+            file: Some(BufWriter::new(file)),
+            path: PathBuf::from("-"),
+            partial: None,
+        })
     }
 
     /// Gives the partial file the permissions of the file that it will replace.

@@ -15,7 +15,7 @@ use pulsetrain_pipeline::{
     Batch, BoxFuture, Delivery, Sink, Stop,
     clock::{self, Instant},
 };
-use tokio::time;
+use tokio::{task::JoinError, time};
 
 use super::{held::Held, replace::replace, trace_series};
 use crate::{
@@ -173,20 +173,33 @@ impl Shared {
                 message,
             };
         }
-        let now = clock::now();
-        let mut state = self.lock();
-        if state.file.is_none() {
-            let path = state.series.next(clock::unix_now());
-            state.series.note_begun(&path);
-            state.file = Some((path, now));
+        if let Err(error) = self.name_file().await {
+            return Delivery::Retry {
+                after: Some(self.config.flush_every),
+                message: error.to_string(),
+            };
         }
-        state.held.push(batch, now);
+        let mut state = self.lock();
+        state.held.push(batch, clock::now());
         state.is_behind = true;
         match state.fault.take() {
             // The batch is kept; the disk may take it later.
             Some(message) => Delivery::Partial { rejected: 0, message },
             None => Delivery::Delivered,
         }
+    }
+
+    /// Gives the file of the batches that follow a name that no other file has. A folder that hangs delays no other sink.
+    async fn name_file(&self) -> Result<(), JoinError> {
+        if self.lock().file.is_some() {
+            return Ok(());
+        }
+        let series = self.lock().series.clone();
+        let path = tokio::task::spawn_blocking(move || series.next(clock::unix_now())).await?;
+        let mut state = self.lock();
+        state.series.note_begun(&path);
+        state.file = Some((path, clock::now()));
+        Ok(())
     }
 
     /// Whether the file has no room or no time for another batch.

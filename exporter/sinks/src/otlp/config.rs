@@ -18,7 +18,7 @@ use pulsetrain_otlp::{Signal, Signals};
 
 pub use self::{
     compression::Compression,
-    proxy::Proxy,
+    proxy::{Proxy, ProxyRoute},
     settings::{Credentials, OtlpSettings, Password},
 };
 use self::{endpoint::Endpoint, variables::Variables};

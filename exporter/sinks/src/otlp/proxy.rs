@@ -1,4 +1,4 @@
-//! The way to an endpoint: straight, or through an HTTP proxy.
+//! The connection to an endpoint: direct, or through a proxy.
 
 use std::{
     error::Error,
@@ -8,16 +8,26 @@ use std::{
     task::{Context, Poll},
 };
 
-use http::{HeaderMap, HeaderName, Uri, header::USER_AGENT};
+use http::{HeaderMap, HeaderName, HeaderValue, Uri, header::USER_AGENT};
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::{
-    client::legacy::connect::{Connected, Connection, HttpConnector, proxy::Tunnel},
+    client::legacy::connect::{
+        Connected, Connection, HttpConnector,
+        proxy::{SocksV5, Tunnel},
+    },
     rt::TokioIo,
 };
 use tokio::net::TcpStream;
 use tower_service::Service;
 
-use super::config::Proxy;
+use super::config::{Password, Proxy, ProxyRoute};
+
+/// The port of a SOCKS proxy whose URL has none.
+const SOCKS_PORT: u16 = 1080;
+
+/// A connection that is being made.
+type Connecting =
+    Pin<Box<dyn Future<Output = Result<TokioIo<TcpStream>, Box<dyn Error + Send + Sync>>> + Send>>;
 
 /// Connects to an endpoint, through its proxy where it has one.
 #[derive(Clone)]
@@ -63,29 +73,61 @@ impl Service<Uri> for Connector {
             let connecting = self.http.call(to);
             return Box::pin(async move { Ok(ProxiedStream::of(connecting.await?, false)) });
         };
-        let through = {
-            let proxy = proxy.uri.clone();
-            move |source| ProxyError { proxy, source }
-        };
-        if proxy.tunnel {
-            let mut tunnel = Tunnel::new(proxy.uri, self.http.clone());
-            let agent = (USER_AGENT, http::HeaderValue::from_static(super::USER_AGENT));
-            tunnel = tunnel.with_headers(HeaderMap::from_iter([agent] as [(HeaderName, _); 1]));
-            if let Some(authorization) = proxy.authorization {
-                tunnel = tunnel.with_auth(authorization);
-            }
-            let connecting = tunnel.call(to);
-            return Box::pin(async move {
-                let stream = connecting.await.map_err(|error| through(error.into()))?;
-                Ok(ProxiedStream::of(stream, false))
-            });
-        }
-        let connecting = self.http.call(proxy.uri);
+        let Proxy { uri, route } = proxy;
+        let named = uri.clone();
+        let through = move |source| ProxyError { proxy: named, source };
+        let is_forwarding = matches!(route, ProxyRoute::Forward(_));
+        let connecting = self.connect(uri, route, to);
         Box::pin(async move {
-            let stream = connecting.await.map_err(|error| through(error.into()))?;
-            Ok(ProxiedStream::of(stream, true))
+            let stream = connecting.await.map_err(through)?;
+            Ok(ProxiedStream::of(stream, is_forwarding))
         })
     }
+}
+
+impl Connector {
+    /// Connects to a proxy, and through it where it makes a tunnel.
+    fn connect(&mut self, proxy: Uri, route: ProxyRoute, to: Uri) -> Connecting {
+        match route {
+            ProxyRoute::Forward(_) => {
+                let connecting = self.http.call(proxy);
+                Box::pin(async move { Ok(connecting.await?) })
+            }
+            ProxyRoute::Tunnel(authorization) => {
+                let agent = (USER_AGENT, HeaderValue::from_static(super::USER_AGENT));
+                let headers = HeaderMap::from_iter([agent] as [(HeaderName, _); 1]);
+                let mut tunnel = Tunnel::new(proxy, self.http.clone()).with_headers(headers);
+                if let Some(authorization) = authorization {
+                    tunnel = tunnel.with_auth(authorization);
+                }
+                let connecting = tunnel.call(to);
+                Box::pin(async move { Ok(connecting.await?) })
+            }
+            ProxyRoute::Socks5(user) => {
+                let mut socks = SocksV5::new(with_port(proxy, SOCKS_PORT), self.http.clone());
+                if let Some((user, Password::Text(password))) = user {
+                    socks = socks.with_auth(user, password);
+                }
+                // It takes a URL without a port for one of https.
+                let is_plain = to.scheme_str() == Some("http");
+                let connecting = socks.call(if is_plain { with_port(to, 80) } else { to });
+                Box::pin(async move { Ok(connecting.await?) })
+            }
+        }
+    }
+}
+
+/// Adds a port to a URL that has none.
+fn with_port(uri: Uri, port: u16) -> Uri {
+    let (Some(host), None) = (uri.host(), uri.port()) else {
+        return uri;
+    };
+    let Ok(authority) = format!("{host}:{port}").parse() else {
+        return uri;
+    };
+    let mut parts = uri.clone().into_parts();
+    parts.authority = Some(authority);
+    Uri::from_parts(parts).unwrap_or(uri)
 }
 
 impl ProxiedStream {

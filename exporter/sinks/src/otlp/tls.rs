@@ -1,48 +1,17 @@
-//! TLS settings of one endpoint: whom to trust and what to show, from PEM files.
+//! TLS settings of one endpoint, whose errors name the setting of each file.
 
-use std::{
-    path::{Path, PathBuf},
-    sync::Arc,
-};
+use std::path::PathBuf;
 
-use rustls::{
-    ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme,
-    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-    crypto::{CryptoProvider, ring, verify_tls12_signature, verify_tls13_signature},
-    pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime, pem::PemObject},
-};
+use pulsetrain_net::{ClientTls, ClientTlsError, ClientTlsFile, no_client_tls};
+use rustls::{ClientConfig, pki_types::ServerName};
 
-use super::config::{Identity, NamedFile, SignalConfig, TlsFiles};
+use super::config::{SignalConfig, TlsFiles};
 use crate::SinkError;
 
 /// Settings for the endpoint of `config`; no file is read where the endpoint is plain `http`.
 pub(super) fn client_config(config: &SignalConfig) -> Result<ClientConfig, SinkError> {
-    let endpoint = super::transport::origin(&config.endpoint);
-    let plain = TlsFiles::default();
-    let is_tls = config.endpoint.scheme_str() == Some("https");
-    let files = if is_tls { &config.tls } else { &plain };
-    let provider = Arc::new(ring::default_provider());
-    let in_endpoint = |source| SinkError::Tls {
-        endpoint: endpoint.clone(),
-        source,
-    };
-    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .map_err(in_endpoint)?;
-    let builder = if files.insecure_skip_verify {
-        let verifier = Arc::new(AcceptsEveryCertificate(provider));
-        builder.dangerous().with_custom_certificate_verifier(verifier)
-    } else if is_tls {
-        builder.with_root_certificates(roots(files, &endpoint)?)
-    } else {
-        builder.with_root_certificates(RootCertStore::empty())
-    };
-    match &files.identity {
-        None => Ok(builder.with_no_client_auth()),
-        Some(Identity { certificate, key }) => builder
-            .with_client_auth_cert(certificates(certificate)?, private_key(key)?)
-            .map_err(in_endpoint),
-    }
+    let read = client_tls(config).map_or_else(no_client_tls, |files| files.read());
+    read.map_err(|error| sink_error(error, config))
 }
 
 /// Returns the name that the server's certificate is checked for, where it is not the host of the endpoint.
@@ -56,108 +25,47 @@ pub(super) fn server_name(config: &SignalConfig) -> Result<Option<ServerName<'st
 
 /// The PEM files that are read for the endpoint of `config`.
 pub(super) fn files(config: &SignalConfig) -> Vec<PathBuf> {
-    if config.endpoint.scheme_str() != Some("https") {
-        return Vec::new();
-    }
+    client_tls(config).map_or_else(Vec::new, |files| files.files())
+}
+
+/// The files for the endpoint of `config`; `None` where the endpoint is plain `http`.
+fn client_tls(config: &SignalConfig) -> Option<ClientTls> {
     let TlsFiles {
-        authority, identity, ..
+        authority,
+        identity,
+        insecure_skip_verify,
+        server_name: _,
     } = &config.tls;
-    let identity = identity
-        .iter()
-        .flat_map(|identity| [&identity.certificate, &identity.key]);
-    authority
-        .iter()
-        .chain(identity)
-        .map(|file| file.path.clone())
-        .collect()
+    (config.endpoint.scheme_str() == Some("https")).then(|| ClientTls {
+        authority: authority.as_ref().map(|file| file.path.clone()),
+        identity: (identity.as_ref())
+            .map(|identity| (identity.certificate.path.clone(), identity.key.path.clone())),
+        insecure_skip_verify: *insecure_skip_verify,
+    })
 }
 
-/// For `insecure_skip_verify`: the signatures of the handshake are checked, the certificate is not.
-#[derive(Debug)]
-struct AcceptsEveryCertificate(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AcceptsEveryCertificate {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
+/// Names the setting of the file, or the endpoint.
+fn sink_error(error: ClientTlsError, config: &SignalConfig) -> SinkError {
+    let endpoint = super::transport::origin(&config.endpoint);
+    match error {
+        ClientTlsError::Pem { file, path, source } => SinkError::Pem {
+            variable: setting(file, &config.tls),
+            path,
+            content: file,
+            source,
+        },
+        ClientTlsError::Rustls(source) => SinkError::Tls { endpoint, source },
+        _ => SinkError::NoAuthorities { endpoint },
     }
 }
 
-fn roots(files: &TlsFiles, endpoint: &str) -> Result<RootCertStore, SinkError> {
-    let mut roots = RootCertStore::empty();
-    match &files.authority {
-        Some(file) => {
-            for certificate in certificates(file)? {
-                roots
-                    .add(certificate)
-                    .map_err(|error| pem(file, "certificate authorities", error))?;
-            }
-        }
-        None => {
-            roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-            if roots.is_empty() {
-                return Err(SinkError::NoAuthorities {
-                    endpoint: endpoint.to_owned(),
-                });
-            }
-        }
-    }
-    Ok(roots)
-}
-
-fn certificates(file: &NamedFile) -> Result<Vec<CertificateDer<'static>>, SinkError> {
-    let read = |path: &Path| CertificateDer::pem_file_iter(path)?.collect::<Result<Vec<_>, _>>();
-    match read(&file.path) {
-        Ok(certificates) if certificates.is_empty() => Err(pem(file, "certificates", "it holds none")),
-        Ok(certificates) => Ok(certificates),
-        Err(error) => Err(pem(file, "certificates", error)),
-    }
-}
-
-fn private_key(file: &NamedFile) -> Result<PrivateKeyDer<'static>, SinkError> {
-    PrivateKeyDer::from_pem_file(&file.path)
-        .map_err(|error| pem(file, "one private key, not encrypted", error))
-}
-
-fn pem(
-    file: &NamedFile,
-    content: &'static str,
-    source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-) -> SinkError {
-    SinkError::Pem {
-        variable: file.variable.clone(),
-        path: file.path.clone(),
-        content,
-        source: source.into(),
-    }
+/// The variable or the key that names a file.
+fn setting(file: ClientTlsFile, files: &TlsFiles) -> String {
+    let identity = files.identity.as_ref();
+    let named = match file {
+        ClientTlsFile::Authority => files.authority.as_ref(),
+        ClientTlsFile::Certificate => identity.map(|identity| &identity.certificate),
+        ClientTlsFile::Key => identity.map(|identity| &identity.key),
+    };
+    named.map_or_else(String::new, |named| named.variable.clone())
 }

@@ -29,7 +29,7 @@ use tonic::{body::Body, client::GrpcService};
 
 use super::{
     body::BodyError,
-    config::{Protocol, SignalConfig},
+    config::{Protocol, Proxy, SignalConfig},
     credentials::Authorization,
     proxy::Connector,
     tls,
@@ -116,9 +116,8 @@ impl Transport {
             let header = authorization.header().await;
             request.headers_mut().insert(AUTHORIZATION, header);
         }
-        if let Some(proxy) = shared.config.proxy.as_ref().filter(|proxy| !proxy.tunnel)
-            && let Some(authorization) = &proxy.authorization
-        {
+        let proxy = shared.config.proxy.as_ref();
+        if let Some(authorization) = proxy.and_then(Proxy::forwarded_authorization) {
             request
                 .headers_mut()
                 .insert(PROXY_AUTHORIZATION, authorization.clone());

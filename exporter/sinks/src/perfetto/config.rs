@@ -24,9 +24,14 @@ pub struct PerfettoConfig {
     pub root_rows: Vec<(String, String)>,
     /// The attributes of a resource that name its process; the first that it has counts.
     pub process_names: Vec<String>,
-    /// The attributes of a resource that stand beside its process's name.
+    /// The attributes of a resource that viewers show next to its process's name.
     pub process_labels: Vec<String>,
-    /// Spans shorter than so many nanoseconds are drawn together with their neighbours, unless they failed.
+    /// Whether the spans of a trace share a row, whatever process they are of: a waterfall. Their category is then the name of
+    /// their process, and they cannot be converted back.
+    pub by_trace: bool,
+    /// Whether the buckets of distributions are counters too.
+    pub buckets: bool,
+    /// Spans shorter than this, in nanoseconds, are merged with their neighbours unless they failed.
     pub merge_below: Option<u64>,
     /// How much memory spans, points and log records may take before they go to temporary files.
     pub memory_bytes: usize,
@@ -46,7 +51,7 @@ pub enum AttributePolicy {
     /// All that a person asks for: the attributes, and the status where it is an error.
     #[default]
     Lean,
-    /// Everything that a span says, ids included, so that it can be converted back.
+    /// All fields of a span, ids included, so that it can be converted back.
     Full,
     /// Only these.
     Only(Vec<String>),
@@ -68,6 +73,8 @@ impl Default for PerfettoConfig {
             process_labels: [attribute::HOST_NAME.name, "service.version"]
                 .map(str::to_owned)
                 .to_vec(),
+            by_trace: false,
+            buckets: false,
             merge_below: None,
             memory_bytes: MEMORY_BYTES,
             temporary: None,

@@ -9,16 +9,17 @@ use pulsetrain_perfetto::LaneTrack;
 
 use super::{
     PerfettoError, PerfettoSummary,
-    canvas::{Canvas, PerfettoParts},
-    drawn::{Drawn, Tree},
+    annotations::{self, Placed},
     identity,
     labels::Labels,
     lanes::Lanes,
-    long::Pieces,
     merge::Run,
     metrics::Metering,
-    tell::{self, Placed},
-    trees::Painter,
+    span_trees::LATEST,
+    spilled_trees::Pieces,
+    trace_output::{PerfettoParts, TraceOutput},
+    tree_span::{Tree, TreeSpan},
+    trees::TreeSink,
     values,
 };
 
@@ -27,16 +28,16 @@ use super::{
 struct Group {
     resource: u32,
     label: u32,
-    /// Its place within its process: the group that begins first stands first.
+    /// Its place within its process: the group that begins first is first.
     rank: i32,
     lanes: Lanes,
     /// Short trees that are drawn together once the last has come, and their lane.
-    run: Option<(u32, Run)>,
+    run: Option<(u32, Box<Run>)>,
 }
 
 /// Draws trees.
 pub(super) struct Drawing<'a, P: PerfettoParts> {
-    pub(super) canvas: Canvas<'a, P>,
+    pub(super) output: TraceOutput<'a, P>,
     pub(super) labels: Labels,
     pub(super) metering: Metering<'a>,
     pub(super) summary: &'a mut PerfettoSummary,
@@ -59,12 +60,12 @@ struct Open<'s> {
 }
 
 /// Where a lane is drawn at.
-struct Pen<'s> {
+struct LaneCursor<'s> {
     lane: LaneTrack,
     /// The group of the lane, and its place there.
     group: u32,
     place: u32,
-    page: Page,
+    page: FilePart,
     open: Vec<Open<'s>>,
     run: Option<Run>,
     /// Spans deeper than this are part of the run.
@@ -73,18 +74,18 @@ struct Pen<'s> {
 
 /// What of a tree is in the file that is being written.
 #[derive(Clone, Copy)]
-struct Page {
-    /// How large the file was before the tree, or behind what was drawn in it again.
+struct FilePart {
+    /// The size of the file before the tree, or after the spans that were drawn again.
     from: u64,
     /// The bytes of what was drawn again.
     again: u64,
 }
 
-impl<P: PerfettoParts> Painter for Drawing<'_, P> {
+impl<P: PerfettoParts> TreeSink for Drawing<'_, P> {
     fn tree<'s>(
         &mut self,
         tree: &Tree,
-        mut spans: impl Iterator<Item = Drawn<'s>>,
+        mut spans: impl Iterator<Item = TreeSpan<'s>>,
     ) -> Result<(), PerfettoError> {
         let group = self.group(tree.resource, tree.group);
         if self.is_short(tree.start, tree.end, tree.failed) {
@@ -93,25 +94,25 @@ impl<P: PerfettoParts> Painter for Drawing<'_, P> {
             };
             return self.gather(group, &root, spans.count() as u64);
         }
-        let mut pen = self.pen(group, tree)?;
-        self.spans(&mut pen, spans)?;
-        self.close(&mut pen, 0, u64::MAX)
+        let mut cursor = self.cursor(group, tree)?;
+        self.spans(&mut cursor, spans)?;
+        self.close(&mut cursor, 0, u64::MAX)
     }
 
-    fn long_tree(&mut self, tree: &Tree, pieces: Pieces<'_>) -> Result<(), PerfettoError> {
+    fn spilled_tree(&mut self, tree: &Tree, pieces: Pieces<'_>) -> Result<(), PerfettoError> {
         self.in_pieces(tree, pieces)
     }
 }
 
 impl<'a, P: PerfettoParts> Drawing<'a, P> {
     pub(super) fn new(
-        canvas: Canvas<'a, P>,
+        output: TraceOutput<'a, P>,
         labels: Labels,
         metering: Metering<'a>,
         summary: &'a mut PerfettoSummary,
     ) -> Self {
         Self {
-            canvas,
+            output,
             labels,
             metering,
             summary,
@@ -134,8 +135,8 @@ impl<'a, P: PerfettoParts> Drawing<'a, P> {
     /// Goes on in the next file of the trace.
     pub(super) fn turn_page(&mut self) -> Result<(), PerfettoError> {
         self.finish_trees()?;
-        self.metering.finish_page(&mut self.canvas)?;
-        Ok(self.canvas.turn_page()?)
+        self.metering.finish_page(&mut self.output)?;
+        Ok(self.output.turn_page()?)
     }
 
     fn group(&mut self, resource: u32, label: u32) -> u32 {
@@ -156,22 +157,22 @@ impl<'a, P: PerfettoParts> Drawing<'a, P> {
 
     fn lane(&mut self, number: u32, place: u32, time: u64) -> Result<LaneTrack, PerfettoError> {
         let group = &self.groups[number as usize];
-        let process = self.canvas.process(group.resource, time)?;
+        let process = self.output.process(group.resource, time)?;
         let name = self.labels.get(group.label);
-        Ok(self.canvas.lane((number, place), process, name, group.rank)?)
+        Ok(self.output.lane((number, place), process, name, group.rank)?)
     }
 
     fn is_short(&self, start: u64, end: u64, failed: bool) -> bool {
-        let below = self.canvas.about.config.merge_below;
+        let below = self.output.about.config.merge_below;
         below.is_some_and(|below| end - start < below && !failed)
     }
 
     fn gap(&self) -> u64 {
-        self.canvas.about.config.merge_below.unwrap_or_default()
+        self.output.about.config.merge_below.unwrap_or_default()
     }
 
     /// Takes a short tree into the run of its group.
-    fn gather(&mut self, number: u32, root: &Drawn<'_>, within: u64) -> Result<(), PerfettoError> {
+    fn gather(&mut self, number: u32, root: &TreeSpan<'_>, within: u64) -> Result<(), PerfettoError> {
         let gap = self.gap();
         let name = root.name();
         let group = &mut self.groups[number as usize];
@@ -188,7 +189,7 @@ impl<'a, P: PerfettoParts> Drawing<'a, P> {
         let group = &mut self.groups[number as usize];
         let mut run = Run::of(root, name);
         run.within = within;
-        group.run = Some((group.lanes.take(root.start), run));
+        group.run = Some((group.lanes.take(root.start), Box::new(run)));
         Ok(())
     }
 
@@ -204,16 +205,16 @@ impl<'a, P: PerfettoParts> Drawing<'a, P> {
     }
 
     /// Where a tree is drawn at.
-    fn pen<'s>(&mut self, group: u32, tree: &Tree) -> Result<Pen<'s>, PerfettoError> {
+    fn cursor<'s>(&mut self, group: u32, tree: &Tree) -> Result<LaneCursor<'s>, PerfettoError> {
         let lanes = &mut self.groups[group as usize].lanes;
         let place = lanes.take(tree.start);
         lanes.release(place, tree.end);
-        Ok(Pen {
+        Ok(LaneCursor {
             lane: self.lane(group, place, tree.start)?,
             group,
             place,
-            page: Page {
-                from: self.canvas.trace.bytes(),
+            page: FilePart {
+                from: self.output.trace.bytes(),
                 again: 0,
             },
             open: Vec::new(),
@@ -225,70 +226,74 @@ impl<'a, P: PerfettoParts> Drawing<'a, P> {
     /// Draws the spans of a tree, or some of them.
     fn spans<'s>(
         &mut self,
-        pen: &mut Pen<'s>,
-        spans: impl Iterator<Item = Drawn<'s>>,
+        cursor: &mut LaneCursor<'s>,
+        spans: impl Iterator<Item = TreeSpan<'s>>,
     ) -> Result<(), PerfettoError> {
         for span in spans {
-            if let (Some(run), Some(depth)) = (&mut pen.run, pen.within)
+            if let (Some(run), Some(depth)) = (&mut cursor.run, cursor.within)
                 && span.depth > depth
             {
                 run.within += 1;
             } else if self.is_short(span.start, span.end, span.failed) {
-                self.put_into_run(pen, &span)?;
+                self.put_into_run(cursor, &span)?;
             } else {
-                self.close(pen, span.depth, span.start)?;
-                if self.canvas.is_full() {
-                    self.cut(pen)?;
+                self.close(cursor, span.depth, span.start)?;
+                if self.output.is_full() {
+                    self.cut(cursor)?;
                 }
-                let open = self.begin(pen.lane, &span)?;
-                pen.open.push(open);
+                let open = self.begin(cursor.lane, &span)?;
+                cursor.open.push(open);
             }
         }
         Ok(())
     }
 
     /// Takes a short span into the run that is open, or begins one.
-    fn put_into_run(&mut self, pen: &mut Pen<'_>, span: &Drawn<'_>) -> Result<(), PerfettoError> {
+    fn put_into_run(
+        &mut self,
+        cursor: &mut LaneCursor<'_>,
+        span: &TreeSpan<'_>,
+    ) -> Result<(), PerfettoError> {
         let name = span.name();
         let gap = self.gap();
-        match &mut pen.run {
+        match &mut cursor.run {
             Some(run) if run.reaches(span.depth, span.start, gap) => run.add(span, name),
             _ => {
-                self.close(pen, span.depth, span.start)?;
-                pen.run = Some(Run::of(span, name));
+                self.close(cursor, span.depth, span.start)?;
+                cursor.run = Some(Run::of(span, name));
             }
         }
-        pen.within = Some(span.depth);
+        cursor.within = Some(span.depth);
         Ok(())
     }
 
     /// Ends the run and all spans down to a depth, and draws the events of what stays open up to a time.
-    fn close(&mut self, pen: &mut Pen<'_>, depth: u32, time: u64) -> Result<(), PerfettoError> {
-        if pen.run.is_some()
-            && let Some(run) = pen.run.take()
+    fn close(&mut self, cursor: &mut LaneCursor<'_>, depth: u32, time: u64) -> Result<(), PerfettoError> {
+        if cursor.run.is_some()
+            && let Some(run) = cursor.run.take()
         {
-            self.draw_run(pen.lane, &run)?;
-            pen.within = None;
+            self.draw_run(cursor.lane, &run)?;
+            cursor.within = None;
         }
-        while pen.open.len() > depth as usize
-            && let Some(mut open) = pen.open.pop()
+        while cursor.open.len() > depth as usize
+            && let Some(mut open) = cursor.open.pop()
         {
-            self.events(pen.lane, &mut open, u64::MAX)?;
-            self.canvas.trace.end(pen.lane, open.end)?;
+            self.events(cursor.lane, &mut open, u64::MAX)?;
+            self.output.trace.end(cursor.lane, open.end)?;
         }
-        match pen.open.last_mut() {
-            Some(open) => self.events(pen.lane, open, time),
+        match cursor.open.last_mut() {
+            Some(open) => self.events(cursor.lane, open, time),
             None => Ok(()),
         }
     }
 
     #[inline]
-    fn begin<'s>(&mut self, lane: LaneTrack, drawn: &Drawn<'s>) -> Result<Open<'s>, PerfettoError> {
-        let about = self.canvas.about;
-        let mut told = Ok(Vec::new());
+    fn begin<'s>(&mut self, lane: LaneTrack, drawn: &TreeSpan<'s>) -> Result<Open<'s>, PerfettoError> {
+        let about = self.output.about;
+        let mut events = Ok(Vec::new());
         let (name, fields) = drawn.parts();
-        self.canvas.trace.begin(lane, drawn.start, name, |event| {
-            told = tell::span(drawn, fields, about, event);
+        self.output.trace.begin(lane, drawn.start, name, |event| {
+            events = annotations::span(drawn, fields, about, event);
         })?;
         self.summary.spans += 1;
         Ok(Open {
@@ -297,7 +302,7 @@ impl<'a, P: PerfettoParts> Drawing<'a, P> {
             name,
             bytes: drawn.bytes,
             number: drawn.number,
-            events: told?.into_iter(),
+            events: events?.into_iter(),
         })
     }
 
@@ -306,15 +311,15 @@ impl<'a, P: PerfettoParts> Drawing<'a, P> {
             let mut open = self.begin(lane, &span)?;
             self.events(lane, &mut open, u64::MAX)?;
         } else {
-            let scope = self.canvas.about.scopes.name(run.scope());
-            self.canvas.trace.begin(lane, run.start, run.name(), |event| {
-                tell::mark(event, scope, run.flows());
+            let scope = self.output.about.scopes.name(run.scope());
+            self.output.trace.begin(lane, run.start, run.name(), |event| {
+                annotations::mark(event, scope, run.flows());
                 run.describe(&mut event.annotations());
             })?;
             self.summary.merged += run.count + run.within;
             self.summary.merged_slices += 1;
         }
-        Ok(self.canvas.trace.end(lane, run.end)?)
+        Ok(self.output.trace.end(lane, run.end)?)
     }
 
     /// Draws the events of a span up to a time.
@@ -326,9 +331,10 @@ impl<'a, P: PerfettoParts> Drawing<'a, P> {
             open.events.next();
             self.summary.events += 1;
             self.summary.without_time += u64::from(event.time_unix_nano == 0);
-            let policy = &self.canvas.about.config.attributes;
+            self.summary.beyond_range += u64::from(event.time_unix_nano > LATEST);
+            let policy = &self.output.about.config.attributes;
             let mut outcome = Ok(());
-            self.canvas
+            self.output
                 .trace
                 .instant(lane, time, event.name.as_bytes(), |out| {
                     if policy.is_full() {

@@ -21,11 +21,11 @@ pub(super) struct Link {
     pub(super) flow: u64,
 }
 
-/// The arrows of the spans in memory: for each span the flows that it is a station of.
+/// The arrows of the spans in memory: for each span the flows that it is a endpoint of.
 #[derive(Debug, Default)]
 pub(super) struct Flows {
-    stations: Vec<(u32, u64)>,
-    /// The numbers of arrows in the order of the stations, once that is known.
+    flow_endpoints: Vec<(u32, u64)>,
+    /// The numbers of arrows in the order of the flow_endpoints, once that is known.
     numbers: Vec<[u8; 8]>,
     parents: u64,
 }
@@ -33,18 +33,18 @@ pub(super) struct Flows {
 impl Flows {
     /// Forgets the arrows and remembers how many there were.
     pub(super) fn clear(&mut self) {
-        self.stations.clear();
+        self.flow_endpoints.clear();
         self.numbers.clear();
     }
 
     /// Adds an arrow from a parent to a child.
-    pub(super) fn add_parent(&mut self, from: u32, to: u32, summary: &mut PerfettoSummary) {
-        summary.flows += 1;
+    pub(super) fn add_parent(&mut self, from: u32, to: u32) {
         self.parents += 1;
-        self.stations.extend([(from, self.parents), (to, self.parents)]);
+        self.flow_endpoints
+            .extend([(from, self.parents), (to, self.parents)]);
     }
 
-    /// The links of all spans in memory, for an input that is in memory as a whole.
+    /// Returns the links of all spans, for an input that fits into memory.
     pub(super) fn links(spans: &Spans) -> Result<Vec<Link>, PerfettoError> {
         let mut all = Vec::new();
         if !spans.has_links {
@@ -64,13 +64,13 @@ impl Flows {
         identities: &Identities,
         summary: &mut PerfettoSummary,
     ) -> Result<(), PerfettoError> {
-        // A span that came twice said its links twice.
+        // A duplicate span has its links twice.
         links.sort_unstable();
         links.dedup();
         for link in links {
             match identities.get(link.target, &spans.ids) {
                 Some(target) => {
-                    self.stations.push((target, link.flow));
+                    self.flow_endpoints.push((target, link.flow));
                     summary.flows += 1;
                 }
                 None => summary.links_outside += 1,
@@ -81,7 +81,7 @@ impl Flows {
         }
         for span in 0..spans.records.len() as u32 {
             for link in links_of(spans, span)? {
-                self.stations.push((span, link.flow));
+                self.flow_endpoints.push((span, link.flow));
             }
         }
         Ok(())
@@ -89,20 +89,20 @@ impl Flows {
 
     /// Closes the list; no arrow is added afterwards.
     pub(super) fn close(&mut self) {
-        self.stations.sort_unstable();
-        self.stations.dedup();
+        self.flow_endpoints.sort_unstable();
+        self.flow_endpoints.dedup();
         self.numbers
-            .extend(self.stations.iter().map(|(_, flow)| flow.to_le_bytes()));
+            .extend(self.flow_endpoints.iter().map(|(_, flow)| flow.to_le_bytes()));
     }
 
     /// The flows of a span.
     #[inline]
     pub(super) fn of(&self, span: u32) -> &[[u8; 8]] {
-        if self.stations.is_empty() {
+        if self.flow_endpoints.is_empty() {
             return &[];
         }
-        let start = self.stations.partition_point(|(other, _)| *other < span);
-        let count = self.stations[start..]
+        let start = self.flow_endpoints.partition_point(|(other, _)| *other < span);
+        let count = self.flow_endpoints[start..]
             .iter()
             .take_while(|(other, _)| *other == span)
             .count();

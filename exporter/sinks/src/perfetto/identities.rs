@@ -53,7 +53,7 @@ impl IdHasher {
     }
 }
 
-/// A number for a span's id within its trace; 0 where the id says nothing.
+/// Returns a number for a span's id within its trace, or 0 for an empty id.
 #[inline]
 pub(super) fn id_hash(trace: u64, span_id: &[u8]) -> u64 {
     let number = match span_id.first_chunk::<8>() {
@@ -70,7 +70,7 @@ pub(super) fn id_hash(trace: u64, span_id: &[u8]) -> u64 {
     ((product >> 64) as u64 ^ product as u64).max(1)
 }
 
-/// The places of spans by their ids. A span's ids themselves stay where they are: children stand near their parents, so that
+/// The places of spans by their ids. A span's ids themselves stay where they are: children are near their parents, so that
 /// what is compared is near too.
 #[derive(Debug)]
 pub(super) struct Identities {
@@ -106,7 +106,7 @@ impl Identities {
         }
     }
 
-    /// Numbers the spans anew, `less` how many have been taken out before each.
+    /// Renumbers the spans: `less` is the number of spans removed before each.
     pub(super) fn renumber(&mut self, less: impl Fn(u32) -> u32) {
         self.places.iter_mut().for_each(|place| *place -= less(*place));
     }

@@ -1,7 +1,7 @@
-//! What a span says beyond what a viewer shows, as one map `otel`: enough to make the same span of it again.
+//! The fields of a span that viewers do not show, as one map `otel`: enough to convert the span back.
 //!
 //! The reading side is `sources/perfetto/spans.rs`. Fields with their default are left out, as on the wire. Resources, scopes,
-//! points and log records are said by `message`, under the names of OTLP/JSON.
+//! points and log records are written by `message`, under the names of OTLP/JSON.
 
 use pulsetrain_otlp::{
     WireError,
@@ -9,7 +9,7 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_perfetto::Annotations;
 
-use super::{config::AttributePolicy, drawn::Drawn, message, scan::ERROR, scopes::ScopeEntry, values};
+use super::{config::AttributePolicy, message, scan::ERROR, scopes::ScopeEntry, tree_span::TreeSpan, values};
 
 /// The key of the map.
 pub(super) const KEY: &str = "otel";
@@ -19,7 +19,7 @@ const RESOURCE_ATTRIBUTES: u32 = 1;
 
 /// Adds all of a span but its name, its times as drawn, its events and its attributes.
 pub(super) fn add_span(
-    drawn: &Drawn<'_>,
+    drawn: &TreeSpan<'_>,
     span: &Span<'_>,
     out: &mut Annotations<'_>,
 ) -> Result<(), WireError> {
@@ -130,7 +130,7 @@ fn add_scope(number: u32, entry: &ScopeEntry, map: &mut Annotations<'_>) -> Resu
     outcome
 }
 
-/// An id in hexadecimal, unless there is none.
+/// Adds an id in hexadecimal unless it is empty.
 #[inline]
 pub(super) fn id(map: &mut Annotations<'_>, key: &str, id: &[u8]) {
     if !id.is_empty() {

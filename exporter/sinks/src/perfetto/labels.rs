@@ -19,6 +19,11 @@ impl Labels {
         })
     }
 
+    /// Shows a text in another way, which stays under its number.
+    pub(super) fn show(&mut self, number: u32, shown: String) {
+        self.all[number as usize] = shown;
+    }
+
     pub(super) fn get(&self, number: u32) -> &str {
         &self.all[number as usize]
     }

@@ -35,7 +35,7 @@ pub(super) struct Nesting {
 }
 
 impl Nesting {
-    /// Decides of each of so many spans whether it stays within its parent. Parents form no circle.
+    /// Decides for each span whether it nests within its parent. Parents form no cycle.
     pub(super) fn of(count: usize, interval: impl Fn(u32) -> Interval) -> Self {
         let mut nesting = Self {
             first: vec![Place::NONE; count],
@@ -110,7 +110,7 @@ impl Nesting {
         }
     }
 
-    /// Puts a child behind the latest one of its parent.
+    /// Appends a child to those of its parent.
     fn append(&mut self, parent: u32, latest: &mut Option<u32>, child: u32) {
         self.nested[child as usize] = true;
         match latest.replace(child) {
@@ -125,7 +125,7 @@ impl Nesting {
         self.first[span as usize]
     }
 
-    /// The span that is drawn behind one, within the same parent.
+    /// The next sibling of a span within the same parent.
     #[inline]
     pub(super) fn next_sibling(&self, span: u32) -> Place {
         self.next[span as usize]

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 
 use pulsetrain_perfetto::Annotations;
 
-use super::drawn::Drawn;
+use super::tree_span::TreeSpan;
 
-/// The name of a slice that stands for spans of several names.
+/// The name of a slice of merged spans with several names.
 const MIXED: &[u8] = b"short spans";
-/// How many names are told apart.
+/// The most names that are counted each by itself.
 const MOST_NAMES: usize = 32;
 /// The name that all others are counted under.
 const OTHERS: &[u8] = b"...";
@@ -39,7 +39,7 @@ struct First {
 }
 
 impl Run {
-    pub(super) fn of(span: &Drawn<'_>, name: &[u8]) -> Self {
+    pub(super) fn of(span: &TreeSpan<'_>, name: &[u8]) -> Self {
         let mut run = Self {
             depth: span.depth,
             start: span.start,
@@ -65,7 +65,7 @@ impl Run {
         self.depth == depth && start <= self.end.saturating_add(gap)
     }
 
-    pub(super) fn add(&mut self, span: &Drawn<'_>, name: &[u8]) {
+    pub(super) fn add(&mut self, span: &TreeSpan<'_>, name: &[u8]) {
         let nanos = span.end - span.start;
         self.end = self.end.max(span.end);
         self.count += 1;
@@ -81,8 +81,8 @@ impl Run {
     }
 
     /// The one span that this is, if it is one.
-    pub(super) fn single(&self) -> Option<Drawn<'_>> {
-        (self.count == 1 && self.within == 0).then(|| Drawn {
+    pub(super) fn single(&self) -> Option<TreeSpan<'_>> {
+        (self.count == 1 && self.within == 0).then(|| TreeSpan {
             depth: self.depth,
             scope: self.first.scope,
             start: self.start,
@@ -103,7 +103,7 @@ impl Run {
         &self.flows
     }
 
-    /// The name that all have, or one that says that there are several.
+    /// Returns the common name of all spans, or the one for several names.
     pub(super) fn name(&self) -> &[u8] {
         match self.names.first_key_value() {
             Some((name, _)) if self.names.len() == 1 => name,

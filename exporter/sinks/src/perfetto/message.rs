@@ -1,4 +1,4 @@
-//! Any message of OTLP as annotations, field by field under its name in OTLP/JSON: what a full trace says of points, log
+//! Any message of OTLP as annotations, field by field under its name in OTLP/JSON: a full trace has so its points, log
 //! records, resources and scopes. The reading side is `sources/perfetto/message.rs`.
 
 use pulsetrain_otlp::{

@@ -1,4 +1,4 @@
-//! Metrics without their points: what a full trace says once of each, so that its points can be put back into it.
+//! Metrics without their points. A full trace has each once, so that its points can be converted back.
 
 use std::collections::HashMap;
 
@@ -29,7 +29,7 @@ pub(super) struct MetricHeads {
 }
 
 impl MetricHead {
-    /// What a metric says besides its points.
+    /// The fields of a metric besides its points.
     pub(super) fn of(resource: u32, scope: u32, metric: &[u8]) -> Self {
         let mut out = Buffer::default();
         for field in Reader::new(metric).filter_map(Result::ok) {

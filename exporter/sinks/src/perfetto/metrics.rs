@@ -1,4 +1,4 @@
-//! Series onto counter tracks, states onto state tracks; in a full trace, with all that a point says beside its value.
+//! Series onto counter tracks, states onto state tracks; in a full trace, with the other fields of each point.
 
 use std::collections::HashSet;
 
@@ -11,11 +11,11 @@ use pulsetrain_perfetto::{Annotations, Counter, CounterTrack, CounterUnit, Count
 
 use super::{
     PerfettoError,
-    canvas::{Canvas, PerfettoParts},
     identity::KEY,
     message,
-    points::{Points, Series, StateTrackEntry},
+    points::{Family, Points, Series, StateTrackEntry},
     readings::{Carried, Reading},
+    trace_output::{PerfettoParts, TraceOutput},
 };
 
 /// Fields of `NumberDataPoint` that a counter shows, and the field of a histogram's time, which every point has.
@@ -28,15 +28,15 @@ pub(super) struct Metering<'a> {
     /// The sums of series whose points are differences.
     totals: Vec<f64>,
     states: Vec<Shown>,
-    /// The metrics that this file has said.
-    said: HashSet<u32>,
+    /// The metrics whose head is in this file.
+    described: HashSet<u32>,
 }
 
 /// What a row of states shows.
 #[derive(Clone, Copy, Debug, Default)]
 struct Shown {
     state: Option<u32>,
-    /// When that was said last.
+    /// The time of the last point of that state.
     time: u64,
 }
 
@@ -46,7 +46,7 @@ impl<'a> Metering<'a> {
             points,
             totals: vec![0.0; points.series.len()],
             states: vec![Shown::default(); points.state_tracks.len()],
-            said: HashSet::new(),
+            described: HashSet::new(),
         }
     }
 
@@ -55,16 +55,16 @@ impl<'a> Metering<'a> {
         &mut self,
         reading: Reading<'_>,
         time: u64,
-        canvas: &mut Canvas<'_, P>,
+        output: &mut TraceOutput<'_, P>,
     ) -> Result<(), PerfettoError> {
         match reading {
             Reading::Count {
                 series,
                 value,
                 carried,
-            } => self.count((series, value), carried, time, canvas),
-            Reading::State { track, state } => self.state(track, state, time, canvas),
-            Reading::Point { resource, carried } => self.point(resource, carried, time, canvas),
+            } => self.count((series, value), carried, time, output),
+            Reading::State { track, state } => self.state(track, state, time, output),
+            Reading::Point { resource, carried } => self.point(resource, carried, time, output),
         }
     }
 
@@ -73,13 +73,13 @@ impl<'a> Metering<'a> {
         (number, value): (u32, CounterValue),
         carried: Option<Carried<'_>>,
         time: u64,
-        canvas: &mut Canvas<'_, P>,
+        output: &mut TraceOutput<'_, P>,
     ) -> Result<(), PerfettoError> {
         if let Some(carried) = carried {
-            self.say(carried.metric, time, canvas)?;
+            self.describe(carried.metric, time, output)?;
         }
         let series = &self.points.series[number as usize];
-        let track = counter(number, series, time, canvas)?;
+        let track = counter((number, series), &self.points.families, time, output)?;
         let shown = if series.is_delta {
             let total = &mut self.totals[number as usize];
             let delta = as_f64(value);
@@ -90,10 +90,10 @@ impl<'a> Metering<'a> {
             value
         };
         let Some(carried) = carried else {
-            return Ok(canvas.trace.count(track, time, shown)?);
+            return Ok(output.trace.count(track, time, shown)?);
         };
         let mut outcome = Ok(());
-        canvas.trace.count_with(track, time, shown, |event| {
+        output.trace.count_with(track, time, shown, |event| {
             let without: &[u32] = match (series.is_delta, is_at(carried, time)) {
                 (false, true) => &SHOWN,
                 (true, true) => &[TIME],
@@ -110,31 +110,31 @@ impl<'a> Metering<'a> {
         resource: u32,
         carried: Carried<'_>,
         time: u64,
-        canvas: &mut Canvas<'_, P>,
+        output: &mut TraceOutput<'_, P>,
     ) -> Result<(), PerfettoError> {
-        self.say(carried.metric, time, canvas)?;
-        let heading = canvas.metrics(resource, time)?;
+        self.describe(carried.metric, time, output)?;
+        let heading = output.metrics(resource, time)?;
         let mut outcome = Ok(());
-        canvas.trace.instant(heading, time, "point", |event| {
+        output.trace.instant(heading, time, "point", |event| {
             outcome = self.add_point(carried, &[], &mut event.annotations());
         })?;
         Ok(outcome?)
     }
 
-    /// Says of a metric what its points do not.
-    fn say<P: PerfettoParts>(
+    /// Writes the fields of a metric besides its points, once a file.
+    fn describe<P: PerfettoParts>(
         &mut self,
         number: u32,
         time: u64,
-        canvas: &mut Canvas<'_, P>,
+        output: &mut TraceOutput<'_, P>,
     ) -> Result<(), PerfettoError> {
-        if !self.said.insert(number) {
+        if !self.described.insert(number) {
             return Ok(());
         }
         let head = self.points.heads.get(number);
-        let heading = canvas.metrics(head.resource, time)?;
+        let heading = output.metrics(head.resource, time)?;
         let mut outcome = Ok(());
-        canvas.trace.instant(heading, time, "metric", |event| {
+        output.trace.instant(heading, time, "metric", |event| {
             event.annotations().map(KEY, |map| {
                 map.add("metric", number);
                 map.add("scope", head.scope);
@@ -159,6 +159,10 @@ impl<'a> Metering<'a> {
                 // Only a number is what its counter shows; of a distribution the counter is one of many.
                 let without = if about.name == "NumberPoint" { shown } else { &[] };
                 outcome = message::add(about, carried.bytes, without, map);
+                if about.name == "NumberPoint" && !without.contains(&TIME) && is_at(carried, 0) {
+                    // Fields with their default are left out: without it, the time of the counter would count.
+                    map.add("timeUnixNano", 0_u64);
+                }
             }
         });
         outcome
@@ -169,44 +173,44 @@ impl<'a> Metering<'a> {
         number: u32,
         state: u32,
         time: u64,
-        canvas: &mut Canvas<'_, P>,
+        output: &mut TraceOutput<'_, P>,
     ) -> Result<(), PerfettoError> {
         let shown = &mut self.states[number as usize];
         shown.time = time;
-        // Of a state that is said again only the first is drawn.
+        // A repeated state is drawn once.
         if shown.state.replace(state) == Some(state) {
             return Ok(());
         }
         let StateTrackEntry { resource, name } = &self.points.state_tracks[number as usize];
-        let track = canvas.state(number, *resource, name, time)?;
+        let track = output.state(number, *resource, name, time)?;
         let label = self.points.labels.get(state);
-        Ok(canvas.trace.set_state(track, time, Some(label))?)
+        Ok(output.trace.set_state(track, time, Some(label))?)
     }
 
-    /// Ends what the rows of states show, since a file ends: each where it was said last.
+    /// Ends the open states at the end of a file, each at its last point.
     pub(super) fn finish_page<P: PerfettoParts>(
         &mut self,
-        canvas: &mut Canvas<'_, P>,
+        output: &mut TraceOutput<'_, P>,
     ) -> Result<(), PerfettoError> {
-        self.said.clear();
+        self.described.clear();
         for (number, shown) in (0..).zip(&mut self.states) {
             if shown.state.take().is_some() {
                 let StateTrackEntry { resource, name } = &self.points.state_tracks[number as usize];
-                let track = canvas.state(number, *resource, name, shown.time)?;
-                canvas.trace.set_state(track, shown.time, None)?;
+                let track = output.state(number, *resource, name, shown.time)?;
+                output.trace.set_state(track, shown.time, None)?;
             }
         }
         Ok(())
     }
 
-    /// Says the metrics that have no points.
+    /// Writes the metrics that have no points.
     pub(super) fn finish<P: PerfettoParts>(
         &mut self,
         time: u64,
-        canvas: &mut Canvas<'_, P>,
+        output: &mut TraceOutput<'_, P>,
     ) -> Result<(), PerfettoError> {
-        (0..self.points.heads.len()).try_for_each(|metric| self.say(metric, time, canvas))?;
-        self.finish_page(canvas)
+        (0..self.points.heads.len()).try_for_each(|metric| self.describe(metric, time, output))?;
+        self.finish_page(output)
     }
 }
 
@@ -229,19 +233,23 @@ fn descriptor_of(data: u32) -> Option<&'static pulsetrain_otlp::descriptor::Mess
 }
 
 fn counter<P: PerfettoParts>(
-    number: u32,
-    series: &Series,
+    (number, series): (u32, &Series),
+    families: &[Family],
     time: u64,
-    canvas: &mut Canvas<'_, P>,
+    output: &mut TraceOutput<'_, P>,
 ) -> Result<CounterTrack, PerfettoError> {
-    let heading = canvas.metrics(series.resource, time)?;
+    let family = &families[series.family as usize];
+    let heading = match family.series {
+        1 => output.metrics(series.resource, time)?,
+        _ => output.metric((series.family, &family.name), series.resource, time)?,
+    };
     let about = Counter {
         name: &series.name,
         unit: unit(&series.unit),
         description: &series.description,
         scale: series.scale.as_deref(),
     };
-    Ok(canvas.counter(number, heading, &about)?)
+    Ok(output.counter(number, heading, &about)?)
 }
 
 /// Perfetto's own units where they are the same; braces, which UCUM has around what is counted, are left out.

@@ -7,10 +7,9 @@ use std::io;
 use pulsetrain_pipeline::spill::{Extent, ExtentReader, Room, SpillFile};
 
 use super::{
-    PerfettoConfig, PerfettoError,
+    PerfettoConfig, PerfettoError, external,
     flows::{self, Link},
     spans::Spans,
-    vast,
     walk::Around,
 };
 
@@ -50,7 +49,7 @@ pub(super) enum Part<'a> {
     /// The links to the spans in memory.
     Held(Vec<Link>),
     /// The spans and the links are where they were.
-    Vast(vast::Part<'a>),
+    External(external::Part<'a>),
 }
 
 /// What is stored of a part.
@@ -163,7 +162,7 @@ impl Partitions {
             }
             let part = if is_large {
                 let (file, extents) = (&file, &extents);
-                Part::Vast(vast::Part { file, extents })
+                Part::External(external::Part { file, extents })
             } else {
                 Part::Held(load(&file, &extents, spans, config)?)
             };

@@ -1,4 +1,4 @@
-//! What each kind of point comes to: a number is a value of its counter, a distribution several, a state set a row of states.
+//! The readings of each kind of point: a number is a value of its counter, a distribution several, a state set a row of states.
 
 use pulsetrain_otlp::view::{
     AnyValue, ExponentialHistogramPoint, HistogramPoint, KeyValue, NumberPoint, NumberValue, Repeated,
@@ -129,6 +129,9 @@ impl Points {
             if let Some(value) = quantiles::estimate(&point.buckets, quantile) {
                 push(&settled, statistic, CounterValue::Double(value), None)?;
             }
+        }
+        if !self.draws_buckets {
+            return Ok(());
         }
         self.buckets(&settled, point)
     }

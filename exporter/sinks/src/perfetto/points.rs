@@ -17,6 +17,7 @@ use super::{
     labels::Labels,
     metric_heads::{MetricHead, MetricHeads},
     readings::{Carried, Reading},
+    span_trees::LATEST,
     walk::{self, Input},
 };
 use crate::value_text::value_text;
@@ -31,17 +32,22 @@ pub(super) struct Points {
     /// The bounds of the buckets that the points of a distribution had anything in, from the lowest.
     bounds: HashMap<SeriesKey, Vec<f64>>,
     pub(super) series: Vec<Series>,
+    family_index: HashMap<SeriesKey, u32>,
+    pub(super) families: Vec<Family>,
     pub(super) state_tracks: Vec<StateTrackEntry>,
     state_index: HashMap<(u32, String), u32>,
     pub(super) labels: Labels,
     pub(super) heads: MetricHeads,
     pub(super) readings: Sorter,
+    pub(super) draws_buckets: bool,
 }
 
 /// A series: what a counter is drawn of.
 #[derive(Debug)]
 pub(super) struct Series {
     pub(super) resource: u32,
+    /// The metric, by its number in [`Points::families`].
+    pub(super) family: u32,
     pub(super) name: String,
     pub(super) unit: String,
     pub(super) description: String,
@@ -49,6 +55,13 @@ pub(super) struct Series {
     pub(super) scale: Option<String>,
     /// Whether the points are differences, to be added up.
     pub(super) is_delta: bool,
+}
+
+/// A metric of a resource: its counters are below one heading if they are several.
+#[derive(Debug)]
+pub(super) struct Family {
+    pub(super) name: String,
+    pub(super) series: u32,
 }
 
 /// A row of states.
@@ -102,9 +115,10 @@ point!(
 );
 
 impl Points {
-    pub(super) fn new(room: Room) -> Self {
+    pub(super) fn new(room: Room, draws_buckets: bool) -> Self {
         Self {
             readings: Sorter::new(room),
+            draws_buckets,
             ..Self::default()
         }
     }
@@ -236,17 +250,37 @@ impl Points {
             resource: around.resource,
             name: format!("{metric}{statistic}{labels}"),
         };
+        if let Some(known) = self.index.get(&key) {
+            return *known;
+        }
+        let family = self.family(around.resource, metric.clone().into_owned());
+        self.families[family as usize].series += 1;
         let next = self.series.len() as u32;
         *self.index.entry(key).or_insert_with_key(|key| {
             let counts = statistic == ".count" || statistic.starts_with(".le_");
             let unit = around.metric.unit.to_str_lossy();
             self.series.push(Series {
                 resource: key.resource,
+                family,
                 name: key.name.clone(),
                 unit: if counts { String::new() } else { unit.into_owned() },
                 description: around.metric.description.to_str_lossy().into_owned(),
                 scale: statistic.starts_with(".p").then(|| format!("{metric}{labels}")),
                 is_delta: around.is_delta,
+            });
+            next
+        })
+    }
+}
+
+impl Points {
+    fn family(&mut self, resource: u32, name: String) -> u32 {
+        let next = self.families.len() as u32;
+        let known = self.family_index.entry(SeriesKey { resource, name });
+        *known.or_insert_with_key(|key| {
+            self.families.push(Family {
+                name: key.name.clone(),
+                series: 0,
             });
             next
         })
@@ -281,6 +315,7 @@ impl Intake<'_> {
             } else {
                 summary.points += 1;
                 summary.without_time += u64::from(time == 0);
+                summary.beyond_range += u64::from(time > LATEST);
                 draw(self.points, &around, &point, carried)?;
             }
         }

@@ -1,8 +1,8 @@
-//! What a point comes to on its way to a track: a value of a counter, a state, or the point itself; and each as bytes.
+//! The drawable form of a point (a value of a counter, a state, or the point itself) and its bytes.
 
 use pulsetrain_perfetto::CounterValue;
 
-use super::drawn::array;
+use super::tree_span::array;
 
 const INT: u8 = 0;
 const DOUBLE: u8 = 1;

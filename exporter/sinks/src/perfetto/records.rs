@@ -11,10 +11,12 @@ use pulsetrain_pipeline::spill::{Room, Sorter};
 
 use super::{
     PerfettoError, PerfettoSummary,
-    canvas::{Canvas, PerfettoParts},
     config::AttributePolicy,
-    drawn::array,
-    identity, message, values,
+    identity, message,
+    span_trees::LATEST,
+    trace_output::{PerfettoParts, TraceOutput},
+    tree_span::array,
+    values,
     walk::Input,
 };
 use crate::value_text::value_text;
@@ -25,7 +27,7 @@ const NAME_BYTES: usize = 120;
 /// The most bytes of a text body in the arguments of its instant; the log line has all of it.
 const BODY_BYTES: usize = 1 << 10;
 
-/// The field of a record's attributes (proto/logs/v1/logs.proto), which stand beside the map of all others.
+/// The field of a record's attributes (proto/logs/v1/logs.proto), which are next to the map of all other fields.
 const ATTRIBUTES: u32 = 6;
 
 /// The log records of an input.
@@ -46,10 +48,7 @@ impl Records {
         let config = input.config;
         input.each_item(batch, |bytes, around, summary| {
             let record = LogRecord::decode(bytes)?;
-            let time = match record.time_unix_nano {
-                0 => record.observed_time_unix_nano,
-                time => time,
-            };
+            let time = logged_time(&record);
             if !config.shows_time(time, time) {
                 summary.filtered += 1;
                 return Ok(());
@@ -68,7 +67,7 @@ impl Records {
 pub(super) fn draw<P: PerfettoParts>(
     mut bytes: &[u8],
     time: u64,
-    canvas: &mut Canvas<'_, P>,
+    output: &mut TraceOutput<'_, P>,
     summary: &mut PerfettoSummary,
 ) -> Result<(), PerfettoError> {
     let (Some(resource), Some(scope)) = (array(&mut bytes), array(&mut bytes)) else {
@@ -85,12 +84,12 @@ pub(super) fn draw<P: PerfettoParts>(
         tag: record.event_name.as_bytes(),
         message: text.as_bytes(),
     };
-    let process = canvas.process(resource, time)?;
-    canvas.trace.log(process, time, &line)?;
-    let lane = canvas.logs(resource, time)?;
-    let full = canvas.about.config.attributes.is_full();
+    let process = output.process(resource, time)?;
+    output.trace.log(process, time, &line)?;
+    let lane = output.logs(resource, time)?;
+    let full = output.about.config.attributes.is_full();
     let mut outcome = Ok(());
-    canvas.trace.instant(lane, time, name.as_bytes(), |event| {
+    output.trace.instant(lane, time, name.as_bytes(), |event| {
         let mut out = event.annotations();
         out.map(identity::KEY, |map| {
             if full {
@@ -108,9 +107,19 @@ pub(super) fn draw<P: PerfettoParts>(
         outcome = outcome.and(added);
     })?;
     outcome?;
-    summary.without_time += u64::from(record.time_unix_nano == 0 && record.observed_time_unix_nano == 0);
+    let logged = logged_time(&record);
+    summary.without_time += u64::from(logged == 0);
+    summary.beyond_range += u64::from(logged > LATEST);
     summary.logs += 1;
     Ok(())
+}
+
+/// Returns the time of a record, or the time at which it was observed.
+fn logged_time(record: &LogRecord<'_>) -> u64 {
+    match record.time_unix_nano {
+        0 => record.observed_time_unix_nano,
+        time => time,
+    }
 }
 
 /// The name of a record's instant: that of the event, else the beginning of the body's first line, else the severity.
@@ -140,7 +149,7 @@ fn add_body(record: &LogRecord<'_>, name: &str, map: &mut Annotations<'_>) -> Re
     }
 }
 
-/// Text of no more than so many bytes, and three dots where it was cut.
+/// Returns at most `bytes` bytes of a text, with three dots at the end where it was cut.
 fn shortened(text: &str, bytes: usize) -> Cow<'_, str> {
     if text.len() <= bytes {
         return Cow::Borrowed(text);

@@ -35,7 +35,7 @@ pub(super) mod tag {
     pub(in crate::perfetto) const STATUS: u32 = bytes(span_field::STATUS);
 }
 
-/// Tags of one byte, as they stand in a span.
+/// Tags of one byte, as they are in a span.
 const TRACE_ID: u8 = tag::TRACE_ID as u8;
 const SPAN_ID: u8 = tag::SPAN_ID as u8;
 const PARENT_SPAN_ID: u8 = tag::PARENT_SPAN_ID as u8;
@@ -53,7 +53,7 @@ pub(super) struct Scanned<'a> {
     pub(super) trace_id: &'a [u8],
     pub(super) span_id: &'a [u8],
     pub(super) parent_span_id: &'a [u8],
-    /// Where its name stands, with all that is drawn of it behind; 0 where that is not so.
+    /// The offset of its name if everything that is drawn follows it, else 0.
     pub(super) name_at: u16,
     pub(super) start: u64,
     pub(super) end: u64,
@@ -61,11 +61,11 @@ pub(super) struct Scanned<'a> {
     pub(super) failed: bool,
     /// The label of the group that it names.
     pub(super) group: Option<String>,
-    /// Whether its own step is asked for; none where it says no step.
+    /// Whether its own step is selected, `None` without a step.
     pub(super) asked: Option<bool>,
 }
 
-/// Keys of so many bytes are long, and looked at whatever their length is.
+/// Keys of at least this many bytes are looked at whatever their length is.
 const LONG: usize = 63;
 
 /// The attributes that matter to where a span is drawn, and whether.
@@ -161,7 +161,7 @@ impl<'a> Scanned<'a> {
         Ok(())
     }
 
-    /// Takes in the ids where they stand first, in order and of their usual lengths, as writers have them.
+    /// Reads the ids if they are first, in order and of their usual lengths, as most writers have them.
     #[inline]
     fn take_ids(&mut self, reader: &mut Reader<'a>) {
         if let Some((trace_id, span_id)) = reader.take_chunk(ids) {
@@ -189,7 +189,7 @@ impl<'a> Scanned<'a> {
     }
 }
 
-/// The ids of a trace and of a span, one behind the other, with their tags and lengths.
+/// The ids of a trace and of a span, one after the other, with their tags and lengths.
 #[inline]
 fn ids(fields: &[u8; 28]) -> Option<(&[u8], &[u8])> {
     match fields.split_at(18) {
@@ -216,7 +216,7 @@ fn end(field: &[u8; 9]) -> Option<u64> {
     Some(u64::from_le_bytes(*rest))
 }
 
-/// The kind and the times, which mostly stand between the name of a span and what else is drawn of it.
+/// The kind and the times, which are mostly between the name of a span and what else is drawn of it.
 #[inline]
 pub(super) fn between_name_and_attributes(fields: &[u8; 20]) -> Option<()> {
     matches!(fields, [KIND, ..0x80, START, _, _, _, _, _, _, _, _, END, ..]).then_some(())

@@ -1,4 +1,4 @@
-//! Instrumentation scopes, each once, with the schemas that were said around them.
+//! Instrumentation scopes, each once, with the schema URLs of their messages.
 
 use std::collections::HashMap;
 
@@ -53,6 +53,24 @@ impl Scopes {
         })?;
         self.latest = Some(number);
         Ok(number)
+    }
+
+    /// Returns the number of a placeholder for the scopes of a process, named like the process.
+    pub(super) fn number_of_process(&mut self, name: &str) -> u32 {
+        let entry = ScopeEntry {
+            bytes: Vec::new(),
+            // No schema is called so.
+            schema_url: Vec::from(name),
+            resource_schema_url: Vec::from("process"),
+        };
+        if let Some(number) = self.index.get(&entry) {
+            return *number;
+        }
+        let number = self.all.len() as u32;
+        self.names.push(name.to_owned());
+        self.all.push(entry.clone());
+        self.index.insert(entry, number);
+        number
     }
 
     fn number(&mut self, scope: ScopeEntry) -> Result<u32, WireError> {

@@ -1,7 +1,10 @@
 //! The spans of an input: what packing and linking need of each, and where its bytes are.
 
 use bytes::Bytes;
-use pulsetrain_otlp::WireError;
+use pulsetrain_otlp::{
+    WireError,
+    view::{Message, Span},
+};
 
 use super::{
     PerfettoConfig, PerfettoSummary,
@@ -10,6 +13,7 @@ use super::{
     place::Place,
     prefetch,
     scan::{Scanned, Wanted},
+    span_trees::LATEST,
     walk::{Around, Input},
 };
 
@@ -28,10 +32,10 @@ pub(super) struct Spans {
     pub(super) records: Vec<SpanRecord>,
     /// The ids of the same spans.
     pub(super) ids: Vec<SpanIds>,
-    /// Whether the step of each of them is asked for, none where it says no step; empty where no steps are asked for.
+    /// Whether the step of each span is selected, `None` for a span without a step. Empty if the configuration selects no steps.
     asked: Vec<Option<bool>>,
     /// Whether any of them has times that cannot be drawn as they are.
-    pub(super) needs_mending: bool,
+    pub(super) needs_repair: bool,
     /// Whether any of them has links.
     pub(super) has_links: bool,
     /// The names of groups, each once.
@@ -58,7 +62,7 @@ pub(super) struct SpanRecord {
     pub(super) parent: Place,
     /// The label of its group: its own, and once it is known, its parent's.
     pub(super) group: Place,
-    /// Where in its bytes its name stands, with all that is drawn of it behind; 0 where that is not so.
+    /// The offset of its name in its bytes if everything that is drawn follows it, else 0.
     pub(super) name_at: u16,
     pub(super) has_links: bool,
     /// Whether it, or once that is known anything below it, has failed.
@@ -70,7 +74,7 @@ pub(super) struct SpanRecord {
 
 /// What is known of a span that is not kept here.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct LookedAt {
+pub(super) struct ScannedSpan {
     pub(super) ids: SpanIds,
     pub(super) around: Around,
     pub(super) start: u64,
@@ -80,7 +84,7 @@ pub(super) struct LookedAt {
     pub(super) name_at: u16,
     pub(super) has_links: bool,
     pub(super) failed: bool,
-    /// Whether its step is asked for, none where it says no step.
+    /// Whether its step is selected, `None` without a step.
     pub(super) asked: Option<bool>,
 }
 
@@ -129,12 +133,15 @@ impl Spans {
         if found.end != 0 && !config.shows_time(found.start, found.end) {
             return Ok(false);
         }
-        for time in [found.start, found.end].into_iter().filter(|time| *time != 0) {
+        for time in [found.start, found.end]
+            .into_iter()
+            .filter(|time| (1..=LATEST).contains(time))
+        {
             let (first, last) = self.times.unwrap_or((time, time));
             self.times = Some((first.min(time), last.max(time)));
         }
         self.has_links |= found.has_links;
-        self.needs_mending |= found.start == 0 || found.end < found.start;
+        self.needs_repair |= found.start == 0 || found.end < found.start || found.end > LATEST;
         let ids = self
             .hasher
             .ids(found.trace_id, found.span_id, found.parent_span_id);
@@ -144,6 +151,10 @@ impl Spans {
                 self.asked_traces.insert(ids.trace);
             }
         }
+        let group = match config.by_trace {
+            true => Some(self.trace_row(&found, bytes)?),
+            false => found.group.take().map(|group| self.labels.number(group)),
+        };
         self.ids.push(ids);
         self.records.push(SpanRecord {
             batch: self.batches.len() as u32,
@@ -152,7 +163,7 @@ impl Spans {
             resource: around.resource,
             scope: around.scope,
             parent: Place::NONE,
-            group: found.group.map(|group| self.labels.number(group)).into(),
+            group: group.into(),
             name_at: found.name_at,
             has_links: found.has_links,
             failed: found.failed,
@@ -162,19 +173,32 @@ impl Spans {
         Ok(true)
     }
 
+    /// The label of the row of a trace: the name of its root, once that is known, and the beginning of its id.
+    fn trace_row(&mut self, span: &Scanned<'_>, bytes: &[u8]) -> Result<u32, WireError> {
+        const SHOWN_DIGITS: usize = 8;
+        let id: String = span.trace_id.iter().map(|byte| format!("{byte:02x}")).collect();
+        let label = self.labels.number(id.clone());
+        if span.parent_span_id.is_empty() {
+            let name = Span::decode(bytes)?.name.to_str_lossy();
+            let id = &id[..id.len().min(SHOWN_DIGITS)];
+            self.labels.show(label, format!("{name} {id}"));
+        }
+        Ok(label)
+    }
+
     /// Looks at a span without keeping it; none where its time is not asked for.
-    pub(super) fn looked_at(
+    pub(super) fn scan(
         &mut self,
         bytes: &[u8],
         around: Around,
         config: &PerfettoConfig,
-    ) -> Result<Option<LookedAt>, WireError> {
+    ) -> Result<Option<ScannedSpan>, WireError> {
         self.add_span(bytes, 0, around, config)?;
         let asked = self.asked.pop().flatten();
         let (Some(record), Some(ids)) = (self.records.pop(), self.ids.pop()) else {
             return Ok(None);
         };
-        Ok(Some(LookedAt {
+        Ok(Some(ScannedSpan {
             ids,
             around,
             start: record.start,
@@ -206,7 +230,7 @@ impl Spans {
         self.ids.clear();
         self.asked.clear();
         self.asked_traces.clear();
-        self.needs_mending = false;
+        self.needs_repair = false;
         self.has_links = false;
     }
 
@@ -216,7 +240,7 @@ impl Spans {
         self.first_number = 0;
     }
 
-    /// Leaves only the spans of the steps that are asked for: those that say so, and those that say nothing in their traces.
+    /// Keeps only the spans of selected steps: those with such a step, and those without a step in the same traces.
     pub(super) fn leave_asked(&mut self, config: &PerfettoConfig, summary: &mut PerfettoSummary) {
         if config.steps.is_none() {
             return;
@@ -231,7 +255,7 @@ impl Spans {
         summary.filtered += (before - self.records.len()) as u64;
     }
 
-    /// Keeps the spans whose places say so.
+    /// Keeps the spans at the places for which `keep` returns true.
     fn retain(&mut self, keep: impl Fn(usize) -> bool) {
         let mut place = 0..;
         self.records.retain(|_| place.next().is_some_and(&keep));

@@ -1,4 +1,4 @@
-//! What was mapped, what was mended, and what was left out.
+//! Counts of what was mapped, repaired and left out.
 
 /// What became of the telemetry that was mapped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -11,11 +11,11 @@ pub struct PerfettoSummary {
     pub spans: u64,
     /// Short spans drawn together with their neighbours.
     pub merged: u64,
-    /// The slices that stand for them.
+    /// The slices that represent them.
     pub merged_slices: u64,
     /// Span events drawn.
     pub events: u64,
-    /// Arrows drawn: links, and parents that a span does not stand under.
+    /// Arrows drawn: links, and parents that their child is not nested in.
     pub flows: u64,
     /// Points drawn.
     pub points: u64,
@@ -39,11 +39,18 @@ pub struct PerfettoSummary {
     pub unfinished: u64,
     /// Items without a time, drawn at the start of the trace.
     pub without_time: u64,
+    /// Items with a time that viewers cannot show (2^63 ns, the year 2262, or later), drawn at the end of the trace or of
+    /// their span.
+    pub beyond_range: u64,
+    /// Arrows to children that begin before their parents, which a viewer draws from child to parent.
+    pub backward_flows: u64,
+    /// The most that a child begins before its parent, in nanoseconds: at least so far the clocks of two processes differ.
+    pub clock_skew_nanos: u64,
     /// Links to spans that are not in the input, written as attributes only.
     pub links_outside: u64,
     /// Spans deeper than a viewer nests, drawn on a row of their own.
     pub too_deep: u64,
-    /// Points without a value, which only say that a series has ended.
+    /// Points without a value, which mark the end of a series.
     pub without_value: u64,
     /// Spans that are drawn again in the next file, around those of their children that did not fit.
     pub continued: u64,
@@ -51,11 +58,13 @@ pub struct PerfettoSummary {
     pub files: u64,
     /// Bytes that went through temporary files.
     pub spilled_bytes: u64,
+    /// The earliest and the latest time drawn, in nanoseconds since 1970; `None` where nothing has a time.
+    pub time_range: Option<(u64, u64)>,
 }
 
 impl PerfettoSummary {
     /// Everything with its name, for summaries.
-    pub fn named(&self) -> [(&'static str, u64); 24] {
+    pub fn named(&self) -> [(&'static str, u64); 27] {
         [
             ("processes", self.processes),
             ("lanes", self.lanes),
@@ -75,6 +84,9 @@ impl PerfettoSummary {
             ("end_before_start", self.end_before_start),
             ("unfinished", self.unfinished),
             ("without_time", self.without_time),
+            ("beyond_range", self.beyond_range),
+            ("backward_flows", self.backward_flows),
+            ("clock_skew_ns", self.clock_skew_nanos),
             ("links_outside", self.links_outside),
             ("too_deep", self.too_deep),
             ("without_value", self.without_value),
@@ -84,14 +96,12 @@ impl PerfettoSummary {
         ]
     }
 
-    /// Whether anything in the input was not as it should be.
-    pub fn is_mended(&self) -> bool {
-        let mended = [
-            self.same_ids,
-            self.cycles,
-            self.end_before_start,
-            self.without_time,
-        ];
-        mended.iter().any(|count| *count > 0)
+    /// Counts an arrow from a parent to a child by the starts of both.
+    pub(super) fn add_child_flow(&mut self, parent: u64, child: u64) {
+        self.flows += 1;
+        if child < parent {
+            self.backward_flows += 1;
+            self.clock_skew_nanos = self.clock_skew_nanos.max(parent - child);
+        }
     }
 }

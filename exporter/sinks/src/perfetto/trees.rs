@@ -1,7 +1,7 @@
 //! The trees of a trace in the order of their starts: from the spans in memory, or from temporary files where all the spans
 //! were too many.
 //!
-//! A tree is what stands on one lane: a span, and within it those of its descendants that fit. It is given out depth first.
+//! A tree is the content of one lane for a while: a span and those of its descendants that fit within it, depth first.
 
 use std::io;
 
@@ -9,14 +9,14 @@ use pulsetrain_pipeline::spill::{Sorted, Sorter};
 
 use super::{
     PerfettoConfig, PerfettoSummary,
-    drawn::{Drawn, Packed, Tree},
     flows::{Flows, Link},
-    forest,
     lanes::{Interval, Nesting},
-    long::{HERE, LongTrees, Pieces},
     place::Place,
     scopes::Scopes,
+    span_trees,
     spans::Spans,
+    spilled_trees::{HERE, Pieces, SpilledTrees},
+    tree_span::{Packed, Tree, TreeSpan},
 };
 use crate::PerfettoError;
 
@@ -30,8 +30,8 @@ pub(super) struct Forest {
 }
 
 impl Forest {
-    /// Makes trees of the spans in memory. `links` are those to them; none says that they are between them.
-    pub(super) fn grow(
+    /// Builds the trees of the spans in memory. `links` are the links to them; `None` means that all links are between them.
+    pub(super) fn build_trees(
         &mut self,
         spans: &mut Spans,
         links: Option<Vec<Link>>,
@@ -40,7 +40,7 @@ impl Forest {
         summary: &mut PerfettoSummary,
     ) -> Result<(), PerfettoError> {
         spans.leave_asked(config, summary);
-        let identities = forest::grow(spans, scopes, summary);
+        let identities = span_trees::build_trees(spans, scopes, summary);
         self.nest(spans, summary);
         let links = match links {
             Some(links) => links,
@@ -54,7 +54,7 @@ impl Forest {
         Ok(())
     }
 
-    /// Decides which spans stand within their parents, and draws arrows to the others.
+    /// Decides which spans nest within their parents, and adds arrows to the others.
     fn nest(&mut self, spans: &Spans, summary: &mut PerfettoSummary) {
         let records = &spans.records;
         self.nesting = Nesting::of(records.len(), |place| {
@@ -77,7 +77,8 @@ impl Forest {
             }
             self.roots.push(place);
             if let Some(parent) = span.parent.get() {
-                self.flows.add_parent(parent, place, summary);
+                summary.add_child_flow(records[parent as usize].start, span.start);
+                self.flows.add_parent(parent, place);
             }
         }
         self.roots.sort_unstable_by_key(|root| {
@@ -134,9 +135,9 @@ impl Forest {
         Ok(())
     }
 
-    fn drawn<'a>(&'a self, spans: &'a Spans, (place, depth): (u32, u32), bytes: &'a [u8]) -> Drawn<'a> {
+    fn drawn<'a>(&'a self, spans: &'a Spans, (place, depth): (u32, u32), bytes: &'a [u8]) -> TreeSpan<'a> {
         let span = &spans.records[place as usize];
-        Drawn {
+        TreeSpan {
             depth,
             scope: span.scope,
             start: span.start,
@@ -155,7 +156,7 @@ struct Walk<'a> {
     forest: &'a Forest,
     spans: &'a Spans,
     root: Option<u32>,
-    /// What comes next on each level: behind the root, behind its child, and so on down.
+    /// The next sibling on each level, from the root down.
     open: Vec<Place>,
 }
 
@@ -186,9 +187,9 @@ impl Walk<'_> {
 }
 
 impl<'a> Iterator for Walk<'a> {
-    type Item = Drawn<'a>;
+    type Item = TreeSpan<'a>;
 
-    fn next(&mut self) -> Option<Drawn<'a>> {
+    fn next(&mut self) -> Option<TreeSpan<'a>> {
         let (place, depth) = self.step()?;
         if let Some(next) = self.open.iter().rev().find_map(|next| next.get()) {
             self.spans.warm(next);
@@ -208,7 +209,7 @@ pub(super) enum Trees {
     },
     Sorted {
         sorted: Sorted,
-        long: Box<LongTrees>,
+        long: Box<SpilledTrees>,
     },
 }
 
@@ -224,8 +225,8 @@ impl Trees {
         }
     }
 
-    /// Hands the next tree to a painter.
-    pub(super) fn paint_next(&mut self, painter: &mut impl Painter) -> Result<(), PerfettoError> {
+    /// Hands the next tree to a sink.
+    pub(super) fn emit_next(&mut self, sink: &mut impl TreeSink) -> Result<(), PerfettoError> {
         match self {
             Self::Held { forest, spans, next } => {
                 let root = forest.roots[*next];
@@ -233,15 +234,15 @@ impl Trees {
                 if let Some(after) = forest.roots.get(*next) {
                     spans.warm(*after);
                 }
-                painter.tree(&forest.tree(spans, root), forest.walk(spans, root))
+                sink.tree(&forest.tree(spans, root), forest.walk(spans, root))
             }
             Self::Sorted { sorted, long } => {
                 let Some((tree, rest)) = sorted.next_record()?.and_then(Tree::unpack) else {
                     return Ok(());
                 };
                 match rest.split_first() {
-                    Some((&HERE, spans)) => painter.tree(&tree, Packed(spans)),
-                    _ => painter.long_tree(&tree, long.pieces(rest)),
+                    Some((&HERE, spans)) => sink.tree(&tree, Packed(spans)),
+                    _ => sink.spilled_tree(&tree, long.pieces(rest)),
                 }
             }
         }
@@ -249,10 +250,14 @@ impl Trees {
 }
 
 /// What trees are handed to.
-pub(super) trait Painter {
+pub(super) trait TreeSink {
     /// Takes in a tree, whose spans come depth first.
-    fn tree<'s>(&mut self, tree: &Tree, spans: impl Iterator<Item = Drawn<'s>>) -> Result<(), PerfettoError>;
+    fn tree<'s>(
+        &mut self,
+        tree: &Tree,
+        spans: impl Iterator<Item = TreeSpan<'s>>,
+    ) -> Result<(), PerfettoError>;
 
     /// Takes in a tree that comes in pieces, since it is larger than memory.
-    fn long_tree(&mut self, tree: &Tree, pieces: Pieces<'_>) -> Result<(), PerfettoError>;
+    fn spilled_tree(&mut self, tree: &Tree, pieces: Pieces<'_>) -> Result<(), PerfettoError>;
 }

@@ -1,6 +1,6 @@
 //! OTLP's values as Perfetto's annotations.
 //!
-//! What Perfetto has no type for is a map with one entry that says what it is: bytes, and everything that is empty. The
+//! Bytes and empty values have no Perfetto type: each is a map with one entry that names the type. The
 //! reading side is `sources/perfetto/values.rs`.
 
 use pulsetrain_otlp::{
@@ -11,9 +11,9 @@ use pulsetrain_perfetto::{AnnotationList, Annotations};
 
 use super::config::AttributePolicy;
 
-/// The entry of a map that stands for bytes, in base64.
+/// The entry of a map that represents bytes, in base64.
 const BYTES: &str = "otel.bytes";
-/// The entry of a map that stands for something empty: `null`, `list` or `map`.
+/// The entry of a map that represents an empty value: `null`, `list` or `map`.
 const EMPTY: &str = "otel.empty";
 
 /// Adds the attributes that are asked for.
@@ -89,7 +89,7 @@ fn push(value: AnyValue<'_>, list: &mut AnnotationList<'_>) -> Result<(), WireEr
     outcome
 }
 
-/// What stands for a value that Perfetto has no type for.
+/// Writes a value that Perfetto has no type for.
 fn marker(value: AnyValue<'_>, map: &mut Annotations<'_>) {
     use base64::{Engine, engine::general_purpose::STANDARD};
     match value {

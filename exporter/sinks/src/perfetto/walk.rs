@@ -10,7 +10,7 @@ use pulsetrain_otlp::{
 
 use super::{PerfettoConfig, PerfettoSummary, resources::Resources, scopes::Scopes};
 
-/// What an item stands in.
+/// The resource and the scope of an item.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Around {
     pub(super) resource: u32,
@@ -23,6 +23,8 @@ pub(super) struct Input<'m> {
     pub(super) resources: &'m mut Resources,
     pub(super) scopes: &'m mut Scopes,
     pub(super) summary: &'m mut PerfettoSummary,
+    /// Whether items are spans that share rows by their traces.
+    pub(super) by_trace: bool,
 }
 
 impl Input<'_> {
@@ -48,7 +50,13 @@ impl Input<'_> {
                     self.summary.filtered += part.spans.len() as u64;
                     continue;
                 }
-                let scope = self.scopes.number_of(bytes, part.schema_url, within.schema_url)?;
+                let (resource, scope) = if self.by_trace {
+                    let service = self.scopes.number_of_process(&self.resources.get(resource).name);
+                    (self.resources.of_traces(), service)
+                } else {
+                    let scope = self.scopes.number_of(bytes, part.schema_url, within.schema_url)?;
+                    (resource, scope)
+                };
                 self.resources.has_scope(resource, scope);
                 let mut items = part.spans.iter();
                 while let Some(item) = items.next_bytes() {

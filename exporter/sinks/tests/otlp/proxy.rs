@@ -1,4 +1,4 @@
-//! Through a proxy: plain HTTP is forwarded, everything else goes through a tunnel.
+//! Through a proxy: an HTTP proxy forwards plain HTTP, everything else passes a tunnel.
 
 use std::sync::{Arc, Mutex};
 
@@ -171,4 +171,62 @@ async fn a_proxy_that_refuses_is_named_with_what_to_do() {
     let mut sink = sink(&format!("grpc://{HOST}"), &OtlpSettings::default(), &variables);
     let (_, message) = retry(sink.deliver(&batch(Signal::Logs)).await);
     assert!(message.contains("check HTTPS_PROXY"), "{message}");
+}
+
+/// Accepts one connection of a SOCKS5 client with a user and a password, and connects it to `to`. Returns the user, the password
+/// and the host that the client asked for (RFC 1928, RFC 1929).
+async fn forward_socks(listener: TcpListener, to: String) -> [String; 3] {
+    let (mut client, _) = listener.accept().await.unwrap();
+    let text = async |client: &mut TcpStream| {
+        let mut text = vec![0; client.read_u8().await.unwrap().into()];
+        client.read_exact(&mut text).await.unwrap();
+        String::from_utf8(text).unwrap()
+    };
+    let mut greeting = [0; 3];
+    client.read_exact(&mut greeting).await.unwrap();
+    assert_eq!(greeting, [5, 1, 2], "version 5, with a user and a password");
+    client.write_all(&[5, 2]).await.unwrap();
+    assert_eq!(client.read_u8().await.unwrap(), 1);
+    let (user, password) = (text(&mut client).await, text(&mut client).await);
+    client.write_all(&[1, 0]).await.unwrap();
+    let mut request = [0; 4];
+    client.read_exact(&mut request).await.unwrap();
+    assert_eq!(request, [5, 1, 0, 3], "to a host by its name");
+    let host = text(&mut client).await;
+    let port = client.read_u16().await.unwrap();
+    client.write_all(&[5, 0, 0, 1, 0, 0, 0, 0, 0, 0]).await.unwrap();
+    let mut receiver = TcpStream::connect(to).await.unwrap();
+    tokio::spawn(async move { copy_bidirectional(&mut client, &mut receiver).await });
+    [user, password, format!("{host}:{port}")]
+}
+
+#[tokio::test]
+async fn socks_proxy_resolves_the_host_of_the_endpoint_and_gets_user_and_password() {
+    let certificates = Certificates::make();
+    let tls = OtlpSettings {
+        tls: TlsFiles {
+            authority: Some(certificates.named("tls.ca", "ca.pem")),
+            server_name: Some("127.0.0.1".to_owned()),
+            ..TlsFiles::default()
+        },
+        ..OtlpSettings::default()
+    };
+    for (scheme, answer, variable) in [
+        ("http", SUCCESS[0], "HTTP_PROXY"),
+        ("https", SUCCESS[0], "HTTPS_PROXY"),
+        ("grpc", SUCCESS[1], "HTTPS_PROXY"),
+    ] {
+        let receiver = match scheme {
+            "https" => Receiver::start_tls(certificates.server(false), answer).await,
+            _ => Receiver::start(answer).await,
+        };
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let proxy = format!("socks5://user:pass@{}", listener.local_addr().unwrap());
+        let forwarded = tokio::spawn(forward_socks(listener, receiver.address.to_string()));
+        let mut sink = sink(&format!("{scheme}://{HOST}"), &tls, &[(variable, proxy)]);
+        let delivery = sink.deliver(&batch(Signal::Logs)).await;
+        assert_eq!(delivery, Delivery::Delivered, "{scheme}");
+        assert_eq!(forwarded.await.unwrap(), ["user", "pass", HOST], "{scheme}");
+        assert_eq!(receiver.requests().len(), 1);
+    }
 }

@@ -1,27 +1,38 @@
-//! The proxy of an endpoint: `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, also in lower case, as Go's `net/http` and so the
+//! The proxy of an endpoint, HTTP or SOCKS5: `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, also in lower case, as Go's `net/http` and so the
 //! Collector reads them.
 
 use std::net::IpAddr;
 
 use http::{HeaderValue, Uri, uri::Scheme};
-use hyper_util::client::proxy::matcher::Matcher;
+use hyper_util::client::proxy::matcher::{Intercept, Matcher};
 
-/// An HTTP proxy.
+use super::Password;
+
+/// A proxy.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Proxy {
     /// Its address.
     pub uri: Uri,
-    /// The value of `proxy-authorization`, marked as sensitive.
-    pub authorization: Option<HeaderValue>,
-    /// Whether requests go through a tunnel (`CONNECT`): all of them but plain HTTP/1.1.
-    pub tunnel: bool,
+    /// How requests pass it.
+    pub route: ProxyRoute,
+}
+
+/// How requests pass a proxy.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ProxyRoute {
+    /// An HTTP proxy forwards plain HTTP/1.1. With the value of `proxy-authorization`, marked as sensitive.
+    Forward(Option<HeaderValue>),
+    /// A tunnel of an HTTP proxy (`CONNECT`). With the value of `proxy-authorization`, marked as sensitive.
+    Tunnel(Option<HeaderValue>),
+    /// A tunnel of a SOCKS proxy of version 5, which resolves the host of the endpoint. With user and password.
+    Socks5(Option<(String, Password)>),
 }
 
 impl Proxy {
     /// Returns the proxy for `to`. gRPC uses that of `https`, as grpc-go does. Loopback addresses have none.
     ///
     /// # Errors
-    /// A notice, without the value, for a variable that names no HTTP proxy.
+    /// A notice, without the value, for a variable that names no proxy of a known kind.
     pub(super) fn of_environment(
         lookup: &dyn Fn(&str) -> Option<String>,
         to: &Uri,
@@ -55,19 +66,43 @@ impl Proxy {
                 Err(not_a_proxy(name))
             };
         };
-        if proxy.uri().scheme() != Some(&Scheme::HTTP) {
-            return Err(not_a_proxy(name));
-        }
+        let route = route(&proxy, tunnel).ok_or_else(|| not_a_proxy(name))?;
         Ok(Some(Self {
             uri: proxy.uri().clone(),
-            authorization: proxy.basic_auth().cloned(),
-            tunnel,
+            route,
         }))
+    }
+
+    /// Returns the value of `proxy-authorization` that every forwarded request carries.
+    pub(in crate::otlp) fn forwarded_authorization(&self) -> Option<&HeaderValue> {
+        match &self.route {
+            ProxyRoute::Forward(authorization) => authorization.as_ref(),
+            ProxyRoute::Tunnel(_) | ProxyRoute::Socks5(_) => None,
+        }
+    }
+}
+
+/// `None` for a proxy of an unknown kind.
+fn route(proxy: &Intercept, tunnel: bool) -> Option<ProxyRoute> {
+    let basic = proxy.basic_auth().cloned();
+    let user = proxy.raw_auth();
+    match proxy.uri().scheme_str() {
+        Some("http") if tunnel => Some(ProxyRoute::Tunnel(basic)),
+        Some("http") => Some(ProxyRoute::Forward(basic)),
+        Some("socks5" | "socks5h") => {
+            Some(ProxyRoute::Socks5(user.map(|(user, password)| {
+                (user.to_owned(), Password::Text(password.to_owned()))
+            })))
+        }
+        _ => None,
     }
 }
 
 fn not_a_proxy(name: &str) -> String {
-    format!("{name} is ignored, because it names no HTTP proxy: set it to a URL such as http://proxy:3128")
+    format!(
+        "{name} is ignored, because it names no HTTP or SOCKS5 proxy: set it to a URL such as http://proxy:3128 or \
+         socks5://proxy:1080"
+    )
 }
 
 pub(super) fn is_loopback(host: &str) -> bool {
@@ -88,7 +123,14 @@ mod tests {
             known.map(|(_, value)| (*value).to_owned())
         };
         let found = Proxy::of_environment(&lookup, &to.parse().unwrap(), is_grpc)?;
-        Ok(found.map(|proxy| format!("{}{}", proxy.uri, if proxy.tunnel { " tunnel" } else { "" })))
+        Ok(found.map(|proxy| {
+            let route = match proxy.route {
+                ProxyRoute::Forward(_) => "",
+                ProxyRoute::Tunnel(_) => " tunnel",
+                ProxyRoute::Socks5(_) => " socks",
+            };
+            format!("{}{route}", proxy.uri)
+        }))
     }
 
     #[test]
@@ -101,6 +143,11 @@ mod tests {
         ] {
             assert_eq!(proxy(&both, to, is_grpc), Ok(Some(expected.to_owned())), "{to}");
         }
+        let socks = [("HTTP_PROXY", "socks5://user:s3cret@p:1")];
+        assert_eq!(
+            proxy(&socks, "http://h", false),
+            Ok(Some("socks5://p:1/ socks".to_owned()))
+        );
         assert_eq!(proxy(&both[..1], "https://h", false), Ok(None));
     }
 
@@ -123,9 +170,9 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_that_is_not_http_is_named_without_its_password() {
+    fn a_proxy_of_an_unknown_kind_is_named_without_its_password() {
         for value in [
-            "socks5://user:s3cret@p:1",
+            "socks4://user:s3cret@p:1",
             "https://user:s3cret@p:1",
             "s3cret ://",
         ] {

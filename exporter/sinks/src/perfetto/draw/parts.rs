@@ -1,13 +1,13 @@
 //! Trees in parts: those that are larger than memory come in pieces, and those that are larger than a file of the trace go on in
 //! the next.
 
-use super::{Drawing, Open, Page, Pen, PerfettoParts};
+use super::{Drawing, FilePart, LaneCursor, Open, PerfettoParts};
 use crate::{
     PerfettoError,
     perfetto::{
-        drawn::{Packed, Tree},
-        long::Pieces,
-        tell,
+        annotations,
+        spilled_trees::Pieces,
+        tree_span::{Packed, Tree},
     },
 };
 
@@ -43,12 +43,12 @@ impl<P: PerfettoParts> Drawing<'_, P> {
                 within += Packed(&next).count();
             }
         }
-        let start = self.pen(group, tree)?;
+        let start = self.cursor(group, tree)?;
         let (mut lane, place, mut page) = (start.lane, start.place, start.page);
         let (mut run, mut within) = (None, None);
         let mut waiting: Vec<Waiting> = Vec::new();
         loop {
-            let mut pen = Pen {
+            let mut cursor = LaneCursor {
                 lane,
                 group,
                 place,
@@ -57,12 +57,12 @@ impl<P: PerfettoParts> Drawing<'_, P> {
                 run,
                 within,
             };
-            self.spans(&mut pen, Packed(&piece))?;
+            self.spans(&mut cursor, Packed(&piece))?;
             if piece.is_empty() {
-                return self.close(&mut pen, 0, u64::MAX);
+                return self.close(&mut cursor, 0, u64::MAX);
             }
-            let open = pen.open.iter().map(Waiting::of).collect();
-            (lane, page, run, within) = (pen.lane, pen.page, pen.run, pen.within);
+            let open = cursor.open.iter().map(Waiting::of).collect();
+            (lane, page, run, within) = (cursor.lane, cursor.page, cursor.run, cursor.within);
             waiting = open;
             piece = pieces.next_piece()?;
         }
@@ -70,27 +70,30 @@ impl<P: PerfettoParts> Drawing<'_, P> {
 
     /// Goes on in the next file in the middle of a tree. What is open ends in this file where it ends in truth, with all its
     /// events; in the next it is drawn again, as long as it is, around what is still to come, and marked.
-    pub(super) fn cut(&mut self, pen: &mut Pen<'_>) -> Result<(), PerfettoError> {
+    pub(super) fn cut(&mut self, cursor: &mut LaneCursor<'_>) -> Result<(), PerfettoError> {
         // A small tree is not torn apart, and a file is worth its while when it has more than what was drawn again.
-        let drawn = self.canvas.trace.bytes() - pen.page.from;
-        if pen.open.is_empty() || drawn < pen.page.again.max(self.canvas.split() / SMALL) {
+        let drawn = self.output.trace.bytes() - cursor.page.from;
+        if cursor.open.is_empty() || drawn < cursor.page.again.max(self.output.split() / SMALL) {
             return Ok(());
         }
-        for open in pen.open.iter_mut().rev() {
-            self.events(pen.lane, open, u64::MAX)?;
-            self.canvas.trace.end(pen.lane, open.end)?;
+        for open in cursor.open.iter_mut().rev() {
+            self.events(cursor.lane, open, u64::MAX)?;
+            self.output.trace.end(cursor.lane, open.end)?;
         }
         self.turn_page()?;
-        pen.lane = self.lane(pen.group, pen.place, pen.open[0].start)?;
-        for open in &pen.open {
-            let begun = self.canvas.trace.begin(pen.lane, open.start, open.name, |event| {
-                event.annotations().add("continued", true);
-            });
+        cursor.lane = self.lane(cursor.group, cursor.place, cursor.open[0].start)?;
+        for open in &cursor.open {
+            let begun = self
+                .output
+                .trace
+                .begin(cursor.lane, open.start, open.name, |event| {
+                    event.annotations().add("continued", true);
+                });
             begun?;
         }
-        self.summary.continued += pen.open.len() as u64;
-        let from = self.canvas.trace.bytes();
-        pen.page = Page { from, again: from };
+        self.summary.continued += cursor.open.len() as u64;
+        let from = self.output.trace.bytes();
+        cursor.page = FilePart { from, again: from };
         Ok(())
     }
 }
@@ -113,7 +116,7 @@ impl Waiting {
     }
 
     fn open(&self) -> Result<Open<'_>, PerfettoError> {
-        let mut events = tell::events(&self.bytes, self.start)?;
+        let mut events = annotations::events(&self.bytes, self.start)?;
         events.drain(..events.len().saturating_sub(self.events));
         Ok(Open {
             start: self.start,

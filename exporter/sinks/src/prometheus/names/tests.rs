@@ -83,6 +83,7 @@ const NAMES: &[(Translation, &str, &str, Instrument, Option<&str>)] = &[
     (UnderscoreEscapingWithSuffixes, "metric", "By/", Gauge, Some("metric_bytes")),
     (UnderscoreEscapingWithSuffixes, "metric", " By / s ", Gauge, Some("metric_bytes_per_second")),
     (UnderscoreEscapingWithSuffixes, "metric", "/", Gauge, Some("metric")),
+    (UnderscoreEscapingWithSuffixes, "unsupported.metric.weird", "+=.:,!* & #", Gauge, Some("unsupported_metric_weird")),
     (UnderscoreEscapingWithSuffixes, "http.request.duration", "ms", Histogram, Some("http_request_duration_milliseconds")),
     (NoTranslation, "http.request.duration", "ms", Histogram, Some("http.request.duration")),
     (UnderscoreEscapingWithSuffixes, "http.requests", "1", Counter, Some("http_requests_total")),

@@ -74,3 +74,18 @@ impl Progress {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_limit_of_any_length_does_not_panic() {
+        let progress = Progress::new();
+        for _ in 0..2 {
+            let end = progress.end(Duration::MAX, Duration::MAX);
+            assert!(end > clock::now() + Duration::from_secs(60));
+            progress.note();
+        }
+    }
+}

@@ -1,7 +1,7 @@
 //! Trees of spans of which not even what trees are made of fits into memory: one trace, mostly.
 //!
 //! Spans come in the order of their starts, and only those that begin together or are open at a time are held
-//! (`sweep`): a span that stands within another begins while that is open. What each came to goes through temporary files by
+//! (`sweep`): a nested span begins while the outer one is open. The results go through temporary files by
 //! its id, where arrows meet the spans that they are from and to, and then by its tree. A parent that was closed long before its
 //! child begins gives it an arrow, but no group.
 
@@ -18,13 +18,13 @@ use self::{
 };
 use super::{
     PerfettoConfig, PerfettoError, PerfettoSummary,
-    drawn::{Drawn, Tree},
     flows::{self, Link},
-    forest,
-    long::LongTrees,
     partitions::{self, Stored},
     scopes::Scopes,
+    span_trees,
     spans::Spans,
+    spilled_trees::SpilledTrees,
+    tree_span::{Tree, TreeSpan},
 };
 
 /// What an arrow is, as the span at its end finds it.
@@ -42,20 +42,20 @@ pub(super) struct Part<'a> {
 /// Where trees go.
 pub(super) struct Trees<'a> {
     pub(super) sorter: &'a mut Sorter,
-    pub(super) long: &'a mut LongTrees,
+    pub(super) long: &'a mut SpilledTrees,
 }
 
 /// What all steps share.
-struct Growth<'a> {
+struct ExternalBuild<'a> {
     room: Room,
     config: &'a PerfettoConfig,
     summary: &'a mut PerfettoSummary,
     /// The arrows of each span, by its id.
-    stations: Sorter,
+    flow_endpoints: Sorter,
 }
 
 /// Makes trees of the spans of a part.
-pub(super) fn grow(
+pub(super) fn build_trees(
     part: Part<'_>,
     spans: &mut Spans,
     scopes: &Scopes,
@@ -64,19 +64,19 @@ pub(super) fn grow(
     trees: &mut Trees<'_>,
 ) -> Result<(), PerfettoError> {
     let room = config.room().share(16);
-    let mut growth = Growth {
-        stations: Sorter::new(room.clone()),
+    let mut build = ExternalBuild {
+        flow_endpoints: Sorter::new(room.clone()),
         room,
         config,
         summary,
     };
-    let by_time = growth.read(part, spans)?;
-    let by_id = growth.sweep(by_time, part, spans, scopes)?;
-    let by_tree = growth.meet(by_id)?;
-    growth.pack(by_tree, part, trees)
+    let by_time = build.read(part, spans)?;
+    let by_id = build.sweep(by_time, part, spans, scopes)?;
+    let by_tree = build.meet(by_id)?;
+    build.pack(by_tree, part, trees)
 }
 
-impl Growth<'_> {
+impl ExternalBuild<'_> {
     fn sorted(&mut self, sorter: Sorter) -> io::Result<Sorted> {
         let sorted = sorter.sorted()?;
         self.summary.spilled_bytes += sorted.spilled_bytes();
@@ -89,20 +89,21 @@ impl Growth<'_> {
         let config = self.config;
         let mut number = spans.first_number;
         partitions::scan(part.file, part.extents, |stored| match stored {
-            Stored::Link(Link { target, flow, .. }) => {
-                Ok(self.stations.push((target, flow), |out| out.push(OF_LINK))?)
-            }
+            Stored::Link(Link { target, flow, .. }) => Ok(self
+                .flow_endpoints
+                .push((target, flow), |out| out.push(OF_LINK))?),
             Stored::Span { around, place, bytes } => {
-                let Some(known) = spans.looked_at(bytes, around, config)? else {
+                let Some(known) = spans.scan(bytes, around, config)? else {
                     return Ok(());
                 };
                 let mut record = Record::of(&known, number, place, bytes.len());
                 number += 1;
                 let times = spans.times.unwrap_or_default();
-                forest::mend(&mut record.start, &mut record.end, times, self.summary);
+                span_trees::repair(&mut record.start, &mut record.end, times, self.summary);
                 if known.has_links {
                     for link in flows::links_in(spans, bytes)? {
-                        self.stations.push((record.id, link.flow), |out| out.push(OWN))?;
+                        self.flow_endpoints
+                            .push((record.id, link.flow), |out| out.push(OWN))?;
                     }
                 }
                 Ok(by_time.push((record.start, 0), |out| record.pack(out))?)
@@ -137,7 +138,7 @@ impl Growth<'_> {
             let goes_on = |first: &Record| has_room && next.is_some_and(|next| first.start == next.start);
             if together.first().is_some_and(|first| !goes_on(first)) {
                 self.leave_once(&mut together, part)?;
-                let mut groups = |scope| forest::scope_group(scope, spans, scopes);
+                let mut groups = |scope| span_trees::scope_group(scope, spans, scopes);
                 sweep.add(&mut together, &mut groups, self.summary);
                 for found in &sweep.take_found() {
                     self.note(found, &mut by_id)?;
@@ -177,29 +178,40 @@ impl Growth<'_> {
     fn note(&mut self, found: &Found, by_id: &mut Sorter) -> io::Result<()> {
         match found {
             Found::Span(record) => by_id.push((record.id, record.order), |out| record.pack(out)),
-            Found::Arrow { parent, flow } => self.stations.push((*parent, *flow), |out| out.push(OF_CHILD)),
+            Found::Arrow { parent, flow, start } => self.flow_endpoints.push((*parent, *flow), |out| {
+                out.push(OF_CHILD);
+                out.extend_from_slice(&start.to_le_bytes());
+            }),
         }
     }
 
     /// Lets arrows and spans meet, and brings the spans into the order of their trees.
     fn meet(&mut self, mut by_id: Sorted) -> Result<Sorted, PerfettoError> {
-        let stations = std::mem::take(&mut self.stations);
-        let mut stations = self.sorted(stations)?;
+        let flow_endpoints = std::mem::take(&mut self.flow_endpoints);
+        let mut flow_endpoints = self.sorted(flow_endpoints)?;
         let mut by_tree = Sorter::new(self.room.clone());
         let mut latest = 0;
         while let Some(record) = by_id.next_record()?.and_then(Record::unpack) {
             let is_known = record.id != 0 && record.id == latest;
             self.summary.same_ids += u64::from(is_known);
             latest = record.id;
-            self.pass(&mut stations, |id| id < record.id)?;
+            self.pass(&mut flow_endpoints, |id| id < record.id)?;
             let mut arrows: Vec<u64> = Vec::from_iter((record.flow != 0).then_some(record.flow));
-            while let Some((id, flow)) = stations.next_key().filter(|(id, _)| *id == record.id) {
-                let kind = stations.next_record()?.and_then(|kind| kind.first().copied());
-                if id != 0 {
-                    let is_new = arrows.last() != Some(&flow);
-                    self.summary.flows += u64::from(kind != Some(OWN) && is_new);
-                    arrows.push(flow);
+            while let Some((id, flow)) = flow_endpoints.next_key().filter(|(id, _)| *id == record.id) {
+                let endpoint = flow_endpoints.next_record()?.unwrap_or_default();
+                if id == 0 {
+                    continue;
                 }
+                let is_new = arrows.last() != Some(&flow);
+                match endpoint.split_first() {
+                    Some((&OF_CHILD, start)) if is_new => {
+                        let child = start.try_into().map_or(record.start, u64::from_le_bytes);
+                        self.summary.add_child_flow(record.start, child);
+                    }
+                    Some((&OF_LINK, _)) if is_new => self.summary.flows += 1,
+                    _ => {}
+                }
+                arrows.push(flow);
             }
             arrows.sort_unstable();
             arrows.dedup();
@@ -210,16 +222,18 @@ impl Growth<'_> {
                     .for_each(|flow| out.extend_from_slice(&flow.to_le_bytes()));
             })?;
         }
-        self.pass(&mut stations, |_| true)?;
+        self.pass(&mut flow_endpoints, |_| true)?;
         Ok(self.sorted(by_tree)?)
     }
 
     /// Counts the arrows that meet no span.
-    fn pass(&mut self, stations: &mut Sorted, ids: impl Fn(u64) -> bool) -> io::Result<()> {
+    fn pass(&mut self, flow_endpoints: &mut Sorted, ids: impl Fn(u64) -> bool) -> io::Result<()> {
         let mut latest = None;
-        while let Some(station) = stations.next_key().filter(|(id, _)| ids(*id)) {
-            let kind = stations.next_record()?.and_then(|kind| kind.first().copied());
-            if latest.replace(station) == Some(station) {
+        while let Some(endpoint) = flow_endpoints.next_key().filter(|(id, _)| ids(*id)) {
+            let kind = flow_endpoints
+                .next_record()?
+                .and_then(|kind| kind.first().copied());
+            if latest.replace(endpoint) == Some(endpoint) {
                 continue;
             }
             match kind {
@@ -239,7 +253,7 @@ impl Growth<'_> {
         trees: &mut Trees<'_>,
     ) -> Result<(), PerfettoError> {
         let mut open: Option<(u64, Tree)> = None;
-        let mut end = |tree: Option<(u64, Tree)>, long: &mut LongTrees| match tree {
+        let mut end = |tree: Option<(u64, Tree)>, long: &mut SpilledTrees| match tree {
             Some((_, tree)) => {
                 let packed = long.end()?;
                 trees.sorter.push((tree.start, tree.end), |out| {
@@ -258,7 +272,7 @@ impl Growth<'_> {
                 end(open.replace((record.tree, record.tree())), trees.long)?;
             }
             let message = record.read(part.file)?;
-            trees.long.push(&Drawn {
+            trees.long.push(&TreeSpan {
                 depth: record.depth,
                 scope: record.scope,
                 start: record.start,

@@ -20,8 +20,13 @@ const LEAST_OPEN: usize = 1 << 10;
 pub(super) enum Found {
     /// A span with its tree, which is over.
     Span(Record),
-    /// A child that does not stand within its parent.
-    Arrow { parent: u64, flow: u64 },
+    /// A child that does not nest within its parent.
+    Arrow {
+        parent: u64,
+        flow: u64,
+        /// When the child starts.
+        start: u64,
+    },
 }
 
 /// The spans that are open at a time.
@@ -32,7 +37,7 @@ pub(super) struct Sweep {
     /// The groups of spans that were closed lately, and of those before them.
     closed: [HashMap<u64, (u32, u32)>; 2],
     most_closed: usize,
-    /// With so many open spans another takes no children: they stand beside it, with an arrow.
+    /// The most open spans. Beyond that a span takes no children: they are next to it, with an arrow.
     most_open: usize,
     spreads_failures: bool,
     found: Vec<Found>,
@@ -45,14 +50,14 @@ struct Open {
     record: Record,
     /// From when on a child has room.
     free_from: u64,
-    /// The latest span within it, behind which those before it are done.
+    /// Its latest child: those before are done.
     latest: u64,
     is_done: bool,
     is_nested: bool,
 }
 
 impl Sweep {
-    /// Holds open spans in so many bytes, and remembers closed ones in a quarter of that.
+    /// Holds open spans in `bytes`, and remembers closed ones in a quarter of that.
     pub(super) fn new(bytes: usize, spreads_failures: bool) -> Self {
         Self {
             most_closed: bytes / 4 / CLOSED_BYTES / 2,
@@ -67,7 +72,7 @@ impl Sweep {
         self.most_open
     }
 
-    /// Takes in the spans with the same start, which is at or behind the one before.
+    /// Adds the spans with the same start, which is at or after the one before.
     pub(super) fn add(
         &mut self,
         together: &mut Vec<Record>,
@@ -139,6 +144,7 @@ impl Sweep {
                 self.found.push(Found::Arrow {
                     parent: record.parent,
                     flow: record.flow,
+                    start: record.start,
                 });
             }
         }
@@ -215,7 +221,7 @@ fn arrow(parent: u64, child: u64) -> u64 {
     (mixed ^ mixed >> 31) >> 1 | 1
 }
 
-/// Spans that begin together, as they stand in their trees: children behind their parents, the short before the long, and before
+/// Orders spans with the same start depth first: parent before child, short before long, and before
 /// all what still fits at the end of what is deep. A circle begins with the span that came first.
 fn depth_first(
     mut together: Vec<Record>,
@@ -339,7 +345,7 @@ mod tests {
 
     #[test]
     fn what_begins_where_others_end_stands_in_the_order_of_its_depth() {
-        // 4 stands at the end of 2 and comes before 3, which begins there too and ends 2.
+        // 4 is at the end of 2 and before 3, which begins there too and ends 2.
         let spans = [
             (1, 0, 0, 9),
             (2, 1, 0, 5),

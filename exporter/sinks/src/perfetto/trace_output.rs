@@ -1,8 +1,9 @@
 //! The trace that is being written, in one file or in several: tracks are described when something is first drawn on them, in
-//! every file anew, so that each file can be opened by itself.
+//! every file, so that each file can be opened by itself.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{HashMap, HashSet, hash_map::Entry},
+    hash::Hash,
     io::{self, Write},
 };
 
@@ -11,7 +12,7 @@ use pulsetrain_otlp::{
     view::{Message, Resource},
 };
 use pulsetrain_perfetto::{
-    Counter, CounterTrack, GroupTrack, LaneTrack, Process, ProcessTrack, StateTrack, TraceWriter,
+    AnyTrack, Counter, CounterTrack, GroupTrack, LaneTrack, Process, ProcessTrack, StateTrack, TraceWriter,
     WriterConfig,
 };
 
@@ -19,15 +20,15 @@ use super::{
     AttributePolicy, PerfettoConfig, PerfettoError, identity, resources::Resources, scopes::Scopes, values,
 };
 
-/// Where the heading of all counters stands among a process's tracks: below the rows of spans.
+/// The rank of the heading of all counters among a process's tracks: below the rows of spans.
 const METRICS_RANK: i32 = 100_000;
-/// Where the row of log records stands: below the counters.
+/// The rank of the row of log records: below the counters.
 const LOGS_RANK: i32 = 200_000;
-/// Where states stand: above everything.
+/// The rank of states: above everything.
 const STATE_RANK: i32 = -1;
 
-/// How many lanes remember their strings at once; some 40 KiB each.
-const LIVE_LANES: usize = 256;
+/// How many tracks remember their strings at once; some 8 KiB each.
+const LIVE_TRACKS: usize = 1024;
 
 /// Where the files of a trace go.
 pub trait PerfettoParts {
@@ -53,7 +54,7 @@ pub(super) struct About<'a> {
 }
 
 /// A trace, and the tracks that it has so far.
-pub(super) struct Canvas<'a, P: PerfettoParts> {
+pub(super) struct TraceOutput<'a, P: PerfettoParts> {
     pub(super) about: About<'a>,
     pub(super) trace: TraceWriter<P::Part>,
     parts: &'a mut P,
@@ -61,7 +62,7 @@ pub(super) struct Canvas<'a, P: PerfettoParts> {
     /// After how many bytes the next file is begun.
     split: u64,
     tracks: Tracks,
-    live: HashSet<LaneTrack>,
+    live: HashSet<AnyTrack>,
     /// The processes of all files.
     drawn: HashSet<u32>,
 }
@@ -71,6 +72,8 @@ struct Tracks {
     processes: HashMap<u32, ProcessTrack>,
     /// The headings of counters and the rows of logs, by resource.
     metrics: HashMap<u32, GroupTrack>,
+    /// The headings of metrics with several counters, by family.
+    families: HashMap<u32, GroupTrack>,
     logs: HashMap<u32, LaneTrack>,
     /// By group and place.
     lanes: HashMap<(u32, u32), LaneTrack>,
@@ -78,7 +81,7 @@ struct Tracks {
     states: HashMap<u32, StateTrack>,
 }
 
-impl<'a, P: PerfettoParts> Canvas<'a, P> {
+impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
     pub(super) fn new(about: About<'a>, parts: &'a mut P, split: Option<u64>) -> io::Result<Self> {
         Ok(Self {
             about,
@@ -113,13 +116,13 @@ impl<'a, P: PerfettoParts> Canvas<'a, P> {
         Ok(())
     }
 
-    /// Ends the last file and says how many there are, and how many processes.
+    /// Ends the last file. Returns the number of files and of processes.
     pub(super) fn finish(self) -> io::Result<(u32, u64)> {
         self.parts.close(self.trace.finish()?)?;
         Ok((self.number + 1, self.drawn.len() as u64))
     }
 
-    /// The track of a process; where it is new, its resource is said at this time.
+    /// Returns the track of a process. A new one gets an instant with its resource at `time`.
     pub(super) fn process(&mut self, resource: u32, time: u64) -> Result<ProcessTrack, PerfettoError> {
         if let Some(track) = self.tracks.processes.get(&resource) {
             return Ok(*track);
@@ -134,11 +137,18 @@ impl<'a, P: PerfettoParts> Canvas<'a, P> {
         })?;
         self.tracks.processes.insert(resource, process);
         self.drawn.insert(resource);
-        self.say_resource(process, resource, time)?;
+        self.describe_resource(process, resource, time)?;
+        // Nothing else is written to the track of a process.
+        self.trace.forget(process);
         Ok(process)
     }
 
-    fn say_resource(&mut self, process: ProcessTrack, number: u32, time: u64) -> Result<(), PerfettoError> {
+    fn describe_resource(
+        &mut self,
+        process: ProcessTrack,
+        number: u32,
+        time: u64,
+    ) -> Result<(), PerfettoError> {
         let About {
             config,
             resources,
@@ -168,30 +178,42 @@ impl<'a, P: PerfettoParts> Canvas<'a, P> {
         name: &str,
         rank: i32,
     ) -> io::Result<LaneTrack> {
-        let lane = match self.tracks.lanes.get(&(group, place)) {
-            Some(lane) => *lane,
-            None => {
-                let lane = self.trace.lane(process, name, rank)?;
-                self.tracks.lanes.insert((group, place), lane);
-                lane
-            }
-        };
-        if self.live.insert(lane) && self.live.len() > LIVE_LANES {
-            self.live.drain().for_each(|lane| self.trace.forget(lane));
-            self.live.insert(lane);
-        }
+        let new = || self.trace.lane(process, name, rank);
+        let lane = find_or_add(&mut self.tracks.lanes, (group, place), new)?;
+        self.keep_alive(lane);
         Ok(lane)
+    }
+
+    /// Notes that a track is written to. Where too many have been, all others forget their strings.
+    fn keep_alive(&mut self, track: impl Into<AnyTrack>) {
+        let track = track.into();
+        if self.live.insert(track) && self.live.len() > LIVE_TRACKS {
+            self.live.drain().for_each(|track| self.trace.forget(track));
+            self.live.insert(track);
+        }
     }
 
     /// The heading of a process's counters.
     pub(super) fn metrics(&mut self, resource: u32, time: u64) -> Result<GroupTrack, PerfettoError> {
         let process = self.process(resource, time)?;
-        if let Some(track) = self.tracks.metrics.get(&resource) {
-            return Ok(*track);
+        let new = || self.trace.group(process, "metrics", METRICS_RANK);
+        let track = find_or_add(&mut self.tracks.metrics, resource, new)?;
+        if self.about.config.attributes.is_full() {
+            self.keep_alive(track);
         }
-        let track = self.trace.group(process, "metrics", METRICS_RANK)?;
-        self.tracks.metrics.insert(resource, track);
         Ok(track)
+    }
+
+    /// The heading of a metric with several counters, below that of all counters of its process.
+    pub(super) fn metric(
+        &mut self,
+        (family, name): (u32, &str),
+        resource: u32,
+        time: u64,
+    ) -> Result<GroupTrack, PerfettoError> {
+        let metrics = self.metrics(resource, time)?;
+        let new = || self.trace.group(metrics, name, 0);
+        Ok(find_or_add(&mut self.tracks.families, family, new)?)
     }
 
     /// A counter.
@@ -201,11 +223,12 @@ impl<'a, P: PerfettoParts> Canvas<'a, P> {
         heading: GroupTrack,
         about: &Counter<'_>,
     ) -> io::Result<CounterTrack> {
-        if let Some(track) = self.tracks.counters.get(&series) {
-            return Ok(*track);
+        let new = || self.trace.counter(heading, about);
+        let track = find_or_add(&mut self.tracks.counters, series, new)?;
+        // Without annotations a counter has no strings.
+        if self.about.config.attributes.is_full() {
+            self.keep_alive(track);
         }
-        let track = self.trace.counter(heading, about)?;
-        self.tracks.counters.insert(series, track);
         Ok(track)
     }
 
@@ -218,23 +241,31 @@ impl<'a, P: PerfettoParts> Canvas<'a, P> {
         time: u64,
     ) -> Result<StateTrack, PerfettoError> {
         let process = self.process(resource, time)?;
-        if let Some(track) = self.tracks.states.get(&number) {
-            return Ok(*track);
-        }
-        let track = self.trace.state(process, name, STATE_RANK)?;
-        self.tracks.states.insert(number, track);
+        let new = || self.trace.state(process, name, STATE_RANK);
+        let track = find_or_add(&mut self.tracks.states, number, new)?;
+        self.keep_alive(track);
         Ok(track)
     }
 
     /// The row of a process's log records.
     pub(super) fn logs(&mut self, resource: u32, time: u64) -> Result<LaneTrack, PerfettoError> {
         let process = self.process(resource, time)?;
-        if let Some(track) = self.tracks.logs.get(&resource) {
-            return Ok(*track);
-        }
-        let track = self.trace.lane(process, "logs", LOGS_RANK)?;
-        self.tracks.logs.insert(resource, track);
+        let new = || self.trace.lane(process, "logs", LOGS_RANK);
+        let track = find_or_add(&mut self.tracks.logs, resource, new)?;
+        self.keep_alive(track);
         Ok(track)
+    }
+}
+
+/// Returns the track under a key, which `new` adds to the trace the first time.
+fn find_or_add<K: Eq + Hash, T: Copy>(
+    tracks: &mut HashMap<K, T>,
+    key: K,
+    new: impl FnOnce() -> io::Result<T>,
+) -> io::Result<T> {
+    match tracks.entry(key) {
+        Entry::Occupied(known) => Ok(*known.get()),
+        Entry::Vacant(vacant) => Ok(*vacant.insert(new()?)),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a slice says of its span, in one walk over the span's bytes: nothing is decoded that is not written.
+//! The annotations of a span's slice, in one pass over the span's bytes: only what is written is decoded.
 
 use pulsetrain_otlp::{
     WireError,
@@ -7,7 +7,10 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_perfetto::{Annotations, Event};
 
-use super::{canvas::About, config::AttributePolicy, drawn::Drawn, identity, scan::tag, values};
+use super::{
+    config::AttributePolicy, identity, scan::tag, span_trees::LATEST, trace_output::About,
+    tree_span::TreeSpan, values,
+};
 
 /// Tags of `KeyValue` and of `AnyValue` (proto/common/v1/common.proto).
 mod attribute_tag {
@@ -36,7 +39,7 @@ pub(super) fn mark(event: &mut Event<'_>, scope: &str, flows: &[[u8; 8]]) {
 /// drawing; one without a time is drawn where its span begins.
 #[inline]
 pub(super) fn span<'s>(
-    drawn: &Drawn<'s>,
+    drawn: &TreeSpan<'s>,
     mut fields: Reader<'s>,
     about: About<'_>,
     event: &mut Event<'_>,
@@ -77,8 +80,9 @@ pub(super) fn events(bytes: &[u8], start: u64) -> Result<Vec<Placed<'_>>, WireEr
 
 fn by_time(events: Vec<SpanEvent<'_>>, start: u64) -> Vec<Placed<'_>> {
     let time = |event: &SpanEvent<'_>| match event.time_unix_nano {
-        0 => start,
-        time => time,
+        // Without a time that can be drawn.
+        1..=LATEST => event.time_unix_nano,
+        _ => start,
     };
     let mut placed: Vec<_> = (0..)
         .zip(events)

@@ -5,18 +5,19 @@ use pulsetrain_pipeline::spill::{Sorted, Sorter};
 
 use super::{
     PerfettoConfig, PerfettoError, PerfettoMapper, PerfettoSummary,
-    canvas::{About, Canvas, PerfettoParts},
     draw::Drawing,
+    external,
     labels::Labels,
-    long::LongTrees,
     metrics::Metering,
     partitions::{Part, Partitions},
     readings::Reading,
     records,
     scopes::Scopes,
+    span_trees::LATEST,
     spans::Spans,
+    spilled_trees::SpilledTrees,
+    trace_output::{About, PerfettoParts, TraceOutput},
     trees::{Forest, Trees},
-    vast,
 };
 
 /// What comes next.
@@ -28,14 +29,14 @@ enum Kind {
 }
 
 /// Draws everything.
-pub(super) fn paint<P: PerfettoParts>(
+pub(super) fn emit<P: PerfettoParts>(
     mapper: PerfettoMapper,
     parts: &mut P,
     split: Option<u64>,
 ) -> Result<PerfettoSummary, PerfettoError> {
     let PerfettoMapper {
         config,
-        resources,
+        mut resources,
         scopes,
         mut spans,
         spilled,
@@ -49,7 +50,8 @@ pub(super) fn paint<P: PerfettoParts>(
         readings.earliest(),
         records.all.earliest(),
     ];
-    let earliest = times.into_iter().flatten().min().unwrap_or_default();
+    let earliest = times.into_iter().flatten().filter(|time| *time <= LATEST).min();
+    let latest = spans.times.map(|(_, last)| last);
     let (readings, records) = (readings.sorted()?, records.all.sorted()?);
     summary.spilled_bytes += readings.spilled_bytes() + records.spilled_bytes();
     let (trees, labels) = match spilled {
@@ -61,6 +63,7 @@ pub(super) fn paint<P: PerfettoParts>(
             sorted(partitions, spans, &scopes, &config, &mut summary)?
         }
     };
+    resources.tell_apart()?;
     let (places, pids) = (resources.places(), resources.pids());
     let about = About {
         config: &config,
@@ -69,17 +72,18 @@ pub(super) fn paint<P: PerfettoParts>(
         places: &places,
         pids: &pids,
     };
-    let canvas = Canvas::new(about, parts, split)?;
-    let drawing = Drawing::new(canvas, labels, Metering::new(&points), &mut summary);
-    let painting = Painting {
+    let output = TraceOutput::new(about, parts, split)?;
+    let drawing = Drawing::new(output, labels, Metering::new(&points), &mut summary);
+    let emitter = Emitter {
         drawing,
         trees,
         readings,
         records,
-        earliest,
-        time: earliest,
+        earliest: earliest.unwrap_or_default(),
+        time: earliest.unwrap_or_default(),
     };
-    let (files, processes) = painting.run()?;
+    let (files, processes, time) = emitter.run()?;
+    summary.time_range = earliest.map(|earliest| (earliest, latest.unwrap_or_default().max(time)));
     summary.files = u64::from(files);
     summary.processes = processes;
     summary.counters = points.series.len() as u64;
@@ -94,7 +98,7 @@ fn held(
     summary: &mut PerfettoSummary,
 ) -> Result<(Trees, Labels), PerfettoError> {
     let mut forest = Forest::default();
-    forest.grow(&mut spans, None, scopes, config, summary)?;
+    forest.build_trees(&mut spans, None, scopes, config, summary)?;
     let labels = std::mem::take(&mut spans.labels);
     let (forest, spans) = (Box::new(forest), Box::new(spans));
     let trees = Trees::Held {
@@ -115,17 +119,17 @@ fn sorted(
 ) -> Result<(Trees, Labels), PerfettoError> {
     let room = config.room().share(4);
     let (mut sorter, mut forest) = (Sorter::new(room.clone()), Forest::default());
-    let mut long = LongTrees::new(room.clone());
+    let mut long = SpilledTrees::new(room.clone());
     partitions.each(&room, &mut spans, config, &mut |spans, part| {
         let (sorter, long) = (&mut sorter, &mut long);
         match part {
             Part::Held(links) => {
-                forest.grow(spans, Some(links), scopes, config, summary)?;
+                forest.build_trees(spans, Some(links), scopes, config, summary)?;
                 Ok(forest.pack(spans, sorter)?)
             }
-            Part::Vast(part) => {
-                let trees = &mut vast::Trees { sorter, long };
-                vast::grow(part, spans, scopes, config, summary, trees)
+            Part::External(part) => {
+                let trees = &mut external::Trees { sorter, long };
+                external::build_trees(part, spans, scopes, config, summary, trees)
             }
         }
     })?;
@@ -142,7 +146,7 @@ fn sorted(
 }
 
 /// What is drawn, and how far it is.
-struct Painting<'a, P: PerfettoParts> {
+struct Emitter<'a, P: PerfettoParts> {
     drawing: Drawing<'a, P>,
     trees: Trees,
     readings: Sorted,
@@ -153,25 +157,31 @@ struct Painting<'a, P: PerfettoParts> {
     time: u64,
 }
 
-impl<P: PerfettoParts> Painting<'_, P> {
-    /// Draws everything, and says in how many files and how many processes.
-    fn run(mut self) -> Result<(u32, u64), PerfettoError> {
+impl<P: PerfettoParts> Emitter<'_, P> {
+    /// Draws everything. Returns the number of files, the number of processes and the latest start.
+    fn run(mut self) -> Result<(u32, u64, u64), PerfettoError> {
         while let Some((time, kind)) = self.next() {
-            if self.drawing.canvas.is_full() {
+            if self.drawing.output.is_full() {
                 self.drawing.turn_page()?;
             }
-            let time = if time == 0 { self.earliest } else { time };
+            let time = match time {
+                0 => self.earliest,
+                1..=LATEST => time,
+                // In the order of times these are the last.
+                _ => self.time,
+            };
             self.time = self.time.max(time);
             match kind {
-                Kind::Tree => self.trees.paint_next(&mut self.drawing)?,
+                Kind::Tree => self.trees.emit_next(&mut self.drawing)?,
                 Kind::Reading => self.draw_reading(time)?,
                 Kind::Record => self.draw_record(time)?,
             }
         }
         self.drawing.finish_trees()?;
-        let Drawing { canvas, metering, .. } = &mut self.drawing;
-        metering.finish(self.time, canvas)?;
-        Ok(self.drawing.canvas.finish()?)
+        let Drawing { output, metering, .. } = &mut self.drawing;
+        metering.finish(self.time, output)?;
+        let (files, processes) = self.drawing.output.finish()?;
+        Ok((files, processes, self.time))
     }
 
     /// What begins first, and when.
@@ -187,15 +197,15 @@ impl<P: PerfettoParts> Painting<'_, P> {
         let Some(reading) = reading else {
             return Ok(());
         };
-        let Drawing { canvas, metering, .. } = &mut self.drawing;
-        metering.draw(reading, time, canvas)
+        let Drawing { output, metering, .. } = &mut self.drawing;
+        metering.draw(reading, time, output)
     }
 
     fn draw_record(&mut self, time: u64) -> Result<(), PerfettoError> {
         let Some(record) = self.records.next_record()? else {
             return Ok(());
         };
-        let Drawing { canvas, summary, .. } = &mut self.drawing;
-        records::draw(record, time, canvas, summary)
+        let Drawing { output, summary, .. } = &mut self.drawing;
+        records::draw(record, time, output, summary)
     }
 }

@@ -4,7 +4,7 @@ use std::io;
 
 use pulsetrain_pipeline::spill::SpillFile;
 
-use crate::perfetto::{drawn::Tree, spans::LookedAt};
+use crate::perfetto::{spans::ScannedSpan, tree_span::Tree};
 
 /// A span without its message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -26,12 +26,12 @@ pub(super) struct Record {
     pub(super) depth: u32,
     pub(super) name_at: u16,
     pub(super) failed: bool,
-    /// Whether its step is asked for, none where it says no step.
+    /// Whether its step is selected, `None` without a step.
     pub(super) asked: Option<bool>,
-    /// The tree that it stands in, and its place among all spans, in each tree depth first.
+    /// Its tree, and its place among all spans, in each tree depth first.
     pub(super) tree: u64,
     pub(super) order: u64,
-    /// The arrow from its parent, 0 where there is none.
+    /// The arrow from its parent, or 0.
     pub(super) flow: u64,
 }
 
@@ -42,7 +42,7 @@ impl Record {
     /// How many bytes a record has.
     pub(super) const BYTES: usize = NUMBERS * 8;
 
-    pub(super) fn of(span: &LookedAt, number: u64, place: u64, length: usize) -> Self {
+    pub(super) fn of(span: &ScannedSpan, number: u64, place: u64, length: usize) -> Self {
         Self {
             start: span.start,
             end: span.end,

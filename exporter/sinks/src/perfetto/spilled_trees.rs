@@ -4,20 +4,20 @@ use std::io;
 
 use pulsetrain_pipeline::spill::{Extent, ExtentReader, Room, SpillFile};
 
-use super::drawn::{Drawn, PACKED_HEAD, array, packed_length};
+use super::tree_span::{PACKED_HEAD, TreeSpan, array, packed_length};
 
 /// A tree with more bytes than this is long.
 const LONG: usize = 1 << 20;
 /// How much is read at once.
 const CHUNK: usize = 256 << 10;
 
-/// What stands behind a tree: its spans, or where they are.
+/// The content of a tree: its spans, or their place in the temporary file.
 pub(super) const HERE: u8 = 0;
 const ELSEWHERE: u8 = 1;
 
 /// The file of long trees.
 #[derive(Debug)]
-pub(super) struct LongTrees {
+pub(super) struct SpilledTrees {
     room: Room,
     file: Option<SpillFile>,
     /// The tree that is being taken in: what of it is not in the file, and where it begins there.
@@ -31,7 +31,7 @@ pub(super) enum PackedTree {
     Elsewhere(Extent),
 }
 
-impl LongTrees {
+impl SpilledTrees {
     pub(super) fn new(room: Room) -> Self {
         Self {
             room,
@@ -42,7 +42,7 @@ impl LongTrees {
     }
 
     /// Takes in the next span of a tree.
-    pub(super) fn push(&mut self, span: &Drawn<'_>) -> io::Result<()> {
+    pub(super) fn push(&mut self, span: &TreeSpan<'_>) -> io::Result<()> {
         span.pack(&mut self.pending);
         if self.pending.len() > LONG {
             self.append()?;
@@ -82,7 +82,7 @@ impl LongTrees {
         self.file.as_mut().map_or(Ok(()), SpillFile::flush)
     }
 
-    /// The pieces of a tree, by what stands behind it.
+    /// Returns the pieces of a tree by its content.
     pub(super) fn pieces(&self, mut rest: &[u8]) -> Pieces<'_> {
         let mark = rest.split_off_first().copied();
         let mut place = || array(&mut rest).map_or(0, u64::from_le_bytes);
@@ -116,7 +116,7 @@ impl PackedTree {
     }
 }
 
-/// A tree in pieces, each of some whole spans.
+/// A tree in pieces, each of some complete spans.
 pub(super) struct Pieces<'a> {
     file: Option<&'a SpillFile>,
     reader: ExtentReader,

@@ -1,15 +1,15 @@
-//! From spans with ids to trees: parents found, circles cut, times mended, groups given.
+//! From spans with ids to trees: parents found, cycles cut, times repaired, groups assigned.
 
 use super::{PerfettoSummary, identities::Identities, place::Place, scopes::Scopes, spans::Spans};
 
-/// The label of spans that say nothing of a group.
+/// The label of spans without a group.
 const NO_GROUP: &str = "spans";
 
 /// Links the spans to each other and mends what does not fit.
-pub(super) fn grow(spans: &mut Spans, scopes: &Scopes, summary: &mut PerfettoSummary) -> Identities {
+pub(super) fn build_trees(spans: &mut Spans, scopes: &Scopes, summary: &mut PerfettoSummary) -> Identities {
     let identities = spans.identify(summary);
-    if spans.needs_mending {
-        mend_times(spans, summary);
+    if spans.needs_repair {
+        repair_times(spans, summary);
     }
     if !link(spans, &identities, summary) {
         cut_cycles(spans, summary);
@@ -19,15 +19,28 @@ pub(super) fn grow(spans: &mut Spans, scopes: &Scopes, summary: &mut PerfettoSum
 }
 
 /// Gives every span a start and an end that can be drawn.
-fn mend_times(spans: &mut Spans, summary: &mut PerfettoSummary) {
+fn repair_times(spans: &mut Spans, summary: &mut PerfettoSummary) {
     let times = spans.times.unwrap_or_default();
     for span in &mut spans.records {
-        mend(&mut span.start, &mut span.end, times, summary);
+        repair(&mut span.start, &mut span.end, times, summary);
     }
 }
 
+/// The latest time that viewers show: they keep times as signed numbers of 64 bits.
+pub(super) const LATEST: u64 = i64::MAX as u64;
+
 /// Gives a span a start and an end that can be drawn, where all spans lie between the first and the last time.
-pub(super) fn mend(start: &mut u64, end: &mut u64, (first, last): (u64, u64), summary: &mut PerfettoSummary) {
+pub(super) fn repair(
+    start: &mut u64,
+    end: &mut u64,
+    (first, last): (u64, u64),
+    summary: &mut PerfettoSummary,
+) {
+    if (*start).max(*end) > LATEST {
+        summary.beyond_range += 1;
+        *start = if *start > LATEST { last } else { *start };
+        *end = if *end > LATEST { last.max(*start) } else { *end };
+    }
     if *start == 0 {
         summary.without_time += 1;
         // Nothing is known but the end, if that: a start in 1970 would hide everything else.
@@ -42,11 +55,11 @@ pub(super) fn mend(start: &mut u64, end: &mut u64, (first, last): (u64, u64), su
     }
 }
 
-/// Finds the parent of each span that names one, and says whether every parent stands behind its children, as it does where
+/// Finds the parent of each span that names one, and returns whether every parent is after its children, as it is where
 /// spans come when they end.
 fn link(spans: &mut Spans, identities: &Identities, summary: &mut PerfettoSummary) -> bool {
     let mut in_order = true;
-    // Siblings mostly stand together.
+    // Siblings are mostly together.
     let mut latest = (0, None);
     for (place, (span, ids)) in (0..).zip(spans.records.iter_mut().zip(&spans.ids)) {
         if ids.parent == 0 {
@@ -97,7 +110,7 @@ fn cut_cycles(spans: &mut Spans, summary: &mut PerfettoSummary) {
 }
 
 /// Gives each span without a group that of its parent in the same process, and each root that of its scope. From the last to
-/// the first: parents mostly stand behind their children.
+/// the first: parents are mostly after their children.
 fn give_groups(spans: &mut Spans, scopes: &Scopes) {
     let mut path = Vec::new();
     let mut latest = None;

@@ -4,7 +4,7 @@ use pulsetrain_otlp::wire::Reader;
 
 use super::scan::{self, tag};
 
-/// A tree: what stands on one lane.
+/// A tree: the spans of one lane that nest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tree {
     pub(super) resource: u32,
@@ -18,7 +18,7 @@ pub(super) struct Tree {
 
 /// A span that is to be drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Drawn<'a> {
+pub(super) struct TreeSpan<'a> {
     /// How many spans are around it.
     pub(super) depth: u32,
     pub(super) scope: u32,
@@ -30,7 +30,7 @@ pub(super) struct Drawn<'a> {
     pub(super) failed: bool,
     /// The arrows that start or end here, little endian.
     pub(super) flows: &'a [[u8; 8]],
-    /// Where in the message the name stands, with all that is drawn behind it; 0 where that has to be looked up.
+    /// The offset of the name in the message if everything that is drawn follows it, else 0.
     pub(super) name_at: u16,
     /// The message.
     pub(super) bytes: &'a [u8],
@@ -59,7 +59,7 @@ impl Tree {
     }
 }
 
-impl<'a> Drawn<'a> {
+impl<'a> TreeSpan<'a> {
     /// The name as it is on the wire, and the fields of which any may be drawn.
     #[inline]
     pub(super) fn parts(&self) -> (&'a [u8], Reader<'a>) {
@@ -107,10 +107,10 @@ fn last_name(bytes: &[u8]) -> Option<&[u8]> {
     name
 }
 
-/// How many bytes stand before the flows of a span.
+/// The bytes before the flows of a span.
 pub(super) const PACKED_HEAD: usize = 2 * 4 + 3 * 8 + 1 + 2 + 2 * 4;
 
-/// How many bytes stand behind such a head.
+/// The bytes after such a head.
 pub(super) fn packed_length(head: &[u8]) -> Option<usize> {
     let lengths = &mut head.get(PACKED_HEAD - 8..PACKED_HEAD)?;
     let flows = u32::from_le_bytes(array(lengths)?) as usize;
@@ -121,9 +121,9 @@ pub(super) fn packed_length(head: &[u8]) -> Option<usize> {
 pub(super) struct Packed<'a>(pub(super) &'a [u8]);
 
 impl<'a> Iterator for Packed<'a> {
-    type Item = Drawn<'a>;
+    type Item = TreeSpan<'a>;
 
-    fn next(&mut self) -> Option<Drawn<'a>> {
+    fn next(&mut self) -> Option<TreeSpan<'a>> {
         let from = &mut self.0;
         let depth = u32::from_le_bytes(array(from)?);
         let scope = u32::from_le_bytes(array(from)?);
@@ -135,7 +135,7 @@ impl<'a> Iterator for Packed<'a> {
         let flows = u32::from_le_bytes(array(from)?) as usize;
         let length = u32::from_le_bytes(array(from)?) as usize;
         let (flows, _) = from.split_off(..8 * flows)?.as_chunks();
-        Some(Drawn {
+        Some(TreeSpan {
             depth,
             scope,
             start,
@@ -149,7 +149,7 @@ impl<'a> Iterator for Packed<'a> {
     }
 }
 
-/// Takes so many bytes off the front.
+/// Takes `N` bytes off the front.
 pub(super) fn array<const N: usize>(from: &mut &[u8]) -> Option<[u8; N]> {
     let (head, rest) = from.split_first_chunk()?;
     *from = rest;
@@ -180,10 +180,10 @@ mod tests {
             let mut scanned = Scanned::default();
             let config = PerfettoConfig::default();
             scanned.read(&bytes, &Wanted::of(&config), &config).unwrap();
-            let drawn = Drawn {
+            let drawn = TreeSpan {
                 name_at: scanned.name_at,
                 bytes: &bytes,
-                ..Drawn::default()
+                ..TreeSpan::default()
             };
             let (found, fields) = drawn.parts();
             let attributes = fields.filter(|field| field.as_ref().unwrap().number == 9);
@@ -200,7 +200,7 @@ mod tests {
             end: u64::MAX,
             failed: true,
         };
-        let root = Drawn {
+        let root = TreeSpan {
             depth: 0,
             scope: 9,
             start: 7,
@@ -211,7 +211,7 @@ mod tests {
             name_at: 0,
             bytes: b"root",
         };
-        let child = Drawn {
+        let child = TreeSpan {
             depth: 1,
             flows: &[],
             bytes: b"",
