@@ -1,18 +1,21 @@
 //! Energy and GPU activity of each training step.
 //!
 //! `gpu_readings` keeps the readings of GPU metrics. Spans `train.step` are deferred (`pending`) until the energy counters of their
-//! GPUs (`assignment`) were read after the end of the step. `step_energy` then interpolates the counters linearly between the
-//! readings around the start and the end of the step. The result is written to the span and to metrics (`recorder`), under the
+//! GPUs (`assignment`) were read after the end of the step. `step_energy` then reads the counters (`energy_counter`) at the start and
+//! the end of the step. `run_energy` has the energy between steps. The result is written to the span and to metrics (`recorder`), under the
 //! receipt of the step's batch. `reading_log` keeps the readings on disk for steps that are replayed after a kill.
 
 mod assignment;
 mod attributed;
+mod energy_counter;
 mod gpu_readings;
 mod pending;
 mod reading_log;
 mod readings;
 mod recorder;
 mod reporters;
+mod resolution;
+mod run_energy;
 mod step_energy;
 mod totals;
 mod window;
@@ -35,10 +38,11 @@ use self::{
     gpu_readings::{GpuReadings, Quantity},
     pending::{PendingSteps, SpanFacts, Step, StepSource},
     reading_log::ReadingLog,
-    recorder::Recorder,
+    recorder::{Phase, Recorder},
     reporters::StepReporters,
     step_energy::StepEnergy,
     totals::Totals,
+    window::Window,
 };
 use crate::{
     points::{self, Point},
@@ -65,7 +69,7 @@ impl Default for EnergyConfig {
             wait: Duration::from_secs(5),
             history: Duration::from_secs(600),
             max_waiting: 4096,
-            max_readings: 8192,
+            max_readings: 16_384,
         }
     }
 }
@@ -245,6 +249,19 @@ impl EnergyStage {
         self.account(ready, out);
     }
 
+    /// Sends the energy outside of steps of the runs that ended, or of all runs.
+    fn end_runs(&mut self, all: bool, out: &mut Vec<Batch>) {
+        for outside in self.gpus.end_runs(all) {
+            let end = Window {
+                start: outside.unix_nanos,
+                end: outside.unix_nanos,
+            };
+            self.recorder
+                .add_energy(&outside.resource, end, Phase::Outside, outside.joules);
+        }
+        self.attribute(&Batch::new(Signal::Metrics, 0, Vec::new()), out);
+    }
+
     /// Deletes readings and reporters that are older than the history.
     fn expire(&mut self, now: Instant) {
         let history = u64::try_from(self.config.history.as_nanos()).unwrap_or(u64::MAX);
@@ -279,15 +296,12 @@ impl EnergyStage {
 
     /// Attributes energy to a step and returns its span, or `None` if the step was reported as a point.
     fn account_one(&mut self, mut step: Step) -> Option<ExtractedSpan> {
+        let resolution = self.reporters.learn_resolution(&step.origin, step.window);
         if let Some(assignment) = GpuAssignment::of(&self.gpus, &self.reporters, &step.origin, step.window) {
-            let energy = StepEnergy::of(&assignment, step.window);
-            let gpus = energy
-                .energy_joules
-                .map(|_| assignment.keys())
-                .unwrap_or_default();
-            let complete = energy
-                .energy_joules
-                .filter(|_| energy.status == step_energy::Status::Complete);
+            let energy = StepEnergy::of(&assignment, step.window, resolution);
+            let by_gpu = assignment.keys().zip(energy.by_gpu.iter().copied());
+            let by_gpu: Vec<_> = by_gpu.filter(|_| energy.energy_joules.is_some()).collect();
+            let complete = energy.energy_joules.filter(|_| energy.status.is_complete());
             let per_token = complete.and_then(|joules| self.totals.add(&step, &assignment, joules));
             let resource = match &mut step.source {
                 StepSource::Span(span) => {
@@ -297,7 +311,13 @@ impl EnergyStage {
                 StepSource::Point { resource, .. } => resource,
             };
             self.recorder.record(resource, step.window, &energy, per_token);
-            self.gpus.record_attributed(&gpus, step.window);
+            if let (Some(joules), Some(run)) = (energy.energy_joules, &step.origin.run) {
+                let outside = self.gpus.record_attributed(&by_gpu, (run, resource), step.window);
+                self.recorder
+                    .add_energy(resource, step.window, Phase::Step, joules);
+                self.recorder
+                    .add_energy(resource, step.window, Phase::Outside, outside);
+            }
         }
         match step.source {
             StepSource::Span(span) => Some(span),
@@ -328,6 +348,7 @@ impl Stage for EnergyStage {
             self.settle(received, now, out);
         }
         if received == Received::Readings {
+            self.end_runs(false, out);
             self.expire(now);
         }
     }
@@ -343,6 +364,7 @@ impl Stage for EnergyStage {
     fn finish(&mut self, out: &mut Vec<Batch>) {
         let all = self.pending.take_all(&self.reporters);
         self.account(all, out);
+        self.end_runs(true, out);
     }
 }
 

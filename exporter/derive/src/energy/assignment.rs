@@ -49,8 +49,8 @@ impl Attribution {
 
 impl<'a> GpuAssignment<'a> {
     /// Returns the keys of the GPUs.
-    pub(super) fn keys(&self) -> Vec<GpuKey> {
-        self.gpus.iter().map(|gpu| gpu.key.clone()).collect()
+    pub(super) fn keys(&self) -> impl Iterator<Item = GpuKey> {
+        self.gpus.iter().map(|gpu| gpu.key.clone())
     }
 
     /// Returns the GPUs of a step that `origin` reported, or `None` if none is known.

@@ -5,7 +5,13 @@ use std::{collections::BTreeMap, sync::Arc};
 use pulsetrain_otlp::view::{KeyValue, NumberPoint, Repeated, Text};
 use pulsetrain_semconv::{Metric, attribute, metric};
 
-use super::{attributed::AttributedIntervals, readings::Readings, window::Window};
+use super::{
+    attributed::AttributedIntervals,
+    energy_counter::EnergyCounter,
+    readings::Readings,
+    run_energy::{OutsideEnergy, RunEnergies},
+    window::Window,
+};
 use crate::{
     origin::{Origin, text},
     points::Point,
@@ -25,6 +31,9 @@ const MAX_OWNERS: usize = 32;
 /// Recordings with it can still be imported.
 const FORMER_SCOPE: &str = "gpu.power.scope";
 
+/// The power limit in force, of those of `gpu.power_limit`.
+const ENFORCED: &str = "enforced";
+
 /// Reasons of `gpu.throttle.time` that do not slow training.
 const HARMLESS: [&str; 5] = [
     "none",
@@ -39,6 +48,7 @@ const HARMLESS: [&str; 5] = [
 pub(super) enum Quantity {
     Energy,
     Power,
+    PowerLimit,
     Busy,
     Throttle,
     /// No reading: the point only names the run that uses the GPU.
@@ -60,11 +70,12 @@ pub(super) struct GpuKey {
 #[derive(Debug, Default)]
 pub(super) struct Gpu {
     pub(super) key: GpuKey,
-    pub(super) energy: Readings,
+    pub(super) energy: EnergyCounter,
     pub(super) power: Readings,
     pub(super) busy: Readings,
     pub(super) throttle: BTreeMap<Box<str>, Readings>,
     pub(super) attributed: AttributedIntervals,
+    runs: RunEnergies,
     owners: Vec<Owner>,
     /// The times of the last points of the GPU, and of the processes on it, whether or not they named a run.
     last_claims: [u64; 2],
@@ -85,9 +96,10 @@ pub(super) struct Owner {
 impl Quantity {
     /// Returns the quantity of a metric, or `None` if the stage does not use it.
     pub(super) fn of(name: Text<'_>) -> Option<Self> {
-        const METRICS: [(&Metric, Quantity); 8] = [
+        const METRICS: [(&Metric, Quantity); 9] = [
             (&metric::GPU_ENERGY, Quantity::Energy),
             (&metric::GPU_POWER, Quantity::Power),
+            (&metric::GPU_POWER_LIMIT, Quantity::PowerLimit),
             (&metric::GPU_UTILIZATION, Quantity::Busy),
             (&metric::GPU_THROTTLE_TIME, Quantity::Throttle),
             (&metric::GPU_PROCESS_MEMORY, Quantity::Claim),
@@ -139,6 +151,7 @@ impl GpuReadings {
         match (quantity, labels.reason) {
             (Quantity::Energy, _) => gpu.energy.insert(time, value),
             (Quantity::Power, _) => gpu.power.insert(time, value),
+            (Quantity::PowerLimit, _) if labels.limit == Some(ENFORCED) => gpu.energy.set_limit(value),
             (Quantity::Busy, _) => gpu.busy.insert(time, value),
             (Quantity::Throttle, Some(reason)) if !HARMLESS.contains(&reason) => {
                 gpu.throttle.entry(reason.into()).or_default().insert(time, value);
@@ -147,13 +160,32 @@ impl GpuReadings {
         }
     }
 
-    /// Marks an interval of these GPUs as attributed to a step.
-    pub(super) fn record_attributed(&mut self, keys: &[GpuKey], window: Window) {
-        for key in keys {
+    /// Attributes the energy of these GPUs in `window` to a step of a run. Returns the energy of the run outside of its steps
+    /// since the last call.
+    pub(super) fn record_attributed(
+        &mut self,
+        energies: &[(GpuKey, f64)],
+        of_run: (&Arc<str>, &[u8]),
+        window: Window,
+    ) -> f64 {
+        let mut outside = 0.0;
+        for (key, joules) in energies {
             if let Some(gpu) = self.0.get_mut(key) {
                 gpu.attributed.record(window);
+                let others = gpu.owners.iter().filter(|owner| owner.run != *of_run.0);
+                let free_from = others
+                    .map(|owner| gpu.held_until(owner))
+                    .max()
+                    .unwrap_or_default();
+                outside += gpu.runs.add_step(of_run, &gpu.energy, window, *joules, free_from);
             }
         }
+        outside
+    }
+
+    /// Returns the energy since the last step of each run that no longer uses a GPU, or of all runs.
+    pub(super) fn end_runs(&mut self, all: bool) -> Vec<OutsideEnergy> {
+        self.0.values_mut().flat_map(|gpu| gpu.end_runs(all)).collect()
     }
 
     /// Deletes readings that are `history_nanos` older than the newest of their GPU, and GPUs without readings for that time.
@@ -170,6 +202,8 @@ impl GpuReadings {
             let horizon = gpu.last_seen_unix_nanos.saturating_sub(history_nanos);
             gpu.all_readings()
                 .for_each(|readings| readings.expire(horizon, most_readings));
+            gpu.runs.advance(&gpu.energy, horizon);
+            gpu.energy.expire(horizon, most_readings);
             gpu.attributed.expire(horizon);
             gpu.owners.retain(|owner| owner.claimed.end >= horizon);
         }
@@ -224,9 +258,31 @@ impl Gpu {
         owners.any(|owner| owner.claimed.end < window.start)
     }
 
+    fn end_runs(&mut self, all: bool) -> Vec<OutsideEnergy> {
+        let newest = self.read_until();
+        let claimed_until = |run: &Arc<str>| {
+            let of_run = self.owners.iter().filter(|owner| owner.run == *run);
+            of_run
+                .map(|owner| (self.held_until(owner), owner.claimed.end))
+                .max()
+        };
+        // A GPU without a claim is the run's for as long as it has steps.
+        let ends: Vec<_> = self
+            .runs
+            .names()
+            .filter_map(|run| match claimed_until(run) {
+                Some((held, end)) => (all || held < newest).then(|| (Arc::clone(run), end.min(newest))),
+                None => all.then(|| (Arc::clone(run), 0)),
+            })
+            .collect();
+        let end = |run: &Arc<str>| ends.iter().find(|(name, _)| name == run).map(|(_, end)| *end);
+        self.runs.end(&self.energy, end)
+    }
+
     fn claim(&mut self, origin: &Origin, unix_nanos: u64, by: usize) {
         self.last_claims[by] = self.last_claims[by].max(unix_nanos);
         let Some(run) = &origin.run else { return };
+        self.runs.begin(run, unix_nanos);
         let is_it = |owner: &&mut Owner| owner.run == *run && owner.rank == origin.rank;
         if let Some(owner) = self.owners.iter_mut().find(is_it) {
             owner.world_size = origin.world_size.or(owner.world_size);
@@ -253,7 +309,7 @@ impl Gpu {
     }
 
     fn all_readings(&mut self) -> impl Iterator<Item = &mut Readings> {
-        [&mut self.energy, &mut self.power, &mut self.busy]
+        [&mut self.power, &mut self.busy]
             .into_iter()
             .chain(self.throttle.values_mut())
     }
@@ -267,6 +323,7 @@ struct Labels<'a> {
     task: Option<&'a str>,
     kind: Option<&'a str>,
     reason: Option<&'a str>,
+    limit: Option<&'a str>,
 }
 
 impl<'a> Labels<'a> {
@@ -287,6 +344,8 @@ impl<'a> Labels<'a> {
                 labels.kind = Some(value);
             } else if is(&attribute::GPU_THROTTLE_REASON) {
                 labels.reason = Some(value);
+            } else if is(&attribute::GPU_POWER_LIMIT_KIND) {
+                labels.limit = Some(value);
             }
         }
         Some(Self { id: id?, ..labels })

@@ -145,6 +145,16 @@ mod tests {
     }
 
     #[test]
+    fn append_does_not_wait_for_a_disk_that_hangs() {
+        let (sender, pending) = sync_channel(MAX_WAITING);
+        let log = ReadingLog(sender);
+        for _ in 0..2 * MAX_WAITING {
+            log.append(b"readings".to_vec());
+        }
+        assert_eq!(pending.try_iter().count(), MAX_WAITING);
+    }
+
+    #[test]
     fn full_file_replaces_the_previous_one() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("readings.binpb");

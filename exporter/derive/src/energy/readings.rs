@@ -1,7 +1,6 @@
 //! Readings of one counter or gauge with their own times, and their growth or mean over an interval.
 //!
-//! A counter is interpolated linearly between two readings. The readings are exact, so the energy of consecutive steps adds up to
-//! the growth of the counter. Only the part of a step between its start or end and the next reading is uncertain.
+//! A counter is interpolated linearly between two readings. `energy_counter` has the energy counter, with the bound of its error.
 
 use std::collections::VecDeque;
 
@@ -25,7 +24,7 @@ struct Reading {
 pub(super) struct Measured {
     /// The growth of the counter, or the value of the gauge times the seconds for which it held.
     pub(super) amount: f64,
-    /// The greatest possible error of `amount`, because start and end lie between readings.
+    /// The greatest possible error of an energy, because its borders lie between readings; zero for other quantities.
     pub(super) error: f64,
     /// The part of the interval that readings cover.
     pub(super) nanos: u64,
@@ -49,6 +48,7 @@ impl Readings {
     }
 
     /// Returns the time of the newest reading, or `None` if there are no readings.
+    #[cfg(test)]
     pub(super) fn newest(&self) -> Option<u64> {
         self.0.back().map(|reading| reading.unix_nanos)
     }
@@ -65,23 +65,8 @@ impl Readings {
             let share = part.nanos() as f64 / interval.nanos() as f64;
             measured.amount += growth * share;
             measured.nanos += part.nanos();
-            if part != interval {
-                measured.error += growth * share.max(1.0 - share);
-            }
         }
         measured
-    }
-
-    /// Returns the growth of a counter in all of these intervals.
-    pub(super) fn growth_in(&self, parts: &[Window]) -> Measured {
-        parts.iter().fold(Measured::default(), |all, part| {
-            let measured = self.growth(*part);
-            Measured {
-                amount: all.amount + measured.amount,
-                error: all.error + measured.error,
-                nanos: all.nanos + measured.nanos,
-            }
-        })
     }
 
     /// Returns the integral of a gauge over `window`: a reading holds for the time since the previous reading.
@@ -96,13 +81,6 @@ impl Readings {
             }
         }
         measured
-    }
-
-    /// Returns the growth of a counter per second at a moment, or `None` if it does not lie between two readings.
-    pub(super) fn rate_at(&self, unix_nanos: u64) -> Option<f64> {
-        let (before, after) = self.around(unix_nanos)?;
-        let growth = after.value - before.value;
-        (growth >= 0.0).then(|| growth / interval(before, after).secs())
     }
 
     /// Returns the value of a gauge at a moment.
@@ -188,21 +166,6 @@ mod tests {
         let counter = readings(&[(0, 100.0), (10, 200.0), (20, 600.0)]);
         let measured = counter.growth(window(5, 15));
         assert_eq!((measured.amount, measured.nanos), (50.0 + 200.0, 10 * SECOND));
-        assert_eq!(
-            measured.error,
-            50.0 + 200.0,
-            "both borders lie half-way between two readings"
-        );
-        assert_eq!(
-            counter.growth(window(0, 20)).error,
-            0.0,
-            "both borders are readings"
-        );
-        assert_eq!(
-            counter.growth(window(2, 3)).error,
-            90.0,
-            "all but a tenth may have come in that second"
-        );
     }
 
     #[test]

@@ -36,6 +36,24 @@ struct Resource {
     throttle: Histogram,
     /// The number of steps by status.
     steps: Vec<(Status, i64)>,
+    /// The energy in steps and outside of them.
+    used: [f64; 2],
+}
+
+/// A part of a run in which its GPUs used energy (`gpu.run.phase`).
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Phase {
+    Step,
+    Outside,
+}
+
+impl Phase {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Step => "step",
+            Self::Outside => "outside",
+        }
+    }
 }
 
 impl Recorder {
@@ -50,7 +68,7 @@ impl Recorder {
         let resource = self.resource(resource, window);
         let time = window.end;
         resource.count(time, energy.status);
-        if energy.status == Status::Complete {
+        if energy.status.is_complete() {
             resource.observe(|resource| &mut resource.energy, time, energy.energy_joules);
         }
         resource.observe(|resource| &mut resource.mean_power, time, energy.mean_watts);
@@ -59,6 +77,12 @@ impl Recorder {
         resource.observe(|resource| &mut resource.throttle, time, throttle);
         resource.gauge(&metric::GPU_STEP_BUSY_RATIO, time, energy.busy_ratio);
         resource.gauge(&metric::PERF_ENERGY_PER_TOKEN, time, joules_per_token);
+    }
+
+    /// Records energy that a resource used in one phase of its run.
+    pub(super) fn add_energy(&mut self, resource: &[u8], window: Window, phase: Phase, joules: f64) {
+        self.resource(resource, window)
+            .add_energy(window.end, phase, joules);
     }
 
     /// Returns the points since the last call as batches derived from `batch`.
@@ -112,6 +136,7 @@ impl Resource {
             peak_power: Histogram::new(&metric::GPU_STEP_PEAK_POWER),
             throttle: Histogram::new(&metric::GPU_STEP_THROTTLE_TIME),
             steps: Vec::new(),
+            used: [0.0; 2],
         }
     }
 
@@ -141,6 +166,18 @@ impl Resource {
             ..PointParts::default()
         };
         self.writer.number(metric, point, NumberValue::Double(value));
+    }
+
+    fn add_energy(&mut self, time_unix_nanos: u64, phase: Phase, joules: f64) {
+        let used = &mut self.used[phase as usize];
+        *used += joules;
+        let point = PointParts {
+            start_unix_nanos: self.start_unix_nanos,
+            time_unix_nanos,
+            attributes: &[(&attribute::GPU_RUN_PHASE, Value::Text(phase.as_str()))],
+        };
+        self.writer
+            .number(&metric::GPU_RUN_ENERGY, point, NumberValue::Double(*used));
     }
 
     fn count(&mut self, time_unix_nanos: u64, status: Status) {

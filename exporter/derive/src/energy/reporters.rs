@@ -4,6 +4,7 @@ use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use pulsetrain_pipeline::clock::Instant;
 
+use super::{resolution::Resolution, window::Window};
 use crate::origin::Origin;
 
 /// The most ranks that are kept.
@@ -27,6 +28,7 @@ struct Reporter {
     last_seen: Instant,
     /// Count and sum of the last point.
     last_point: Option<(u64, f64)>,
+    resolution: Resolution,
 }
 
 /// The signal by which a rank reports its steps.
@@ -64,6 +66,15 @@ impl StepReporters {
     /// Returns the signal by which a rank reports its steps, or `None` if it reports none.
     pub(super) fn reported_by(&self, origin: &Origin) -> Option<ReportedBy> {
         self.0.get(&Key::of(origin)?).map(|reporter| reporter.reported_by)
+    }
+
+    /// Records the times of a step, and returns the resolution of the rank's times in nanoseconds.
+    pub(super) fn learn_resolution(&mut self, origin: &Origin, window: Window) -> u64 {
+        let Some(reporter) = Key::of(origin).and_then(|key| self.0.get_mut(&key)) else {
+            return 0;
+        };
+        reporter.resolution.observe(window);
+        reporter.resolution.nanos()
     }
 
     /// Returns the lowest rank of the run that reports steps on the host of `origin`.
@@ -106,6 +117,7 @@ impl StepReporters {
             reported_by,
             last_seen: now,
             last_point: None,
+            resolution: Resolution::default(),
         });
         reporter.last_seen = now;
         Some(reporter)

@@ -14,11 +14,16 @@ use super::{
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Status {
     Complete,
+    /// Complete, with an error of more than half of the energy.
+    Coarse,
     Partial,
     Shared,
     Repeated,
     Unknown,
 }
+
+/// The part of the energy above which its error makes a step coarse.
+const COARSE: f64 = 0.5;
 
 /// The energy of one GPU in the parts of a step that no other step has.
 struct UnattributedEnergy {
@@ -35,6 +40,8 @@ pub(super) struct StepEnergy {
     pub(super) gpus: usize,
     pub(super) energy_joules: Option<f64>,
     pub(super) error_joules: f64,
+    /// The energy of each GPU, in the order of the assignment.
+    pub(super) by_gpu: Vec<f64>,
     pub(super) mean_watts: Option<f64>,
     pub(super) peak_watts: Option<f64>,
     pub(super) busy_ratio: Option<f64>,
@@ -45,11 +52,18 @@ impl Status {
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Complete => "complete",
+            Self::Coarse => "coarse",
             Self::Partial => "partial",
             Self::Shared => "shared",
             Self::Repeated => "repeated",
             Self::Unknown => "unknown",
         }
+    }
+
+    /// Returns whether the energy of all GPUs is known over the complete step. Consecutive steps share their borders, so the errors of
+    /// coarse steps cancel in sums and means.
+    pub(super) fn is_complete(self) -> bool {
+        matches!(self, Self::Complete | Self::Coarse)
     }
 
     fn of(assignment: &GpuAssignment<'_>, energy: &[UnattributedEnergy], window: Window) -> Self {
@@ -61,7 +75,9 @@ impl Status {
         } else if unattributed < half {
             Self::Repeated
         } else if energy.iter().all(|gpu| gpu.measured.nanos == gpu.nanos) {
-            Self::Complete
+            let sum = |of: fn(&Measured) -> f64| energy.iter().map(|gpu| of(&gpu.measured)).sum::<f64>();
+            let is_coarse = sum(|measured| measured.error) > COARSE * sum(|measured| measured.amount);
+            if is_coarse { Self::Coarse } else { Self::Complete }
         } else if energy.iter().any(|gpu| gpu.measured.nanos > 0) {
             Self::Partial
         } else {
@@ -72,22 +88,23 @@ impl Status {
 
 impl StepEnergy {
     /// Computes energy and activity of the assigned GPUs in `window`.
-    pub(super) fn of(assignment: &GpuAssignment<'_>, window: Window) -> Self {
+    pub(super) fn of(assignment: &GpuAssignment<'_>, window: Window, resolution_nanos: u64) -> Self {
         let energy: Vec<_> = assignment
             .gpus
             .iter()
-            .map(|gpu| UnattributedEnergy::of(gpu, window))
+            .map(|gpu| UnattributedEnergy::of(gpu, window, resolution_nanos))
             .collect();
         let status = Status::of(assignment, &energy, window);
-        let is_known = matches!(status, Status::Complete | Status::Partial);
+        let is_known = matches!(status, Status::Complete | Status::Coarse | Status::Partial);
         Self {
             status,
             attribution: assignment.attribution,
             gpus: assignment.gpus.len(),
             energy_joules: is_known.then(|| energy.iter().map(|gpu| gpu.measured.amount).sum()),
+            by_gpu: energy.iter().map(|gpu| gpu.measured.amount).collect(),
             error_joules: energy.iter().map(|gpu| gpu.measured.error).sum(),
             mean_watts: sum_of_all(assignment.gpus.iter().map(|gpu| {
-                let mean_of_counter = mean(&gpu.energy.growth(window));
+                let mean_of_counter = mean(&gpu.energy.energy(window, 0));
                 mean_of_counter.or_else(|| mean(&gpu.power.level(window)))
             })),
             peak_watts: peak(&assignment.gpus, window),
@@ -128,12 +145,16 @@ impl StepEnergy {
 }
 
 impl UnattributedEnergy {
-    fn of(gpu: &Gpu, window: Window) -> Self {
-        let parts = gpu.attributed.unattributed(window);
-        Self {
-            measured: gpu.energy.growth_in(&parts),
-            nanos: parts.iter().map(|part| part.nanos()).sum(),
+    fn of(gpu: &Gpu, window: Window, resolution_nanos: u64) -> Self {
+        let (mut measured, mut nanos) = (Measured::default(), 0);
+        for part in gpu.attributed.unattributed(window) {
+            let energy = gpu.energy.energy(part, resolution_nanos);
+            measured.amount += energy.amount;
+            measured.error += energy.error;
+            measured.nanos += energy.nanos;
+            nanos += part.nanos();
         }
+        Self { measured, nanos }
     }
 }
 
@@ -169,7 +190,7 @@ fn peak(gpus: &[&Gpu], window: Window) -> Option<f64> {
 fn power(gpu: &Gpu, part: Window) -> Option<f64> {
     let mean = gpu
         .energy
-        .rate_at(part.end)
+        .power_at(part.end)
         .or_else(|| gpu.power.level_at(part.end));
     [mean, gpu.power.highest_in(part)]
         .into_iter()

@@ -6,7 +6,7 @@ use pulsetrain_derive::EnergyConfig;
 use pulsetrain_otlp::write::Value;
 use pulsetrain_semconv::{attribute, metric};
 
-use crate::world::{Derived, Rank, SECOND, World, ZERO, energy, reading};
+use crate::world::{Derived, Rank, SECOND, World, ZERO, energy, power_limit, reading};
 
 const ONE: Rank = Rank { rank: 1, ..ZERO };
 const OTHER: Rank = Rank { run: "other", ..ZERO };
@@ -166,6 +166,7 @@ fn joules_for_a_token_are_said_once_all_ranks_have_told_the_step() {
 #[test]
 fn steps_that_are_told_by_points_alone_are_derived_when_no_span_has_come() {
     let mut world = World::new(EnergyConfig::default());
+    world.pass(power_limit("GPU-0", Some(&ZERO), SECOND, 100.0));
     world.pass(energy("GPU-0", Some(&ZERO), SECOND, 0.0));
     for (count, second) in [(1, 2), (2, 3)] {
         world.pass(energy(

@@ -5,7 +5,7 @@ use pulsetrain_derive::EnergyConfig;
 use pulsetrain_otlp::write::Value;
 use pulsetrain_semconv::{Attribute, AttributeKind, Stability, attribute, metric};
 
-use crate::world::{SECOND, World, ZERO, energy, reading};
+use crate::world::{SECOND, World, ZERO, energy, power_limit, read_energy, reading};
 
 /// Power over time: pairs of watts and milliseconds.
 #[derive(Clone, Debug)]
@@ -64,10 +64,13 @@ proptest! {
         let mut read = |world: &mut World, until: u64| {
             while let Some(time) = reading.next_if(|time| *time <= until) {
                 for name in &names {
-                    world.pass(energy(name, Some(&ZERO), at(time), 1e6 + load.joules(time)));
+                    world.pass(read_energy(name, Some(&ZERO), at(time), 1e6 + load.joules(time)));
                 }
             }
         };
+        for name in &names {
+            world.pass(power_limit(name, Some(&ZERO), SECOND, 700.0));
+        }
         read(&mut world, 0);
         for (number, length) in (0_i64..).zip(&steps) {
             let end = start + length * 1_000_000;
@@ -94,11 +97,12 @@ proptest! {
             let truth = gpus as f64 * (load.joules(end) - load.joules(start));
             let error = step.get(&attribute::GPU_STEP_ENERGY_ERROR).expect("a bound");
             prop_assert!((step.joules() - truth).abs() <= error + 1e-6, "{:?} took {}", step, truth);
-            prop_assert_eq!(step.status.as_deref(), Some("complete"));
+            let expected = if error > 0.5 * step.joules() { "coarse" } else { "complete" };
+            prop_assert_eq!(step.status.as_deref(), Some(expected));
             start = end;
         }
         let (count, observed) = world.histogram("gpu.step.energy").expect("the histogram");
-        prop_assert_eq!(count, steps.len() as u64);
+        prop_assert_eq!(count, derived.len() as u64);
         prop_assert!((observed - sum).abs() < 1e-6 * sum.max(1.0));
     }
 }
@@ -151,7 +155,8 @@ fn a_step_says_its_mean_and_peak_power_its_busy_share_and_what_held_it_down() {
     world.pass(ZERO.step(7, SECOND, 3 * SECOND));
     let step = world.step();
     assert_eq!(step.joules(), 700.0);
-    assert_eq!(step.get(&attribute::GPU_STEP_ENERGY_ERROR), Some(0.0));
+    let error = step.get(&attribute::GPU_STEP_ENERGY_ERROR).expect("a bound");
+    assert!(error < 1e-5, "both borders are updates: {error} J");
     assert_eq!(step.get(&attribute::GPU_STEP_MEAN_POWER), Some(350.0));
     assert_eq!(step.get(&attribute::GPU_STEP_PEAK_POWER), Some(650.0));
     assert_eq!(step.get(&attribute::GPU_STEP_BUSY_RATIO), Some(0.75));
@@ -172,11 +177,8 @@ fn the_peak_of_several_gpus_is_of_one_moment() {
         }
     }
     world.pass(ZERO.step(1, SECOND, 3 * SECOND));
-    assert_eq!(
-        world.step().get(&attribute::GPU_STEP_PEAK_POWER),
-        Some(800.0),
-        "not 700 and 600"
-    );
+    let peak = world.step().get(&attribute::GPU_STEP_PEAK_POWER).expect("a peak");
+    assert!((peak - 800.0).abs() < 1e-3, "{peak} W, not 700 and 600");
     assert_eq!(world.step().get(&attribute::GPU_STEP_GPUS), Some(2.0));
     assert_eq!(world.step().joules(), 1500.0);
 }

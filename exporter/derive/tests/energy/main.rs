@@ -3,5 +3,6 @@
 mod belonging;
 mod integral;
 mod once;
+mod simulated;
 mod waiting;
 mod world;

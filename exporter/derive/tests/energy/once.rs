@@ -2,7 +2,7 @@
 
 use pulsetrain_derive::EnergyConfig;
 
-use crate::world::{Derived, Rank, SECOND, World, ZERO, energy};
+use crate::world::{Derived, Rank, SECOND, World, ZERO, energy, power_limit};
 
 const ONE: Rank = Rank { rank: 1, ..ZERO };
 const MILLI: u64 = SECOND / 1000;
@@ -12,6 +12,8 @@ fn world(owners: &[Option<&Rank>], until: u64) -> World {
     let mut world = World::new(EnergyConfig::default());
     for second in 0..=until {
         for (gpu, owner) in owners.iter().enumerate() {
+            let watts = 100.0 * (gpu + 1) as f64;
+            world.pass(power_limit(&format!("GPU-{gpu}"), *owner, second * SECOND, watts));
             let joules = (100 * (gpu as u64 + 1) * second) as f64;
             world.pass(energy(&format!("GPU-{gpu}"), *owner, second * SECOND, joules));
         }
@@ -29,8 +31,8 @@ fn sum(steps: &[Derived]) -> f64 {
 
 #[test]
 fn of_several_processes_that_log_the_same_steps_as_one_rank_the_first_has_the_joules() {
-    let mut world = world(&[Some(&ZERO), Some(&ZERO)], 10);
-    for step in 0..10 {
+    let mut world = world(&[Some(&ZERO), Some(&ZERO)], 11);
+    for step in 1..=10 {
         // Four processes, whose clocks and logs differ by milliseconds.
         for process in [3, 0, 5, 1] {
             let start = step * SECOND + process * MILLI;
@@ -55,8 +57,8 @@ fn of_several_processes_that_log_the_same_steps_as_one_rank_the_first_has_the_jo
 
 #[test]
 fn steps_that_overlap_a_little_share_no_joule() {
-    let mut world = world(&[Some(&ZERO)], 10);
-    for step in 0..9 {
+    let mut world = world(&[Some(&ZERO)], 11);
+    for step in 1..10 {
         let start = step * SECOND + SECOND / 4;
         world.pass(ZERO.step(step as i64, start, start + SECOND + 20 * MILLI));
     }

@@ -24,6 +24,8 @@ use pulsetrain_pipeline::{
 use pulsetrain_semconv::{Metric, attribute, metric as names, span};
 
 pub(crate) const SECOND: u64 = 1_000_000_000;
+/// The time that zero means in the tests: times have the resolution of a nanosecond.
+const ZERO_TIME: u64 = 1_123_456_789;
 
 /// A rank with the attributes of its telemetry.
 #[derive(Clone, Debug)]
@@ -79,8 +81,8 @@ impl Rank {
             trace_id: [1; 16],
             span_id: number.to_be_bytes(),
             parent_span_id: None,
-            start_unix_nanos: start,
-            end_unix_nanos: end,
+            start_unix_nanos: ZERO_TIME + start,
+            end_unix_nanos: ZERO_TIME + end,
             attributes: &attributes,
         });
         batch(writer.finish(&self.envelope()))
@@ -92,7 +94,7 @@ impl Rank {
         let metric = &names::TRAIN_STEP_DURATION;
         let point = PointParts {
             start_unix_nanos: 1,
-            time_unix_nanos: time,
+            time_unix_nanos: ZERO_TIME + time,
             attributes: &[],
         };
         let contents = HistogramParts {
@@ -116,6 +118,16 @@ pub(crate) fn reading(
     value: f64,
     more: &[Attribute<'_>],
 ) -> Batch {
+    readings(gpu, owner, metric, &[(time, value)], more)
+}
+
+fn readings(
+    gpu: &str,
+    owner: Option<&Rank>,
+    metric: &'static Metric,
+    values: &[(u64, f64)],
+    more: &[Attribute<'_>],
+) -> Batch {
     let mut attributes = vec![(&attribute::GPU_ID, Value::Text(gpu))];
     if let Some(owner) = owner {
         attributes.push((&attribute::TRAIN_RUN_ID, Value::Text(owner.run)));
@@ -123,19 +135,33 @@ pub(crate) fn reading(
     }
     attributes.extend_from_slice(more);
     let mut writer = MetricsWriter::default();
-    let point = PointParts {
-        start_unix_nanos: 0,
-        time_unix_nanos: time,
-        attributes: &attributes,
-    };
-    writer.number(metric, point, NumberValue::Double(value));
+    for (time, value) in values {
+        let point = PointParts {
+            start_unix_nanos: 0,
+            time_unix_nanos: ZERO_TIME + time,
+            attributes: &attributes,
+        };
+        writer.number(metric, point, NumberValue::Double(*value));
+    }
     let resource = [(attribute::HOST_NAME.name, Value::Text("h"))];
     batch(writer.finish(&Envelope::new(&resource, "gpu", "1", "")))
 }
 
-/// The value of the energy counter of a GPU.
+/// The energy counter of a GPU around an update: the GPU source reads it a moment before, too.
 pub(crate) fn energy(gpu: &str, owner: Option<&Rank>, time: u64, joules: f64) -> Batch {
+    let before = (time.saturating_sub(1), joules - 1e-9);
+    readings(gpu, owner, &names::GPU_ENERGY, &[before, (time, joules)], &[])
+}
+
+/// One reading of the energy counter of a GPU.
+pub(crate) fn read_energy(gpu: &str, owner: Option<&Rank>, time: u64, joules: f64) -> Batch {
     reading(gpu, owner, &names::GPU_ENERGY, time, joules, &[])
+}
+
+/// The enforced power limit of a GPU.
+pub(crate) fn power_limit(gpu: &str, owner: Option<&Rank>, time: u64, watts: f64) -> Batch {
+    let enforced = [(&attribute::GPU_POWER_LIMIT_KIND, Value::Text("enforced"))];
+    reading(gpu, owner, &names::GPU_POWER_LIMIT, time, watts, &enforced)
 }
 
 fn batch(encoded: Option<Encoded>) -> Batch {
@@ -188,7 +214,7 @@ impl World {
         });
         points
             .next_back()
-            .map(|point| (point.count, point.sum.unwrap_or(f64::NAN)))
+            .map(|point| (point.count, rounded(point.sum.unwrap_or(f64::NAN))))
     }
 
     /// The last value of a gauge.
@@ -202,6 +228,29 @@ impl World {
             number_data_point::Value::AsDouble(value) => Some(value),
             number_data_point::Value::AsInt(value) => Some(value as f64),
         })
+    }
+
+    /// The last value of `gpu.run.energy` in a phase.
+    pub(crate) fn run_energy(&self, phase: &str) -> f64 {
+        let is_of_phase = |attributes: &[KeyValue]| {
+            let mut values = attributes
+                .iter()
+                .filter_map(|entry| entry.value.as_ref()?.value.as_ref());
+            values.any(|value| *value == any_value::Value::StringValue(phase.to_owned()))
+        };
+        let all = self
+            .metrics()
+            .into_iter()
+            .filter(|metric| metric.name == names::GPU_RUN_ENERGY.name);
+        let sums = all.filter_map(|metric| match metric.data? {
+            metric::Data::Sum(sum) => Some(sum.data_points),
+            _ => None,
+        });
+        let last = sums.flatten().rfind(|point| is_of_phase(&point.attributes));
+        match last.and_then(|point| point.value) {
+            Some(number_data_point::Value::AsDouble(joules)) => joules,
+            other => panic!("{phase}: {other:?}"),
+        }
     }
 
     fn metrics(&self) -> Vec<opentelemetry_proto::tonic::metrics::v1::Metric> {
@@ -233,6 +282,11 @@ pub(crate) struct Derived {
     numbers: BTreeMap<String, f64>,
 }
 
+/// Rounds to a millionth: readings around an update are a nanosecond apart.
+fn rounded(number: f64) -> f64 {
+    (number * 1e6).round() / 1e6
+}
+
 impl Derived {
     fn of(span: Span) -> Self {
         let (mut texts, mut numbers) = (BTreeMap::new(), BTreeMap::new());
@@ -243,7 +297,7 @@ impl Derived {
             {
                 any_value::Value::StringValue(text) => drop(texts.insert(key, text)),
                 any_value::Value::IntValue(number) => drop(numbers.insert(key, number as f64)),
-                any_value::Value::DoubleValue(number) => drop(numbers.insert(key, number)),
+                any_value::Value::DoubleValue(number) => drop(numbers.insert(key, rounded(number))),
                 other => panic!("{key}: {other:?}"),
             }
         }

@@ -1,0 +1,281 @@
+//! Readings of the energy counter of a GPU, and the energy in an interval with the bound of its error.
+//!
+//! The driver updates the counter periodically. A reading repeats the value of the last update, so only a changed value shows that
+//! an update took place since the previous reading. Between two updates the energy is interpolated linearly. The bound follows from
+//! the times of the updates and from the highest power of the GPU.
+
+use std::collections::VecDeque;
+
+use super::{readings::Measured, window::Window};
+
+/// The longest update period of a counter: drivers poll the sensors of GeForce GPUs every 500 ms, those of others more often
+/// (open-gpu-kernel-modules 595.45.04).
+const MAX_PERIOD_NANOS: u64 = 500_000_000;
+
+/// How far the mean power of an update period can be above the enforced limit, which is regulated over longer times.
+const ABOVE_LIMIT: f64 = 1.2;
+
+/// How much less exactly the update of a value is known that interpolation leaves out.
+const LOOSE: u64 = 4;
+
+/// Without a known limit: how far the power can be above the highest mean between two updates.
+const ABOVE_SEEN: f64 = 2.0;
+
+/// The values of one counter in the order of their times; readings that repeat a value extend it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct EnergyCounter {
+    values: VecDeque<CounterValue>,
+    /// The enforced power limit.
+    limit_watts: Option<f64>,
+    /// The highest mean power between two updates.
+    highest_watts: f64,
+}
+
+/// A value of the counter, with the times of the first and the last reading that had it.
+#[derive(Clone, Copy, Debug)]
+struct CounterValue {
+    /// The update to the value was after this time.
+    updated_after: u64,
+    first_read: u64,
+    last_read: u64,
+    joules: f64,
+}
+
+impl CounterValue {
+    /// Returns how far the time of the update is uncertain.
+    fn uncertainty(&self) -> u64 {
+        self.first_read.saturating_sub(self.updated_after)
+    }
+
+    /// Returns whether the time of the update is known much less exactly than that of another value.
+    fn is_loose(&self, other: &Self) -> bool {
+        self.uncertainty() > LOOSE * other.uncertainty().max(1)
+    }
+}
+
+/// The energy used until a moment, counted from the same start as the counter.
+#[derive(Clone, Copy, Debug, Default)]
+struct Estimate {
+    joules: f64,
+    error: f64,
+}
+
+impl EnergyCounter {
+    /// Records a reading.
+    pub(super) fn insert(&mut self, unix_nanos: u64, joules: f64) {
+        let place = self
+            .values
+            .partition_point(|value| value.first_read <= unix_nanos);
+        let before = place
+            .checked_sub(1)
+            .and_then(|before| self.values.get_mut(before));
+        match before {
+            Some(before) if before.joules == joules => before.last_read = before.last_read.max(unix_nanos),
+            Some(before) if before.first_read == unix_nanos => before.joules = joules,
+            _ => match self.values.get_mut(place) {
+                Some(after) if after.joules == joules => after.first_read = unix_nanos,
+                _ => self.insert_value(place, unix_nanos, joules),
+            },
+        }
+        self.limit_update(place);
+    }
+
+    fn insert_value(&mut self, place: usize, unix_nanos: u64, joules: f64) {
+        let value = CounterValue {
+            updated_after: unix_nanos.saturating_sub(MAX_PERIOD_NANOS),
+            first_read: unix_nanos,
+            last_read: unix_nanos,
+            joules,
+        };
+        self.values.insert(place, value);
+        self.limit_update(place);
+        self.note_power(place);
+        self.remove_loose(place);
+    }
+
+    /// Limits the time of the update to a value: the reading before it had another value.
+    fn limit_update(&mut self, place: usize) {
+        let before = place
+            .checked_sub(1)
+            .and_then(|before| self.values.get(before))
+            .copied();
+        if let (Some(before), Some(value)) = (before, self.values.get_mut(place)) {
+            value.updated_after = value.updated_after.max(before.last_read);
+        }
+    }
+
+    /// Removes the value before one if its update is known much less exactly than those around it: interpolation is better without.
+    fn remove_loose(&mut self, place: usize) {
+        let Some(before) = place.checked_sub(1).filter(|before| *before > 0) else {
+            return;
+        };
+        let is_loose = self.values[before].is_loose(&self.values[place]);
+        if is_loose && !self.is_reset(before) && !self.is_reset(place) {
+            self.values.remove(before);
+        }
+    }
+
+    /// Records the enforced power limit of the GPU.
+    pub(super) fn set_limit(&mut self, watts: f64) {
+        if watts > 0.0 {
+            self.limit_watts = Some(watts);
+        }
+    }
+
+    /// Deletes values that intervals from `unix_nanos` on do not need, and the oldest above `most`.
+    pub(super) fn expire(&mut self, unix_nanos: u64, most: usize) {
+        // The update time of a value follows from the value before it.
+        while self.values.len() > most.max(3)
+            || self
+                .values
+                .get(2)
+                .is_some_and(|value| value.first_read <= unix_nanos)
+        {
+            self.values.pop_front();
+        }
+    }
+
+    /// Returns until when later readings do not change the energy, or `None` without readings.
+    pub(super) fn newest(&self) -> Option<u64> {
+        let newest = self.values.back()?;
+        let before = self
+            .values
+            .len()
+            .checked_sub(2)
+            .and_then(|before| self.values.get(before));
+        let before = before.filter(|before| newest.is_loose(before));
+        Some(before.unwrap_or(newest).first_read)
+    }
+
+    /// Returns the energy in `window`, whose borders are known to `resolution_nanos`. The interval of a reset is not covered.
+    pub(super) fn energy(&self, window: Window, resolution_nanos: u64) -> Measured {
+        let mut measured = Measured::default();
+        for covered in self.covered(window) {
+            let (start, end) = (self.estimate(covered.start), self.estimate(covered.end));
+            measured.amount += (end.joules - start.joules).max(0.0);
+            measured.error += start.error + end.error;
+            measured.nanos += covered.nanos();
+        }
+        if measured.nanos > 0 {
+            measured.error += 2.0 * self.max_watts() * resolution_nanos as f64 / 1e9;
+        }
+        measured
+    }
+
+    /// Returns the mean power between the readings around a moment, or `None` if it does not lie between two.
+    pub(super) fn power_at(&self, unix_nanos: u64) -> Option<f64> {
+        let place = self.values.partition_point(|value| value.first_read < unix_nanos);
+        let (before, after) = (self.values.get(place.checked_sub(1)?)?, self.values.get(place)?);
+        let joules = after.joules - before.joules;
+        (joules >= 0.0).then(|| joules / secs(before.first_read, after.first_read))
+    }
+
+    /// Returns the times of the updates that were read in `window`.
+    pub(super) fn times_in(&self, window: Window) -> impl Iterator<Item = u64> {
+        let start = self
+            .values
+            .partition_point(|value| value.first_read <= window.start);
+        self.values
+            .range(start..)
+            .map(|value| value.first_read)
+            .take_while(move |time| *time < window.end)
+    }
+
+    /// Returns the parts of `window` between readings without a reset.
+    fn covered(&self, window: Window) -> Vec<Window> {
+        let first = self
+            .values
+            .partition_point(|value| value.first_read <= window.start);
+        let mut parts: Vec<Window> = Vec::new();
+        for place in first.saturating_sub(1)..self.values.len() {
+            let value = self.values[place];
+            if value.first_read > window.end {
+                break;
+            }
+            let until = self.next(place).map_or(value.last_read, |next| next.first_read);
+            let read = Window {
+                start: value.first_read,
+                end: until,
+            };
+            let Some(part) = read.overlap(window) else {
+                continue;
+            };
+            match parts
+                .last_mut()
+                .filter(|last| last.end == part.start && !self.is_reset(place))
+            {
+                Some(last) => last.end = part.end,
+                None => parts.push(part),
+            }
+        }
+        parts
+    }
+
+    /// Returns the energy until a moment that readings cover.
+    fn estimate(&self, unix_nanos: u64) -> Estimate {
+        let after = self
+            .values
+            .partition_point(|value| value.first_read <= unix_nanos);
+        let Some((place, value)) = after
+            .checked_sub(1)
+            .and_then(|place| Some((place, self.values.get(place)?)))
+        else {
+            return Estimate::default();
+        };
+        let max_watts = self.max_watts();
+        let (mut joules, mut lowest) = (value.joules, value.joules);
+        let mut highest = value.joules + max_watts * secs(value.updated_after, unix_nanos);
+        if let Some(next) = self.next(place) {
+            let share = secs(value.first_read, unix_nanos) / secs(value.first_read, next.first_read);
+            joules += (next.joules - value.joules) * share;
+            lowest = lowest.max(next.joules - max_watts * secs(unix_nanos, next.first_read));
+            highest = highest.min(next.joules + max_watts * secs(next.updated_after, unix_nanos));
+            if let Some(later) = self.next(place + 1) {
+                highest = highest.min(later.joules);
+                lowest = lowest.max(later.joules - max_watts * secs(unix_nanos, later.first_read));
+            }
+        }
+        let joules = joules.min(highest).max(lowest);
+        Estimate {
+            joules,
+            error: (joules - lowest).max(highest - joules),
+        }
+    }
+
+    /// Returns the value after one, or `None` if there is none or the counter was reset between them.
+    fn next(&self, place: usize) -> Option<CounterValue> {
+        let next = *self.values.get(place + 1)?;
+        (!self.is_reset(place + 1)).then_some(next)
+    }
+
+    /// Returns whether the counter was reset before a value.
+    fn is_reset(&self, place: usize) -> bool {
+        let before = place.checked_sub(1).and_then(|before| self.values.get(before));
+        before.is_some_and(|before| self.values[place].joules < before.joules)
+    }
+
+    /// Records the mean power between a value and the one before it.
+    fn note_power(&mut self, place: usize) {
+        let Some(before) = place.checked_sub(1) else {
+            return;
+        };
+        let (old, new) = (self.values[before], self.values[place]);
+        let watts = (new.joules - old.joules) / secs(old.updated_after, new.first_read);
+        if watts.is_finite() {
+            self.highest_watts = self.highest_watts.max(watts);
+        }
+    }
+
+    /// Returns the highest power that the GPU can have over an update period.
+    fn max_watts(&self) -> f64 {
+        match self.limit_watts {
+            Some(limit) => (ABOVE_LIMIT * limit).max(self.highest_watts),
+            None => ABOVE_SEEN * self.highest_watts,
+        }
+    }
+}
+
+/// Returns the seconds from one time to a later one; zero if it is earlier.
+fn secs(from: u64, to: u64) -> f64 {
+    to.saturating_sub(from) as f64 / 1e9
+}
