@@ -21,4 +21,4 @@ pub use error::BackendError;
 pub use jaeger::JaegerBackend;
 pub use prometheus::{PrometheusBackend, Samples};
 pub use tempo::TempoBackend;
-pub use window::TimeWindow;
+pub use window::{TimeWindow, TraceSearch};

@@ -9,6 +9,8 @@ pub(crate) enum Conversion {
     Times(f64),
     /// The source's unit is smaller.
     DividedBy(f64),
+    /// The source writes a share as a ratio or in percent, and a share is never above 1.
+    PercentAboveOne,
 }
 
 impl Conversion {
@@ -19,6 +21,8 @@ impl Conversion {
             Self::None => value,
             Self::Times(factor) => value * factor,
             Self::DividedBy(divisor) => value / divisor,
+            Self::PercentAboveOne if value.abs() > 1.0 => value / 100.0,
+            Self::PercentAboveOne => value,
         }
     }
 }

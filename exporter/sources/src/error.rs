@@ -31,14 +31,20 @@ pub enum SourceError {
         source: io::Error,
     },
     /// No format recognises the input.
-    #[error("{name} is in none of the formats that are known ({formats}); {instead}")]
+    #[error("{name}: unknown log format; {instead}")]
     UnknownFormat {
         /// The input.
         name: String,
-        /// The names of all formats.
-        formats: String,
-        /// What to do.
-        instead: &'static str,
+        /// The keys in it, and what to do.
+        instead: String,
+    },
+    /// No number in the input has a label.
+    #[error(
+        "{name}: found no numbers with labels such as `loss=2.31` or `loss: 2.31`; check that it is the log of a training"
+    )]
+    NoKeys {
+        /// The input.
+        name: String,
     },
     /// A temporary file could not be made, written or read.
     #[error("cannot use a temporary file: {0}; name a folder with room for it")]

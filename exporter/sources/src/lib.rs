@@ -33,7 +33,7 @@ mod wandb;
 
 pub use backends::{
     BackendError, BackendOptions, JaegerBackend, PrometheusBackend, Samples, StoredAnswer, TempoBackend,
-    TimeWindow, begins_answer, convert_answer, read_answers,
+    TimeWindow, TraceSearch, begins_answer, convert_answer, read_answers,
 };
 pub use error::SourceError;
 pub use ids::{eval_span, lifecycle_trace, step_span, step_trace};

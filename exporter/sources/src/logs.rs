@@ -8,6 +8,7 @@ mod claims;
 mod clean;
 mod coverage;
 mod decimal;
+mod duration;
 mod encoding;
 mod fields;
 mod folder;
@@ -40,10 +41,12 @@ mod template;
 pub(crate) mod time;
 mod torchspec;
 mod torchtitan;
+mod trainers;
 mod tunix;
 
 use std::{sync::Arc, time::Duration};
 
+use self::trainers::trainer;
 use crate::{
     Recorder, SourceError,
     timezone::{LoggedTime, UsedTimezone},
@@ -53,7 +56,11 @@ pub use claims::Claims;
 pub use coverage::Covered;
 pub(crate) use coverage::covered;
 pub use folder::logs_in;
-pub use generic::{Mapping, MappingPart, ValueBecomes, ValueRule};
+pub(crate) use generic::key_notices;
+pub use generic::{
+    KeyRole, KeyUse, MappedFormat, Mapping, MappingFault, MappingFile, MappingPart, ValueBecomes, ValueRule,
+    suggest_mapping,
+};
 pub use member::{Member, RankSource};
 pub use pace::Pace;
 pub use panicked::caught;
@@ -95,6 +102,13 @@ pub struct LogFormat {
 pub enum Begin {
     /// By what it knows itself.
     Known(fn() -> Box<dyn LogParser>),
+    /// By an embedded mapping.
+    Embedded {
+        /// Begins to parse an input.
+        parser: fn() -> Box<dyn LogParser>,
+        /// Whether the printed text at the beginning of an input is of this format.
+        detects: fn(&str) -> bool,
+    },
     /// By what the user says that the keys mean.
     Mapped(fn(&Arc<Mapping>) -> Box<dyn LogParser>),
 }
@@ -103,6 +117,11 @@ impl LogFormat {
     /// Whether what its keys mean is for a [`Mapping`] to say.
     pub fn takes_mapping(&self) -> bool {
         matches!(self.parser, Begin::Mapped(_))
+    }
+
+    /// Whether it only recognises inputs that no other format does.
+    pub fn is_fallback(&self) -> bool {
+        self.name == generic::GENERIC.name
     }
 
     /// Returns what the first bytes of an input show of its run. Where the format takes a mapping, the mapping decides which line
@@ -188,8 +207,24 @@ pub static FORMATS: &[LogFormat] = &[
     crate::tunix_trace::TIMELINES_FORMAT,
     crate::tensorboard::FORMAT,
     crate::wandb::FORMAT,
+    trainer!("verl", "console of verl"),
+    trainer!("nanogpt", "console of nanoGPT"),
+    trainer!("nanochat", "console of nanochat"),
+    trainer!("deepspeed", "console of DeepSpeed"),
+    trainer!("llamafactory", "trainer_log.jsonl of LLaMA-Factory"),
+    trainer!("lightning", "metrics.csv of Lightning and litgpt"),
+    trainer!("torchtune", "DiskLogger and StdoutLogger of torchtune"),
+    trainer!("openrlhf", "console of OpenRLHF"),
+    trainer!("litgpt", "console of litgpt"),
+    trainer!("composer", "console and log file of Composer"),
+    trainer!("llmc", "console and main.log of llm.c"),
+    trainer!("keras", "progress bars of Keras"),
+    trainer!("nccl-inspector", "JSON of NCCL Inspector"),
     generic::JSON,
     generic::KEY_VALUE,
+    generic::TEXT,
+    generic::CSV,
+    generic::GENERIC,
 ];
 
 /// The format of a name.
@@ -219,16 +254,28 @@ pub fn format_names() -> String {
 /// [`SourceError::AmbiguousFormat`] where there are several.
 pub fn recognise(input: &str, head: &[u8]) -> Result<(&'static LogFormat, &'static str), SourceError> {
     let text = encoding::without_mark(head);
-    let candidates: Vec<_> = FORMATS
+    let mut candidates: Vec<_> = FORMATS
         .iter()
-        .filter_map(|format| (format.recognise)(text).map(|sign| (format, sign)))
+        .filter(|format| !matches!(format.parser, Begin::Embedded { .. }) && !format.is_fallback())
+        .filter_map(|format| Some((format, (format.recognise)(text)?)))
         .collect();
+    if candidates.is_empty() {
+        candidates = trainers(text);
+    }
+    let fallback = || {
+        let mut formats = FORMATS.iter().filter(|format| format.is_fallback());
+        formats.find_map(|format| Some((format, (format.recognise)(text)?)))
+    };
     match candidates[..] {
+        [] if encoding::unreadable(input, head).is_none()
+            && let Some(found) = fallback() =>
+        {
+            Ok(found)
+        }
         [] => Err(
             encoding::unreadable(input, head).unwrap_or_else(|| SourceError::UnknownFormat {
                 name: input.to_owned(),
-                formats: format_names(),
-                instead: generic::instead(text),
+                instead: generic::instead(input, text),
             }),
         ),
         [one] => Ok(one),
@@ -241,6 +288,18 @@ pub fn recognise(input: &str, head: &[u8]) -> Result<(&'static LogFormat, &'stat
                 .join(", "),
         }),
     }
+}
+
+/// The trainers whose mappings detect the first bytes of an input, with the sign. Their patterns take longer than the signs of all
+/// other formats together.
+fn trainers(head: &[u8]) -> Vec<(&'static LogFormat, &'static str)> {
+    let printed = trainers::printed(head);
+    let is_of = |format: &&LogFormat| match format.parser {
+        Begin::Embedded { detects, .. } => detects(&printed),
+        _ => false,
+    };
+    let formats = FORMATS.iter().filter(is_of);
+    formats.map(|format| (format, trainers::DETECTED)).collect()
 }
 
 /// Every parser on a whole input that it may not have been made for; for fuzzing.

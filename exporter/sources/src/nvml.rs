@@ -11,6 +11,7 @@ mod inventory;
 mod notice;
 mod reading;
 mod record;
+mod release;
 mod replay;
 mod source;
 mod table;
@@ -22,6 +23,7 @@ pub use inventory::{
     Unavailable, list_missing,
 };
 pub use notice::GpuNotice;
+pub use release::{DriverRelease, DriverUse};
 pub use replay::{GpuLabels, GpuReadings, GpuRecorder};
 pub use source::{NvmlSource, survey};
 pub use table::{TableRow, markdown, table};

@@ -1,30 +1,30 @@
 //! Perfetto traces as OTLP: slices are spans, counters are gauges, log lines and instants in no slice are log records.
 //!
 //! A trace that the Perfetto sink wrote in full gives back the very spans, points and log records that it was made of
-//! (`heads`), one of Tunix the spans of the registry, as an import of it does (`tunix`). Any other gives what a viewer
+//! (`metric_metadata`), one of Tunix the spans of the registry, as an import of it does (`tunix`). Any other gives what a viewer
 //! shows: nesting is parenthood, a process is a resource, a track is `thread.name`, annotations are attributes, flows are links.
-//! Times of clocks that a trace does not tie to the wall clock count from the time that the user says, else from the time
+//! Times of clocks that a trace does not tie to the wall clock count from the time that the user gives, else from the time
 //! in the file's name, else from 1970.
 //!
-//! A trace may be larger than memory. It is read once into events that are sorted by track and time (`gathered`); each track
-//! is then walked (`walk`), which leaves pieces of spans sorted by span (`pieces`), and points sorted by metric (`points`).
-//! Both are put together and leave as messages (`envelope`) while they are read.
+//! A trace may be larger than memory. It is read once into events that are sorted by track and time (`event_index`); each track
+//! is then replayed (`track_replay`), which leaves parts of spans sorted by span (`span_assembly`), and points sorted by metric (`points`).
+//! Both are assembled and leave as messages (`resource_batches`) while they are read.
 
-mod envelope;
+mod event_index;
 mod flows;
-mod gathered;
-mod heads;
 mod message;
+mod metric_metadata;
 mod names;
-mod packed;
-mod pieces;
 mod points;
 mod records;
+mod resource_batches;
+mod span_assembly;
 mod spans;
+mod spill_codec;
+mod track_replay;
 mod tracks;
 mod tunix;
 mod values;
-mod walk;
 
 use std::io::Read;
 
@@ -32,7 +32,7 @@ use pulsetrain_otlp::Signal;
 use pulsetrain_perfetto::{Item, TraceReader};
 use pulsetrain_pipeline::spill::Room;
 
-use self::{envelope::Homes, gathered::Gathered, walk::Walk};
+use self::{event_index::EventIndex, resource_batches::ResourceBatches, track_replay::TrackReplay};
 use crate::{Skipped, SourceError, logs::RunOptions, tunix_trace::Version};
 
 /// What a trace came to.
@@ -56,7 +56,7 @@ pub struct PerfettoConversion {
     pub unfinished: u64,
     /// Flows at instants that are in no slice, left out: only spans have links.
     pub flows_without_span: u64,
-    /// Whether times count from 1970, because neither the trace, its name nor the user says when it began.
+    /// Whether times count from 1970, because neither the trace, its name nor the user gives its beginning.
     pub is_undated: bool,
     /// What could not be read, with its place; the first few.
     pub errors: Vec<String>,
@@ -66,16 +66,16 @@ pub struct PerfettoConversion {
     pub spilled_bytes: u64,
 }
 
-/// How many errors are told one by one.
+/// The most errors that are listed.
 const ERRORS: usize = 20;
 
-/// Reads a trace whose file has this name and hands on OTLP messages; `options` say what the trace does not, and what `room`
-/// does not hold goes to temporary files. Beside that, what a trace says of its tracks, resources and metrics is held, and
+/// Reads a trace whose file has this name and passes OTLP messages to `deliver`. `options` complete the resource. Events beyond
+/// `room` go to temporary files. Descriptors of tracks, resources and metrics are held in memory too, and
 /// one span with its events at a time.
 ///
 /// # Errors
 ///
-/// A temporary file that cannot be used, and whatever `deliver` says. What is wrong with the trace is in the conversion.
+/// A temporary file that cannot be used, and errors of `deliver`. Problems of the trace are in the conversion.
 pub fn convert_perfetto<E: From<SourceError>>(
     input: impl Read,
     file_name: &str,
@@ -85,7 +85,7 @@ pub fn convert_perfetto<E: From<SourceError>>(
 ) -> Result<PerfettoConversion, E> {
     let mut conversion = PerfettoConversion::default();
     let mut deliver = |signal, bytes: Vec<u8>| deliver(signal, bytes);
-    let mut gathered = Gathered::new(room);
+    let mut gathered = EventIndex::new(room);
     let mut reader = TraceReader::new(input);
     while let Some(item) = reader.next() {
         match item {
@@ -110,16 +110,16 @@ pub fn convert_perfetto<E: From<SourceError>>(
             Err(error) => conversion.fail(&error),
         }
     }
-    let mut homes = Homes::new(room, &mut deliver);
-    let walked = Walk::of(
+    let mut batches = ResourceBatches::new(room, &mut deliver);
+    let walked = TrackReplay::of(
         gathered,
         file_name,
         options.start_unix_nanos,
-        &mut homes,
+        &mut batches,
         &mut conversion,
     )?;
-    walked.put_together(&mut homes, &mut conversion)?;
-    conversion.messages = homes.messages();
+    walked.assemble(&mut batches, &mut conversion)?;
+    conversion.messages = batches.messages();
     Ok(conversion.counting(&reader))
 }
 

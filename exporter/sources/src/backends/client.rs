@@ -29,8 +29,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 /// The most bytes of an answer, both as it comes and inflated.
 const LARGEST: usize = 1 << 30;
 
-/// How much of what a store says is shown.
-const SAID: usize = 300;
+/// The most bytes of a body that an error message quotes.
+const EXCERPT: usize = 300;
 
 /// How stores are asked.
 #[derive(Clone, Debug)]
@@ -74,6 +74,19 @@ impl From<BackendError> for Failed {
         Self {
             error,
             again_after: None,
+        }
+    }
+}
+
+impl Failed {
+    /// A body that ends early or cannot be inflated.
+    fn broken(url: &str, source: Box<dyn Error + Send + Sync>) -> Self {
+        Self {
+            error: BackendError::BrokenAnswer {
+                url: shown(url),
+                source,
+            },
+            again_after: Some(Duration::ZERO),
         }
     }
 }
@@ -160,7 +173,8 @@ impl StoreClient {
         let body = match Limited::new(body, LARGEST).collect().await {
             Ok(body) => body.to_bytes(),
             Err(error) if error.is::<LengthLimitError>() => return Err(too_large(url).into()),
-            Err(error) => return Err(unreachable(error).into()),
+            // The answer broke off: the store is there, and the next attempt may succeed.
+            Err(source) => return Err(Failed::broken(url, source)),
         };
         let bytes = inflated(&head.headers, &body, url)?;
         if head.status.is_success() {
@@ -174,7 +188,7 @@ impl StoreClient {
             error: BackendError::Status {
                 url: shown(url),
                 status: head.status,
-                said: said(&bytes),
+                said: excerpt(&bytes),
             },
         })
     }
@@ -204,7 +218,7 @@ fn again_after(status: StatusCode, headers: &HeaderMap) -> Option<Duration> {
     is_busy.then_some(asked)
 }
 
-fn inflated(headers: &HeaderMap, body: &[u8], url: &str) -> Result<Vec<u8>, BackendError> {
+fn inflated(headers: &HeaderMap, body: &[u8], url: &str) -> Result<Vec<u8>, Failed> {
     use std::io::Read;
     if headers
         .get(CONTENT_ENCODING)
@@ -216,12 +230,9 @@ fn inflated(headers: &HeaderMap, body: &[u8], url: &str) -> Result<Vec<u8>, Back
     MultiGzDecoder::new(body)
         .take(LARGEST as u64 + 1)
         .read_to_end(&mut bytes)
-        .map_err(|error| BackendError::Unreachable {
-            url: shown(url),
-            source: error.into(),
-        })?;
+        .map_err(|error| Failed::broken(url, error.into()))?;
     if bytes.len() > LARGEST {
-        return Err(too_large(url));
+        return Err(too_large(url).into());
     }
     Ok(bytes)
 }
@@ -233,9 +244,17 @@ fn too_large(url: &str) -> BackendError {
     }
 }
 
-/// The beginning of a text in a body, on one line.
-pub(super) fn said(body: &[u8]) -> String {
-    let text = String::from_utf8_lossy(&body[..body.len().min(SAID)]);
+/// Returns the beginning of a text body on one line, or the size of a body that is not text.
+pub(super) fn excerpt(body: &[u8]) -> String {
+    let text = String::from_utf8_lossy(&body[..body.len().min(EXCERPT)]);
+    let is_binary = |c: char| c == char::REPLACEMENT_CHARACTER || c.is_control() && !c.is_whitespace();
+    // The last character may be cut.
+    if text
+        .trim_end_matches(char::REPLACEMENT_CHARACTER)
+        .contains(is_binary)
+    {
+        return format!("{} bytes that are not text", body.len());
+    }
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -1,8 +1,9 @@
 //! Why a store gave no answer, with what to do about it.
 
-use std::{error::Error, fmt, path::PathBuf, time::Duration};
+use std::{error::Error, fmt, time::Duration};
 
 use http::StatusCode;
+use pulsetrain_net::ClientTlsError;
 
 use super::tls;
 
@@ -26,25 +27,23 @@ pub enum BackendError {
         /// What is wrong.
         problem: &'static str,
     },
-    /// No certificate authorities, or none that TLS can use.
-    #[error("cannot set up TLS: {0}; SSL_CERT_FILE may name a PEM file with certificate authorities")]
-    Tls(String),
-    /// A file of certificates or keys that is none.
-    #[error("cannot read {content} from {path}: {source}", path = path.display())]
-    Pem {
-        /// The file.
-        path: PathBuf,
-        /// What it should hold.
-        content: &'static str,
-        /// What is wrong with it.
-        source: Box<dyn Error + Send + Sync>,
-    },
+    /// TLS cannot be set up: a file that cannot be used, or a system without certificate authorities.
+    #[error("cannot set up TLS: {error}{advice}", error = .0, advice = tls_advice(.0))]
+    Tls(#[source] ClientTlsError),
     /// There was no connection, or it broke.
     #[error("cannot reach {url}: {}; {}", Causes(source.as_ref()), tls::advice(source.as_ref()))]
     Unreachable {
         /// What was asked.
         url: String,
         /// What the connection says.
+        source: Box<dyn Error + Send + Sync>,
+    },
+    /// The body of an answer ended early or could not be inflated, at every attempt.
+    #[error("the answer of {url} is cut or damaged: {}; check the proxies between here and the store", Causes(source.as_ref()))]
+    BrokenAnswer {
+        /// What was asked.
+        url: String,
+        /// What reading the body reports.
         source: Box<dyn Error + Send + Sync>,
     },
     /// Nothing came in time.
@@ -89,6 +88,14 @@ impl BackendError {
     /// Whether the store does not have what was asked for.
     pub fn is_not_found(&self) -> bool {
         matches!(self, Self::Status { status, .. } if *status == StatusCode::NOT_FOUND)
+    }
+}
+
+/// Returns the remedy that the error itself does not name.
+fn tls_advice(error: &ClientTlsError) -> &'static str {
+    match error {
+        ClientTlsError::NoAuthorities => "; name a file with some with --ca",
+        _ => "",
     }
 }
 

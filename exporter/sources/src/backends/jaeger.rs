@@ -10,10 +10,10 @@ use pulsetrain_otlp::{
 
 use super::{
     answer::{StoredAnswer, begins_answer, convert_answer},
-    client::{BackendOptions, Body, StoreClient, said},
+    client::{BackendOptions, Body, StoreClient, excerpt},
     error::BackendError,
     query::Query,
-    window::{Page, TimeWindow, ask_in_halves},
+    window::{Page, TimeWindow, TraceSearch, bisect_window},
 };
 
 const STORE: &str = "Jaeger";
@@ -42,8 +42,7 @@ impl JaegerBackend {
         })
     }
 
-    /// Hands on the traces of a service (and of one operation of it) that begin in a time; gives their ids, and whether there
-    /// are more of them.
+    /// Passes the traces of a service (and of one operation of it) that begin in a window to `take` and returns their ids.
     ///
     /// # Errors
     ///
@@ -54,7 +53,7 @@ impl JaegerBackend {
         operation: Option<&str>,
         window: TimeWindow,
         mut take: impl FnMut(StoredAnswer),
-    ) -> Result<(BTreeSet<String>, bool), BackendError> {
+    ) -> Result<TraceSearch, BackendError> {
         let ask = async |window: TimeWindow| {
             let page = PAGE.min(self.most_traces);
             let mut query = Query::new("/api/v3/traces")
@@ -80,17 +79,23 @@ impl JaegerBackend {
         };
         let hand_on = async |mut page: Page<StoredAnswer>, found: &BTreeSet<String>| {
             let (before, new): (Vec<_>, Vec<_>) = page.ids.into_iter().partition(|id| found.contains(id));
-            if !before.is_empty() {
-                // What came before is in this answer too: the others are asked for by themselves.
+            let room = self.most_traces - found.len();
+            if !before.is_empty() || new.len() > room {
+                // The answer also has traces of earlier answers, or beyond the limit: fetch the others one by one.
                 page.content.messages.clear();
-                for id in &new {
+                for id in new.iter().take(room) {
                     self.trace(id).await?.into_iter().for_each(&mut take);
                 }
             }
             take(page.content);
             Ok(())
         };
-        ask_in_halves(window, PAGE.min(self.most_traces), self.most_traces, ask, hand_on).await
+        let page = PAGE.min(self.most_traces);
+        let (search, misplaced) = bisect_window(window, page, self.most_traces, ask, hand_on).await?;
+        for id in &misplaced {
+            self.trace(id).await?.into_iter().for_each(&mut take);
+        }
+        Ok(search)
     }
 
     /// A trace; none where Jaeger does not have it.
@@ -124,7 +129,7 @@ impl JaegerBackend {
 fn read(body: Body) -> Result<StoredAnswer, BackendError> {
     if !begins_answer(&body.bytes[..body.bytes.len().min(256)]) {
         return Err(BackendError::Answer {
-            problem: format!("{:?}", said(&body.bytes)),
+            problem: format!("{:?}", excerpt(&body.bytes)),
             url: body.url,
             store: STORE,
         });

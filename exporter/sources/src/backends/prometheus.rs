@@ -12,7 +12,7 @@ use serde::Deserialize;
 
 use self::series::{Known, Series};
 use super::{
-    client::{BackendOptions, Body, StoreClient, said},
+    client::{BackendOptions, Body, StoreClient, excerpt},
     error::BackendError,
     query::Query,
     window::TimeWindow,
@@ -171,7 +171,7 @@ fn whole_series(text: &[u8]) -> Result<Answer<Matrix>, serde_json::Error> {
 
 fn unreadable(body: Body, error: &serde_json::Error) -> BackendError {
     BackendError::Answer {
-        problem: format!("{error} in {:?}", said(&body.bytes)),
+        problem: format!("{error} in {:?}", excerpt(&body.bytes)),
         url: body.url,
         store: STORE,
     }

@@ -2,8 +2,6 @@
 //!
 //! Both answer in protobuf, which is OTLP as it was sent.
 
-use std::collections::BTreeSet;
-
 use pulsetrain_otlp::{
     Signal,
     limits::{Limits, check},
@@ -13,10 +11,10 @@ use serde::Deserialize;
 
 use super::{
     answer::StoredAnswer,
-    client::{BackendOptions, StoreClient, said},
+    client::{BackendOptions, StoreClient, excerpt},
     error::BackendError,
     query::Query,
-    window::{Page, TimeWindow, ask_in_halves},
+    window::{Page, TimeWindow, TraceSearch, bisect_window},
 };
 
 const STORE: &str = "Tempo";
@@ -61,16 +59,12 @@ impl TempoBackend {
         })
     }
 
-    /// The ids of the traces that a TraceQL query finds in a time, and whether there are more of them.
+    /// Returns the ids of the traces that a TraceQL query finds in a window.
     ///
     /// # Errors
     ///
     /// What the store says against the query, or why it says nothing.
-    pub async fn search(
-        &self,
-        traceql: &str,
-        window: TimeWindow,
-    ) -> Result<(BTreeSet<String>, bool), BackendError> {
+    pub async fn search(&self, traceql: &str, window: TimeWindow) -> Result<TraceSearch, BackendError> {
         let ask = async |window: TimeWindow| {
             // Tempo has no begin without an end, takes whole seconds, and leaves out what begins at the last one.
             let (start, end) = (window.start / 1_000_000_000, window.end / 1_000_000_000 + 1);
@@ -84,7 +78,7 @@ impl TempoBackend {
             let body = self.client.get(&path, JSON).await?;
             let search: Search =
                 serde_json::from_slice(&body.bytes).map_err(|error| BackendError::Answer {
-                    problem: format!("{error} in {:?}", said(&body.bytes)),
+                    problem: format!("{error} in {:?}", excerpt(&body.bytes)),
                     url: body.url,
                     store: STORE,
                 })?;
@@ -93,7 +87,8 @@ impl TempoBackend {
             let ids = ids.map(|found| format!("{:0>32}", found.id)).collect();
             Ok(Page { ids, content: () })
         };
-        ask_in_halves(window, PAGE, self.most_traces, ask, async |_, _| Ok(())).await
+        let search = bisect_window(window, PAGE, self.most_traces, ask, async |_, _| Ok(()));
+        Ok(search.await?.0)
     }
 
     /// A trace; none where Tempo does not have it.
@@ -122,14 +117,17 @@ impl TempoBackend {
         let (bytes, partial) = body.map_err(bad)?;
         let counts = check(Signal::Traces, &bytes, &limits()).map_err(|error| {
             let url = format!("{}/api/traces/{id}", self.client.base());
-            bad((url, format!("{error} in {:?}", said(&bytes))))
+            bad((url, format!("{error} in {:?}", excerpt(&bytes))))
         })?;
         if counts.items == 0 {
             return Ok(None);
         }
         Ok(Some(StoredAnswer {
             messages: vec![(Signal::Traces, bytes)],
-            problems: partial.into_iter().collect(),
+            problems: partial
+                .map(|message| format!("Tempo gave only a part of trace {id}: {message}"))
+                .into_iter()
+                .collect(),
             ..StoredAnswer::default()
         }))
     }
@@ -144,20 +142,19 @@ fn limits() -> Limits {
     }
 }
 
-/// The trace in a `TraceByIDResponse` (field 1), and what the response says where it is only a part (fields 3 and 4).
+/// Returns the trace in a `TraceByIDResponse` (field 1), and the message of one that is only a part (fields 3 and 4).
 fn unwrapped(response: &[u8]) -> Result<(Vec<u8>, Option<String>), String> {
     let (mut trace, mut is_partial, mut message) = (Vec::new(), false, String::new());
     for field in Reader::new(response) {
-        let field = field.map_err(|error| format!("{error} in {:?}", said(response)))?;
+        let field = field.map_err(|error| format!("{error} in {:?}", excerpt(response)))?;
         match (field.number, field.value) {
             (1, Value::Bytes(bytes)) => trace.extend_from_slice(bytes),
             (3, Value::Varint(status)) => is_partial = status == PARTIAL,
-            (4, Value::Bytes(bytes)) => message = said(bytes),
+            (4, Value::Bytes(bytes)) => message = excerpt(bytes),
             _ => {}
         }
     }
-    let partial = is_partial.then(|| format!("Tempo gave only a part of the trace: {message}"));
-    Ok((trace, partial))
+    Ok((trace, is_partial.then_some(message)))
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The time that a question is about, and the halving of it where one answer cannot hold all.
+//! The time window of a search, bisected where one answer cannot hold every match.
 
 use std::{collections::BTreeSet, time::Duration};
 
@@ -39,43 +39,69 @@ impl TimeWindow {
     }
 }
 
-/// What one answer to a question holds.
+/// One answer of a store to a search.
 pub(super) struct Page<T> {
     pub(super) ids: Vec<String>,
     pub(super) content: T,
 }
 
-/// Asks about a window, and about its halves wherever an answer is full, until all is found or `most` traces are. Hands on
-/// each answer that is used with the ids that were found before: a trace across the border of two halves is in the answers to
-/// both. Gives the ids that were found and whether there are more.
-pub(super) async fn ask_in_halves<T>(
+/// The traces that a search has found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TraceSearch {
+    /// Their ids.
+    pub ids: BTreeSet<String>,
+    /// Whether more traces match than `ids` has.
+    pub has_more: bool,
+    /// How many of `ids` only the search of a longer window returned. Such a store files spans under another time than their
+    /// own (Tempo: late spans under their arrival), so bisecting the window cannot find every match.
+    pub misplaced: usize,
+}
+
+/// Searches a window, and its halves wherever an answer is full, until every match or more than `most` traces are found.
+/// Passes the answers up to `most` to `take`, with the ids found before: a trace across the border of two halves is in both
+/// answers.
+///
+/// `ids` also has those that a full answer named and its halves did not return; no answer with them was passed to `take`.
+pub(super) async fn bisect_window<T>(
     window: TimeWindow,
     page: usize,
     most: usize,
     mut ask: impl AsyncFnMut(TimeWindow) -> Result<Page<T>, BackendError>,
     mut take: impl AsyncFnMut(Page<T>, &BTreeSet<String>) -> Result<(), BackendError>,
-) -> Result<(BTreeSet<String>, bool), BackendError> {
-    let (mut found, mut has_more) = (BTreeSet::new(), false);
+) -> Result<(TraceSearch, BTreeSet<String>), BackendError> {
+    let (mut found, mut named, mut has_more) = (BTreeSet::new(), BTreeSet::new(), false);
     let mut windows = vec![window];
     while let Some(window) = windows.pop() {
-        if found.len() >= most {
-            return Ok((found, true));
+        if found.len() > most {
+            named.clear();
+            break;
         }
         let answer = ask(window).await?;
         let is_full = answer.ids.len() >= page;
         match window.halves().filter(|_| is_full) {
-            // The later half is asked first where not all can be had.
-            Some(halves) => windows.extend(halves),
+            // The later half is searched first where not every match can be returned.
+            Some(halves) => {
+                windows.extend(halves);
+                named.extend(answer.ids);
+            }
             None => {
                 has_more |= is_full;
                 let ids = answer.ids.clone();
-                take(answer, &found).await?;
+                if found.len() < most {
+                    take(answer, &found).await?;
+                }
                 found.extend(ids);
             }
         }
     }
-    has_more |= found.len() > most;
-    Ok((found, has_more))
+    let misplaced: BTreeSet<String> = named.difference(&found).cloned().collect();
+    found.extend(misplaced.iter().cloned());
+    let search = TraceSearch {
+        has_more: has_more || found.len() > most,
+        misplaced: misplaced.len(),
+        ids: found,
+    };
+    Ok((search, misplaced))
 }
 
 #[cfg(test)]
@@ -101,10 +127,10 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .expect("a runtime can be made");
-        let (ids, has_more) = runtime
-            .block_on(ask_in_halves(window, 2, most, ask, async |_, _| Ok(())))
+        let (search, _) = runtime
+            .block_on(bisect_window(window, 2, most, ask, async |_, _| Ok(())))
             .expect("nothing fails");
-        (ids.into_iter().collect(), has_more, asked)
+        (search.ids.into_iter().collect(), search.has_more, asked)
     }
 
     #[test]
@@ -142,10 +168,37 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .expect("a runtime can be made");
-        let found = runtime.block_on(ask_in_halves(window, 4, 100, ask, take));
-        let (ids, _) = found.expect("nothing fails");
+        let found = runtime.block_on(bisect_window(window, 4, 100, ask, take));
+        let (search, _) = found.expect("nothing fails");
         new.sort();
-        assert_eq!(new, ids.into_iter().collect::<Vec<_>>());
+        assert_eq!(new, search.ids.into_iter().collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn an_id_that_only_a_full_answer_names_is_kept_and_counted() {
+        let window = TimeWindow {
+            start: 0,
+            end: 60 * SHORTEST,
+        };
+        // Every trace arrived in the last second, whatever the times of its spans.
+        let ask = async |asked: TimeWindow| {
+            let ids = if asked == window {
+                vec!["a".to_owned(), "b".to_owned()]
+            } else if asked.end == window.end {
+                vec!["b".to_owned()]
+            } else {
+                vec![]
+            };
+            Ok(Page { ids, content: () })
+        };
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .build()
+            .expect("a runtime can be made");
+        let search = bisect_window(window, 2, 100, ask, async |_, _| Ok(()));
+        let (search, misplaced) = runtime.block_on(search).expect("nothing fails");
+        assert_eq!(search.ids, BTreeSet::from(["a".to_owned(), "b".to_owned()]));
+        assert_eq!((search.misplaced, search.has_more), (1, false));
+        assert_eq!(misplaced, BTreeSet::from(["a".to_owned()]));
     }
 
     #[test]
@@ -155,8 +208,10 @@ mod tests {
     }
 
     #[test]
-    fn asking_ends_where_there_is_enough() {
+    fn a_search_ends_after_the_limit_and_knows_whether_more_match() {
         let (ids, has_more, _) = found(&[1, 5, 20, 40, 41, 58], 3);
-        assert!(has_more && (3..=5).contains(&ids.len()), "{ids:?}");
+        assert!(has_more && (4..=5).contains(&ids.len()), "{ids:?}");
+        let (ids, has_more, _) = found(&[1, 5, 20, 40, 43, 58], 6);
+        assert!(!has_more && ids.len() == 6, "{ids:?}");
     }
 }

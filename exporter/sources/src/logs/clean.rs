@@ -1,4 +1,4 @@
-//! Text out of the bytes of a log: without colours, and with torn characters replaced.
+//! Text out of the bytes of a log: without colours and backspaces, and with torn characters replaced.
 
 use std::{borrow::Cow, ops::Range, str::Utf8Error, string::FromUtf8Error};
 
@@ -67,11 +67,14 @@ pub(super) fn clean(bytes: &[u8]) -> Cow<'_, str> {
         rest = &rest[escape + sequence_len(&rest[escape..])..];
     }
     kept.extend_from_slice(rest);
+    // Coloured progress bars of Keras move back before they are drawn again.
+    kept.retain(|byte| *byte != BACKSPACE);
     let lossy = |torn: FromUtf8Error| String::from_utf8_lossy(torn.as_bytes()).into_owned();
     Cow::Owned(String::from_utf8(kept).unwrap_or_else(lossy))
 }
 
 const ESCAPE: u8 = 0x1b;
+const BACKSPACE: u8 = 0x08;
 
 /// Returns the length of the control sequence (ECMA-48) at the beginning of `bytes`, its escape included.
 fn sequence_len(bytes: &[u8]) -> usize {
@@ -105,6 +108,14 @@ const BELL: u8 = 0x07;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn backspaces_of_a_coloured_bar_are_removed() {
+        assert_eq!(
+            clean(b"\x1b[1m1/4\x1b[0m - loss: 2.5\x08\x08\x08"),
+            "1/4 - loss: 2.5"
+        );
+    }
 
     #[test]
     fn hyperlinks_are_removed_with_either_terminator() {

@@ -1,201 +1,132 @@
-//! Logs of no known system: JSON lines, and lines of `key=value`, by a [`Mapping`] of the user.
+//! Logs of no known system: JSON lines, lines of `key=value`, printed text and tables, by a [`Mapping`] of the user.
 //!
-//! `mapping` is what the configuration says, `rule` what that is for one key, and `known` remembers it. `record` and `field`
-//! make points of a record. `unit` and `clock` know the spellings of units and times, `pairs` takes lines apart.
+//! `file` is a mapping as it is written, `mapping` the same checked, `rule` one entry of it, and `known` remembers the meaning of
+//! each key. `json`, `key_value`, `text` and `csv` turn lines into fields, `record` and `field` turn these into points. `unit` and
+//! `clock` know the spellings of units and times.
 
+mod auto;
 mod clock;
+mod csv;
+mod epoch_steps;
 mod field;
+mod file;
+mod json;
+mod key_use;
+mod key_value;
 mod known;
+mod label_keys;
+mod labelled;
 mod likeness;
+mod lined;
 mod mapping;
 mod pairs;
 mod record;
 mod rule;
+mod suggestion;
+mod text;
 mod unit;
 
-use std::{borrow::Cow, sync::Arc};
+use std::sync::Arc;
 
 use pulsetrain_semconv::{event, metric};
 
+pub(super) use auto::FORMAT as GENERIC;
 pub(super) use clock::date;
+pub use file::{MappingFault, MappingFile};
+pub(crate) use key_use::key_notices;
+pub use key_use::{KeyRole, KeyUse};
 pub(super) use likeness::instead;
-pub use mapping::{Mapping, MappingPart, ValueBecomes, ValueRule};
+pub use mapping::{MappedFormat, Mapping, MappingPart, ValueBecomes, ValueRule};
+pub use suggestion::suggest_mapping;
 
-use self::{pairs::PairReader, record::Records};
+use self::{csv::CsvLines, json::JsonLines, key_value::KeyValueLines, text::TextLines};
 use super::{
     Begin, Covered, LogFormat, LogParser,
     coverage::covered,
-    fields::{Field, Value},
-    lines::{Line, LineFormat, LineParser, identify_by},
-    literal::Objects,
+    lines::{LineFormat, LineParser, identify_by},
 };
-use crate::{Recorder, SkipReason, emptied::emptied};
 
 /// JSON lines in the table of formats.
-pub(super) const JSON: LogFormat = LogFormat {
-    name: "json",
-    brief: "JSON lines of any system, by a mapping",
-    framework: "custom",
-    shrinks: true,
-    splits: false,
-    recognise: |_| None,
-    identify: |head| identify_by(json(&Arc::default()), head),
-    parser: Begin::Mapped(json),
-    coverage,
-};
+pub(super) const JSON: LogFormat = mapped(
+    MappedFormat::Json,
+    "JSON lines of any system, by a mapping",
+    |mapping| parser(MappedFormat::Json, mapping),
+    |head| identify_by(parser(MappedFormat::Json, &Arc::default()), head),
+);
 
 /// Lines of `key=value` in the table of formats.
-pub(super) const KEY_VALUE: LogFormat = LogFormat {
-    name: "keyvalue",
-    brief: "lines of key=value of any system, by a mapping",
-    framework: "custom",
-    shrinks: true,
-    splits: false,
-    recognise: |_| None,
-    identify: |head| identify_by(key_value(&Arc::default()), head),
-    parser: Begin::Mapped(key_value),
-    coverage,
+pub(super) const KEY_VALUE: LogFormat = mapped(
+    MappedFormat::KeyValue,
+    "lines of key=value of any system, by a mapping",
+    |mapping| parser(MappedFormat::KeyValue, mapping),
+    |head| identify_by(parser(MappedFormat::KeyValue, &Arc::default()), head),
+);
+
+/// Printed text in the table of formats.
+pub(super) const TEXT: LogFormat = mapped(
+    MappedFormat::Text,
+    "numbers with labels in printed lines of any system, by a mapping",
+    |mapping| parser(MappedFormat::Text, mapping),
+    |head| identify_by(parser(MappedFormat::Text, &Arc::default()), head),
+);
+
+/// Tables in the table of formats.
+pub(super) const CSV: LogFormat = LogFormat {
+    // A new file begins with a header.
+    shrinks: false,
+    ..mapped(
+        MappedFormat::Csv,
+        "tables with a header of any system, by a mapping",
+        |mapping| parser(MappedFormat::Csv, mapping),
+        |head| identify_by(parser(MappedFormat::Csv, &Arc::default()), head),
+    )
 };
 
-fn json(mapping: &Arc<Mapping>) -> Box<dyn LogParser> {
-    Box::new(LineParser::of(JsonLines::of(mapping)))
-}
-
-fn key_value(mapping: &Arc<Mapping>) -> Box<dyn LogParser> {
-    Box::new(LineParser::of(KeyValueLines::of(mapping)))
-}
-
-/// Reads JSON lines.
-#[derive(Debug)]
-struct JsonLines {
-    objects: Objects,
-    records: Records,
-}
-
-impl JsonLines {
-    fn of(mapping: &Arc<Mapping>) -> Self {
-        Self {
-            objects: Objects::flat(),
-            records: Records::of(mapping),
-        }
+const fn mapped(
+    format: MappedFormat,
+    brief: &'static str,
+    parser: fn(&Arc<Mapping>) -> Box<dyn LogParser>,
+    identify: fn(&[u8]) -> super::Identity,
+) -> LogFormat {
+    LogFormat {
+        name: format.name(),
+        brief,
+        framework: "custom",
+        shrinks: true,
+        splits: false,
+        recognise: |_| None,
+        identify,
+        parser: Begin::Mapped(parser),
+        coverage,
     }
 }
 
-impl LineFormat for JsonLines {
-    fn sign(_: &str) -> Option<&'static str> {
-        None
-    }
+/// Returns the parser of the format that a mapping names; printed text where it names none.
+pub(super) fn mapped_parser(mapping: &Arc<Mapping>) -> Box<dyn LogParser> {
+    parser(mapping.format().unwrap_or(MappedFormat::Text), mapping)
+}
 
-    fn is_whole(text: &str) -> bool {
-        text.trim_end().ends_with('}')
-    }
-
-    fn is_begun(text: &str) -> bool {
-        text.contains('{')
-    }
-
-    fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        let Some((mut fields, body)) = self.records.lined(line.text) else {
-            return false;
-        };
-        // Nearly always at once.
-        let start = if body.starts_with('{') {
-            Some(0)
-        } else {
-            body.find('{')
-        };
-        let Some(start) = start else {
-            return false;
-        };
-        let Some(object) = self.objects.read(&body[start..], &mut fields) else {
-            recorder.skip(SkipReason::MalformedRecord, line.place(), || {
-                "the line is no whole JSON object".to_owned()
-            });
-            return false;
-        };
-        recorder.skip_values(SkipReason::NotMeasured, object.nulls);
-        self.records.look_up(&fields, object.alike);
-        self.records.record(&fields, line, recorder);
-        self.records.room = emptied(fields);
-        true
+fn parser(format: MappedFormat, mapping: &Arc<Mapping>) -> Box<dyn LogParser> {
+    match format {
+        MappedFormat::Json => lines(mapping, JsonLines::of),
+        MappedFormat::KeyValue => lines(mapping, KeyValueLines::of),
+        MappedFormat::Text => lines(mapping, TextLines::of),
+        MappedFormat::Csv => lines(mapping, CsvLines::of),
     }
 }
 
-/// Reads lines of `key=value`.
-#[derive(Debug)]
-struct KeyValueLines {
-    pairs: PairReader,
-    records: Records,
+/// Returns a parser of lines. Where the mapping names the format, the prefixes of launchers are removed; else they may be for its
+/// patterns.
+fn lines<F: LineFormat + 'static>(
+    mapping: &Arc<Mapping>,
+    begin: fn(&Arc<Mapping>) -> F,
+) -> Box<dyn LogParser> {
+    if mapping.format.is_none() {
+        return Box::new(LineParser::of(begin(mapping)));
+    }
+    let mapping = Arc::clone(mapping);
+    Box::new(LineParser::of_ranks(move || begin(&mapping)))
 }
-
-impl KeyValueLines {
-    fn of(mapping: &Arc<Mapping>) -> Self {
-        Self {
-            pairs: PairReader::default(),
-            records: Records::of(mapping),
-        }
-    }
-}
-
-impl LineFormat for KeyValueLines {
-    fn sign(_: &str) -> Option<&'static str> {
-        None
-    }
-
-    fn is_begun(text: &str) -> bool {
-        text.contains(['=', ':'])
-    }
-
-    fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        let Self { pairs, records } = self;
-        let Some((mut fields, body)) = records.lined(line.text) else {
-            return false;
-        };
-        let alike = pairs.read(body, &records.mapping.pairs, &mut fields);
-        records.look_up(&fields, alike);
-        let is_record = records.keys.are_of_record();
-        if is_record {
-            records.record(&fields, line, recorder);
-        }
-        records.room = emptied(fields);
-        is_record
-    }
-}
-
-/// The fields of a line and the text that holds its record.
-type Lined<'a> = (Vec<Field<'a>>, &'a str);
-
-impl Records {
-    /// What the pattern of lines finds; nothing where the line is none of its.
-    fn lined<'a>(&mut self, text: &'a str) -> Option<Lined<'a>> {
-        let Some(pattern) = &self.mapping.line else {
-            return Some((emptied(std::mem::take(&mut self.room)), text));
-        };
-        let captures = pattern.captures(text)?;
-        let named = pattern.capture_names().flatten();
-        let groups = named.filter_map(|name| Some((name, captures.name(name)?.as_str())));
-        let mut fields = Vec::with_capacity(16);
-        let mut body = text;
-        for (name, group) in groups {
-            if name == RECORD {
-                body = group;
-            } else {
-                fields.push((Cow::Owned(name.to_owned()), Value::of(group)));
-            }
-        }
-        Some((fields, body))
-    }
-
-    /// Looks up the keys of fields, of which those of the record are the same wherever `alike` is.
-    fn look_up(&mut self, fields: &[Field<'_>], alike: Option<u64>) {
-        // A pattern of lines may find other fields in each.
-        let alike = alike.filter(|_| self.mapping.line.is_none());
-        self.keys.look_up(fields, alike, &self.mapping);
-    }
-}
-
-/// The group of the pattern of lines that holds the record.
-const RECORD: &str = "record";
 
 fn coverage() -> Vec<Covered> {
     vec![

@@ -12,7 +12,7 @@ use self::{
     keys::{Dictionaries, ROWS},
 };
 use super::{
-    Begin, Covered, LogFormat, coverage,
+    Begin, Covered, LogFormat, coverage, duration,
     fields::{Field, Value, Written},
     lines::{self, Line, LineFormat, LineParser},
     literal,
@@ -22,7 +22,7 @@ use crate::{Recorder, SkipReason, cut};
 /// The row of the Trainer's standard output in the table of formats.
 pub(super) const FORMAT: LogFormat = LogFormat {
     name: "hf-trainer",
-    brief: "standard output of Hugging Face's Trainer",
+    brief: "standard output of Hugging Face's Trainer, TRL, axolotl, Unsloth and ms-swift, and logging.jsonl of ms-swift",
     framework: "hf_trainer",
     shrinks: true,
     splits: false,
@@ -44,10 +44,11 @@ const SAID_AGAIN: &str = "said_again";
 
 impl LineFormat for Printed {
     fn sign(text: &str) -> Option<&'static str> {
-        let is_of_trainer =
-            |fields: Vec<Field<'_>>| is_logged(&fields) && fields.iter().any(|(key, _)| is_sign(key));
+        let is_of_trainer = |text: &str, fields: &[Field<'_>]| {
+            is_logged(text, fields) && fields.iter().any(|(key, _)| is_sign(key))
+        };
         objects(text)
-            .any(|(_, object)| object.is_some_and(is_of_trainer))
+            .any(|(text, object)| object.is_some_and(|fields| is_of_trainer(text, &fields)))
             .then_some("a Python dictionary with 'epoch' and a loss or a run time")
     }
 
@@ -56,15 +57,16 @@ impl LineFormat for Printed {
     }
 
     fn is_begun(text: &str) -> bool {
-        text.starts_with("{'")
+        begin(text) == Some(0)
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
         let mut is_record = false;
         for (text, object) in objects(line.text) {
             match object {
-                Some(mut fields) if is_logged(&fields) => {
+                Some(mut fields) if is_logged(text, &fields) => {
                     let done = take_done(&mut fields);
+                    read_durations(&mut fields);
                     let written = Written {
                         time_unix_nanos: line.read_time(),
                         step: done.map(|(step, _)| step),
@@ -101,7 +103,7 @@ const MOST_BROKEN: u32 = 8;
 fn objects(text: &str) -> impl Iterator<Item = (&str, Option<Vec<Field<'_>>>)> {
     let (mut rest, mut broken) = (text, 0);
     std::iter::from_fn(move || {
-        let start = cut::find(rest, "{'").filter(|_| broken < MOST_BROKEN)?;
+        let start = begin(rest).filter(|_| broken < MOST_BROKEN)?;
         let text = &rest[start..];
         let object = literal::object(text);
         // What is broken ends where the next one begins.
@@ -109,7 +111,7 @@ fn objects(text: &str) -> impl Iterator<Item = (&str, Option<Vec<Field<'_>>>)> {
             Some((_, len)) => *len,
             None => {
                 broken += 1;
-                cut::find(&text[1..], "{'").map_or(text.len(), |next| next + 1)
+                begin(&text[1..]).map_or(text.len(), |next| next + 1)
             }
         };
         rest = &text[len..];
@@ -117,12 +119,21 @@ fn objects(text: &str) -> impl Iterator<Item = (&str, Option<Vec<Field<'_>>>)> {
     })
 }
 
-/// Under which key trainers that are built upon the Trainer (ms-swift) say how many steps are done: `'10/12'`.
-const DONE: &str = "global_step/max_steps";
+/// Returns where the first dictionary of a text begins: as Python prints it, or as JSON.
+fn begin(text: &str) -> Option<usize> {
+    let mut opens = memchr::memchr_iter(b'{', text.as_bytes());
+    opens.find(|at| matches!(text.as_bytes().get(at + 1), Some(b'\'' | b'"')))
+}
+
+/// The keys under which ms-swift logs how many steps are done, as `'10/12'`: with transformers, and with Megatron.
+const DONE: [&str; 2] = ["global_step/max_steps", "iteration"];
+
+/// The key that all records of ms-swift have, in its output and in `logging.jsonl`.
+const MS_SWIFT: &str = "train_speed(s/it)";
 
 /// Takes out how many steps are done, with the share of all that they are.
 fn take_done(fields: &mut Vec<Field<'_>>) -> Option<(i64, f64)> {
-    let place = fields.iter().position(|(key, _)| cut::same(key, DONE))?;
+    let place = fields.iter().position(|(key, _)| DONE.contains(&key.as_ref()))?;
     let Value::Text(text) = &fields[place].1 else {
         return None;
     };
@@ -133,8 +144,25 @@ fn take_done(fields: &mut Vec<Field<'_>>) -> Option<(i64, f64)> {
     Some((done, share))
 }
 
-/// Whether a dictionary is what the Trainer has logged: all have the epoch, but for an evaluation before any training.
-fn is_logged(fields: &[Field<'_>]) -> bool {
+/// Makes numbers of the durations of ms-swift, such as `'1h 2m 3s'`.
+fn read_durations(fields: &mut [Field<'_>]) {
+    for (key, value) in fields {
+        if let Value::Text(text) = value
+            && [keys::ELAPSED, keys::REMAINING].contains(&key.as_ref())
+            && let Some(seconds) = duration::seconds(text)
+        {
+            *value = Value::Number(seconds);
+        }
+    }
+}
+
+/// Whether a dictionary is what the Trainer has logged: all have the epoch, but for an evaluation before any training. JSON is a log
+/// only of ms-swift, because other programs write an epoch into JSON too.
+fn is_logged(text: &str, fields: &[Field<'_>]) -> bool {
+    let is_of_swift = fields.iter().any(|(key, _)| cut::same(key, MS_SWIFT));
+    if is_of_swift || text.starts_with("{\"") {
+        return is_of_swift;
+    }
     let is_epoch = |(key, value): &Field<'_>| cut::same(key, "epoch") && value.number().is_some();
     let has_end = |end: &str| fields.iter().any(|(key, _)| key.ends_with(end));
     fields.iter().any(is_epoch) || (has_end("_runtime") && has_end("_samples_per_second"))
@@ -150,9 +178,9 @@ fn is_sign(key: &str) -> bool {
 fn coverage_of_output() -> Vec<Covered> {
     let others = [
         coverage::covered(
-            DONE,
+            "global_step/max_steps, iteration",
             "train.global_step, train.progress",
-            "of trainers that are built upon the Trainer: `10/12`",
+            "of ms-swift: `10/12`",
         ),
         coverage::covered(
             "`name = value` under ***** Running training *****",

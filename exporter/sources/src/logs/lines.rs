@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use super::{
-    Identity, LogParser, Pace, ReadTime, Window,
+    Identity, KeyUse, LogParser, Pace, ReadTime, Window,
     clean::{CleanText, clean},
     leading_time::leading_time,
     line_clock::LineClock,
@@ -36,6 +36,11 @@ pub(super) trait LineFormat: Send {
         Self: Sized,
     {
         Self::sign(text).is_some()
+    }
+
+    /// Returns what became of the keys so far, for formats that read unknown logs.
+    fn key_uses(&mut self) -> Vec<KeyUse> {
+        Vec::new()
     }
 
     /// Records what a line says; answers whether it was a record.
@@ -76,13 +81,12 @@ impl Line<'_> {
 }
 
 /// Parses a log by its lines.
-#[derive(Debug)]
 pub(super) struct LineParser<F> {
     format: F,
     /// The format's state of each rank, where the lines of several are in one log: as many as a recorder has room for.
     of_ranks: BTreeMap<i64, F>,
     /// Begins to read another rank; nothing where what begins a line is for the user to say.
-    begin: Option<fn() -> F>,
+    begin: Option<Box<dyn Fn() -> F + Send>>,
     /// The rank of the line whose first part a carriage return has ended.
     rank: Option<Rank>,
     clock: LineClock,
@@ -90,12 +94,9 @@ pub(super) struct LineParser<F> {
     is_torn: bool,
 }
 
-impl<F: LineFormat + Default> Default for LineParser<F> {
+impl<F: LineFormat + Default + 'static> Default for LineParser<F> {
     fn default() -> Self {
-        Self {
-            begin: Some(F::default),
-            ..Self::of(F::default())
-        }
+        Self::of_ranks(F::default)
     }
 }
 
@@ -139,9 +140,31 @@ impl<F: LineFormat> LogParser for LineParser<F> {
     fn set_pace(&mut self, pace: Pace) {
         self.clock.set_pace(pace);
     }
+
+    fn key_uses(&mut self) -> Vec<KeyUse> {
+        let mut all = self.format.key_uses();
+        for other in self.of_ranks.values_mut().flat_map(F::key_uses) {
+            if all.iter().all(|known| known.key != other.key) {
+                all.push(other);
+            }
+        }
+        all
+    }
 }
 
 impl<F: LineFormat> LineParser<F> {
+    /// A parser of a log that may have the lines of several ranks: `begin` begins the format of each.
+    pub(super) fn of_ranks(begin: impl Fn() -> F + Send + 'static) -> Self {
+        Self {
+            format: begin(),
+            begin: Some(Box::new(begin)),
+            of_ranks: BTreeMap::new(),
+            rank: None,
+            clock: LineClock::default(),
+            is_torn: false,
+        }
+    }
+
     /// A parser for a format that begins with something known.
     pub(super) fn of(format: F) -> Self {
         Self {
@@ -154,6 +177,11 @@ impl<F: LineFormat> LineParser<F> {
         }
     }
 
+    /// Returns the format of lines without a rank.
+    pub(super) fn format(&self) -> &F {
+        &self.format
+    }
+
     fn line(&mut self, text: &str, place: Place, time: ReadTime, recorder: &mut Recorder<'_>) {
         let ranked = self.ranked(text);
         let line = Line {
@@ -164,7 +192,7 @@ impl<F: LineFormat> LineParser<F> {
         };
         self.rank = ranked.rank.or(self.rank);
         let has_room = recorder.of_rank(self.rank);
-        let format = match (self.rank, self.begin) {
+        let format = match (self.rank, &self.begin) {
             (Some(rank), Some(begin)) if has_room => self.of_ranks.entry(rank.number()).or_insert_with(begin),
             _ => &mut self.format,
         };

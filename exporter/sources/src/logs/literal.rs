@@ -6,7 +6,7 @@ mod shape;
 
 use std::{borrow::Cow, ops::Range};
 
-pub(super) use self::shape::{Object, Objects};
+pub(super) use self::shape::{DEPTH, Object, Objects};
 use super::{
     decimal::Decimal,
     fields::{Field, Value},
@@ -24,6 +24,14 @@ pub(super) fn object(text: &str) -> Option<(Vec<Field<'_>>, usize)> {
         fields.extend(value.map(|value| (key, value)));
     })?;
     Some((fields, len))
+}
+
+/// Adds the numbers and texts of the object at the beginning of `text`, those of objects inside it under keys that are joined by
+/// dots, and returns the number of bytes that it takes.
+pub(super) fn each_number_or_text<'a>(text: &'a str, fields: &mut Vec<Field<'a>>) -> Option<usize> {
+    Cursor::object(text, DEPTH, |key, _, value| {
+        fields.extend(value.map(|value| (key, value)));
+    })
 }
 
 /// Calls `take` with each key of such an object, its value, and the text of that as it stands there.

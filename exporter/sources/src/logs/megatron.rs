@@ -1,5 +1,5 @@
 //! Megatron-LM's training line: ` [time] iteration 10/ 100 | consumed samples: 1280 | ... | lm loss: 1.0E+01 |`
-//! (`megatron/training/training.py`), printed by the last rank.
+//! (`megatron/training/training.py`), printed by the last rank. Megatron-Bridge prints the same line.
 
 use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{attribute, metric};
@@ -18,7 +18,7 @@ use crate::{Recorder, timezone::LoggedTime};
 /// The row of Megatron-LM in the table of formats.
 pub(super) const FORMAT: LogFormat = LogFormat {
     name: "megatron",
-    brief: "training lines of Megatron-LM",
+    brief: "training lines of Megatron-LM and Megatron-Bridge",
     framework: "megatron",
     shrinks: true,
     splits: false,
@@ -33,6 +33,9 @@ const ELAPSED: &str = "elapsed time per iteration (ms)";
 const fn custom(name: &'static str) -> Attribute<'static> {
     (&attribute::TRAIN_CUSTOM_NAME, Out::Text(name))
 }
+
+/// The balance of experts: of micro-batches, sequences or the global batch, of which a run has one.
+const BALANCE: &[Attribute<'static>] = &[(&attribute::TRAIN_COMPONENT, Out::Text("moe_lb"))];
 
 /// Power and energy are means over GPUs that the line does not name, so no GPU's metric takes them.
 static ITERATION: &[Row] = &[
@@ -49,8 +52,14 @@ static ITERATION: &[Row] = &[
     row("learning rate", &metric::TRAIN_LEARNING_RATE).on_span(&attribute::TRAIN_LEARNING_RATE),
     row("global batch size", &metric::TRAIN_BATCH_SIZE),
     row("lm loss", &metric::TRAIN_LOSS).on_span(&attribute::TRAIN_LOSS),
-    row("load_balancing_loss", &metric::TRAIN_LOSS_COMPONENT)
-        .with(&[(&attribute::TRAIN_COMPONENT, Out::Text("moe_lb"))]),
+    row("load_balancing_loss", &metric::TRAIN_LOSS_COMPONENT).with(BALANCE),
+    row("seq_load_balancing_loss", &metric::TRAIN_LOSS_COMPONENT).with(BALANCE),
+    row("global_load_balancing_loss", &metric::TRAIN_LOSS_COMPONENT).with(BALANCE),
+    row("z_loss", &metric::TRAIN_LOSS_COMPONENT).with(&[(&attribute::TRAIN_COMPONENT, Out::Text("moe_z"))]),
+    // Of the first layer that predicts a later token.
+    row("mtp_1 loss", &metric::TRAIN_LOSS_COMPONENT).with(&[(&attribute::TRAIN_COMPONENT, Out::Text("mtp"))]),
+    row("skipped samples", &metric::TRAIN_CUSTOM).with(&[custom("megatron.skipped_samples")]),
+    row("max attention logit", &metric::TRAIN_CUSTOM).with(&[custom("megatron.max_attention_logit")]),
     row("loss scale", &metric::TRAIN_LOSS_SCALE),
     row("grad norm", &metric::TRAIN_GRAD_NORM).on_span(&attribute::TRAIN_GRAD_NORM),
     row("num zeros", &metric::TRAIN_ZERO_GRADS),

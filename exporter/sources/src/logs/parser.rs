@@ -5,7 +5,7 @@
 
 use serde_json::Value as Json;
 
-use super::Pace;
+use super::{KeyUse, Pace};
 use crate::{Place, Recorder};
 
 /// What a parser is given: unread bytes, and where they stand in the input.
@@ -49,6 +49,11 @@ pub trait LogParser: Send {
 
     /// Gives the records without a time those of `pace`. It is asked before it reads anything.
     fn set_pace(&mut self, _pace: Pace) {}
+
+    /// Returns what became of the keys so far, for formats that read unknown logs.
+    fn key_uses(&mut self) -> Vec<KeyUse> {
+        Vec::new()
+    }
 
     /// The bytes up to the next window are lost, so it may begin within a record, which was counted already.
     fn lose_sync(&mut self);

@@ -3,6 +3,7 @@
 //!
 //! What stands behind is read as if it stood alone. A number of torchrun is that of the worker on its own node.
 
+use super::clean::clean;
 use crate::{cut, recorder::Rank};
 
 /// A line of a worker.
@@ -28,6 +29,13 @@ impl<'a> Ranked<'a> {
             rank: None,
             text: line,
         })
+    }
+}
+
+/// Calls `take` with each line of a log as its worker printed it: without colours and prefixes of launchers.
+pub(super) fn each_printed_line(log: &[u8], mut take: impl FnMut(&str)) {
+    for line in log.split(|byte| matches!(byte, b'\n' | b'\r')) {
+        take(Ranked::of(&clean(line)).text);
     }
 }
 

@@ -4,7 +4,7 @@ mod live;
 
 use std::sync::Arc;
 
-use super::{Begin, LogFormat, LogParser, Mapping, Pace, ReadTime, Window, encoding};
+use super::{Begin, KeyUse, LogFormat, LogParser, Mapping, Pace, ReadTime, Window, encoding};
 use crate::{Place, Recorder, SkipReason};
 
 /// How much of an input is held at once.
@@ -43,7 +43,7 @@ impl LogReader {
         let start = Place { offset: 0, line: 1 };
         Self {
             parser: match format.parser {
-                Begin::Known(parser) => parser(),
+                Begin::Known(parser) | Begin::Embedded { parser, .. } => parser(),
                 Begin::Mapped(parser) => parser(mapping),
             },
             unread: Vec::new(),
@@ -71,6 +71,11 @@ impl LogReader {
     /// Gives the records without a time those of `pace`.
     pub(in crate::logs) fn set_pace(&mut self, pace: Pace) {
         self.parser.set_pace(pace);
+    }
+
+    /// Returns what became of the keys so far, for formats that read unknown logs.
+    pub(in crate::logs) fn key_uses(&mut self) -> Vec<KeyUse> {
+        self.parser.key_uses()
     }
 
     /// Takes the next bytes of the input and records what they complete.

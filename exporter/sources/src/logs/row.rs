@@ -101,6 +101,7 @@ impl Row {
             Conversion::None => format!("as it is, `{unit}`"),
             Conversion::Times(factor) => format!("times {factor:e}, `{unit}`"),
             Conversion::DividedBy(divisor) => format!("divided by {divisor:e}, `{unit}`"),
+            Conversion::PercentAboveOne => format!("a number above 1 is in percent, `{unit}`"),
         };
         match self.unknown {
             _ if self.is_total => format!("growth since the value before, `{unit}`"),

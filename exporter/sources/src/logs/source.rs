@@ -16,9 +16,9 @@ use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop};
 
 use self::chunks::{Chunks, Counted, Next};
 use super::{
-    Claims, Identity, LogFormat, LogReader, Mapping, Member, Pace, RankSource, ReadLimits, caught,
+    Claims, Identity, KeyUse, LogFormat, LogReader, Mapping, Member, Pace, RankSource, ReadLimits, caught,
     encoding::{unreadable, without_mark},
-    recognise,
+    key_notices, recognise,
 };
 use crate::{Counts, Recorder, Run, Skipped, SourceError, Timezone, UsedTimezone, ids};
 
@@ -88,6 +88,14 @@ pub struct RunOptions {
     pub timezone: Option<Timezone>,
 }
 
+impl RunOptions {
+    /// Returns the trainer: by the log, else by the mapping of the user, else by the format.
+    pub fn framework(&self, format: &LogFormat, logged: Option<&'static str>) -> &str {
+        let mapped = self.mapping.framework().filter(|_| format.takes_mapping());
+        logged.or(mapped).unwrap_or(format.framework)
+    }
+}
+
 /// What an import came to.
 #[derive(Debug, Default)]
 pub struct ImportReport {
@@ -103,6 +111,8 @@ pub struct ImportReport {
     pub skipped: Skipped,
     /// What the user should know besides.
     pub notices: Vec<String>,
+    /// Whether the notices list the keys that are kept as `train.custom`.
+    pub lists_keys: bool,
     /// The zone of the log's times without one, where it has any.
     pub timezone: Option<UsedTimezone>,
     /// Why the input was not read, or not to its end.
@@ -249,6 +259,7 @@ fn nothing_of(format: &LogFormat, input: &str, head: &[u8]) -> SourceError {
             )
         }
         Err(SourceError::AmbiguousFormat { candidates, .. }) => format!("; it may be one of {candidates}"),
+        Err(SourceError::UnknownFormat { instead, .. }) => format!("; {instead}"),
         _ => "; check that it is the right file".to_owned(),
     };
     SourceError::NothingOf {
@@ -282,10 +293,15 @@ fn read(
     let mut reader = LogReader::mapped(format, &options.mapping, ReadLimits::default());
     let paced = pace.as_ref().map(|pace| pace.by);
     pace.into_iter().for_each(|pace| reader.set_pace(pace));
-    let parsed = caught(|| parse(reader, head, &mut chunks, &mut recorder));
+    let mut key_uses = Vec::new();
+    let parsed = caught(|| parse(reader, head, &mut chunks, &mut key_uses, &mut recorder));
     report.timezone = recorder.timezone_used();
     let records = recorder.counts().records;
     let invented = parsed.as_ref().copied().unwrap_or_default();
+    if format.is_fallback() {
+        report.notices.extend(key_notices(&key_uses, &report.input));
+        report.lists_keys = true;
+    }
     report
         .notices
         .extend(survey::notice(paced, invented, records, format, options));
@@ -305,7 +321,13 @@ fn read(
 }
 
 /// Parses the input to its end; returns how many records got a time that the log does not have.
-fn parse(mut reader: LogReader, head: &[u8], chunks: &mut Chunks, recorder: &mut Recorder<'_>) -> u64 {
+fn parse(
+    mut reader: LogReader,
+    head: &[u8],
+    chunks: &mut Chunks,
+    key_uses: &mut Vec<KeyUse>,
+    recorder: &mut Recorder<'_>,
+) -> u64 {
     reader.set_time(chunks.read_time());
     reader.push(head, recorder);
     loop {
@@ -317,6 +339,7 @@ fn parse(mut reader: LogReader, head: &[u8], chunks: &mut Chunks, recorder: &mut
         }
     }
     let invented = reader.invented_times();
+    *key_uses = reader.key_uses();
     reader.finish(recorder);
     invented
 }
@@ -368,7 +391,7 @@ pub(crate) fn run(format: &LogFormat, identity: Identity, options: &RunOptions, 
             .unwrap_or_else(|| ids::run_id(format.name, &first_record)),
         name: options.run_name.clone().or(run_name).unwrap_or_default(),
         project: project.unwrap_or_default(),
-        framework: framework.unwrap_or(format.framework).to_owned(),
+        framework: options.framework(format, framework).to_owned(),
         service: options.service.clone().unwrap_or_default(),
         rank: member.rank,
         local_rank: member.local_rank,

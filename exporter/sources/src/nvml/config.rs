@@ -21,6 +21,8 @@ pub struct NvmlConfig {
     pub library: Option<PathBuf>,
     /// How often what changes from moment to moment is read.
     pub interval: Duration,
+    /// How often the energy counter is read until it changes; in passes only if it is not shorter than `interval`.
+    pub energy_interval: Duration,
     /// Under which names it goes out.
     pub semconv: GpuSemconv,
     /// Whether memory and utilization are told apart by process.
@@ -29,6 +31,8 @@ pub struct NvmlConfig {
     pub profiling: bool,
     /// How long until what has no answer is asked again, the first time; from then on ever later, up to an hour.
     pub retry: Duration,
+    /// How long the driver is released when a GPU that no process uses needs a reset; `None` if it is not.
+    pub release_for_reset: Option<Duration>,
     /// Resource attributes that say where the GPUs are: `host.name` ...
     pub resource: Vec<(String, String)>,
 }
@@ -38,10 +42,12 @@ impl Default for NvmlConfig {
         Self {
             library: None,
             interval: Duration::from_secs(1),
+            energy_interval: Duration::from_millis(100),
             semconv: GpuSemconv::Gpu,
             processes: true,
             profiling: true,
             retry: Duration::from_secs(60),
+            release_for_reset: Some(Duration::from_secs(300)),
             resource: Vec::new(),
         }
     }

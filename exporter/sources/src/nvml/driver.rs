@@ -2,10 +2,11 @@
 //!
 //! `library` loads NVML; `session` makes passes over all GPUs until NVML has to be loaded again; `worker` is the thread of one
 //! GPU, so that a GPU that hangs holds up no other; `watched` is the GPU in it, `probe` one pass over its rows; `rows` is the
-//! table. `xid` waits for events. `ffi` has the calls that the wrapper lacks, and all unsafe code.
+//! table. `energy_lane` reads the energy counter between passes. `xid` waits for events. `ffi` has the calls that the wrapper lacks, and all unsafe code.
 
 mod counters;
 mod device;
+mod energy_lane;
 mod ffi;
 mod fields;
 mod library;
@@ -31,7 +32,7 @@ use pulsetrain_pipeline::clock::{self, Instant};
 use tokio::sync::mpsc;
 
 use self::session::{Ended, Memory};
-use super::{Driver, Gpu, NvmlConfig, reading::Reading};
+use super::{Driver, DriverRelease, DriverUse, Gpu, NvmlConfig, reading::Reading, release::Request};
 
 /// How much may wait for whoever records: it is taken at once, so more than a few is never there.
 const QUEUE: usize = 16;
@@ -106,6 +107,7 @@ pub(super) struct DriverThread {
 #[derive(Clone)]
 struct Telling {
     heard: mpsc::Sender<Heard>,
+    release: DriverRelease,
     ending: Arc<AtomicBool>,
 }
 
@@ -113,11 +115,12 @@ struct Telling {
 ///
 /// # Errors
 /// The system has no thread to give.
-pub(super) fn start(config: &NvmlConfig) -> Result<DriverThread, String> {
+pub(super) fn start(config: &NvmlConfig, release: DriverRelease) -> Result<DriverThread, String> {
     let (sender, heard) = mpsc::channel(QUEUE);
     let ending = Arc::<AtomicBool>::default();
     let telling = Telling {
         heard: sender,
+        release,
         ending: Arc::clone(&ending),
     };
     let config = config.clone();
@@ -135,7 +138,13 @@ pub(super) fn start(config: &NvmlConfig) -> Result<DriverThread, String> {
 /// Reads the driver for as long as anybody listens: loads it, reads it until it has gone, and begins again.
 fn read(config: &NvmlConfig, telling: &Telling) {
     let (mut wait, mut memory) = (RETRY, Memory::default());
+    telling.release.begin();
     while !telling.is_ending() {
+        if let Some(request) = telling.release.requested() {
+            telling.stay_released(&request);
+            wait = RETRY;
+            continue;
+        }
         let ended = match library::load(config.library.as_deref()) {
             Ok(nvml) => session::read(nvml, config, telling, &mut memory),
             Err(absent) => {
@@ -144,14 +153,15 @@ fn read(config: &NvmlConfig, telling: &Telling) {
             }
         };
         wait = match ended {
-            Ended::Told => return,
-            Ended::LoadAgain => RETRY,
+            Ended::Told => break,
+            Ended::LoadAgain | Ended::Released => RETRY,
             Ended::Gone => {
                 telling.pause(wait);
                 wait.saturating_mul(2).min(RETRY_AT_MOST)
             }
         };
     }
+    telling.release.end();
 }
 
 impl Telling {
@@ -166,13 +176,23 @@ impl Telling {
         self.ending.load(Ordering::Relaxed)
     }
 
-    /// Waits, but not beyond the end.
+    /// Reports that the driver is released, and waits for the end of that. NVML is shut down.
+    fn stay_released(&self, request: &Request) {
+        let advice = "it is read again after that time, or with POST /gpu/resume";
+        let why = request.why.clone();
+        self.tell(Heard::Absent { why, advice });
+        self.release.set_use(DriverUse::Released);
+        self.release.wait_for_end(request, || self.is_ending());
+        self.release.set_use(DriverUse::Open);
+    }
+
+    /// Waits, but not beyond the end or until a release is requested.
     fn pause(&self, wait: Duration) {
         self.pause_until(clock::later(clock::now(), wait));
     }
 
     fn pause_until(&self, end: Instant) {
-        while !self.is_ending() {
+        while !self.is_ending() && self.release.requested().is_none() {
             let left = end.saturating_duration_since(clock::now());
             if left.is_zero() {
                 return;

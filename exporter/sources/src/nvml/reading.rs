@@ -62,6 +62,13 @@ pub(crate) enum Sample {
         /// Whether the counter has 32 bits and starts over.
         wraps: bool,
     },
+    /// The value of a counter at an earlier time than that of the pass.
+    Earlier {
+        /// The counter.
+        raw: u64,
+        /// One count in the unit of the metric.
+        scale: f64,
+    },
     /// The state that holds, of those of the attribute.
     State(&'static Attribute, &'static str),
     /// One of many observations.

@@ -6,7 +6,7 @@ use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop, clock};
 use tokio::sync::watch;
 
 use super::{
-    Belonging, DriverState, Gpu, GpuNotice, GpuTrouble, Inventory, NvmlConfig,
+    Belonging, DriverRelease, DriverState, Gpu, GpuNotice, GpuTrouble, Inventory, NvmlConfig,
     driver::{self, DriverThread, GpuTick, Heard},
     record::{self, Recording},
 };
@@ -22,6 +22,7 @@ pub struct NvmlSource {
     belonging: Box<dyn Belonging>,
     on_notice: Box<dyn FnMut(GpuNotice) + Send>,
     inventory: watch::Sender<Arc<Inventory>>,
+    release: DriverRelease,
 }
 
 impl NvmlSource {
@@ -36,7 +37,14 @@ impl NvmlSource {
             belonging,
             on_notice: Box::new(on_notice),
             inventory: watch::Sender::new(Arc::default()),
+            release: DriverRelease::default(),
         }
+    }
+
+    /// Releases the driver when `release` requests it.
+    #[must_use]
+    pub fn released_by(self, release: DriverRelease) -> Self {
+        Self { release, ..self }
     }
 
     /// What GPUs there are, from now on.
@@ -56,7 +64,7 @@ impl Source for NvmlSource {
 }
 
 async fn watch_gpus(source: NvmlSource, door: Door, stop: Stop) -> Result<(), String> {
-    let mut driver = driver::start(&source.config)?;
+    let mut driver = driver::start(&source.config, source.release.clone())?;
     let mut watching = Watching {
         recording: Recording::new(&source.config, source.belonging),
         stale_after: source.config.stale_after(),
@@ -157,9 +165,10 @@ pub fn survey(config: &NvmlConfig, deadline: Duration) -> Inventory {
     };
     let config = NvmlConfig {
         interval: SURVEY_INTERVAL,
+        energy_interval: SURVEY_INTERVAL,
         ..config.clone()
     };
-    let Ok(mut driver) = driver::start(&config) else {
+    let Ok(mut driver) = driver::start(&config, DriverRelease::default()) else {
         return silent();
     };
     let end = clock::later(clock::now(), deadline);

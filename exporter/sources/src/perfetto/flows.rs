@@ -6,9 +6,9 @@ use std::io;
 use pulsetrain_pipeline::spill::{Room, Sorter};
 
 use super::{
-    packed::{self, put_bytes, put_number},
-    pieces::{Pieces, SpanKey},
+    span_assembly::{SpanAssembly, SpanKey},
     spans::{self, Ids},
+    spill_codec::{self, put_bytes, put_number},
 };
 
 /// The slices of all flows, sorted by flow and time.
@@ -44,7 +44,7 @@ impl Flows {
     }
 
     /// Adds the links to the pieces of spans. Returns the bytes that went through a temporary file.
-    pub(super) fn link(self, pieces: &mut Pieces) -> io::Result<u64> {
+    pub(super) fn link(self, pieces: &mut SpanAssembly) -> io::Result<u64> {
         let mut sorted = self.0.sorted()?;
         let mut before: Option<Station> = None;
         while let Some((flow, _)) = sorted.next_key() {
@@ -63,11 +63,11 @@ impl Flows {
 
 fn station(flow: u64, mut record: &[u8]) -> Option<(bool, Station)> {
     let from = &mut record;
-    let is_last = packed::byte(from)? != 0;
-    let key = SpanKey::of_number(packed::number(from)?);
+    let is_last = spill_codec::byte(from)? != 0;
+    let key = SpanKey::of_number(spill_codec::number(from)?);
     let ids = Ids {
-        trace: packed::bytes(from)?.to_vec(),
-        span: packed::bytes(from)?.to_vec(),
+        trace: spill_codec::bytes(from)?.to_vec(),
+        span: spill_codec::bytes(from)?.to_vec(),
     };
     Some((is_last, Station { flow, key, ids }))
 }

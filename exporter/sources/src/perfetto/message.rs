@@ -9,9 +9,9 @@ use pulsetrain_perfetto::AnnotationData;
 
 use super::values::{self, Entries};
 
-/// Writes the fields that are said, but those with these names.
-pub(super) fn encode(about: &MessageDescriptor, said: &Entries, without: &[&str], out: &mut Buffer) {
-    for (name, value) in said {
+/// Encodes the fields in the annotations except those with these names.
+pub(super) fn encode(about: &MessageDescriptor, fields: &Entries, without: &[&str], out: &mut Buffer) {
+    for (name, value) in fields {
         if let Some((_, known)) = about.by_json_name(name.as_bytes())
             && !without.contains(&known.json_name)
         {

@@ -1,4 +1,4 @@
-//! Points: those of metrics that the trace says, sorted by metric, and those that counters show, as gauges.
+//! Points: the original points sorted by metric, and the values of other counters as gauges.
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -15,9 +15,9 @@ use pulsetrain_perfetto::{AnnotationData, CounterReading, TraceEvent, TrackKind}
 use pulsetrain_pipeline::spill::{Room, Sorter};
 
 use super::{
-    envelope::{Home, Homes, Known, MESSAGE_BYTES},
-    heads::Heads,
     message,
+    metric_metadata::MetricMetadata,
+    resource_batches::{BatchKey, Known, MESSAGE_BYTES, ResourceBatches},
     tracks::Tracks,
     values::{self, Entries},
 };
@@ -36,13 +36,13 @@ pub(super) struct Points {
 }
 
 impl Points {
-    pub(super) fn new(room: Room, heads: &mut Heads, tracks: &Tracks) -> Self {
-        let heads: BTreeMap<_, _> = heads.metrics(tracks);
-        let numbers = heads.keys().zip(0..).map(|(key, number)| (*key, number));
+    pub(super) fn new(room: Room, metadata: &mut MetricMetadata, tracks: &Tracks) -> Self {
+        let metadata: BTreeMap<_, _> = metadata.metrics(tracks);
+        let numbers = metadata.keys().zip(0..).map(|(key, number)| (*key, number));
         Self {
             all: Sorter::new(room),
             numbers: numbers.collect(),
-            metrics: heads
+            metrics: metadata
                 .into_iter()
                 .map(|((process, _), head)| (process, head))
                 .collect(),
@@ -50,15 +50,15 @@ impl Points {
         }
     }
 
-    /// Takes the point that an event of a process says; false where it says none.
+    /// Takes the original point of an event; returns false for an event without one.
     pub(super) fn take(
         &mut self,
         event: &TraceEvent,
         time: u64,
-        said: &Entries,
+        fields: &Entries,
         process: u64,
     ) -> io::Result<bool> {
-        let Some(metric) = values::number(said, "point_of") else {
+        let Some(metric) = values::number(fields, "point_of") else {
             return Ok(false);
         };
         let Some(number) = self.numbers.get(&(process, metric)).copied() else {
@@ -69,27 +69,28 @@ impl Points {
             return Ok(false);
         };
         self.count += 1;
-        let point = point(about, event, time, said);
+        let point = point(about, event, time, fields);
         self.all
             .push((number, 0), |out| out.extend_from_slice(point.as_slice()))?;
         Ok(true)
     }
 
-    /// Puts the metrics together and sends them home; says how many bytes went through a file.
-    pub(super) fn put_together<E: From<SourceError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
+    /// Assembles the metrics and adds them to their batches. Returns the bytes that went through a file.
+    pub(super) fn assemble<E: From<SourceError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
         self,
-        homes: &mut Homes<'_, D>,
+        batches: &mut ResourceBatches<'_, D>,
         known: Known<'_>,
     ) -> Result<u64, E> {
         let mut sorted = self.all.sorted().map_err(SourceError::Temporary)?;
         for ((process, head), number) in self.metrics.iter().zip(0..) {
-            let home = Home::Process(*process, Ok(values::number(head, "scope").unwrap_or_default()));
+            let batch_key =
+                BatchKey::Process(*process, Ok(values::number(head, "scope").unwrap_or_default()));
             let (mut points, mut is_first) = (Buffer::default(), true);
             loop {
                 let has_more = sorted.next_key().is_some_and(|(next, _)| next == number);
                 if points.len() >= MESSAGE_BYTES || !has_more && (is_first || !points.is_empty()) {
                     let metric = metric(head, &points);
-                    homes.push(Signal::Metrics, home.clone(), metric.as_slice(), known)?;
+                    batches.push(Signal::Metrics, batch_key.clone(), metric.as_slice(), known)?;
                     points.clear();
                     is_first = false;
                 }
@@ -104,16 +105,16 @@ impl Points {
     }
 }
 
-/// A point of a message like this. What it does not say, its counter shows.
-fn point(about: &MessageDescriptor, event: &TraceEvent, time: u64, said: &Entries) -> Buffer {
+/// Encodes a point. Its time and value are those of the counter unless the annotations have them.
+fn point(about: &MessageDescriptor, event: &TraceEvent, time: u64, fields: &Entries) -> Buffer {
     let mut out = Buffer::default();
-    message::encode(about, said, &[], &mut out);
-    let says = |key| values::get(said, key).is_some();
+    message::encode(about, fields, &[], &mut out);
+    let has = |key| values::get(fields, key).is_some();
     if event.kind == pulsetrain_perfetto::EventKind::Counter && about.name == "NumberPoint" {
-        if !says("timeUnixNano") {
+        if !has("timeUnixNano") {
             out.fixed64(3, time);
         }
-        if !says("asDouble") && !says("asInt") {
+        if !has("asDouble") && !has("asInt") {
             reading(event.value, &mut out);
         }
     }
@@ -128,7 +129,7 @@ fn reading(value: Option<CounterReading>, point: &mut Buffer) {
     }
 }
 
-/// The field of a metric that holds its points: its name, its number, and what it says besides.
+/// Returns the field of a metric that holds its points: its name, its number and its other fields.
 fn data(head: &Entries) -> Option<(&'static str, u32, &AnnotationData)> {
     DATA.iter().find_map(|name| {
         let value = values::get(head, name)?;
@@ -154,14 +155,14 @@ fn point_of(data: &str) -> Option<&'static MessageDescriptor> {
 fn metric(head: &Entries, points: &Buffer) -> Buffer {
     let mut out = Buffer::default();
     message::encode(Metric::descriptor(), head, &DATA, &mut out);
-    if let Some((name, number, said)) = data(head) {
+    if let Some((name, number, fields)) = data(head) {
         let mut inner = Buffer::default();
         inner.append(points.as_slice());
-        if let (Some((_, field)), AnnotationData::Map(said)) =
-            (Metric::descriptor().by_json_name(name.as_bytes()), said)
+        if let (Some((_, field)), AnnotationData::Map(fields)) =
+            (Metric::descriptor().by_json_name(name.as_bytes()), fields)
             && let Kind::One(about) = field.kind
         {
-            message::encode(about(), said, &[], &mut inner);
+            message::encode(about(), fields, &[], &mut inner);
         }
         out.delimited(number, inner.as_slice());
     }
@@ -200,7 +201,7 @@ impl Gauge {
     }
 }
 
-/// What the track of a counter says of it; a name like `gpu.power {device.id=0}` has attributes in it.
+/// The name, unit and attributes of a counter; a name like `gpu.power {device.id=0}` has attributes in it.
 #[derive(Debug, Default)]
 pub(super) struct CounterLabel {
     head: Buffer,
@@ -209,11 +210,11 @@ pub(super) struct CounterLabel {
 
 impl CounterLabel {
     pub(super) fn of(track: u64, tracks: &Tracks) -> Self {
-        let whole = tracks.name(track);
-        let (name, labels) = whole
+        let full = tracks.name(track);
+        let (name, labels) = full
             .strip_suffix('}')
             .and_then(|rest| rest.split_once(" {"))
-            .unwrap_or((whole, ""));
+            .unwrap_or((full, ""));
         let mut label = Self::default();
         for (key, value) in labels.split(", ").filter_map(|label| label.split_once('=')) {
             let value = AnnotationData::Text(value.to_owned());

@@ -5,8 +5,8 @@ use pulsetrain_perfetto::{LogItem, Time, TraceEvent};
 
 use super::{
     PerfettoConversion,
-    envelope::{Home, Homes, Known},
-    gathered::Lines,
+    event_index::Lines,
+    resource_batches::{BatchKey, Known, ResourceBatches},
     tracks::Thread,
     values,
 };
@@ -35,14 +35,14 @@ pub(super) fn of_instant(event: &TraceEvent, time: u64, thread: &Thread) -> Buff
 pub(super) fn send_lines<E: From<SourceError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
     mut lines: Lines,
     known: Known<'_>,
-    homes: &mut Homes<'_, D>,
+    batches: &mut ResourceBatches<'_, D>,
     conversion: &mut PerfettoConversion,
 ) -> Result<(), E> {
     while let Some(line) = lines.next_line().map_err(SourceError::Temporary)? {
-        if !known.heads.knows_pid(line.pid) {
+        if !known.metadata.knows_pid(line.pid) {
             conversion.logs += 1;
             let record = of_line(&line);
-            homes.push(Signal::Logs, Home::Pid(line.pid), record.as_slice(), known)?;
+            batches.push(Signal::Logs, BatchKey::Pid(line.pid), record.as_slice(), known)?;
         }
     }
     Ok(())

@@ -1,23 +1,23 @@
-//! Slices as spans: exactly those that were written, where the trace says so, else made of what a viewer shows.
+//! Slices as spans: the original spans of a full trace, else spans made of what a viewer shows.
 //!
-//! What a trace says is the map `otel` that the Perfetto sink writes (`sinks/perfetto/identity.rs`).
+//! The original fields are in the map `otel` that the Perfetto sink writes (`sinks/perfetto/identity.rs`).
 
 use pulsetrain_otlp::write::{Buffer, span_field as field};
 use pulsetrain_perfetto::{AnnotationData, TraceEvent};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use super::{
-    heads::{KEY, said},
+    metric_metadata::{KEY, otel_fields},
     names::name_and_tags,
     tracks::Thread,
     values::{self, Entries},
 };
 
-/// The kind of a span that nothing says anything of (`SPAN_KIND_INTERNAL`).
+/// The kind of a span without a kind (`SPAN_KIND_INTERNAL`).
 const INTERNAL: u64 = 1;
 
-/// A span as far as its beginning tells it: its fields up to its start, what it says of its end, its attributes, and the
-/// fields behind its events.
+/// A span as its begin event has it: its fields up to its start, the original end, its attributes, and the fields after its
+/// events.
 #[derive(Debug, Default)]
 pub(super) struct Begun {
     pub(super) before: Buffer,
@@ -34,57 +34,57 @@ pub(super) struct Ids {
     pub(super) span: Vec<u8>,
 }
 
-/// The map that says what a span was, and the other annotations.
-pub(super) fn said_of_span(annotations: &Entries) -> Option<(&Entries, &Entries)> {
+/// Returns the map of a span's original fields and the other annotations.
+pub(super) fn span_fields(annotations: &Entries) -> Option<(&Entries, &Entries)> {
     match annotations.split_first()? {
-        ((key, AnnotationData::Map(said)), rest) if key == KEY && values::get(said, "span").is_some() => {
-            Some((said, rest))
+        ((key, AnnotationData::Map(fields)), rest) if key == KEY && values::get(fields, "span").is_some() => {
+            Some((fields, rest))
         }
         _ => None,
     }
 }
 
-/// A span that the trace says, and what it says of it.
-pub(super) fn as_written(event: &TraceEvent, start: u64, said: &Entries, attributes: &Entries) -> Begun {
+/// Reads an original span.
+pub(super) fn as_written(event: &TraceEvent, start: u64, fields: &Entries, attributes: &Entries) -> Begun {
     let mut begun = Begun {
-        end: values::number(said, "end_time_unix_nano"),
+        end: values::number(fields, "end_time_unix_nano"),
         ids: Ids {
-            trace: values::id(said, "trace_id"),
-            span: values::id(said, "span_id"),
+            trace: values::id(fields, "trace_id"),
+            span: values::id(fields, "span_id"),
         },
         ..Begun::default()
     };
     let out = &mut begun.before;
-    id(said, "trace_id", field::TRACE_ID, out);
-    id(said, "span_id", field::SPAN_ID, out);
+    id(fields, "trace_id", field::TRACE_ID, out);
+    id(fields, "span_id", field::SPAN_ID, out);
     out.text(
         field::TRACE_STATE,
-        values::text(said, "trace_state").unwrap_or_default(),
+        values::text(fields, "trace_state").unwrap_or_default(),
     );
-    id(said, "parent_span_id", field::PARENT_SPAN_ID, out);
+    id(fields, "parent_span_id", field::PARENT_SPAN_ID, out);
     out.text(field::NAME, &event.name);
-    uint(said, "kind", field::KIND, out);
-    let start = values::number(said, "start_time_unix_nano").unwrap_or(start);
+    uint(fields, "kind", field::KIND, out);
+    let start = values::number(fields, "start_time_unix_nano").unwrap_or(start);
     out.fixed64(field::START, start);
     values::attributes(field::ATTRIBUTES, attributes, &mut begun.attributes);
-    behind_events(said, &mut begun.after);
+    behind_events(fields, &mut begun.after);
     begun
 }
 
-fn behind_events(said: &Entries, out: &mut Buffer) {
-    uint(said, "dropped_attributes_count", field::DROPPED_ATTRIBUTES, out);
-    uint(said, "dropped_events_count", field::DROPPED_EVENTS, out);
-    for said in values::maps(said, "links") {
-        out.delimited(field::LINKS, link(said).as_slice());
+fn behind_events(fields: &Entries, out: &mut Buffer) {
+    uint(fields, "dropped_attributes_count", field::DROPPED_ATTRIBUTES, out);
+    uint(fields, "dropped_events_count", field::DROPPED_EVENTS, out);
+    for fields in values::maps(fields, "links") {
+        out.delimited(field::LINKS, link(fields).as_slice());
     }
-    uint(said, "dropped_links_count", field::DROPPED_LINKS, out);
-    if let Some(code) = values::number(said, "status_code") {
+    uint(fields, "dropped_links_count", field::DROPPED_LINKS, out);
+    if let Some(code) = values::number(fields, "status_code") {
         let mut status = Buffer::default();
-        status.text(2, values::text(said, "status_message").unwrap_or_default());
+        status.text(2, values::text(fields, "status_message").unwrap_or_default());
         status.uint(3, code);
         out.delimited(field::STATUS, status.as_slice());
     }
-    if let Some(flags) = values::number(said, "flags") {
+    if let Some(flags) = values::number(fields, "flags") {
         out.fixed32(field::FLAGS, flags as u32);
     }
 }
@@ -92,30 +92,31 @@ fn behind_events(said: &Entries, out: &mut Buffer) {
 /// A `Span.Event` message.
 pub(super) fn event(event: &TraceEvent, time: u64) -> Buffer {
     let mut out = Buffer::default();
-    let said = said(&event.annotations);
-    let written = said.and_then(|said| values::number(said, "time_unix_nano"));
+    let fields = otel_fields(&event.annotations);
+    let written = fields.and_then(|fields| values::number(fields, "time_unix_nano"));
     out.fixed64(1, written.unwrap_or(time));
     out.text(2, &event.name);
-    let own = event.annotations.iter().skip(usize::from(said.is_some()));
+    let own = event.annotations.iter().skip(usize::from(fields.is_some()));
     values::attributes(3, own, &mut out);
-    said.into_iter()
-        .for_each(|said| uint(said, "dropped_attributes_count", 4, &mut out));
+    fields
+        .into_iter()
+        .for_each(|fields| uint(fields, "dropped_attributes_count", 4, &mut out));
     out
 }
 
 /// A `Span.Link` message.
-fn link(said: &Entries) -> Buffer {
+fn link(fields: &Entries) -> Buffer {
     let mut out = Buffer::default();
-    id(said, "trace_id", 1, &mut out);
-    id(said, "span_id", 2, &mut out);
-    out.text(3, values::text(said, "trace_state").unwrap_or_default());
+    id(fields, "trace_id", 1, &mut out);
+    id(fields, "span_id", 2, &mut out);
+    out.text(3, values::text(fields, "trace_state").unwrap_or_default());
     values::attributes(
         4,
-        values::entries(said, "attributes").unwrap_or_default(),
+        values::entries(fields, "attributes").unwrap_or_default(),
         &mut out,
     );
-    uint(said, "dropped_attributes_count", 5, &mut out);
-    if let Some(flags) = values::number(said, "flags") {
+    uint(fields, "dropped_attributes_count", 5, &mut out);
+    if let Some(flags) = values::number(fields, "flags") {
         out.fixed32(6, flags as u32);
     }
     out
@@ -129,22 +130,22 @@ pub(super) fn link_to(ids: &Ids) -> Buffer {
     out
 }
 
-fn id(said: &Entries, key: &str, number: u32, out: &mut Buffer) {
-    let id = values::id(said, key);
+fn id(fields: &Entries, key: &str, number: u32, out: &mut Buffer) {
+    let id = values::id(fields, key);
     if !id.is_empty() {
         out.delimited(number, &id);
     }
 }
 
-fn uint(said: &Entries, key: &str, number: u32, out: &mut Buffer) {
-    if let Some(value) = values::number(said, key) {
+fn uint(fields: &Entries, key: &str, number: u32, out: &mut Buffer) {
+    if let Some(value) = values::number(fields, key) {
         out.uint(number, value);
     }
 }
 
-/// A slice that says nothing of a span. Its ids are derived from the file's name and the slice's place, so that the same file
-/// gives the same ids again; its trace is that of the slice around it, else one for each step that its name tells, and one for
-/// all that tell none.
+/// Makes a span of a slice without original fields. Its ids are derived from the file's name and the slice's place, so that the same file
+/// gives the same ids again; its trace is that of the slice around it, else one for each step in its name, and one for
+/// all slices without a step.
 pub(super) fn as_shown(
     event: &TraceEvent,
     (file, index): (&str, u64),

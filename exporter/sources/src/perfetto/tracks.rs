@@ -1,4 +1,4 @@
-//! What stands around an event: its process, and the headings above its track.
+//! The process of an event, and the headings above its track.
 
 use std::collections::HashMap;
 
@@ -61,7 +61,7 @@ impl Tracks {
         path
     }
 
-    /// The number of the process that a track stands under, or of the outermost track.
+    /// Returns the number of the process of a track, or of its outermost ancestor.
     pub(super) fn process(&self, uuid: u64) -> u64 {
         let path = self.path(uuid);
         let process = path

@@ -98,7 +98,7 @@ pub(super) fn number(entries: &Entries, key: &str) -> Option<u64> {
     integer(get(entries, key)?)
 }
 
-/// A whole number, a negative one as its two's complement.
+/// Returns an integer, a negative one as its two's complement.
 pub(super) fn integer(value: &AnnotationData) -> Option<u64> {
     match value {
         AnnotationData::Uint(value) => Some(*value),

@@ -146,6 +146,9 @@ impl TagRow {
             (Becomes::Value(metric), Conversion::DividedBy(divisor)) => {
                 format!("divided by {divisor:e}, `{}`", metric.unit)
             }
+            (Becomes::Value(metric), Conversion::PercentAboveOne) => {
+                format!("a number above 1 is in percent, `{}`", metric.unit)
+            }
         }
     }
 }

@@ -19,6 +19,9 @@ pub(super) enum TimeForm {
     Directives(String),
 }
 
+/// The smallest number that is read as a time: a day of 1973.
+const EARLIEST: f64 = 1e8;
+
 /// The names of units, with the nanoseconds that each is.
 const UNIX: [(&str, f64); 4] = [
     ("unix_s", 1e9),
@@ -55,6 +58,8 @@ impl TimeForm {
     pub(super) fn read(&self, value: &Value<'_>) -> Option<LoggedTime> {
         match (self, value) {
             (Self::Auto, value) => match (value.number(), value) {
+                // A small number is a duration.
+                (Some(number), _) if number < EARLIEST => None,
                 (Some(number), _) => unix(number, unit_of(number)).map(LoggedTime::Utc),
                 (None, Value::Text(text)) => date(text),
                 (None, Value::Number(_)) => None,

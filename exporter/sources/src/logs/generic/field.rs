@@ -7,7 +7,7 @@ use pulsetrain_semconv::{AttributeKind, Metric, Number};
 
 use super::{
     known::{self, REMEMBERED},
-    rule::{Becomes, Meaning},
+    rule::{Becomes, Meaning, Rule},
     unit,
 };
 use crate::{
@@ -16,6 +16,7 @@ use crate::{
     conversion::Conversion,
     in_order::{InOrder, MOST_NAMES},
     logs::{
+        duration,
         fields::{Field, Value, Written},
         number_text,
     },
@@ -28,6 +29,8 @@ pub(super) struct Recording<'r> {
     /// All fields of the record.
     pub(super) fields: &'r [Field<'r>],
     pub(super) drops_unknown: bool,
+    /// Whether rules are for keys that are only alike.
+    pub(super) is_loose: bool,
     pub(super) memory: &'r mut Memory,
 }
 
@@ -81,10 +84,14 @@ impl Recording<'_> {
                 recorder.record_custom(time, name, conversion.apply(measured.value));
             }
             Becomes::Value(metric) => {
-                let converted =
-                    Measured::of(value).and_then(|measured| measured.convert(metric, rule.conversion));
-                let Some(converted) = converted else {
-                    self.no_number(key, value, recorder);
+                let Some(converted) = converted(value, metric, rule) else {
+                    // A loose rule is a guess: a number in another unit is kept as it is.
+                    let needs_suffix = rule.without_suffix.is_none();
+                    if Measured::of(value).is_some() && (self.is_loose || needs_suffix) {
+                        self.unknown((key, value), is_told, recorder);
+                    } else {
+                        self.no_number(key, value, recorder);
+                    }
                     return None;
                 };
                 if metric.number == Number::Int && !converted.is_finite() {
@@ -169,6 +176,11 @@ impl Memory {
 /// The rule for what the user left out.
 const BY_MAPPING: &str = "mapping";
 
+/// Whether a value is a text without a number.
+pub(super) fn is_text(value: &Value<'_>) -> bool {
+    Measured::of(value).is_none()
+}
+
 fn value_of<'f>(fields: &'f [Field<'_>], key: &str) -> Option<&'f Value<'f>> {
     fields
         .iter()
@@ -201,6 +213,28 @@ fn out<'a>(attribute: &pulsetrain_semconv::Attribute, value: &'a Value<'a>) -> O
     }
 }
 
+/// The value in the unit of the metric; of a metric in seconds a text can be a duration.
+fn converted(value: &Value<'_>, metric: &Metric, rule: &Rule) -> Option<f64> {
+    let measured = Measured::of(value).and_then(|measured| measured.convert(metric, rule));
+    measured.or_else(|| match value {
+        Value::Text(text) if metric.unit == "s" => duration::seconds(text),
+        _ => None,
+    })
+}
+
+/// The number in the text of an array without dimensions: `np.float64(0.5)`, `tensor(0.5, device='cuda:0')`, `Array(0.5, dtype=float32)`.
+/// Any other text as it is.
+fn unwrapped(text: &str) -> &str {
+    let inner = || {
+        let (name, rest) = text.strip_suffix(')')?.split_once('(')?;
+        let is_name = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '_');
+        let is_type =
+            name.starts_with(|first: char| first.is_ascii_alphabetic()) && name.chars().all(is_name);
+        is_type.then(|| rest.split(',').next().unwrap_or(rest).trim())
+    };
+    inner().unwrap_or(text)
+}
+
 /// The single value in brackets, as in `[0.0003]` or `(0.9,)`; a text without brackets as it is.
 fn unbracketed(mut text: &str) -> &str {
     while let Some(inner) = in_brackets(text) {
@@ -218,14 +252,18 @@ impl<'m> Measured<'m> {
     fn of(value: &'m Value<'_>) -> Option<Self> {
         let (value, suffix) = match value {
             Value::Number(number) => (*number, ""),
-            Value::Text(text) => number_text::with_suffix(unbracketed(text))?,
+            Value::Text(text) => number_text::with_suffix(unwrapped(unbracketed(text)))?,
         };
         Some(Self { value, suffix })
     }
 
     /// The value in the unit of the metric, by what the mapping says or else by its suffix.
-    fn convert(&self, metric: &Metric, named: Option<Conversion>) -> Option<f64> {
-        let conversion = named.or_else(|| unit::conversion(self.suffix, metric.unit))?;
+    fn convert(&self, metric: &Metric, rule: &Rule) -> Option<f64> {
+        let by_suffix = || match self.suffix {
+            "" => rule.without_suffix,
+            suffix => unit::conversion(suffix, metric.unit),
+        };
+        let conversion = rule.conversion.or_else(by_suffix)?;
         Some(conversion.apply(self.value))
     }
 }

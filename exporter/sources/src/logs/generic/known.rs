@@ -1,6 +1,6 @@
 //! What is known of the keys of a log, found out when each comes first; and the keys of the record that is read now.
 
-use super::{mapping::Mapping, rule::Meaning};
+use super::{field, mapping::Mapping, rule::Meaning};
 use crate::{
     in_order::InOrder,
     logs::fields::{Field, Value},
@@ -25,6 +25,14 @@ pub(super) struct Known {
     pub(super) series: Option<PreparedSeries>,
     /// Whether it was said that nobody knows.
     pub(super) is_told: bool,
+    /// The first value of the key in a record.
+    pub(super) example: Option<String>,
+    /// Whether a value is kept as `train.custom` although a rule knows the key.
+    pub(super) is_unmapped: bool,
+    /// Whether the first value is a text without a number.
+    pub(super) is_text: bool,
+    /// Whether a value of the key was the time of a record.
+    pub(super) was_time: bool,
     /// The place among the keys that may be the time, those that are more likely first.
     time: Option<usize>,
     /// The same of the step.
@@ -43,7 +51,7 @@ pub(super) struct Keys {
     times: [Option<usize>; TIMES.len()],
     /// The fields whose keys may be the step, with their likelihood, and those of them that may say it.
     step_keys: Vec<(usize, usize)>,
-    steps: [Option<usize>; STEPS.len()],
+    steps: Vec<Option<usize>>,
 }
 
 impl Keys {
@@ -54,7 +62,8 @@ impl Keys {
             self.alike = alike;
         }
         debug_assert!(self.are_of(fields), "{fields:?}");
-        self.steps = [None; STEPS.len()];
+        self.steps.clear();
+        self.steps.resize(mapping.steps.len().max(STEPS.len()), None);
         for (number, rank) in &self.step_keys {
             if self.steps[*rank].is_none() && whole(&fields[*number].1).is_some() {
                 self.steps[*rank] = Some(*number);
@@ -113,6 +122,11 @@ impl Keys {
         other.is_some_and(|other| self.places[field] == self.places[other])
     }
 
+    /// Iterates over all keys that were looked up.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&str, &mut Known)> {
+        self.known.iter_mut()
+    }
+
     /// What is known of the key of a field.
     pub(super) fn of(&mut self, field: usize) -> &mut Known {
         self.known.at(self.places[field])
@@ -120,19 +134,52 @@ impl Keys {
 }
 
 impl Known {
+    /// Returns the place of the key among those that can be the step.
+    pub(super) fn step(&self) -> Option<usize> {
+        self.step
+    }
+
+    /// Keeps the first value of a record.
+    pub(super) fn note(&mut self, value: &Value<'_>, is_time: bool) {
+        self.was_time |= is_time;
+        if self.example.is_none() {
+            self.is_text = field::is_text(value);
+            self.example = Some(match value {
+                Value::Number(number) => number.to_string(),
+                Value::Text(text) => text.to_string(),
+            });
+        }
+    }
+
     fn find(key: &str, mapping: &Mapping) -> Self {
-        let among = |named: &Option<String>, usual: &[&str]| match named {
-            Some(named) => (named == key).then_some(0),
-            None => usual.iter().position(|usual| *usual == key),
-        };
+        let spelling = mapping.spelling(key);
         let meaning = mapping.meaning(key);
         Self {
             series: meaning.as_ref().and_then(Meaning::series),
             meaning,
             is_told: false,
-            time: among(&mapping.time, &TIMES),
-            step: among(&mapping.step, &STEPS),
+            example: None,
+            is_unmapped: false,
+            is_text: false,
+            was_time: false,
+            time: match &mapping.time {
+                Some(time) => (*time == spelling).then_some(0),
+                None => TIMES.iter().position(|usual| *usual == spelling),
+            },
+            step: mapping.step_rank(key),
         }
+    }
+}
+
+impl Mapping {
+    /// Returns the place of a key among those that can be the step, or `None` if it cannot.
+    pub(super) fn step_rank(&self, key: &str) -> Option<usize> {
+        let spelling = self.spelling(key);
+        let rank = |key: &str| match &self.steps[..] {
+            [] => STEPS.iter().position(|step| *step == key),
+            steps => steps.iter().position(|step| *step == key),
+        };
+        rank(&spelling).or_else(|| self.without_prefixes(&spelling).find_map(rank))
     }
 }
 

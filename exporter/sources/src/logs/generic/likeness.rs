@@ -1,47 +1,24 @@
-//! What a log of no known system looks like: the format that reads it is never chosen by itself, because nobody but the user
-//! knows what its keys mean, but it can be named.
+//! What to do about a log that no format recognises: the keys in it, and the next command.
 
-use super::pairs::{PairReader, Pairs};
-use crate::logs::{clean::clean, fields::Value, literal};
+use super::suggestion::seen_keys;
 
-/// How many lines are looked at.
-const LINES: usize = 50;
+/// The most keys that a message lists.
+const MOST: usize = 12;
 
-/// What to do about a log whose first bytes are these; nothing where it looks like no log.
-pub(in crate::logs) fn instead(head: &[u8]) -> &'static str {
-    let lines = head.split(|byte| matches!(byte, b'\n' | b'\r')).take(LINES);
-    let mut has_pairs = false;
-    for line in lines.map(clean) {
-        if is_object(&line) {
-            return "its lines are JSON objects: --format json reads them, and --mapping says what their keys mean";
-        }
-        has_pairs |= has_numbers(&line);
+/// Returns the keys of a log whose first bytes are these, and what to do.
+pub(in crate::logs) fn instead(input: &str, head: &[u8]) -> String {
+    let keys: Vec<String> = seen_keys(head).into_iter().map(|(key, _)| key).collect();
+    if keys.is_empty() {
+        return "found no lines with several numbers under keys; check that it is the log of a training, or name its format \
+                with --format"
+            .to_owned();
     }
-    if has_pairs {
-        "its lines hold key=value: --format keyvalue reads them, and --mapping says what their keys mean"
-    } else {
-        "name one with --format"
-    }
-}
-
-/// Whether a line holds an object with a number.
-fn is_object(line: &str) -> bool {
-    let start = line.find("{\"");
-    let object = start.and_then(|start| literal::object(&line[start..]));
-    object.is_some_and(|(fields, _)| fields.iter().any(|(_, value)| matches!(value, Value::Number(_))))
-}
-
-/// Whether a line holds two numbers under keys.
-fn has_numbers(line: &str) -> bool {
-    if !line.contains('=') {
-        return false;
-    }
-    let mut fields = Vec::new();
-    PairReader::default().read(line, &Pairs::default(), &mut fields);
-    let numbers = fields
-        .iter()
-        .filter(|(_, value)| matches!(value, Value::Number(_)));
-    numbers.count() > 1
+    let more = if keys.len() > MOST { ", ..." } else { "" };
+    format!(
+        "found the keys {}{more}, but fewer than 3 records with usual keys; write a mapping with `pulsetrain import \
+         --suggest-mapping {input} > mapping.yaml`, edit it, and give it with --mapping mapping.yaml",
+        keys[..keys.len().min(MOST)].join(", ")
+    )
 }
 
 #[cfg(test)]
@@ -49,17 +26,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_format_that_would_read_it_is_named() {
+    fn the_keys_and_the_next_command_are_named() {
         for (text, expected) in [
-            ("starting\n{\"step\": 1, \"loss\": 2.5}\n", "--format json"),
-            ("12:00 INFO {\"step\": 1}\n", "--format json"),
-            ("starting\n12:00 step=1 loss=2.5\n", "--format keyvalue"),
-            ("note=fine x=1\n", "name one with"),
-            ("{\"name\": \"x\"}\n", "name one with"),
-            ("no pairs here\n", "name one with"),
-            ("", "name one with"),
+            (
+                "starting\n{\"it\": 1, \"alpha\": 2.5}\n",
+                "found the keys it, alpha, but",
+            ),
+            ("12:00 INFO beta=1 gamma: 2\n", "found the keys beta, gamma, but"),
+            ("beta 1 | gamma 2\n", "--suggest-mapping x.log > mapping.yaml"),
+            ("note=fine x=1\n", "check that it is the log of a training"),
+            ("no pairs here\n", "--format"),
+            ("", "--format"),
         ] {
-            assert!(instead(text.as_bytes()).contains(expected), "{text}");
+            let message = instead("x.log", text.as_bytes());
+            assert!(message.contains(expected), "{text}: {message}");
         }
     }
 }

@@ -1,12 +1,14 @@
 //! A mapping: what the keys of a log of no known format mean. The configuration says it, the parsers ask it.
 
+use std::borrow::Cow;
+
 use pulsetrain_semconv::{AttributeKind, Metric, attribute, metric};
 use regex::Regex;
 
 use super::{
     clock::TimeForm,
     pairs::Pairs,
-    rule::{Becomes, Matches, Rule},
+    rule::{Becomes, Matches, Rule, WHOLE},
     unit,
 };
 use crate::{SourceError, conversion::Conversion};
@@ -15,13 +17,44 @@ use crate::{SourceError, conversion::Conversion};
 /// usual keys are the step and the time.
 #[derive(Clone, Debug, Default)]
 pub struct Mapping {
-    pub(super) step: Option<String>,
+    pub(super) format: Option<MappedFormat>,
+    pub(super) framework: Option<String>,
+    pub(super) detect: Vec<Regex>,
+    pub(super) is_loose: bool,
+    pub(super) ignored: Vec<String>,
+    pub(super) steps: Vec<String>,
     pub(super) time: Option<String>,
     pub(super) form: TimeForm,
-    pub(super) line: Option<Regex>,
+    pub(super) lines: Vec<Regex>,
     pub(super) pairs: Pairs,
     pub(super) rules: Vec<Rule>,
     pub(super) drops_unknown: bool,
+}
+
+/// How the fields of a log are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MappedFormat {
+    /// An object a line, of JSON or as Python prints it.
+    Json,
+    /// Pairs of a key and a value.
+    KeyValue,
+    /// Numbers with their labels, in any printed line.
+    Text,
+    /// A table with a header.
+    Csv,
+}
+
+impl MappedFormat {
+    /// The name of the format in the table of formats.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Json => "json",
+            Self::KeyValue => "keyvalue",
+            Self::Text => "text",
+            Self::Csv => "csv",
+        }
+    }
 }
 
 /// What a [`ValueRule`] makes of a value.
@@ -46,6 +79,8 @@ pub struct ValueRule {
     pub becomes: ValueBecomes,
     /// The unit of the log, where it is not that of the metric.
     pub unit: Option<String>,
+    /// The unit of numbers without a suffix, where it is not that of the metric.
+    pub default_unit: Option<String>,
     /// What values are multiplied by, where no unit says it.
     pub factor: Option<f64>,
     /// Whether the log says what a counter has come to, and not what it grew by.
@@ -60,6 +95,8 @@ pub struct ValueRule {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MappingPart {
+    /// The pattern by which a log is detected.
+    Detect,
     /// The form of the time.
     TimeForm,
     /// The pattern of lines.
@@ -76,6 +113,9 @@ pub enum MappingPart {
     Attribute(String),
 }
 
+/// The default unit of numbers that have a unit only with a suffix.
+const NO_UNIT: &str = "none";
+
 fn wrong(part: MappingPart, message: impl Into<String>) -> SourceError {
     SourceError::Mapping {
         part,
@@ -84,9 +124,56 @@ fn wrong(part: MappingPart, message: impl Into<String>) -> SourceError {
 }
 
 impl Mapping {
-    /// The key that says the step.
-    pub fn set_step(&mut self, key: &str) {
-        self.step = Some(key.to_owned());
+    /// Sets how the fields of the log are written.
+    pub fn set_format(&mut self, format: MappedFormat) {
+        self.format = Some(format);
+    }
+
+    /// Returns how the fields of the log are written, where the mapping names it or has a pattern of lines.
+    pub fn format(&self) -> Option<MappedFormat> {
+        let by_lines = (!self.lines.is_empty()).then_some(MappedFormat::KeyValue);
+        self.format.or(by_lines)
+    }
+
+    /// Sets the trainer that writes the log: `service.name` where the user gives nothing else.
+    pub fn set_framework(&mut self, name: &str) {
+        self.framework = Some(name.to_owned());
+    }
+
+    /// Adds a pattern that a line of the head matches if the mapping is for the log.
+    ///
+    /// # Errors
+    /// [`SourceError::Mapping`] where it is no regular expression.
+    pub fn add_detect(&mut self, pattern: &str) -> Result<(), SourceError> {
+        let multi_line = format!("(?m){pattern}");
+        self.detect
+            .push(regex(pattern, &multi_line, MappingPart::Detect)?);
+        Ok(())
+    }
+
+    /// Whether each pattern of the mapping matches a line of `text`, and there is one.
+    pub(in crate::logs) fn detects(&self, text: &str) -> bool {
+        !self.detect.is_empty() && self.detect.iter().all(|pattern| pattern.is_match(text))
+    }
+
+    /// Returns the trainer that writes the log, if the mapping has its name.
+    pub fn framework(&self) -> Option<&str> {
+        self.framework.as_deref()
+    }
+
+    /// Compares keys without case, and with every run of other characters than letters and digits as one `_`.
+    pub fn compare_loosely(&mut self) {
+        self.is_loose = true;
+    }
+
+    /// Ignores a word at the beginning of keys that no rule knows with it.
+    pub fn ignore_prefix(&mut self, word: &str) {
+        self.ignored.push(word.to_owned());
+    }
+
+    /// Adds a key that can be the step; the first one of a record counts.
+    pub fn add_step(&mut self, key: &str) {
+        self.steps.push(key.to_owned());
     }
 
     /// The key that says the time of a record.
@@ -103,14 +190,23 @@ impl Mapping {
         Ok(())
     }
 
-    /// The pattern of the lines that are records. Its groups are fields by their names; what the group `record` holds is
-    /// read in place of the whole line.
+    /// Adds a pattern of the lines that are records; the first that matches a line counts. Its groups are fields by their
+    /// names. The text of the group `record` is read in place of the line.
     ///
     /// # Errors
     /// [`SourceError::Mapping`] where it is no regular expression.
-    pub fn set_line(&mut self, pattern: &str) -> Result<(), SourceError> {
-        self.line = Some(regex(pattern, pattern, MappingPart::Line)?);
+    pub fn add_line(&mut self, pattern: &str) -> Result<(), SourceError> {
+        self.lines.push(regex(pattern, pattern, MappingPart::Line)?);
         Ok(())
+    }
+
+    /// Returns a key as the rules spell it.
+    pub(super) fn spelling<'k>(&self, key: &'k str) -> Cow<'k, str> {
+        if self.is_loose {
+            Cow::Owned(loose(key))
+        } else {
+            Cow::Borrowed(key)
+        }
     }
 
     /// What stands between two pairs, and between a key and its value.
@@ -143,6 +239,11 @@ impl Mapping {
         let matches = matches(rule)?;
         let metric = becomes.metric();
         let conversion = conversion(rule, metric)?;
+        let without_suffix = match &rule.default_unit {
+            Some(spelling) if spelling == NO_UNIT => None,
+            Some(spelling) => Some(by_unit(spelling, metric)?),
+            None => Some(Conversion::None),
+        };
         if rule.is_total && !metric.is_some_and(is_counter) {
             let message = "only of a metric that counts can there be a total: leave total out";
             return Err(wrong(MappingPart::Metric, message));
@@ -165,6 +266,8 @@ impl Mapping {
             matches,
             becomes,
             conversion,
+            without_suffix,
+            units: (rule.unit.clone(), rule.default_unit.clone()),
             is_total: rule.is_total,
             with: with.collect::<Result<_, _>>()?,
             from: from.collect::<Result<_, SourceError>>()?,
@@ -179,6 +282,16 @@ impl Mapping {
         self.rules.insert(place, rule);
         Ok(())
     }
+}
+
+/// Returns a key in lower case, with every run of other characters than letters and digits as one `_`.
+fn loose(key: &str) -> String {
+    let words = key.split(|letter: char| !letter.is_alphanumeric());
+    let words: Vec<String> = words
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    words.join("_")
 }
 
 fn names(pairs: &[(String, String)]) -> impl Iterator<Item = &str> {
@@ -231,7 +344,7 @@ fn matches(rule: &ValueRule) -> Result<Matches, SourceError> {
     if !rule.is_pattern {
         return Ok(Matches::Key(rule.key.clone()));
     }
-    let whole = format!("^(?:{})$", rule.key);
+    let whole = [WHOLE.0, &rule.key, WHOLE.1].concat();
     regex(&rule.key, &whole, MappingPart::Key).map(Matches::Pattern)
 }
 
@@ -258,12 +371,16 @@ fn conversion(rule: &ValueRule, metric: Option<&'static Metric>) -> Result<Optio
             factor => Ok(factor.map(Conversion::Times)),
         };
     };
+    by_unit(spelling, metric).map(Some)
+}
+
+fn by_unit(spelling: &str, metric: Option<&'static Metric>) -> Result<Conversion, SourceError> {
     let Some(metric) = metric else {
         let message = "a unit is converted to that of a metric, and here is none: give factor";
         return Err(wrong(MappingPart::Unit, message));
     };
     let found = unit::conversion(spelling, metric.unit);
-    found.map(Some).ok_or_else(|| {
+    found.ok_or_else(|| {
         let spellings = unit::spellings_of(metric.unit);
         let instead = if spellings.is_empty() {
             "leave unit out, or give factor".to_owned()

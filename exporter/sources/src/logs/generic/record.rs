@@ -31,6 +31,8 @@ pub(super) struct Records {
     /// The room that the fields of the newest record took, and its texts.
     pub(super) room: Vec<Field<'static>>,
     texts: Vec<usize>,
+    /// The metrics without attributes of the newest record.
+    recorded: Vec<u16>,
 }
 
 impl Records {
@@ -43,6 +45,7 @@ impl Records {
             on_span: Vec::new(),
             room: Vec::new(),
             texts: Vec::new(),
+            recorded: Vec::new(),
         }
     }
 
@@ -63,13 +66,20 @@ impl Records {
             written,
             fields,
             drops_unknown: self.mapping.drops_unknown,
+            is_loose: self.mapping.is_loose,
             memory: &mut self.memory,
         };
         self.on_span.clear();
         self.texts.clear();
+        self.recorded.clear();
         let mut duration = None;
         for (number, (key, value)) in fields.iter().enumerate() {
             let known = self.keys.of(number);
+            known.note(value, time_field == Some(number));
+            // The time of the record is no value, even where its key can be that of a duration.
+            if time_field == Some(number) && self.mapping.time.is_none() {
+                continue;
+            }
             let field = (key.as_ref(), value);
             let Some(meaning) = &known.meaning else {
                 let is_said = [time_field, step_field]
@@ -81,11 +91,25 @@ impl Records {
                 }
                 continue;
             };
+            let metric = meaning.rule.becomes.metric().filter(|_| meaning.is_plain);
+            // Two keys of a record with one metric: the first has it.
+            if self.mapping.is_loose
+                && let Some(metric) = metric
+                && (known.is_unmapped || self.recorded.contains(&metric.ordinal))
+            {
+                known.is_unmapped = true;
+                recording.unknown(field, &mut known.is_told, recorder);
+                continue;
+            }
             let series = known.series.as_mut();
             let became = recording.known(field, meaning, series, &mut known.is_told, recorder);
             let Some((metric, number)) = became else {
+                known.is_unmapped |= self.mapping.is_loose;
                 continue;
             };
+            if meaning.is_plain {
+                self.recorded.push(metric.ordinal);
+            }
             self.on_span
                 .extend(meaning.on_span.map(|attribute| of_step(attribute, number)));
             if metric.ordinal == metric::TRAIN_STEP_DURATION.ordinal {
@@ -119,6 +143,7 @@ impl Records {
             written,
             fields,
             drops_unknown: false,
+            is_loose: self.mapping.is_loose,
             memory: &mut self.memory,
         };
         for text in &self.texts {

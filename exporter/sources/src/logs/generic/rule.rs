@@ -5,7 +5,12 @@ use pulsetrain_semconv::{self as semconv, AttributeKind, Instrument, Metric, met
 use regex::Regex;
 
 use super::mapping::Mapping;
-use crate::{attribute_part::Part, conversion::Conversion, recorder::PreparedSeries};
+use crate::{
+    attribute_part::Part,
+    conversion::Conversion,
+    logs::{Covered, covered},
+    recorder::PreparedSeries,
+};
 
 /// What some keys mean.
 #[derive(Clone, Debug)]
@@ -14,6 +19,10 @@ pub(super) struct Rule {
     pub(super) becomes: Becomes,
     /// What is done to numbers; nothing where their own suffix says it.
     pub(super) conversion: Option<Conversion>,
+    /// The conversion of numbers without a suffix, or `None` if their unit is not known.
+    pub(super) without_suffix: Option<Conversion>,
+    /// The unit of the log as the mapping spells it: for all numbers, and for those without a suffix.
+    pub(super) units: (Option<String>, Option<String>),
     pub(super) is_total: bool,
     pub(super) with: Vec<(&'static semconv::Attribute, Part)>,
     pub(super) from: Vec<(&'static semconv::Attribute, String)>,
@@ -27,6 +36,9 @@ pub(super) enum Matches {
     /// All that match.
     Pattern(Regex),
 }
+
+/// What makes a pattern one of complete keys.
+pub(super) const WHOLE: (&str, &str) = ("^(?:", ")$");
 
 /// What values become.
 #[derive(Clone, Debug)]
@@ -69,6 +81,18 @@ impl Matches {
         matches!(self, Self::Key(_))
     }
 
+    /// Returns the key, or the pattern as the mapping has it.
+    fn text(&self) -> &str {
+        match self {
+            Self::Key(key) => key,
+            Self::Pattern(regex) => {
+                let pattern = regex.as_str();
+                let inner = pattern.strip_prefix(WHOLE.0).unwrap_or(pattern);
+                inner.strip_suffix(WHOLE.1).unwrap_or(inner)
+            }
+        }
+    }
+
     /// The names of the groups: attributes.
     pub(super) fn groups(&self) -> Vec<String> {
         match self {
@@ -102,6 +126,12 @@ impl Meaning {
         }
     }
 
+    /// Whether the values are epochs.
+    pub(super) fn is_epoch(&self) -> bool {
+        let metric = self.rule.becomes.metric();
+        metric.is_some_and(|metric| metric.ordinal == metric::TRAIN_EPOCH.ordinal)
+    }
+
     /// The attributes that all values have.
     pub(super) fn fixed(&self) -> impl Iterator<Item = Attribute<'_>> {
         let all = self.captured.iter().chain(&self.rule.with);
@@ -125,11 +155,31 @@ impl Meaning {
 impl Mapping {
     /// What `key` means; nothing where nobody knows.
     pub(super) fn meaning(&self, key: &str) -> Option<Meaning> {
-        let by_rule = self.rules.iter().find_map(|rule| {
-            let captured = rule.captured(key)?;
+        let spelling = self.spelling(key);
+        let mut shorter = self.without_prefixes(&spelling);
+        let by_rule = self.by_rule(&spelling);
+        by_rule
+            .or_else(|| by_name(key))
+            .or_else(|| shorter.find_map(|key| self.by_rule(key)))
+    }
+
+    fn by_rule(&self, spelling: &str) -> Option<Meaning> {
+        self.rules.iter().find_map(|rule| {
+            let captured = rule.captured(spelling)?;
             Some(Meaning::of(rule.clone(), captured))
-        });
-        by_rule.or_else(|| by_name(key))
+        })
+    }
+
+    /// Returns a key without the words that the mapping ignores at its beginning: without one, without two, ...
+    pub(super) fn without_prefixes<'k>(&self, spelling: &'k str) -> impl Iterator<Item = &'k str> {
+        let without_one = |key: &'k str| {
+            let mut prefixes = self.ignored.iter();
+            prefixes.find_map(|word| {
+                let rest = key.strip_prefix(word.as_str())?;
+                rest.strip_prefix(['_', '/', '.', ' '])
+            })
+        };
+        std::iter::successors(without_one(spelling), move |key| without_one(key))
     }
 }
 
@@ -154,6 +204,56 @@ impl Rule {
     }
 }
 
+impl Mapping {
+    /// Returns what the rules make of every key, for the documentation.
+    pub(in crate::logs) fn coverage(&'static self) -> Vec<Covered> {
+        let steps = self.steps.iter().map(|key| {
+            covered(
+                key,
+                metric::TRAIN_GLOBAL_STEP.name,
+                "as it is; `train.steps` grows by the steps since the record before",
+            )
+        });
+        steps.chain(self.rules.iter().map(Rule::covered)).collect()
+    }
+}
+
+impl Rule {
+    fn covered(&'static self) -> Covered {
+        let with = self.with.iter().map(|(attribute, part)| {
+            let value = match part {
+                Part::Text(text) => text.clone(),
+                Part::Int(number) => number.to_string(),
+            };
+            format!("{}={value}", attribute.name)
+        });
+        let groups = self.matches.groups();
+        let groups = groups.iter().map(|name| format!("{name}=part of the key"));
+        let from = self
+            .from
+            .iter()
+            .map(|(attribute, key)| format!("{}=value of {key}", attribute.name));
+        let attributes: Vec<String> = with.chain(groups).chain(from).collect();
+        Covered {
+            key: self.matches.text(),
+            name: match &self.becomes {
+                Becomes::Value(metric) | Becomes::State(metric, _) => metric.name,
+                Becomes::Custom(_) => metric::TRAIN_CUSTOM.name,
+                Becomes::Nothing => "(left out: mapping)",
+            },
+            attributes: attributes.join(", "),
+            conversion: match self.conversion {
+                Some(Conversion::Times(factor)) => format!("times {factor}"),
+                Some(Conversion::DividedBy(divisor)) => format!("divided by {divisor}"),
+                Some(Conversion::None) => "as it is".to_owned(),
+                Some(Conversion::PercentAboveOne) => "a number above 1 is in percent".to_owned(),
+                None if self.is_total => "by its growth".to_owned(),
+                None => "as it is, or by its suffix".to_owned(),
+            },
+        }
+    }
+}
+
 /// A key that is the name of a metric is that metric.
 fn by_name(key: &str) -> Option<Meaning> {
     let metric = metric::find(key)?;
@@ -161,6 +261,8 @@ fn by_name(key: &str) -> Option<Meaning> {
         matches: Matches::Key(key.to_owned()),
         becomes: Becomes::of(metric),
         conversion: None,
+        without_suffix: Some(Conversion::None),
+        units: (None, None),
         is_total: false,
         with: Vec::new(),
         from: Vec::new(),

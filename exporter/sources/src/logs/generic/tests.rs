@@ -1,5 +1,5 @@
 use super::*;
-use crate::{SourceError, logs::sampled::Sampled};
+use crate::{SkipReason, SourceError, logs::sampled::Sampled};
 
 fn rule(key: &str, metric: &str) -> ValueRule {
     ValueRule {
@@ -7,6 +7,7 @@ fn rule(key: &str, metric: &str) -> ValueRule {
         is_pattern: false,
         becomes: ValueBecomes::Metric(metric.to_owned()),
         unit: None,
+        default_unit: None,
         factor: None,
         is_total: false,
         attributes: Vec::new(),
@@ -57,7 +58,7 @@ fn lines_mapping() -> Mapping {
             ..rule("seen", "train.tokens")
         },
     ]);
-    mapping.set_step("trainer.step");
+    mapping.add_step("trainer.step");
     mapping.set_time("ts");
     mapping.set_time_form("unix_ms").unwrap();
     mapping
@@ -109,7 +110,7 @@ fn values_of_pairs_carry_their_units() {
         rule("phase", "train.phase"),
     ]);
     mapping
-        .set_line(r"^(?<time>\S+ \S+) \[rank (?<rank>\d+)\] (?<record>.*)$")
+        .add_line(r"^(?<time>\S+ \S+) \[rank (?<rank>\d+)\] (?<record>.*)$")
         .unwrap();
     let text = "2026-11-21 12:00:00,250 [rank 0] step=10 loss=2.5 dt=250ms mfu=41.5% tok/s=1.5k phase=plateau\n\
                 2026-11-21 12:00:01,250 [rank 0] nothing here=1\n\
@@ -167,7 +168,7 @@ fn values_in_brackets_are_numbers_or_are_counted() {
 #[test]
 fn the_first_record_of_the_mapping_identifies_the_run() {
     let mut own = Mapping::default();
-    own.set_line(r"step (?<step>\d+) \| loss (?<train.loss>\S+)")
+    own.add_line(r"step (?<step>\d+) \| loss (?<train.loss>\S+)")
         .unwrap();
     let own = Arc::new(own);
     let first = |text: &str| KEY_VALUE.identity(text.as_bytes(), &own).first_record;
@@ -306,7 +307,7 @@ fn a_mapping_that_makes_no_sense_says_what_it_can_be() {
         assert!(message.contains(text), "{message}");
     }
     let mut mapping = Mapping::default();
-    assert!(mapping.set_pairs(Some(""), None).is_err() && mapping.set_line("(").is_err());
+    assert!(mapping.set_pairs(Some(""), None).is_err() && mapping.add_line("(").is_err());
     assert!(mapping.set_time_form("iso").is_err());
 }
 

@@ -19,11 +19,14 @@ const KIB: f64 = 1024.0;
 static SECONDS: &[(&str, Conversion)] = &[
     ("s", Conversion::None),
     ("sec", Conversion::None),
+    ("secs", Conversion::None),
+    ("seconds", Conversion::None),
     ("ms", by(1e3)),
     ("us", by(1e6)),
     ("µs", by(1e6)),
     ("ns", by(1e9)),
     ("min", times(60.0)),
+    ("m", times(60.0)),
     ("h", times(3600.0)),
     ("d", times(86_400.0)),
 ];
@@ -83,6 +86,7 @@ static UNITS: &[Units] = &[
             ("ratio", Conversion::None),
             ("percent", by(100.0)),
             ("%", by(100.0)),
+            ("ratio_or_percent", Conversion::PercentAboveOne),
         ],
     ),
     (
@@ -139,6 +143,12 @@ pub(super) fn conversion(spelling: &str, unit: &str) -> Option<Conversion> {
         .map(|(_, conversion)| *conversion)
 }
 
+/// Whether a word is the spelling of a unit.
+pub(super) fn is_spelling(word: &str) -> bool {
+    let mut units = UNITS.iter().flat_map(|(_, spellings)| *spellings);
+    units.any(|(known, _)| *known == word)
+}
+
 /// The spellings that are converted to a unit of the registry, for messages.
 pub(super) fn spellings_of(unit: &str) -> String {
     let names: Vec<&str> = spellings(unit).iter().map(|(name, _)| *name).collect();
@@ -183,6 +193,6 @@ mod tests {
         for (spelling, unit) in [("GiB", "s"), ("ms", "1"), ("k", "s"), ("ms", "{token}")] {
             assert_eq!(conversion(spelling, unit), None, "{spelling} as {unit}");
         }
-        assert_eq!(spellings_of("1"), "ratio, percent, %");
+        assert_eq!(spellings_of("1"), "ratio, percent, %, ratio_or_percent");
     }
 }

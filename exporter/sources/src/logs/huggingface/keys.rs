@@ -22,6 +22,10 @@ const fn component(name: &'static str) -> Attribute<'static> {
     (&attribute::TRAIN_COMPONENT, Out::Text(name))
 }
 
+const fn of_pair(name: &'static str) -> Attribute<'static> {
+    (&attribute::RL_COMPONENT, Out::Text(name))
+}
+
 const fn named(name: &'static str) -> Attribute<'static> {
     (&attribute::TRAIN_CUSTOM_NAME, Out::Text(name))
 }
@@ -39,6 +43,16 @@ const MEAN: Attribute<'static> = statistic("mean");
 const STD: Attribute<'static> = statistic("std");
 const MIN: Attribute<'static> = statistic("min");
 const MAX: Attribute<'static> = statistic("max");
+
+const CHOSEN: &[Attribute<'static>] = &[of_pair("chosen"), MEAN];
+const REJECTED: &[Attribute<'static>] = &[of_pair("rejected"), MEAN];
+const EVAL_CHOSEN: &[Attribute<'static>] = &[of_pair("chosen"), MEAN, EVAL];
+const EVAL_REJECTED: &[Attribute<'static>] = &[of_pair("rejected"), MEAN, EVAL];
+const GIB: f64 = (1_u64 << 30) as f64;
+
+/// The keys of ms-swift whose values are durations.
+pub(super) const ELAPSED: &str = "elapsed_time";
+pub(super) const REMAINING: &str = "remaining_time";
 
 /// The keys, `{}` where a part of one varies.
 pub(super) static ROWS: &[Row] = &[
@@ -125,32 +139,43 @@ pub(super) static ROWS: &[Row] = &[
         &metric::RL_COMPLETION_CLIP_RATIO,
     )
     .with(&[EVAL]),
-    kept!("completions/mean_terminated_length"),
-    kept!("completions/min_terminated_length"),
-    kept!("completions/max_terminated_length"),
-    kept!("frac_reward_zero_std"),
+    row(
+        "completions/mean_terminated_length",
+        &metric::RL_TERMINATED_LENGTH,
+    )
+    .with(&[MEAN]),
+    row("completions/min_terminated_length", &metric::RL_TERMINATED_LENGTH).with(&[MIN]),
+    row("completions/max_terminated_length", &metric::RL_TERMINATED_LENGTH).with(&[MAX]),
+    row("frac_reward_zero_std", &metric::RL_ZERO_VARIANCE_FRACTION),
+    row("clip_ratio/high_mean", &metric::RL_POLICY_CLIP_UPPER_FRACTION),
     kept!("clip_ratio/low_min"),
-    kept!("clip_ratio/high_mean"),
     kept!("clip_ratio/high_max"),
     kept!("cispo_clip_ratio"),
     kept!("vespo/phi_seq_mean"),
     kept!("entropy_coef"),
-    kept!("tools/call_frequency"),
+    row("tools/call_frequency", &metric::RL_TOOL_CALLS).with(&[MEAN]),
     kept!("tools/failure_frequency"),
+    row("num_turns", &metric::RL_TURNS).with(&[MEAN]),
+    row("teacher_kl", &metric::RL_TEACHER_KL).with(&[MEAN]),
+    row("beta", &metric::RL_KL_COEFFICIENT),
     // Of DPO and its kin: ORPO, CPO, KTO, BCO.
     row("rewards/accuracies", &metric::TRAIN_ACCURACY).with(&[component("dpo")]),
     row("nll_loss", &metric::TRAIN_LOSS_COMPONENT).with(&[component("lm")]),
     row("eval_rewards/accuracies", &metric::EVAL_ACCURACY).with(&[component("dpo")]),
     row("eval_nll_loss", &metric::EVAL_LOSS_COMPONENT).with(&[component("lm")]),
-    kept!("logps/chosen"),
-    kept!("logps/rejected"),
-    kept!("logits/chosen"),
-    kept!("logits/rejected"),
+    row("logps/chosen", &metric::RL_LOGP).with(CHOSEN),
+    row("logps/rejected", &metric::RL_LOGP).with(REJECTED),
+    row("logits/chosen", &metric::RL_LOGIT).with(CHOSEN),
+    row("logits/rejected", &metric::RL_LOGIT).with(REJECTED),
+    row("eval_logps/chosen", &metric::RL_LOGP).with(EVAL_CHOSEN),
+    row("eval_logps/rejected", &metric::RL_LOGP).with(EVAL_REJECTED),
+    row("eval_logits/chosen", &metric::RL_LOGIT).with(EVAL_CHOSEN),
+    row("eval_logits/rejected", &metric::RL_LOGIT).with(EVAL_REJECTED),
     kept!("log_odds_ratio"),
     kept!("log_odds_chosen"),
     // Of the trainer of reward models.
     row("accuracy", &metric::TRAIN_ACCURACY),
-    kept!("margin"),
+    row("margin", &metric::RL_REWARD_COMPONENT).with(&[of_pair("margins"), MEAN]),
     row("mean_reward", &metric::RL_REWARD).with(&[MEAN]),
     row("min_reward", &metric::RL_REWARD).with(&[MIN]),
     row("max_reward", &metric::RL_REWARD).with(&[MAX]),
@@ -174,6 +199,26 @@ pub(super) static ROWS: &[Row] = &[
     kept!("val/num_eos_tokens"),
     kept!("eps"),
     kept!("episode"),
+    // Of axolotl.
+    row("ppl", &metric::TRAIN_PERPLEXITY),
+    row("eval_ppl", &metric::EVAL_PERPLEXITY),
+    row("memory/max_active (GiB)", &metric::MEMORY_FRAMEWORK_PEAK).times(GIB),
+    row("memory/max_allocated (GiB)", &metric::MEMORY_FRAMEWORK_ALLOCATED).times(GIB),
+    row("memory/device_reserved (GiB)", &metric::MEMORY_FRAMEWORK_RESERVED).times(GIB),
+    row(
+        "tokens/train_per_sec_per_gpu",
+        &metric::TRAIN_THROUGHPUT_TOKENS_PER_DEVICE,
+    ),
+    row("tokens/total", &metric::TRAIN_TOKENS).running_total(),
+    row("tokens/trainable", &metric::TRAIN_REAL_TOKENS).running_total(),
+    // Of ms-swift.
+    row("token_acc", &metric::TRAIN_ACCURACY),
+    row("eval_token_acc", &metric::EVAL_ACCURACY),
+    row("load_balancing_loss", &metric::TRAIN_LOSS_COMPONENT).with(&[component("moe_lb")]),
+    row("memory(GiB)", &metric::MEMORY_FRAMEWORK_RESERVED).times(GIB),
+    row("train_speed(s/it)", &metric::TRAIN_SMOOTHED_STEP_TIME),
+    row(ELAPSED, &metric::TRAIN_ELAPSED_TIME),
+    row(REMAINING, &metric::TRAIN_ETA),
     // Reward functions by their names, and the rewards of DPO by the side that they are of.
     row("rewards/{}", &metric::RL_REWARD_COMPONENT).with(&[MEAN]),
     row("rewards/{}/mean", &metric::RL_REWARD_COMPONENT).with(&[MEAN]),

@@ -87,7 +87,12 @@ fn the_keys_of_grpo_and_dpo_have_their_metrics() {
     assert_eq!(read.values("rl.completion_clip_ratio"), [0.125]);
     assert_eq!(read.values("rl.policy_clip_fraction"), [0.0625]);
     assert_eq!(read.values("train.step.duration"), [4.0]);
-    assert_eq!(read.values("train.custom"), [-7.0, 150.0]);
+    assert_eq!(read.values("rl.logp"), [-7.0]);
+    assert_eq!(
+        read.attributes("rl.logp"),
+        ["rl.component=chosen rl.statistic=mean"]
+    );
+    assert_eq!(read.values("train.custom"), [150.0]);
 }
 
 #[test]

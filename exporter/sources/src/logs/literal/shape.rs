@@ -11,7 +11,7 @@ const SHAPES: usize = 8;
 const LONGEST: usize = 1 << 16;
 
 /// How many objects deep fields are told apart.
-const DEPTH: usize = 16;
+pub(in crate::logs) const DEPTH: usize = 16;
 
 /// By what a text shows what it is of.
 type Sign = fn(&str) -> Option<&'static str>;

@@ -25,7 +25,7 @@ use super::{
 };
 use crate::{
     Recorder, Run, SkipReason, SourceError, UsedTimezone,
-    logs::{Claims, ImportReport, LogFormat, LogReader, Mapping, ReadLimits, ReadTime},
+    logs::{Claims, ImportReport, LogFormat, LogReader, Mapping, ReadLimits, ReadTime, key_notices},
     recorder::AttemptState,
 };
 
@@ -349,7 +349,12 @@ impl Reading {
         let (input, run) = (self.name(), self.recorder.run().clone());
         let timezone = self.recorder.timezone_used();
         let (counts, skipped) = self.recorder.finish();
+        let lists_keys = self.format.is_fallback();
+        if lists_keys {
+            self.notices.extend(key_notices(&self.reader.key_uses(), &input));
+        }
         let report = ImportReport {
+            lists_keys,
             input,
             format: Some((self.format.name, self.sign)),
             run,

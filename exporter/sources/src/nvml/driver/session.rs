@@ -1,6 +1,7 @@
 //! A session: NVML is loaded, each GPU has a worker, and passes are made over all of them until NVML has to be loaded again.
 
 use std::{
+    collections::BTreeSet,
     fs,
     path::Path,
     sync::{
@@ -13,13 +14,14 @@ use std::{
 
 use nvml_wrapper::Nvml;
 use pulsetrain_pipeline::clock::{self, Instant};
+use pulsetrain_semconv::attribute::GPU_RECOVERY_ACTION;
 
 use super::{
     GpuTick, Heard, Telling, Tick,
     probe::SELDOM,
     worker::{Reply, Worker},
 };
-use crate::nvml::{Driver, Gpu, GpuTrouble, NvmlConfig};
+use crate::nvml::{Driver, Gpu, GpuTrouble, NvmlConfig, reading::Sample};
 
 /// Where the kernel lists the GPUs of the driver, also those that came after NVML was loaded.
 const LISTED: &str = "/proc/driver/nvidia/gpus";
@@ -43,6 +45,8 @@ pub(super) enum Ended {
     Gone,
     /// NVML has to be loaded again to see the GPUs as they are now.
     LoadAgain,
+    /// A release of the driver was requested.
+    Released,
 }
 
 /// What is remembered from one session to the next.
@@ -52,6 +56,8 @@ pub(super) struct Memory {
     gpus: Vec<Arc<Gpu>>,
     /// How long a lost GPU was last waited for.
     patience: Duration,
+    /// The UUIDs of GPUs for whose reset the driver was released.
+    released_for: BTreeSet<String>,
 }
 
 /// Reads the driver until it has gone or has to be loaded again.
@@ -121,10 +127,18 @@ impl Session<'_> {
             patience = self.config.interval.min(PASS);
             let now = clock::now();
             let silent_after = self.config.stale_after();
-            let gpus = self.lanes.iter_mut().map(|lane| lane.tick(now, silent_after));
+            let gpus: Vec<_> = self
+                .lanes
+                .iter_mut()
+                .map(|lane| lane.tick(now, silent_after))
+                .collect();
+            if let Some(time) = self.config.release_for_reset {
+                gpus.iter()
+                    .for_each(|gpu| self.release_for_reset(gpu, time, memory));
+            }
             self.telling.tell(Heard::Tick(Box::new(Tick {
                 driver: Arc::clone(&driver),
-                gpus: gpus.collect(),
+                gpus,
                 time_unix_nanos,
                 took,
             })));
@@ -145,6 +159,26 @@ impl Session<'_> {
             if self.telling.is_ending() {
                 return Ended::Told;
             }
+            if self.telling.release.requested().is_some() {
+                return Ended::Released;
+            }
+        }
+    }
+
+    /// Releases the driver once if a GPU needs a reset and no process uses it: the kernel refuses the reset of a GPU in use.
+    fn release_for_reset(&self, tick: &GpuTick, time: Duration, memory: &mut Memory) {
+        let Some(needs_reset) = needs_reset(tick) else {
+            return;
+        };
+        let gpu = &tick.gpu;
+        if !needs_reset {
+            memory.released_for.remove(&gpu.uuid);
+        } else if gpu.processes.is_empty() && memory.released_for.insert(gpu.uuid.clone()) {
+            let cause = format!(
+                "GPU {} ({}) needs a reset and no process uses it",
+                gpu.index, gpu.uuid
+            );
+            self.telling.release.request(time, &cause);
         }
     }
 
@@ -309,6 +343,17 @@ impl Memory {
         self.patience = patience;
         true
     }
+}
+
+/// Returns whether the recovery action of a GPU is a reset, or `None` if this pass did not read it.
+fn needs_reset(tick: &GpuTick) -> Option<bool> {
+    let readings = tick.readings.as_deref().unwrap_or_default();
+    readings.iter().find_map(|reading| match reading.value {
+        Sample::State(attribute, action) if attribute.name == GPU_RECOVERY_ACTION.name => {
+            Some(matches!(action, "gpu_reset" | "drain_and_reset"))
+        }
+        _ => None,
+    })
 }
 
 /// How many GPUs the kernel lists; `None` where it does not.

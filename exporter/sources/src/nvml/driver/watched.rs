@@ -53,6 +53,11 @@ impl<'nvml> Watched<'nvml> {
         }
     }
 
+    /// Returns the handle of the GPU.
+    pub(super) fn device(&self) -> &Device<'nvml> {
+        &self.device
+    }
+
     /// Whether the driver tells of its events.
     pub(super) fn settle_events(&mut self, refused: Option<Reason>) {
         self.probe.settle_events(refused);

@@ -6,7 +6,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
-        mpsc::{Receiver, SyncSender},
+        mpsc::{Receiver, RecvTimeoutError, SyncSender},
     },
     thread,
     time::Duration,
@@ -15,7 +15,7 @@ use std::{
 use nvml_wrapper::{Device, Nvml};
 use pulsetrain_pipeline::clock::{self, Instant};
 
-use super::{GpuTick, Telling, device, probe::Outcome, watched::Watched, xid};
+use super::{GpuTick, Telling, device, energy_lane::EnergyLane, probe::Outcome, watched::Watched, xid};
 use crate::nvml::{Gpu, GpuTrouble, NvmlConfig};
 
 /// How long until a GPU without a handle is opened again.
@@ -88,6 +88,7 @@ impl Worker {
         let (events, refused) = xid::register(nvml, &device);
         let mut watched = Watched::new(device, gpu, &self.config);
         watched.settle_events(refused);
+        let mut lane = EnergyLane::new(&self.config);
         let over = AtomicBool::new(false);
         thread::scope(|scope| {
             if let Some(events) = events {
@@ -98,19 +99,44 @@ impl Worker {
                     .spawn_scoped(scope, move || xid::listen(nvml, &events, &uuid, telling, over));
             }
             loop {
-                let read = watched.read(nvml, &self.config);
+                let mut read = watched.read(nvml, &self.config);
+                if let Ok(GpuTick {
+                    readings: Some(readings),
+                    ..
+                }) = &mut read
+                {
+                    lane.add_to(readings);
+                }
                 if clock::now().saturating_duration_since(began) >= self.config.stale_after() / 2 {
                     // The driver hung, and the series may have been ended meanwhile: what is read once is read again.
                     watched.ask_all_again();
                 }
                 self.reply(read, began);
-                if self.go.recv().is_err() {
+                let Some(asked) = self.await_pass(&mut lane, &watched) else {
                     break;
-                }
-                began = clock::now();
+                };
+                began = asked;
             }
             over.store(true, Ordering::Relaxed);
         });
+    }
+
+    /// Reads the energy counter until a pass is asked for. Returns when the pass was asked for, or `None` at the end. A call that
+    /// blocked delays the pass.
+    fn await_pass(&self, lane: &mut EnergyLane, watched: &Watched<'_>) -> Option<Instant> {
+        let mut delay = Duration::ZERO;
+        loop {
+            let asked = match lane.wait() {
+                Some(wait) => self.go.recv_timeout(wait),
+                None => self.go.recv().map_err(RecvTimeoutError::from),
+            };
+            let now = clock::now();
+            match asked {
+                Ok(()) => return Some(now.checked_sub(delay).unwrap_or(now)),
+                Err(RecvTimeoutError::Timeout) => delay = lane.read(watched.device()),
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+        }
     }
 
     fn reply(&self, read: Result<GpuTick, Outcome>, began: Instant) {

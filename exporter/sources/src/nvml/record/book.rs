@@ -46,6 +46,8 @@ pub(super) enum Entry {
     Held(f64),
     /// What a counter of the driver has come to.
     Total { raw: u64, scale: f64, wraps: bool },
+    /// The value of a counter of the driver between two passes.
+    Earlier { raw: u64, scale: f64 },
     /// How much our own counter grows by.
     Grows(u64),
     /// One of many observations.
@@ -137,7 +139,10 @@ impl Book {
         };
         if !is_new
             && series.heard_unix_nanos == place.time_unix_nanos
-            && !matches!(entry, Entry::Observed(_) | Entry::Grows(_))
+            && !matches!(
+                entry,
+                Entry::Observed(_) | Entry::Grows(_) | Entry::Earlier { .. }
+            )
         {
             // Two rows give the same series: the first is the better one.
             return;

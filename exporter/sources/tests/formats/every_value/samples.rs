@@ -264,9 +264,17 @@ pub(super) static LOGS: &[(&str, Log)] = &[
     ),
 ];
 
+/// The folder of logs that have no reader here.
+pub(super) const UNKNOWN_TRAINERS: &str = "generic/";
+
 /// What no training system wrote, a folder with its `/`; how many files that are, and what.
 pub(super) static NO_LOGS: &[(&str, usize, &str)] = &[
     ("backends/", 7, "an answer of a backend"),
+    (
+        UNKNOWN_TRAINERS,
+        12,
+        "logs of unknown trainers: `generic` has what is expected of each",
+    ),
     ("hf-trainer/stderr.log", 1, "warnings"),
     ("hw-conventions/", 9, "names that OpenTelemetry has settled"),
     (
@@ -275,7 +283,7 @@ pub(super) static NO_LOGS: &[(&str, usize, &str)] = &[
         "what wandb printed: the last of every series, which standard output told",
     ),
     ("kubelet/", 2, "what the kubelet says of its pods"),
-    ("otlp/", 8, "OTLP, or how it was made"),
+    ("otlp/", 9, "OTLP, or how it was made"),
     ("perfetto/", 1, "what a trace is written from"),
     (
         "tunix/colocated/perf_metrics_export_v1.json",

@@ -282,13 +282,13 @@ completions/mean_length -> rl.completion_length rl.statistic=mean
 completions/min_length -> rl.completion_length rl.statistic=min
 completions/max_length -> rl.completion_length rl.statistic=max
 completions/clipped_ratio -> rl.completion_clip_ratio
-completions/mean_terminated_length -> train.custom train.custom.name=hf_trainer.completions/mean_terminated_length
-completions/min_terminated_length -> train.custom train.custom.name=hf_trainer.completions/min_terminated_length
-completions/max_terminated_length -> train.custom train.custom.name=hf_trainer.completions/max_terminated_length
-frac_reward_zero_std -> train.custom train.custom.name=hf_trainer.frac_reward_zero_std
+completions/mean_terminated_length -> rl.terminated_length rl.statistic=mean
+completions/min_terminated_length -> rl.terminated_length rl.statistic=min
+completions/max_terminated_length -> rl.terminated_length rl.statistic=max
+frac_reward_zero_std -> rl.zero_variance_fraction
 clip_ratio/low_mean -> rl.policy_clip_lower_fraction
 clip_ratio/low_min -> train.custom train.custom.name=hf_trainer.clip_ratio/low_min
-clip_ratio/high_mean -> train.custom train.custom.name=hf_trainer.clip_ratio/high_mean
+clip_ratio/high_mean -> rl.policy_clip_upper_fraction
 clip_ratio/high_max -> train.custom train.custom.name=hf_trainer.clip_ratio/high_max
 clip_ratio/region_mean -> rl.policy_clip_fraction
 eval_num_tokens -> train.custom train.custom.name=hf_trainer.eval_num_tokens

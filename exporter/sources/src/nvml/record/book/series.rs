@@ -93,7 +93,9 @@ impl Series {
     pub(super) fn new(place: &Place<'_>, entry: Entry, ended_unix_nanos: u64) -> Self {
         let contents = match entry {
             Entry::Now(value) | Entry::Held(value) => Contents::Number(value),
-            Entry::Total { raw, scale, .. } => Contents::Total(Counter::new(raw, place.point_time(0)), scale),
+            Entry::Total { raw, scale, .. } | Entry::Earlier { raw, scale } => {
+                Contents::Total(Counter::new(raw, place.point_time(0)), scale)
+            }
             Entry::Grows(_) => Contents::Own(0),
             Entry::Observed(_) | Entry::NothingObserved => Contents::Distribution(Box::new(Distribution {
                 count: 0,
@@ -141,6 +143,12 @@ impl Series {
                 changed = true;
                 if !is_new {
                     counter.advance(raw, wraps, time.max(self.point_unix_nanos + 1));
+                }
+            }
+            (Contents::Total(counter, _), Entry::Earlier { raw, .. }) => {
+                changed = true;
+                if !is_new && time > self.point_unix_nanos {
+                    counter.advance(raw, false, time);
                 }
             }
             (Contents::Own(count), Entry::Grows(by)) => {

@@ -95,6 +95,7 @@ pub(in crate::nvml::record) fn entry_of(metric: &Metric, value: Sample, cadence:
         }
         Sample::Now(value) => Entry::Now(value),
         Sample::Total { raw, scale, wraps } => Entry::Total { raw, scale, wraps },
+        Sample::Earlier { raw, scale } => Entry::Earlier { raw, scale },
         Sample::Observed(value) => Entry::Observed(value),
         Sample::NothingObserved => Entry::NothingObserved,
         Sample::State(..) => return None,

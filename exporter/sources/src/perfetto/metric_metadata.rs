@@ -1,4 +1,4 @@
-//! What a full trace says of what it was made of: resources and scopes as they were, and what metrics are beside their points
+//! The originals in a full trace: resources, scopes, and the fields of metrics besides their points
 //! (`sinks/perfetto/identity.rs`, `metrics.rs`). It is held in memory, as the sink holds it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -8,13 +8,13 @@ use pulsetrain_perfetto::{AnnotationData, EventKind, TraceEvent, TrackKind};
 use pulsetrain_semconv::attribute;
 
 use super::{
-    envelope::Around,
     message,
+    resource_batches::Around,
     tracks::Tracks,
     values::{self, Entries},
 };
 
-/// The key of the map that says what something was.
+/// The key of the map of original fields.
 pub(super) const KEY: &str = "otel";
 
 /// The name of the instant that shows the attributes of a resource.
@@ -25,25 +25,25 @@ const RESOURCE_ATTRIBUTES: u32 = 1;
 
 type Said = Vec<(String, AnnotationData)>;
 
-/// What a trace says of its processes and metrics.
+/// The original resources, scopes and metrics of a trace.
 #[derive(Debug, Default)]
-pub(super) struct Heads {
+pub(super) struct MetricMetadata {
     /// By the track of the process.
     resources: HashMap<u64, Said>,
-    /// The attributes of resources that say nothing else, by the track of the process.
+    /// The attributes of resources without other fields, by the track of the process.
     shown: HashMap<u64, Said>,
     pids: HashSet<i32>,
     /// By track and number.
     metrics: BTreeMap<(u64, u64), Said>,
 }
 
-impl Heads {
-    /// Takes an event that says what something is; any other is given back.
+impl MetricMetadata {
+    /// Takes an event with an original; returns any other event.
     pub(super) fn take(&mut self, event: TraceEvent, tracks: &Tracks) -> Option<TraceEvent> {
         if event.kind != EventKind::Instant {
             return Some(event);
         }
-        let Some(said) = said(&event.annotations) else {
+        let Some(fields) = otel_fields(&event.annotations) else {
             let process = tracks.get(event.track_uuid).map(|track| &track.kind);
             let has_service = event
                 .annotations
@@ -56,16 +56,16 @@ impl Heads {
             }
             return Some(event);
         };
-        if values::number(said, "resource") == Some(1) {
+        if values::number(fields, "resource") == Some(1) {
             if let Some(TrackKind::Process { pid, .. }) =
                 tracks.get(event.track_uuid).map(|track| &track.kind)
             {
                 self.pids.insert(*pid);
             }
             self.resources.insert(event.track_uuid, event.annotations);
-        } else if let Some(number) = values::number(said, "metric") {
-            let said = said.to_vec();
-            self.metrics.insert((event.track_uuid, number), said);
+        } else if let Some(number) = values::number(fields, "metric") {
+            let fields = fields.to_vec();
+            self.metrics.insert((event.track_uuid, number), fields);
         } else {
             return Some(event);
         }
@@ -77,12 +77,12 @@ impl Heads {
         self.shown.get(&process).map(Vec::as_slice)
     }
 
-    /// Whether a process says what it was.
+    /// Whether a process has its original resource.
     pub(super) fn has(&self, process: u64) -> bool {
         self.resources.contains_key(&process)
     }
 
-    /// Whether the process of this number says what it was, as far as is known.
+    /// Whether the process of this number has its original resource, as far as is known.
     pub(super) fn knows_pid(&self, pid: i32) -> bool {
         self.pids.contains(&pid)
     }
@@ -91,18 +91,19 @@ impl Heads {
     pub(super) fn metrics(&mut self, tracks: &Tracks) -> BTreeMap<(u64, u64), Said> {
         let metrics = std::mem::take(&mut self.metrics).into_iter();
         metrics
-            .map(|((track, number), said)| ((tracks.process(track), number), said))
+            .map(|((track, number), fields)| ((tracks.process(track), number), fields))
             .collect()
     }
 
-    /// The resource and the scope as the trace says that they were.
+    /// Returns the original resource and scope.
     pub(super) fn around(&self, process: u64, scope: u64) -> Option<Around> {
         let resource = self.resources.get(&process)?;
-        let said = said(resource)?;
+        let fields = otel_fields(resource)?;
         let mut around = Around::default();
         values::attributes(RESOURCE_ATTRIBUTES, resource.iter().skip(1), &mut around.resource);
-        message::encode(Resource::descriptor(), said, &[], &mut around.resource);
-        let entry = values::maps(said, "scopes").find(|entry| values::number(entry, "number") == Some(scope));
+        message::encode(Resource::descriptor(), fields, &[], &mut around.resource);
+        let entry =
+            values::maps(fields, "scopes").find(|entry| values::number(entry, "number") == Some(scope));
         if let Some(entry) = entry {
             let text = |key| values::text(entry, key).unwrap_or_default().to_owned();
             around.schema_url = text("schemaUrl");
@@ -114,7 +115,7 @@ impl Heads {
     }
 }
 
-/// What annotations say beside what a viewer shows.
-pub(super) fn said(annotations: &Entries) -> Option<&Entries> {
+/// Returns the map of original fields in the annotations.
+pub(super) fn otel_fields(annotations: &Entries) -> Option<&Entries> {
     values::entries(annotations, KEY)
 }

@@ -13,21 +13,21 @@ use pulsetrain_perfetto::{EventKind, Time, TraceEvent};
 
 use super::{
     PerfettoConversion,
-    envelope::{Home, Homes, Known},
+    event_index::{EventIndex, Timeline},
     flows::Flows,
-    gathered::{Gathered, Timeline},
-    heads::{Heads, said},
     message,
-    pieces::{Pieces, SpanKey},
+    metric_metadata::{MetricMetadata, otel_fields},
     points::{CounterLabel, Gauge, Points},
     records,
+    resource_batches::{BatchKey, Known, ResourceBatches},
+    span_assembly::{SpanAssembly, SpanKey},
     spans::{self, Ids},
     tracks::{Thread, Tracks},
     values,
 };
 use crate::SourceError;
 
-/// The key of the map of a slice that stands for several spans.
+/// The key of the map of a slice that represents several spans.
 const MERGED: &str = "merged";
 /// The field of the attributes of a log record.
 const LOG_ATTRIBUTES: u32 = 6;
@@ -35,17 +35,17 @@ const LOG_ATTRIBUTES: u32 = 6;
 /// What is left when all events have been seen.
 pub(super) struct Walked {
     tracks: Tracks,
-    heads: Heads,
-    pieces: Pieces,
+    metadata: MetricMetadata,
+    pieces: SpanAssembly,
     points: Points,
 }
 
 /// Where the way is.
-pub(super) struct Walk<'a> {
+pub(super) struct TrackReplay<'a> {
     file_name: &'a str,
     tracks: &'a Tracks,
-    heads: &'a Heads,
-    pieces: Pieces,
+    metadata: &'a MetricMetadata,
+    pieces: SpanAssembly,
     points: Points,
     flows: Flows,
     /// How many slices there were.
@@ -58,7 +58,7 @@ pub(super) struct Walk<'a> {
 struct OnTrack {
     uuid: u64,
     process: u64,
-    /// Whether its process says what it was made of.
+    /// Whether its process has its original resource.
     is_said: bool,
     thread: Thread,
     counter: CounterLabel,
@@ -76,33 +76,33 @@ struct Open {
     events: u64,
 }
 
-impl<'a> Walk<'a> {
-    /// Goes the whole way. What stands for itself is sent home at once.
+impl<'a> TrackReplay<'a> {
+    /// Replays every track. Complete items are added to their batches at once.
     pub(super) fn of<E: From<SourceError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
-        gathered: Gathered,
+        gathered: EventIndex,
         file_name: &'a str,
         start_unix_nanos: Option<u64>,
-        homes: &mut Homes<'_, D>,
+        batches: &mut ResourceBatches<'_, D>,
         conversion: &mut PerfettoConversion,
     ) -> Result<Walked, E> {
         let room = gathered.room.clone();
         let sorted = gathered.sorted(file_name, start_unix_nanos);
-        let (tracks, mut heads, mut timeline, lines) = sorted.map_err(SourceError::Temporary)?;
+        let (tracks, mut metadata, mut timeline, lines) = sorted.map_err(SourceError::Temporary)?;
         conversion.is_undated = timeline.is_undated;
         conversion.spilled_bytes += timeline.spilled_bytes() + lines.spilled_bytes();
-        let points = Points::new(room.clone(), &mut heads, &tracks);
-        let mut walk = Walk {
+        let points = Points::new(room.clone(), &mut metadata, &tracks);
+        let mut walk = TrackReplay {
             file_name,
             tracks: &tracks,
-            heads: &heads,
-            pieces: Pieces::new(room.share(2)),
+            metadata: &metadata,
+            pieces: SpanAssembly::new(room.share(2)),
             points,
             flows: Flows::new(room.share(2)),
             slices: 0,
             last: timeline.last,
         };
-        walk.go(&mut timeline, homes, conversion)?;
-        let Walk {
+        walk.go(&mut timeline, batches, conversion)?;
+        let TrackReplay {
             mut pieces,
             points,
             flows,
@@ -110,36 +110,36 @@ impl<'a> Walk<'a> {
         } = walk;
         let known = Known {
             tracks: &tracks,
-            heads: &heads,
+            metadata: &metadata,
         };
         drop(timeline);
         conversion.spilled_bytes += flows.link(&mut pieces).map_err(SourceError::Temporary)?;
-        records::send_lines(lines, known, homes, conversion)?;
+        records::send_lines(lines, known, batches, conversion)?;
         Ok(Walked {
             pieces,
             points,
             tracks,
-            heads,
+            metadata,
         })
     }
 
     fn known(&self) -> Known<'a> {
         Known {
             tracks: self.tracks,
-            heads: self.heads,
+            metadata: self.metadata,
         }
     }
 
     fn go<E: From<SourceError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
         &mut self,
         timeline: &mut Timeline,
-        homes: &mut Homes<'_, D>,
+        batches: &mut ResourceBatches<'_, D>,
         conversion: &mut PerfettoConversion,
     ) -> Result<(), E> {
         let mut track: Option<OnTrack> = None;
         while let Some(event) = timeline.next_event().map_err(SourceError::Temporary)? {
             if track.as_ref().is_none_or(|track| track.uuid != event.track_uuid) {
-                self.leave(track.take(), homes, conversion)?;
+                self.leave(track.take(), batches, conversion)?;
             }
             let track = track.get_or_insert_with(|| self.enter(event.track_uuid));
             let time = match event.time {
@@ -153,18 +153,18 @@ impl<'a> Walk<'a> {
                     .follow(track, &event, time, conversion)
                     .and_then(|()| self.end(track, &event, time, conversion)),
                 EventKind::Instant => {
-                    self.instant(track, &event, time, homes, conversion)?;
+                    self.instant(track, &event, time, batches, conversion)?;
                     self.follow(track, &event, time, conversion)
                 }
                 EventKind::Counter => {
-                    self.count(track, &event, time, homes, conversion)?;
+                    self.count(track, &event, time, batches, conversion)?;
                     Ok(())
                 }
                 _ => Ok(()),
             }
             .map_err(SourceError::Temporary)?;
         }
-        self.leave(track, homes, conversion)
+        self.leave(track, batches, conversion)
     }
 
     /// Records the flows of an event of the innermost slice.
@@ -197,7 +197,7 @@ impl<'a> Walk<'a> {
         OnTrack {
             uuid,
             process,
-            is_said: self.heads.has(process),
+            is_said: self.metadata.has(process),
             thread: self.tracks.thread(uuid),
             counter: CounterLabel::of(uuid, self.tracks),
             ..OnTrack::default()
@@ -208,7 +208,7 @@ impl<'a> Walk<'a> {
     fn leave<E: From<SourceError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
         &mut self,
         track: Option<OnTrack>,
-        homes: &mut Homes<'_, D>,
+        batches: &mut ResourceBatches<'_, D>,
         conversion: &mut PerfettoConversion,
     ) -> Result<(), E> {
         let Some(mut track) = track else {
@@ -221,21 +221,21 @@ impl<'a> Walk<'a> {
                 ended.map_err(SourceError::Temporary)?;
             }
         }
-        self.send_gauge(&mut track, homes)
+        self.send_gauge(&mut track, batches)
     }
 
     fn begin(&mut self, track: &mut OnTrack, event: &TraceEvent, time: u64) -> io::Result<()> {
         let index = self.slices;
         self.slices += 1;
         let parent = track.open.last().map(|open| &open.ids);
-        let (key, home, span) = match spans::said_of_span(&event.annotations) {
-            Some((said, rest)) => {
-                let number = values::number(said, "span").unwrap_or_default();
-                let scope = values::number(said, "scope").unwrap_or_default();
-                let span = spans::as_written(event, time, said, rest);
+        let (key, batch_key, span) = match spans::span_fields(&event.annotations) {
+            Some((fields, rest)) => {
+                let number = values::number(fields, "span").unwrap_or_default();
+                let scope = values::number(fields, "scope").unwrap_or_default();
+                let span = spans::as_written(event, time, fields, rest);
                 (SpanKey::written(number), Ok(scope), span)
             }
-            // Where a process says what it was, a slice that says nothing is none: it is what a state looks like.
+            // In a process with its original resource, a slice without original fields is a state.
             None if track.is_said && values::get(&event.annotations, MERGED).is_none() => {
                 track.open.push(Open {
                     key: None,
@@ -252,9 +252,9 @@ impl<'a> Walk<'a> {
                 (SpanKey::shown(index), Err(category), span)
             }
         };
-        let is_written = home.is_ok();
+        let is_written = batch_key.is_ok();
         self.pieces
-            .begin(key, index, &Home::Process(track.process, home), &span)?;
+            .begin(key, index, &BatchKey::Process(track.process, batch_key), &span)?;
         track.open.push(Open {
             key: Some(key),
             index,
@@ -289,27 +289,27 @@ impl<'a> Walk<'a> {
         track: &mut OnTrack,
         event: &TraceEvent,
         time: u64,
-        homes: &mut Homes<'_, D>,
+        batches: &mut ResourceBatches<'_, D>,
         conversion: &mut PerfettoConversion,
     ) -> Result<(), E> {
-        let said = said(&event.annotations);
-        if let Some(said) = said {
-            let taken = self.points.take(event, time, said, track.process);
+        let fields = otel_fields(&event.annotations);
+        if let Some(fields) = fields {
+            let taken = self.points.take(event, time, fields, track.process);
             if taken.map_err(SourceError::Temporary)? {
                 return Ok(());
             }
-            if let Some(scope) = values::number(said, "log_of") {
+            if let Some(scope) = values::number(fields, "log_of") {
                 let mut out = Buffer::default();
-                message::encode(LogRecord::descriptor(), said, &[], &mut out);
+                message::encode(LogRecord::descriptor(), fields, &[], &mut out);
                 values::attributes(LOG_ATTRIBUTES, event.annotations.iter().skip(1), &mut out);
                 conversion.logs += 1;
-                let home = Home::Process(track.process, Ok(scope));
-                return homes.push(Signal::Logs, home, out.as_slice(), self.known());
+                let batch_key = BatchKey::Process(track.process, Ok(scope));
+                return batches.push(Signal::Logs, batch_key, out.as_slice(), self.known());
             }
         }
-        let of = said.and_then(|said| {
-            let span = values::number(said, "event_of")?;
-            Some((SpanKey::written(span), values::number(said, "place")?))
+        let of = fields.and_then(|fields| {
+            let span = values::number(fields, "event_of")?;
+            Some((SpanKey::written(span), values::number(fields, "place")?))
         });
         let around = track.open.last_mut().filter(|open| !open.is_written);
         let shown = around.and_then(|open| {
@@ -320,13 +320,15 @@ impl<'a> Walk<'a> {
             let event = spans::event(event, time);
             let taken = self.pieces.event(key, place, &event);
             taken.map_err(SourceError::Temporary)?;
-        } else if !track.is_said && said.is_none_or(|said| values::get(said, "severity_number").is_none()) {
+        } else if !track.is_said
+            && fields.is_none_or(|fields| values::get(fields, "severity_number").is_none())
+        {
             // The lean form of a log record has its own line in the log.
             conversion.logs += 1;
             let record = records::of_instant(event, time, &track.thread);
             let category = event.categories.first().cloned().unwrap_or_default();
-            let home = Home::Process(track.process, Err(category));
-            homes.push(Signal::Logs, home, record.as_slice(), self.known())?;
+            let batch_key = BatchKey::Process(track.process, Err(category));
+            batches.push(Signal::Logs, batch_key, record.as_slice(), self.known())?;
         }
         Ok(())
     }
@@ -336,22 +338,22 @@ impl<'a> Walk<'a> {
         track: &mut OnTrack,
         event: &TraceEvent,
         time: u64,
-        homes: &mut Homes<'_, D>,
+        batches: &mut ResourceBatches<'_, D>,
         conversion: &mut PerfettoConversion,
     ) -> Result<(), E> {
-        if let Some(said) = said(&event.annotations) {
-            let taken = self.points.take(event, time, said, track.process);
+        if let Some(fields) = otel_fields(&event.annotations) {
+            let taken = self.points.take(event, time, fields, track.process);
             if taken.map_err(SourceError::Temporary)? {
                 return Ok(());
             }
         }
-        // Other counters of a process that says what it was show what its points say.
+        // In a process with its original resource, all points are in the annotations; other counters repeat them.
         if track.is_said {
             return Ok(());
         }
         conversion.points += 1;
         if track.gauge.take(event, time, &track.counter) {
-            self.send_gauge(track, homes)?;
+            self.send_gauge(track, batches)?;
         }
         Ok(())
     }
@@ -359,12 +361,12 @@ impl<'a> Walk<'a> {
     fn send_gauge<E, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
         &self,
         track: &mut OnTrack,
-        homes: &mut Homes<'_, D>,
+        batches: &mut ResourceBatches<'_, D>,
     ) -> Result<(), E> {
         match track.gauge.end(&track.counter) {
             Some(gauge) => {
-                let home = Home::Process(track.process, Err(String::new()));
-                homes.push(Signal::Metrics, home, gauge.as_slice(), self.known())
+                let batch_key = BatchKey::Process(track.process, Err(String::new()));
+                batches.push(Signal::Metrics, batch_key, gauge.as_slice(), self.known())
             }
             None => Ok(()),
         }
@@ -373,19 +375,19 @@ impl<'a> Walk<'a> {
 
 impl Walked {
     /// Puts spans and metrics together and sends all that waits.
-    pub(super) fn put_together<E: From<SourceError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
+    pub(super) fn assemble<E: From<SourceError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
         self,
-        homes: &mut Homes<'_, D>,
+        batches: &mut ResourceBatches<'_, D>,
         conversion: &mut PerfettoConversion,
     ) -> Result<(), E> {
         let known = Known {
             tracks: &self.tracks,
-            heads: &self.heads,
+            metadata: &self.metadata,
         };
-        let (spans, bytes) = self.pieces.put_together(homes, known)?;
+        let (spans, bytes) = self.pieces.assemble(batches, known)?;
         conversion.spans = spans;
         conversion.points += self.points.count;
-        conversion.spilled_bytes += bytes + self.points.put_together(homes, known)?;
-        homes.send_all(known)
+        conversion.spilled_bytes += bytes + self.points.assemble(batches, known)?;
+        batches.send_all(known)
     }
 }

@@ -10,13 +10,13 @@ use pulsetrain_otlp::{
 use pulsetrain_pipeline::spill::{Room, Sorter};
 
 use super::{
-    envelope::{Home, Homes, Known},
-    packed::{byte, bytes, number, put_bytes, put_number, text},
+    resource_batches::{BatchKey, Known, ResourceBatches},
     spans::Begun,
+    spill_codec::{byte, bytes, number, put_bytes, put_number, text},
 };
 use crate::SourceError;
 
-/// Set in the numbers of slices that say nothing of a span: they are counted here.
+/// Set in the numbers of slices without an original span, which are counted here.
 const SHOWN: u64 = 1 << 63;
 
 /// What a piece is.
@@ -50,27 +50,33 @@ impl SpanKey {
 
 /// The pieces of spans.
 #[derive(Debug)]
-pub(super) struct Pieces(Sorter);
+pub(super) struct SpanAssembly(Sorter);
 
 /// A span that is being put together.
 struct Assembling {
     index: u64,
-    home: Home,
+    batch_key: BatchKey,
     span: Begun,
     end: u64,
 }
 
-impl Pieces {
+impl SpanAssembly {
     pub(super) fn new(room: Room) -> Self {
         Self(Sorter::new(room))
     }
 
     /// Takes the beginning of the slice that has this place among all slices.
-    pub(super) fn begin(&mut self, key: SpanKey, index: u64, home: &Home, span: &Begun) -> io::Result<()> {
+    pub(super) fn begin(
+        &mut self,
+        key: SpanKey,
+        index: u64,
+        batch_key: &BatchKey,
+        span: &Begun,
+    ) -> io::Result<()> {
         self.0.push((key.0, 0), |out| {
             out.push(BEGIN);
             put_number(index, out);
-            let Home::Process(process, scope) = home else {
+            let BatchKey::Process(process, scope) = batch_key else {
                 return;
             };
             put_number(*process, out);
@@ -118,10 +124,10 @@ impl Pieces {
         })
     }
 
-    /// Puts the spans together and sends them home; says how many they are, and how many bytes went through a file.
-    pub(super) fn put_together<E: From<SourceError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
+    /// Assembles the spans and adds them to their batches. Returns their number and the bytes that went through a file.
+    pub(super) fn assemble<E: From<SourceError>, D: FnMut(Signal, Vec<u8>) -> Result<(), E>>(
         self,
-        homes: &mut Homes<'_, D>,
+        batches: &mut ResourceBatches<'_, D>,
         known: Known<'_>,
     ) -> Result<(u64, u64), E> {
         let mut sorted = self.0.sorted().map_err(SourceError::Temporary)?;
@@ -133,8 +139,8 @@ impl Pieces {
             if sorted.next_key().is_none_or(|(next, _)| next != key) {
                 count += spans.len() as u64;
                 for span in spans.drain(..) {
-                    let (home, span) = span.finish(&events);
-                    homes.push(Signal::Traces, home, span.as_slice(), known)?;
+                    let (batch_key, span) = span.finish(&events);
+                    batches.push(Signal::Traces, batch_key, span.as_slice(), known)?;
                 }
                 events.clear();
             }
@@ -175,7 +181,7 @@ fn begun(from: &mut &[u8]) -> Option<Assembling> {
     };
     Some(Assembling {
         index,
-        home: Home::Process(process, scope),
+        batch_key: BatchKey::Process(process, scope),
         span: Begun {
             end: says_end.then_some(end),
             before: part()?,
@@ -188,12 +194,12 @@ fn begun(from: &mut &[u8]) -> Option<Assembling> {
 }
 
 impl Assembling {
-    fn finish(self, events: &Buffer) -> (Home, Buffer) {
+    fn finish(self, events: &Buffer) -> (BatchKey, Buffer) {
         let mut out = self.span.before;
         out.fixed64(field::END, self.span.end.unwrap_or(self.end));
         out.append(self.span.attributes.as_slice());
         out.append(events.as_slice());
         out.append(self.span.after.as_slice());
-        (self.home, out)
+        (self.batch_key, out)
     }
 }

@@ -1,4 +1,4 @@
-//! All that a trace holds, read once: what says what things are stays in memory, events are sorted by track and time, log
+//! The content of a trace, read once: descriptors stay in memory, events are sorted by track and time, log
 //! lines by process.
 
 use std::{cmp::Ordering, io};
@@ -7,16 +7,16 @@ use pulsetrain_perfetto::{LogItem, Time, TraceEvent};
 use pulsetrain_pipeline::spill::{Room, Sorted, Sorter};
 
 use super::{
-    heads::Heads,
-    packed::{self, pack_event, unpack_event},
+    metric_metadata::MetricMetadata,
+    spill_codec::{self, pack_event, unpack_event},
     tracks::Tracks,
 };
 
 /// What is gathered of a trace.
 #[derive(Debug)]
-pub(super) struct Gathered {
+pub(super) struct EventIndex {
     pub(super) tracks: Tracks,
-    pub(super) heads: Heads,
+    pub(super) metadata: MetricMetadata,
     events: Times,
     /// Events of clocks that nothing ties to the wall clock, by what these showed.
     unplaced: Times,
@@ -31,7 +31,7 @@ struct Times {
     between: Option<(u64, u64)>,
 }
 
-impl Gathered {
+impl EventIndex {
     /// Nothing yet; half of the room is for it, and the other half for what comes of it.
     pub(super) fn new(room: &Room) -> Self {
         let times = || Times {
@@ -40,7 +40,7 @@ impl Gathered {
         };
         Self {
             tracks: Tracks::default(),
-            heads: Heads::default(),
+            metadata: MetricMetadata::default(),
             events: times(),
             unplaced: times(),
             logs: Sorter::new(room.share(8)),
@@ -59,7 +59,7 @@ impl Gathered {
         };
         let (first, last) = times.between.unwrap_or((nanos, nanos));
         times.between = Some((first.min(nanos), last.max(nanos)));
-        match self.heads.take(event, &self.tracks) {
+        match self.metadata.take(event, &self.tracks) {
             Some(event) => times
                 .all
                 .push((event.track_uuid, nanos), |out| pack_event(&event, out)),
@@ -67,9 +67,9 @@ impl Gathered {
         }
     }
 
-    /// Takes in a log line, unless it stands beside the whole record that it was made of.
+    /// Adds a log line unless the trace also has its original record.
     pub(super) fn take_log(&mut self, line: &LogItem) -> io::Result<()> {
-        if self.heads.knows_pid(line.pid) {
+        if self.metadata.knows_pid(line.pid) {
             return Ok(());
         }
         self.logs.push((line.pid as u64, 0), |out| {
@@ -77,20 +77,20 @@ impl Gathered {
                 Time::Unix(nanos) => nanos,
                 Time::Clock { .. } => 0,
             };
-            packed::put_number(time, out);
-            packed::put_number(line.priority.into(), out);
-            packed::put_bytes(line.tag.as_bytes(), out);
-            packed::put_bytes(line.message.as_bytes(), out);
+            spill_codec::put_number(time, out);
+            spill_codec::put_number(line.priority.into(), out);
+            spill_codec::put_bytes(line.tag.as_bytes(), out);
+            spill_codec::put_bytes(line.message.as_bytes(), out);
         })
     }
 
     /// The events in their order, and the log lines. Clocks that are not tied to the wall clock begin at the time that the
-    /// user says, else at the seconds that the file's name ends with; they count from their first event.
+    /// user gives, else at the seconds that the file's name ends with; they count from their first event.
     pub(super) fn sorted(
         self,
         file_name: &str,
         start_unix_nanos: Option<u64>,
-    ) -> io::Result<(Tracks, Heads, Timeline, Lines)> {
+    ) -> io::Result<(Tracks, MetricMetadata, Timeline, Lines)> {
         let start = start_unix_nanos.or_else(|| crate::run::start_in_name(file_name));
         let first = self.unplaced.between.map(|(first, _)| first);
         let offset = match (start, first) {
@@ -106,7 +106,7 @@ impl Gathered {
             is_undated: first.is_some() && start.is_none(),
             last: last.max(last_unplaced).unwrap_or_default(),
         };
-        Ok((self.tracks, self.heads, timeline, Lines(self.logs.sorted()?)))
+        Ok((self.tracks, self.metadata, timeline, Lines(self.logs.sorted()?)))
     }
 }
 
@@ -165,11 +165,11 @@ impl Lines {
         let from = &mut record;
         let mut line = || {
             Some(LogItem {
-                time: Time::Unix(packed::number(from)?),
+                time: Time::Unix(spill_codec::number(from)?),
                 pid: pid as i32,
-                priority: packed::number(from)? as u32,
-                tag: packed::text(from)?,
-                message: packed::text(from)?,
+                priority: spill_codec::number(from)? as u32,
+                tag: spill_codec::text(from)?,
+                message: spill_codec::text(from)?,
             })
         };
         line()

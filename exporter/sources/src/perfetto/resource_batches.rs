@@ -8,37 +8,37 @@ use pulsetrain_perfetto::{AnnotationData, TrackKind};
 use pulsetrain_pipeline::spill::Room;
 use pulsetrain_semconv::attribute;
 
-use super::{heads::Heads, tracks::Tracks, values};
+use super::{metric_metadata::MetricMetadata, tracks::Tracks, values};
 
 /// A message is ended when its items have this many bytes.
 pub(super) const MESSAGE_BYTES: usize = 1 << 20;
 
 /// Where an item belongs.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Home {
+pub(super) enum BatchKey {
     /// The track of its process, and the number of its scope, or the scope's name.
     Process(u64, Result<u64, String>),
     /// The number of its process, of which nothing else is known.
     Pid(i32),
 }
 
-/// Items that wait for others of their home.
-pub(super) struct Homes<'a, D> {
-    waiting: BTreeMap<(Signal, Home), Buffer>,
+/// Items that wait for others of their batch_key.
+pub(super) struct ResourceBatches<'a, D> {
+    waiting: BTreeMap<(Signal, BatchKey), Buffer>,
     bytes: usize,
     most_bytes: usize,
     messages: u64,
     deliver: &'a mut D,
 }
 
-/// What homes are known by.
+/// What batches are known by.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Known<'a> {
     pub(super) tracks: &'a Tracks,
-    pub(super) heads: &'a Heads,
+    pub(super) metadata: &'a MetricMetadata,
 }
 
-impl<'a, E, D: FnMut(Signal, Vec<u8>) -> Result<(), E>> Homes<'a, D> {
+impl<'a, E, D: FnMut(Signal, Vec<u8>) -> Result<(), E>> ResourceBatches<'a, D> {
     pub(super) fn new(room: &Room, deliver: &'a mut D) -> Self {
         Self {
             waiting: BTreeMap::new(),
@@ -53,11 +53,11 @@ impl<'a, E, D: FnMut(Signal, Vec<u8>) -> Result<(), E>> Homes<'a, D> {
     pub(super) fn push(
         &mut self,
         signal: Signal,
-        home: Home,
+        batch_key: BatchKey,
         item: &[u8],
         known: Known<'_>,
     ) -> Result<(), E> {
-        let key = (signal, home);
+        let key = (signal, batch_key);
         let buffer = match self.waiting.get_mut(&key) {
             Some(buffer) => buffer,
             None => self.waiting.entry(key.clone()).or_default(),
@@ -77,16 +77,22 @@ impl<'a, E, D: FnMut(Signal, Vec<u8>) -> Result<(), E>> Homes<'a, D> {
 
     /// Sends what waits.
     pub(super) fn send_all(&mut self, known: Known<'_>) -> Result<(), E> {
-        for ((signal, home), items) in std::mem::take(&mut self.waiting) {
-            self.send(signal, &home, &items, known)?;
+        for ((signal, batch_key), items) in std::mem::take(&mut self.waiting) {
+            self.send(signal, &batch_key, &items, known)?;
         }
         Ok(())
     }
 
-    fn send(&mut self, signal: Signal, home: &Home, items: &Buffer, known: Known<'_>) -> Result<(), E> {
+    fn send(
+        &mut self,
+        signal: Signal,
+        batch_key: &BatchKey,
+        items: &Buffer,
+        known: Known<'_>,
+    ) -> Result<(), E> {
         self.bytes -= items.len();
         self.messages += 1;
-        (self.deliver)(signal, home.around(known).wrap(items))
+        (self.deliver)(signal, batch_key.around(known).wrap(items))
     }
 
     /// How many messages were sent.
@@ -95,7 +101,7 @@ impl<'a, E, D: FnMut(Signal, Vec<u8>) -> Result<(), E>> Homes<'a, D> {
     }
 }
 
-/// What stands around items: encoded messages, and the schemas beside them.
+/// The resource and scope of items as encoded messages, with their schema URLs.
 #[derive(Debug, Default)]
 pub(super) struct Around {
     pub(super) resource: Buffer,
@@ -114,24 +120,24 @@ impl Around {
         resource.delimited(1, self.resource.as_slice());
         resource.delimited(2, scope.as_slice());
         resource.text(3, &self.resource_schema_url);
-        let mut whole = Buffer::default();
-        whole.delimited(1, resource.as_slice());
-        whole.into_vec()
+        let mut message = Buffer::default();
+        message.delimited(1, resource.as_slice());
+        message.into_vec()
     }
 }
 
-impl Home {
-    /// What the trace says that stood around it, or else what a viewer shows.
+impl BatchKey {
+    /// Returns the original resource and scope of items, or those that a viewer shows.
     fn around(&self, known: Known<'_>) -> Around {
         let mut around = Around::default();
         match self {
             Self::Pid(pid) => pid_attribute(*pid, &mut around.resource),
             Self::Process(process, scope) => {
                 let number = scope.as_ref().copied().unwrap_or_default();
-                if let Some(around) = known.heads.around(*process, number) {
+                if let Some(around) = known.metadata.around(*process, number) {
                     return around;
                 }
-                match known.heads.shown(*process) {
+                match known.metadata.shown(*process) {
                     Some(shown) => values::attributes(1, shown, &mut around.resource),
                     None => around.resource = resource(*process, known.tracks),
                 }

@@ -12,7 +12,7 @@ const KINDS: [EventKind; 5] = [
     EventKind::State,
 ];
 
-/// Appends what an event says; its track and its time are what it is sorted by.
+/// Appends an event without its track and time, which are its sort key.
 pub(super) fn pack_event(event: &TraceEvent, out: &mut Vec<u8>) {
     let kind = KINDS.iter().position(|kind| *kind == event.kind);
     out.push(kind.unwrap_or(KINDS.len()) as u8);
@@ -137,7 +137,7 @@ pub(super) fn put_number(mut number: u64, out: &mut Vec<u8>) {
     out.push(number as u8);
 }
 
-/// Appends bytes behind their length.
+/// Appends bytes after their length.
 pub(super) fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     put_number(bytes.len() as u64, out);
     out.extend_from_slice(bytes);

@@ -1,0 +1,124 @@
+use super::*;
+use crate::logs::sampled::Sampled;
+
+fn read(text: &str) -> Sampled {
+    assert!(agree(text.as_bytes()), "{text}");
+    Sampled::read(&FORMAT, text)
+}
+
+#[test]
+fn lines_with_bars_and_units_are_read_without_configuration() {
+    let read = read(
+        "loading 3 shards\n\
+         step 100 | loss 2.31 | lr 3e-4 | 1200 tok/s\n\
+         step 200 | loss 2.25 | lr 2e-4 | 1.5k tok/s\n\
+         saved checkpoint 200\n\
+         step 300 | loss nan | lr 1e-4 | 1,210 tok/s\n",
+    );
+    assert_eq!(read.values("train.global_step"), [100.0, 200.0, 300.0]);
+    let losses = read.values("train.loss");
+    assert!(losses[..2] == [2.31, 2.25] && losses[2].is_nan());
+    assert_eq!(read.values("train.learning_rate"), [3e-4, 2e-4, 1e-4]);
+    assert_eq!(read.values("train.throughput.tokens"), [1200.0, 1500.0, 1210.0]);
+    assert_eq!(read.counts.records, 3);
+}
+
+#[test]
+fn an_evaluation_line_is_of_the_evaluation() {
+    let read = read(
+        "Epoch 1 step 10 loss 2.5\nEpoch 1 step 20 loss 2.25\nEpoch 2 step 30 loss 2\n\
+         Validation: loss 1.5, accuracy 81.5%\n\
+         Test set: Average loss: 1.25, Accuracy: 9000/10000 (90%)\n",
+    );
+    assert_eq!(read.values("train.loss"), [2.5, 2.25, 2.0]);
+    assert_eq!(read.values("eval.loss"), [1.5, 1.25]);
+    assert_eq!(read.values("eval.accuracy"), [0.815, 0.9]);
+}
+
+#[test]
+fn dictionaries_and_nested_objects_are_read() {
+    let read = read(
+        "{'loss': 2.5, 'epoch': 0.1, 'step': 1}\n{'loss': 2.25, 'epoch': 0.2, 'step': 2}\n\
+         {\"step\": 3, \"train\": {\"loss\": 2.0}, \"epoch\": 0.3}\n{'loss': 1.75, 'epoch': 0.4, 'step': 4}\n",
+    );
+    assert_eq!(read.values("train.loss"), [2.5, 2.25, 2.0, 1.75]);
+    assert_eq!(read.values("train.epoch"), [0.1, 0.2, 0.3, 0.4]);
+}
+
+#[test]
+fn empty_cells_of_a_table_are_absent() {
+    let read = read("epoch,step,train_loss,val_loss\n0,9,2.5,\n0,19,2.25,\n0,19,,2.75\n1,29,2,\n");
+    assert_eq!(read.values("train.loss"), [2.5, 2.25, 2.0]);
+    assert_eq!(read.values("eval.loss"), [2.75]);
+    assert!(!read.skipped.has_losses(), "{:?}", read.skipped.problems());
+}
+
+#[test]
+fn text_that_is_no_training_is_not_recognised() {
+    for text in [
+        "10.0.0.1 - - [10/Oct/2026:13:55:36 -0700] \"GET /a HTTP/1.1\" 200 2326\n".repeat(9),
+        "for step in range(100):\n    loss = 0.5\n    lr = 0.1\n".repeat(9),
+        "learning_rate: 0.001\nbatch_size: 32\nmax_steps: 1000\nloss: mse\ndropout: 0.1\n".to_owned(),
+        "Collecting torch==2.1\n  Downloading torch-2.1.whl (670.2 MB)\n 45% 300/670 MB 12.5 MB/s eta 0:00:30\n"
+            .repeat(9),
+        "Map:  45%|####5     | 45/100 [00:31<01:38,  1.44 examples/s]\r".repeat(9),
+        "step 10 loss 2.5\nstep 20 loss 2.25\n".to_owned(),
+        "step 10 loss 2.5\n".repeat(9),
+        String::new(),
+    ] {
+        assert!(!agree(text.as_bytes()), "{text}");
+    }
+}
+
+#[test]
+fn a_few_matching_lines_in_a_long_text_are_no_log() {
+    let mut text = "step 10 loss 2.5\n".to_owned();
+    for step in [20, 30, 40] {
+        text.push_str(&"prose without any number\n".repeat(40));
+        text.push_str(&format!("step {step} loss 2.25\n"));
+    }
+    assert!(!agree(text.as_bytes()));
+}
+
+#[test]
+fn batches_that_start_over_with_each_epoch_are_steps_of_the_run() {
+    let read = read(
+        "Epoch 1/10 | Batch 100/500 | Loss 2.5\nEpoch 1/10 | Batch 400/500 | Loss 2.25\n\
+         Epoch 2/10 | Batch 100/500 | Loss 2\nEpoch 3/10 | Batch 100/500 | Loss 1.75\n",
+    );
+    assert_eq!(read.values("train.global_step"), [100.0, 400.0, 600.0, 1100.0]);
+    assert_eq!(read.values("train.epoch"), [1.0, 1.0, 2.0, 3.0]);
+}
+
+#[test]
+fn a_counter_of_an_epoch_without_a_total_is_no_step_of_the_run() {
+    let read = read(
+        "epoch 1 step 100 loss 2.5\nepoch 1 step 200 loss 2.25\nepoch 2 step 100 loss 2\nepoch 2 step 200 loss 1.75\n",
+    );
+    assert_eq!(read.values("train.global_step"), [100.0, 200.0]);
+    assert_eq!(read.values("train.loss"), [2.5, 2.25, 2.0, 1.75]);
+    let batches = "epoch 1 batch 100 loss 2.5\nepoch 1 batch 200 loss 2.25\nepoch 2 batch 100 loss 2\n";
+    assert!(
+        Sampled::read(&FORMAT, batches)
+            .values("train.global_step")
+            .is_empty()
+    );
+}
+
+#[test]
+fn speeds_of_one_device_are_not_those_of_all() {
+    let read = read(
+        "step=1 loss=2 perf/tokens_per_sec_per_gpu=100 perf/tflops=250\n\
+         step=2 loss=1.5 perf/tokens_per_second_per_device=200 tflops=300\n\
+         step=3 loss=1.25 perf/tokens_per_second_per_device=200 tflops=300\n",
+    );
+    assert!(read.values("train.throughput.tokens").is_empty());
+    assert_eq!(
+        read.values("train.throughput.tokens_per_device"),
+        [100.0, 200.0, 200.0]
+    );
+    assert_eq!(
+        read.values("train.throughput.flops_per_device"),
+        [2.5e14, 3e14, 3e14]
+    );
+}

@@ -1,0 +1,69 @@
+//! JSON lines, and dictionaries as Python prints them.
+
+use std::sync::Arc;
+
+use super::{mapping::Mapping, record::Records};
+use crate::{
+    Recorder, SkipReason,
+    emptied::emptied,
+    logs::{
+        lines::{Line, LineFormat},
+        literal::Objects,
+    },
+};
+
+/// Reads JSON lines.
+#[derive(Debug)]
+pub(super) struct JsonLines {
+    objects: Objects,
+    records: Records,
+}
+
+impl JsonLines {
+    pub(super) fn of(mapping: &Arc<Mapping>) -> Self {
+        Self {
+            objects: Objects::flat(),
+            records: Records::of(mapping),
+        }
+    }
+}
+
+impl LineFormat for JsonLines {
+    fn sign(_: &str) -> Option<&'static str> {
+        None
+    }
+
+    fn is_whole(text: &str) -> bool {
+        text.trim_end().ends_with('}')
+    }
+
+    fn is_begun(text: &str) -> bool {
+        text.contains('{')
+    }
+
+    fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
+        let Some((mut fields, body)) = self.records.lined(line.text) else {
+            return false;
+        };
+        // Nearly always at once.
+        let start = if body.starts_with('{') {
+            Some(0)
+        } else {
+            body.find('{')
+        };
+        let Some(start) = start else {
+            return false;
+        };
+        let Some(object) = self.objects.read(&body[start..], &mut fields) else {
+            recorder.skip(SkipReason::MalformedRecord, line.place(), || {
+                "the line is no whole JSON object".to_owned()
+            });
+            return false;
+        };
+        recorder.skip_values(SkipReason::NotMeasured, object.nulls);
+        self.records.look_up(&fields, object.alike);
+        self.records.record(&fields, line, recorder);
+        self.records.room = emptied(fields);
+        true
+    }
+}

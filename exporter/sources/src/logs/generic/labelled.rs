@@ -1,0 +1,336 @@
+//! Numbers with their labels in a printed line: `step 100 | loss: 2.31, lr=3e-4 (1200 tok/s)`, progress bars, fractions and
+//! durations.
+
+use std::borrow::Cow;
+
+use super::unit;
+use crate::logs::number_text;
+
+/// A number of a line.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Labelled<'a> {
+    /// The words before the number, up to the number or the delimiter before them.
+    pub(super) label: &'a str,
+    /// All that stands between the number before it and the label.
+    pub(super) context: &'a str,
+    /// Whether `=` stands between the label and the number.
+    pub(super) is_assigned: bool,
+    /// The words after the number where nothing else names it: `tok/s`.
+    pub(super) measure: &'a str,
+    /// The number.
+    pub(super) number: Printed<'a>,
+}
+
+/// A number as it is printed.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Printed<'a> {
+    /// A number, with the unit that follows it.
+    Value(f64, &'a str),
+    /// `10/100`.
+    Fraction(f64, f64),
+    /// `0:01:30`, in seconds.
+    Clock(f64),
+}
+
+/// The key of a fraction without a label, as bars and `[10/100]` have it.
+pub(super) const COUNT: &str = "n/total";
+
+/// Returns the numbers of a line, in their order.
+pub(super) fn labelled(line: &str) -> Vec<Labelled<'_>> {
+    let mut found: Vec<Labelled<'_>> = Vec::new();
+    let (mut at, mut label_start) = (0, 0);
+    while let Some(start) = next_token(line, at) {
+        let Some((number, len)) = number(&line[start..]) else {
+            at = start + token_len(&line[start..]);
+            continue;
+        };
+        let end = start + len;
+        if let Some(clock) = clock_after_date(number, &line[end..]) {
+            at = end + clock;
+            continue;
+        }
+        let before = &line[label_start..start];
+        let (context, label, is_assigned) = label_of(before);
+        let number = with_next_word(number, &line[end..]);
+        let end = end + number.1;
+        let is_remark = label.is_empty() && before.trim_end().ends_with('(');
+        found.push(Labelled {
+            label,
+            context,
+            is_assigned,
+            measure: if is_remark { "" } else { measure(&line[end..]) },
+            number: number.0,
+        });
+        (at, label_start) = (end, end);
+    }
+    found
+}
+
+/// Where the next number could begin: at a digit or a sign that no word ends with.
+fn next_token(line: &str, from: usize) -> Option<usize> {
+    let bytes = line.as_bytes();
+    (from..bytes.len()).find(|at| {
+        let is_after_word = *at > 0 && is_of_word(bytes[at - 1]);
+        if is_after_word || !line.is_char_boundary(*at) {
+            return false;
+        }
+        let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+        match bytes[*at] {
+            b'0'..=b'9' => true,
+            b'-' | b'+' | b'.' => digit(at + 1) || bytes[*at] != b'.' && is_non_finite(&line[at + 1..]),
+            _ => is_non_finite(&line[*at..]),
+        }
+    })
+}
+
+/// Whether a word that is a number without digits stands here.
+fn is_non_finite(text: &str) -> bool {
+    let len = text.bytes().take_while(u8::is_ascii_alphabetic).count();
+    let ends = text.as_bytes().get(len).is_none_or(|next| !is_of_word(*next));
+    (3..=8).contains(&len) && ends && number_text::non_finite(&text[..len]).is_some()
+}
+
+const fn is_of_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+        || matches!(
+            byte,
+            b'_' | b'.' | b'@' | b'-' | b'/' | b'\\' | b'%' | b'#' | 0x80..
+        )
+}
+
+/// The length of the token that `text` begins with: up to a space, a bracket or a comma that is not within a number.
+fn token_len(text: &str) -> usize {
+    let bytes = text.as_bytes();
+    let digit = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_digit);
+    let end = text.char_indices().find(|(at, letter)| match letter {
+        ',' => !(*at > 0 && digit(at - 1) && digit(at + 1)),
+        ';' | '|' | '(' | ')' | '[' | ']' | '{' | '}' | '<' | '>' | '=' | '"' | '\'' => true,
+        letter => letter.is_whitespace(),
+    });
+    end.map_or(text.len(), |(at, _)| at)
+}
+
+/// The number that `text` begins with, and its length.
+fn number(text: &str) -> Option<(Printed<'_>, usize)> {
+    if let Some((seconds, len)) = days(text) {
+        return Some((Printed::Clock(seconds), len));
+    }
+    let len = token_len(text);
+    let token = text[..len].trim_end_matches([':', '.', '!']);
+    let token = token.strip_suffix("x").unwrap_or(token);
+    if let Some(seconds) = clock(token) {
+        return Some((Printed::Clock(seconds), token.len()));
+    }
+    if let Some((done, total)) = token.split_once('/')
+        && let (Some(done), Some(total)) = (number_text::count(done), number_text::count(total))
+    {
+        return Some((Printed::Fraction(done, total), token.len()));
+    }
+    let (value, unit) = number_text::with_suffix(token).or_else(|| before_comma(token))?;
+    let rest = &text[token.len()..];
+    match spaced_total(rest).filter(|_| unit.is_empty()) {
+        Some((total, total_len)) => Some((Printed::Fraction(value, total), token.len() + total_len)),
+        None => Some((Printed::Value(value, unit), token.len())),
+    }
+}
+
+/// The length of the time that follows a date such as `11/01`.
+fn clock_after_date(number: Printed<'_>, rest: &str) -> Option<usize> {
+    let time = rest.strip_prefix(' ')?;
+    let len = token_len(time);
+    let is_date = matches!(number, Printed::Fraction(..));
+    (is_date && clock(&time[..len]).is_some()).then_some(1 + len)
+}
+
+/// A number with commas that do not separate thousands ends at the first of them.
+fn before_comma(token: &str) -> Option<(f64, &str)> {
+    number_text::with_suffix(token.split(',').next()?)
+}
+
+/// The total of `10 / 100`.
+fn spaced_total(rest: &str) -> Option<(f64, usize)> {
+    let total = rest
+        .trim_start_matches(' ')
+        .strip_prefix("/ ")?
+        .trim_start_matches(' ');
+    let len = total.bytes().take_while(u8::is_ascii_digit).count();
+    let value = number_text::count(&total[..len])?;
+    Some((value, rest.len() - total.len() + len))
+}
+
+/// The seconds of `1 day, 2:03:04`, as Python prints a `timedelta`, and its length.
+fn days(text: &str) -> Option<(f64, usize)> {
+    let (days, rest) = text.split_once(" day")?;
+    let rest = rest.strip_prefix('s').unwrap_or(rest).strip_prefix(", ")?;
+    let len = token_len(rest);
+    let seconds = number_text::count(days)? * 86_400.0 + clock(&rest[..len])?;
+    Some((seconds, text.len() - rest.len() + len))
+}
+
+/// The seconds of `0:01:30`, `01:30` or `0:01:30.5`.
+fn clock(token: &str) -> Option<f64> {
+    let parts: Vec<&str> = token.split(':').collect();
+    let [hours, minutes, seconds] = match parts[..] {
+        [minutes, seconds] => ["0", minutes, seconds],
+        [hours, minutes, seconds] => [hours, minutes, seconds],
+        _ => return None,
+    };
+    let digits = |text: &str| text.bytes().next().is_some_and(|first| first.is_ascii_digit());
+    let is_clock = digits(minutes) && seconds.len() >= 2 && digits(seconds);
+    let value = |text| number_text::finite(text);
+    is_clock.then(|| Some(value(hours)? * 3600.0 + value(minutes)? * 60.0 + value(seconds)?))?
+}
+
+/// Adds the unit that stands after a space, with the length that it takes: `234 ms`.
+fn with_next_word<'a>(number: Printed<'a>, rest: &'a str) -> (Printed<'a>, usize) {
+    let Printed::Value(value, "") = number else {
+        return (number, 0);
+    };
+    let Some(next) = rest.strip_prefix(' ') else {
+        return (number, 0);
+    };
+    let len = next
+        .find(|letter: char| letter.is_whitespace() || ",;|)]}".contains(letter))
+        .unwrap_or(next.len());
+    if unit::is_spelling(&next[..len]) {
+        (Printed::Value(value, &next[..len]), 1 + len)
+    } else {
+        (number, 0)
+    }
+}
+
+/// The words that follow a number up to the next delimiter or number.
+fn measure(rest: &str) -> &str {
+    let end = delimiters(rest).next().map_or(rest.len(), |(start, _)| start);
+    let text = &rest[..end];
+    let end = next_token(text, 0).unwrap_or(text.len());
+    let text = text[..end].trim_matches(is_margin);
+    if text.contains(['=', ':']) { "" } else { text }
+}
+
+/// The label at the end of what stands before a number, what stands before the label, and whether `=` follows the label.
+fn label_of(before: &str) -> (&str, &str, bool) {
+    let trimmed = before.trim_end_matches(|letter: char| letter.is_whitespace() || SIGNS.contains(&letter));
+    let is_assigned = before[trimmed.len()..].contains('=');
+    // A delimiter directly before the number leaves it without a label.
+    let start = delimiters(&before[..trimmed.len()])
+        .last()
+        .map_or(0, |(_, end)| end);
+    let mut label = trimmed[start..].trim_start_matches(is_margin);
+    if is_assigned {
+        label = label.rsplit(char::is_whitespace).next().unwrap_or(label);
+    }
+    (&before[..trimmed.len() - label.len()], label, is_assigned)
+}
+
+/// What can stand between a label and its number.
+const SIGNS: [char; 9] = ['=', ':', '(', '[', '{', '<', '"', '\'', '~'];
+
+/// What surrounds labels.
+fn is_margin(letter: char) -> bool {
+    letter.is_whitespace() || !letter.is_alphanumeric() && !matches!(letter, '_' | '%' | '@')
+}
+
+/// The places between two labels: a bar, a comma, a bracket, a tab, ` - ` or `: `.
+fn delimiters(text: &str) -> impl Iterator<Item = (usize, usize)> + '_ {
+    let bytes = text.as_bytes();
+    let space = move |at: usize| bytes.get(at).is_none_or(u8::is_ascii_whitespace);
+    text.char_indices().filter_map(move |(at, letter)| {
+        let ends = match letter {
+            '|' | ',' | ';' | '[' | ']' | '{' | '}' | '<' | '>' | '\t' => true,
+            '(' => !is_call(text, at),
+            ')' => text[..at].rfind('(').is_none_or(|open| !is_call(text, open)),
+            '-' | '*' => at > 0 && space(at - 1) && space(at + 1),
+            ':' => space(at + 1) && at + 1 < text.len(),
+            letter => !letter.is_ascii() && !letter.is_alphanumeric(),
+        };
+        ends.then(|| (at, at + letter.len_utf8()))
+    })
+}
+
+/// Whether a bracket is part of a word, as in `Epoch(train)`.
+fn is_call(text: &str, open: usize) -> bool {
+    text[..open].ends_with(char::is_alphanumeric)
+}
+
+impl<'a> Labelled<'a> {
+    /// Returns the number as text of a value, with its unit.
+    pub(super) fn text(&self) -> Cow<'a, str> {
+        match self.number {
+            Printed::Value(value, unit) => Cow::Owned(format!("{value}{unit}")),
+            Printed::Fraction(done, total) => Cow::Owned((done / total).to_string()),
+            Printed::Clock(seconds) => Cow::Owned(seconds.to_string()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(line: &str) -> String {
+        let shown = labelled(line).into_iter().map(|number| {
+            let name = match number.label {
+                "" if matches!(number.number, Printed::Fraction(..)) => COUNT,
+                "" => number.measure,
+                label => label,
+            };
+            format!("{name}→{}", number.text())
+        });
+        shown.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn labels_of_every_style_are_found() {
+        for (line, expected) in [
+            (
+                "step 100 | loss 2.31 | lr 3e-4 | 1200 tok/s",
+                "step→100 loss→2.31 lr→0.0003 tok/s→1200",
+            ),
+            ("step=10, loss=2.5, lr=[0.25]", "step→10 loss→2.5 lr→0.25"),
+            (
+                "iter 100: loss 2.4567, time 234.56ms, mfu 12.34%",
+                "iter→100 loss→2.4567 time→234.56ms mfu→12.34%",
+            ),
+            (
+                "step 250: train loss 2.4, val loss 2.5",
+                "step→250 train loss→2.4 val loss→2.5",
+            ),
+            ("loss: -0.5 - acc: nan - x: 1,234", "loss→-0.5 acc→NaN x→1234"),
+            ("time per step: 234 ms | a: 1", "time per step→234ms a→1"),
+            (
+                "step  100/1000 | loss 4.5 (+1.2z)| norm 1.25 (+0.1z)| 123.5 ms | 45.6% bf16 MFU | 12345 tok/s",
+                "step→0.1 loss→4.5 →1.2z norm→1.25 →0.1z →123.5ms bf16 MFU→45.6% tok/s→12345",
+            ),
+            (
+                "[11/01 11:27:04 d2.events]:  eta: 1 day, 0:12:34  Epoch(train) [2][10/40] time: 1",
+                "eta→87154 Epoch(train)→2 n/total→0.25 time→1",
+            ),
+            (
+                "iter: 100  total_loss: 1.25  lr: 0.001  eta: 0:12:34",
+                "iter→100 total_loss→1.25 lr→0.001 eta→754",
+            ),
+        ] {
+            assert_eq!(shown(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn bars_have_a_count_and_a_rate() {
+        assert_eq!(
+            shown("Epoch 1:  45%|####5     | 45/100 [00:31<01:38,  1.44it/s, loss=2.31, lr=3e-4]"),
+            "Epoch→1 →45% n/total→0.45 →31 →98 →1.44it/s loss→2.31 lr→0.0003"
+        );
+    }
+
+    #[test]
+    fn parts_of_words_dates_and_versions_are_no_numbers() {
+        for line in [
+            "2026-01-02 v1.2.3 gpt-2 model_7 Acc@1 a1b2 0x7f 10-20",
+            "info nanny infinite",
+            "http://127.0.0.1/x",
+        ] {
+            assert_eq!(shown(line), "", "{line}");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! The patterns of lines of a mapping: which lines are records, and which fields their groups are.
+
+use std::borrow::Cow;
+
+use super::record::Records;
+use crate::{
+    emptied::emptied,
+    logs::fields::{Field, Value},
+};
+
+/// The fields of a line, and the text that holds the others.
+type Lined<'a> = (Vec<Field<'a>>, &'a str);
+
+/// The group of a pattern of lines that holds the record.
+const RECORD: &str = "record";
+
+impl Records {
+    /// Returns what the first matching pattern of lines finds, or `None` for a line without a record.
+    pub(super) fn lined<'a>(&mut self, text: &'a str) -> Option<Lined<'a>> {
+        let patterns = &self.mapping.lines;
+        if patterns.is_empty() {
+            return Some((emptied(std::mem::take(&mut self.room)), text));
+        }
+        let found = patterns
+            .iter()
+            .find_map(|pattern| Some((pattern, pattern.captures(text)?)));
+        let (pattern, captures) = found?;
+        let named = pattern.capture_names().flatten();
+        let groups = named.filter_map(|name| Some((name, captures.name(name)?.as_str())));
+        let mut fields = Vec::with_capacity(16);
+        let mut record = None;
+        for (name, group) in groups {
+            if name == RECORD {
+                record = Some(group);
+            } else {
+                fields.push((Cow::Owned(name.to_owned()), Value::of(group)));
+            }
+        }
+        // Fields that groups name are not read once more from the line.
+        let rest = if fields.is_empty() { text } else { "" };
+        Some((fields, record.unwrap_or(rest)))
+    }
+
+    /// Looks up the keys of fields; records with an equal `alike` have the same keys.
+    pub(super) fn look_up(&mut self, fields: &[Field<'_>], alike: Option<u64>) {
+        // A pattern of lines may find other fields in each.
+        let alike = alike.filter(|_| self.mapping.lines.is_empty());
+        self.keys.look_up(fields, alike, &self.mapping);
+    }
+}

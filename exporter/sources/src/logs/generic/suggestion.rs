@@ -1,0 +1,147 @@
+//! Writes the mapping that a log needs: `pulsetrain import --suggest-mapping`.
+
+use std::{fmt::Write, io::Read, path::Path};
+
+use pulsetrain_otlp::frames::inflated;
+
+use super::{
+    auto::GenericLines,
+    key_use::{KeyRole, KeyUse, quoted},
+    labelled::labelled,
+};
+use crate::{
+    Recorder, Run, SourceError,
+    logs::{
+        encoding,
+        lines::LineParser,
+        parser::{LogParser, ReadTime, Window},
+        ranked::each_printed_line,
+    },
+};
+
+/// The most bytes of a log that are read for a suggestion.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// The most keys of a log that no rule knows.
+const MOST_KEYS: usize = 100;
+
+/// Returns the mapping for the log at `path`, as YAML with comments.
+///
+/// # Errors
+/// A log that cannot be read, or in which no number has a label.
+pub fn suggest_mapping(path: &Path) -> Result<String, SourceError> {
+    let file = std::fs::File::open(path).map_err(|error| SourceError::open(path, error))?;
+    let mut bytes = Vec::new();
+    inflated(file)
+        .take(MOST_BYTES)
+        .read_to_end(&mut bytes)
+        .map_err(|error| SourceError::open(path, error))?;
+    let name = path.display().to_string();
+    if let Some(error) = encoding::unreadable(&name, &bytes) {
+        return Err(error);
+    }
+    suggestion(&name, encoding::without_mark(&bytes)).ok_or(SourceError::NoKeys { name })
+}
+
+/// Returns the mapping for a log, or `None` for one in which no number has a label.
+fn suggestion(name: &str, log: &[u8]) -> Option<String> {
+    let mut parser = LineParser::<GenericLines>::default();
+    let window = Window {
+        bytes: log,
+        start: crate::Place { offset: 0, line: 1 },
+        is_last: true,
+        time: ReadTime::default(),
+    };
+    let mut recorder = Recorder::new(Run::default(), |_| {});
+    parser.parse(window, &mut recorder);
+    let uses = parser.key_uses();
+    if uses.is_empty() {
+        let keys = seen_keys(log);
+        return (!keys.is_empty()).then(|| template(name, &keys));
+    }
+    let format = if parser.format().is_table() { "csv" } else { "text" };
+    Some(mapping(name, format, &uses))
+}
+
+fn head(name: &str, format: &str) -> String {
+    format!(
+        "# Mapping for {name}. Edit it, then: pulsetrain import --mapping THIS_FILE {name}\n\
+         # `pulsetrain semconv list --kind metric` lists the metrics.\n\
+         format: {format}\n"
+    )
+}
+
+fn mapping(name: &str, format: &str, uses: &[KeyUse]) -> String {
+    let mut text = head(name, format);
+    let mut steps: Vec<(usize, String)> = uses.iter().filter_map(step).collect();
+    steps.sort();
+    if !steps.is_empty() {
+        let keys: Vec<String> = steps.into_iter().map(|(_, key)| key).collect();
+        writeln!(text, "step: [{}]", keys.join(", ")).ok();
+    }
+    if let Some(time) = uses.iter().find(|used| used.role == KeyRole::Time) {
+        writeln!(text, "time: {}  # {}", quoted(&time.key), time.example).ok();
+    }
+    text.push_str("values:\n");
+    for used in uses {
+        let example = one_line(&used.example);
+        match (&used.rule, &used.role) {
+            (Some(rule), _) => writeln!(text, "  - {rule}  # {example}").ok(),
+            (None, KeyRole::Custom) => writeln!(text, "{}", commented(&used.key, &example)).ok(),
+            (None, _) => None,
+        };
+    }
+    text
+}
+
+fn step(used: &KeyUse) -> Option<(usize, String)> {
+    match used.role {
+        KeyRole::Step(place) => Some((place, quoted(&used.key))),
+        _ => None,
+    }
+}
+
+/// A rule for the user to complete.
+fn commented(key: &str, example: &str) -> String {
+    format!(
+        "  # - {{key: {}, metric: }}  # {example}; kept as train.custom",
+        quoted(key)
+    )
+}
+
+fn template(name: &str, keys: &[(String, String)]) -> String {
+    let mut text = head(name, "text");
+    text.push_str("# No key is known. Name the step, and give keys their metrics.\n# step: \nvalues:\n");
+    for (key, example) in keys {
+        writeln!(text, "{}", commented(key, example)).ok();
+    }
+    text
+}
+
+fn one_line(example: &str) -> String {
+    let line: String = example.chars().take(40).collect();
+    line.replace(['\n', '\r'], " ")
+}
+
+/// Returns the labels of the numbers of a log with their first values, those of lines with several numbers.
+pub(super) fn seen_keys(log: &[u8]) -> Vec<(String, String)> {
+    let mut keys: Vec<(String, String)> = Vec::new();
+    each_printed_line(log, |line| {
+        let numbers = labelled(line);
+        let named = numbers.iter().filter(|number| {
+            number
+                .label
+                .starts_with(|first: char| first.is_alphabetic() || first == '_')
+        });
+        let named: Vec<_> = named.collect();
+        if named.len() < 2 {
+            return;
+        }
+        for number in named {
+            if keys.len() < MOST_KEYS && keys.iter().all(|(key, _)| key != number.label) {
+                keys.push((number.label.to_owned(), number.text().into_owned()));
+            }
+        }
+    });
+    keys
+}

@@ -1,0 +1,206 @@
+//! Printed text: the object in a line, else its labelled numbers. `labelled` finds the numbers, this file their keys.
+
+use std::sync::Arc;
+
+use pulsetrain_semconv::{Metric, metric};
+
+use super::{
+    epoch_steps::EpochSteps,
+    key_use::KeyUse,
+    label_keys::{LabelKeys, is_evaluation},
+    labelled::{COUNT, Labelled, Printed, labelled},
+    mapping::Mapping,
+    record::Records,
+    rule::{Becomes, Meaning},
+};
+use crate::{
+    Recorder,
+    logs::{
+        fields::{Field, Value},
+        lines::{Line, LineFormat},
+        literal,
+    },
+};
+
+/// Metrics that a line without a result can also have: progress bars and settings.
+static CONTEXT: &[&Metric] = &[
+    &metric::TRAIN_EPOCH,
+    &metric::TRAIN_PROGRESS,
+    &metric::TRAIN_ETA,
+    &metric::TRAIN_ELAPSED_TIME,
+    &metric::TRAIN_PLANNED_STEPS,
+    &metric::TRAIN_BATCH_SIZE,
+    &metric::TRAIN_THROUGHPUT_STEPS,
+];
+
+/// Metrics that make a line a record only together with a step.
+static WITH_STEP: &[&Metric] = &[
+    &metric::TRAIN_LEARNING_RATE,
+    &metric::TRAIN_STEP_DURATION,
+    &metric::TRAIN_TOKENS,
+    &metric::TRAIN_SAMPLES,
+    &metric::TRAIN_THROUGHPUT_SAMPLES,
+    &metric::MEMORY_FRAMEWORK_ALLOCATED,
+    &metric::MEMORY_FRAMEWORK_PEAK,
+    &metric::MEMORY_FRAMEWORK_RESERVED,
+];
+
+/// Reads printed text.
+#[derive(Debug)]
+pub(super) struct TextLines {
+    pub(super) records: Records,
+    keys: LabelKeys,
+    epochs: EpochSteps,
+}
+
+impl TextLines {
+    pub(super) fn of(mapping: &Arc<Mapping>) -> Self {
+        Self {
+            records: Records::of(mapping),
+            keys: LabelKeys::of(mapping),
+            epochs: EpochSteps::default(),
+        }
+    }
+
+    /// Returns the fields of a line that is a record.
+    pub(super) fn fields<'a>(&mut self, text: &'a str) -> Option<Vec<Field<'a>>> {
+        let (mut fields, body) = self.records.lined(text)?;
+        let object = object(body);
+        let printed = object.as_ref().map_or(body, |(start, _)| &body[..*start]);
+        let numbers = labelled(printed);
+        let totals = self.add_labelled(&numbers, &mut fields);
+        fields.extend(object.into_iter().flat_map(|(_, fields)| fields));
+        self.records.look_up(&fields, None);
+        self.note_epoch(&fields, &totals);
+        if !self.is_record(&fields) {
+            return None;
+        }
+        if let Some(step) = self.records.keys.step()
+            && let Some(done) = fields[step].1.number()
+        {
+            let total = totals.get(step).copied().flatten();
+            match self.epochs.step(done, total, fields[step].0 == COUNT) {
+                Some(done) => fields[step].1 = Value::Number(done),
+                None => {
+                    fields.remove(step);
+                    self.records.look_up(&fields, None);
+                }
+            }
+        }
+        Some(fields)
+    }
+
+    /// Adds the fields of labelled numbers, and returns the total of each field that is a fraction.
+    fn add_labelled<'a>(
+        &mut self,
+        numbers: &[Labelled<'a>],
+        fields: &mut Vec<Field<'a>>,
+    ) -> Vec<Option<f64>> {
+        let is_eval = numbers.first().is_some_and(is_evaluation);
+        let mut totals = vec![None; fields.len()];
+        for number in numbers {
+            let Some(field) = self.keys.field(number, is_eval) else {
+                continue;
+            };
+            totals.push(match number.number {
+                Printed::Fraction(_, total) => Some(total),
+                Printed::Value(..) | Printed::Clock(_) => None,
+            });
+            fields.push(field);
+        }
+        let keys = &mut self.keys;
+        let has_step = fields.iter().any(|(key, _)| key != COUNT && keys.is_step(key));
+        if has_step {
+            let mut kept = fields.iter().map(|(key, _)| key != COUNT);
+            totals.retain(|_| kept.next().unwrap_or(true));
+            fields.retain(|(key, _)| key != COUNT);
+        }
+        totals
+    }
+
+    /// Keeps the epoch of a line, which need not be a record: steps may start over with it.
+    fn note_epoch(&mut self, fields: &[Field<'_>], totals: &[Option<f64>]) {
+        for (number, (_, value)) in fields.iter().enumerate() {
+            let known = self.records.keys.of(number);
+            if known.meaning.as_ref().is_some_and(Meaning::is_epoch)
+                && let Some(epoch) = value.number()
+            {
+                known.note(value, false);
+                self.epochs.begin(epoch, totals.get(number).copied().flatten());
+            }
+        }
+    }
+
+    /// Returns which fields of a record are results that a rule knows.
+    pub(super) fn results(&mut self, fields: &[Field<'_>]) -> Vec<usize> {
+        let mut is_result = |field: &usize| {
+            let meaning = self.records.keys.of(*field).meaning.as_ref();
+            let metric = meaning.and_then(|meaning| meaning.rule.becomes.metric());
+            metric.is_some_and(|metric| !is_context(metric) && !is_one_of(metric, WITH_STEP))
+        };
+        (0..fields.len()).filter(|field| is_result(field)).collect()
+    }
+
+    /// Whether the fields have a result of training, or a step and a measurement.
+    fn is_record(&mut self, fields: &[Field<'_>]) -> bool {
+        let has_step = self
+            .records
+            .keys
+            .step()
+            .is_some_and(|step| fields[step].0 != COUNT);
+        (0..fields.len()).any(|field| {
+            let meaning = self.records.keys.of(field).meaning.as_ref();
+            match meaning.map(|meaning| &meaning.rule.becomes) {
+                Some(Becomes::Value(metric) | Becomes::State(metric, _)) => {
+                    !is_context(metric) && (has_step || !is_one_of(metric, WITH_STEP))
+                }
+                Some(Becomes::Custom(_)) => true,
+                Some(Becomes::Nothing) | None => false,
+            }
+        })
+    }
+}
+
+/// Whether a metric is of progress bars and settings.
+pub(super) fn is_context(metric: &Metric) -> bool {
+    is_one_of(metric, CONTEXT)
+}
+
+fn is_one_of(metric: &Metric, all: &[&Metric]) -> bool {
+    all.iter().any(|one| one.ordinal == metric.ordinal)
+}
+
+impl LineFormat for TextLines {
+    fn sign(_: &str) -> Option<&'static str> {
+        None
+    }
+
+    fn is_whole(text: &str) -> bool {
+        text.trim_end().ends_with(['}', ']'])
+    }
+
+    fn is_begun(text: &str) -> bool {
+        text.bytes().any(|byte| byte.is_ascii_digit())
+    }
+
+    fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
+        let Some(fields) = self.fields(line.text) else {
+            return false;
+        };
+        self.records.record(&fields, line, recorder);
+        true
+    }
+
+    fn key_uses(&mut self) -> Vec<KeyUse> {
+        self.records.key_uses()
+    }
+}
+
+/// The object in a line, and where it begins.
+fn object(text: &str) -> Option<(usize, Vec<Field<'_>>)> {
+    let starts = ["{\"", "{'"].into_iter().filter_map(|sign| text.find(sign));
+    let start = starts.min()?;
+    let mut fields = Vec::new();
+    literal::each_number_or_text(&text[start..], &mut fields)?;
+    Some((start, fields))
+}
