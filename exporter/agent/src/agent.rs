@@ -50,6 +50,8 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode, Failure> {
         Ok(config) => config,
         Err(faults) => return Ok(refuse(&faults)),
     };
+    log::configure(&config.log);
+    warn(file.as_deref(), &config);
     if arguments.check {
         let looked_at = file
             .as_deref()
@@ -61,7 +63,6 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode, Failure> {
         .enable_all()
         .build()
         .map_err(|error| Failure::failed(format!("cannot start: {error}")))?;
-    log::configure(&config.log);
     let ended = runtime.block_on(live(file.as_deref(), config));
     // Nothing of ours that hangs holds up the end.
     runtime.shutdown_background();
@@ -118,6 +119,7 @@ async fn reload(file: Option<&Path>, running: &mut Running) {
     match read(file, Some(running.config())) {
         Ok(config) => {
             log::configure(&config.log);
+            warn(file, &config);
             running.change(config).await;
             running.note_reload(true);
             log::info(Subject::Program, "reloaded the configuration");
@@ -136,13 +138,25 @@ fn read(file: Option<&Path>, running: Option<&Config>) -> Result<Config, Vec<Fau
         Some(file) => config::load_with_faults(file, &std::env::vars().collect())?,
         None => Config::default(),
     };
-    let named = file.unwrap_or(Path::new(DEFAULT)).display().to_string();
-    let faults = config::check(&named, &config, running);
+    let faults = config::check(&name(file), &config, running);
     if faults.is_empty() {
         Ok(config)
     } else {
         Err(faults)
     }
+}
+
+/// Logs the warnings about a configuration.
+fn warn(file: Option<&Path>, config: &Config) {
+    let warnings = config::warnings(&name(file), config);
+    warnings
+        .iter()
+        .for_each(|warning| log::warn(Subject::Place, warning));
+}
+
+/// The name of the configuration in messages.
+fn name(file: Option<&Path>) -> String {
+    file.unwrap_or(Path::new(DEFAULT)).display().to_string()
 }
 
 /// The file that was named, or the one that is there.

@@ -45,17 +45,21 @@ pub(crate) enum Command {
 pub(crate) struct ImportArguments {
     /// The logs, plain, gzip or zstd, or folders: of a folder the logs in it that are recognised, and the event files below it;
     /// `-` is the standard input
-    #[arg(required = true, value_name = "PATH")]
+    #[arg(required_unless_present = "suggest_mapping", value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
 
     /// The format of the logs [default: recognised from their contents]
     #[arg(long, value_name = "NAME|auto", default_value = "auto", hide_default_value = true, value_parser = format)]
     pub(crate) format: FormatChoice,
 
-    /// What the keys mean, for --format json and keyvalue: a YAML file like {step: iter, values: [{key: loss, metric:
-    /// train.loss}]}
-    #[arg(long, value_name = "FILE", requires = "format")]
+    /// The meaning of the keys: a YAML file like {format: text, step: iter, values: [{key: loss, metric: train.loss}]}. Its
+    /// `format` is used where --format is absent
+    #[arg(long, value_name = "FILE")]
     pub(crate) mapping: Option<PathBuf>,
+
+    /// Print the mapping that reads LOG, to edit and to give to --mapping
+    #[arg(long, value_name = "LOG", exclusive = true)]
+    pub(crate) suggest_mapping: Option<PathBuf>,
 
     /// Where to: FILE.jsonl, FILE.binpb, `-` (JSON lines on the standard output), FILE.pftrace (Perfetto),
     /// openmetrics:FILE (history for promtool), grpc://, grpcs://, http:// or https:// (OTLP), remote-write:URL (Prometheus);
@@ -181,9 +185,9 @@ pub(crate) struct RunArguments {
     #[arg(long, value_name = "NAME|auto", default_value = "auto", hide_default_value = true, value_parser = format)]
     pub(crate) format: FormatChoice,
 
-    /// What the keys mean, for --format json and keyvalue: a YAML file like {step: iter, values: [{key: loss, metric:
-    /// train.loss}]}
-    #[arg(long, value_name = "FILE", requires = "format")]
+    /// The meaning of the keys: a YAML file like {format: text, step: iter, values: [{key: loss, metric: train.loss}]}. Its
+    /// `format` is used where --format is absent
+    #[arg(long, value_name = "FILE")]
     pub(crate) mapping: Option<PathBuf>,
 
     /// Where to, as for `import`; may be given several times [default: the sinks of --config, or what the

@@ -57,7 +57,7 @@ pub(crate) use self::{
     quantity::{Size, Time},
     read::{load, load_with_faults},
     sinks::{PrometheusSection, SinkConfig, TranslationName},
-    source_list::{AGENT_SOURCE, is_received},
+    source_list::{AGENT_SOURCE, warnings},
     sources::{LogsSection, ReceiverSection, SourceConfig},
 };
 

@@ -29,6 +29,7 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
     let file = topology::open_metrics_path(&arguments.output.to_string_lossy());
     let file = file.as_deref().unwrap_or(&arguments.output);
     topology::refuse_input(file, arguments.inputs.iter().map(PathBuf::as_path))?;
+    arguments.check_drawing(trace::is_name(file))?;
     let config = arguments.perfetto()?;
     let room = Room {
         bytes: config.memory_bytes,

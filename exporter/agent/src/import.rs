@@ -1,5 +1,6 @@
 //! `pulsetrain import`: logs in, OpenTelemetry out, and a sum of it all.
 
+mod folders;
 mod follow;
 pub(crate) mod mapping;
 mod progress;
@@ -41,6 +42,9 @@ const DRAIN: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// Runs the command.
 pub(crate) fn run(arguments: ImportArguments) -> Result<ExitCode, Failure> {
+    if let Some(log) = &arguments.suggest_mapping {
+        return mapping::suggest(log);
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -53,13 +57,13 @@ pub(crate) fn run(arguments: ImportArguments) -> Result<ExitCode, Failure> {
 }
 
 async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
+    let options = options(&arguments)?;
     let inputs: Vec<LogInput> = arguments
         .paths
         .iter()
         .cloned()
-        .flat_map(|path| topology::inputs(path, arguments.follow, arguments.format.0))
+        .flat_map(|path| topology::inputs(path, arguments.follow, options.format))
         .collect();
-    let options = options(&arguments)?;
     let positions = follow::positions(&arguments)?;
     let (followed, read) = follow::divide(inputs.clone(), arguments.follow);
     let mut builder = Pipeline::builder().config(LaneConfig {
@@ -113,7 +117,14 @@ async fn import(arguments: ImportArguments) -> Result<ExitCode, Failure> {
     interrupted.abort();
     positions.save().map_err(Failure::failed)?;
     let reports = std::mem::take(&mut *reports.lock().unwrap_or_else(PoisonError::into_inner));
-    Summary::new(reports, sinks).print(arguments.json)
+    let folders: Vec<PathBuf> = arguments.paths.into_iter().filter(|path| path.is_dir()).collect();
+    let notices = match arguments.run_id {
+        Some(_) => Vec::new(),
+        None => folders::notices(&folders, &reports),
+    };
+    Summary::new(reports, sinks)
+        .with_notices(notices)
+        .print(arguments.json)
 }
 
 /// A finished log is given up some time, so that the command ends. A followed log is read on when a target is back.
@@ -136,9 +147,10 @@ fn queue(arguments: &ImportArguments) -> QueueConfig {
 
 fn options(arguments: &ImportArguments) -> Result<RunOptions, Failure> {
     let (service, resource) = resource::from_env(|name| std::env::var(name).ok())?;
+    let (format, mapping) = mapping::of(arguments.format, arguments.mapping.as_deref())?;
     Ok(RunOptions {
-        format: arguments.format.0,
-        mapping: mapping::of(arguments.format, arguments.mapping.as_deref())?,
+        format,
+        mapping,
         run_id: arguments.run_id.clone(),
         run_name: arguments.run_name.clone(),
         start_unix_nanos: arguments.start_time,

@@ -136,7 +136,14 @@ fn gpus(
 ) -> Option<Box<dyn Source>> {
     let wanted = config.gpu.enabled && !arguments.no_gpu && identity::is_first_here(variable);
     let ours = Workload::of_run(&identity.id, variable);
-    wanted.then(|| topology::gpus(&config.gpu, options.resource.clone(), Some(ours), |_, _| {}))
+    wanted.then(|| -> Box<dyn Source> {
+        Box::new(topology::gpus(
+            &config.gpu,
+            options.resource.clone(),
+            Some(ours),
+            |_, _| {},
+        ))
+    })
 }
 
 /// The pipeline to where `--to` or the configuration says.
@@ -211,6 +218,7 @@ async fn configured_sinks(
     let mut sinks = Vec::new();
     for (name, section) in config.sinks.iter() {
         section.warn_sources_ignored(name);
+        topology::report_notices(name, section);
         match topology::build_sink(
             name,
             section,
@@ -265,9 +273,10 @@ fn options(arguments: &RunArguments) -> Result<RunOptions, Failure> {
     let (service, resource) = resource::on_this_machine(resource::from_env_or_without(variable, |message| {
         log::warn(Subject::Program, message);
     }));
+    let (format, mapping) = mapping::of(arguments.format, arguments.mapping.as_deref())?;
     Ok(RunOptions {
-        format: arguments.format.0,
-        mapping: mapping::of(arguments.format, arguments.mapping.as_deref())?,
+        format,
+        mapping,
         run_name: arguments.run_name.clone(),
         service,
         resource,

@@ -41,6 +41,7 @@ use self::{
 use crate::{
     failure::{Failure, INCOMPLETE},
     import::summary::Summary,
+    log::{self, Subject},
     topology,
 };
 
@@ -92,7 +93,7 @@ async fn show(arguments: &ShowArguments) -> Result<ExitCode, Failure> {
     let is_read = read(inputs, &page).await?;
     let notices: Vec<String> = notice.into_iter().chain(losses(&page)).collect();
     for notice in &notices {
-        tell(notice);
+        log::warn(Subject::Program, notice);
     }
     if page.is_empty() {
         return Err(Failure::failed(
@@ -240,11 +241,10 @@ fn write_html(path: &Path, page: &PageStore) -> Result<(), Failure> {
             path.display()
         ))
     })?;
-    tell(&format!(
-        "wrote {} ({} KiB)",
-        path.display(),
-        html.len().div_ceil(1024)
-    ));
+    log::info(
+        Subject::Program,
+        format_args!("wrote {} ({} KiB)", path.display(), html.len().div_ceil(1024)),
+    );
     Ok(())
 }
 
@@ -291,13 +291,19 @@ async fn serve(arguments: &ShowArguments, page: PageStore) -> Result<(), Failure
 
 fn open(arguments: &ShowArguments, address: SocketAddr) {
     let url = format!("http://{address}/");
-    tell(&format!("serving the page at {url}; press Ctrl-C to stop"));
+    log::info(
+        Subject::Program,
+        format_args!("serving the page at {url}; press Ctrl-C to stop"),
+    );
     if !arguments.no_open
         && let Err(why) = browser::open(&url)
     {
-        tell(&format!(
-            "cannot open a browser: {why}; open {url} in a browser, or write a file with --html"
-        ));
+        log::warn(
+            Subject::Program,
+            format_args!(
+                "cannot open a browser: {why}; open {url} in a browser, or write a file with --html"
+            ),
+        );
     }
 }
 
@@ -305,9 +311,4 @@ fn cannot_listen(error: &SinkError) -> Failure {
     Failure::failed(format!(
         "{error}; choose another port with --listen, or 127.0.0.1:0 for a free one"
     ))
-}
-
-/// Nobody is left to tell when even this cannot be written.
-fn tell(message: &str) {
-    let _ = writeln!(io::stderr(), "pulsetrain: {message}");
 }

@@ -18,7 +18,7 @@ use pulsetrain_sinks::{
 use pulsetrain_sources::{
     SourceError,
     logs::{
-        self, AtStop, Claims, LogFormat, LogInput, Positions, RunOptions, TailConfig, TailEvent, TailReading,
+        AtStop, Claims, LogFormat, LogInput, Positions, RunOptions, TailConfig, TailEvent, TailReading,
         TailSource, logs_in,
     },
     nvml::{GpuNotice, NvmlConfig, NvmlSource},
@@ -30,7 +30,7 @@ use pulsetrain_sources::{
 mod otlp;
 
 use self::otlp::{client_failure, otlp};
-pub(crate) use self::otlp::{otlp_config, otlp_target};
+pub(crate) use self::otlp::{otlp_config, otlp_target, report_notices};
 use crate::{
     config::{Config, DeriveConfig, DrawingSection, GpuSection, SinkConfig, SourceConfig, Spot},
     convert::trace,
@@ -228,7 +228,7 @@ async fn open_sink(
         }
         SinkConfig::Otlp(otlp) => {
             return Ok(BuiltSink {
-                sinks: otlp::open(name, otlp)?,
+                sinks: otlp::open(otlp)?,
                 server: None,
                 series: None,
                 page: None,
@@ -326,11 +326,9 @@ pub(crate) fn build_source(
     let mut tail = TailConfig::new(logs.paths.iter().map(|path| PathBuf::from(&path.value)));
     tail.poll_interval = logs.poll_interval.0;
     tail.options = RunOptions {
-        format: logs::format_by_name(&logs.format).ok(),
+        format: logs.log_format(),
         // The check reported what makes no sense, before anything was started.
-        mapping: (logs.mapping.as_ref())
-            .and_then(|mapping| mapping.build().ok())
-            .unwrap_or_default(),
+        mapping: logs.built_mapping().unwrap_or_default(),
         run_id: logs.run_id.clone(),
         run_name: logs.run_name.clone(),
         // As for the mapping.
@@ -344,15 +342,19 @@ pub(crate) fn build_source(
         ..RunOptions::default()
     };
     let on_event = move |event: TailEvent| {
-        let level = match &event {
-            TailEvent::Problem(_) => Level::Warn,
-            _ => Level::Info,
-        };
-        log::write(level, Subject::Source(&name), event);
+        log::write(level(&event), Subject::Source(&name), event);
     };
     Ok(Box::new(
         TailSource::new(tail, positions.clone(), on_event).measured(on_reading),
     ))
+}
+
+/// Returns the level of the message about an event of a followed log.
+pub(crate) fn level(event: &TailEvent) -> Level {
+    match event {
+        TailEvent::Problem(_) => Level::Warn,
+        _ => Level::Info,
+    }
 }
 
 /// The GPUs of this machine, with whose they are: those on which no process is seen, of the run that is `ours`. `report` gets
@@ -362,7 +364,7 @@ pub(crate) fn gpus(
     resource: Vec<(String, String)>,
     ours: Option<Workload>,
     report: impl Fn(Level, &dyn Display) + Clone + Send + Sync + 'static,
-) -> Box<dyn Source> {
+) -> NvmlSource {
     let of_workloads = report.clone();
     let whose = WorkloadConfig {
         ours,
@@ -373,13 +375,13 @@ pub(crate) fn gpus(
         resource,
         ..config.settings()
     };
-    Box::new(NvmlSource::new(settings, Box::new(workloads), move |notice| {
+    NvmlSource::new(settings, Box::new(workloads), move |notice| {
         let level = match &notice {
             GpuNotice::Trouble { .. } | GpuNotice::Silent { .. } => Level::Warn,
             _ => Level::Info,
         };
         report(level, &notice);
-    }))
+    })
 }
 
 /// Where the agent remembers how far it has read: where the configuration says, else in the user's folder for such things.

@@ -1,9 +1,11 @@
 //! Answers `/healthz` and `/readyz` for those who start and watch the agent, `/status` with the state of its parts, and `/trace`
-//! with what it has just seen.
+//! with what it has just seen; `/gpu/release` and `/gpu/resume` control the use of the GPU driver.
 
+mod gpus;
 mod status;
 mod trace;
 
+pub(crate) use self::gpus::GpuControl;
 pub(crate) use self::status::{Parts, SourceLag, Status};
 
 use std::{
@@ -102,6 +104,7 @@ struct Site {
 struct Inside {
     recorders: Recorders,
     status: Option<Status>,
+    gpus: Option<GpuControl>,
 }
 
 /// Listens. Returns the work of answering, which lasts until it is stopped.
@@ -112,7 +115,7 @@ pub(crate) fn serve(
     config: &HealthConfig,
     ready: Ready,
     recorders: Recorders,
-    status: Option<Status>,
+    (status, gpus): (Option<Status>, Option<GpuControl>),
     stop: Stop,
 ) -> Result<impl Future<Output = ()> + Send + 'static, NetError> {
     let exposure = config.exposure().settings();
@@ -129,7 +132,11 @@ pub(crate) fn serve(
     let guard = Guard::open(&exposure, Alpn::Http1, report)?.checking_host(is_loopback);
     let listener = Listener::bind(&address.into(), 0)?;
     let site = Site {
-        inside: (is_loopback || guard.authenticates()).then_some(Inside { recorders, status }),
+        inside: (is_loopback || guard.authenticates()).then_some(Inside {
+            recorders,
+            status,
+            gpus,
+        }),
         guard: guard.clone(),
         ready,
     };
@@ -177,7 +184,8 @@ impl Site {
             return plain(StatusCode::FORBIDDEN, format!("{why}\n"));
         }
         let path = request.uri().path();
-        if !is_get(request) || !matches!(path, trace::PATH | status::PATH) {
+        let is_inside = is_get(request) && matches!(path, trace::PATH | status::PATH) || gpus::is_path(path);
+        if !is_inside {
             return answer(request, &self.ready);
         }
         match &self.inside {
@@ -189,6 +197,10 @@ impl Site {
             Some(inside) if path == trace::PATH => {
                 trace::answer(request.uri().query(), &inside.recorders).await
             }
+            Some(inside) if gpus::is_path(path) => match &inside.gpus {
+                Some(gpus) => gpus::answer(request, gpus).await,
+                None => plain(StatusCode::NOT_FOUND, "only an agent controls the GPU driver\n"),
+            },
             Some(inside) => match &inside.status {
                 Some(status) => status.answer(&self.ready),
                 None => plain(StatusCode::NOT_FOUND, "only an agent has a status\n"),
@@ -210,7 +222,7 @@ fn answer<B>(request: &Request<B>, ready: &Ready) -> Answer {
         "/readyz" => ready.state().answer(),
         _ => plain(
             StatusCode::NOT_FOUND,
-            "ask /healthz, /readyz, /status or /trace\n",
+            "ask /healthz, /readyz, /status or /trace, or POST /gpu/release or /gpu/resume\n",
         ),
     }
 }

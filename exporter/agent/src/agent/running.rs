@@ -14,7 +14,10 @@ use std::{collections::BTreeMap, time::Duration};
 
 use pulsetrain_pipeline::{Door, Ledger, Pipeline, SinkReport, clock};
 use pulsetrain_sinks::FileControl;
-use pulsetrain_sources::logs::{Claims, Positions};
+use pulsetrain_sources::{
+    logs::{Claims, Positions},
+    nvml::DriverRelease,
+};
 
 use tokio::task::JoinHandle;
 
@@ -66,6 +69,7 @@ pub(super) struct Running {
     ready: Ready,
     status: Status,
     recorders: Recorders,
+    gpu_release: DriverRelease,
 }
 
 impl Running {
@@ -120,6 +124,7 @@ impl Running {
             ready,
             status,
             recorders: Recorders::default(),
+            gpu_release: DriverRelease::default(),
             config,
         };
         running.start_health()?;

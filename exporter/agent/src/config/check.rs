@@ -110,6 +110,10 @@ impl Findings<'_> {
                 &config.gpu.interval,
                 "gpu: the driver measures ten times a second at most: give an interval of 100ms or more",
             ),
+            (
+                &config.gpu.energy_interval,
+                "gpu: the driver updates the energy counter ten times a second: give an energy_interval of 100ms or more",
+            ),
         ];
         for (interval, message) in intervals
             .into_iter()
@@ -212,12 +216,11 @@ impl Findings<'_> {
         for (spot, message) in mapping.build().err().unwrap_or_default() {
             self.at(spot, format!("sources.{name}.logs.mapping: {message}"));
         }
-        let takes = |format: &logs::LogFormat| format.takes_mapping();
-        if !logs::format_by_name(&logs.format).is_ok_and(takes) {
+        if !logs.log_format().is_some_and(logs::LogFormat::takes_mapping) {
             self.at(
                 logs.format.spot,
                 format!(
-                    "sources.{name}.logs: a mapping is for the formats {}: name one of them",
+                    "sources.{name}.logs: a mapping is for the formats {}: name one of them here, or in the mapping",
                     mapped()
                 ),
             );
@@ -312,7 +315,7 @@ impl Findings<'_> {
 /// The formats that take a mapping.
 pub(crate) fn mapped() -> String {
     let all = logs::FORMATS.iter().filter(|format| format.takes_mapping());
-    all.map(|format| format.name).collect::<Vec<_>>().join(" and ")
+    all.map(|format| format.name).collect::<Vec<_>>().join(", ")
 }
 
 /// Where a configuration listens, each address with the places that ask for it.

@@ -24,6 +24,8 @@ section! {
         process_names: Vec<String> = PerfettoConfig::default().process_names,
         /// The attributes of a resource that stand beside its process's name.
         process_labels: Vec<String> = PerfettoConfig::default().process_labels,
+        /// Whether the buckets of histograms are counters too, one a bound.
+        buckets: bool = false,
         /// What may be held in memory before it goes to temporary files.
         memory: Size = Size(PerfettoConfig::default().memory_bytes),
         /// The folder of temporary files. Where it is not given: $TMPDIR, or /tmp.
@@ -39,6 +41,7 @@ impl DrawingSection {
             rows: self.rows.clone(),
             process_names: self.process_names.clone(),
             process_labels: self.process_labels.clone(),
+            buckets: self.buckets,
             memory_bytes: self.memory.0,
             temporary: self.temporary_folder.as_ref().map(PathBuf::from),
             ..PerfettoConfig::default()

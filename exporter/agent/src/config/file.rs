@@ -9,7 +9,7 @@ use super::{
     quantity::{Size, TimeOrNever},
     section::{Setting, Shown, section},
     signals::SignalList,
-    source_list::SourceList,
+    source_list::{SourceList, sources_doc},
 };
 
 section! {
@@ -22,8 +22,7 @@ section! {
         path: Placed<String> = Placed::nowhere(String::new()),
         /// The signals that it receives (a list of traces, metrics and logs); without the key all of them.
         signals: Option<Placed<SignalList>> = None,
-        /// The sources that it receives (a list of their names, gpu for the GPUs, pulsetrain for the agent's own metrics); without
-        /// the key all of them. Derived signals follow their source.
+        #[doc = sources_doc!()]
         sources: Option<Placed<SourceList>> = None,
         /// Whether its data must arrive, as for otlp.
         required: bool = true,

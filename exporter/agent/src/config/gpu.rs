@@ -1,6 +1,6 @@
 //! The GPUs of this machine: whether and how they are watched.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Duration};
 
 use pulsetrain_sources::nvml::{GpuSemconv, NvmlConfig};
 use serde::Deserialize;
@@ -21,10 +21,17 @@ section! {
         enabled: bool = true,
         /// How often what changes from moment to moment is read.
         interval: Placed<Time> = Placed::nowhere(Time::secs(1)),
+        /// How often the energy counters are read, each until it changes: the energy of short steps needs it. With interval or
+        /// longer they are read every interval.
+        energy_interval: Placed<Time> = Placed::nowhere(Time(Duration::from_millis(100))),
         /// The names: gpu for ours (gpu.*), hw for the standard ones (hw.*) where there are such, both for both.
         semconv: GpuNames = GpuNames::Gpu,
         /// The driver's library. Where it is not given: libnvidia-ml.so.1 as the system finds it.
         library: Option<String> = None,
+        /// Whether the driver is released by itself, once, when a GPU needs a reset and no process uses it.
+        release_for_reset: bool = true,
+        /// How long the driver is released then, and by POST /gpu/release on the address of health.
+        release_time: Placed<Time> = Placed::nowhere(Time::secs(300)),
         /// Whether memory and utilization are told apart by process.
         processes: bool = true,
         /// Whether the GPUs' own performance counters are read: activity of multiprocessors, tensor cores, memory. They
@@ -48,11 +55,13 @@ impl GpuSection {
         NvmlConfig {
             library: self.library.as_ref().map(PathBuf::from),
             interval: self.interval.0,
+            energy_interval: self.energy_interval.0,
             semconv: match self.semconv {
                 GpuNames::Gpu => GpuSemconv::Gpu,
                 GpuNames::Hw => GpuSemconv::Hw,
                 GpuNames::Both => GpuSemconv::Both,
             },
+            release_for_reset: self.release_for_reset.then_some(self.release_time.0),
             processes: self.processes,
             profiling: self.profiling,
             ..NvmlConfig::default()

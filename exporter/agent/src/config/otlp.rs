@@ -15,7 +15,7 @@ use super::{
     quantity::{Size, Time, TimeOrNever},
     section::{Setting, Shown, section},
     signals::SignalList,
-    source_list::SourceList,
+    source_list::{SourceList, sources_doc},
 };
 
 /// The shortest wait before a request is sent again.
@@ -33,8 +33,7 @@ section! {
         /// items of a signal that the receiver does not support are counted as unsupported_signal, and are no loss while it
         /// supports another signal. A signal that is named here has to be supported.
         signals: Option<Placed<SignalList>> = None,
-        /// The sources that it receives (a list of their names, gpu for the GPUs, pulsetrain for the agent's own metrics); without
-        /// the key all of them. Derived signals follow their source.
+        #[doc = sources_doc!()]
         sources: Option<Placed<SourceList>> = None,
         /// What the receiver does not see of attributes: a list of {drop: KEY}, {hash: KEY} (the value becomes its SHA-256, without
         /// salt) and {rename: {from: KEY, to: KEY}}. The rules hold for the attributes of resources, scopes, spans, events, links,

@@ -9,7 +9,7 @@ use super::{
     quantity::{Size, Time},
     section::section,
     signals::SignalList,
-    source_list::SourceList,
+    source_list::{SourceList, sources_doc},
 };
 
 section! {
@@ -28,8 +28,7 @@ section! {
         flush_every: Time = Time::secs(5),
         /// The signals that it shows (a list of traces, metrics and logs); without the key all of them.
         signals: Option<Placed<SignalList>> = None,
-        /// The sources that it receives (a list of their names, gpu for the GPUs, pulsetrain for the agent's own metrics); without
-        /// the key all of them. Derived signals follow their source.
+        #[doc = sources_doc!()]
         sources: Option<Placed<SourceList>> = None,
     }
 }
@@ -47,8 +46,7 @@ section! {
         path: Placed<String> = Placed::nowhere("recorded.pftrace".to_owned()),
         /// The signals that it keeps (a list of traces, metrics and logs); without the key all of them.
         signals: Option<Placed<SignalList>> = None,
-        /// The sources that it receives (a list of their names, gpu for the GPUs, pulsetrain for the agent's own metrics); without
-        /// the key all of them. Derived signals follow their source.
+        #[doc = sources_doc!()]
         sources: Option<Placed<SourceList>> = None,
     }
 }

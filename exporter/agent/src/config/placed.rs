@@ -36,6 +36,11 @@ pub(super) fn in_file<T>(file: &str, read: impl FnOnce() -> T) -> T {
     read
 }
 
+/// Returns the included file that is read; empty for the configuration itself.
+pub(super) fn file() -> &'static str {
+    READ_FILE.get()
+}
+
 /// A name that lives as long as the program. A file that is read again gets the name of the first time.
 fn kept(name: &str) -> &'static str {
     static NAMES: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());

@@ -85,7 +85,7 @@ fn print_example(out: &mut String, indent: &str, entry: &Entry) {
 }
 
 fn comment(out: &mut String, indent: &str, doc: &[&str]) {
-    for text in doc {
+    for text in doc.iter().flat_map(|doc| doc.split('\n')) {
         line(out, format_args!("{indent}#{text}"));
     }
 }

@@ -6,7 +6,7 @@
 pub(crate) struct Key {
     /// The key.
     pub(crate) name: &'static str,
-    /// Its doc comment, one line an entry.
+    /// Its doc comment, in one or more entries of one or more lines.
     pub(crate) doc: &'static [&'static str],
     /// Its value.
     pub(crate) value: Shown,
@@ -66,7 +66,7 @@ macro_rules! section {
         $(#[doc = $doc:literal])*
         pub(crate) struct $name:ident {
             $(
-                $(#[doc = $key_doc:literal])*
+                $(#[doc = $key_doc:expr])*
                 $key:ident: $type:ty = $default:expr,
             )*
         }

@@ -15,7 +15,7 @@ use super::{
     quantity::{Size, Time, TimeOrNever},
     section::{Key, Section, Setting, Shown, section},
     signals::SignalList,
-    source_list::SourceList,
+    source_list::{SourceList, sources_doc},
 };
 use crate::log::{self, Subject};
 
@@ -49,8 +49,7 @@ section! {
         tls: Option<Placed<ServerTlsSection>> = None,
         /// Credentials that every request has to carry.
         auth: Option<Placed<AuthSection>> = None,
-        /// The sources that it receives (a list of their names, gpu for the GPUs, pulsetrain for the agent's own metrics); without
-        /// the key all of them. Derived signals follow their source.
+        #[doc = sources_doc!()]
         sources: Option<Placed<SourceList>> = None,
         /// The path of the page.
         path: String = PrometheusConfig::default().path,
@@ -84,8 +83,7 @@ section! {
 section! {
     /// A line for every run, kept up to date on the terminal; quiet where there is none.
     pub(crate) struct ConsoleSection {
-        /// The sources that it receives (a list of their names, gpu for the GPUs, pulsetrain for the agent's own metrics); without
-        /// the key all of them. Derived signals follow their source.
+        #[doc = sources_doc!()]
         sources: Option<Placed<SourceList>> = None,
     }
 }

@@ -4,12 +4,22 @@ use pulsetrain_pipeline::SourceSet;
 use serde::Deserialize;
 
 use super::{
-    Config, GPUS, Placed, SinkConfig, Spot,
+    Config, Fault, GPUS, Placed, SinkConfig, Spot,
     section::{Setting, Shown},
 };
 
 /// The name of the agent's own telemetry, next to those of `sources`.
 pub(crate) const AGENT_SOURCE: &str = "pulsetrain";
+
+/// The documentation of the key `sources`, which every kind of sink has.
+macro_rules! sources_doc {
+    () => {
+        " The sources that it receives (a list of their names, gpu for the GPUs, pulsetrain for the agent's own metrics); without
+ the key all of them. Derived signals follow their source."
+    };
+}
+
+pub(super) use sources_doc;
 
 /// The names of a list.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -63,8 +73,35 @@ pub(super) fn faults(config: &Config) -> Vec<(Spot, String)> {
     faults
 }
 
+/// Returns warnings: sinks that name a source that is off, and GPUs that no sink receives.
+pub(crate) fn warnings(file: &str, config: &Config) -> Vec<Fault> {
+    let off = [
+        (GPUS, config.gpu.enabled, "gpu.enabled"),
+        (AGENT_SOURCE, config.telemetry.enabled, "telemetry.enabled"),
+    ];
+    let mut warnings = Vec::new();
+    for (source, _, key) in off.into_iter().filter(|(_, is_enabled, _)| !is_enabled) {
+        for (sink, section) in config.sinks.iter() {
+            let listed = section.source_list().into_iter().flat_map(|list| &list.0);
+            warnings.extend(listed.filter(|name| name.value == source).map(|name| {
+                let message = format!(
+                    "sinks.{sink}: {source} sends nothing, because {key} is false: set it to true, or remove {source} from \
+                     the sources"
+                );
+                Fault::at(file, name.spot, message)
+            }));
+        }
+    }
+    if config.gpu.enabled && !is_received(config, GPUS) {
+        let message =
+            "gpu: no sink receives it: add gpu to the sources of a sink, or set gpu.enabled to false";
+        warnings.push(Fault::of_file(file, message));
+    }
+    warnings
+}
+
 /// Whether a sink receives the source of this name.
-pub(crate) fn is_received(config: &Config, name: &str) -> bool {
+fn is_received(config: &Config, name: &str) -> bool {
     let names_it = |sink: &SinkConfig| {
         sink.source_list()
             .is_none_or(|list| list.0.iter().any(|listed| listed.value == name))

@@ -1,7 +1,13 @@
 //! The kinds of source that a configuration can name.
 
+use std::sync::Arc;
+
 use pulsetrain_net::ListenAddress;
-use pulsetrain_sources::{Timezone, receiver::ReceiverConfig};
+use pulsetrain_sources::{
+    Timezone,
+    logs::{LogFormat, Mapping, format_by_name},
+    receiver::ReceiverConfig,
+};
 use serde::Deserialize;
 
 use super::{
@@ -41,8 +47,8 @@ section! {
         paths: Vec<Placed<String>> = Vec::new(),
         /// The format, or auto to recognise it.
         format: Placed<String> = Placed::nowhere("auto".to_owned()),
-        /// For the formats json and keyvalue: which key is which metric, as in {step: iter, values: [{key: loss, metric:
-        /// train.loss}, {key: dt, metric: train.step.duration, unit: ms}]}. MAPPING.md shows all that can be said.
+        /// The metrics of keys, as in {format: text, step: iter, values: [{key: loss, metric: train.loss}, {key: dt, metric:
+        /// train.step.duration, unit: ms}]}. MAPPING.md documents every key.
         mapping: Option<MappingSection> = None,
         /// The id of the run; derived from its first record where it is not given.
         run_id: Option<String> = None,
@@ -85,6 +91,17 @@ section! {
 }
 
 impl LogsSection {
+    /// Returns the format that is named here or in the mapping, or `None` if it is to be recognised.
+    pub(crate) fn log_format(&self) -> Option<&'static LogFormat> {
+        let mapped = || format_by_name(self.built_mapping()?.format()?.name()).ok();
+        format_by_name(&self.format).ok().or_else(mapped)
+    }
+
+    /// Returns the mapping, if there is one without faults.
+    pub(crate) fn built_mapping(&self) -> Option<Arc<Mapping>> {
+        self.mapping.as_ref()?.build().ok()
+    }
+
     /// The zone of times without one; `None` where it is to be inferred.
     ///
     /// # Errors

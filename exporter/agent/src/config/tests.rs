@@ -271,6 +271,34 @@ fn sources_that_no_sink_receives_and_names_that_no_source_has_are_refused() {
 }
 
 #[test]
+fn sinks_that_name_a_source_that_is_off_and_gpus_without_a_sink_are_warned_of() {
+    let warned = |text: &str| {
+        let config = parse("agent.yaml", text, &variables()).unwrap();
+        let warnings = warnings("agent.yaml", &config);
+        warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let sinks = "sinks:\n  t:\n    console: {sources: [gpu, pulsetrain]}\n  all:\n    console: {}\n";
+    assert_eq!(warned(sinks), [""; 0]);
+    assert_eq!(
+        warned(&format!(
+            "gpu: {{enabled: false}}\ntelemetry: {{enabled: false}}\n{sinks}"
+        )),
+        [
+            "agent.yaml:5:25: sinks.t: gpu sends nothing, because gpu.enabled is false: set it to true, or remove gpu from the \
+             sources",
+            "agent.yaml:5:30: sinks.t: pulsetrain sends nothing, because telemetry.enabled is false: set it to true, or remove \
+             pulsetrain from the sources",
+        ]
+    );
+    assert_eq!(
+        warned("sinks:\n  t:\n    console: {sources: [pulsetrain]}\n"),
+        [
+            "agent.yaml: gpu: no sink receives it: add gpu to the sources of a sink, or set gpu.enabled to false"
+        ]
+    );
+}
+
+#[test]
 fn a_message_limit_out_of_range_is_refused_at_its_place() {
     for (size, is_valid) in [
         ("1KiB", true),

@@ -5,8 +5,8 @@ use std::{
     path::PathBuf,
 };
 
-use clap::Args;
-use pulsetrain_sinks::PerfettoConfig;
+use clap::{Args, ValueEnum};
+use pulsetrain_sinks::{AttributePolicy, PerfettoConfig};
 
 use super::backends::BackendArguments;
 use crate::{
@@ -18,13 +18,14 @@ use crate::{
 #[derive(Args, Debug)]
 #[command(after_help = HELP)]
 pub(crate) struct ConvertArguments {
-    /// OTLP (JSON, protobuf with or without lengths in front) or Perfetto traces, plain, gzip or zstd, recognised by their
+    /// OTLP (JSON objects, lines or an array, protobuf with or without lengths in front) or Perfetto traces, plain, gzip or zstd, recognised by their
     /// content; `-` is the standard input
     #[arg(required_unless_present_any = ["tempo", "jaeger", "prometheus"], value_name = "INPUT")]
     pub(crate) inputs: Vec<PathBuf>,
 
     /// Where to: FILE.pftrace or FILE.perfetto-trace (also with .gz) for Perfetto, FILE.jsonl or FILE.binpb for OTLP,
-    /// openmetrics:FILE for the metrics as OpenMetrics text, with which promtool fills a Prometheus
+    /// openmetrics:FILE for the metrics as OpenMetrics text, with which promtool fills a Prometheus; `-` writes OTLP/JSON lines
+    /// to the standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: PathBuf,
 
@@ -60,6 +61,23 @@ pub(crate) struct ConvertArguments {
     #[arg(long, value_name = "DURATION", value_parser = nanos)]
     pub(crate) downsample: Option<u64>,
 
+    /// Put spans with one of these attributes on rows of their own, by its value; the first that a span has counts
+    /// [default: device.id, thread.name, thread.id, perf.timeline]
+    #[arg(long, value_name = "ATTRIBUTE,...", value_delimiter = ',')]
+    pub(crate) rows: Vec<String>,
+
+    /// Name processes by these attributes of their resource; the first that a resource has counts [default: service.name]
+    #[arg(long, value_name = "ATTRIBUTE,...", value_delimiter = ',')]
+    pub(crate) process_by: Vec<String>,
+
+    /// Draw each trace on a row of its own, with the spans of all processes in it
+    #[arg(long, value_enum, default_value_t = By::Process)]
+    pub(crate) by: By,
+
+    /// Draw the buckets of histograms too, one counter a bound
+    #[arg(long)]
+    pub(crate) buckets: bool,
+
     /// Derive signals of the steps too, as the agent and `import --derive` do: throughput, MFU, smoothed values, anomalies,
     /// ETA, stragglers, bottleneck. A metric that the input has is not derived
     #[arg(long)]
@@ -85,6 +103,15 @@ pub(crate) struct ConvertArguments {
     pub(crate) backends: BackendArguments,
 }
 
+/// What spans share rows by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum By {
+    /// Their process, and within it their device, thread or scope.
+    Process,
+    /// Their trace.
+    Trace,
+}
+
 const HELP: &str = "\
 Exit status: 0 everything was read and written, 1 something could not be, 2 the command line is wrong.
 
@@ -92,12 +119,35 @@ Examples:
   pulsetrain convert traces.jsonl metrics.jsonl -o run.pftrace     (open it at https://ui.perfetto.dev)
   pulsetrain convert run.binpb -o steps.pftrace.gz --step 100..120 --rank 0
   pulsetrain convert -o run.pftrace --tempo http://localhost:3200 --query '{ name = \"train.step\" }' --since 2h
+  pulsetrain convert -o request.pftrace --by trace --jaeger http://localhost:16686 --trace-id 4bf92f3577b34da6a3ce929d0e0e4736
   pulsetrain convert perfetto_trace_v2_1795219880.pb -o tunix.jsonl
   pulsetrain convert rank0.jsonl rank1.jsonl -o run.pftrace --derive
   pulsetrain convert run.binpb -o run.pftrace --split 1GiB --downsample 10us
   pulsetrain convert run.jsonl -o run.pftrace --attributes full && pulsetrain convert run.pftrace -o back.jsonl";
 
 impl ConvertArguments {
+    /// Refuses options of drawing where no trace is drawn: they would select nothing.
+    ///
+    /// # Errors
+    /// The first of these options that is given.
+    pub(super) fn check_drawing(&self, draws: bool) -> Result<(), Failure> {
+        let given = [
+            ("--step", self.step.is_some()),
+            ("--rank", !self.rank.is_empty()),
+            ("--downsample", self.downsample.is_some()),
+            ("--rows", !self.rows.is_empty()),
+            ("--process-by", !self.process_by.is_empty()),
+            ("--buckets", self.buckets),
+            ("--by", self.by == By::Trace),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given && !draws) {
+            Some((option, _)) => Err(Failure::usage(format!(
+                "{option} is for Perfetto traces only; name the output .pftrace, or leave {option} out"
+            ))),
+            None => Ok(()),
+        }
+    }
+
     /// What a Perfetto trace is to show.
     ///
     /// # Errors
@@ -112,17 +162,32 @@ impl ConvertArguments {
             None => DrawingSection::default(),
         };
         let base = section.settings();
+        let attributes = self.attributes.clone().map_or(base.attributes, |asked| asked.0);
+        if self.by == By::Trace && attributes == AttributePolicy::Full {
+            return Err(Failure::usage(
+                "--by trace leaves out the processes of spans, so --attributes full cannot be converted back; leave one of them out",
+            ));
+        }
         Ok(PerfettoConfig {
-            attributes: self.attributes.clone().map_or(base.attributes, |asked| asked.0),
+            attributes,
             window: self.window.clone(),
             steps: self.step.clone(),
             ranks: self.rank.clone(),
+            rows: given(&self.rows, base.rows),
+            process_names: given(&self.process_by, base.process_names),
+            by_trace: self.by == By::Trace,
+            buckets: self.buckets || base.buckets,
             merge_below: self.downsample,
             memory_bytes: self.memory.map_or(base.memory_bytes, |bytes| bytes as usize),
             temporary: self.temporary_folder.clone().or(base.temporary),
             ..base
         })
     }
+}
+
+/// The names of the command line, or the others where it has none.
+fn given(names: &[String], others: Vec<String>) -> Vec<String> {
+    if names.is_empty() { others } else { names.to_vec() }
 }
 
 fn attributes(text: &str) -> Result<Attributes, String> {

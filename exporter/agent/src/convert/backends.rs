@@ -9,7 +9,7 @@ use std::{collections::BTreeSet, ops::Range, time::Duration};
 use pulsetrain_otlp::Signal;
 use pulsetrain_pipeline::clock;
 use pulsetrain_sources::{
-    BackendError, JaegerBackend, PrometheusBackend, StoredAnswer, TempoBackend, TimeWindow,
+    BackendError, JaegerBackend, PrometheusBackend, StoredAnswer, TempoBackend, TimeWindow, TraceSearch,
 };
 use tokio::runtime::Runtime;
 
@@ -85,9 +85,9 @@ async fn from_tempo(
 ) -> Result<(), Failure> {
     let mut ids: BTreeSet<String> = arguments.trace_ids.iter().cloned().collect();
     if let Some(traceql) = &arguments.query {
-        let (found, has_more) = tempo.search(traceql, window).await.map_err(Failure::failed)?;
-        say_of_search(&found, has_more, traceql, window, arguments, report);
-        ids.extend(found.into_iter().take(arguments.limit));
+        let search = tempo.search(traceql, window).await.map_err(Failure::failed)?;
+        report.search(&search, traceql, window, arguments.limit);
+        ids.extend(search.ids.into_iter().take(arguments.limit));
     }
     fetch(
         &Store::Tempo(tempo.clone()),
@@ -116,8 +116,8 @@ async fn from_jaeger(
         };
         let found = jaeger.find(service, operation, window, &mut take).await;
         outcome?;
-        let (found, has_more) = found.map_err(Failure::failed)?;
-        say_of_search(&found, has_more, service, window, arguments, report);
+        let search = found.map_err(Failure::failed)?;
+        report.search(&search, service, window, arguments.limit);
     }
     let ids = arguments.trace_ids.iter().cloned().collect();
     fetch(
@@ -130,34 +130,36 @@ async fn from_jaeger(
     .await
 }
 
-fn say_of_search(
-    found: &BTreeSet<String>,
-    has_more: bool,
-    question: &str,
-    window: TimeWindow,
-    arguments: &BackendArguments,
-    report: &mut InputReport,
-) {
-    if found.is_empty() {
-        report.problem(format!(
-            "no trace matches {question} {}; ask about more time with --since or --window",
-            words(window)
-        ));
-    }
-    if has_more {
-        report.problem(format!(
-            "there are more traces than the {} that were taken; raise --limit, or ask about less time",
-            found.len().min(arguments.limit)
-        ));
-    }
-}
-
 impl InputReport {
     fn of_store(form: &'static str, url: &str) -> Self {
         Self {
             name: format!("{form} {url}"),
             form,
             ..Self::default()
+        }
+    }
+
+    /// Reports a search that found nothing, or not every match.
+    fn search(&mut self, search: &TraceSearch, question: &str, window: TimeWindow, limit: usize) {
+        if search.ids.is_empty() {
+            self.problem(format!(
+                "no trace matches {question} {}; ask about more time with --since or --window",
+                words(window)
+            ));
+        }
+        if search.has_more {
+            self.problem(format!(
+                "there are more traces than the {} that were taken; raise --limit, or ask about less time",
+                search.ids.len().min(limit)
+            ));
+        }
+        if search.misplaced > 0 {
+            self.problem(format!(
+                "the store files {} of these traces under another time than that of their spans, so more may match {question} {}; \
+                 ask with a query that matches fewer traces",
+                search.misplaced,
+                words(window)
+            ));
         }
     }
 

@@ -86,6 +86,8 @@ pub(crate) fn read(
     };
     if is_perfetto(path, &plain) {
         report.perfetto(whole, path, options, deliver)?;
+    } else if let Some(problem) = other_json(&plain) {
+        report.problem(problem.to_owned());
     } else if begins_answer(&plain) {
         report.answer(inflated(whole), deliver)?;
     } else {
@@ -109,6 +111,25 @@ fn plain_head(head: &[u8]) -> Vec<u8> {
     // What cannot be read here cannot be read below, where the fault gets its place.
     let _ = inflated(head).take(PLAIN_HEAD).read_to_end(&mut plain);
     plain
+}
+
+/// The problem of JSON that other tools write for viewers.
+fn other_json(head: &[u8]) -> Option<&'static str> {
+    let head = String::from_utf8_lossy(head);
+    let head = head.trim_start();
+    let first = head
+        .strip_prefix('[')
+        .map(|inside| inside.split('}').next().unwrap_or_default());
+    if head.starts_with('{') && head.contains("\"traceEvents\"")
+        || first.is_some_and(|first| first.contains("\"ph\""))
+    {
+        return Some(
+            "this is a Chrome JSON trace, as PyTorch's profiler (Kineto) writes; ui.perfetto.dev opens it without conversion",
+        );
+    }
+    let is_zipkin =
+        first.is_some_and(|first| first.contains("\"traceId\"") && !first.contains("\"resourceSpans\""));
+    is_zipkin.then_some("this is Zipkin JSON; send it through an OpenTelemetry Collector (zipkin receiver, file exporter) first")
 }
 
 /// Names the command for an input that is a training log and not OTLP.
@@ -164,7 +185,9 @@ impl InputReport {
         deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         self.form = "otlp";
-        for frame in FrameReader::new(input, Limits::default()).in_pieces() {
+        let frames = FrameReader::new(input, Limits::default());
+        let mut frames = frames.in_pieces().accept_protobuf_json();
+        for frame in frames.by_ref() {
             match frame {
                 Ok(frame) => {
                     self.messages += 1;
@@ -173,6 +196,10 @@ impl InputReport {
                 Err(error) => self.problem(error.to_string()),
             }
         }
+        self.note(
+            frames.protobuf_json(),
+            "objects are in protobuf's own JSON mapping (ids in base64, enum values by name)",
+        );
         Ok(())
     }
 

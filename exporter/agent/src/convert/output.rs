@@ -39,6 +39,7 @@ enum Kind {
         file: UnfinishedFile,
         format: FileFormat,
         items: BTreeMap<Signal, u64>,
+        bytes: u64,
     },
     OpenMetrics {
         history: Box<OpenMetricsHistory>,
@@ -86,18 +87,27 @@ impl Output {
                 "only a Perfetto trace can be split; name the output .pftrace",
             ));
         } else {
-            let format = FileFormat::of(path).map_err(|_| {
+            let is_standard_output = path.as_os_str() == "-";
+            let format = match is_standard_output {
+                true => Ok(FileFormat::JsonLines),
+                false => FileFormat::of(path),
+            };
+            let format = format.map_err(|_| {
                 Failure::usage(format!(
-                    "cannot write {}: name it .pftrace or .pftrace.gz for Perfetto, .jsonl or .binpb for OTLP, or \
-                     openmetrics:FILE",
+                    "cannot write {}: name it .pftrace or .pftrace.gz for Perfetto, .jsonl or .binpb for OTLP, - for \
+                     OTLP/JSON lines on the standard output, or openmetrics:FILE",
                     path.display()
                 ))
             })?;
-            let file = UnfinishedFile::create(path).map_err(|error| cannot_write(path, &error))?;
+            let file = match is_standard_output {
+                true => UnfinishedFile::standard_output(),
+                false => UnfinishedFile::create(path),
+            };
             Kind::Otlp {
-                file,
+                file: file.map_err(|error| cannot_write(path, &error))?,
                 format,
                 items: BTreeMap::new(),
+                bytes: 0,
             }
         };
         Ok(Self {
@@ -130,7 +140,12 @@ impl Output {
         self.messages += 1;
         match &mut self.kind {
             Kind::Perfetto { mapper, .. } => mapper.add(signal, bytes.clone()).map_err(Failure::failed),
-            Kind::Otlp { file, format, items } => {
+            Kind::Otlp {
+                file,
+                format,
+                items,
+                bytes: written,
+            } => {
                 *items.entry(signal).or_default() += count(signal, bytes);
                 let mut frame = Vec::with_capacity(bytes.len() + 4);
                 match format {
@@ -141,6 +156,7 @@ impl Output {
                         frames::append_binary(bytes, &mut frame).map_err(Failure::failed)?;
                     }
                 }
+                *written += frame.len() as u64;
                 file.write_all(&frame)
                     .map_err(|error| cannot_write(&self.path, &error))
             }
@@ -193,8 +209,10 @@ impl Output {
                 written.mapped = Some(mapper.write_parts(&mut files, split).map_err(Failure::failed)?);
                 written.files = files.into_paths();
             }
-            Kind::Otlp { file, items, .. } => {
-                written.items = items;
+            Kind::Otlp {
+                file, items, bytes, ..
+            } => {
+                (written.items, written.bytes) = (items, bytes);
                 file.finish().map_err(|error| cannot_write(&path, &error))?;
                 written.files = vec![path];
             }
@@ -215,7 +233,7 @@ impl Output {
             }
         }
         let size = |path: &PathBuf| std::fs::metadata(path).map_or(0, |file| file.len());
-        written.bytes = written.files.iter().map(size).sum();
+        written.bytes = written.bytes.max(written.files.iter().map(size).sum());
         written.over_size = written
             .files
             .iter()

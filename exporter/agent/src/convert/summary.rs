@@ -4,6 +4,7 @@ use std::{
     io::{self, Write},
     path::{Path, PathBuf},
     process::ExitCode,
+    time::Duration,
 };
 
 use pulsetrain_otlp::Signal;
@@ -58,6 +59,9 @@ fn write_text(
             path.display()
         )?;
     }
+    for note in notes(written) {
+        writeln!(out, "{}: note: {note}", output.display())?;
+    }
     if written.files.is_empty() {
         return writeln!(
             out,
@@ -73,10 +77,45 @@ fn write_text(
     let colon = if counts.is_empty() { "" } else { ": " };
     writeln!(
         out,
-        "{messages} messages -> {} ({bytes} bytes){colon}{}",
+        "{messages} messages -> {} ({bytes} bytes){colon}{}{}",
         output.display(),
-        counts.join(", ")
+        counts.join(", "),
+        time_range(written).map_or_else(String::new, |range| format!("; {range}")),
     )
+}
+
+/// The most rows and counters of a trace that viewers open without trouble: each costs them some 18 KB.
+const MANY_ROWS: u64 = 10_000;
+
+/// What a user of a Perfetto trace should know before opening it.
+fn notes(written: &Written) -> Vec<String> {
+    let Some(mapped) = &written.mapped else {
+        return Vec::new();
+    };
+    let mut notes = Vec::new();
+    let rows = mapped.lanes + mapped.counters;
+    if rows > MANY_ROWS {
+        notes.push(format!(
+            "{rows} rows and counters make viewers slow; draw fewer with --window, --step, --rank or --downsample, or give \
+             --memory more where one trace has many"
+        ));
+    }
+    if mapped.backward_flows > 0 {
+        notes.push(format!(
+            "{} children begin before their parents, by up to {:?}: the clocks of their processes differ, and viewers draw these \
+             arrows from the child to the parent",
+            mapped.backward_flows,
+            Duration::from_nanos(mapped.clock_skew_nanos)
+        ));
+    }
+    notes
+}
+
+/// The first time of a trace and its length.
+fn time_range(written: &Written) -> Option<String> {
+    let (first, last) = written.mapped?.time_range?;
+    let time = jiff::Timestamp::from_nanosecond(i128::from(first)).ok()?;
+    Some(format!("{:?} from {time}", Duration::from_nanos(last - first)))
 }
 
 /// What a trace shows and what had to be mended, without what there was nothing of.
@@ -124,6 +163,8 @@ fn to_json(inputs: &[InputReport], output: &Path, written: &Written) -> Value {
         "bytes": written.bytes,
         "items": items(written).map(|(name, count)| (name.to_owned(), json!(count))).collect::<Map<_, _>>(),
         "problems": written.problems,
+        "notes": notes(written),
+        "time_range": written.mapped.and_then(|mapped| mapped.time_range),
         "mapped": named.map(|(name, count)| (name.to_owned(), json!(count))).collect::<Map<_, _>>(),
     })
 }

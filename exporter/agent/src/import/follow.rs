@@ -1,7 +1,6 @@
 //! `import --follow`: which inputs are followed, from where on, and what the user hears of it.
 
 use std::{
-    io::{self, Write},
     os::unix::fs::FileTypeExt,
     path::{Path, PathBuf},
     sync::Arc,
@@ -11,7 +10,12 @@ use pulsetrain_pipeline::Source;
 use pulsetrain_sources::logs::{LogInput, Positions, RunOptions, TailConfig, TailEvent, TailSource};
 
 use super::{Reports, add, resource::on_this_machine};
-use crate::{cli::ImportArguments, failure::Failure};
+use crate::{
+    cli::ImportArguments,
+    failure::Failure,
+    log::{self, Subject},
+    topology,
+};
 
 /// The positions of the state folder; without one they are kept in memory.
 pub(super) fn positions(arguments: &ImportArguments) -> Result<Positions, Failure> {
@@ -20,7 +24,7 @@ pub(super) fn positions(arguments: &ImportArguments) -> Result<Positions, Failur
     };
     let positions = Positions::open(folder).map_err(Failure::failed)?;
     if let Some(notice) = positions.notice() {
-        tell(&notice.to_string());
+        log::warn(Subject::Program, notice);
     }
     Ok(positions)
 }
@@ -61,7 +65,7 @@ pub(super) fn source(
     let reports = Arc::clone(reports);
     let source = TailSource::new(config, positions.clone(), move |event| match event {
         TailEvent::Ended(report) => add(&reports, *report),
-        event => tell(&event.to_string()),
+        event => log::write(topology::level(&event), Subject::Program, event),
     });
     Some(Box::new(source))
 }
@@ -71,9 +75,4 @@ fn is_pipe(path: &Path) -> bool {
         let kind = metadata.file_type();
         kind.is_fifo() || kind.is_char_device() || kind.is_socket()
     })
-}
-
-fn tell(message: &str) {
-    // Nobody is left to tell when even this cannot be written.
-    let _ = writeln!(io::stderr().lock(), "pulsetrain: {message}");
 }

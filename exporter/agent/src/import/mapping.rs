@@ -1,8 +1,13 @@
-//! `--mapping FILE`: what the keys of a log of no known format mean.
+//! `--mapping FILE` and `--suggest-mapping LOG`: the meaning of the keys of a log of no known format.
 
-use std::{path::Path, sync::Arc};
+use std::{
+    io::{self, Write},
+    path::Path,
+    process::ExitCode,
+    sync::Arc,
+};
 
-use pulsetrain_sources::logs::Mapping;
+use pulsetrain_sources::logs::{LogFormat, Mapping, format_by_name, suggest_mapping};
 
 use crate::{
     cli::FormatChoice,
@@ -10,22 +15,45 @@ use crate::{
     failure::Failure,
 };
 
-/// The mapping of the command line; the default one where there is none.
+/// Returns the format and the mapping of the command line; the default mapping where there is none.
 ///
 /// # Errors
-/// A format that takes no mapping, and everything that is wrong with the file, each with its place.
-pub(crate) fn of(format: FormatChoice, file: Option<&Path>) -> Result<Arc<Mapping>, Failure> {
+/// A format that takes no mapping, and every fault of the file, each with its place.
+pub(crate) fn of(
+    format: FormatChoice,
+    file: Option<&Path>,
+) -> Result<(Option<&'static LogFormat>, Arc<Mapping>), Failure> {
     let Some(file) = file else {
-        return Ok(Arc::default());
+        return Ok((format.0, Arc::default()));
     };
-    if !format.0.is_some_and(|format| format.takes_mapping()) {
+    if format.0.is_some_and(|format| !format.takes_mapping()) {
         return Err(Failure::usage(format!(
-            "--mapping is for the formats {}: name one of them with --format",
+            "--mapping is for the formats {}: name one of them with --format, or leave --format out",
             mapped()
         )));
     }
-    load_mapping(file).map_err(|faults| {
+    let mapping = load_mapping(file).map_err(|faults| {
         let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
         Failure::usage(lines.join("\n"))
-    })
+    })?;
+    let named = || format_by_name(mapping.format()?.name()).ok();
+    let Some(format) = format.0.or_else(named) else {
+        return Err(Failure::usage(format!(
+            "{}: the mapping does not name the format of the log; add `format: text` to it (or {})",
+            file.display(),
+            mapped()
+        )));
+    };
+    Ok((Some(format), mapping))
+}
+
+/// Prints the mapping that reads a log.
+///
+/// # Errors
+/// A log that cannot be read, or without labelled numbers.
+pub(crate) fn suggest(log: &Path) -> Result<ExitCode, Failure> {
+    let mapping = suggest_mapping(log).map_err(|error| Failure::failed(error.to_string()))?;
+    let printed = io::stdout().write_all(mapping.as_bytes());
+    printed.map_err(|error| Failure::failed(format!("cannot print the mapping: {error}")))?;
+    Ok(ExitCode::SUCCESS)
 }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use pulsetrain_pipeline::{Dropped, SinkReport};
-use pulsetrain_sources::{Counts, Skipped, logs::ImportReport};
+use pulsetrain_sources::{Counts, Problem, SkipReason, Skipped, logs::ImportReport};
 use serde_json::{Map, Value, json};
 
 use crate::{
@@ -23,6 +23,8 @@ pub(crate) struct Summary {
     skipped: Skipped,
     delivered: u64,
     dropped: BTreeMap<&'static str, u64>,
+    /// What the user should know of several inputs together.
+    notices: Vec<String>,
 }
 
 impl Summary {
@@ -41,7 +43,13 @@ impl Summary {
             skipped,
             delivered,
             dropped,
+            notices: Vec::new(),
         }
+    }
+
+    /// Adds what the user should know of several inputs together.
+    pub(super) fn with_notices(self, notices: Vec<String>) -> Self {
+        Self { notices, ..self }
     }
 
     /// Prints the summary to the standard error and says how the program is to end.
@@ -72,6 +80,9 @@ impl Summary {
     pub(crate) fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
         for input in &self.inputs {
             write_input(input, out)?;
+        }
+        for notice in &self.notices {
+            writeln!(out, "{notice}")?;
         }
         for message in self.sinks.iter().flat_map(sink_messages) {
             writeln!(out, "{message}")?;
@@ -115,6 +126,7 @@ impl Summary {
             "skipped": counts(&mut self.skipped.counts().map(|(reason, count)| (reason.as_str(), count))),
             "delivered": self.delivered,
             "dropped": counts(&mut self.dropped.iter().map(|(reason, count)| (*reason, *count))),
+            "notices": self.notices,
             "inputs": self.inputs.iter().map(input_json).collect::<Vec<_>>(),
             "targets": self.sinks.iter().map(sink_json).collect::<Vec<_>>(),
         })
@@ -143,7 +155,13 @@ fn write_input(input: &ImportReport, out: &mut impl Write) -> io::Result<()> {
         writeln!(out, "{}: times without a zone read in {timezone}", input.input)?;
     }
     write_notices(input, out)?;
-    for problem in input.skipped.problems() {
+    let is_listed = |problem: &&Problem| input.lists_keys && problem.reason == SkipReason::UnknownName;
+    for problem in input
+        .skipped
+        .problems()
+        .iter()
+        .filter(|problem| !is_listed(problem))
+    {
         let place = problem.place;
         let reason = problem.reason.as_str().replace('_', " ");
         writeln!(

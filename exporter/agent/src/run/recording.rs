@@ -19,7 +19,7 @@ pub(super) fn serve(config: &Config, recorders: &Recorders) {
     }
     let ready = Ready::starting();
     ready.set();
-    match serve_health(health, ready, recorders.clone(), None, Stop::never()) {
+    match serve_health(health, ready, recorders.clone(), (None, None), Stop::never()) {
         Ok(answers) => drop(tokio::spawn(answers)),
         Err(error) => log::warn(
             Subject::Program,

@@ -3,7 +3,10 @@
 use std::{sync::mpsc::RecvTimeoutError, time::Duration};
 
 use pulsetrain_otlp::write::Encoded;
-use pulsetrain_pipeline::{Batch, BoxFuture, Door, Source, Stop, clock};
+use pulsetrain_pipeline::{
+    Batch, BoxFuture, Door, Source, Stop,
+    clock::{self, Instant},
+};
 use pulsetrain_sources::{
     Recorder, Run, SourceError, UsedTimezone, infer_timezone,
     logs::{
@@ -19,6 +22,9 @@ const FLUSH: Duration = Duration::from_millis(100);
 
 /// How much output is kept to recognise its format by.
 const HEAD_BYTES: usize = 256 << 10;
+
+/// How often a format is looked for at least where anything new was printed.
+const RECOGNISE_EVERY: Duration = Duration::from_secs(1);
 
 /// About how much is parsed at once.
 const AT_ONCE_BYTES: usize = 256 << 10;
@@ -116,13 +122,15 @@ fn recognised(
     named: Option<&'static LogFormat>,
     text: &mut Text,
 ) -> Option<(&'static LogFormat, &'static str, Vec<u8>)> {
-    let mut head = Vec::new();
+    let (mut head, mut attempts) = (Vec::new(), Attempts::default());
     loop {
         let is_open = text.read(&mut head);
         if let Some(format) = named.filter(|_| !head.is_empty()) {
             return Some((format, "named by --format", head));
         }
-        if let Ok((format, sign)) = recognise("", &head) {
+        if attempts.is_due(head.len(), is_open)
+            && let Ok((format, sign)) = recognise("", &head)
+        {
             return Some((format, sign, head));
         }
         if !is_open {
@@ -130,7 +138,28 @@ fn recognised(
         }
         if head.len() > HEAD_BYTES {
             head.drain(..head.len() - HEAD_BYTES / 2);
+            attempts.bytes = head.len();
         }
+    }
+}
+
+/// When a format is looked for in what was printed so far: every format looks at all of it.
+#[derive(Debug, Default)]
+struct Attempts {
+    /// How much there was at the last attempt.
+    bytes: usize,
+    last: Option<Instant>,
+}
+
+impl Attempts {
+    /// Returns whether there is a quarter more than at the last attempt, or anything more after [`RECOGNISE_EVERY`].
+    fn is_due(&mut self, bytes: usize, is_open: bool) -> bool {
+        let is_long_ago = self.last.is_none_or(|last| last.elapsed() >= RECOGNISE_EVERY);
+        let is_due = !is_open || bytes > self.bytes && (is_long_ago || bytes - self.bytes > self.bytes / 4);
+        if is_due {
+            (self.bytes, self.last) = (bytes, Some(clock::now()));
+        }
+        is_due
     }
 }
 
@@ -172,7 +201,7 @@ fn run(
         id: identity.id,
         name: options.run_name.clone().or(said.run_name).unwrap_or_default(),
         project: said.project.unwrap_or_default(),
-        framework: said.framework.unwrap_or(format.framework).to_owned(),
+        framework: options.framework(format, said.framework).to_owned(),
         service: options.service.clone().unwrap_or_default(),
         rank: identity.member.rank,
         local_rank: identity.member.local_rank,
@@ -242,5 +271,20 @@ impl Text {
         }
         self.lines.finish(text);
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_format_is_looked_for_after_a_quarter_more_and_at_the_end() {
+        let mut attempts = Attempts::default();
+        assert!(attempts.is_due(100, true), "the first");
+        assert!(!attempts.is_due(100, true), "nothing new");
+        assert!(!attempts.is_due(120, true), "a little more, at once");
+        assert!(attempts.is_due(126, true), "a quarter more");
+        assert!(attempts.is_due(126, false), "the end");
     }
 }

@@ -8,7 +8,7 @@ use pulsetrain_sinks::{AttributesSink, OtlpConfig, OtlpSink, SinkError};
 
 use super::variable;
 use crate::{
-    config::{OtlpSection, Spot},
+    config::{OtlpSection, SinkConfig, Spot},
     failure::Failure,
     log::{self, Subject},
     signal_selection,
@@ -37,9 +37,8 @@ pub(super) fn otlp(config: &OtlpConfig) -> Result<Box<dyn Sink>, Failure> {
 ///
 /// # Errors
 /// A setting, a certificate or a token that cannot be used.
-pub(super) fn open(name: &str, section: &OtlpSection) -> Result<Vec<Box<dyn Sink>>, SinkError> {
+pub(super) fn open(section: &OtlpSection) -> Result<Vec<Box<dyn Sink>>, SinkError> {
     let config = otlp_config(section)?;
-    report(Subject::Sink(name), &config);
     // As for the settings, the check named what is wrong.
     let rules = section.attributes.rules().ok().flatten().map(Arc::new);
     let sink = |config: &OtlpConfig| {
@@ -110,7 +109,16 @@ fn sink(config: &OtlpConfig) -> Result<Box<dyn Sink>, Failure> {
     Ok(Box::new(OtlpSink::new(config).map_err(client_failure)?))
 }
 
-/// Logs the variables that are ignored.
+/// Logs the notices about a sink of the configuration: once for each configuration, whether it can be opened or not.
+pub(crate) fn report_notices(name: &str, sink: &SinkConfig) {
+    if let SinkConfig::Otlp(section) = sink
+        && let Ok(config) = otlp_config(section)
+    {
+        report(Subject::Sink(name), &config);
+    }
+}
+
+/// Logs the variables that are ignored, and credentials that travel unencrypted.
 fn report(subject: Subject<'_>, config: &OtlpConfig) {
     for notice in config.notices() {
         log::warn(subject, notice);

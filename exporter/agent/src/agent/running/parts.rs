@@ -10,12 +10,15 @@ use pulsetrain_sinks::SinkError;
 use pulsetrain_sources::SourceError;
 
 use super::{
-    super::{health, telemetry::NamedSink},
+    super::{
+        health::{self, GpuControl},
+        telemetry::NamedSink,
+    },
     Running, Task,
     task::END,
 };
 use crate::{
-    config::{GPUS, SinkConfig, SourceConfig, is_received},
+    config::{GPUS, SinkConfig, SourceConfig},
     failure::Failure,
     import::resource::on_this_machine,
     ledger_view::LedgerView,
@@ -32,7 +35,7 @@ impl Running {
                 health,
                 self.ready.clone(),
                 self.recorders.clone(),
-                Some(self.status.clone()),
+                (Some(self.status.clone()), Some(self.gpu_control())),
                 stop.stop(),
             )
             .map_err(|error| Failure::failed(format!("health.listen: {error}")))?;
@@ -41,8 +44,16 @@ impl Running {
         Ok(())
     }
 
+    fn gpu_control(&self) -> GpuControl {
+        GpuControl {
+            release: self.gpu_release.clone(),
+            time: self.config.gpu.release_time.0,
+        }
+    }
+
     /// Starts the queue of a sink that [`open_sink`](Self::open_sink) opens.
     pub(super) fn expect_sink(&mut self, name: &str, config: &SinkConfig) {
+        topology::report_notices(name, config);
         for (queue, route) in queues(name, config) {
             let lane = self.lane(&queue, config);
             self.pipeline.expect_sink(&queue, route, lane, Duration::ZERO);
@@ -127,6 +138,7 @@ impl Running {
 
     /// Starts the queue of the new sink and drains the old one in the background.
     pub(super) fn replace_sink(&mut self, name: &str, old: &SinkConfig, new: &SinkConfig) {
+        topology::report_notices(name, new);
         let within = self.config.limits.drain.0;
         let (section, new) = (new, queues(name, new));
         let mut drained = Vec::new();
@@ -184,13 +196,10 @@ impl Running {
     /// Watches the GPUs, where they are to be watched.
     pub(super) fn start_gpus(&mut self) {
         if self.config.gpu.enabled {
-            if !is_received(&self.config, GPUS) {
-                let message =
-                    "no sink receives it: add gpu to the sources of a sink, or set gpu.enabled to false";
-                log::warn(Subject::Source(GPUS), message);
-            }
             let report = |level, notice: &dyn Display| log::write(level, Subject::Source(GPUS), notice);
-            let source = topology::gpus(&self.config.gpu, self.resource.1.clone(), None, report);
+            let source = topology::gpus(&self.config.gpu, self.resource.1.clone(), None, report)
+                .released_by(self.gpu_release.clone());
+            let source = Box::new(source);
             self.run_source(GPUS, source);
         }
     }

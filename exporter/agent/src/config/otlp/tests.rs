@@ -1,8 +1,10 @@
 //! Which settings of an OTLP sink are refused, where, and what is never printed.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
-use crate::config::{Config, check, print, read::parse};
+use pulsetrain_pipeline::GiveUp;
+
+use crate::config::{Config, SinkConfig, check, print, read::parse};
 
 fn parsed(text: &str) -> Config {
     parse("agent.yaml", text, &HashMap::new()).unwrap_or_else(|fault| panic!("{fault}\n{text}"))
@@ -127,4 +129,36 @@ fn headers_and_passwords_are_neither_printed_nor_in_debug_output() {
     let config = parsed(text);
     let shown = format!("{config:?}{}", print(&config));
     assert!(shown.contains("trainer") && !shown.contains("s3cret"), "{shown}");
+}
+
+#[test]
+fn a_sink_has_its_own_queue_retries_and_requests_and_the_limits_for_the_rest() {
+    let text = "limits: {queue_batches: 7, queue_bytes: 1MiB, retry_after: 1s, retry_at_most: 30s, give_up_after: 1h}
+sinks:
+  own:
+    otlp:
+      queue: {batches: 3, bytes: 2MiB}
+      retry: {initial: 2s, max: 9s, give_up_after: never}
+      batch: {max_bytes: 1KiB, max_wait: 50ms}
+      concurrency: 2
+      timeout: 3s
+  rest:
+    otlp: {}
+";
+    let config = parsed(text);
+    let lane = |name: &str| config.sinks.0[name].lane(&config.limits);
+    let (own, rest) = (lane("own"), lane("rest"));
+    assert_eq!((own.queue.max_batches, own.queue.max_bytes), (3, 2 << 20));
+    assert_eq!((rest.queue.max_batches, rest.queue.max_bytes), (7, 1 << 20));
+    let second = Duration::from_secs(1);
+    assert_eq!((own.retry.initial, own.retry.max), (2 * second, 9 * second));
+    assert_eq!((rest.retry.initial, rest.retry.max), (second, 30 * second));
+    assert_eq!(own.retry.give_up, GiveUp::Never);
+    assert_eq!(rest.retry.give_up, GiveUp::WhenFull(3600 * second));
+    assert_eq!((own.merge.max_bytes, own.merge.max_wait), (1024, second / 20));
+    assert_eq!((own.concurrency, rest.concurrency), (2, 4));
+    let SinkConfig::Otlp(section) = &config.sinks.0["own"] else {
+        panic!("{config:?}");
+    };
+    assert_eq!(section.settings().unwrap().timeout, Some(3 * second));
 }

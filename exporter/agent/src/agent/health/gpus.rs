@@ -1,0 +1,115 @@
+//! `POST /gpu/release?for=10m` and `POST /gpu/resume`: releases the GPU driver for a reset, and takes it again.
+
+use std::time::Duration;
+
+use hyper::{HeaderMap, Method, Request, StatusCode, header};
+use pulsetrain_sources::nvml::{DriverRelease, DriverUse};
+
+use super::{Answer, plain};
+use crate::config::Time;
+
+/// Where it is asked for.
+const RELEASE: &str = "/gpu/release";
+const RESUME: &str = "/gpu/resume";
+
+/// How long a release may take. NVML cannot be shut down during a call that hangs.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Releases the driver on request.
+#[derive(Clone, Debug)]
+pub(crate) struct GpuControl {
+    pub(crate) release: DriverRelease,
+    /// How long the driver is released without a time in the request.
+    pub(crate) time: Duration,
+}
+
+/// Returns whether a path is one of these.
+pub(super) fn is_path(path: &str) -> bool {
+    matches!(path, RELEASE | RESUME)
+}
+
+/// Answers a request.
+pub(super) async fn answer<B>(request: &Request<B>, gpus: &GpuControl) -> Answer {
+    if *request.method() != Method::POST {
+        return plain(StatusCode::METHOD_NOT_ALLOWED, "only POST\n");
+    }
+    if is_from_a_page(request.headers()) {
+        return plain(
+            StatusCode::FORBIDDEN,
+            "web pages cannot control the driver: use curl\n",
+        );
+    }
+    if request.uri().path() == RESUME {
+        gpus.release.resume();
+        return plain(StatusCode::OK, "the GPU driver is read again\n");
+    }
+    match time(request.uri().query().unwrap_or_default()) {
+        Ok(time) => release(gpus, time.unwrap_or(gpus.time)).await,
+        Err(problem) => plain(StatusCode::BAD_REQUEST, format!("{problem}\n")),
+    }
+}
+
+async fn release(gpus: &GpuControl, time: Duration) -> Answer {
+    if gpus.release.driver_use() == DriverUse::NotWatched {
+        return plain(StatusCode::OK, "this agent does not use the GPU driver\n");
+    }
+    gpus.release.request(time, "POST /gpu/release");
+    match tokio::time::timeout(PATIENCE, gpus.release.released()).await {
+        Ok(_) => plain(
+            StatusCode::OK,
+            format!(
+                "the GPU driver is released for {} s; POST {RESUME} ends that\n",
+                time.as_secs()
+            ),
+        ),
+        Err(_) => plain(
+            StatusCode::GATEWAY_TIMEOUT,
+            "the GPU driver is not released: a call of the driver hangs; see /status and the kernel log, or end the agent\n",
+        ),
+    }
+}
+
+/// Returns whether a browser sends the request for a web page.
+fn is_from_a_page(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::ORIGIN) || headers.contains_key("sec-fetch-site")
+}
+
+fn time(query: &str) -> Result<Option<Duration>, String> {
+    match query.split_once('=') {
+        None if query.is_empty() => Ok(None),
+        Some(("for", time)) => Ok(Some(Time::try_from(time.to_owned())?.0)),
+        _ => Err(format!(
+            "{query:?} is unknown: write {RELEASE}?for=10m, or {RELEASE}"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn status(method: &str, target: &str, origin: Option<&str>) -> u16 {
+        let control = GpuControl {
+            release: DriverRelease::default(),
+            time: Duration::from_secs(1),
+        };
+        let mut request = Request::builder().method(method).uri(target);
+        if let Some(origin) = origin {
+            request = request.header(header::ORIGIN, origin);
+        }
+        let request = request.body(()).unwrap();
+        answer(&request, &control).await.status().as_u16()
+    }
+
+    #[tokio::test]
+    async fn only_a_post_that_is_not_from_a_web_page_releases_the_driver() {
+        assert_eq!(status("GET", "/gpu/release", None).await, 405);
+        assert_eq!(
+            status("POST", "/gpu/release", Some("http://elsewhere")).await,
+            403
+        );
+        assert_eq!(status("POST", "/gpu/release?for=soon", None).await, 400);
+        assert_eq!(status("POST", "/gpu/release?for=10s", None).await, 200);
+        assert_eq!(status("POST", "/gpu/resume", None).await, 200);
+    }
+}
