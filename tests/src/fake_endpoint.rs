@@ -34,6 +34,8 @@ pub enum Answer {
     Refuse(u16),
     /// 200 with this body.
     Say(String),
+    /// 200 with a body that is declared as gzip and is not.
+    BrokenGzip,
     /// 200 after this time.
     Late(Duration),
     /// No answer at all.
@@ -173,6 +175,10 @@ async fn answer(
             (response, json!({"message": "busy"}))
         }
         Answer::Refuse(status) => (response.status(status), json!({"message": "refused by the test"})),
+        Answer::BrokenGzip => (
+            response.header(header::CONTENT_ENCODING, "gzip"),
+            json!("no gzip"),
+        ),
         Answer::Late(delay) => {
             tokio::time::sleep(delay).await;
             (response, json!({}))

@@ -119,7 +119,7 @@ fn an_output_that_is_the_input_is_refused_before_it_is_emptied() {
 #[test]
 fn arguments_that_make_no_sense_are_usage_errors() {
     for (argument, word) in [
-        ("--format=csv", "surogate"),
+        ("--format=parquet", "surogate"),
         ("--start-time=yesterday", "2026-11-21T00:18:40Z"),
         ("--to=ftp://host", "grpc://"),
         ("--run-id=", "empty"),

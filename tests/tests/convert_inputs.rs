@@ -63,6 +63,9 @@ fn forms(folder: &Folder) -> Vec<(&'static str, Vec<u8>)> {
         .map(|line| serde_json::from_str(line).expect("a line is an object"))
         .collect();
     let pretty: Vec<String> = documents.iter().map(|one| format!("{one:#}")).collect();
+    let of_protobuf = fs::read(corpus("otlp/message_to_json.json")).expect("the corpus can be read");
+    forms.push(("array.json", Value::from(documents).to_string().into_bytes()));
+    forms.push(("protobuf.json", of_protobuf));
     forms.push(("all.json", pretty.join("\n").into_bytes()));
     forms.push(("all.jsonl", lines));
     forms
@@ -99,6 +102,40 @@ fn every_form_is_read_plain_gzip_and_zstd_from_a_file_and_from_the_standard_inpu
             let input = folder.file("telemetry", &compressed);
             items_of(&folder, &[&input]).assert_same(&expected);
         }
+    }
+}
+
+#[test]
+fn a_minus_writes_otlp_json_lines_to_the_standard_output() {
+    let folder = Folder::new();
+    let input = corpus("otlp/everything.jsonl");
+    let output = command(["convert", "--json", "-o", "-"]).arg(&input).output();
+    let finished = Finished::new(output.expect("pulsetrain can be started")).expect_code(0);
+    Items::parse(&finished.stdout).assert_same(&items_of(&folder, &[&input]));
+    assert_eq!(finished.summary()["bytes"], finished.stdout.len());
+}
+
+#[test]
+fn json_of_other_tools_is_named_with_what_to_do() {
+    let folder = Folder::new();
+    for (text, words) in [
+        (
+            r#"{"schemaVersion": 1, "traceEvents": [{"ph": "X", "name": "aten::mm"}]}"#,
+            "ui.perfetto.dev opens it",
+        ),
+        (
+            r#"[{"name": "a", "ph": "B", "ts": 1}, {"name": "a", "ph": "E", "ts": 2}]"#,
+            "ui.perfetto.dev opens it",
+        ),
+        (
+            r#"[{"traceId": "5af7", "id": "352b", "name": "get"}]"#,
+            "zipkin receiver",
+        ),
+    ] {
+        let input = folder.file("trace.json", text);
+        let finished = convert(&[input], &folder.path("out.jsonl"), &[]).expect_code(1);
+        let problems = finished.summary()["inputs"][0]["problems"].to_string();
+        assert!(problems.contains(words), "{problems}");
     }
 }
 

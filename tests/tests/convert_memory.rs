@@ -8,6 +8,7 @@ use std::{
 };
 
 use pulsetrain_tests::{Finished, Items, command, wait_until};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 const SPANS: u64 = 24_000;
@@ -149,4 +150,67 @@ fn one_trace_that_is_larger_than_memory_goes_there_and_back_within_it() {
 #[test]
 fn many_traces_that_are_larger_than_memory_go_there_and_back_within_it() {
     goes_there_and_back(3_000);
+}
+
+/// What resources, their rows and their series take besides, in KiB.
+const TRACKS_KIB: u64 = 64 << 10;
+
+fn resource(number: u64) -> Value {
+    let attribute = |key: &str, value: String| json!({"key": key, "value": {"stringValue": value}});
+    json!({"attributes": [
+        attribute("service.name", "web".to_owned()),
+        attribute("service.instance.id", format!("pod-{number}")),
+    ]})
+}
+
+fn short_span(number: u64) -> Value {
+    let begin = 1_795_000_000_000_000_000 + number * 1_000;
+    let span = json!({
+        "traceId": format!("{:032x}", number + 1), "spanId": format!("{:016x}", number + 1), "name": "handle",
+        "startTimeUnixNano": begin.to_string(), "endTimeUnixNano": (begin + 900).to_string(),
+    });
+    json!({"resourceSpans": [{"resource": resource(number), "scopeSpans": [{"spans": [span]}]}]})
+}
+
+fn record(number: u64) -> Value {
+    let record = json!({"timeUnixNano": (1_795_000_000_000_000_000 + number).to_string(), "body": {"stringValue": "hello"}});
+    json!({"resourceLogs": [{"resource": resource(number), "scopeLogs": [{"logRecords": [record]}]}]})
+}
+
+fn series(number: u64) -> Value {
+    let point = json!({
+        "timeUnixNano": (1_795_000_000_000_000_000 + number).to_string(), "asDouble": 0.5,
+        "attributes": [{"key": "k", "value": {"stringValue": number.to_string()}}],
+    });
+    let metric = json!({"name": "m", "gauge": {"dataPoints": [point]}});
+    json!({"resourceMetrics": [{"resource": resource(0), "scopeMetrics": [{"metrics": [metric]}]}]})
+}
+
+#[test]
+fn processes_rows_and_series_take_little_memory_each() {
+    type Lines = fn(u64) -> Vec<Value>;
+    let cases: [(&str, u64, Lines, &str); 4] = [
+        ("processes", 50_000, |number| vec![short_span(number)], "lean"),
+        (
+            "logs",
+            20_000,
+            |number| vec![short_span(number), record(number)],
+            "lean",
+        ),
+        ("series", 20_000, |number| vec![series(number)], "lean"),
+        ("full series", 20_000, |number| vec![series(number)], "full"),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    for (name, count, lines, attributes) in cases {
+        let lines: Vec<String> = (0..count).flat_map(lines).map(|line| line.to_string()).collect();
+        let (input, output) = (folder.path().join("in.jsonl"), folder.path().join("out.pftrace"));
+        fs::write(&input, lines.join("\n")).unwrap();
+        let (finished, peak) = measured(&input, &output, &["--memory", "8MiB", "--attributes", attributes]);
+        finished.expect_code(0);
+        let most = MEMORY_KIB + PROGRAM_KIB + TRACKS_KIB;
+        assert!(
+            (1..most).contains(&peak),
+            "{name}: {peak} KiB of {most} were taken"
+        );
+    }
 }

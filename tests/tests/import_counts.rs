@@ -83,3 +83,18 @@ fn attribute(span: &Value, key: &str) -> Value {
     let found = attributes.iter().find(|attribute| attribute["key"] == key);
     found.unwrap_or_else(|| panic!("no {key} in {span}"))["value"].clone()
 }
+
+#[test]
+fn a_folder_whose_logs_have_several_run_ids_is_a_notice_until_they_have_one() {
+    let notices = |arguments: &[&str]| {
+        let import = Import::of(corpus("hf-trainer")).to("-");
+        let finished = arguments.iter().fold(import, Import::arg).run();
+        finished.expect_code(0).summary()["notices"].to_string()
+    };
+    let found = notices(&[]);
+    assert!(
+        found.contains("hf-trainer: the 3 logs of hf_trainer have 3 run ids") && found.contains("--run-id"),
+        "{found}"
+    );
+    assert_eq!(notices(&["--run-id", "one"]), "[]");
+}

@@ -1,4 +1,4 @@
-//! `--mapping`: the examples of `exporter/sources/MAPPING.md`, imported as they stand there.
+//! `--mapping`, `--suggest-mapping` and logs without configuration: the examples of `exporter/sources/MAPPING.md`, imported as they stand there.
 
 use std::{fs, path::Path};
 
@@ -40,10 +40,16 @@ fn imported(heading: &str, format: &str) -> Vec<String> {
         .expect_code(0);
     let checked = semconv(["check".as_ref(), out.as_os_str()]).expect_code(0);
     assert!(checked.stdout.ends_with("nothing found\n"), "{}", checked.stdout);
-    let text = fs::read_to_string(&out).expect("the output can be read");
-    text.lines()
-        .flat_map(|line| points(&serde_json::from_str(line).expect("a line is JSON")))
-        .collect()
+    points_of(&out)
+}
+
+/// The points of a file of OTLP/JSON.
+fn points_of(out: &Path) -> Vec<String> {
+    let text = fs::read_to_string(out).expect("the output can be read");
+    let messages = text
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a line is JSON"));
+    messages.flat_map(|message| points(&message)).collect()
 }
 
 fn points(message: &Value) -> Vec<String> {
@@ -154,7 +160,7 @@ fn a_mapping_that_cannot_be_is_a_usage_error_with_its_place() {
     }
     let finished = run("surogate");
     assert!(
-        finished.stderr.contains("json and keyvalue"),
+        finished.stderr.contains("json, keyvalue, text, csv"),
         "{}",
         finished.stderr
     );
@@ -179,13 +185,126 @@ fn run_reads_what_a_trainer_prints_by_a_mapping() {
     ]);
     let output = run.output().expect("pulsetrain can be started");
     assert!(output.status.success(), "{output:?}");
-    let text = fs::read_to_string(&out).expect("the output can be read");
-    let points: Vec<String> = text
-        .lines()
-        .flat_map(|line| points(&serde_json::from_str(line).expect("a line is JSON")))
-        .collect();
+    let points = points_of(&out);
     has_all(
         &points,
         &["train.loss{}=2.5", "train.loss{}=2.25", "train.steps{}=2"],
     );
+}
+
+#[test]
+fn the_log_of_the_page_is_read_without_configuration_and_its_keys_are_listed() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let (log, out) = (folder.path().join("own.log"), folder.path().join("out.jsonl"));
+    let blocks = blocks("Logs without configuration");
+    fs::write(&log, &blocks[0].1).expect("the log can be written");
+    let finished = Import::of(&log).to(&out).run().expect_code(0);
+    // The page shows the lines of the summary without the folder.
+    for line in blocks[1].1.lines().filter(|line| line.contains("->")) {
+        let line = line.trim_start_matches("own.log: ");
+        assert!(finished.stderr.contains(line), "{line}: {}", finished.stderr);
+    }
+    has_all(
+        &points_of(&out),
+        &[
+            "train.global_step{}=300",
+            "train.loss{}=2.25",
+            "train.learning_rate{}=0.0003",
+            "train.throughput.tokens{}=1200",
+        ],
+    );
+}
+
+#[test]
+fn a_suggested_mapping_reads_its_log_as_without_configuration() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let [mapping, alone, mapped] =
+        ["mapping.yaml", "alone.jsonl", "mapped.jsonl"].map(|name| folder.path().join(name));
+    let logs = fs::read_dir(pulsetrain_tests::corpus("generic")).expect("the corpus can be listed");
+    let mut logs: Vec<_> = logs.map(|log| log.expect("a log can be listed").path()).collect();
+    logs.retain(|log| log.extension().is_none_or(|extension| extension != "md"));
+    for log in &logs {
+        let mut suggest = command(["import", "--suggest-mapping"]);
+        let suggested = suggest.arg(log).output().expect("pulsetrain can be started");
+        assert!(suggested.status.success(), "{suggested:?}");
+        fs::write(&mapping, &suggested.stdout).expect("the mapping can be written");
+        let import = || Import::of(log).arg("--run-id").arg("same");
+        import()
+            .arg("--format")
+            .arg("generic")
+            .to(&alone)
+            .run()
+            .expect_code(0);
+        import()
+            .arg("--mapping")
+            .arg(&mapping)
+            .to(&mapped)
+            .run()
+            .expect_code(0);
+        let [alone, mapped] =
+            [&alone, &mapped].map(|out| fs::read_to_string(out).expect("the output can be read"));
+        assert!(alone.contains("train.loss"), "{}", log.display());
+        assert!(
+            alone == mapped,
+            "{}: {}",
+            log.display(),
+            String::from_utf8_lossy(&suggested.stdout)
+        );
+    }
+    assert!(logs.len() > 10);
+}
+
+#[test]
+fn run_reads_a_python_script_without_configuration() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let out = folder.path().join("out.jsonl");
+    let script = "import time\nprint('starting')\nfor step in (10, 20, 30, 40):\n    print(f'step {step} | loss {25 / step} | lr 3e-4')\n";
+    let mut run = command(["run", "--to"]);
+    run.arg(&out).args(["--", "python3", "-c", script]);
+    let output = run.output().expect("pulsetrain can be started");
+    assert!(output.status.success(), "{output:?}");
+    has_all(
+        &points_of(&out),
+        &["train.loss{}=2.5", "train.loss{}=0.625", "train.global_step{}=40"],
+    );
+}
+
+#[test]
+fn an_unknown_log_is_refused_with_its_keys_and_the_next_command() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let log = folder.path().join("own.log");
+    fs::write(&log, "alpha=1 beta=2\nalpha=2 beta=3\nalpha=3 beta=4\n").expect("the log can be written");
+    let finished = Import::of(&log).to("-").run().expect_code(1);
+    let next = format!("pulsetrain import --suggest-mapping {}", log.display());
+    for part in ["alpha, beta", &next] {
+        assert!(finished.stderr.contains(part), "{part}: {}", finished.stderr);
+    }
+}
+
+#[test]
+fn a_mapping_without_a_format_names_the_key_to_add() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let mapping = folder.path().join("mapping.yaml");
+    fs::write(&mapping, "step: it\n").expect("the mapping can be written");
+    let finished = Import::of("log")
+        .arg("--mapping")
+        .arg(&mapping)
+        .to("-")
+        .run()
+        .expect_code(2);
+    assert!(finished.stderr.contains("`format: text`"), "{}", finished.stderr);
+}
+
+#[test]
+fn an_unknown_log_in_a_folder_is_found() {
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let out = tempfile::tempdir().expect("a temporary folder can be made");
+    let out = out.path().join("out.jsonl");
+    let log = "step 1 loss 2.5\nstep 2 loss 2.25\nstep 3 loss 2\n";
+    fs::write(folder.path().join("own.log"), log).expect("the log can be written");
+    fs::write(folder.path().join("config.yaml"), "lr: 0.1\nloss: 1\nsteps: 9\n")
+        .expect("a file can be written");
+    let finished = Import::of(folder.path()).to(&out).run().expect_code(0);
+    assert!(!finished.stderr.contains("config.yaml"), "{}", finished.stderr);
+    has_all(&points_of(&out), &["train.loss{}=2", "train.global_step{}=3"]);
 }

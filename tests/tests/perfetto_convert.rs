@@ -362,3 +362,67 @@ fn the_rows_of_a_process_are_in_their_order_and_not_by_name() {
     let names: Vec<&str> = rows.iter().filter_map(|row| row["name"].as_str()).collect();
     assert_eq!(names, ["train.phase", "steps", "thread main", "metrics", "logs"]);
 }
+
+/// A span of a resource with these attributes.
+fn of_resource(attributes: &[(&str, &str)]) -> Value {
+    let attributes: Vec<Value> = attributes
+        .iter()
+        .map(|(key, value)| json!({"key": key, "value": {"stringValue": value}}))
+        .collect();
+    let span = json!({"name": "work", "startTimeUnixNano": "1700000000000000000", "endTimeUnixNano": "1700000000000001000"});
+    json!({"resourceSpans": [{"resource": {"attributes": attributes}, "scopeSpans": [{"spans": [span]}]}]})
+}
+
+#[test]
+fn replicas_are_named_by_what_differs_and_the_order_of_attributes_does_not_count() {
+    let Some(judge) = TraceProcessor::require_or_skip() else {
+        return;
+    };
+    let folder = Folder::new();
+    let (input, trace) = (folder.path("in.jsonl"), folder.path("out.pftrace"));
+    let [web, version] = [("service.name", "web"), ("service.version", "2")];
+    let lines = [
+        of_resource(&[web, version, ("k8s.pod.name", "web-a")]),
+        of_resource(&[("k8s.pod.name", "web-a"), version, web]),
+        of_resource(&[web, version, ("k8s.pod.name", "web-b")]),
+        of_resource(&[("service.name", "db"), ("db.role", "primary")]),
+        of_resource(&[("service.name", "db"), ("db.role", "replica")]),
+        of_resource(&[("service.name", "alone")]),
+    ];
+    fs::write(&input, lines.map(|line| line.to_string()).join("\n"))
+        .expect("a temporary file can be written");
+    convert(&[&input], &trace, &[]).expect_code(0);
+    let names = |query| -> Vec<String> {
+        let [rows] = judge.query(&trace, [query]);
+        rows.iter()
+            .map(|row| row["name"].as_str().unwrap_or_default().to_owned())
+            .collect()
+    };
+    let processes = "select name from process where name is not null order by name";
+    assert_eq!(
+        names(processes),
+        [
+            "alone",
+            "db (primary)",
+            "db (replica)",
+            "web (web-a)",
+            "web (web-b)"
+        ]
+    );
+
+    convert(
+        &[&input],
+        &trace,
+        &[
+            "--process-by",
+            "k8s.pod.name,db.role,service.name",
+            "--rows",
+            "none",
+        ],
+    )
+    .expect_code(0);
+    assert_eq!(
+        names(processes),
+        ["alone", "primary", "replica", "web-a", "web-b"]
+    );
+}

@@ -66,8 +66,6 @@ fn every_kind_of_metric_and_a_log_record_are_found_with_their_values() {
         counters,
         [
             "duration.count 4",
-            "duration.le_1 2",
-            "duration.le_3 4",
             "duration.p50 1",
             "duration.p90 2.6",
             "duration.p99 2.96",
@@ -79,7 +77,6 @@ fn every_kind_of_metric_and_a_log_record_are_found_with_their_values() {
             "tokens 3",
             "tokens 8",
             "wait.count 2",
-            "wait.le_2 2",
             "wait.p50 1.5",
             "wait.p90 1.9",
             "wait.p99 1.99",
@@ -95,6 +92,34 @@ fn every_kind_of_metric_and_a_log_record_are_found_with_their_values() {
     );
     assert_eq!(logs, [json!({"prio": 6, "msg": "loss is not finite"})]);
     assert_eq!(instants, [json!({"name": "loss is not finite", "step": 7})]);
+}
+
+#[test]
+fn counters_of_one_metric_are_below_one_heading() {
+    let Some(judge) = TraceProcessor::require_or_skip() else {
+        return;
+    };
+    let folder = tempfile::tempdir().expect("a temporary folder can be made");
+    let (otlp, trace) = (folder.path().join("in.jsonl"), folder.path().join("out.pftrace"));
+    fs::write(&otlp, every_kind()).expect("a temporary file can be written");
+    convert(&[&otlp], &trace, &[]).expect_code(0);
+    let [rows] = judge.query(
+        &trace,
+        ["include perfetto module viz.summary.track_event; \
+          select heading.name as heading, count(*) as counters from _track_event_tracks_ordered_groups child \
+          join track heading on heading.id = child.parent_id where child.is_counter \
+          group by heading.name order by heading.name"],
+    );
+    assert_eq!(
+        rows,
+        [
+            json!({"heading": "duration", "counters": 5}),
+            // Metrics with one counter.
+            json!({"heading": "metrics", "counters": 2}),
+            json!({"heading": "old", "counters": 3}),
+            json!({"heading": "wait", "counters": 5}),
+        ]
+    );
 }
 
 #[test]
@@ -114,7 +139,7 @@ fn a_bucket_that_is_empty_again_says_so() {
         let metric = json!({"name": "wait", "histogram": {"aggregationTemporality": temporality, "dataPoints": points}});
         let text = json!({"resourceMetrics": [{"scopeMetrics": [{"metrics": [metric]}]}]}).to_string();
         fs::write(&otlp, text).unwrap();
-        convert(&[&otlp], &trace, &[]).expect_code(0);
+        convert(&[&otlp], &trace, &["--buckets"]).expect_code(0);
         let values = ["wait.count", "wait.le_1", "wait.le_3"].map(|name| {
             let query = format!(
                 "select c.value from counter c join counter_track t on t.id = c.track_id where t.name = '{name}' order by c.ts"

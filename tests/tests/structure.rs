@@ -94,6 +94,18 @@ fn source_files_are_named_and_sized_as_agreed() {
     assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
+/// Level and format of the log hold for every message of the program.
+#[test]
+fn messages_of_the_program_are_written_by_its_log_alone() {
+    let agent = workspace_root().join("exporter/agent/src");
+    let is_log = |path: &PathBuf| *path == agent.join("log.rs");
+    let writes = |path: &PathBuf| fs::read_to_string(path).is_ok_and(|text| text.contains("\"pulsetrain: {"));
+    let (log, others): (Vec<_>, Vec<_>) = rust_sources(&agent).into_iter().partition(is_log);
+    assert!(log.iter().all(writes), "the log writes them");
+    let others: Vec<_> = others.into_iter().filter(writes).collect();
+    assert!(others.is_empty(), "write through log.rs: {others:?}");
+}
+
 #[test]
 fn a_banned_name_and_a_long_file_are_found() {
     for (path, lines, fault) in [

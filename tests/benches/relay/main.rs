@@ -5,6 +5,7 @@
 //! spans that arrive. The agent takes part with merging and without, with its disk queue and without; with it a Collector, with
 //! batching and without, and rotel where `ROTEL` names it or it is on the PATH (PyPI `rotel` 0.0.1a15). Relays take turns,
 //! several rounds, and the best round of each counts.
+//! `BEFORE` names another build of the agent, which takes part with its disk queue.
 //! `RELAY_SHARE=20` sends a twentieth, to see that all of them work.
 //! `PULSETRAIN=target/release/pulsetrain cargo bench -p pulsetrain-tests --bench relay`
 

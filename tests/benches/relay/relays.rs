@@ -91,11 +91,12 @@ pub(crate) fn all(wire: Wire) -> Vec<Relay> {
     let agent = env::var_os("PULSETRAIN").unwrap_or_else(|| "target/release/pulsetrain".into());
     let agent = fs::canonicalize(workspace_path(agent))
         .expect("PULSETRAIN names the program: cargo build --release --bin pulsetrain");
-    let of_agent = |name, keys: &'static str| Relay {
+    let build = |program: &Path, name, keys: &'static str| Relay {
         name,
-        program: agent.clone(),
+        program: program.to_owned(),
         configure: Box::new(move |ports| pulsetrain(ports, wire, keys)),
     };
+    let of_agent = |name, keys| build(&agent, name, keys);
     let mut relays = vec![
         of_agent("pulsetrain", "      disk_queue: off\n"),
         of_agent("pulsetrain, disk queue", "      disk_queue: {sync: interval}\n"),
@@ -104,6 +105,11 @@ pub(crate) fn all(wire: Wire) -> Vec<Relay> {
             "      disk_queue: off\n      concurrency: 1\n      batch: {max_bytes: 0B}\n",
         ),
     ];
+    if let Some(before) = env::var_os("BEFORE") {
+        let before = fs::canonicalize(workspace_path(before)).expect("BEFORE names another build");
+        let keys = "      disk_queue: {sync: interval}\n";
+        relays.push(build(&before, "BEFORE, disk queue", keys));
+    }
     if let Some(program) = Judge::Collector.require_or_skip() {
         let of_collector = |name, queue: &'static str| Relay {
             name,

@@ -3,12 +3,12 @@
 use std::{
     collections::BTreeSet,
     fs,
-    os::unix::fs::symlink,
+    os::unix::fs::{PermissionsExt, symlink},
     path::{Path, PathBuf},
     thread,
 };
 
-use pulsetrain_tests::{Answer, FakeEndpoint, Process, SmallDisk, free_port, wait_until};
+use pulsetrain_tests::{Answer, FakeEndpoint, Process, SmallDisk, as_nobody, free_port, wait_until};
 
 use crate::{
     delivery::{accepted_texts, configure, post},
@@ -179,6 +179,47 @@ fn full_disk_pushes_back_and_loses_nothing() {
     outage.expect(&acknowledged);
     let (status, said) = agent.stop_with_log();
     assert!(status.success() && said.contains("works again"), "{said}");
+}
+
+#[test]
+fn state_folder_that_may_not_be_written_ends_the_start_with_what_to_do() {
+    let outage = Outage::begin("", "");
+    let state = outage.world.path("state");
+    fs::create_dir(&state).expect("it can be created");
+    let mode = |path: &Path, mode| {
+        fs::set_permissions(path, fs::Permissions::from_mode(mode)).expect("they can be set");
+    };
+    mode(&outage.world.path(""), 0o777);
+    mode(&state, 0o555);
+    let mut agent = as_nobody(&outage.world.command(), &outage.world.path(""));
+    let (status, said) = Process::start("pulsetrain agent", &mut agent).wait_for_end();
+    mode(&state, 0o755);
+    assert_eq!(status.code(), Some(1), "{said}");
+    let named = format!("{}: Permission denied", state.display());
+    assert!(said.contains(&named) && said.contains("writable"), "{said}");
+}
+
+#[test]
+fn state_folder_that_is_deleted_costs_nothing_that_arrives_afterwards() {
+    let outage = Outage::begin("", "");
+    outage.endpoint.answer_with(Answer::Accept);
+    let agent = outage.world.start();
+    outage.expect(&outage.post(messages(0..1)));
+    fs::remove_dir_all(outage.world.path("state")).expect("it is there");
+    let acknowledged = outage.post(messages(1..50));
+    assert_eq!(acknowledged.len(), 49);
+    outage.expect(&acknowledged);
+    outage.world.write_log("surogate/training_dense.json");
+    wait_until("the log has arrived", || {
+        let items = outage.endpoint.items_answered(&Answer::Accept);
+        items.values("train.loss").len() == 30
+    });
+    let (status, said) = agent.stop_with_log();
+    assert!(status.success(), "{said}");
+    assert!(
+        said.contains("lost 0 items, because the folder was deleted"),
+        "{said}"
+    );
 }
 
 #[test]

@@ -48,6 +48,10 @@ fn every_line_is_an_object_with_the_sink_or_source_that_it_is_about() {
     fs::write(world.path("training.json"), [0xff, b'\n', 0, b'\n']).unwrap();
     let agent = world.start();
     wait_until("the sink fails", || agent.log().contains("fails: "));
+    wait_until("the log is no log", || {
+        let is_about = |line: &str| line.contains(r#""level":"info","source":"training""#);
+        agent.log().lines().any(is_about)
+    });
     fs::write(world.path("agent.yaml"), "sinks: 7\nlog: {level: loud}\n").unwrap();
     agent.reload();
     wait_until("the reload is refused", || {

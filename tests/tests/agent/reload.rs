@@ -3,9 +3,11 @@
 use std::{
     fs,
     net::{Ipv4Addr, TcpListener},
+    os::unix::net::UnixStream,
+    process::Command,
 };
 
-use pulsetrain_tests::{Answer, FakeEndpoint, corpus, free_port, wait_until};
+use pulsetrain_tests::{Answer, FakeEndpoint, Process, corpus, free_port, wait_until};
 
 use crate::{
     delivery::{configure, post},
@@ -43,6 +45,37 @@ fn a_sink_that_cannot_be_opened_is_tried_again_and_readiness_says_which() {
     assert!(agent.stop().success());
 }
 
+/// The token is in a pipe: the check reads one, and the attempts to open the sink read nothing.
+#[test]
+fn a_notice_about_a_sink_is_logged_once_however_often_the_sink_is_opened() {
+    let world = World::new();
+    let endpoint = FakeEndpoint::start([], Answer::Accept);
+    let mut command = world.command();
+    command
+        .env("OTEL_EXPORTER_OTLP_ENDPOINT", endpoint.url())
+        .env("OTEL_EXPORTER_OTLP_COMPRESSION", "brotli");
+    let mut agent = Process::start("pulsetrain agent", &mut command);
+    agent.wait_until_ready(|| world.is_ready());
+    let token = world.path("token");
+    let made = Command::new("mkfifo").arg(&token).status();
+    assert!(made.expect("mkfifo can be started").success());
+    world.configure(&format!(
+        "  o:\n    otlp:\n      bearer_token_file: {}\n      signals: [logs]\n",
+        token.display()
+    ));
+    agent.reload();
+    fs::write(&token, "token\n").unwrap();
+    let notices = || agent.log().matches("OTEL_EXPORTER_OTLP_COMPRESSION").count();
+    wait_until("the check is over", || notices() == 1);
+    fs::write(&token, "\n").unwrap();
+    wait_until("the sink cannot be opened", || {
+        agent.log().contains("sink o: cannot be opened")
+    });
+    // The write waits for the next attempt.
+    fs::write(&token, "\n").unwrap();
+    assert_eq!(notices(), 1, "{}", agent.log());
+}
+
 #[test]
 fn a_receiver_whose_port_is_in_use_is_refused_by_its_place_and_opened_by_a_later_reload() {
     let world = World::new();
@@ -63,6 +96,35 @@ fn a_receiver_whose_port_is_in_use_is_refused_by_its_place_and_opened_by_a_later
     wait_until("the receiver is open", || {
         post(receiver, "message 1") == Some(200)
     });
+    assert!(agent.stop().success());
+}
+
+#[test]
+fn a_source_that_cannot_be_opened_is_tried_again_and_readiness_says_which() {
+    let world = World::new();
+    let agent = world.start();
+    let socket = world.path("later/otlp.sock");
+    let receiver = format!(
+        "  clients:\n    otlp:\n      listen: [unix:{}]\nsinks:\n",
+        socket.display()
+    );
+    let yaml = world.yaml(&Setup::default()).replacen("sinks:\n", &receiver, 1);
+    fs::write(world.path("agent.yaml"), yaml).unwrap();
+    agent.reload();
+    wait_until("the agent is not ready", || {
+        let answer = world.readiness();
+        answer.starts_with("HTTP/1.1 503") && answer.contains("not ready: the source clients: cannot listen")
+    });
+    fs::create_dir(world.path("later")).unwrap();
+    wait_until("the agent is ready", || world.is_ready());
+    let log = agent.log();
+    assert_eq!(
+        log.matches("source clients: cannot be opened").count(),
+        1,
+        "{log}"
+    );
+    assert!(log.contains("source clients: is open now"), "{log}");
+    assert!(UnixStream::connect(&socket).is_ok());
     assert!(agent.stop().success());
 }
 

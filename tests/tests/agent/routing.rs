@@ -173,3 +173,19 @@ fn a_name_that_no_source_has_is_refused_at_its_place_with_the_names_that_there_a
         "the page receives all: {refused}"
     );
 }
+
+#[test]
+fn a_sink_of_gpus_that_are_not_watched_is_a_warning_of_the_check_and_of_the_start() {
+    let world = World::new();
+    world.configure_as(&Setup {
+        sinks: &format!("{}      sources: [gpu]\n", world.file_sink("gpus", "gpus.jsonl")),
+        rest: "gpu: {enabled: false}\n",
+        ..Setup::default()
+    });
+    let warning = "sinks.gpus: gpu sends nothing, because gpu.enabled is false";
+    let checked = check(&world);
+    assert!(said(&checked, 0).contains(warning), "{checked:?}");
+    let agent = world.start();
+    assert_eq!(agent.log().matches(warning).count(), 1, "{}", agent.log());
+    assert!(agent.stop().success());
+}

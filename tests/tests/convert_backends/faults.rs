@@ -89,8 +89,44 @@ fn a_part_of_a_trace_is_taken_and_said_to_be_one() {
     let store = FakeEndpoint::start([], Answer::Say(response("\u{18}\u{1}\"\u{9}too large")));
     let (conversion, finished) = by_id(&store, &[]);
     let said = problems(&finished.expect_code(1));
-    assert!(said.contains("only a part of the trace: too large"), "{said}");
+    assert!(
+        said.contains(&format!("only a part of trace {ID}: too large")),
+        "{said}"
+    );
     assert!(exists(&conversion.path("out.jsonl")));
+}
+
+#[test]
+fn a_broken_answer_is_asked_for_again() {
+    let store = FakeEndpoint::start([Answer::BrokenGzip], Answer::Say(response("")));
+    let (conversion, finished) = by_id(&store, &[]);
+    finished.expect_code(0);
+    assert!(exists(&conversion.path("out.jsonl")));
+    assert_eq!(store.received().len(), 2);
+}
+
+#[test]
+fn a_trace_whose_answer_stays_broken_does_not_stop_the_others() {
+    let broken = format!("{:032x}", 2);
+    let path: &'static str = format!("/api/v2/traces/{broken}").leak();
+    let other: &'static str = format!("/api/v2/traces/{:032x}", 3).leak();
+    let store = FakeEndpoint::by_path([
+        (path, Answer::BrokenGzip),
+        (other, Answer::Say(response(""))),
+        (
+            "/api/v2/traces/5e000000000000000000000000000001",
+            Answer::Say(response("")),
+        ),
+    ]);
+    let (_, finished) = by_id(&store, &["--trace-id", "2,3", "--parallel", "1"]);
+    let finished = finished.expect_code(1);
+    let problem = problems(&finished);
+    assert!(
+        problem.contains(&format!("trace {broken}")) && problem.contains("cut or damaged"),
+        "{problem}"
+    );
+    assert!(!problem.contains("not asked for"), "{problem}");
+    assert_eq!(finished.summary()["messages"], 2);
 }
 
 #[test]

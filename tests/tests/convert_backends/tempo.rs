@@ -5,6 +5,10 @@ use serde_json::json;
 
 use crate::world::{Conversion, RANKS, SPANS, Steps, problems, trace_id};
 
+/// Traces of one answer of Tempo, and the seconds of a run that ends now.
+const PAGE: usize = 500;
+const LATE: u64 = 1_500;
+
 const ALL: &str = "{ name = \"train.step\" }";
 
 /// A Tempo that finds so many steps.
@@ -105,6 +109,32 @@ fn what_a_limit_or_a_window_leaves_out_is_said() {
         said.contains("no trace matches") && said.contains("2026-01-01T01:00:00Z"),
         "{said}"
     );
+}
+
+/// Tempo files spans under the time of their arrival where that is much later than their own: the halves of a window then
+/// return fewer traces than the window.
+#[test]
+fn late_traces_that_only_the_complete_window_returns_are_fetched() {
+    let Some(program) = Judge::Tempo.require_or_skip() else {
+        return;
+    };
+    let tempo = Tempo::start(&program);
+    let late = Steps::new("trainer", LATE);
+    tempo.push(&late.otlp());
+    wait_until("Tempo returns a full answer", || tempo.search(ALL).len() >= PAGE);
+    let url = tempo.url();
+    let found = Conversion::of(&["--tempo", &url, "--query", ALL, "--limit", "10000"]);
+    let finished = found.run("late.jsonl");
+    let traces = finished.summary()["messages"]
+        .as_u64()
+        .expect("the summary counts messages");
+    println!("{traces} of {LATE} late traces");
+    assert!(traces >= PAGE as u64, "{traces} {}", problems(&finished));
+    if traces < LATE {
+        finished
+            .expect_code(1)
+            .expect_words(&["another time than that of their spans"]);
+    }
 }
 
 #[test]

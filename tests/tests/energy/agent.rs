@@ -31,14 +31,12 @@ fn steps_of_a_log_that_grows_add_up_to_what_the_counters_of_their_gpus_grew_by()
     let told = world.wait_for_steps(STEPS);
     let mut sum = 0.0;
     for (pair, span) in BORDERS.windows(2).zip(&told) {
-        assert_eq!(
-            text_of(span, "gpu.step.energy_status"),
-            Some("complete"),
-            "{span}"
-        );
         assert_eq!(text_of(span, "gpu.step.attribution"), Some("rank"));
-        let said = number(span, "gpu.step.energy").expect("it is complete");
+        let said = number(span, "gpu.step.energy").expect("it is known");
         let error = number(span, "gpu.step.energy_error").expect("it has a bound");
+        // Steps of a few milliseconds are too short for the update period of a counter, longer ones if a busy machine reads it late.
+        let status = if error <= 0.5 * said { "complete" } else { "coarse" };
+        assert_eq!(text_of(span, "gpu.step.energy_status"), Some(status), "{span}");
         let truth = 2.0 * joules(pair[0], pair[1]);
         assert!(
             (said - truth).abs() <= error + 0.01,
@@ -67,9 +65,17 @@ fn steps_of_a_log_that_grows_add_up_to_what_the_counters_of_their_gpus_grew_by()
     );
     let page = world.page("gpu_step_energy_joules");
     assert_eq!(page["gpu_step_energy_joules_count"], STEPS as f64);
+    let of_run = world.page("gpu_run_energy_joules_total");
+    let of_phase = |phase: &str| {
+        let mut series = of_run
+            .iter()
+            .filter(|(series, _)| series.contains(&format!("\"{phase}\"")));
+        *series.next().expect("a series of the phase").1
+    };
+    assert!((of_phase("step") - sum).abs() < 1e-6 * sum, "{of_run:?}");
     assert!(
-        (page["gpu_step_energy_joules_sum"] - sum).abs() < 1e-6 * sum,
-        "{page:?}"
+        of_phase("outside") > 0.0,
+        "the GPU drew power before the first step: {of_run:?}"
     );
     assert!(
         page.keys()
@@ -99,7 +105,11 @@ fn of_ranks_that_each_log_the_same_steps_the_first_has_the_joules() {
         let is = |span: &&Value| text_of(span, "gpu.step.energy_status") == Some(status);
         told.iter().filter(is).count()
     };
-    assert_eq!((of("complete"), of("repeated")), (STEPS, STEPS), "{told:#?}");
+    assert_eq!(
+        (of("complete") + of("coarse"), of("repeated")),
+        (STEPS, STEPS),
+        "{told:#?}"
+    );
     let sum: f64 = told
         .iter()
         .filter_map(|span| number(span, "gpu.step.energy"))

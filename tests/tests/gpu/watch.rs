@@ -54,6 +54,9 @@ pub(crate) fn config(fake: &FakeNvml) -> NvmlConfig {
     NvmlConfig {
         library: Some(fake.library()),
         interval: INTERVAL,
+        // Readings between passes have tests of their own.
+        energy_interval: INTERVAL,
+        release_for_reset: None,
         ..NvmlConfig::default()
     }
 }

@@ -9,7 +9,7 @@ fn without_a_driver_the_agent_runs_and_says_why_gpus_are_not_observed() {
     let folder = tempfile::tempdir().unwrap();
     let page = free_port();
     let library = folder.path().join("libnvidia-ml.so.1");
-    let agent = start_agent(folder.path(), page, &library, "gpu");
+    let agent = start_agent(folder.path(), (page, free_port()), &library, "gpu");
     wait_until("the agent says that there is no driver", || {
         agent.log().contains("GPUs are not observed")
     });

@@ -10,5 +10,6 @@ mod hang;
 mod instances;
 mod page;
 mod point;
+mod release;
 mod sums;
 mod world;

@@ -18,6 +18,8 @@ use crate::{
 pub(crate) struct World {
     pub(crate) fake: FakeNvml,
     pub(crate) page: u16,
+    /// The port of the health address.
+    pub(crate) health: u16,
     folder: TempDir,
     agent: Process,
     prometheus: Prometheus,
@@ -36,12 +38,14 @@ impl World {
         let fake = FakeNvml::with(scenario, changes);
         let folder = tempfile::tempdir().expect("a temporary folder can be made");
         let page = free_port();
-        let agent = start_agent(folder.path(), page, &fake.library(), semconv);
+        let health = free_port();
+        let agent = start_agent(folder.path(), (page, health), &fake.library(), semconv);
         let address = format!("127.0.0.1:{page}");
         let prometheus = Prometheus::start(&program, &[("page", address)], &[]);
         Some(Self {
             fake,
             page,
+            health,
             folder,
             agent,
             prometheus,
@@ -133,8 +137,12 @@ impl World {
 }
 
 /// An agent that watches the GPUs of a driver and nothing else.
-pub(crate) fn start_agent(folder: &Path, page: u16, library: &Path, semconv: &str) -> Process {
-    let health = free_port();
+pub(crate) fn start_agent(
+    folder: &Path,
+    (page, health): (u16, u16),
+    library: &Path,
+    semconv: &str,
+) -> Process {
     let (state, file): (PathBuf, PathBuf) = (folder.join("state"), folder.join("gpus.jsonl"));
     let configuration = format!(
         "state_folder: {}

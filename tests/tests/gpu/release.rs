@@ -1,0 +1,78 @@
+//! The driver is released by itself for a reset that the kernel would refuse.
+
+use std::time::Duration;
+
+use pulsetrain_sources::nvml::{GpuNotice, NvmlConfig};
+use pulsetrain_tests::{FakeNvml, wait_until};
+
+use crate::watch::{Watch, config};
+
+/// GPU 1 needs a reset from second 1 on.
+const NEEDS_RESET: &str = "readings: {recovery_action: {steps: [[0, 0], [1, 1]]}}";
+
+fn watch(fake: &FakeNvml) -> Watch {
+    Watch::start(NvmlConfig {
+        release_for_reset: Some(Duration::from_millis(300)),
+        ..config(fake)
+    })
+}
+
+fn releases(watch: &Watch) -> usize {
+    let is_release =
+        |notice: &&GpuNotice| matches!(notice, GpuNotice::NoDriver { why, .. } if why.contains("released"));
+    watch.notices().iter().filter(is_release).count()
+}
+
+fn wait_for_action(watch: &Watch, value: f64, after: u64) {
+    let reset = [("gpu.index", "1"), ("gpu.recovery_action", "gpu_reset")];
+    watch.wait_for("gpu.recovery_action", &reset, |point| {
+        !point.ends && point.value == value && point.time > after
+    });
+}
+
+#[test]
+fn a_gpu_without_processes_that_needs_a_reset_has_the_driver_released_once() {
+    let changes = format!("gpus: {{count: 2, each: {{\"1\": {{processes: [], {NEEDS_RESET}}}}}}}");
+    let fake = FakeNvml::with("h100x8", &changes);
+    let watch = watch(&fake);
+    wait_for_action(&watch, 0.0, 0);
+    assert_eq!(releases(&watch), 0);
+    fake.at(1.0);
+    wait_until("the driver is released", || releases(&watch) == 1);
+    let released = watch.notices();
+    let [.., GpuNotice::NoDriver { why, .. }] = released.as_slice() else {
+        panic!("{released:?}");
+    };
+    assert!(
+        why.contains("GPU 1 (GPU-") && why.contains("needs a reset"),
+        "{why}"
+    );
+    wait_until("the driver is read again", || {
+        let notices = watch.notices();
+        let is_read = |notice: &&GpuNotice| matches!(notice, GpuNotice::Observed { gpus: 2, .. });
+        notices.iter().filter(is_read).count() == 2
+    });
+    // The GPU was not reset: that is no cause for another release.
+    let read_again = watch
+        .sent()
+        .iter()
+        .map(|point| point.time)
+        .max()
+        .unwrap_or_default();
+    wait_for_action(&watch, 1.0, read_again);
+    watch.wait_passes(3);
+    assert_eq!(releases(&watch), 1);
+}
+
+#[test]
+fn a_gpu_in_use_is_not_released() {
+    let process = "processes: [{pid: 51, memory_bytes: 1024, sm_percent: 40}]";
+    let changes = format!("gpus: {{count: 2, each: {{\"1\": {{{process}, {NEEDS_RESET}}}}}}}");
+    let fake = FakeNvml::with("h100x8", &changes);
+    let watch = watch(&fake);
+    wait_for_action(&watch, 0.0, 0);
+    fake.at(1.0);
+    wait_for_action(&watch, 1.0, 0);
+    watch.wait_passes(3);
+    assert_eq!(releases(&watch), 0);
+}

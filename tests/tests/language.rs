@@ -1,0 +1,157 @@
+//! The words of comments, messages and docs: words that are not terms of the field may become fewer in each part of the
+//! repository, never more. `UPDATE_GOLDEN=1` lowers the limits to what is there.
+
+use std::{
+    collections::BTreeMap,
+    env, fs,
+    path::{Path, PathBuf},
+};
+
+use serde_json::Value;
+
+/// Words and phrases with a plain or technical word instead: `told` for `reported`, `stands for` for `represents`, `behind` for
+/// `after`, `whole` for `complete`.
+const WORDS: [&str; 22] = [
+    "told",
+    "tell",
+    "tells",
+    "said",
+    "say",
+    "says",
+    "stands",
+    "stand",
+    "anew",
+    "mended",
+    "behind",
+    "beside",
+    "whole",
+    "so many",
+    "is none",
+    "comes to",
+    "came to",
+    "goes on",
+    "went on",
+    "of which",
+    "by what",
+    "nothing where",
+];
+
+const LIMITS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/language_limits.json");
+
+/// Folders that hold no prose of ours.
+const SKIPPED: [&str; 7] = [
+    "target",
+    ".git",
+    "corpus",
+    "golden",
+    "snapshots",
+    "node_modules",
+    "proptest-regressions",
+];
+
+#[test]
+fn no_part_has_more_banned_words_than_its_limit() {
+    let counts = counts();
+    if env::var_os("UPDATE_GOLDEN").is_some() {
+        let text = serde_json::to_string_pretty(&counts).expect("invariant: counts are JSON");
+        fs::write(LIMITS, text + "\n").expect("the limits can be written");
+    }
+    let limits = fs::read_to_string(LIMITS).expect("tests/language_limits.json can be read");
+    let limits: Value = serde_json::from_str(&limits).expect("tests/language_limits.json is JSON");
+    let over: Vec<String> = counts
+        .iter()
+        .filter(|(part, count)| limits[part.as_str()].as_u64().unwrap_or_default() < **count)
+        .map(|(part, count)| format!("{part}: {count}, limit {}", limits[part.as_str()]))
+        .collect();
+    assert!(
+        over.is_empty(),
+        "words that are not terms of the field (tests/tests/language.rs lists them) became more:\n{}",
+        over.join("\n")
+    );
+}
+
+#[test]
+fn words_are_found_in_comments_and_strings_and_not_in_code() {
+    let source =
+        "let said = whole(); // It says so.\nprintln!(\"it is told\"); let r = 'a'; /// Stands anew.";
+    assert_eq!(count_rust(source), 4);
+    assert_eq!(count("A caller calls; the wholesale tale foretells nothing."), 0);
+    assert_eq!(count("What it says\ngoes on."), 2);
+}
+
+/// The banned words of each crate and folder of the repository.
+fn counts() -> BTreeMap<String, u64> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let mut counts = BTreeMap::new();
+    for path in files(&root) {
+        let within = path
+            .strip_prefix(&root)
+            .expect("invariant: the walk starts at the root");
+        let mut parts = within.iter().map(|part| part.to_string_lossy());
+        let first = parts.next().unwrap_or_default().into_owned();
+        let part = match (first.as_str(), parts.next()) {
+            ("exporter", Some(name)) => format!("exporter/{name}"),
+            _ => first,
+        };
+        let text = fs::read_to_string(&path).expect("a file of the repository can be read");
+        let found = match path.extension().is_some_and(|ending| ending == "rs") {
+            true => count_rust(&text),
+            false => count(&text),
+        };
+        *counts.entry(part).or_default() += found;
+    }
+    counts
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).expect("a folder of the repository can be read");
+    let mut files = Vec::new();
+    for entry in entries.map(|entry| entry.expect("an entry can be read")) {
+        let (path, name) = (entry.path(), entry.file_name());
+        if path.is_dir() {
+            if !SKIPPED.iter().any(|skipped| name == *skipped) {
+                files.extend(self::files(&path));
+            }
+        } else if path
+            .extension()
+            .is_some_and(|ending| ending == "rs" || ending == "md")
+        {
+            // The list of the words itself.
+            if name != "language.rs" {
+                files.push(path);
+            }
+        }
+    }
+    files
+}
+
+/// The banned words in the comments and strings of a source file.
+fn count_rust(source: &str) -> u64 {
+    let lines = source.lines().map(|line| {
+        let (code, comment) = line.split_once("//").unwrap_or((line, ""));
+        let strings: Vec<&str> = code.split('"').skip(1).step_by(2).collect();
+        format!("{} . {comment}", strings.join(" . "))
+    });
+    count(&lines.collect::<Vec<_>>().join("\n"))
+}
+
+fn count(text: &str) -> u64 {
+    let words: Vec<String> = text
+        .split(|character: char| !character.is_alphanumeric() && character != '_')
+        .filter(|word| !word.is_empty())
+        .map(str::to_lowercase)
+        .collect();
+    let phrases = WORDS.map(|phrase| phrase.split(' ').collect::<Vec<_>>());
+    let found = (0..words.len()).map(|start| {
+        let begins = |phrase: &&Vec<&str>| {
+            words[start..]
+                .iter()
+                .zip(phrase.iter())
+                .filter(|(word, of)| word == of)
+                .count()
+                == phrase.len()
+        };
+        phrases.iter().filter(begins).count() as u64
+    });
+    found.sum()
+}
