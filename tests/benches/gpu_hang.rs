@@ -13,9 +13,9 @@ use std::{
     time::{Duration, Instant},
 };
 
+use pulsetrain_gpu::nvml::{NoBelonging, NvmlConfig, NvmlSource};
 use pulsetrain_pipeline::{Pipeline, Stop, StopRaiser, run_sources};
 use pulsetrain_sinks::{PrometheusConfig, PrometheusServer, PrometheusSink};
-use pulsetrain_sources::nvml::{NoBelonging, NvmlConfig, NvmlSource};
 use pulsetrain_tests::{FakeNvml, free_port, wait_until};
 
 const EVERY: Duration = Duration::from_millis(50);

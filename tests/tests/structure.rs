@@ -10,17 +10,27 @@ use std::{
 use serde_json::{Value, json};
 
 /// Who may import whom; every other import inside the workspace is forbidden.
-const MAY_IMPORT: [(&str, &[&str]); 16] = [
+const MAY_IMPORT: [(&str, &[&str]); 19] = [
     (
         "agent",
         &[
-            "demo", "sources", "derive", "sinks", "net", "pipeline", "otlp", "semconv",
+            "demo", "sources", "gpu", "backends", "derive", "sinks", "record", "net", "pipeline", "otlp",
+            "semconv",
         ],
     ),
-    ("demo", &["sources", "pipeline", "otlp", "semconv"]),
+    (
+        "demo",
+        &["sources", "gpu", "record", "pipeline", "otlp", "semconv"],
+    ),
     ("python", &["client"]),
     ("client", &["sinks", "pipeline", "otlp", "semconv"]),
-    ("sources", &["net", "pipeline", "otlp", "perfetto", "semconv"]),
+    (
+        "sources",
+        &["record", "net", "pipeline", "otlp", "perfetto", "semconv"],
+    ),
+    ("gpu", &["record", "pipeline", "otlp", "semconv"]),
+    ("backends", &["net", "otlp", "semconv"]),
+    ("record", &["otlp", "semconv"]),
     ("sinks", &["net", "pipeline", "otlp", "perfetto", "semconv"]),
     ("derive", &["pipeline", "otlp", "semconv"]),
     ("pipeline", &["otlp"]),
@@ -34,8 +44,8 @@ const MAY_IMPORT: [(&str, &[&str]); 16] = [
     (
         "tests",
         &[
-            "demo", "sources", "derive", "sinks", "client", "net", "pipeline", "otlp", "perfetto", "semconv",
-            "codegen", "grafana",
+            "demo", "sources", "gpu", "backends", "record", "derive", "sinks", "client", "net", "pipeline",
+            "otlp", "perfetto", "semconv", "codegen", "grafana",
         ],
     ),
 ];

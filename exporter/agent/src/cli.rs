@@ -3,10 +3,8 @@
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf, time::Duration};
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use pulsetrain_sources::{
-    Timezone,
-    logs::{self, LogFormat, RankSource},
-};
+use pulsetrain_record::Timezone;
+use pulsetrain_sources::logs::{self, LogFormat, RankSource};
 
 use crate::log::LogArguments;
 

@@ -24,6 +24,7 @@ use std::{
     time::Duration,
 };
 
+use pulsetrain_gpu::workload::Workload;
 use pulsetrain_pipeline::{
     Door, LaneConfig, Pipeline, PipelineBuilder, Requirement, Sink, Source, Stop, StopRaiser, run_sources,
 };
@@ -31,7 +32,6 @@ use pulsetrain_sinks::PageStore;
 use pulsetrain_sources::{
     SourceError,
     logs::{ImportReport, Positions, RankSource, RunOptions, TailEvent},
-    workload::Workload,
 };
 use tokio::{runtime::Runtime, task::JoinHandle};
 

@@ -9,6 +9,10 @@ use std::{
 };
 
 use pulsetrain_derive::{EnergyConfig, EnergyStage, SignalsConfig, SignalsStage};
+use pulsetrain_gpu::{
+    nvml::{GpuNotice, NvmlConfig, NvmlSource},
+    workload::{Workload, WorkloadConfig, Workloads},
+};
 use pulsetrain_otlp::Signals;
 use pulsetrain_pipeline::{Batch, BoxFuture, PipelineBuilder, Sink, Source, Stop};
 use pulsetrain_sinks::{
@@ -21,10 +25,8 @@ use pulsetrain_sources::{
         AtStop, Claims, LogFormat, LogInput, Positions, RunOptions, TailConfig, TailEvent, TailReading,
         TailSource, logs_in,
     },
-    nvml::{GpuNotice, NvmlConfig, NvmlSource},
     options_of_file,
     receiver::ReceiverSource,
-    workload::{Workload, WorkloadConfig, Workloads},
 };
 
 mod otlp;

@@ -5,12 +5,12 @@ mod readings;
 
 use std::{sync::Arc, time::Duration};
 
-use pulsetrain_pipeline::Batch;
-use pulsetrain_semconv::attribute;
-use pulsetrain_sources::nvml::{
+use pulsetrain_gpu::nvml::{
     Belonging, Driver, Gpu, GpuRecorder, GpuSemconv, Inventory, NvmlConfig, OwnedAttribute, OwnedValue,
     Subject,
 };
+use pulsetrain_pipeline::Batch;
+use pulsetrain_semconv::attribute;
 
 use self::model::{GpuModel, Load};
 use crate::{

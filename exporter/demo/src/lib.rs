@@ -2,7 +2,7 @@
 //!
 //! [`Demo`] yields the telemetry of the job in the order of its time, without a clock: `job` plans what the job does
 //! (steps, checkpoints, evaluations, restarts), `faults` what goes wrong and when, `gpus` how the GPUs fare meanwhile, and
-//! `telemetry` records all of it through [`pulsetrain_sources::Recorder`], as every source does. The same configuration gives
+//! `telemetry` records all of it through [`pulsetrain_record::Recorder`], as every source does. The same configuration gives
 //! the same bytes. [`Truth`] states what went wrong, for tests of verdicts. [`DemoSource`] runs the job in real time.
 
 mod config;

@@ -1,4 +1,4 @@
-//! What can go wrong with a source as a whole; what goes wrong with a record is in [`Skipped`](crate::Skipped).
+//! What can go wrong with a source as a whole; what goes wrong with a record is in [`Skipped`](pulsetrain_record::Skipped).
 
 use std::{io, path::PathBuf};
 

@@ -47,10 +47,8 @@ mod tunix;
 use std::{sync::Arc, time::Duration};
 
 use self::trainers::trainer;
-use crate::{
-    Recorder, SourceError,
-    timezone::{LoggedTime, UsedTimezone},
-};
+use crate::SourceError;
+use pulsetrain_record::{LoggedTime, Recorder, UsedTimezone};
 
 pub use claims::Claims;
 pub use coverage::Covered;
@@ -306,7 +304,7 @@ fn trainers(head: &[u8]) -> Vec<(&'static LogFormat, &'static str)> {
 #[doc(hidden)]
 pub fn parse_with_every_format(bytes: &[u8]) {
     for format in FORMATS {
-        let mut recorder = Recorder::new(crate::Run::default(), |_| {});
+        let mut recorder = Recorder::new(pulsetrain_record::Run::default(), |_| {});
         (format.recognise)(bytes);
         format.identity(bytes, &Arc::default());
         let mut reader = LogReader::new(format, ReadLimits::default());

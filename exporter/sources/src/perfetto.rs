@@ -33,7 +33,8 @@ use pulsetrain_perfetto::{Item, TraceReader};
 use pulsetrain_pipeline::spill::Room;
 
 use self::{event_index::EventIndex, resource_batches::ResourceBatches, track_replay::TrackReplay};
-use crate::{Skipped, SourceError, logs::RunOptions, tunix_trace::Version};
+use crate::{SourceError, logs::RunOptions, tunix_trace::Version};
+use pulsetrain_record::Skipped;
 
 /// What a trace came to.
 #[derive(Debug, Default)]

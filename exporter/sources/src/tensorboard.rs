@@ -14,7 +14,6 @@ mod tensor;
 mod values;
 
 use crate::{
-    Place, Recorder, SkipReason,
     logs::{Begin, Identity, LogFormat, LogParser, Window},
     tags::{self, At, Scalars, System, system_of},
 };
@@ -22,6 +21,7 @@ use event::{Content, Event};
 pub(crate) use folder::event_files;
 pub use folder::options_of_file;
 use frame::Frame;
+use pulsetrain_record::{Place, Recorder, SkipReason};
 
 /// The row of TensorBoard in the table of formats.
 pub(crate) const FORMAT: LogFormat = LogFormat {

@@ -10,10 +10,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use crate::{
-    Place, Recorder, SkipReason,
-    tags::{self, At, Scalars},
-};
+use crate::tags::{self, At, Scalars};
+use pulsetrain_record::{Place, Recorder, SkipReason};
 
 /// The scope that Tunix writes under.
 pub(crate) const SCOPE: &str = "tunix";

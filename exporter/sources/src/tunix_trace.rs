@@ -23,7 +23,7 @@ use pulsetrain_perfetto::{EventKind, Item, Time, TraceEvent, Track};
 use serde_json::Value as Json;
 
 use self::{groups::Groups, timelines::Timelines, wall::WallClock};
-use crate::{Place, Recorder, SkipReason};
+use pulsetrain_record::{Place, Recorder, SkipReason};
 
 pub(crate) use parser::{GROUPS_FORMAT, TIMELINES_FORMAT, first_record};
 

@@ -11,13 +11,12 @@ mod machine;
 mod record;
 
 use crate::{
-    Place, Recorder, SkipReason,
-    in_order::InOrder,
     logs::{Begin, Identity, LogFormat, LogParser, Window},
     tags::{self, Scalars, System, system_of},
 };
 use blocks::{Blocks, Found};
 use content::{Role, Summarised};
+use pulsetrain_record::{Place, Recorder, SkipReason, in_order::InOrder};
 use record::Record;
 
 /// The row of wandb in the table of formats.

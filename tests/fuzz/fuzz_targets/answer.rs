@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use pulsetrain_otlp::limits::{Limits, check};
-use pulsetrain_sources::{begins_answer, convert_answer};
+use pulsetrain_backends::{begins_answer, convert_answer};
 
 fuzz_target!(|text: &[u8]| {
     begins_answer(text);

@@ -11,10 +11,8 @@ use pulsetrain_otlp::{
     limits::{Limits, check},
     view::{Message, TracesData},
 };
-use pulsetrain_sources::{
-    Recorder, Run,
-    logs::{LogFormat, LogReader, ReadLimits, format_by_name},
-};
+use pulsetrain_record::{Recorder, Run};
+use pulsetrain_sources::logs::{LogFormat, LogReader, ReadLimits, format_by_name};
 
 fuzz_target!(|bytes: &[u8]| {
     for name in ["tunix-trace", "tunix-trace-v2"] {

@@ -6,16 +6,16 @@ use std::{
 };
 
 use pulsetrain_derive::{EnergyConfig, EnergyStage};
+use pulsetrain_gpu::{
+    nvml::{NvmlConfig, NvmlSource},
+    workload::{Workload, WorkloadConfig, Workloads},
+};
 use pulsetrain_otlp::{
     Signal,
     write::{Envelope, SpanParts, SpansWriter, Value as Written},
 };
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Pipeline, Sink, StopRaiser, run_sources};
 use pulsetrain_semconv::{attribute, span};
-use pulsetrain_sources::{
-    nvml::{NvmlConfig, NvmlSource},
-    workload::{Workload, WorkloadConfig, Workloads},
-};
 use pulsetrain_tests::{FakeNvml, wait_until};
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pulsetrain_sources::nvml::NvmlConfig;
+use pulsetrain_gpu::nvml::NvmlConfig;
 use pulsetrain_tests::{FakeNvml, wait_until};
 
 use crate::watch::{INTERVAL, Watch, config};

@@ -3,8 +3,8 @@
 
 use std::{collections::BTreeSet, path::Path};
 
+use pulsetrain_gpu::nvml::{GpuSemconv, NvmlConfig};
 use pulsetrain_semconv::{AttributeKind, Instrument, Metric, Number, Requirement, metric};
-use pulsetrain_sources::nvml::{GpuSemconv, NvmlConfig};
 use pulsetrain_tests::FakeNvml;
 
 use crate::{
@@ -63,7 +63,7 @@ fn every_hw_series_of_the_fake_h100_is_what_upstream_says() {
 
 /// The conventions ask for a list of the errors that there can be.
 fn assert_documented(points: &[&Point]) {
-    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../exporter/sources/GPU.md");
+    let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../exporter/gpu/GPU.md");
     let page = std::fs::read_to_string(page).expect("the page about GPUs can be read");
     let kinds = points
         .iter()

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pulsetrain_sources::nvml::{DriverState, GpuNotice, GpuTrouble, NvmlConfig};
+use pulsetrain_gpu::nvml::{DriverState, GpuNotice, GpuTrouble, NvmlConfig};
 use pulsetrain_tests::{FakeNvml, wait_until};
 
 use crate::watch::{INTERVAL, Watch, config};

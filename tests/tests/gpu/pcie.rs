@@ -2,7 +2,7 @@
 
 use std::{f64::consts::TAU, time::Duration};
 
-use pulsetrain_sources::nvml::{GpuNotice, GpuSemconv, NvmlConfig, Reason};
+use pulsetrain_gpu::nvml::{GpuNotice, GpuSemconv, NvmlConfig, Reason};
 use pulsetrain_tests::{FakeNvml, wait_until};
 
 use crate::watch::{Point, Watch, config};

@@ -2,7 +2,7 @@
 
 use std::{collections::BTreeMap, time::Duration};
 
-use pulsetrain_sources::nvml::{GpuSemconv, NvmlConfig, Reason};
+use pulsetrain_gpu::nvml::{GpuSemconv, NvmlConfig, Reason};
 use pulsetrain_tests::FakeNvml;
 
 use crate::watch::{Point, Watch, config};

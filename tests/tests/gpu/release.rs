@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pulsetrain_sources::nvml::{GpuNotice, NvmlConfig};
+use pulsetrain_gpu::nvml::{GpuNotice, NvmlConfig};
 use pulsetrain_tests::{FakeNvml, wait_until};
 
 use crate::watch::{Watch, config};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use pulsetrain_sources::nvml::{DriverState, GpuNotice, NvmlConfig};
+use pulsetrain_gpu::nvml::{DriverState, GpuNotice, NvmlConfig};
 use pulsetrain_tests::FakeNvml;
 
 use crate::watch::{Point, Watch, config};
@@ -44,7 +44,7 @@ fn assert_value_or_reason(scenario: &str, gpus: usize) {
     let inventory = watch.inventory();
     assert_eq!(inventory.gpus.len(), gpus);
     let sent = watch.end();
-    let metrics = pulsetrain_sources::nvml::table()
+    let metrics = pulsetrain_gpu::nvml::table()
         .iter()
         .flat_map(|row| row.also.iter().copied().chain([row.metric]))
         .map(|metric| metric.name)

@@ -1,6 +1,6 @@
 //! The standard names: what of the GPUs goes out as OpenTelemetry's `hw.*`, in the place of ours or beside them.
 
-use pulsetrain_sources::nvml::{GpuSemconv, NvmlConfig};
+use pulsetrain_gpu::nvml::{GpuSemconv, NvmlConfig};
 use pulsetrain_tests::FakeNvml;
 
 use crate::watch::{Watch, config};

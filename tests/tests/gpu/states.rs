@@ -1,6 +1,6 @@
 //! States that later drivers add: an unknown state is no fault.
 
-use pulsetrain_sources::nvml::{GpuSemconv, NvmlConfig};
+use pulsetrain_gpu::nvml::{GpuSemconv, NvmlConfig};
 use pulsetrain_tests::FakeNvml;
 
 use crate::watch::{Watch, config};

@@ -7,8 +7,8 @@ use std::{
     time::Duration,
 };
 
+use pulsetrain_gpu::nvml::{Belonging, GpuNotice, Inventory, NoBelonging, NvmlConfig, NvmlSource};
 use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Pipeline, Sink, StopRaiser, run_sources};
-use pulsetrain_sources::nvml::{Belonging, GpuNotice, Inventory, NoBelonging, NvmlConfig, NvmlSource};
 use pulsetrain_tests::{FakeNvml, wait_until};
 use serde_json::Value;
 

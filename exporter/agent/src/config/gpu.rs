@@ -2,7 +2,7 @@
 
 use std::{path::PathBuf, time::Duration};
 
-use pulsetrain_sources::nvml::{GpuSemconv, NvmlConfig};
+use pulsetrain_gpu::nvml::{GpuSemconv, NvmlConfig};
 use serde::Deserialize;
 
 use super::{

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use pulsetrain_net::ListenAddress;
+use pulsetrain_record::Timezone;
 use pulsetrain_sources::{
-    Timezone,
     logs::{LogFormat, Mapping, format_by_name},
     receiver::ReceiverConfig,
 };

@@ -6,11 +6,11 @@ mod seen;
 
 use std::{collections::BTreeSet, ops::Range, time::Duration};
 
-use pulsetrain_otlp::Signal;
-use pulsetrain_pipeline::clock;
-use pulsetrain_sources::{
+use pulsetrain_backends::{
     BackendError, JaegerBackend, PrometheusBackend, StoredAnswer, TempoBackend, TimeWindow, TraceSearch,
 };
+use pulsetrain_otlp::Signal;
+use pulsetrain_pipeline::clock;
 use tokio::runtime::Runtime;
 
 pub(crate) use self::arguments::BackendArguments;

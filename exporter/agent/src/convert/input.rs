@@ -6,6 +6,7 @@ use std::{
     path::Path,
 };
 
+use pulsetrain_backends::{begins_answer, read_answers};
 use pulsetrain_otlp::{
     Signal,
     frames::{FrameReader, inflated, is_unframed},
@@ -14,9 +15,8 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_pipeline::spill::Room;
 use pulsetrain_sources::{
-    begins_answer, convert_perfetto,
+    convert_perfetto,
     logs::{self, RunOptions},
-    read_answers,
 };
 
 use super::progress::Progress;

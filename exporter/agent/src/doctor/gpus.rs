@@ -2,7 +2,7 @@
 
 use std::{fs::File, io, path::Path, time::Duration};
 
-use pulsetrain_sources::nvml::{self, DriverState, Gpu, GpuTrouble, Inventory, NvmlConfig, Reason};
+use pulsetrain_gpu::nvml::{self, DriverState, Gpu, GpuTrouble, Inventory, NvmlConfig, Reason};
 
 use super::finding::{Findings, Place};
 use crate::config::Config;

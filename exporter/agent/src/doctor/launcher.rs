@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use pulsetrain_sources::{
+use pulsetrain_gpu::{
     nvml::Gpu,
-    workload::{LOCAL_RANKS, RANKS, VisibleDevice, VisibleDevices, WORLD_SIZES},
+    workload::{VisibleDevice, VisibleDevices},
 };
+use pulsetrain_record::launcher::{LOCAL_RANKS, RANKS, WORLD_SIZES};
 
 use super::{environment::place, finding::Findings, variables::Variables};
 

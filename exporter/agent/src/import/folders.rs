@@ -37,7 +37,7 @@ fn notice(folder: &Path, trainer: &str, runs: usize, logs: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use pulsetrain_sources::Run;
+    use pulsetrain_record::Run;
 
     use super::*;
 

@@ -7,7 +7,8 @@ use std::{
 };
 
 use pulsetrain_pipeline::{Dropped, SinkReport};
-use pulsetrain_sources::{Counts, Problem, SkipReason, Skipped, logs::ImportReport};
+use pulsetrain_record::{Counts, Problem, SkipReason, Skipped};
+use pulsetrain_sources::logs::ImportReport;
 use serde_json::{Map, Value, json};
 
 use crate::{

@@ -1,10 +1,8 @@
 //! Whose run it is: an id that all ranks agree on, the rank, and how often the run was restarted, from the environment.
 
-pub(super) use pulsetrain_sources::workload::RUN_ID;
-use pulsetrain_sources::{
-    logs::Member,
-    workload::{JOB_IDS, LOCAL_RANKS},
-};
+pub(super) use pulsetrain_record::launcher::RUN_ID;
+use pulsetrain_record::launcher::{JOB_IDS, LOCAL_RANKS};
+use pulsetrain_sources::logs::Member;
 
 /// What the environment says of the run that is about to start.
 #[derive(Debug, PartialEq, Eq)]

@@ -7,8 +7,9 @@ use pulsetrain_pipeline::{
     Batch, BoxFuture, Door, Source, Stop,
     clock::{self, Instant},
 };
+use pulsetrain_record::{Recorder, Run, UsedTimezone};
 use pulsetrain_sources::{
-    Recorder, Run, SourceError, UsedTimezone, infer_timezone,
+    SourceError, infer_timezone,
     logs::{
         IDENTITY_PATIENCE, ImportReport, LogFormat, LogReader, ReadLimits, ReadTime, RunOptions, caught,
         recognise,

@@ -6,8 +6,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use pulsetrain_backends::begins_answer;
 use pulsetrain_otlp::frames::inflated;
-use pulsetrain_sources::{SourceError, begins_answer, logs};
+use pulsetrain_sources::{SourceError, logs};
 
 use crate::failure::Failure;
 

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use pulsetrain_otlp::write::{Attribute, SpanParts};
 use pulsetrain_pipeline::Batch;
+use pulsetrain_record::{Recorder, Run, lifecycle_trace};
 use pulsetrain_semconv::{Span, attribute};
-use pulsetrain_sources::{Recorder, Run, lifecycle_trace};
 use xxhash_rust::xxh3::{Xxh3, xxh3_64};
 
 use super::Outbox;

@@ -1,8 +1,8 @@
 //! A step of a rank: its duration and phases as metrics and as spans, its memory, and on rank 0 what training gives.
 
 use pulsetrain_otlp::write::{SpanParts, Value};
+use pulsetrain_record::{step_span, step_trace};
 use pulsetrain_semconv::{Metric, Span, attribute, metric, span};
-use pulsetrain_sources::{step_span, step_trace};
 
 use super::{
     rank::{Rank, span_id},

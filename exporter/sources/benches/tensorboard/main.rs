@@ -17,10 +17,8 @@ mod naive;
 use std::{fs, hint::black_box, path::Path};
 
 use clock::timed;
-use pulsetrain_sources::{
-    Recorder, Run,
-    logs::{self, LogReader, ReadLimits},
-};
+use pulsetrain_record::{Recorder, Run};
+use pulsetrain_sources::logs::{self, LogReader, ReadLimits};
 
 const ROUNDS: usize = 7;
 const MIB: usize = 1 << 20;

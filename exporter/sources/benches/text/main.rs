@@ -19,10 +19,8 @@ mod rows;
 use std::hint::black_box;
 
 use clock::timed;
-use pulsetrain_sources::{
-    Recorder, Run,
-    logs::{self, LogReader, ReadLimits, ReadTime},
-};
+use pulsetrain_record::{Recorder, Run};
+use pulsetrain_sources::logs::{self, LogReader, ReadLimits, ReadTime};
 use rows::{ROWS, Row};
 
 const ROUNDS: usize = 5;

@@ -22,10 +22,8 @@ use std::hint::black_box;
 
 use clock::timed;
 use memory::Peak;
-use pulsetrain_sources::{
-    Recorder, Run,
-    logs::{self, LogReader, ReadLimits},
-};
+use pulsetrain_record::{Recorder, Run};
+use pulsetrain_sources::logs::{self, LogReader, ReadLimits};
 
 const ROUNDS: usize = 3;
 const BYTES: usize = 300_000_000;

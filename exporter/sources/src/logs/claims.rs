@@ -7,7 +7,7 @@ use std::{
 };
 
 use super::{LogFormat, tail::log_of};
-use crate::Run;
+use pulsetrain_record::Run;
 
 /// The ledger of one program. A clone is the same ledger.
 #[derive(Clone, Debug, Default)]

@@ -13,7 +13,8 @@ use super::{
     row::Row,
     template::{Found, Sketch},
 };
-use crate::{Place, Recorder, SkipReason, cut, in_order::InOrder, recorder::PreparedSeries};
+use crate::cut;
+use pulsetrain_record::{Place, PreparedSeries, Recorder, SkipReason, in_order::InOrder};
 
 /// The value of a field.
 #[derive(Clone, Debug, PartialEq)]
@@ -357,7 +358,8 @@ fn no_number((key, value): &Field<'_>, place: Place, recorder: &mut Recorder<'_>
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Run, logs::row::row};
+    use crate::logs::row::row;
+    use pulsetrain_record::Run;
 
     static ROWS: &[Row] = &[
         row("ms", &metric::TRAIN_STEP_DURATION).divided_by(1e3),

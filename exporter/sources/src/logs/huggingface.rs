@@ -17,7 +17,8 @@ use super::{
     lines::{self, Line, LineFormat, LineParser},
     literal,
 };
-use crate::{Recorder, SkipReason, cut};
+use crate::cut;
+use pulsetrain_record::{Recorder, SkipReason};
 
 /// The row of the Trainer's standard output in the table of formats.
 pub(super) const FORMAT: LogFormat = LogFormat {

@@ -15,7 +15,8 @@ use super::{
     spans,
     template::{Drawing, Sketch, Templates},
 };
-use crate::{Recorder, cut};
+use crate::cut;
+use pulsetrain_record::Recorder;
 
 /// The row of KempnerForge in the table of formats.
 pub(super) const FORMAT: LogFormat = LogFormat {

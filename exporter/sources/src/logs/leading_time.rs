@@ -2,7 +2,7 @@
 //! too.
 
 use super::generic;
-use crate::timezone::LoggedTime;
+use pulsetrain_record::LoggedTime;
 
 /// The first bytes of such a time: the date and what separates it from the clock.
 const DATE: usize = 11;
@@ -27,7 +27,8 @@ fn read(text: &str) -> Option<LoggedTime> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{logs::time, timezone::UsedTimezone};
+    use crate::logs::time;
+    use pulsetrain_record::UsedTimezone;
 
     #[test]
     fn asctime_at_the_beginning_of_a_line_is_its_time() {

@@ -4,7 +4,7 @@
 use std::{cell::Cell, sync::Arc};
 
 use super::{ReadTime, leading_time::leading_time, pace::Pace};
-use crate::recorder::LocalClock;
+use pulsetrain_record::LocalClock;
 
 /// The least time between two records without a time: records of one read keep their order, and no two points of a series fall
 /// together.

@@ -13,7 +13,7 @@ use super::{
     line_clock::LineClock,
     ranked::Ranked,
 };
-use crate::{Place, Recorder, Run, SkipReason, recorder::Rank};
+use pulsetrain_record::{Place, Rank, Recorder, Run, SkipReason};
 
 /// A format whose records are lines.
 pub(super) trait LineFormat: Send {
@@ -324,7 +324,7 @@ fn signed_line<F: LineFormat>(head: &[u8]) -> Option<(usize, &'static str)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Counts, Skipped};
+    use pulsetrain_record::{Counts, Skipped};
 
     #[derive(Default)]
     struct Words(Vec<(String, u64)>, Vec<Place>);

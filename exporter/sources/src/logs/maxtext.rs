@@ -27,8 +27,9 @@ use super::{
     spans,
     template::{Drawing, Sketch, Templates},
 };
-use crate::{Recorder, cut, timezone::LoggedTime};
+use crate::cut;
 use memory::MemoryLines;
+use pulsetrain_record::{LoggedTime, Recorder};
 
 /// The row of MaxText's text in the table of formats.
 pub(super) const FORMAT: LogFormat = LogFormat {

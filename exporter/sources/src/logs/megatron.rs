@@ -13,7 +13,7 @@ use super::{
     row::{Row, row},
     spans, time,
 };
-use crate::{Recorder, timezone::LoggedTime};
+use pulsetrain_record::{LoggedTime, Recorder};
 
 /// The row of Megatron-LM in the table of formats.
 pub(super) const FORMAT: LogFormat = LogFormat {

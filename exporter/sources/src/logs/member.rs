@@ -5,7 +5,7 @@ use std::path::Path;
 
 use regex::Regex;
 
-use crate::workload::{LOCAL_RANKS, RANKS, RESTARTS, WORLD_SIZES};
+use pulsetrain_record::launcher::{LOCAL_RANKS, RANKS, RESTARTS, WORLD_SIZES};
 
 /// One process of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -29,7 +29,7 @@ pub(crate) mod fragile {
         Begin, Identity, LogFormat,
         lines::{Line, LineFormat, LineParser},
     };
-    use crate::Recorder;
+    use pulsetrain_record::Recorder;
 
     pub(crate) static FORMAT: LogFormat = LogFormat {
         name: "fragile",

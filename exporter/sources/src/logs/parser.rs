@@ -6,7 +6,7 @@
 use serde_json::Value as Json;
 
 use super::{KeyUse, Pace};
-use crate::{Place, Recorder};
+use pulsetrain_record::{Place, Recorder};
 
 /// What a parser is given: unread bytes, and where they stand in the input.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,8 @@
 //! What stands behind is read as if it stood alone. A number of torchrun is that of the worker on its own node.
 
 use super::clean::clean;
-use crate::{cut, recorder::Rank};
+use crate::cut;
+use pulsetrain_record::Rank;
 
 /// A line of a worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +104,7 @@ fn number(digits: &str) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recorder::Rank::{OfHost, OfJob};
+    use pulsetrain_record::Rank::{OfHost, OfJob};
 
     #[test]
     fn every_launchers_prefix_is_taken_off() {

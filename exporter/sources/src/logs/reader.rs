@@ -5,7 +5,7 @@ mod live;
 use std::sync::Arc;
 
 use super::{Begin, KeyUse, LogFormat, LogParser, Mapping, Pace, ReadTime, Window, encoding};
-use crate::{Place, Recorder, SkipReason};
+use pulsetrain_record::{Place, Recorder, SkipReason};
 
 /// How much of an input is held at once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

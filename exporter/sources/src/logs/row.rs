@@ -6,7 +6,8 @@ use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{self as semconv, AttributeKind, Instrument, Metric};
 
 use super::Covered;
-use crate::{Recorder, SkipReason, conversion::Conversion, cut, recorder::PreparedSeries};
+use crate::{conversion::Conversion, cut};
+use pulsetrain_record::{PreparedSeries, Recorder, SkipReason};
 
 /// A field that is a number.
 pub(super) struct Row {

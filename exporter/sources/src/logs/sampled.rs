@@ -9,7 +9,7 @@ use pulsetrain_otlp::{
 };
 
 use super::{LogFormat, LogReader, Mapping, ReadLimits, ReadTime};
-use crate::{Counts, Recorder, Run, Skipped};
+use pulsetrain_record::{Counts, Recorder, Run, Skipped};
 
 /// Everything that came of a text.
 pub(crate) struct Sampled {

@@ -20,7 +20,8 @@ use super::{
     encoding::{unreadable, without_mark},
     key_notices, recognise,
 };
-use crate::{Counts, Recorder, Run, Skipped, SourceError, Timezone, UsedTimezone, ids};
+use crate::SourceError;
+use pulsetrain_record::{Counts, Recorder, Run, Skipped, Timezone, UsedTimezone, ids};
 
 /// Where a log is read from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -379,7 +380,7 @@ pub(crate) fn run(format: &LogFormat, identity: Identity, options: &RunOptions, 
     } = identity;
     let in_name = || {
         start_is_in_name
-            .then(|| crate::run::start_in_name(input))
+            .then(|| pulsetrain_record::start_in_name(input))
             .flatten()
     };
     let start_unix_nanos = options.start_unix_nanos.or(start_unix_nanos).or_else(in_name);

@@ -3,7 +3,7 @@
 use pulsetrain_otlp::write::{Attribute, SpanParts};
 use pulsetrain_semconv::span;
 
-use crate::{Recorder, ids};
+use pulsetrain_record::{Recorder, ids};
 
 /// Records the span of a step that ended at `end_unix_nanos`; none where the duration is no duration.
 pub(super) fn step(

@@ -15,9 +15,9 @@ mod tables;
 use std::borrow::Cow;
 
 use super::{Begin, Identity, LogFormat, LogParser, Window, clean, template::Templates};
-use crate::{Recorder, SkipReason, timezone::LoggedTime};
 use framing::Frame;
 use numbers::{Kind, Says};
+use pulsetrain_record::{LoggedTime, Recorder, SkipReason};
 use record::{Record, Value};
 
 /// The row of Surogate in the table of formats.

@@ -3,7 +3,7 @@
 //! Most logs print local times without their zone, which [`LoggedTime`] leaves to the user or to the clock.
 
 use super::decimal;
-use crate::timezone::LoggedTime;
+use pulsetrain_record::LoggedTime;
 
 /// Reads a time; `None` where the text is none. Fewer digits, a decimal comma, a `T` and a `Z` are read too.
 pub(crate) fn logged(text: &str) -> Option<LoggedTime> {
@@ -135,7 +135,7 @@ fn days_since_1970(year: u64, month: u64, day: u64) -> Option<u64> {
 
 #[cfg(test)]
 pub(super) fn unix_nanos(text: &str) -> Option<u64> {
-    logged(text).map(|time| crate::timezone::UsedTimezone::default().instant(time))
+    logged(text).map(|time| pulsetrain_record::UsedTimezone::default().instant(time))
 }
 
 #[cfg(test)]

@@ -23,10 +23,11 @@ use super::{
     template::{Drawing, Sketch, Templates},
     time,
 };
-use crate::{Recorder, SkipReason, cut, timezone::LoggedTime};
+use crate::cut;
 use bar::{Bar, Places};
 use pool::Waited;
 use progress::{Progress, Timing};
+use pulsetrain_record::{LoggedTime, Recorder, SkipReason};
 
 /// The row of TorchSpec in the table of formats.
 pub(super) const FORMAT: LogFormat = LogFormat {

@@ -17,7 +17,8 @@ use super::{
     template::{Drawing, Sketch, Templates},
     time,
 };
-use crate::{Recorder, SkipReason, cut, timezone::LoggedTime};
+use crate::cut;
+use pulsetrain_record::{LoggedTime, Recorder, SkipReason};
 
 /// The row of torchtitan's console in the table of formats.
 pub(super) const FORMAT: LogFormat = LogFormat {

@@ -16,7 +16,7 @@ use super::{
     number_text,
     row::{Row, row},
 };
-use crate::{Recorder, SkipReason, timezone::LoggedTime};
+use pulsetrain_record::{LoggedTime, Recorder, SkipReason};
 
 /// The row of Tunix's lines in the table of formats.
 pub(super) const FORMAT: LogFormat = LogFormat {

@@ -91,7 +91,7 @@ impl EventIndex {
         file_name: &str,
         start_unix_nanos: Option<u64>,
     ) -> io::Result<(Tracks, MetricMetadata, Timeline, Lines)> {
-        let start = start_unix_nanos.or_else(|| crate::run::start_in_name(file_name));
+        let start = start_unix_nanos.or_else(|| pulsetrain_record::start_in_name(file_name));
         let first = self.unplaced.between.map(|(first, _)| first);
         let offset = match (start, first) {
             (Some(start), Some(first)) => start.wrapping_sub(first),

@@ -5,10 +5,10 @@ use pulsetrain_perfetto::{Item, ReadError};
 
 use super::PerfettoConversion;
 use crate::{
-    Place, Recorder,
     logs::{Identity, RunOptions, source},
     tunix_trace::{TunixTrace, Version, first_record},
 };
+use pulsetrain_record::{Place, Recorder};
 
 /// Reads the rest of a trace of this version; `items` begins with the tracks that were read already.
 pub(super) fn convert<E>(

@@ -10,10 +10,9 @@ use super::{
     system::{self, System, TextMeaning, system_of},
     torchspec::{self, StepReading},
 };
-use crate::{
-    Place, Recorder, SkipReason,
+use pulsetrain_record::{
+    Place, PreparedSeries, Recorder, SkipReason,
     in_order::{InOrder, MOST_NAMES},
-    recorder::PreparedSeries,
 };
 
 /// When and at which step something was written.

@@ -7,7 +7,8 @@ use std::{
 };
 
 use super::{FORMAT, identify};
-use crate::{ids, logs::RunOptions};
+use crate::logs::RunOptions;
+use pulsetrain_record::ids;
 
 /// What the name of an event file begins with; the time of its creation follows, so names are in the order of writing.
 const NAME: &str = "events.out.tfevents.";

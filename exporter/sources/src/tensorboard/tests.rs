@@ -2,10 +2,10 @@
 
 use super::{summary::Data, *};
 use crate::{
-    Counts, Run, Skipped,
     logs::{LogReader, ReadLimits},
     test_message::{bytes, varint},
 };
+use pulsetrain_record::{Counts, Run, Skipped};
 
 fn double(field: u64, value: f64) -> Vec<u8> {
     [varint(field << 3 | 1), value.to_le_bytes().to_vec()].concat()

@@ -11,10 +11,8 @@ use super::{
     summary::{self, Data, TaggedValue},
     tensor,
 };
-use crate::{
-    Place, Recorder, SkipReason,
-    tags::{Distribution, record_option},
-};
+use crate::tags::{Distribution, record_option};
+use pulsetrain_record::{Place, Recorder, SkipReason};
 
 /// The most numbers of a tensor that are read: the rows of a histogram with thousands of buckets.
 const MOST_NUMBERS: usize = 1 << 16;

@@ -12,7 +12,7 @@ use super::{
     wall::WallClock,
     work::{Timeline, Work},
 };
-use crate::{Recorder, SkipReason, ids};
+use pulsetrain_record::{Recorder, SkipReason, ids};
 
 /// The rule under which a group that was said already is left out.
 const COPY: SkipReason = SkipReason::LeftOut("group_of_another_timeline");

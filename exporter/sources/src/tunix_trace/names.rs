@@ -15,10 +15,8 @@ use pulsetrain_semconv::{
 };
 
 use super::slice_name::SliceName;
-use crate::{
-    Place, Recorder, SkipReason,
-    logs::{Covered, covered},
-};
+use crate::logs::{Covered, covered};
+use pulsetrain_record::{Place, Recorder, SkipReason};
 
 /// A name upstream.
 #[derive(Debug)]

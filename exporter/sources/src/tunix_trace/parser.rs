@@ -4,10 +4,8 @@ use pulsetrain_perfetto::{EventKind, Item, ReadError, TraceDecoder, TraceReader}
 use serde_json::Value as Json;
 
 use super::{TunixTrace, Version, WallClock, names};
-use crate::{
-    Place, Recorder, SkipReason,
-    logs::{Begin, Identity, LogFormat, LogParser, Window},
-};
+use crate::logs::{Begin, Identity, LogFormat, LogParser, Window};
+use pulsetrain_record::{Place, Recorder, SkipReason};
 
 /// The row of version 1: a file that grows by a fragment a step.
 pub(crate) const GROUPS_FORMAT: LogFormat = LogFormat {

@@ -9,7 +9,7 @@ use pulsetrain_otlp::{
 use pulsetrain_perfetto::{EventKind, Item, Time, TraceEvent, Track};
 
 use super::{TunixTrace, Version};
-use crate::{Place, Recorder, Run, SkipReason, Skipped, ids};
+use pulsetrain_record::{Place, Recorder, Run, SkipReason, Skipped, ids};
 
 const SECOND: u64 = 1_000_000_000;
 const START: u64 = 1_795_219_880 * SECOND;

@@ -18,7 +18,8 @@ use super::{
     wall::WallClock,
     work::Work,
 };
-use crate::{Recorder, ids, said::Said};
+use crate::said::Said;
+use pulsetrain_record::{Recorder, ids};
 
 /// Reads slices of version 2.
 #[derive(Debug, Default)]

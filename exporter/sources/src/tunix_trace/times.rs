@@ -14,7 +14,7 @@ use pulsetrain_semconv::{
     },
 };
 
-use crate::Recorder;
+use pulsetrain_record::Recorder;
 
 /// From when to when, in nanoseconds of one clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use super::{
     names::{self, Meaning},
     slice_name::SliceName,
 };
-use crate::{Recorder, ids};
+use pulsetrain_record::{Recorder, ids};
 
 /// A timeline: a thread of the host, or a device.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -8,10 +8,10 @@ use pulsetrain_otlp::{
 use pulsetrain_semconv::{attribute, event, metric};
 
 use crate::{
-    Recorder,
     logs::{Covered, covered},
     tags::record_option,
 };
+use pulsetrain_record::Recorder;
 
 /// The fields of `RunRecord` that are options: how people sort their runs.
 const OF_RUN: [(u32, &str); 5] = [

@@ -10,10 +10,8 @@ use super::{
     item::{self, Item, Value},
     record::{self, Record},
 };
-use crate::{
-    Place, Recorder, SkipReason,
-    tags::{At, TagPlace, record_option},
-};
+use crate::tags::{At, TagPlace, record_option};
+use pulsetrain_record::{Place, Recorder, SkipReason};
 
 /// The rule for the keys with which wandb numbers its own records.
 const CLOCK: SkipReason = SkipReason::LeftOut("wandb_clock");

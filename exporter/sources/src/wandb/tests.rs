@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::{
-    Counts, Run, Skipped,
     logs::{LogReader, ReadLimits, sampled::Sampled},
     test_message::{bytes, varint},
 };
+use pulsetrain_record::{Counts, Run, Skipped};
 
 fn item(field: u64, key: &str, json: &str) -> Vec<u8> {
     bytes(
@@ -517,7 +517,7 @@ fn a_system_that_a_histogram_gives_away_leaves_every_value_on_its_metric() {
 
 #[test]
 fn keys_beyond_the_limit_are_counted_and_left_out() {
-    let records: Vec<Vec<u8>> = (0..=crate::in_order::MOST_NAMES / 100)
+    let records: Vec<Vec<u8>> = (0..=pulsetrain_record::in_order::MOST_NAMES / 100)
         .map(|record| {
             let keys: Vec<String> = (0..100).map(|key| format!("{record}/{key}")).collect();
             history(&keys.iter().map(|key| (key.as_str(), "1")).collect::<Vec<_>>())
@@ -528,7 +528,7 @@ fn keys_beyond_the_limit_are_counted_and_left_out() {
         .into_iter()
         .find(|(reason, _)| *reason == SkipReason::TooManyNames);
     let names = records.len() * 100;
-    let expected = (names - crate::in_order::MOST_NAMES) as u64;
+    let expected = (names - pulsetrain_record::in_order::MOST_NAMES) as u64;
     assert_eq!(beyond, Some((SkipReason::TooManyNames, expected)));
     assert!(skipped.has_losses() && counts.records == records.len() as u64);
 }

@@ -3,7 +3,8 @@
 
 use std::{collections::BTreeMap, env, fmt::Write, fs, path::Path};
 
-use pulsetrain_sources::{SkipReason, logs};
+use pulsetrain_record::SkipReason;
+use pulsetrain_sources::logs;
 
 use crate::{
     Imported,

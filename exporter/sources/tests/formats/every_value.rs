@@ -6,7 +6,7 @@ mod samples;
 
 use std::collections::BTreeMap;
 
-use pulsetrain_sources::SkipReason;
+use pulsetrain_record::SkipReason;
 
 use self::samples::{LOGS, Log, NO_LOGS, UNKNOWN_TRAINERS};
 use crate::{

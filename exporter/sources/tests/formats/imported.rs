@@ -3,10 +3,8 @@
 use std::{cell::RefCell, collections::BTreeMap, env, fs, path::PathBuf};
 
 use pulsetrain_otlp::{frames, write::Encoded};
-use pulsetrain_sources::{
-    Counts, Recorder, Run, SkipReason, Skipped,
-    logs::{self, LogReader, ReadLimits, ReadTime},
-};
+use pulsetrain_record::{Counts, Recorder, Run, SkipReason, Skipped};
+use pulsetrain_sources::logs::{self, LogReader, ReadLimits, ReadTime};
 use serde_json::Value;
 
 /// The time near which every sample was written: 2026-11-21 00:00:00 UTC.

@@ -1,9 +1,7 @@
 //! `null` in JSON: a value that was not measured is none, and is counted.
 
-use pulsetrain_sources::{
-    Recorder, Run, SkipReason,
-    logs::{LogReader, ReadLimits, format_by_name},
-};
+use pulsetrain_record::{Recorder, Run, SkipReason};
+use pulsetrain_sources::logs::{LogReader, ReadLimits, format_by_name};
 
 /// What is read of a text, by how many points and by what was skipped.
 fn read(format: &str, text: &str) -> (u64, Vec<(SkipReason, u64)>) {

@@ -3,7 +3,7 @@
 use std::{path::PathBuf, time::Duration};
 
 use clap::Args;
-use pulsetrain_sources::BackendOptions;
+use pulsetrain_backends::BackendOptions;
 
 use crate::{config::Time, failure::Failure};
 

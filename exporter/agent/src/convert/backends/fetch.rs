@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use pulsetrain_backends::{BackendError, JaegerBackend, StoredAnswer, TempoBackend};
 use pulsetrain_otlp::Signal;
-use pulsetrain_sources::{BackendError, JaegerBackend, StoredAnswer, TempoBackend};
 use tokio::task::JoinSet;
 
 use super::InputReport;

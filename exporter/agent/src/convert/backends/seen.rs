@@ -2,13 +2,13 @@
 
 use std::collections::HashMap;
 
+use pulsetrain_backends::TimeWindow;
 use pulsetrain_otlp::{
     Signal, WireError,
     view::{AnyValue, Message, Resource, ResourceSpans, TracesData},
     wire::{Reader, Value},
 };
 use pulsetrain_semconv::attribute;
-use pulsetrain_sources::TimeWindow;
 
 /// A window is this much longer on either side than its spans, so that a counter has a value where they begin.
 const MARGIN: u64 = 15_000_000_000;

@@ -2,11 +2,8 @@
 
 use pulsetrain_otlp::write::Attribute;
 
-use crate::{
-    Recorder,
-    logs::row::{Order, Row},
-    recorder::PreparedSeries,
-};
+use crate::logs::row::{Order, Row};
+use pulsetrain_record::{PreparedSeries, Recorder};
 
 /// Of which of several alike, such as GPUs, a record tells.
 #[derive(Clone, Copy, Debug)]

@@ -10,16 +10,14 @@ use super::{
     key_use::KeyUse,
     text::{TextLines, is_context},
 };
-use crate::{
-    Recorder,
-    logs::{
-        Begin, LogFormat,
-        fields::Field,
-        lines::{Line, LineFormat, LineParser, identify_by},
-        ranked::each_printed_line,
-        trainers::Trainer,
-    },
+use crate::logs::{
+    Begin, LogFormat,
+    fields::Field,
+    lines::{Line, LineFormat, LineParser, identify_by},
+    ranked::each_printed_line,
+    trainers::Trainer,
 };
+use pulsetrain_record::Recorder;
 
 /// The dictionary.
 static DICTIONARY: LazyLock<Trainer> =

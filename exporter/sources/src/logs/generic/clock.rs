@@ -2,10 +2,8 @@
 
 use jiff::{Timestamp, civil, fmt::strtime, tz::TimeZone};
 
-use crate::{
-    logs::{fields::Value, time},
-    timezone::LoggedTime,
-};
+use crate::logs::{fields::Value, time};
+use pulsetrain_record::LoggedTime;
 
 /// The form of the times of a log.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -116,7 +114,7 @@ fn since_1970(timestamp: &Timestamp) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::timezone::UsedTimezone;
+    use pulsetrain_record::UsedTimezone;
 
     const NOON: u64 = 1_795_262_400_250_000_000;
 

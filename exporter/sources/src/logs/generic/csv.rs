@@ -3,13 +3,11 @@
 use std::{borrow::Cow, sync::Arc};
 
 use super::{mapping::Mapping, record::Records};
-use crate::{
-    Recorder, SkipReason,
-    logs::{
-        fields::{Field, Value},
-        lines::{Line, LineFormat},
-    },
+use crate::logs::{
+    fields::{Field, Value},
+    lines::{Line, LineFormat},
 };
+use pulsetrain_record::{Recorder, SkipReason};
 
 /// What separates the cells of a table, the most usual first.
 const DELIMITERS: [char; 3] = [',', '\t', ';'];

@@ -11,16 +11,17 @@ use super::{
     unit,
 };
 use crate::{
-    Recorder, SkipReason,
     attribute_part::Part,
     conversion::Conversion,
-    in_order::{InOrder, MOST_NAMES},
     logs::{
         duration,
         fields::{Field, Value, Written},
         number_text,
     },
-    recorder::PreparedSeries,
+};
+use pulsetrain_record::{
+    PreparedSeries, Recorder, SkipReason,
+    in_order::{InOrder, MOST_NAMES},
 };
 
 /// What the fields of a record are recorded with.

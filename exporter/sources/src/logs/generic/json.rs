@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use super::{mapping::Mapping, record::Records};
 use crate::{
-    Recorder, SkipReason,
     emptied::emptied,
     logs::{
         lines::{Line, LineFormat},
         literal::Objects,
     },
 };
+use pulsetrain_record::{Recorder, SkipReason};
 
 /// Reads JSON lines.
 #[derive(Debug)]

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::{mapping::Mapping, pairs::PairReader, record::Records};
 use crate::{
-    Recorder,
     emptied::emptied,
     logs::lines::{Line, LineFormat},
 };
+use pulsetrain_record::Recorder;
 
 /// Reads lines of `key=value`.
 #[derive(Debug)]

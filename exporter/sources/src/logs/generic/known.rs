@@ -1,11 +1,8 @@
 //! What is known of the keys of a log, found out when each comes first; and the keys of the record that is read now.
 
 use super::{field, mapping::Mapping, rule::Meaning};
-use crate::{
-    in_order::InOrder,
-    logs::fields::{Field, Value},
-    recorder::PreparedSeries,
-};
+use crate::logs::fields::{Field, Value};
+use pulsetrain_record::{PreparedSeries, in_order::InOrder};
 
 /// The keys that are the step where the mapping names none.
 const STEPS: [&str; 4] = ["step", "global_step", "iteration", "iter"];

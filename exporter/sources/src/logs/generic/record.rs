@@ -10,14 +10,12 @@ use super::{
     known::Keys,
     mapping::Mapping,
 };
-use crate::{
-    Recorder, SkipReason,
-    logs::{
-        fields::{Field, Fields, Value, Written},
-        lines::Line,
-        spans,
-    },
+use crate::logs::{
+    fields::{Field, Fields, Value, Written},
+    lines::Line,
+    spans,
 };
+use pulsetrain_record::{Recorder, SkipReason};
 
 /// What was read of a log so far.
 #[derive(Debug)]

@@ -9,8 +9,8 @@ use crate::{
     attribute_part::Part,
     conversion::Conversion,
     logs::{Covered, covered},
-    recorder::PreparedSeries,
 };
+use pulsetrain_record::PreparedSeries;
 
 /// What some keys mean.
 #[derive(Clone, Debug)]

@@ -10,7 +10,7 @@ use super::{
     labelled::labelled,
 };
 use crate::{
-    Recorder, Run, SourceError,
+    SourceError,
     logs::{
         encoding,
         lines::LineParser,
@@ -18,6 +18,7 @@ use crate::{
         ranked::each_printed_line,
     },
 };
+use pulsetrain_record::{Recorder, Run};
 
 /// The most bytes of a log that are read for a suggestion.
 const MOST_BYTES: u64 = 64 << 20;
@@ -48,7 +49,7 @@ fn suggestion(name: &str, log: &[u8]) -> Option<String> {
     let mut parser = LineParser::<GenericLines>::default();
     let window = Window {
         bytes: log,
-        start: crate::Place { offset: 0, line: 1 },
+        start: pulsetrain_record::Place { offset: 0, line: 1 },
         is_last: true,
         time: ReadTime::default(),
     };

@@ -1,5 +1,6 @@
 use super::*;
-use crate::{SkipReason, SourceError, logs::sampled::Sampled};
+use crate::{SourceError, logs::sampled::Sampled};
+use pulsetrain_record::SkipReason;
 
 fn rule(key: &str, metric: &str) -> ValueRule {
     ValueRule {

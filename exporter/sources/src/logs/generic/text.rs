@@ -13,14 +13,12 @@ use super::{
     record::Records,
     rule::{Becomes, Meaning},
 };
-use crate::{
-    Recorder,
-    logs::{
-        fields::{Field, Value},
-        lines::{Line, LineFormat},
-        literal,
-    },
+use crate::logs::{
+    fields::{Field, Value},
+    lines::{Line, LineFormat},
+    literal,
 };
+use pulsetrain_record::Recorder;
 
 /// Metrics that a line without a result can also have: progress bars and settings.
 static CONTEXT: &[&Metric] = &[

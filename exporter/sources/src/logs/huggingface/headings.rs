@@ -9,7 +9,7 @@ use pulsetrain_otlp::write::Value as Out;
 
 use super::{SAID_AGAIN, keys::Dictionaries};
 use crate::{
-    Recorder, SkipReason, cut,
+    cut,
     logs::{
         fields::{Value, Written},
         lines::Line,
@@ -17,6 +17,7 @@ use crate::{
     },
     tags::record_option,
 };
+use pulsetrain_record::{Recorder, SkipReason};
 
 /// The settings under `Running ...`.
 const SETTINGS: [&str; 10] = [

@@ -12,7 +12,8 @@ use super::super::{
     fields::{Field, Fields, Written},
     row::{Row, row},
 };
-use crate::{Recorder, cut};
+use crate::cut;
+use pulsetrain_record::Recorder;
 
 const fn statistic(name: &'static str) -> Attribute<'static> {
     (&attribute::RL_STATISTIC, Out::Text(name))

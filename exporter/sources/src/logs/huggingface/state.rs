@@ -15,13 +15,11 @@ use self::{
     told::{Told, hash},
     totals::Totals,
 };
-use crate::{
-    Recorder, SkipReason,
-    logs::{
-        Begin, Identity, LogFormat, LogParser, Pace, Window,
-        literal::{self, Object, Objects},
-    },
+use crate::logs::{
+    Begin, Identity, LogFormat, LogParser, Pace, Window,
+    literal::{self, Object, Objects},
 };
+use pulsetrain_record::{Recorder, SkipReason};
 
 /// The row of `trainer_state.json` in the table of formats.
 pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
@@ -232,7 +230,8 @@ fn valid(bytes: &[u8]) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Counts, Run, logs::LogReader, logs::ReadLimits};
+    use crate::logs::{LogReader, ReadLimits};
+    use pulsetrain_record::{Counts, Run};
 
     fn state(losses: &[f64]) -> String {
         let entries = losses

@@ -18,10 +18,10 @@ use self::{
     timeline::Timeline,
 };
 use crate::{
-    Place, Recorder, SkipReason,
     logs::{Begin, Identity, LogFormat, LogParser, Window},
     said::Said,
 };
+use pulsetrain_record::{Place, Recorder, SkipReason};
 
 /// The row of the entries of goodput in the table of formats.
 pub(in crate::logs) const FORMAT: LogFormat = LogFormat {

@@ -5,15 +5,13 @@
 use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{Metric, attribute, metric};
 
-use crate::{
-    Recorder, SkipReason,
-    logs::{
-        Covered,
-        coverage::covered,
-        number_text,
-        row::{Row, row},
-    },
+use crate::logs::{
+    Covered,
+    coverage::covered,
+    number_text,
+    row::{Row, row},
 };
+use pulsetrain_record::{Recorder, SkipReason};
 
 const GIB: f64 = (1_u64 << 30) as f64;
 

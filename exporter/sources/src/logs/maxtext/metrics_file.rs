@@ -7,7 +7,6 @@
 use pulsetrain_semconv::{attribute, metric};
 
 use crate::{
-    Recorder, SkipReason,
     logs::{
         Begin, Covered, Identity, LogFormat,
         coverage::covered,
@@ -17,6 +16,7 @@ use crate::{
     },
     tags::{self, At, Scalars},
 };
+use pulsetrain_record::{Recorder, SkipReason};
 
 /// The row of MaxText's JSON lines in the table of formats.
 pub(in crate::logs) const FORMAT: LogFormat = LogFormat {

@@ -90,7 +90,7 @@ fn memory_that_nobody_measured_is_counted_as_such() {
     );
     assert_eq!(
         read.skipped.counts().collect::<Vec<_>>(),
-        [(crate::SkipReason::NotMeasured, 2)]
+        [(pulsetrain_record::SkipReason::NotMeasured, 2)]
     );
     assert_eq!(read.counts.points, 0);
 }

@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 
 use super::LogReader;
-use crate::{Place, Recorder};
+use pulsetrain_record::{Place, Recorder};
 
 impl LogReader {
     /// Whether new records are written over the end of the file.

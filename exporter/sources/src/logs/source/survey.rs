@@ -12,7 +12,7 @@ use super::{
     LogInput, RunOptions,
     chunks::{Chunks, Counted, Next},
 };
-use crate::{Recorder, Run};
+use pulsetrain_record::{Recorder, Run};
 
 /// Returns when the records of a log were written that begins with `head` and was written last at `end`, or `None` if it has times
 /// or does not show it.

@@ -9,7 +9,7 @@ use pulsetrain_semconv::{attribute, event, metric};
 
 use self::heading::Heading;
 use crate::{
-    Recorder, cut,
+    cut,
     logs::{
         Begin, Covered, LogFormat,
         coverage::{self, covered},
@@ -20,8 +20,8 @@ use crate::{
         spans,
         template::{Drawing, How, Sketch, Templates},
     },
-    recorder::PreparedSeries,
 };
+use pulsetrain_record::{PreparedSeries, Recorder};
 
 /// The row of Surogate's console in the table of formats.
 pub(in crate::logs) const FORMAT: LogFormat = LogFormat {

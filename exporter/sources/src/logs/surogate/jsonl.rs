@@ -7,19 +7,17 @@ use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric};
 
 use super::{mapping::gpu, tables::GPU};
-use crate::{
-    Recorder, SkipReason,
-    logs::{
-        Begin, Covered, LogFormat,
-        coverage::{self, covered},
-        fields::{Field, Fields, Owner, Value, Written},
-        lines::{self, Line, LineFormat, LineParser},
-        literal,
-        row::Row,
-        spans,
-        template::{Drawing, Drawn, Found, Sketch, Templates},
-    },
+use crate::logs::{
+    Begin, Covered, LogFormat,
+    coverage::{self, covered},
+    fields::{Field, Fields, Owner, Value, Written},
+    lines::{self, Line, LineFormat, LineParser},
+    literal,
+    row::Row,
+    spans,
+    template::{Drawing, Drawn, Found, Sketch, Templates},
 };
+use pulsetrain_record::{Recorder, SkipReason};
 
 /// The row of Surogate's JSON lines in the table of formats.
 pub(in crate::logs) const FORMAT: LogFormat = LogFormat {

@@ -18,14 +18,12 @@ use super::{
     numbers::{Kind, Numbers},
     record::Record,
 };
-use crate::{
-    Recorder,
-    logs::{
-        fields::{Table, Tables},
-        spans,
-        template::Found,
-    },
+use crate::logs::{
+    fields::{Table, Tables},
+    spans,
+    template::Found,
 };
+use pulsetrain_record::Recorder;
 
 /// Maps the records of one run.
 #[derive(Debug, Default)]

@@ -5,15 +5,13 @@ use super::{
     record::{self, Kept, Value},
     tables,
 };
-use crate::{
-    logs::{
-        fields,
-        row::Row,
-        template::{Drawing, Found, Sketch},
-        time,
-    },
-    timezone::LoggedTime,
+use crate::logs::{
+    fields,
+    row::Row,
+    template::{Drawing, Found, Sketch},
+    time,
 };
+use pulsetrain_record::LoggedTime;
 
 /// A record of numbers.
 pub(super) type Numbers = Sketch<Says>;

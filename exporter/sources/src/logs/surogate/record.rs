@@ -7,11 +7,8 @@ use std::fmt;
 
 use pulsetrain_otlp::write::Value as Out;
 
-use crate::{
-    Recorder,
-    logs::{decimal::Decimal, number_text, time},
-    timezone::{LoggedTime, UsedTimezone},
-};
+use crate::logs::{decimal::Decimal, number_text, time};
+use pulsetrain_record::{LoggedTime, Recorder, UsedTimezone};
 
 /// A record of the log.
 #[derive(Debug, PartialEq)]

@@ -1,10 +1,8 @@
 //! The format's traps, on small texts; whole files are in the workspace's tests.
 
 use super::{super::LogReader, *};
-use crate::{
-    Counts, Run, Skipped,
-    logs::{ReadLimits, sampled::Sampled},
-};
+use crate::logs::{ReadLimits, sampled::Sampled};
+use pulsetrain_record::{Counts, Run, Skipped};
 use record::{Kept, parse};
 
 fn fields(text: &str) -> Vec<(&str, Value<'_>)> {

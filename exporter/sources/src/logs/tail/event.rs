@@ -2,7 +2,8 @@
 
 use std::{fmt, path::PathBuf};
 
-use crate::{Run, SourceError, Timezone, UsedTimezone, logs::ImportReport};
+use crate::{SourceError, logs::ImportReport};
+use pulsetrain_record::{Run, Timezone, UsedTimezone};
 
 /// Something that happened to a followed file.
 #[derive(Debug)]

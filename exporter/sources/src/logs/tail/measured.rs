@@ -2,7 +2,8 @@
 
 use std::{collections::BTreeMap, error::Error, io, time::Duration};
 
-use crate::{SkipReason, Skipped, SourceError};
+use crate::SourceError;
+use pulsetrain_record::{SkipReason, Skipped};
 
 /// One look at a file that had changed, or that could not be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -13,9 +13,10 @@ use super::{
     positions::Update, reading::Reading, saved::FilePosition,
 };
 use crate::{
-    Run, SourceError,
+    SourceError,
     logs::{ImportReport, RunOptions},
 };
+use pulsetrain_record::Run;
 
 /// While so many flushes are on their way, what is read waits for the next one: batches grow instead of becoming more.
 const FLUSHES_UNDER_WAY: usize = 64;

@@ -24,10 +24,10 @@ use super::{
     saved::{FilePosition, SavedAttempts, SavedRun},
 };
 use crate::{
-    Recorder, Run, SkipReason, SourceError, UsedTimezone,
+    SourceError,
     logs::{Claims, ImportReport, LogFormat, LogReader, Mapping, ReadLimits, ReadTime, key_notices},
-    recorder::AttemptState,
 };
+use pulsetrain_record::{AttemptState, Recorder, Run, SkipReason, UsedTimezone};
 
 const CHUNK_BYTES: usize = 1 << 20;
 

@@ -11,7 +11,8 @@ use pulsetrain_pipeline::clock;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{identity::FileIdentity, notice::PositionsNotice};
-use crate::{Place, Run, SourceError, UsedTimezone, logs::RunOptions, recorder::AttemptState};
+use crate::{SourceError, logs::RunOptions};
+use pulsetrain_record::{AttemptState, Place, Run, UsedTimezone};
 
 const FILE_NAME: &str = "positions.json";
 const VERSION: u32 = 1;

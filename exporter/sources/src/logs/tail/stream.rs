@@ -28,7 +28,8 @@ use super::{
     reading::{Outcome, Reading},
     saved::SavedRun,
 };
-use crate::{SourceError, UsedTimezone};
+use crate::SourceError;
+use pulsetrain_record::UsedTimezone;
 
 /// How much of one file is read before the next one has its turn.
 const BUDGET_BYTES: usize = 8 << 20;

@@ -12,7 +12,7 @@ use super::{
     positions::Update,
     saved::{FilePosition, SavedRun},
 };
-use crate::Run;
+use pulsetrain_record::Run;
 
 const MINUTE: Duration = Duration::from_secs(60);
 

@@ -4,7 +4,7 @@
 use pulsetrain_otlp::write::{SpanParts, Value};
 use pulsetrain_semconv::{attribute, metric, span};
 
-use crate::{Recorder, ids};
+use pulsetrain_record::{Recorder, ids};
 
 /// The step and the time at which a transfer began that is not over.
 #[derive(Debug, Default)]

@@ -5,10 +5,11 @@ use pulsetrain_otlp::write::{Attribute, SpanParts, Value as Out};
 use pulsetrain_semconv::{self as semconv, attribute, metric, span};
 
 use crate::{
-    Recorder, cut, ids,
+    cut,
     logs::{Covered, coverage::covered, number_text},
     tags::record_option,
 };
+use pulsetrain_record::{Recorder, ids};
 
 const GIB: f64 = (1_u64 << 30) as f64;
 

@@ -7,18 +7,15 @@ use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event, metric, span};
 
 use self::spans::{Mark, OpenSpans, SPANS};
-use crate::{
-    Recorder, SkipReason,
-    logs::{
-        Begin, Covered, LogFormat,
-        coverage::{self, covered},
-        fields::{Field, Fields, Value, Written},
-        lines::{self, Line, LineFormat, LineParser},
-        literal::{self, Objects},
-        row::{Row, row},
-    },
-    recorder::Rank,
+use crate::logs::{
+    Begin, Covered, LogFormat,
+    coverage::{self, covered},
+    fields::{Field, Fields, Value, Written},
+    lines::{self, Line, LineFormat, LineParser},
+    literal::{self, Objects},
+    row::{Row, row},
 };
+use pulsetrain_record::{Rank, Recorder, SkipReason};
 
 /// The row of torchtitan's structured log in the table of formats.
 pub(in crate::logs) const FORMAT: LogFormat = LogFormat {

@@ -5,11 +5,11 @@ use pulsetrain_semconv::metric;
 use serde_json::Value;
 
 use crate::{
-    Place, Recorder, SkipReason,
     logs::{Begin, Covered, Identity, LogFormat, LogParser, Window, coverage::covered},
     tags,
     tunix_otel::{MODE, OtelPoint, PREFIX, SCOPE, STEP, TunixOtel},
 };
+use pulsetrain_record::{Place, Recorder, SkipReason};
 
 /// The row of Tunix's OpenTelemetry in the table of formats.
 pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
@@ -277,7 +277,7 @@ mod tests {
             (format!("x\n{whole}\n\n{whole}"), 2),
         ] {
             assert_eq!(Sampled::read(&FORMAT, &text).counts.records, records, "{text}");
-            let mut recorder = Recorder::new(crate::Run::default(), |_| {});
+            let mut recorder = Recorder::new(pulsetrain_record::Run::default(), |_| {});
             let mut reader = crate::logs::LogReader::new(&FORMAT, crate::logs::ReadLimits::default());
             reader.push(text.as_bytes(), &mut recorder);
             reader.finish(&mut recorder);

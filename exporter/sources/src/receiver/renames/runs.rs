@@ -11,10 +11,8 @@ use pulsetrain_semconv::attribute;
 use xxhash_rust::xxh3::xxh3_128;
 
 use super::split::split;
-use crate::{
-    Place, Recorder, Run, SkipReason, ids,
-    tunix_otel::{OtelPoint, TunixOtel},
-};
+use crate::tunix_otel::{OtelPoint, TunixOtel};
+use pulsetrain_record::{Place, Recorder, Run, SkipReason, ids};
 
 /// So many runs are told apart; when another one comes, the one that was silent the longest is forgotten.
 const MOST_RUNS: usize = 256;

@@ -5,7 +5,7 @@
 
 use pulsetrain_semconv::{Metric, attribute, metric};
 
-use crate::Recorder;
+use pulsetrain_record::Recorder;
 
 /// What is known of one step. A capacity that is not known is 0: TorchSpec shows it so before a batch was inferred.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -4,15 +4,13 @@ use super::{
     super::keys::Dictionaries,
     told::{Told, hash},
 };
-use crate::{
-    Place, Recorder, SkipReason,
-    logs::{
-        Window,
-        fields::{Field, Written},
-        line_clock::LineClock,
-        literal,
-    },
+use crate::logs::{
+    Window,
+    fields::{Field, Written},
+    line_clock::LineClock,
+    literal,
 };
+use pulsetrain_record::{Place, Recorder, SkipReason};
 
 /// An entry as it is listed.
 pub(super) struct Listed<'a> {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::in_order::MOST_NAMES;
+use pulsetrain_record::in_order::MOST_NAMES;
 
 /// So much of a hash is kept: a history may have many entries.
 pub(super) fn hash(text: &str) -> u32 {

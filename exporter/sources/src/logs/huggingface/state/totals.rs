@@ -7,7 +7,6 @@ use pulsetrain_semconv::metric;
 
 use super::told::{Told, hash};
 use crate::{
-    Recorder, SkipReason,
     logs::{
         fields::{Field, Value, Written},
         huggingface::{SAID_AGAIN, keys::Dictionaries},
@@ -15,6 +14,7 @@ use crate::{
     },
     tags::record_option,
 };
+use pulsetrain_record::{Recorder, SkipReason};
 
 /// Settings of the run: an option each.
 const OPTIONS: [&str; 8] = [

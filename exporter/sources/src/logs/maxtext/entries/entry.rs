@@ -3,10 +3,8 @@
 use serde_json::{Map, Value as Json};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::{
-    Place,
-    logs::fields::{Field, Value},
-};
+use crate::logs::fields::{Field, Value};
+use pulsetrain_record::Place;
 
 /// The times that tell the recorder's entries from others.
 pub(super) const TIMES: [&str; 11] = [

@@ -3,10 +3,8 @@
 use serde_json::Value;
 
 use super::*;
-use crate::{
-    Counts, Skipped,
-    logs::{LogReader, ReadLimits, ReadTime, sampled::Sampled},
-};
+use crate::logs::{LogReader, ReadLimits, ReadTime, sampled::Sampled};
+use pulsetrain_record::{Counts, Skipped};
 
 fn entry(payload: &str) -> String {
     format!(
@@ -53,7 +51,7 @@ fn a_list_with_the_newest_first_says_the_same() {
 
 /// Reads windows as they come of a file that grows, with what was held after each of them.
 fn followed(windows: &[&str], silence_after: Option<usize>) -> (Counts, Skipped, Vec<bool>) {
-    let mut recorder = Recorder::new(crate::Run::default(), |_| {});
+    let mut recorder = Recorder::new(pulsetrain_record::Run::default(), |_| {});
     let mut reader = LogReader::new(&FORMAT, ReadLimits::default());
     reader.set_time(ReadTime {
         unix_nanos: 1,
@@ -159,7 +157,7 @@ fn entries_that_come_in_pieces_are_whole_and_the_last_may_be_cut() {
     )
     .expect("it can be written");
     for len in [1, 7, 1000] {
-        let mut recorder = Recorder::new(crate::Run::default(), |_| {});
+        let mut recorder = Recorder::new(pulsetrain_record::Run::default(), |_| {});
         let mut reader = LogReader::new(&FORMAT, ReadLimits::default());
         let whole = &list.as_bytes()[..list.len() - 30];
         whole

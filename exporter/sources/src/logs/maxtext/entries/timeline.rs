@@ -9,14 +9,12 @@ use pulsetrain_otlp::write::{Attribute, SpanParts, Value};
 use pulsetrain_semconv::{self as semconv, attribute, metric, span};
 
 use super::entry::{Entry, Mark, Work};
-use crate::{
-    Recorder, SkipReason, ids,
-    logs::{
-        fields::{Fields, Written},
-        maxtext::tables::custom,
-        row::{Row, row},
-    },
+use crate::logs::{
+    fields::{Fields, Written},
+    maxtext::tables::custom,
+    row::{Row, row},
 };
+use pulsetrain_record::{Recorder, SkipReason, ids};
 
 const UNFINISHED: SkipReason = SkipReason::LeftOut("work_without_an_end");
 const UNBEGUN: SkipReason = SkipReason::LeftOut("work_without_a_start");

@@ -4,13 +4,11 @@ use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{attribute, event};
 
 use super::tables;
-use crate::{
-    Recorder, SkipReason,
-    logs::{
-        fields::{Field, Fields, Value, Written},
-        number_text,
-    },
+use crate::logs::{
+    fields::{Field, Fields, Value, Written},
+    number_text,
 };
+use pulsetrain_record::{Recorder, SkipReason};
 
 /// Under which heading the lines stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use super::{
     leftover::Leftovers,
     plan::Plan,
 };
-use crate::Recorder;
+use pulsetrain_record::Recorder;
 
 /// Bytes of every segment of the allocator, by kind of memory.
 pub(super) fn allocator(record: &Record<'_>, recorder: &mut Recorder<'_>) {

@@ -8,7 +8,7 @@ use super::{
     events::scalar,
     leftover::Leftovers,
 };
-use crate::Recorder;
+use pulsetrain_record::Recorder;
 
 /// Fields of a `gpu-model` record, as attributes of its event.
 static MODEL: &[(&str, &semconv::Attribute)] = &[

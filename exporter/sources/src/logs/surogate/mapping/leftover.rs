@@ -4,7 +4,7 @@ use pulsetrain_otlp::write::Value as Out;
 use pulsetrain_semconv::{attribute, event};
 
 use super::super::record::{Kept, Record, Value};
-use crate::Recorder;
+use pulsetrain_record::Recorder;
 
 /// Fields that nobody has taken yet.
 #[derive(Debug)]

@@ -12,10 +12,11 @@ use super::{
     seen::{Seen, head_of, is_silent},
 };
 use crate::{
-    Run, SourceError,
+    SourceError,
     logs::{LogFormat, encoding, format_by_name, source},
     tensorboard::options_of_file,
 };
+use pulsetrain_record::Run;
 
 impl Stream {
     /// Begins to read what stands at the path.

@@ -10,10 +10,10 @@ use pulsetrain_pipeline::clock;
 
 use super::Stream;
 use crate::{
-    UsedTimezone,
+    inferred_timezone::{NEWEST_BYTES, infer},
     logs::tail::outlet::Outlet,
-    timezone::{NEWEST_BYTES, infer},
 };
+use pulsetrain_record::UsedTimezone;
 
 /// A file that was written to so lately is being written now.
 const LIVE: Duration = Duration::from_secs(120);

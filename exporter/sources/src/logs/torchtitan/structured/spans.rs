@@ -6,7 +6,7 @@ use std::{borrow::Cow, collections::BTreeMap};
 use pulsetrain_otlp::write::{Attribute, SpanParts, Value as Out};
 use pulsetrain_semconv::{self as semconv, attribute, span};
 
-use crate::{Recorder, ids, recorder::Rank};
+use pulsetrain_record::{Rank, Recorder, ids};
 
 /// The spans that it names, and ours. What has none is a `perf.stage`.
 pub(super) static SPANS: &[(&str, &semconv::Span)] = &[

@@ -1,0 +1,24 @@
+//! Clients of telemetry backends: what Tempo, Jaeger and Prometheus answer, as OTLP.
+//!
+//! `tempo`, `jaeger` and `prometheus` each ask one store through `client`, by `tls` where it wants that; where an answer cannot
+//! hold all, `window` asks for less at a time. `answer` reads an answer that came over the network or stands in a file;
+//! `jaeger_json` reads Jaeger's own JSON, which is the one answer that is no OTLP underneath.
+
+mod answer;
+mod client;
+mod error;
+mod jaeger;
+mod jaeger_json;
+mod prometheus;
+mod query;
+mod tempo;
+mod tls;
+mod window;
+
+pub use answer::{StoredAnswer, begins_answer, convert_answer, read_answers};
+pub use client::BackendOptions;
+pub use error::BackendError;
+pub use jaeger::JaegerBackend;
+pub use prometheus::{PrometheusBackend, Samples};
+pub use tempo::TempoBackend;
+pub use window::{TimeWindow, TraceSearch};

@@ -1,0 +1,130 @@
+//! What watching eight GPUs costs: processor time of each thread, and memory.
+//!
+//! The driver is the fake one of the tests, with a scenario of eight H100. It runs in our own process, so the thread that
+//! calls it carries its cost too; the fake counts for itself what its calls take in the very passes that are measured, by the
+//! clock of the thread, and that is told apart.
+//!
+//! `cargo bench -p pulsetrain-gpu --bench nvml [SECONDS]`
+
+mod driver;
+mod threads;
+
+use std::{env, error::Error, path::Path, time::Duration};
+
+use pulsetrain_gpu::nvml::{NoBelonging, NvmlConfig, NvmlSource};
+use pulsetrain_pipeline::{Batch, BoxFuture, Delivery, Pipeline, Sink, StopRaiser, run_sources};
+
+use self::{
+    driver::OwnWork,
+    threads::{Cost, rss_bytes},
+};
+
+/// How long is measured, and how long before that it settles: static facts are read and the first pass is made.
+const SECONDS: u64 = 20;
+const SETTLE: Duration = Duration::from_secs(7);
+
+#[expect(clippy::print_stdout, reason = "a bench says what it measured")]
+fn main() -> Result<(), Box<dyn Error>> {
+    let given = env::args().skip(1).find_map(|argument| argument.parse().ok());
+    let seconds = given.unwrap_or(SECONDS);
+    let folder = tempfile::tempdir()?;
+    let library = driver::install(folder.path())?;
+    println!("eight H100 (fake), one pass a second, {seconds} s");
+    let idle = rss_bytes()?;
+    let seen = watch(&library, seconds)?;
+    let rss = rss_bytes()?.saturating_sub(idle);
+    let of = |name: &str| seen.cost.share(name, seconds) * 100.0;
+    let (all, fake) = (
+        seen.cost.total(seconds) * 100.0,
+        seen.fake_nanos as f64 / 1e7 / seconds as f64,
+    );
+    let shares = [
+        ("recording (series, OTLP, the door)", of("recording")),
+        ("calling (wrapper and the fake driver)", of("nvml-gpu-")),
+        ("waiting for XID errors", of("nvml-xid")),
+        ("together", all),
+        ("of that inside the fake driver's calls", fake),
+        ("ours", all - fake),
+    ];
+    for (what, share) in shares {
+        println!("{what:<44}{share:>10.4} % of a core");
+    }
+    println!(
+        "{:<44}{:>10.2} MiB",
+        "memory: library, scenario and source",
+        rss as f64 / 1_048_576.0
+    );
+    println!("{:<44}{:>10}", "items a second", seen.items / seconds);
+    println!("{:<44}{:>10}", "bytes of OTLP a second", seen.bytes / seconds);
+    Ok(())
+}
+
+/// What was seen while it watched.
+struct Seen {
+    /// What each thread took.
+    cost: Cost,
+    /// What of that the calls of the fake took.
+    fake_nanos: u64,
+    items: u64,
+    bytes: u64,
+}
+
+/// Watches for so long.
+fn watch(library: &Path, seconds: u64) -> Result<Seen, Box<dyn Error>> {
+    let config = NvmlConfig {
+        library: Some(library.to_owned()),
+        ..NvmlConfig::default()
+    };
+    let source = NvmlSource::new(config, Box::new(NoBelonging), |_| {});
+    let stop = StopRaiser::new();
+    let counted = Counted::default();
+    let (sink, told) = (counted.clone(), stop.stop());
+    let recording = std::thread::Builder::new()
+        .name("recording".to_owned())
+        .spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+            runtime.expect("a runtime can be had").block_on(async {
+                let (pipeline, door) = Pipeline::builder().sink(Box::new(sink)).start();
+                run_sources(vec![Box::new(source)], &door, &told).await;
+                pipeline.drain(Duration::from_secs(1)).await;
+            });
+        })?;
+    std::thread::sleep(SETTLE);
+    let own_work = OwnWork::of(library)?;
+    let (before, fake, begun) = (Cost::now()?, own_work.nanos()?, counted.read());
+    std::thread::sleep(Duration::from_secs(seconds));
+    let seen = Seen {
+        cost: Cost::now()?.since(&before),
+        fake_nanos: own_work.nanos()? - fake,
+        items: counted.read().0 - begun.0,
+        bytes: counted.read().1 - begun.1,
+    };
+    stop.raise();
+    recording.join().map_err(|_| "the source panicked")?;
+    Ok(seen)
+}
+
+/// A sink that only counts.
+#[derive(Clone, Default)]
+struct Counted(std::sync::Arc<[std::sync::atomic::AtomicU64; 2]>);
+
+impl Counted {
+    fn read(&self) -> (u64, u64) {
+        let [items, bytes] = [0, 1].map(|which| self.0[which].load(std::sync::atomic::Ordering::Relaxed));
+        (items, bytes)
+    }
+}
+
+impl Sink for Counted {
+    fn name(&self) -> &str {
+        "counted"
+    }
+
+    fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery> {
+        let counts = [u64::from(batch.items()), batch.bytes().len() as u64];
+        for (counted, count) in self.0.iter().zip(counts) {
+            counted.fetch_add(count, std::sync::atomic::Ordering::Relaxed);
+        }
+        Box::pin(std::future::ready(Delivery::Delivered))
+    }
+}

@@ -1,0 +1,192 @@
+//! Whose the GPUs are: the run, the rank, the job and the pod of the processes on them.
+//!
+//! `environment` reads what a launcher told a process, `cgroup` what it runs in, `visible` which GPUs it was given; `reader`
+//! does so for every process once, on a thread of its own. `pods` asks the kubelet. [`Workloads`] puts it together for the
+//! series of a GPU: what all processes on it agree on is said, and nothing else.
+
+mod cgroup;
+mod environment;
+mod facts;
+mod kubelet;
+mod notice;
+mod pods;
+mod reader;
+mod visible;
+
+use std::path::PathBuf;
+
+use pulsetrain_semconv::attribute;
+
+pub use self::{
+    facts::Workload,
+    notice::WorkloadNotice,
+    visible::{VisibleDevice, VisibleDevices},
+};
+use self::{
+    notice::Notices,
+    pods::{Pods, Watcher},
+    reader::{Processes, Reader},
+    visible::Numbers,
+};
+use crate::nvml::{Belonging, Gpu, GpuProcess, Inventory, MigInstance, OwnedAttribute, Subject};
+
+/// Where processes, and the kubelet, are asked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WorkloadConfig {
+    /// The file system of the processes.
+    pub proc: PathBuf,
+    /// The socket at which the kubelet says which pod has which device; none to not ask.
+    pub kubelet: Option<PathBuf>,
+    /// Whose the GPUs are where no process on them is seen, or none that is one here (a container): of the run that we
+    /// ourselves have started, with what its environment says.
+    pub ours: Option<Workload>,
+}
+
+impl Default for WorkloadConfig {
+    fn default() -> Self {
+        Self {
+            proc: "/proc".into(),
+            kubelet: Some(pods::SOCKET.into()),
+            ours: None,
+        }
+    }
+}
+
+/// Knows whose the GPUs are.
+pub struct Workloads {
+    reader: Reader,
+    processes: Processes,
+    /// The processes on all GPUs.
+    pids: Vec<u32>,
+    pods: Pods,
+    /// How much the kubelet had said when we looked last.
+    pods_known: u64,
+    /// Dropped with us, it ends what it runs.
+    _watcher: Option<Watcher>,
+    ours: Option<Workload>,
+    /// Whether processes on the GPUs may be of others than the run that we have started.
+    sees_others: bool,
+    /// Whether the GPUs are of more than one model.
+    is_mixed: bool,
+    notices: Notices,
+}
+
+impl Workloads {
+    /// Begins to ask; `on_notice` is told what people should know, each thing once.
+    ///
+    /// # Panics
+    /// When it is called outside a tokio runtime and there is a kubelet to ask.
+    pub fn start(config: WorkloadConfig, on_notice: impl Fn(WorkloadNotice) + Send + Sync + 'static) -> Self {
+        let notices = Notices::new(on_notice);
+        let pods = Pods::default();
+        // Without the socket this is no node of Kubernetes.
+        let socket = config.kubelet.filter(|socket| socket.exists());
+        Self {
+            reader: Reader::start(config.proc, notices.clone()),
+            notices: notices.clone(),
+            is_mixed: false,
+            processes: Processes::default(),
+            pids: Vec::new(),
+            _watcher: socket.map(|socket| Watcher::start(socket, pods.clone(), notices)),
+            pods,
+            pods_known: 0,
+            ours: config.ours,
+            sees_others: false,
+        }
+    }
+
+    fn of_processes<'a>(&self, processes: impl Iterator<Item = &'a GpuProcess>) -> Option<Workload> {
+        let pids: Vec<u32> = processes.map(|process| process.pid).collect();
+        let read = pids.iter().filter_map(|pid| self.processes.workload(*pid));
+        let hidden = || pids.iter().filter_map(|pid| self.processes.hidden(*pid));
+        Workload::agreed(read).or_else(|| Workload::agreed(hidden()))
+    }
+
+    fn of_gpu(&self, gpu: &Gpu) -> Workload {
+        let processes = self.of_processes(gpu.processes.iter());
+        let pod = || self.pods.of_gpu(gpu);
+        self.with_pod(processes.or_else(|| self.ours_on(gpu, None)), pod)
+    }
+
+    fn of_instance(&self, gpu: &Gpu, instance: &MigInstance) -> Workload {
+        let is_on_it = |process: &&GpuProcess| {
+            process.gpu_instance_id == Some(instance.gpu_instance_id)
+                && process
+                    .compute_instance_id
+                    .is_none_or(|id| id == instance.compute_instance_id)
+        };
+        let processes = self.of_processes(gpu.processes.iter().filter(is_on_it));
+        let pod = || self.pods.of_instance(gpu, instance);
+        self.with_pod(processes.or_else(|| self.ours_on(gpu, Some(instance))), pod)
+    }
+
+    /// The run that we have started, where nobody else is seen on any GPU and this one was given to it.
+    fn ours_on(&self, gpu: &Gpu, instance: Option<&MigInstance>) -> Option<Workload> {
+        let ours = self.ours.as_ref().filter(|_| !self.sees_others)?;
+        let is_given = ours.visible.has(gpu, instance, self.numbers(ours));
+        is_given.then(|| ours.clone())
+    }
+
+    /// What CUDA's numbers of GPUs say in a process.
+    fn numbers(&self, workload: &Workload) -> Numbers {
+        if !self.is_mixed || workload.counts_by_bus {
+            return Numbers::AsNvml;
+        }
+        if workload.visible.counts() {
+            self.notices.tell_once(WorkloadNotice::UnknownOrder);
+        }
+        Numbers::Unknown
+    }
+
+    fn with_pod(&self, workload: Option<Workload>, pod: impl FnOnce() -> Option<Workload>) -> Workload {
+        let mut workload = workload.unwrap_or_default();
+        if let Some(pod) = pod() {
+            workload.pod = pod.pod;
+        }
+        workload
+    }
+}
+
+impl Belonging for Workloads {
+    fn observe(&mut self, inventory: &Inventory) {
+        let processes = inventory.gpus.iter().flat_map(|gpu| &gpu.processes);
+        self.pids = processes.map(|process| process.pid).collect();
+        self.processes.forget_all_but(&self.pids);
+        self.is_mixed = are_mixed(&inventory.gpus);
+        self.pods.devices_are(inventory);
+    }
+
+    fn has_news(&mut self) -> bool {
+        self.reader.ask(&mut self.processes, &self.pids);
+        let read = self.reader.fetch(&mut self.processes);
+        let saw_others = std::mem::replace(&mut self.sees_others, self.processes.has_others(&self.pids));
+        let pods = std::mem::replace(&mut self.pods_known, self.pods.learned());
+        read || saw_others != self.sees_others || pods != self.pods_known
+    }
+
+    fn attributes(&mut self, subject: Subject<'_>, into: &mut Vec<OwnedAttribute>) {
+        let (gpu, instance, workload) = match subject {
+            Subject::Gpu(gpu) => (gpu, None, self.of_gpu(gpu)),
+            Subject::Instance(gpu, instance) => (gpu, Some(instance), self.of_instance(gpu, instance)),
+            Subject::Process(gpu, process) => {
+                let known = self.processes.workload(process.pid);
+                let workload = known.or_else(|| self.processes.hidden(process.pid));
+                (gpu, None, workload.cloned().unwrap_or_default())
+            }
+        };
+        workload.write(into);
+        if workload.is_of_a_process {
+            let numbers = self.numbers(&workload);
+            let place = workload.visible.place(gpu, instance, numbers);
+            into.extend(place.map(|place| (&attribute::DEVICE_ID, format!("cuda:{place}").as_str().into())));
+        }
+    }
+}
+
+/// Whether GPUs are of more than one model. One that does not answer may not say what it is.
+fn are_mixed(gpus: &[Gpu]) -> bool {
+    let mut models = gpus.iter().map(|gpu| gpu.name.as_str());
+    models
+        .find(|model| !model.is_empty())
+        .is_some_and(|first| models.any(|model| !model.is_empty() && model != first))
+}

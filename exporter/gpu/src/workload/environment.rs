@@ -1,0 +1,116 @@
+//! What a launcher tells a process of its run, by variables of the environment.
+
+use pulsetrain_record::launcher::{JOB_IDS, LOCAL_RANKS, RANKS, RUN_ID, WORLD_SIZES};
+
+use super::{facts::Workload, visible::VisibleDevices};
+
+/// How Slurm names its job, and CUDA the GPUs of a process.
+const SLURM_JOB: &str = "SLURM_JOB_ID";
+const VISIBLE: &str = "CUDA_VISIBLE_DEVICES";
+/// How CUDA is told in which order to count GPUs, and that it is NVML's.
+const ORDER: &str = "CUDA_DEVICE_ORDER";
+const BY_BUS: &str = "PCI_BUS_ID";
+
+/// The most that is read of the environment of a process.
+pub(super) const MOST_BYTES: u64 = 1 << 20;
+
+impl Workload {
+    /// What the variables say.
+    pub fn of_variables(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
+        let first = |names: &[&str]| names.iter().find_map(|name| set(name));
+        let number = |names: &[&str]| first(names)?.trim().parse().ok();
+        // torchrun says "none" where it was given no id.
+        let job = || {
+            JOB_IDS
+                .iter()
+                .find_map(|name| set(name).filter(|id| id != "none"))
+        };
+        Self {
+            run: set(RUN_ID).or_else(job).map(Into::into),
+            rank: number(&RANKS),
+            local_rank: number(&LOCAL_RANKS),
+            world_size: number(&WORLD_SIZES),
+            slurm_job: set(SLURM_JOB).map(Into::into),
+            visible: VisibleDevices::parse(variable(VISIBLE).as_deref()),
+            counts_by_bus: set(ORDER).is_some_and(|order| order.trim() == BY_BUS),
+            ..Self::default()
+        }
+    }
+
+    /// The same, for a run of this id that is about to be started. Where several ranks may use all GPUs nothing says which
+    /// rank has which.
+    pub fn of_run(id: &str, variable: impl Fn(&str) -> Option<String>) -> Self {
+        let told = Self::of_variables(variable);
+        let has_its_own = told.world_size == Some(1) || told.visible != VisibleDevices::All;
+        Self {
+            run: Some(id.into()),
+            rank: told.rank.filter(|_| has_its_own),
+            local_rank: told.local_rank.filter(|_| has_its_own),
+            ..told
+        }
+    }
+
+    /// What the environment of a process says, as `/proc/PID/environ` has it: `NAME=value`, each ended by a zero byte.
+    pub(super) fn of_environ(environ: &[u8]) -> Self {
+        Self::of_variables(|name| {
+            let entry = environ.split(|byte| *byte == 0).find_map(|entry| {
+                let rest = entry.strip_prefix(name.as_bytes())?;
+                rest.strip_prefix(b"=")
+            })?;
+            Some(String::from_utf8_lossy(entry).into_owned())
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(environ: &str) -> Workload {
+        Workload::of_environ(environ.replace(' ', "\0").as_bytes())
+    }
+
+    #[test]
+    fn torchrun_slurm_and_mpi_say_the_same_by_other_names() {
+        for environ in [
+            "PATH=/bin RANK=5 LOCAL_RANK=1 WORLD_SIZE=8 TORCHELASTIC_RUN_ID=job7",
+            "SLURM_PROCID=5 SLURM_LOCALID=1 SLURM_NTASKS=8 SLURM_JOB_ID=job7",
+            "OMPI_COMM_WORLD_RANK=5 OMPI_COMM_WORLD_LOCAL_RANK=1 OMPI_COMM_WORLD_SIZE=8 PULSETRAIN_RUN_ID=job7",
+        ] {
+            let workload = of(environ);
+            assert_eq!(workload.run.as_deref(), Some("job7"), "{environ}");
+            let numbers = (workload.rank, workload.local_rank, workload.world_size);
+            assert_eq!(numbers, (Some(5), Some(1), Some(8)), "{environ}");
+        }
+    }
+
+    #[test]
+    fn a_run_that_is_started_has_a_rank_only_where_its_gpus_are_its_own() {
+        let rank = |variables: &[(&str, &str)]| {
+            let variable = |name: &str| {
+                let found = variables.iter().find(|(known, _)| *known == name)?;
+                Some(found.1.to_owned())
+            };
+            Workload::of_run("r", variable).rank
+        };
+        assert_eq!(rank(&[("RANK", "0"), ("WORLD_SIZE", "8")]), None);
+        assert_eq!(rank(&[("RANK", "0"), ("WORLD_SIZE", "1")]), Some(0));
+        let own = [("RANK", "3"), ("WORLD_SIZE", "8"), ("CUDA_VISIBLE_DEVICES", "3")];
+        assert_eq!(rank(&own), Some(3));
+    }
+
+    #[test]
+    fn our_own_id_goes_before_that_of_the_launcher_and_none_is_none() {
+        assert_eq!(
+            of("SLURM_JOB_ID=7 PULSETRAIN_RUN_ID=ours").run.as_deref(),
+            Some("ours")
+        );
+        assert_eq!(
+            of("SLURM_JOB_ID=7 PULSETRAIN_RUN_ID=ours").slurm_job.as_deref(),
+            Some("7")
+        );
+        assert_eq!(of("TORCHELASTIC_RUN_ID=none RANKS=3").run, None);
+        assert_eq!(of("TORCHELASTIC_RUN_ID=none RANKS=3").rank, None);
+    }
+}

@@ -1,0 +1,275 @@
+//! Runs and ranks, from what the processes on the GPUs were told.
+
+use pulsetrain_gpu::{
+    nvml::{Belonging, Gpu, Subject},
+    workload::{Workload, WorkloadConfig, WorkloadNotice},
+};
+
+use crate::world::{Machine, Said, gpu, instance, process};
+
+#[test]
+fn a_gpu_carries_the_run_the_ranks_and_cudas_number_of_its_process() {
+    let machine = Machine::new();
+    machine.runs(
+        41,
+        "PULSETRAIN_RUN_ID=r RANK=9 LOCAL_RANK=1 WORLD_SIZE=16 CUDA_VISIBLE_DEVICES=GPU-0000,GPU-1111",
+    );
+    let gpus = [gpu(1, &[41])];
+    let mut said = machine.watched();
+    said.until_known(&gpus);
+    assert_eq!(
+        said.of(Subject::Gpu(&gpus[0])),
+        [
+            "train.run.id=r",
+            "train.rank=9",
+            "train.local_rank=1",
+            "train.world_size=16",
+            "device.id=cuda:1"
+        ]
+    );
+    assert_eq!(
+        said.of(Subject::Process(&gpus[0], &gpus[0].processes[0])),
+        said.of(Subject::Gpu(&gpus[0]))
+    );
+}
+
+#[test]
+fn what_the_processes_of_a_gpu_do_not_agree_on_is_said_of_each_of_them_alone() {
+    let machine = Machine::new();
+    machine.runs(1, "PULSETRAIN_RUN_ID=r RANK=0 SLURM_JOB_ID=7");
+    machine.runs(2, "PULSETRAIN_RUN_ID=r RANK=1 SLURM_JOB_ID=7");
+    machine.runs(3, "PULSETRAIN_RUN_ID=other RANK=0 SLURM_JOB_ID=8");
+    let gpus = [gpu(0, &[1, 2]), gpu(1, &[1, 3])];
+    let mut said = machine.watched();
+    said.until(&gpus, |said| {
+        [0, 1].iter().all(|place| {
+            let processes = &gpus[*place].processes;
+            processes
+                .iter()
+                .all(|process| !said.of(Subject::Process(&gpus[*place], process)).is_empty())
+        })
+    });
+    let of_run = said.of(Subject::Gpu(&gpus[0]));
+    assert_eq!(of_run, ["train.run.id=r", "slurm.job.id=7", "device.id=cuda:0"]);
+    assert_eq!(said.of(Subject::Gpu(&gpus[1])), ["device.id=cuda:1"]);
+    let second = said.of(Subject::Process(&gpus[0], &gpus[0].processes[1]));
+    assert!(second.contains(&"train.rank=1".to_owned()), "{second:?}");
+}
+
+#[test]
+fn a_gpu_is_of_no_run_before_all_of_its_processes_are_read() {
+    let machine = Machine::new();
+    let pids: Vec<u32> = (1..=200).collect();
+    for pid in &pids {
+        let run = if *pid == 200 { "other" } else { "r" };
+        machine.runs(*pid, &format!("PULSETRAIN_RUN_ID={run} SLURM_JOB_ID=7"));
+    }
+    let gpus = [gpu(0, &pids)];
+    let mut said = machine.watched();
+    said.until(&gpus, |said| {
+        let of_gpu = said.of(Subject::Gpu(&gpus[0]));
+        assert!(!of_gpu.contains(&"train.run.id=r".to_owned()), "{of_gpu:?}");
+        of_gpu.contains(&"slurm.job.id=7".to_owned())
+    });
+}
+
+#[test]
+fn a_process_is_read_once_and_again_when_its_number_comes_back() {
+    let machine = Machine::new();
+    machine.runs(5, "PULSETRAIN_RUN_ID=first RANK=0");
+    let busy = [gpu(0, &[5])];
+    let mut said = machine.watched();
+    said.until_known(&busy);
+    machine.runs(5, "PULSETRAIN_RUN_ID=second RANK=0");
+    said.until_known(&busy);
+    assert_eq!(
+        said.of(Subject::Gpu(&busy[0]))[0],
+        "train.run.id=first",
+        "it is not read again"
+    );
+    let idle = [gpu(0, &[])];
+    said.until(&idle, |said| said.of(Subject::Gpu(&idle[0])).is_empty());
+    said.until(&busy, |said| {
+        said.of(Subject::Gpu(&busy[0])).first().map(String::as_str) == Some("train.run.id=second")
+    });
+}
+
+#[test]
+fn an_instance_has_the_run_of_its_own_processes() {
+    let machine = Machine::new();
+    machine.runs(1, "PULSETRAIN_RUN_ID=one CUDA_VISIBLE_DEVICES=MIG-1111");
+    machine.runs(2, "PULSETRAIN_RUN_ID=two CUDA_VISIBLE_DEVICES=MIG-2222");
+    let gpus = [Gpu {
+        instances: vec![instance(1), instance(2)],
+        processes: vec![process(1, Some(1)), process(2, Some(2))],
+        ..gpu(0, &[])
+    }];
+    let mut said = machine.watched();
+    said.until(&gpus, |said| {
+        let of =
+            |said: &mut Said, place: usize| said.of(Subject::Instance(&gpus[0], &gpus[0].instances[place]));
+        of(said, 0) == ["train.run.id=one", "device.id=cuda:0"]
+            && of(said, 1) == ["train.run.id=two", "device.id=cuda:0"]
+    });
+    assert_eq!(
+        said.of(Subject::Gpu(&gpus[0])),
+        [""; 0],
+        "the whole GPU is of two runs"
+    );
+}
+
+#[test]
+fn jobs_and_pods_are_known_from_the_control_group() {
+    let machine = Machine::new();
+    machine.runs_in(1, "A=b", "0::/system.slice/slurmstepd.scope/job_77/step_0\n");
+    let pod = "11:memory:/kubepods/besteffort/pod1f3a2b4c-0d1e-4f5a-8b6c-7d8e9f0a1b2c/0123\n";
+    machine.runs_in(2, "A=b", pod);
+    let gpus = [gpu(0, &[1]), gpu(1, &[2])];
+    let mut said = machine.watched();
+    said.until(&gpus, |said| {
+        said.of(Subject::Gpu(&gpus[0])).first().map(String::as_str) == Some("slurm.job.id=77")
+            && said.of(Subject::Gpu(&gpus[1])).first().map(String::as_str)
+                == Some("k8s.pod.uid=1f3a2b4c-0d1e-4f5a-8b6c-7d8e9f0a1b2c")
+    });
+}
+
+#[test]
+fn what_may_not_be_read_is_said_once_and_the_others_are_read() {
+    let machine = Machine::new();
+    machine.hides(1);
+    machine.hides(2);
+    machine.runs(3, "PULSETRAIN_RUN_ID=r");
+    let gpus = [gpu(0, &[3]), gpu(1, &[1, 2])];
+    let mut said = machine.watched();
+    said.until_known(&gpus);
+    said.until(&gpus, |said| !said.notices().is_empty());
+    assert_eq!(said.notices(), [WorkloadNotice::NoPermission { pid: 1 }]);
+    assert_eq!(said.of(Subject::Gpu(&gpus[1])), [""; 0]);
+}
+
+#[test]
+fn of_a_process_that_may_not_be_read_the_job_is_known_unless_others_say_more() {
+    let machine = Machine::new();
+    let job = "0::/system.slice/gpu07_slurmstepd.scope/job_4242/step_0/user/task_0\n";
+    machine.hides_in(1, job);
+    machine.hides_in(2, job);
+    machine.runs_in(3, "PULSETRAIN_RUN_ID=r RANK=0", job);
+    let gpus = [gpu(0, &[1]), gpu(1, &[2, 3])];
+    let mut said = machine.watched();
+    said.until(&gpus, |said| !said.of(Subject::Gpu(&gpus[0])).is_empty());
+    assert_eq!(said.of(Subject::Gpu(&gpus[0])), ["slurm.job.id=4242"]);
+    let of_the_one_that_was_read = [
+        "train.run.id=r",
+        "slurm.job.id=4242",
+        "train.rank=0",
+        "device.id=cuda:1",
+    ];
+    said.until(&gpus, |said| {
+        said.of(Subject::Gpu(&gpus[1])) == of_the_one_that_was_read
+    });
+    assert!(!said.workloads.has_news(), "all of it was news once");
+}
+
+#[test]
+fn in_another_pid_namespace_nobody_is_taken_for_the_process_of_that_number() {
+    let machine = Machine::new();
+    machine.is_in_namespace("pid:[4026532999]");
+    machine.runs(1, "PULSETRAIN_RUN_ID=somebody");
+    let gpus = [gpu(0, &[1])];
+    let mut said = machine.watched();
+    said.until(&gpus, |said| !said.notices().is_empty());
+    assert_eq!(said.notices(), [WorkloadNotice::OtherPidNamespace]);
+    assert_eq!(said.of(Subject::Gpu(&gpus[0])), [""; 0]);
+}
+
+#[test]
+fn in_a_container_a_process_that_uses_cuda_is_the_one_of_that_number() {
+    let machine = Machine::new();
+    machine.is_in_namespace("pid:[4026532999]");
+    machine.runs(7, "PULSETRAIN_RUN_ID=ours");
+    machine.opens(7, "/dev/nvidia-uvm");
+    machine.runs(8, "PULSETRAIN_RUN_ID=stranger");
+    machine.opens(8, "/dev/nvidia0");
+    let gpus = [gpu(0, &[7]), gpu(1, &[8])];
+    let mut said = machine.watched();
+    said.until(&gpus, |said| {
+        said.of(Subject::Gpu(&gpus[0]))
+            .contains(&"train.run.id=ours".to_owned())
+    });
+    assert_eq!(said.of(Subject::Gpu(&gpus[1])), [""; 0]);
+}
+
+#[test]
+fn the_run_that_we_started_has_its_gpus_where_no_process_is_seen() {
+    let machine = Machine::new();
+    let variables = [
+        ("PULSETRAIN_RUN_ID", "ours"),
+        ("RANK", "3"),
+        ("CUDA_VISIBLE_DEVICES", "1"),
+    ];
+    let ours = Workload::of_variables(|name| {
+        let found = variables.iter().find(|(known, _)| *known == name)?;
+        Some(found.1.to_owned())
+    });
+    let mut said = Said::by(WorkloadConfig {
+        proc: machine.proc(),
+        kubelet: None,
+        ours: Some(ours),
+    });
+    let idle = [gpu(0, &[]), gpu(1, &[])];
+    said.until(&idle, |said| {
+        said.of(Subject::Gpu(&idle[1])) == ["train.run.id=ours", "train.rank=3"]
+    });
+    assert_eq!(
+        said.of(Subject::Gpu(&idle[0])),
+        [""; 0],
+        "it was not given that one"
+    );
+    let elsewhere = [gpu(0, &[]), gpu(1, &[777])];
+    said.until(&elsewhere, |said| {
+        said.of(Subject::Gpu(&elsewhere[1])) == ["train.run.id=ours", "train.rank=3"]
+    });
+    machine.runs(9, "PULSETRAIN_RUN_ID=other");
+    let busy = [gpu(0, &[9]), gpu(1, &[])];
+    said.until(&busy, |said| said.of(Subject::Gpu(&busy[1])).is_empty());
+    machine.ends(9);
+}
+
+#[test]
+fn numbers_name_gpus_of_several_models_only_in_the_order_of_the_bus() {
+    let machine = Machine::new();
+    machine.runs(1, "PULSETRAIN_RUN_ID=r CUDA_VISIBLE_DEVICES=1");
+    machine.runs(
+        2,
+        "PULSETRAIN_RUN_ID=r CUDA_VISIBLE_DEVICES=1 CUDA_DEVICE_ORDER=PCI_BUS_ID",
+    );
+    machine.runs(3, "PULSETRAIN_RUN_ID=r CUDA_VISIBLE_DEVICES=0,GPU-1111");
+    machine.runs(4, "PULSETRAIN_RUN_ID=r");
+    let of_models = |models: [&str; 2]| {
+        [0, 1].map(|index| Gpu {
+            name: models[index as usize].to_owned(),
+            ..gpu(index, &[1, 2, 3, 4])
+        })
+    };
+    let numbers = |gpus: &[Gpu; 2], said: &mut Said| {
+        let of = |process| {
+            let all = said.of(Subject::Process(&gpus[1], process));
+            all.into_iter().find(|said| said.starts_with("device.id"))
+        };
+        gpus[1].processes.iter().map(of).collect::<Vec<_>>()
+    };
+    let (first, second) = (
+        Some("device.id=cuda:0".to_owned()),
+        Some("device.id=cuda:1".to_owned()),
+    );
+    let same = of_models(["NVIDIA A100", "NVIDIA A100"]);
+    let mut said = machine.watched();
+    let all = [first.clone(), first.clone(), second.clone(), second.clone()];
+    said.until(&same, |said| numbers(&same, said) == all);
+    assert_eq!(said.notices(), []);
+    let mixed = of_models(["NVIDIA T400", "NVIDIA A100"]);
+    said.until(&mixed, |said| {
+        numbers(&mixed, said) == [None, first.clone(), second.clone(), None]
+    });
+    assert_eq!(said.notices(), [WorkloadNotice::UnknownOrder]);
+}

@@ -1,0 +1,181 @@
+//! A folder that looks like `/proc`, GPUs with processes on them, and what is said of them.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex},
+    time::Duration,
+};
+
+use pulsetrain_gpu::{
+    nvml::{Belonging, Gpu, GpuProcess, Inventory, MigInstance, OwnedValue, Subject},
+    workload::{WorkloadConfig, WorkloadNotice, Workloads},
+};
+use pulsetrain_pipeline::clock;
+use tempfile::TempDir;
+
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Processes of a machine.
+pub(crate) struct Machine(TempDir);
+
+/// The series of some GPUs.
+pub(crate) struct Said {
+    pub(crate) workloads: Workloads,
+    pub(crate) notices: Arc<Mutex<Vec<WorkloadNotice>>>,
+}
+
+impl Machine {
+    pub(crate) fn new() -> Self {
+        let machine = Self(TempDir::new().expect("a folder"));
+        machine.is_in_namespace("pid:[4026531836]");
+        machine
+    }
+
+    pub(crate) fn proc(&self) -> PathBuf {
+        self.0.path().to_owned()
+    }
+
+    /// Our own processes are counted in this namespace.
+    pub(crate) fn is_in_namespace(&self, name: &str) {
+        let link = self.0.path().join("self/ns/pid");
+        fs::create_dir_all(link.parent().expect("it is in a folder")).expect("a folder");
+        let _ = fs::remove_file(&link);
+        std::os::unix::fs::symlink(name, &link).expect("a link");
+    }
+
+    /// A process with these variables, parted by spaces.
+    pub(crate) fn runs(&self, pid: u32, environ: &str) {
+        self.runs_in(pid, environ, "0::/user.slice\n");
+    }
+
+    pub(crate) fn runs_in(&self, pid: u32, environ: &str, cgroup: &str) {
+        let folder = self.0.path().join(pid.to_string());
+        fs::create_dir_all(&folder).expect("a folder");
+        fs::write(folder.join("environ"), environ.replace(' ', "\0")).expect("a file");
+        fs::write(folder.join("cgroup"), cgroup).expect("a file");
+    }
+
+    /// Lets a process have a file open.
+    pub(crate) fn opens(&self, pid: u32, path: &str) {
+        let folder = self.0.path().join(pid.to_string()).join("fd");
+        fs::create_dir_all(&folder).expect("a folder");
+        std::os::unix::fs::symlink(path, folder.join("7")).expect("a link");
+    }
+
+    /// A process whose environment nobody may read, root included.
+    pub(crate) fn hides(&self, pid: u32) {
+        self.hides_in(pid, "0::/user.slice\n");
+    }
+
+    /// The same, of a process in this control group, which everybody may read.
+    pub(crate) fn hides_in(&self, pid: u32, cgroup: &str) {
+        let folder = self.0.path().join(pid.to_string());
+        fs::create_dir_all(&folder).expect("a folder");
+        // A setting of the kernel that can only be written.
+        let forbidden = Path::new("/proc/sys/vm/compact_memory");
+        std::os::unix::fs::symlink(forbidden, folder.join("environ")).expect("a link");
+        fs::write(folder.join("cgroup"), cgroup).expect("a file");
+    }
+
+    pub(crate) fn ends(&self, pid: u32) {
+        fs::remove_dir_all(self.0.path().join(pid.to_string())).expect("the process was there");
+    }
+
+    pub(crate) fn watched(&self) -> Said {
+        Said::by(WorkloadConfig {
+            proc: self.proc(),
+            kubelet: None,
+            ours: None,
+        })
+    }
+}
+
+impl Said {
+    pub(crate) fn by(config: WorkloadConfig) -> Self {
+        let notices = Arc::<Mutex<Vec<_>>>::default();
+        let told = Arc::clone(&notices);
+        let workloads = Workloads::start(config, move |notice| {
+            told.lock().expect("nobody panics with it").push(notice);
+        });
+        Self { workloads, notices }
+    }
+
+    /// Observes GPUs until `is_so` of them.
+    pub(crate) fn until(&mut self, gpus: &[Gpu], is_so: impl Fn(&mut Self) -> bool) {
+        let inventory = inventory(gpus);
+        let end = clock::now() + PATIENCE;
+        self.workloads.observe(&inventory);
+        loop {
+            self.workloads.has_news();
+            if is_so(self) {
+                return;
+            }
+            assert!(
+                clock::now() < end,
+                "nothing came of it; notices: {:?}",
+                self.notices
+            );
+            std::thread::yield_now();
+        }
+    }
+
+    /// Observes GPUs until something is said of the first.
+    pub(crate) fn until_known(&mut self, gpus: &[Gpu]) {
+        self.until(gpus, |said| !said.of(Subject::Gpu(&gpus[0])).is_empty());
+    }
+
+    /// What is said of a subject, as `name=value`.
+    pub(crate) fn of(&mut self, subject: Subject<'_>) -> Vec<String> {
+        let mut attributes = Vec::new();
+        self.workloads.attributes(subject, &mut attributes);
+        attributes
+            .into_iter()
+            .map(|(attribute, value)| match value {
+                OwnedValue::Text(text) => format!("{}={text}", attribute.name),
+                OwnedValue::Int(number) => format!("{}={number}", attribute.name),
+            })
+            .collect()
+    }
+
+    pub(crate) fn notices(&self) -> Vec<WorkloadNotice> {
+        self.notices.lock().expect("nobody panics with it").clone()
+    }
+}
+
+pub(crate) fn inventory(gpus: &[Gpu]) -> Inventory {
+    Inventory {
+        gpus: gpus.to_vec(),
+        ..Inventory::default()
+    }
+}
+
+/// A GPU with processes on it.
+pub(crate) fn gpu(index: u32, pids: &[u32]) -> Gpu {
+    Gpu {
+        index,
+        uuid: format!("GPU-{index}{index}{index}{index}"),
+        minor_number: Some(index),
+        processes: pids.iter().map(|pid| process(*pid, None)).collect(),
+        ..Gpu::default()
+    }
+}
+
+pub(crate) fn process(pid: u32, gpu_instance_id: Option<u32>) -> GpuProcess {
+    GpuProcess {
+        pid,
+        memory_bytes: None,
+        gpu_instance_id,
+        compute_instance_id: gpu_instance_id.map(|_| 0),
+    }
+}
+
+pub(crate) fn instance(id: u32) -> MigInstance {
+    MigInstance {
+        index: id,
+        uuid: format!("MIG-{id}{id}{id}{id}"),
+        gpu_instance_id: id,
+        ..MigInstance::default()
+    }
+}

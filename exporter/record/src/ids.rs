@@ -1,0 +1,238 @@
+//! Trace and span ids, derived from what they are of.
+//!
+//! All ranks of a run derive the same trace for a step without talking to each other, and an import that is repeated gives
+//! the same ids. The hash is XXH3 over parts that are each followed by a zero byte.
+
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+
+use crate::Run;
+
+/// The trace of one training step: the same for every rank of an attempt.
+pub fn step_trace(run: &Run, step: i64) -> [u8; 16] {
+    Parts::of(run, STEP_TRACE).trace(step)
+}
+
+/// Ids of the steps of one run. The part of their hash input that all steps share is built once.
+#[derive(Clone, Debug)]
+pub struct StepIds {
+    trace: Parts,
+    span: Parts,
+}
+
+impl StepIds {
+    /// Returns the ids of the steps of a run.
+    pub fn of(run: &Run) -> Self {
+        Self {
+            trace: Parts::of(run, STEP_TRACE),
+            span: Parts::of(run, STEP_SPAN),
+        }
+    }
+
+    /// The same as [`step_trace`].
+    pub fn trace(&self, step: i64) -> [u8; 16] {
+        self.trace.clone().trace(step)
+    }
+
+    /// The same as [`step_span`].
+    pub fn span(&self, step: i64, rank: i64) -> [u8; 8] {
+        self.span.clone().span(step, rank)
+    }
+}
+
+/// What the traces and the spans of steps are called where they are hashed.
+const STEP_TRACE: &str = "step";
+const STEP_SPAN: &str = "train.step";
+
+/// The trace of a run's life: start, compilation, checkpoints, evaluations.
+pub fn lifecycle_trace(run: &Run) -> [u8; 16] {
+    Parts::of(run, "lifecycle").trace(0)
+}
+
+/// The span of one step on one rank, the root of what that rank did in the step.
+pub fn step_span(run: &Run, step: i64) -> [u8; 8] {
+    Parts::of(run, STEP_SPAN).span(step, run.rank)
+}
+
+/// The span of an evaluation after a step.
+pub fn eval_span(run: &Run, step: i64, time_unix_nanos: u64) -> [u8; 8] {
+    Parts::of(run, "eval.run").span(step, time_unix_nanos as i64)
+}
+
+/// The span of a part of a step that ended at a time.
+pub fn part_span(run: &Run, name: &str, step: i64, end_unix_nanos: u64) -> [u8; 8] {
+    Parts::of(run, name).span(step, end_unix_nanos as i64)
+}
+
+/// The span of a piece of work on a timeline; `ordinal` tells those apart that began together under one name.
+pub fn work_span(run: &Run, timeline: &str, name: &str, start: u64, ordinal: u64) -> [u8; 8] {
+    let mut parts = Parts::of(run, "work");
+    parts.text(timeline);
+    parts.text(name);
+    parts.bytes(&start.to_le_bytes());
+    parts.bytes(&ordinal.to_le_bytes());
+    xxh3_64(parts.as_bytes()).max(1).to_be_bytes()
+}
+
+/// An id for a run that nobody has named: from the first bytes that it wrote, which hold the time of its start.
+pub fn run_id(format: &str, first_bytes: &[u8]) -> String {
+    let mut parts = Parts::new("run");
+    parts.text(format);
+    parts.bytes(first_bytes);
+    format!("{:032x}", xxh3_128(parts.as_bytes()))
+}
+
+/// What is hashed: nearly always so little that it needs no allocation.
+#[derive(Clone, Debug)]
+struct Parts {
+    near: [u8; Self::NEAR],
+    /// How much of `near` is taken.
+    len: usize,
+    /// All of it, once `near` is too small.
+    far: Vec<u8>,
+}
+
+impl Parts {
+    const NEAR: usize = 192;
+
+    fn new(kind: &str) -> Self {
+        let mut parts = Self {
+            near: [0; Self::NEAR],
+            len: 0,
+            far: Vec::new(),
+        };
+        parts.text("pulsetrain");
+        parts.text(kind);
+        parts
+    }
+
+    fn of(run: &Run, kind: &str) -> Self {
+        let mut parts = Self::new(kind);
+        parts.text(&run.id);
+        parts.bytes(&run.attempt.to_le_bytes());
+        parts
+    }
+
+    #[inline(always)]
+    fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+    }
+
+    // Always: most parts have lengths that are known to whoever adds them, and are then copied without a call.
+    #[inline(always)]
+    fn bytes(&mut self, bytes: &[u8]) {
+        let end = self.len + bytes.len();
+        if self.far.is_empty() && end < Self::NEAR {
+            self.near[self.len..end].copy_from_slice(bytes);
+            // The byte behind is zero.
+            self.len = end + 1;
+            return;
+        }
+        self.far_bytes(bytes);
+    }
+
+    #[cold]
+    fn far_bytes(&mut self, bytes: &[u8]) {
+        if self.far.is_empty() {
+            self.far.extend_from_slice(&self.near[..self.len]);
+        }
+        self.far.extend_from_slice(bytes);
+        self.far.push(0);
+    }
+
+    /// The trace with this number.
+    fn trace(mut self, number: i64) -> [u8; 16] {
+        self.bytes(&number.to_le_bytes());
+        // An id of zeroes is invalid; the hash has it once in 2^128.
+        xxh3_128(self.as_bytes()).max(1).to_be_bytes()
+    }
+
+    /// The span with this number; the second tells those apart that have the same.
+    fn span(mut self, number: i64, discriminator: i64) -> [u8; 8] {
+        self.bytes(&number.to_le_bytes());
+        self.bytes(&discriminator.to_le_bytes());
+        xxh3_64(self.as_bytes()).max(1).to_be_bytes()
+    }
+
+    fn as_bytes(&self) -> &[u8] {
+        if self.far.is_empty() {
+            &self.near[..self.len]
+        } else {
+            &self.far
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(id: &str, rank: i64) -> Run {
+        Run {
+            id: id.to_owned(),
+            rank,
+            ..Run::default()
+        }
+    }
+
+    #[test]
+    fn all_ranks_share_the_trace_of_a_step_and_none_shares_a_span() {
+        let (zero, one) = (run("r", 0), run("r", 1));
+        assert_eq!(step_trace(&zero, 400), step_trace(&one, 400));
+        assert_ne!(step_span(&zero, 400), step_span(&one, 400));
+    }
+
+    #[test]
+    fn the_ids_of_the_steps_of_a_run_are_those_of_each_step() {
+        for id in ["r".to_owned(), "long".repeat(100)] {
+            let run = run(&id, 3);
+            let ids = StepIds::of(&run);
+            for step in [0, 400, -1] {
+                assert_eq!(ids.trace(step), step_trace(&run, step));
+                assert_eq!(ids.span(step, run.rank), step_span(&run, step));
+            }
+        }
+    }
+
+    #[test]
+    fn steps_runs_and_attempts_have_traces_of_their_own() {
+        let first = run("r", 0);
+        let restarted = Run {
+            attempt: 1,
+            ..first.clone()
+        };
+        let traces = [
+            step_trace(&first, 1),
+            step_trace(&first, 2),
+            step_trace(&run("s", 0), 1),
+            step_trace(&restarted, 1),
+            lifecycle_trace(&first),
+        ];
+        let distinct: std::collections::BTreeSet<_> = traces.iter().collect();
+        assert_eq!(distinct.len(), traces.len());
+    }
+
+    #[test]
+    fn long_and_short_parts_are_hashed_one_behind_the_other() {
+        for len in 0..3 * Parts::NEAR {
+            let text = "é".repeat(len / 2) + &"x".repeat(len % 2);
+            let mut parts = Parts::new("kind");
+            parts.text(&text);
+            parts.bytes(&[7; 8]);
+            let expected = [
+                "pulsetrain\0kind\0",
+                &text,
+                "\0\u{7}\u{7}\u{7}\u{7}\u{7}\u{7}\u{7}\u{7}\0",
+            ]
+            .concat();
+            assert_eq!(parts.as_bytes(), expected.as_bytes(), "{len}");
+        }
+    }
+
+    /// The expected value is what Python's `xxhash` gives for `pulsetrain 0 step 0 demo 0 <attempt> 0 <step> 0`, where 0 is
+    /// a zero byte and the numbers are 64-bit little endian.
+    #[test]
+    fn ids_never_change_between_releases() {
+        let trace = u128::from_be_bytes(step_trace(&run("demo", 0), 400));
+        assert_eq!(format!("{trace:032x}"), "b9cb87b01a5b4122ad604b5ce22bbf90");
+    }
+}

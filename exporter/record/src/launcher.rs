@@ -1,0 +1,19 @@
+//! Environment variables in which launchers (torchrun, Slurm, Open MPI, PMI) describe a run to its processes.
+
+/// The id of a run, for every process of the run.
+pub const RUN_ID: &str = "PULSETRAIN_RUN_ID";
+/// The id of a job, the same on every node.
+pub const JOB_IDS: [&str; 4] = ["TORCHELASTIC_RUN_ID", "SLURM_JOB_ID", "LSB_JOBID", "PBS_JOBID"];
+/// The rank of a process.
+pub const RANKS: [&str; 4] = ["RANK", "SLURM_PROCID", "OMPI_COMM_WORLD_RANK", "PMI_RANK"];
+/// Its rank on its host.
+pub const LOCAL_RANKS: [&str; 4] = [
+    "LOCAL_RANK",
+    "SLURM_LOCALID",
+    "OMPI_COMM_WORLD_LOCAL_RANK",
+    "MPI_LOCALRANKID",
+];
+/// The number of ranks; in the order of the launchers in [`RANKS`].
+pub const WORLD_SIZES: [&str; 4] = ["WORLD_SIZE", "SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"];
+/// The number of restarts.
+pub const RESTARTS: [&str; 2] = ["TORCHELASTIC_RESTART_COUNT", "SLURM_RESTART_COUNT"];

@@ -1,0 +1,429 @@
+//! What every source records into: definitions with values in, batches of OTLP out.
+//!
+//! The recorder keeps what sums and histograms have come to, so that a source says what it read and nothing else, and the
+//! points that leave are cumulative. A full batch goes to whoever listens at once, so memory is bounded.
+
+mod attempts;
+mod custom;
+mod distribution;
+mod exemplar;
+mod prepared;
+mod ranks;
+mod resume;
+mod series;
+mod state;
+mod timezone;
+mod told;
+
+use std::{collections::BTreeMap, sync::Arc};
+
+use pulsetrain_otlp::{
+    view::NumberValue,
+    write::{
+        Attribute, Encoded, Envelope, LogRecordParts, LogsWriter, MetricsWriter, PointParts, SpanLink,
+        SpanParts, SpansWriter, Value,
+    },
+};
+use pulsetrain_semconv::{self as semconv, Instrument, Metric, Number};
+
+pub use self::attempts::AttemptState;
+pub use self::prepared::PreparedSeries;
+pub use self::ranks::Rank;
+pub use self::timezone::LocalClock;
+use self::{
+    attempts::HighestSteps, custom::CustomNames, ranks::RankState, series::SeriesTable, state::StateTable,
+    told::Told,
+};
+use crate::{Place, Run, SkipReason, Skipped, ids::StepIds};
+
+/// The size at which a batch leaves: large enough that its envelope does not count, small enough for any receiver, and for the
+/// nearest half megabyte of a processor's memory to hold it twice, once while it fills and once in its envelope.
+const BATCH_BYTES: usize = 256 << 10;
+
+/// What has been recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Records of the input that were understood.
+    pub records: u64,
+    /// Points.
+    pub points: u64,
+    /// Spans.
+    pub spans: u64,
+    /// Events and log records.
+    pub events: u64,
+}
+
+impl Counts {
+    /// Adds up what several sources recorded.
+    pub fn merge(&mut self, other: Self) {
+        self.records += other.records;
+        self.points += other.points;
+        self.spans += other.spans;
+        self.events += other.events;
+    }
+}
+
+/// Turns definitions with values into batches.
+pub struct Recorder<'a> {
+    run: Run,
+    step_ids: StepIds,
+    envelope: Envelope,
+    metrics: MetricsWriter,
+    spans: SpansWriter,
+    logs: LogsWriter,
+    series: SeriesTable,
+    states: StateTable,
+    custom: CustomNames,
+    /// Nothing where nobody ends the run.
+    told: Option<Told>,
+    counts: Counts,
+    skipped: Skipped,
+    /// From when sums count; zero before the first of them, where the run does not say when it began.
+    sums_start_unix_nanos: u64,
+    /// The latest time that was recorded.
+    last_unix_nanos: u64,
+    /// The duration of a step whose span has not come yet, and when the step ended.
+    step_duration: Option<(u64, f64)>,
+    local_clock: Arc<LocalClock>,
+    /// The highest steps of the attempt.
+    highest_steps: HighestSteps,
+    /// The rank of what does not say one.
+    own_rank: i64,
+    /// The ranks whose turn it is not.
+    ranks: BTreeMap<i64, RankState>,
+    /// The ranks with counted records, in the order of their first ones.
+    recorded_ranks: Vec<i64>,
+    listener: Box<dyn FnMut(Encoded) + 'a>,
+}
+
+impl<'a> Recorder<'a> {
+    /// A recorder for a run; `listener` is given every full batch.
+    pub fn new(run: Run, listener: impl FnMut(Encoded) + 'a) -> Self {
+        let envelope = run.envelope();
+        Self::in_envelope(run, envelope, listener)
+    }
+
+    /// A recorder for a run whose batches go out in this envelope.
+    pub fn in_envelope(run: Run, envelope: Envelope, listener: impl FnMut(Encoded) + 'a) -> Self {
+        Self {
+            envelope,
+            sums_start_unix_nanos: run.start_unix_nanos,
+            own_rank: run.rank,
+            ranks: BTreeMap::new(),
+            recorded_ranks: Vec::new(),
+            step_ids: StepIds::of(&run),
+            run,
+            metrics: MetricsWriter::default(),
+            spans: SpansWriter::default(),
+            logs: LogsWriter::default(),
+            series: SeriesTable::default(),
+            states: StateTable::default(),
+            custom: CustomNames::default(),
+            told: None,
+            counts: Counts::default(),
+            skipped: Skipped::default(),
+            last_unix_nanos: 0,
+            step_duration: None,
+            local_clock: Arc::default(),
+            highest_steps: HighestSteps::default(),
+            listener: Box::new(listener),
+        }
+    }
+
+    /// Whose telemetry is recorded now: a log may be of several ranks.
+    pub fn run(&self) -> &Run {
+        &self.run
+    }
+
+    /// The trace of a step, and its span on the rank whose telemetry is recorded now.
+    pub fn step_ids(&self, step: i64) -> ([u8; 16], [u8; 8]) {
+        (self.step_ids.trace(step), self.step_ids.span(step, self.run.rank))
+    }
+
+    /// What has been recorded so far.
+    pub fn counts(&self) -> Counts {
+        self.counts
+    }
+
+    /// What has been skipped so far.
+    pub fn skipped(&self) -> &Skipped {
+        &self.skipped
+    }
+
+    /// Counts a record of the input that was understood; batches leave between records.
+    pub fn end_of_record(&mut self) {
+        self.counts.records += 1;
+        self.step_duration = None;
+        // Nearly always there is one.
+        if self.recorded_ranks.last() != Some(&self.run.rank) {
+            self.note_rank();
+        }
+        self.send(BATCH_BYTES);
+    }
+
+    /// Says that something was skipped, with its place.
+    pub fn skip(&mut self, reason: SkipReason, place: Place, message: impl FnOnce() -> String) {
+        self.skipped.add(reason, place, message);
+    }
+
+    /// Says that a value was skipped by rule.
+    pub fn skip_value(&mut self, reason: SkipReason) {
+        self.skipped.count(reason);
+    }
+
+    /// Says that several values were skipped by one rule.
+    pub fn skip_values(&mut self, reason: SkipReason, count: u64) {
+        self.skipped.count_many(reason, count);
+    }
+
+    /// Records a value: what a gauge or an up-down counter is now, what a counter grew by, what a histogram observed.
+    #[inline]
+    pub fn record(
+        &mut self,
+        metric: &'static Metric,
+        time_unix_nanos: u64,
+        value: f64,
+        attributes: &[Attribute<'_>],
+    ) {
+        let is_plain = matches!(metric.instrument, Instrument::Gauge) && attributes.is_empty();
+        if is_plain && self.told.is_none() {
+            // Most values are of this kind.
+            self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
+            self.counts.points += 1;
+            self.metrics
+                .measured(metric, time_unix_nanos, number(metric, value));
+        } else {
+            self.record_any(metric, time_unix_nanos, value, attributes);
+        }
+    }
+
+    fn record_any(
+        &mut self,
+        metric: &'static Metric,
+        time_unix_nanos: u64,
+        value: f64,
+        attributes: &[Attribute<'_>],
+    ) {
+        self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
+        let mut is_kept = true;
+        match metric.instrument {
+            Instrument::Counter | Instrument::Histogram if !value.is_finite() || value < 0.0 => {
+                return self.skipped.count(SkipReason::NotSummable);
+            }
+            Instrument::Gauge => {
+                let point = PointParts {
+                    start_unix_nanos: 0,
+                    time_unix_nanos,
+                    attributes,
+                };
+                self.metrics.number(metric, point, number(metric, value));
+            }
+            Instrument::UpDownCounter => {
+                let point = PointParts {
+                    start_unix_nanos: self.start(time_unix_nanos),
+                    time_unix_nanos,
+                    attributes,
+                };
+                self.metrics.number(metric, point, number(metric, value));
+            }
+            Instrument::Counter => is_kept = self.add(metric, time_unix_nanos, value, attributes),
+            Instrument::Histogram => is_kept = self.observe(metric, time_unix_nanos, value, attributes),
+        }
+        if !is_kept {
+            return self.skipped.count(SkipReason::TooManySeries);
+        }
+        if let Some(told) = &mut self.told {
+            told.note(metric, attributes);
+        }
+        self.counts.points += 1;
+    }
+
+    /// Records which of its states a state set is in: a point a state whenever it changes, and again after a while so
+    /// that the series does not go stale.
+    pub fn record_state(
+        &mut self,
+        metric: &'static Metric,
+        attribute: &'static semconv::Attribute,
+        time_unix_nanos: u64,
+        current: &str,
+        attributes: &[Attribute<'_>],
+    ) {
+        self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
+        let start_unix_nanos = self.start(time_unix_nanos);
+        let Self {
+            states,
+            metrics,
+            counts,
+            told,
+            ..
+        } = self;
+        let set = (metric, attribute);
+        let is_kept = states.enter(set, time_unix_nanos, current, attributes, |series, active| {
+            series.add_to(
+                metrics,
+                start_unix_nanos,
+                time_unix_nanos,
+                NumberValue::Int(i64::from(active)),
+            );
+            series.note_in(told.as_mut());
+            counts.points += 1;
+        });
+        if !is_kept {
+            self.skipped.count(SkipReason::TooManySeries);
+        }
+    }
+
+    /// Keeps a value under a name that the registry does not know, as `train.custom`.
+    pub fn record_custom(&mut self, time_unix_nanos: u64, name: &str, value: f64) {
+        let Some(series) = self.custom.admit(name) else {
+            return self.skipped.count(SkipReason::TooManyCustomNames);
+        };
+        self.metrics
+            .number_of(series, 0, time_unix_nanos, NumberValue::Double(value));
+        if let Some(told) = &mut self.told {
+            let attributes = [(&semconv::attribute::TRAIN_CUSTOM_NAME, Value::Text(name))];
+            told.note(&semconv::metric::TRAIN_CUSTOM, &attributes);
+        }
+        self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
+        self.counts.points += 1;
+    }
+
+    /// Records an event.
+    pub fn record_event(
+        &mut self,
+        event: &'static semconv::Event,
+        time_unix_nanos: u64,
+        body: Option<Value<'_>>,
+        attributes: &[Attribute<'_>],
+    ) {
+        self.logs.record(&LogRecordParts {
+            event_name: event.name,
+            time_unix_nanos,
+            observed_unix_nanos: time_unix_nanos,
+            body,
+            attributes,
+            ..LogRecordParts::default()
+        });
+        self.counts.events += 1;
+    }
+
+    /// Records a span.
+    pub fn record_span(&mut self, span: &SpanParts<'_>) {
+        self.record_linked_span(span, &[]);
+    }
+
+    /// Records a span that has to do with others.
+    pub fn record_linked_span(&mut self, span: &SpanParts<'_>, links: &[SpanLink]) {
+        self.spans.linked_span(span, links);
+        self.counts.spans += 1;
+        if span.span.name == semconv::span::TRAIN_STEP.name {
+            self.lead_to_step(span);
+        }
+    }
+
+    /// Sends what there is of the rank that is recorded now.
+    fn flush_own(&mut self) {
+        self.send(0);
+    }
+
+    /// Sends what there is, however little.
+    pub fn flush(&mut self) {
+        self.flush_own();
+        for rank in self.ranks.values_mut() {
+            rank.flush(&mut self.listener);
+        }
+    }
+
+    /// Sends what is left, and says what was recorded and skipped.
+    pub fn finish(mut self) -> (Counts, Skipped) {
+        self.flush();
+        (self.counts, self.skipped)
+    }
+
+    /// Adds to a sum; returns whether there is room for its series.
+    fn add(
+        &mut self,
+        metric: &'static Metric,
+        time_unix_nanos: u64,
+        value: f64,
+        attributes: &[Attribute<'_>],
+    ) -> bool {
+        let start_unix_nanos = self.start(time_unix_nanos);
+        let Some(total) = self.series.add(metric, attributes, value) else {
+            return false;
+        };
+        let point = PointParts {
+            start_unix_nanos,
+            time_unix_nanos,
+            attributes,
+        };
+        self.metrics.number(metric, point, number(metric, total));
+        true
+    }
+
+    /// Observes a value in a histogram; returns whether there is room for its series.
+    fn observe(
+        &mut self,
+        metric: &'static Metric,
+        time_unix_nanos: u64,
+        value: f64,
+        attributes: &[Attribute<'_>],
+    ) -> bool {
+        let start_unix_nanos = self.start(time_unix_nanos);
+        let Some(histogram) = self.series.histogram(metric, attributes) else {
+            return false;
+        };
+        self.metrics
+            .observe(histogram, (start_unix_nanos, time_unix_nanos), value);
+        self.note_step_duration(metric, time_unix_nanos, value);
+        true
+    }
+
+    /// Keeps the duration of a step for its span.
+    fn note_step_duration(&mut self, metric: &Metric, time_unix_nanos: u64, value: f64) {
+        if metric.ordinal == semconv::metric::TRAIN_STEP_DURATION.ordinal {
+            self.step_duration = Some((time_unix_nanos, value));
+        }
+    }
+
+    /// From when sums count: the start of the run, or the first time that anything is known of it.
+    fn start(&mut self, time_unix_nanos: u64) -> u64 {
+        if self.sums_start_unix_nanos == 0 {
+            self.sums_start_unix_nanos = time_unix_nanos;
+        }
+        self.sums_start_unix_nanos
+    }
+
+    /// Sends every batch of at least `size` bytes.
+    fn send(&mut self, size: usize) {
+        let Self {
+            metrics,
+            spans,
+            logs,
+            envelope,
+            listener,
+            ..
+        } = self;
+        if metrics.len().max(spans.len()).max(logs.len()) < size {
+            return;
+        }
+        let metrics = (metrics.len() >= size)
+            .then(|| metrics.finish(envelope))
+            .flatten();
+        let spans = (spans.len() >= size).then(|| spans.finish(envelope)).flatten();
+        let logs = (logs.len() >= size).then(|| logs.finish(envelope)).flatten();
+        [metrics, spans, logs].into_iter().flatten().for_each(listener);
+    }
+}
+
+/// The value in the type of the metric.
+#[inline]
+fn number(metric: &Metric, value: f64) -> NumberValue {
+    match metric.number {
+        Number::Int => NumberValue::Int(value as i64),
+        Number::Double => NumberValue::Double(value),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,178 @@
+//! Attempts of a run within one log: a restarted run appends to its log, or empties it and writes it again.
+//!
+//! Steps of one attempt grow. Lines of several writers may swap two steps, so a step starts a new attempt when it is below the
+//! two highest before it. A new attempt has its own resource, sums and trace ids.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Recorder, ranks::RankState, series::SeriesTable, state::StateTable};
+use crate::ids::StepIds;
+
+/// The two highest steps of an attempt.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+pub(super) struct HighestSteps {
+    highest: Option<i64>,
+    second: Option<i64>,
+}
+
+impl HighestSteps {
+    /// Notes a step; returns whether it starts a new attempt.
+    fn note(&mut self, step: i64) -> bool {
+        if self.second.is_some_and(|second| step < second) {
+            *self = Self {
+                highest: Some(step),
+                second: None,
+            };
+            return true;
+        }
+        if self.highest < Some(step) {
+            self.second = self.highest.replace(step);
+        }
+        false
+    }
+
+    /// Has every step that is not above the highest start a new attempt.
+    fn expect_restart(&mut self) {
+        self.second = self.highest.and_then(|highest| highest.checked_add(1));
+    }
+}
+
+/// The attempt that a rank is in.
+#[derive(Clone, Debug, Deserialize, PartialEq, Eq, Serialize)]
+pub struct AttemptState {
+    rank: i64,
+    /// The number of the attempt; the first is 0.
+    pub attempt: i64,
+    steps: HighestSteps,
+}
+
+impl Recorder<'_> {
+    /// Notes a training step, before anything of it is recorded. Returns whether it starts a new attempt.
+    pub fn note_step(&mut self, step: i64) -> bool {
+        let is_restart = self.highest_steps.note(step);
+        if is_restart {
+            self.begin_attempt();
+        }
+        is_restart
+    }
+
+    /// Notes that the log was emptied in place: unless its steps go on, its run was restarted.
+    pub fn expect_restart(&mut self) {
+        self.highest_steps.expect_restart();
+        for rank in self.ranks.values_mut() {
+            rank.highest_steps.expect_restart();
+        }
+    }
+
+    /// Returns the attempt that each rank is in.
+    pub fn attempts(&self) -> Vec<AttemptState> {
+        let own = (self.run.rank, self.run.attempt, self.highest_steps);
+        let others = self.ranks.iter();
+        let others = others.map(|(rank, state)| (*rank, state.attempt, state.highest_steps));
+        let state = |(rank, attempt, steps)| AttemptState { rank, attempt, steps };
+        [own].into_iter().chain(others).map(state).collect()
+    }
+
+    /// Takes up the attempts of an earlier recorder, before anything is recorded.
+    pub fn restore_attempts(&mut self, attempts: &[AttemptState]) {
+        for state in attempts {
+            if state.rank == self.run.rank {
+                self.highest_steps = state.steps;
+                self.set_attempt(state.attempt);
+                continue;
+            }
+            let mut rank = RankState::begin(&self.run, (state.rank, state.attempt), self.told.is_some());
+            rank.highest_steps = state.steps;
+            self.ranks.insert(state.rank, rank);
+        }
+    }
+
+    /// Sends what belongs to the attempt so far, ends its series, and begins the next one.
+    fn begin_attempt(&mut self) {
+        self.end_own_series();
+        self.flush_own();
+        self.series = SeriesTable::default();
+        self.states = StateTable::default();
+        self.sums_start_unix_nanos = 0;
+        self.step_duration = None;
+        self.set_attempt(self.run.attempt + 1);
+    }
+
+    /// Changes the attempt of the rank that is recorded now.
+    fn set_attempt(&mut self, attempt: i64) {
+        if attempt != self.run.attempt {
+            self.run.attempt = attempt;
+            self.envelope = self.run.envelope();
+            self.step_ids = StepIds::of(&self.run);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Run, recorder::Rank::OfJob};
+
+    #[test]
+    fn each_rank_has_its_attempt_and_a_recorder_that_takes_over_goes_on_with_it() {
+        let mut recorder = Recorder::new(Run::default(), |_| {});
+        for step in [1, 2, 3] {
+            for rank in [0, 1] {
+                recorder.of_rank(Some(OfJob(rank)));
+                assert!(!recorder.note_step(step));
+            }
+        }
+        recorder.of_rank(Some(OfJob(1)));
+        assert!(recorder.note_step(1));
+        let of_second = recorder.step_ids(1);
+        recorder.of_rank(Some(OfJob(0)));
+        assert_eq!(recorder.run().attempt, 0);
+        assert_ne!(recorder.step_ids(1).0, of_second.0);
+        let mut next = Recorder::new(Run::default(), |_| {});
+        next.restore_attempts(&recorder.attempts());
+        next.of_rank(Some(OfJob(1)));
+        assert_eq!((next.run().attempt, next.step_ids(1)), (1, of_second));
+        next.of_rank(Some(OfJob(0)));
+        assert!(next.note_step(1));
+        assert_eq!(
+            next.step_ids(1).0,
+            of_second.0,
+            "the ranks of an attempt share the trace"
+        );
+    }
+
+    fn restarts(steps: &[i64]) -> Vec<i64> {
+        let mut highest = HighestSteps::default();
+        let restarts = steps.iter().filter(|step| highest.note(**step));
+        restarts.copied().collect()
+    }
+
+    #[test]
+    fn a_step_below_the_two_highest_starts_a_new_attempt() {
+        assert_eq!(restarts(&[1, 2, 3, 1, 2, 3, 4, 2]), [1, 2]);
+        assert_eq!(restarts(&[100, 200, 300, 150, 200]), [150]);
+    }
+
+    #[test]
+    fn steps_that_grow_repeat_or_swap_are_of_one_attempt() {
+        for steps in [
+            [1, 2, 3, 4, 5, 6],
+            [1, 1, 2, 2, 3, 3],
+            [1, 2, 1, 3, 2, 4],
+            [10, 10, 20, 10, 20, 30],
+        ] {
+            assert_eq!(restarts(&steps), [0; 0], "{steps:?}");
+        }
+    }
+
+    #[test]
+    fn after_a_truncation_a_repeated_step_starts_a_new_attempt_and_a_higher_one_does_not() {
+        let after = |step| {
+            let mut highest = HighestSteps::default();
+            highest.note(7);
+            highest.expect_restart();
+            highest.note(step)
+        };
+        assert_eq!([6, 7, 8].map(after), [true, true, false]);
+    }
+}

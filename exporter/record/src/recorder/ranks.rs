@@ -1,0 +1,149 @@
+//! Several ranks that write into one log: each has its own resource, its own sums and its own batches.
+
+use pulsetrain_otlp::write::{Encoded, Envelope, LogsWriter, MetricsWriter, SpansWriter};
+
+use super::{Recorder, attempts::HighestSteps, series::SeriesTable, state::StateTable, told::Told};
+use crate::{Run, ids::StepIds};
+
+/// So many ranks of one log are told apart; what more of them say counts as the run's own.
+const RANKS: usize = 4096;
+
+/// Which worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rank {
+    /// By its number in the whole job.
+    OfJob(i64),
+    /// By its number on its host, which is that of the job where there is one host.
+    OfHost(i64),
+}
+
+impl Rank {
+    /// Returns the number, whichever it is.
+    pub fn number(self) -> i64 {
+        match self {
+            Self::OfJob(number) | Self::OfHost(number) => number,
+        }
+    }
+}
+
+/// What a recorder keeps for a rank whose turn it is not.
+pub(super) struct RankState {
+    local_rank: Option<i64>,
+    envelope: Envelope,
+    metrics: MetricsWriter,
+    spans: SpansWriter,
+    logs: LogsWriter,
+    series: SeriesTable,
+    states: StateTable,
+    pub(super) told: Option<Told>,
+    pub(super) attempt: i64,
+    pub(super) highest_steps: HighestSteps,
+    sums_start_unix_nanos: u64,
+}
+
+impl RankState {
+    /// The state of a rank of which nothing is recorded yet.
+    pub(super) fn begin(run: &Run, (rank, attempt): (i64, i64), keeps_series: bool) -> Self {
+        let run = Run {
+            rank,
+            local_rank: None,
+            attempt,
+            ..run.clone()
+        };
+        Self {
+            local_rank: None,
+            envelope: run.envelope(),
+            metrics: MetricsWriter::default(),
+            spans: SpansWriter::default(),
+            logs: LogsWriter::default(),
+            series: SeriesTable::default(),
+            states: StateTable::default(),
+            told: keeps_series.then(Told::default),
+            attempt,
+            highest_steps: HighestSteps::default(),
+            sums_start_unix_nanos: run.start_unix_nanos,
+        }
+    }
+
+    /// Gives out what there is, however little.
+    pub(super) fn flush(&mut self, listener: &mut impl FnMut(Encoded)) {
+        let batches = [
+            self.metrics.finish(&self.envelope),
+            self.spans.finish(&self.envelope),
+            self.logs.finish(&self.envelope),
+        ];
+        batches.into_iter().flatten().for_each(listener);
+    }
+
+    /// Begins sums and histograms anew.
+    pub(super) fn restart_sums(&mut self, start_unix_nanos: u64) {
+        self.series = SeriesTable::default();
+        self.sums_start_unix_nanos = start_unix_nanos;
+    }
+
+    /// Ends every series of the rank; returns the same as [`Told::end`].
+    pub(super) fn end_series(&mut self, time_unix_nanos: u64) -> (u64, u64) {
+        let told = self.told.as_mut();
+        told.map_or((0, 0), |told| told.end(time_unix_nanos, &mut self.metrics))
+    }
+}
+
+impl Recorder<'_> {
+    /// Records from now on as this rank, or as the run's own where there is none. Returns whether there is room for the rank; if
+    /// not, the run's own is recorded.
+    pub fn of_rank(&mut self, rank: Option<Rank>) -> bool {
+        let number = rank.map_or(self.own_rank, Rank::number);
+        if number != self.run.rank && !self.turn_to(number) {
+            self.of_rank(None);
+            return false;
+        }
+        let local_rank = matches!(rank, Some(Rank::OfHost(_))).then_some(number);
+        if self.run.local_rank.is_none() && local_rank.is_some() {
+            self.run.local_rank = local_rank;
+            self.envelope = self.run.envelope();
+        }
+        true
+    }
+
+    /// Returns the ranks with counted records.
+    pub fn recorded_ranks(&self) -> &[i64] {
+        &self.recorded_ranks
+    }
+
+    /// Notes that a record of this rank was counted.
+    pub(super) fn note_rank(&mut self) {
+        if !self.recorded_ranks.contains(&self.run.rank) {
+            self.recorded_ranks.push(self.run.rank);
+        }
+    }
+
+    /// Puts what belongs to the rank so far aside, and takes up that of another; answers whether there is room for it.
+    fn turn_to(&mut self, rank: i64) -> bool {
+        let is_known = self.ranks.contains_key(&rank);
+        if !is_known && self.ranks.len() >= RANKS {
+            return false;
+        }
+        self.step_duration = None;
+        let begun = self.ranks.remove(&rank);
+        let new = (rank, self.run.attempt);
+        let mut state = begun.unwrap_or_else(|| RankState::begin(&self.run, new, self.told.is_some()));
+        std::mem::swap(&mut self.run.local_rank, &mut state.local_rank);
+        std::mem::swap(&mut self.envelope, &mut state.envelope);
+        std::mem::swap(&mut self.metrics, &mut state.metrics);
+        std::mem::swap(&mut self.spans, &mut state.spans);
+        std::mem::swap(&mut self.logs, &mut state.logs);
+        std::mem::swap(&mut self.series, &mut state.series);
+        std::mem::swap(&mut self.states, &mut state.states);
+        std::mem::swap(&mut self.told, &mut state.told);
+        std::mem::swap(&mut self.highest_steps, &mut state.highest_steps);
+        std::mem::swap(&mut self.sums_start_unix_nanos, &mut state.sums_start_unix_nanos);
+        let attempt = std::mem::replace(&mut state.attempt, self.run.attempt);
+        self.ranks
+            .insert(std::mem::replace(&mut self.run.rank, rank), state);
+        if attempt != self.run.attempt {
+            self.run.attempt = attempt;
+            self.step_ids = StepIds::of(&self.run);
+        }
+        true
+    }
+}

@@ -1,0 +1,60 @@
+//! The zone of a log's local times, and whether the log has any.
+
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
+
+use super::Recorder;
+use crate::timezone::{LoggedTime, UsedTimezone};
+
+/// The clock of whoever wrote a log.
+#[derive(Debug, Default)]
+pub struct LocalClock {
+    timezone: UsedTimezone,
+    was_used: AtomicBool,
+}
+
+impl LocalClock {
+    /// Returns the instant of a time that the log prints, in nanoseconds since 1970.
+    pub fn instant(&self, time: LoggedTime) -> u64 {
+        if matches!(time, LoggedTime::Local(_)) {
+            self.was_used.store(true, Ordering::Relaxed);
+        }
+        self.timezone.instant(time)
+    }
+}
+
+impl Recorder<'_> {
+    /// The same recorder of a log whose times without a zone are of this one.
+    #[must_use]
+    pub fn in_timezone(mut self, timezone: UsedTimezone) -> Self {
+        self.local_clock = Arc::new(LocalClock {
+            timezone,
+            was_used: AtomicBool::new(false),
+        });
+        self
+    }
+
+    /// Returns the clock of whoever wrote the log.
+    pub fn local_clock(&self) -> &Arc<LocalClock> {
+        &self.local_clock
+    }
+
+    /// Returns the zone of local times.
+    pub fn timezone(&self) -> &UsedTimezone {
+        &self.local_clock.timezone
+    }
+
+    /// Returns the zone of local times, where the log had any.
+    pub fn timezone_used(&self) -> Option<UsedTimezone> {
+        let clock = &self.local_clock;
+        let was_used = clock.was_used.load(Ordering::Relaxed);
+        was_used.then(|| clock.timezone.clone())
+    }
+
+    /// Returns the instant of a time that the log prints, in nanoseconds since 1970.
+    pub fn instant(&self, time: LoggedTime) -> u64 {
+        self.local_clock.instant(time)
+    }
+}

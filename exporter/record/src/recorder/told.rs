@@ -1,0 +1,115 @@
+//! Which series a run has told of, so that they can be ended with it.
+//!
+//! Only who follows a run keeps this: a finished log does not say whether its run is over.
+
+use std::collections::HashSet;
+
+use pulsetrain_otlp::write::{Attribute, EncodedSeries, MetricsWriter};
+use pulsetrain_semconv::Metric;
+
+use super::{Recorder, series::series_key};
+use crate::SkipReason;
+
+/// How long after the last point of a run its series end: at once, and still later for who counts in milliseconds.
+const AFTER_NANOS: u64 = 1_000_000;
+
+/// The series that points were recorded for, in the order in which they came.
+#[derive(Debug, Default)]
+pub(super) struct Told {
+    series: Vec<EncodedSeries>,
+    /// By the ordinal of the metric, what tells its series from one another: some metrics have thousands.
+    known: Vec<HashSet<String>>,
+    /// Points of series beyond the limit: these series are not ended.
+    beyond: u64,
+}
+
+/// The most series that are ended with their run.
+const MOST_ENDED: usize = 1 << 16;
+
+/// The rule for points of series that are not ended because there are too many.
+const WITHOUT_END: SkipReason = SkipReason::LeftOut("end_of_series");
+
+impl Told {
+    /// Notes the series of a point.
+    pub(super) fn note(&mut self, metric: &'static Metric, attributes: &[Attribute<'_>]) {
+        let key = series_key(attributes);
+        if self.is_new(metric, &key) {
+            self.series.push(EncodedSeries::new(metric, attributes));
+        }
+    }
+
+    /// Notes the series of a point, which `key` tells from the others of its metric that are noted so.
+    pub(super) fn note_encoded(&mut self, series: &EncodedSeries, key: &str) {
+        if self.is_new(series.metric(), key) {
+            self.series.push(series.clone());
+        }
+    }
+
+    fn is_new(&mut self, metric: &Metric, key: &str) -> bool {
+        let ordinal = usize::from(metric.ordinal);
+        if self.known.len() <= ordinal {
+            self.known.resize_with(ordinal + 1, HashSet::new);
+        }
+        let known = &mut self.known[ordinal];
+        if known.contains(key) {
+            return false;
+        }
+        if self.series.len() >= MOST_ENDED {
+            self.beyond += 1;
+            return false;
+        }
+        known.insert(key.to_owned())
+    }
+
+    /// Ends all of them; returns how many they were, and how many points were of series beyond the limit.
+    pub(super) fn end(&mut self, time_unix_nanos: u64, writer: &mut MetricsWriter) -> (u64, u64) {
+        let Self { series, beyond, .. } = std::mem::take(self);
+        for series in &series {
+            writer.end_of_encoded_series(series, time_unix_nanos);
+        }
+        (series.len() as u64, beyond)
+    }
+}
+
+impl Recorder<'_> {
+    /// The same recorder, which keeps in mind what [`end_series`](Self::end_series) ends.
+    pub fn keeping_series(mut self) -> Self {
+        self.told = Some(Told::default());
+        self
+    }
+
+    /// Whether the run has series that have not ended.
+    pub fn has_series(&self) -> bool {
+        let of_ranks = self.ranks.values().map(|rank| &rank.told);
+        let mut all = of_ranks.chain([&self.told]).flatten();
+        all.any(|told| !told.series.is_empty())
+    }
+
+    /// Forgets the series of the run: they have ended before.
+    pub fn forget_series(&mut self) {
+        let of_ranks = self.ranks.values_mut().map(|rank| &mut rank.told);
+        let all = of_ranks.chain([&mut self.told]).flatten();
+        all.for_each(|told| *told = Told::default());
+    }
+
+    /// Ends every series of the run, in all ranks: just after its last point, whenever that is noticed.
+    pub fn end_series(&mut self) {
+        let time_unix_nanos = self.last_unix_nanos.saturating_add(AFTER_NANOS);
+        self.end_own_series();
+        for rank in self.ranks.values_mut() {
+            let (ended, beyond) = rank.end_series(time_unix_nanos);
+            self.counts.points += ended;
+            self.skipped.count_many(WITHOUT_END, beyond);
+        }
+    }
+
+    /// Ends every series of the rank that is recorded now.
+    pub(super) fn end_own_series(&mut self) {
+        let time_unix_nanos = self.last_unix_nanos.saturating_add(AFTER_NANOS);
+        if let Some(told) = &mut self.told {
+            let (ended, beyond) = told.end(time_unix_nanos, &mut self.metrics);
+            self.counts.points += ended;
+            self.skipped.count_many(WITHOUT_END, beyond);
+        }
+    }
+}

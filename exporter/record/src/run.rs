@@ -1,0 +1,122 @@
+//! Whose telemetry it is: the run, as its resource says it.
+
+use pulsetrain_otlp::write::{Envelope, Value};
+use pulsetrain_semconv::{SCHEMA_URL, attribute};
+
+/// The scope that imported telemetry is written under.
+const SCOPE: &str = "pulsetrain";
+
+/// A training run, as one rank of it says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Run {
+    /// The run's id: the same for all ranks and all attempts.
+    pub id: String,
+    /// The name that people know the run by; empty where there is none.
+    pub name: String,
+    /// The project that the run belongs to; empty where there is none.
+    pub project: String,
+    /// The trainer: `surogate`, `maxtext` ...
+    pub framework: String,
+    /// `service.name`; the framework where it is empty.
+    pub service: String,
+    /// The rank that wrote the telemetry.
+    pub rank: i64,
+    /// Its number on its host, where that is known.
+    pub local_rank: Option<i64>,
+    /// The number of ranks of the run, where that is known.
+    pub world_size: Option<i64>,
+    /// How often the run had been restarted before.
+    pub attempt: i64,
+    /// When the run began, in nanoseconds since 1970; sums count from here. Zero where it is not known.
+    pub start_unix_nanos: u64,
+    /// Resource attributes that the user added; they win over ours.
+    pub extra: Vec<(String, String)>,
+}
+
+impl Run {
+    /// The envelope of everything that the run sends.
+    pub fn envelope(&self) -> Envelope {
+        let instance = self.instance();
+        let mut resource = self.attributes(&instance);
+        for (key, value) in &self.extra {
+            resource.retain(|(name, _)| name != key);
+            resource.push((key, Value::Text(value)));
+        }
+        Envelope::new(&resource, SCOPE, env!("CARGO_PKG_VERSION"), SCHEMA_URL)
+    }
+
+    /// The envelope of a run that has sent its own `resource`, encoded: it stays as it is, and gets what it lacks.
+    pub fn envelope_of(&self, resource: &[u8], has: impl Fn(&str) -> bool) -> Envelope {
+        let instance = self.instance();
+        let mut missing = self.attributes(&instance);
+        missing.retain(|(name, _)| !has(name));
+        Envelope::of_resource(resource, SCOPE, env!("CARGO_PKG_VERSION"), SCHEMA_URL).and_resource(&missing)
+    }
+
+    fn instance(&self) -> String {
+        format!("{}/{}", self.id, self.rank)
+    }
+
+    fn attributes<'a>(&'a self, instance: &'a str) -> Vec<(&'a str, Value<'a>)> {
+        let service = if self.service.is_empty() {
+            &self.framework
+        } else {
+            &self.service
+        };
+        let mut resource = vec![
+            (attribute::SERVICE_NAME.name, Value::Text(service)),
+            (attribute::SERVICE_INSTANCE_ID.name, Value::Text(instance)),
+            (attribute::TRAIN_RUN_ID.name, Value::Text(&self.id)),
+            (attribute::TRAIN_FRAMEWORK.name, Value::Text(&self.framework)),
+            (attribute::TRAIN_RANK.name, Value::Int(self.rank)),
+            (attribute::TRAIN_ATTEMPT.name, Value::Int(self.attempt)),
+        ];
+        if let Some(local_rank) = self.local_rank {
+            resource.push((attribute::TRAIN_LOCAL_RANK.name, Value::Int(local_rank)));
+        }
+        if let Some(world_size) = self.world_size {
+            resource.push((attribute::TRAIN_WORLD_SIZE.name, Value::Int(world_size)));
+        }
+        if !self.name.is_empty() {
+            resource.push((attribute::TRAIN_RUN_NAME.name, Value::Text(&self.name)));
+        }
+        if !self.project.is_empty() {
+            resource.push((attribute::TRAIN_PROJECT.name, Value::Text(&self.project)));
+        }
+        resource
+    }
+}
+
+/// When a run began by the name of its file, which ends with the seconds since 1970: `perfetto_trace_1795219880.pb`.
+pub fn start_in_name(path: &str) -> Option<u64> {
+    let name = path.rsplit('/').next()?;
+    let stem = name.split('.').next()?;
+    let seconds: u64 = stem.rsplit('_').next()?.parse().ok()?;
+    seconds
+        .checked_mul(1_000_000_000)
+        .filter(|nanos| *nanos < i64::MAX as u64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::start_in_name;
+
+    #[test]
+    fn the_seconds_at_the_end_of_a_name_are_when_the_run_began() {
+        let seconds = |path| start_in_name(path).map(|nanos| nanos / 1_000_000_000);
+        assert_eq!(
+            seconds("/a/b.c/perfetto_trace_v2_1795219880.pb"),
+            Some(1_795_219_880)
+        );
+        assert_eq!(seconds("perfetto_trace_1795219880.pb.gz"), Some(1_795_219_880));
+        for other in [
+            "trace.pb",
+            "trace_.pb",
+            "trace_99999999999999999999.pb",
+            "t_12345678901.pb",
+            "",
+        ] {
+            assert_eq!(seconds(other), None, "{other}");
+        }
+    }
+}

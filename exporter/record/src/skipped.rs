@@ -1,0 +1,181 @@
+//! What could not be taken over, and why: nothing is lost in silence.
+
+use std::collections::BTreeMap;
+
+/// Why something in the input did not become telemetry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum SkipReason {
+    /// The input ends inside a record: the file is still being written, or was cut off.
+    IncompleteRecord,
+    /// A record that is not of its format.
+    MalformedRecord,
+    /// A record that is longer than the limit.
+    RecordTooLong,
+    /// Bytes between records that belong to none.
+    UnrecognisedBytes,
+    /// A number that the trainer marked as not measured: with a sign of its own, as `N/A`, or with `null` in JSON.
+    NotMeasured,
+    /// A number that no sum or histogram can take: not finite, or negative where only growth is counted.
+    NotSummable,
+    /// A value under a name that the registry does not know, when too many such names were there already.
+    TooManyCustomNames,
+    /// A value under a name beyond the limit on the names of one input.
+    TooManyNames,
+    /// A record of a rank beyond the limit on the ranks of one log: it counts as the run's own rank.
+    TooManyRanks,
+    /// A point of a series beyond the limit on the series of one metric.
+    TooManySeries,
+    /// A name that the registry does not know: its values are kept as `train.custom`, and this is said once a name.
+    UnknownName,
+    /// Times that nothing ties to the wall clock: they count from 1970.
+    NoWallClock,
+    /// What a format leaves out by a rule, under the name of the rule: it is no telemetry, or was said already.
+    LeftOut(&'static str),
+}
+
+impl SkipReason {
+    /// The reason as one word, for summaries and metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::IncompleteRecord => "incomplete_record",
+            Self::MalformedRecord => "malformed_record",
+            Self::RecordTooLong => "record_too_long",
+            Self::UnrecognisedBytes => "unrecognised_bytes",
+            Self::NotMeasured => "not_measured",
+            Self::NotSummable => "not_summable",
+            Self::TooManyCustomNames => "too_many_custom_names",
+            Self::TooManyNames => "too_many_names",
+            Self::TooManyRanks => "too_many_ranks",
+            Self::TooManySeries => "too_many_series",
+            Self::UnknownName => "unknown_name",
+            Self::NoWallClock => "no_wall_clock",
+            Self::LeftOut(rule) => rule,
+        }
+    }
+
+    /// Whether something was lost. It was not where the trainer itself said that there is nothing, where a rule says
+    /// that there is nothing to keep, nor where it was kept under another name.
+    pub fn is_loss(self) -> bool {
+        !matches!(self, Self::NotMeasured | Self::UnknownName | Self::LeftOut(_))
+    }
+}
+
+/// Where in the input something is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Place {
+    /// The first byte, counted from zero.
+    pub offset: u64,
+    /// The line, counted from one.
+    pub line: u64,
+}
+
+impl Place {
+    /// The place behind `bytes` that begin here. To count lines takes as long as there are bytes, so whoever wants the places
+    /// of many records goes from one to the next.
+    #[must_use]
+    pub fn behind(self, bytes: &[u8]) -> Self {
+        Self {
+            offset: self.offset + bytes.len() as u64,
+            line: self.line + memchr::memchr_iter(b'\n', bytes).count() as u64,
+        }
+    }
+}
+
+/// One thing that was skipped.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Why.
+    pub reason: SkipReason,
+    /// Where.
+    pub place: Place,
+    /// What is wrong with it.
+    pub message: String,
+}
+
+/// Everything that was skipped: all of it counted, the first of each reason told.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Skipped {
+    counts: BTreeMap<SkipReason, u64>,
+    problems: Vec<Problem>,
+}
+
+/// How many problems of one reason are told; the rest are only counted.
+const TOLD_PER_REASON: u64 = 5;
+
+impl Skipped {
+    /// Counts one more thing and tells of it if it is one of the first of its reason.
+    pub fn add(&mut self, reason: SkipReason, place: Place, message: impl FnOnce() -> String) {
+        let count = self.counts.entry(reason).or_default();
+        *count += 1;
+        if *count <= TOLD_PER_REASON {
+            self.problems.push(Problem {
+                reason,
+                place,
+                message: message(),
+            });
+        }
+    }
+
+    /// Counts one more thing that needs no telling.
+    pub fn count(&mut self, reason: SkipReason) {
+        self.count_many(reason, 1);
+    }
+
+    /// Counts several more things that need no telling.
+    pub fn count_many(&mut self, reason: SkipReason, count: u64) {
+        if count > 0 {
+            *self.counts.entry(reason).or_default() += count;
+        }
+    }
+
+    /// How often each reason occurred.
+    pub fn counts(&self) -> impl Iterator<Item = (SkipReason, u64)> + '_ {
+        self.counts.iter().map(|(reason, count)| (*reason, *count))
+    }
+
+    /// The first problems of each reason, in the order of the input.
+    pub fn problems(&self) -> &[Problem] {
+        &self.problems
+    }
+
+    /// Whether something was lost.
+    pub fn has_losses(&self) -> bool {
+        self.counts.keys().any(|reason| reason.is_loss())
+    }
+
+    /// Adds up what several inputs skipped.
+    pub fn merge(&mut self, other: Self) {
+        for (reason, count) in other.counts {
+            *self.counts.entry(reason).or_default() += count;
+        }
+        self.problems.extend(other.problems);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_are_counted_and_only_the_first_are_told() {
+        let mut skipped = Skipped::default();
+        for offset in 0..100 {
+            let place = Place { offset, line: 1 };
+            skipped.add(SkipReason::MalformedRecord, place, || format!("record {offset}"));
+        }
+        assert_eq!(
+            skipped.counts().collect::<Vec<_>>(),
+            [(SkipReason::MalformedRecord, 100)]
+        );
+        assert_eq!(skipped.problems().len(), 5);
+        assert!(skipped.has_losses());
+    }
+
+    #[test]
+    fn what_the_trainer_did_not_measure_is_no_loss() {
+        let mut skipped = Skipped::default();
+        skipped.count(SkipReason::NotMeasured);
+        assert!(!skipped.has_losses());
+    }
+}

@@ -1,0 +1,268 @@
+//! The time zone of times that carry none: Python's logging, absl and most consoles print the local time of their machine.
+
+use std::fmt;
+
+use jiff::{
+    Timestamp,
+    civil::DateTime,
+    tz::{Offset, TimeZone},
+};
+use serde::{Deserialize, Serialize};
+
+/// A time as a log prints it, in nanoseconds since 1970 as if its clock showed UTC.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoggedTime {
+    /// With its zone.
+    Utc(u64),
+    /// Without a zone.
+    Local(u64),
+}
+
+/// The zone of times without one, by its name: of the IANA database, `UTC`, `local`, or an offset like `-05:00`.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Timezone {
+    name: String,
+    rules: TimeZone,
+}
+
+impl Eq for Timezone {}
+
+/// Why a zone is used.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimezoneReason {
+    /// Nothing says another.
+    #[default]
+    Default,
+    /// The user named it.
+    Named,
+    /// The newest time of the log was compared with the clock when it was written.
+    Inferred,
+    /// The program runs on this machine.
+    Machine,
+}
+
+/// The zone that the times of a log are read in, and why.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
+pub struct UsedTimezone {
+    /// The zone.
+    pub zone: Timezone,
+    /// Why.
+    pub reason: TimezoneReason,
+}
+
+impl Default for Timezone {
+    fn default() -> Self {
+        Self {
+            name: "UTC".to_owned(),
+            rules: TimeZone::UTC,
+        }
+    }
+}
+
+impl Timezone {
+    /// The zone of a name: `America/New_York`, `UTC`, `local` for that of this machine, or an offset like `-05:00`. The rules
+    /// are those of the system, or the ones that the program brings along.
+    ///
+    /// # Errors
+    /// What a name can be.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        let rules = match name {
+            "UTC" | "utc" => return Ok(Self::default()),
+            "local" => return Self::local(),
+            _ => offset(name).map_or_else(|| TimeZone::get(name), |offset| Ok(TimeZone::fixed(offset))).map_err(|_| {
+                format!(
+                    "{name:?} is not a time zone; it can be a name of the IANA database such as America/New_York, UTC, local, or an offset such as -05:00"
+                )
+            })?,
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            rules,
+        })
+    }
+
+    /// Returns the zone of this machine, by its name in the IANA database where it has one.
+    pub fn local() -> Result<Self, String> {
+        let rules = TimeZone::try_system().map_err(|error| {
+            format!("the zone of this machine is not known ({error}); set TZ, or name a zone")
+        })?;
+        let name = rules.iana_name().unwrap_or("local").to_owned();
+        Ok(match name.as_str() {
+            "UTC" | "Etc/UTC" | "Etc/GMT" | "GMT" => Self::default(),
+            _ => Self { name, rules },
+        })
+    }
+
+    /// Returns the zone with a fixed offset from UTC.
+    pub fn fixed(offset: Offset) -> Self {
+        let (minutes, sign) = (
+            offset.seconds().abs() / 60,
+            if offset.is_negative() { '-' } else { '+' },
+        );
+        Self {
+            name: format!("{sign}{:02}:{:02}", minutes / 60, minutes % 60),
+            rules: TimeZone::fixed(offset),
+        }
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the instant of a local time, both in nanoseconds since 1970. A time that a change to daylight-saving time leaves
+    /// out counts as if the change came after it, and one that comes twice as the first of the two: RFC 5545, and jiff's
+    /// `compatible`. A time before 1970 is 1970.
+    pub fn instant(&self, local_unix_nanos: u64) -> u64 {
+        if self.rules == TimeZone::UTC {
+            return local_unix_nanos;
+        }
+        let instant = civil(local_unix_nanos)
+            .and_then(|time| self.rules.to_ambiguous_timestamp(time).compatible().ok())
+            .map(Timestamp::as_nanosecond);
+        let nanos = instant.unwrap_or(i128::from(local_unix_nanos));
+        u64::try_from(nanos).unwrap_or_default()
+    }
+}
+
+/// The date and time that a clock of UTC shows.
+fn civil(unix_nanos: u64) -> Option<DateTime> {
+    let timestamp = Timestamp::from_nanosecond(i128::from(unix_nanos)).ok()?;
+    Some(Offset::UTC.to_datetime(timestamp))
+}
+
+/// `-05:00`, `+0530`; `None` where the name is not an offset.
+fn offset(name: &str) -> Option<Offset> {
+    let (sign, digits) = match name.split_at_checked(1)? {
+        ("+", digits) => (1, digits),
+        ("-", digits) => (-1, digits),
+        _ => return None,
+    };
+    let digits = digits.replacen(':', "", 1);
+    let is_offset = digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let number: i32 = is_offset.then(|| digits.parse().ok()).flatten()?;
+    let (hours, minutes) = (number / 100, number % 100);
+    let seconds = (hours * 60 + minutes) * 60;
+    (hours <= 18 && minutes < 60).then(|| Offset::from_seconds(sign * seconds).ok())?
+}
+
+impl TryFrom<String> for Timezone {
+    type Error = String;
+
+    fn try_from(name: String) -> Result<Self, String> {
+        Self::parse(&name)
+    }
+}
+
+impl From<Timezone> for String {
+    fn from(zone: Timezone) -> Self {
+        zone.name
+    }
+}
+
+impl UsedTimezone {
+    /// The zone that the user named, or else UTC.
+    pub fn named_or_utc(named: Option<&Timezone>) -> Self {
+        Self::named(named).unwrap_or_default()
+    }
+
+    /// The zone of this machine, or UTC where that is not known.
+    pub fn of_machine() -> Self {
+        Timezone::parse("local").map_or_else(
+            |_| Self::default(),
+            |zone| Self {
+                zone,
+                reason: TimezoneReason::Machine,
+            },
+        )
+    }
+
+    /// The zone that the user named.
+    pub fn named(named: Option<&Timezone>) -> Option<Self> {
+        named.map(|zone| Self {
+            zone: zone.clone(),
+            reason: TimezoneReason::Named,
+        })
+    }
+
+    /// Returns the instant of a time that a log prints, in nanoseconds since 1970.
+    pub fn instant(&self, time: LoggedTime) -> u64 {
+        match time {
+            LoggedTime::Utc(unix_nanos) => unix_nanos,
+            LoggedTime::Local(local_unix_nanos) => self.zone.instant(local_unix_nanos),
+        }
+    }
+}
+
+impl fmt::Display for UsedTimezone {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let why = match self.reason {
+            TimezoneReason::Default => "the default; name another with --timezone",
+            TimezoneReason::Named => "as named",
+            TimezoneReason::Inferred => "from the clock when the log was written",
+            TimezoneReason::Machine => "the zone of this machine",
+        };
+        write!(f, "{} ({why})", self.zone.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nanos(time: &str) -> u64 {
+        let time: Timestamp = time.parse().unwrap();
+        u64::try_from(time.as_nanosecond()).unwrap()
+    }
+
+    fn instant(zone: &str, local: &str) -> u64 {
+        Timezone::parse(zone)
+            .unwrap()
+            .instant(nanos(&format!("{local}Z")))
+    }
+
+    #[test]
+    fn local_times_become_instants_by_the_rules_of_their_zone() {
+        for (zone, local, utc) in [
+            ("UTC", "2026-11-21T12:00:00.5", "2026-11-21T12:00:00.5Z"),
+            (
+                "America/New_York",
+                "2026-11-21T12:00:00.5",
+                "2026-11-21T17:00:00.5Z",
+            ),
+            ("America/New_York", "2026-07-01T12:00:00", "2026-07-01T16:00:00Z"),
+            ("Asia/Kolkata", "2026-11-21T00:00:00", "2026-11-20T18:30:00Z"),
+            ("-05:00", "2026-07-01T12:00:00", "2026-07-01T17:00:00Z"),
+            ("+0545", "2026-07-01T12:00:00", "2026-07-01T06:15:00Z"),
+        ] {
+            assert_eq!(instant(zone, local), nanos(utc), "{zone} {local}");
+        }
+    }
+
+    #[test]
+    fn a_time_that_comes_twice_is_the_first_and_one_that_never_comes_is_after_the_change() {
+        let new_york = |local| instant("America/New_York", local);
+        assert_eq!(new_york("2026-11-01T01:30:00"), nanos("2026-11-01T05:30:00Z"));
+        assert_eq!(new_york("2026-03-08T02:30:00"), nanos("2026-03-08T07:30:00Z"));
+    }
+
+    #[test]
+    fn a_name_that_is_no_zone_is_refused_with_what_it_can_be() {
+        for name in ["", "Mars/Olympus", "EST5EDT6", "+99:00", "-5"] {
+            let refused = Timezone::parse(name).unwrap_err();
+            assert!(refused.contains("America/New_York"), "{refused}");
+        }
+    }
+
+    #[test]
+    fn a_zone_is_kept_by_its_name() {
+        for name in ["America/New_York", "UTC", "-05:00"] {
+            let zone = Timezone::parse(name).unwrap();
+            let kept = serde_json::to_string(&zone).unwrap();
+            assert_eq!(kept, format!("{name:?}"));
+            assert_eq!(serde_json::from_str::<Timezone>(&kept).unwrap(), zone);
+        }
+    }
+}
