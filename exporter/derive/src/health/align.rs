@@ -60,7 +60,8 @@ struct Members {
 
 #[derive(Debug)]
 struct OpenStep {
-    ranks: BTreeMap<i64, RankStep>,
+    /// Boxed, because a map makes room for eleven values even where there is one rank.
+    ranks: BTreeMap<i64, Box<RankStep>>,
     /// When the first report arrived.
     since: Instant,
 }
@@ -131,7 +132,7 @@ impl Alignment {
             ranks: BTreeMap::new(),
             since: now,
         });
-        open.ranks.insert(rank, step);
+        open.ranks.insert(rank, Box::new(step));
     }
 
     /// Returns the next step that is complete, or whose first report arrived `wait` before `now`.
@@ -171,7 +172,7 @@ impl Alignment {
             attempt,
             number,
             missing: absent.len(),
-            ranks: step.ranks.into_values().collect(),
+            ranks: step.ranks.into_values().map(|step| *step).collect(),
         })
     }
 
