@@ -139,6 +139,67 @@ static LOGS: &[(&str, &[Expected])] = &[
             ("eval.loss", &[2.375]),
         ],
     ),
+    (
+        "fastai.log",
+        &[
+            ("train.epoch", &[0.0, 1.0, 2.0]),
+            ("train.loss", &[2.5, 2.25, 2.0]),
+            ("eval.loss", &[2.75, 2.5, 2.25]),
+            ("train.accuracy", &[0.5, 0.625, 0.75]),
+            // The time of an epoch.
+            ("train.custom", &[12.0, 12.0, 13.0]),
+        ],
+    ),
+    (
+        "yolo.log",
+        &[
+            ("train.epoch", &[1.0, 2.0, 3.0]),
+            (
+                "train.custom",
+                // GPU_mem, whose G may be of 1000 or of 1024, three losses, Instances and Size.
+                &[
+                    2.15, 1.25, 1.5, 1.125, 10.0, 640.0, 2.15, 1.0, 1.25, 1.0, 11.0, 640.0, 2.15, 0.75, 1.0,
+                    0.875, 12.0, 640.0,
+                ],
+            ),
+        ],
+    ),
+    (
+        "splits.jsonl",
+        &[
+            ("train.global_step", &[10.0, 20.0, 30.0]),
+            ("train.loss", &[2.5, 2.25, 2.0]),
+            ("eval.loss", &[2.75, 2.5]),
+            ("eval.accuracy", &[0.5, 0.625]),
+            ("train.learning_rate", &[0.001, 0.001, 0.0005]),
+            // Seconds since the start under `time`.
+            ("train.custom", &[12.5, 25.0, 26.0, 38.5, 39.5]),
+        ],
+    ),
+    (
+        "sections.log",
+        &[
+            ("train.epoch", &[1.0, 2.0, 3.0]),
+            ("train.loss", &[2.5, 2.25, 2.0]),
+            ("train.accuracy", &[0.25, 0.5, 0.75]),
+            ("eval.loss", &[2.75, 2.5, 2.25]),
+            ("eval.accuracy", &[0.125, 0.25, 0.5]),
+        ],
+    ),
+    (
+        "gan.log",
+        &[
+            ("train.epoch", &[0.0, 0.0, 0.0]),
+            ("train.global_step", &[0.0, 50.0, 100.0]),
+            (
+                "train.custom",
+                // Loss_D, Loss_G, D(x), and the first number under D(G(z)).
+                &[
+                    1.75, 5.25, 0.5, 0.625, 0.75, 25.25, 0.75, 0.125, 0.5, 5.125, 0.875, 0.25,
+                ],
+            ),
+        ],
+    ),
 ];
 
 /// Durations of steps, which are a histogram: what each record adds.

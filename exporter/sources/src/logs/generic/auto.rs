@@ -6,7 +6,7 @@ use std::{
 };
 
 use super::{
-    csv::Header,
+    csv::{Header, Table},
     key_use::KeyUse,
     text::{TextLines, is_context},
 };
@@ -51,14 +51,14 @@ fn parser() -> Box<dyn crate::logs::LogParser> {
 /// Reads tables and printed text.
 #[derive(Debug)]
 pub(super) struct GenericLines {
-    header: Option<Header>,
+    table: Table,
     text: TextLines,
 }
 
 impl Default for GenericLines {
     fn default() -> Self {
         Self {
-            header: None,
+            table: Table::default(),
             text: TextLines::of(DICTIONARY.mapping()),
         }
     }
@@ -67,17 +67,17 @@ impl Default for GenericLines {
 impl GenericLines {
     /// Whether the log is a table.
     pub(super) fn is_table(&self) -> bool {
-        self.header.is_some()
+        self.table.header().is_some()
     }
 
     /// Returns the fields of a line that is a record.
     fn fields<'a>(&'a mut self, text: &'a str) -> Option<(Vec<Field<'a>>, &'a mut TextLines)> {
-        if let Some(header) = Header::of(text).filter(has_result) {
-            self.header = Some(header);
+        if self.table.take_header(text, has_result) {
             return None;
         }
-        let Self { header, text: lines } = self;
-        if let Some(fields) = header.as_ref().and_then(|header| header.fields(text)) {
+        let Self { table, text: lines } = self;
+        if let Some(mut fields) = table.header().and_then(|header| header.fields(text)) {
+            lines.keys.mark_evaluation(&mut fields);
             lines.records.look_up(&fields, None);
             return Some((fields, lines));
         }
@@ -126,8 +126,8 @@ impl LineFormat for GenericLines {
 #[derive(Default)]
 struct Group {
     records: usize,
-    /// The steps, or the values where there are none: a log of a training moves.
-    moves: BTreeSet<u64>,
+    /// Steps with values: those of a training change.
+    moves: BTreeSet<[u64; 2]>,
     /// Whether a record has a step, or several numbers.
     is_series: bool,
 }
@@ -156,9 +156,11 @@ fn note(fields: &[Field<'_>], lines: &mut TextLines, groups: &mut HashMap<String
     let step = lines.records.keys.step();
     for result in lines.results(fields) {
         let group = groups.entry(fields[result].0.to_string()).or_default();
-        let moving = fields[step.unwrap_or(result)].1.number();
+        let number = |field: usize| fields[field].1.number().unwrap_or_default().to_bits();
         group.records += 1;
-        group.moves.extend(moving.map(f64::to_bits));
+        group
+            .moves
+            .insert([number(step.unwrap_or(result)), number(result)]);
         group.is_series |= step.is_some() || fields.len() > 1;
     }
 }

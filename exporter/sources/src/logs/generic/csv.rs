@@ -2,7 +2,7 @@
 
 use std::{borrow::Cow, sync::Arc};
 
-use super::{mapping::Mapping, record::Records};
+use super::{label_keys::LabelKeys, labelled, mapping::Mapping, record::Records};
 use crate::logs::{
     fields::{Field, Value},
     lines::{Line, LineFormat},
@@ -11,6 +11,12 @@ use pulsetrain_record::{Recorder, SkipReason};
 
 /// What separates the cells of a table, the most usual first.
 const DELIMITERS: [char; 3] = [',', '\t', ';'];
+
+/// The delimiter of a table with aligned columns.
+const SPACES: char = ' ';
+
+/// The fewest columns of such a table: two words are a sentence.
+const FEWEST_ALIGNED: usize = 3;
 
 /// The header of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,10 +31,27 @@ impl Header {
         let count = |delimiter: &char| line.matches(*delimiter).count();
         let delimiter = DELIMITERS.into_iter().rev().max_by_key(count)?;
         let keys: Vec<String> = cells(line, delimiter).map(Cow::into_owned).collect();
-        let is_name = |key: &String| key.starts_with(|first: char| first.is_alphabetic() || first == '_');
-        let is_once = |key: &String| keys.iter().filter(|other| *other == key).count() == 1;
-        let is_header = keys.len() > 1 && keys.iter().all(|key| is_name(key) && is_once(key));
-        is_header.then_some(Self { delimiter, keys })
+        (keys.len() > 1 && are_names(&keys)).then_some(Self { delimiter, keys })
+    }
+
+    /// Returns the header that a line of words between spaces can be. Only the row after it shows that it is one.
+    pub(super) fn aligned(line: &str) -> Option<Self> {
+        let keys: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let is_header = keys.len() >= FEWEST_ALIGNED && are_names(&keys);
+        is_header.then_some(Self {
+            delimiter: SPACES,
+            keys,
+        })
+    }
+
+    /// Returns the fields of a row with aligned columns, which a progress bar may follow; `None` unless all cells are numbers.
+    fn aligned_fields<'a>(&'a self, line: &'a str) -> Option<Vec<Field<'a>>> {
+        let mut cells = line.split_whitespace();
+        let fields = self.keys.iter().map(|key| {
+            let value = labelled::cell(cells.next()?)?;
+            Some((Cow::Borrowed(key.as_str()), value))
+        });
+        fields.collect()
     }
 
     /// The keys, in their order.
@@ -38,6 +61,9 @@ impl Header {
 
     /// Returns the fields of a row, without its empty cells, or `None` if the row has another number of cells.
     pub(super) fn fields<'a>(&'a self, line: &'a str) -> Option<Vec<Field<'a>>> {
+        if self.delimiter == SPACES {
+            return self.aligned_fields(line);
+        }
         let cells: Vec<Cow<'a, str>> = cells(line, self.delimiter).collect();
         if cells.len() != self.keys.len() {
             return None;
@@ -50,6 +76,13 @@ impl Header {
                 .collect(),
         )
     }
+}
+
+/// Whether all keys are names, each of which comes once.
+fn are_names(keys: &[String]) -> bool {
+    let is_name = |key: &String| key.starts_with(|first: char| first.is_alphabetic() || first == '_');
+    let is_once = |key: &String| keys.iter().filter(|other| *other == key).count() == 1;
+    keys.iter().all(|key| is_name(key) && is_once(key))
 }
 
 fn value(cell: Cow<'_, str>) -> Value<'_> {
@@ -91,18 +124,55 @@ fn unquoted(cell: &str) -> Cow<'_, str> {
     }
 }
 
+/// The table that a log is.
+#[derive(Debug, Default)]
+pub(super) struct Table {
+    header: Option<Header>,
+    /// The line before, where it can be the header of a table with aligned columns.
+    aligned: Option<Header>,
+}
+
+impl Table {
+    /// Returns the newest header.
+    pub(super) fn header(&self) -> Option<&Header> {
+        self.header.as_ref()
+    }
+
+    /// Takes a line that is a header, if it `is_header` of such a table; a writer that adds a column begins a new one.
+    pub(super) fn take_header(&mut self, line: &str, is_header: impl Fn(&Header) -> bool) -> bool {
+        if let Some(header) = Header::of(line).filter(&is_header) {
+            *self = Self {
+                header: Some(header),
+                aligned: None,
+            };
+            return true;
+        }
+        if let Some(aligned) = self
+            .aligned
+            .take()
+            .filter(|aligned| aligned.fields(line).is_some())
+        {
+            self.header = Some(aligned);
+        }
+        self.aligned = Header::aligned(line).filter(is_header);
+        false
+    }
+}
+
 /// Reads a table.
 #[derive(Debug)]
 pub(super) struct CsvLines {
-    header: Option<Header>,
+    table: Table,
     records: Records,
+    keys: LabelKeys,
 }
 
 impl CsvLines {
     pub(super) fn of(mapping: &Arc<Mapping>) -> Self {
         Self {
-            header: None,
+            table: Table::default(),
             records: Records::of(mapping),
+            keys: LabelKeys::of(mapping),
         }
     }
 }
@@ -117,29 +187,27 @@ impl LineFormat for CsvLines {
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        // A writer that adds a column begins a new table.
-        if let Some(header) = Header::of(line.text) {
-            self.header = Some(header);
+        if self.table.take_header(line.text, |_| true) {
             return false;
         }
-        let Self {
-            header: Some(header),
-            records,
-        } = self
-        else {
+        let Some(header) = self.table.header() else {
             return false;
         };
-        let Some(fields) = header.fields(line.text) else {
-            recorder.skip(SkipReason::MalformedRecord, line.place(), || {
-                format!(
-                    "the row has another number of cells than the header, which has {}",
-                    header.keys.len()
-                )
-            });
+        let Some(mut fields) = header.fields(line.text) else {
+            // Between the rows of aligned columns a log has other lines.
+            if header.delimiter != SPACES {
+                recorder.skip(SkipReason::MalformedRecord, line.place(), || {
+                    format!(
+                        "the row has another number of cells than the header, which has {}",
+                        header.keys.len()
+                    )
+                });
+            }
             return false;
         };
-        records.look_up(&fields, None);
-        records.record(&fields, line, recorder);
+        self.keys.mark_evaluation(&mut fields);
+        self.records.look_up(&fields, None);
+        self.records.record(&fields, line, recorder);
         true
     }
 }

@@ -4,8 +4,8 @@
 #[derive(Debug, Default)]
 pub(super) struct EpochSteps {
     epoch: f64,
-    /// Whether epochs are counted from 1, as in `Epoch 1/10`.
-    is_from_one: bool,
+    /// The number of the first epoch where epochs have a total: 1 as in `Epoch 1/10`, or 0 after `[0/5]`.
+    first: Option<f64>,
     /// The epoch and the number of the newest step, and the steps of its epoch.
     newest: (f64, f64, Option<f64>),
     /// The steps of the epochs before.
@@ -18,14 +18,17 @@ impl EpochSteps {
     /// Notes the epoch of the steps that follow, and the number of epochs if the log has it.
     pub(super) fn begin(&mut self, epoch: f64, epochs: Option<f64>) {
         self.epoch = epoch;
-        self.is_from_one |= epochs.is_some();
+        if epochs.is_some() {
+            let first = self.first.unwrap_or(1.0);
+            self.first = Some(first.min(epoch));
+        }
     }
 
     /// Returns the step of the run, or `None` if it is not known. A count without a label, as bars have it, is of the epoch.
     pub(super) fn step(&mut self, done: f64, total: Option<f64>, is_count: bool) -> Option<f64> {
         let (epoch, newest, newest_total) = std::mem::replace(&mut self.newest, (self.epoch, done, total));
-        if self.is_from_one && is_count {
-            return total.map(|total| (self.epoch - 1.0) * total + done);
+        if let Some(first) = self.first.filter(|_| is_count) {
+            return total.map(|total| (self.epoch - first) * total + done);
         }
         // A log with one line an epoch has the last step each time.
         let starts_over = done < newest || done == newest && total == Some(done);

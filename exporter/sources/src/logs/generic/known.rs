@@ -1,8 +1,9 @@
 //! What is known of the keys of a log, found out when each comes first; and the keys of the record that is read now.
 
-use super::{field, mapping::Mapping, rule::Meaning};
+use super::{field, label_keys::TIME, mapping::Mapping, rule::Meaning};
 use crate::logs::fields::{Field, Value};
 use pulsetrain_record::{PreparedSeries, in_order::InOrder};
+use pulsetrain_semconv::Metric;
 
 /// The keys that are the step where the mapping names none.
 const STEPS: [&str; 4] = ["step", "global_step", "iteration", "iter"];
@@ -30,6 +31,10 @@ pub(super) struct Known {
     pub(super) is_text: bool,
     /// Whether a value of the key was the time of a record.
     pub(super) was_time: bool,
+    /// Whether values of the key are attributes of other values.
+    pub(super) is_attribute: bool,
+    /// Whether the key is `time`, without words that the mapping ignores.
+    pub(super) is_time: bool,
     /// The place among the keys that may be the time, those that are more likely first.
     time: Option<usize>,
     /// The same of the step.
@@ -103,6 +108,15 @@ impl Keys {
             || self.places.iter().any(|place| known.at(*place).meaning.is_some())
     }
 
+    /// Whether one of the fields of the record, of which there are `count`, has a metric.
+    pub(super) fn has_metric(&mut self, count: usize, metric: &Metric) -> bool {
+        (0..count).any(|field| {
+            let meaning = self.of(field).meaning.as_ref();
+            let found = meaning.and_then(|meaning| meaning.rule.becomes.metric());
+            found.is_some_and(|found| found.ordinal == metric.ordinal)
+        })
+    }
+
     /// The fields that may say the time, likely ones first.
     pub(super) fn times(&self) -> impl Iterator<Item = usize> + '_ {
         self.times.iter().flatten().copied()
@@ -159,6 +173,8 @@ impl Known {
             is_unmapped: false,
             is_text: false,
             was_time: false,
+            is_attribute: mapping.is_attribute(key),
+            is_time: spelling == TIME || mapping.without_prefixes(&spelling).any(|key| key == TIME),
             time: match &mapping.time {
                 Some(time) => (*time == spelling).then_some(0),
                 None => TIMES.iter().position(|usual| *usual == spelling),

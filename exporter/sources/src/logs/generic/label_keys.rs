@@ -7,13 +7,31 @@ use super::{
     labelled::{COUNT, Labelled, Printed},
     mapping::Mapping,
     rule::Meaning,
+    unit,
 };
 use crate::logs::fields::{Field, Value};
 
-/// Words at the beginning of a line whose values are of an evaluation.
-const EVALUATION: [&str; 6] = ["eval", "evaluation", "val", "valid", "validation", "test"];
+/// Words before values of an evaluation.
+const EVALUATION: [&str; 10] = [
+    "eval",
+    "evaluation",
+    "evaluate",
+    "val",
+    "valid",
+    "validation",
+    "validate",
+    "test",
+    "testing",
+    "dev",
+];
 
-/// The prefix of the keys of such a line.
+/// Words before values of training.
+const TRAINING: [&str; 3] = ["train", "training", "trainer"];
+
+/// Fields that distinguish records of training from those of an evaluation.
+const SPLITS: [&str; 8] = ["split", "mode", "phase", "stage", "type", "subset", "set", "kind"];
+
+/// The prefix of the keys of values of an evaluation.
 const EVAL_PREFIX: &str = "eval ";
 
 /// Labels of the counters of an epoch.
@@ -21,6 +39,12 @@ const BATCHES: [&str; 4] = ["batch", "minibatch", "mini-batch", "mini_batch"];
 
 /// The most words of a label that no rule knows.
 const MOST_WORDS: usize = 3;
+
+/// The key of a time of day or of a duration.
+pub(super) const TIME: &str = "time";
+
+/// The unit of steps, which can be printed as `1k`.
+const STEPS: &str = "{step}";
 
 /// The unit of metrics that are durations.
 const SECONDS: &str = "s";
@@ -41,6 +65,7 @@ struct Facts {
     is_step: bool,
     is_epoch: bool,
     is_duration: bool,
+    is_time: bool,
 }
 
 impl Facts {
@@ -53,6 +78,7 @@ impl Facts {
             is_step,
             is_epoch: meaning.as_ref().is_some_and(Meaning::is_epoch),
             is_duration: metric.is_some_and(|metric| metric.unit == SECONDS),
+            is_time: mapping.spelling(key) == TIME,
         }
     }
 }
@@ -79,9 +105,36 @@ impl LabelKeys {
         self.by_measure(number).or_else(|| unknown(number))
     }
 
+    /// Gives the fields of a record that is marked as one of an evaluation, as `"split": "val"` does, the keys of an
+    /// evaluation.
+    pub(super) fn mark_evaluation(&mut self, fields: &mut [Field<'_>]) {
+        let is_mark = |(key, value): &Field<'_>| match value {
+            Value::Text(text) => {
+                let key = key.rsplit(['.', '/']).next().unwrap_or(key);
+                SPLITS.iter().any(|split| split.eq_ignore_ascii_case(key))
+                    && is_evaluation(text) == Some(true)
+            }
+            Value::Number(_) => false,
+        };
+        if !fields.iter().any(is_mark) {
+            return;
+        }
+        for (key, _) in fields {
+            let of_evaluation = [EVAL_PREFIX, key].concat();
+            if !self.is_step(key) && self.facts(&of_evaluation).is_known {
+                *key = Cow::Owned(of_evaluation);
+            }
+        }
+    }
+
     /// Whether a key can be the step.
     pub(super) fn is_step(&mut self, key: &str) -> bool {
         self.facts(key).is_step
+    }
+
+    /// Whether a key is that of the epoch.
+    pub(super) fn is_epoch(&mut self, key: &str) -> bool {
+        self.facts(key).is_epoch
     }
 
     /// Returns the key of a label that a rule knows.
@@ -127,7 +180,9 @@ impl LabelKeys {
         let Printed::Value(value, unit) = number.number else {
             return None;
         };
-        if self.facts(unit).is_known {
+        // A rate says what it measures; `250 ms` after other words measures what they name.
+        let is_named = number.label.is_empty() || unit.contains('/');
+        if is_named && self.facts(unit).is_known {
             return Some((Cow::Borrowed(unit), Value::Number(value)));
         }
         if !number.label.is_empty() {
@@ -140,6 +195,10 @@ impl LabelKeys {
     /// Returns the value under a key that a rule knows.
     fn value<'a>(&mut self, number: &Labelled<'a>, key: &str) -> Option<Value<'a>> {
         match number.number {
+            Printed::Value(count, unit) if !unit.is_empty() && self.is_step(key) => {
+                let conversion = unit::conversion(unit, STEPS)?;
+                Some(Value::Number(conversion.apply(count)))
+            }
             Printed::Value(..) => Some(value_of(number)),
             Printed::Fraction(done, _) => {
                 let facts = self.facts(key);
@@ -151,7 +210,10 @@ impl LabelKeys {
                 })
             }
             // A clock is a duration; the time of a day is not.
-            Printed::Clock(_) => self.facts(key).is_duration.then(|| value_of(number)),
+            Printed::Clock(_) => {
+                let facts = self.facts(key);
+                (facts.is_duration && !facts.is_time).then(|| value_of(number))
+            }
         }
     }
 
@@ -168,16 +230,28 @@ impl LabelKeys {
     }
 }
 
-/// Whether a line is of an evaluation: its first words have the name of one.
-pub(super) fn is_evaluation(first: &Labelled<'_>) -> bool {
-    let words = [first.context, first.label].into_iter().flat_map(words);
-    words
-        .into_iter()
-        .any(|word| EVALUATION.iter().any(|name| name.eq_ignore_ascii_case(word)))
+/// Whether the words before a number begin values of an evaluation; `None` if they begin neither those nor values of
+/// training. A label of one word, as `val_loss`, counts for its own value only.
+pub(super) fn begins_evaluation(number: &Labelled<'_>) -> Option<bool> {
+    let label = number
+        .label
+        .split_once(char::is_whitespace)
+        .map_or("", |(first, _)| first);
+    let words = number
+        .context
+        .split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+    let words = words.chain([label.trim_matches(|letter: char| !letter.is_alphanumeric())]);
+    words.filter_map(is_evaluation).last()
 }
 
-fn words(text: &str) -> impl Iterator<Item = &str> {
-    text.split(|letter: char| !letter.is_alphanumeric())
+/// Whether a word names an evaluation; `None` if it names neither one nor training.
+fn is_evaluation(word: &str) -> Option<bool> {
+    let is_one_of = |names: &[&str]| names.iter().any(|name| name.eq_ignore_ascii_case(word));
+    match (is_one_of(&EVALUATION), is_one_of(&TRAINING)) {
+        (true, _) => Some(true),
+        (_, true) => Some(false),
+        _ => None,
+    }
 }
 
 /// Whether a number counts the steps of an epoch: `[10/100]`, or `Batch 10/100` where no rule knows the label.

@@ -4,7 +4,7 @@
 use std::borrow::Cow;
 
 use super::unit;
-use crate::logs::number_text;
+use crate::logs::{fields::Value, number_text};
 
 /// A number of a line.
 #[derive(Clone, Debug, PartialEq)]
@@ -112,7 +112,7 @@ fn token_len(text: &str) -> usize {
 
 /// The number that `text` begins with, and its length.
 fn number(text: &str) -> Option<(Printed<'_>, usize)> {
-    if let Some((seconds, len)) = days(text) {
+    if let Some((seconds, len)) = days(text).or_else(|| spelled_duration(text)) {
         return Some((Printed::Clock(seconds), len));
     }
     let len = token_len(text);
@@ -126,12 +126,29 @@ fn number(text: &str) -> Option<(Printed<'_>, usize)> {
     {
         return Some((Printed::Fraction(done, total), token.len()));
     }
-    let (value, unit) = number_text::with_suffix(token).or_else(|| before_comma(token))?;
     let rest = &text[token.len()..];
+    let (value, unit) = number_text::with_suffix(token)
+        .or_else(|| Some((decimal_comma(token, rest)?, "")))
+        .or_else(|| before_comma(token))?;
     match spaced_total(rest).filter(|_| unit.is_empty()) {
         Some((total, total_len)) => Some((Printed::Fraction(value, total), token.len() + total_len)),
         None => Some((Printed::Value(value, unit), token.len())),
     }
+}
+
+/// The value of a cell of a table: a number, with a unit or a colon behind it; of `10/100` the first, and seconds of a clock.
+pub(super) fn cell(text: &str) -> Option<Value<'_>> {
+    let text = text.trim_end_matches(':');
+    let (number, len) = number(text)?;
+    if len < text.len() {
+        return None;
+    }
+    Some(match number {
+        Printed::Value(value, "") | Printed::Clock(value) | Printed::Fraction(value, _) => {
+            Value::Number(value)
+        }
+        Printed::Value(..) => Value::Text(Cow::Borrowed(text)),
+    })
 }
 
 /// The length of the time that follows a date such as `11/01`.
@@ -140,6 +157,16 @@ fn clock_after_date(number: Printed<'_>, rest: &str) -> Option<usize> {
     let len = token_len(time);
     let is_date = matches!(number, Printed::Fraction(..));
     (is_date && clock(&time[..len]).is_some()).then_some(1 + len)
+}
+
+/// The number `2,3456` of a locale with decimal commas; in brackets the comma separates two numbers.
+fn decimal_comma(token: &str, rest: &str) -> Option<f64> {
+    let (whole, fraction) = token.split_once(',')?;
+    let is_list = fraction.contains(',') || token.contains('.') || rest.starts_with([']', ')', '}']);
+    if is_list {
+        return None;
+    }
+    number_text::finite(&[whole, ".", fraction].concat())
 }
 
 /// A number with commas that do not separate thousands ends at the first of them.
@@ -154,6 +181,9 @@ fn spaced_total(rest: &str) -> Option<(f64, usize)> {
         .strip_prefix("/ ")?
         .trim_start_matches(' ');
     let len = total.bytes().take_while(u8::is_ascii_digit).count();
+    if total[len..].starts_with('.') {
+        return None;
+    }
     let value = number_text::count(&total[..len])?;
     Some((value, rest.len() - total.len() + len))
 }
@@ -165,6 +195,43 @@ fn days(text: &str) -> Option<(f64, usize)> {
     let len = token_len(rest);
     let seconds = number_text::count(days)? * 86_400.0 + clock(&rest[..len])?;
     Some((seconds, text.len() - rest.len() + len))
+}
+
+/// Units of a duration that is spelled out, with their seconds.
+const DURATION_UNITS: [(&str, f64); 4] = [("d", 86_400.0), ("h", 3600.0), ("m", 60.0), ("s", 1.0)];
+
+/// The seconds of `2d 03h` or `1h02m03s`, and its length: two units or more, each smaller than the one before it.
+fn spelled_duration(text: &str) -> Option<(f64, usize)> {
+    let (mut seconds, mut end, mut parts) = (0.0, 0, 0);
+    let mut units = DURATION_UNITS.iter();
+    loop {
+        let rest = &text[end..];
+        let part = rest.strip_prefix(' ').filter(|_| parts > 0).unwrap_or(rest);
+        let digits = part
+            .bytes()
+            .take_while(|byte| byte.is_ascii_digit() || *byte == b'.')
+            .count();
+        let letters = part[digits..]
+            .bytes()
+            .take_while(u8::is_ascii_alphanumeric)
+            .count();
+        let word = &part[digits..digits + letters];
+        let name = &word[..word.len().min(1)];
+        let Some((_, unit)) = units.find(|(unit, _)| *unit == name) else {
+            break;
+        };
+        // The next part may follow at once.
+        if word.len() > 1 && !word.as_bytes()[1].is_ascii_digit() {
+            break;
+        }
+        let Some(count) = number_text::finite(&part[..digits]) else {
+            break;
+        };
+        seconds += count * unit;
+        end = text.len() - part.len() + digits + 1;
+        parts += 1;
+    }
+    (parts > 1).then_some((seconds, end))
 }
 
 /// The seconds of `0:01:30`, `01:30` or `0:01:30.5`.
@@ -224,7 +291,7 @@ fn label_of(before: &str) -> (&str, &str, bool) {
 }
 
 /// What can stand between a label and its number.
-const SIGNS: [char; 9] = ['=', ':', '(', '[', '{', '<', '"', '\'', '~'];
+const SIGNS: [char; 10] = ['=', '>', ':', '(', '[', '{', '<', '"', '\'', '~'];
 
 /// What surrounds labels.
 fn is_margin(letter: char) -> bool {
@@ -305,6 +372,10 @@ mod tests {
             (
                 "[11/01 11:27:04 d2.events]:  eta: 1 day, 0:12:34  Epoch(train) [2][10/40] time: 1",
                 "eta→87154 Epoch(train)→2 n/total→0.25 time→1",
+            ),
+            (
+                "step => 10 | loss => 2,3456 | lr 0,001 | eta 2d 03h | elapsed 1h02m03s | n (1,2)",
+                "step→10 loss→2.3456 lr→0.001 eta→183600 elapsed→3723 n→1",
             ),
             (
                 "iter: 100  total_loss: 1.25  lr: 0.001  eta: 0:12:34",

@@ -10,12 +10,13 @@ pub(in crate::logs) fn instead(input: &str, head: &[u8]) -> String {
     let keys: Vec<String> = seen_keys(head).into_iter().map(|(key, _)| key).collect();
     if keys.is_empty() {
         return "found no lines with several numbers under keys; check that it is the log of a training, or name its format \
-                with --format"
+                with --format (--format generic reads every line with a usual key)"
             .to_owned();
     }
     let more = if keys.len() > MOST { ", ..." } else { "" };
     format!(
-        "found the keys {}{more}, but fewer than 3 records with usual keys; write a mapping with `pulsetrain import \
+        "found the keys {}{more}, but not the 3 records with usual keys, among at most 5 lines each, of a training log; \
+         --format generic reads the records that there are; for other keys write a mapping with `pulsetrain import \
          --suggest-mapping {input} > mapping.yaml`, edit it, and give it with --mapping mapping.yaml",
         keys[..keys.len().min(MOST)].join(", ")
     )

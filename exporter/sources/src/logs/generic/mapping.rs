@@ -129,10 +129,16 @@ impl Mapping {
         self.format = Some(format);
     }
 
-    /// Returns how the fields of the log are written, where the mapping names it or has a pattern of lines.
+    /// Returns how the fields of the log are written, where the mapping names it, has a pattern of lines or separates pairs.
     pub fn format(&self) -> Option<MappedFormat> {
-        let by_lines = (!self.lines.is_empty()).then_some(MappedFormat::KeyValue);
-        self.format.or(by_lines)
+        let has_pairs = !self.lines.is_empty() || self.pairs != Pairs::default();
+        self.format.or(has_pairs.then_some(MappedFormat::KeyValue))
+    }
+
+    /// Whether values of a key are attributes of the points of another.
+    pub(super) fn is_attribute(&self, key: &str) -> bool {
+        let mut sources = self.rules.iter().flat_map(|rule| &rule.from);
+        sources.any(|(_, source)| source == key)
     }
 
     /// Sets the trainer that writes the log: `service.name` where the user gives nothing else.

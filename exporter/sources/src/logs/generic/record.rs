@@ -71,6 +71,8 @@ impl Records {
         self.texts.clear();
         self.recorded.clear();
         let mut duration = None;
+        let has_data_time =
+            self.mapping.is_loose && self.keys.has_metric(fields.len(), &metric::PERF_DATA_TIME);
         for (number, (key, value)) in fields.iter().enumerate() {
             let known = self.keys.of(number);
             known.note(value, time_field == Some(number));
@@ -80,6 +82,9 @@ impl Records {
             }
             let field = (key.as_ref(), value);
             let Some(meaning) = &known.meaning else {
+                if known.is_attribute {
+                    continue;
+                }
                 let is_said = [time_field, step_field]
                     .into_iter()
                     .any(|said| self.keys.are_same(number, said));
@@ -90,10 +95,15 @@ impl Records {
                 continue;
             };
             let metric = meaning.rule.becomes.metric().filter(|_| meaning.is_plain);
+            // A number under `time` can be a duration or a time since the start; loaders of data print durations.
+            let is_unclear = !has_data_time
+                && matches!(value, Value::Number(_))
+                && known.is_time
+                && metric.is_some_and(|metric| metric.ordinal == metric::TRAIN_STEP_DURATION.ordinal);
             // Two keys of a record with one metric: the first has it.
             if self.mapping.is_loose
                 && let Some(metric) = metric
-                && (known.is_unmapped || self.recorded.contains(&metric.ordinal))
+                && (is_unclear || known.is_unmapped || self.recorded.contains(&metric.ordinal))
             {
                 known.is_unmapped = true;
                 recording.unknown(field, &mut known.is_told, recorder);

@@ -8,6 +8,7 @@ use super::{
     auto::GenericLines,
     key_use::{KeyRole, KeyUse, quoted},
     labelled::labelled,
+    text::object,
 };
 use crate::{
     SourceError,
@@ -124,25 +125,36 @@ fn one_line(example: &str) -> String {
     line.replace(['\n', '\r'], " ")
 }
 
-/// Returns the labels of the numbers of a log with their first values, those of lines with several numbers.
+/// Returns the keys of the numbers of a log with their first values, those of lines with several numbers.
 pub(super) fn seen_keys(log: &[u8]) -> Vec<(String, String)> {
     let mut keys: Vec<(String, String)> = Vec::new();
     each_printed_line(log, |line| {
-        let numbers = labelled(line);
-        let named = numbers.iter().filter(|number| {
-            number
-                .label
-                .starts_with(|first: char| first.is_alphabetic() || first == '_')
-        });
-        let named: Vec<_> = named.collect();
+        let named = numbers(line);
         if named.len() < 2 {
             return;
         }
-        for number in named {
-            if keys.len() < MOST_KEYS && keys.iter().all(|(key, _)| key != number.label) {
-                keys.push((number.label.to_owned(), number.text().into_owned()));
+        for (key, value) in named {
+            if keys.len() < MOST_KEYS && keys.iter().all(|(known, _)| *known != key) {
+                keys.push((key, value));
             }
         }
     });
     keys
+}
+
+/// Returns the keys and values of the numbers of a line: those of its object, otherwise those with a label.
+fn numbers(line: &str) -> Vec<(String, String)> {
+    if let Some((_, fields)) = object(line) {
+        let numbers = fields
+            .into_iter()
+            .filter_map(|(key, value)| Some((key, value.number()?)));
+        return numbers
+            .map(|(key, value)| (key.into_owned(), value.to_string()))
+            .collect();
+    }
+    let is_name = |label: &str| label.starts_with(|first: char| first.is_alphabetic() || first == '_');
+    let numbers = labelled(line).into_iter().filter(|number| is_name(number.label));
+    numbers
+        .map(|number| (number.label.to_owned(), number.text().into_owned()))
+        .collect()
 }

@@ -254,11 +254,21 @@ fn attributes_come_from_keys_and_from_the_mapping() {
             "rl.statistic=mean"
         ]
     );
+    // A key that is an attribute is known.
+    assert_eq!((read.counts.events, read.skipped.counts().count()), (0, 0));
     assert_eq!(
         fault(&with(&[("rl.statistic", "median")], &[])).0,
         MappingPart::Attribute("rl.statistic".to_owned())
     );
     assert!(fault(&with(&[], &[("gpu.id", "gpu")])).1.contains("rl.statistic"));
+}
+
+#[test]
+fn a_mapping_that_separates_pairs_reads_pairs() {
+    let mut mapping = Mapping::default();
+    assert_eq!(mapping.format(), None);
+    mapping.set_pairs(Some(" | "), None).unwrap();
+    assert_eq!(mapping.format(), Some(MappedFormat::KeyValue));
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! Printed text: the object in a line, else its labelled numbers. `labelled` finds the numbers, this file their keys.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 use pulsetrain_semconv::{Metric, metric};
 
 use super::{
     epoch_steps::EpochSteps,
     key_use::KeyUse,
-    label_keys::{LabelKeys, is_evaluation},
+    label_keys::{LabelKeys, begins_evaluation},
     labelled::{COUNT, Labelled, Printed, labelled},
     mapping::Mapping,
     record::Records,
@@ -43,11 +43,14 @@ static WITH_STEP: &[&Metric] = &[
     &metric::MEMORY_FRAMEWORK_RESERVED,
 ];
 
+/// The key of an epoch that has none.
+const EPOCH: &str = "epoch";
+
 /// Reads printed text.
 #[derive(Debug)]
 pub(super) struct TextLines {
     pub(super) records: Records,
-    keys: LabelKeys,
+    pub(super) keys: LabelKeys,
     epochs: EpochSteps,
 }
 
@@ -68,6 +71,7 @@ impl TextLines {
         let numbers = labelled(printed);
         let totals = self.add_labelled(&numbers, &mut fields);
         fields.extend(object.into_iter().flat_map(|(_, fields)| fields));
+        self.keys.mark_evaluation(&mut fields);
         self.records.look_up(&fields, None);
         self.note_epoch(&fields, &totals);
         if !self.is_record(&fields) {
@@ -94,9 +98,10 @@ impl TextLines {
         numbers: &[Labelled<'a>],
         fields: &mut Vec<Field<'a>>,
     ) -> Vec<Option<f64>> {
-        let is_eval = numbers.first().is_some_and(is_evaluation);
+        let mut is_eval = false;
         let mut totals = vec![None; fields.len()];
         for number in numbers {
+            is_eval = begins_evaluation(number).unwrap_or(is_eval);
             let Some(field) = self.keys.field(number, is_eval) else {
                 continue;
             };
@@ -106,6 +111,7 @@ impl TextLines {
             });
             fields.push(field);
         }
+        self.name_epoch(fields);
         let keys = &mut self.keys;
         let has_step = fields.iter().any(|(key, _)| key != COUNT && keys.is_step(key));
         if has_step {
@@ -114,6 +120,16 @@ impl TextLines {
             fields.retain(|(key, _)| key != COUNT);
         }
         totals
+    }
+
+    /// Names the first of two counts, as in `[0/5][50/1583]`, the epoch.
+    fn name_epoch(&mut self, fields: &mut [Field<'_>]) {
+        let mut counts = fields.iter_mut().filter(|(key, _)| key == COUNT);
+        if let (Some(first), Some(_)) = (counts.next(), counts.next())
+            && self.keys.is_epoch(EPOCH)
+        {
+            first.0 = Cow::Borrowed(EPOCH);
+        }
     }
 
     /// Keeps the epoch of a line, which need not be a record: steps may start over with it.
@@ -129,12 +145,15 @@ impl TextLines {
         }
     }
 
-    /// Returns which fields of a record are results that a rule knows.
+    /// Returns which fields of a record are results: those that a rule knows, and losses of any name.
     pub(super) fn results(&mut self, fields: &[Field<'_>]) -> Vec<usize> {
         let mut is_result = |field: &usize| {
             let meaning = self.records.keys.of(*field).meaning.as_ref();
             let metric = meaning.and_then(|meaning| meaning.rule.becomes.metric());
-            metric.is_some_and(|metric| !is_context(metric) && !is_one_of(metric, WITH_STEP))
+            metric.map_or_else(
+                || is_loss(&fields[*field]),
+                |metric| !is_context(metric) && !is_one_of(metric, WITH_STEP),
+            )
         };
         (0..fields.len()).filter(|field| is_result(field)).collect()
     }
@@ -153,10 +172,18 @@ impl TextLines {
                     !is_context(metric) && (has_step || !is_one_of(metric, WITH_STEP))
                 }
                 Some(Becomes::Custom(_)) => true,
-                Some(Becomes::Nothing) | None => false,
+                Some(Becomes::Nothing) => false,
+                None => is_loss(&fields[field]),
             }
         })
     }
+}
+
+/// Whether a field without a rule is a loss: `Loss_D`, `D loss`. A longer label is a sentence.
+fn is_loss((key, value): &Field<'_>) -> bool {
+    let is_short = key.split_whitespace().nth(2).is_none();
+    let mut words = key.split(|letter: char| !letter.is_alphanumeric());
+    is_short && words.any(|word| word.eq_ignore_ascii_case("loss")) && value.number().is_some()
 }
 
 /// Whether a metric is of progress bars and settings.
@@ -195,7 +222,7 @@ impl LineFormat for TextLines {
 }
 
 /// The object in a line, and where it begins.
-fn object(text: &str) -> Option<(usize, Vec<Field<'_>>)> {
+pub(super) fn object(text: &str) -> Option<(usize, Vec<Field<'_>>)> {
     let starts = ["{\"", "{'"].into_iter().filter_map(|sign| text.find(sign));
     let start = starts.min()?;
     let mut fields = Vec::new();

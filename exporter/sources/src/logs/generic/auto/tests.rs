@@ -122,3 +122,80 @@ fn speeds_of_one_device_are_not_those_of_all() {
         [2.5e14, 3e14, 3e14]
     );
 }
+
+#[test]
+fn records_of_an_evaluation_are_told_by_a_field_a_word_or_a_section() {
+    let objects = read(
+        "{\"split\": \"train\", \"step\": 1, \"loss\": 2.5}\n{\"split\": \"train\", \"step\": 2, \"loss\": 2.25}\n\
+         {\"split\": \"val\", \"step\": 2, \"loss\": 2.75}\n{\"split\": \"train\", \"step\": 3, \"loss\": 2}\n",
+    );
+    assert_eq!(objects.values("train.loss"), [2.5, 2.25, 2.0]);
+    assert_eq!(objects.values("eval.loss"), [2.75]);
+    let table = read("step,mode,loss\n1,train,2.5\n2,train,2.25\n2,eval,2.75\n3,train,2\n");
+    assert_eq!(table.values("train.loss"), [2.5, 2.25, 2.0]);
+    assert_eq!(table.values("eval.loss"), [2.75]);
+    let sections = read(
+        "Epoch 1 - Train: loss 2.5, acc 0.25 | Val: loss 2.75, acc 0.125\n\
+         Epoch 2 - Train: loss 2.25, acc 0.5 | Val: loss 2.5, acc 0.25\n\
+         Epoch 3 - Train: loss 2, acc 0.75 | Val: loss 2.25, acc 0.5\n",
+    );
+    assert_eq!(sections.values("train.loss"), [2.5, 2.25, 2.0]);
+    assert_eq!(sections.values("eval.loss"), [2.75, 2.5, 2.25]);
+    assert_eq!(sections.values("eval.accuracy"), [0.125, 0.25, 0.5]);
+    let bare =
+        read("step 1 loss 2.5\nstep 2 loss 2.25\n[val] step 2 loss 2.75\nstep 3 val_loss 2.5 loss 2\n");
+    assert_eq!(bare.values("train.loss"), [2.5, 2.25, 2.0]);
+    assert_eq!(bare.values("eval.loss"), [2.75, 2.5]);
+}
+
+#[test]
+fn a_time_without_a_unit_is_no_duration_of_a_step() {
+    let custom = |time: &str, unit: &str| {
+        let line = |step| format!("step {step} loss 2.{step} | {time}{step}{unit}\n");
+        let read = read(&(1..5).map(line).collect::<String>());
+        assert_eq!(read.values("train.loss"), [2.1, 2.2, 2.3, 2.4]);
+        read.values("train.custom")
+    };
+    assert_eq!(custom("time=12", ""), [121.0, 122.0, 123.0, 124.0]);
+    assert_eq!(custom("time: 12:30:0", ""), [0.0; 0]);
+    assert_eq!(custom("eval took 35", " ms"), [351.0, 352.0, 353.0, 354.0]);
+    // Those are durations of steps.
+    assert_eq!(custom("time 12", "ms"), [0.0; 0]);
+    assert_eq!(custom("data_time 0.5 time 12", ""), [0.0; 0]);
+}
+
+#[test]
+fn tables_with_aligned_columns_are_read() {
+    let read = read(
+        "the loss goes down\nepoch     train_loss  valid_loss  accuracy  time    \n\
+         0         2.5         2.75        0.5       00:12     \n\
+         1         2.25        2.5         0.6       00:12     \n\
+         saved the best model\n\
+         2         2.0         2.25        0.7       00:12     \n",
+    );
+    assert_eq!(read.values("train.epoch"), [0.0, 1.0, 2.0]);
+    assert_eq!(read.values("train.loss"), [2.5, 2.25, 2.0]);
+    assert_eq!(read.values("eval.loss"), [2.75, 2.5, 2.25]);
+    let bars = self::read(
+        "      Epoch    GPU_mem   box_loss   cls_loss  Instances       Size\n\
+         \x20       1/3      2.1G      1.25      1.5         10        640: 100%|####| 4/4 [00:01<00:00,  2.5it/s]\n\
+         \x20       2/3      2.1G      1.0      1.25         10        640: 100%|####| 4/4 [00:01<00:00,  2.5it/s]\n\
+         \x20       3/3      2.1G      0.75      1.0         10        640: 100%|####| 4/4 [00:01<00:00,  2.5it/s]\n",
+    );
+    assert_eq!(bars.values("train.epoch"), [1.0, 2.0, 3.0]);
+    assert_eq!(bars.values("train.custom")[1..3], [1.25, 1.5]);
+}
+
+#[test]
+fn losses_of_any_name_make_a_record() {
+    let read = read(
+        "[0/5][0/15]\tLoss_D: 1.5\tLoss_G: 5.5\n[0/5][5/15]\tLoss_D: 1.25\tLoss_G: 5.25\n[0/5][10/15]\tLoss_D: 1\tLoss_G: 5\n",
+    );
+    assert_eq!(read.values("train.custom"), [1.5, 5.5, 1.25, 5.25, 1.0, 5.0]);
+}
+
+#[test]
+fn steps_in_thousands_are_steps() {
+    let read = read("step 1k loss 2.5\nstep 1.5k loss 2.25\nstep 2k loss 2\n");
+    assert_eq!(read.values("train.global_step"), [1000.0, 1500.0, 2000.0]);
+}
