@@ -51,12 +51,17 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode, Failure> {
         Err(faults) => return Ok(refuse(&faults)),
     };
     log::configure(&config.log);
-    warn(file.as_deref(), &config);
+    let warnings = warn(file.as_deref(), &config);
     if arguments.check {
         let looked_at = file
             .as_deref()
             .map_or("the default".into(), Path::to_string_lossy);
-        return print(&format!("{looked_at}: nothing is wrong\n"));
+        let verdict = match warnings {
+            0 => "valid".to_owned(),
+            1 => "valid, with 1 warning".to_owned(),
+            more => format!("valid, with {more} warnings"),
+        };
+        return print(&format!("{looked_at}: {verdict}\n"));
     }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
@@ -146,12 +151,13 @@ fn read(file: Option<&Path>, running: Option<&Config>) -> Result<Config, Vec<Fau
     }
 }
 
-/// Logs the warnings about a configuration.
-fn warn(file: Option<&Path>, config: &Config) {
+/// Logs the warnings about a configuration, and returns their number.
+fn warn(file: Option<&Path>, config: &Config) -> usize {
     let warnings = config::warnings(&name(file), config);
-    warnings
-        .iter()
-        .for_each(|warning| log::warn(Subject::Place, warning));
+    for warning in &warnings {
+        log::warn(Subject::Place, warning);
+    }
+    warnings.len()
 }
 
 /// The name of the configuration in messages.

@@ -185,6 +185,10 @@ fn a_sink_of_gpus_that_are_not_watched_is_a_warning_of_the_check_and_of_the_star
     let warning = "sinks.gpus: gpu sends nothing, because gpu.enabled is false";
     let checked = check(&world);
     assert!(said(&checked, 0).contains(warning), "{checked:?}");
+    assert!(
+        String::from_utf8_lossy(&checked.stdout).ends_with(": valid, with 1 warning\n"),
+        "{checked:?}"
+    );
     let agent = world.start();
     assert_eq!(agent.log().matches(warning).count(), 1, "{}", agent.log());
     assert!(agent.stop().success());
