@@ -37,7 +37,6 @@ pub(crate) mod source;
 mod spans;
 mod surogate;
 mod tail;
-mod template;
 pub(crate) mod time;
 mod torchspec;
 mod torchtitan;

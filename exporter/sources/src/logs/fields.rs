@@ -8,11 +8,7 @@ use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
 pub(super) use self::table::{Owner, Table, Tables};
-use super::{
-    number_text,
-    row::Row,
-    template::{Found, Sketch},
-};
+use super::{number_text, row::Row};
 use crate::cut;
 use pulsetrain_record::{Place, PreparedSeries, Recorder, SkipReason, in_order::InOrder};
 
@@ -30,6 +26,14 @@ impl<'a> Value<'a> {
     #[inline]
     pub(super) fn of(text: &'a str) -> Self {
         number_text::any(text).map_or(Self::Text(Cow::Borrowed(text)), Self::Number)
+    }
+
+    /// A number with one of these units or none, without its unit; else the text.
+    pub(super) fn measured(text: &'a str, units: &[&str]) -> Self {
+        match number_text::with_suffix(text) {
+            Some((number, unit)) if unit.is_empty() || units.contains(&unit) => Self::Number(number),
+            _ => Self::of(text),
+        }
     }
 
     /// The number, if it is one.
@@ -130,6 +134,31 @@ impl Fields {
         recorder: &mut Recorder<'_>,
     ) -> &mut Vec<Attribute<'static>> {
         let table = self.begin(rows, None, written);
+        self.record_by(table, written, fields, attributes, recorder);
+        &mut self.on_span
+    }
+
+    /// Records every field of a record that is about one of several, such as GPUs.
+    pub(super) fn record_of(
+        &mut self,
+        owner: Owner<'_>,
+        rows: &'static [Row],
+        written: Written,
+        fields: &[Field<'_>],
+        recorder: &mut Recorder<'_>,
+    ) {
+        let table = self.begin(rows, Some(owner), written);
+        self.record_by(table, written, fields, owner.attributes, recorder);
+    }
+
+    fn record_by(
+        &mut self,
+        table: usize,
+        written: Written,
+        fields: &[Field<'_>],
+        attributes: &[Attribute<'_>],
+        recorder: &mut Recorder<'_>,
+    ) {
         let mut texts = Vec::new();
         for (number, field) in fields.iter().enumerate() {
             let place = self.tables.at(table).find(number, &field.0);
@@ -138,65 +167,6 @@ impl Fields {
             }
         }
         self.texts(&texts, written, recorder);
-        &mut self.on_span
-    }
-
-    /// Records every field of a line but one, and answers with what the record's span carries.
-    pub(super) fn record_sketch<M>(
-        &mut self,
-        sketch: &Sketch<M>,
-        except: Option<usize>,
-        written: Written,
-        recorder: &mut Recorder<'_>,
-    ) -> &mut Vec<Attribute<'static>> {
-        self.sketch(sketch, None, except, written, recorder)
-    }
-
-    /// Records every field of a line that tells of one of several.
-    pub(super) fn record_sketch_of<M>(
-        &mut self,
-        owner: Owner<'_>,
-        sketch: &Sketch<M>,
-        written: Written,
-        recorder: &mut Recorder<'_>,
-    ) {
-        self.sketch(sketch, Some(owner), None, written, recorder);
-    }
-
-    #[inline]
-    fn sketch<M>(
-        &mut self,
-        sketch: &Sketch<M>,
-        owner: Option<Owner<'_>>,
-        except: Option<usize>,
-        written: Written,
-        recorder: &mut Recorder<'_>,
-    ) -> &mut Vec<Attribute<'static>> {
-        let table = self.begin(sketch.rows, owner, written);
-        let attributes = owner.map_or(&[][..], |owner| owner.attributes);
-        let mut texts = Vec::new();
-        let fields = sketch.fields.iter().enumerate();
-        for (_, drawn) in fields.filter(|(place, _)| Some(*place) != except) {
-            match (drawn.found, sketch.number_of(drawn)) {
-                (Found::Apart, _) => {}
-                (Found::Simple(place), Some(number)) if owner.is_none() => {
-                    let row = &sketch.rows[place];
-                    let value = row.convert(number);
-                    row.record(written.time_unix_nanos, value, &[], recorder);
-                    if let Some(attribute) = row.span_attribute(value) {
-                        self.on_span.push(attribute);
-                    }
-                }
-                (Found::Simple(place) | Found::There(place), Some(number)) => {
-                    self.number((table, place), number, written, attributes, recorder);
-                }
-                (Found::Nowhere, Some(number)) => self.unknown(&drawn.key, written, number, recorder),
-                (Found::Nowhere, None) => texts.push(sketch.field(drawn)),
-                (_, None) => no_number(&sketch.field(drawn), written.place, recorder),
-            }
-        }
-        self.texts(&texts.iter().collect::<Vec<_>>(), written, recorder);
-        &mut self.on_span
     }
 
     /// Begins a record, and says which table it is recorded by.

@@ -9,11 +9,10 @@ use super::{
     coverage::{self, covered},
     fields::{Field, Fields, Value, Written},
     lines::{self, Line, LineFormat, LineParser},
-    number_text,
-    printed::{Printed, Signs},
+    literal, number_text,
+    printed::Signs,
     row::{Row, row},
     spans,
-    template::{Drawing, Sketch, Templates},
 };
 use crate::cut;
 use pulsetrain_record::Recorder;
@@ -74,14 +73,12 @@ const MESSAGES: [&str; 5] = [
 /// Reads KempnerForge's lines.
 #[derive(Debug)]
 struct KempnerForge {
-    steps: Templates<StepLine>,
     fields: Fields,
 }
 
 impl Default for KempnerForge {
     fn default() -> Self {
         Self {
-            steps: Templates::default(),
             fields: Fields::of("kempnerforge"),
         }
     }
@@ -103,9 +100,9 @@ impl LineFormat for KempnerForge {
             step,
             place: line.place(),
         };
-        if let Some(step) = self.steps.read(line.text, StepLine::draw) {
-            let written = written(Some(step.number(0) as i64));
-            record_step(step, &mut self.fields, written, line.is_live(), recorder);
+        if let Some((step, fields)) = step_fields(line.text) {
+            let written = written(Some(step));
+            record_step(fields, &mut self.fields, written, line.is_live(), recorder);
             return true;
         }
         let Some(message) = message(line.text) else {
@@ -139,54 +136,48 @@ impl LineFormat for KempnerForge {
     }
 }
 
-/// What a line of a step says besides its numbers.
-#[derive(Debug, Default, PartialEq)]
-struct StepLine {
-    /// It tells of training, not of experts or an evaluation.
-    is_train: bool,
-    /// It tells of each data set.
-    has_datasets: bool,
-}
-
-impl StepLine {
-    /// `[rank 0] INFO     [step 10] loss=6.8125 | lr=3.00e-04 | tok/s=1,129 | mfu=46.6% | mem=41.5/80GB | step_time=0.23s`.
-    fn draw(text: &str) -> Option<Sketch<Self>> {
-        let (number, rest) = step_text(message(text)?)?;
-        if rest.starts_with(GPU) {
-            return None;
-        }
-        let mut drawing = Drawing::of(text, Self::default());
-        drawing.count(number)?;
-        for printed in STEP_SIGNS.fields(rest) {
-            let more = drawing.more();
-            more.is_train |= printed.key == "loss";
-            more.has_datasets |= printed.key.starts_with("loss/") || printed.key.starts_with("data/");
-            field(printed, &mut drawing);
-        }
-        Some(drawing.finish(STEP))
+/// The step of a line and its fields:
+/// `[rank 0] INFO     [step 10] loss=6.8125 | lr=3.00e-04 | tok/s=1,129 | mfu=46.6% | mem=41.5/80GB | step_time=0.23s`.
+fn step_fields(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
+    let (number, rest) = step_text(message(text)?)?;
+    if rest.starts_with(GPU) {
+        return None;
     }
+    let step = number_text::count(number)? as i64;
+    let mut fields = Vec::with_capacity(16);
+    for printed in STEP_SIGNS.fields(rest) {
+        // `mem=0.5/80GB` is two fields.
+        match cut::once(printed.text, "/").filter(|_| printed.key == "mem") {
+            Some((used, total)) => {
+                fields.extend([("mem".into(), size(used)), ("mem total".into(), size(total))]);
+            }
+            None => fields.push((printed.key.into(), scaled(printed.number, printed.text))),
+        }
+    }
+    Some((step, fields))
 }
 
 fn record_step(
-    line: &Sketch<StepLine>,
+    mut fields: Vec<Field<'_>>,
     known: &mut Fields,
     written: Written,
     is_live: bool,
     recorder: &mut Recorder<'_>,
 ) {
     let time = written.time_unix_nanos;
-    let others = line
-        .more
-        .has_datasets
-        .then(|| without_datasets(&line.all(), known, written, recorder));
-    if let Some(step) = written.step.filter(|_| line.more.is_train) {
+    let duration = literal::number(&fields, "step_time");
+    let is_train = fields.iter().any(|(key, _)| key == "loss");
+    if fields
+        .iter()
+        .any(|(key, _)| key.starts_with("loss/") || key.starts_with("data/"))
+    {
+        fields = without_datasets(&fields, known, written, recorder);
+    }
+    if let Some(step) = written.step.filter(|_| is_train) {
         known.step(time, step, recorder);
     }
-    let on_span = match &others {
-        Some(fields) => known.record(STEP, written, fields, &[], recorder),
-        None => known.record_sketch(line, None, written, recorder),
-    };
-    if is_live && let (Some(step), Some(duration)) = (written.step, line.number_at(line.place("step_time"))) {
+    let on_span = known.record(STEP, written, &fields, &[], recorder);
+    if is_live && let (Some(step), Some(duration)) = (written.step, duration) {
         spans::step(step, time, duration, on_span, recorder);
     }
 }
@@ -245,29 +236,6 @@ fn step_text(message: &str) -> Option<(&str, &str)> {
     cut::once(message.strip_prefix("[step ")?, "] ")
 }
 
-/// Adds a field; `mem=0.5/80GB` is two.
-fn field<'l>(printed: Printed<'l>, drawing: &mut Drawing<'l, StepLine>) {
-    let sizes = if printed.key == "mem" {
-        cut::once(printed.text, "/")
-    } else {
-        None
-    };
-    if let Some((used, total)) = sizes {
-        let number = number_text::with_suffix;
-        draw("mem", used, number(used), drawing);
-        draw("mem total", total, number(total), drawing);
-    } else {
-        draw(printed.key, printed.text, printed.number, drawing);
-    }
-}
-
-fn draw<'l>(key: &str, text: &'l str, number: Option<(f64, &str)>, drawing: &mut Drawing<'l, StepLine>) {
-    match number.and_then(|(_, unit)| Some((unit, times(unit)?))) {
-        Some((unit, times)) => drawing.number(key, text[..text.len() - unit.len()].trim_ascii_end(), times),
-        None => drawing.constant(key, Value::of(text)),
-    }
-}
-
 /// How often a number is meant that the logger prints so: `1,129`, `0.2%`, `1.57s`, `80GB`, and `1.5M` for a million and a half.
 fn times(unit: &str) -> Option<f64> {
     match unit {
@@ -279,9 +247,13 @@ fn times(unit: &str) -> Option<f64> {
     }
 }
 
-/// A part of what is said of the memory.
+/// A size in GB.
 fn size(text: &str) -> Value<'_> {
-    let number = number_text::with_suffix(text);
+    scaled(number_text::with_suffix(text), text)
+}
+
+/// A number by the factor of its unit, or the text where it is none.
+fn scaled<'l>(number: Option<(f64, &str)>, text: &'l str) -> Value<'l> {
     let number = number.and_then(|(number, unit)| Some(number * times(unit)?));
     number.map_or(Value::of(text), Value::Number)
 }

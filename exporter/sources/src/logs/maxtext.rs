@@ -25,7 +25,6 @@ use super::{
     literal,
     printed::Signs,
     spans,
-    template::{Drawing, Sketch, Templates},
 };
 use crate::cut;
 use memory::MemoryLines;
@@ -81,7 +80,6 @@ fn identify(head: &[u8]) -> Identity {
 /// Reads MaxText's lines.
 #[derive(Debug)]
 struct MaxText {
-    steps: Templates<Duration>,
     fields: Fields,
     memory: MemoryLines,
     /// The time of the last line that said one: lines that belong to it follow without.
@@ -91,7 +89,6 @@ struct MaxText {
 impl Default for MaxText {
     fn default() -> Self {
         Self {
-            steps: Templates::default(),
             fields: Fields::of("maxtext"),
             memory: MemoryLines::default(),
             last_time: None,
@@ -169,13 +166,11 @@ impl LineFormat for MaxText {
 
 impl MaxText {
     fn step(&mut self, written: Written, rest: &str, ends_here: bool, recorder: &mut Recorder<'_>) {
-        let Some(said) = self.steps.read(rest, draw_step) else {
-            return;
-        };
+        let fields = numbers(rest);
         let (step, time) = (written.step.unwrap_or_default(), written.time_unix_nanos);
         self.fields.step(time, step, recorder);
-        let on_span = self.fields.record_sketch(said, None, written, recorder);
-        if let Some(duration) = said.number_at(said.more.0).filter(|_| ends_here) {
+        let on_span = self.fields.record(tables::STEP, written, &fields, &[], recorder);
+        if let Some(duration) = literal::number(&fields, "seconds").filter(|_| ends_here) {
             spans::step(step, time, duration, on_span, recorder);
         }
     }
@@ -221,25 +216,10 @@ const SIGNS: Signs = Signs {
     within: b":=",
 };
 
-/// The place of a step's duration among its fields.
-#[derive(Debug, Default, PartialEq)]
-struct Duration(Option<usize>);
-
-/// `seconds: 0.672, TFLOP/s/device: 0.000, total_weights: 128, loss: 6.035, ...`: numbers may have a percent sign.
-fn draw_step(text: &str) -> Option<Sketch<Duration>> {
-    let mut drawing = Drawing::of(text, Duration::default());
-    for printed in SIGNS.fields(text) {
-        drawing.measured(printed.key, printed.text, PERCENT);
-    }
-    let duration = drawing.sketch().place("seconds");
-    *drawing.more() = Duration(duration);
-    Some(drawing.finish(tables::STEP))
-}
-
 /// What may stand behind a number.
 const PERCENT: &[&str] = &["%"];
 
-/// The fields of an evaluation.
+/// The fields of a step, such as `seconds: 0.672, TFLOP/s/device: 0.000, loss: 6.035`, or of an evaluation.
 fn numbers(text: &str) -> Vec<Field<'_>> {
     let fields = SIGNS.fields(text);
     fields

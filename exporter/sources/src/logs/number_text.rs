@@ -1,9 +1,6 @@
 //! Numbers as training logs print them.
 
-use super::{
-    decimal::{Decimal, Short},
-    time,
-};
+use super::decimal::{Decimal, Short};
 
 /// A finite number in decimal notation.
 #[inline]
@@ -24,48 +21,14 @@ fn plain(text: &str) -> Option<(f64, &str)> {
     Some((decimal.double()?, &text[decimal.len..]))
 }
 
-/// How a number is written. What is written in one form is so in those behind it too, but for a clock, which is like no other.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Form {
-    /// A time of a day, as `00:18:40.978996216`: the number is its nanoseconds since midnight.
-    Clock,
-    /// Digits alone.
-    Count,
-    Decimal,
-    /// With commas between the thousands.
-    Grouped,
-}
-
 /// A number as it is printed where there is one.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct PrintedNumber {
     pub(super) value: f64,
     /// How many bytes it takes.
     pub(super) len: usize,
-    pub(super) form: Form,
-}
-
-impl Form {
-    #[inline]
-    fn of(is_count: bool) -> Self {
-        if is_count { Self::Count } else { Self::Decimal }
-    }
-
-    /// The number that a text begins with, if it is written so, and how many bytes it takes.
-    #[inline(always)]
-    pub(super) fn prefix(self, text: &[u8]) -> Option<(f64, usize)> {
-        if self == Self::Clock {
-            return clock_prefix(text);
-        }
-        let number = printed_prefix(text)?;
-        (number.form <= self).then_some((number.value, number.len))
-    }
-}
-
-#[inline(never)]
-fn clock_prefix(text: &[u8]) -> Option<(f64, usize)> {
-    let clock = time::clock_prefix(text)?;
-    Some((clock.nanos as f64, clock.len))
+    /// Whether it is digits alone.
+    pub(super) is_count: bool,
 }
 
 /// The number that a text begins with: a plain one, or one with commas between the thousands.
@@ -75,7 +38,7 @@ pub(super) fn printed_prefix(text: &[u8]) -> Option<PrintedNumber> {
         Some(short) if short.next != b',' || !goes_on(text, short.len) => Some(PrintedNumber {
             value: short.value,
             len: short.len,
-            form: Form::of(short.is_integer),
+            is_count: short.is_integer,
         }),
         _ => long_prefix(text),
     }
@@ -85,7 +48,7 @@ pub(super) fn printed_prefix(text: &[u8]) -> Option<PrintedNumber> {
 #[inline]
 pub(super) fn count(text: &str) -> Option<f64> {
     let number = printed_prefix(text.as_bytes())?;
-    (number.form == Form::Count && number.len == text.len()).then_some(number.value)
+    (number.is_count && number.len == text.len()).then_some(number.value)
 }
 
 /// The same as `printed_prefix` for every number; most are none that needs this.
@@ -101,7 +64,7 @@ fn long_prefix(text: &[u8]) -> Option<PrintedNumber> {
     Some(PrintedNumber {
         value,
         len: decimal.len,
-        form: Form::of(decimal.is_integer && text[0] != b'-'),
+        is_count: decimal.is_integer && text[0] != b'-',
     })
 }
 
@@ -115,7 +78,7 @@ fn inexact_prefix(text: &[u8]) -> Option<PrintedNumber> {
     Some(PrintedNumber {
         value: std::str::from_utf8(&text[..len]).ok()?.parse().ok()?,
         len,
-        form: Form::Decimal,
+        is_count: false,
     })
 }
 
@@ -135,7 +98,7 @@ fn grouped_prefix(text: &[u8]) -> Option<PrintedNumber> {
     Some(PrintedNumber {
         value: grouped(text)?,
         len: text.len(),
-        form: Form::Grouped,
+        is_count: false,
     })
 }
 

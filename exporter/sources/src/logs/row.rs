@@ -144,11 +144,6 @@ impl Row {
         matches!(self.metric.instrument, Instrument::Gauge) && self.attributes.is_empty()
     }
 
-    /// Whether a number of it is converted and recorded as it is, whatever it is and came before.
-    pub(super) fn is_simple(&self) -> bool {
-        self.is_plain() && !self.is_total && self.unknown.is_none()
-    }
-
     /// The series of its points, with the row's attributes behind those of the record.
     pub(super) fn series(&self, attributes: &[Attribute<'_>]) -> PreparedSeries {
         PreparedSeries::new(self.metric, &[attributes, self.attributes].concat())

@@ -14,9 +14,9 @@ mod tables;
 
 use std::borrow::Cow;
 
-use super::{Begin, Identity, LogFormat, LogParser, Window, clean, template::Templates};
+use super::{Begin, Identity, LogFormat, LogParser, Window, clean};
 use framing::Frame;
-use numbers::{Kind, Says};
+use numbers::{Kind, Numbers};
 use pulsetrain_record::{LoggedTime, Recorder, SkipReason};
 use record::{Record, Value};
 
@@ -86,7 +86,6 @@ impl Identity {
 /// Parses the records of one file.
 #[derive(Debug, Default)]
 struct SurogateParser {
-    numbers: Templates<Says>,
     mapping: mapping::Mapping,
     /// Whether what stands here belongs to no record and was said already.
     in_stray: bool,
@@ -153,8 +152,8 @@ impl SurogateParser {
             Cow::Borrowed(_) => offset,
             Cow::Owned(_) => in_bytes(bytes, offset),
         };
-        if let Some(numbers) = self.numbers.read(&text, numbers::draw) {
-            self.mapping.numbers(numbers, recorder);
+        if let Some(numbers) = Numbers::parse(&text) {
+            self.mapping.numbers(&numbers, recorder);
             return recorder.end_of_record();
         }
         match record::parse(&text) {
@@ -179,7 +178,7 @@ impl SurogateParser {
 
     /// Records what a record says that is an event, or that more than punctuation follows.
     fn parsed(&mut self, record: &Record<'_>, text: &str, recorder: &mut Recorder<'_>) {
-        let numbers = Kind::of(record.kind).and_then(|kind| numbers::draw_as(kind, &text[..record.len]));
+        let numbers = Kind::of(record.kind).and_then(|kind| Numbers::parse_as(kind, &text[..record.len]));
         match numbers {
             Some(numbers) => self.mapping.numbers(&numbers, recorder),
             None => self.mapping.event(record, recorder),

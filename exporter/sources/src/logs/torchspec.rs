@@ -17,14 +17,12 @@ use super::{
     Begin, LogFormat,
     fields::{self, Field, Fields, Value, Written},
     lines::{self, Line, LineFormat, LineParser},
-    number_text,
+    literal, number_text,
     printed::Signs,
-    spans,
-    template::{Drawing, Sketch, Templates},
-    time,
+    spans, time,
 };
 use crate::cut;
-use bar::{Bar, Places};
+use bar::Bar;
 use pool::Waited;
 use progress::{Progress, Timing};
 use pulsetrain_record::{LoggedTime, Recorder, SkipReason};
@@ -65,8 +63,6 @@ const MESSAGES: [&str; 16] = [
 /// Reads TorchSpec's lines.
 #[derive(Debug)]
 struct TorchSpec {
-    bars: Templates<Places>,
-    timings: Templates<Times>,
     fields: Fields,
     progress: Progress,
 }
@@ -74,8 +70,6 @@ struct TorchSpec {
 impl Default for TorchSpec {
     fn default() -> Self {
         Self {
-            bars: Templates::default(),
-            timings: Templates::default(),
             fields: Fields::of("torchspec"),
             progress: Progress::default(),
         }
@@ -87,7 +81,7 @@ impl LineFormat for TorchSpec {
         if text.contains(TIMING) && text.contains(" dispatch=") {
             return Some("lines with \"TIMING step=\" and \"dispatch=\"");
         }
-        let is_bar = text.contains("thru=") && Bar::numbers(text).and_then(Bar::draw).is_some();
+        let is_bar = text.contains("thru=") && Bar::numbers(text).and_then(Bar::parse).is_some();
         is_bar.then_some("a progress bar with \"thru=\"")
     }
 
@@ -121,15 +115,6 @@ const TIMES: Signs = Signs {
     within: b"=",
 };
 
-/// The places of the times that are looked at.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-struct Times {
-    step: Option<usize>,
-    data: Option<usize>,
-    compute: Option<usize>,
-    dispatch: Option<usize>,
-}
-
 /// Of a line with "eval:".
 const EVAL: Signs = Signs {
     between: ", ",
@@ -151,40 +136,37 @@ fn logged_time(text: &str) -> Option<LoggedTime> {
 impl TorchSpec {
     /// Records a bar, and says whether it is one.
     fn bar(&mut self, numbers: &str, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        let Self {
-            bars,
-            fields,
-            progress,
-            ..
-        } = self;
-        let Some(bar) = bars.read(numbers, Bar::draw).map(Bar::of) else {
+        let Self { fields, progress } = self;
+        let Some(mut bar) = Bar::parse(numbers) else {
             return false;
         };
-        let step = bar.step();
+        let step = bar.step;
         if progress.last_bar.replace(step) == Some(step) {
             recorder.skip_value(SkipReason::LeftOut("bar_drawn_again"));
             return true;
         }
         let written = Written {
-            time_unix_nanos: progress.bar_time(bar, line),
+            time_unix_nanos: progress.bar_time(&bar, line),
             step: Some(step),
             place: line.place(),
         };
         if step > 0 {
             fields.step(written.time_unix_nanos, step, recorder);
         }
-        progress.pool.is_of(bar.number(bar.places().pool));
+        progress.pool.is_of(bar.number("pool"));
+        let reading = progress.reading(&bar);
         // The line before said it to the millisecond.
-        let is_wait_told = progress.timing.step == Some(step) && bar.places().wait.is_some();
+        let is_wait_told =
+            progress.timing.step == Some(step) && bar.fields.iter().any(|(key, _)| key == "wait");
         if is_wait_told {
             recorder.skip_value(SkipReason::LeftOut("wait_told_by_timing"));
+            bar.fields.retain(|(key, _)| key != "wait");
         }
-        if bar.places().is_cut {
+        if bar.is_cut {
             recorder.skip_value(SkipReason::LeftOut("cut_by_the_terminal"));
         }
-        let except = bar.places().wait.filter(|_| is_wait_told);
-        fields.record_sketch(bar.sketch(), except, written, recorder);
-        if let Some(verdict) = progress.reading(bar).and_then(|reading| reading.bottleneck()) {
+        fields.record(tables::BAR, written, &bar.fields, &[], recorder);
+        if let Some(verdict) = reading.and_then(|reading| reading.bottleneck()) {
             let (metric, attribute) = (&metric::PERF_BOTTLENECK, &attribute::PERF_BOTTLENECK);
             recorder.record_state(metric, attribute, written.time_unix_nanos, verdict, &[]);
         }
@@ -217,16 +199,18 @@ impl TorchSpec {
 
     /// Records what stands behind "TIMING", and says whether it is that.
     fn timing(&mut self, text: &str, written: Written, recorder: &mut Recorder<'_>) -> bool {
-        let Self {
-            timings,
-            fields,
-            progress,
-            ..
-        } = self;
-        let Some(timing) = timings.read(text, draw_timing) else {
+        let Self { fields, progress } = self;
+        let Some((step, times)) = times(text) else {
             return false;
         };
-        let step = timing.number(0) as i64;
+        let secs = |key| literal::number(&times, key);
+        progress.timing = Timing {
+            step: Some(step),
+            step_secs: secs("step"),
+            data_secs: secs("data"),
+            compute_secs: secs("compute"),
+            dispatch_secs: secs("dispatch"),
+        };
         let written = Written {
             step: Some(step),
             ..written
@@ -234,29 +218,16 @@ impl TorchSpec {
         fields.step(written.time_unix_nanos, step, recorder);
         let on_span = if progress.passes_of == Some(step) {
             // Their own line said them to a tenth of a millisecond.
-            let mut others = timing.all();
+            let mut others = times;
             others.retain(|(key, _)| key != "fwd" && key != "bwd");
             recorder.skip_values(SkipReason::LeftOut(breakdown::TOLD), 2);
             fields.record(tables::TIMING, written, &others, &[], recorder)
         } else {
-            fields.record_sketch(timing, None, written, recorder)
+            fields.record(tables::TIMING, written, &times, &[], recorder)
         };
-        let Times {
-            step: whole,
-            data,
-            compute,
-            dispatch,
-        } = timing.more;
-        if let Some(duration) = timing.number_at(whole) {
+        if let Some(duration) = progress.timing.step_secs {
             spans::step(step, written.time_unix_nanos, duration, on_span, recorder);
         }
-        progress.timing = Timing {
-            step: Some(step),
-            step_secs: timing.number_at(whole),
-            data_secs: timing.number_at(data),
-            compute_secs: timing.number_at(compute),
-            dispatch_secs: timing.number_at(dispatch),
-        };
         true
     }
 
@@ -333,24 +304,15 @@ fn eval(message: &str) -> Option<(i64, &str)> {
 }
 
 /// `2: step=0.081s data=0.020s compute=0.060s [fwd=0.018s bwd=0.033s opt=0.009s] dispatch=0.000s`.
-fn draw_timing(text: &str) -> Option<Sketch<Times>> {
+fn times(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
     let (step, times) = cut::once(text, ": ")?;
-    let mut drawing = Drawing::of(text, Times::default());
-    drawing.count(step)?;
-    for time in TIMES.fields(times) {
+    let step = number_text::count(step)? as i64;
+    let fields = TIMES.fields(times).map(|time| {
         let key = time.key.strip_prefix('[').unwrap_or(time.key);
         let text = time.text.strip_suffix(']').unwrap_or(time.text);
-        drawing.measured(key, text, SECONDS);
-    }
-    let place = |key| drawing.sketch().place(key);
-    let times = Times {
-        step: place("step"),
-        data: place("data"),
-        compute: place("compute"),
-        dispatch: place("dispatch"),
-    };
-    *drawing.more() = times;
-    Some(drawing.finish(tables::TIMING))
+        (key.into(), Value::measured(text, SECONDS))
+    });
+    Some((step, fields.collect()))
 }
 
 /// The unit of times.

@@ -10,11 +10,10 @@ use self::around::Around;
 use super::{
     Begin, Covered, LogFormat,
     coverage::{self, covered},
-    fields::{Fields, Value, Written},
+    fields::{Field, Fields, Value, Written},
     lines::{self, Line, LineFormat, LineParser},
     number_text,
     row::{Row, row},
-    template::{Drawing, Sketch, Templates},
     time,
 };
 use crate::cut;
@@ -57,8 +56,6 @@ static VALIDATION: &[Row] = &[
 /// Reads torchtitan's lines.
 #[derive(Debug)]
 struct TorchTitan {
-    /// With the place of the step among the numbers.
-    steps: Templates<usize>,
     fields: Fields,
     around: Around,
 }
@@ -66,7 +63,6 @@ struct TorchTitan {
 impl Default for TorchTitan {
     fn default() -> Self {
         Self {
-            steps: Templates::default(),
             fields: Fields::of("torchtitan"),
             around: Around::default(),
         }
@@ -76,18 +72,17 @@ impl Default for TorchTitan {
 impl LineFormat for TorchTitan {
     fn sign(text: &str) -> Option<&'static str> {
         from_step(text)
-            .and_then(draw)
+            .and_then(step_fields)
             .map(|_| "lines with \"step:\", \"loss:\" and \"memory:\"")
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
         let text = from_step(line.text);
-        let Some(said) = text.and_then(|text| self.steps.read(text, draw)) else {
+        let Some((step, fields)) = text.and_then(step_fields) else {
             return self.other(line, recorder);
         };
         let before = text.map_or("", |text| &line.text[..line.text.len() - text.len()]);
         let is_validation = before.ends_with("validate ");
-        let step = said.number(said.more) as i64;
         let written = Written {
             time_unix_nanos: time_of(line, recorder),
             step: Some(step),
@@ -97,12 +92,8 @@ impl LineFormat for TorchTitan {
             self.fields.step(written.time_unix_nanos, step, recorder);
             self.around.step(step, written.time_unix_nanos, recorder);
         }
-        if is_validation {
-            self.fields
-                .record(VALIDATION, written, &said.all(), &[], recorder);
-        } else {
-            self.fields.record_sketch(said, None, written, recorder);
-        }
+        let rows = if is_validation { VALIDATION } else { STEP };
+        self.fields.record(rows, written, &fields, &[], recorder);
         true
     }
 }
@@ -142,22 +133,20 @@ fn logged_time(text: &str) -> Option<LoggedTime> {
     time::logged(cut::once(text, " - ").map_or(text, |(time, _)| time).trim_ascii())
 }
 
-/// The words of a step, each key with its colon before its value.
-fn draw(text: &str) -> Option<Sketch<usize>> {
-    let mut drawing = Drawing::of(signed(text)?, 0);
-    let mut words = text.split_ascii_whitespace();
-    let mut step = None;
+/// The step of a line, and its fields: each key with its colon before its value.
+fn step_fields(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
+    let mut words = signed(text)?.split_ascii_whitespace();
+    let (mut step, mut fields) = (None, Vec::new());
     while let Some(key) = words.next() {
         let key = key.strip_suffix(':')?;
         let value = words.next()?;
         match key {
-            "step" => step = drawing.count(value),
-            "memory" => memory(value, &mut drawing),
-            _ => printed(key, value, &mut drawing),
+            "step" => step = number_text::count(value),
+            "memory" => memory(value, &mut fields),
+            _ => fields.push((key.into(), Value::measured(value, &["%"]))),
         }
     }
-    *drawing.more() = step?;
-    Some(drawing.finish(STEP))
+    Some((step? as i64, fields))
 }
 
 /// The step and all that follows it.
@@ -172,22 +161,15 @@ fn signed(text: &str) -> Option<&str> {
 }
 
 /// `30.10GiB(38.00%)`.
-fn memory<'l>(text: &'l str, drawing: &mut Drawing<'l, usize>) {
+fn memory<'l>(text: &'l str, fields: &mut Vec<Field<'l>>) {
     let (size, share) = cut::once(text, "(").unwrap_or((text, ""));
     for (key, number) in [
         ("memory GiB", size.trim_end_matches("GiB")),
         ("memory %", share.trim_end_matches("%)")),
     ] {
-        if number_text::any(number).is_some() {
-            drawing.number(key, number, 1.0);
+        if let Some(number) = number_text::any(number) {
+            fields.push((key.into(), Value::Number(number)));
         }
-    }
-}
-
-fn printed<'l>(key: &str, text: &'l str, drawing: &mut Drawing<'l, usize>) {
-    match number_text::with_suffix(text) {
-        Some((_, unit @ ("" | "%"))) => drawing.number(key, &text[..text.len() - unit.len()], 1.0),
-        _ => drawing.constant(key, Value::of(text)),
     }
 }
 

@@ -76,7 +76,7 @@ impl Table {
     }
 
     /// The place of the row of a record's field.
-    pub(super) fn find(&mut self, field: usize, key: &str) -> Option<usize> {
+    pub(in crate::logs) fn find(&mut self, field: usize, key: &str) -> Option<usize> {
         self.order.find(self.rows, field, key)
     }
 

@@ -18,7 +18,6 @@ use crate::{
         literal, number_text,
         printed::Signs,
         spans,
-        template::{Drawing, How, Sketch, Templates},
     },
 };
 use pulsetrain_record::{PreparedSeries, Recorder};
@@ -52,8 +51,6 @@ const GRPO: Signs = Signs {
 struct Console {
     /// How much of the epoch is done.
     epoch: PreparedSeries,
-    steps: Templates<StepLine>,
-    evals: Templates<()>,
     fields: Fields,
     heading: Heading,
     /// The GPU and the step that the line before told of: a second line goes on.
@@ -64,8 +61,6 @@ impl Default for Console {
     fn default() -> Self {
         Self {
             epoch: tables::EPOCH.series(&[]),
-            steps: Templates::default(),
-            evals: Templates::default(),
             fields: Fields::of("surogate"),
             heading: Heading::default(),
             gpu: None,
@@ -96,10 +91,10 @@ impl LineFormat for Console {
         };
         if let Some(head) = Head::of(text) {
             self.step(&head, written(Some(head.step)), line.is_live(), recorder);
-        } else if let Some(rest) = text.strip_prefix(EVAL)
-            && let Some(eval) = self.evals.read(rest, draw_eval)
-        {
-            self.fields.record_sketch(eval, None, written(None), recorder);
+        } else if let Some(rest) = text.strip_prefix(EVAL) {
+            let fields: Vec<Field<'_>> = parts(rest).filter_map(part).collect();
+            self.fields
+                .record(tables::EVAL, written(None), &fields, &[], recorder);
         } else if let Some((gpu, step, rest)) = gpu_line(text) {
             self.gpu = Some((gpu, step));
             self.gpu(gpu, written(step), rest, recorder);
@@ -127,18 +122,18 @@ impl Console {
             self.fields
                 .record(tables::HEAD, written, &[percent], &[], recorder);
         }
-        let Some(step) = self.steps.read(head.rest, StepLine::draw) else {
-            return;
-        };
-        let on_span = self.fields.record_sketch(step, None, written, recorder);
-        if step.more.is_spike {
+        let step = StepLine::parse(head.rest);
+        let on_span = self
+            .fields
+            .record(tables::STEP, written, &step.fields, &[], recorder);
+        if step.is_spike {
             let kind = [(&attribute::TRAIN_ANOMALY_TYPE, Out::Text("grad_norm_spike"))];
             recorder.record(&metric::TRAIN_ANOMALIES, time, 1.0, &kind);
         }
-        if let Some(phase) = &step.more.phase {
+        if let Some(phase) = step.phase {
             recorder.record_state(&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE, time, phase, &[]);
         }
-        if is_live && let Some(duration_ms) = step.number_at(step.place("ms")) {
+        if is_live && let Some(duration_ms) = literal::number(&step.fields, "ms") {
             on_span.retain(|(key, _)| *key != &attribute::TRAIN_PHASE);
             spans::step(head.step, time, duration_ms / 1e3, on_span, recorder);
         }
@@ -174,25 +169,28 @@ impl Console {
     }
 }
 
-/// What a line of a step says besides its numbers.
-#[derive(Debug, Default, PartialEq)]
-struct StepLine {
+/// The line of a step behind its head.
+#[derive(Debug, Default)]
+struct StepLine<'l> {
+    fields: Vec<Field<'l>>,
     /// The norm is far above its mean.
     is_spike: bool,
-    phase: Option<String>,
+    phase: Option<&'l str>,
 }
 
-impl StepLine {
+impl<'l> StepLine<'l> {
     /// `loss 2.1348 | norm !9.7500 | 130.0k tps |   126 ms | sol 68.3 | eta 00h00m | converging`.
-    fn draw(text: &str) -> Option<Sketch<Self>> {
-        let mut drawing = Drawing::of(text, Self::default());
-        for text in cut::each(text, "|").map(str::trim_ascii) {
-            drawing.more().is_spike |= text.starts_with("norm") && cut::find(text, "!").is_some();
-            if !part(text, &mut drawing) && !text.is_empty() && cut::find(text, " ").is_none() {
-                drawing.more().phase = Some(text.to_owned());
+    fn parse(text: &'l str) -> Self {
+        let mut line = Self::default();
+        for text in parts(text) {
+            line.is_spike |= text.starts_with("norm") && text.contains('!');
+            match part(text) {
+                Some(field) => line.fields.push(field),
+                None if !text.is_empty() => line.phase = Some(text),
+                None => {}
             }
         }
-        Some(drawing.finish(tables::STEP))
+        line
     }
 }
 
@@ -218,47 +216,38 @@ impl<'l> Head<'l> {
     }
 }
 
-/// `loss 2.9659 | gap   +0.5 | 140.0k tps |   234 ms`.
-fn draw_eval(text: &str) -> Option<Sketch<()>> {
-    let mut drawing = Drawing::of(text, ());
-    for text in cut::each(text, "|").map(str::trim_ascii) {
-        part(text, &mut drawing);
-    }
-    Some(drawing.finish(tables::EVAL))
+/// The parts of a line such as `loss 2.9659 | gap   +0.5 | 140.0k tps |   234 ms`.
+fn parts(text: &str) -> impl Iterator<Item = &str> {
+    cut::each(text, "|").map(str::trim_ascii)
 }
 
-/// `loss 2.1348`, `130.0k tps`, `126 ms` or `eta 00h03m`; answers whether it is any of these.
-fn part<'l, M>(text: &'l str, drawing: &mut Drawing<'l, M>) -> bool {
-    let Some((first, second)) = cut::once(text, " ") else {
-        return false;
-    };
+/// The field of `loss 2.1348`, `130.0k tps`, `126 ms` or `eta 00h03m`; `None` for a single word.
+fn part(text: &str) -> Option<Field<'_>> {
+    let (first, second) = cut::once(text, " ")?;
     let second = second.trim_start_matches([' ', '!']);
-    if first == "eta" {
-        hours_and_minutes(second, drawing);
-    } else if let Some((number, times)) = thousands(first) {
-        drawing.number(second, number, times);
+    Some(if first == "eta" {
+        let seconds = hours_and_minutes(second).map(Value::Number);
+        (first.into(), seconds.unwrap_or_else(|| Value::of(second)))
+    } else if let Some(number) = thousands(first) {
+        (second.into(), Value::Number(number))
     } else {
-        drawing.number(first, second, 1.0);
-    }
-    true
+        (first.into(), Value::of(second))
+    })
 }
 
-/// `130.0k`, or a number as it is: its text, and how often it is meant.
-fn thousands(text: &str) -> Option<(&str, f64)> {
+/// `130.0k`, or a number as it is.
+fn thousands(text: &str) -> Option<f64> {
     match number_text::with_suffix(text)? {
-        (_, "") => Some((text, 1.0)),
-        (_, "k") => Some((text.strip_suffix('k')?, 1e3)),
+        (number, "") => Some(number),
+        (number, "k") => Some(number * 1e3),
         _ => None,
     }
 }
 
-fn hours_and_minutes<'l, M>(text: &'l str, drawing: &mut Drawing<'l, M>) {
-    let parts = text.strip_suffix('m').and_then(|text| cut::once(text, "h"));
-    let is_made =
-        parts.is_some_and(|(hours, minutes)| drawing.made("eta", &[hours, minutes], How::Sixtieths(2, 60.0)));
-    if !is_made {
-        drawing.constant("eta", Value::of(text));
-    }
+/// The seconds of `00h03m`.
+fn hours_and_minutes(text: &str) -> Option<f64> {
+    let (hours, minutes) = cut::once(text.strip_suffix('m')?, "h")?;
+    Some((number_text::count(hours)? * 60.0 + number_text::count(minutes)?) * 60.0)
 }
 
 /// `[G] step     5 [gpu  0] | power  620 W   | temp  61 / 87°C | clock 1755 MHz`.

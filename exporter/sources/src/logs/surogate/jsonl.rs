@@ -12,10 +12,7 @@ use crate::logs::{
     coverage::{self, covered},
     fields::{Field, Fields, Owner, Value, Written},
     lines::{self, Line, LineFormat, LineParser},
-    literal,
-    row::Row,
-    spans,
-    template::{Drawing, Drawn, Found, Sketch, Templates},
+    literal, spans,
 };
 use pulsetrain_record::{Recorder, SkipReason};
 
@@ -35,14 +32,12 @@ pub(in crate::logs) const FORMAT: LogFormat = LogFormat {
 /// Reads the JSON lines.
 #[derive(Debug)]
 struct JsonLines {
-    lines: Templates<Says>,
     fields: Fields,
 }
 
 impl Default for JsonLines {
     fn default() -> Self {
         Self {
-            lines: Templates::default(),
             fields: Fields::of("surogate"),
         }
     }
@@ -67,62 +62,41 @@ impl LineFormat for JsonLines {
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        let Some(said) = self.lines.read(line.text, draw) else {
+        let Some(record) = JsonRecord::parse(line.text) else {
             let message = || "a line is no whole JSON object with \"ts\"".to_owned();
             recorder.skip(SkipReason::MalformedRecord, line.place(), message);
             return false;
         };
-        let secs = said.number_at(said.more.secs);
+        let secs = record.number("ts");
         let written = Written {
             time_unix_nanos: secs.map_or_else(|| line.read_time(), |secs| (secs * 1e9) as u64),
-            step: said.number_at(said.more.step).map(|step| step as i64),
+            step: record.number("step").map(|step| step as i64),
             place: line.place(),
         };
-        recorder.skip_values(SkipReason::NotMeasured, said.more.nulls);
-        match said.more.kind {
-            Kind::Config => config(said, written, recorder),
-            Kind::Gpu => gauges(&mut self.fields, said, written, recorder),
-            Kind::Step => step(&mut self.fields, said, written, recorder),
+        match record.kind {
+            Kind::Config => record.config(written, recorder),
+            Kind::Gpu => {
+                recorder.skip_values(SkipReason::NotMeasured, record.nulls);
+                record.gpu(&mut self.fields, written, recorder);
+            }
+            Kind::Step => {
+                recorder.skip_values(SkipReason::NotMeasured, record.nulls);
+                record.step(&mut self.fields, written, recorder);
+            }
         }
         true
     }
 }
 
-/// What a line says of itself, by the places of its fields.
-#[derive(Debug, Default, PartialEq)]
-struct Says {
+/// The object of a line.
+#[derive(Debug)]
+struct JsonRecord<'l> {
     kind: Kind,
-    secs: Option<usize>,
-    step: Option<usize>,
-    /// Whether it tells of training.
-    is_train: bool,
-    duration_ms: Option<usize>,
-    eval_duration_ms: Option<usize>,
-    phase: Option<usize>,
-    gpu: Option<usize>,
-    throttle: Option<usize>,
+    /// Those that identify the record, such as `ts`.
+    header: Vec<Field<'l>>,
+    values: Vec<Field<'l>>,
     /// How many values are missing.
     nulls: u64,
-}
-
-impl Says {
-    /// Of a key that comes twice, the first counts.
-    fn of(line: &Sketch<Self>, nulls: u64) -> Self {
-        let kind = line.text_at(line.place("type")).map_or(Kind::Step, Kind::of);
-        Self {
-            kind,
-            secs: line.place("ts"),
-            step: line.place("step"),
-            is_train: line.fields.iter().any(|field| field.key.starts_with("train/")),
-            duration_ms: line.place("train/duration_ms"),
-            eval_duration_ms: line.place("eval/duration_ms"),
-            phase: line.place("train/phase"),
-            gpu: line.place("gpu_id"),
-            throttle: line.place("throttle"),
-            // A setting without a value is none.
-            nulls: if kind == Kind::Config { 0 } else { nulls },
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -143,16 +117,8 @@ impl Kind {
         }
     }
 
-    /// The table by which values are recorded.
-    fn rows(self) -> &'static [Row] {
-        match self {
-            Self::Gpu => GPU,
-            Self::Config | Self::Step => tables::STEP,
-        }
-    }
-
-    /// Whether a field is no value.
-    fn is_apart(self, key: &str) -> bool {
+    /// Whether a field identifies the record.
+    fn is_header(self, key: &str) -> bool {
         match key {
             "ts" | "step" | "type" => true,
             "gpu_id" | "throttle" => matches!(self, Self::Gpu),
@@ -162,67 +128,77 @@ impl Kind {
     }
 }
 
-/// `{"step": 3, "ts": 1795220321.5, "train/loss": 6.36434, ...}`.
-fn draw(text: &str) -> Option<Sketch<Says>> {
-    JsonLines::sign(text)?;
-    let mut drawing = Drawing::of(text, Says::default());
-    let mut nulls = 0;
-    literal::each_value(text, |key, value, text| match value {
-        Some(value) => drawing.value(&key, value, text),
-        None => nulls += 1,
-    })?;
-    let says = Says::of(drawing.sketch(), nulls);
-    let kind = says.kind;
-    *drawing.more() = says;
-    Some(drawing.finish_without(kind.rows(), |key| kind.is_apart(key)))
-}
-
-fn step(known: &mut Fields, said: &Sketch<Says>, written: Written, recorder: &mut Recorder<'_>) {
-    let (time, says) = (written.time_unix_nanos, &said.more);
-    if let Some(step) = written.step.filter(|_| says.is_train) {
-        known.step(time, step, recorder);
-    }
-    if let Some(phase) = said.text_at(says.phase) {
-        recorder.record_state(&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE, time, phase, &[]);
-    }
-    let on_span = known.record_sketch(said, None, written, recorder);
-    let step = written.step.unwrap_or_default();
-    if let Some(ms) = said.number_at(says.duration_ms) {
-        spans::step(step, time, ms / 1e3, on_span, recorder);
-    }
-    if let Some(ms) = said.number_at(says.eval_duration_ms) {
-        spans::eval(step, time, ms / 1e3, on_span, recorder);
-    }
-}
-
-fn gauges(known: &mut Fields, said: &Sketch<Says>, written: Written, recorder: &mut Recorder<'_>) {
-    let index = said.number_at(said.more.gpu).unwrap_or_default() as i64;
-    let id = index.to_string();
-    let attributes = gpu::attributes(&id, index);
-    if let Some(reason) = said.text_at(said.more.throttle) {
-        gpu::record_throttle(reason, written.time_unix_nanos, &attributes, recorder);
-    }
-    let owner = Owner {
-        number: index,
-        attributes: &attributes,
-    };
-    known.record_sketch_of(owner, said, written, recorder);
-}
-
-fn config(said: &Sketch<Says>, written: Written, recorder: &mut Recorder<'_>) {
-    let is_value = |drawn: &&Drawn| !matches!(drawn.found, Found::Apart);
-    let fields = said.fields.iter().filter(is_value);
-    let fields: Vec<Field<'_>> = fields.map(|drawn| said.field(drawn)).collect();
-    let entries: Vec<(&str, Out<'_>)> = fields
-        .iter()
-        .map(|(key, value)| match value {
-            Value::Number(number) => (key.as_ref(), Out::Double(*number)),
-            Value::Text(text) => (key.as_ref(), Out::Text(text)),
+impl<'l> JsonRecord<'l> {
+    /// `{"step": 3, "ts": 1795220321.5, "train/loss": 6.36434, ...}`. Of a key that comes twice, the first counts.
+    fn parse(text: &'l str) -> Option<Self> {
+        JsonLines::sign(text)?;
+        let (mut fields, mut nulls) = (Vec::with_capacity(32), 0);
+        literal::each_value(text, |key, value, _| match value {
+            Some(value) => fields.push((key, value)),
+            None => nulls += 1,
+        })?;
+        let kind = literal::text(&fields, "type").map_or(Kind::Step, Kind::of);
+        let (header, values) = fields.into_iter().partition(|(key, _)| kind.is_header(key));
+        Some(Self {
+            kind,
+            header,
+            values,
+            nulls,
         })
-        .collect();
-    let attributes = [(&attribute::TRAIN_FRAMEWORK, Out::Text("surogate"))];
-    let body = Some(Out::Map(&entries));
-    recorder.record_event(&event::RUN_CONFIG, written.time_unix_nanos, body, &attributes);
+    }
+
+    fn number(&self, key: &str) -> Option<f64> {
+        literal::number(&self.header, key)
+    }
+
+    fn step(&self, known: &mut Fields, written: Written, recorder: &mut Recorder<'_>) {
+        let time = written.time_unix_nanos;
+        let phase = literal::text(&self.header, "train/phase");
+        let mut fields = self.header.iter().chain(&self.values);
+        let is_train = fields.any(|(key, _)| key.starts_with("train/"));
+        if let Some(step) = written.step.filter(|_| is_train) {
+            known.step(time, step, recorder);
+        }
+        if let Some(phase) = phase {
+            recorder.record_state(&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE, time, phase, &[]);
+        }
+        let on_span = known.record(tables::STEP, written, &self.values, &[], recorder);
+        let step = written.step.unwrap_or_default();
+        if let Some(ms) = literal::number(&self.values, "train/duration_ms") {
+            spans::step(step, time, ms / 1e3, on_span, recorder);
+        }
+        if let Some(ms) = literal::number(&self.values, "eval/duration_ms") {
+            spans::eval(step, time, ms / 1e3, on_span, recorder);
+        }
+    }
+
+    fn gpu(&self, known: &mut Fields, written: Written, recorder: &mut Recorder<'_>) {
+        let index = self.number("gpu_id").unwrap_or_default() as i64;
+        let id = index.to_string();
+        let attributes = gpu::attributes(&id, index);
+        if let Some(reason) = literal::text(&self.header, "throttle") {
+            gpu::record_throttle(reason, written.time_unix_nanos, &attributes, recorder);
+        }
+        let owner = Owner {
+            number: index,
+            attributes: &attributes,
+        };
+        known.record_of(owner, GPU, written, &self.values, recorder);
+    }
+
+    fn config(&self, written: Written, recorder: &mut Recorder<'_>) {
+        let entries: Vec<(&str, Out<'_>)> = self
+            .values
+            .iter()
+            .map(|(key, value)| match value {
+                Value::Number(number) => (key.as_ref(), Out::Double(*number)),
+                Value::Text(text) => (key.as_ref(), Out::Text(text)),
+            })
+            .collect();
+        let attributes = [(&attribute::TRAIN_FRAMEWORK, Out::Text("surogate"))];
+        let body = Some(Out::Map(&entries));
+        recorder.record_event(&event::RUN_CONFIG, written.time_unix_nanos, body, &attributes);
+    }
 }
 
 fn coverage_table() -> Vec<Covered> {

@@ -21,7 +21,6 @@ use super::{
 use crate::logs::{
     fields::{Table, Tables},
     spans,
-    template::Found,
 };
 use pulsetrain_record::Recorder;
 
@@ -51,91 +50,91 @@ impl Mapping {
     }
 
     /// Records everything that a record of numbers says.
-    pub(super) fn numbers(&mut self, record: &Numbers, recorder: &mut Recorder<'_>) {
-        let time = recorder.instant(record.time());
-        match record.more.kind {
+    pub(super) fn numbers(&mut self, record: &Numbers<'_>, recorder: &mut Recorder<'_>) {
+        let time = recorder.instant(record.time);
+        match record.kind {
             Kind::Step => self.step(record, time, recorder),
             Kind::Eval => self.eval(record, time, recorder),
             Kind::Gpu => self.gpu(record, time, recorder),
             Kind::Dataset => self.dataset(record, time, recorder),
             Kind::Moe | Kind::Sol | Kind::Unknown => {
-                let table = self.tables.of(record.rows, None);
+                let table = self.tables.of(record.kind.rows(), None);
                 record_rows(record, time, table, &[], recorder);
             }
         }
         record_leftovers(record, time, recorder);
     }
 
-    fn step(&mut self, record: &Numbers, time: u64, recorder: &mut Recorder<'_>) {
-        let step = record.step();
+    fn step(&mut self, record: &Numbers<'_>, time: u64, recorder: &mut Recorder<'_>) {
+        let step = record.step;
         recorder.record(&metric::TRAIN_GLOBAL_STEP, time, step as f64, &[]);
-        let tokens = record.number_at(record.more.step_tokens);
+        let tokens = record.number("step_tokens");
         if let Some(progress) = self.plan.progress(step, tokens) {
             recorder.record(&metric::TRAIN_PROGRESS, time, progress, &[]);
         }
         recorder.record(&metric::TRAIN_STEPS, time, 1.0, &[]);
-        let table = self.tables.of(record.rows, None);
+        let table = self.tables.of(record.kind.rows(), None);
         let mut on_span = record_rows(record, time, table, &[], recorder);
-        if let Some(phase) = &record.more.label {
+        if let Some(phase) = record.label {
             recorder.record_state(&metric::TRAIN_PHASE, &attribute::TRAIN_PHASE, time, phase, &[]);
             on_span.push((&attribute::TRAIN_PHASE, Out::Text(phase)));
         }
-        if let Some(ms) = record.number_at(record.more.duration_ms) {
+        if let Some(ms) = record.number("duration_ms") {
             spans::step(step, time, ms / 1e3, &on_span, recorder);
         }
     }
 
-    fn eval(&mut self, record: &Numbers, time: u64, recorder: &mut Recorder<'_>) {
-        let table = self.tables.of(record.rows, None);
+    fn eval(&mut self, record: &Numbers<'_>, time: u64, recorder: &mut Recorder<'_>) {
+        let table = self.tables.of(record.kind.rows(), None);
         let on_span = record_rows(record, time, table, &[], recorder);
-        if let Some(ms) = record.number_at(record.more.duration_ms) {
-            spans::eval(record.step(), time, ms / 1e3, &on_span, recorder);
+        if let Some(ms) = record.number("duration_ms") {
+            spans::eval(record.step, time, ms / 1e3, &on_span, recorder);
         }
     }
 
-    fn gpu(&mut self, record: &Numbers, time: u64, recorder: &mut Recorder<'_>) {
-        let index = record.gpu();
+    fn gpu(&mut self, record: &Numbers<'_>, time: u64, recorder: &mut Recorder<'_>) {
+        let index = record.gpu;
         // Runs that do not introduce their GPUs know them by their index only.
         let id = self
             .gpus
             .uuid(index)
             .map_or_else(|| index.to_string().into(), Cow::Borrowed);
         let attributes = gpu::attributes(&id, index);
-        let table = self.tables.of(record.rows, Some(index));
+        let table = self.tables.of(record.kind.rows(), Some(index));
         record_rows(record, time, table, &attributes, recorder);
-        if let Some(reason) = &record.more.label {
+        if let Some(reason) = record.label {
             gpu::record_throttle(reason, time, &attributes, recorder);
         }
     }
 
-    fn dataset(&mut self, record: &Numbers, time: u64, recorder: &mut Recorder<'_>) {
-        let split = record.more.label.as_deref();
+    fn dataset(&mut self, record: &Numbers<'_>, time: u64, recorder: &mut Recorder<'_>) {
+        let split = record.label;
         if split == Some("train") {
-            self.plan.dataset(record.number_at(record.place("tokens")));
+            self.plan.dataset(record.number("tokens"));
         }
         let attributes = split.map(|split| (&attribute::DATA_SPLIT, Out::Text(split)));
-        let table = self.tables.of(record.rows, None);
+        let table = self.tables.of(record.kind.rows(), None);
         record_rows(record, time, table, attributes.as_slice(), recorder);
     }
 }
 
-/// Records every number that has a row; answers with what the record's span carries.
+/// Records every number that has a row; returns the attributes of the record's span.
 fn record_rows<'r>(
-    record: &'r Numbers,
+    record: &Numbers<'r>,
     time: u64,
     table: &mut Table,
     attributes: &[Attribute<'_>],
     recorder: &mut Recorder<'_>,
 ) -> Vec<Attribute<'r>> {
-    let mut on_span = Vec::with_capacity(record.fields.len() + 2);
-    on_span.push((&attribute::TRAIN_STEP, Out::Int(record.step())));
-    for field in &record.fields {
-        let found = (field.found, record.number_of(field));
-        let (Found::Simple(place) | Found::There(place), Some(number)) = found else {
+    let rows = record.kind.rows();
+    let mut on_span = Vec::with_capacity(record.numbers.len() + 2);
+    on_span.push((&attribute::TRAIN_STEP, Out::Int(record.step)));
+    for (field, (key, number)) in record.numbers.iter().enumerate() {
+        let Some(place) = table.find(field, key) else {
             continue;
         };
-        let row = &record.rows[place];
-        if let Some(value) = row.measured(number, recorder) {
+        let row = &rows[place];
+        if let Some(value) = row.measured(*number, recorder) {
             table.record(place, time, value, attributes, recorder);
             on_span.extend(row.span_attribute(value));
         }
@@ -144,16 +143,13 @@ fn record_rows<'r>(
 }
 
 /// Keeps what no row knows: numbers as `train.custom`, everything else in one event.
-fn record_leftovers(record: &Numbers, time: u64, recorder: &mut Recorder<'_>) {
-    for (place, name) in &record.more.unknown {
-        if let Some(number) = record.number_at(Some(*place)) {
-            recorder.record_custom(time, name, number);
+fn record_leftovers(record: &Numbers<'_>, time: u64, recorder: &mut Recorder<'_>) {
+    let rows = record.kind.rows();
+    for (key, number) in &record.numbers {
+        if rows.iter().all(|row| row.key() != *key) {
+            let name = format!("surogate.{}.{key}", record.name);
+            recorder.record_custom(time, &name, *number);
         }
     }
-    leftover::record_others(
-        (&record.more.name, record.step()),
-        time,
-        &record.more.others,
-        recorder,
-    );
+    leftover::record_others((record.name, record.step), time, &record.others, recorder);
 }

@@ -1,10 +1,6 @@
 //! How far a run has come, as its bars and lines say together: when a bar was drawn, and what it says of the bottleneck.
 
-use super::{
-    bar::{Bar, Places},
-    pool::Pool,
-    weight_sync::WeightSync,
-};
+use super::{bar::Bar, pool::Pool, weight_sync::WeightSync};
 use crate::{logs::lines::Line, tags::TorchSpecReading};
 
 /// Bars follow each other by at least this much.
@@ -39,7 +35,7 @@ pub(super) struct Timing {
 
 impl Progress {
     /// When a bar was drawn.
-    pub(super) fn bar_time(&mut self, bar: Bar<'_>, line: &Line<'_>) -> u64 {
+    pub(super) fn bar_time(&mut self, bar: &Bar<'_>, line: &Line<'_>) -> u64 {
         let said = self.last_time.filter(|_| !line.is_live());
         let time = said.map_or_else(
             || line.read_time(),
@@ -57,23 +53,20 @@ impl Progress {
     }
 
     /// What the bar and the last timed step say of the bottleneck; nothing where performance metrics are off.
-    pub(super) fn reading(&self, bar: Bar<'_>) -> Option<TorchSpecReading> {
-        let Places {
-            infer, train, wait, ..
-        } = bar.places();
-        let shown = bar.number(*wait)?;
+    pub(super) fn reading(&self, bar: &Bar<'_>) -> Option<TorchSpecReading> {
+        let shown = bar.number("wait")?;
         // The bar rounds the wait to a tenth of a second, longer than some steps; the line with the times of the step does not.
-        let is_same_step = self.timing.step == Some(bar.step());
+        let is_same_step = self.timing.step == Some(bar.step);
         let dispatch_wait = self
             .timing
             .dispatch_secs
             .filter(|_| is_same_step)
             .unwrap_or(shown);
-        let train_capacity = bar.number(*train).unwrap_or_default();
+        let train_capacity = bar.number("T").unwrap_or_default();
         let by_capacity = self.global_batch_size.map(|size| size / train_capacity);
         Some(TorchSpecReading {
             dispatch_wait: Some(dispatch_wait),
-            infer_capacity: bar.number(*infer).unwrap_or_default(),
+            infer_capacity: bar.number("I").unwrap_or_default(),
             train_capacity,
             step_secs: by_capacity
                 .filter(|secs| secs.is_finite())
