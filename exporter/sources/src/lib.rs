@@ -9,7 +9,6 @@ pub mod receiver;
 mod attribute_part;
 mod conversion;
 mod cut;
-mod emptied;
 mod error;
 mod inferred_timezone;
 mod perfetto;

@@ -32,7 +32,6 @@ mod reader;
 mod row;
 #[cfg(test)]
 pub(crate) mod sampled;
-mod slots;
 pub(crate) mod source;
 mod spans;
 mod surogate;

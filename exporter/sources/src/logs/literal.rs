@@ -2,36 +2,43 @@
 //!
 //! Python's `json` writes `NaN` and `Infinity`, which strict readers refuse; a diverged loss must not be lost over that.
 
-mod shape;
-
 use std::{borrow::Cow, ops::Range};
 
-pub(super) use self::shape::{DEPTH, Object, Objects};
 use super::{
     decimal::Decimal,
     fields::{Field, Value},
     number_text,
-    slots::Slots,
 };
 use crate::cut;
 
-/// The object at the beginning of `text` with the number of bytes that it takes; nothing where it is not whole.
-///
-/// Lists and objects inside it are given as their text, `null` and `None` not at all.
-pub(super) fn object(text: &str) -> Option<(Vec<Field<'_>>, usize)> {
-    let mut fields = Vec::with_capacity(24);
-    let len = Cursor::object(text, 0, |key, _, value| {
-        fields.extend(value.map(|value| (key, value)));
-    })?;
-    Some((fields, len))
+/// How many objects deep the fields of nested objects are read.
+pub(super) const DEPTH: usize = 16;
+
+/// An object that was read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Object {
+    /// The number of bytes that it takes.
+    pub(super) len: usize,
+    /// How many of its keys have no value.
+    pub(super) nulls: u64,
 }
 
-/// Adds the numbers and texts of the object at the beginning of `text`, those of objects inside it under keys that are joined by
-/// dots, and returns the number of bytes that it takes.
-pub(super) fn each_number_or_text<'a>(text: &'a str, fields: &mut Vec<Field<'a>>) -> Option<usize> {
-    Cursor::object(text, DEPTH, |key, _, value| {
-        fields.extend(value.map(|value| (key, value)));
-    })
+/// Adds the fields of the object at the beginning of `text`; `None` if it is not whole. Fields of objects inside it, `depth` deep,
+/// have keys that are joined by dots; lists and deeper objects are given as their text, `null` and `None` not at all.
+pub(super) fn read<'a>(text: &'a str, depth: usize, fields: &mut Vec<Field<'a>>) -> Option<Object> {
+    let mut nulls = 0;
+    let len = Cursor::object(text, depth, |key, _, value| match value {
+        Some(value) => fields.push((key, value)),
+        None => nulls += 1,
+    })?;
+    Some(Object { len, nulls })
+}
+
+/// Returns the fields of the object at the beginning of `text`, without those of objects inside it, and its length.
+pub(super) fn object(text: &str) -> Option<(Vec<Field<'_>>, usize)> {
+    let mut fields = Vec::with_capacity(24);
+    let object = read(text, 0, &mut fields)?;
+    Some((fields, object.len))
 }
 
 /// Calls `take` with each key of such an object, its value, and the text of that as it stands there.
@@ -114,49 +121,6 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Fills the next place with the value that stands here and begins with `first`. Most are plain.
-    #[inline(always)]
-    fn field(&mut self, first: u8, key: &'a str, slots: &mut Slots<'_, 'a>) -> Option<()> {
-        match first {
-            b'"' | b'\'' => {
-                if let Some(text) = self.plain_string(first) {
-                    slots.text(key, text);
-                    return Some(());
-                }
-            }
-            b'-' | b'0'..=b'9' => {
-                if let Some((number, len)) = plain_number(&self.text.as_bytes()[self.at..]) {
-                    self.at += len;
-                    slots.number(key, number);
-                    return Some(());
-                }
-            }
-            b't' if self.pass_word(b"true").is_some() => {
-                slots.number(key, 1.0);
-                return Some(());
-            }
-            b'f' if self.pass_word(b"false").is_some() => {
-                slots.number(key, 0.0);
-                return Some(());
-            }
-            _ => {}
-        }
-        if let Some(value) = self.value()? {
-            slots.value(key, value);
-        }
-        Some(())
-    }
-
-    /// A string that begins with `quote` here, if it has no escapes.
-    #[inline(always)]
-    fn plain_string(&mut self, quote: u8) -> Option<&'a str> {
-        let start = self.at + 1;
-        let rest = &self.text.as_bytes()[start..];
-        let end = cut::either(rest, quote, b'\\').filter(|end| rest[*end] == quote)?;
-        self.at = start + end + 1;
-        Some(&self.text[start..start + end])
-    }
-
     /// A list or an object inside, whole and unread: as deep as it likes, for nothing here descends into it.
     fn nested(&mut self) -> Option<&'a str> {
         let start = self.at;
@@ -232,21 +196,6 @@ impl<'a> Cursor<'a> {
             }
             self.at += 1;
         }
-    }
-
-    /// Passes some bytes, if it is they that stand here.
-    #[inline]
-    fn pass(&mut self, bytes: &[u8]) -> Option<()> {
-        let rest = &self.text.as_bytes()[self.at..];
-        cut::begins_like(rest, bytes).then(|| self.at += bytes.len())
-    }
-
-    /// Passes a bare word, if it is that which stands here.
-    #[inline]
-    fn pass_word(&mut self, word: &[u8]) -> Option<()> {
-        let rest = self.text.as_bytes()[self.at..].strip_prefix(word)?;
-        let ends = rest.first().is_some_and(|byte| ends_word(*byte));
-        ends.then(|| self.at += word.len())
     }
 
     #[inline]

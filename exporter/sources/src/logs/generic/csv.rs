@@ -206,7 +206,7 @@ impl LineFormat for CsvLines {
             return false;
         };
         self.keys.mark_evaluation(&mut fields);
-        self.records.look_up(&fields, None);
+        self.records.look_up(&fields);
         self.records.record(&fields, line, recorder);
         true
     }

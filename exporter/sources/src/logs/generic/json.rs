@@ -3,26 +3,21 @@
 use std::sync::Arc;
 
 use super::{mapping::Mapping, record::Records};
-use crate::{
-    emptied::emptied,
-    logs::{
-        lines::{Line, LineFormat},
-        literal::Objects,
-    },
+use crate::logs::{
+    lines::{Line, LineFormat},
+    literal,
 };
 use pulsetrain_record::{Recorder, SkipReason};
 
 /// Reads JSON lines.
 #[derive(Debug)]
 pub(super) struct JsonLines {
-    objects: Objects,
     records: Records,
 }
 
 impl JsonLines {
     pub(super) fn of(mapping: &Arc<Mapping>) -> Self {
         Self {
-            objects: Objects::flat(),
             records: Records::of(mapping),
         }
     }
@@ -54,16 +49,15 @@ impl LineFormat for JsonLines {
         let Some(start) = start else {
             return false;
         };
-        let Some(object) = self.objects.read(&body[start..], &mut fields) else {
+        let Some(object) = literal::read(&body[start..], literal::DEPTH, &mut fields) else {
             recorder.skip(SkipReason::MalformedRecord, line.place(), || {
                 "the line is no whole JSON object".to_owned()
             });
             return false;
         };
         recorder.skip_values(SkipReason::NotMeasured, object.nulls);
-        self.records.look_up(&fields, object.alike);
+        self.records.look_up(&fields);
         self.records.record(&fields, line, recorder);
-        self.records.room = emptied(fields);
         true
     }
 }

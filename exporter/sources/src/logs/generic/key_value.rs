@@ -2,24 +2,19 @@
 
 use std::sync::Arc;
 
-use super::{mapping::Mapping, pairs::PairReader, record::Records};
-use crate::{
-    emptied::emptied,
-    logs::lines::{Line, LineFormat},
-};
+use super::{mapping::Mapping, pairs, record::Records};
+use crate::logs::lines::{Line, LineFormat};
 use pulsetrain_record::Recorder;
 
 /// Reads lines of `key=value`.
 #[derive(Debug)]
 pub(super) struct KeyValueLines {
-    pairs: PairReader,
     records: Records,
 }
 
 impl KeyValueLines {
     pub(super) fn of(mapping: &Arc<Mapping>) -> Self {
         Self {
-            pairs: PairReader::default(),
             records: Records::of(mapping),
         }
     }
@@ -35,17 +30,16 @@ impl LineFormat for KeyValueLines {
     }
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
-        let Self { pairs, records } = self;
+        let records = &mut self.records;
         let Some((mut fields, body)) = records.lined(line.text) else {
             return false;
         };
-        let alike = pairs.read(body, &records.mapping.pairs, &mut fields);
-        records.look_up(&fields, alike);
+        pairs::read(body, &records.mapping.pairs, &mut fields);
+        records.look_up(&fields);
         let is_record = records.keys.are_of_record();
         if is_record {
             records.record(&fields, line, recorder);
         }
-        records.room = emptied(fields);
         is_record
     }
 }

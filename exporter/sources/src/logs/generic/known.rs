@@ -47,8 +47,6 @@ pub(super) struct Keys {
     known: InOrder<Known>,
     /// Of each field of the record where in `known` its key is.
     places: Vec<usize>,
-    /// By what the record is known to have the keys of another.
-    alike: Option<u64>,
     /// The fields of the record that may say the time, by their likelihood.
     times: [Option<usize>; TIMES.len()],
     /// The fields whose keys may be the step, with their likelihood, and those of them that may say it.
@@ -57,13 +55,9 @@ pub(super) struct Keys {
 }
 
 impl Keys {
-    /// Looks up the keys of a record's fields. Those of one that is alike the record before need not be looked for.
-    pub(super) fn look_up(&mut self, fields: &[Field<'_>], alike: Option<u64>, mapping: &Mapping) {
-        if alike.is_none() || alike != self.alike {
-            self.find(fields, mapping);
-            self.alike = alike;
-        }
-        debug_assert!(self.are_of(fields), "{fields:?}");
+    /// Looks up the keys of a record's fields.
+    pub(super) fn look_up(&mut self, fields: &[Field<'_>], mapping: &Mapping) {
+        self.find(fields, mapping);
         self.steps.clear();
         self.steps.resize(mapping.steps.len().max(STEPS.len()), None);
         for (number, rank) in &self.step_keys {
@@ -71,13 +65,6 @@ impl Keys {
                 self.steps[*rank] = Some(*number);
             }
         }
-    }
-
-    /// Whether the places are those of the fields' keys.
-    fn are_of(&mut self, fields: &[Field<'_>]) -> bool {
-        let places = self.places.iter().map(|place| Some(*place));
-        let known = &mut self.known;
-        fields.iter().map(|(key, _)| known.place(key)).eq(places)
     }
 
     fn find(&mut self, fields: &[Field<'_>], mapping: &Mapping) {

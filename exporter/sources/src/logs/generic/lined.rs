@@ -3,10 +3,7 @@
 use std::borrow::Cow;
 
 use super::record::Records;
-use crate::{
-    emptied::emptied,
-    logs::fields::{Field, Value},
-};
+use crate::logs::fields::{Field, Value};
 
 /// The fields of a line, and the text that holds the others.
 type Lined<'a> = (Vec<Field<'a>>, &'a str);
@@ -19,7 +16,7 @@ impl Records {
     pub(super) fn lined<'a>(&mut self, text: &'a str) -> Option<Lined<'a>> {
         let patterns = &self.mapping.lines;
         if patterns.is_empty() {
-            return Some((emptied(std::mem::take(&mut self.room)), text));
+            return Some((Vec::with_capacity(16), text));
         }
         let found = patterns
             .iter()
@@ -41,10 +38,8 @@ impl Records {
         Some((fields, record.unwrap_or(rest)))
     }
 
-    /// Looks up the keys of fields; records with an equal `alike` have the same keys.
-    pub(super) fn look_up(&mut self, fields: &[Field<'_>], alike: Option<u64>) {
-        // A pattern of lines may find other fields in each.
-        let alike = alike.filter(|_| self.mapping.lines.is_empty());
-        self.keys.look_up(fields, alike, &self.mapping);
+    /// Looks up the keys of fields.
+    pub(super) fn look_up(&mut self, fields: &[Field<'_>]) {
+        self.keys.look_up(fields, &self.mapping);
     }
 }

@@ -1,6 +1,6 @@
 //! Pairs of a key and a value in a line of no known format: `step=10 loss=2.31, tok/s: 1,129`.
 
-use std::{borrow::Cow, ops::Range};
+use std::borrow::Cow;
 
 use crate::{
     cut,
@@ -8,7 +8,6 @@ use crate::{
         decimal::{Decimal, Short},
         fields::{Field, Value},
         number_text,
-        slots::Slots,
     },
 };
 
@@ -31,136 +30,37 @@ impl Pairs {
     }
 }
 
-/// Finds the pairs of the lines of one log. Most lines have the keys of the line before in the same order, so what stood
-/// between two values there is compared before a key is looked for.
-#[derive(Debug, Default)]
-pub(super) struct PairReader {
-    sign: String,
-    gaps: Vec<Gap>,
-    /// How many gaps the newest line had.
-    passed: usize,
-    /// Grows whenever a line has other keys than the line before.
-    alike: u64,
-    /// Whether the keys of the newest line are all remembered, and each has a value.
-    is_remembered: bool,
+/// Adds the pairs of a line in their order.
+pub(super) fn read<'a>(line: &'a str, pairs: &Pairs, fields: &mut Vec<Field<'a>>) {
+    let sign = pairs.sign_in(line);
+    let Some(between) = &pairs.between else {
+        return scan(line, sign, fields);
+    };
+    let parts = line.split(between.as_str());
+    fields.extend(parts.filter_map(|part| {
+        let (key, value) = part.split_once(sign)?;
+        Some((Cow::Borrowed(key.trim()), Value::of(unquoted(value.trim()))))
+    }));
 }
 
-/// So many gaps of a line are remembered, and none that are longer.
-const GAPS: usize = 256;
-const LONGEST: usize = 256;
-
-/// What stands before a value: all that is behind the value before it, up to the sign.
-#[derive(Debug, Default)]
-struct Gap {
-    text: String,
-    found: Found,
-}
-
-/// A key in a text.
-#[derive(Clone, Debug, Default)]
-struct Found {
-    key: Range<usize>,
-    /// Whether it is one: what begins with another letter is passed over with its value.
-    is_key: bool,
-    /// How long all is up to its value.
-    len: usize,
-}
-
-impl PairReader {
-    /// Adds the pairs of a line in their order. The answer is the same for lines that have the same keys in the same order;
-    /// nothing where that was not looked at.
-    pub(super) fn read<'a>(
-        &mut self,
-        line: &'a str,
-        pairs: &Pairs,
-        fields: &mut Vec<Field<'a>>,
-    ) -> Option<u64> {
-        let sign = pairs.sign_in(line);
-        let Some(between) = &pairs.between else {
-            return self.scan(line, sign, fields);
+/// Adds a pair for every sign: the word before it is the key, the word or the quoted text behind it the value.
+fn scan<'a>(line: &'a str, sign: &str, fields: &mut Vec<Field<'a>>) {
+    let mut rest = line;
+    while let Some((before, behind)) = rest.split_once(sign) {
+        let before = before.trim_end();
+        let key = &before[last_word(before)..];
+        let behind = trim_start(behind);
+        let (value, len) = match plain_number(behind.as_bytes()) {
+            Some((number, len)) => (Value::Number(number), len),
+            None => match bracketed_len(behind, sign) {
+                Some(len) => (Value::Text(Cow::Borrowed(&behind[..len])), len),
+                None => value(behind),
+            },
         };
-        let parts = line.split(between.as_str());
-        fields.extend(parts.filter_map(|part| {
-            let (key, value) = part.split_once(sign)?;
-            Some((Cow::Borrowed(key.trim()), Value::of(unquoted(value.trim()))))
-        }));
-        None
-    }
-
-    /// Pairs at every sign: the word before it is the key, the word or the quoted text behind it the value.
-    fn scan<'a>(&mut self, line: &'a str, sign: &str, fields: &mut Vec<Field<'a>>) -> Option<u64> {
-        if self.sign != sign {
-            sign.clone_into(&mut self.sign);
-            self.gaps.clear();
-            self.alike += 1;
+        if len > 0 && key.starts_with(|first: char| first.is_alphabetic() || first == '_') {
+            fields.push((Cow::Borrowed(key), value));
         }
-        self.is_remembered = true;
-        let (mut number, mut rest) = (0, line);
-        let mut slots = Slots::behind(fields, self.passed.min(GAPS));
-        while let Some(found) = self.gap(number, rest) {
-            let key = &rest[found.key];
-            let behind = trim_start(&rest[found.len..]);
-            let len = if let Some((number, len)) = plain_number(behind.as_bytes()) {
-                if found.is_key {
-                    slots.number(key, number);
-                }
-                len
-            } else {
-                let (value, len) = match bracketed_len(behind, sign) {
-                    Some(len) => (Value::Text(Cow::Borrowed(&behind[..len])), len),
-                    None => value(behind),
-                };
-                if len == 0 {
-                    self.is_remembered = false;
-                } else if found.is_key {
-                    slots.value(key, value);
-                }
-                len
-            };
-            rest = &behind[len..];
-            number += 1;
-        }
-        slots.finish();
-        if std::mem::replace(&mut self.passed, number) != number {
-            self.alike += 1;
-        }
-        self.is_remembered.then_some(self.alike)
-    }
-
-    /// Where the next key of a text is.
-    #[inline]
-    fn gap(&mut self, number: usize, text: &str) -> Option<Found> {
-        match self.gaps.get(number) {
-            Some(gap) if cut::begins_like(text.as_bytes(), gap.text.as_bytes()) => Some(gap.found.clone()),
-            _ => self.learn(number, text),
-        }
-    }
-
-    /// The same where it is not as it was before; it is expected so from now on.
-    fn learn(&mut self, number: usize, text: &str) -> Option<Found> {
-        let sign = cut::find(text, &self.sign)?;
-        let before = text[..sign].trim_end();
-        let key = last_word(before)..before.len();
-        let is_letter = |first: char| first.is_alphabetic() || first == '_';
-        let found = Found {
-            is_key: text[key.clone()].starts_with(is_letter),
-            key,
-            len: sign + self.sign.len(),
-        };
-        if found.len <= LONGEST && number < GAPS && number <= self.gaps.len() {
-            if number == self.gaps.len() {
-                self.gaps.push(Gap::default());
-            }
-            let gap = &mut self.gaps[number];
-            if gap.text[gap.found.key.clone()] != text[found.key.clone()] {
-                self.alike += 1;
-            }
-            text[..found.len].clone_into(&mut gap.text);
-            gap.found = found.clone();
-        } else {
-            self.is_remembered = false;
-        }
-        Some(found)
+        rest = &behind[len..];
     }
 }
 
@@ -316,25 +216,14 @@ fn unquoted(value: &str) -> &str {
 mod tests {
     use super::*;
 
-    fn read(reader: &mut PairReader, pairs: &Pairs, line: &str) -> String {
-        read_alike(reader, pairs, line).0
-    }
-
-    fn read_alike(reader: &mut PairReader, pairs: &Pairs, line: &str) -> (String, Option<(u64, String)>) {
+    fn pairs(pairs: &Pairs, line: &str) -> String {
         let mut fields = Vec::new();
-        let alike = reader.read(line, pairs, &mut fields);
-        let keys: Vec<&str> = fields.iter().map(|(key, _)| key.as_ref()).collect();
-        let alike = alike.map(|alike| (alike, keys.join(" ")));
+        read(line, pairs, &mut fields);
         let shown = |(key, value): &Field<'_>| match value {
             Value::Number(number) => format!("{key}→{number}"),
             Value::Text(text) => format!("{key}→{text}"),
         };
-        let shown = fields.iter().map(shown).collect::<Vec<_>>();
-        (shown.join(" "), alike)
-    }
-
-    fn pairs(pairs: &Pairs, line: &str) -> String {
-        read(&mut PairReader::default(), pairs, line)
+        fields.iter().map(shown).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
@@ -363,54 +252,6 @@ mod tests {
         ] {
             assert_eq!(pairs(&Pairs::default(), line), expected, "{line}");
         }
-    }
-
-    #[test]
-    fn a_line_is_read_the_same_whatever_lines_came_before() {
-        let long = format!("{}=1 b=2", "a".repeat(2 * LONGEST));
-        let many = "k=1 ".repeat(2 * GAPS);
-        let lines = [
-            "step=7",
-            ": 8",
-            "12:00 step=1 loss=2.5, lr=1e-4",
-            "12:01 step=2 loss=2.25, lr=1e-4",
-            "12:02 step=3 lr=1e-4",
-            "12:02 step=3 lr=",
-            "12:02 step= lr=3",
-            "12:02 step=3 lr=1e-4 loss=2",
-            "12:03 step=1,200 loss=a=b lr= 5",
-            "step: 4 loss: 2",
-            "12:04 step=5, loss=1,200=3",
-            "12:05 step=-5.e loss=2é lr=(7)",
-            &long,
-            &many,
-        ];
-        let mut reader = PairReader::default();
-        let mut keys_of = std::collections::HashMap::new();
-        for line in lines.iter().cycle().take(3 * lines.len()) {
-            let alone = pairs(&Pairs::default(), line);
-            let (shown, alike) = read_alike(&mut reader, &Pairs::default(), line);
-            assert_eq!(shown, alone, "{line}");
-            if let Some((alike, keys)) = alike {
-                assert_eq!(keys_of.entry(alike).or_insert(keys.clone()), &keys, "{line}");
-            }
-        }
-        assert!(keys_of.len() > lines.len());
-        assert_eq!(reader.gaps.len(), GAPS);
-    }
-
-    #[test]
-    fn lines_with_other_text_between_the_same_keys_are_alike() {
-        let mut reader = PairReader::default();
-        let mut alike = |line: &str| reader.read(line, &Pairs::default(), &mut Vec::new());
-        let first = alike("12:00 step=1 loss=2.5");
-        assert!(first.is_some());
-        assert_eq!(alike("12:01 step=2, loss=2.25"), first);
-        assert_eq!(alike("12:01 step=2, loss="), None);
-        assert_eq!(
-            alike("12:01 step=2, loss=3 lr=5").map(|alike| Some(alike) == first),
-            Some(false)
-        );
     }
 
     #[test]

@@ -26,8 +26,6 @@ pub(super) struct Records {
     memory: Memory,
     /// What the span of the newest record carries.
     on_span: Vec<Attribute<'static>>,
-    /// The room that the fields of the newest record took, and its texts.
-    pub(super) room: Vec<Field<'static>>,
     texts: Vec<usize>,
     /// The metrics without attributes of the newest record.
     recorded: Vec<u16>,
@@ -41,7 +39,6 @@ impl Records {
             steps: Fields::of("custom"),
             memory: Memory::default(),
             on_span: Vec::new(),
-            room: Vec::new(),
             texts: Vec::new(),
             recorded: Vec::new(),
         }

@@ -72,7 +72,7 @@ impl TextLines {
         let totals = self.add_labelled(&numbers, &mut fields);
         fields.extend(object.into_iter().flat_map(|(_, fields)| fields));
         self.keys.mark_evaluation(&mut fields);
-        self.records.look_up(&fields, None);
+        self.records.look_up(&fields);
         self.note_epoch(&fields, &totals);
         if !self.is_record(&fields) {
             return None;
@@ -85,7 +85,7 @@ impl TextLines {
                 Some(done) => fields[step].1 = Value::Number(done),
                 None => {
                     fields.remove(step);
-                    self.records.look_up(&fields, None);
+                    self.records.look_up(&fields);
                 }
             }
         }
@@ -226,6 +226,6 @@ pub(super) fn object(text: &str) -> Option<(usize, Vec<Field<'_>>)> {
     let starts = ["{\"", "{'"].into_iter().filter_map(|sign| text.find(sign));
     let start = starts.min()?;
     let mut fields = Vec::new();
-    literal::each_number_or_text(&text[start..], &mut fields)?;
+    literal::read(&text[start..], literal::DEPTH, &mut fields)?;
     Some((start, fields))
 }

@@ -17,7 +17,7 @@ use self::{
 };
 use crate::logs::{
     Begin, Identity, LogFormat, LogParser, Pace, Window,
-    literal::{self, Object, Objects},
+    literal::{self, Object},
 };
 use pulsetrain_record::{Recorder, SkipReason};
 
@@ -69,7 +69,6 @@ enum At {
 
 #[derive(Debug)]
 struct StateParser {
-    objects: Objects,
     entries: Entries,
     totals: Totals,
     told: Told,
@@ -79,7 +78,6 @@ struct StateParser {
 impl Default for StateParser {
     fn default() -> Self {
         Self {
-            objects: Objects::nested(),
             entries: Entries::default(),
             totals: Totals::default(),
             told: Told::default(),
@@ -145,7 +143,7 @@ impl LogParser for StateParser {
         };
         let start = memmem::find(head, HISTORY)? + HISTORY.len();
         let first = valid(&head[start..]).trim_start();
-        let len = Objects::nested().read(first, &mut Vec::new())?.len;
+        let len = literal::read(first, 0, &mut Vec::new())?.len;
         Some(hash(&first[..len]) == known)
     }
 
@@ -178,7 +176,7 @@ impl StateParser {
                 return done + text.len() - entry.len() + 1;
             }
             let mut fields = Vec::new();
-            let Some(Object { len, nulls, .. }) = self.objects.read(entry, &mut fields) else {
+            let Some(Object { len, nulls }) = literal::read(entry, 0, &mut fields) else {
                 break;
             };
             place = place.behind(&rest.as_bytes()[..rest.len() - entry.len()]);

@@ -12,7 +12,7 @@ use crate::{
         coverage::covered,
         fields::{Fields, Value},
         lines::{self, Line, LineFormat, LineParser},
-        literal::{self, Objects},
+        literal,
     },
     tags::{self, At, Scalars},
 };
@@ -51,7 +51,6 @@ fn identify(head: &[u8]) -> Identity {
 
 #[derive(Debug)]
 struct MetricsFile {
-    objects: Objects,
     steps: Fields,
     /// The keys are the tags that TensorBoard has.
     scalars: Scalars,
@@ -60,7 +59,6 @@ struct MetricsFile {
 impl Default for MetricsFile {
     fn default() -> Self {
         Self {
-            objects: Objects::signed(Self::sign),
             steps: Fields::of("maxtext"),
             scalars: Scalars::of_system(&tags::MAXTEXT),
         }
@@ -86,7 +84,8 @@ impl LineFormat for MetricsFile {
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
         let mut fields = Vec::new();
-        let Some(object) = self.objects.read(line.text, &mut fields) else {
+        let sign = Self::sign(line.text);
+        let Some(object) = sign.and_then(|_| literal::read(line.text, 0, &mut fields)) else {
             let message = || "a line is no whole JSON object with a step of MaxText".to_owned();
             recorder.skip(SkipReason::MalformedRecord, line.place(), message);
             return false;

@@ -12,7 +12,7 @@ use crate::logs::{
     coverage::{self, covered},
     fields::{Field, Fields, Value, Written},
     lines::{self, Line, LineFormat, LineParser},
-    literal::{self, Objects},
+    literal,
     row::{Row, row},
 };
 use pulsetrain_record::{Rank, Recorder, SkipReason};
@@ -45,7 +45,6 @@ static VALUES: &[Row] = &[
 /// Reads the JSON lines.
 #[derive(Debug)]
 struct Structured {
-    objects: Objects,
     fields: Fields,
     spans: OpenSpans,
     /// The writers of whom it was said what they stand on.
@@ -58,7 +57,6 @@ const WRITERS: usize = 1024;
 impl Default for Structured {
     fn default() -> Self {
         Self {
-            objects: Objects::signed(Self::sign),
             fields: Fields::of("torchtitan").of_one_attempt(),
             spans: OpenSpans::default(),
             told: Vec::new(),
@@ -83,7 +81,8 @@ impl LineFormat for Structured {
 
     fn line(&mut self, line: &Line<'_>, recorder: &mut Recorder<'_>) -> bool {
         let mut fields = Vec::new();
-        let object = self.objects.read(line.text, &mut fields);
+        let sign = Self::sign(line.text);
+        let object = sign.and_then(|_| literal::read(line.text, 0, &mut fields));
         let time = object.and_then(|_| literal::number(&fields, "time_us"));
         let Some(time_us) = time else {
             let message = || "a line is no whole JSON object with \"log_type_name\"".to_owned();
