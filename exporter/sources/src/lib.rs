@@ -8,7 +8,6 @@ pub mod receiver;
 
 mod attribute_part;
 mod conversion;
-mod cut;
 mod error;
 mod inferred_timezone;
 mod perfetto;

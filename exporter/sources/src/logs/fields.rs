@@ -9,7 +9,6 @@ use pulsetrain_semconv::{attribute, event, metric};
 
 pub(super) use self::table::{Owner, Table, Tables};
 use super::{number_text, row::Row};
-use crate::cut;
 use pulsetrain_record::{Place, PreparedSeries, Recorder, SkipReason, in_order::InOrder};
 
 /// The value of a field.
@@ -303,8 +302,8 @@ pub(super) fn split<'a>(
     between: &'a str,
     within: &'a str,
 ) -> impl Iterator<Item = (&'a str, &'a str)> {
-    cut::each(text, between).filter_map(move |part| {
-        let (key, value) = cut::once(part, within)?;
+    text.split(between).filter_map(move |part| {
+        let (key, value) = part.split_once(within)?;
         Some((key.trim_ascii(), value.trim_ascii()))
     })
 }

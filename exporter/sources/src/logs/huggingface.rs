@@ -17,7 +17,6 @@ use super::{
     lines::{self, Line, LineFormat, LineParser},
     literal,
 };
-use crate::cut;
 use pulsetrain_record::{Recorder, SkipReason};
 
 /// The row of the Trainer's standard output in the table of formats.
@@ -80,7 +79,7 @@ impl LineFormat for Printed {
                     self.dictionaries.record(written, fields, recorder);
                     is_record = true;
                 }
-                None if BROKEN.iter().any(|sign| cut::find(text, sign).is_some()) => {
+                None if BROKEN.iter().any(|sign| text.contains(sign)) => {
                     recorder.skip(SkipReason::MalformedRecord, line.place(), || {
                         "a dictionary of the Trainer is not whole, or holds what is no number and no text"
                             .to_owned()
@@ -138,7 +137,7 @@ fn take_done(fields: &mut Vec<Field<'_>>) -> Option<(i64, f64)> {
     let Value::Text(text) = &fields[place].1 else {
         return None;
     };
-    let (done, all) = cut::once(text, "/")?;
+    let (done, all) = text.split_once('/')?;
     let (done, all) = (done.parse::<i64>().ok()?, all.parse::<i64>().ok()?);
     let share = (all > 0).then(|| done as f64 / all as f64)?;
     fields.remove(place);
@@ -160,18 +159,18 @@ fn read_durations(fields: &mut [Field<'_>]) {
 /// Whether a dictionary is what the Trainer has logged: all have the epoch, but for an evaluation before any training. JSON is a log
 /// only of ms-swift, because other programs write an epoch into JSON too.
 fn is_logged(text: &str, fields: &[Field<'_>]) -> bool {
-    let is_of_swift = fields.iter().any(|(key, _)| cut::same(key, MS_SWIFT));
+    let is_of_swift = fields.iter().any(|(key, _)| key == MS_SWIFT);
     if is_of_swift || text.starts_with("{\"") {
         return is_of_swift;
     }
-    let is_epoch = |(key, value): &Field<'_>| cut::same(key, "epoch") && value.number().is_some();
+    let is_epoch = |(key, value): &Field<'_>| key == "epoch" && value.number().is_some();
     let has_end = |end: &str| fields.iter().any(|(key, _)| key.ends_with(end));
     fields.iter().any(is_epoch) || (has_end("_runtime") && has_end("_samples_per_second"))
 }
 
 /// Whether a key is one of those by which the Trainer is known: others write the epoch too.
 fn is_sign(key: &str) -> bool {
-    cut::same(key, "loss")
+    key == "loss"
         || ["_loss", "_runtime"].iter().any(|end| key.ends_with(end))
         || ["objective/", "loss/"].iter().any(|begin| key.starts_with(begin))
 }

@@ -14,7 +14,6 @@ use super::{
     row::{Row, row},
     spans,
 };
-use crate::cut;
 use pulsetrain_record::Recorder;
 
 /// The row of KempnerForge in the table of formats.
@@ -147,7 +146,7 @@ fn step_fields(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
     let mut fields = Vec::with_capacity(16);
     for printed in STEP_SIGNS.fields(rest) {
         // `mem=0.5/80GB` is two fields.
-        match cut::once(printed.text, "/").filter(|_| printed.key == "mem") {
+        match printed.text.split_once('/').filter(|_| printed.key == "mem") {
             Some((used, total)) => {
                 fields.extend([("mem".into(), size(used)), ("mem total".into(), size(total))]);
             }
@@ -220,9 +219,9 @@ const GPU: &str = "GPU mem: ";
 
 /// What stands behind `[rank N] LEVEL`.
 fn message(text: &str) -> Option<&str> {
-    let (rank, rest) = cut::once(text.strip_prefix("[rank ")?, "] ")?;
+    let (rank, rest) = text.strip_prefix("[rank ")?.split_once("] ")?;
     rank.parse::<u32>().ok()?;
-    let (_, message) = cut::once(rest, " ")?;
+    let (_, message) = rest.split_once(' ')?;
     Some(message.trim_ascii_start())
 }
 
@@ -233,7 +232,7 @@ fn step(message: &str) -> Option<(i64, &str)> {
 }
 
 fn step_text(message: &str) -> Option<(&str, &str)> {
-    cut::once(message.strip_prefix("[step ")?, "] ")
+    message.strip_prefix("[step ")?.split_once("] ")
 }
 
 /// How often a number is meant that the logger prints so: `1,129`, `0.2%`, `1.57s`, `80GB`, and `1.5M` for a million and a half.

@@ -9,7 +9,6 @@ use super::{
     fields::{Field, Value},
     number_text,
 };
-use crate::cut;
 
 /// How many objects deep the fields of nested objects are read.
 pub(super) const DEPTH: usize = 16;
@@ -171,7 +170,7 @@ impl<'a> Cursor<'a> {
         }
         let start = self.at + 1;
         let rest = &self.text.as_bytes()[start..];
-        let mut end = cut::either(rest, quote, b'\\')?;
+        let mut end = memchr::memchr2(quote, b'\\', rest)?;
         let is_plain = rest[end] == quote;
         while rest[end] != quote {
             let next = end + 2;

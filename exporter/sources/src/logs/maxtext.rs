@@ -26,7 +26,6 @@ use super::{
     printed::Signs,
     spans,
 };
-use crate::cut;
 use memory::MemoryLines;
 use pulsetrain_record::{LoggedTime, Recorder};
 
@@ -206,7 +205,7 @@ fn step_line(text: &str) -> Option<(i64, &str)> {
     let rest = text
         .strip_prefix("completed step: ")
         .or_else(|| text.strip_prefix("completed profiler activation/deactivation step: "))?;
-    let (step, rest) = cut::once(rest, ", ").unwrap_or((rest, ""));
+    let (step, rest) = rest.split_once(", ").unwrap_or((rest, ""));
     Some((step.trim().parse().ok()?, rest))
 }
 

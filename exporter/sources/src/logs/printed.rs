@@ -1,7 +1,6 @@
 //! Fields as consoles print them: a key, a sign, a number with its unit, and what stands between two of them.
 
 use super::{fields::Value, number_text};
-use crate::cut;
 
 /// How the fields of a line are written.
 #[derive(Clone, Copy, Debug)]
@@ -26,9 +25,7 @@ impl<'a> Printed<'a> {
     #[inline]
     pub(super) fn value(&self, units: &[&str]) -> Value<'a> {
         match self.number {
-            Some((number, unit)) if unit.is_empty() || units.iter().any(|known| cut::same(unit, known)) => {
-                Value::Number(number)
-            }
+            Some((number, unit)) if unit.is_empty() || units.contains(&unit) => Value::Number(number),
             _ => Value::of(self.text),
         }
     }
@@ -62,10 +59,10 @@ impl Signs {
         let after = if rest.is_empty() {
             None
         } else {
-            Some(cut::behind(rest, self.between)?)
+            Some(rest.strip_prefix(self.between)?)
         };
         // A word without a sign may stand before the key.
-        if cut::find(key, self.between).is_some() {
+        if key.contains(self.between) {
             return None;
         }
         let field = Printed {
@@ -78,7 +75,7 @@ impl Signs {
 
     /// Whatever stands up to the end of the field that a text begins with.
     fn part(self, text: &str) -> (Option<Printed<'_>>, Option<&str>) {
-        let (part, after) = match cut::once(text, self.between) {
+        let (part, after) = match text.split_once(self.between) {
             Some((part, after)) => (part, Some(after)),
             None => (text, None),
         };
@@ -94,7 +91,7 @@ impl Signs {
     #[inline]
     fn key(self, text: &str) -> Option<(&str, &str)> {
         let at = match self.within {
-            [sign] => cut::byte(text.as_bytes(), *sign)?,
+            [sign] => memchr::memchr(*sign, text.as_bytes())?,
             signs => text.bytes().position(|byte| signs.contains(&byte))?,
         };
         Some((&text[..at], text[at + 1..].trim_ascii_start()))

@@ -4,7 +4,6 @@
 //! What stands behind is read as if it stood alone. A number of torchrun is that of the worker on its own node.
 
 use super::clean::clean;
-use crate::cut;
 use pulsetrain_record::Rank;
 
 /// A line of a worker.
@@ -42,7 +41,7 @@ pub(super) fn each_printed_line(log: &[u8], mut take: impl FnMut(&str)) {
 
 /// `[rank0]:`, `[default0]:`, `[Rank 0]`; the prefix of KempnerForge, `[rank 0]`, is part of its lines.
 fn in_brackets(line: &str) -> Option<Ranked<'_>> {
-    let (inside, rest) = cut::once(&line[1..], "]")?;
+    let (inside, rest) = line[1..].split_once(']')?;
     if let Some(number) = inside
         .strip_prefix("Rank ")
         .or_else(|| inside.strip_prefix("rank "))
@@ -64,8 +63,8 @@ fn in_brackets(line: &str) -> Option<Ranked<'_>> {
 
 /// `(TrainActor pid=7, ip=10.0.0.1)`, and at the end what Ray adds where it leaves equal lines out.
 fn by_ray(line: &str) -> Option<Ranked<'_>> {
-    let (_, process) = cut::once(line, " pid=")?;
-    let (process, text) = cut::once(process, ") ")?;
+    let (_, process) = line.split_once(" pid=")?;
+    let (process, text) = process.split_once(") ")?;
     let pid = process.split(',').next()?;
     number(pid)?;
     let name = &line[..line.len() - text.len()];
@@ -83,7 +82,7 @@ fn by_ray(line: &str) -> Option<Ranked<'_>> {
 
 /// `0: `, as wide as the largest number.
 fn by_srun(line: &str) -> Option<Ranked<'_>> {
-    let (task, text) = cut::once(line, ": ")?;
+    let (task, text) = line.split_once(": ")?;
     Some(Ranked {
         rank: Some(Rank::OfJob(number(task.trim_start_matches(' '))?)),
         text,

@@ -6,7 +6,7 @@ use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{self as semconv, AttributeKind, Instrument, Metric};
 
 use super::Covered;
-use crate::{conversion::Conversion, cut};
+use crate::conversion::Conversion;
 use pulsetrain_record::{PreparedSeries, Recorder, SkipReason};
 
 /// A field that is a number.
@@ -186,7 +186,7 @@ impl Row {
 pub(super) fn find(rows: &[Row], key: &str, expected: &mut usize) -> Option<usize> {
     let behind = (*expected).min(rows.len());
     let mut places = (behind..rows.len()).chain(0..behind);
-    let place = places.find(|place| cut::same(rows[*place].key, key))?;
+    let place = places.find(|place| rows[*place].key == key)?;
     *expected = place + 1;
     Some(place)
 }
@@ -200,7 +200,7 @@ impl Order {
     #[inline]
     pub(super) fn find(&mut self, rows: &[Row], field: usize, key: &str) -> Option<usize> {
         match self.0.get(field) {
-            Some(place) if rows.get(*place).is_some_and(|row| cut::same(row.key, key)) => Some(*place),
+            Some(place) if rows.get(*place).is_some_and(|row| row.key == key) => Some(*place),
             _ => self.find_elsewhere(rows, field, key),
         }
     }

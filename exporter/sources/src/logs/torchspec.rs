@@ -21,7 +21,6 @@ use super::{
     printed::Signs,
     spans, time,
 };
-use crate::cut;
 use bar::Bar;
 use pool::Waited;
 use progress::{Progress, Timing};
@@ -187,11 +186,11 @@ impl TorchSpec {
             step,
             place: line.place(),
         };
-        if let Some((_, timing)) = cut::once(text, TIMING) {
+        if let Some((_, timing)) = text.split_once(TIMING) {
             return self.timing(timing, written(None), recorder);
         }
         let mut levels = LEVELS.iter();
-        let Some((_, message)) = levels.find_map(|level| cut::once(text, level)) else {
+        let Some((_, message)) = levels.find_map(|level| text.split_once(level)) else {
             return false;
         };
         self.message(message, written(None), recorder)
@@ -305,7 +304,7 @@ fn eval(message: &str) -> Option<(i64, &str)> {
 
 /// `2: step=0.081s data=0.020s compute=0.060s [fwd=0.018s bwd=0.033s opt=0.009s] dispatch=0.000s`.
 fn times(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
-    let (step, times) = cut::once(text, ": ")?;
+    let (step, times) = text.split_once(": ")?;
     let step = number_text::count(step)? as i64;
     let fields = TIMES.fields(times).map(|time| {
         let key = time.key.strip_prefix('[').unwrap_or(time.key);

@@ -16,7 +16,6 @@ use super::{
     row::{Row, row},
     time,
 };
-use crate::cut;
 use pulsetrain_record::{LoggedTime, Recorder, SkipReason};
 
 /// The row of torchtitan's console in the table of formats.
@@ -130,7 +129,7 @@ fn time_of(line: &Line<'_>, recorder: &mut Recorder<'_>) -> u64 {
 /// `[titan] 2026-11-21 00:21:27,088 - root - INFO - `.
 fn logged_time(text: &str) -> Option<LoggedTime> {
     let text = text.strip_prefix("[titan] ")?;
-    time::logged(cut::once(text, " - ").map_or(text, |(time, _)| time).trim_ascii())
+    time::logged(text.split_once(" - ").map_or(text, |(time, _)| time).trim_ascii())
 }
 
 /// The step of a line, and its fields: each key with its colon before its value.
@@ -151,18 +150,18 @@ fn step_fields(text: &str) -> Option<(i64, Vec<Field<'_>>)> {
 
 /// The step and all that follows it.
 fn from_step(text: &str) -> Option<&str> {
-    Some(&text[cut::find(text, "step:")?..])
+    Some(&text[text.find("step:")?..])
 }
 
 /// The same, where all is there by which a step is known.
 fn signed(text: &str) -> Option<&str> {
     let text = from_step(text)?;
-    (cut::find(text, "loss:").is_some() && cut::find(text, "memory:").is_some()).then_some(text)
+    (text.contains("loss:") && text.contains("memory:")).then_some(text)
 }
 
 /// `30.10GiB(38.00%)`.
 fn memory<'l>(text: &'l str, fields: &mut Vec<Field<'l>>) {
-    let (size, share) = cut::once(text, "(").unwrap_or((text, ""));
+    let (size, share) = text.split_once('(').unwrap_or((text, ""));
     for (key, number) in [
         ("memory GiB", size.trim_end_matches("GiB")),
         ("memory %", share.trim_end_matches("%)")),

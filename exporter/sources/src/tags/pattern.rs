@@ -1,18 +1,16 @@
 //! Patterns of tags: literal text with `{}` where a part varies.
 
-use crate::cut;
-
 /// The parts of `tag` that stand where `pattern` has `{}`, or nothing if the tag is of another form. A part is not empty
 /// and as short as it can be; only the last one reaches to the end.
 pub(super) fn parts<'t>(pattern: &str, tag: &'t str) -> Option<Vec<&'t str>> {
-    let mut literals = cut::each(pattern, "{}");
+    let mut literals = pattern.split("{}");
     let mut rest = tag.strip_prefix(literals.next()?)?;
     let mut parts = Vec::new();
     for literal in literals {
         let len = if literal.is_empty() {
             rest.len()
         } else {
-            cut::find(rest, literal)?
+            rest.find(literal)?
         };
         let (part, after) = rest.split_at(len);
         if part.is_empty() {

@@ -3,8 +3,6 @@
 //! What a tag is, is said by `_create_span_name` of `tunix/perf/experimental/trace_writer.py`; a tag that it does not know is
 //! kept as it is written.
 
-use crate::cut;
-
 /// What the name of a slice says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct SliceName {
@@ -25,7 +23,7 @@ pub(super) struct SliceName {
 impl SliceName {
     /// Takes a name apart. Brackets that hold anything but tags belong to the name.
     pub(super) fn parse(text: &str) -> Self {
-        let tags = text.strip_suffix(')').and_then(|text| cut::once(text, " ("));
+        let tags = text.strip_suffix(')').and_then(|text| text.split_once(" ("));
         let Some((name, tags)) = tags.filter(|(_, tags)| is_tags(tags)) else {
             return Self {
                 name: text.to_owned(),

@@ -2,13 +2,10 @@
 
 use std::borrow::Cow;
 
-use crate::{
-    cut,
-    logs::{
-        decimal::{Decimal, Short},
-        fields::{Field, Value},
-        number_text,
-    },
+use crate::logs::{
+    decimal::{Decimal, Short},
+    fields::{Field, Value},
+    number_text,
 };
 
 /// How the pairs of a line are told apart.
@@ -99,7 +96,7 @@ fn bracketed_len(text: &str, sign: &str) -> Option<usize> {
         return None;
     }
     let len = text.len();
-    let before_sign = cut::find(text, sign).unwrap_or(len);
+    let before_sign = text.find(sign).unwrap_or(len);
     let text = &text[..before_sign];
     let mut depth = 0_usize;
     let close = text.bytes().position(|byte| {

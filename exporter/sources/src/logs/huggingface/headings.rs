@@ -9,7 +9,6 @@ use pulsetrain_otlp::write::Value as Out;
 
 use super::{SAID_AGAIN, keys::Dictionaries};
 use crate::{
-    cut,
     logs::{
         fields::{Value, Written},
         lines::Line,
@@ -60,7 +59,10 @@ impl Headings {
         if self.section.is_empty() {
             return false;
         }
-        let Some((name, value)) = cut::once(line.text, " = ").map(|(name, value)| (name, value.trim_ascii()))
+        let Some((name, value)) = line
+            .text
+            .split_once(" = ")
+            .map(|(name, value)| (name, value.trim_ascii()))
         else {
             return false;
         };
@@ -133,7 +135,7 @@ impl Headings {
 
 /// What stands between the stars.
 fn heading(text: &str) -> Option<&str> {
-    let (_, heading) = cut::once(text, "***** ")?;
+    let (_, heading) = text.split_once("***** ")?;
     let heading = heading.trim_ascii_end().strip_suffix(" *****")?;
     let is_ours = heading.starts_with("Running ") || heading.ends_with(" metrics");
     is_ours.then_some(heading)

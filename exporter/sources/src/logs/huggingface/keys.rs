@@ -12,7 +12,6 @@ use super::super::{
     fields::{Field, Fields, Written},
     row::{Row, row},
 };
-use crate::cut;
 use pulsetrain_record::Recorder;
 
 const fn statistic(name: &'static str) -> Attribute<'static> {
@@ -306,7 +305,7 @@ fn varying<'k>(
         let name = prefix.strip_prefix("eval_").unwrap_or(prefix);
         return Some((known, &attribute::DATA_NAME, name));
     }
-    if !has_name(key) || row_of(|row| cut::same(row.key(), key)).is_some() {
+    if !has_name(key) || row_of(|row| row.key() == key).is_some() {
         return None;
     }
     let (before, name) = key.split_once("rewards/")?;

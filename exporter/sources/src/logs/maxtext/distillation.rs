@@ -5,14 +5,11 @@
 use pulsetrain_semconv::metric;
 
 use super::tables::{component, custom};
-use crate::{
-    cut,
-    logs::{
-        fields::{Field, Value},
-        number_text,
-        printed::Signs,
-        row::{Row, row},
-    },
+use crate::logs::{
+    fields::{Field, Value},
+    number_text,
+    printed::Signs,
+    row::{Row, row},
 };
 
 /// What they call their numbers. Losses that are weighed into the total one are kept under their own names.
@@ -47,14 +44,14 @@ pub(super) fn fields(text: &str) -> Option<(Option<i64>, Vec<Field<'_>>)> {
             fields.map(|field| (field.key.into(), field.value(&[]))).collect(),
         ));
     }
-    let (step, rest) = cut::once(text.strip_prefix("step ")?, " | step_time=")?;
-    let (secs, rest) = cut::once(rest, "s | TFLOPs/s/device: ")?;
-    let (both, each) = cut::once(rest, " (")?;
+    let (step, rest) = text.strip_prefix("step ")?.split_once(" | step_time=")?;
+    let (secs, rest) = rest.split_once("s | TFLOPs/s/device: ")?;
+    let (both, each) = rest.split_once(" (")?;
     let of = |key: &'static str, text: &str| Some((key.into(), Value::Number(number_text::any(text)?)));
     let mut fields = vec![of("step_time", secs)?, of("TFLOPs/s/device", both)?];
     let each = each.strip_suffix(')')?.split(", ");
     fields.extend(each.filter_map(|part| {
-        let (key, number) = cut::once(part, "=")?;
+        let (key, number) = part.split_once('=')?;
         Some((key.into(), Value::of(number)))
     }));
     Some((Some(step.parse().ok()?), fields))

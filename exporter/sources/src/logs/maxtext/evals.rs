@@ -5,10 +5,7 @@
 use pulsetrain_semconv::metric;
 
 use super::tables::{component, custom};
-use crate::{
-    cut,
-    logs::row::{Row, row},
-};
+use crate::logs::row::{Row, row};
 
 /// What all of them call their numbers.
 pub(super) static ROWS: &[Row] = &[
@@ -38,12 +35,12 @@ const RESULTS: [&str; 2] = ["Completed eval after train step ", "eval metrics af
 /// The step after which a line tells of an evaluation, and its numbers; that of a batch has none of training.
 pub(super) fn parts(text: &str) -> Option<(Option<i64>, &str)> {
     if let Some(rest) = text.strip_prefix("Completed eval step: ") {
-        let (_, values) = cut::once(rest, ", ")?;
+        let (_, values) = rest.split_once(", ")?;
         return Some((None, values));
     }
     let mut results = RESULTS.iter();
-    let result = results.find_map(|begin| cut::once(text.strip_prefix(begin)?, ", "));
-    let before_2025 = || cut::once(text.strip_prefix("average loss after step=")?, ": ");
+    let result = results.find_map(|begin| text.strip_prefix(begin)?.split_once(", "));
+    let before_2025 = || text.strip_prefix("average loss after step=")?.split_once(": ");
     let (step, values) = result.or_else(before_2025)?;
     Some((Some(step.trim_ascii().parse().ok()?), values))
 }

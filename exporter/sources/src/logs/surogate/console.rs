@@ -8,17 +8,14 @@ use pulsetrain_otlp::write::{Attribute, Value as Out};
 use pulsetrain_semconv::{attribute, event, metric};
 
 use self::heading::Heading;
-use crate::{
-    cut,
-    logs::{
-        Begin, Covered, LogFormat,
-        coverage::{self, covered},
-        fields::{Field, Fields, Value, Written},
-        lines::{self, Line, LineFormat, LineParser},
-        literal, number_text,
-        printed::Signs,
-        spans,
-    },
+use crate::logs::{
+    Begin, Covered, LogFormat,
+    coverage::{self, covered},
+    fields::{Field, Fields, Value, Written},
+    lines::{self, Line, LineFormat, LineParser},
+    literal, number_text,
+    printed::Signs,
+    spans,
 };
 use pulsetrain_record::{PreparedSeries, Recorder};
 
@@ -206,8 +203,8 @@ struct Head<'l> {
 impl<'l> Head<'l> {
     /// Of `:: step      22 [ 10.0%] \ loss 2.1348 | ...`. What stands behind the bracket shows where the loss tends to.
     fn of(text: &'l str) -> Option<Self> {
-        let (step, rest) = cut::once(text.strip_prefix(STEP)?, "[")?;
-        let (percent, rest) = cut::once(rest, "%]")?;
+        let (step, rest) = text.strip_prefix(STEP)?.split_once('[')?;
+        let (percent, rest) = rest.split_once("%]")?;
         Some(Self {
             step: number_text::count(step.trim_ascii())? as i64,
             percent: Value::of(percent.trim_ascii()),
@@ -218,12 +215,12 @@ impl<'l> Head<'l> {
 
 /// The parts of a line such as `loss 2.9659 | gap   +0.5 | 140.0k tps |   234 ms`.
 fn parts(text: &str) -> impl Iterator<Item = &str> {
-    cut::each(text, "|").map(str::trim_ascii)
+    text.split('|').map(str::trim_ascii)
 }
 
 /// The field of `loss 2.1348`, `130.0k tps`, `126 ms` or `eta 00h03m`; `None` for a single word.
 fn part(text: &str) -> Option<Field<'_>> {
-    let (first, second) = cut::once(text, " ")?;
+    let (first, second) = text.split_once(' ')?;
     let second = second.trim_start_matches([' ', '!']);
     Some(if first == "eta" {
         let seconds = hours_and_minutes(second).map(Value::Number);
@@ -246,7 +243,7 @@ fn thousands(text: &str) -> Option<f64> {
 
 /// The seconds of `00h03m`.
 fn hours_and_minutes(text: &str) -> Option<f64> {
-    let (hours, minutes) = cut::once(text.strip_suffix('m')?, "h")?;
+    let (hours, minutes) = text.strip_suffix('m')?.split_once('h')?;
     Some((number_text::count(hours)? * 60.0 + number_text::count(minutes)?) * 60.0)
 }
 

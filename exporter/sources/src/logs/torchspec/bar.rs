@@ -1,13 +1,10 @@
 //! One drawing of the progress bar:
 //! `Training:  50%|█████     | 20/40 [00:03<00:03,  5.99step/s, loss=1.053, thru=44.3, wait=0.1s, epoch=1/2]`.
 
-use crate::{
-    cut,
-    logs::{
-        fields::{Field, Value},
-        literal, number_text,
-        printed::Signs,
-    },
+use crate::logs::{
+    fields::{Field, Value},
+    literal, number_text,
+    printed::Signs,
 };
 
 /// What a bar says.
@@ -28,23 +25,23 @@ const VALUES: Signs = Signs {
 impl<'a> Bar<'a> {
     /// The numbers of the bar in some text: all that stands behind what is drawn.
     pub(super) fn numbers(text: &str) -> Option<&str> {
-        let (_, bar) = cut::once(text, "Training:")?;
-        let (_, drawn) = cut::once(bar, "%|")?;
-        Some(cut::once(drawn, "| ")?.1)
+        let (_, bar) = text.split_once("Training:")?;
+        let (_, drawn) = bar.split_once("%|")?;
+        Some(drawn.split_once("| ")?.1)
     }
 
     /// `20/40 [00:03<00:03,  5.99step/s, loss=1.053, thru=44.3, wait=0.1s, epoch=1/2]`.
     pub(super) fn parse(numbers: &'a str) -> Option<Self> {
-        let (done, rest) = cut::once(numbers, " [")?;
-        let (step, total) = cut::once(done, "/")?;
+        let (done, rest) = numbers.split_once(" [")?;
+        let (step, total) = done.split_once('/')?;
         let total = number_text::any(total)?;
-        let (times, is_cut) = match cut::last(rest, "]") {
+        let (times, is_cut) = match rest.rsplit_once(']') {
             Some((times, _)) => (times, false),
-            None => (cut::last(rest, ", ")?.0, true),
+            None => (rest.rsplit_once(", ")?.0, true),
         };
-        let (times, values) = cut::once(times, ",").unwrap_or((times, ""));
-        let (elapsed, remaining) = cut::once(times, "<")?;
-        let (rate, values) = cut::once(values, ",").unwrap_or((values, ""));
+        let (times, values) = times.split_once(',').unwrap_or((times, ""));
+        let (elapsed, remaining) = times.split_once('<')?;
+        let (rate, values) = values.split_once(',').unwrap_or((values, ""));
         let step = number_text::count(step.trim_ascii())?;
         let times = [
             ("n/total", (total > 0.0).then(|| step / total)),
@@ -58,7 +55,10 @@ impl<'a> Bar<'a> {
             .collect();
         fields.extend(VALUES.fields(values.trim_ascii_start()).map(|printed| {
             // The first of `1/2`.
-            let first = cut::once(printed.text, "/").map_or(printed.text, |(first, _)| first);
+            let first = printed
+                .text
+                .split_once('/')
+                .map_or(printed.text, |(first, _)| first);
             (printed.key.into(), Value::measured(first, super::SECONDS))
         }));
         Some(Self {
@@ -95,7 +95,7 @@ fn steps_per_sec(rate: &str) -> Option<f64> {
 
 /// The seconds of `MM:SS` or `H:MM:SS`; `None` for one that is not known.
 fn clock(text: &str) -> Option<f64> {
-    let mut parts = cut::each(text.trim_ascii(), ":");
+    let mut parts = text.trim_ascii().split(':');
     parts.try_fold(0.0, |seconds, part| {
         Some(seconds * 60.0 + number_text::count(part)?)
     })

@@ -4,10 +4,7 @@
 //! It counts steps from zero and the loop counts them from one, and both are for some steps only, so most are told by one of
 //! them.
 
-use crate::{
-    cut,
-    logs::{fields::Field, printed::Signs},
-};
+use crate::logs::{fields::Field, printed::Signs};
 
 /// The rule by which the second of two lines that tell the passes of a step is left out.
 pub(super) const TOLD: &str = "passes_told_by_another_line";
@@ -19,7 +16,9 @@ const VALUES: Signs = Signs {
 
 /// The step, counted as the loop does, and its times in milliseconds.
 pub(super) fn parse(message: &str) -> Option<(i64, Vec<Field<'_>>)> {
-    let (step, values) = cut::once(message.strip_prefix("COMPUTE_BREAKDOWN step=")?, ": ")?;
+    let (step, values) = message
+        .strip_prefix("COMPUTE_BREAKDOWN step=")?
+        .split_once(": ")?;
     let step = step.parse::<i64>().ok()?.checked_add(1)?;
     let values = VALUES.fields(values);
     Some((

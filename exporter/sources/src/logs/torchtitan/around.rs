@@ -5,7 +5,6 @@ use pulsetrain_otlp::write::{Attribute, SpanParts, Value as Out};
 use pulsetrain_semconv::{self as semconv, attribute, metric, span};
 
 use crate::{
-    cut,
     logs::{Covered, coverage::covered, number_text},
     tags::record_option,
 };
@@ -38,13 +37,13 @@ impl Around {
         time: impl FnOnce(&mut Recorder<'_>) -> u64,
         recorder: &mut Recorder<'_>,
     ) -> bool {
-        if let Some((before, "")) = cut::once(text, " total parameters") {
+        if let Some((before, "")) = text.split_once(" total parameters") {
             let Some(parameters) = before.rsplit(' ').next().and_then(number_text::any) else {
                 return false;
             };
             let time = time(recorder);
             recorder.record(&metric::RUN_PARAMETERS, time, parameters, &[]);
-        } else if let Some((_, flops)) = cut::once(text, "Peak FLOPS used for computing MFU: ") {
+        } else if let Some((_, flops)) = text.split_once("Peak FLOPS used for computing MFU: ") {
             let Some(flops) = number_text::any(flops) else {
                 return false;
             };
@@ -53,7 +52,7 @@ impl Around {
         } else if let Some(gib) = capacity(text) {
             let time = time(recorder);
             recorder.record(&metric::MEMORY_FRAMEWORK_LIMIT, time, gib * GIB, &[]);
-        } else if let Some((settings, rest)) = cut::once(text, "total steps ") {
+        } else if let Some((settings, rest)) = text.split_once("total steps ") {
             let words = rest.split(' ').next().and_then(number_text::any);
             self.total_steps = words.filter(|steps| *steps > 0.0);
             let time = time(recorder);
@@ -70,15 +69,20 @@ impl Around {
 
 /// `CUDA capacity: NVIDIA H100 with 95.04GiB memory`.
 fn capacity(text: &str) -> Option<f64> {
-    let (_, rest) = cut::once(text, " capacity: ")?;
-    let (_, size) = cut::last(rest.strip_suffix("GiB memory")?, " with ")?;
+    let (_, rest) = text.split_once(" capacity: ")?;
+    let (_, size) = rest.strip_suffix("GiB memory")?.rsplit_once(" with ")?;
     number_text::any(size)
 }
 
 /// `local batch size 8, global batch size 64, sequence length 2048, `: each an option, and the steps.
 fn options(settings: &str, total_steps: Option<f64>, time_unix_nanos: u64, recorder: &mut Recorder<'_>) {
-    let settings = cut::last(settings, " with ").map_or(settings, |(_, settings)| settings);
-    for (name, value) in settings.split(", ").filter_map(|setting| cut::last(setting, " ")) {
+    let settings = settings
+        .rsplit_once(" with ")
+        .map_or(settings, |(_, settings)| settings);
+    for (name, value) in settings
+        .split(", ")
+        .filter_map(|setting| setting.rsplit_once(' '))
+    {
         if let Some(number) = number_text::any(value) {
             record_option(name, Out::Int(number as i64), time_unix_nanos, recorder);
         }
@@ -90,17 +94,17 @@ fn options(settings: &str, total_steps: Option<f64>, time_unix_nanos: u64, recor
 
 /// `Finished saving the checkpoint (or staging if async is enabled)in 1.20 seconds.`
 fn checkpoint(text: &str) -> Option<(&'static semconv::Span, f64)> {
-    let is_load = cut::find(text, "Finished loading the ").is_some();
+    let is_load = text.contains("Finished loading the ");
     let is_save = [
         "Finished saving the checkpoint",
         "Finished staging the checkpoint",
     ]
     .iter()
-    .any(|begin| cut::find(text, begin).is_some());
+    .any(|begin| text.contains(begin));
     let secs = if is_load || is_save {
-        cut::last(text, "in ")?.1.strip_suffix(" seconds.")?
+        text.rsplit_once("in ")?.1.strip_suffix(" seconds.")?
     } else {
-        let (_, secs) = cut::once(text, "Last step checkpoint completed in ")?;
+        let (_, secs) = text.split_once("Last step checkpoint completed in ")?;
         secs.strip_suffix('s')?
     };
     let span = if is_load {
