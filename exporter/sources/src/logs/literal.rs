@@ -215,7 +215,7 @@ fn joined<'a>(outer: &str, key: Cow<'a, str>) -> Cow<'a, str> {
 fn plain_number(bytes: &[u8]) -> Option<(f64, usize)> {
     let decimal = Decimal::prefix(bytes)?;
     let ends = bytes.get(decimal.len).is_some_and(|byte| ends_word(*byte));
-    Some((decimal.double().filter(|_| ends)?, decimal.len))
+    ends.then_some((decimal.value, decimal.len))
 }
 
 /// What Python prints of numbers of libraries, and its length: `np.float64(0.85)`, `tensor(1.5, device='cuda:0')`. Nothing

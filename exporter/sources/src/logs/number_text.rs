@@ -1,6 +1,6 @@
 //! Numbers as training logs print them.
 
-use super::decimal::{Decimal, Short};
+use super::decimal::Decimal;
 
 /// A finite number in decimal notation.
 #[inline]
@@ -18,7 +18,7 @@ pub(super) fn finite(text: &str) -> Option<f64> {
 #[inline]
 fn plain(text: &str) -> Option<(f64, &str)> {
     let decimal = Decimal::prefix(text.as_bytes())?;
-    Some((decimal.double()?, &text[decimal.len..]))
+    Some((decimal.value, &text[decimal.len..]))
 }
 
 /// A number as it is printed where there is one.
@@ -32,16 +32,16 @@ pub(super) struct PrintedNumber {
 }
 
 /// The number that a text begins with: a plain one, or one with commas between the thousands.
-#[inline(always)]
 pub(super) fn printed_prefix(text: &[u8]) -> Option<PrintedNumber> {
-    match Short::prefix(text) {
-        Some(short) if short.next != b',' || !goes_on(text, short.len) => Some(PrintedNumber {
-            value: short.value,
-            len: short.len,
-            is_count: short.is_integer,
-        }),
-        _ => long_prefix(text),
+    let decimal = Decimal::prefix(text)?;
+    if text.get(decimal.len) == Some(&b',') && goes_on(text, decimal.len) {
+        return grouped_prefix(text);
     }
+    Some(PrintedNumber {
+        value: decimal.value,
+        len: decimal.len,
+        is_count: decimal.is_integer && text[0] != b'-',
+    })
 }
 
 /// A number that is digits alone.
@@ -49,37 +49,6 @@ pub(super) fn printed_prefix(text: &[u8]) -> Option<PrintedNumber> {
 pub(super) fn count(text: &str) -> Option<f64> {
     let number = printed_prefix(text.as_bytes())?;
     (number.is_count && number.len == text.len()).then_some(number.value)
-}
-
-/// The same as `printed_prefix` for every number; most are none that needs this.
-#[inline(never)]
-fn long_prefix(text: &[u8]) -> Option<PrintedNumber> {
-    let exact = |decimal: Decimal| Some((decimal, decimal.double()?));
-    let Some((decimal, value)) = Decimal::prefix(text).and_then(exact) else {
-        return inexact_prefix(text);
-    };
-    if text.get(decimal.len) == Some(&b',') && goes_on(text, decimal.len) {
-        return grouped_prefix(text);
-    }
-    Some(PrintedNumber {
-        value,
-        len: decimal.len,
-        is_count: decimal.is_integer && text[0] != b'-',
-    })
-}
-
-/// Of a number with so many digits, as Python writes every number that is none with few, that the standard library reads it.
-fn inexact_prefix(text: &[u8]) -> Option<PrintedNumber> {
-    let is_of_number = |byte: &u8| byte.is_ascii_digit() || matches!(byte, b'.' | b'e' | b'-' | b'+');
-    let len = text.iter().take_while(|byte| is_of_number(byte)).count();
-    if text.get(len) == Some(&b',') && goes_on(text, len) {
-        return None;
-    }
-    Some(PrintedNumber {
-        value: std::str::from_utf8(&text[..len]).ok()?.parse().ok()?,
-        len,
-        is_count: false,
-    })
 }
 
 /// Whether a digit stands behind the comma at `at`.
@@ -139,9 +108,6 @@ fn odd(text: &str) -> Option<f64> {
 /// A number with commas between the thousands. One with a comma where a point should stand, as some languages write it, is
 /// none: it would be a thousand times too large.
 pub(super) fn grouped(text: &str) -> Option<f64> {
-    if let Some(number) = whole_groups(text) {
-        return Some(number as f64);
-    }
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
     // What begins with another letter is most text, and no number.
     if !digits.starts_with(|first: char| matches!(first, '1'..='9')) {
@@ -153,40 +119,7 @@ pub(super) fn grouped(text: &str) -> Option<f64> {
     }
     let mut groups = whole.split(',');
     let is_first = groups.next().is_some_and(|group| (1..=3).contains(&group.len()));
-    (is_first && groups.all(|group| group.len() == 3)).then(|| without_commas(text))?
-}
-
-/// The same of one that is nothing but digits and commas, and so short that it fits into 64 bits: nearly all are.
-fn whole_groups(text: &str) -> Option<u64> {
-    if text.len() > 20 || !text.starts_with(|first: char| matches!(first, '1'..='9')) {
-        return None;
-    }
-    let (mut number, mut digits, mut is_first) = (0, 0, true);
-    for byte in text.bytes() {
-        match byte {
-            b'0'..=b'9' => {
-                number = number * 10 + u64::from(byte - b'0');
-                digits += 1;
-            }
-            b',' if digits == 3 || is_first && digits < 3 => (digits, is_first) = (0, false),
-            _ => return None,
-        }
-    }
-    (digits == 3 && !is_first).then_some(number)
-}
-
-/// The number that a text is without its commas: nearly always so short that it needs no allocation.
-fn without_commas(text: &str) -> Option<f64> {
-    let mut near = [0; 32];
-    let mut len = 0;
-    for byte in text.bytes().filter(|byte| *byte != b',') {
-        match near.get_mut(len) {
-            Some(place) => *place = byte,
-            None => return finite(&text.replace(',', "")),
-        }
-        len += 1;
-    }
-    finite(std::str::from_utf8(&near[..len]).ok()?)
+    (is_first && groups.all(|group| group.len() == 3)).then(|| finite(&text.replace(',', "")))?
 }
 
 /// A number and what stands behind it: `0.081s`, `0.2%`, `1.5M`.

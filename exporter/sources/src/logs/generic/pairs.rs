@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::logs::{
-    decimal::{Decimal, Short},
+    decimal::Decimal,
     fields::{Field, Value},
     number_text,
 };
@@ -115,19 +115,13 @@ fn bracketed_len(text: &str, sign: &str) -> Option<usize> {
 /// The number that a value is, and its length; nothing where it takes more to read it.
 #[inline]
 fn plain_number(bytes: &[u8]) -> Option<(f64, usize)> {
-    let (number, len) = match Short::prefix(bytes) {
-        Some(short) => (short.value, short.len),
-        None => {
-            let decimal = Decimal::prefix(bytes)?;
-            (decimal.double()?, decimal.len)
-        }
-    };
+    let Decimal { value, len, .. } = Decimal::prefix(bytes)?;
     let ends = match bytes.get(len) {
         None => true,
         Some(b',') => !is_in_number(bytes, len),
         Some(next) => next.is_ascii() && may_be_boundary(*next),
     };
-    ends.then_some((number, len))
+    ends.then_some((value, len))
 }
 
 /// Where the last word of a text begins.

@@ -353,17 +353,13 @@ fn ends_word(byte: u8) -> bool {
 
 /// The number that `bytes` begin with, and its length; nothing where it takes more to read it.
 #[inline]
-fn plain_number(bytes: &[u8]) -> Option<(Value<'static>, usize)> {
+fn plain_number(bytes: &[u8]) -> Option<(Value<'_>, usize)> {
     let decimal = Decimal::prefix(bytes)?;
     if !bytes.get(decimal.len).is_none_or(|byte| ends_word(*byte)) {
         return None;
     }
-    let value = if decimal.is_integer {
-        Value::Int(decimal.int())
-    } else {
-        Value::Double(decimal.double()?)
-    };
-    Some((value, decimal.len))
+    let text = std::str::from_utf8(&bytes[..decimal.len]).ok()?;
+    Some((number(text)?, decimal.len))
 }
 
 /// A number as the format prints it: an integer where it has no point, exponent or letters.
