@@ -1,5 +1,7 @@
 //! Fields as consoles print them: a key, a sign, a number with its unit, and what stands between two of them.
 
+use memchr::memmem;
+
 use super::{fields::Value, number_text};
 
 /// How the fields of a line are written.
@@ -33,58 +35,24 @@ impl<'a> Printed<'a> {
 
 impl Signs {
     /// The fields of a text; what has no sign is none.
-    #[inline]
     pub(super) fn fields(self, text: &str) -> impl Iterator<Item = Printed<'_>> {
-        let mut rest = Some(text);
+        let mut ends = memmem::find_iter(text.as_bytes(), self.between).chain([text.len()]);
+        let mut start = 0;
         std::iter::from_fn(move || {
-            loop {
-                let text = rest?;
-                let (field, after) = match self.number(text) {
-                    Some((field, after)) => (Some(field), after),
-                    None => self.part(text),
-                };
-                rest = after;
-                if field.is_some() {
-                    return field;
-                }
-            }
+            let end = ends.next()?;
+            let part = &text[start..end];
+            start = end + self.between.len();
+            Some(part)
         })
-    }
-
-    /// The field that a text begins with, where it is a plain number, which most are: its end need not be looked for.
-    #[inline]
-    fn number<'a>(self, text: &'a str) -> Option<(Printed<'a>, Option<&'a str>)> {
-        let (key, value) = self.key(text)?;
-        let (number, unit, rest) = number_text::plain_with_suffix(value)?;
-        let after = if rest.is_empty() {
-            None
-        } else {
-            Some(rest.strip_prefix(self.between)?)
-        };
-        // A word without a sign may stand before the key.
-        if key.contains(self.between) {
-            return None;
-        }
-        let field = Printed {
-            key: key.trim_ascii(),
-            text: &value[..value.len() - rest.len()],
-            number: Some((number, unit)),
-        };
-        Some((field, after))
-    }
-
-    /// Whatever stands up to the end of the field that a text begins with.
-    fn part(self, text: &str) -> (Option<Printed<'_>>, Option<&str>) {
-        let (part, after) = match text.split_once(self.between) {
-            Some((part, after)) => (part, Some(after)),
-            None => (text, None),
-        };
-        let field = self.key(part).map(|(key, value)| Printed {
-            key: key.trim_ascii(),
-            text: value.trim_ascii_end(),
-            number: number_text::with_suffix(value.trim_ascii_end()),
-        });
-        (field, after)
+        .filter_map(move |part| {
+            let (key, value) = self.key(part)?;
+            let text = value.trim_ascii_end();
+            Some(Printed {
+                key: key.trim_ascii(),
+                text,
+                number: number_text::with_suffix(text),
+            })
+        })
     }
 
     /// The text before the first sign, and that behind it.

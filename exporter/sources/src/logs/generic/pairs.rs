@@ -43,10 +43,10 @@ pub(super) fn read<'a>(line: &'a str, pairs: &Pairs, fields: &mut Vec<Field<'a>>
 /// Adds a pair for every sign: the word before it is the key, the word or the quoted text behind it the value.
 fn scan<'a>(line: &'a str, sign: &str, fields: &mut Vec<Field<'a>>) {
     let mut rest = line;
-    while let Some((before, behind)) = rest.split_once(sign) {
-        let before = before.trim_end();
+    while let Some(at) = memchr::memmem::find(rest.as_bytes(), sign.as_bytes()) {
+        let before = rest[..at].trim_end();
         let key = &before[last_word(before)..];
-        let behind = trim_start(behind);
+        let behind = trim_start(&rest[at + sign.len()..]);
         let (value, len) = match plain_number(behind.as_bytes()) {
             Some((number, len)) => (Value::Number(number), len),
             None => match bracketed_len(behind, sign) {
