@@ -35,6 +35,11 @@ impl<T> Default for InOrder<T> {
 }
 
 impl<T> InOrder<T> {
+    /// Whether there is no name.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
     /// The number of names.
     pub fn len(&self) -> usize {
         self.entries.len()

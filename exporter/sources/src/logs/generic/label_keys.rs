@@ -241,7 +241,7 @@ pub(super) fn begins_evaluation(number: &Labelled<'_>) -> Option<bool> {
         .context
         .split(|letter: char| !letter.is_alphanumeric() && letter != '_');
     let words = words.chain([label.trim_matches(|letter: char| !letter.is_alphanumeric())]);
-    words.filter_map(is_evaluation).last()
+    words.filter_map(is_evaluation).next_back()
 }
 
 /// Whether a word names an evaluation; `None` if it names neither one nor training.
