@@ -12,7 +12,7 @@ use pulsetrain_otlp::{
     view::{Message, Resource},
 };
 use pulsetrain_perfetto::{
-    AnyTrack, Counter, CounterTrack, GroupTrack, LaneTrack, Process, ProcessTrack, StateTrack, TraceWriter,
+    Counter, CounterTrack, GroupTrack, LaneTrack, Process, ProcessTrack, StateTrack, TraceWriter,
     WriterConfig,
 };
 
@@ -26,9 +26,6 @@ const METRICS_RANK: i32 = 100_000;
 const LOGS_RANK: i32 = 200_000;
 /// The rank of states: above everything.
 const STATE_RANK: i32 = -1;
-
-/// How many tracks remember their strings at once; some 8 KiB each.
-const LIVE_TRACKS: usize = 1024;
 
 /// Where the files of a trace go.
 pub trait PerfettoParts {
@@ -62,7 +59,6 @@ pub(super) struct TraceOutput<'a, P: PerfettoParts> {
     /// After how many bytes the next file is begun.
     split: u64,
     tracks: Tracks,
-    live: HashSet<AnyTrack>,
     /// The processes of all files.
     drawn: HashSet<u32>,
 }
@@ -90,7 +86,6 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
             number: 0,
             split: split.unwrap_or(u64::MAX),
             tracks: Tracks::default(),
-            live: HashSet::new(),
             drawn: HashSet::new(),
         })
     }
@@ -112,7 +107,6 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
         let full = std::mem::replace(&mut self.trace, next);
         self.parts.close(full.finish()?)?;
         self.tracks = Tracks::default();
-        self.live.clear();
         Ok(())
     }
 
@@ -138,8 +132,6 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
         self.tracks.processes.insert(resource, process);
         self.drawn.insert(resource);
         self.describe_resource(process, resource, time)?;
-        // Nothing else is written to the track of a process.
-        self.trace.forget(process);
         Ok(process)
     }
 
@@ -179,29 +171,14 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
         rank: i32,
     ) -> io::Result<LaneTrack> {
         let new = || self.trace.lane(process, name, rank);
-        let lane = find_or_add(&mut self.tracks.lanes, (group, place), new)?;
-        self.keep_alive(lane);
-        Ok(lane)
-    }
-
-    /// Notes that a track is written to. Where too many have been, all others forget their strings.
-    fn keep_alive(&mut self, track: impl Into<AnyTrack>) {
-        let track = track.into();
-        if self.live.insert(track) && self.live.len() > LIVE_TRACKS {
-            self.live.drain().for_each(|track| self.trace.forget(track));
-            self.live.insert(track);
-        }
+        find_or_add(&mut self.tracks.lanes, (group, place), new)
     }
 
     /// The heading of a process's counters.
     pub(super) fn metrics(&mut self, resource: u32, time: u64) -> Result<GroupTrack, PerfettoError> {
         let process = self.process(resource, time)?;
         let new = || self.trace.group(process, "metrics", METRICS_RANK);
-        let track = find_or_add(&mut self.tracks.metrics, resource, new)?;
-        if self.about.config.attributes.is_full() {
-            self.keep_alive(track);
-        }
-        Ok(track)
+        Ok(find_or_add(&mut self.tracks.metrics, resource, new)?)
     }
 
     /// The heading of a metric with several counters, below that of all counters of its process.
@@ -224,12 +201,7 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
         about: &Counter<'_>,
     ) -> io::Result<CounterTrack> {
         let new = || self.trace.counter(heading, about);
-        let track = find_or_add(&mut self.tracks.counters, series, new)?;
-        // Without annotations a counter has no strings.
-        if self.about.config.attributes.is_full() {
-            self.keep_alive(track);
-        }
-        Ok(track)
+        find_or_add(&mut self.tracks.counters, series, new)
     }
 
     /// A row of states.
@@ -242,18 +214,14 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
     ) -> Result<StateTrack, PerfettoError> {
         let process = self.process(resource, time)?;
         let new = || self.trace.state(process, name, STATE_RANK);
-        let track = find_or_add(&mut self.tracks.states, number, new)?;
-        self.keep_alive(track);
-        Ok(track)
+        Ok(find_or_add(&mut self.tracks.states, number, new)?)
     }
 
     /// The row of a process's log records.
     pub(super) fn logs(&mut self, resource: u32, time: u64) -> Result<LaneTrack, PerfettoError> {
         let process = self.process(resource, time)?;
         let new = || self.trace.lane(process, "logs", LOGS_RANK);
-        let track = find_or_add(&mut self.tracks.logs, resource, new)?;
-        self.keep_alive(track);
-        Ok(track)
+        Ok(find_or_add(&mut self.tracks.logs, resource, new)?)
     }
 }
 
