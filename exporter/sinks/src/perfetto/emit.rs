@@ -83,7 +83,10 @@ pub(super) fn emit<P: PerfettoParts>(
         time: earliest.unwrap_or_default(),
     };
     let (files, processes, time) = emitter.run()?;
-    summary.time_range = earliest.map(|earliest| (earliest, latest.unwrap_or_default().max(time)));
+    if let Some(earliest) = earliest {
+        summary.cover(earliest);
+        summary.cover(latest.unwrap_or_default().max(time));
+    }
     summary.files = u64::from(files);
     summary.processes = processes;
     summary.counters = points.series.len() as u64;

@@ -96,6 +96,12 @@ impl PerfettoSummary {
         ]
     }
 
+    /// Widens the time range to a time.
+    pub(super) fn cover(&mut self, time: u64) {
+        let (first, last) = self.time_range.get_or_insert((time, time));
+        (*first, *last) = (time.min(*first), time.max(*last));
+    }
+
     /// Counts an arrow from a parent to a child by the starts of both.
     pub(super) fn add_child_flow(&mut self, parent: u64, child: u64) {
         self.flows += 1;

@@ -9,7 +9,7 @@ use std::{
 
 use pulsetrain_otlp::{
     WireError,
-    view::{Message, Resource},
+    view::{Message, Resource, Status},
 };
 use pulsetrain_perfetto::{
     Counter, CounterTrack, GroupTrack, LaneTrack, Process, ProcessTrack, StateTrack, TraceWriter,
@@ -26,6 +26,11 @@ const METRICS_RANK: i32 = 100_000;
 const LOGS_RANK: i32 = 200_000;
 /// The rank of states: above everything.
 const STATE_RANK: i32 = -1;
+/// The rank of the row of errors: above the states.
+const ERRORS_RANK: i32 = -2;
+
+/// The attribute of a trace whose spans are on the rows of their traces.
+const BY_TRACE: (&str, &str) = ("pulsetrain.by", "trace");
 
 /// Where the files of a trace go.
 pub trait PerfettoParts {
@@ -37,6 +42,11 @@ pub trait PerfettoParts {
 
     /// Ends a file.
     fn close(&mut self, part: Self::Part) -> io::Result<()>;
+
+    /// Ends a file in which nothing is drawn.
+    fn discard(&mut self, part: Self::Part) -> io::Result<()> {
+        self.close(part)
+    }
 }
 
 /// What is known before anything is drawn.
@@ -71,6 +81,7 @@ struct Tracks {
     /// The headings of metrics with several counters, by family.
     families: HashMap<u32, GroupTrack>,
     logs: HashMap<u32, LaneTrack>,
+    errors: HashMap<u32, LaneTrack>,
     /// By group and place.
     lanes: HashMap<(u32, u32), LaneTrack>,
     counters: HashMap<u32, CounterTrack>,
@@ -112,6 +123,10 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
 
     /// Ends the last file. Returns the number of files and of processes.
     pub(super) fn finish(self) -> io::Result<(u32, u64)> {
+        if self.trace.bytes() == 0 {
+            self.parts.discard(self.trace.finish()?)?;
+            return Ok((self.number, self.drawn.len() as u64));
+        }
         self.parts.close(self.trace.finish()?)?;
         Ok((self.number + 1, self.drawn.len() as u64))
     }
@@ -120,6 +135,10 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
     pub(super) fn process(&mut self, resource: u32, time: u64) -> Result<ProcessTrack, PerfettoError> {
         if let Some(track) = self.tracks.processes.get(&resource) {
             return Ok(*track);
+        }
+        if self.about.config.by_trace && self.tracks.processes.is_empty() {
+            let (key, value) = BY_TRACE;
+            self.trace.trace_attribute(key, value)?;
         }
         let entry = self.about.resources.get(resource);
         let labels: Vec<&str> = entry.labels.iter().map(String::as_str).collect();
@@ -215,6 +234,26 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
         let process = self.process(resource, time)?;
         let new = || self.trace.state(process, name, STATE_RANK);
         Ok(find_or_add(&mut self.tracks.states, number, new)?)
+    }
+
+    /// Draws the end of a span that failed on the row of errors of its process.
+    pub(super) fn error(
+        &mut self,
+        resource: u32,
+        (end, name): (u64, &[u8]),
+        status: &Status<'_>,
+    ) -> Result<(), PerfettoError> {
+        let process = self.process(resource, end)?;
+        let new = || self.trace.lane(process, "errors", ERRORS_RANK);
+        let row = find_or_add(&mut self.tracks.errors, resource, new)?;
+        // Another name than that of the span: a query by name finds the span alone.
+        let failed = [name, b" failed"].concat();
+        Ok(self.trace.instant(row, end, failed, |event| {
+            event.annotations().map(identity::KEY, |map| {
+                map.add(identity::ERROR_OF, name);
+                identity::text(map, "status_message", status.message.as_bytes());
+            });
+        })?)
     }
 
     /// The row of a process's log records.
