@@ -64,6 +64,7 @@ pub(super) fn emit<P: PerfettoParts>(
         }
     };
     resources.tell_apart()?;
+    summary.name_skews(|resource| resources.get(resource).name.clone());
     let (places, pids) = (resources.places(), resources.pids());
     let about = About {
         config: &config,
