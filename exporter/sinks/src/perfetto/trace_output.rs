@@ -24,7 +24,7 @@ use super::{
 const METRICS_RANK: i32 = 100_000;
 /// The rank of the row of log records: below the counters.
 const LOGS_RANK: i32 = 200_000;
-/// The rank of states: above everything.
+/// The rank of states: above the rows of spans.
 const STATE_RANK: i32 = -1;
 /// The rank of the row of errors: above the states.
 const ERRORS_RANK: i32 = -2;

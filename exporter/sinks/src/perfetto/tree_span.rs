@@ -104,6 +104,7 @@ impl<'a> TreeSpan<'a> {
 }
 
 /// The fields of a span that may be drawn.
+#[derive(Clone, Copy)]
 pub(super) struct DrawnFields<'a> {
     /// The kind, 0 where it is among the rest.
     pub(super) kind: u64,
