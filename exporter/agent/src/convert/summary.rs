@@ -85,7 +85,7 @@ fn write_text(
     )
 }
 
-/// The most rows and counters of a trace that viewers open without trouble: each costs them some 18 KB.
+/// The most rows and counters of a trace that viewers open without trouble: for 100,000 trace_processor needs 7 s and 0.5 GB.
 const MANY_ROWS: u64 = 10_000;
 
 /// The most pairs of processes whose clocks differ that are listed for people.
