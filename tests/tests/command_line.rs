@@ -47,6 +47,15 @@ fn the_last_line_for_people_is_the_summary() {
 }
 
 #[test]
+fn values_of_unknown_names_are_kept_and_not_called_skipped() {
+    let log = corpus("generic/imagenet.log");
+    let finished = Import::for_people(log).to("-").run().expect_code(0);
+    let summary = finished.stderr.lines().last().unwrap_or_default();
+    assert!(summary.contains(" (unknown names kept: 1), "), "{summary}");
+    assert!(!summary.contains("unknown_name"), "{summary}");
+}
+
+#[test]
 fn a_problem_is_told_to_people_with_its_place() {
     let folder = tempfile::tempdir().expect("a temporary folder can be made");
     let log = folder.path().join("training.json");

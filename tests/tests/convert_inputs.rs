@@ -64,6 +64,11 @@ fn forms(folder: &Folder) -> Vec<(&'static str, Vec<u8>)> {
         .collect();
     let pretty: Vec<String> = documents.iter().map(|one| format!("{one:#}")).collect();
     let of_protobuf = fs::read(corpus("otlp/message_to_json.json")).expect("the corpus can be read");
+    let arrays: Vec<String> = documents
+        .iter()
+        .map(|document| format!("[{document}]\n"))
+        .collect();
+    forms.push(("arrays.jsonl", arrays.concat().into_bytes()));
     forms.push(("array.json", Value::from(documents).to_string().into_bytes()));
     forms.push(("protobuf.json", of_protobuf));
     forms.push(("all.json", pretty.join("\n").into_bytes()));

@@ -99,7 +99,6 @@ fn steps_ranks_windows_and_attributes_can_be_asked_for() {
     };
     // All that one trace holds: four spans of rank 1 and one of rank 0.
     assert_eq!(spans(&["--step", "100..120"]), Some(5));
-    assert_eq!(spans(&["--step", "101..120"]), Some(0));
     assert_eq!(spans(&["--rank", "1"]), Some(4));
     assert_eq!(spans(&["--rank", "0,1"]), Some(12));
     assert_eq!(
@@ -425,4 +424,130 @@ fn replicas_are_named_by_what_differs_and_the_order_of_attributes_does_not_count
         names(processes),
         ["alone", "primary", "replica", "web-a", "web-b"]
     );
+}
+
+#[test]
+fn a_selection_of_nothing_is_a_failure_and_leaves_the_file_of_before() {
+    let folder = Folder::new();
+    let request = folder.file("request.jsonl", request());
+    let later = "2030-01-01T00:00:00Z..";
+    for (input, items, selection) in [
+        (&rich(), 12, &["--step", "101..120"][..]),
+        (&request, 4, &["--rank", "7"]),
+        (&request, 4, &["--window", later]),
+        (&request, 4, &["--window", later, "--split", "1MiB"]),
+    ] {
+        for name in ["kept.pftrace", "kept.pftrace.gz"] {
+            let output = folder.file(name, "before");
+            let summary = convert(&[input], &output, selection).expect_code(1).summary();
+            let problem = summary["problems"][0].to_string();
+            assert!(problem.contains(&format!("leave out all {items} ")), "{problem}");
+            assert_eq!(
+                (&summary["files"], &summary["mapped"]["files"]),
+                (&json!([]), &json!(0))
+            );
+            assert_eq!(fs::read(&output).expect("the file of before is there"), b"before");
+        }
+    }
+}
+
+/// A trace id, as it is pasted from elsewhere.
+const TRACE_ID: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+
+/// A request through two services with a failure, an event after the end of its span, and a log record.
+fn request() -> String {
+    let of =
+        |service: &str| json!({"attributes": [{"key": "service.name", "value": {"stringValue": service}}]});
+    let span = |id: u8, parent: &str, name: &str, kind: u8| {
+        json!({"traceId": TRACE_ID, "spanId": format!("{id:016x}"), "parentSpanId": parent, "name": name, "kind": kind,
+            "startTimeUnixNano": (1_700_000_000_000_000_000 + u64::from(id)).to_string(),
+            "endTimeUnixNano": (1_700_000_000_000_001_000 - u64::from(id)).to_string()})
+    };
+    let (mut root, within, mut remote) = (
+        span(1, "", "GET /", 2),
+        span(2, "0000000000000001", "render", 1),
+        span(3, "0000000000000001", "charge", 2),
+    );
+    root["events"] = json!([{"name": "flushed", "timeUnixNano": "1700000000000005000"}]);
+    remote["status"] = json!({"code": 2, "message": "card declined"});
+    let record = json!({"timeUnixNano": "1700000000000000100", "traceId": TRACE_ID, "body": {"stringValue": "declined"}});
+    [
+        json!({"resourceSpans": [{"resource": of("web"), "scopeSpans": [{"spans": [root, within]}]}]}),
+        json!({"resourceSpans": [{"resource": of("payment"), "scopeSpans": [{"spans": [remote]}]}]}),
+        json!({"resourceLogs": [{"resource": of("payment"), "scopeLogs": [{"logRecords": [record]}]}]}),
+    ]
+    .map(|line| line.to_string())
+    .join("\n")
+}
+
+#[test]
+fn a_trace_id_finds_the_trees_and_log_records_of_a_lean_trace_and_comes_back() {
+    let folder = Folder::new();
+    let input = folder.file("request.jsonl", request());
+    let (trace, back) = (folder.path("request.pftrace"), folder.path("back.jsonl"));
+    let summary = convert(&[&input], &trace, &[]).expect_code(0).summary();
+    // The event after the end of its span is the latest.
+    let range = [1_700_000_000_000_000_001_u64, 1_700_000_000_000_005_000];
+    assert_eq!(summary["time_range"], json!(range));
+
+    convert(&[&trace], &back, &[]).expect_code(0);
+    let items = items(&back);
+    // The record, and the event that is in no slice; the row of errors repeats a span.
+    assert_eq!(items.of_kind("log").len(), 2);
+    for (name, kind, status) in [
+        ("GET /", json!(2), json!(null)),
+        ("render", json!(1), json!(null)),
+        ("charge", json!(2), json!({"code": 2, "message": "card declined"})),
+    ] {
+        let spans = items.of_kind("span").into_iter().map(|item| &item["span"]);
+        let span = spans.into_iter().find(|span| span["name"] == name);
+        let span = span.expect("the slice is a span");
+        assert_eq!(
+            (&span["traceId"], &span["kind"]),
+            (&json!(TRACE_ID), &kind),
+            "{name}"
+        );
+        assert_eq!(span.get("status").unwrap_or(&json!(null)), &status, "{name}");
+        let attributes = span["attributes"].as_array().expect("a span has attributes");
+        let keys: Vec<_> = attributes.iter().map(|attribute| &attribute["key"]).collect();
+        assert_eq!(keys, ["thread.name"], "{name}");
+    }
+
+    let Some(judge) = TraceProcessor::require_or_skip() else {
+        return;
+    };
+    let query = format!(
+        "select s.name, extract_arg(s.arg_set_id, 'debug.otel.kind') as kind from args join slice s using (arg_set_id) \
+         where display_value = '{TRACE_ID}' order by s.ts"
+    );
+    let errors = "select i.name, i.ts = s.ts + s.dur as is_at_end, p.name as process, \
+                  extract_arg(i.arg_set_id, 'debug.otel.status_message') as message \
+                  from slice i join process_track t on t.id = i.track_id join process p using (upid) \
+                  join slice s on s.name || ' failed' = i.name where t.name = 'errors'";
+    let [found, errors] = judge.query(&trace, [&query, errors]);
+    assert_eq!(
+        errors,
+        [json!({"name": "charge failed", "is_at_end": 1, "process": "payment", "message": "card declined"})]
+    );
+    assert_eq!(
+        found,
+        [
+            json!({"name": "GET /", "kind": "server"}),
+            json!({"name": "charge", "kind": "server"}),
+            json!({"name": "declined", "kind": null}),
+        ]
+    );
+}
+
+#[test]
+fn a_trace_drawn_by_trace_names_what_is_not_in_it_when_it_is_converted_back() {
+    let folder = Folder::new();
+    let input = folder.file("request.jsonl", request());
+    let (trace, back) = (folder.path("request.pftrace"), folder.path("back.jsonl"));
+    for (arguments, notes) in [(vec!["--by", "trace"], 1), (vec![], 0)] {
+        convert(&[&input], &trace, &arguments).expect_code(0);
+        let summary = convert(&[&trace], &back, &[]).expect_code(0).summary();
+        let noted = summary["inputs"][0]["notes"].to_string();
+        assert_eq!(noted.matches("drawn with `--by trace`").count(), notes, "{noted}");
+    }
 }

@@ -155,5 +155,9 @@ fn children_that_begin_before_their_parents_are_counted_with_the_skew() {
             note.contains("10000 children begin before their parents, by up to 2ms"),
             "{note}"
         );
+        let skews = json!([{"parents": "client", "children": "server", "count": CHILDREN / 4, "nanos": CHILDREN * 50}]);
+        assert_eq!(summary["clock_skews"], skews, "{memory}");
+        let skew = "the clock of server is at least 2ms earlier than that of client (10000 children)";
+        assert!(note.contains(skew), "{note}");
     }
 }

@@ -176,3 +176,35 @@ fn counters_flows_states_logs_and_attributes_are_found() {
     );
     assert_eq!(attributes, [json!({"str_value": "r1"})]);
 }
+
+#[test]
+fn slices_of_thousands_of_lanes_that_cross_in_time_are_exact() {
+    let Written { mut trace, group, .. } = written();
+    let lanes: Vec<_> = (0..3_000)
+        .map(|_| trace.lane(group, "steps", 0).unwrap())
+        .collect();
+    // Two slices a lane, written lane by lane: time goes back at every lane.
+    for (number, lane) in (0..).zip(lanes) {
+        for (start, name) in [(NOON + number, "first"), (NOON + 50_000 + number, "second")] {
+            trace.begin(lane, start, name, |_| {}).unwrap();
+            trace.begin(lane, start + 1, "child", |_| {}).unwrap();
+            trace.end(lane, start + 2).unwrap();
+            trace.end(lane, start + 40_000 - number).unwrap();
+        }
+    }
+    let Some([slices, children]) = judge(
+        trace,
+        [
+            "select name, count(*) as slices, count(distinct ts) as starts, sum(dur) as total from slice \
+             where depth = 0 group by 1 order by 1",
+            "select count(*) as children from slice c join slice p on p.id = c.parent_id \
+             where c.name = 'child' and c.ts = p.ts + 1 and c.dur = 1 and c.track_id = p.track_id",
+        ],
+    ) else {
+        return;
+    };
+    let total = 3_000 * 40_000 - (0..3_000).sum::<u64>();
+    let of = |name: &str| json!({"name": name, "slices": 3_000, "starts": 3_000, "total": total});
+    assert_eq!(slices, [of("first"), of("second")]);
+    assert_eq!(children, [json!({"children": 6_000})]);
+}

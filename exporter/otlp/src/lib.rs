@@ -1,4 +1,4 @@
-//! The neck of Pulsetrain: OTLP protobuf bytes, and everything that reads or writes them.
+//! OTLP protobuf bytes, and everything that reads or writes them.
 //!
 //! [`view`] reads bytes in place, [`mod@write`] makes them. Nothing here knows where bytes come from or go to.
 
@@ -21,3 +21,8 @@ mod signals;
 pub use signal::Signal;
 pub use signals::Signals;
 pub use wire::{WireError, WireErrorKind};
+
+/// The examples of the README, which are tried with the documentation's own.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct ReadmeExamples;

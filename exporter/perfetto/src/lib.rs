@@ -24,8 +24,9 @@
 //!
 //! # Size
 //!
-//! A slice with five annotations costs some 70 bytes: every track is a packet sequence of its own, whose clock is
-//! incremental, whose track is a default and whose strings are interned.
+//! A slice with five annotations costs some 70 bytes: it is in a packet sequence whose clock is incremental, whose track is a
+//! default and whose strings are interned. The first 1,024 tracks have a sequence each. All later tracks share one, since a
+//! viewer keeps some 18 KB a sequence; there an event also names its track, in 11 bytes.
 //!
 //! ```
 //! use pulsetrain_perfetto::{Counter, CounterUnit, Item, Process, TraceReader, TraceWriter};
@@ -67,9 +68,9 @@ pub use read::{
 };
 pub use wire::{WireError, WireErrorKind};
 pub use write::{
-    AnnotationList, AnnotationValue, Annotations, AnyTrack, Counter, CounterTrack, CounterUnit, CounterValue,
-    Event, EventTrack, GroupTrack, HEADING, LaneTrack, LogLine, LogPriority, ParentTrack, Process,
-    ProcessTrack, StateStyle, StateTrack, ThreadTrack, TraceWriter, WriterConfig,
+    AnnotationList, AnnotationValue, Annotations, Counter, CounterTrack, CounterUnit, CounterValue, Event,
+    EventTrack, GroupTrack, HEADING, LaneTrack, LogLine, LogPriority, ParentTrack, Process, ProcessTrack,
+    StateStyle, StateTrack, ThreadTrack, TraceWriter, WriterConfig,
 };
 
 /// The examples of the README, which are tried with the documentation's own.

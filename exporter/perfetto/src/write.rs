@@ -24,8 +24,8 @@ pub use self::{
     event::Event,
     log::{LogLine, LogPriority},
     track::{
-        AnyTrack, Counter, CounterTrack, CounterUnit, CounterValue, EventTrack, GroupTrack, LaneTrack,
-        ParentTrack, Process, ProcessTrack, StateStyle, StateTrack, ThreadTrack,
+        Counter, CounterTrack, CounterUnit, CounterValue, EventTrack, GroupTrack, LaneTrack, ParentTrack,
+        Process, ProcessTrack, StateStyle, StateTrack, ThreadTrack,
     },
 };
 use crate::{
@@ -35,6 +35,12 @@ use crate::{
 
 /// The name of the track between a process and its groups, lanes, counters and states.
 pub const HEADING: &str = "tracks";
+
+/// How many tracks have a packet sequence of their own. The tracks after them share one, since a viewer keeps some 18 KB a sequence.
+const OWN_SEQUENCES: usize = 1024;
+
+/// The sequence that tracks share.
+const SHARED: u32 = 0;
 
 /// How many bytes are gathered before they are handed on.
 const CHUNK: usize = 256 << 10;
@@ -93,6 +99,8 @@ pub struct TraceWriter<W: Write> {
     encoder: Encoder,
     config: WriterConfig,
     tracks: Vec<Track>,
+    /// The shared sequence, and those of single tracks.
+    sequences: Vec<Sequence>,
     /// Where the clocks of all sequences start: the time of the first event.
     base_nanos: Option<u64>,
     written: u64,
@@ -103,7 +111,8 @@ struct Track {
     uuid: u64,
     /// The process that the track stands under, and its pid.
     pid: i32,
-    sequence: Sequence,
+    /// The index of its sequence, which a track gets with its first event.
+    sequence: Option<u32>,
     /// Whether a state's slice is open.
     open: bool,
     heading: Heading,
@@ -134,6 +143,7 @@ impl<W: Write> TraceWriter<W> {
             encoder: Encoder::default(),
             config,
             tracks: Vec::new(),
+            sequences: vec![Sequence::default()],
             base_nanos: None,
             written: 0,
         }
@@ -147,7 +157,9 @@ impl<W: Write> TraceWriter<W> {
         let place = self.place(None, about.rank);
         descriptor::write(place, &mut self.buffer, |out| descriptor::process(about, out));
         let process = self.add(place, about.pid)?;
-        self.tracks[process as usize].heading = Heading::Wanted;
+        let track = &mut self.tracks[process as usize];
+        // The track of a process has a few instants at most.
+        (track.heading, track.sequence) = (Heading::Wanted, Some(SHARED));
         Ok(ProcessTrack(process))
     }
 
@@ -218,9 +230,8 @@ impl<W: Write> TraceWriter<W> {
     #[inline]
     pub fn end(&mut self, track: impl Into<EventTrack>, unix_nanos: u64) -> io::Result<()> {
         let track = track.into().0;
-        let head = self.head(track, unix_nanos);
-        let sequence = &mut self.tracks[track as usize].sequence;
-        sequence.end(head, unix_nanos, &mut self.buffer);
+        let (head, sequence) = self.head(track, unix_nanos);
+        self.sequences[sequence as usize].end(head, unix_nanos, &mut self.buffer);
         self.hand_on_when_full()
     }
 
@@ -318,11 +329,6 @@ impl<W: Write> TraceWriter<W> {
         self.hand_on_when_full()
     }
 
-    /// Gives back the memory that a track's strings take; worth it where a track is done and thousands follow.
-    pub fn forget(&mut self, track: impl Into<AnyTrack>) {
-        self.tracks[track.into().0 as usize].sequence.forget();
-    }
-
     /// How many bytes the trace has so far.
     pub fn bytes(&self) -> u64 {
         self.written + self.buffer.len() as u64
@@ -360,21 +366,25 @@ impl<W: Write> TraceWriter<W> {
 
     #[inline]
     fn event(&mut self, track: u32, unix_nanos: u64, fill: impl FnOnce(&mut Encoder)) -> io::Result<()> {
-        let head = self.head(track, unix_nanos);
-        let sequence = &mut self.tracks[track as usize].sequence;
+        let (head, sequence) = self.head(track, unix_nanos);
+        let sequence = &mut self.sequences[sequence as usize];
         sequence.event(head, unix_nanos, &mut self.encoder, &mut self.buffer, fill);
         self.hand_on_when_full()
     }
 
-    /// What the packets of a track have in common; the first event of all says where clocks start.
+    /// Returns what the packets of a track have in common, and its sequence. The first event of all gives the start of the clocks.
     #[inline]
-    fn head(&mut self, track: u32, unix_nanos: u64) -> Head {
-        Head {
-            id: descriptor::SEQUENCE + 1 + track,
-            track_uuid: self.tracks[track as usize].uuid,
+    fn head(&mut self, track: u32, unix_nanos: u64) -> (Head, u32) {
+        let about = &mut self.tracks[track as usize];
+        let sequences = &mut self.sequences;
+        let sequence = *about.sequence.get_or_insert_with(|| new_sequence(sequences));
+        let head = Head {
+            id: descriptor::SEQUENCE + 1 + sequence,
+            track_uuid: about.uuid,
             base_nanos: *self.base_nanos.get_or_insert(unix_nanos),
             clear_every: self.config.clear_every_bytes,
-        }
+        };
+        (head, sequence)
     }
 
     /// The track that others go under: of a process its heading, which keeps their ranks.
@@ -412,7 +422,7 @@ impl<W: Write> TraceWriter<W> {
         self.tracks.push(Track {
             uuid: place.uuid,
             pid,
-            sequence: Sequence::default(),
+            sequence: None,
             open: false,
             heading: Heading::None,
         });
@@ -434,6 +444,16 @@ impl<W: Write> TraceWriter<W> {
         self.buffer.clear();
         Ok(())
     }
+}
+
+/// Adds a sequence for one track, or returns the shared one when there are enough.
+#[cold]
+fn new_sequence(sequences: &mut Vec<Sequence>) -> u32 {
+    if sequences.len() > OWN_SEQUENCES {
+        return SHARED;
+    }
+    sequences.push(Sequence::default());
+    sequences.len() as u32 - 1
 }
 
 /// A track's number: SplitMix64 (Steele, Lea, Flood 2014), which gives no number twice, over the seed and the track's place.

@@ -46,6 +46,6 @@ pub use page::{
     TextStyle,
 };
 pub use perfetto::{
-    AttributePolicy, PerfettoConfig, PerfettoError, PerfettoMapper, PerfettoParts, PerfettoSummary,
+    AttributePolicy, ClockSkew, PerfettoConfig, PerfettoError, PerfettoMapper, PerfettoParts, PerfettoSummary,
 };
 pub use unfinished_file::UnfinishedFile;

@@ -58,7 +58,7 @@ use pulsetrain_otlp::{Signal, WireError};
 
 pub use self::{
     config::{AttributePolicy, PerfettoConfig},
-    summary::PerfettoSummary,
+    summary::{ClockSkew, PerfettoSummary},
     trace_output::PerfettoParts,
 };
 use self::{

@@ -59,6 +59,8 @@ pub struct PerfettoConversion {
     pub flows_without_span: u64,
     /// Whether times count from 1970, because neither the trace, its name nor the user gives its beginning.
     pub is_undated: bool,
+    /// Whether the spans were drawn on the rows of their traces, so that their resources are not in the trace.
+    pub is_by_trace: bool,
     /// What could not be read, with its place; the first few.
     pub errors: Vec<String>,
     /// What else was not taken over of a trace of Tunix.
@@ -66,6 +68,9 @@ pub struct PerfettoConversion {
     /// The bytes that went through temporary files.
     pub spilled_bytes: u64,
 }
+
+/// The key of the attribute of a trace that `convert --by trace` wrote.
+const BY_TRACE: &str = "pulsetrain.by";
 
 /// The most errors that are listed.
 const ERRORS: usize = 20;
@@ -107,6 +112,7 @@ pub fn convert_perfetto<E: From<SourceError>>(
             },
             Ok(Item::Event(event)) => gathered.take(event).map_err(SourceError::Temporary)?,
             Ok(Item::Log(log)) => gathered.take_log(&log).map_err(SourceError::Temporary)?,
+            Ok(Item::Attribute(key, _)) => conversion.is_by_trace |= key == BY_TRACE,
             Ok(_) => {}
             Err(error) => conversion.fail(&error),
         }

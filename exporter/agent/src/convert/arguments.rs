@@ -74,7 +74,7 @@ pub(crate) struct ConvertArguments {
     #[arg(long, value_enum, default_value_t = By::Process)]
     pub(crate) by: By,
 
-    /// Draw the buckets of histograms too, one counter a bound
+    /// Draw the buckets of histograms too, one counter a bound: METRIC.le_BOUND, and METRIC.le_inf for the last
     #[arg(long)]
     pub(crate) buckets: bool,
 

@@ -58,6 +58,9 @@ const OTHER_KINDS: &str = "of kinds that OTLP cannot hold, such as scheduling (f
 const UNDATED: &str = "the trace has no snapshot of the REALTIME clock, and its file name no start time: times start at 1970; \
                        pass --start-time";
 
+const BY_TRACE: &str = "the trace was drawn with `--by trace`: its spans have the resource `traces`, the name of their service as \
+                        their scope and new span ids; convert a trace of `--attributes full` to get the same OTLP again";
+
 /// Endings of names that Perfetto traces have: Perfetto's own, ours, and Tunix's.
 const PERFETTO: [&str; 4] = [".pftrace", ".perfetto-trace", ".perfetto", ".pb"];
 
@@ -268,6 +271,9 @@ impl InputReport {
             conversion.flows_without_span,
             "flow endpoints outside any slice were dropped: only spans have links",
         );
+        if conversion.is_by_trace {
+            self.notes.push(BY_TRACE.to_owned());
+        }
         self.messages = conversion.messages;
         self.spilled_bytes = conversion.spilled_bytes;
         Ok(())

@@ -21,6 +21,8 @@ use pulsetrain_sinks::{
 use super::trace::{self, TraceFiles};
 use crate::{failure::Failure, topology};
 
+const NO_TELEMETRY: &str = "the inputs have no spans, metrics or log records";
+
 /// Writes messages, and the signals that are derived from them.
 pub(super) struct Output {
     path: PathBuf,
@@ -181,9 +183,8 @@ impl Output {
 
     /// Leaves the output as it was, and names the reason unless the inputs have problems that do.
     pub(super) fn abandon(self, has_problems: bool) -> Written {
-        let reason = "the inputs have no spans, metrics or log records";
         Written {
-            problems: Vec::from_iter((!has_problems).then(|| reason.to_owned())),
+            problems: Vec::from_iter((!has_problems).then(|| NO_TELEMETRY.to_owned())),
             ..Written::default()
         }
     }
@@ -206,8 +207,12 @@ impl Output {
                 // A part ends with the span that fills it.
                 most = split.map_or(most, |split| split.saturating_add(split / 10));
                 let mut files = TraceFiles::new(&path, split.is_some(), inputs);
-                written.mapped = Some(mapper.write_parts(&mut files, split).map_err(Failure::failed)?);
+                let summary = mapper.write_parts(&mut files, split).map_err(Failure::failed)?;
                 written.files = files.into_paths();
+                if written.files.is_empty() {
+                    written.problems.push(nothing_drawn(&summary));
+                }
+                written.mapped = Some(summary);
             }
             Kind::Otlp {
                 file, items, bytes, ..
@@ -241,6 +246,16 @@ impl Output {
             .cloned()
             .collect();
         Ok(written)
+    }
+}
+
+/// Returns the reason for a trace with nothing in it.
+fn nothing_drawn(summary: &PerfettoSummary) -> String {
+    match summary.filtered {
+        0 => NO_TELEMETRY.to_owned(),
+        filtered => format!(
+            "--window, --step and --rank leave out all {filtered} spans, points and log records; widen them or leave them out"
+        ),
     }
 }
 

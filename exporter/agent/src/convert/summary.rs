@@ -8,6 +8,7 @@ use std::{
 };
 
 use pulsetrain_otlp::Signal;
+use pulsetrain_sinks::PerfettoSummary;
 use serde_json::{Map, Value, json};
 
 use super::{input::InputReport, output::Written};
@@ -84,8 +85,11 @@ fn write_text(
     )
 }
 
-/// The most rows and counters of a trace that viewers open without trouble: each costs them some 18 KB.
+/// The most rows and counters of a trace that viewers open without trouble: for 100,000 trace_processor needs 7 s and 0.5 GB.
 const MANY_ROWS: u64 = 10_000;
+
+/// The most pairs of processes whose clocks differ that are listed for people.
+const MOST_SKEWS: usize = 5;
 
 /// What a user of a Perfetto trace should know before opening it.
 fn notes(written: &Written) -> Vec<String> {
@@ -108,19 +112,28 @@ fn notes(written: &Written) -> Vec<String> {
             Duration::from_nanos(mapped.clock_skew_nanos)
         ));
     }
+    for skew in mapped.clock_skews.iter().take(MOST_SKEWS) {
+        notes.push(format!(
+            "the clock of {} is at least {:?} earlier than that of {} ({} children)",
+            skew.children,
+            Duration::from_nanos(skew.nanos),
+            skew.parents,
+            skew.count
+        ));
+    }
     notes
 }
 
 /// The first time of a trace and its length.
 fn time_range(written: &Written) -> Option<String> {
-    let (first, last) = written.mapped?.time_range?;
+    let (first, last) = written.mapped.as_ref()?.time_range?;
     let time = jiff::Timestamp::from_nanosecond(i128::from(first)).ok()?;
     Some(format!("{:?} from {time}", Duration::from_nanos(last - first)))
 }
 
 /// What a trace shows and what had to be mended, without what there was nothing of.
 fn mapped(written: &Written) -> impl Iterator<Item = (&'static str, u64)> {
-    let named = written.mapped.map(|summary| summary.named());
+    let named = written.mapped.as_ref().map(PerfettoSummary::named);
     named.into_iter().flatten().filter(|(_, count)| *count > 0)
 }
 
@@ -148,7 +161,11 @@ fn to_json(inputs: &[InputReport], output: &Path, written: &Written) -> Value {
             "notes": input.notes,
         })
     };
-    let named = written.mapped.map(|summary| summary.named());
+    let named = written.mapped.as_ref().map(PerfettoSummary::named);
+    let skews = written.mapped.iter().flat_map(|mapped| &mapped.clock_skews);
+    let skews = skews.map(|skew| {
+        json!({"parents": skew.parents, "children": skew.children, "count": skew.count, "nanos": skew.nanos})
+    });
     let named = named.into_iter().flatten();
     let names = |paths: &[PathBuf]| {
         let names = paths.iter().map(|path| path.display().to_string());
@@ -164,7 +181,8 @@ fn to_json(inputs: &[InputReport], output: &Path, written: &Written) -> Value {
         "items": items(written).map(|(name, count)| (name.to_owned(), json!(count))).collect::<Map<_, _>>(),
         "problems": written.problems,
         "notes": notes(written),
-        "time_range": written.mapped.and_then(|mapped| mapped.time_range),
+        "clock_skews": skews.collect::<Vec<_>>(),
+        "time_range": written.mapped.as_ref().and_then(|mapped| mapped.time_range),
         "mapped": named.map(|(name, count)| (name.to_owned(), json!(count))).collect::<Map<_, _>>(),
     })
 }

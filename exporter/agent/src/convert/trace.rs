@@ -104,6 +104,11 @@ impl PerfettoParts for TraceFiles<'_> {
     fn close(&mut self, part: TraceFile) -> io::Result<()> {
         part.finish()
     }
+
+    fn discard(&mut self, _: TraceFile) -> io::Result<()> {
+        self.written.pop();
+        Ok(())
+    }
 }
 
 impl Write for TraceFile {

@@ -94,13 +94,20 @@ impl Summary {
             spans,
             events,
         } = self.counts;
-        let skipped = self
+        // Values of unknown names are not skipped.
+        let (unknown, skipped): (Vec<_>, Vec<_>) = self
             .skipped
             .counts()
-            .map(|(reason, count)| (reason.as_str(), count));
+            .partition(|(reason, _)| *reason == SkipReason::UnknownName);
+        let kept: u64 = unknown.iter().map(|(_, names)| names).sum();
+        let kept = match kept {
+            0 => String::new(),
+            names => format!(" (unknown names kept: {names})"),
+        };
+        let skipped = skipped.iter().map(|(reason, count)| (reason.as_str(), *count));
         writeln!(
             out,
-            "{records} records: {points} points, {spans} spans, {events} events; skipped {}; delivered {}, dropped {}",
+            "{records} records: {points} points{kept}, {spans} spans, {events} events; skipped {}; delivered {}, dropped {}",
             tally(skipped),
             self.delivered,
             tally(self.dropped.iter().map(|(reason, count)| (*reason, *count))),

@@ -1,7 +1,7 @@
-//! A sequence: the packets of one track, each relative to the one before.
+//! A sequence: packets of one track or of many, each relative to the one before.
 //!
-//! Times are differences of an incremental clock, strings are numbers, and the track is a default, so that an event costs
-//! a few bytes. All of that is state, set up by a first packet and set up again now and then, so that a trace that is cut
+//! Times are differences of an incremental clock, strings are numbers, and one track is the default, so that an event costs
+//! a few bytes. An event of another track names that track, in 11 bytes. All of that is state, set up by a first packet and set up again now and then, so that a trace that is cut
 //! or split can still be read from there on.
 
 use super::{annotation::Encoder, intern::Strings};
@@ -26,6 +26,8 @@ struct State {
     /// `None` until an event has a string: most counters have none.
     strings: Option<Box<Strings>>,
     last_nanos: u64,
+    /// The track of events that name none.
+    track_uuid: u64,
     bytes: usize,
     /// Whether the strings are so many that it is better to start afresh.
     full: bool,
@@ -63,6 +65,9 @@ impl Sequence {
             std::mem::swap(strings, &mut encoder.strings);
         }
         encoder.strings.begin();
+        if head.track_uuid != state.track_uuid {
+            encoder.body.uint(event::TRACK_UUID, head.track_uuid);
+        }
         fill(encoder);
         match &mut state.strings {
             Some(strings) => std::mem::swap(strings, &mut encoder.strings),
@@ -86,13 +91,16 @@ impl Sequence {
         let delta = unix_nanos.wrapping_sub(state.last_nanos);
         state.last_nanos = unix_nanos;
         let before = out.len();
-        packet_head(state.end, delta, 0, out);
+        if head.track_uuid == state.track_uuid {
+            packet_head(state.end, delta, 0, out);
+        } else {
+            let body = Block::uint(event::TYPE, event::SLICE_END)
+                .then(Block::uint(event::TRACK_UUID, head.track_uuid));
+            let head = Block::head(packet::TRACK_EVENT, body.len());
+            packet_head(state.id.then(head), delta, body.len(), out);
+            out.block(body);
+        }
         state.bytes += out.len() - before;
-    }
-
-    /// Forgets the state and the memory it takes; the next event sets it up again.
-    pub(super) fn forget(&mut self) {
-        self.state = None;
     }
 
     #[inline]
@@ -115,6 +123,7 @@ impl State {
         Self {
             strings: None,
             last_nanos: head.base_nanos,
+            track_uuid: head.track_uuid,
             bytes: 0,
             full: false,
             id,

@@ -1,7 +1,12 @@
 //! What is written, read back by the reader beside it.
 
+use std::collections::{HashMap, HashSet};
+
 use super::*;
-use crate::{AnnotationData, EventKind, Item, Time, TraceReader};
+use crate::{
+    AnnotationData, EventKind, Item, Time, TraceReader,
+    wire::{Fields, Value},
+};
 
 const NOON: u64 = 1_700_000_000_000_000_000;
 
@@ -275,4 +280,56 @@ fn tracks_of_a_process_are_under_one_heading_that_keeps_their_ranks() {
         let track = tracks.iter().find(|track| track.name == name).unwrap();
         assert_eq!((track.parent, track.rank), (Some(headings[heading].uuid), rank));
     }
+}
+
+#[test]
+fn tracks_beyond_a_limit_share_a_sequence_and_keep_their_events() {
+    let mut trace = TraceWriter::new(Vec::new());
+    let process = trace.process(&Process::default()).unwrap();
+    let lanes: Vec<_> = (0..2 * OWN_SEQUENCES as u64)
+        .map(|lane| (lane, trace.lane(process, "rows", 0).unwrap()))
+        .collect();
+    // Each lane begins after all others and ends before them.
+    for (number, lane) in &lanes {
+        trace
+            .begin(*lane, NOON + number, format!("slice {number}"), |event| {
+                event.annotate_from(b"same", |out| out.add("text", "bf16"));
+            })
+            .unwrap();
+    }
+    for (number, lane) in lanes.iter().rev() {
+        trace.end(*lane, NOON + 10_000 - number).unwrap();
+    }
+    let bytes = trace.finish().unwrap();
+    let packets = Fields::new(&bytes).map(Result::unwrap);
+    let sequences: HashSet<u64> = packets
+        .flat_map(|(_, packet)| match packet {
+            Value::Bytes(packet) => Fields::new(packet).map(Result::unwrap).collect(),
+            _ => Vec::new(),
+        })
+        .filter(|(field, _)| *field == packet::SEQUENCE_ID)
+        .map(|(_, value)| value.number())
+        .collect();
+    // The descriptors have one, and so have the tracks that share.
+    assert_eq!(sequences.len(), OWN_SEQUENCES + 2);
+
+    let mut begun = HashMap::new();
+    let mut ended = 0;
+    for event in events(&bytes) {
+        match event.kind {
+            EventKind::Begin => {
+                assert_eq!(event.annotations.len(), 1);
+                assert!(begun.insert(event.track_uuid, event).is_none());
+            }
+            _ => {
+                let (Time::Unix(start), Time::Unix(end)) = (begun[&event.track_uuid].time, event.time) else {
+                    panic!("a time of another clock");
+                };
+                assert_eq!(begun[&event.track_uuid].name, format!("slice {}", start - NOON));
+                assert_eq!(end - NOON, 10_000 - (start - NOON));
+                ended += 1;
+            }
+        }
+    }
+    assert_eq!((begun.len(), ended), (lanes.len(), lanes.len()));
 }

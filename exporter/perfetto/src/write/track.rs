@@ -30,10 +30,6 @@ pub struct StateTrack(pub(super) u32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EventTrack(pub(super) u32);
 
-/// Any track.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct AnyTrack(pub(super) u32);
-
 /// Any track that others can stand under.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ParentTrack(pub(super) u32);
@@ -50,8 +46,6 @@ macro_rules! into {
 
 into!(
     ProcessTrack => EventTrack, ThreadTrack => EventTrack, GroupTrack => EventTrack, LaneTrack => EventTrack,
-    ProcessTrack => AnyTrack, ThreadTrack => AnyTrack, GroupTrack => AnyTrack, LaneTrack => AnyTrack,
-    CounterTrack => AnyTrack, StateTrack => AnyTrack, EventTrack => AnyTrack,
     ProcessTrack => ParentTrack, ThreadTrack => ParentTrack, GroupTrack => ParentTrack,
 );
 

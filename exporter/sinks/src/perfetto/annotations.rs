@@ -8,8 +8,13 @@ use pulsetrain_otlp::{
 use pulsetrain_perfetto::{Annotations, Event};
 
 use super::{
-    config::AttributePolicy, identity, scan::tag, span_trees::LATEST, trace_output::About,
-    tree_span::TreeSpan, values,
+    config::AttributePolicy,
+    identity,
+    scan::{ERROR, tag},
+    span_trees::LATEST,
+    trace_output::About,
+    tree_span::{self, DrawnFields, TreeSpan},
+    values,
 };
 
 /// Tags of `KeyValue` and of `AnyValue` (proto/common/v1/common.proto).
@@ -35,21 +40,33 @@ pub(super) fn mark(event: &mut Event<'_>, scope: &str, flows: &[[u8; 8]]) {
     }
 }
 
-/// Says of a span what is asked for, of which `fields` are those that may be drawn, and gives its events in the order of
-/// drawing; one without a time is drawn where its span begins.
+/// What is drawn of a span besides its slice.
+#[derive(Default)]
+pub(super) struct Besides<'s> {
+    /// Its events in the order of drawing; one without a time is drawn where its span begins.
+    pub(super) events: Vec<Placed<'s>>,
+    /// Its status if it failed.
+    pub(super) failure: Option<Status<'s>>,
+}
+
+/// Says of a span what is asked for, of which `fields` are those that may be drawn, and returns what else is drawn of it.
 #[inline]
 pub(super) fn span<'s>(
     drawn: &TreeSpan<'s>,
-    mut fields: Reader<'s>,
+    fields: DrawnFields<'s>,
     about: About<'_>,
     event: &mut Event<'_>,
-) -> Result<Vec<Placed<'s>>, WireError> {
+) -> Result<Besides<'s>, WireError> {
     mark(event, about.scopes.name(drawn.scope), drawn.flows);
     let policy = &about.config.attributes;
     if policy.is_full() {
         identity::add_span(drawn, &Span::decode(drawn.bytes)?, &mut event.annotations())?;
     }
     let (mut events, mut status) = (Vec::new(), None);
+    let DrawnFields {
+        mut kind,
+        rest: mut fields,
+    } = fields;
     while !fields.is_at_end() {
         match fields.tag()? {
             tag::ATTRIBUTES => {
@@ -59,17 +76,30 @@ pub(super) fn span<'s>(
                 outcome?;
             }
             tag::EVENTS => events.push(SpanEvent::decode(fields.delimited()?)?),
-            tag::STATUS => status = Some(fields.delimited()?),
+            tag::STATUS => status = Some(Status::decode(fields.delimited()?)?),
+            tag::KIND => kind = fields.varint()?,
             other => drop(fields.value(other)?),
         }
     }
-    if let Some(status) = status.filter(|_| !policy.is_full()) {
-        identity::add_failure(&Status::decode(status)?, &mut event.annotations());
+    let failure = status.filter(|status| status.code == ERROR);
+    if !policy.is_full() {
+        let is_lean = *policy == AttributePolicy::Lean;
+        let shown = identity::Shown {
+            // The spans of a tree are of one trace.
+            trace_id: (is_lean && drawn.depth == 0)
+                .then(|| tree_span::trace_id(drawn.bytes))
+                .flatten(),
+            kind: if is_lean { identity::kind_name(kind) } else { "" },
+            failure,
+        };
+        shown.add(&mut event.annotations());
     }
-    if events.is_empty() {
-        return Ok(Vec::new());
-    }
-    Ok(by_time(events, drawn.start))
+    let events = if events.is_empty() {
+        Vec::new()
+    } else {
+        by_time(events, drawn.start)
+    };
+    Ok(Besides { events, failure })
 }
 
 /// The events of a span in the order of drawing.

@@ -48,7 +48,8 @@ pub struct PerfettoConfig {
 /// Which attributes of spans are written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AttributePolicy {
-    /// All that a person asks for: the attributes, and the status where it is an error.
+    /// All that a person asks for: the attributes, the status where it is an error, a kind other than internal, and the trace id
+    /// of the first span of a tree.
     #[default]
     Lean,
     /// All fields of a span, ids included, so that it can be converted back.

@@ -5,11 +5,12 @@ mod parts;
 
 use std::{collections::HashMap, vec};
 
+use pulsetrain_otlp::view::Status;
 use pulsetrain_perfetto::LaneTrack;
 
 use super::{
     PerfettoError, PerfettoSummary,
-    annotations::{self, Placed},
+    annotations::{self, Besides, Placed},
     identity,
     labels::Labels,
     lanes::Lanes,
@@ -57,6 +58,7 @@ struct Open<'s> {
     /// Its number, and its events by time with their places among each other.
     number: u64,
     events: vec::IntoIter<Placed<'s>>,
+    failure: Option<Status<'s>>,
 }
 
 /// Where a lane is drawn at.
@@ -242,6 +244,10 @@ impl<'a, P: PerfettoParts> Drawing<'a, P> {
                     self.cut(cursor)?;
                 }
                 let open = self.begin(cursor.lane, &span)?;
+                if let Some(failure) = open.failure {
+                    let resource = self.groups[cursor.group as usize].resource;
+                    self.output.error(resource, (open.end, open.name), &failure)?;
+                }
                 cursor.open.push(open);
             }
         }
@@ -290,19 +296,21 @@ impl<'a, P: PerfettoParts> Drawing<'a, P> {
     #[inline]
     fn begin<'s>(&mut self, lane: LaneTrack, drawn: &TreeSpan<'s>) -> Result<Open<'s>, PerfettoError> {
         let about = self.output.about;
-        let mut events = Ok(Vec::new());
+        let mut besides = Ok(Besides::default());
         let (name, fields) = drawn.parts();
         self.output.trace.begin(lane, drawn.start, name, |event| {
-            events = annotations::span(drawn, fields, about, event);
+            besides = annotations::span(drawn, fields, about, event);
         })?;
         self.summary.spans += 1;
+        let Besides { events, failure } = besides?;
         Ok(Open {
             start: drawn.start,
             end: drawn.end,
             name,
             bytes: drawn.bytes,
             number: drawn.number,
-            events: events?.into_iter(),
+            events: events.into_iter(),
+            failure,
         })
     }
 
@@ -330,6 +338,7 @@ impl<'a, P: PerfettoParts> Drawing<'a, P> {
         {
             open.events.next();
             self.summary.events += 1;
+            self.summary.cover(time);
             self.summary.without_time += u64::from(event.time_unix_nano == 0);
             self.summary.beyond_range += u64::from(event.time_unix_nano > LATEST);
             let policy = &self.output.about.config.attributes;

@@ -64,6 +64,7 @@ pub(super) fn emit<P: PerfettoParts>(
         }
     };
     resources.tell_apart()?;
+    summary.name_skews(|resource| resources.get(resource).name.clone());
     let (places, pids) = (resources.places(), resources.pids());
     let about = About {
         config: &config,
@@ -83,7 +84,10 @@ pub(super) fn emit<P: PerfettoParts>(
         time: earliest.unwrap_or_default(),
     };
     let (files, processes, time) = emitter.run()?;
-    summary.time_range = earliest.map(|earliest| (earliest, latest.unwrap_or_default().max(time)));
+    if let Some(earliest) = earliest {
+        summary.cover(earliest);
+        summary.cover(latest.unwrap_or_default().max(time));
+    }
     summary.files = u64::from(files);
     summary.processes = processes;
     summary.counters = points.series.len() as u64;

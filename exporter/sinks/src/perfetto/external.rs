@@ -24,7 +24,7 @@ use super::{
     span_trees,
     spans::Spans,
     spilled_trees::SpilledTrees,
-    tree_span::{Tree, TreeSpan},
+    tree_span::{Tree, TreeSpan, array},
 };
 
 /// What an arrow is, as the span at its end finds it.
@@ -178,8 +178,10 @@ impl ExternalBuild<'_> {
     fn note(&mut self, found: &Found, by_id: &mut Sorter) -> io::Result<()> {
         match found {
             Found::Span(record) => by_id.push((record.id, record.order), |out| record.pack(out)),
-            Found::Arrow { parent, flow, start } => self.flow_endpoints.push((*parent, *flow), |out| {
+            Found::Arrow { parent, flow, child } => self.flow_endpoints.push((*parent, *flow), |out| {
+                let (resource, start) = child;
                 out.push(OF_CHILD);
+                out.extend_from_slice(&resource.to_le_bytes());
                 out.extend_from_slice(&start.to_le_bytes());
             }),
         }
@@ -204,9 +206,12 @@ impl ExternalBuild<'_> {
                 }
                 let is_new = arrows.last() != Some(&flow);
                 match endpoint.split_first() {
-                    Some((&OF_CHILD, start)) if is_new => {
-                        let child = start.try_into().map_or(record.start, u64::from_le_bytes);
-                        self.summary.add_child_flow(record.start, child);
+                    Some((&OF_CHILD, mut child)) if is_new => {
+                        let parent = (record.resource, record.start);
+                        let resource = array(&mut child).map(u32::from_le_bytes);
+                        let start = array(&mut child).map(u64::from_le_bytes);
+                        let child = resource.zip(start).unwrap_or(parent);
+                        self.summary.add_child_flow(parent, child);
                     }
                     Some((&OF_LINK, _)) if is_new => self.summary.flows += 1,
                     _ => {}

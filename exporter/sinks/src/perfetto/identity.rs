@@ -9,10 +9,13 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_perfetto::Annotations;
 
-use super::{config::AttributePolicy, message, scan::ERROR, scopes::ScopeEntry, tree_span::TreeSpan, values};
+use super::{config::AttributePolicy, message, scopes::ScopeEntry, tree_span::TreeSpan, values};
 
 /// The key of the map.
 pub(super) const KEY: &str = "otel";
+
+/// The key of the name of a span that failed, at the instant on the row of errors.
+pub(super) const ERROR_OF: &str = "error_of";
 
 /// The field of a resource's attributes (proto/resource/v1/resource.proto).
 const RESOURCE_ATTRIBUTES: u32 = 1;
@@ -75,13 +78,39 @@ fn add_link(link: &SpanLink<'_>, map: &mut Annotations<'_>) -> Result<(), WireEr
     outcome
 }
 
-/// Adds what belongs to a span that failed, for a viewer.
-pub(super) fn add_failure(status: &Status<'_>, out: &mut Annotations<'_>) {
-    if status.code == ERROR {
+/// The fields of a span that a trace has for its readers where it is not to be converted back.
+pub(super) struct Shown<'a> {
+    pub(super) trace_id: Option<&'a [u8]>,
+    /// Empty for a span within its process.
+    pub(super) kind: &'a str,
+    pub(super) failure: Option<Status<'a>>,
+}
+
+impl Shown<'_> {
+    /// Adds the fields, under the keys that log records have too.
+    pub(super) fn add(&self, out: &mut Annotations<'_>) {
+        if self.trace_id.is_none() && self.kind.is_empty() && self.failure.is_none() {
+            return;
+        }
         out.map(KEY, |map| {
-            map.add("status", "error");
-            text(map, "status_message", status.message.as_bytes());
+            id(map, "trace_id", self.trace_id.unwrap_or_default());
+            text(map, "kind", self.kind.as_bytes());
+            if let Some(status) = self.failure {
+                map.add("status", "error");
+                text(map, "status_message", status.message.as_bytes());
+            }
         });
+    }
+}
+
+/// Returns the name of a `Span.SpanKind` between processes, else "".
+pub(super) fn kind_name(kind: u64) -> &'static str {
+    match kind {
+        2 => "server",
+        3 => "client",
+        4 => "producer",
+        5 => "consumer",
+        _ => "",
     }
 }
 

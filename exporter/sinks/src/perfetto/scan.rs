@@ -121,6 +121,10 @@ impl<'a> Scanned<'a> {
                     nothing_yet = false;
                     name = reader.delimited()?;
                 }
+                tag::KIND => {
+                    reader.varint()?;
+                    nothing_yet = false;
+                }
                 tag::START => {
                     self.start = reader.fixed64()?;
                     if let Some(end) = reader.take_chunk(end) {
@@ -216,10 +220,13 @@ fn end(field: &[u8; 9]) -> Option<u64> {
     Some(u64::from_le_bytes(*rest))
 }
 
-/// The kind and the times, which are mostly between the name of a span and what else is drawn of it.
+/// Returns the kind of a span if its kind and its times are between its name and what else is drawn of it, as they mostly are.
 #[inline]
-pub(super) fn between_name_and_attributes(fields: &[u8; 20]) -> Option<()> {
-    matches!(fields, [KIND, ..0x80, START, _, _, _, _, _, _, _, _, END, ..]).then_some(())
+pub(super) fn between_name_and_attributes(fields: &[u8; 20]) -> Option<u64> {
+    match fields {
+        [KIND, kind @ ..0x80, START, _, _, _, _, _, _, _, _, END, ..] => Some(u64::from(*kind)),
+        _ => None,
+    }
 }
 
 /// What a group is called by the attribute that it is of: `device` by `device.id`, `timeline` by `perf.timeline`.

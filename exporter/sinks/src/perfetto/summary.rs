@@ -1,7 +1,9 @@
 //! Counts of what was mapped, repaired and left out.
 
+use std::collections::HashMap;
+
 /// What became of the telemetry that was mapped.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PerfettoSummary {
     /// Processes drawn.
     pub processes: u64,
@@ -46,6 +48,10 @@ pub struct PerfettoSummary {
     pub backward_flows: u64,
     /// The most that a child begins before its parent, in nanoseconds: at least so far the clocks of two processes differ.
     pub clock_skew_nanos: u64,
+    /// The processes whose clocks differ, the largest difference first.
+    pub clock_skews: Vec<ClockSkew>,
+    /// The same by the numbers of both resources, until their names are known.
+    pub(super) skews: HashMap<(u32, u32), ClockSkew>,
     /// Links to spans that are not in the input, written as attributes only.
     pub links_outside: u64,
     /// Spans deeper than a viewer nests, drawn on a row of their own.
@@ -61,6 +67,22 @@ pub struct PerfettoSummary {
     /// The earliest and the latest time drawn, in nanoseconds since 1970; `None` where nothing has a time.
     pub time_range: Option<(u64, u64)>,
 }
+
+/// Two processes whose clocks differ, since children in one begin before their parents in the other.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClockSkew {
+    /// The process of the parents.
+    pub parents: String,
+    /// The process of the children, whose clock shows an earlier time.
+    pub children: String,
+    /// The number of children that begin before their parents.
+    pub count: u64,
+    /// The difference in nanoseconds, at least.
+    pub nanos: u64,
+}
+
+/// The most pairs of processes whose clocks are compared; of other pairs only the totals are known.
+const MOST_SKEWS: usize = 1000;
 
 impl PerfettoSummary {
     /// Everything with its name, for summaries.
@@ -96,12 +118,38 @@ impl PerfettoSummary {
         ]
     }
 
-    /// Counts an arrow from a parent to a child by the starts of both.
-    pub(super) fn add_child_flow(&mut self, parent: u64, child: u64) {
+    /// Widens the time range to a time.
+    pub(super) fn cover(&mut self, time: u64) {
+        let (first, last) = self.time_range.get_or_insert((time, time));
+        (*first, *last) = (time.min(*first), time.max(*last));
+    }
+
+    /// Counts an arrow from a parent to a child by the resources and the starts of both.
+    pub(super) fn add_child_flow(&mut self, parent: (u32, u64), child: (u32, u64)) {
         self.flows += 1;
-        if child < parent {
-            self.backward_flows += 1;
-            self.clock_skew_nanos = self.clock_skew_nanos.max(parent - child);
+        if child.1 >= parent.1 {
+            return;
         }
+        let nanos = parent.1 - child.1;
+        self.backward_flows += 1;
+        self.clock_skew_nanos = self.clock_skew_nanos.max(nanos);
+        let pair = (parent.0, child.0);
+        if parent.0 != child.0 && (self.skews.len() < MOST_SKEWS || self.skews.contains_key(&pair)) {
+            let skew = self.skews.entry(pair).or_default();
+            skew.count += 1;
+            skew.nanos = skew.nanos.max(nanos);
+        }
+    }
+
+    /// Lists the processes whose clocks differ by their names.
+    pub(super) fn name_skews(&mut self, name: impl Fn(u32) -> String) {
+        let named = |((parent, child), skew)| ClockSkew {
+            parents: name(parent),
+            children: name(child),
+            ..skew
+        };
+        self.clock_skews = self.skews.drain().map(named).collect();
+        self.clock_skews
+            .sort_by(|a, b| (b.nanos, &a.parents, &a.children).cmp(&(a.nanos, &b.parents, &b.children)));
     }
 }

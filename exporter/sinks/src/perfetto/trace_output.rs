@@ -9,10 +9,10 @@ use std::{
 
 use pulsetrain_otlp::{
     WireError,
-    view::{Message, Resource},
+    view::{Message, Resource, Status},
 };
 use pulsetrain_perfetto::{
-    AnyTrack, Counter, CounterTrack, GroupTrack, LaneTrack, Process, ProcessTrack, StateTrack, TraceWriter,
+    Counter, CounterTrack, GroupTrack, LaneTrack, Process, ProcessTrack, StateTrack, TraceWriter,
     WriterConfig,
 };
 
@@ -24,11 +24,13 @@ use super::{
 const METRICS_RANK: i32 = 100_000;
 /// The rank of the row of log records: below the counters.
 const LOGS_RANK: i32 = 200_000;
-/// The rank of states: above everything.
+/// The rank of states: above the rows of spans.
 const STATE_RANK: i32 = -1;
+/// The rank of the row of errors: above the states.
+const ERRORS_RANK: i32 = -2;
 
-/// How many tracks remember their strings at once; some 8 KiB each.
-const LIVE_TRACKS: usize = 1024;
+/// The attribute of a trace whose spans are on the rows of their traces.
+const BY_TRACE: (&str, &str) = ("pulsetrain.by", "trace");
 
 /// Where the files of a trace go.
 pub trait PerfettoParts {
@@ -40,6 +42,11 @@ pub trait PerfettoParts {
 
     /// Ends a file.
     fn close(&mut self, part: Self::Part) -> io::Result<()>;
+
+    /// Ends a file in which nothing is drawn.
+    fn discard(&mut self, part: Self::Part) -> io::Result<()> {
+        self.close(part)
+    }
 }
 
 /// What is known before anything is drawn.
@@ -62,7 +69,6 @@ pub(super) struct TraceOutput<'a, P: PerfettoParts> {
     /// After how many bytes the next file is begun.
     split: u64,
     tracks: Tracks,
-    live: HashSet<AnyTrack>,
     /// The processes of all files.
     drawn: HashSet<u32>,
 }
@@ -75,6 +81,7 @@ struct Tracks {
     /// The headings of metrics with several counters, by family.
     families: HashMap<u32, GroupTrack>,
     logs: HashMap<u32, LaneTrack>,
+    errors: HashMap<u32, LaneTrack>,
     /// By group and place.
     lanes: HashMap<(u32, u32), LaneTrack>,
     counters: HashMap<u32, CounterTrack>,
@@ -90,7 +97,6 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
             number: 0,
             split: split.unwrap_or(u64::MAX),
             tracks: Tracks::default(),
-            live: HashSet::new(),
             drawn: HashSet::new(),
         })
     }
@@ -112,12 +118,15 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
         let full = std::mem::replace(&mut self.trace, next);
         self.parts.close(full.finish()?)?;
         self.tracks = Tracks::default();
-        self.live.clear();
         Ok(())
     }
 
     /// Ends the last file. Returns the number of files and of processes.
     pub(super) fn finish(self) -> io::Result<(u32, u64)> {
+        if self.trace.bytes() == 0 {
+            self.parts.discard(self.trace.finish()?)?;
+            return Ok((self.number, self.drawn.len() as u64));
+        }
         self.parts.close(self.trace.finish()?)?;
         Ok((self.number + 1, self.drawn.len() as u64))
     }
@@ -126,6 +135,10 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
     pub(super) fn process(&mut self, resource: u32, time: u64) -> Result<ProcessTrack, PerfettoError> {
         if let Some(track) = self.tracks.processes.get(&resource) {
             return Ok(*track);
+        }
+        if self.about.config.by_trace && self.tracks.processes.is_empty() {
+            let (key, value) = BY_TRACE;
+            self.trace.trace_attribute(key, value)?;
         }
         let entry = self.about.resources.get(resource);
         let labels: Vec<&str> = entry.labels.iter().map(String::as_str).collect();
@@ -138,8 +151,6 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
         self.tracks.processes.insert(resource, process);
         self.drawn.insert(resource);
         self.describe_resource(process, resource, time)?;
-        // Nothing else is written to the track of a process.
-        self.trace.forget(process);
         Ok(process)
     }
 
@@ -179,29 +190,14 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
         rank: i32,
     ) -> io::Result<LaneTrack> {
         let new = || self.trace.lane(process, name, rank);
-        let lane = find_or_add(&mut self.tracks.lanes, (group, place), new)?;
-        self.keep_alive(lane);
-        Ok(lane)
-    }
-
-    /// Notes that a track is written to. Where too many have been, all others forget their strings.
-    fn keep_alive(&mut self, track: impl Into<AnyTrack>) {
-        let track = track.into();
-        if self.live.insert(track) && self.live.len() > LIVE_TRACKS {
-            self.live.drain().for_each(|track| self.trace.forget(track));
-            self.live.insert(track);
-        }
+        find_or_add(&mut self.tracks.lanes, (group, place), new)
     }
 
     /// The heading of a process's counters.
     pub(super) fn metrics(&mut self, resource: u32, time: u64) -> Result<GroupTrack, PerfettoError> {
         let process = self.process(resource, time)?;
         let new = || self.trace.group(process, "metrics", METRICS_RANK);
-        let track = find_or_add(&mut self.tracks.metrics, resource, new)?;
-        if self.about.config.attributes.is_full() {
-            self.keep_alive(track);
-        }
-        Ok(track)
+        Ok(find_or_add(&mut self.tracks.metrics, resource, new)?)
     }
 
     /// The heading of a metric with several counters, below that of all counters of its process.
@@ -224,12 +220,7 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
         about: &Counter<'_>,
     ) -> io::Result<CounterTrack> {
         let new = || self.trace.counter(heading, about);
-        let track = find_or_add(&mut self.tracks.counters, series, new)?;
-        // Without annotations a counter has no strings.
-        if self.about.config.attributes.is_full() {
-            self.keep_alive(track);
-        }
-        Ok(track)
+        find_or_add(&mut self.tracks.counters, series, new)
     }
 
     /// A row of states.
@@ -242,18 +233,34 @@ impl<'a, P: PerfettoParts> TraceOutput<'a, P> {
     ) -> Result<StateTrack, PerfettoError> {
         let process = self.process(resource, time)?;
         let new = || self.trace.state(process, name, STATE_RANK);
-        let track = find_or_add(&mut self.tracks.states, number, new)?;
-        self.keep_alive(track);
-        Ok(track)
+        Ok(find_or_add(&mut self.tracks.states, number, new)?)
+    }
+
+    /// Draws the end of a span that failed on the row of errors of its process.
+    pub(super) fn error(
+        &mut self,
+        resource: u32,
+        (end, name): (u64, &[u8]),
+        status: &Status<'_>,
+    ) -> Result<(), PerfettoError> {
+        let process = self.process(resource, end)?;
+        let new = || self.trace.lane(process, "errors", ERRORS_RANK);
+        let row = find_or_add(&mut self.tracks.errors, resource, new)?;
+        // Another name than that of the span: a query by name finds the span alone.
+        let failed = [name, b" failed"].concat();
+        Ok(self.trace.instant(row, end, failed, |event| {
+            event.annotations().map(identity::KEY, |map| {
+                map.add(identity::ERROR_OF, name);
+                identity::text(map, "status_message", status.message.as_bytes());
+            });
+        })?)
     }
 
     /// The row of a process's log records.
     pub(super) fn logs(&mut self, resource: u32, time: u64) -> Result<LaneTrack, PerfettoError> {
         let process = self.process(resource, time)?;
         let new = || self.trace.lane(process, "logs", LOGS_RANK);
-        let track = find_or_add(&mut self.tracks.logs, resource, new)?;
-        self.keep_alive(track);
-        Ok(track)
+        Ok(find_or_add(&mut self.tracks.logs, resource, new)?)
     }
 }
 

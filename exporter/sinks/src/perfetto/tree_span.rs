@@ -60,17 +60,26 @@ impl Tree {
 }
 
 impl<'a> TreeSpan<'a> {
-    /// The name as it is on the wire, and the fields of which any may be drawn.
+    /// Returns the name as it is on the wire, and the fields of which any may be drawn.
     #[inline]
-    pub(super) fn parts(&self) -> (&'a [u8], Reader<'a>) {
+    pub(super) fn parts(&self) -> (&'a [u8], DrawnFields<'a>) {
         let rest = self.bytes.get(usize::from(self.name_at)..);
         let mut reader = Reader::new(rest.unwrap_or_default());
         match reader.delimited() {
             Ok(name) if self.name_at > 0 => {
-                reader.take_chunk(scan::between_name_and_attributes);
-                (name, reader)
+                let kind = reader.take_chunk(scan::between_name_and_attributes);
+                (
+                    name,
+                    DrawnFields {
+                        kind: kind.unwrap_or_default(),
+                        rest: reader,
+                    },
+                )
             }
-            _ => (last_name(self.bytes).unwrap_or_default(), Reader::new(self.bytes)),
+            _ => {
+                let (name, rest) = (last_name(self.bytes), Reader::new(self.bytes));
+                (name.unwrap_or_default(), DrawnFields { kind: 0, rest })
+            }
         }
     }
 
@@ -92,6 +101,26 @@ impl<'a> TreeSpan<'a> {
         out.extend_from_slice(self.flows.as_flattened());
         out.extend_from_slice(self.bytes);
     }
+}
+
+/// The fields of a span that may be drawn.
+#[derive(Clone, Copy)]
+pub(super) struct DrawnFields<'a> {
+    /// The kind, 0 where it is among the rest.
+    pub(super) kind: u64,
+    pub(super) rest: Reader<'a>,
+}
+
+/// Returns the id of the trace of a span.
+pub(super) fn trace_id(bytes: &[u8]) -> Option<&[u8]> {
+    let mut reader = Reader::new(bytes);
+    while !reader.is_at_end() {
+        match reader.tag().ok()? {
+            tag::TRACE_ID => return reader.delimited().ok(),
+            other => drop(reader.value(other).ok()?),
+        }
+    }
+    None
 }
 
 /// The last name of a span, which is the one that counts.
@@ -186,7 +215,7 @@ mod tests {
                 ..TreeSpan::default()
             };
             let (found, fields) = drawn.parts();
-            let attributes = fields.filter(|field| field.as_ref().unwrap().number == 9);
+            let attributes = fields.rest.filter(|field| field.as_ref().unwrap().number == 9);
             assert_eq!((found, attributes.count()), (&b"n"[..], 1), "{bytes:?}");
         }
     }

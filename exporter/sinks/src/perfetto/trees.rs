@@ -77,7 +77,8 @@ impl Forest {
             }
             self.roots.push(place);
             if let Some(parent) = span.parent.get() {
-                summary.add_child_flow(records[parent as usize].start, span.start);
+                let from = &records[parent as usize];
+                summary.add_child_flow((from.resource, from.start), (span.resource, span.start));
                 self.flows.add_parent(parent, place);
             }
         }

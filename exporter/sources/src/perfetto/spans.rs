@@ -16,6 +16,15 @@ use super::{
 /// The kind of a span without a kind (`SPAN_KIND_INTERNAL`).
 const INTERNAL: u64 = 1;
 
+/// The kinds from `INTERNAL` on, as a trace that is not full has them.
+const KINDS: [&str; 5] = ["internal", "server", "client", "producer", "consumer"];
+
+/// The keys of the map that a trace that is not full has.
+const SHOWN: [&str; 4] = ["trace_id", "kind", "status", "status_message"];
+
+/// The status code of a failure.
+const ERROR: u64 = 2;
+
 /// A span as its begin event has it: its fields up to its start, the original end, its attributes, and the fields after its
 /// events.
 #[derive(Debug, Default)]
@@ -41,6 +50,18 @@ pub(super) fn span_fields(annotations: &Entries) -> Option<(&Entries, &Entries)>
             Some((fields, rest))
         }
         _ => None,
+    }
+}
+
+/// Returns the annotations of a slice and, where they end with such a map, the fields that the Perfetto sink wrote for readers.
+fn shown_fields(annotations: &Entries) -> (&Entries, &Entries) {
+    match annotations.split_last() {
+        Some(((key, AnnotationData::Map(fields)), rest))
+            if key == KEY && fields.iter().all(|(key, _)| SHOWN.contains(&key.as_str())) =>
+        {
+            (rest, fields)
+        }
+        _ => (annotations, &[]),
     }
 }
 
@@ -145,7 +166,7 @@ fn uint(fields: &Entries, key: &str, number: u32, out: &mut Buffer) {
 
 /// Makes a span of a slice without original fields. Its ids are derived from the file's name and the slice's place, so that the same file
 /// gives the same ids again; its trace is that of the slice around it, else one for each step in its name, and one for
-/// all slices without a step.
+/// all slices without a step. A trace that the Perfetto sink wrote has the trace id, the kind and the failure.
 pub(super) fn as_shown(
     event: &TraceEvent,
     (file, index): (&str, u64),
@@ -154,8 +175,13 @@ pub(super) fn as_shown(
     thread: &Thread,
 ) -> Begun {
     let (name, tags) = name_and_tags(&event.name);
+    let (annotations, shown) = shown_fields(&event.annotations);
     let place = format!("{file}\0span\0{}\0{start}\0{index}", event.track_uuid);
     let trace = || {
+        let written = values::id(shown, "trace_id");
+        if !written.is_empty() {
+            return written;
+        }
         let step = tags.iter().find(|(key, _)| key == "step").map(|(_, value)| value);
         let id = xxh3_128(format!("{file}\0trace\0{step:?}").as_bytes()).max(1);
         id.to_be_bytes().to_vec()
@@ -174,10 +200,17 @@ pub(super) fn as_shown(
         out.delimited(field::PARENT_SPAN_ID, &parent.span);
     }
     out.text(field::NAME, name);
-    out.uint(field::KIND, INTERNAL);
+    let kind = values::text(shown, "kind").and_then(|kind| KINDS.iter().position(|name| *name == kind));
+    out.uint(field::KIND, kind.map_or(INTERNAL, |kind| kind as u64 + INTERNAL));
     out.fixed64(field::START, start);
     values::attributes(field::ATTRIBUTES, &tags, &mut begun.attributes);
-    values::attributes(field::ATTRIBUTES, &event.annotations, &mut begun.attributes);
+    values::attributes(field::ATTRIBUTES, annotations, &mut begun.attributes);
+    if values::text(shown, "status").is_some() {
+        let mut status = Buffer::default();
+        status.text(2, values::text(shown, "status_message").unwrap_or_default());
+        status.uint(3, ERROR);
+        begun.after.delimited(field::STATUS, status.as_slice());
+    }
     thread.add(field::ATTRIBUTES, &mut begun.attributes);
     begun
 }

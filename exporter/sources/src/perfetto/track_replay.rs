@@ -29,6 +29,8 @@ use crate::SourceError;
 
 /// The key of the map of a slice that represents several spans.
 const MERGED: &str = "merged";
+/// The keys of instants that repeat something: a log record that has its line in the log, a span that failed.
+const REPEATED: [&str; 2] = ["severity_number", "error_of"];
 /// The field of the attributes of a log record.
 const LOG_ATTRIBUTES: u32 = 6;
 
@@ -321,9 +323,8 @@ impl<'a> TrackReplay<'a> {
             let taken = self.pieces.event(key, place, &event);
             taken.map_err(SourceError::Temporary)?;
         } else if !track.is_said
-            && fields.is_none_or(|fields| values::get(fields, "severity_number").is_none())
+            && fields.is_none_or(|fields| REPEATED.iter().all(|key| values::get(fields, key).is_none()))
         {
-            // The lean form of a log record has its own line in the log.
             conversion.logs += 1;
             let record = records::of_instant(event, time, &track.thread);
             let category = event.categories.first().cloned().unwrap_or_default();

@@ -85,21 +85,7 @@ impl<R: Read> FrameReader<R> {
 
     /// The next object, however many lines it has, as a frame.
     pub(super) fn next_document(&mut self) -> Next {
-        self.skip_blank()?;
-        if self.is_array {
-            match self.window.pending().first() {
-                Some(b',') => {
-                    self.consume_text(1);
-                    self.skip_blank()?;
-                }
-                Some(b']') => {
-                    self.is_array = false;
-                    self.consume_text(1);
-                    self.skip_blank()?;
-                }
-                _ => {}
-            }
-        }
+        self.skip_brackets()?;
         if self.is_array && self.window.pending().is_empty() {
             return Err(self.last_error(FrameErrorKind::TornTail));
         }
@@ -134,6 +120,26 @@ impl<R: Read> FrameReader<R> {
                 }
                 Err(error) => return self.torn_text(error),
             }
+        }
+    }
+
+    /// Consumes what is between two objects: commas, and the ends and beginnings of arrays.
+    fn skip_brackets(&mut self) -> Result<(), FrameError> {
+        loop {
+            self.skip_blank()?;
+            if !self.is_array {
+                self.is_array = self.begins_array()?;
+                if !self.is_array {
+                    return Ok(());
+                }
+                continue;
+            }
+            match self.window.pending().first() {
+                Some(b']') => self.is_array = false,
+                Some(b',') => {}
+                _ => return Ok(()),
+            }
+            self.consume_text(1);
         }
     }
 

@@ -125,6 +125,7 @@ impl Waiting {
             bytes: &self.bytes,
             number: self.number,
             events: events.into_iter(),
+            failure: None,
         })
     }
 }

@@ -24,8 +24,8 @@ pub(super) enum Found {
     Arrow {
         parent: u64,
         flow: u64,
-        /// When the child starts.
-        start: u64,
+        /// The resource and the start of the child.
+        child: (u32, u64),
     },
 }
 
@@ -144,7 +144,7 @@ impl Sweep {
                 self.found.push(Found::Arrow {
                     parent: record.parent,
                     flow: record.flow,
-                    start: record.start,
+                    child: (record.resource, record.start),
                 });
             }
         }
