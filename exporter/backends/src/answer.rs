@@ -106,8 +106,8 @@ impl StoredAnswer {
     /// Takes what is whole of an object that begins at a place and was cut off.
     fn take_torn(&mut self, text: &[u8], at: usize, error: &serde_json::Error, limits: &Limits) {
         let rest = text.get(at..).unwrap_or_default();
-        let mended = json::mended(rest).filter(|_| error.is_eof());
-        let used_until = mended.as_ref().map(|(_, cut)| self.place(at + cut));
+        let closed = json::close_truncated(rest).filter(|_| error.is_eof());
+        let used_until = closed.as_ref().map(|(_, cut)| self.place(at + cut));
         let kept = match used_until.or(self.used_until) {
             Some(until) => format!("what stands before byte {until} is used"),
             None => "was it saved whole?".to_owned(),
@@ -116,7 +116,7 @@ impl StoredAnswer {
         self.problems.push(format!(
             "the answer that begins at byte {begin} cannot be read to its end: {error}; {kept}"
         ));
-        if let Some((object, _)) = mended
+        if let Some((object, _)) = closed
             && let Ok(whole) = serde_json::from_slice(&object)
         {
             self.take(whole, &object, limits);

@@ -157,8 +157,8 @@ fn whole_series(text: &[u8]) -> Result<Answer<Matrix>, serde_json::Error> {
         Ok(answer) => return Ok(answer),
         Err(error) => error,
     };
-    let mended = json::mended(text).filter(|_| error.is_eof());
-    let Some((whole, cut)) = mended else {
+    let closed = json::close_truncated(text).filter(|_| error.is_eof());
+    let Some((whole, cut)) = closed else {
         return Err(error);
     };
     let mut answer: Answer<Matrix> = serde_json::from_slice(&whole).map_err(|_| error)?;
