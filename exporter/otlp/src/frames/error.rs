@@ -32,7 +32,7 @@ pub enum FrameErrorKind {
     #[error("the input ends in the middle of a message")]
     TornTail,
     /// The input ends inside a frame; the complete spans, metrics or log records of that frame were returned.
-    #[error("the input ends in the middle of a message; the bytes before {complete_until} are used")]
+    #[error("the input ends in the middle of a message; the data before byte {complete_until} is used")]
     TornText {
         /// The offset of the first incomplete element, in decompressed bytes.
         complete_until: u64,
