@@ -78,7 +78,7 @@ pub enum AttributeKind {
 pub struct Attribute {
     /// The key, as on the wire.
     pub name: &'static str,
-    /// What it says, in one sentence.
+    /// The description, in one sentence.
     pub brief: &'static str,
     /// The type of its value.
     pub kind: AttributeKind,

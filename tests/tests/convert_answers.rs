@@ -132,7 +132,7 @@ fn an_answer_that_was_cut_or_is_an_error_says_so() {
     // Behind some whole spans, and before the first.
     for (end, words, is_empty) in [
         (whole.len() / 2, "is used", false),
-        (30, "was it saved whole?", true),
+        (30, "is the saved file complete?", true),
     ] {
         let (_folder, cut) = saved(&whole[..end], "cut.json");
         let (finished, items) = read(&[cut]);

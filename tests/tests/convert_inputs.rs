@@ -252,7 +252,7 @@ fn an_answer_that_was_cut_off_gives_its_whole_spans() {
             let output = folder.path("out.jsonl");
             let summary = convert(&[&input], &output, &[]).expect_code(1).summary();
             let problems = summary["inputs"][0]["problems"].to_string();
-            assert!(problems.contains("what stands before byte "), "{problems}");
+            assert!(problems.contains("the data before byte "), "{problems}");
             let read = Items::read(&output).len();
             assert!((1..whole).contains(&read), "{name}{ending}: {read} of {whole}");
         }

@@ -1,7 +1,8 @@
 //! `pulsetrain agent`: reads, keeps and sends telemetry for as long as the machine trains.
 //!
 //! `running` holds what is at work and changes it when the configuration changes; `health` answers whether it lives;
-//! `telemetry` says what it does; `recorders` has the last minutes for whoever asks. SIGUSR1 writes them, SIGHUP reads the configuration again; SIGTERM and SIGINT end it after a bounded drain.
+//! `telemetry` is its own telemetry; `recorders` holds the last minutes. SIGUSR1 writes them, SIGHUP reloads the configuration;
+//! SIGTERM and SIGINT end it after a bounded drain.
 
 mod health;
 mod recorders;
@@ -74,7 +75,7 @@ pub(crate) fn run(arguments: &AgentArguments) -> Result<ExitCode, Failure> {
     ended
 }
 
-/// Lives until it is told to end.
+/// Runs until it is stopped.
 async fn live(file: Option<&Path>, config: Config) -> Result<ExitCode, Failure> {
     let mut signals =
         Signals::keep().map_err(|error| Failure::failed(format!("cannot receive signals: {error}")))?;
@@ -112,12 +113,12 @@ async fn live(file: Option<&Path>, config: Config) -> Result<ExitCode, Failure> 
     systemd.stopping();
     tokio::select! {
         lost = running.end() => Ok(if lost { ExitCode::from(INCOMPLETE) } else { ExitCode::SUCCESS }),
-        // Whoever says it twice does not want to wait for the drain.
+        // A second signal ends the process without a drain.
         () = signals.ask_to_end() => Ok(ExitCode::from(INCOMPLETE)),
     }
 }
 
-/// Opens moved files again, and makes what the file says now the configuration at work, where nothing is wrong with it.
+/// Reopens moved files, and applies the configuration file if it is valid.
 async fn reload(file: Option<&Path>, running: &mut Running) {
     // Also where the configuration is wrong: a program that rotates files knows nothing of it.
     running.reopen_files().await;
@@ -137,7 +138,7 @@ async fn reload(file: Option<&Path>, running: &mut Running) {
     }
 }
 
-/// Reads the file, or takes the default where there is none, and looks at the world that it names.
+/// Reads the file, or takes the default without one, and checks it against the system.
 fn read(file: Option<&Path>, running: Option<&Config>) -> Result<Config, Vec<Fault>> {
     let config = match file {
         Some(file) => config::load_with_faults(file, &std::env::vars().collect())?,

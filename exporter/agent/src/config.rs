@@ -1,7 +1,7 @@
 //! The configuration file of the agent: one YAML file of sources, sinks and limits.
 //!
 //! `section` makes the types, whose doc comments are what `--print-config` prints; `read` fills them, with the environment
-//! expanded; `check` looks at the world that they name; `fault` says what is wrong, at which place, and what to write.
+//! expanded; `check` compares them with the system; `fault` is an error with its place and its remedy.
 
 mod attribute_rules;
 mod check;

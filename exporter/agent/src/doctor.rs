@@ -1,7 +1,7 @@
-//! `pulsetrain doctor`: looks at everything that telemetry needs, and says what is wrong and what to do about it.
+//! `pulsetrain doctor`: checks the environment of telemetry, and reports faults with their remedies.
 //!
-//! `gpus` asks the driver, `endpoint` the receivers and their clocks, `names` what becomes of names behind them;
-//! `environment` and `launcher` look for variables that contradict each other. Each finding stands for itself (`finding`).
+//! `gpus` asks the driver, `endpoint` the receivers and their clocks, `names` the translation of names by receivers;
+//! `environment` and `launcher` look for variables that contradict each other. Each `finding` is independent.
 
 mod endpoint;
 mod environment;

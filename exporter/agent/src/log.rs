@@ -50,7 +50,7 @@ pub(crate) enum Format {
 /// What a message is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Subject<'a> {
-    /// The command as a whole.
+    /// The command.
     Program,
     /// A place that the message names itself, such as `agent.yaml:3:7`: text has no prefix, so that editors find it.
     Place,
@@ -152,7 +152,7 @@ fn emit(level: Level, subject: Subject<'_>, message: impl Display) {
     let _ = io::stderr().lock().write_all(line.as_bytes());
 }
 
-/// Logs each line of a text that stands for itself, such as a summary.
+/// Logs each line of a text as a record of its own, such as a summary.
 pub(crate) fn write_lines(level: Level, text: &str) {
     text.lines().for_each(|line| write(level, Subject::Place, line));
 }

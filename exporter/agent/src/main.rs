@@ -1,6 +1,6 @@
 //! The `pulsetrain` command.
 //!
-//! `cli` says what can be asked for, one module a subcommand does it, `topology` alone knows which sources and sinks there
+//! `cli` defines the command line, one module per subcommand implements it, `topology` alone knows which sources and sinks there
 //! are. Exit codes: 0 done, 1 something failed or was lost, 2 the command line makes no sense.
 
 mod agent;

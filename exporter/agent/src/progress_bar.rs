@@ -1,4 +1,4 @@
-//! The bar of what goes on for long: on a terminal only, and only where the size of the inputs is known.
+//! The progress bar of long operations: on a terminal only, and only if the size of the inputs is known.
 
 use std::{fs, io::IsTerminal, path::Path};
 

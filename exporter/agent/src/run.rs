@@ -1,8 +1,8 @@
 //! `pulsetrain run`: a trainer as it would run without us, and its telemetry besides.
 //!
 //! `trainer` starts it, on a terminal where we are on one; `copy` passes on what it prints; `stream` reads it aside;
-//! `page` is the live page of `--listen`; `signals` passes signals on, `job` is for Ctrl-Z; `recording` has the last minutes for whoever asks; `identity` says whose
-//! run it is. Whatever becomes of our side, the trainer runs on.
+//! `page` is the live page of `--listen`; `signals` forwards signals, `job` is for Ctrl-Z; `recording` holds the last minutes;
+//! `identity` identifies the run. If our side fails, the trainer runs on.
 
 mod copy;
 mod identity;
@@ -53,7 +53,7 @@ use crate::{
     topology::{self, BuiltSink, KeptPages},
 };
 
-/// What a shell says of a program that is not there, and of one that cannot be started.
+/// A shell's exit codes for a command that is not found, and for one that cannot be executed.
 const NOT_FOUND: u8 = 127;
 const NOT_STARTED: u8 = 126;
 
@@ -126,8 +126,7 @@ fn load(arguments: &RunArguments) -> Result<Config, Failure> {
     }
 }
 
-/// The GPUs of this machine. They are watched by one rank of it, and quietly: what there is to say of them is on the page
-/// and not on the trainer's terminal.
+/// The GPUs of this machine. One rank per machine watches them, and reports on the page, not on the trainer's terminal.
 fn gpus(
     arguments: &RunArguments,
     config: &Config,
@@ -146,7 +145,7 @@ fn gpus(
     })
 }
 
-/// The pipeline to where `--to` or the configuration says.
+/// Starts the pipeline to the targets of `--to` or of the configuration.
 async fn start_pipeline(
     arguments: &RunArguments,
     config: &Config,
@@ -208,8 +207,8 @@ async fn start_pipeline(
     Ok((pipeline, door))
 }
 
-/// The sinks of the configuration. One that cannot be made is said and left out: the trainer is more important, and where
-/// several ranks share a machine only one of them has the port.
+/// Returns the sinks of the configuration. A sink that cannot be made is reported and left out: the trainer is more important,
+/// and if several ranks share a machine only one of them has the port.
 async fn configured_sinks(
     config: &Config,
     recorders: &Recorders,
@@ -308,7 +307,7 @@ impl Reading {
         let on_end = move |report| kept.lock().unwrap_or_else(PoisonError::into_inner).push(report);
         let program = arguments.command[0].to_string_lossy();
         let kept = Arc::clone(&reports);
-        // What is followed is said at the end and not on the trainer's terminal.
+        // Followed files are reported at the end and not on the trainer's terminal.
         let on_event = move |event| {
             match event {
                 TailEvent::Ended(report) => {
@@ -352,7 +351,7 @@ impl Reading {
     }
 }
 
-/// Says why the trainer could not be started, with the exit code that a shell has for it.
+/// Reports why the trainer could not be started, and returns the exit code of a shell for it.
 fn not_started(command: &[OsString], error: &io::Error) -> ExitCode {
     let program = command
         .first()

@@ -267,7 +267,7 @@ async fn serve(arguments: &ShowArguments, page: PageStore) -> Result<(), Failure
         listen: arguments.listen,
         ..PrometheusConfig::default()
     };
-    // The server is that of `/metrics`, which has nothing to say of the past.
+    // The server is that of `/metrics`, which has no history.
     let store = PrometheusSink::new(&config).store();
     let server = PrometheusServer::bind(&config, store, Vec::new())
         .await

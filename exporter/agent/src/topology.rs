@@ -1,4 +1,4 @@
-//! Which sources and sinks a pipeline can have: the only file that makes them. `convert`, which has no pipeline, is beside it.
+//! Makes all sources and sinks of a pipeline; no other file does. `convert`, which has no pipeline, makes its own.
 
 mod files;
 mod prometheus;
@@ -77,7 +77,7 @@ pub(crate) fn options_of(input: &LogInput, options: &RunOptions) -> RunOptions {
 /// them the file is replaced.
 ///
 /// # Errors
-/// A target that is none, an environment that makes no sense, a file that cannot be opened.
+/// An invalid target, an inconsistent environment, a file that cannot be opened.
 pub(crate) fn sinks(
     targets: &[String],
     inputs: &[LogInput],
@@ -156,7 +156,7 @@ pub(crate) fn check_sink(sink: &SinkConfig) -> Result<(), (Spot, String)> {
     }
 }
 
-/// A sink of the configuration, with what has to run beside it.
+/// A sink of the configuration, with its background task.
 pub(crate) struct BuiltSink {
     /// The sink; of OTLP one for each receiver, and none where the environment turns off every signal.
     pub(crate) sinks: Vec<Box<dyn Sink>>,
@@ -173,7 +173,7 @@ pub(crate) struct BuiltSink {
 }
 
 impl BuiltSink {
-    /// A sink that needs nothing beside it.
+    /// Returns a sink without a background task.
     fn alone(sink: Box<dyn Sink>) -> Self {
         Self {
             sinks: vec![sink],
@@ -193,9 +193,8 @@ pub(crate) struct KeptPages {
     pub(crate) page: Option<PageStore>,
 }
 
-/// Makes the sink `name` of the configuration, whose traces are drawn like `drawing`; `stop` ends what runs beside it. A file that
-/// `positions` know goes on where it ended with them, so that it holds every item once. A page goes on with what
-/// was `kept` for it.
+/// Makes the sink `name` of the configuration, whose traces are drawn like `drawing`; `stop` ends its background task. A file
+/// with a checkpoint in `positions` is continued there, so that it holds every item once. A page is restored from `kept`.
 ///
 /// # Errors
 /// What cannot be opened, listened on or understood.
@@ -258,11 +257,11 @@ async fn open_sink(
     Ok(BuiltSink::alone(sink))
 }
 
-/// Puts what is computed on the way between the sources and the sinks, which goes on after a restart where `positions` do;
+/// Adds the stages that compute signals between the sources and the sinks; `positions` hold their state over a restart;
 /// `watch` is shown every batch that it adds.
 ///
 /// # Errors
-/// A file beside the positions that cannot be used.
+/// A state file that cannot be used.
 pub(crate) fn derived(
     builder: PipelineBuilder,
     config: &DeriveConfig,
@@ -301,7 +300,7 @@ pub(crate) fn imported_signals(is_followed: bool) -> SignalsStage {
     })
 }
 
-/// What says what steps of a recording took, by readings of their GPUs that were recorded, too.
+/// Returns the stage that computes the energy of the steps of a recording from recorded GPU readings.
 pub(crate) fn recorded_energy() -> EnergyStage {
     EnergyStage::new(EnergyConfig::offline())
 }
@@ -386,7 +385,7 @@ pub(crate) fn gpus(
     })
 }
 
-/// Where the agent remembers how far it has read: where the configuration says, else in the user's folder for such things.
+/// Returns the folder of the checkpoints: that of the configuration, else the user's state folder.
 ///
 /// # Errors
 /// A folder that cannot be used, or that another agent uses.

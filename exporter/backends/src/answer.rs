@@ -22,14 +22,14 @@ use serde_json::value::RawValue;
 pub use self::pieces::read_answers;
 use super::jaeger_json;
 
-/// What an answer came to.
+/// An answer, converted to OTLP.
 #[derive(Debug, Default)]
 pub struct StoredAnswer {
     /// OTLP messages, each with its signal.
     pub messages: Vec<(Signal, Vec<u8>)>,
-    /// What could not be read, with its place, and what the store says is missing.
+    /// The parts that could not be read, with their place, and the parts that the store reported as missing.
     pub problems: Vec<String>,
-    /// What is to be added to a place in the text for its place in the whole, of which it may be a piece.
+    /// The offset of the text in the complete answer, if the text is a piece.
     pub(super) shift: i64,
     /// Where the text begins that is not used yet, if it is a piece.
     pub(super) used_until: Option<u64>,
@@ -40,7 +40,7 @@ const FIRST_NAMES: [&str; 8] = [
     "batches", "trace", "result", "data", "error", "errors", "status", "metrics",
 ];
 
-/// Whether text looks like an answer, by the first name of its object; the text may be cut anywhere behind that.
+/// Returns whether text looks like an answer, by the first name of its object; the text may be truncated after that.
 pub fn begins_answer(head: &[u8]) -> bool {
     let head = String::from_utf8_lossy(head);
     let name = head
@@ -103,27 +103,27 @@ impl StoredAnswer {
         }
     }
 
-    /// Takes what is whole of an object that begins at a place and was cut off.
+    /// Converts the complete elements of a truncated object.
     fn take_torn(&mut self, text: &[u8], at: usize, error: &serde_json::Error, limits: &Limits) {
         let rest = text.get(at..).unwrap_or_default();
-        let mended = json::mended(rest).filter(|_| error.is_eof());
-        let used_until = mended.as_ref().map(|(_, cut)| self.place(at + cut));
+        let closed = json::close_truncated(rest).filter(|_| error.is_eof());
+        let used_until = closed.as_ref().map(|(_, cut)| self.place(at + cut));
         let kept = match used_until.or(self.used_until) {
-            Some(until) => format!("what stands before byte {until} is used"),
-            None => "was it saved whole?".to_owned(),
+            Some(until) => format!("the data before byte {until} is used"),
+            None => "is the saved file complete?".to_owned(),
         };
         let begin = self.place(at);
         self.problems.push(format!(
             "the answer that begins at byte {begin} cannot be read to its end: {error}; {kept}"
         ));
-        if let Some((object, _)) = mended
+        if let Some((object, _)) = closed
             && let Ok(whole) = serde_json::from_slice(&object)
         {
             self.take(whole, &object, limits);
         }
     }
 
-    /// The place in the whole of a place in the text.
+    /// Returns the offset in the complete answer of an offset in the text.
     fn place(&self, at: usize) -> u64 {
         (at as u64).saturating_add_signed(self.shift)
     }

@@ -188,14 +188,14 @@ impl StoreClient {
             error: BackendError::Status {
                 url: shown(url),
                 status: head.status,
-                said: excerpt(&bytes),
+                message: excerpt(&bytes),
             },
         })
     }
 }
 
-/// Whether a connection ended between being made and being asked. A store that refuses a client's certificate may end it there;
-/// why is known to the connection alone, and the next one says it with the request, or is not ended so.
+/// Returns whether a connection ended between the handshake and the request. A store that rejects a client certificate may
+/// do that; only the connection has the cause, and the next attempt either fails with it or succeeds.
 fn was_never_sent(error: &(dyn Error + 'static)) -> bool {
     tls::causes(error)
         .filter_map(|error| error.downcast_ref::<hyper::Error>())
@@ -330,8 +330,8 @@ mod tests {
             ("http://host/?a=1", "question mark"),
             ("http://", "localhost"),
         ] {
-            let said = base(url).unwrap_err().to_string();
-            assert!(said.contains(word) && !said.contains("secret"), "{said}");
+            let error = base(url).unwrap_err().to_string();
+            assert!(error.contains(word) && !error.contains("secret"), "{error}");
         }
     }
 
@@ -370,9 +370,9 @@ mod tests {
 
     #[test]
     fn a_header_that_cannot_be_sent_is_named_without_its_value() {
-        let said = headers(&[("X-Token".to_owned(), "se\ncret".to_owned())])
+        let error = headers(&[("X-Token".to_owned(), "se\ncret".to_owned())])
             .unwrap_err()
             .to_string();
-        assert!(said.contains("X-Token") && !said.contains("cret"), "{said}");
+        assert!(error.contains("X-Token") && !error.contains("cret"), "{error}");
     }
 }

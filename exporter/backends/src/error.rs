@@ -11,10 +11,10 @@ use super::tls;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BackendError {
-    /// The address is none.
+    /// The address is invalid.
     #[error("{url:?} is no address of a store: {problem}")]
     Url {
-        /// What was given, without what stands before an `@` in it.
+        /// The address, without the credentials before an `@`.
         url: String,
         /// What is wrong and how to write it.
         problem: &'static str,
@@ -35,7 +35,7 @@ pub enum BackendError {
     Unreachable {
         /// What was asked.
         url: String,
-        /// What the connection says.
+        /// The error of the connection.
         source: Box<dyn Error + Send + Sync>,
     },
     /// The body of an answer ended early or could not be inflated, at every attempt.
@@ -62,15 +62,15 @@ pub enum BackendError {
         /// The most bytes that are read.
         most: usize,
     },
-    /// The answer says no.
-    #[error("{url} answered {status}{}{}", Said(said), advice(*status))]
+    /// The store answered with an error status.
+    #[error("{url} answered {status}{}{}", Detail(message), advice(*status))]
     Status {
         /// What was asked.
         url: String,
         /// The status.
         status: StatusCode,
-        /// What the body says of it.
-        said: String,
+        /// The message in the body.
+        message: String,
     },
     /// The answer is not what such a store answers.
     #[error("{url} answered what no {store} answers: {problem}; is it the address of a {store}?")]
@@ -110,10 +110,10 @@ fn advice(status: StatusCode) -> &'static str {
     }
 }
 
-/// What a server said, where it said anything.
-struct Said<'a>(&'a str);
+/// Displays the message of a server, if it sent one.
+struct Detail<'a>(&'a str);
 
-impl fmt::Display for Said<'_> {
+impl fmt::Display for Detail<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.0.is_empty() {
             return Ok(());

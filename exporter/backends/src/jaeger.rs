@@ -46,7 +46,7 @@ impl JaegerBackend {
     ///
     /// # Errors
     ///
-    /// What the store says against the question, or why it says nothing.
+    /// The store rejected the question or did not answer.
     pub async fn find(
         &self,
         service: &str,

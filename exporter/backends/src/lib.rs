@@ -1,7 +1,7 @@
 //! Clients of telemetry backends: what Tempo, Jaeger and Prometheus answer, as OTLP.
 //!
 //! `tempo`, `jaeger` and `prometheus` each ask one store through `client`, by `tls` where it wants that; where an answer cannot
-//! hold all, `window` asks for less at a time. `answer` reads an answer that came over the network or stands in a file;
+//! hold all, `window` asks for less at a time. `answer` reads an answer from the network or a file;
 //! `jaeger_json` reads Jaeger's own JSON, which is the one answer that is no OTLP underneath.
 
 mod answer;

@@ -83,7 +83,7 @@ impl PrometheusBackend {
     ///
     /// # Errors
     ///
-    /// What the store says against the expression, or why it says nothing.
+    /// The store rejected the expression or did not answer.
     pub async fn samples(
         &self,
         expression: &str,
@@ -124,7 +124,7 @@ impl PrometheusBackend {
         Ok(samples)
     }
 
-    /// What is known of every metric; nothing where the store does not tell.
+    /// Returns the metadata of every metric; empty if the store has no such endpoint.
     async fn metadata(&self) -> Result<Known, BackendError> {
         let path = Query::new("/api/v1/metadata")
             .with("limit_per_metric", 1)
@@ -145,7 +145,7 @@ impl PrometheusBackend {
         serde_json::from_slice(&body.bytes).map_err(|error| unreadable(body, &error))
     }
 
-    /// Asks for series; those that are whole are taken of an answer that was cut off.
+    /// Asks for series; of a truncated answer the complete series are used.
     async fn ask_for_series(&self, path: &str) -> Result<Answer<Matrix>, BackendError> {
         let body = self.client.get(path, JSON).await?;
         whole_series(&body.bytes).map_err(|error| unreadable(body, &error))
@@ -157,13 +157,13 @@ fn whole_series(text: &[u8]) -> Result<Answer<Matrix>, serde_json::Error> {
         Ok(answer) => return Ok(answer),
         Err(error) => error,
     };
-    let mended = json::mended(text).filter(|_| error.is_eof());
-    let Some((whole, cut)) = mended else {
+    let closed = json::close_truncated(text).filter(|_| error.is_eof());
+    let Some((whole, cut)) = closed else {
         return Err(error);
     };
     let mut answer: Answer<Matrix> = serde_json::from_slice(&whole).map_err(|_| error)?;
     answer.warnings.push(format!(
-        "the answer was cut off at byte {}; what stands before byte {cut} is used",
+        "the answer was cut off at byte {}; the data before byte {cut} is used",
         text.len()
     ));
     Ok(answer)

@@ -24,7 +24,7 @@ const JSON: &str = "application/json";
 /// As many traces as one answer is asked to name.
 const PAGE: usize = 500;
 
-/// `TraceByIDResponse.status` (tempopb): the trace is too large to be given whole.
+/// `TraceByIDResponse.status` (tempopb): the trace is too large and is incomplete.
 const PARTIAL: u64 = 1;
 
 /// A Tempo to be asked.
@@ -63,10 +63,10 @@ impl TempoBackend {
     ///
     /// # Errors
     ///
-    /// What the store says against the query, or why it says nothing.
+    /// The store rejected the query or did not answer.
     pub async fn search(&self, traceql: &str, window: TimeWindow) -> Result<TraceSearch, BackendError> {
         let ask = async |window: TimeWindow| {
-            // Tempo has no begin without an end, takes whole seconds, and leaves out what begins at the last one.
+            // Tempo requires a start with an end, in seconds, and excludes traces that begin at the end.
             let (start, end) = (window.start / 1_000_000_000, window.end / 1_000_000_000 + 1);
             let path = Query::new("/api/search")
                 .with("q", traceql)

@@ -108,7 +108,7 @@ pub(super) async fn bisect_window<T>(
 mod tests {
     use super::*;
 
-    /// Finds traces that begin at these seconds, of which an answer holds two.
+    /// Finds traces that begin at these seconds; an answer holds at most two.
     fn found(seconds: &[u64], most: usize) -> (Vec<String>, bool, usize) {
         let window = TimeWindow {
             start: 0,
@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_apart_is_said_to_be_more() {
+    fn traces_with_equal_starts_are_reported_as_more() {
         let (ids, has_more, _) = found(&[9, 9, 9, 9], 100);
         assert!(has_more && ids.len() == 2, "{ids:?}");
     }

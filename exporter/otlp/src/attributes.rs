@@ -26,7 +26,7 @@ pub enum AttributeAction {
     Drop,
     /// Their values become the hash of what they were, as text: of the text of a string, of the encoded `AnyValue` otherwise.
     Hash,
-    /// They get this key. An attribute that has it already, beside a renamed one, is removed: keys are unique.
+    /// Renames the key. If the new key exists already, the existing attribute is removed: keys are unique.
     Rename(String),
 }
 

@@ -14,7 +14,7 @@ use crate::{
 ///
 /// # Errors
 ///
-/// The first breach, with its place in `bytes`. Text that is no UTF-8 is none: readers replace it.
+/// Returns the first violation, with its offset in `bytes`. Invalid UTF-8 is accepted: readers replace it.
 pub fn check(signal: Signal, bytes: &[u8], limits: &Limits) -> Result<Counts, LimitError> {
     let mut walk = Walk {
         limits,

@@ -1,6 +1,6 @@
 //! What a message of OTLP consists of: one table for every reader and writer that is not a typed view.
 //!
-//! The tables are made by the `messages!` macro together with the views, so that a field stands in one place only.
+//! The `messages!` macro generates the tables and the views from one list of fields.
 
 /// A message type of OTLP.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ pub struct FieldDescriptor {
     pub number: u32,
     /// The name in OTLP/JSON: lowerCamelCase.
     pub json_name: &'static str,
-    /// The same as it stands behind another member: `,"traceId":`.
+    /// The JSON name with comma, quotes and colon: `,"traceId":`.
     pub(crate) json_key: &'static str,
     /// The type of the value.
     pub kind: Kind,
@@ -154,7 +154,7 @@ impl MessageDescriptor {
             .map(|index| (index, &self.fields[index]))
     }
 
-    /// The field that a tag is of, with its place in `fields`; a number of a packed field may stand by itself.
+    /// Returns the field of a tag and its index in `fields`. An element of a packed field may also have a tag of its own.
     #[inline]
     pub fn by_tag(&self, tag: u32) -> Option<(usize, &'static FieldDescriptor)> {
         let place = usize::from(*self.places_by_tag.get(tag as usize)?);
@@ -170,7 +170,7 @@ impl MessageDescriptor {
     }
 }
 
-/// Where a name stands among those of its message.
+/// The hash of a field name in its message's table of names.
 #[inline]
 const fn name_hash(name: &[u8]) -> usize {
     match (name.first(), name.last()) {
@@ -179,7 +179,7 @@ const fn name_hash(name: &[u8]) -> usize {
     }
 }
 
-/// Where the name proper starts: behind the `r#` of a raw identifier.
+/// The offset of the name after an `r#` prefix.
 const fn name_start(bytes: &[u8]) -> usize {
     if bytes.len() > 2 && bytes[1] == b'#' { 2 } else { 0 }
 }
@@ -215,7 +215,7 @@ pub(crate) const fn camel<const N: usize>(snake: &str) -> [u8; N] {
     out
 }
 
-/// A member's name as it stands behind another member: with a comma, in quotes, with a colon.
+/// Returns a member's name with a leading comma, quotes and a colon.
 pub(crate) const fn json_key<const N: usize>(name: &str) -> [u8; N] {
     let mut out = [b'"'; N];
     out[0] = b',';

@@ -3,13 +3,13 @@
 //! | form | how it is found |
 //! |---|---|
 //! | gzip (also several members), zstd, around any of the below | the first four bytes |
-//! | OTLP/JSON, one object a line | begins with `{`, and the first line is a whole object or the next line begins another |
+//! | OTLP/JSON, one object a line | begins with `{`, and the first line is a complete object or the next line begins another |
 //! | OTLP/JSON, pretty-printed objects | begins with `{`, and the first line ends inside the object |
 //! | one protobuf message up to the end of the input | begins with field 1, and in it the fields of a resource |
-//! | protobuf, each message behind its length in four bytes, big endian | anything else whose first length is within limits |
+//! | length-delimited protobuf: a length of four bytes, big endian, before each message | any other first length within limits |
 //!
-//! A message behind its length may be a zstd frame of its own, and may be OTLP/JSON. The forms cannot be taken for each other
-//! while a message may have less than 144 MiB: larger lengths begin with bytes that text may begin with.
+//! A length-delimited message may be a zstd frame of its own, and may be OTLP/JSON. The forms are unambiguous while a message
+//! is smaller than 144 MiB: the first byte of a larger length could also begin text.
 
 mod error;
 mod input;

@@ -31,13 +31,13 @@ mod pieces;
 mod scalar;
 mod stored;
 mod token;
-mod torn;
+mod truncated;
 
 pub use decode::{Decoded, Dialect, UnknownField, decode, decode_dialect};
 pub use encode::encode;
 pub use error::{JsonError, JsonErrorKind};
 pub use pieces::{Piece, Pieces};
-pub use torn::mended;
+pub use truncated::close_truncated;
 
 #[cfg(test)]
 mod tests;

@@ -21,7 +21,7 @@ pub struct Limits {
     pub items: usize,
     /// Messages inside each other, the outermost included. Default 100, protobuf's own; never above [`MAX_DEPTH`].
     pub depth: usize,
-    /// Attributes that stand side by side: of one span, resource, map value. Default 10,000; an SDK's own limit is 128.
+    /// Attributes of one span, resource or map value. Default 10,000; an SDK's own limit is 128.
     pub attributes: usize,
 }
 

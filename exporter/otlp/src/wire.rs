@@ -87,8 +87,8 @@ impl<'a> Reader<'a> {
         &self.bytes[start..end]
     }
 
-    /// The next tag: field number and wire type as one number. With [`Reader::delimited`] and its like the way through a message
-    /// of which few fields matter.
+    /// Returns the next tag: field number and wire type as one number. [`Reader::delimited`] and its like then read or skip
+    /// the value, which is the fast way through a message with few relevant fields.
     ///
     /// # Errors
     /// A field number that is out of range, and as [`Reader::varint`].
@@ -129,8 +129,7 @@ impl<'a> Reader<'a> {
         Some(taken)
     }
 
-    /// Reads past fields with this tag, which has one byte, whose values are shorter than 128 bytes, as long as `skip` says so of
-    /// a value.
+    /// Skips fields that have this one-byte tag and a value shorter than 128 bytes, while `skip` returns `true` for the value.
     #[inline(always)]
     pub fn skip_short(&mut self, tag: u8, skip: impl Fn(&'a [u8]) -> bool) {
         while let Some([next, length @ ..0x80]) =
@@ -297,7 +296,7 @@ impl<'a> Reader<'a> {
 impl<'a> Iterator for Reader<'a> {
     type Item = Result<Field<'a>, WireError>;
 
-    /// The next field; after an error there is none.
+    /// Returns the next field, or `None` at the end and after an error.
     #[inline]
     fn next(&mut self) -> Option<Self::Item> {
         if self.is_at_end() {

@@ -1,13 +1,13 @@
 //! The clock: the only module of the workspace that reads the time of the machine.
 //!
 //! Waiting and measuring use [`now`], which a test can pause and advance (`tokio::time::pause`). [`unix_now`] is for
-//! what goes on the wire or comes from it.
+//! timestamps on the wire.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 pub use tokio::time::Instant;
 
-/// The monotonic time; stands still in a test that has paused it.
+/// Returns the monotonic time, which does not advance in a test that has paused it.
 pub fn now() -> Instant {
     Instant::now()
 }
@@ -18,7 +18,7 @@ pub fn later(start: Instant, wait: Duration) -> Instant {
     start.checked_add(wait).unwrap_or_else(|| start + FAR)
 }
 
-/// The wall time since 1970-01-01 UTC; zero where the machine's clock stands before that.
+/// Returns the wall time since 1970-01-01 UTC, or zero if the machine's clock is before 1970.
 #[expect(
     clippy::disallowed_methods,
     reason = "this is the clock module: everyone else asks here"

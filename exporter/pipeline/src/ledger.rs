@@ -46,7 +46,7 @@ pub struct SinkCounts {
     pub queued_bytes: u64,
     /// The contents of the disk queue, including what is being delivered; `None` for a sink without one.
     pub on_disk: Option<OnDisk>,
-    /// The signals of which the receiver has accepted a batch.
+    /// The signals that the receiver has accepted at least once.
     pub supported: Signals,
     /// The items dropped, one entry a reason and signal, in the order of [`DropReason::ALL`]; those without items are left out.
     pub dropped: Vec<Dropped>,

@@ -34,7 +34,7 @@ type Listener = Box<dyn FnOnce(Settlement) + Send>;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Settlement {
-    /// Whether some were lost only because the pipeline came to its end first, so that it makes sense to send them again.
+    /// Whether items were lost only because the pipeline shut down, so that a replay can deliver them.
     pub is_cut_off: bool,
 }
 

@@ -63,7 +63,7 @@ impl RetryConfig {
     }
 }
 
-/// What the policy says about a batch.
+/// The decision of the retry policy for a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// Deliver it at this time, which is now or later.
@@ -72,7 +72,7 @@ pub(crate) enum Step {
     GiveUp(DropReason),
 }
 
-/// Where one sink stands.
+/// The retry state of one sink.
 #[derive(Debug)]
 pub(crate) struct Retry {
     config: RetryConfig,

@@ -10,7 +10,7 @@ use crate::{Door, Source, Stop, panic::caught};
 pub struct SourceReport {
     /// The source's name.
     pub name: String,
-    /// Whether it read its input to the end, or until it was told to stop: an error says what it could not read.
+    /// `Ok` if the source read its input to the end or was stopped; `Err` names the input that could not be read.
     pub ended: Result<(), String>,
 }
 

@@ -9,7 +9,7 @@ use pulsetrain_otlp::{Signal, Signals};
 
 use crate::Batch;
 
-/// A boxed future, so that sinks of different kinds stand in one list.
+/// A boxed future, so that sinks of different types fit into one list.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
 
 /// How a delivery went.
@@ -22,13 +22,13 @@ pub enum Delivery {
     Partial {
         /// The items refused.
         rejected: u64,
-        /// What the receiver said.
+        /// The receiver's message.
         message: String,
     },
     /// The receiver will never accept this batch because of its contents; it is lost. A merged request is divided and sent
     /// again, so that the other batches in it are not lost too.
     Refused {
-        /// What the receiver said, with what to do where that is known.
+        /// The receiver's message, with a remedy if one is known.
         message: String,
     },
     /// The receiver accepts no batch from this sink: the credentials, the path or the method are wrong. The batch is lost,
@@ -88,7 +88,7 @@ pub trait Sink: Send + 'static {
     /// that can be forked, with another handle or other batches merged into it.
     fn deliver<'a>(&'a mut self, batch: &'a Batch) -> BoxFuture<'a, Delivery>;
 
-    /// Writes out what the sink still holds; called once, after the last batch. An error says what was lost and why.
+    /// Flushes the sink; called once, after the last batch. `Err` names the lost data and the cause.
     fn finish(&mut self) -> BoxFuture<'_, Result<(), String>> {
         Box::pin(std::future::ready(Ok(())))
     }

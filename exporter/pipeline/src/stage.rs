@@ -1,4 +1,4 @@
-//! Stages: what stands between the sources and the sinks, sees every batch, and may hold items back or add some.
+//! Stages between the sources and the sinks: each sees every batch, and may hold items or add some.
 //!
 //! The door shows each batch to the first of them (`chain`) before the fan-out, and a task of the pipeline asks for what was
 //! held long enough. What one lets go the next one sees: a signal can be computed from computed signals. What a stage holds is accepted by the ledger when it leaves; it leaves at the drain at the latest, also when nobody drains.
@@ -25,12 +25,12 @@ use crate::{
 /// Computes signals from other signals on their way. It runs on the threads of the sources: it must not wait, holds a
 /// bounded number of items for a bounded time, and drops nothing.
 ///
-/// A stage that panics is taken out: what it held and all that follows goes on as it is, an item at worst twice.
+/// A stage that panics is removed: later batches and those that it held bypass it. An item may be delivered twice.
 pub trait Stage: Send + 'static {
-    /// Takes a batch; `out` gets what goes on now, of this batch and besides.
+    /// Processes a batch; the batches that are due now are pushed to `out`.
     fn pass(&mut self, batch: Batch, now: Instant, out: &mut Vec<Batch>);
 
-    /// When something that is held has to go on; nothing where nothing is held.
+    /// Returns when the next held item is due, or `None` if none is held.
     fn due(&self) -> Option<Instant>;
 
     /// Lets go what is due at `now`.
@@ -61,7 +61,7 @@ impl StageSlot {
         })
     }
 
-    /// What goes on when this batch comes.
+    /// Passes a batch through the chain and returns the batches that leave it.
     pub(crate) fn pass(&self, batch: Batch) -> Vec<Batch> {
         let mut chain = self.chain();
         let out = chain.pass(batch, clock::now());
@@ -91,7 +91,7 @@ impl StageSlot {
 }
 
 impl StageTask {
-    /// Begins to let go what is due, through `beyond`, the door behind the stage.
+    /// Starts the task that releases due items through `beyond`, the door after the stage.
     pub(crate) fn start(slot: Arc<StageSlot>, beyond: Door) -> Self {
         let stop = StopRaiser::new();
         let releasing = tokio::spawn(release(Arc::clone(&slot), beyond, stop.stop()));

@@ -1,4 +1,4 @@
-//! Stop: the one signal by which sources are told to end. Raised once, seen by all, never lowered.
+//! Cancellation of sources: raised once, seen by all, never lowered.
 
 use tokio::sync::watch;
 

@@ -63,7 +63,7 @@ pub fn part_span(run: &Run, name: &str, step: i64, end_unix_nanos: u64) -> [u8; 
     Parts::of(run, name).span(step, end_unix_nanos as i64)
 }
 
-/// The span of a piece of work on a timeline; `ordinal` tells those apart that began together under one name.
+/// Returns the span id of a piece of work on a timeline; `ordinal` distinguishes spans with the same name and start.
 pub fn work_span(run: &Run, timeline: &str, name: &str, start: u64, ordinal: u64) -> [u8; 8] {
     let mut parts = Parts::of(run, "work");
     parts.text(timeline);
@@ -123,7 +123,7 @@ impl Parts {
         let end = self.len + bytes.len();
         if self.far.is_empty() && end < Self::NEAR {
             self.near[self.len..end].copy_from_slice(bytes);
-            // The byte behind is zero.
+            // The next byte is zero.
             self.len = end + 1;
             return;
         }
@@ -146,7 +146,7 @@ impl Parts {
         xxh3_128(self.as_bytes()).max(1).to_be_bytes()
     }
 
-    /// The span with this number; the second tells those apart that have the same.
+    /// Returns the span id of this number; the discriminator distinguishes spans with the same number.
     fn span(mut self, number: i64, discriminator: i64) -> [u8; 8] {
         self.bytes(&number.to_le_bytes());
         self.bytes(&discriminator.to_le_bytes());

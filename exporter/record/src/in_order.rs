@@ -1,5 +1,5 @@
-//! Something for each name of a writer. Writers repeat their names in the same order, so the next one is looked for where it
-//! came last time, behind the one before it, and only then everywhere.
+//! A map from key to value that first guesses the key that followed the previous one last time: writers repeat their names in
+//! the same order.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ pub struct InOrder<T> {
 struct Entry<T> {
     name: String,
     value: T,
-    /// Where the name is that came behind this one last time.
+    /// The index of the name that followed this one last time.
     next: usize,
 }
 
@@ -51,7 +51,7 @@ impl<T> InOrder<T> {
         self.place_of_bytes(name.as_bytes())
     }
 
-    /// Where the entry of a name is of which these are the bytes, if there is one.
+    /// Returns the index of the entry whose name has these bytes, or `None`.
     #[inline]
     pub fn place_of_bytes(&mut self, name: &[u8]) -> Option<usize> {
         let expected = self.entries.get(self.last)?.next;
@@ -85,7 +85,7 @@ impl<T> InOrder<T> {
         Some(place)
     }
 
-    /// Adds the entry of a name that has none, and says where it is.
+    /// Adds the entry of a new name and returns its index.
     pub fn add(&mut self, name: &str, value: T) -> usize {
         let place = self.entries.len();
         if let Some(last) = self.entries.get_mut(self.last) {

@@ -1,8 +1,9 @@
 //! What every source records into: definitions with values in, batches of OTLP out.
 //!
-//! The recorder keeps what sums and histograms have come to, so that a source says what it read and nothing else, and the
-//! points that leave are cumulative. A full batch goes to whoever listens at once, so memory is bounded.
+//! The recorder keeps the state of sums and histograms, so that sources record single values and the points are cumulative.
+//! A full batch goes to the listener at once, so memory is bounded.
 
+mod active_series;
 mod attempts;
 mod custom;
 mod distribution;
@@ -13,7 +14,6 @@ mod resume;
 mod series;
 mod state;
 mod timezone;
-mod told;
 
 use std::{collections::BTreeMap, sync::Arc};
 
@@ -31,8 +31,8 @@ pub use self::prepared::PreparedSeries;
 pub use self::ranks::Rank;
 pub use self::timezone::LocalClock;
 use self::{
-    attempts::HighestSteps, custom::CustomNames, ranks::RankState, series::SeriesTable, state::StateTable,
-    told::Told,
+    active_series::ActiveSeries, attempts::HighestSteps, custom::CustomNames, ranks::RankState,
+    series::SeriesTable, state::StateTable,
 };
 use crate::{Place, Run, SkipReason, Skipped, ids::StepIds};
 
@@ -74,11 +74,11 @@ pub struct Recorder<'a> {
     series: SeriesTable,
     states: StateTable,
     custom: CustomNames,
-    /// Nothing where nobody ends the run.
-    told: Option<Told>,
+    /// `None` if the series are not ended with the run.
+    active: Option<ActiveSeries>,
     counts: Counts,
     skipped: Skipped,
-    /// From when sums count; zero before the first of them, where the run does not say when it began.
+    /// The start time of sums; zero before the first sum of a run without a start time.
     sums_start_unix_nanos: u64,
     /// The latest time that was recorded.
     last_unix_nanos: u64,
@@ -87,7 +87,7 @@ pub struct Recorder<'a> {
     local_clock: Arc<LocalClock>,
     /// The highest steps of the attempt.
     highest_steps: HighestSteps,
-    /// The rank of what does not say one.
+    /// The rank of records without one.
     own_rank: i64,
     /// The ranks whose turn it is not.
     ranks: BTreeMap<i64, RankState>,
@@ -119,7 +119,7 @@ impl<'a> Recorder<'a> {
             series: SeriesTable::default(),
             states: StateTable::default(),
             custom: CustomNames::default(),
-            told: None,
+            active: None,
             counts: Counts::default(),
             skipped: Skipped::default(),
             last_unix_nanos: 0,
@@ -161,22 +161,22 @@ impl<'a> Recorder<'a> {
         self.send(BATCH_BYTES);
     }
 
-    /// Says that something was skipped, with its place.
+    /// Reports skipped input with its place.
     pub fn skip(&mut self, reason: SkipReason, place: Place, message: impl FnOnce() -> String) {
         self.skipped.add(reason, place, message);
     }
 
-    /// Says that a value was skipped by rule.
+    /// Counts a value that was skipped by a rule.
     pub fn skip_value(&mut self, reason: SkipReason) {
         self.skipped.count(reason);
     }
 
-    /// Says that several values were skipped by one rule.
+    /// Counts several values that were skipped by one rule.
     pub fn skip_values(&mut self, reason: SkipReason, count: u64) {
         self.skipped.count_many(reason, count);
     }
 
-    /// Records a value: what a gauge or an up-down counter is now, what a counter grew by, what a histogram observed.
+    /// Records a value: the current value of a gauge or an up-down counter, a counter's increment, a histogram's observation.
     #[inline]
     pub fn record(
         &mut self,
@@ -186,7 +186,7 @@ impl<'a> Recorder<'a> {
         attributes: &[Attribute<'_>],
     ) {
         let is_plain = matches!(metric.instrument, Instrument::Gauge) && attributes.is_empty();
-        if is_plain && self.told.is_none() {
+        if is_plain && self.active.is_none() {
             // Most values are of this kind.
             self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
             self.counts.points += 1;
@@ -232,8 +232,8 @@ impl<'a> Recorder<'a> {
         if !is_kept {
             return self.skipped.count(SkipReason::TooManySeries);
         }
-        if let Some(told) = &mut self.told {
-            told.note(metric, attributes);
+        if let Some(active) = &mut self.active {
+            active.note(metric, attributes);
         }
         self.counts.points += 1;
     }
@@ -254,18 +254,18 @@ impl<'a> Recorder<'a> {
             states,
             metrics,
             counts,
-            told,
+            active,
             ..
         } = self;
         let set = (metric, attribute);
-        let is_kept = states.enter(set, time_unix_nanos, current, attributes, |series, active| {
+        let is_kept = states.enter(set, time_unix_nanos, current, attributes, |series, is_active| {
             series.add_to(
                 metrics,
                 start_unix_nanos,
                 time_unix_nanos,
-                NumberValue::Int(i64::from(active)),
+                NumberValue::Int(i64::from(is_active)),
             );
-            series.note_in(told.as_mut());
+            series.note_in(active.as_mut());
             counts.points += 1;
         });
         if !is_kept {
@@ -280,9 +280,9 @@ impl<'a> Recorder<'a> {
         };
         self.metrics
             .number_of(series, 0, time_unix_nanos, NumberValue::Double(value));
-        if let Some(told) = &mut self.told {
+        if let Some(active) = &mut self.active {
             let attributes = [(&semconv::attribute::TRAIN_CUSTOM_NAME, Value::Text(name))];
-            told.note(&semconv::metric::TRAIN_CUSTOM, &attributes);
+            active.note(&semconv::metric::TRAIN_CUSTOM, &attributes);
         }
         self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
         self.counts.points += 1;
@@ -334,7 +334,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Sends what is left, and says what was recorded and skipped.
+    /// Flushes, and returns the counts of recorded and skipped items.
     pub fn finish(mut self) -> (Counts, Skipped) {
         self.flush();
         (self.counts, self.skipped)

@@ -1,4 +1,4 @@
-//! Whose telemetry it is: the run, as its resource says it.
+//! The identity of a run and its OTLP resource.
 
 use pulsetrain_otlp::write::{Envelope, Value};
 use pulsetrain_semconv::{SCHEMA_URL, attribute};
@@ -6,14 +6,14 @@ use pulsetrain_semconv::{SCHEMA_URL, attribute};
 /// The scope that imported telemetry is written under.
 const SCOPE: &str = "pulsetrain";
 
-/// A training run, as one rank of it says.
+/// A training run, as one rank reports it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Run {
     /// The run's id: the same for all ranks and all attempts.
     pub id: String,
-    /// The name that people know the run by; empty where there is none.
+    /// The display name of the run, or empty.
     pub name: String,
-    /// The project that the run belongs to; empty where there is none.
+    /// The project of the run, or empty.
     pub project: String,
     /// The trainer: `surogate`, `maxtext` ...
     pub framework: String,

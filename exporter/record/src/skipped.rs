@@ -26,11 +26,11 @@ pub enum SkipReason {
     TooManyRanks,
     /// A point of a series beyond the limit on the series of one metric.
     TooManySeries,
-    /// A name that the registry does not know: its values are kept as `train.custom`, and this is said once a name.
+    /// A name that the registry does not know: its values are kept as `train.custom`; reported once per name.
     UnknownName,
     /// Times that nothing ties to the wall clock: they count from 1970.
     NoWallClock,
-    /// What a format leaves out by a rule, under the name of the rule: it is no telemetry, or was said already.
+    /// Input that a format ignores by a rule, under the name of the rule: no telemetry, or a duplicate.
     LeftOut(&'static str),
 }
 
@@ -54,8 +54,8 @@ impl SkipReason {
         }
     }
 
-    /// Whether something was lost. It was not where the trainer itself said that there is nothing, where a rule says
-    /// that there is nothing to keep, nor where it was kept under another name.
+    /// Returns whether data was lost: `false` for values that were not measured, input ignored by a rule, and values kept under
+    /// another name.
     pub fn is_loss(self) -> bool {
         !matches!(self, Self::NotMeasured | Self::UnknownName | Self::LeftOut(_))
     }
@@ -71,10 +71,10 @@ pub struct Place {
 }
 
 impl Place {
-    /// The place behind `bytes` that begin here. To count lines takes as long as there are bytes, so whoever wants the places
-    /// of many records goes from one to the next.
+    /// Returns the place after `bytes`, which begin here. Counting lines is linear in the number of bytes, so advance from record
+    /// to record.
     #[must_use]
-    pub fn behind(self, bytes: &[u8]) -> Self {
+    pub fn advanced_by(self, bytes: &[u8]) -> Self {
         Self {
             offset: self.offset + bytes.len() as u64,
             line: self.line + memchr::memchr_iter(b'\n', bytes).count() as u64,
@@ -93,22 +93,22 @@ pub struct Problem {
     pub message: String,
 }
 
-/// Everything that was skipped: all of it counted, the first of each reason told.
+/// The counts of everything that was skipped, and the first problems of each reason.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Skipped {
     counts: BTreeMap<SkipReason, u64>,
     problems: Vec<Problem>,
 }
 
-/// How many problems of one reason are told; the rest are only counted.
-const TOLD_PER_REASON: u64 = 5;
+/// The most problems reported per reason; further ones are only counted.
+const REPORTED_PER_REASON: u64 = 5;
 
 impl Skipped {
-    /// Counts one more thing and tells of it if it is one of the first of its reason.
+    /// Counts a problem and keeps it if it is among the first of its reason.
     pub fn add(&mut self, reason: SkipReason, place: Place, message: impl FnOnce() -> String) {
         let count = self.counts.entry(reason).or_default();
         *count += 1;
-        if *count <= TOLD_PER_REASON {
+        if *count <= REPORTED_PER_REASON {
             self.problems.push(Problem {
                 reason,
                 place,
@@ -117,12 +117,12 @@ impl Skipped {
         }
     }
 
-    /// Counts one more thing that needs no telling.
+    /// Counts one more thing without a report.
     pub fn count(&mut self, reason: SkipReason) {
         self.count_many(reason, 1);
     }
 
-    /// Counts several more things that need no telling.
+    /// Counts several more things without a report.
     pub fn count_many(&mut self, reason: SkipReason, count: u64) {
         if count > 0 {
             *self.counts.entry(reason).or_default() += count;
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_are_counted_and_only_the_first_are_told() {
+    fn all_are_counted_and_only_the_first_are_reported() {
         let mut skipped = Skipped::default();
         for offset in 0..100 {
             let place = Place { offset, line: 1 };

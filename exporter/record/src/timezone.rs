@@ -32,7 +32,7 @@ impl Eq for Timezone {}
 #[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimezoneReason {
-    /// Nothing says another.
+    /// No other source of a time zone.
     #[default]
     Default,
     /// The user named it.

@@ -49,7 +49,7 @@ pub(crate) struct Definition<'a> {
     /// How much the signal itself is asked for; an attribute has no level of its own.
     pub(crate) level: Option<SignalLevel>,
     pub(crate) attributes: &'a [AttributeRef],
-    /// Of an entity: the attributes beside those that identify it.
+    /// For an entity: the attributes that describe but do not identify it.
     pub(crate) description: &'a [AttributeRef],
     pub(crate) entities: &'a [String],
     pub(crate) annotations: &'a Annotations,
@@ -110,7 +110,7 @@ impl<'a> From<&'a Entry<EntityDef>> for Definition<'a> {
     }
 }
 
-/// Events, metrics and spans say the same of themselves.
+/// Implements the accessors that events, metrics and spans share.
 macro_rules! signals {
     ($($def:ident is $kind:ident),*) => {$(
         impl<'a> From<&'a Entry<$def>> for Definition<'a> {

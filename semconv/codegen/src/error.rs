@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-/// An error of the generator; each says which file it is about.
+/// An error of the generator, with the file that caused it.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -44,7 +44,7 @@ pub enum Error {
     Format {
         /// The generated file.
         path: PathBuf,
-        /// What the formatter said.
+        /// The formatter's stderr.
         stderr: String,
     },
 }

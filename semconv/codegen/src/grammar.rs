@@ -1,7 +1,7 @@
 //! The grammar of a registry file: OpenTelemetry Weaver's `definition/2`, as far as this registry uses it.
 //!
-//! Names carry their place in the file, so that a broken rule can say where. What the grammar allows to be absent but
-//! our rules do not (brief, stability, sources) is an `Option` here, so that the rule speaks and not the parser.
+//! Names carry their place in the file, for the error messages of the rules. A key that the grammar allows to be absent but
+//! our rules do not (brief, stability, sources) is an `Option` here, so that the rule reports it and not the parser.
 
 mod annotations;
 mod attribute;
@@ -100,7 +100,7 @@ pub(crate) struct SpanDef {
     pub(crate) name: Spanned<String>,
     pub(crate) kind: SpanKind,
     #[serde(rename = "name")]
-    #[expect(dead_code, reason = "the name is the type; Weaver wants it said in words")]
+    #[expect(dead_code, reason = "the name is the type; Weaver requires the note")]
     words: SpanName,
     pub(crate) brief: Option<String>,
     pub(crate) note: Option<String>,

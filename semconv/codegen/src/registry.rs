@@ -1,4 +1,4 @@
-//! The whole registry in memory: every YAML file of a folder, merged and sorted by name.
+//! The registry in memory: every YAML file of a folder, merged and sorted by name.
 
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -24,7 +24,7 @@ pub struct Registry {
     pub(crate) spans: Vec<Entry<SpanDef>>,
 }
 
-/// A definition and the file that it stands in.
+/// A definition and its file.
 #[derive(Debug)]
 pub(crate) struct Entry<T> {
     /// The file's stem: `train` for `train.yaml`.

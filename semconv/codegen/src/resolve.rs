@@ -11,7 +11,7 @@ pub(crate) struct ResolvedRef {
 }
 
 impl Registry {
-    /// The attributes behind a list of references, groups opened, sorted by key; of two references to one the later wins.
+    /// Returns the attributes of a list of references, groups expanded, sorted by key; the later of two references wins.
     pub(crate) fn resolve(&self, references: &[AttributeRef]) -> Vec<ResolvedRef> {
         let mut resolved = Vec::new();
         self.open(references, &mut Vec::new(), &mut resolved);

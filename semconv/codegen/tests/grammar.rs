@@ -49,7 +49,7 @@ fn broken_yaml_is_refused_at_its_line() {
 
 #[test]
 fn a_missing_folder_is_named() {
-    let error = Registry::load(std::path::Path::new("no/such/folder")).expect_err("there is none");
+    let error = Registry::load(std::path::Path::new("no/such/folder")).expect_err("the folder is missing");
     assert!(
         matches!(&error, Error::Read { path, .. } if path.ends_with("no/such/folder")),
         "{error}"

@@ -1,4 +1,4 @@
-//! One folder of fixtures a rule: it breaks that rule and no other, and says so in the words of `expected.txt`.
+//! One folder of fixtures per rule: it breaks that rule and no other, and the finding equals `expected.txt`.
 //!
 //! `UPDATE_GOLDEN=1 cargo test -p pulsetrain-codegen` rewrites the expected texts; read the difference before it is kept.
 

@@ -1,6 +1,6 @@
 //! The registry is in OpenTelemetry Weaver's own grammar, where its JSON schema is at hand.
 //!
-//! The schema is `schemas/semconv.schema.v2.json` of the Weaver project; `PULSETRAIN_WEAVER_SCHEMA` says where it lies.
+//! The schema is `schemas/semconv.schema.v2.json` of the Weaver project; `PULSETRAIN_WEAVER_SCHEMA` is its path.
 
 use std::path::{Path, PathBuf};
 use std::{env, fs};

@@ -406,10 +406,10 @@ pub const GPU_MIG_COMPUTE_INSTANCE_ID: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// GPU instance of a split GPU; absent for the whole GPU.
+/// MIG GPU instance; absent for values of the physical GPU.
 pub const GPU_MIG_INSTANCE_ID: Attribute = Attribute {
     name: "gpu.mig.instance_id",
-    brief: "GPU instance of a split GPU; absent for the whole GPU.",
+    brief: "MIG GPU instance; absent for values of the physical GPU.",
     kind: AttributeKind::Int,
     descriptive: false,
     stability: Stability::Development,
@@ -910,10 +910,10 @@ pub const HW_VENDOR: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// What a source tells of the requests of a step.
+/// Statistic of the requests of a step.
 pub const INFERENCE_STATISTIC: Attribute = Attribute {
     name: "inference.statistic",
-    brief: "What a source tells of the requests of a step.",
+    brief: "Statistic of the requests of a step.",
     kind: AttributeKind::Enum(&["mean", "min", "max"]),
     descriptive: false,
     stability: Stability::Development,
@@ -1152,10 +1152,10 @@ pub const PERF_STATISTIC: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// What the source says of a piece of work beyond what is in the registry, as it is written.
+/// Details of a piece of work that the registry has no attribute for, as the source wrote them.
 pub const PERF_TAGS: Attribute = Attribute {
     name: "perf.tags",
-    brief: "What the source says of a piece of work beyond what is in the registry, as it is written.",
+    brief: "Details of a piece of work that the registry has no attribute for, as the source wrote them.",
     kind: AttributeKind::String,
     descriptive: false,
     stability: Stability::Development,
@@ -1170,19 +1170,19 @@ pub const PERF_TIMELINE: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// Whether the source never said that the work ended; the span then ends where the source does.
+/// Whether the source has no end of the work; the span then ends at the end of the source.
 pub const PERF_UNFINISHED: Attribute = Attribute {
     name: "perf.unfinished",
-    brief: "Whether the source never said that the work ended; the span then ends where the source does.",
+    brief: "Whether the source has no end of the work; the span then ends at the end of the source.",
     kind: AttributeKind::Boolean,
     descriptive: false,
     stability: Stability::Development,
 };
 
-/// Whole command line of the process, as one string.
+/// Complete command line of the process, as one string.
 pub const PROCESS_COMMAND_LINE: Attribute = Attribute {
     name: "process.command_line",
-    brief: "Whole command line of the process, as one string.",
+    brief: "Complete command line of the process, as one string.",
     kind: AttributeKind::String,
     descriptive: false,
     stability: Stability::Development,
@@ -1328,10 +1328,10 @@ pub const RL_ROLE: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// What is told of the values of a batch.
+/// Statistic of the values of a batch.
 pub const RL_STATISTIC: Attribute = Attribute {
     name: "rl.statistic",
-    brief: "What is told of the values of a batch.",
+    brief: "Statistic of the values of a batch.",
     kind: AttributeKind::Enum(&["mean", "max", "min", "sum", "std"]),
     descriptive: false,
     stability: Stability::Development,
@@ -1364,10 +1364,10 @@ pub const RUN_DEVICE_COUNT: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// Time that the thing took which the message tells of, in seconds.
+/// Duration of the work that the message reports, in seconds.
 pub const RUN_MESSAGE_DURATION: Attribute = Attribute {
     name: "run.message.duration",
-    brief: "Time that the thing took which the message tells of, in seconds.",
+    brief: "Duration of the work that the message reports, in seconds.",
     kind: AttributeKind::Double,
     descriptive: false,
     stability: Stability::Development,
@@ -1664,10 +1664,10 @@ pub const TRAIN_PROJECT: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// Number of the worker in the whole job, from 0.
+/// Global rank of the worker in the job, from 0.
 pub const TRAIN_RANK: Attribute = Attribute {
     name: "train.rank",
-    brief: "Number of the worker in the whole job, from 0.",
+    brief: "Global rank of the worker in the job, from 0.",
     kind: AttributeKind::Int,
     descriptive: false,
     stability: Stability::Development,
@@ -1778,10 +1778,10 @@ pub const TRAIN_VERDICT_SUBJECT: Attribute = Attribute {
     stability: Stability::Development,
 };
 
-/// Workers of the whole job.
+/// Number of workers in the job.
 pub const TRAIN_WORLD_SIZE: Attribute = Attribute {
     name: "train.world_size",
-    brief: "Workers of the whole job.",
+    brief: "Number of workers in the job.",
     kind: AttributeKind::Int,
     descriptive: false,
     stability: Stability::Development,

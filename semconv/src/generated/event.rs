@@ -130,10 +130,10 @@ pub const RUN_COMMAND: Event = Event {
     }],
 };
 
-/// The whole configuration; the body is a map or the text of the file.
+/// The complete configuration; the body is a map or the text of the file.
 pub const RUN_CONFIG: Event = Event {
     name: "run.config",
-    brief: "The whole configuration; the body is a map or the text of the file.",
+    brief: "The complete configuration; the body is a map or the text of the file.",
     attributes: &[AttributeUse {
         attribute: &attribute::TRAIN_FRAMEWORK,
         requirement: Requirement::Recommended,
@@ -155,10 +155,10 @@ pub const RUN_CONFIG: Event = Event {
     ],
 };
 
-/// What the run stands on: the body is a map of versions and settings.
+/// Environment of the run: the body is a map of versions and settings.
 pub const RUN_ENVIRONMENT: Event = Event {
     name: "run.environment",
-    brief: "What the run stands on: the body is a map of versions and settings.",
+    brief: "Environment of the run: the body is a map of versions and settings.",
     attributes: &[
         AttributeUse {
             attribute: &attribute::RUN_DEVICE_COUNT,

@@ -1235,13 +1235,13 @@ pub const GPU_C2C_UP: Metric = Metric {
     }],
 };
 
-/// Time for which anything at all held the clocks below a limit: `gpu.throttle.time` says what.
+/// Time in which the clocks were held below a limit, for any reason: see `gpu.throttle.time` for the reasons.
 ///
 /// Unit `s`; in Prometheus `gpu_clock_below_limit_time_seconds_total`.
 pub const GPU_CLOCK_BELOW_LIMIT_TIME: Metric = Metric {
     ordinal: 32,
     name: "gpu.clock.below_limit_time",
-    brief: "Time for which anything at all held the clocks below a limit: `gpu.throttle.time` says what.",
+    brief: "Time in which the clocks were held below a limit, for any reason: see `gpu.throttle.time` for the reasons.",
     unit: "s",
     instrument: Instrument::Counter,
     number: Number::Double,
@@ -2336,13 +2336,13 @@ pub const GPU_FAN_SPEED_RATIO: Metric = Metric {
     ],
 };
 
-/// Speed that a fan is told to have, as a share of its highest.
+/// Target speed of a fan, as a share of its highest.
 ///
 /// Unit `1`; in Prometheus `gpu_fan_target_ratio`.
 pub const GPU_FAN_TARGET_RATIO: Metric = Metric {
     ordinal: 46,
     name: "gpu.fan.target_ratio",
-    brief: "Speed that a fan is told to have, as a share of its highest.",
+    brief: "Target speed of a fan, as a share of its highest.",
     unit: "1",
     instrument: Instrument::Gauge,
     number: Number::Double,
@@ -4120,13 +4120,13 @@ pub const GPU_NVLINK_ERRORS: Metric = Metric {
     ],
 };
 
-/// Blocks that came over an NVLink, by how many wrong symbols of them the forward error correction put right: the history that says how near a link is to failing.
+/// Blocks received over an NVLink, by the number of symbols that forward error correction (FEC) corrected: a histogram of link quality.
 ///
 /// Unit `{block}`; in Prometheus `gpu_nvlink_fec_blocks_total`.
 pub const GPU_NVLINK_FEC_BLOCKS: Metric = Metric {
     ordinal: 68,
     name: "gpu.nvlink.fec_blocks",
-    brief: "Blocks that came over an NVLink, by how many wrong symbols of them the forward error correction put right: the history that says how near a link is to failing.",
+    brief: "Blocks received over an NVLink, by the number of symbols that forward error correction (FEC) corrected: a histogram of link quality.",
     unit: "{block}",
     instrument: Instrument::Counter,
     number: Number::Int,
@@ -6634,13 +6634,13 @@ pub const GPU_STEP_THROTTLE_TIME: Metric = Metric {
     }],
 };
 
-/// Steps that were looked at, by what is known of their energy.
+/// Steps examined for their energy, by its status.
 ///
 /// Unit `{step}`; in Prometheus `gpu_steps_total`.
 pub const GPU_STEPS: Metric = Metric {
     ordinal: 105,
     name: "gpu.steps",
-    brief: "Steps that were looked at, by what is known of their energy.",
+    brief: "Steps examined for their energy, by its status.",
     unit: "{step}",
     instrument: Instrument::Counter,
     number: Number::Int,
@@ -9149,13 +9149,13 @@ pub const PERF_DISPATCH_WAIT: Metric = Metric {
     ],
 };
 
-/// Energy that the GPUs of the whole run used for a token of the last step.
+/// Energy that all GPUs of the run used per token of the last step.
 ///
 /// Unit `J/{token}`; in Prometheus `perf_energy_per_token_joules`.
 pub const PERF_ENERGY_PER_TOKEN: Metric = Metric {
     ordinal: 172,
     name: "perf.energy_per_token",
-    brief: "Energy that the GPUs of the whole run used for a token of the last step.",
+    brief: "Energy that all GPUs of the run used per token of the last step.",
     unit: "J/{token}",
     instrument: Instrument::Gauge,
     number: Number::Double,
@@ -11314,13 +11314,13 @@ pub const RL_SEQUENCE_IMPORTANCE_RATIO: Metric = Metric {
     }],
 };
 
-/// Steps by which the policy that generated a batch was behind the actor.
+/// Steps by which the policy that generated a batch lagged the actor.
 ///
 /// Unit `{step}`; in Prometheus `rl_staleness`.
 pub const RL_STALENESS: Metric = Metric {
     ordinal: 249,
     name: "rl.staleness",
-    brief: "Steps by which the policy that generated a batch was behind the actor.",
+    brief: "Steps by which the policy that generated a batch lagged the actor.",
     unit: "{step}",
     instrument: Instrument::Gauge,
     number: Number::Double,
@@ -11727,13 +11727,13 @@ pub const TRAIN_ACCURACY: Metric = Metric {
     ],
 };
 
-/// Odd steps, by what is odd.
+/// Anomalous steps, by type of anomaly.
 ///
 /// Unit `{anomaly}`; in Prometheus `train_anomalies_total`.
 pub const TRAIN_ANOMALIES: Metric = Metric {
     ordinal: 263,
     name: "train.anomalies",
-    brief: "Odd steps, by what is odd.",
+    brief: "Anomalous steps, by type of anomaly.",
     unit: "{anomaly}",
     instrument: Instrument::Counter,
     number: Number::Int,
@@ -12978,13 +12978,13 @@ pub const TRAIN_SMOOTHED_THROUGHPUT: Metric = Metric {
     ],
 };
 
-/// Speed of light: how near the step came to the time that the hardware needs at its peak.
+/// Speed of light: ideal time of the step at the peak of the hardware, as a share of its measured time.
 ///
 /// Unit `1`; in Prometheus `train_sol_ratio`.
 pub const TRAIN_SOL: Metric = Metric {
     ordinal: 305,
     name: "train.sol",
-    brief: "Speed of light: how near the step came to the time that the hardware needs at its peak.",
+    brief: "Speed of light: ideal time of the step at the peak of the hardware, as a share of its measured time.",
     unit: "1",
     instrument: Instrument::Gauge,
     number: Number::Double,

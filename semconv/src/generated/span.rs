@@ -487,10 +487,10 @@ pub const PERF_OPTIMIZER: Span = Span {
     ],
 };
 
-/// A piece of work that is in no registry; `perf.stage` says what the source calls it.
+/// A piece of work that is in no registry; `perf.stage` is the source's name for it.
 pub const PERF_STAGE: Span = Span {
     name: "perf.stage",
-    brief: "A piece of work that is in no registry; `perf.stage` says what the source calls it.",
+    brief: "A piece of work that is in no registry; `perf.stage` is the source's name for it.",
     kind: SpanKind::Internal,
     attributes: &[
         AttributeUse {
@@ -1454,10 +1454,10 @@ pub const TRAIN_MINI_BATCH: Span = Span {
     }],
 };
 
-/// A whole training run, from its start to its end.
+/// A training run, from its start to its end.
 pub const TRAIN_RUN: Span = Span {
     name: "train.run",
-    brief: "A whole training run, from its start to its end.",
+    brief: "A training run, from its start to its end.",
     kind: SpanKind::Internal,
     attributes: &[
         AttributeUse {

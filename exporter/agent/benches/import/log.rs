@@ -1,5 +1,5 @@
-//! A long log with the records of a short one: its last ten steps and what stands between them, in which no phase changes,
-//! come again and again with other numbers. Records over several lines are left out, since the naive importer reads line by line.
+//! Generates a long log: the last ten steps of a short one and the lines between them, within one phase,
+//! repeated with other numbers. Records over several lines are left out, since the naive importer reads line by line.
 
 use std::{fs, io, path::Path};
 
@@ -80,7 +80,7 @@ fn write(record: &[Part], step: u64, random: &mut fastrand::Rng, log: &mut Strin
     }
 }
 
-/// The number with other digits behind its first: as long, as large, and as hard to parse.
+/// Returns the number with random digits after the first: same length, same magnitude, same cost to parse.
 fn vary(number: &str, random: &mut fastrand::Rng, log: &mut String) {
     let exponent = number.find('e').unwrap_or(number.len());
     for (place, digit) in number.char_indices() {

@@ -1,4 +1,4 @@
-//! How fast a Surogate log of 200 MB becomes OTLP, beside a naive importer over serde_json and prost in the same run.
+//! Throughput of the import of a Surogate log of 200 MB, compared with a naive importer over serde_json and prost.
 //!
 //! `cargo bench -p pulsetrain-agent --bench import` prints one table. A megabyte is a million bytes of the log. Each row is
 //! the best of three rounds; "per core" divides by the processor time, so that threads do not make a row look faster.
@@ -88,7 +88,7 @@ fn import(log: &[u8]) -> u64 {
     let (counts, skipped) = recorder.finish();
     assert!(
         !skipped.has_losses(),
-        "the log is whole: {:?}",
+        "the log is complete: {:?}",
         skipped.problems()
     );
     assert!(bytes > log.len() / 2, "only {bytes} bytes came out");
@@ -119,7 +119,7 @@ fn import_by_the_binary(log: &[u8]) -> Result<Measured, Box<dyn Error>> {
         processor: after - before,
         items: summary["delivered"]
             .as_u64()
-            .ok_or("the summary says what was delivered")?,
+            .ok_or("the summary has the delivered counts")?,
     })
 }
 

@@ -16,7 +16,7 @@ use serde_json::{Map, Value};
 /// About as many items as our batches have.
 const BATCH: usize = 20_000;
 
-/// Numbers that say which record it is, and not what was measured.
+/// Numbers that identify a record and are no measurements.
 const NO_POINTS: [&str; 3] = ["id", "rank", "step"];
 
 /// Imports a log and returns how many points and spans it made.

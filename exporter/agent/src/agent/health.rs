@@ -65,12 +65,12 @@ impl Ready {
         })))
     }
 
-    /// Says that everything is there.
+    /// Reports readiness.
     pub(crate) fn set(&self) {
         self.state().reason = None;
     }
 
-    /// Says why not everything is there.
+    /// Reports why the agent is not ready.
     pub(super) fn unset(&self, reason: impl Into<String>) {
         self.state().reason = Some(reason.into());
     }

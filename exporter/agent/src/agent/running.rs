@@ -41,7 +41,7 @@ const SINK_CHECK: Duration = Duration::from_millis(200);
 /// An agent at work.
 pub(super) struct Running {
     config: Config,
-    /// What the environment says that all of it is of.
+    /// The resource of the agent, from the environment.
     resource: Resource,
     pipeline: Pipeline,
     door: Door,
@@ -54,7 +54,7 @@ pub(super) struct Running {
     servers: BTreeMap<String, Task>,
     /// What every page keeps, for the one that takes its place in a reload.
     pages: BTreeMap<String, KeptPages>,
-    /// The files that sinks write, of which some may be closed.
+    /// The files of the sinks; some may be closed.
     files: BTreeMap<String, FileControl>,
     health: Option<Task>,
     /// Sinks that are not open yet, and why where that failed. Their queues hold what arrives meanwhile.
@@ -188,7 +188,7 @@ impl Running {
         self.recorders.save().await;
     }
 
-    /// Ends everything: sources first, then what is queued has its time. Says what was lost, and whether anything was.
+    /// Ends everything: sources first, then the queues are drained. Reports the losses, and returns whether there were any.
     pub(super) async fn end(mut self) -> bool {
         self.ready.unset("it ends");
         // From here on the reports at the end name every loss.
@@ -229,7 +229,7 @@ async fn watch_sinks(ledger: Ledger, ready: Ready) {
     }
 }
 
-/// Says what a sink lost at its end, and whether it did.
+/// Reports what a sink lost at its end, and returns whether it lost anything.
 fn report(ended: &SinkReport) -> bool {
     let sink = Subject::Sink(&ended.counts.name);
     losses::lost_by_cause(&ended.counts).for_each(|message| log::error(sink, message));

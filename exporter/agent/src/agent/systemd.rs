@@ -52,7 +52,7 @@ impl Systemd {
 
     /// The configuration is read again; [`ready`](Self::ready) ends it.
     pub(super) fn reloading(&self) {
-        // systemd compares this with its own clock to tell the end of this reload from that of an earlier one.
+        // systemd compares this with its own clock to distinguish this reload from an earlier one.
         let now = clock_gettime(ClockId::Monotonic);
         let micros = now.tv_sec * 1_000_000 + now.tv_nsec / 1_000;
         self.send(&format!("RELOADING=1\nMONOTONIC_USEC={micros}"));

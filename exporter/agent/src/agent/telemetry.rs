@@ -1,4 +1,4 @@
-//! What the agent says of itself, by the typed instruments of the registry over the OpenTelemetry SDK.
+//! The agent's own telemetry: the typed instruments of the registry over the OpenTelemetry SDK.
 //!
 //! `watched` counts what sources bring, `measured` what sinks take, `books` what the ledger knows, `series` what the stores
 //! of Prometheus sinks know. `exporter` puts what the SDK has collected through the door, so that it goes wherever all
@@ -134,7 +134,7 @@ impl Telemetry {
         watched::door(door, source, self.shared.accepted.clone(), figures)
     }
 
-    /// How far behind each source is, when it is called.
+    /// Returns a function that reads the lag of each source.
     pub(super) fn source_lags(&self) -> impl Fn() -> BTreeMap<String, SourceLag> + Send + Sync + 'static {
         let shared = Arc::clone(&self.shared);
         move || {
@@ -150,7 +150,7 @@ impl Telemetry {
         }
     }
 
-    /// What is to be told of every reading of a source.
+    /// Returns the callback that records every reading of a source.
     pub(super) fn measure_source(&self, source: &str) -> impl FnMut(TailReading) + Send + 'static {
         let source = KeyValue::new(attribute::PULSETRAIN_SOURCE_NAME.name, source.to_owned());
         let shared = Arc::clone(&self.shared);

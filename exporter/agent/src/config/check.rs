@@ -358,7 +358,7 @@ fn advice(error: &io::Error, address: SocketAddr) -> String {
     .to_owned()
 }
 
-/// Whether a log can be read, as far as that can be told: what is not there yet may come, patterns name nothing yet.
+/// Checks whether a log can be read, if it exists: missing files may appear, patterns may match nothing yet.
 fn readable(path: &Path) -> io::Result<()> {
     let kind = match path.metadata() {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

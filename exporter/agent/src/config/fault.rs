@@ -11,14 +11,14 @@ use super::placed::Spot;
 pub(crate) struct Fault {
     /// The file.
     pub(crate) file: String,
-    /// The place in it; zero where it is about the file as a whole.
+    /// The place in it; zero for a fault of the file.
     pub(crate) spot: Spot,
     /// What is wrong and what to write instead.
     pub(crate) message: String,
 }
 
 impl Fault {
-    /// A fault of the file as a whole.
+    /// Returns a fault without a place in the file.
     pub(crate) fn of_file(file: &str, message: impl Into<String>) -> Self {
         Self::at(file, Spot::default(), message)
     }
@@ -33,7 +33,7 @@ impl Fault {
         }
     }
 
-    /// What the YAML reader says about `text`, in words of ours where it knows more than it says.
+    /// Returns the error of the YAML reader about `text`, reworded if the reader's message is unclear.
     pub(super) fn of_yaml(file: &str, text: &str, error: &Error) -> Self {
         let error = error.without_snippet();
         let spot = error.location().map_or_else(Spot::default, |at| Spot {
@@ -45,7 +45,7 @@ impl Fault {
     }
 }
 
-/// `given` is the word at the place: the reader itself names none once a variable stands anywhere before it.
+/// `given` is the word at the place: the reader itself reports none after a variable.
 fn words(error: &Error, given: &str) -> String {
     match error {
         Error::SerdeUnknownField { expected, .. } => {
@@ -65,7 +65,7 @@ fn words(error: &Error, given: &str) -> String {
     }
 }
 
-/// The word that begins at a place; empty where there is none.
+/// Returns the word that begins at a place, or an empty string.
 fn word_at(text: &str, spot: Spot) -> &str {
     let line = (spot.line as usize)
         .checked_sub(1)
@@ -79,7 +79,7 @@ fn word_at(text: &str, spot: Spot) -> &str {
     &rest[..end.unwrap_or(rest.len())]
 }
 
-/// The reader's words without the place at their end, which is said in front.
+/// Returns the reader's message without the place at its end, which the fault already has.
 fn without_place(text: &str) -> String {
     let end = text.rfind(" at line ").unwrap_or(text.len());
     text[..end].to_owned()
@@ -104,7 +104,7 @@ fn plainer(words: &str) -> String {
     plainer.to_owned()
 }
 
-/// Says which name was meant where one is near, otherwise which there are.
+/// Suggests the nearest known name, or lists all known names.
 pub(super) fn nearest(given: &str, known: &[&str]) -> String {
     let distance = |name: &str| strsim::damerau_levenshtein(given, name);
     let near = known.iter().min_by_key(|name| distance(name));

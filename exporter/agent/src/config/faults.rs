@@ -7,10 +7,10 @@ use std::collections::{HashMap, HashSet};
 
 use super::{Config, Fault, read::parse};
 
-/// As many faults as are told at once.
+/// The most faults that are reported at once.
 const MOST: usize = 20;
 
-/// The faults of `text`, which stands in `file`; none where it can be read.
+/// Returns the faults of `text` from `file`; empty if it is valid.
 pub(super) fn all(file: &str, text: &str, variables: &HashMap<String, String>) -> Vec<Fault> {
     all_by(text, |text| parse::<Config>(file, text, variables).err())
 }
@@ -25,7 +25,7 @@ pub(super) fn all_by(text: &str, first_fault: impl Fn(&str) -> Option<Fault>) ->
         };
         let line = usize::try_from(fault.spot.line).unwrap_or_default();
         let is_ours = emptied.contains(&line);
-        // What is wrong with the file as a whole, or could not be taken out, hides everything else.
+        // An error without a place, or one that could not be removed, hides all others.
         let place = line
             .checked_sub(1)
             .filter(|place| lines.get(*place).is_some_and(|line| !line.is_empty()));

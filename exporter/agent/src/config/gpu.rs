@@ -11,7 +11,7 @@ use super::{
     section::{Setting, Shown, section},
 };
 
-/// The name of the source that watches the GPUs, beside those of `sources`.
+/// The name of the source that watches the GPUs.
 pub(crate) const GPUS: &str = "gpu";
 
 section! {

@@ -1,4 +1,4 @@
-//! Who has a port that we want: what Linux tells of the programs of the same user, or of all of them to root.
+//! Finds the owner of a port: Linux shows the programs of the same user, or all of them to root.
 
 use std::{
     fs, io,
@@ -9,7 +9,7 @@ use std::{
 /// What `/proc/net/tcp` calls a socket that listens.
 const LISTENS: &str = "0A";
 
-/// The program that listens on the port of an address: its name and its process id; nothing where that cannot be told.
+/// Returns the program that listens on the port of an address, name and process id, or `None` if it is not visible.
 pub(crate) fn holder(address: SocketAddr) -> Option<String> {
     let tables =
         ["/proc/net/tcp", "/proc/net/tcp6"].map(|table| fs::read_to_string(table).unwrap_or_default());
@@ -47,7 +47,7 @@ fn has_one_of(process: &Path, sockets: &[String]) -> bool {
     entries(&process.join("fd")).any(|file| is_one(file).unwrap_or(false))
 }
 
-/// What is in a folder; nothing where it cannot be read.
+/// Returns the entries of a folder; none if it cannot be read.
 fn entries(folder: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.path())

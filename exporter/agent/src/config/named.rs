@@ -10,7 +10,7 @@ use super::section::{Entry, Key, Setting, Shown};
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Named<T>(pub(crate) BTreeMap<String, T>);
 
-/// What can stand under a name: one of several kinds, each with keys of its own.
+/// The kinds of entry under a name, each with keys of its own.
 pub(crate) trait Kinds: Sized {
     /// The kind and its keys.
     fn kind(&self) -> Key;

@@ -1,4 +1,4 @@
-//! A value with its place in the file, so that what is found out later can be said there too.
+//! A value with its place in the file, for later error messages.
 
 use std::{
     cell::Cell,
@@ -71,7 +71,7 @@ impl Spot {
     }
 }
 
-/// A value that knows where it stands. Two are equal where their values are: a moved line changes nothing.
+/// A value with its place. Two are equal if their values are: a moved line changes nothing.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Placed<T> {
     /// The value.
@@ -81,7 +81,7 @@ pub(crate) struct Placed<T> {
 }
 
 impl<T> Placed<T> {
-    /// A value that stands in no file.
+    /// Returns a value without a place.
     pub(crate) fn nowhere(value: T) -> Self {
         Self {
             value,

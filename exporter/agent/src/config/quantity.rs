@@ -26,7 +26,7 @@ const TIME_UNITS: [(&str, u64); 4] = [("h", 3_600_000), ("m", 60_000), ("s", 1_0
 const SIZE_UNITS: [(&str, usize); 4] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("B", 1)];
 
 impl Time {
-    /// A duration in whole seconds.
+    /// Returns a duration in seconds.
     pub(crate) const fn secs(secs: u64) -> Self {
         Self(Duration::from_secs(secs))
     }

@@ -23,7 +23,7 @@ pub(crate) fn load(path: &Path, variables: &HashMap<String, String>) -> Result<C
 /// Reads the configuration at `path`.
 ///
 /// # Errors
-/// Everything that is wrong with it, as far as that can be told.
+/// All faults that could be found.
 pub(crate) fn load_with_faults(
     path: &Path,
     variables: &HashMap<String, String>,
@@ -55,7 +55,7 @@ pub(super) fn load_part<T: DeserializeOwned>(
     parse(&file, &fs::read_to_string(path).map_err(cannot)?, variables)
 }
 
-/// Reads `text`, which stands in `file`.
+/// Reads `text` from `file`.
 ///
 /// # Errors
 /// What is wrong with it, and where.

@@ -98,7 +98,7 @@ pub(crate) enum TranslationName {
     NoTranslation,
 }
 
-/// What the agent sends to where nothing is said.
+/// Returns the default sinks.
 pub(super) fn default() -> Named<SinkConfig> {
     let prometheus = SinkConfig::Prometheus(Box::new(Placed::nowhere(PrometheusSection::default())));
     [("prometheus".to_owned(), prometheus)].into_iter().collect()

@@ -31,7 +31,7 @@ pub(crate) enum SourceConfig {
 }
 
 impl SourceConfig {
-    /// Where it stands in the file.
+    /// Returns its place in the file.
     pub(super) fn spot(&self) -> Spot {
         match self {
             Self::Logs(logs) => logs.spot,

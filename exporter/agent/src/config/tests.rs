@@ -99,7 +99,7 @@ sinks:
 telemetri:
   interval: 1s
 ";
-    let said: Vec<String> = faults::all("agent.yaml", text, &variables())
+    let found: Vec<String> = faults::all("agent.yaml", text, &variables())
         .iter()
         .map(ToString::to_string)
         .collect();
@@ -112,12 +112,12 @@ telemetri:
         "15:21: ",
         "16:1: there is no key \"telemetri\"",
     ];
-    assert_eq!(said.len(), places.len(), "{said:#?}");
+    assert_eq!(found.len(), places.len(), "{found:#?}");
     for place in places {
         let start = format!("agent.yaml:{place}");
         assert!(
-            said.iter().any(|said| said.starts_with(&start)),
-            "{start} is not in {said:#?}"
+            found.iter().any(|fault| fault.starts_with(&start)),
+            "{start} is not in {found:#?}"
         );
     }
     assert_eq!(faults::all("agent.yaml", "limits: {}\n", &variables()), []);

@@ -14,7 +14,7 @@ pub(super) fn unset_variable<'a>(
     Some((Spot::of(text, offset), name))
 }
 
-/// What stands in each `${...}` outside of comments, with the offset of its dollar sign; `$${` stands for itself.
+/// Returns the content of each `${...}` outside of comments, with the offset of its dollar sign; `$${` is an escape.
 pub(super) fn references(text: &str) -> impl Iterator<Item = (usize, &str)> {
     let start_of = |line: &str| line.as_ptr() as usize - text.as_ptr() as usize;
     text.lines().flat_map(move |line| {

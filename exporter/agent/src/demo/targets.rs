@@ -39,7 +39,7 @@ pub(super) struct Targets {
     pub(super) live_pages: Vec<PageStore>,
     /// The folder of the files.
     pub(super) folder: Option<PathBuf>,
-    /// What runs beside the sinks until it is stopped.
+    /// The background tasks of the sinks.
     servers: Vec<JoinHandle<()>>,
 }
 
@@ -92,7 +92,7 @@ impl Targets {
         Ok(targets)
     }
 
-    /// Waits until what runs beside the sinks has ended, with the answers that it was writing.
+    /// Waits until the background tasks have ended, with the answers in progress.
     pub(super) async fn end(self) {
         for server in self.servers {
             // A server cuts off who does not read; its own limit is shorter than this.

@@ -16,7 +16,7 @@ use crate::{
     topology,
 };
 
-/// How far clocks may be apart: spans of ranks are laid beside each other, and a Date is of whole seconds.
+/// The tolerated clock skew: spans of ranks are compared on one time axis, and a Date header has a resolution of a second.
 const SKEW: Duration = Duration::from_secs(2);
 
 /// The variables by which a receiver can be named.
@@ -92,7 +92,7 @@ pub(super) async fn check(target: &Target, timeout: Duration, findings: &mut Fin
             );
         }
     };
-    // What is said of one signal is not said again of the next.
+    // A finding about one signal is not repeated for the next.
     let mut said = Vec::new();
     for signal in target.config.signals().iter() {
         let empty = Batch::new(signal, 0, Vec::new());
@@ -144,7 +144,7 @@ fn outcome(delivery: Delivery) -> Result<String, String> {
     }
 }
 
-/// The receiver's clock beside ours: a Date is cut to seconds, and was true at some moment while we waited.
+/// Compares the receiver's clock with ours: a Date is cut to seconds, and was true at some moment while we waited.
 fn check_clock(place: Place, answer: &HostAnswer, now: Duration, findings: &mut Findings) {
     let Some(theirs) = answer.clock else { return };
     let earliest = now.saturating_sub(answer.took).as_secs_f64() - 1.0;

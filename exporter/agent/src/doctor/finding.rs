@@ -40,7 +40,7 @@ pub(super) struct Finding {
     #[serde(serialize_with = "as_text")]
     pub(super) place: Place,
     pub(super) what: String,
-    /// What to do; nothing where all is well.
+    /// The remedy, if something is wrong.
     #[serde(rename = "do")]
     pub(super) advice: Option<String>,
 }

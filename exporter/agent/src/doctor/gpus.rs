@@ -1,4 +1,4 @@
-//! The GPUs: whether the driver answers, what each GPU does not tell and why, and whether its processes can be known.
+//! Checks the GPUs: whether the driver answers, which values each GPU lacks and why, and whether its processes are visible.
 
 use std::{fs::File, io, path::Path, time::Duration};
 
@@ -18,7 +18,7 @@ pub(super) async fn survey(config: Option<&Config>, timeout: Duration) -> Invent
     looked.unwrap_or_default()
 }
 
-/// Says what was seen.
+/// Reports the findings of an inventory.
 pub(super) fn check(inventory: &Inventory, config: Option<&Config>, findings: &mut Findings) {
     if config.is_some_and(|config| !config.gpu.enabled) {
         findings.warn(
@@ -127,7 +127,7 @@ fn split(gpu: &Gpu) -> String {
     }
 }
 
-/// What can be done about a value that is not there; nothing where that is how the GPU is.
+/// Returns the remedy for a missing value, or `None` if the GPU does not have it.
 fn advice(reason: Reason) -> Option<&'static str> {
     match reason {
         Reason::NotSupported | Reason::TurnedOff => None,

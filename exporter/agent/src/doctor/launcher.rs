@@ -146,7 +146,7 @@ impl Launched<'_> {
         );
     }
 
-    /// What the container was given, and what CUDA is told to use of it.
+    /// Compares the GPUs of the container with those that CUDA may use.
     fn check_container(&self, findings: &mut Findings) {
         let (Some(visible), Some(container)) = (self.variables.get(VISIBLE), self.variables.get(CONTAINER))
         else {

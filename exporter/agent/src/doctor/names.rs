@@ -1,4 +1,4 @@
-//! What names become behind a receiver: who looks for `train.loss` must know whether it is called `train_loss` there.
+//! Checks how receivers translate names: `train.loss` may be called `train_loss` there.
 
 use std::time::Duration;
 
@@ -12,12 +12,12 @@ use super::{
 };
 use crate::config::{Config, SinkConfig, TranslationName};
 
-/// The path of Prometheus' own OTLP receiver, and where it tells its configuration.
+/// The path of Prometheus' own OTLP receiver, and that of its configuration.
 const PROMETHEUS: &str = "/api/v1/otlp";
 const PROMETHEUS_CONFIG: &str = "/api/v1/status/config";
 const DEFAULT_STRATEGY: &str = "UnderscoreEscapingWithSuffixes";
 
-/// Says what a receiver makes of names, where it tells.
+/// Reports how a receiver translates names, if its configuration is readable.
 pub(super) async fn of_receiver(target: &Target, timeout: Duration, findings: &mut Findings) {
     let config = target.config.signal(Signal::Metrics);
     if !config.endpoint.path().starts_with(PROMETHEUS) {
@@ -41,7 +41,7 @@ pub(super) async fn of_receiver(target: &Target, timeout: Duration, findings: &m
     }
 }
 
-/// Says what our own pages make of names.
+/// Reports how our own pages translate names.
 pub(super) fn of_pages(config: Option<&Config>, findings: &mut Findings) {
     for (_, sink) in config.iter().flat_map(|config| config.sinks.iter()) {
         if let SinkConfig::Prometheus(page) = sink {

@@ -15,7 +15,7 @@ use crate::{
     failure::Failure,
 };
 
-/// Returns the format and the mapping of the command line; the default mapping where there is none.
+/// Returns the format and the mapping of the command line, or the default mapping.
 ///
 /// # Errors
 /// A format that takes no mapping, and every fault of the file, each with its place.

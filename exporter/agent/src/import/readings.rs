@@ -1,4 +1,4 @@
-//! `import --gpu-readings`: what GPUs said while a run was on, from a file of OTLP, so that its steps can say what they took.
+//! `import --gpu-readings`: recorded GPU readings of a run, from a file of OTLP, for the energy of its steps.
 
 use std::{fs::File, path::Path};
 

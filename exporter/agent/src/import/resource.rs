@@ -19,14 +19,14 @@ pub(crate) fn from_env(lookup: impl Fn(&str) -> Option<String>) -> Result<Resour
     Ok((set("OTEL_SERVICE_NAME").or(listed), attributes))
 }
 
-/// As [`from_env`] for who does not wait for a variable to be mended: one with something wrong in it is left out as a whole, as
-/// the specification has it, and `tell` says so.
+/// Returns the resource of [`from_env`] without invalid variables: each is ignored completely, as the specification
+/// requires, and reported to `warn`.
 pub(crate) fn from_env_or_without(
     lookup: impl Fn(&str) -> Option<String>,
-    tell: impl FnOnce(&str),
+    warn: impl FnOnce(&str),
 ) -> Resource {
     from_env(&lookup).unwrap_or_else(|error| {
-        tell(&format!("continues without it: {error}"));
+        warn(&format!("continues without it: {error}"));
         let named = lookup("OTEL_SERVICE_NAME").filter(|name| !name.trim().is_empty());
         (named, Vec::new())
     })
@@ -81,20 +81,20 @@ mod tests {
     }
 
     #[test]
-    fn a_list_with_something_wrong_in_it_is_left_out_as_a_whole_and_said() {
+    fn invalid_list_is_ignored_completely_and_reported() {
         for wrong in ["team=a,zone", "team=a,=b", "team=%ff"] {
             let lookup = |name: &str| match name {
                 "OTEL_SERVICE_NAME" => Some("mine".to_owned()),
                 _ => Some(wrong.to_owned()),
             };
-            let mut said = String::new();
-            let (service, attributes) = from_env_or_without(lookup, |words| said = words.to_owned());
+            let mut warning = String::new();
+            let (service, attributes) = from_env_or_without(lookup, |words| warning = words.to_owned());
             assert_eq!(
                 (service.as_deref(), attributes),
                 (Some("mine"), Vec::new()),
                 "{wrong}"
             );
-            assert!(said.contains("OTEL_RESOURCE_ATTRIBUTES"), "{said}");
+            assert!(warning.contains("OTEL_RESOURCE_ATTRIBUTES"), "{warning}");
         }
     }
 

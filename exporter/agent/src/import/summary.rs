@@ -1,4 +1,4 @@
-//! What an import came to: told to people line by line, and to machines as one JSON object.
+//! The summary of an import: as text, or as one JSON object.
 
 use std::{
     collections::BTreeMap,
@@ -53,7 +53,7 @@ impl Summary {
         Self { notices, ..self }
     }
 
-    /// Prints the summary to the standard error and says how the program is to end.
+    /// Prints the summary to the standard error and returns the exit code.
     pub(super) fn print(&self, as_json: bool) -> Result<ExitCode, Failure> {
         let mut out = io::stderr().lock();
         let printed = if as_json {
@@ -77,7 +77,7 @@ impl Summary {
             && self.sinks.iter().all(|sink| sink.finished.is_ok())
     }
 
-    /// Tells it to people.
+    /// Writes the summary as text.
     pub(crate) fn write_text(&self, out: &mut impl Write) -> io::Result<()> {
         for input in &self.inputs {
             write_input(input, out)?;
@@ -190,7 +190,7 @@ fn by_reason<'a>(drops: impl IntoIterator<Item = &'a Dropped>) -> BTreeMap<&'sta
     sums
 }
 
-/// What is to be said of a target besides its counts.
+/// Returns the messages of a target in addition to its counts.
 fn sink_messages(sink: &SinkReport) -> Vec<String> {
     let counts = &sink.counts;
     let mut messages = losses::messages(counts);

@@ -171,7 +171,7 @@ struct Aside {
     unparsed: Arc<AtomicU64>,
 }
 
-/// A way aside with room for so many chunks.
+/// Returns a bounded channel for `max_waiting` chunks.
 fn aside(max_waiting: usize) -> (Aside, Chunks) {
     let (sender, queue) = mpsc::sync_channel(max_waiting);
     let waiting_bytes = Arc::<AtomicUsize>::default();

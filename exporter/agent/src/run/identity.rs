@@ -4,7 +4,7 @@ pub(super) use pulsetrain_record::launcher::RUN_ID;
 use pulsetrain_record::launcher::{JOB_IDS, LOCAL_RANKS};
 use pulsetrain_sources::logs::Member;
 
-/// What the environment says of the run that is about to start.
+/// The identity of a run, from the environment.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     /// The run's id.
@@ -16,14 +16,14 @@ pub(super) struct Identity {
 }
 
 impl Identity {
-    /// The identity by what was asked for, then by our variable, then by the launcher's, else a new one.
+    /// Returns the identity by the command line, then by our variable, then by the launcher's, else a new one.
     pub(super) fn new(
         asked: Option<String>,
         variable: impl Fn(&str) -> Option<String>,
         new: impl FnOnce() -> String,
     ) -> Self {
         let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
-        // torchrun says "none" where it was given no id.
+        // torchrun sets "none" if it was given no id.
         let job = || {
             JOB_IDS
                 .iter()

@@ -79,7 +79,7 @@ pub(super) fn suspend(trainer: Pid, settings: Option<&OurSettings>) {
 /// Stops ourselves as a program does that has never heard of job control, until we are woken.
 pub(super) fn stop_ourselves() {
     // SAFETY: all zeros are a valid `sigaction`, whose action is `SIG_DFL`: no code of ours runs by it. What was set before is
-    // set again, whole and by the one thread that changes it. `raise` is for this thread, so it has worked when it returns.
+    // restored completely, by the one thread that changes it. `raise` is for this thread, so it has worked when it returns.
     unsafe {
         let default: libc::sigaction = std::mem::zeroed();
         let mut ours: libc::sigaction = std::mem::zeroed();

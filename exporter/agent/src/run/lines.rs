@@ -1,4 +1,4 @@
-//! Puts whole lines of several streams into one text, so that no line of one is torn by another.
+//! Merges the lines of several streams into one text without splitting a line.
 
 use super::copy::Chunk;
 

@@ -1,4 +1,4 @@
-//! What is said at the end of a run: everything where it was asked for, otherwise only what was lost.
+//! The report at the end of a run: everything if asked for, otherwise only the losses.
 
 use pulsetrain_pipeline::SinkReport;
 use pulsetrain_sources::logs::{ImportReport, format_names};

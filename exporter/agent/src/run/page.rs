@@ -15,7 +15,7 @@ use crate::{
     topology::{self, KeptPages},
 };
 
-/// The sinks behind the page.
+/// The sinks of the page.
 pub(super) struct Page {
     pub(super) address: SocketAddr,
     pub(super) sinks: Vec<(Box<dyn Sink>, Requirement)>,

@@ -1,4 +1,4 @@
-//! Signals pass through: what we are told, the trainer is told.
+//! Forwards signals to the trainer.
 
 use std::{
     fs, io,
@@ -114,7 +114,7 @@ impl Receiver {
         let is_from_terminal = origin.process.is_none();
         // A trainer that has ended in between needs no signal.
         let _ = match (is_from_terminal, has_own_terminal) {
-            // The terminal has told everyone on it, the trainer too.
+            // The terminal has signalled its foreground process group, the trainer included.
             (true, false) => Ok(()),
             (true, true) => kill_process_group(pid, signal),
             (false, _) => kill_process(pid, signal),
@@ -139,7 +139,7 @@ pub(super) fn keep() -> io::Result<SignalsInfo<WithOrigin>> {
     )
 }
 
-/// The sets of signals of these names in what Linux says of a process, together; empty where it says nothing.
+/// Returns the union of the signal sets of these names in `/proc/PID/status`; empty if they are missing.
 pub(super) fn signal_sets(status: &str, names: &[&str]) -> u64 {
     let set = |name: &&str| {
         let set = status.lines().find_map(|line| line.strip_prefix(*name))?;

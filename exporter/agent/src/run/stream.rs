@@ -40,7 +40,7 @@ pub(super) struct StreamSource {
 }
 
 impl StreamSource {
-    /// A source of `chunks`; `on_end` is told what came of it.
+    /// Returns a source of `chunks`; `on_end` is called with its outcome.
     pub(super) fn new(
         program: &str,
         chunks: Chunks,
@@ -118,7 +118,7 @@ fn offer(door: &Door, encoded: Encoded) {
     let _ = door.offer(Batch::new(encoded.signal, encoded.items, encoded.bytes));
 }
 
-/// Reads until a format is recognised, or was named and there is something to read; nothing where the output ends first.
+/// Reads until a format is detected, or was named and there is input; returns `None` if the output ends first.
 fn recognised(
     named: Option<&'static LogFormat>,
     text: &mut Text,
@@ -164,7 +164,7 @@ impl Attempts {
     }
 }
 
-/// Reads on until the first lines say all of their run, such as its name; not for ever where they have begun to.
+/// Reads until the first lines have the identity of the run, such as its name, or a limit is reached.
 fn read_identity(format: &LogFormat, options: &RunOptions, text: &mut Text, head: &mut Vec<u8>) {
     let mut spoke = clock::now();
     let mut identity = format.identity(head, &options.mapping);

@@ -20,7 +20,7 @@ pub(super) struct RawTerminal {
 pub(super) struct OurSettings(Termios);
 
 impl RawTerminal {
-    /// Takes the keys of the terminal on the standard input; nothing where there is none, or where it belongs to another
+    /// Takes the keys of the terminal on the standard input; `None` without a terminal, or if it belongs to another
     /// job: a job in the background must not touch its terminal.
     pub(super) fn take() -> io::Result<Option<Self>> {
         if !io::stdin().is_terminal() || !is_in_foreground() {

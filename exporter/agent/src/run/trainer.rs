@@ -1,4 +1,4 @@
-//! The trainer as a child process: on a terminal of its own where we are on one, behind pipes where we are not.
+//! The trainer as a child process: on a terminal of its own if we are on one, otherwise with pipes.
 
 use std::{
     ffi::OsString,
@@ -144,7 +144,7 @@ impl Trainer {
     }
 }
 
-/// The exit code by which a shell tells how a program ended.
+/// Returns the exit code of a shell for a program's exit status.
 pub(super) fn exit_code(status: ExitStatus) -> u8 {
     let code = status
         .code()

@@ -10,7 +10,7 @@ use pulsetrain_semconv::{
 use super::list::instrument;
 use crate::failure::Failure;
 
-/// Everything that the registry says of a name; a name may be of several kinds.
+/// Returns the entries of the registry for a name; a name may be of several kinds.
 pub(super) fn show(name: &str) -> Result<String, Failure> {
     let mut text = String::new();
     let by_prometheus = || {

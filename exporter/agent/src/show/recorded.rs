@@ -82,7 +82,7 @@ impl RecordedReport {
     /// Prints what could not be read; returns whether everything could.
     pub(super) fn print(&self) -> bool {
         let mut out = io::stderr().lock();
-        // Nobody is left to tell when even this cannot be written.
+        // An error of the standard error cannot be reported.
         let _ = match &self.read {
             Ok(report) => report
                 .problems

@@ -6,7 +6,7 @@ use pulsetrain_otlp::{json::Pieces, limits::Limits};
 
 use super::StoredAnswer;
 
-/// How much is read at once; an answer that is not larger is read as a whole.
+/// The bytes that are read at once; a smaller answer is read in one piece.
 const PIECE: usize = 16 << 20;
 /// From so much on, an element of the outermost list is taken apart.
 const DEEP: usize = 4 * PIECE;
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn one_trace_that_is_too_large_is_said_and_what_was_before_it_is_kept() {
+    fn too_large_trace_is_reported_and_earlier_ones_are_kept() {
         let spans = vec![JAEGERS; 50].join(",");
         let text =
             format!("{{\"data\":[{{\"spans\":[{JAEGERS}],\"processes\":{{}}}},{{\"spans\":[{spans}]}}]}}");

@@ -63,7 +63,7 @@ fn results_may_stand_one_behind_the_other() {
 }
 
 #[test]
-fn what_a_store_says_is_wrong_is_said_on() {
+fn problem_reported_by_a_store_is_passed_on() {
     assert_eq!(
         problems("{\"trace\":{},\"status\":\"PARTIAL\",\"message\":\"too large\"}"),
         ["the store gave only a part of the trace: too large"]
@@ -90,15 +90,18 @@ fn one_bad_resource_does_not_hide_the_others() {
 }
 
 #[test]
-fn an_answer_that_was_cut_says_so_with_its_place() {
-    let whole = format!("{{\"result\":{{\"resourceSpans\":[{SPAN}]}}}}\n");
-    let text = format!("{whole}{}", &whole[..30]);
+fn truncated_answer_is_reported_with_its_place() {
+    let complete = format!("{{\"result\":{{\"resourceSpans\":[{SPAN}]}}}}\n");
+    let text = format!("{complete}{}", &complete[..30]);
     let answer = convert_answer(text.as_bytes(), &Limits::default());
     assert_eq!(answer.messages.len(), 1);
     let [problem] = &answer.problems[..] else {
         panic!("one problem")
     };
-    assert!(problem.contains(&format!("at byte {}", whole.len())), "{problem}");
+    assert!(
+        problem.contains(&format!("at byte {}", complete.len())),
+        "{problem}"
+    );
 }
 
 #[test]

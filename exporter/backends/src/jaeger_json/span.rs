@@ -102,7 +102,7 @@ impl Span<'_> {
         }
     }
 
-    /// A `Status` message. A tag `error` says what no status says.
+    /// Returns a `Status` message. A tag `error` without a status becomes one.
     fn status(&self) -> Buffer {
         let mut out = Buffer::default();
         let has_error = || {
@@ -138,7 +138,7 @@ impl Log<'_> {
 }
 
 impl Reference {
-    /// A `Link` message. Links go into Jaeger as `FOLLOWS_FROM`; an attribute says where it was anything else.
+    /// Returns a `Link` message. Jaeger stores links as `FOLLOWS_FROM`; an attribute keeps any other type.
     fn encode(&self) -> Result<Buffer, JaegerError> {
         let mut out = Buffer::default();
         out.delimited(1, &id::<16>(&self.trace_id)?);
@@ -150,7 +150,7 @@ impl Reference {
     }
 }
 
-/// Whether a tag became a field. `error` is one where it is a truth value; whoever says more with it keeps the attribute.
+/// Returns whether a tag became a field. A boolean `error` is one; an `error` with another value is kept as an attribute.
 fn is_field(tag: &Tag<'_>) -> bool {
     FIELDS.contains(&tag.key.as_str()) || (tag.key == tag::ERROR && tag.truth().is_some())
 }

@@ -1,7 +1,7 @@
 //! One series of Prometheus as an OTLP message.
 //!
 //! A name of the registry becomes the metric's own name and unit again; any other keeps its name, and gets the unit that the
-//! metadata says or its ending tells.
+//! metadata or the suffix of its name gives.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -71,9 +71,9 @@ impl Known {
             .iter()
             .find_map(|ending| name.strip_suffix(ending))
             .unwrap_or(name);
-        let said = self.0.get(name).or_else(|| self.0.get(base));
-        let is_counter = said.map_or(base.len() < name.len(), |said| {
-            said.kind == "counter" || (said.kind != "gauge" && base.len() < name.len())
+        let metadata = self.0.get(name).or_else(|| self.0.get(base));
+        let is_counter = metadata.map_or(base.len() < name.len(), |metadata| {
+            metadata.kind == "counter" || (metadata.kind != "gauge" && base.len() < name.len())
         });
         let defined = metric::ALL.iter().find(|metric| metric.prometheus_name == name);
         if let Some(metric) = defined {
@@ -84,8 +84,8 @@ impl Known {
                 is_counter,
             };
         }
-        let unit = said
-            .map(|said| said.unit.as_str())
+        let unit = metadata
+            .map(|metadata| metadata.unit.as_str())
             .filter(|unit| !unit.is_empty());
         let ending = base.rsplit('_').next().unwrap_or_default();
         let word = unit.unwrap_or(ending);
@@ -95,7 +95,7 @@ impl Known {
             .map(|(_, ucum)| *ucum);
         About {
             name,
-            description: said.map_or("", |said| said.help.as_str()),
+            description: metadata.map_or("", |metadata| metadata.help.as_str()),
             unit: ucum.or(unit).unwrap_or_default(),
             is_counter,
         }
@@ -202,7 +202,7 @@ impl Series {
     }
 }
 
-/// A resource of what Prometheus knows of one: the reverse of its own rule for OTLP (`job` is the service's name, behind its
+/// Returns the resource of a target: the reverse of Prometheus's own rule for OTLP (`job` is the service's name, after its
 /// namespace and a slash where it has one).
 fn own_resource(job: &str, instance: &str) -> Vec<u8> {
     let mut out = Buffer::default();

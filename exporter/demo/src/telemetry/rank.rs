@@ -104,7 +104,7 @@ fn recorder(run: Run, outbox: &Outbox) -> Recorder<'static> {
         let batch = Batch::new(encoded.signal, encoded.items, encoded.bytes);
         outbox.borrow_mut().push(batch);
     };
-    Recorder::new(run, put).keeping_series()
+    Recorder::new(run, put).tracking_series()
 }
 
 fn run(config: &DemoConfig, rank: u32) -> Run {

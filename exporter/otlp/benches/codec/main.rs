@@ -1,4 +1,4 @@
-//! What the codec costs beside prost and serde, in one run: MB/s of each, and the ratio.
+//! Throughput of the codec against prost and serde, in one run: MB/s of each, and the ratio.
 //!
 //! Each pair is measured in turns, many short rounds each, and the best round counts, so that a busy machine touches both
 //! sides alike. Ratios can be compared between machines, MB/s cannot.

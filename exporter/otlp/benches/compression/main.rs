@@ -1,5 +1,5 @@
-//! Which backend of flate2 compresses and inflates OTLP fastest: zlib-rs, which the workspace uses, beside miniz_oxide, its
-//! default; and zstd, which the Collector reads, too. MB/s of uncompressed bytes, and what is left of them.
+//! Throughput and ratio of OTLP compression, in MB/s of uncompressed bytes: flate2 with zlib-rs (the workspace's backend),
+//! flate2 with miniz_oxide (its default), and zstd (which the Collector also accepts).
 //!
 //! Both deflate without the gzip frame, as flate2 calls them for gzip. Each pair is measured in turns in one run.
 

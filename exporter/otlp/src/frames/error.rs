@@ -31,25 +31,25 @@ pub enum FrameErrorKind {
     /// The input ends inside a frame.
     #[error("the input ends in the middle of a message")]
     TornTail,
-    /// The input ends inside a frame, of which the complete spans, metrics or log records were given.
-    #[error("the input ends in the middle of a message; what stands before byte {whole_until} is used")]
+    /// The input ends inside a frame; the complete spans, metrics or log records of that frame were returned.
+    #[error("the input ends in the middle of a message; the data before byte {complete_until} is used")]
     TornText {
-        /// Where the first begins that is not whole, in bytes of what is read after decompression.
-        whole_until: u64,
+        /// The offset of the first incomplete element, in decompressed bytes.
+        complete_until: u64,
     },
     /// The input is in none of the forms.
-    #[error("this is neither OTLP/JSON nor OTLP protobuf behind lengths of four bytes")]
+    #[error("this is neither OTLP/JSON nor length-delimited OTLP protobuf")]
     NotOtlp,
     /// A line is no OTLP/JSON.
     #[error(transparent)]
     Json(#[from] JsonError),
-    /// An object has none of the names that tell the signal.
+    /// An object has none of the top-level names of a signal.
     #[error("the object has none of resourceSpans, resourceMetrics and resourceLogs")]
     NoSignal,
     /// A protobuf message is broken or holds too much.
     #[error(transparent)]
     Protobuf(#[from] LimitError),
-    /// A protobuf message is none of the three that OTLP has.
+    /// A protobuf message matches none of the three signals.
     #[error("the message has no spans, metrics or log records in their form")]
     UnknownSignal,
     /// A frame is larger than it may be.

@@ -1,4 +1,4 @@
-//! The bytes of an input as they were before gzip or zstd, whichever its first bytes tell.
+//! Decompresses an input: gzip and zstd are detected by their first bytes.
 
 use std::io::{self, BufReader, Chain, Cursor, Read};
 

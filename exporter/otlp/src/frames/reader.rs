@@ -1,4 +1,4 @@
-//! Reads the frames of an input one after the other, and goes on behind a bad one.
+//! Reads the frames of an input in order, and continues after a bad frame.
 
 use std::{cell::Cell, io::Read};
 
@@ -38,10 +38,10 @@ pub struct Frame {
     pub counts: Counts,
 }
 
-/// Reads frames; an iterator that ends where the input ends, or where nothing behind a fault can be trusted.
+/// Iterates over the frames of an input, up to its end or to an error that cannot be skipped.
 ///
-/// At most one frame is in memory, and no more of it than the limits allow. Of text that breaks off, the spans, metrics and log
-/// records before that are a frame too, and the fault comes behind it. Messages with nothing in them have no signal; they
+/// At most one frame is in memory, within the limits. If text is truncated, its complete spans, metrics and log records are
+/// returned as a frame, and then the error. Messages with nothing in them have no signal; they
 /// are counted and not given out.
 ///
 /// ```
@@ -61,7 +61,7 @@ pub struct FrameReader<R: Read> {
     unknown_fields: u64,
     /// An error that follows the frame that was given last.
     pending_error: Option<FrameError>,
-    /// The protobuf message that is being cut into parts, the innermost level last; empty where there is none.
+    /// The protobuf message that is being split, innermost level last; empty outside such a message.
     levels: Vec<Level>,
     /// The object that is being read in pieces, where such are.
     pieces: Option<Pieces>,
@@ -81,7 +81,7 @@ enum Form {
     Lines,
     /// JSON objects over several lines, or in an array.
     Documents,
-    /// Messages behind their length.
+    /// Length-delimited messages.
     Binary,
     /// One protobuf message, up to the end of the input.
     Unframed,
@@ -130,8 +130,8 @@ impl<R: Read> FrameReader<R> {
         self.protobuf_json.get()
     }
 
-    /// Also reads messages that are larger than the limit: in parts, each of which is a frame. Of messages behind their
-    /// lengths these are the ones below 144 MiB.
+    /// Also reads messages larger than the limit, as several frames. Length-delimited messages must be
+    /// smaller than 144 MiB.
     pub fn in_pieces(mut self) -> Self {
         self.pieces = Some(Pieces::default());
         self
@@ -229,7 +229,7 @@ impl<R: Read> FrameReader<R> {
         Ok(is_unframed(&head[..head.len().min(length)]))
     }
 
-    /// The most bytes that a frame may have, and the limit that says so.
+    /// Returns the largest allowed size of a frame and the limit that sets it.
     fn most_bytes(&self) -> Exceeded {
         let (limit, allowed) = if self.window.input().is_compressed() {
             (Limit::InflatedBytes, self.limits.inflated_bytes)
@@ -249,7 +249,7 @@ impl<R: Read> FrameReader<R> {
         filled.map_err(|error| self.read_error(error))
     }
 
-    /// A fault in the input itself, behind which nothing can be read. Compressed input that is cut off is a torn tail.
+    /// Returns an error of the input itself, which ends the iteration. Truncated compressed input is a torn tail.
     fn read_error(&mut self, error: std::io::Error) -> FrameError {
         self.last_error(match error.kind() {
             std::io::ErrorKind::UnexpectedEof => FrameErrorKind::TornTail,
@@ -257,7 +257,7 @@ impl<R: Read> FrameReader<R> {
         })
     }
 
-    /// A fault behind which nothing can be read.
+    /// Returns an error and ends the iteration.
     pub(super) fn last_error(&mut self, kind: FrameErrorKind) -> FrameError {
         let error = self.error(kind);
         self.form = Form::Ended;

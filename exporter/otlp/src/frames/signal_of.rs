@@ -1,9 +1,9 @@
-//! Which signal a protobuf message is of, told from its structure.
+//! Detects the signal of a protobuf message from its structure.
 //!
 //! `TracesData`, `MetricsData` and `LogsData` have the same outer layers: a list of resources, each with a list of scopes, each
 //! with a list of items. Only the items differ. Nearly every real one has a field that no other kind has with that number and
 //! wire type: a span's times (7 and 8, fixed64), a record's time (1, fixed64) or severity (2, varint), a metric's sum (7, a
-//! message). What is left, such as a gauge with nothing but a name, is told by which kind all of its content fits.
+//! message). An item without any of these, such as a gauge with only a name, has the signal whose fields fit all its content.
 
 use crate::{
     Signal,
@@ -62,7 +62,7 @@ fn messages(bytes: &[u8], number: u32) -> impl Iterator<Item = &[u8]> {
         })
 }
 
-/// Strikes out the kinds that have other fields than an item has; fields that no kind has say nothing.
+/// Removes the signals that lack a field of an item. Fields unknown to every signal are ignored.
 fn narrow(possible: &mut Vec<(Signal, &'static MessageDescriptor)>, item: &[u8]) {
     let mut reader = Reader::new(item);
     while !reader.is_at_end() {

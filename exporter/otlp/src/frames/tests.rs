@@ -174,8 +174,8 @@ fn a_torn_tail_is_said_in_every_form() {
     ] {
         let found = read(&file[..file.len() - 3]);
         let last = found.last().unwrap().as_ref().map_err(|text| {
-            let said = text.split_once(": ").unwrap().1;
-            said.split_once(';').map_or(said, |(first, _)| first)
+            let error = text.split_once(": ").unwrap().1;
+            error.split_once(';').map_or(error, |(first, _)| first)
         });
         assert_eq!(last, torn.as_ref().map_err(|text| *text));
         assert!(found.len() > whole && found[..whole] == all_three()[..whole]);
@@ -214,14 +214,14 @@ fn every_cut_of_text_gives_each_item_that_is_whole_and_says_where_they_end() {
             let items: u64 = found.iter().flatten().map(|(_, items)| items).sum();
             let whole = ends.iter().filter(|end| **end <= cut).count();
             assert_eq!(items, whole as u64, "{cut}: {found:?}");
-            let Some(said) = found.iter().find_map(|frame| frame.as_ref().err()) else {
+            let Some(error) = found.iter().find_map(|frame| frame.as_ref().err()) else {
                 continue;
             };
-            assert_eq!(found.last().unwrap().as_ref().err(), Some(said));
-            if let Some((_, until)) = said.split_once("before byte ") {
+            assert_eq!(found.last().unwrap().as_ref().err(), Some(error));
+            if let Some((_, until)) = error.split_once("before byte ") {
                 let until: usize = until.split_once(' ').unwrap().0.parse().unwrap();
                 let last = ends.iter().filter(|end| **end <= cut).max();
-                assert!((*last.unwrap()..=cut).contains(&until), "{cut}: {said}");
+                assert!((*last.unwrap()..=cut).contains(&until), "{cut}: {error}");
             }
         }
     }
@@ -259,8 +259,8 @@ fn unknown_fields_are_counted_over_all_frames() {
 }
 
 #[test]
-fn what_is_in_no_form_is_said_once() {
-    let not_otlp = "byte 0: this is neither OTLP/JSON nor OTLP protobuf behind lengths of four bytes";
+fn unknown_form_is_reported_once() {
+    let not_otlp = "byte 0: this is neither OTLP/JSON nor length-delimited OTLP protobuf";
     for file in [
         &b"step 1 loss 2.5\n"[..],
         b"[1]",

@@ -1,4 +1,4 @@
-//! Where objects end in OTLP/JSON text, without reading what they say.
+//! Finds the ends of objects in OTLP/JSON text without parsing the values.
 
 const TOP_NAMES: [&[u8]; 3] = [b"\"resourceSpans\"", b"\"resourceMetrics\"", b"\"resourceLogs\""];
 
@@ -14,7 +14,7 @@ pub(super) struct ObjectEnd {
 }
 
 impl ObjectEnd {
-    /// The index behind the end of the object, if it ends in this piece.
+    /// Returns the index after the end of the object, or `None` if the object continues past this piece.
     pub(super) fn find(&mut self, piece: &[u8]) -> Option<usize> {
         piece
             .iter()

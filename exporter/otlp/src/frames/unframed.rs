@@ -28,8 +28,8 @@ enum Cut {
 
 /// Returns whether an input begins with `TracesData`, `MetricsData` or `LogsData` that is not length-delimited.
 ///
-/// `head` is the beginning of the input, or all of it; 1 KiB is enough. A Perfetto trace, OTLP/JSON and messages behind
-/// their lengths are not such messages.
+/// `head` is the beginning of the input, or all of it; 1 KiB is enough. Returns `false` for a Perfetto trace, OTLP/JSON and
+/// length-delimited messages.
 pub fn is_unframed(head: &[u8]) -> bool {
     let tables = [
         TracesData::descriptor(),

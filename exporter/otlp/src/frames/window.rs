@@ -15,10 +15,10 @@ pub(super) struct Window<R> {
     offset: u64,
 }
 
-/// What a search for the end of a line comes to.
+/// The result of a search for the end of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
-    /// A line of so many bytes, and whether a line end follows.
+    /// A line of `length` bytes, and whether a line end follows.
     Whole { length: usize, is_ended: bool },
     /// A line with more bytes than it may have.
     TooLong,

@@ -16,7 +16,7 @@ pub fn append_json_line(signal: Signal, bytes: &[u8], out: &mut Vec<u8>) -> Resu
     Ok(())
 }
 
-/// Appends a message behind its length in four bytes, big endian.
+/// Appends a length-delimited message: the length in four bytes, big endian, then the message.
 ///
 /// # Errors
 ///

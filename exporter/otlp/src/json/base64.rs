@@ -21,7 +21,7 @@ pub(super) fn encode(bytes: &[u8], out: &mut Vec<u8>) {
         .expect("invariant: four characters were reserved for every three bytes begun");
 }
 
-/// Appends the bytes of base64 text; `false` where the text is none.
+/// Appends the bytes of base64 text; returns `false` if the text is not base64.
 pub(super) fn decode(text: &[u8], out: &mut Vec<u8>) -> bool {
     let engine = if text.iter().any(|byte| matches!(byte, b'-' | b'_')) {
         &WITH_MINUS

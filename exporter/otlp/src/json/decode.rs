@@ -25,8 +25,8 @@ pub enum Dialect {
     /// OTLP/JSON, and nothing else.
     #[default]
     Otlp,
-    /// Also what trace stores answer with, which comes from protobuf's own mapping: an id may be base64 (its length tells),
-    /// a trace id may lack leading zeros, an enum value may be its name, and `batches` may stand for `resourceSpans`.
+    /// Also the answers of trace stores, which follow protobuf's own JSON mapping: an id may be base64 (detected by its length),
+    /// a trace id may lack leading zeros, an enum value may be its name, and `batches` may replace `resourceSpans`.
     Stored,
 }
 
@@ -46,7 +46,7 @@ pub struct Decoded {
 /// A field that OTLP does not know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownField {
-    /// Its name as it stands in the text.
+    /// The name as written in the text.
     pub name: String,
     /// Where that begins, in bytes from the start of the text.
     pub offset: usize,
@@ -54,7 +54,7 @@ pub struct UnknownField {
 
 /// Appends the protobuf bytes of one OTLP/JSON object.
 ///
-/// Numbers of 64 bits may be strings or numbers and stay exact; `null` is the same as no field; where a name stands twice
+/// Numbers of 64 bits may be strings or numbers and stay exact; `null` is the same as no field; of a duplicate name
 /// the last one counts. Text that is no UTF-8, and half a surrogate pair, become U+FFFD.
 ///
 /// # Errors
@@ -131,7 +131,7 @@ impl<'a> Decoder<'a> {
             return Err(self.error(JsonErrorKind::TrailingText));
         }
         if let (true, Some(signal)) = (self.must_recount, self.decoded.signal) {
-            // What was said twice was counted twice.
+            // Duplicate members were counted twice.
             let bytes = &self.output.bytes[start..];
             let limits = Limits {
                 bytes: bytes.len(),
@@ -169,7 +169,7 @@ impl<'a> Decoder<'a> {
         let mut object = Object::at(self);
         let mut before = order::START;
         loop {
-            let guess = self.order.behind(depth, before);
+            let guess = self.order.after(depth, before);
             if let Some(field) = table.fields.get(guess)
                 && self.cursor.take_key(field.json_key, object.first)
             {

@@ -17,7 +17,7 @@ mod value;
 
 /// Appends the OTLP/JSON of a message: one object, compact, with no line end.
 ///
-/// Fields with their default value are left out, and unknown ones, which JSON cannot say.
+/// Fields with their default value are left out, and so are unknown fields, which have no JSON name.
 ///
 /// # Errors
 ///
@@ -49,7 +49,7 @@ pub fn encode(signal: Signal, bytes: &[u8], out: &mut Vec<u8>) -> Result<(), Wir
 /// Why an attempt ends early.
 enum Stop {
     Wire(WireError),
-    /// A field stands apart from its earlier occurrence, and the encoder does not regroup.
+    /// A field continues after another one, and the encoder does not regroup.
     FieldAgain,
 }
 
@@ -155,7 +155,7 @@ impl<'a> Encoder<'a> {
         Ok(())
     }
 
-    /// Writes an element of a list that is begun, or a whole member.
+    /// Writes an element of a list that is begun, or a complete member.
     #[inline]
     fn occurrence(
         &mut self,

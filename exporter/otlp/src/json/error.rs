@@ -17,7 +17,7 @@ pub struct JsonError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JsonErrorKind {
-    /// Something else stands where this must be.
+    /// Unexpected input at this place.
     #[error("expected {0}")]
     Expected(&'static str),
     /// The text ends where this must be.
@@ -35,7 +35,7 @@ pub enum JsonErrorKind {
     /// A backslash is followed by something that is no escape.
     #[error("a string holds an escape that JSON does not have")]
     BadEscape,
-    /// One object holds `resourceSpans` and `resourceMetrics`, say.
+    /// One object holds two signals, for example `resourceSpans` and `resourceMetrics`.
     #[error("one object holds more than one signal")]
     TwoSignals,
     /// Something follows the object.

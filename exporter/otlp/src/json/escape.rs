@@ -19,7 +19,7 @@ pub(super) fn plain_len(bytes: &[u8]) -> usize {
     rest.map_or(bytes.len(), |index| at + index)
 }
 
-/// Whether `bytes` are ASCII of which nothing must be escaped.
+/// Returns whether `bytes` are ASCII without a character to escape.
 #[inline]
 fn is_plain_ascii(bytes: &[u8]) -> bool {
     let (words, rest) = bytes.as_chunks::<8>();
@@ -47,7 +47,7 @@ fn is_special(byte: u8) -> bool {
     byte < b' ' || byte == b'"' || byte == b'\\'
 }
 
-/// Appends `text` as a JSON string with its quotes; U+FFFD stands for what is no UTF-8.
+/// Appends `text` as a JSON string with its quotes; invalid UTF-8 becomes U+FFFD.
 #[inline]
 pub(super) fn write_string(text: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');

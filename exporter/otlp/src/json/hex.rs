@@ -12,7 +12,7 @@ static DIGITS: [[u8; 2]; 256] = {
     table
 };
 
-/// The value of each digit; `NONE` for what is none.
+/// The value of each hex digit, and `NONE` for any other byte.
 static VALUES: [u8; 256] = {
     let mut table = [NONE; 256];
     let mut value = 0;
@@ -81,7 +81,7 @@ pub(super) fn trace_id(digits: &[u8; 32]) -> Option<[u8; 16]> {
     Some(id)
 }
 
-/// The four bytes, the first one lowest, that eight digits are, of which the first is lowest: all eight are looked at at once.
+/// Decodes eight hex digits, the first in the lowest byte, into four bytes at once (SWAR).
 #[inline]
 fn four_bytes(word: u64) -> Option<u32> {
     const ONES: u64 = 0x0101_0101_0101_0101;

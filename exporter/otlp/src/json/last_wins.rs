@@ -1,4 +1,4 @@
-//! Names that stand twice in one object: the last one counts, as nearly every JSON reader has it.
+//! Duplicate names in one object: the last one counts, as in nearly every JSON reader.
 //!
 //! Protobuf would merge the two, so the earlier ones are cut out of the message when it is complete: once, however many
 //! there are.
@@ -27,7 +27,7 @@ pub(super) fn note(repeats: &mut Vec<Repeat>, mine: usize, repeat: Repeat) {
     }
 }
 
-/// Cuts out of the message that begins at `start` what was said before the last time.
+/// Removes the earlier occurrences of duplicate fields from the message that begins at `start`.
 pub(super) fn cut(out: &mut Vec<u8>, start: usize, repeats: &[Repeat]) {
     let mut end = start;
     for kept in kept_ranges(&out[start..], start, repeats) {

@@ -9,7 +9,7 @@ pub(super) enum NoInteger {
     OutOfRange,
 }
 
-/// Length of the number at the start of `text`, by RFC 8259; 0 where there is none.
+/// Returns the length of the number at the start of `text`, by RFC 8259; 0 if there is no number.
 #[inline]
 pub(super) fn len(text: &[u8]) -> usize {
     let sign = usize::from(text.first() == Some(&b'-'));
@@ -99,7 +99,7 @@ fn scaled(number: &[u8]) -> Result<i128, NoInteger> {
         .ok_or(NoInteger::OutOfRange)
 }
 
-/// The number behind an `e`, which is 0 where there is none; past a million it makes no difference.
+/// Returns the exponent after an `e`, or 0 without one; past a million it makes no difference.
 fn exponent_of(text: &[u8]) -> i64 {
     let negative = text.get(1) == Some(&b'-');
     let digits = text.iter().filter(|byte| byte.is_ascii_digit());

@@ -1,15 +1,15 @@
-//! Which member of an object comes next: writers keep one order, so what stood behind a member the last time is looked for
-//! first, and a name is mostly recognised by one comparison.
+//! Predicts the next member of an object: writers keep one order, so the field that followed last time is compared first,
+//! and one comparison usually suffices.
 
 use crate::limits::MAX_DEPTH;
 
 /// More than the fields of any message.
 const PLACES: usize = 32;
 
-/// The place of what stands before the first member.
+/// The index that represents the beginning of an object.
 pub(super) const START: usize = PLACES - 1;
 
-/// For objects of each depth and the place of each field in its message's table, the place of the field that stood behind it.
+/// For each depth and field index of an object, the index of the field that followed last time.
 /// Messages of one depth share a row: where they have different orders, they only guess wrong more often.
 #[derive(Debug)]
 pub(super) struct Order {
@@ -23,13 +23,13 @@ impl Order {
         }
     }
 
-    /// The place of the field that stood behind this one the last time.
+    /// Returns the index of the field that followed this one last time.
     #[inline]
-    pub(super) fn behind(&self, depth: usize, place: usize) -> usize {
+    pub(super) fn after(&self, depth: usize, place: usize) -> usize {
         self.behind[depth][place % PLACES].into()
     }
 
-    /// Remembers what stands behind a field.
+    /// Stores which field followed another.
     #[inline]
     pub(super) fn learn(&mut self, depth: usize, place: usize, next: usize) {
         self.behind[depth][place % PLACES] = next as u8;
@@ -48,7 +48,7 @@ mod tests {
         bytes
     }
 
-    /// Where the list of spans begins: behind three tags, each with a length of one byte.
+    /// Returns the list of spans, which follows three tags with lengths of one byte.
     fn spans(bytes: &[u8]) -> &[u8] {
         &bytes[4..]
     }

@@ -19,7 +19,7 @@ pub(super) struct Output<'o> {
 #[derive(Debug)]
 #[must_use]
 pub(super) struct Open {
-    /// Where its tag stands.
+    /// The offset of its tag.
     tag_at: usize,
     /// Where its value starts.
     start: usize,

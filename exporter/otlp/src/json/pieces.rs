@@ -1,15 +1,15 @@
-//! JSON objects that are too large for memory, in pieces: each is an object of its own, with some elements of the lists that an
-//! object of telemetry consists of (`torn`), and with what stands around them.
+//! Splits JSON objects that are too large for memory into pieces: each is an object of its own, with some elements of the
+//! lists of telemetry (`truncated`), inside a copy of the enclosing objects.
 //!
 //! Where it can be, a piece ends between two elements of the outermost list, so that nothing belongs to both. An element
-//! that is too large itself is taken apart too; what stands behind its list is in its last piece only.
+//! that is too large is split as well; the members after its list are in its last piece only.
 
 use std::ops::Range;
 
-use super::torn::{LISTS, end_of_text};
+use super::truncated::{LISTS, end_of_text};
 use crate::limits::MAX_DEPTH;
 
-/// Elements of this list are not taken apart: what their lists refer to stands behind them.
+/// Elements of this list are not split: their lists refer to members that follow.
 const WHOLE: &[u8] = b"data";
 
 /// Takes objects apart.
@@ -25,11 +25,11 @@ const WHOLE: &[u8] = b"data";
 /// ```
 #[derive(Debug, Default)]
 pub struct Pieces {
-    /// What stands around the next element; empty between objects.
+    /// The text that encloses the next element; empty between objects.
     around: Vec<u8>,
 }
 
-/// A piece of an object, or a whole one.
+/// A piece of an object, or a complete object.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Piece {
     /// The text, an object.
@@ -40,7 +40,7 @@ pub struct Piece {
     pub shift: i64,
 }
 
-/// What is open, and where it begins: a list behind its bracket.
+/// An open object or list, and its offset; for a list, the offset after its bracket.
 #[derive(Clone, Copy, Debug)]
 struct Open {
     begin: usize,
@@ -61,7 +61,7 @@ impl Pieces {
         !self.around.is_empty()
     }
 
-    /// All that is left of a text, whole or not, with what stands around it.
+    /// Returns the rest of a text, complete or not, with its enclosing objects.
     pub fn rest(&self, text: &[u8]) -> Piece {
         let skipped = self.separator_len(text);
         Piece {
@@ -71,8 +71,8 @@ impl Pieces {
         }
     }
 
-    /// Takes as much off the front of a text as is whole; none where that is nothing. `deep` says that elements of the outermost
-    /// list are taken apart where none of them is whole.
+    /// Returns the complete elements at the front of a text, or `None` if there are none. With `deep`, an incomplete element
+    /// of the outermost list is split.
     pub fn take(&mut self, text: &[u8], deep: bool) -> Option<Piece> {
         let skipped = self.separator_len(text);
         let before = self.around.len();
@@ -98,7 +98,7 @@ impl Pieces {
         })
     }
 
-    /// How much is to be left out behind an element: white space, and a comma if there is one.
+    /// Returns the length of the white space and the comma after an element.
     fn separator_len(&self, text: &[u8]) -> usize {
         let blank = |text: &[u8]| text.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
         let comma = blank(text);
@@ -109,8 +109,7 @@ impl Pieces {
     }
 }
 
-/// What stands around what comes next: of each object that is open, its text up to its list, without what the lists before that
-/// hold.
+/// Returns the text that encloses the next element: for each open object the text up to its list, without earlier lists.
 fn around(text: &[u8], open: &[Open], closed: &[Range<usize>]) -> Vec<u8> {
     let (mut around, mut from) = (Vec::new(), 0);
     for (place, list) in open.iter().enumerate() {
@@ -129,7 +128,7 @@ fn around(text: &[u8], open: &[Open], closed: &[Range<usize>]) -> Vec<u8> {
     around
 }
 
-/// Where a text can end: behind an element.
+/// A place to split a text, after an element.
 #[derive(Default)]
 struct Cut {
     at: usize,

@@ -8,10 +8,10 @@ use super::{
 use crate::descriptor::Kind;
 
 const DOUBLE: &str = "a number, or a string with a number, NaN, Infinity or -Infinity";
-const ENUM: &str = "a whole number (names of enum values are not valid in OTLP/JSON)";
-const INTEGER: &str = "a whole number, or a string with one";
+const ENUM: &str = "an integer (names of enum values are not valid in OTLP/JSON)";
+const INTEGER: &str = "an integer, or a string with one";
 
-/// A number as it stands in the text, with its place.
+/// A number as written in the text, with its offset.
 struct Numeral<'t> {
     text: &'t [u8],
     offset: usize,

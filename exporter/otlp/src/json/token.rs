@@ -12,10 +12,10 @@ pub(super) struct Cursor<'t> {
     at: usize,
 }
 
-/// A string as it stands in the text, without its quotes.
+/// A string as written in the text, without its quotes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Raw<'t> {
-    /// What stands between the quotes.
+    /// The text between the quotes.
     pub(super) inside: &'t [u8],
     /// Where that begins in the text.
     pub(super) offset: usize,
@@ -29,7 +29,7 @@ impl<'t> Cursor<'t> {
         Self { text, at: bom }
     }
 
-    /// The length of the whole text.
+    /// The length of the input text.
     pub(super) fn text_len(&self) -> usize {
         self.text.len()
     }
@@ -61,7 +61,7 @@ impl<'t> Cursor<'t> {
         Ok(())
     }
 
-    /// An error that says what had to stand here.
+    /// Returns an error that names the expected token.
     #[cold]
     pub(super) fn missing(&self, what: &'static str) -> JsonError {
         let kind = if self.at < self.text.len() {
@@ -72,7 +72,7 @@ impl<'t> Cursor<'t> {
         JsonError::new(kind, self.at)
     }
 
-    /// The name of the next member, with the colon behind it; `None` where the object ends.
+    /// Reads the name of the next member and its colon; returns `None` at the end of the object.
     #[inline(always)]
     pub(super) fn next_name(&mut self, first: &mut bool) -> Result<Option<Raw<'t>>, JsonError> {
         if !self.next_part(b'}', first, "a comma or the end of the object")? {
@@ -83,8 +83,8 @@ impl<'t> Cursor<'t> {
         Ok(Some(name))
     }
 
-    /// Reads past the name of a member and the colon, without the comma where it is the first, if they stand here as they are
-    /// written with no white space.
+    /// Reads past the separator, name and colon of a member if they are next and written without white space; the first member
+    /// has no comma.
     #[inline(always)]
     pub(super) fn take_key(&mut self, key: &str, is_first: bool) -> bool {
         let key = &key.as_bytes()[usize::from(is_first)..];
@@ -119,7 +119,7 @@ impl<'t> Cursor<'t> {
         Ok(true)
     }
 
-    /// The string that stands here.
+    /// Reads a string.
     #[inline(always)]
     pub(super) fn string(&mut self, what: &'static str) -> Result<Raw<'t>, JsonError> {
         self.expect(b'"', what)?;
@@ -163,7 +163,7 @@ impl<'t> Cursor<'t> {
         })
     }
 
-    /// Reads past a string of so many bytes, if one stands here and `read` makes something of it.
+    /// Reads a string of `N` bytes if one is next and `read` accepts it.
     #[inline(always)]
     pub(super) fn take_string<const N: usize, T>(
         &mut self,
@@ -181,13 +181,13 @@ impl<'t> Cursor<'t> {
         Some(value)
     }
 
-    /// So many bytes of the text from a place on, if there are as many.
+    /// Returns `N` bytes of the text at an offset, or `None` past its end.
     #[inline]
     pub(super) fn chunk<const N: usize>(&self, offset: usize) -> Option<&'t [u8; N]> {
         self.text.get(offset..)?.first_chunk()
     }
 
-    /// The number that stands here.
+    /// Reads a number.
     #[inline]
     pub(super) fn number(&mut self, what: &'static str) -> Result<&'t [u8], JsonError> {
         self.peek();
@@ -200,8 +200,8 @@ impl<'t> Cursor<'t> {
         Ok(number)
     }
 
-    /// Reads past a number, or a string with one, that is nothing but up to 19 digits, if it stands here and `fits`: how
-    /// nearly all integers are written, in one pass.
+    /// Reads an integer of up to 19 digits, plain or in a string, if one is next and `fits`: the usual form of integers, in
+    /// one pass.
     #[inline]
     pub(super) fn take_plain_integer(&mut self, fits: impl FnOnce(u64) -> Option<u64>) -> Option<u64> {
         let is_quoted = self.peek() == Some(b'"');
@@ -233,7 +233,7 @@ impl<'t> Cursor<'t> {
         Some(value)
     }
 
-    /// Reads past `word` if it stands here.
+    /// Reads past `word` if it is next.
     #[inline]
     pub(super) fn take_word(&mut self, word: &[u8]) -> bool {
         self.peek();
@@ -317,7 +317,7 @@ mod tests {
     fn a_key_of_any_length_is_told_from_one_that_differs_in_one_byte() {
         for length in 1..40_u8 {
             let key: Vec<u8> = (0..length).collect();
-            let text = [&key[..], b"behind"].concat();
+            let text = [&key[..], b"suffix"].concat();
             assert!(begins_with(&text, &key) && begins_with(&key, &key), "{length}");
             assert!(!begins_with(&key[1..], &key));
             for place in 0..key.len() {

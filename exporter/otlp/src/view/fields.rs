@@ -151,7 +151,7 @@ impl<'a, M: Message<'a>> IntoIterator for Repeated<'a, M> {
     }
 }
 
-/// Iterates over the messages of a [`Repeated`] field; after an error there is none.
+/// Iterates over the messages of a [`Repeated`] field; ends after an error.
 #[derive(Clone, Debug)]
 pub struct RepeatedIter<'a, M> {
     reader: Reader<'a>,
@@ -236,7 +236,7 @@ pub struct Packed<'a, N> {
     number: PhantomData<N>,
 }
 
-/// A number that can stand in a packed field.
+/// A number type of packed fields.
 pub trait PackedNumber: Sized {
     /// Reads one from its place.
     fn read(reader: &mut Reader<'_>) -> Result<Self, WireError>;
@@ -286,7 +286,7 @@ impl<'a, N: PackedNumber> Packed<'a, N> {
     }
 }
 
-/// Iterates over the numbers of a [`Packed`] field; after an error there is none.
+/// Iterates over the numbers of a [`Packed`] field; ends after an error.
 #[derive(Clone, Debug)]
 pub struct PackedIter<'a, N> {
     fields: Reader<'a>,

@@ -199,8 +199,8 @@ macro_rules! messages {
                 let mut start = reader.position();
                 let mut tag = reader.tag()?;
                 loop {
-                    // Writers keep one order, so each field is looked for behind the last one: a row of branches that go the
-                    // same way for every message of a batch. What is out of order takes another pass.
+                    // Writers keep one order, so each field is tried after the previous one: the branches are
+                    // well predicted. Fields out of order take another pass.
                     let pass = reader.position();
                     $(while tag == const { $crate::view::message::tag!($number, $kind) } {
                         $crate::view::message::read_field!(view.$field, reader, tag, start, $kind $($message)?);
@@ -217,7 +217,7 @@ macro_rules! messages {
     )*};
 }
 
-/// Goes on to the next field, or returns the view where there is none.
+/// Reads the next tag, or returns the view at the end of the message.
 macro_rules! next_tag {
     ($view:ident, $reader:ident, $tag:ident, $start:ident) => {
         if $reader.is_at_end() {
@@ -267,7 +267,7 @@ macro_rules! json_name {
     }};
 }
 
-/// A field's name as it stands behind another member, made while compiling.
+/// A field's name with a leading comma, quotes and a colon, as a constant.
 macro_rules! json_key {
     ($name:expr) => {{
         const NAME: &str = $name;

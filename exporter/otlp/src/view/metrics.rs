@@ -131,7 +131,7 @@ messages! {
         2 value: double,
     }
 
-    /// A measurement that stands for a point, with the span that it was made in; see [`Exemplar::value`].
+    /// An example measurement of a point, with the span that it was made in; see [`Exemplar::value`].
     Part Exemplar {
         7 filtered_attributes: many KeyValue,
         2 time_unix_nano: fixed64,
@@ -169,7 +169,7 @@ pub enum NumberValue {
 /// From when a sum or a histogram counts (`AggregationTemporality`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Temporality {
-    /// Not said.
+    /// Not given.
     Unspecified,
     /// From the end of the previous point.
     Delta,
@@ -209,7 +209,7 @@ impl<'a> Metric<'a> {
 }
 
 impl NumberPoint<'_> {
-    /// The flag of a point that says only that its series has ended (`DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK`).
+    /// The flag of a point that marks the end of its series (`DATA_POINT_FLAGS_NO_RECORDED_VALUE_MASK`).
     pub const NO_RECORDED_VALUE: u32 = 1;
 
     /// The value, where there is one.

@@ -9,7 +9,7 @@ pub struct Buffer {
 /// The field numbers below this have tags of one byte.
 const SHORT_NUMBERS: u32 = 16;
 
-/// So many fields of eight bytes are written in one piece.
+/// The most fields of eight bytes that are written at once.
 const MOST_FIXED: usize = 3;
 
 /// The number of bytes of `value` as a varint.
@@ -46,7 +46,7 @@ impl Buffer {
         }
     }
 
-    /// Makes room for so many bytes more.
+    /// Reserves room for `more` bytes.
     #[inline]
     pub(super) fn reserve(&mut self, more: usize) {
         self.bytes.reserve(more);
@@ -211,7 +211,7 @@ impl Buffer {
         self.bytes.extend_from_slice(fields);
     }
 
-    /// Appends fields that are encoded already, and gives them as they stand now.
+    /// Appends encoded fields and returns them as a mutable slice.
     #[inline]
     pub(super) fn append_piece(&mut self, fields: &[u8]) -> &mut [u8] {
         let start = self.bytes.len();

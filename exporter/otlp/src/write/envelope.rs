@@ -1,4 +1,4 @@
-//! What stands around the items of a batch: resource, scope and schema.
+//! The envelope of the items of a batch: resource, scope and schema.
 
 use super::{
     buffer::{Buffer, delimited_len},
@@ -26,7 +26,7 @@ pub struct Encoded {
 }
 
 impl Envelope {
-    /// An envelope for what one resource says through one scope. The keys of a resource are text, since users add their own.
+    /// Returns an envelope for one resource and scope. The keys of a resource are text, since users add their own.
     pub fn new(
         resource: &[(&str, Value<'_>)],
         scope_name: &str,
@@ -47,7 +47,7 @@ impl Envelope {
         }
     }
 
-    /// An envelope for what a resource says that is there already as an encoded `Resource`.
+    /// Returns an envelope for an encoded `Resource`.
     pub fn of_resource(
         resource: &[u8],
         scope_name: &str,
@@ -60,7 +60,7 @@ impl Envelope {
         }
     }
 
-    /// The same with more attributes of the resource, behind those that it has.
+    /// Appends attributes to the resource.
     #[must_use]
     pub fn and_resource(mut self, more: &[(&str, Value<'_>)]) -> Self {
         let mut fields = Buffer::default();

@@ -88,7 +88,7 @@ impl LogsWriter {
     /// Adds a log record.
     pub fn record(&mut self, parts: &LogRecordParts<'_>) {
         let severity = parts.severity.as_str();
-        // Written apart first: its length stands before it, and to work it out takes longer than to copy it.
+        // Encoded into a buffer first: its length precedes it, and computing the length takes longer than copying the bytes.
         self.body.clear();
         if let Some(body) = &parts.body {
             body.encode(&mut self.body);

@@ -43,7 +43,7 @@ pub struct PointParts<'a> {
     pub start_unix_nanos: u64,
     /// When the value was measured.
     pub time_unix_nanos: u64,
-    /// What tells the point's series from others of the metric.
+    /// The attributes that identify the point's series within the metric.
     pub attributes: &'a [Attribute<'a>],
 }
 
@@ -52,7 +52,7 @@ pub struct PointParts<'a> {
 pub struct MetricsWriter {
     /// One a metric that has points, in the order in which they came first.
     groups: Vec<Group>,
-    /// Metric ordinal -> place in `groups` + 1; zero where there is none.
+    /// Metric ordinal -> index in `groups` + 1; zero without points.
     places: Vec<u16>,
     points: u32,
     len: usize,
@@ -134,7 +134,7 @@ impl MetricsWriter {
         }
     }
 
-    /// Adds a point that says only that its series has ended.
+    /// Adds a point that marks the end of its series.
     pub fn end_of_series(&mut self, metric: &'static Metric, point: PointParts<'_>) {
         let (attributes, flags) = match metric.instrument {
             Instrument::Histogram => (histogram::field::ATTRIBUTES, histogram::field::FLAGS),

@@ -78,7 +78,7 @@ impl SpansWriter {
 
     /// Adds a span that has links.
     pub fn linked_span(&mut self, parts: &SpanParts<'_>, links: &[SpanLink]) {
-        // Written apart first: its length stands before it, and to work it out takes longer than to copy it.
+        // Encoded into a buffer first: its length precedes it, and computing the length takes longer than copying the bytes.
         let out = &mut self.scratch;
         out.clear();
         out.delimited(field::TRACE_ID, &parts.trace_id);
@@ -119,7 +119,7 @@ impl SpansWriter {
     }
 }
 
-/// Writes attributes as fields of a span: behind those that it has already, they add to them.
+/// Appends attributes to the fields of a span, in addition to those that it has.
 pub fn span_attributes(attributes: &[Attribute<'_>], out: &mut Buffer) {
     value::attributes(field::ATTRIBUTES, attributes, out);
 }

@@ -131,7 +131,7 @@ pub(super) fn key_value(number: u32, key: &str, value: &Value<'_>, out: &mut Buf
 /// Key and text of an attribute are no longer than this together where all its lengths have one byte.
 const SHORT: usize = 0x80 - 6;
 
-/// Texts are most of what tells series and options from each other, and all but a few are short.
+/// Writes a text attribute. Most attributes of series and options are texts, and nearly all are short.
 #[inline]
 fn short_text(number: u32, key: &str, text: &str, out: &mut Buffer) {
     let text_len = text.len() as u8;
@@ -154,7 +154,7 @@ fn double(number: u32, key: &str, value: f64, out: &mut Buffer) {
     out.append(&field);
 }
 
-/// Begins a `KeyValue` message of less than 128 bytes, of which `rest` stand behind the key.
+/// Begins a `KeyValue` message of less than 128 bytes, with `rest` bytes after the key.
 #[inline]
 fn short_head(number: u32, key: &str, rest: usize, out: &mut Buffer) {
     out.short_message_of_text(number, 2 + key.len() + rest, (1, key));

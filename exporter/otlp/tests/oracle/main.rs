@@ -3,7 +3,7 @@
 //! `generate` makes messages with every field out of random bytes, `from_view` turns our views into prost types, `rearrange`
 //! makes bytes that mean the same and look different.
 
-#![allow(clippy::unwrap_used, reason = "a test says by a panic what is wrong")]
+#![allow(clippy::unwrap_used, reason = "a test fails by a panic")]
 
 mod from_view;
 mod generate;

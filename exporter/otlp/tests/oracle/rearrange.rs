@@ -14,14 +14,14 @@ const UNKNOWN: u32 = 1000;
 /// What is changed about every message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// Fields that nobody knows stand between the others.
+    /// Unknown fields between the others.
     UnknownFields,
     /// The elements of lists are scattered among the other fields.
     Scattered,
-    /// Numbers stand one by one, each with its tag.
+    /// Packed numbers one by one, each with its tag.
     Unpacked,
-    /// Single fields stand twice, the first time with another value.
-    SaidTwice,
+    /// Duplicate single fields, the first with another value.
+    Duplicated,
 }
 
 pub(crate) fn rearrange(signal: Signal, bytes: &[u8], change: Change) -> Vec<u8> {
@@ -44,7 +44,7 @@ fn message(table: &'static MessageDescriptor, bytes: &[u8], change: Change) -> V
         let is_single_number = !row.explicit && !row.kind.is_repeated();
         match change {
             Change::UnknownFields => unknown_fields(&mut out),
-            Change::SaidTwice if is_single_number => other_value(&mut out, field),
+            Change::Duplicated if is_single_number => other_value(&mut out, field),
             _ => {}
         }
         match (row.kind, field.value) {

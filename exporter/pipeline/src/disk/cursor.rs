@@ -17,8 +17,8 @@ pub(super) fn path(folder: &Path) -> PathBuf {
     folder.join(NAME)
 }
 
-/// Reads the cursor; `None` where there is no file. The outer error is that of the system, the inner one says what is wrong
-/// with the file.
+/// Reads the cursor; returns `None` if there is no file. The outer error is an I/O error, the inner one describes a damaged
+/// file.
 pub(super) fn read(folder: &Path) -> io::Result<Result<Option<Position>, String>> {
     match fs::read(path(folder)) {
         Ok(bytes) => Ok(parse(&bytes)

@@ -270,7 +270,7 @@ impl SegmentLog {
         }
     }
 
-    /// The accepted time of the oldest record that is not finished; `None` where there is none.
+    /// Returns the accepted time of the oldest unfinished record, or `None` if all are finished.
     pub fn oldest(&mut self) -> Option<Duration> {
         if let Some(entry) = self.window.front() {
             return Some(entry.accepted);

@@ -1,4 +1,4 @@
-//! One record of a segment: a batch with the time at which it was accepted, behind a header with a checksum.
+//! One record of a segment: a header with a checksum, then a batch with the time at which it was accepted.
 
 use std::time::Duration;
 

@@ -423,7 +423,7 @@ impl IoThread {
         }
     }
 
-    /// Shows the failure, or that there is none, in the counts of the sink.
+    /// Sets or clears the failure in the counts of the sink.
     fn note_failure(&self) {
         if let Some(account) = &self.account {
             let failure = self.failure.as_ref();

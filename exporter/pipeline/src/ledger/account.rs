@@ -24,7 +24,7 @@ use crate::{
     disk::Lease,
 };
 
-/// The counts of one sink, behind one lock, so that every snapshot is consistent.
+/// The counts of one sink under one lock, so that every snapshot is consistent.
 #[derive(Debug)]
 pub(crate) struct Account {
     name: String,
@@ -77,7 +77,7 @@ struct Books {
     disk_failure: Option<Failure>,
     /// The account of the sink to which the disk queue belongs now, if it is another one.
     successor: Option<Arc<Account>>,
-    /// The signals of which the receiver has accepted a batch.
+    /// The signals that the receiver has accepted at least once.
     supported: Signals,
     /// By reason and signal.
     dropped: [[Loss; Signal::ALL.len()]; DropReason::ALL.len()],

@@ -6,7 +6,7 @@
 pub enum DropReason {
     /// The queue was full when a live source offered the batch.
     QueueFull,
-    /// One batch is larger than the whole queue may be.
+    /// The batch is larger than the capacity of the queue.
     TooLarge,
     /// The pipeline was closed before there was room for the batch.
     Closed,

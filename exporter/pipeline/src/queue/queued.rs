@@ -77,8 +77,8 @@ impl Queued {
         self.ticket.hand_over();
     }
 
-    /// Replaces the batch by its parts, each of which is settled on its own. The last part accounts for the items that the
-    /// others do not.
+    /// Replaces the batch by its parts, which are settled one by one. The last part accounts for the items that the others do
+    /// not.
     pub(crate) fn split(mut self, parts: Vec<Part>) -> Vec<Self> {
         let mut split = Vec::with_capacity(parts.len());
         let mut parts = parts.into_iter().peekable();

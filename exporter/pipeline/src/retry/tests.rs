@@ -15,7 +15,7 @@ fn config() -> RetryConfig {
     .without_jitter()
 }
 
-/// Fails at once whenever the policy says to try, and gives the waits until it gives up.
+/// Fails every attempt at once and returns the waits until the policy gives up.
 fn waits_until_given_up(retry: &mut Retry, start: Instant) -> (Vec<Duration>, DropReason) {
     let (mut waits, mut now) = (Vec::new(), start);
     loop {

@@ -21,7 +21,7 @@ pub struct Room {
 }
 
 impl Room {
-    /// One of so many equal parts of the room.
+    /// Returns one of `parts` equal shares of the room.
     pub fn share(&self, parts: usize) -> Self {
         Self {
             bytes: self.bytes / parts,
@@ -108,7 +108,7 @@ impl SpillFile {
     ///
     /// # Errors
     ///
-    /// A place behind the end, a disk that cannot be read.
+    /// Returns an error for a range past the end of the file, or if the disk cannot be read.
     pub fn read(&self, place: u64, buffer: &mut [u8]) -> io::Result<()> {
         self.file.read_exact_at(buffer, place)
     }

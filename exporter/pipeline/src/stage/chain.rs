@@ -1,4 +1,4 @@
-//! The stages one behind the other: what comes out of one goes into the next, also what it had held.
+//! A chain of stages: the output of one, including released items, is the input of the next.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -8,15 +8,15 @@ use crate::{Batch, clock::Instant};
 /// The stages, in the order in which batches pass them; nothing in the place of one that panicked.
 pub(super) struct Chain(Vec<Option<Box<dyn Stage>>>);
 
-/// What a stage is told besides the batches that come to it.
-type Tell = fn(&mut dyn Stage, Instant, &mut Vec<Batch>);
+/// A call of a stage in addition to the batches that it receives.
+type Call = fn(&mut dyn Stage, Instant, &mut Vec<Batch>);
 
 impl Chain {
     pub(super) fn new(stages: Vec<Box<dyn Stage>>) -> Self {
         Self(stages.into_iter().map(Some).collect())
     }
 
-    /// What goes on when this batch comes.
+    /// Passes a batch through all stages and returns the batches that leave the last one.
     pub(super) fn pass(&mut self, batch: Batch, now: Instant) -> Vec<Batch> {
         self.flow(vec![batch], now, |_, _, _| {})
     }
@@ -38,14 +38,14 @@ impl Chain {
         all
     }
 
-    /// Lets batches through all stages; each is told this after what comes from the one before it.
-    fn flow(&mut self, mut batches: Vec<Batch>, now: Instant, tell: Tell) -> Vec<Batch> {
+    /// Passes batches through all stages and makes `call` on each stage after its input.
+    fn flow(&mut self, mut batches: Vec<Batch>, now: Instant, call: Call) -> Vec<Batch> {
         for place in &mut self.0 {
             let mut out = Vec::with_capacity(batches.len());
             for batch in batches {
                 pass_one(place, batch, now, &mut out);
             }
-            if !tried(place, &mut out, |stage, out| tell(stage, now, out)) {
+            if !tried(place, &mut out, |stage, out| call(stage, now, out)) {
                 out.extend(take_out(place));
             }
             batches = out;
@@ -67,7 +67,7 @@ fn pass_one(place: &mut Option<Box<dyn Stage>>, batch: Batch, now: Instant, out:
     }
 }
 
-/// Whether a stage, where there is one, did what it was told without a panic.
+/// Returns whether a stage, if present, handled the call without a panic.
 fn tried(
     place: &mut Option<Box<dyn Stage>>,
     out: &mut Vec<Batch>,

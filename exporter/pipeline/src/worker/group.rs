@@ -19,7 +19,7 @@ pub(super) struct StagedBatch {
 pub(super) struct Group(Vec<StagedBatch>);
 
 impl Group {
-    /// A group of these batches, of which there is at least one.
+    /// Returns a group of these batches, at least one.
     pub(super) fn new(batches: Vec<StagedBatch>) -> Self {
         debug_assert!(!batches.is_empty(), "a request has a batch");
         Self(batches)
@@ -79,7 +79,7 @@ impl Group {
         }
     }
 
-    /// Hands every batch to the sink that replaces this one, or drops it where there is none.
+    /// Hands every batch to the sink that replaces this one, or drops it if there is no such sink.
     pub(super) fn cut(self, successor: &Successor, message: &str) {
         for staged in self.0 {
             successor.take_over(staged.queued, message);

@@ -99,7 +99,7 @@ impl Requests {
         Ok(())
     }
 
-    /// Waits for the end of a request; for ever while there is none. Safe to cancel.
+    /// Waits for the end of a request; pending forever without a request. Safe to cancel.
     pub(super) async fn outcome(&mut self) -> Outcome {
         poll_fn(|context| self.poll_outcome(context)).await
     }

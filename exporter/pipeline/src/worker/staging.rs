@@ -254,7 +254,7 @@ impl Staging {
         self.fifos.iter().all(|fifo| fifo.batches.is_empty())
     }
 
-    /// The signals of which a request may start, as far as the requests in flight matter.
+    /// Returns the signals whose requests may start, given the requests in flight.
     fn startable(&self, in_flight: &InFlight) -> impl Iterator<Item = Signal> + use<'_> {
         let in_flight = *in_flight;
         let only = self.rules.is_ordered.then(|| {
@@ -339,8 +339,8 @@ impl Staging {
         fifo.pop().expect("invariant: a split batch has parts")
     }
 
-    /// Splits a batch into parts of at most `max_bytes`, none of which is merged again. Returns the batch itself where it
-    /// cannot be split.
+    /// Splits a batch into parts of at most `max_bytes`, which are not merged again. Returns the batch itself if it cannot be
+    /// split.
     fn split(&mut self, batch: StagedBatch, max_bytes: usize) -> Vec<StagedBatch> {
         let whole = batch.queued.batch();
         let parts = match split::split(whole.signal(), whole.bytes(), max_bytes) {
@@ -380,7 +380,7 @@ impl Staging {
 }
 
 impl Fifo {
-    /// The place of the first batch; the last of all where there is none.
+    /// Returns the place of the first batch, or `u64::MAX` if the queue is empty.
     fn place(&self) -> u64 {
         self.batches.front().map_or(u64::MAX, |first| first.place)
     }

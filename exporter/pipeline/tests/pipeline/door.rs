@@ -1,4 +1,4 @@
-//! The door and the queues behind it: what waits, what is dropped, and who is hurt.
+//! The door and its queues: which batches wait, which are dropped, and which sinks are affected.
 
 use std::time::Duration;
 

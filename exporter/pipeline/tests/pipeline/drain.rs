@@ -206,7 +206,7 @@ async fn sink_that_fails_or_panics_or_hangs_at_its_end_is_reported_and_the_other
         .sink(Box::new(Ending(|| {
             Box::pin(async { Err("no space left on out.jsonl".to_owned()) })
         })))
-        .sink(Box::new(Ending(|| resume_unwind(Box::new("as the script says")))))
+        .sink(Box::new(Ending(|| resume_unwind(Box::new("as scripted")))))
         .sink(Box::new(Ending(|| Box::pin(pending()))))
         .sink(well)
         .start();
@@ -222,7 +222,7 @@ async fn sink_that_fails_or_panics_or_hangs_at_its_end_is_reported_and_the_other
         .map(|end| end.as_ref().err().map_or("", String::as_str))
         .collect();
     assert_eq!(words[0], "no space left on out.jsonl");
-    assert!(words[1].contains("as the script says"), "{}", words[1]);
+    assert!(words[1].contains("as scripted"), "{}", words[1]);
     assert!(words[2].contains("in time"), "{}", words[2]);
     assert_eq!(ends[3], Ok(()));
     let took = clock::now() - start;
@@ -239,7 +239,7 @@ struct PanicsWhenDropped;
 
 impl Drop for PanicsWhenDropped {
     fn drop(&mut self) {
-        resume_unwind(Box::new("as the script says"));
+        resume_unwind(Box::new("as scripted"));
     }
 }
 

@@ -24,7 +24,7 @@ pub(crate) struct Move {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     Take,
-    /// Takes all but so many items; the receiver may say more than it was sent.
+    /// Accepts all items but this many; the count may exceed the items that were sent.
     Reject(u64),
     Refuse,
     DoNotSupport,
@@ -66,7 +66,7 @@ pub(crate) struct FakeSink {
     witness: Witness,
 }
 
-/// A batch that can be told from others: its number is the first four of its bytes.
+/// Returns a batch with an id in its first four bytes.
 pub(crate) fn batch(id: u32, items: u32, bytes: usize) -> Batch {
     let mut payload = id.to_be_bytes().to_vec();
     payload.resize(bytes.max(4), 0);
@@ -108,7 +108,7 @@ impl Answer {
                 message: "busy".to_owned(),
             },
             // Not `panic!`: the hook would print every one of thousands.
-            Self::Panic => resume_unwind(Box::new("as the script says")),
+            Self::Panic => resume_unwind(Box::new("as scripted")),
             Self::Hang => unreachable!("a hanging delivery has no answer"),
         }
     }

@@ -1,5 +1,5 @@
 //! The law, in random worlds: for every sink and at every moment, accepted = delivered + dropped (by reason) + queued,
-//! and the ledger says the same as the sink's own books.
+//! and the ledger matches the sink's own counts.
 
 use std::{
     cell::{Cell, RefCell},

@@ -1,4 +1,4 @@
-//! The pipeline as its users see it: fake sinks that follow a script, in time that stands still until it is needed.
+//! The pipeline as its users see it: fake sinks that follow a script, in paused time.
 
 mod blocking;
 mod changing_sinks;

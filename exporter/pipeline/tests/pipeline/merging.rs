@@ -169,7 +169,7 @@ async fn one_refused_batch_costs_none_of_those_that_were_merged_with_it() {
 async fn panic_of_a_merged_request_costs_its_own_batch_only() {
     let receiver = Receiver::behaving(Duration::ZERO, |request| {
         if request.items.contains(&3) {
-            Err("as the script says")
+            Err("as scripted")
         } else {
             Ok(Delivery::Delivered)
         }

@@ -102,9 +102,9 @@ impl World {
         let (answers, bad, mut number) = (self.answers.clone(), self.bad, 0);
         Receiver::behaving(self.latency, move |request: &Request| {
             number += 1;
-            let message = "as the script says".to_owned();
+            let message = "as scripted".to_owned();
             match request.items.iter().find(|item| *item % bad == bad - 1) {
-                Some(item) if item % 3 == 0 => return Err("as the script says"),
+                Some(item) if item % 3 == 0 => return Err("as scripted"),
                 Some(item) if item % 3 == 1 => return Ok(Delivery::TooLarge { message }),
                 Some(_) => return Ok(Delivery::Refused { message }),
                 None => {}

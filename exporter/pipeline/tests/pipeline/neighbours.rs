@@ -13,8 +13,8 @@ use crate::{
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Scripts and offers that never meet at the same instant, where the order would be nobody's promise: offers come at whole
-/// seconds, and everything that a sink does takes whole seconds and one millisecond.
+/// Scripts and offers that never meet at the same instant, for which no order is promised: offers are at full seconds, and
+/// every duration of a sink is a number of seconds plus one millisecond.
 fn worlds() -> impl Strategy<Value = Scenario> {
     let off_the_second = (0_u64..4).prop_map(|seconds| Duration::from_millis(seconds * 1000 + 1));
     let ops = prop_oneof![
@@ -41,13 +41,13 @@ fn worlds() -> impl Strategy<Value = Scenario> {
         })
 }
 
-/// What the first sink saw, in time since the start, and what the ledger says of it.
+/// The deliveries of the first sink, in time since the start, and its counts in the ledger.
 type Seen = (Vec<(u32, Duration, Option<(Duration, Answer)>)>, SinkCounts);
 
 async fn happen(scenario: &Scenario) -> Seen {
     let (builder, witnesses) = scenario.build();
     let (pipeline, door) = builder.start();
-    // From here on the clock stands at a whole tick.
+    // From here on the clock is at a full tick.
     sleep(SECOND).await;
     let start = clock::now();
     for (id, op) in (0..).zip(&scenario.ops) {

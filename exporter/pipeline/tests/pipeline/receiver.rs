@@ -1,4 +1,4 @@
-//! A sink that can be forked, and the receiver behind all of its forks: what it was sent, when, and how it answered.
+//! A sink that can be forked, and the receiver that all forks share: it records requests, times and answers.
 
 use std::{
     panic::resume_unwind,

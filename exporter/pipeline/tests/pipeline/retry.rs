@@ -138,7 +138,7 @@ async fn panic_costs_its_own_batch_only() {
     assert_eq!(report.counts.dropped_for(DropReason::SinkPanicked), 10);
     assert_eq!(
         report.counts.dropped[0].message.as_deref(),
-        Some("panicked: as the script says")
+        Some("panicked: as scripted")
     );
     assert_eq!(report.finished, Ok(()));
 }

@@ -85,7 +85,7 @@ pub(crate) fn runtime() -> Runtime {
         .expect("a runtime")
 }
 
-/// Whole worlds, in which much happens at the same millisecond.
+/// Random scenarios in which many events share a millisecond.
 pub(crate) fn scenarios() -> impl Strategy<Value = Scenario> {
     let requirements = prop_oneof![Just(Requirement::Required), Just(Requirement::BestEffort)];
     let sinks = vec((scripts(millis(0..60)), requirements), 1..4);

@@ -41,7 +41,7 @@ fn unreadable(_door: Door, _stop: Stop) -> BoxFuture<'static, Result<(), String>
 }
 
 fn panicking(_door: Door, _stop: Stop) -> BoxFuture<'static, Result<(), String>> {
-    Box::pin(async { resume_unwind(Box::new("as the script says")) })
+    Box::pin(async { resume_unwind(Box::new("as scripted")) })
 }
 
 #[tokio::test]
@@ -61,7 +61,7 @@ async fn each_source_runs_to_its_own_end_and_is_reported_in_order() {
     while witness.received_ids().len() < 2 {
         tokio::task::yield_now().await;
     }
-    assert!(!running.is_finished(), "the live source is not told to stop yet");
+    assert!(!running.is_finished(), "the live source is not stopped yet");
     raiser.raise();
     let reports = running.await.expect("no source takes the others down");
     let ends: Vec<_> = reports
@@ -69,10 +69,7 @@ async fn each_source_runs_to_its_own_end_and_is_reported_in_order() {
         .map(|report| (report.name.as_str(), report.ended.clone()))
         .collect();
     assert_eq!(ends[0], ("live", Ok(())));
-    assert_eq!(
-        ends[1],
-        ("panics", Err("panicked: as the script says".to_owned()))
-    );
+    assert_eq!(ends[1], ("panics", Err("panicked: as scripted".to_owned())));
     assert_eq!(
         ends[2],
         ("denied", Err("no permission: run it as the owner".to_owned()))

@@ -58,7 +58,7 @@ impl pulsetrain_pipeline::Stage for Stage {
     fn pass(&mut self, batch: Batch, now: Instant, out: &mut Vec<Batch>) {
         match id_of(&batch) {
             // Not `panic!`: the hook would print it.
-            BAD => resume_unwind(Box::new("as it was told")),
+            BAD => resume_unwind(Box::new("scripted panic")),
             id if id % 2 == 1 => {
                 self.held_items
                     .fetch_add(u64::from(batch.items()), Ordering::Relaxed);
@@ -138,7 +138,7 @@ async fn a_stage_that_panics_is_taken_out_and_nothing_is_lost_for_it() {
     assert_eq!(witness.received_ids(), [BAD, 1, 3, 4]);
 }
 
-/// Adds to each batch one of the number behind it, as long as that is below a hundred.
+/// Adds to each batch one with the next number, as long as that is below a hundred.
 struct Adding;
 
 impl pulsetrain_pipeline::Stage for Adding {
@@ -182,7 +182,7 @@ async fn a_stage_sees_what_the_one_before_it_adds_and_lets_go() {
     assert_eq!(
         witness_after(&witness, 10).await,
         [20, 22],
-        "the first let 21 go: the last holds it, and what was added to it goes on"
+        "the first stage released 21: the last holds it, and the batch added to it passes"
     );
     assert_eq!(witness_after(&witness, 10).await, [20, 22, 21]);
     assert_eq!(witness_after(&witness, 10).await, [20, 22, 21, 21]);
@@ -210,7 +210,7 @@ async fn a_stage_that_panics_takes_no_other_with_it() {
     assert_eq!(witness.received_ids(), [BAD, BAD + 1, 1, 2, 40, 41]);
 }
 
-/// What was received so many seconds later.
+/// Returns the batches received `secs` seconds later.
 async fn witness_after(witness: &Witness, secs: u32) -> Vec<u32> {
     sleep(secs * SECOND).await;
     witness.received_ids()

@@ -81,7 +81,7 @@ impl Recorder<'_> {
                 self.set_attempt(state.attempt);
                 continue;
             }
-            let mut rank = RankState::begin(&self.run, (state.rank, state.attempt), self.told.is_some());
+            let mut rank = RankState::begin(&self.run, (state.rank, state.attempt), self.active.is_some());
             rank.highest_steps = state.steps;
             self.ranks.insert(state.rank, rank);
         }

@@ -15,7 +15,7 @@ pub(super) struct CustomNames {
 }
 
 impl CustomNames {
-    /// The series of the points under `name`; nothing where they are not kept.
+    /// Returns the series of the points under `name`, or `None` if they are not kept.
     pub(super) fn admit(&mut self, name: &str) -> Option<&EncodedSeries> {
         let place = match self.names.place(name) {
             Some(place) => place,

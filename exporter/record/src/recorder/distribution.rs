@@ -29,8 +29,8 @@ impl Recorder<'_> {
         let metric = &semconv::metric::TRAIN_CUSTOM_DISTRIBUTION;
         self.last_unix_nanos = self.last_unix_nanos.max(time_unix_nanos);
         self.metrics.distribution(metric, point, parts, bounds);
-        if let Some(told) = &mut self.told {
-            told.note(metric, &attributes);
+        if let Some(active) = &mut self.active {
+            active.note(metric, &attributes);
         }
         self.counts.points += 1;
     }

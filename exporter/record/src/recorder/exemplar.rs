@@ -6,10 +6,10 @@ use pulsetrain_semconv::metric::TRAIN_STEP_DURATION;
 use super::Recorder;
 
 impl Recorder<'_> {
-    /// Has the duration that the same record told of this step lead to its span.
+    /// Adds the span of a step as the exemplar of its duration, if the same record has both.
     pub(super) fn lead_to_step(&mut self, span: &SpanParts<'_>) {
-        let told = self.step_duration.take();
-        let Some((time_unix_nanos, value)) = told.filter(|(time, _)| *time == span.end_unix_nanos) else {
+        let recorded = self.step_duration.take();
+        let Some((time_unix_nanos, value)) = recorded.filter(|(time, _)| *time == span.end_unix_nanos) else {
             return;
         };
         let exemplar = ExemplarParts {

@@ -6,7 +6,7 @@ use pulsetrain_otlp::{
 };
 use pulsetrain_semconv::{Instrument, Metric};
 
-use super::{Recorder, number, series::SeriesKey, told::Told};
+use super::{Recorder, active_series::ActiveSeries, number, series::SeriesKey};
 use crate::SkipReason;
 
 /// A series by its metric and its attributes.
@@ -17,7 +17,7 @@ pub struct PreparedSeries {
 }
 
 impl PreparedSeries {
-    /// The series of a metric that these attributes tell from its others.
+    /// Returns the series of a metric with these attributes.
     pub fn new(metric: &'static Metric, attributes: &[Attribute<'_>]) -> Self {
         Self {
             encoded: EncodedSeries::new(metric, attributes),
@@ -37,11 +37,11 @@ impl PreparedSeries {
         metrics.number_of(&self.encoded, start_unix_nanos, time_unix_nanos, value);
     }
 
-    /// Notes that a point was told of it, where that is kept.
+    /// Adds the series to the active ones, if they are tracked.
     #[inline]
-    pub(super) fn note_in(&self, told: Option<&mut Told>) {
-        if let Some(told) = told {
-            told.note_encoded(&self.encoded, self.key.as_str());
+    pub(super) fn note_in(&self, active: Option<&mut ActiveSeries>) {
+        if let Some(active) = active {
+            active.note_encoded(&self.encoded, self.key.as_str());
         }
     }
 }
@@ -87,7 +87,7 @@ impl Recorder<'_> {
 
     #[inline]
     fn note_prepared(&mut self, series: &PreparedSeries) {
-        series.note_in(self.told.as_mut());
+        series.note_in(self.active.as_mut());
         self.counts.points += 1;
     }
 }

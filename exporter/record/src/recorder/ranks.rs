@@ -2,16 +2,18 @@
 
 use pulsetrain_otlp::write::{Encoded, Envelope, LogsWriter, MetricsWriter, SpansWriter};
 
-use super::{Recorder, attempts::HighestSteps, series::SeriesTable, state::StateTable, told::Told};
+use super::{
+    Recorder, active_series::ActiveSeries, attempts::HighestSteps, series::SeriesTable, state::StateTable,
+};
 use crate::{Run, ids::StepIds};
 
-/// So many ranks of one log are told apart; what more of them say counts as the run's own.
+/// The most ranks of one log. The values of further ranks count as the run's own.
 const RANKS: usize = 4096;
 
 /// Which worker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rank {
-    /// By its number in the whole job.
+    /// The global rank in the job.
     OfJob(i64),
     /// By its number on its host, which is that of the job where there is one host.
     OfHost(i64),
@@ -35,15 +37,15 @@ pub(super) struct RankState {
     logs: LogsWriter,
     series: SeriesTable,
     states: StateTable,
-    pub(super) told: Option<Told>,
+    pub(super) active: Option<ActiveSeries>,
     pub(super) attempt: i64,
     pub(super) highest_steps: HighestSteps,
     sums_start_unix_nanos: u64,
 }
 
 impl RankState {
-    /// The state of a rank of which nothing is recorded yet.
-    pub(super) fn begin(run: &Run, (rank, attempt): (i64, i64), keeps_series: bool) -> Self {
+    /// Returns the initial state of a rank.
+    pub(super) fn begin(run: &Run, (rank, attempt): (i64, i64), tracks_series: bool) -> Self {
         let run = Run {
             rank,
             local_rank: None,
@@ -58,7 +60,7 @@ impl RankState {
             logs: LogsWriter::default(),
             series: SeriesTable::default(),
             states: StateTable::default(),
-            told: keeps_series.then(Told::default),
+            active: tracks_series.then(ActiveSeries::default),
             attempt,
             highest_steps: HighestSteps::default(),
             sums_start_unix_nanos: run.start_unix_nanos,
@@ -75,21 +77,21 @@ impl RankState {
         batches.into_iter().flatten().for_each(listener);
     }
 
-    /// Begins sums and histograms anew.
+    /// Resets sums and histograms.
     pub(super) fn restart_sums(&mut self, start_unix_nanos: u64) {
         self.series = SeriesTable::default();
         self.sums_start_unix_nanos = start_unix_nanos;
     }
 
-    /// Ends every series of the rank; returns the same as [`Told::end`].
+    /// Ends every series of the rank; returns the same as [`ActiveSeries::end`].
     pub(super) fn end_series(&mut self, time_unix_nanos: u64) -> (u64, u64) {
-        let told = self.told.as_mut();
-        told.map_or((0, 0), |told| told.end(time_unix_nanos, &mut self.metrics))
+        let active = self.active.as_mut();
+        active.map_or((0, 0), |active| active.end(time_unix_nanos, &mut self.metrics))
     }
 }
 
 impl Recorder<'_> {
-    /// Records from now on as this rank, or as the run's own where there is none. Returns whether there is room for the rank; if
+    /// Sets the rank of the next records, or the run's own for `None`. Returns `false` if there is no room for the rank; then
     /// not, the run's own is recorded.
     pub fn of_rank(&mut self, rank: Option<Rank>) -> bool {
         let number = rank.map_or(self.own_rank, Rank::number);
@@ -126,7 +128,7 @@ impl Recorder<'_> {
         self.step_duration = None;
         let begun = self.ranks.remove(&rank);
         let new = (rank, self.run.attempt);
-        let mut state = begun.unwrap_or_else(|| RankState::begin(&self.run, new, self.told.is_some()));
+        let mut state = begun.unwrap_or_else(|| RankState::begin(&self.run, new, self.active.is_some()));
         std::mem::swap(&mut self.run.local_rank, &mut state.local_rank);
         std::mem::swap(&mut self.envelope, &mut state.envelope);
         std::mem::swap(&mut self.metrics, &mut state.metrics);
@@ -134,7 +136,7 @@ impl Recorder<'_> {
         std::mem::swap(&mut self.logs, &mut state.logs);
         std::mem::swap(&mut self.series, &mut state.series);
         std::mem::swap(&mut self.states, &mut state.states);
-        std::mem::swap(&mut self.told, &mut state.told);
+        std::mem::swap(&mut self.active, &mut state.active);
         std::mem::swap(&mut self.highest_steps, &mut state.highest_steps);
         std::mem::swap(&mut self.sums_start_unix_nanos, &mut state.sums_start_unix_nanos);
         let attempt = std::mem::replace(&mut state.attempt, self.run.attempt);

@@ -1,4 +1,4 @@
-//! Going on with what an earlier recorder had begun.
+//! Resumes the state of an earlier recorder.
 
 use super::{Recorder, series::SeriesTable};
 use crate::{Counts, Skipped};
@@ -11,18 +11,17 @@ impl Recorder<'_> {
         self.skipped = Skipped::default();
     }
 
-    /// Records what was told before: sums come to what they had come to, and nothing of it leaves or counts again.
-    pub fn retell(&mut self, retell: impl FnOnce(&mut Self)) {
+    /// Replays records that were already sent: restores the state of sums and histograms, sends and counts nothing.
+    pub fn replay(&mut self, replay: impl FnOnce(&mut Self)) {
         self.flush();
         let listener = std::mem::replace(&mut self.listener, Box::new(drop));
         let (counts, skipped) = (self.counts, std::mem::take(&mut self.skipped));
-        retell(self);
+        replay(self);
         self.flush();
         (self.listener, self.counts, self.skipped) = (listener, counts, skipped);
     }
 
-    /// Begins sums and histograms anew: they count from the last time that was recorded, because what they had come to
-    /// before it is not known.
+    /// Resets sums and histograms: they count from the last recorded time, because their state before it is unknown.
     pub fn restart_sums(&mut self) {
         self.flush();
         self.series = SeriesTable::default();

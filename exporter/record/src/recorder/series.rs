@@ -11,7 +11,7 @@ use pulsetrain_semconv::Metric;
 /// The most series of one metric that are kept of one rank.
 pub(super) const MOST_SERIES: usize = 1 << 14;
 
-/// A series of a metric: what tells it from the others, and its contents.
+/// A series of a metric: its key and its contents.
 #[derive(Debug)]
 struct Series<T> {
     key: String,
@@ -22,7 +22,7 @@ struct Series<T> {
 #[derive(Debug)]
 pub(super) struct PerSeries<T> {
     by_metric: Vec<Vec<Series<T>>>,
-    /// Tells this table from every other.
+    /// The unique number of this table.
     table: u64,
 }
 
@@ -60,7 +60,7 @@ impl<T> PerSeries<T> {
     fn of_known(&mut self, metric: &Metric, key: &mut SeriesKey, new: impl FnOnce() -> T) -> Option<&mut T> {
         let table = self.table;
         let all = self.of_metric(metric);
-        // Another rank has another table, and so have sums that were begun anew.
+        // Each rank has its own table, and a reset of the sums begins a new one.
         if key.table != table {
             key.place = match all.iter().position(|series| series.key == key.text) {
                 Some(place) => place,
@@ -90,7 +90,7 @@ fn add<T>(all: &mut Vec<Series<T>>, key: String, new: impl FnOnce() -> T) -> Opt
     Some(all.len() - 1)
 }
 
-/// What tells a series of a metric from the others, with the place where it was found last.
+/// The key of a series within its metric, with the index where it was found last.
 #[derive(Debug)]
 pub(super) struct SeriesKey {
     text: String,

@@ -5,7 +5,7 @@ use pulsetrain_semconv::{self as semconv, AttributeKind, Metric};
 
 use super::{PreparedSeries, series::PerSeries};
 
-/// After how long a state that has not changed is said again: well under the five minutes after which Prometheus lets a
+/// The interval after which an unchanged state is sent again: well under the five minutes after which Prometheus lets a
 /// series go.
 const REPEAT_NANOS: u64 = 60_000_000_000;
 
@@ -17,7 +17,7 @@ pub(super) struct StateTable {
 
 #[derive(Debug)]
 struct StateSet {
-    /// Nothing where no state was entered yet.
+    /// `None` before the first state.
     entered: Option<Entered>,
     /// The states that the registry knows, each with its series.
     known: Vec<(&'static str, PreparedSeries)>,
@@ -30,7 +30,7 @@ struct Entered {
 }
 
 impl StateTable {
-    /// Enters a state; `point` is called with the series of each state and whether it holds, if that is to be said. Returns
+    /// Enters a state; `point` is called with the series of each state and whether it is active, if a point is due. Returns
     /// whether there is room for the state set.
     pub(super) fn enter(
         &mut self,
@@ -63,7 +63,7 @@ impl StateTable {
         for (name, series) in &set.known {
             point(series, *name == state);
         }
-        // A state that the registry does not know is said too, and taken back when it ends.
+        // A state that the registry does not know is sent too, and reset when it ends.
         let gone = last.map(|last| last.state.as_str()).filter(|last| *last != state);
         for name in [Some(state), gone].into_iter().flatten() {
             if !names.contains(&name) {

@@ -243,7 +243,7 @@ fn a_state_that_the_registry_does_not_know_is_said_and_taken_back() {
 
 #[test]
 fn every_series_ends_once_however_its_points_were_recorded() {
-    let mut recorder = Recorder::new(Run::default(), |_| {}).keeping_series();
+    let mut recorder = Recorder::new(Run::default(), |_| {}).tracking_series();
     let mut loss = PreparedSeries::new(&metric::TRAIN_LOSS, &[]);
     let mut duration = PreparedSeries::new(&metric::TRAIN_STEP_DURATION, &[]);
     for time in 1..=3 {

@@ -228,17 +228,17 @@ impl<F: LineFormat> LineParser<F> {
     ) {
         let mut rest = bytes;
         while let Some(zero) = memchr::memchr(0, rest) {
-            let at = place.behind(&bytes[..bytes.len() - rest.len()]);
+            let at = place.advanced_by(&bytes[..bytes.len() - rest.len()]);
             let zeros = rest[zero..].iter().take_while(|byte| **byte == 0).count();
             if zero > 0 {
                 self.last_line(&rest[..zero], at, time, recorder);
             }
-            recorder.skip(SkipReason::UnrecognisedBytes, at.behind(&rest[..zero]), || {
+            recorder.skip(SkipReason::UnrecognisedBytes, at.advanced_by(&rest[..zero]), || {
                 format!("{zeros} bytes are zero, which no text has: they may stand where something was never written")
             });
             rest = &rest[zero + zeros..];
         }
-        let at = place.behind(&bytes[..bytes.len() - rest.len()]);
+        let at = place.advanced_by(&bytes[..bytes.len() - rest.len()]);
         match rest {
             [] => {}
             _ if is_last => self.last_line(rest, at, time, recorder),

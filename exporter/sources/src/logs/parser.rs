@@ -33,7 +33,7 @@ pub struct ReadTime {
 impl Window<'_> {
     /// The place of the byte at `offset` of the window.
     pub fn place(&self, offset: usize) -> Place {
-        self.start.behind(&self.bytes[..offset])
+        self.start.advanced_by(&self.bytes[..offset])
     }
 }
 

@@ -355,7 +355,7 @@ impl Timelines {
             };
             let end = times.weight_sync.map_or(trained.end, |sync| sync.end);
             if self.told_before >= Some(step) {
-                recorder.retell(|recorder| times.record(wall.unix(end), recorder));
+                recorder.replay(|recorder| times.record(wall.unix(end), recorder));
             } else {
                 times.record(wall.unix(end), recorder);
             }

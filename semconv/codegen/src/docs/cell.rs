@@ -18,7 +18,7 @@ pub(super) fn code(name: &str) -> String {
     format!("`{}`", name.replace('|', "\\|"))
 }
 
-/// The name, and below it what it says.
+/// Returns the cell of a name: the name, and below it the brief.
 pub(super) fn name(definition: &Definition<'_>) -> String {
     let mut lines = vec![code(&definition.name.value)];
     lines.extend(definition.brief.map(|brief| text(brief)));

@@ -34,7 +34,7 @@ pub(crate) struct Pulsetrain {
     pub(crate) sources: BTreeMap<String, Vec<String>>,
     /// The name of a histogram's set of bounds.
     pub(crate) buckets: Option<String>,
-    /// Of a metric in `1`: what is divided by what.
+    /// For a metric in `1`: numerator and denominator.
     pub(crate) ratio: Option<String>,
     /// Of a metric: how its values are aggregated over all of its attributes.
     pub(crate) aggregation: Option<Aggregation>,

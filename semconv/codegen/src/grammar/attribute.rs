@@ -58,7 +58,7 @@ pub(crate) struct Member {
     pub(crate) brief: Option<String>,
     #[expect(
         dead_code,
-        reason = "a member is as stable as its attribute; Weaver wants it said"
+        reason = "a member is as stable as its attribute; Weaver requires the key"
     )]
     stability: Option<Stability>,
 }

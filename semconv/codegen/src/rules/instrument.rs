@@ -14,17 +14,17 @@ pub(super) fn value_type(registry: &Registry) -> Vec<Finding<'_>> {
         match metric.annotations.code_generation.metric_value_type {
             None => Some("has no `annotations.code_generation.metric_value_type`: `int` or `double`"),
             Some(Number::Int) if metric.annotations.pulsetrain.ratio.is_some() => {
-                Some("is a ratio of integers; say `double`")
+                Some("is a ratio of integers; use `double`")
             }
             Some(Number::Int) if metric.instrument == Instrument::Histogram => {
-                Some("is a distribution of integers; say `double`")
+                Some("is a distribution of integers; use `double`")
             }
             Some(_) => None,
         }
     })
 }
 
-/// A counter's name is a plural where it counts things, and never says `total`: Prometheus adds that.
+/// A counter's name is a plural if it counts things, and never contains `total`: Prometheus adds that.
 pub(super) fn counter_name(registry: &Registry) -> Vec<Finding<'_>> {
     metrics_with(registry, |metric| {
         let name = &metric.name.value;
@@ -55,7 +55,7 @@ pub(super) fn buckets(registry: &Registry) -> Vec<Finding<'_>> {
     metrics_with(registry, |metric| {
         match (metric.instrument, &metric.annotations.pulsetrain.buckets) {
             (Instrument::Histogram, None) => {
-                Some("is a histogram without `annotations.pulsetrain.buckets`; say `seconds` for durations")
+                Some("is a histogram without `annotations.pulsetrain.buckets`; use `seconds` for durations")
             }
             (Instrument::Histogram, Some(name)) => {
                 buckets::find(name).is_none().then_some("names unknown buckets")

@@ -12,13 +12,13 @@ pub(super) fn ucum(registry: &Registry) -> Vec<Finding<'_>> {
     })
 }
 
-/// `1` is for ratios in 0..1: gauges that say what is divided by what.
+/// `1` is for ratios in 0..1: gauges with a numerator and a denominator in `annotations.pulsetrain.ratio`.
 pub(super) fn ratio(registry: &Registry) -> Vec<Finding<'_>> {
     metrics_with(registry, |metric| {
         let ratio = metric.annotations.pulsetrain.ratio.is_some();
         let message = match (metric.unit.as_str(), ratio) {
             ("1", false) => {
-                "is in `1` but says no `annotations.pulsetrain.ratio`; write `part / whole`, or a unit like `{loss}`"
+                "is in `1` without `annotations.pulsetrain.ratio`; write `part / total`, or a unit like `{loss}`"
             }
             ("1", true) if metric.instrument != Instrument::Gauge => "is a ratio but no gauge",
             ("1", true) => return None,

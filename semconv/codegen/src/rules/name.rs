@@ -43,7 +43,7 @@ pub(super) fn duplicates(registry: &Registry) -> Vec<Finding<'_>> {
     findings
 }
 
-/// No `train.step` beside `train.step.duration` among metrics.
+/// A metric's name is no namespace of another: no `train.step` together with `train.step.duration`.
 pub(super) fn namespace_collisions(registry: &Registry) -> Vec<Finding<'_>> {
     let mut findings = Vec::new();
     for kind in Kind::ALL {

@@ -1,4 +1,4 @@
-//! What every entry must say of itself: brief, stability, how much it is asked for, and who fills it.
+//! Keys that every entry must have: brief, stability, requirement level and sources.
 
 use super::Finding;
 use crate::definition::{Definition, Kind};
@@ -19,14 +19,10 @@ pub(super) fn brief(registry: &Registry) -> Vec<Finding<'_>> {
 /// A stability is given.
 pub(super) fn stability(registry: &Registry) -> Vec<Finding<'_>> {
     let bad = |definition: &Definition<'_>| definition.stability.is_none();
-    find(
-        registry,
-        bad,
-        "has no `stability`; say `development` where in doubt",
-    )
+    find(registry, bad, "has no `stability`; use `development` if in doubt")
 }
 
-/// A signal, and each attribute that it names, says how much it is asked for.
+/// A signal, and each of its attributes, has a requirement level.
 pub(super) fn requirement_level(registry: &Registry) -> Vec<Finding<'_>> {
     let open =
         |reference: &AttributeRef| reference.attribute.is_some() && reference.requirement_level.is_none();
@@ -41,7 +37,7 @@ pub(super) fn requirement_level(registry: &Registry) -> Vec<Finding<'_>> {
     )
 }
 
-/// A metric, span or event says which system fills it, from which of its names.
+/// A metric, span or event names the systems that fill it and their fields.
 pub(super) fn source(registry: &Registry) -> Vec<Finding<'_>> {
     let bad = |definition: &Definition<'_>| {
         let sources = &definition.annotations.pulsetrain.sources;
@@ -51,7 +47,7 @@ pub(super) fn source(registry: &Registry) -> Vec<Finding<'_>> {
     find(
         registry,
         bad,
-        "has no source; say in `annotations.pulsetrain.sources` which system fills it from which of its names",
+        "has no source; name in `annotations.pulsetrain.sources` the system that fills it and its fields",
     )
 }
 

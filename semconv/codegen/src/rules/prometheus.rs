@@ -6,7 +6,7 @@ use super::Finding;
 use crate::grammar::{Instrument, MetricDef};
 use crate::registry::Registry;
 
-/// The series that a histogram has beside its own name.
+/// The suffixes of the series of a histogram.
 const HISTOGRAM_SUFFIXES: [&str; 3] = ["_bucket", "_count", "_sum"];
 
 /// Two names that differ here may be one there: `a.b` in `s` and `a.b.seconds`.

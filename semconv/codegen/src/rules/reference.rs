@@ -1,4 +1,4 @@
-//! References: that what is named exists, that what exists is named, and that the values of enums are told apart.
+//! References: every referenced entry exists, every attribute is referenced, and the values of enums are distinct.
 
 use std::collections::HashSet;
 

@@ -18,7 +18,7 @@ pub(super) fn doc(text: &str) -> String {
         .collect()
 }
 
-/// A brief as it stands in docs and on the wire: one line.
+/// Returns a brief as in docs and on the wire: one line.
 pub(super) fn brief(text: Option<&String>) -> String {
     text.map_or(String::new(), |text| {
         text.split_whitespace().collect::<Vec<_>>().join(" ")

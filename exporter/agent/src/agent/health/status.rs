@@ -37,7 +37,7 @@ pub(crate) struct Status {
     parts: Arc<Mutex<Parts>>,
 }
 
-/// How far behind a source is.
+/// The lag of a source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SourceLag {
     /// The age of the newest item when it arrived.

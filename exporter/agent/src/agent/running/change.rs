@@ -1,4 +1,4 @@
-//! How one configuration becomes another while everything else goes on.
+//! Applies a new configuration: unchanged sources and sinks keep running.
 
 use std::fmt::Display;
 
@@ -82,7 +82,7 @@ impl Running {
         self.open_sources();
     }
 
-    /// Waits until a sink that a reload removed has ended. Never returns where there is none.
+    /// Waits until a sink that a reload removed has ended; pending forever without one.
     pub(in crate::agent) async fn sink_left(&mut self) {
         self.leaving.next().await;
     }

@@ -22,7 +22,7 @@ impl Derived {
     }
 
     pub(super) fn count_by(&self, count: impl Fn(&Batch) + Send + Sync + 'static) {
-        // Said once, at the start.
+        // Set once, at the start.
         let _ = self.0.set(Box::new(count));
     }
 }

@@ -14,7 +14,7 @@ pub(super) struct Leaving {
 }
 
 impl Leaving {
-    /// Waits for the report of a sink in the background, then ends its server. `is_exclusive` says whether it holds a port
+    /// Waits for the report of a sink in the background, then ends its server. `is_exclusive` is whether it holds a port
     /// or a file until then.
     pub(super) fn add(
         &mut self,
@@ -37,7 +37,7 @@ impl Leaving {
         self.exclusive > 0
     }
 
-    /// Waits until one of them has ended, and reports what it lost. Never returns where there is none.
+    /// Waits until a sink has ended, and reports what it lost; pending forever without one.
     pub(super) async fn next(&mut self) {
         match self.tasks.join_next().await {
             Some(ended) => self.note(ended.ok()),

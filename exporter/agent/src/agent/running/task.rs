@@ -1,4 +1,4 @@
-//! Something that runs beside the rest until it is told to end.
+//! A background task with a stop signal.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use pulsetrain_pipeline::{
 };
 use tokio::task::JoinHandle;
 
-/// How long something has to end that is told to.
+/// The time a task has to end after its stop signal.
 pub(super) const END: Duration = Duration::from_secs(5);
 
-/// It, and the way to tell it.
+/// The task and its stop signal.
 pub(super) struct Task {
     stop: StopRaiser,
     done: JoinHandle<()>,
@@ -25,7 +25,7 @@ impl Task {
         }
     }
 
-    /// Ends it; what does not end in time is left behind.
+    /// Stops the task; a task that does not end in time is abandoned.
     pub(super) async fn end(mut self) {
         self.stop();
         self.wait_until(clock::later(clock::now(), END)).await;
@@ -36,7 +36,7 @@ impl Task {
         self.stop.raise();
     }
 
-    /// Waits for its end; what has not ended by then is left behind.
+    /// Waits for the end of the task; after the deadline the task is abandoned.
     pub(super) async fn wait_until(&mut self, deadline: Instant) {
         if tokio::time::timeout_at(deadline, &mut self.done).await.is_err() {
             self.done.abort();

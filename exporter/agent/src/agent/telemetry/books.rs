@@ -12,7 +12,7 @@ use pulsetrain_semconv::{attribute, instruments};
 
 use super::series::SeriesMetrics;
 
-/// The instruments, and what they were told last.
+/// The instruments, and the values that they recorded last.
 pub(super) struct Books {
     dropped: Counter<u64>,
     retries: Counter<u64>,
@@ -26,7 +26,7 @@ pub(super) struct Books {
     told: BTreeMap<String, Told>,
 }
 
-/// What was told of one sink.
+/// The values recorded last for one sink.
 #[derive(Debug, Default)]
 struct Told {
     account: u64,
@@ -64,7 +64,7 @@ impl Books {
         self.queue_limits.insert(queue.to_owned(), bytes);
     }
 
-    /// Tells what is new.
+    /// Records the changes since the last call.
     pub(super) fn record(&mut self, sinks: &[SinkCounts]) {
         let names: BTreeSet<&str> = sinks.iter().map(|counts| counts.name.as_str()).collect();
         let gone: Vec<String> = self

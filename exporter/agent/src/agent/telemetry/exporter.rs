@@ -42,7 +42,7 @@ pub(super) struct DoorExporter {
 }
 
 impl DoorExporter {
-    /// An exporter of what an agent says that is of this service and has these attributes.
+    /// Returns an exporter with this service and these attributes in its resource.
     pub(super) fn of(resource: &Resource) -> Self {
         Self {
             envelope: Arc::new(envelope(resource)),
@@ -52,14 +52,14 @@ impl DoorExporter {
         }
     }
 
-    /// The gauges that are written beside what the SDK collects.
+    /// Returns the gauges that are exported in addition to those of the SDK.
     pub(super) fn levels(&self) -> MutexGuard<'_, Levels> {
         self.levels.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says where the door is; until then there is nowhere to go.
+    /// Sets the door that exports go to.
     pub(super) fn set_door(&self, door: Door) {
-        // Said once, at the start.
+        // Set once, at the start.
         let _ = self.door.set(door);
     }
 }
@@ -95,7 +95,7 @@ impl PushMetricExporter for DoorExporter {
     }
 }
 
-/// Who speaks: the agent of this machine, the same one after a restart. What the environment says of it goes before that.
+/// Returns the envelope of the agent, whose identity survives a restart; attributes of the environment have precedence.
 fn envelope((service, attributes): &Resource) -> Envelope {
     let machine = rustix::system::uname();
     let machine = machine.nodename().to_string_lossy();
@@ -111,7 +111,7 @@ fn envelope((service, attributes): &Resource) -> Envelope {
     Envelope::new(&resource, SERVICE, env!("CARGO_PKG_VERSION"), SCHEMA_URL)
 }
 
-/// Writes the points of a metric of the registry, of which all that the agent records are.
+/// Writes the points of a metric; the agent records only metrics of the registry.
 fn write(writer: &mut MetricsWriter, collected: &Metric) {
     let Some(definition) = metric::find(collected.name()) else {
         return;

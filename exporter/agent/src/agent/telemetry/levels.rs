@@ -1,6 +1,6 @@
 //! Gauges that the agent reads at each collection instead of recording them: their series end when their subject is gone.
 //!
-//! The SDK repeats the last value of a gauge for ever, so these are written beside what it collects.
+//! The SDK repeats the last value of a gauge forever, so these gauges are exported separately.
 
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -57,12 +57,12 @@ impl Sink for NamedSink {
 }
 
 /// A sink whose deliveries are counted, by signal, and timed from the first attempt to the last. A request that is sent again
-/// with other batches merged into it is timed anew.
+/// with other batches merged into it is timed from the start.
 pub(super) struct MeasuredSink {
     sink: NamedSink,
     delivered: Counter<u64>,
     duration: Histogram<f64>,
-    /// The batch that is being tried, told by where its bytes are, and since when.
+    /// The batch in delivery, identified by the address of its bytes, and the start of its first attempt.
     trying: Option<(usize, Instant)>,
 }
 

@@ -1,15 +1,15 @@
-//! How finely the agent's own durations are told.
+//! The resolution of the agent's own durations.
 
 use opentelemetry_sdk::metrics::{Aggregation, Instrument, Stream};
 use pulsetrain_semconv::metric;
 
-/// So many buckets are kept; where they do not reach, two become one (the size that OpenTelemetry's SDKs start from).
+/// The most buckets; beyond that, neighbours are merged (the default of OpenTelemetry's SDKs).
 const BUCKETS: u32 = 160;
 /// The finest that Prometheus knows: its native histograms have the schemas up to 8.
 const FINEST_SCALE: i8 = 8;
 
-/// A delivery takes microseconds to the page and a minute to a Collector that is down: buckets that grow exponentially tell
-/// both to within a few percent. The time of a reading keeps its bounds, because sources write that metric too.
+/// A delivery takes microseconds to the page and a minute to a Collector that is down: exponential buckets cover both with an
+/// error of a few percent. The time of a reading keeps its bounds, because sources write that metric too.
 pub(super) fn of(instrument: &Instrument) -> Option<Stream> {
     if instrument.name() != metric::PULSETRAIN_EXPORT_DURATION.name {
         return None;

@@ -1,4 +1,4 @@
-//! Frames of protobuf: each message behind its length, maybe compressed by itself.
+//! Reads length-delimited protobuf; each message may be compressed by itself.
 
 use std::io::Read;
 
@@ -21,7 +21,7 @@ const HEAD: usize = 4;
 const MOST_CUT: usize = 144 << 20;
 
 impl<R: Read> FrameReader<R> {
-    /// The next message behind its length, as a frame.
+    /// Returns the next length-delimited message as a frame.
     pub(super) fn next_binary(&mut self) -> Next {
         let is_whole = self.fill_to(HEAD)?;
         let Some(head) = self.window.pending().first_chunk::<HEAD>() else {
@@ -59,7 +59,7 @@ impl<R: Read> FrameReader<R> {
         Ok(self.pieces.is_some() && length < MOST_CUT && self.is_unframed_at(HEAD, length)?)
     }
 
-    /// Goes past a message that is too large, and says so.
+    /// Skips a message that is too large and returns the error.
     fn skip_message(&mut self, length: usize, most: Exceeded) -> FrameError {
         let error = self.error(FrameErrorKind::TooLarge(most));
         match self.window.skip(HEAD + length) {

@@ -13,11 +13,11 @@ use crate::{
     limits::Limits,
 };
 
-/// How much of a second line tells whether it begins an object.
+/// The bytes of a second line that are checked for the beginning of an object.
 const LOOK_AHEAD: usize = 64;
 
 impl<R: Read> FrameReader<R> {
-    /// Lines or documents: a first line that ends inside its object is a document, unless the next one begins anew.
+    /// Detects JSON lines or documents: text is a document if its first line ends inside the object and the next begins none.
     pub(super) fn form_of_text(&mut self) -> Result<Form, FrameError> {
         self.skip_blank()?;
         let limit = self.most_text();
@@ -143,7 +143,7 @@ impl<R: Read> FrameReader<R> {
         }
     }
 
-    /// The whole parts of the text at the window, behind which nothing can be read, and the fault behind them.
+    /// Returns the complete elements of truncated text at the window; the error follows, and nothing more is read.
     pub(super) fn torn_text(&mut self, error: FrameError) -> Next {
         let pending = self.window.pending();
         let (rest, is_inside) = match &self.pieces {
@@ -151,22 +151,25 @@ impl<R: Read> FrameReader<R> {
             None => (Pieces::default().rest(pending), false),
         };
         let text = &rest.text;
-        let mended = text.starts_with(b"{").then(|| json::mended(text)).flatten();
-        let Some((whole, cut)) = mended else {
+        let closed = text
+            .starts_with(b"{")
+            .then(|| json::close_truncated(text))
+            .flatten();
+        let Some((whole, cut)) = closed else {
             return Err(torn_error(error, is_inside.then_some(self.window.offset())));
         };
         match self.decode_json(&whole) {
             Ok((Found::Frame(frame), unknown_fields)) => {
                 self.unknown_fields += unknown_fields;
-                let whole_until = (self.window.offset() + cut as u64).saturating_add_signed(rest.shift);
-                self.pending_error = Some(torn_error(error, Some(whole_until)));
+                let complete_until = (self.window.offset() + cut as u64).saturating_add_signed(rest.shift);
+                self.pending_error = Some(torn_error(error, Some(complete_until)));
                 Ok(Found::Frame(frame))
             }
             _ => Err(error),
         }
     }
 
-    /// Decodes the text at the window; where the input ends behind it, text that breaks off is a torn tail.
+    /// Decodes the text at the window; truncated text at the end of the input is a torn tail.
     fn decode_text(&mut self, length: usize, is_last: bool) -> Next {
         let text = &self.window.pending()[..length];
         let found = self.decode_json(text);
@@ -246,10 +249,10 @@ impl<R: Read> FrameReader<R> {
     }
 }
 
-/// A fault of an input that breaks off, of which what stands before a place is used.
-fn torn_error(error: FrameError, whole_until: Option<u64>) -> FrameError {
-    let kind = match (error.kind, whole_until) {
-        (FrameErrorKind::TornTail, Some(whole_until)) => FrameErrorKind::TornText { whole_until },
+/// Adds the offset of the first incomplete element to the error of truncated input.
+fn torn_error(error: FrameError, complete_until: Option<u64>) -> FrameError {
+    let kind = match (error.kind, complete_until) {
+        (FrameErrorKind::TornTail, Some(complete_until)) => FrameErrorKind::TornText { complete_until },
         (kind, _) => kind,
     };
     FrameError { kind, ..error }

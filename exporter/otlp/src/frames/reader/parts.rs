@@ -175,10 +175,10 @@ impl<R: Read> FrameReader<R> {
 
     /// The input ends in the middle of a message.
     fn end_of_input(&mut self, error: Option<std::io::Error>) -> Step {
-        let whole_until = self.window.offset();
+        let complete_until = self.window.offset();
         Step::Fault(match error {
             Some(error) => self.read_error(error),
-            None => self.last_error(FrameErrorKind::TornText { whole_until }),
+            None => self.last_error(FrameErrorKind::TornText { complete_until }),
         })
     }
 

@@ -1,4 +1,4 @@
-//! Values by the type of their field: each as it goes on the wire.
+//! Decodes values by the type of their field into wire format.
 
 use super::{Decoder, Dialect, text_of};
 use crate::{
@@ -140,7 +140,7 @@ impl<'a> Decoder<'a> {
         })
     }
 
-    /// Reads an id of the length that ids have, if one stands here.
+    /// Reads an id of the expected length, if one is next.
     #[inline]
     fn take_plain_id(&mut self, number: u32) -> bool {
         if let Some(id) = self.cursor.take_string(hex::span_id) {
@@ -186,9 +186,7 @@ impl<'a> Decoder<'a> {
             Kind::Bool => self.cursor.truth(),
             Kind::Double => self.cursor.double().map(f64::to_bits),
             Kind::Int32 if self.dialect == Dialect::Stored && self.cursor.peek() == Some(b'"') => {
-                let raw = self
-                    .cursor
-                    .string("a whole number, or the name of an enum value")?;
+                let raw = self.cursor.string("an integer, or the name of an enum value")?;
                 stored::enum_value(raw.inside).ok_or_else(|| {
                     JsonError::new(JsonErrorKind::Expected("an enum value of OTLP"), raw.offset)
                 })

@@ -5,7 +5,7 @@ use super::*;
 const TEXT: &str = r#"{"resourceSpans":[{"resource":{"a":["]}"]},"scopeSpans":[{"scope":{"name":"s"},"spans":[{"n":1,"events":[{"x":0}]},
  {"n":2} , {"n":3}]},{"spans":[{"n":4}],"schemaUrl":"u"}],"schemaUrl":"r"}, {"scopeSpans":[{"spans":[{"n":5}]}]}]}"#;
 
-/// All pieces of a text that comes so many bytes at a time, and what is left.
+/// Returns all pieces of a text that arrives `step` bytes at a time, and the rest.
 fn pieces(text: &str, step: usize, deep: bool) -> (Vec<Value>, String) {
     let (mut pieces, mut found) = (Pieces::default(), Vec::new());
     let mut pending: Vec<u8> = Vec::new();

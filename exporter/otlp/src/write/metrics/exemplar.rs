@@ -1,4 +1,4 @@
-//! The exemplar of a point: the measurement that stands for it, with the span that it was made in.
+//! The exemplar of a point: an example measurement with the span that it was made in.
 //!
 //! The span of a step is known only after its values are recorded, so an exemplar joins a point that is written already.
 
@@ -20,7 +20,7 @@ mod field {
 /// The bytes of an exemplar: two numbers and two ids, each with a tag, and the ids with a length.
 const LEN: usize = 9 + 9 + 10 + 18;
 
-/// A measurement that stands for the point that it is in.
+/// An example measurement of a point.
 #[derive(Clone, Copy, Debug)]
 pub struct ExemplarParts {
     /// When it was made.

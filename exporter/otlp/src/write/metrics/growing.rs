@@ -14,13 +14,13 @@ pub struct GrowingHistogram {
     sum: f64,
     min: f64,
     max: f64,
-    /// A point with tag and length, of which attributes, bounds and buckets are right.
+    /// An encoded point with tag and length; its attributes, bounds and buckets are up to date.
     point: Vec<u8>,
     shape: Shape,
 }
 
 impl GrowingHistogram {
-    /// Nothing so far of the series that these attributes tell from others of the metric.
+    /// Returns an empty histogram for the series with these attributes.
     pub fn new(metric: &'static Metric, attributes: &[Attribute<'_>]) -> Self {
         Self::of(&EncodedSeries::new(metric, attributes))
     }
@@ -74,7 +74,7 @@ impl GrowingHistogram {
 }
 
 impl MetricsWriter {
-    /// Adds a point that says what a histogram has observed, this value last, as [`histogram`](Self::histogram) does. The value
+    /// Adds a point with all observations of a histogram, this value last, as [`histogram`](Self::histogram) does. The value
     /// is finite.
     #[inline]
     pub fn observe(

@@ -1,4 +1,4 @@
-//! Points of histograms with bounds: what stands where.
+//! Encodes points of explicit-bucket histograms, and the offsets of their fields.
 
 use super::PointParts;
 use crate::write::buffer::{Buffer, delimited_len};
@@ -35,7 +35,7 @@ pub struct HistogramParts<'a> {
 /// The bytes of a field of wire type 1.
 const FIXED: usize = 9;
 
-/// Where in a point the numbers stand that an observation changes.
+/// The offsets in a point of the numbers that an observation changes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Shape {
     /// All of the point, with its tag and its length.
@@ -47,7 +47,7 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// The shape of a point with these contents and bounds, and attributes of so many bytes.
+    /// Returns the shape of a point with these contents and bounds, and `attributes_len` bytes of attributes.
     #[inline]
     pub(super) fn of(parts: &HistogramParts<'_>, bounds: &[f64], attributes_len: usize) -> Self {
         let counts_len = 8 * parts.bucket_counts.len();

@@ -11,7 +11,7 @@ use crate::{
     },
 };
 
-/// A metric, and the attributes of one of its series as they stand in every point.
+/// A metric and the encoded attributes of one of its series.
 #[derive(Clone, Debug)]
 pub struct EncodedSeries {
     pub(super) metric: &'static Metric,
@@ -19,7 +19,7 @@ pub struct EncodedSeries {
 }
 
 impl EncodedSeries {
-    /// The series of a metric that these attributes tell from its others.
+    /// Returns the series of a metric with these attributes.
     pub fn new(metric: &'static Metric, attributes: &[Attribute<'_>]) -> Self {
         let number = match metric.instrument {
             Instrument::Histogram => histogram::field::ATTRIBUTES,
@@ -54,7 +54,7 @@ impl MetricsWriter {
             .append(&series.attributes);
     }
 
-    /// Adds a point that says only that the series has ended, as [`end_of_series`](Self::end_of_series).
+    /// Adds a point that marks the end of the series, as [`end_of_series`](Self::end_of_series).
     pub fn end_of_encoded_series(&mut self, series: &EncodedSeries, time_unix_nanos: u64) {
         let EncodedSeries { metric, attributes } = series;
         let flags = match metric.instrument {

@@ -29,7 +29,7 @@ struct Recovery<'a> {
 
 impl SegmentLog {
     /// Opens the log in `folder`, which is created where it is missing, and starts a new segment after about `segment_bytes`.
-    /// The notices say what could not be read.
+    /// The notices name the parts that could not be read.
     ///
     /// # Errors
     /// The folder cannot be used, another process uses it, or another version of this program wrote it.

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use super::{super::DiskQueueError, *};
 
 impl SegmentLog {
-    /// Stands for a defect. Without the panic hook, which would print every attempt.
+    /// Simulates a defect. Bypasses the panic hook, which would print every attempt.
     pub(super) fn panic_on_demand(&self) {
         if self.panics.load(std::sync::atomic::Ordering::Relaxed) {
             std::panic::resume_unwind(Box::new("as the test demands"));

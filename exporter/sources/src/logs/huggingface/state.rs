@@ -179,7 +179,7 @@ impl StateParser {
             let Some(Object { len, nulls }) = literal::read(entry, 0, &mut fields) else {
                 break;
             };
-            place = place.behind(&rest.as_bytes()[..rest.len() - entry.len()]);
+            place = place.advanced_by(&rest.as_bytes()[..rest.len() - entry.len()]);
             let listed = Listed {
                 text: &entry[..len],
                 fields,
@@ -187,7 +187,7 @@ impl StateParser {
             };
             self.entries
                 .take(listed, (window, place), &mut self.told, recorder);
-            place = place.behind(&entry.as_bytes()[..len]);
+            place = place.advanced_by(&entry.as_bytes()[..len]);
             rest = &entry[len..];
         }
         done += text.len() - rest.len();

@@ -181,7 +181,7 @@ impl EntriesParser {
         if !self.is_list || said.is_new(entry.id, time) {
             take(recorder);
         } else if time > self.taken_to[1] {
-            recorder.retell(take);
+            recorder.replay(take);
         }
         self.taken_to[0] = self.taken_to[0].max(time);
     }

@@ -87,7 +87,7 @@ impl Reading {
         let recorded = Rc::new(RefCell::new(Vec::new()));
         let listener = Rc::clone(&recorded);
         let recorder =
-            Recorder::new(run, move |encoded| listener.borrow_mut().push(encoded)).keeping_series();
+            Recorder::new(run, move |encoded| listener.borrow_mut().push(encoded)).tracking_series();
         Self {
             path: path.to_owned(),
             file: Some(file),
@@ -126,7 +126,7 @@ impl Reading {
         self.modified_unix_nanos = position.modified_unix_nanos;
         self.reader.settle(position.place(), &mut self.recorder);
         if position.has_ended {
-            self.recorder.forget_series();
+            self.recorder.clear_active();
         }
         self.recorder.restart_counts();
         if position.is_continued {

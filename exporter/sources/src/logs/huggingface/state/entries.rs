@@ -66,7 +66,7 @@ impl Entries {
             self.record(listed, window, place, recorder);
         } else if self.place >= self.recorded {
             let clock = self.clock.clone();
-            recorder.retell(|recorder| self.record(listed, window, place, recorder));
+            recorder.replay(|recorder| self.record(listed, window, place, recorder));
             self.clock = clock;
         }
         self.place += 1;

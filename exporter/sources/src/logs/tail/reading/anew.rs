@@ -23,7 +23,7 @@ impl Reading {
             .as_ref()
             .is_some_and(|told| self.reader.remember(told));
         if is_known && position.has_ended {
-            self.recorder.forget_series();
+            self.recorder.clear_active();
         }
         is_known
     }

@@ -1,6 +1,6 @@
-//! JSON that was cut off: as much of it as is whole, closed so that it can be read.
+//! Closes truncated JSON after its last complete element.
 
-/// The lists whose elements make sense without those behind them: of resources, scopes, spans, metrics, log records, and
+/// The lists whose elements are useful without the later ones: of resources, scopes, spans, metrics, log records, and
 /// Jaeger's of traces, and Prometheus's of series.
 pub(super) const LISTS: [&[u8]; 14] = [
     b"resourceSpans",
@@ -27,16 +27,16 @@ enum Open {
     List(bool),
 }
 
-/// Cuts text that breaks off behind its last whole span, metric or log record and closes what is open there; with the place of
-/// the cut. None where nothing is whole.
+/// Cuts truncated text after its last complete span, metric or log record and closes the open lists and objects. Returns the
+/// text and the offset of the cut, or `None` without a complete element.
 ///
 /// ```
-/// # use pulsetrain_otlp::json::mended;
-/// let (whole, cut) = mended(br#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"a"},{"na"#).unwrap();
-/// assert_eq!(whole, br#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"a"}]}]}]}"#);
+/// # use pulsetrain_otlp::json::close_truncated;
+/// let (text, cut) = close_truncated(br#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"a"},{"na"#).unwrap();
+/// assert_eq!(text, br#"{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"a"}]}]}]}"#);
 /// assert_eq!(cut, 55);
 /// ```
-pub fn mended(text: &[u8]) -> Option<(Vec<u8>, usize)> {
+pub fn close_truncated(text: &[u8]) -> Option<(Vec<u8>, usize)> {
     let (mut open, mut name): (Vec<Open>, &[u8]) = (Vec::new(), b"");
     let (mut place, mut best) = (0, None);
     while place < text.len() {
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     fn cut(text: &str) -> Option<String> {
-        mended(text.as_bytes()).map(|(mended, _)| String::from_utf8(mended).unwrap())
+        close_truncated(text.as_bytes()).map(|(closed, _)| String::from_utf8(closed).unwrap())
     }
 
     #[test]
@@ -107,9 +107,9 @@ mod tests {
     fn every_cut_of_an_answer_can_be_read() {
         let text = r#"{"result":{"resourceSpans":[{"scopeSpans":[{"spans":[{"name":"\"é"},{"name":"b"}]}]},{"scopeSpans":[]}]}}"#;
         for end in 0..text.len() {
-            if let Some((mended, at)) = mended(&text.as_bytes()[..end]) {
+            if let Some((closed, at)) = close_truncated(&text.as_bytes()[..end]) {
                 assert!(at <= end);
-                serde_json::from_slice::<serde_json::Value>(&mended).unwrap();
+                serde_json::from_slice::<serde_json::Value>(&closed).unwrap();
             }
         }
     }

@@ -1,6 +1,6 @@
-//! Which series a run has told of, so that they can be ended with it.
+//! The active series of a run, so that they can be ended with it.
 //!
-//! Only who follows a run keeps this: a finished log does not say whether its run is over.
+//! Only the recorder of a followed run tracks them: a finished log does not show whether its run is over.
 
 use std::collections::HashSet;
 
@@ -10,14 +10,14 @@ use pulsetrain_semconv::Metric;
 use super::{Recorder, series::series_key};
 use crate::SkipReason;
 
-/// How long after the last point of a run its series end: at once, and still later for who counts in milliseconds.
+/// The end of a series, after the last point of its run: the smallest difference at millisecond resolution.
 const AFTER_NANOS: u64 = 1_000_000;
 
-/// The series that points were recorded for, in the order in which they came.
+/// The series with points, in the order of their first points.
 #[derive(Debug, Default)]
-pub(super) struct Told {
+pub(super) struct ActiveSeries {
     series: Vec<EncodedSeries>,
-    /// By the ordinal of the metric, what tells its series from one another: some metrics have thousands.
+    /// The keys of the series of each metric, by its ordinal: some metrics have thousands.
     known: Vec<HashSet<String>>,
     /// Points of series beyond the limit: these series are not ended.
     beyond: u64,
@@ -29,8 +29,8 @@ const MOST_ENDED: usize = 1 << 16;
 /// The rule for points of series that are not ended because there are too many.
 const WITHOUT_END: SkipReason = SkipReason::LeftOut("end_of_series");
 
-impl Told {
-    /// Notes the series of a point.
+impl ActiveSeries {
+    /// Adds the series of a point.
     pub(super) fn note(&mut self, metric: &'static Metric, attributes: &[Attribute<'_>]) {
         let key = series_key(attributes);
         if self.is_new(metric, &key) {
@@ -38,7 +38,7 @@ impl Told {
         }
     }
 
-    /// Notes the series of a point, which `key` tells from the others of its metric that are noted so.
+    /// Adds the series of a point; `key` identifies it within its metric.
     pub(super) fn note_encoded(&mut self, series: &EncodedSeries, key: &str) {
         if self.is_new(series.metric(), key) {
             self.series.push(series.clone());
@@ -61,7 +61,7 @@ impl Told {
         known.insert(key.to_owned())
     }
 
-    /// Ends all of them; returns how many they were, and how many points were of series beyond the limit.
+    /// Ends all series; returns their number and the number of points of series beyond the limit.
     pub(super) fn end(&mut self, time_unix_nanos: u64, writer: &mut MetricsWriter) -> (u64, u64) {
         let Self { series, beyond, .. } = std::mem::take(self);
         for series in &series {
@@ -72,24 +72,24 @@ impl Told {
 }
 
 impl Recorder<'_> {
-    /// The same recorder, which keeps in mind what [`end_series`](Self::end_series) ends.
-    pub fn keeping_series(mut self) -> Self {
-        self.told = Some(Told::default());
+    /// Tracks the active series, which [`end_series`](Self::end_series) ends.
+    pub fn tracking_series(mut self) -> Self {
+        self.active = Some(ActiveSeries::default());
         self
     }
 
     /// Whether the run has series that have not ended.
     pub fn has_series(&self) -> bool {
-        let of_ranks = self.ranks.values().map(|rank| &rank.told);
-        let mut all = of_ranks.chain([&self.told]).flatten();
-        all.any(|told| !told.series.is_empty())
+        let of_ranks = self.ranks.values().map(|rank| &rank.active);
+        let mut all = of_ranks.chain([&self.active]).flatten();
+        all.any(|active| !active.series.is_empty())
     }
 
-    /// Forgets the series of the run: they have ended before.
-    pub fn forget_series(&mut self) {
-        let of_ranks = self.ranks.values_mut().map(|rank| &mut rank.told);
-        let all = of_ranks.chain([&mut self.told]).flatten();
-        all.for_each(|told| *told = Told::default());
+    /// Clears the active series of the run: they have ended already.
+    pub fn clear_active(&mut self) {
+        let of_ranks = self.ranks.values_mut().map(|rank| &mut rank.active);
+        let all = of_ranks.chain([&mut self.active]).flatten();
+        all.for_each(|active| *active = ActiveSeries::default());
     }
 
     /// Ends every series of the run, in all ranks: just after its last point, whenever that is noticed.
@@ -106,8 +106,8 @@ impl Recorder<'_> {
     /// Ends every series of the rank that is recorded now.
     pub(super) fn end_own_series(&mut self) {
         let time_unix_nanos = self.last_unix_nanos.saturating_add(AFTER_NANOS);
-        if let Some(told) = &mut self.told {
-            let (ended, beyond) = told.end(time_unix_nanos, &mut self.metrics);
+        if let Some(active) = &mut self.active {
+            let (ended, beyond) = active.end(time_unix_nanos, &mut self.metrics);
             self.counts.points += ended;
             self.skipped.count_many(WITHOUT_END, beyond);
         }
