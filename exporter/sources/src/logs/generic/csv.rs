@@ -18,6 +18,9 @@ const SPACES: char = ' ';
 /// The fewest columns of such a table: two words are a sentence.
 const FEWEST_ALIGNED: usize = 3;
 
+/// The most columns of a table.
+const MOST_COLUMNS: usize = 1024;
+
 /// The header of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Header {
@@ -82,7 +85,7 @@ impl Header {
 fn are_names(keys: &[String]) -> bool {
     let is_name = |key: &String| key.starts_with(|first: char| first.is_alphabetic() || first == '_');
     let is_once = |key: &String| keys.iter().filter(|other| *other == key).count() == 1;
-    keys.iter().all(|key| is_name(key) && is_once(key))
+    keys.len() <= MOST_COLUMNS && keys.iter().all(|key| is_name(key) && is_once(key))
 }
 
 fn value(cell: Cow<'_, str>) -> Value<'_> {
