@@ -132,15 +132,57 @@ fn json_of_other_tools_is_named_with_what_to_do() {
             r#"[{"name": "a", "ph": "B", "ts": 1}, {"name": "a", "ph": "E", "ts": 2}]"#,
             "ui.perfetto.dev opens it",
         ),
-        (
-            r#"[{"traceId": "5af7", "id": "352b", "name": "get"}]"#,
-            "zipkin receiver",
-        ),
     ] {
         let input = folder.file("trace.json", text);
         let finished = convert(&[input], &folder.path("out.jsonl"), &[]).expect_code(1);
         let problems = finished.summary()["inputs"][0]["problems"].to_string();
         assert!(problems.contains(words), "{problems}");
+    }
+}
+
+/// As Zipkin's documentation of version 2 shows a trace, with a shared span, and spans that lack something.
+const ZIPKIN: &str = r#"[
+  {"traceId": "5982fe77008310cc80f1da5e10147517", "id": "bd7a977555f6b982", "name": "get /", "kind": "CLIENT",
+   "timestamp": 1458702548467000, "duration": 386000,
+   "localEndpoint": {"serviceName": "web", "ipv4": "192.0.2.1", "port": 8080},
+   "remoteEndpoint": {"serviceName": "api", "ipv4": "192.0.2.2", "port": 9000},
+   "annotations": [{"timestamp": 1458702548467500, "value": "ws"}],
+   "tags": {"http.path": "/", "error": "timeout", "otel.scope.name": "http"}},
+  {"traceId": "5982fe77008310cc80f1da5e10147517", "id": "bd7a977555f6b982", "name": "get /", "kind": "SERVER", "shared": true,
+   "timestamp": 1458702548478000, "duration": 354374, "localEndpoint": {"serviceName": "api"}},
+  {"traceId": "5982fe77008310cc80f1da5e10147517", "id": "ebf33e1a81dc6f71", "parentId": "bd7a977555f6b982", "name": "sql",
+   "timestamp": 1458702548478000, "duration": 1000, "localEndpoint": {"serviceName": "api"}},
+  {"traceId": "5982fe77008310cc80f1da5e10147517", "id": "ebf33e1a81dc6f72", "name": "late"},
+  {"traceId": "none", "id": "ebf33e1a81dc6f73", "timestamp": 1}
+]"#;
+
+#[test]
+fn zipkin_spans_are_read_and_those_without_a_time_or_an_id_are_named() {
+    let folder = Folder::new();
+    let traces = format!("[{}]", ZIPKIN);
+    for (name, text) in [("spans.json", ZIPKIN), ("traces.json", &traces)] {
+        let input = folder.file(name, text);
+        let out = folder.path("out.jsonl");
+        let finished = convert(&[input], &out, &[]).expect_code(1);
+        let problems = finished.summary()["inputs"][0]["problems"].to_string();
+        assert!(problems.contains("it has no timestamp"), "{problems}");
+        assert!(problems.contains("is no id of up to 32"), "{problems}");
+        let out = fs::read_to_string(out).expect("the output can be read");
+        for part in [
+            r#""service.name","value":{"stringValue":"web"}"#,
+            r#""peer.service","value":{"stringValue":"api"}"#,
+            r#""network.peer.port","value":{"intValue":"9000"}"#,
+            r#""http.path","value":{"stringValue":"/"}"#,
+            r#""scope":{"name":"http"}"#,
+            r#""startTimeUnixNano":"1458702548467000000","endTimeUnixNano":"1458702548853000000""#,
+            r#""name":"ws""#,
+            r#""message":"timeout""#,
+            // The server's side of the shared span is below the client's.
+            r#""spanId":"4285688aaa09467d","parentSpanId":"bd7a977555f6b982""#,
+        ] {
+            assert!(out.contains(part), "{part}: {out}");
+        }
+        assert_eq!(out.matches("\"traceId\"").count(), 3, "{out}");
     }
 }
 

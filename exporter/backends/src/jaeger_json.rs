@@ -8,10 +8,11 @@ use std::collections::{BTreeMap, HashMap};
 use pulsetrain_otlp::write::Buffer;
 use serde::Deserialize;
 
+pub(super) use self::span::{id, nanos};
 use self::tag::Tag;
 
 mod span;
-mod tag;
+pub(super) mod tag;
 
 /// A trace as Jaeger has it.
 #[derive(Deserialize)]
@@ -109,7 +110,7 @@ pub(super) fn convert(text: &str) -> Result<Vec<Vec<u8>>, JaegerError> {
 }
 
 /// `TracesData` of one resource and one scope.
-fn wrapped(resource: &[u8], [name, version]: &[String; 2], spans: &Buffer) -> Vec<u8> {
+pub(super) fn wrapped(resource: &[u8], [name, version]: &[String; 2], spans: &Buffer) -> Vec<u8> {
     let mut scope = Buffer::default();
     scope.text(1, name);
     scope.text(2, version);

@@ -2,7 +2,7 @@
 //!
 //! `tempo`, `jaeger` and `prometheus` each ask one store through `client`, by `tls` where it wants that; where an answer cannot
 //! hold all, `window` asks for less at a time. `answer` reads an answer from the network or a file;
-//! `jaeger_json` reads Jaeger's own JSON, which is the one answer that is no OTLP underneath.
+//! `jaeger_json` reads Jaeger's own JSON, which is the one answer that is no OTLP underneath. `zipkin_json` reads files of Zipkin's spans.
 
 mod answer;
 mod client;
@@ -14,6 +14,7 @@ mod query;
 mod tempo;
 mod tls;
 mod window;
+mod zipkin_json;
 
 pub use answer::{StoredAnswer, begins_answer, convert_answer, read_answers};
 pub use client::BackendOptions;
@@ -22,3 +23,4 @@ pub use jaeger::JaegerBackend;
 pub use prometheus::{PrometheusBackend, Samples};
 pub use tempo::TempoBackend;
 pub use window::{TimeWindow, TraceSearch};
+pub use zipkin_json::read_zipkin;

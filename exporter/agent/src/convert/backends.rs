@@ -163,7 +163,8 @@ impl InputReport {
         }
     }
 
-    fn take(
+    /// Delivers the messages of an answer, and reports its problems.
+    pub(super) fn take(
         &mut self,
         answer: StoredAnswer,
         deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,

@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use pulsetrain_backends::{begins_answer, read_answers};
+use pulsetrain_backends::{begins_answer, read_answers, read_zipkin};
 use pulsetrain_otlp::{
     Signal,
     frames::{FrameReader, inflated, is_unframed},
@@ -91,6 +91,8 @@ pub(crate) fn read(
         report.perfetto(whole, path, options, deliver)?;
     } else if let Some(problem) = other_json(&plain) {
         report.problem(problem.to_owned());
+    } else if is_zipkin(&plain) {
+        report.zipkin(inflated(whole), deliver)?;
     } else if begins_answer(&plain) {
         report.answer(inflated(whole), deliver)?;
     } else {
@@ -120,19 +122,18 @@ fn plain_head(head: &[u8]) -> Vec<u8> {
 fn other_json(head: &[u8]) -> Option<&'static str> {
     let head = String::from_utf8_lossy(head);
     let head = head.trim_start();
-    let first = head
-        .strip_prefix('[')
-        .map(|inside| inside.split('}').next().unwrap_or_default());
-    if head.starts_with('{') && head.contains("\"traceEvents\"")
-        || first.is_some_and(|first| first.contains("\"ph\""))
-    {
-        return Some(
-            "this is a Chrome JSON trace, as PyTorch's profiler (Kineto) writes; ui.perfetto.dev opens it without conversion",
-        );
-    }
-    let is_zipkin =
-        first.is_some_and(|first| first.contains("\"traceId\"") && !first.contains("\"resourceSpans\""));
-    is_zipkin.then_some("this is Zipkin JSON; send it through an OpenTelemetry Collector (zipkin receiver, file exporter) first")
+    let first = head.strip_prefix('[').and_then(|inside| inside.split('}').next());
+    let is_chrome = head.starts_with('{') && head.contains("\"traceEvents\"")
+        || first.is_some_and(|first| first.contains("\"ph\""));
+    is_chrome.then_some(
+        "this is a Chrome JSON trace, as PyTorch's profiler (Kineto) writes; ui.perfetto.dev opens it without conversion",
+    )
+}
+
+/// Whether an input is an array of Zipkin spans, or of traces of them.
+fn is_zipkin(head: &[u8]) -> bool {
+    let head = String::from_utf8_lossy(head);
+    head.trim_start().starts_with('[') && head.contains("\"traceId\"") && !head.contains("\"resourceSpans\"")
 }
 
 /// Names the command for an input that is a training log and not OTLP.
@@ -212,15 +213,16 @@ impl InputReport {
         deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         self.form = "answer of a trace store";
-        read_answers(input, &Limits::default(), |answer| {
-            self.messages += answer.messages.len() as u64;
-            answer
-                .problems
-                .into_iter()
-                .for_each(|problem| self.problem(problem));
-            let mut messages = answer.messages.into_iter();
-            messages.try_for_each(|(signal, bytes)| deliver(signal, bytes))
-        })
+        read_answers(input, &Limits::default(), |answer| self.take(answer, deliver))
+    }
+
+    fn zipkin(
+        &mut self,
+        input: impl Read,
+        deliver: &mut impl FnMut(Signal, Vec<u8>) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        self.form = "zipkin";
+        read_zipkin(input, |answer| self.take(answer, deliver))
     }
 
     fn perfetto(

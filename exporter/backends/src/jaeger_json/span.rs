@@ -155,12 +155,12 @@ fn is_field(tag: &Tag<'_>) -> bool {
     FIELDS.contains(&tag.key.as_str()) || (tag.key == tag::ERROR && tag.truth().is_some())
 }
 
-fn nanos(micros: u64) -> u64 {
+pub(crate) fn nanos(micros: u64) -> u64 {
     micros.saturating_mul(1000)
 }
 
 /// The bytes of an id, which may lack leading zeros.
-fn id<const N: usize>(text: &str) -> Result<[u8; N], JaegerError> {
+pub(crate) fn id<const N: usize>(text: &str) -> Result<[u8; N], JaegerError> {
     let bad = || JaegerError::Id(text.to_owned(), 2 * N);
     if text.is_empty() || text.len() > 2 * N || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return Err(bad());

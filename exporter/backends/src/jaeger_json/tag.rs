@@ -6,17 +6,17 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 /// Names that Jaeger and the OpenTelemetry specification ("OpenTelemetry to Jaeger Transformation") give to OTLP's fields.
-pub(super) const SERVICE_NAME: &str = "service.name";
-pub(super) const KIND: &str = "span.kind";
-pub(super) const ERROR: &str = "error";
-pub(super) const STATUS_CODE: &str = "otel.status_code";
-pub(super) const STATUS_MESSAGE: &str = "otel.status_description";
-pub(super) const TRACE_STATE: &str = "w3c.tracestate";
-pub(super) const SCOPE_NAME: [&str; 2] = ["otel.scope.name", "otel.library.name"];
-pub(super) const SCOPE_VERSION: [&str; 2] = ["otel.scope.version", "otel.library.version"];
-pub(super) const EVENT: &str = "event";
-pub(super) const REFERENCE_TYPE: &str = "opentracing.ref_type";
-pub(super) const WARNINGS: &str = "jaeger.internal.warnings";
+pub(crate) const SERVICE_NAME: &str = "service.name";
+pub(crate) const KIND: &str = "span.kind";
+pub(crate) const ERROR: &str = "error";
+pub(crate) const STATUS_CODE: &str = "otel.status_code";
+pub(crate) const STATUS_MESSAGE: &str = "otel.status_description";
+pub(crate) const TRACE_STATE: &str = "w3c.tracestate";
+pub(crate) const SCOPE_NAME: [&str; 2] = ["otel.scope.name", "otel.library.name"];
+pub(crate) const SCOPE_VERSION: [&str; 2] = ["otel.scope.version", "otel.library.version"];
+pub(crate) const EVENT: &str = "event";
+pub(crate) const REFERENCE_TYPE: &str = "opentracing.ref_type";
+pub(crate) const WARNINGS: &str = "jaeger.internal.warnings";
 
 /// A tag: a key, a type, and a value that is read by it.
 #[derive(Deserialize)]
@@ -64,7 +64,7 @@ impl Tag<'_> {
 }
 
 /// Writes an attribute with text.
-pub(super) fn text(number: u32, key: &str, text: &str, out: &mut Buffer) {
+pub(crate) fn text(number: u32, key: &str, text: &str, out: &mut Buffer) {
     let mut value = Buffer::default();
     value.delimited(1, text.as_bytes());
     pair(number, key, &value, out);
@@ -83,7 +83,7 @@ pub(super) fn texts(number: u32, key: &str, texts: &[String], out: &mut Buffer) 
     pair(number, key, &value, out);
 }
 
-fn pair(number: u32, key: &str, value: &Buffer, out: &mut Buffer) {
+pub(crate) fn pair(number: u32, key: &str, value: &Buffer, out: &mut Buffer) {
     let mut pair = Buffer::default();
     pair.delimited(1, key.as_bytes());
     pair.delimited(2, value.as_slice());

@@ -1,0 +1,327 @@
+//! Zipkin's JSON, version 2 (an array of spans, or an array of traces as `/api/v2/traces` answers), as OTLP.
+//!
+//! Times are microseconds, tags are text. Field and tag names follow the OpenTelemetry specification, "OpenTelemetry to Zipkin
+//! Transformation". Spans are read one at a time, so that a file of any size needs little memory.
+
+use std::{collections::BTreeMap, fmt, io::Read};
+
+use pulsetrain_otlp::{
+    Signal,
+    write::{Buffer, span_field as field},
+};
+use serde::{
+    Deserialize,
+    de::{DeserializeSeed, SeqAccess, Visitor},
+};
+use serde_json::value::RawValue;
+
+use crate::{
+    StoredAnswer,
+    jaeger_json::{self, JaegerError, id, nanos, tag},
+};
+
+/// The spans of one message at most.
+const MESSAGE_SPANS: usize = 1000;
+
+/// The most characters of a span that a message about it quotes.
+const QUOTED: usize = 80;
+
+/// Tags of the specification that are fields of OTLP.
+const FIELDS: [&str; 5] = [
+    tag::STATUS_CODE,
+    tag::ERROR,
+    tag::SCOPE_NAME[0],
+    tag::SCOPE_VERSION[0],
+    tag::SERVICE_NAME,
+];
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Span {
+    trace_id: String,
+    id: String,
+    #[serde(default)]
+    parent_id: Option<String>,
+    #[serde(default)]
+    kind: Option<String>,
+    #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
+    timestamp: Option<u64>,
+    #[serde(default)]
+    duration: Option<u64>,
+    /// The server's side of a span whose id the client has too.
+    #[serde(default)]
+    shared: bool,
+    #[serde(default)]
+    local_endpoint: Option<Endpoint>,
+    #[serde(default)]
+    remote_endpoint: Option<Endpoint>,
+    #[serde(default)]
+    annotations: Vec<Annotation>,
+    #[serde(default)]
+    tags: BTreeMap<String, String>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Endpoint {
+    service_name: Option<String>,
+    ipv4: Option<String>,
+    ipv6: Option<String>,
+    port: Option<u16>,
+}
+
+#[derive(Deserialize)]
+struct Annotation {
+    timestamp: u64,
+    value: String,
+}
+
+/// Why a span cannot be converted.
+#[derive(Debug, thiserror::Error)]
+enum ZipkinError {
+    #[error(transparent)]
+    Json(#[from] serde_json::Error),
+    #[error(transparent)]
+    Id(#[from] JaegerError),
+    #[error("it has no timestamp")]
+    NoTimestamp,
+}
+
+/// Reads spans and hands them on in messages of one service and scope each.
+///
+/// # Errors
+///
+/// What `take` fails with. What is wrong with the input is a problem among others.
+pub fn read_zipkin<E>(input: impl Read, take: impl FnMut(StoredAnswer) -> Result<(), E>) -> Result<(), E> {
+    let mut reader = Reader {
+        spans: BTreeMap::new(),
+        waiting: 0,
+        read: 0,
+        problems: Vec::new(),
+        take,
+        failure: None,
+    };
+    let mut json = serde_json::Deserializer::from_reader(input);
+    let read = Elements(&mut reader).deserialize(&mut json);
+    if let (Err(error), None) = (read, &reader.failure) {
+        let read = reader.read;
+        reader.problems.push(format!(
+            "the spans cannot be read to their end: {error}; the first {read} are used"
+        ));
+    }
+    reader.flush();
+    reader.failure.map_or(Ok(()), Err)
+}
+
+struct Reader<T, E> {
+    /// Encoded spans by resource and scope.
+    spans: BTreeMap<(Vec<u8>, [String; 2]), Buffer>,
+    waiting: usize,
+    read: u64,
+    problems: Vec<String>,
+    take: T,
+    failure: Option<E>,
+}
+
+impl<T: FnMut(StoredAnswer) -> Result<(), E>, E> Reader<T, E> {
+    fn element(&mut self, text: &str) {
+        if text.trim_start().starts_with('[') {
+            match serde_json::from_str::<Vec<&RawValue>>(text) {
+                Ok(trace) => trace.into_iter().for_each(|span| self.span(span.get())),
+                Err(error) => self.problems.push(error.to_string()),
+            }
+        } else {
+            self.span(text);
+        }
+        if self.waiting >= MESSAGE_SPANS {
+            self.flush();
+        }
+    }
+
+    fn span(&mut self, text: &str) {
+        self.read += 1;
+        match self.convert(text) {
+            Ok(()) => self.waiting += 1,
+            Err(error) => {
+                let quoted: String = text.chars().take(QUOTED).collect();
+                self.problems
+                    .push(format!("span {}, {quoted}...: {error}", self.read));
+            }
+        }
+    }
+
+    fn convert(&mut self, text: &str) -> Result<(), ZipkinError> {
+        let span: Span = serde_json::from_str(text)?;
+        let encoded = span.encode()?;
+        let spans = self.spans.entry((span.resource(), span.scope())).or_default();
+        spans.delimited(2, encoded.as_slice());
+        Ok(())
+    }
+
+    fn flush(&mut self) {
+        self.waiting = 0;
+        let messages = std::mem::take(&mut self.spans);
+        let messages = messages
+            .iter()
+            .map(|((resource, scope), spans)| (Signal::Traces, jaeger_json::wrapped(resource, scope, spans)));
+        let answer = StoredAnswer {
+            messages: messages.collect(),
+            problems: std::mem::take(&mut self.problems),
+            ..StoredAnswer::default()
+        };
+        if self.failure.is_none() {
+            self.failure = (self.take)(answer).err();
+        }
+    }
+}
+
+/// Reads the elements of an array one at a time.
+struct Elements<'r, T, E>(&'r mut Reader<T, E>);
+
+impl<'de, T: FnMut(StoredAnswer) -> Result<(), E>, E> DeserializeSeed<'de> for Elements<'_, T, E> {
+    type Value = ();
+
+    fn deserialize<D: serde::Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de, T: FnMut(StoredAnswer) -> Result<(), E>, E> Visitor<'de> for Elements<'_, T, E> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an array of Zipkin spans")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut elements: A) -> Result<(), A::Error> {
+        while let Some(element) = elements.next_element::<Box<RawValue>>()? {
+            self.0.element(element.get());
+            if self.0.failure.is_some() {
+                return Err(serde::de::Error::custom("the output failed"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Span {
+    /// A `Resource` message.
+    fn resource(&self) -> Vec<u8> {
+        let mut out = Buffer::default();
+        let local = self.local_endpoint.as_ref();
+        let name = local.and_then(|local| local.service_name.as_deref());
+        let name = name.or_else(|| self.tag(tag::SERVICE_NAME));
+        if let Some(name) = name.filter(|name| !name.is_empty()) {
+            tag::text(1, tag::SERVICE_NAME, name, &mut out);
+        }
+        out.into_vec()
+    }
+
+    /// Name and version of the scope, as OpenTelemetry's exporters write them.
+    fn scope(&self) -> [String; 2] {
+        [tag::SCOPE_NAME[0], tag::SCOPE_VERSION[0]].map(|name| self.tag(name).unwrap_or_default().to_owned())
+    }
+
+    fn tag(&self, name: &str) -> Option<&str> {
+        self.tags.get(name).map(String::as_str)
+    }
+
+    /// A `Span` message. The server's side of a shared span gets an id of its own, below that of the client's side.
+    fn encode(&self) -> Result<Buffer, ZipkinError> {
+        let start = self.timestamp.ok_or(ZipkinError::NoTimestamp)?;
+        let own = id::<8>(&self.id)?;
+        let (span_id, parent) = if self.shared {
+            (own.map(|byte| !byte), Some(own))
+        } else {
+            let parent = self.parent_id.as_deref().filter(|parent| !parent.is_empty());
+            (own, parent.map(id::<8>).transpose()?)
+        };
+        let mut out = Buffer::default();
+        out.delimited(field::TRACE_ID, &id::<16>(&self.trace_id)?);
+        out.delimited(field::SPAN_ID, &span_id);
+        if let Some(parent) = parent {
+            out.delimited(field::PARENT_SPAN_ID, &parent);
+        }
+        out.text(field::NAME, self.name.as_deref().unwrap_or_default());
+        out.uint(field::KIND, self.kind());
+        out.fixed64(field::START, nanos(start));
+        let end = start.saturating_add(self.duration.unwrap_or_default());
+        out.fixed64(field::END, nanos(end));
+        if let Some(remote) = &self.remote_endpoint {
+            remote.encode(
+                ["peer.service", "network.peer.address", "network.peer.port"],
+                &mut out,
+            );
+        }
+        if let Some(local) = &self.local_endpoint {
+            let local = Endpoint {
+                service_name: None,
+                ipv4: local.ipv4.clone(),
+                ipv6: local.ipv6.clone(),
+                port: local.port,
+            };
+            local.encode(["", "network.local.address", "network.local.port"], &mut out);
+        }
+        let tags = self
+            .tags
+            .iter()
+            .filter(|(key, _)| !FIELDS.contains(&key.as_str()));
+        for (key, value) in tags {
+            tag::text(field::ATTRIBUTES, key, value, &mut out);
+        }
+        for annotation in &self.annotations {
+            let mut event = Buffer::default();
+            event.fixed64(1, nanos(annotation.timestamp));
+            event.text(2, &annotation.value);
+            out.delimited(field::EVENTS, event.as_slice());
+        }
+        out.delimited(field::STATUS, self.status().as_slice());
+        Ok(out)
+    }
+
+    /// The number of a kind (`Span.SpanKind`).
+    fn kind(&self) -> u64 {
+        match self.kind.as_deref() {
+            Some("SERVER") => 2,
+            Some("CLIENT") => 3,
+            Some("PRODUCER") => 4,
+            Some("CONSUMER") => 5,
+            _ => 0,
+        }
+    }
+
+    /// A `Status` message: a tag `error` other than `false` is an error, and its text the description.
+    fn status(&self) -> Buffer {
+        let mut out = Buffer::default();
+        let error = self.tag(tag::ERROR).filter(|text| *text != "false");
+        if let Some(description) = error.filter(|text| !text.is_empty() && *text != "true") {
+            out.text(2, description);
+        }
+        match self.tag(tag::STATUS_CODE) {
+            _ if error.is_some() => out.uint(3, 2),
+            Some("ERROR") => out.uint(3, 2),
+            Some("OK") => out.uint(3, 1),
+            _ => {}
+        }
+        out
+    }
+}
+
+impl Endpoint {
+    /// Writes the parts of an endpoint as attributes with these names.
+    fn encode(&self, [service, address, port]: [&str; 3], out: &mut Buffer) {
+        if let Some(name) = &self.service_name {
+            tag::text(field::ATTRIBUTES, service, name, out);
+        }
+        if let Some(ip) = self.ipv4.as_ref().or(self.ipv6.as_ref()) {
+            tag::text(field::ATTRIBUTES, address, ip, out);
+        }
+        if let Some(number) = self.port {
+            let mut value = Buffer::default();
+            value.uint(3, u64::from(number));
+            tag::pair(field::ATTRIBUTES, port, &value, out);
+        }
+    }
+}
