@@ -1,11 +1,12 @@
 //! `pulsetrain convert`: OTLP into a Perfetto trace, a Perfetto trace into OTLP, OTLP into its other form.
 //!
 //! `input` and `backends` bring every input into OTLP messages, `output` writes them (`trace` the files of a Perfetto trace),
-//! `summary` tells what came of it.
+//! `summary` tells what came of it, and `open` serves the trace to the Perfetto UI.
 
 mod arguments;
 mod backends;
 mod input;
+mod open;
 mod output;
 mod progress;
 mod summary;
@@ -17,7 +18,7 @@ use pulsetrain_pipeline::spill::Room;
 use pulsetrain_sources::logs::RunOptions;
 
 pub(crate) use self::arguments::ConvertArguments;
-use self::{backends::Seen, output::Output};
+use self::{backends::Seen, open::TraceServer, output::Output};
 pub(crate) use self::{
     input::{InputReport, Reading, read},
     progress::Progress,
@@ -30,6 +31,10 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
     let file = file.as_deref().unwrap_or(&arguments.output);
     topology::refuse_input(file, arguments.inputs.iter().map(PathBuf::as_path))?;
     arguments.check_drawing(trace::is_name(file))?;
+    let server = match arguments.open {
+        true => Some(TraceServer::bind(arguments.open_port)?),
+        false => None,
+    };
     let config = arguments.perfetto()?;
     let room = Room {
         bytes: config.memory_bytes,
@@ -74,5 +79,9 @@ pub(crate) fn run(arguments: &ConvertArguments) -> Result<ExitCode, Failure> {
         false => output.finish(&arguments.inputs)?,
     };
     progress.finish();
-    summary::print(&reports, &arguments.output, &written, arguments.json)
+    let code = summary::print(&reports, &arguments.output, &written, arguments.json)?;
+    if let (Some(server), Some(file)) = (server, written.files.first()) {
+        server.serve(file, arguments.json)?;
+    }
+    Ok(code)
 }

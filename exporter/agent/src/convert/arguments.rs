@@ -56,6 +56,20 @@ pub(crate) struct ConvertArguments {
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub(crate) split: Option<u64>,
 
+    /// Serve the trace on this machine and print the address at which the Perfetto UI shows it; end when it was read
+    #[arg(long, conflicts_with = "split")]
+    pub(crate) open: bool,
+
+    /// The port of --open: the Perfetto UI reads from 9001 only, unless it is your own
+    #[arg(
+        long,
+        value_name = "PORT",
+        default_value_t = 9001,
+        requires = "open",
+        hide_short_help = true
+    )]
+    pub(crate) open_port: u16,
+
     /// Draw spans that are shorter than this together with their neighbours: as one slice with their number and their total
     /// time, by name. What failed stays as it is
     #[arg(long, value_name = "DURATION", value_parser = nanos)]
@@ -117,6 +131,7 @@ Exit status: 0 everything was read and written, 1 something could not be, 2 the 
 
 Examples:
   pulsetrain convert traces.jsonl metrics.jsonl -o run.pftrace     (open it at https://ui.perfetto.dev)
+  pulsetrain convert run.binpb -o run.pftrace --open
   pulsetrain convert run.binpb -o steps.pftrace.gz --step 100..120 --rank 0
   pulsetrain convert -o run.pftrace --tempo http://localhost:3200 --query '{ name = \"train.step\" }' --since 2h
   pulsetrain convert -o request.pftrace --by trace --jaeger http://localhost:16686 --trace-id 4bf92f3577b34da6a3ce929d0e0e4736
@@ -139,6 +154,7 @@ impl ConvertArguments {
             ("--process-by", !self.process_by.is_empty()),
             ("--buckets", self.buckets),
             ("--by", self.by == By::Trace),
+            ("--open", self.open),
         ];
         match given.iter().find(|(_, is_given)| *is_given && !draws) {
             Some((option, _)) => Err(Failure::usage(format!(

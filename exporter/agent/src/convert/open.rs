@@ -1,0 +1,145 @@
+//! `convert --open`: serves the trace to the Perfetto UI in the user's browser, and to nobody else.
+//!
+//! The page at ui.perfetto.dev fetches the file by itself: its address names the URL. Its content security policy allows it to
+//! fetch from port 9001 of 127.0.0.1 (<https://perfetto.dev/docs/visualization/deep-linking-to-perfetto-ui>).
+
+use std::{
+    fs::File,
+    io::{self, BufRead, BufReader, Read, Write},
+    net::{Ipv4Addr, TcpListener, TcpStream},
+    path::Path,
+    time::Duration,
+};
+
+use crate::failure::Failure;
+
+/// The page that may read the file.
+const UI: &str = "https://ui.perfetto.dev";
+
+/// The most bytes of a request's head.
+const HEAD_BYTES: u64 = 16 << 10;
+
+/// How long a client may be silent.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Serves one file on a port of this machine.
+pub(super) struct TraceServer {
+    listener: TcpListener,
+    port: u16,
+}
+
+/// What a client asks for.
+#[derive(Debug, PartialEq, Eq)]
+enum Request {
+    File,
+    /// The head of the answer alone.
+    Head,
+    /// Whether the page may ask.
+    Preflight,
+    NotFound,
+}
+
+impl TraceServer {
+    /// Takes the port, before the work of a conversion is done in vain.
+    ///
+    /// # Errors
+    /// The port is taken.
+    pub(super) fn bind(port: u16) -> Result<Self, Failure> {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| {
+            Failure::failed(format!(
+                "cannot serve the trace on 127.0.0.1:{port}: {error}; end the program that has the port (often another \
+                 `convert --open`, or trace_processor), or leave --open out and open the file at {UI}"
+            ))
+        })?;
+        Ok(Self { listener, port })
+    }
+
+    /// Prints the address at which the UI shows the trace, and serves the trace until it was fetched once.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub(super) fn serve(&self, file: &Path, as_json: bool) -> Result<(), Failure> {
+        let path = path_of(file);
+        let address = format!("{UI}/#!/?url=http://127.0.0.1:{}{path}", self.port);
+        let line = match as_json {
+            true => serde_json::json!({ "open": address }).to_string(),
+            false => format!("open {address} (ends when the page has read the trace, or with Ctrl-C)"),
+        };
+        writeln!(io::stderr().lock(), "{line}").ok();
+        for client in self.listener.incoming() {
+            // What goes wrong with one client is no reason to leave the next one alone.
+            if let Ok(client) = client
+                && let Ok(request) = read(&client, &path)
+            {
+                let mut trace = File::open(file)
+                    .map_err(|error| Failure::failed(format!("cannot read {}: {error}", file.display())))?;
+                if answer(client, &request, &mut trace).is_ok() && request == Request::File {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The path of the URL: the name of the file where a URL can hold it as it is.
+fn path_of(file: &Path) -> String {
+    let name = file.file_name().unwrap_or_default().to_string_lossy();
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'-' | b'_');
+    if name.bytes().all(is_plain) {
+        format!("/{name}")
+    } else {
+        "/trace.pftrace".to_owned()
+    }
+}
+
+/// Reads the head of a request.
+fn read(client: &TcpStream, path: &str) -> io::Result<Request> {
+    client.set_read_timeout(Some(PATIENCE))?;
+    client.set_write_timeout(Some(PATIENCE))?;
+    let mut lines = BufReader::new(client.take(HEAD_BYTES));
+    let mut first = String::new();
+    lines.read_line(&mut first)?;
+    let mut line = String::new();
+    while lines.read_line(&mut line)? > 0 && !line.trim_end().is_empty() {
+        line.clear();
+    }
+    let mut words = first.split(' ');
+    Ok(match (words.next(), words.next()) {
+        (_, Some(asked)) if asked != path => Request::NotFound,
+        (Some("GET"), Some(_)) => Request::File,
+        (Some("HEAD"), Some(_)) => Request::Head,
+        (Some("OPTIONS"), Some(_)) => Request::Preflight,
+        _ => Request::NotFound,
+    })
+}
+
+/// Answers a request.
+fn answer(mut client: TcpStream, request: &Request, trace: &mut File) -> io::Result<()> {
+    let (status, length) = match request {
+        Request::File | Request::Head => ("200 OK", trace.metadata()?.len()),
+        Request::Preflight => ("204 No Content", 0),
+        Request::NotFound => ("404 Not Found", 0),
+    };
+    write!(
+        client,
+        "HTTP/1.1 {status}\r\nContent-Length: {length}\r\nContent-Type: application/octet-stream\r\n\
+         Access-Control-Allow-Origin: {UI}\r\nAccess-Control-Allow-Private-Network: true\r\nVary: Origin\r\n\
+         Cache-Control: no-cache\r\nConnection: close\r\n\r\n"
+    )?;
+    if *request == Request::File {
+        io::copy(trace, &mut client)?;
+    }
+    client.flush()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_that_need_no_escapes_are_in_the_address() {
+        assert_eq!(path_of(Path::new("/tmp/run-1.pftrace.gz")), "/run-1.pftrace.gz");
+        assert_eq!(path_of(Path::new("my run.pftrace")), "/trace.pftrace");
+    }
+}

@@ -1,0 +1,81 @@
+//! `convert --open`: the trace is served to the Perfetto UI once, and nothing else is.
+
+use std::{
+    fs,
+    io::{Read, Write},
+    net::{TcpListener, TcpStream},
+};
+
+use pulsetrain_tests::{Folder, Process, command, corpus, free_port, wait_until};
+
+/// Sends a request, and returns the head of the answer and what follows it.
+fn ask(port: u16, request: &str) -> Option<(String, Vec<u8>)> {
+    let mut server = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    write!(
+        server,
+        "{request} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nOrigin: https://ui.perfetto.dev\r\n\r\n"
+    )
+    .ok()?;
+    let mut answer = Vec::new();
+    server.read_to_end(&mut answer).ok()?;
+    let head = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n")?;
+    let body = answer.split_off(head + 4);
+    Some((String::from_utf8(answer).expect("a head is text"), body))
+}
+
+#[test]
+fn the_page_reads_the_trace_and_then_the_command_ends() {
+    let folder = Folder::new();
+    let (trace, port) = (folder.path("run.pftrace"), free_port());
+    let mut convert = command(["convert", "--open", "--open-port", &port.to_string(), "-o"]);
+    let convert = Process::start("convert", convert.args([&trace, &corpus("perfetto/rich.json")]));
+    wait_until("the trace is served", || {
+        ask(port, "HEAD /run.pftrace")
+            .is_some_and(|(head, body)| head.starts_with("HTTP/1.1 200") && body.is_empty())
+    });
+    let expected = fs::read(&trace).expect("the trace is written");
+    for other in ["GET /", "GET /etc/passwd", "POST /run.pftrace"] {
+        let (head, body) = ask(port, other).expect("there is an answer");
+        assert!(head.starts_with("HTTP/1.1 404"), "{other}: {head}");
+        assert!(body.is_empty());
+    }
+    let (head, _) = ask(port, "OPTIONS /run.pftrace").expect("there is an answer");
+    assert!(
+        head.contains("Access-Control-Allow-Private-Network: true\r\n"),
+        "{head}"
+    );
+    let (head, body) = ask(port, "GET /run.pftrace").expect("there is an answer");
+    for line in [
+        "HTTP/1.1 200 OK\r\n",
+        "Access-Control-Allow-Origin: https://ui.perfetto.dev\r\n",
+        &format!("Content-Length: {}\r\n", expected.len()),
+    ] {
+        assert!(head.contains(line), "{head}");
+    }
+    assert!(body == expected, "{} bytes of {}", body.len(), expected.len());
+    let (status, said) = convert.wait_for_end();
+    assert!(status.success(), "{said}");
+    let address = format!("https://ui.perfetto.dev/#!/?url=http://127.0.0.1:{port}/run.pftrace");
+    assert!(said.contains(&address), "{said}");
+}
+
+#[test]
+fn a_port_that_is_taken_and_an_output_that_is_no_trace_are_refused_before_the_work() {
+    let folder = Folder::new();
+    let taken = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
+    let port = taken.local_addr().expect("it has an address").port().to_string();
+    for (name, code, words) in [
+        ("run.pftrace", 1, "end the program that has the port"),
+        ("run.jsonl", 2, "--open is for Perfetto traces only"),
+    ] {
+        let out = folder.path(name);
+        let finished = command(["convert", "--open", "--open-port", &port, "-o"])
+            .args([&out, &corpus("perfetto/rich.json")])
+            .output()
+            .expect("pulsetrain can be started");
+        let said = String::from_utf8_lossy(&finished.stderr);
+        assert_eq!(finished.status.code(), Some(code), "{said}");
+        assert!(said.contains(words), "{said}");
+        assert!(!out.exists());
+    }
+}
