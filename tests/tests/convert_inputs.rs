@@ -159,7 +159,7 @@ const ZIPKIN: &str = r#"[
 #[test]
 fn zipkin_spans_are_read_and_those_without_a_time_or_an_id_are_named() {
     let folder = Folder::new();
-    let traces = format!("[{}]", ZIPKIN);
+    let traces = format!("[{ZIPKIN}]");
     for (name, text) in [("spans.json", ZIPKIN), ("traces.json", &traces)] {
         let input = folder.file(name, text);
         let out = folder.path("out.jsonl");
