@@ -53,10 +53,10 @@ fn the_page_reads_the_trace_and_then_the_command_ends() {
         assert!(head.contains(line), "{head}");
     }
     assert!(body == expected, "{} bytes of {}", body.len(), expected.len());
-    let (status, said) = convert.wait_for_end();
-    assert!(status.success(), "{said}");
+    let (status, stderr) = convert.wait_for_end();
+    assert!(status.success(), "{stderr}");
     let address = format!("https://ui.perfetto.dev/#!/?url=http://127.0.0.1:{port}/run.pftrace");
-    assert!(said.contains(&address), "{said}");
+    assert!(stderr.contains(&address), "{stderr}");
 }
 
 #[test]
@@ -73,9 +73,9 @@ fn a_port_that_is_taken_and_an_output_that_is_no_trace_are_refused_before_the_wo
             .args([&out, &corpus("perfetto/rich.json")])
             .output()
             .expect("pulsetrain can be started");
-        let said = String::from_utf8_lossy(&finished.stderr);
-        assert_eq!(finished.status.code(), Some(code), "{said}");
-        assert!(said.contains(words), "{said}");
+        let stderr = String::from_utf8_lossy(&finished.stderr);
+        assert_eq!(finished.status.code(), Some(code), "{stderr}");
+        assert!(stderr.contains(words), "{stderr}");
         assert!(!out.exists());
     }
 }

@@ -249,20 +249,14 @@ impl Span {
         out.fixed64(field::START, nanos(start));
         let end = start.saturating_add(self.duration.unwrap_or_default());
         out.fixed64(field::END, nanos(end));
-        if let Some(remote) = &self.remote_endpoint {
-            remote.encode(
-                ["peer.service", "network.peer.address", "network.peer.port"],
-                &mut out,
-            );
-        }
         if let Some(local) = &self.local_endpoint {
-            let local = Endpoint {
-                service_name: None,
-                ipv4: local.ipv4.clone(),
-                ipv6: local.ipv6.clone(),
-                port: local.port,
-            };
-            local.encode(["", "network.local.address", "network.local.port"], &mut out);
+            local.encode(["network.local.address", "network.local.port"], &mut out);
+        }
+        if let Some(remote) = &self.remote_endpoint {
+            if let Some(name) = &remote.service_name {
+                tag::text(field::ATTRIBUTES, "peer.service", name, &mut out);
+            }
+            remote.encode(["network.peer.address", "network.peer.port"], &mut out);
         }
         let tags = self
             .tags
@@ -310,11 +304,8 @@ impl Span {
 }
 
 impl Endpoint {
-    /// Writes the parts of an endpoint as attributes with these names.
-    fn encode(&self, [service, address, port]: [&str; 3], out: &mut Buffer) {
-        if let Some(name) = &self.service_name {
-            tag::text(field::ATTRIBUTES, service, name, out);
-        }
+    /// Writes the address and the port as attributes with these names.
+    fn encode(&self, [address, port]: [&str; 2], out: &mut Buffer) {
         if let Some(ip) = self.ipv4.as_ref().or(self.ipv6.as_ref()) {
             tag::text(field::ATTRIBUTES, address, ip, out);
         }

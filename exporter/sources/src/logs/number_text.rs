@@ -138,7 +138,7 @@ pub(super) fn with_suffix(text: &str) -> Option<(f64, &str)> {
 
 /// The plain number with its unit that a text begins with, and what stands behind both.
 #[inline]
-pub(super) fn plain_with_suffix(text: &str) -> Option<(f64, &str, &str)> {
+fn plain_with_suffix(text: &str) -> Option<(f64, &str, &str)> {
     let (number, rest) = plain(text)?;
     let is_of_unit = |byte: &u8| byte.is_ascii_alphabetic() || matches!(byte, b'%' | b'/');
     let end = rest.bytes().take_while(is_of_unit).count();
